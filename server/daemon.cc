@@ -41,6 +41,7 @@
 #include "server/sessions/kept_sessions.h"
 #include "server/sessions/registry.h"
 #include "server/sessions/restorer.h"
+#include "server/sessions/snapshots.h"
 #include "server/sessions/usage.h"
 
 namespace kiln {
@@ -138,8 +139,9 @@ struct Daemon::Implementation {
   metrics::Gauges ReadGauges() const;
   // Tokens of those who see everybody's sessions.
   metrics::Metrics::Allow MayScrape();
-  // Sessions outlive this daemon if their folder can be had.
+  // Sessions outlive this daemon if their folder can be had. Before the registry is made.
   void OpenKeptSessions();
+  void MakeRestorer();
   absl::Status RequestStop();
   bool Stop(absl::Duration grace, Sessions sessions_then);
   void KeepSessions(absl::Time deadline);
@@ -169,9 +171,10 @@ struct Daemon::Implementation {
   std::unique_ptr<runtime::ThreadPool> copies;
   std::unique_ptr<runtime::FairPool> digests;
   std::unique_ptr<runtime::ProgramCache> programs;
-  std::unique_ptr<sessions::Registry> registry;
   // Null: sessions end with this daemon.
   std::unique_ptr<sessions::KeptSessions> kept_sessions;
+  std::unique_ptr<sessions::Registry> registry;
+  std::unique_ptr<sessions::Snapshots> snapshots;
   std::unique_ptr<sessions::Restorer> restorer;
   std::vector<std::shared_ptr<runtime::HealthProbe>> health_probes;
   std::unique_ptr<rpc::Server> server;
@@ -294,6 +297,9 @@ void Daemon::Implementation::MakeRegistry() {
   options.mark = sessions::RandomId().substr(0, options.mark.size());
   options.limits_of = [this](const std::string& user) { return limits->LimitsOf(user); };
   options.new_id = sessions::RandomId;
+  snapshots = std::make_unique<sessions::Snapshots>(copy_patience);
+  options.protect = [this](const auto& session) { snapshots->Add(session); };
+  options.services.kept = kept_sessions.get();
   options.services.programs = programs.get();
   options.services.blobs = &blobs;
   options.services.metrics = &metrics;
@@ -336,14 +342,20 @@ void Daemon::Implementation::OpenKeptSessions() {
   auto opened =
       sessions::KeptSessions::Open({.folder = absl::StrCat(config.state_folder, "/sessions"),
                                     .limit_bytes = config.kept_sessions_limit_bytes,
-                                    .user_limit_bytes = [this](const std::string& user) {
-                                      return limits->LimitsOf(user)[quota::Resource::kDisk];
-                                    }});
+                                    .user_limit_bytes =
+                                        [this](const std::string& user) {
+                                          return limits->LimitsOf(user)[quota::Resource::kDisk];
+                                        },
+                                    .boot = sessions::ThisBoot()});
   if (!opened.ok()) {
     return log::Warning("sessions_not_kept", {{"why", std::string(opened.status().message())},
                                               {"so", "they end with this daemon"}});
   }
   kept_sessions = *std::move(opened);
+}
+
+void Daemon::Implementation::MakeRestorer() {
+  if (!kept_sessions) return;
   restorer = std::make_unique<sessions::Restorer>(
       *kept_sessions, *registry, now,
       [this](const std::string& name) {
@@ -520,14 +532,22 @@ void Daemon::Implementation::KeepSessions(absl::Time deadline) {
     absl::Status status = each.image.status();
     if (status.ok()) status = kept_sessions->Save(*each.image, each.device->patience);
     const std::string& name = each.session->identity().name;
-    if (status.ok()) {
+    // One that would survive a kill has an image already, and a journal of all that it has
+    // answered.
+    const bool is_protected = !status.ok() && each.session->IsProtected();
+    if (is_protected) {
+      log::Info("session_kept", {{"session", name},
+                                 {"by", "its last snapshot and the journal since"},
+                                 {"because", std::string(status.message())}});
+    } else if (status.ok()) {
       log::Info("session_kept", {{"session", name}, {"bytes", absl::StrCat(each.bytes())}});
     } else {
       log::Error("session_lost", {{"session", name},
                                   {"why", std::string(status.message())},
                                   {"lost", "its tensors and programs; its client is told"}});
     }
-    each.session->Close(status.ok() ? StopsToRestart() : ShuttingDown());
+    const bool stays = status.ok() || is_protected;
+    each.session->Close(stays ? StopsToRestart() : ShuttingDown(), /*files_stay=*/stays);
     each.image = absl::CancelledError();  // gives the memory back
   }
 }
@@ -560,6 +580,7 @@ bool Daemon::Implementation::Stop(absl::Duration grace, Sessions sessions_then) 
   log::Info("stopping");
   server->SetServing("", false);
   if (restorer) restorer->Stop();
+  if (snapshots) snapshots->Stop();
   const bool keeps = sessions_then == Sessions::kKeep && kept_sessions != nullptr;
   // From the clients inwards: no new sessions, no new programs, nothing more from the queues. Then
   // what is on the devices ends and is answered, and only then do sessions and connections end, so
@@ -613,9 +634,10 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
   implementation->MakeKernelCache();
   implementation->MakeCompileWorkers(std::move(parts.compile_worker));
   implementation->MakePrograms(std::move(parts.compile));
+  implementation->OpenKeptSessions();
   implementation->MakeRegistry();
   implementation->MakeHealthProbes();
-  implementation->OpenKeptSessions();
+  implementation->MakeRestorer();
   // A daemon that cannot serve restores nothing: what it had restored would be lost with it. And
   // none that serves says of a session that it is lost before it has looked.
   implementation->registry->Refuse(sessions::Restarting("the daemon is starting; come back"));

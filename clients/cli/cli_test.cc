@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "clients/cli/command.h"
 #include "clients/cli/find_program.h"
 #include "clients/cli/format.h"
@@ -70,6 +71,8 @@ class Sessions : public v1::SessionService::Service {
     session->mutable_client()->set_description(description);
     session->set_runs(7);
     session->set_connected(true);
+    session->set_snapshot_seconds(60);
+    session->mutable_snapshot_taken()->set_seconds(absl::ToUnixSeconds(absl::Now()) - 100);
     return grpc::Status::OK;
   }
 };
@@ -273,6 +276,7 @@ TEST_F(CliTest, JsonIsTheAnswerAndNothingElse) {
 TEST_F(CliTest, Sessions) {
   ASSERT_EQ(Run({"sessions"}), 0) << error();
   EXPECT_THAT(out(), ContainsRegex("s12 +ann@laptop train.py +connected"));
+  EXPECT_THAT(out(), ContainsRegex("10[0-9] s ago"));
 }
 
 TEST_F(CliTest, ADetachedSessionIsClosedByItsName) {

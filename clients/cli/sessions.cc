@@ -1,7 +1,10 @@
 // kiln sessions [close NAME]
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "clients/cli/command.h"
 #include "clients/cli/format.h"
 #include "clients/cli/table.h"
@@ -23,6 +26,15 @@ std::string StateOf(const v1::Session& session) {
                                          : absl::StrCat(state, " as ", session.detached_name());
 }
 
+// How old the image is with which it would survive a kill.
+std::string SnapshotOf(const v1::Session& session) {
+  if (session.snapshot_seconds() == 0) return "";
+  if (!session.has_snapshot_taken()) return "none";
+  const absl::Duration age =
+      absl::Now() - absl::FromUnixSeconds(session.snapshot_taken().seconds());
+  return absl::StrCat(std::max<int64_t>(0, absl::ToInt64Seconds(age)), " s ago");
+}
+
 absl::Status ListSessions(Invocation& invocation, v1::SessionService::Stub& stub) {
   grpc::ClientContext context;
   SetDeadline(context);
@@ -33,12 +45,12 @@ absl::Status ListSessions(Invocation& invocation, v1::SessionService::Stub& stub
   if (invocation.json) return invocation.PrintJson(answer);
 
   Table table({"session", "user", "client", "device", "state", ">memory", ">buffers", ">programs",
-               ">runs", ">device time"});
+               ">runs", ">device time", ">snapshot"});
   for (const v1::Session& session : answer.sessions()) {
     table.Add({session.name(), session.user(), ClientOf(session), session.device(),
                StateOf(session), Bytes(session.memory_bytes()), absl::StrCat(session.buffers()),
                absl::StrCat(session.programs()), absl::StrCat(session.runs()),
-               Duration(session.device_seconds())});
+               Duration(session.device_seconds()), SnapshotOf(session)});
   }
   if (table.empty()) {
     invocation.out << "no session is open\n";

@@ -46,6 +46,10 @@ absl::StatusOr<v1::OpenSessionResponse> OpenSession(v1::SessionService::StubInte
   request.mutable_client()->set_op_set_version(kOpSetVersion);
   request.mutable_client()->set_description(options.description);
   request.set_lease_seconds(static_cast<uint32_t>(absl::ToInt64Seconds(options.lease)));
+  if (options.snapshot_interval > absl::ZeroDuration()) {
+    request.set_snapshot_seconds(static_cast<uint32_t>(
+        std::max<int64_t>(1, absl::ToInt64Seconds(options.snapshot_interval))));
+  }
   if (options.batch) request.set_priority(v1::BATCH);
   request.set_device(options.device);
   grpc::ClientContext context;

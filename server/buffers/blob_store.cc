@@ -177,6 +177,13 @@ absl::StatusOr<BlobStore::Blob> BlobStore::Find(SessionNumber session, const std
       "UNKNOWN_BLOB", {{"blob", name}});
 }
 
+BlobStore::Blob BlobStore::Peek(SessionNumber session, const std::string& user,
+                                const std::string& name) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = FindFor(session, user, name);
+  return found == blobs_.end() ? nullptr : found->second.data;
+}
+
 void BlobStore::DropHolder(Entries::iterator entry, SessionNumber session) {
   entry->second.holders.erase(session);
   if (!entry->second.holders.empty()) return;

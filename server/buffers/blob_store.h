@@ -60,6 +60,9 @@ class BlobStore {
   // what is verified. NOT_FOUND names the blob.
   absl::StatusOr<Blob> Find(SessionNumber session, const std::string& user, const std::string& name,
                             uint64_t sequence) ABSL_LOCKS_EXCLUDED(mutex_);
+  // What Find would find, which stays as unused as it was; null if there is nothing.
+  Blob Peek(SessionNumber session, const std::string& user, const std::string& name)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   void Delete(SessionNumber session, const std::string& user, const std::vector<std::string>& names)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // What the session holds, but for content-addressed ones that it has used, by their names; each

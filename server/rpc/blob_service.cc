@@ -198,12 +198,14 @@ class BlobService final : public BlobMethods {
     return {request.blobs().begin(), request.blobs().end()};
   }
 
-  absl::Status Hold(const sessions::Session& session, const v1::FindBlobsRequest& request,
+  absl::Status Hold(sessions::Session& session, const v1::FindBlobsRequest& request,
                     v1::FindBlobsResponse* response) {
     const auto number = session.identity().number;
     for (std::string& name : daemon_.blobs->Hold(number, session.user().name, NamesOf(request),
-                                                 request.after_sequence()))
+                                                 request.after_sequence())) {
+      session.HoldsBlob(name);
       response->add_found(std::move(name));
+    }
     // Of a session that has ended meanwhile they are held no more.
     const absl::Status status =
         daemon_.registry->Find(session.user().name, request.session_id()).status();

@@ -48,6 +48,10 @@ void Fill(const sessions::Session& session, v1::Session* proto) {
   const bool is_batch = identity.priority == fairness::Priority::kBatch;
   proto->set_priority(is_batch ? v1::BATCH : v1::INTERACTIVE);
   proto->set_detached_name(now.detached_name);
+  proto->set_snapshot_seconds(
+      static_cast<uint32_t>(absl::ToInt64Seconds(identity.snapshot_interval)));
+  if (now.protected_since != absl::InfinitePast())
+    *proto->mutable_snapshot_taken() = ToProto(now.protected_since);
 }
 
 void Fill(const DaemonView& daemon, const sessions::Session& session,
@@ -107,9 +111,9 @@ class SessionService final : public SessionMethods {
     if (!caller.ok()) return Reply(daemon_, context, caller.status());
     sessions::ClientInfo client = FromProto(request->client());
     client.is_local = caller->how == "socket";
-    auto session = daemon_.registry->Open(caller->user, std::move(client),
-                                          absl::Seconds(request->lease_seconds()),
-                                          request->device(), FromProto(request->priority()));
+    auto session = daemon_.registry->Open(
+        caller->user, std::move(client), absl::Seconds(request->lease_seconds()), request->device(),
+        FromProto(request->priority()), absl::Seconds(request->snapshot_seconds()));
     // Revoked meanwhile, after the revocation had closed the sessions that there were.
     if (const auto still = daemon_.access->Caller(*context); session.ok() && !still.ok()) {
       daemon_.registry->Close((*session)->identity().id).IgnoreError();

@@ -194,6 +194,7 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer>, public Op
   absl::Status Store() {
     pass_.reset();
     if (absl::Status status = upload_->Finish(); !status.ok()) return status;
+    session_->HoldsBlob(response_.blob());
     // A session that has ended meanwhile will not free the blob any more.
     const absl::Status status = session_->CheckOpen();
     if (!status.ok()) daemon_.blobs->EndSession(session_->identity().number);

@@ -1,5 +1,6 @@
 #include "server/sessions/answer_log.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -26,6 +27,7 @@ absl::StatusOr<bool> AnswerLog::Receive(uint64_t sequence) {
 }
 
 void AnswerLog::Acknowledge(uint64_t sequence) {
+  acknowledged_ = std::max(acknowledged_, sequence);
   while (!answers_.empty() && answers_.begin()->first <= sequence) {
     bytes_ -= answers_.begin()->second->charge.bytes();
     answers_.erase(answers_.begin());

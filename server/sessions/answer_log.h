@@ -38,12 +38,14 @@ class AnswerLog {
 
   // In the order of their sequence numbers.
   std::vector<std::shared_ptr<const Answer>> Unacknowledged() const;
+  uint64_t acknowledged() const { return acknowledged_; }
   uint64_t last_received() const { return last_received_; }
   // Host memory that they are charged for.
   int64_t bytes() const { return bytes_; }
 
  private:
   uint64_t last_received_ = 0;
+  uint64_t acknowledged_ = 0;
   int64_t bytes_ = 0;
   absl::btree_map<uint64_t, std::shared_ptr<const Answer>> answers_;
 };

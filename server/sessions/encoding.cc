@@ -1,6 +1,10 @@
 #include "server/sessions/encoding.h"
 
+#include <algorithm>
 #include <cstring>
+#include <vector>
+
+#include "absl/strings/cord.h"
 
 namespace kiln::sessions {
 
@@ -24,6 +28,22 @@ void Encoder::Real(double number) {
 void Encoder::Text(absl::string_view text) {
   Number(text.size());
   bytes_.append(text.data(), text.size());
+}
+
+void Encoder::Status(const absl::Status& status) {
+  Number(static_cast<uint64_t>(status.code()));
+  if (status.ok()) return;
+  Text(status.message());
+  std::vector<std::pair<std::string, std::string>> payloads;
+  status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
+    payloads.emplace_back(std::string(url), std::string(payload));
+  });
+  std::sort(payloads.begin(), payloads.end());  // Abseil hands them out in any order
+  Number(payloads.size());
+  for (const auto& [url, payload] : payloads) {
+    Text(url);
+    Text(payload);
+  }
 }
 
 uint64_t Decoder::Number() {
@@ -58,6 +78,17 @@ absl::string_view Decoder::Text() {
   const absl::string_view text = rest_.substr(0, size);
   rest_.remove_prefix(size);
   return text;
+}
+
+absl::Status Decoder::Status() {
+  const size_t code = Below(17);
+  if (code == 0) return absl::OkStatus();
+  absl::Status status(static_cast<absl::StatusCode>(code), Text());
+  for (size_t payloads = Count(); payloads > 0; --payloads) {
+    const absl::string_view url = Text();
+    status.SetPayload(url, absl::Cord(Text()));
+  }
+  return status;
 }
 
 size_t Decoder::Count() {

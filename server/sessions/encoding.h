@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
 namespace kiln::sessions {
@@ -18,6 +19,8 @@ class Encoder {
   void Signed(int64_t number);
   void Real(double number);
   void Text(absl::string_view text);
+  // With its payloads.
+  void Status(const absl::Status& status);
   std::string Take() { return std::move(bytes_); }
 
  private:
@@ -34,6 +37,9 @@ class Decoder {
   int64_t Signed();
   double Real();
   absl::string_view Text();
+  absl::Status Status();
+  // All that is left.
+  absl::string_view Rest() { return std::exchange(rest_, {}); }
   // A number of things that follow, each of a byte at least: never more than bytes are left.
   size_t Count();
   // A number below `size`; 0 if it is not.

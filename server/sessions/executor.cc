@@ -21,7 +21,7 @@ void Executor::Run(const std::shared_ptr<Executor>& self) {
 
 bool Executor::TakeNext() {
   absl::MutexLock lock(&mutex_);
-  busy_ = executing_ = !closed_ && !paused_ && !queue_.empty();
+  busy_ = executing_ = !closed_ && pauses_ == 0 && !queue_.empty();
   if (!busy_) return false;
   current_ = std::move(queue_.front());
   queue_.pop_front();
@@ -81,10 +81,15 @@ void Executor::WhenExecuted(uint64_t sequence, std::function<void()> then) {
 
 uint64_t Executor::Pause() {
   absl::MutexLock lock(&mutex_);
-  paused_ = true;
+  ++pauses_;
   mutex_.Await(absl::Condition(
       +[](bool* executing) { return !*executing; }, &executing_));
   return executed_;
+}
+
+void Executor::Unpause() {
+  absl::MutexLock lock(&mutex_);
+  --pauses_;
 }
 
 Executor::Dropped Executor::Close() {

@@ -49,9 +49,12 @@ class Executor {
   // Calls `then` when everything up to `sequence` has been executed: at once, or else before
   // anything later is executed.
   void WhenExecuted(uint64_t sequence, std::function<void()> then) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Nothing is taken for execution any more; returns, once nothing is being executed, the number of
-  // the last operation that was. What has been added stays until Close.
+  // Nothing is taken for execution any more, until Unpause has been called as often; returns, once
+  // nothing is being executed, the number of the last operation that was. What has been added stays
+  // until Close.
   uint64_t Pause() ABSL_LOCKS_EXCLUDED(mutex_);
+  // The caller has to call Run.
+  void Unpause() ABSL_LOCKS_EXCLUDED(mutex_);
   // The number of the last operation that was executed.
   uint64_t executed() const ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
@@ -82,7 +85,7 @@ class Executor {
   mutable absl::Mutex mutex_;
   bool busy_ ABSL_GUARDED_BY(mutex_) = false;
   bool executing_ ABSL_GUARDED_BY(mutex_) = false;  // false while `current_` waits
-  bool paused_ ABSL_GUARDED_BY(mutex_) = false;
+  int pauses_ ABSL_GUARDED_BY(mutex_) = 0;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t executed_ ABSL_GUARDED_BY(mutex_) = 0;
   std::deque<Queued> queue_ ABSL_GUARDED_BY(mutex_);

@@ -22,6 +22,28 @@ int64_t SessionImage::data_bytes() const {
   return bytes;
 }
 
+void CancelPending(const absl::flat_hash_set<uint64_t>& runs, SessionImage* image) {
+  using Pending = SessionImage::Pending;
+  const absl::Status error = runtime::CancelledRun();
+  // From the last backwards, as they were cancelled.
+  for (auto pending = image->pending.rbegin(); pending != image->pending.rend(); ++pending) {
+    const auto* run = std::get_if<KeptRun>(&pending->operation);
+    if (run == nullptr || !runs.contains(pending->sequence)) continue;
+    size_t after = run->results.size() - run->updates.size();
+    for (const KeptRun::Update& update : run->updates) {
+      for (auto& [handle, place] : image->handles)
+        if (handle == update.handle && place == run->results[after]) place = update.before;
+      ++after;
+    }
+    for (const size_t result : run->results)
+      image->values[result] = {.kind = SessionImage::Value::Kind::kFailed, .error = error};
+    image->answers.push_back({.sequence = pending->sequence, .error = error});
+  }
+  std::erase_if(image->pending, [&](const Pending& pending) {
+    return std::holds_alternative<KeptRun>(pending.operation) && runs.contains(pending.sequence);
+  });
+}
+
 absl::Status WriteBytes(const SessionImage& image, Patience& patience, ByteSink& sink) {
   for (const SessionImage::Value& kept : image.values) {
     if (kept.kind != SessionImage::Value::Kind::kBytes) continue;

@@ -16,6 +16,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -51,6 +52,9 @@ struct SessionIdentity {
   absl::Duration away_lease = absl::InfiniteDuration();
   fairness::Priority priority = fairness::Priority::kInteractive;
   absl::Time opened;
+  // How often an image of it is taken while it goes on, so that it survives a daemon that is
+  // killed; zero: never.
+  absl::Duration snapshot_interval;
 };
 
 // Where the bytes of values and blobs go to or come from, in order. For one thread at a time.
@@ -72,6 +76,13 @@ struct KeptRun {
   std::vector<size_t> inputs;
   std::vector<size_t> results;
   bool report_time = false;
+  // The handles that the last of the results are bound to, and what they named before it, should it
+  // be cancelled; empty for a run that cannot be.
+  struct Update {
+    uint64_t handle = 0;
+    size_t before = 0;
+  };
+  std::vector<Update> updates{};
 };
 struct KeptDefinition {
   size_t origin = 0;
@@ -149,6 +160,11 @@ struct SessionImage {
   std::vector<Program> programs;
   std::vector<Blob> blobs;
   std::vector<Cancelled> cancelled;  // in the order of their Cancels
+  // The number of the first segment of the journal (journal.h) with what came after this image; 0:
+  // there is no journal.
+  uint64_t journal = 0;
+  // The session went on when this image had been taken: the segment is there.
+  bool is_live = false;
 
   // Of values and blobs.
   int64_t data_bytes() const;
@@ -157,13 +173,17 @@ struct SessionImage {
 };
 
 // Of what Encode writes; Decode knows all earlier ones, too.
-inline constexpr uint32_t kImageVersion = 2;
+inline constexpr uint32_t kImageVersion = 3;
 
 // Everything but the bytes of values and blobs.
 std::string Encode(const SessionImage& image);
 // DATA_LOSS if it is none: whatever the bytes are, an image that is returned is consistent. Places
 // lie within their tables, and a pending run's results are made by no other.
 absl::StatusOr<SessionImage> Decode(absl::string_view bytes, uint32_t version = kImageVersion);
+
+// These runs of its pending ones were cancelled after it had been taken: they are answered with
+// CANCELLED, and what they would have updated keeps its values.
+void CancelPending(const absl::flat_hash_set<uint64_t>& runs, SessionImage* image);
 
 // The bytes of the values, then those of the blobs.
 absl::Status WriteBytes(const SessionImage& image, Patience& patience, ByteSink& sink);

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/cord.h"
 #include "server/sessions/encoding.h"
 #include "server/sessions/image.h"
 #include "server/sessions/session_names.h"
@@ -13,33 +12,6 @@ namespace {
 
 using Image = SessionImage;
 using Kind = SessionImage::Value::Kind;
-
-void Put(Encoder& out, const absl::Status& status) {
-  out.Number(static_cast<uint64_t>(status.code()));
-  if (status.ok()) return;
-  out.Text(status.message());
-  std::vector<std::pair<std::string, std::string>> payloads;
-  status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
-    payloads.emplace_back(std::string(url), std::string(payload));
-  });
-  std::sort(payloads.begin(), payloads.end());  // Abseil hands them out in any order
-  out.Number(payloads.size());
-  for (const auto& [url, payload] : payloads) {
-    out.Text(url);
-    out.Text(payload);
-  }
-}
-
-absl::Status TakeStatus(Decoder& in) {
-  const size_t code = in.Below(17);
-  if (code == 0) return absl::OkStatus();
-  absl::Status status(static_cast<absl::StatusCode>(code), in.Text());
-  for (size_t payloads = in.Count(); payloads > 0; --payloads) {
-    const absl::string_view url = in.Text();
-    status.SetPayload(url, absl::Cord(in.Text()));
-  }
-  return status;
-}
 
 void Put(Encoder& out, absl::Duration duration) { out.Signed(absl::ToInt64Nanoseconds(duration)); }
 absl::Duration TakeDuration(Decoder& in) { return absl::Nanoseconds(in.Signed()); }
@@ -115,7 +87,7 @@ SessionIdentity TakeIdentity(Decoder& in) {
 
 void Put(Encoder& out, const Image::Value& value) {
   out.Number(static_cast<uint64_t>(value.kind));
-  if (value.kind == Kind::kFailed) Put(out, value.error);
+  if (value.kind == Kind::kFailed) out.Status(value.error);
   if (value.kind != Kind::kBytes) return;
   out.Number(static_cast<uint64_t>(value.type.dtype));
   out.Number(value.type.shape.size());
@@ -126,7 +98,7 @@ Image::Value TakeValue(Decoder& in) {
   Image::Value value;
   value.kind = static_cast<Kind>(in.Below(3));
   if (value.kind == Kind::kFailed) {
-    value.error = TakeStatus(in);
+    value.error = in.Status();
     if (value.error.ok()) in.Fail();
   }
   if (value.kind != Kind::kBytes) return value;
@@ -188,7 +160,7 @@ Image::Pending TakePending(Decoder& in, const Image& image) {
 
 void Put(Encoder& out, const Image::KeptAnswer& answer) {
   out.Number(answer.sequence);
-  Put(out, answer.error);
+  out.Status(answer.error);
   out.Number(answer.value ? *answer.value + 1 : 0);
   out.Text(answer.digest);
   out.Real(answer.device_seconds);
@@ -197,7 +169,7 @@ void Put(Encoder& out, const Image::KeptAnswer& answer) {
 Image::KeptAnswer TakeAnswer(Decoder& in, size_t values) {
   Image::KeptAnswer answer;
   answer.sequence = in.Number();
-  answer.error = TakeStatus(in);
+  answer.error = in.Status();
   if (const size_t value = in.Below(values + 1); value > 0) answer.value = value - 1;
   answer.digest = std::string(in.Text());
   answer.device_seconds = in.Real();
@@ -230,6 +202,31 @@ std::optional<Image::Detached> TakeDetached(Decoder& in) {
   return detached;
 }
 
+// What version 3 added to pending runs.
+void PutUpdates(Encoder& out, const Image& image) {
+  for (const Image::Pending& pending : image.pending) {
+    const auto* run = std::get_if<Image::Run>(&pending.operation);
+    if (run == nullptr) continue;
+    out.Number(run->updates.size());
+    for (const KeptRun::Update& update : run->updates) {
+      out.Number(update.handle);
+      out.Number(update.before);
+    }
+  }
+}
+
+void TakeUpdates(Decoder& in, Image* image) {
+  for (Image::Pending& pending : image->pending) {
+    auto* run = std::get_if<Image::Run>(&pending.operation);
+    if (run == nullptr) continue;
+    for (size_t count = in.Count(); count > 0 && in.ok(); --count) {
+      const uint64_t handle = in.Number();
+      run->updates.push_back({handle, in.Below(image->values.size())});
+    }
+    if (run->updates.size() > run->results.size()) in.Fail();
+  }
+}
+
 // What the tables say of one another.
 bool IsConsistent(const Image& image) {
   // Each pending value is made by one run, before whatever uses it.
@@ -246,6 +243,8 @@ bool IsConsistent(const Image& image) {
     if (const auto* run = std::get_if<Image::Run>(&pending.operation)) {
       for (const size_t input : run->inputs)
         if (!is_there(input)) return false;
+      for (const KeptRun::Update& update : run->updates)
+        if (!is_there(update.before)) return false;
       for (const size_t result : run->results)
         if (image.values[result].kind != Kind::kPending || !made.insert(result).second)
           return false;
@@ -321,7 +320,7 @@ std::string Encode(const SessionImage& image) {
   out.Number(image.programs.size());
   for (const Image::Program& program : image.programs) {
     out.Number(program.number);
-    Put(out, program.error);
+    out.Status(program.error);
     if (program.error.ok()) out.Number(program.origin);
   }
   out.Number(image.blobs.size());
@@ -334,6 +333,10 @@ std::string Encode(const SessionImage& image) {
     out.Number(cancelled.first);
     out.Number(cancelled.cancel);
   }
+  Put(out, image.identity.snapshot_interval);
+  out.Number(image.journal);
+  out.Number(image.is_live ? 1 : 0);
+  PutUpdates(out, image);
   return out.Take();
 }
 
@@ -370,7 +373,7 @@ absl::StatusOr<SessionImage> Decode(absl::string_view bytes, uint32_t version) {
   for (size_t count = in.Count(); count > 0 && in.ok(); --count) {
     Image::Program program;
     program.number = in.Number();
-    program.error = TakeStatus(in);
+    program.error = in.Status();
     if (program.error.ok()) program.origin = in.Below(image.origins.size());
     image.programs.push_back(std::move(program));
   }
@@ -386,6 +389,12 @@ absl::StatusOr<SessionImage> Decode(absl::string_view bytes, uint32_t version) {
       const uint64_t first = in.Number();
       image.cancelled.push_back({first, in.Number()});
     }
+  }
+  if (version >= 3) {
+    image.identity.snapshot_interval = TakeDuration(in);
+    image.journal = in.Number();
+    image.is_live = in.Below(2) != 0;
+    TakeUpdates(in, &image);
   }
   if (!in.AtEnd() || !IsConsistent(image) || !HasCountableBytes(image))
     return absl::DataLossError("the description of the session makes no sense");

@@ -7,11 +7,16 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
 #include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "proto/digest/sha256.h"
 #include "server/log/log.h"
 #include "server/quota/refusal.h"
@@ -28,10 +33,26 @@ std::string PrefixOf(const std::string& user) {
   return absl::StrCat("u", Sha256Hex(user).substr(0, 16), "-");
 }
 
-// Sessions' ids are secret, and names are used again by other daemons.
-std::string FileName(const SessionImage& image) {
-  return absl::StrCat(PrefixOf(image.user), image.identity.name, "-",
-                      Sha256Hex(image.identity.id).substr(0, 16), kSuffix);
+// With what those of a session begin, before a dot. Sessions' ids are secret, and names are used
+// again by other daemons.
+std::string StemOf(const SessionIdentity& identity, const std::string& user) {
+  return absl::StrCat(PrefixOf(user), identity.name, "-", Sha256Hex(identity.id).substr(0, 16));
+}
+
+// Of the path of a segment; nothing if it is none.
+struct SegmentName {
+  std::string stem;
+  uint64_t number = 0;
+};
+std::optional<SegmentName> SegmentOf(absl::string_view path) {
+  SegmentName segment;
+  if (!absl::ConsumeSuffix(&path, ".journal")) return std::nullopt;
+  const size_t dot = path.rfind('.');
+  if (dot == absl::string_view::npos || !absl::SimpleAtoi(path.substr(dot + 1), &segment.number) ||
+      segment.number == 0)
+    return std::nullopt;
+  segment.stem = std::string(path.substr(0, dot));
+  return segment;
 }
 
 void LogRefused(const std::string& path, const absl::Status& why, absl::string_view file) {
@@ -43,6 +64,12 @@ void LogRefused(const std::string& path, const absl::Status& why, absl::string_v
 }
 
 }  // namespace
+
+std::string ThisBoot() {
+  std::string boot;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  return boot;
+}
 
 absl::StatusOr<std::unique_ptr<KeptSessions>> KeptSessions::Open(Options options) {
   if (absl::Status status = cache::OpenPrivateFolder(options.folder); !status.ok()) return status;
@@ -90,7 +117,61 @@ std::vector<KeptSessions::Kept> KeptSessions::List() {
     LogRefused(path, status, absl::IsDataLoss(status) ? "is removed" : "is left where it is");
   }
   for (const fs::path& draft : drafts) fs::remove(draft, error);
+  AddSegments(&all);
   return all;
+}
+
+void KeptSessions::AddSegments(std::vector<Kept>* all) const {
+  std::map<std::string, Kept*> by_stem;
+  for (Kept& kept : *all) by_stem[std::string(absl::StripSuffix(kept.path, kSuffix))] = &kept;
+  std::map<std::pair<std::string, uint64_t>, std::string> segments;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(options_.folder, error)) {
+    const std::string path = entry.path();
+    if (auto segment = SegmentOf(path)) segments[{segment->stem, segment->number}] = path;
+  }
+  for (const auto& [segment, path] : segments) {
+    const auto& [stem, number] = segment;
+    const auto kept = by_stem.find(stem);
+    if (kept != by_stem.end() && kept->second->image.journal != 0 &&
+        number >= kept->second->image.journal) {
+      kept->second->journal.push_back(path);
+    } else if (kept != by_stem.end() || !fs::exists(absl::StrCat(stem, kSuffix))) {
+      // Out of date: an image came after it.
+      fs::remove(path, error);
+    }
+  }
+  for (Kept& kept : *all) {
+    if (kept.image.detached) kept.name = kept.image.detached->name;
+    if (kept.journal.empty()) continue;
+    const std::string name = JournalReader::NameIn(kept.journal.back(), secret_);
+    if (!name.empty()) kept.name = name;
+  }
+}
+
+absl::Status KeptSessions::Remove(const Kept& kept) {
+  // Without its image a segment is nothing.
+  const absl::Status status = RemoveForGood(kept.path);
+  for (const std::string& segment : kept.journal) unlink(segment.c_str());
+  return status;
+}
+
+JournalPlace KeptSessions::PlaceOf(const SessionIdentity& identity, const std::string& user) const {
+  return {absl::StrCat(options_.folder, "/", StemOf(identity, user)), identity.id, options_.boot};
+}
+
+JournalReader KeptSessions::ReadJournal(const Kept& kept) const {
+  return JournalReader(PlaceOf(kept.image.identity, kept.image.user), secret_, kept.image.journal,
+                       kept.journal);
+}
+
+std::shared_ptr<Journal> KeptSessions::NewJournal(const SessionIdentity& identity,
+                                                  const std::string& user, uint64_t last_number,
+                                                  std::string last_tag) const {
+  return std::make_shared<Journal>(
+      PlaceOf(identity, user), secret_,
+      [this, user](int64_t bytes) { return CheckRoom(user, "", bytes); }, last_number,
+      std::move(last_tag));
 }
 
 absl::StatusOr<std::unique_ptr<SealedReader>> KeptSessions::Read(const Kept& kept) const {
@@ -102,7 +183,8 @@ int64_t KeptSessions::BytesOnDisk(const std::string& prefix, const std::string& 
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(options_.folder, error)) {
     const std::string name = entry.path().filename();
-    if (!absl::StartsWith(name, prefix) || name == except) continue;
+    if (!absl::StartsWith(name, prefix) || entry.path().extension() == ".draft") continue;
+    if (!except.empty() && absl::StartsWith(name, absl::StrCat(except, "."))) continue;
     const auto size = entry.file_size(error);
     if (!error) bytes += static_cast<int64_t>(size);
   }
@@ -113,32 +195,44 @@ int64_t KeptSessions::BytesOf(const std::string& user) const {
   return BytesOnDisk(PrefixOf(user), "");
 }
 
-absl::Status KeptSessions::CheckRoom(const SessionImage& image, const std::string& name,
+absl::Status KeptSessions::CheckRoom(const std::string& user, const std::string& except,
                                      int64_t bytes) const {
-  // The session's earlier file gives way to this one.
-  const int64_t used = BytesOnDisk("", name);
+  const int64_t used = BytesOnDisk("", except);
   if (bytes > options_.limit_bytes - used) {
     return absl::ResourceExhaustedError(
         absl::StrCat(bytes, " bytes do not fit: kept sessions take ", used, " of ",
                      options_.limit_bytes, " bytes of disk; raise state.session_limit"));
   }
-  const int64_t limit = options_.user_limit_bytes ? options_.user_limit_bytes(image.user) : 0;
+  const int64_t limit = options_.user_limit_bytes ? options_.user_limit_bytes(user) : 0;
   if (limit <= 0) return absl::OkStatus();
-  const int64_t his = BytesOnDisk(PrefixOf(image.user), name);
+  const int64_t his = BytesOnDisk(PrefixOf(user), except);
   if (bytes <= limit - his) return absl::OkStatus();
-  return quota::Refusal({image.user, quota::Resource::kDisk}, bytes, his, limit);
+  return quota::Refusal({user, quota::Resource::kDisk}, bytes, his, limit);
+}
+
+absl::StatusOr<std::unique_ptr<SealedWriter>> KeptSessions::Draft(const SessionImage& image,
+                                                                  Patience& patience) const {
+  const std::string description = Encode(image);
+  const int64_t bytes = image.data_bytes() + static_cast<int64_t>(description.size()) + kSealBytes;
+  const std::string stem = StemOf(image.identity, image.user);
+  if (absl::Status status = CheckRoom(image.user, stem, bytes); !status.ok()) return status;
+  auto writer = SealedWriter::Open(absl::StrCat(options_.folder, "/", stem, kSuffix), secret_,
+                                   kImageVersion, description, image.data_bytes());
+  if (!writer.ok()) return writer.status();
+  absl::Status status = WriteBytes(image, patience, **writer);
+  if (!status.ok()) return status;
+  return writer;
 }
 
 absl::Status KeptSessions::Save(const SessionImage& image, Patience& patience) {
-  const std::string description = Encode(image);
-  const int64_t bytes = image.data_bytes() + static_cast<int64_t>(description.size()) + kSealBytes;
-  const std::string name = FileName(image);
-  if (absl::Status status = CheckRoom(image, name, bytes); !status.ok()) return status;
-  auto writer = SealedWriter::Open(absl::StrCat(options_.folder, "/", name), secret_, kImageVersion,
-                                   description, image.data_bytes());
+  auto writer = Draft(image, patience);
   if (!writer.ok()) return writer.status();
-  if (absl::Status status = WriteBytes(image, patience, **writer); !status.ok()) return status;
-  return (*writer)->Commit();
+  absl::Status status = (*writer)->Commit();
+  if (!status.ok()) return status;
+  const std::string stem = PlaceOf(image.identity, image.user).stem;
+  for (uint64_t old = image.journal; old > 1; --old)
+    if (unlink(SegmentPath(stem, old - 1).c_str()) != 0) break;
+  return status;
 }
 
 }  // namespace kiln::sessions

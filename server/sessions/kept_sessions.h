@@ -1,4 +1,5 @@
-// The folder of sessions that a daemon has kept for the next one: a file each.
+// The folder of sessions that a daemon has kept for the next one, or keeps as they go on: an image
+// each, and a journal of what came after it (journal.h).
 #ifndef KILN_SERVER_SESSIONS_KEPT_SESSIONS_H_
 #define KILN_SERVER_SESSIONS_KEPT_SESSIONS_H_
 
@@ -12,11 +13,15 @@
 #include "absl/status/statusor.h"
 #include "server/cache/secret.h"
 #include "server/sessions/image.h"
+#include "server/sessions/journal.h"
 #include "server/sessions/sealed_file.h"
 
 namespace kiln::sessions {
 
-// Read and Remove are thread-safe; the rest is for one thread at a time.
+// Which start of the machine this is; empty if it does not tell.
+std::string ThisBoot();
+
+// Thread-safe, but List and Save are for one thread at a time.
 class KeptSessions {
  public:
   struct Options {
@@ -24,10 +29,13 @@ class KeptSessions {
     int64_t limit_bytes = 0;  // of all files
     // Of a user's files; 0, or no function: no other limit.
     std::function<int64_t(const std::string& user)> user_limit_bytes{};
+    std::string boot{};  // which start of the machine this is; journals of another are refused
   };
   struct Kept {
     std::string path;
-    SessionImage image;  // without the bytes
+    SessionImage image;                  // without the bytes
+    std::vector<std::string> journal{};  // the paths of its segments, in order
+    std::string name{};                  // under which it was left; empty if it was not
   };
 
   // Holds the folder until it is destroyed. FAILED_PRECONDITION: another daemon holds it, or others
@@ -36,15 +44,26 @@ class KeptSessions {
   ~KeptSessions();
 
   // What is there. What cannot be read is removed, but for what a newer daemon has written; the log
-  // has a line for each.
+  // has a line for each. So are segments that are out of date.
   std::vector<Kept> List();
   // The bytes of one. The errors of SealedReader.
   absl::StatusOr<std::unique_ptr<SealedReader>> Read(const Kept& kept) const;
+  JournalReader ReadJournal(const Kept& kept) const;
   // It does not come back, whatever happens.
-  absl::Status Remove(const Kept& kept) { return RemoveForGood(kept.path); }
+  absl::Status Remove(const Kept& kept);
 
-  // On the disk for good, or an error: RESOURCE_EXHAUSTED if the files, or the user's, would take
-  // more than they may; DEADLINE_EXCEEDED if a device hangs.
+  // An image of a session that goes on, but for Place; the same errors as Save's. It need not
+  // outlive the machine, since its journal does not.
+  absl::StatusOr<std::unique_ptr<SealedWriter>> Draft(const SessionImage& image,
+                                                      Patience& patience) const;
+  // For what comes after an image. `last_number` and `last_tag` as in Journal. Its bytes are the
+  // user's as those of images are, to a mebibyte for each session.
+  std::shared_ptr<Journal> NewJournal(const SessionIdentity& identity, const std::string& user,
+                                      uint64_t last_number, std::string last_tag) const;
+
+  // The session's earlier files give way to it. On the disk for good, or an error:
+  // RESOURCE_EXHAUSTED if the files, or the user's, would take more than they may;
+  // DEADLINE_EXCEEDED if a device hangs.
   absl::Status Save(const SessionImage& image, Patience& patience);
   // What a user's files take. Thread-safe.
   int64_t BytesOf(const std::string& user) const;
@@ -52,9 +71,13 @@ class KeptSessions {
  private:
   KeptSessions(Options options, cache::Secret secret, int lock)
       : options_(std::move(options)), secret_(std::move(secret)), lock_(lock) {}
-  // Of the files whose names begin so; a file of the name `except` does not count.
+  JournalPlace PlaceOf(const SessionIdentity& identity, const std::string& user) const;
+  // Of the files whose names begin so; those of the session with the stem `except` do not count,
+  // nor what is being written and takes the place of another.
   int64_t BytesOnDisk(const std::string& prefix, const std::string& except) const;
-  absl::Status CheckRoom(const SessionImage& image, const std::string& name, int64_t bytes) const;
+  // `except`: the stem of a session whose files give way.
+  absl::Status CheckRoom(const std::string& user, const std::string& except, int64_t bytes) const;
+  void AddSegments(std::vector<Kept>* all) const;
 
   const Options options_;
   const cache::Secret secret_;

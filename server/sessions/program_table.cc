@@ -40,20 +40,20 @@ absl::Status ProgramTable::CheckNew(uint64_t program) const {
 }
 
 absl::StatusOr<std::shared_ptr<runtime::ProgramFuture>> ProgramTable::Define(
-    const DefineProgram& operation) {
+    const DefineProgram& operation, Admission admission) {
   if (absl::Status status = CheckNew(operation.program); !status.ok()) return status;
   auto origin = std::make_shared<ProgramOrigin>();
   origin->name = runtime::ShortName(operation.name);
   if (operation.graph.ok()) origin->wire = (*operation.graph)->Wire();
-  auto program = Make(operation.graph, std::move(origin), Admission::kAsked);
+  auto program = Make(operation.graph, std::move(origin), admission);
   // Without room the number stays free: an entry for each refusal would need room as well.
   if (!program.ok()) return program.status();
   used_.Insert(operation.program);
   absl::Status status = program->source.status();
-  if (status.ok()) status = services_.device->CheckUsable(true);
+  if (status.ok()) status = services_.device->CheckUsable(admission == Admission::kAsked);
   std::shared_ptr<runtime::ProgramFuture> future;
   if (status.ok()) {
-    future = Begin(&*program, Admission::kAsked);
+    future = Begin(&*program, admission);
   } else {
     program->source = status;
   }

@@ -61,7 +61,8 @@ class ProgramTable {
   // variables, which a run binds. The error of a graph or a device is the program's from here on:
   // runs get it. A number that was taken, or for which there is no room, stays as it was;
   // quota::Refusal: the user has too many.
-  absl::StatusOr<std::shared_ptr<runtime::ProgramFuture>> Define(const DefineProgram& operation);
+  absl::StatusOr<std::shared_ptr<runtime::ProgramFuture>> Define(
+      const DefineProgram& operation, runtime::Admission admission = runtime::Admission::kAsked);
   // What the run must wait for, by its sequence number; null if it can be looked up.
   std::shared_ptr<runtime::ProgramFuture> MustWaitFor(uint64_t sequence, const RunProgram& run);
   // The program with the run's bindings. For the same number and run MustWaitFor has returned null.

@@ -23,12 +23,24 @@ constexpr int64_t kSessionBytes = 32 << 10;
 constexpr int64_t kSessionsOfAUser = 8;
 // Of all sessions, for users who have none.
 constexpr int64_t kShareForNewcomers = 16;
+// Of images of a session that is protected.
+constexpr absl::Duration kShortestInterval = absl::Seconds(1);
+// It has no tensors yet.
+constexpr absl::Duration kFirstImage = absl::Seconds(1);
 constexpr size_t kIdSize = 32;  // of an id behind its mark
 
 absl::Status UnknownSession() {
   return errors::WithReason(
       absl::NotFoundError("the session is unknown, closed or expired; open a new one"),
       "UNKNOWN_SESSION");
+}
+
+absl::Status NoSnapshots() {
+  return errors::WithReason(
+      absl::FailedPreconditionError(
+          "this daemon cannot protect sessions with snapshots, because it has no state folder, as "
+          "its log says (sessions_not_kept); leave snapshot_seconds at 0"),
+      "SNAPSHOTS_UNAVAILABLE");
 }
 
 absl::Status LostSession() {
@@ -140,8 +152,13 @@ absl::Status Registry::CheckRoomFor(const User& user) const {
 absl::StatusOr<std::shared_ptr<Session>> Registry::Open(const std::string& user, ClientInfo client,
                                                         absl::Duration lease,
                                                         const std::string& device,
-                                                        fairness::Priority priority) {
-  auto session = Add(user, std::move(client), lease, device, priority);
+                                                        fairness::Priority priority,
+                                                        absl::Duration snapshot_interval) {
+  if (snapshot_interval > absl::ZeroDuration()) {
+    if (options_.services.kept == nullptr) return NoSnapshots();
+    snapshot_interval = std::max(snapshot_interval, kShortestInterval);
+  }
+  auto session = Add(user, std::move(client), lease, device, priority, snapshot_interval);
   if (!session.ok()) return Explained(user, session.status());
   // Without the lock: whoever reads the log may be slow.
   const Session::Identity& opened = (*session)->identity();
@@ -150,13 +167,23 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Open(const std::string& user,
                                {"lease_seconds", absl::StrCat(absl::ToDoubleSeconds(opened.lease))},
                                {"client", opened.client.name},
                                {"description", opened.client.description}});
+  if (snapshot_interval > absl::ZeroDuration()) {
+    Patience patience(kFirstImage);
+    if (absl::Status status = (*session)->TakeImage(patience); !status.ok()) {
+      log::Warning(
+          "snapshot_failed",
+          {{"session", opened.name}, {"why", std::string(status.message())}, {"protected", "no"}});
+    }
+    if (options_.protect) options_.protect(*session);
+  }
   return session;
 }
 
 absl::StatusOr<std::shared_ptr<Session>> Registry::Add(const std::string& user, ClientInfo client,
                                                        absl::Duration lease,
                                                        const std::string& device,
-                                                       fairness::Priority priority) {
+                                                       fairness::Priority priority,
+                                                       absl::Duration snapshot_interval) {
   absl::MutexLock lock(&mutex_);
   if (!refusal_.ok()) return refusal_;
   const std::shared_ptr<User> owner = UserOf(user);
@@ -179,6 +206,7 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Add(const std::string& user, 
   // A socket within this machine closes when its process ends, and never because a laptop sleeps.
   if (names_no_lease && identity.client.is_local) identity.away_lease = options_.local_away_lease;
   identity.priority = priority;
+  identity.snapshot_interval = snapshot_interval;
   identity.opened = options_.services.now();
   auto session = std::make_shared<Session>(std::move(identity), owner, **chosen, options_.services,
                                            std::move(host), *std::move(charge));
@@ -338,6 +366,8 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Make(const SessionImage& imag
 }
 
 void Registry::Adopt(std::shared_ptr<Session> session) {
+  if (options_.protect && session->identity().snapshot_interval > absl::ZeroDuration())
+    options_.protect(session);
   absl::MutexLock lock(&mutex_);
   const std::string id = session->identity().id;
   adopted_[id] = session->user().name;

@@ -45,6 +45,8 @@ class Registry {
     // This daemon's, in front of the ids that it makes: those of others are known by it. Eight
     // characters.
     std::string mark = "00000000";
+    // Looks after sessions that want to be protected, from when they can be found.
+    std::function<void(const std::shared_ptr<Session>&)> protect;
     // A secret that nobody can guess: 128 random bits.
     std::function<std::string()> new_id;
     Services services;
@@ -58,9 +60,13 @@ class Registry {
   // stops. RESOURCE_EXHAUSTED: as many are open as may be, reason TOO_MANY_SESSIONS, or as this
   // user may have, reason USER_SESSIONS: no more than are still free, or eight, and the last
   // sixteenth is for users who have none. So nobody keeps others out. Or quota::Refusal.
+  // `snapshot_interval` above zero: the session is protected from the start, and an image of it is
+  // taken so often, but once a second at most. FAILED_PRECONDITION, reason SNAPSHOTS_UNAVAILABLE:
+  // this daemon has no folder for that. For want of disk it is open all the same, as the log says.
   absl::StatusOr<std::shared_ptr<Session>> Open(
       const std::string& user, ClientInfo client, absl::Duration lease, const std::string& device,
-      fairness::Priority priority = fairness::Priority::kInteractive) ABSL_LOCKS_EXCLUDED(mutex_);
+      fairness::Priority priority = fairness::Priority::kInteractive,
+      absl::Duration snapshot_interval = absl::ZeroDuration()) ABSL_LOCKS_EXCLUDED(mutex_);
   // The user's. NOT_FOUND: closed or expired (UNKNOWN_SESSION), or of a daemon that did not keep it
   // (SESSION_LOST); of another's, what is said of one that never was. Once Refuse was called, its
   // reason instead. What AbsentSessions say of it comes before all that.
@@ -104,7 +110,8 @@ class Registry {
   std::shared_ptr<Session> Lookup(const std::string& id) const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::shared_ptr<Session>> Add(const std::string& user, ClientInfo client,
                                                absl::Duration lease, const std::string& device,
-                                               fairness::Priority priority)
+                                               fairness::Priority priority,
+                                               absl::Duration snapshot_interval)
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<runtime::ManagedDevice*> Choose(const std::string& name) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);

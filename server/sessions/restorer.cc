@@ -40,7 +40,7 @@ void Restorer::Start() {
       Lose(kept, absl::UnauthenticatedError("its user was revoked"));
       continue;
     }
-    ClaimName(image);
+    ClaimName(kept);
     auto waiting = std::make_unique<Waiting>();
     waiting->expires = now_() + kept.image.lease_then();
     waiting->kept = std::move(kept);
@@ -57,10 +57,10 @@ void Restorer::Start() {
   thread_ = std::thread([this] { Loop(); });
 }
 
-void Restorer::ClaimName(const SessionImage& image) {
-  if (!image.detached) return;
-  const absl::Status status =
-      registry_.names().Claim(image.user, image.detached->name, image.identity.number);
+void Restorer::ClaimName(const KeptSessions::Kept& kept) {
+  if (kept.name.empty()) return;
+  const SessionImage& image = kept.image;
+  const absl::Status status = registry_.names().Claim(image.user, kept.name, image.identity.number);
   if (!status.ok())
     log::Warning("name_lost", {{"session", image.identity.name}, {"why", status.ToString()}});
 }
@@ -172,17 +172,35 @@ void Restorer::Lose(const KeptSessions::Kept& kept, const absl::Status& why) {
 absl::Status Restorer::Restore(const KeptSessions::Kept& kept, Patience& patience) {
   auto reader = kept_.Read(kept);
   if (!reader.ok()) return reader.status();
+  JournalReader journal = kept_.ReadJournal(kept);
+  if (kept.image.is_live && kept.journal.empty())
+    return absl::DataLossError("the journal of what came after its image is not there");
+  const auto summary = Summarize(journal);
+  if (!summary.ok()) return summary.status();
   auto session = registry_.Make(kept.image);
   if (!session.ok()) return session.status();
-  auto image = std::make_shared<const SessionImage>(kept.image);
-  absl::Status status = (*session)->Restore(std::move(image), **reader, patience);
+  auto image = std::make_shared<SessionImage>(kept.image);
+  CancelPending(summary->cancelled, image.get());
+  absl::Status status = (*session)->Restore(image, **reader, patience);
   // Only now is it known that the bytes are the right ones.
   if (status.ok()) status = (*reader)->Finish();
-  // From here on the file is out of date, so it must not outlive a crash.
-  if (status.ok()) status = kept_.Remove(kept);
+  if (status.ok() && summary->records > 0) {
+    JournalReader again = kept_.ReadJournal(kept);
+    status = (*session)->Replay(again, *summary, [this] {
+      absl::MutexLock lock(&mutex_);
+      return stopping_;
+    });
+  }
+  if (kept.image.journal != 0) {
+    // The file stays: the journal goes on behind it.
+    if (status.ok()) (*session)->Protect(kept.image, journal);
+  } else if (status.ok()) {
+    // From here on the file is out of date, so it must not outlive a crash.
+    status = kept_.Remove(kept);
+  }
   if (!status.ok()) {
     (*session)->Close(status);
-    ClaimName(kept.image);
+    ClaimName(kept);
     return status;
   }
   registry_.Adopt(*session);
@@ -190,7 +208,8 @@ absl::Status Restorer::Restore(const KeptSessions::Kept& kept, Patience& patienc
   log::Info("session_restored", {{"session", kept.image.identity.name},
                                  {"device", kept.image.device},
                                  {"bytes", absl::StrCat(kept.image.data_bytes())},
-                                 {"operations", absl::StrCat(kept.image.pending.size())}});
+                                 {"operations", absl::StrCat(kept.image.pending.size())},
+                                 {"journal", absl::StrCat(summary->records)}});
   return absl::OkStatus();
 }
 

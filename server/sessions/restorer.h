@@ -1,6 +1,6 @@
 // Brings back the sessions that an earlier daemon has kept, one after another on a thread of its
-// own, while the daemon serves already. Who asks for one that is not there yet is told to come
-// back, and it is next.
+// own, while the daemon serves already; what stands in their journals is done again then. Who asks
+// for one that is not there yet is told to come back, and it is next.
 #ifndef KILN_SERVER_SESSIONS_RESTORER_H_
 #define KILN_SERVER_SESSIONS_RESTORER_H_
 
@@ -53,7 +53,7 @@ class Restorer final : public AbsentSessions {
 
   absl::Status AskFor(std::deque<std::unique_ptr<Waiting>>::iterator wanted)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void ClaimName(const SessionImage& image);
+  void ClaimName(const KeptSessions::Kept& kept);
   // Its file and its name go.
   void Drop(const KeptSessions::Kept& kept);
   void Loop() ABSL_LOCKS_EXCLUDED(mutex_);

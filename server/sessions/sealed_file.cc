@@ -104,12 +104,23 @@ absl::Status SealedWriter::Write(absl::string_view bytes) {
   return WriteAll(bytes);
 }
 
-absl::Status SealedWriter::Commit() {
-  if (absl::Status status = WriteAll(authenticator_->Finish()); !status.ok()) return status;
-  if (fsync(file_) != 0) return Failed("keep", draft_);
+absl::Status SealedWriter::Seal() {
+  if (std::exchange(is_sealed_, true)) return absl::OkStatus();
+  return WriteAll(authenticator_->Finish());
+}
+
+absl::Status SealedWriter::Place() {
+  if (absl::Status status = Seal(); !status.ok()) return status;
   if (rename(draft_.c_str(), path_.c_str()) != 0) return Failed("rename", draft_);
   close(std::exchange(file_, -1));
-  return KeepFolder(path_);
+  return absl::OkStatus();
+}
+
+absl::Status SealedWriter::Commit() {
+  absl::Status status = Seal();
+  if (status.ok() && fsync(file_) != 0) status = Failed("keep", draft_);
+  if (status.ok()) status = Place();
+  return status.ok() ? KeepFolder(path_) : status;
 }
 
 SealedReader::SealedReader(std::string path, const cache::Secret& secret, int file)

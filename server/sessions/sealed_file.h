@@ -43,6 +43,10 @@ class SealedWriter : public ByteSink {
 
   absl::Status Write(absl::string_view bytes) override;
   absl::Status Commit();
+  // What Commit does for files that need not outlive the machine, in two steps: the end is written,
+  // then the file is there. The second takes no time.
+  absl::Status Seal();
+  absl::Status Place();
 
  private:
   SealedWriter(std::string path, const cache::Secret& secret, int file);
@@ -53,6 +57,7 @@ class SealedWriter : public ByteSink {
   const std::string draft_;
   const cache::Secret& secret_;
   int file_;
+  bool is_sealed_ = false;
   std::unique_ptr<cache::Authenticator> authenticator_;
 };
 

@@ -22,6 +22,15 @@ absl::Status SaysClosed(const absl::Status& status) {
       "UNKNOWN_SESSION");
 }
 
+// The machine has ended since, and not only the daemon; or somebody has cut a file.
+absl::Status IsBehind() {
+  return errors::WithReason(
+      absl::NotFoundError("the session is lost with its tensors and programs: what the daemon had "
+                          "written of it is older than what this client has seen; open a new one "
+                          "and load the last checkpoint"),
+      "SESSION_LOST");
+}
+
 absl::Status Replaced() {
   return errors::WithReason(absl::AbortedError("another stream has attached to this session"),
                             "REPLACED");
@@ -56,6 +65,7 @@ Executor::Steps Session::Steps() {
     return resume == nullptr ? nullptr : MustWaitFor(*resume);
   };
   steps.execute = [this](uint64_t sequence, Operation& operation) {
+    if (wants_protection()) JournalFirst(sequence, operation);
     std::visit([&](auto& kind) { Execute(sequence, kind); }, operation);
   };
   return steps;
@@ -94,6 +104,7 @@ Session::Snapshot Session::GetSnapshot() const {
   snapshot.runs = runs_;
   snapshot.waiting = unfinished_.size();
   snapshot.device_seconds = device_seconds_;
+  if (protection_.has_image) snapshot.protected_since = protection_.image_time;
   return snapshot;
 }
 
@@ -109,6 +120,11 @@ absl::Status Session::Attach(std::shared_ptr<Sink> sink, uint64_t acknowledged,
     absl::MutexLock lock(&mutex_);
     if (closed_) return *closed_;
     if (generation != generation_) return TakenOver();
+    if (acknowledged > log_.last_received() && wants_protection()) {
+      // It ends at the next look at the leases.
+      expires_ = services_.now();
+      return IsBehind();
+    }
     earlier = std::exchange(sink_, sink);
     refused_more_ = false;
     end_after_answers_ = false;
@@ -193,8 +209,10 @@ bool Session::WantsMore() {
 
 void Session::Fail(uint64_t sequence, absl::Span<const uint64_t> handles,
                    const absl::Status& error) {
-  // A poisoned handle keeps its error, and everything that uses it repeats it.
-  const absl::Status bounded = errors::WithBoundedMessage(user_->Explain(error));
+  // A poisoned handle keeps its error, and everything that uses it repeats it. One that was
+  // explained already stays as it is.
+  const absl::Status bounded =
+      IsReplaying() ? error : errors::WithBoundedMessage(user_->Explain(error));
   {
     absl::MutexLock lock(&mutex_);
     if (!closed_) handles_.Poison(handles, bounded);
@@ -298,7 +316,9 @@ void Session::LogLease(absl::string_view event, absl::Time expires) const {
 void Session::DropLost() {
   std::vector<runtime::ValuePointer> lost;  // goes without the lock
   absl::MutexLock lock(&mutex_);
-  if (!closed_) lost = handles_.FailLost(device_.pool()->LostError());
+  if (closed_) return;
+  lost = handles_.FailLost(device_.pool()->LostError());
+  if (!lost.empty()) FailedLate(device_.pool()->LostError());
 }
 
 bool Session::is_closed() const {
@@ -311,7 +331,7 @@ bool Session::Expired() const {
   return sink_ == nullptr && services_.now() >= expires_;
 }
 
-void Session::Close(const absl::Status& status) {
+void Session::Close(const absl::Status& status, bool files_stay) {
   std::shared_ptr<Sink> sink;
   // Destroyed without the lock: values and programs take locks of their own.
   Executor::Dropped dropped;
@@ -323,6 +343,8 @@ void Session::Close(const absl::Status& status) {
   {
     absl::MutexLock lock(&mutex_);
     if (closed_ && !frozen_) return;
+    if (protection_.journal && !frozen_ && !files_stay) protection_.journal->Discard();
+    protection_ = {};
     frozen_ = false;
     closed_ = SaysClosed(status);
     sink.swap(sink_);

@@ -46,6 +46,9 @@
 #include "server/sessions/handle_table.h"
 #include "server/sessions/image.h"
 #include "server/sessions/in_flight.h"
+#include "server/sessions/journal.h"
+#include "server/sessions/journal_record.h"
+#include "server/sessions/kept_sessions.h"
 #include "server/sessions/operation.h"
 #include "server/sessions/program_table.h"
 #include "server/sessions/session_names.h"
@@ -78,6 +81,7 @@ struct Services {
       unpack_graph;
   SessionLimits limits;
   SessionNames* names = nullptr;                  // the registry's
+  const KeptSessions* kept = nullptr;             // null: no session can be protected
   absl::Duration max_keep = absl::Hours(7 * 24);  // of a detached session
   std::shared_ptr<memory::HostMemory> host =
       std::make_shared<memory::HostMemory>(int64_t{1} << 30, 1024);
@@ -97,6 +101,8 @@ class Session : public std::enable_shared_from_this<Session> {
     int64_t waiting = 0;  // operations received that have not ended
     double device_seconds = 0;
     std::string detached_name;  // empty if it was not detached
+    // Of the last image; infinite past while the session would not survive a kill.
+    absl::Time protected_since = absl::InfinitePast();
   };
 
   Session(Identity identity, std::shared_ptr<User> user, runtime::ManagedDevice& device,
@@ -174,6 +180,20 @@ class Session : public std::enable_shared_from_this<Session> {
   // FAILED_PRECONDITION, and nothing changes, if its state cannot be known.
   absl::StatusOr<SessionImage> Freeze(const absl::Status& reason, absl::Duration patience)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether its state is whole on the disk, so that the next daemon has it if this one is killed.
+  bool IsProtected() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // It wants to be protected, and TakeImage should be called.
+  bool ImageIsDue() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Writes an image of it as it is between two operations, which takes the place of the earlier
+  // one; from then on it is protected. It goes on meanwhile; while the image is written, the
+  // tensors in it stay in memory. For one thread at a time. After an error it is as it was before:
+  // protected by the earlier image and the journal since, or not.
+  absl::Status TakeImage(Patience& patience) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Why it is not protected any more; OK if it is, or this has been asked since.
+  absl::Status TakeProtectionLoss() ABSL_LOCKS_EXCLUDED(mutex_);
+  // A blob is its from here on. Before its client hears of it.
+  void HoldsBlob(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
+
   // For a new session, which nobody else knows yet: it becomes the one of the image, but executes
   // nothing before Resume. No limit of its user's holds, nor that of host memory or uploads: what
   // was there stays. The errors of device memory, of copies and of `bytes`; the session is of no
@@ -182,10 +202,18 @@ class Session : public std::enable_shared_from_this<Session> {
                        Patience& patience) ABSL_LOCKS_EXCLUDED(mutex_);
   // Does again what had not been answered, then what comes.
   void Resume() { ExecuteQueued(); }
+  // Between Restore and the first client: all that, and then what stands in the journal. DATA_LOSS:
+  // the journal is damaged, or something does not come to what it had come to. Others: it may be
+  // tried again, with another session; CANCELLED after `gives_up`.
+  absl::Status Replay(JournalReader& journal, const JournalSummary& summary,
+                      const std::function<bool()>& gives_up) ABSL_LOCKS_EXCLUDED(mutex_);
+  // After Restore, and Replay if there was something: it is protected by what it was made of, and
+  // goes on with that journal.
+  void Protect(const SessionImage& image, const JournalReader& journal) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Drops everything and ends the stream with `status`. Runs on the device finish; nobody hears of
-  // them.
-  void Close(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
+  // them. What protects it goes, unless it is frozen or `files_stay`: the next daemon has it then.
+  void Close(const absl::Status& status, bool files_stay = false) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   // A run that has passed all checks.
@@ -256,6 +284,45 @@ class Session : public std::enable_shared_from_this<Session> {
                  const std::function<void(absl::StatusOr<runtime::ValuePointer>)>& done)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // session_journal.cc
+  bool wants_protection() const { return identity_.snapshot_interval > absl::ZeroDuration(); }
+  // Of operations whose outcome follows from the session's state: before they are executed.
+  void JournalFirst(uint64_t sequence, const Operation& operation) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::string HeadOf(uint64_t sequence) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  // Before anything of the operation is seen. `operation` is encoded.
+  void JournalExecuted(uint64_t sequence, absl::string_view operation)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void JournalWrite(uint64_t sequence, absl::string_view operation,
+                    const std::vector<absl::string_view>& bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  void JournalRefusedDefinition(uint64_t sequence, const DefineProgram& operation,
+                                const absl::Status& error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AppendToJournal(absl::Span<const absl::string_view> record)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Without the lock, because it is large.
+  void AppendMuch(const std::shared_ptr<Journal>& journal,
+                  absl::Span<const absl::string_view> record) ABSL_LOCKS_EXCLUDED(mutex_);
+  void LoseProtection(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Something that had been executed has failed since, which the journal does not know.
+  void FailedLate(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsReplaying() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // As Fail, for an operation of which the journal is to say that.
+  void Refuse(uint64_t sequence, absl::Span<const uint64_t> handles, const absl::Status& error)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // session_snapshot.cc
+  struct Draft {
+    SessionImage image;
+    std::shared_ptr<Journal> journal;
+  };
+  absl::StatusOr<Draft> BeginImage() ABSL_LOCKS_EXCLUDED(mutex_);
+  // session_replay.cc
+  absl::Status ReplayOne(ExecutedRecord& record, const JournalSummary& summary,
+                         const std::function<bool()>& gives_up) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status ReplayOne(CancelledRecord& record) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status ReplayOne(BlobRecord& record) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status ReplayOne(TakenOverRecord& record) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status AwaitReplayed(int64_t most_unfinished, const std::function<bool()>& gives_up)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status RestoreBlob(const std::string& name, std::string data);
   // session_detach.cc
   absl::Status TakeName(DetachAs& operation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string IdOf(uint64_t generation) const;
@@ -265,6 +332,9 @@ class Session : public std::enable_shared_from_this<Session> {
   bool IsSettled(uint64_t executed) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<SessionImage> MakeImage(uint64_t executed) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  // What every image says of the session as it is now, but for its blobs.
+  void Describe(SessionImage* image) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  void AddBlobs(SessionImage* image) const;
   absl::StatusOr<SessionImage> MakeImageOfResumption() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // session_resume.cc
   absl::Status RestoreAll(ByteSource& bytes, Patience& patience)
@@ -339,6 +409,20 @@ class Session : public std::enable_shared_from_this<Session> {
   // Of all that were received, whether they have been executed or not.
   uint64_t highest_handle_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t highest_program_ ABSL_GUARDED_BY(mutex_) = 0;
+  // What makes the session survive this daemon.
+  struct Protection {
+    std::shared_ptr<Journal> journal;  // null: there is none yet, or not any more
+    bool has_image = false;            // and so it is protected
+    uint64_t image_number = 0;         // SessionImage::journal
+    int64_t image_bytes = 0;
+    absl::Time image_time = absl::InfinitePast();
+    absl::Time due = absl::InfinitePast();
+    uint64_t last_number = 0;  // of its journals so far
+    absl::Status lost;         // why it is not protected any more, until somebody asks
+  };
+  Protection protection_ ABSL_GUARDED_BY(mutex_);
+  bool replaying_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status replay_error_ ABSL_GUARDED_BY(mutex_);
   int64_t runs_ ABSL_GUARDED_BY(mutex_) = 0;
   double device_seconds_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -58,6 +58,7 @@ absl::Status Session::TakeName(DetachAs& operation) {
 
 void Session::Execute(uint64_t sequence, DetachAs& operation) {
   absl::Status status = Check(operation);
+  const std::string encoded = wants_protection() ? EncodeOperation(operation) : "";
   // Nobody can name the others any more. Destroyed without the lock: they take locks of their own.
   std::vector<runtime::ValuePointer> values;
   std::map<uint64_t, DefinedProgram> programs;
@@ -70,11 +71,18 @@ void Session::Execute(uint64_t sequence, DetachAs& operation) {
       for (const NamedHandle& tensor : detached_->tensors) named.insert(tensor.handle);
       values = handles_.ReleaseAllBut(named);
       programs = programs_.TakeAll();
+      JournalExecuted(sequence, encoded);
+      // The next daemon knows the name before it has read the whole journal.
+      if (protection_.journal) {
+        if (absl::Status begun = protection_.journal->Begin(detached_->name); !begun.ok())
+          LoseProtection(begun);
+      }
     }
   }
+  if (!status.ok()) return Refuse(sequence, {}, status);
   // What Writes before this needed of the uploads they hold themselves.
-  if (status.ok()) services_.blobs->EndSession(identity_.number);
-  Finish({.sequence = sequence, .error = std::move(status)});
+  services_.blobs->EndSession(identity_.number);
+  Finish({.sequence = sequence});
 }
 
 absl::StatusOr<Session::Takeover> Session::TakeOver() {
@@ -99,6 +107,7 @@ absl::StatusOr<Session::Takeover> Session::TakeOver() {
     ++generation_;
     // Numbers that whoever had it has not sent again are the new one's.
     cancelled_.clear();
+    if (protection_.journal) AppendToJournal({Encode(TakenOverRecord{generation_})});
     takeover.id = IdOf(generation_);
     takeover.last_sequence = log_.last_received();
     takeover.last_handle = highest_handle_;

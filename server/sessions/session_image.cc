@@ -131,6 +131,14 @@ absl::Status KeepPending(const InFlightTable& in_flight, const UnfinishedRuns& r
   for (const auto* entry : sorted) {
     auto operation = std::visit(Keep{places}, entry->second);
     if (!operation.ok()) return operation.status();
+    const UnfinishedRuns::Entry* unfinished = runs.Find(entry->first);
+    if (auto* run = std::get_if<SessionImage::Run>(&*operation); run && unfinished) {
+      for (const UnfinishedRuns::Update& update : unfinished->updates) {
+        const auto before = places.Of(update.before);
+        if (!before.ok()) return before.status();
+        run->updates.push_back({update.handle, *before});
+      }
+    }
     image->pending.push_back({entry->first, *std::move(operation)});
   }
   return absl::OkStatus();
@@ -193,21 +201,35 @@ absl::StatusOr<SessionImage> Session::Freeze(const absl::Status& reason, absl::D
   mutex_.AwaitWithTimeout(absl::Condition(&is_settled), patience);
   auto image = resumption_ ? MakeImageOfResumption() : MakeImage(executed);
   if (!image.ok()) return image.status();
+  Describe(&*image);
+  // The journal that is there is out of date with this image, and the next daemon begins another.
+  if (wants_protection()) {
+    image->journal =
+        1 + (protection_.journal ? protection_.journal->number() : protection_.last_number);
+  }
+  image->is_live = false;
+  closed_ = reason;
+  frozen_ = true;
+  // After closed_ is set: a client that is told from here on that its upload has ended is told that
+  // the session has, instead.
+  AddBlobs(&*image);
+  return image;
+}
+
+void Session::Describe(SessionImage* image) const {
   image->generation = generation_;
   image->cancelled.assign(cancelled_.begin(), cancelled_.end());
   if (detached_)
     image->detached = SessionImage::Detached{detached_->name, detached_->keep, detached_->tensors};
   image->remaining =
       sink_ ? FullLease() : std::max(expires_ - services_.now(), absl::ZeroDuration());
-  closed_ = reason;
-  frozen_ = true;
-  // After closed_ is set: a client that is told from here on that its upload has ended is told that
-  // the session has, instead.
+}
+
+void Session::AddBlobs(SessionImage* image) const {
   for (auto& [name, data] : services_.blobs->HeldBy(identity_.number)) {
     const int64_t size = data->size();
     image->blobs.push_back({std::move(name), size, std::move(data)});
   }
-  return image;
 }
 
 bool Session::IsSettled(uint64_t executed) const {

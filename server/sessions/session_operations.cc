@@ -31,7 +31,8 @@ absl::StatusOr<std::shared_ptr<const Session::Upload>> Session::MakeUpload(uint6
                               "TOO_MANY_PIECES", {{"handle", absl::StrCat(operation.handle)}});
   }
   int64_t size = static_cast<int64_t>(operation.data.size());
-  if (operation.blobs.empty()) {
+  const bool again = IsReplaying();
+  if (operation.blobs.empty() || again) {
     upload->data = std::move(operation.data);
     upload->pieces = {upload->data};
   }
@@ -41,9 +42,12 @@ absl::StatusOr<std::shared_ptr<const Session::Upload>> Session::MakeUpload(uint6
     buffers::BlobStore::Blob& blob = found[name];
     if (!blob) {
       auto stored = services_.blobs->Find(identity_.number, user_->name, name, sequence);
+      // The journal has its bytes; it is used all the same.
+      if (again) continue;
       if (!stored.ok()) return stored.status();
       blob = *std::move(stored);
     }
+    if (!blob) continue;
     size += blob->size();
     if (size > type->bytes()) break;  // a name may come again and again
     upload->blobs.push_back(blob);
@@ -71,9 +75,11 @@ void Session::Execute(uint64_t sequence, Write& operation) {
     absl::MutexLock lock(&mutex_);
     reserved = handles_.Reserve({operation.handle});
   }
-  if (!reserved.ok()) return Fail(sequence, {}, reserved);
+  if (!reserved.ok()) return Refuse(sequence, {}, reserved);
+  const std::string encoded = wants_protection() ? EncodeOperation(operation) : "";
   auto upload = MakeUpload(sequence, operation);
-  if (!upload.ok()) return Fail(sequence, {operation.handle}, upload.status());
+  if (!upload.ok()) return Refuse(sequence, {operation.handle}, upload.status());
+  JournalWrite(sequence, encoded, (*upload)->pieces);
   {
     absl::MutexLock lock(&mutex_);
     if (!closed_) handles_.Bind({operation.handle}, {(*upload)->value});
@@ -95,6 +101,7 @@ void Session::FinishWrite(uint64_t sequence, const Upload& upload, const absl::S
   {
     absl::MutexLock lock(&mutex_);
     uploads_.erase(upload.value);
+    if (!status.ok()) FailedLate(status);
   }
   Finish({.sequence = sequence, .error = status});
 }

@@ -35,18 +35,26 @@ absl::Status CheckResults(const RunProgram& operation, const runtime::Signature&
 }  // namespace
 
 void Session::Execute(uint64_t sequence, DefineProgram& operation) {
-  if (operation.graph.ok()) {
+  const bool again = IsReplaying();
+  if (operation.graph.ok() && !again) {
     // The error is the program's from here on.
     const absl::Status fits = user_->graph_nodes.Check((*operation.graph)->nodes());
     if (!fits.ok()) operation.graph = fits;
   }
+  const auto admission = again ? runtime::Admission::kAgain : runtime::Admission::kAsked;
+  const std::string encoded = wants_protection() ? EncodeOperation(operation) : "";
   absl::StatusOr<std::shared_ptr<runtime::ProgramFuture>> defined;
   {
     absl::MutexLock lock(&mutex_);
-    defined = programs_.Define(operation);
+    defined = programs_.Define(operation, admission);
     auto origin = programs_.OriginOf(operation.program);
     if (defined.ok() && origin && !closed_)
       in_flight_.emplace(sequence, DefinitionInFlight{std::move(origin)});
+    if (defined.ok()) {
+      JournalExecuted(sequence, encoded);
+    } else {
+      JournalRefusedDefinition(sequence, operation, defined.status());
+    }
   }
   if (!defined.ok()) return Fail(sequence, {}, defined.status());
   if (log::IsOn(log::Level::kDebug)) {
@@ -56,7 +64,7 @@ void Session::Execute(uint64_t sequence, DefineProgram& operation) {
                                    {"name", runtime::ShortName(operation.name)},
                                    {"source", runtime::ShortDigest((*operation.graph)->key())}});
   }
-  AwaitDefinition(sequence, *operation.graph, *defined, runtime::Admission::kAsked);
+  AwaitDefinition(sequence, *operation.graph, *defined, admission);
 }
 
 void Session::AwaitDefinition(uint64_t sequence, std::shared_ptr<const runtime::GraphSource> source,
@@ -129,7 +137,8 @@ void Session::Execute(uint64_t sequence, RunProgram& operation) {
     ++runs_;
     plan = PlanRun(sequence, operation);
   }
-  if (!plan.ok()) return Fail(sequence, operation.outputs, plan.status());
+  if (!plan.ok()) return Refuse(sequence, operation.outputs, plan.status());
+  const std::string encoded = wants_protection() ? EncodeOperation(operation) : "";
   RunInFlight in_flight{plan->origin, operation.bindings, plan->inputs, {}, operation.report_time};
   auto run = runtime::Run::Create(
       absl::StrCat(identity_.name, "/", sequence), plan->program, std::move(plan->inputs), account_,
@@ -137,18 +146,20 @@ void Session::Execute(uint64_t sequence, RunProgram& operation) {
           const absl::Status& status, double seconds) {
         self->RunEnded(sequence, report_time, status, seconds);
       });
-  if (!run.ok()) return Fail(sequence, operation.outputs, run.status());
+  if (!run.ok()) return Refuse(sequence, operation.outputs, run.status());
   absl::Status cancelled;
   {
     absl::MutexLock lock(&mutex_);
     cancelled = CheckNotCancelled(sequence);
     if (!closed_ && cancelled.ok()) {
+      // In one step with what Cancel sees of it.
+      JournalExecuted(sequence, encoded);
       BindResults(sequence, operation, plan->program->signature, *run);
       in_flight.results = (*run)->results();
       if (in_flight.program) in_flight_.emplace(sequence, std::move(in_flight));
     }
   }
-  if (!cancelled.ok()) return Fail(sequence, operation.outputs, cancelled);
+  if (!cancelled.ok()) return Refuse(sequence, operation.outputs, cancelled);
   device_.dispatcher().Enqueue(flow_, std::move(*run));
 }
 
@@ -165,6 +176,7 @@ void Session::RunEnded(uint64_t sequence, bool report_time, const absl::Status& 
     device_seconds_ += seconds;
     in_flight = in_flight_.extract(sequence);
     unfinished = unfinished_runs_.End(sequence);
+    if (!status.ok() && !unfinished.is_cancelled) FailedLate(status);
   }
   in_flight = {};
   unfinished = {};
@@ -178,8 +190,11 @@ bool Session::CancelRuns(uint64_t sequence, const Cancel& operation) {
   const absl::Status error = runtime::CancelledRun();
   memory::Charge charge = host_->Open(memory::Use::kHandles);
   charge.ForceResize(errors::BytesOf(error));
-  return unfinished_runs_.Cancel(operation.first, buffers::Value::Failed(error, std::move(charge)),
-                                 &handles_);
+  const std::vector<uint64_t> runs = unfinished_runs_.Cancel(
+      operation.first, buffers::Value::Failed(error, std::move(charge)), &handles_);
+  if (protection_.journal)
+    AppendToJournal({Encode(CancelledRecord{operation.first, sequence, runs})});
+  return !runs.empty();
 }
 
 absl::Status Session::CheckNotCancelled(uint64_t sequence) const {

@@ -208,7 +208,7 @@ void Session::EndResuming() {
   std::unique_ptr<Resumption> ended;  // goes without the lock
   absl::MutexLock lock(&mutex_);
   ended.swap(resumption_);
-  account_->SetExempt(false);
+  account_->SetExempt(replaying_);
   if (closed_ || !ended) return;
   for (const auto& [handle, place] : ended->image->handles)
     if (ended->image->values[place].kind == Kind::kPending)
@@ -277,6 +277,7 @@ void Session::Redo(uint64_t sequence, size_t pending, const SessionImage::Run& r
   {
     absl::MutexLock lock(&mutex_);
     if (resumption_) FailResults(pending, run, failed);
+    FailedLate(error);
   }
   Finish({.sequence = sequence, .error = error});
 }

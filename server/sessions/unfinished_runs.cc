@@ -10,25 +10,31 @@ UnfinishedRuns::Entry UnfinishedRuns::End(uint64_t sequence) {
   return entry;
 }
 
-bool UnfinishedRuns::Cancel(uint64_t first, const runtime::ValuePointer& failed,
-                            HandleTable* handles) {
-  bool any = false;
+std::vector<uint64_t> UnfinishedRuns::Cancel(uint64_t first, const runtime::ValuePointer& failed,
+                                             HandleTable* handles) {
+  std::vector<uint64_t> cancelled;
   for (auto entry = entries_.rbegin(); entry != entries_.rend() && entry->first >= first; ++entry) {
     Entry& unfinished = entry->second;
     // One that has failed or was cancelled before may have others before it that were not.
     if (!unfinished.run->Cancel()) continue;
-    any = unfinished.is_cancelled = true;
+    unfinished.is_cancelled = true;
+    cancelled.push_back(entry->first);
     for (size_t i = 0; i < unfinished.outputs.size(); ++i)
       handles->RebindIf(unfinished.outputs[i], unfinished.output_values[i], failed);
     for (const Update& update : unfinished.updates)
       handles->RebindIf(update.handle, update.after, update.before);
   }
-  return any;
+  return cancelled;
 }
 
 bool UnfinishedRuns::IsCancelled(uint64_t sequence) const {
   const auto found = entries_.find(sequence);
   return found != entries_.end() && found->second.is_cancelled;
+}
+
+const UnfinishedRuns::Entry* UnfinishedRuns::Find(uint64_t sequence) const {
+  const auto found = entries_.find(sequence);
+  return found == entries_.end() ? nullptr : &found->second;
 }
 
 }  // namespace kiln::sessions

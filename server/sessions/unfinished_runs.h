@@ -39,11 +39,14 @@ class UnfinishedRuns {
   // It has ended. What is returned is destroyed without locks.
   [[nodiscard]] Entry End(uint64_t sequence);
   // Cancels what can be cancelled of the runs from `first` on. Their outputs name `failed` from
-  // here on. Those that are not on the device may be executed no more: the caller drops them. True
-  // if there is any.
-  bool Cancel(uint64_t first, const runtime::ValuePointer& failed, HandleTable* handles);
+  // here on. Those that are not on the device may be executed no more: the caller drops them.
+  // Returns the numbers of those that it has cancelled.
+  std::vector<uint64_t> Cancel(uint64_t first, const runtime::ValuePointer& failed,
+                               HandleTable* handles);
   // It has not ended, and will be answered with CANCELLED.
   bool IsCancelled(uint64_t sequence) const;
+  // Null if it has ended, or is none of these.
+  const Entry* Find(uint64_t sequence) const;
   // Empties the table; what it held is destroyed by the caller, without locks.
   [[nodiscard]] absl::btree_map<uint64_t, Entry> TakeAll() { return std::exchange(entries_, {}); }
 

@@ -165,9 +165,10 @@ std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address, const Cli
 
 }  // namespace
 
-Client::Client(const std::string& address, uint32_t lease_seconds, const std::string& device)
+Client::Client(const std::string& address, uint32_t lease_seconds, const std::string& device,
+               uint32_t snapshot_seconds)
     : channel(OpenChannel(address, {})) {
-  Open(lease_seconds, device);
+  Open(lease_seconds, device, snapshot_seconds);
 }
 
 Client::Client(const std::string& address, const Login& login, uint32_t lease_seconds)
@@ -175,7 +176,7 @@ Client::Client(const std::string& address, const Login& login, uint32_t lease_se
   Open(lease_seconds, "");
 }
 
-void Client::Open(uint32_t lease_seconds, const std::string& device) {
+void Client::Open(uint32_t lease_seconds, const std::string& device, uint32_t snapshot_seconds) {
   sessions = v1::SessionService::NewStub(channel);
   blobs = v1::BlobService::NewStub(channel);
   programs = v1::ProgramService::NewStub(channel);
@@ -186,6 +187,7 @@ void Client::Open(uint32_t lease_seconds, const std::string& device) {
   request.mutable_client()->set_name("test");
   request.set_lease_seconds(lease_seconds);
   request.set_device(device);
+  request.set_snapshot_seconds(snapshot_seconds);
   opened = sessions->OpenSession(&context, request, &session);
 }
 

@@ -73,7 +73,7 @@ class Stream {
 // A connection with a session.
 struct Client {
   explicit Client(const std::string& address, uint32_t lease_seconds = 0,
-                  const std::string& device = "");
+                  const std::string& device = "", uint32_t snapshot_seconds = 0);
   // Over any channel; every call carries the token, if there is one.
   struct Login {
     std::string token{};
@@ -92,7 +92,7 @@ struct Client {
   grpc::Status opened;
 
  private:
-  void Open(uint32_t lease_seconds, const std::string& device);
+  void Open(uint32_t lease_seconds, const std::string& device, uint32_t snapshot_seconds = 0);
 
  public:
   std::unique_ptr<Stream> Connect(uint64_t acknowledged = 0) {

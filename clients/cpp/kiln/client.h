@@ -20,8 +20,9 @@
 // while the daemon has 4,096 operations or 256 MiB of them still to answer. A lost connection is
 // taken up again, without running anything twice, for as long as the session's lease lasts. A
 // daemon that is restarted (SIGTERM, `kiln drain`) keeps its sessions, and clients wait for the
-// next one. If it could not keep them, whatever waits fails at once with UNAVAILABLE, or with
-// NOT_FOUND and the reason SESSION_LOST once another daemon runs.
+// next one. One that is killed keeps those that have a ConnectOptions::snapshot_interval. If a
+// session could not be kept, whatever waits fails at once with UNAVAILABLE, or with NOT_FOUND and
+// the reason SESSION_LOST once another daemon runs.
 #ifndef KILN_CLIENTS_CPP_KILN_CLIENT_H_
 #define KILN_CLIENTS_CPP_KILN_CLIENT_H_
 
@@ -150,6 +151,9 @@ struct ConnectOptions {
   bool batch = false;
   // How long the session outlives a lost connection. Zero: the daemon's default.
   absl::Duration lease = absl::ZeroDuration();
+  // Above zero: the session survives a daemon that is killed, too; its images on the daemon's disk
+  // are so far apart, a second at least. FAILED_PRECONDITION: the daemon has no folder for them.
+  absl::Duration snapshot_interval = absl::ZeroDuration();
   // How long Connect waits for the daemon.
   absl::Duration timeout = absl::Seconds(10);
 };

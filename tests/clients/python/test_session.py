@@ -392,9 +392,9 @@ def test_a_killed_clients_memory_comes_back_and_its_neighbour_does_not_notice(ki
     assert eventually(lambda: memory(connection) < before + (32 << 20), seconds=15)
 
 
-def train_at(target, steps, before):
+def train_at(target, steps, before, **options):
     """The losses and weights of a training run; `before` is called after each step, with its number."""
-    kiln.connect(target)
+    kiln.connect(target, **options)
     try:
         return train(steps, before)
     finally:
@@ -453,6 +453,34 @@ def test_training_through_restarts_changes_no_bit(fresh_kilnd):
     restarted = train_at(fresh_kilnd.address, 60, restart)
     assert_same_training(undisturbed, restarted)
     assert fresh_kilnd.log.read_text().count("event=session_restored") == 2
+
+
+def test_training_through_kills_changes_no_bit(fresh_kilnd):
+    undisturbed = train_at(fresh_kilnd.address, 60, lambda step: None)
+
+    def kill(step):
+        if step in (3, 20, 21, 45):
+            fresh_kilnd.process.kill()
+            fresh_kilnd.process.wait()
+            fresh_kilnd.start()
+
+    killed = train_at(fresh_kilnd.address, 60, kill, snapshot_seconds=1)
+    assert_same_training(undisturbed, killed)
+    assert fresh_kilnd.log.read_text().count("event=session_restored") == 4
+
+
+def test_a_detached_session_survives_a_kill(fresh_kilnd):
+    connection = kiln.connect(fresh_kilnd.address, snapshot_seconds=3600)
+    x = (kiln.tensor([1.0, 2.0]) + 1).realize()
+    connection.detach("night", tensors={"x": x})
+    _connection._default = None
+    fresh_kilnd.process.kill()
+    fresh_kilnd.process.wait()
+    fresh_kilnd.start()
+    attached = kiln.attach("night", fresh_kilnd.address)
+    np.testing.assert_array_equal(attached["x"].numpy(), np.array([2, 3], np.float32))
+    connection, _connection._default = _connection._default, None
+    connection.close()
 
 
 def test_work_in_flight_survives_a_restart(fresh_kilnd):

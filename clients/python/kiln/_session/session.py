@@ -59,7 +59,8 @@ class Session:
     blobs: Blobs
 
     def __init__(self, target: str, device: str, lease_seconds: int, timeout: float,
-                 login: Login, batch: bool = False, detached_name: str = "") -> None:
+                 login: Login, batch: bool = False, detached_name: str = "",
+                 snapshot_seconds: int = 0) -> None:
         self.target = target
         # Of the session to take over, instead of opening one; and what it holds.
         self._detached_name = detached_name
@@ -70,7 +71,7 @@ class Session:
         self._login = login
         self._pid = os.getpid()
         self._request = session_pb2.OpenSessionRequest(
-            lease_seconds=lease_seconds, device=device,
+            lease_seconds=lease_seconds, device=device, snapshot_seconds=snapshot_seconds,
             priority=session_pb2.BATCH if batch else session_pb2.INTERACTIVE)
         self._timeout = timeout
         self._is_open, self._has_ended = Waiter(), Waiter()

@@ -1,0 +1,300 @@
+#include "server/sessions/journal.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/sessions/encoding.h"
+
+namespace kiln::sessions {
+namespace {
+
+constexpr uint64_t kJournalVersion = 1;
+constexpr size_t kSizes = 16;
+constexpr size_t kTag = cache::Authenticator::kTagBytes;
+// How much room is asked for at once.
+constexpr int64_t kGrant = 1 << 20;
+constexpr size_t kMostPiecesAtOnce = 1024;  // IOV_MAX
+
+absl::Status JournalFailed(absl::string_view what, const std::string& path) {
+  return absl::UnavailableError(absl::StrCat("cannot ", what, " ", path, ": ", strerror(errno)));
+}
+
+std::string FrameSizes(uint64_t size) {
+  std::string bytes;
+  for (const uint64_t number : {size, ~size})
+    for (int i = 0; i < 8; ++i) bytes.push_back(static_cast<char>(number >> (8 * i)));
+  return bytes;
+}
+
+uint64_t SizeAt(absl::string_view bytes) {
+  uint64_t number = 0;
+  for (size_t i = 8; i > 0; --i) number = number << 8 | static_cast<unsigned char>(bytes[i - 1]);
+  return number;
+}
+
+std::string FirstTag() { return std::string(kTag, '\0'); }
+
+std::string TagOf(const cache::Secret& secret, absl::string_view before, absl::string_view sizes,
+                  absl::Span<const absl::string_view> record) {
+  const auto authenticator = secret.Authenticate();
+  authenticator->Update(before);
+  authenticator->Update(sizes);
+  for (const absl::string_view piece : record) authenticator->Update(piece);
+  return authenticator->Finish();
+}
+
+absl::Status WriteAllOf(int file, std::vector<iovec> pieces, const std::string& path) {
+  iovec* next = pieces.data();
+  size_t left = pieces.size();
+  while (left > 0) {
+    const ssize_t written = writev(file, next, static_cast<int>(std::min(left, kMostPiecesAtOnce)));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return JournalFailed("write", path);
+    auto rest = static_cast<size_t>(written);
+    for (; left > 0 && rest >= next->iov_len; ++next, --left) rest -= next->iov_len;
+    if (left == 0) break;
+    next->iov_base = static_cast<char*>(next->iov_base) + rest;
+    next->iov_len -= rest;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string SegmentPath(const std::string& stem, uint64_t number) {
+  return absl::StrCat(stem, ".", number, ".journal");
+}
+
+Journal::Journal(JournalPlace place, const cache::Secret& secret, Room room, uint64_t last_number,
+                 std::string last_tag)
+    : place_(std::move(place)),
+      secret_(secret),
+      room_(std::move(room)),
+      number_(last_number),
+      tag_(last_tag.empty() ? FirstTag() : std::move(last_tag)) {}
+
+Journal::~Journal() {
+  absl::MutexLock lock(&mutex_);
+  CloseFile();
+}
+
+void Journal::CloseFile() {
+  if (file_ >= 0) close(std::exchange(file_, -1));
+}
+
+absl::Status Journal::Begin(const std::string& name) {
+  absl::MutexLock lock(&mutex_);
+  if (discarded_) return absl::FailedPreconditionError("the session is not protected any more");
+  const std::string path = SegmentPath(place_.stem, number_ + 1);
+  unlink(path.c_str());
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (file < 0) return JournalFailed("make", path);
+  CloseFile();
+  file_ = file;
+  segments_.push_back({++number_, 0});
+  Encoder header;
+  header.Number(kJournalVersion);
+  header.Text(place_.session);
+  header.Number(number_);
+  header.Text(place_.boot);
+  header.Text(name);
+  header.Text(tag_);
+  tag_ = FirstTag();
+  return Write({header.Take()});
+}
+
+absl::Status Journal::Append(absl::Span<const absl::string_view> record) {
+  absl::MutexLock lock(&mutex_);
+  if (discarded_ || file_ < 0)
+    return absl::FailedPreconditionError("the session is not protected any more");
+  return Write(record);
+}
+
+absl::Status Journal::CheckRoom(int64_t bytes) {
+  if (bytes <= granted_) return absl::OkStatus();
+  // As much as is needed, if there is no more.
+  for (const int64_t asked : {std::max(bytes, kGrant), bytes}) {
+    const absl::Status status = room_(asked);
+    if (status.ok()) granted_ = asked;
+    if (status.ok() || asked == bytes) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Journal::Write(absl::Span<const absl::string_view> record) {
+  size_t size = 0;
+  for (const absl::string_view piece : record) size += piece.size();
+  const auto bytes = static_cast<int64_t>(kSizes + size + kTag);
+  if (absl::Status status = CheckRoom(bytes); !status.ok()) return status;
+  const std::string sizes = FrameSizes(size);
+  const std::string tag = TagOf(secret_, tag_, sizes, record);
+  std::vector<iovec> pieces;
+  pieces.reserve(record.size() + 2);
+  const auto add = [&](absl::string_view piece) {
+    if (!piece.empty()) pieces.push_back({const_cast<char*>(piece.data()), piece.size()});
+  };
+  add(sizes);
+  for (const absl::string_view piece : record) add(piece);
+  add(tag);
+  const std::string path = SegmentPath(place_.stem, number_);
+  if (absl::Status status = WriteAllOf(file_, std::move(pieces), path); !status.ok()) return status;
+  granted_ -= bytes;
+  segments_.back().bytes += bytes;
+  tag_ = tag;
+  return absl::OkStatus();
+}
+
+void Journal::ForgetBefore(uint64_t number) {
+  {
+    absl::MutexLock lock(&mutex_);
+    std::erase_if(segments_, [&](const Segment& segment) { return segment.number < number; });
+  }
+  // Also those that a daemon before this one has begun. Without the lock: they may be large.
+  for (uint64_t old = number - 1; old > 0; --old)
+    if (unlink(SegmentPath(place_.stem, old).c_str()) != 0) break;
+}
+
+void Journal::Discard() {
+  absl::MutexLock lock(&mutex_);
+  if (std::exchange(discarded_, true)) return;
+  CloseFile();
+  // Without its image a segment is nothing, whatever happens in between.
+  unlink(absl::StrCat(place_.stem, ".session").c_str());
+  for (uint64_t old = number_; old > 0; --old)
+    if (unlink(SegmentPath(place_.stem, old).c_str()) != 0) break;
+  segments_.clear();
+}
+
+uint64_t Journal::number() const {
+  absl::MutexLock lock(&mutex_);
+  return number_;
+}
+
+int64_t Journal::bytes_since(uint64_t number) const {
+  absl::MutexLock lock(&mutex_);
+  int64_t bytes = 0;
+  for (const Segment& segment : segments_)
+    if (segment.number >= number) bytes += segment.bytes;
+  return bytes;
+}
+
+JournalReader::JournalReader(JournalPlace place, const cache::Secret& secret, uint64_t first,
+                             std::vector<std::string> paths)
+    : place_(std::move(place)), secret_(secret), paths_(std::move(paths)), number_(first - 1) {}
+
+JournalReader::~JournalReader() {
+  if (file_ >= 0) close(file_);
+}
+
+absl::Status JournalReader::Damaged(absl::string_view how) const {
+  return absl::DataLossError(absl::StrCat(paths_[next_ - 1], " ", how));
+}
+
+absl::StatusOr<std::optional<std::string>> JournalReader::Next() {
+  while (true) {
+    if (file_ >= 0) {
+      auto record = ReadFrame();
+      if (!record.ok() || *record) return record;
+      close(std::exchange(file_, -1));
+    }
+    if (next_ == paths_.size()) return std::nullopt;
+    if (absl::Status status = OpenNext(); !status.ok()) return status;
+  }
+}
+
+absl::Status JournalReader::OpenNext() {
+  const std::string& path = paths_[next_++];
+  file_ = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (file_ < 0) return JournalFailed("read", path);
+  struct stat found {};
+  if (fstat(file_, &found) != 0) return JournalFailed("read", path);
+  if (!S_ISREG(found.st_mode) || found.st_uid != geteuid())
+    return Damaged("is no regular file of this user's");
+  left_ = static_cast<int64_t>(found.st_size);
+  ++number_;
+  const std::string before = std::exchange(tag_, FirstTag());
+  auto header = ReadFrame();
+  if (!header.ok()) return header.status();
+  if (!*header) {
+    // It was being begun: nothing has been written to it, and the next goes on behind what is
+    // before it.
+    tag_ = before;
+    return absl::OkStatus();
+  }
+  Decoder in(**header);
+  if (const uint64_t version = in.Number(); version > kJournalVersion) {
+    return absl::UnimplementedError(absl::StrCat(path, " has version ", version,
+                                                 " and this daemon knows ", kJournalVersion,
+                                                 " at most: a newer one wrote it"));
+  }
+  const bool is_ours = in.Text() == place_.session && in.Number() == number_;
+  const bool is_of_this_boot = in.Text() == place_.boot;
+  in.Text();  // the name
+  const absl::string_view follows = in.Text();
+  if (!in.AtEnd() || !is_ours) return Damaged("is of another session");
+  if (!is_of_this_boot) {
+    return Damaged("was written before the machine was started anew, so its end may be missing");
+  }
+  if (!before.empty() && before != follows)
+    return Damaged("does not follow the segment before it, which is cut");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<std::string>> JournalReader::ReadFrame() {
+  const auto read_all = [&](std::string* bytes) -> absl::Status {
+    for (size_t done = 0; done < bytes->size();) {
+      const ssize_t got = read(file_, bytes->data() + done, bytes->size() - done);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return JournalFailed("read", paths_[next_ - 1]);
+      if (got == 0) return Damaged("is cut");
+      done += static_cast<size_t>(got);
+    }
+    return absl::OkStatus();
+  };
+  // The end, or a frame that was being written.
+  if (left_ < static_cast<int64_t>(kSizes)) return std::nullopt;
+  std::string sizes(kSizes, '\0');
+  if (absl::Status status = read_all(&sizes); !status.ok()) return status;
+  const uint64_t size = SizeAt(sizes);
+  if (SizeAt(absl::string_view(sizes).substr(8)) != ~size) return Damaged("is damaged");
+  left_ -= static_cast<int64_t>(kSizes);
+  const auto left = static_cast<uint64_t>(left_);
+  if (left < kTag || left - kTag < size) return std::nullopt;
+  std::string record(size, '\0'), tag(kTag, '\0');
+  if (absl::Status status = read_all(&record); !status.ok()) return status;
+  if (absl::Status status = read_all(&tag); !status.ok()) return status;
+  left_ -= static_cast<int64_t>(size + kTag);
+  const absl::string_view piece = record;
+  if (!cache::SameTag(TagOf(secret_, tag_, sizes, {piece}), tag))
+    return Damaged("is damaged or not ours");
+  tag_ = tag;
+  return record;
+}
+
+std::string JournalReader::NameIn(const std::string& path, const cache::Secret& secret) {
+  JournalReader reader({}, secret, 1, {path});
+  reader.next_ = 1;
+  reader.file_ = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  struct stat found {};
+  if (reader.file_ < 0 || fstat(reader.file_, &found) != 0) return {};
+  reader.left_ = static_cast<int64_t>(found.st_size);
+  reader.tag_ = FirstTag();
+  const auto header = reader.ReadFrame();
+  if (!header.ok() || !*header) return {};
+  Decoder in(**header);
+  in.Number();
+  in.Text();
+  in.Number();
+  in.Text();
+  return std::string(in.Text());
+}
+
+}  // namespace kiln::sessions

@@ -1,0 +1,142 @@
+// How a session comes to what it was when its daemon was killed: what its journal has is done
+// again.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "server/sessions/session.h"
+
+namespace kiln::sessions {
+namespace {
+
+// Definitions compile side by side.
+constexpr int64_t kMostAtOnce = 64;
+constexpr absl::Duration kLookWhetherToGiveUp = absl::Milliseconds(100);
+
+// Whether it may go better at another time.
+bool MayPass(const absl::Status& error) {
+  return absl::IsUnavailable(error) || absl::IsResourceExhausted(error) ||
+         absl::IsDeadlineExceeded(error) || absl::IsCancelled(error) || absl::IsAborted(error);
+}
+
+}  // namespace
+
+absl::Status Session::Replay(JournalReader& journal, const JournalSummary& summary,
+                             const std::function<bool()>& gives_up) {
+  {
+    absl::MutexLock lock(&mutex_);
+    replaying_ = true;
+    // What there was room for has it again.
+    account_->SetExempt(true);
+    host_->SetExempt(true);
+  }
+  const auto end = absl::MakeCleanup([this] {
+    absl::MutexLock lock(&mutex_);
+    replaying_ = false;
+    account_->SetExempt(false);
+    host_->SetExempt(false);
+    resumed_through_ = log_.last_received();
+    StartLease();
+  });
+  Resume();
+  absl::Status status = AwaitReplayed(0, gives_up);
+  while (status.ok()) {
+    auto bytes = journal.Next();
+    if (!bytes.ok()) return bytes.status();
+    if (!*bytes) break;
+    auto record = DecodeRecord(**bytes);
+    if (!record.ok()) return record.status();
+    bytes->reset();
+    if (auto* executed = std::get_if<ExecutedRecord>(&*record)) {
+      status = ReplayOne(*executed, summary, gives_up);
+    } else if (auto* cancelled = std::get_if<CancelledRecord>(&*record)) {
+      status = ReplayOne(*cancelled);
+    } else if (auto* blob = std::get_if<BlobRecord>(&*record)) {
+      status = ReplayOne(*blob);
+    } else {
+      status = ReplayOne(std::get<TakenOverRecord>(*record));
+    }
+  }
+  if (status.ok()) status = AwaitReplayed(0, gives_up);
+  return status;
+}
+
+absl::Status Session::ReplayOne(ExecutedRecord& record, const JournalSummary& summary,
+                                const std::function<bool()>& gives_up) {
+  Operation& operation = record.operation;
+  if (auto* define = std::get_if<DefineProgram>(&operation); define && !record.wire.empty()) {
+    define->graph = services_.unpack_graph(record.wire, *host_);
+    if (!define->graph.ok()) return define->graph.status();
+  }
+  // It was taken back, as if it had never been.
+  if (auto* run = std::get_if<RunProgram>(&operation);
+      run != nullptr && summary.cancelled.contains(record.sequence))
+    operation = Refused{runtime::CancelledRun(), std::move(run->outputs)};
+  // Nobody wants the answer any more.
+  if (std::holds_alternative<Read>(operation) && record.sequence <= summary.acknowledged)
+    operation = Release{};
+  // No more tensors are in memory at a time than there were.
+  const bool takes_memory =
+      std::holds_alternative<RunProgram>(operation) || std::holds_alternative<Write>(operation);
+  {
+    absl::MutexLock lock(&mutex_);
+    if (record.sequence != log_.last_received() + 1)
+      return absl::DataLossError("operations are missing in the journal");
+    log_.Acknowledge(record.acknowledged);
+    log_.RestoreReceived(record.sequence);
+    highest_handle_ = record.highest_handle;
+    highest_program_ = record.highest_program;
+    unfinished_.Admit(record.sequence, &operation);
+    executor_.Add(record.sequence, std::move(operation));
+  }
+  ExecuteQueued();
+  absl::Status status = AwaitReplayed(takes_memory ? 0 : kMostAtOnce, gives_up);
+  if (status.ok() || MayPass(status)) return status;
+  return absl::DataLossError(
+      absl::StrCat("operation ", record.sequence, " cannot be done again: ", status.message()));
+}
+
+absl::Status Session::ReplayOne(CancelledRecord& record) {
+  absl::MutexLock lock(&mutex_);
+  if (cancelled_.empty() || cancelled_.back().cancel < record.cancel)
+    cancelled_.push_back({record.first, record.cancel});
+  return absl::OkStatus();
+}
+
+absl::Status Session::ReplayOne(BlobRecord& record) {
+  return RestoreBlob(record.name, std::move(record.data));
+}
+
+absl::Status Session::ReplayOne(TakenOverRecord& record) {
+  absl::MutexLock lock(&mutex_);
+  generation_ = record.generation;
+  cancelled_.clear();
+  return absl::OkStatus();
+}
+
+absl::Status Session::RestoreBlob(const std::string& name, std::string data) {
+  auto upload =
+      services_.blobs->BeginAgain(identity_.number, user_->name, name, data.size(), *host_);
+  absl::Status status = upload.status();
+  if (status.ok()) status = (*upload)->Append({data});
+  if (status.ok()) status = (*upload)->Finish();
+  // FindBlobs says what is not there.
+  return buffers::BlobStore::IsContentAddressed(name) ? absl::OkStatus() : status;
+}
+
+absl::Status Session::AwaitReplayed(int64_t most_unfinished,
+                                    const std::function<bool()>& gives_up) {
+  absl::MutexLock lock(&mutex_);
+  const auto is_over = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return !replay_error_.ok() || (!resumption_ && unfinished_.size() <= most_unfinished);
+  };
+  while (!mutex_.AwaitWithTimeout(absl::Condition(&is_over), kLookWhetherToGiveUp))
+    if (gives_up()) return absl::CancelledError("the daemon stops");
+  return replay_error_;
+}
+
+}  // namespace kiln::sessions

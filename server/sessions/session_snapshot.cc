@@ -1,0 +1,119 @@
+// How an image of a session is taken that goes on.
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "server/errors/errors.h"
+#include "server/sessions/session.h"
+
+namespace kiln::sessions {
+namespace {
+
+// An image is taken early once the journal takes so much, or as much as the image.
+constexpr int64_t kLongJournal = 256 << 20;
+// From the first of a run's results to its answer, or until the bytes of a Write are on the device.
+constexpr absl::Duration kUntilSettled = absl::Seconds(5);
+// After an image that could not be begun.
+constexpr absl::Duration kSoon = absl::Seconds(1);
+
+}  // namespace
+
+bool Session::IsProtected() const {
+  absl::MutexLock lock(&mutex_);
+  return protection_.has_image;
+}
+
+bool Session::ImageIsDue() const {
+  if (!wants_protection() || services_.kept == nullptr) return false;
+  absl::MutexLock lock(&mutex_);
+  if (closed_ || resumption_ || replaying_) return false;
+  if (services_.now() >= protection_.due) return true;
+  return protection_.has_image && protection_.journal->bytes_since(protection_.image_number) >
+                                      std::max(kLongJournal, protection_.image_bytes);
+}
+
+absl::Status Session::TakeProtectionLoss() {
+  absl::MutexLock lock(&mutex_);
+  return std::exchange(protection_.lost, absl::OkStatus());
+}
+
+absl::StatusOr<Session::Draft> Session::BeginImage() {
+  const uint64_t executed = executor_.Pause();
+  const auto go_on = absl::MakeCleanup([this] {
+    executor_.Unpause();
+    ExecuteQueued();
+  });
+  absl::MutexLock lock(&mutex_);
+  if (closed_) return *closed_;
+  if (resumption_ || replaying_) return absl::UnavailableError("the session is being restored");
+  protection_.due = services_.now() + std::min(kSoon, identity_.snapshot_interval);
+  const auto is_settled = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return closed_.has_value() || IsSettled(executed);
+  };
+  mutex_.AwaitWithTimeout(absl::Condition(&is_settled), kUntilSettled);
+  if (closed_) return *closed_;
+  auto image = MakeImage(executed);
+  if (!image.ok()) return image.status();
+  Describe(&*image);
+  protection_.due = services_.now() + identity_.snapshot_interval;
+  if (!protection_.journal) {
+    protection_.journal =
+        services_.kept->NewJournal(identity_, user_->name, protection_.last_number, "");
+  }
+  // What is executed from here on is not in the image.
+  if (absl::Status status = protection_.journal->Begin(detached_ ? detached_->name : "");
+      !status.ok()) {
+    LoseProtection(status);
+    return status;
+  }
+  image->journal = protection_.last_number = protection_.journal->number();
+  image->is_live = true;
+  return Draft{*std::move(image), protection_.journal};
+}
+
+absl::Status Session::TakeImage(Patience& patience) {
+  auto begun = BeginImage();
+  if (!begun.ok()) return begun.status();
+  SessionImage& image = begun->image;
+  // Those that come later are in the journal, too.
+  AddBlobs(&image);
+  auto writer = services_.kept->Draft(image, patience);
+  absl::Status status = writer.status();
+  if (status.ok()) status = (*writer)->Seal();
+  absl::ReleasableMutexLock lock(&mutex_);
+  // Whatever ended the journal meanwhile has made the image out of date.
+  if (closed_ || protection_.journal != begun->journal)
+    return absl::CancelledError("the session has ended, or something of it has failed meanwhile");
+  if (status.ok()) status = (*writer)->Place();
+  if (!status.ok()) {
+    // A journal without an image protects nothing.
+    if (!protection_.has_image) LoseProtection(status);
+    return status;
+  }
+  protection_.has_image = true;
+  protection_.image_number = image.journal;
+  protection_.image_bytes = image.data_bytes();
+  protection_.image_time = services_.now();
+  lock.Release();
+  begun->journal->ForgetBefore(image.journal);
+  return absl::OkStatus();
+}
+
+void Session::Protect(const SessionImage& image, const JournalReader& journal) {
+  absl::MutexLock lock(&mutex_);
+  protection_.journal =
+      services_.kept->NewJournal(identity_, user_->name, journal.last_number(), journal.last_tag());
+  protection_.has_image = true;
+  protection_.image_number = image.journal;
+  protection_.image_bytes = image.data_bytes();
+  protection_.image_time = services_.now();
+  protection_.last_number = journal.last_number() + 1;
+  // What has been done again need not be done once more.
+  const bool was_empty = journal.last_number() < image.journal;
+  protection_.due = was_empty ? services_.now() + identity_.snapshot_interval : services_.now();
+  const absl::Status begun = protection_.journal->Begin(detached_ ? detached_->name : "");
+  if (!begun.ok()) LoseProtection(begun);
+}
+
+}  // namespace kiln::sessions
