@@ -187,8 +187,9 @@ class BlobService final : public BlobMethods {
                                         v1::DeleteBlobsResponse* response) override {
     auto session = FindSession(daemon_, daemon_.access->Caller(*context), request->session_id());
     if (session.ok()) {
-      daemon_.blobs->Delete((*session)->identity().number, (*session)->user().name,
-                            {request->blobs().begin(), request->blobs().end()});
+      const std::vector<std::string> names(request->blobs().begin(), request->blobs().end());
+      daemon_.blobs->Delete((*session)->identity().number, (*session)->user().name, names);
+      (*session)->DeletedBlobs(names);
     }
     return Reply(daemon_, context, session.status());
   }

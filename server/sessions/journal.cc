@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <deque>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -19,6 +20,8 @@ namespace {
 constexpr uint64_t kJournalVersion = 1;
 constexpr size_t kSizes = 16;
 constexpr size_t kTag = cache::Authenticator::kTagBytes;
+// What a frame has, of records that have more.
+constexpr size_t kMostOfARecord = 4 << 20;
 // How much room is asked for at once.
 constexpr int64_t kGrant = 1 << 20;
 constexpr size_t kMostPiecesAtOnce = 1024;  // IOV_MAX
@@ -41,6 +44,28 @@ uint64_t SizeAt(absl::string_view bytes) {
 }
 
 std::string FirstTag() { return std::string(kTag, '\0'); }
+
+// In front of what a frame has: whether that is a whole record, or which part of one.
+enum class Part : uint64_t { kWhole, kFirst, kMiddle, kLast, kEnd };
+std::string FrameHead(Part part, uint64_t large_record) {
+  Encoder head;
+  head.Number(static_cast<uint64_t>(part));
+  if (part != Part::kWhole) head.Number(large_record);
+  return head.Take();
+}
+
+// The next pieces, of so many bytes at most, are taken from the front.
+std::vector<absl::string_view> TakeBytes(size_t most, std::deque<absl::string_view>* pieces) {
+  std::vector<absl::string_view> taken;
+  while (!pieces->empty() && most > 0) {
+    absl::string_view& next = pieces->front();
+    taken.push_back(next.substr(0, most));
+    most -= taken.back().size();
+    next.remove_prefix(taken.back().size());
+    if (next.empty()) pieces->pop_front();
+  }
+  return taken;
+}
 
 std::string TagOf(const cache::Secret& secret, absl::string_view before, absl::string_view sizes,
                   absl::Span<const absl::string_view> record) {
@@ -111,11 +136,34 @@ absl::Status Journal::Begin(const std::string& name) {
   return Write({header.Take()});
 }
 
-absl::Status Journal::Append(absl::Span<const absl::string_view> record) {
+absl::Status Journal::AppendFrame(absl::string_view head,
+                                  absl::Span<const absl::string_view> content) {
+  std::vector<absl::string_view> all = {head};
+  all.insert(all.end(), content.begin(), content.end());
   absl::MutexLock lock(&mutex_);
   if (discarded_ || file_ < 0)
     return absl::FailedPreconditionError("the session is not protected any more");
-  return Write(record);
+  return Write(all);
+}
+
+absl::Status Journal::Append(absl::Span<const absl::string_view> record) {
+  size_t left = 0;
+  for (const absl::string_view piece : record) left += piece.size();
+  if (left <= kMostOfARecord) return AppendFrame(FrameHead(Part::kWhole, 0), record);
+  uint64_t number;
+  {
+    absl::MutexLock lock(&mutex_);
+    number = ++large_records_;
+  }
+  std::deque<absl::string_view> pieces(record.begin(), record.end());
+  for (Part part = Part::kFirst; left > 0; part = Part::kMiddle) {
+    if (left <= kMostOfARecord) part = Part::kLast;
+    const auto content = TakeBytes(kMostOfARecord, &pieces);
+    if (absl::Status status = AppendFrame(FrameHead(part, number), content); !status.ok())
+      return status;
+    left -= std::min(left, kMostOfARecord);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Journal::CheckRoom(int64_t bytes) {
@@ -129,20 +177,20 @@ absl::Status Journal::CheckRoom(int64_t bytes) {
   return absl::OkStatus();
 }
 
-absl::Status Journal::Write(absl::Span<const absl::string_view> record) {
+absl::Status Journal::Write(absl::Span<const absl::string_view> content) {
   size_t size = 0;
-  for (const absl::string_view piece : record) size += piece.size();
+  for (const absl::string_view piece : content) size += piece.size();
   const auto bytes = static_cast<int64_t>(kSizes + size + kTag);
   if (absl::Status status = CheckRoom(bytes); !status.ok()) return status;
   const std::string sizes = FrameSizes(size);
-  const std::string tag = TagOf(secret_, tag_, sizes, record);
+  const std::string tag = TagOf(secret_, tag_, sizes, content);
   std::vector<iovec> pieces;
-  pieces.reserve(record.size() + 2);
+  pieces.reserve(content.size() + 2);
   const auto add = [&](absl::string_view piece) {
     if (!piece.empty()) pieces.push_back({const_cast<char*>(piece.data()), piece.size()});
   };
   add(sizes);
-  for (const absl::string_view piece : record) add(piece);
+  for (const absl::string_view piece : content) add(piece);
   add(tag);
   const std::string path = SegmentPath(place_.stem, number_);
   if (absl::Status status = WriteAllOf(file_, std::move(pieces), path); !status.ok()) return status;
@@ -201,13 +249,37 @@ absl::Status JournalReader::Damaged(absl::string_view how) const {
 absl::StatusOr<std::optional<std::string>> JournalReader::Next() {
   while (true) {
     if (file_ >= 0) {
-      auto record = ReadFrame();
-      if (!record.ok() || *record) return record;
+      auto frame = ReadFrame();
+      if (!frame.ok()) return frame;
+      if (*frame) {
+        auto record = Join(*std::move(*frame));
+        if (!record.ok() || *record) return record;
+        continue;
+      }
       close(std::exchange(file_, -1));
     }
     if (next_ == paths_.size()) return std::nullopt;
     if (absl::Status status = OpenNext(); !status.ok()) return status;
   }
+}
+
+absl::StatusOr<std::optional<std::string>> JournalReader::Join(std::string frame) {
+  Decoder in(frame);
+  const auto part = static_cast<Part>(in.Below(static_cast<size_t>(Part::kEnd)));
+  const uint64_t number = part == Part::kWhole ? 0 : in.Number();
+  if (!in.ok()) return Damaged("makes no sense");
+  const absl::string_view content = in.Rest();
+  if (part == Part::kWhole) {
+    frame.erase(0, frame.size() - content.size());
+    return frame;
+  }
+  if (part == Part::kFirst) parts_[number].clear();
+  const auto record = parts_.find(number);
+  // Its beginning stands in a segment before these: it is in the image.
+  if (record == parts_.end()) return std::nullopt;
+  record->second.append(content.data(), content.size());
+  if (part != Part::kLast) return std::nullopt;
+  return std::move(parts_.extract(record).mapped());
 }
 
 absl::Status JournalReader::OpenNext() {

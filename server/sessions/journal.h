@@ -7,11 +7,12 @@
 //
 //   size     8 bytes, little-endian, of the record
 //   ~size    8 bytes, so that damage here is not taken for a frame that was cut
-//   record
+//   content
 //   tag      32 bytes: HMAC-SHA256 of the tag before, and all of this frame
 //
-// The first record is the segment's header. It has the last tag of the segment before: nothing can
-// be taken out, but from the end. A last frame that is cut was being written when the daemon was
+// The first frame is the segment's header. It has the last tag of the segment before: nothing can
+// be taken out, but from the end. The others have a record each, or a part of a large one, so that
+// nobody waits long for the lock. A last frame that is cut was being written when the daemon was
 // killed, and what it stands for was not answered.
 //
 // Nothing waits for the disk: what was written outlives the process, but not the machine. After
@@ -21,6 +22,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -60,8 +62,9 @@ class Journal {
   // Records go to a new segment from here on. `name`, under which the session was left, stands in
   // its header.
   absl::Status Begin(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
-  // One record, in pieces. Once it has returned OK, the record outlives this process. After an
-  // error the segment may end with a part of it, so Discard must follow.
+  // One record, in pieces. Once it has returned OK, the record outlives this process. Those that
+  // are appended meanwhile may stand before it. After an error the segment may end with a part of
+  // it, so Discard must follow.
   absl::Status Append(absl::Span<const absl::string_view> record) ABSL_LOCKS_EXCLUDED(mutex_);
   // The segments before this number are out of date, and go.
   void ForgetBefore(uint64_t number) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -79,7 +82,9 @@ class Journal {
     uint64_t number = 0;
     int64_t bytes = 0;
   };
-  absl::Status Write(absl::Span<const absl::string_view> record)
+  absl::Status AppendFrame(absl::string_view head, absl::Span<const absl::string_view> content)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Write(absl::Span<const absl::string_view> content)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckRoom(int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CloseFile() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -87,11 +92,13 @@ class Journal {
   const JournalPlace place_;
   const cache::Secret& secret_;
   const Room room_;
+  // Taken after a session's; nothing of a session is called with it.
   mutable absl::Mutex mutex_;
   int file_ ABSL_GUARDED_BY(mutex_) = -1;
   bool discarded_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t number_ ABSL_GUARDED_BY(mutex_);
   std::string tag_ ABSL_GUARDED_BY(mutex_);
+  uint64_t large_records_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t granted_ ABSL_GUARDED_BY(mutex_) = 0;  // bytes that may be written without asking
   std::vector<Segment> segments_ ABSL_GUARDED_BY(mutex_);  // that this has begun and not forgotten
 };
@@ -122,6 +129,8 @@ class JournalReader {
  private:
   absl::Status OpenNext();
   absl::StatusOr<std::optional<std::string>> ReadFrame();
+  // The record that ends with this frame; nothing: it goes on.
+  absl::StatusOr<std::optional<std::string>> Join(std::string frame);
   absl::Status Damaged(absl::string_view how) const;
 
   const JournalPlace place_;
@@ -130,6 +139,7 @@ class JournalReader {
   size_t next_ = 0;  // of paths_
   uint64_t number_;
   std::string tag_;
+  std::map<uint64_t, std::string> parts_;  // of large records that go on, by their numbers
   int file_ = -1;
   int64_t left_ = 0;
 };

@@ -8,8 +8,8 @@
 namespace kiln::sessions {
 namespace {
 
-enum class RecordKind : uint64_t { kExecuted, kCancelled, kBlob, kTakenOver, kEnd };
 // In files: never renumbered.
+enum class RecordKind : uint64_t { kExecuted, kCancelled, kBlob, kTakenOver, kBlobsDeleted, kEnd };
 enum class OperationKind : uint64_t {
   kUnknown,
   kDefine,
@@ -149,7 +149,6 @@ Write TakeWrite(Decoder& in) {
   write.type.shape.resize(in.Count());
   for (int64_t& size : write.type.shape) size = in.Signed();
   write.blobs = TakeTexts(in);
-  write.data = std::string(in.Rest());
   return write;
 }
 
@@ -206,6 +205,14 @@ ExecutedRecord TakeExecuted(Decoder& in) {
   return executed;
 }
 
+// Where the bytes belong that stand behind a record; null if there are none.
+std::string* DataOf(JournalRecord& record) {
+  if (auto* blob = std::get_if<BlobRecord>(&record)) return &blob->data;
+  auto* executed = std::get_if<ExecutedRecord>(&record);
+  auto* write = executed == nullptr ? nullptr : std::get_if<Write>(&executed->operation);
+  return write == nullptr ? nullptr : &write->data;
+}
+
 Encoder BeginRecord(RecordKind kind) {
   Encoder out;
   out.Number(static_cast<uint64_t>(kind));
@@ -249,7 +256,13 @@ std::string Encode(const TakenOverRecord& taken_over) {
   return out.Take();
 }
 
-absl::StatusOr<JournalRecord> DecodeRecord(absl::string_view bytes) {
+std::string Encode(const BlobsDeletedRecord& deleted) {
+  Encoder out = BeginRecord(RecordKind::kBlobsDeleted);
+  PutTexts(out, deleted.names);
+  return out.Take();
+}
+
+absl::StatusOr<JournalRecord> DecodeRecord(std::string bytes) {
   Decoder in(bytes);
   JournalRecord record;
   switch (static_cast<RecordKind>(in.Below(static_cast<size_t>(RecordKind::kEnd)))) {
@@ -267,24 +280,32 @@ absl::StatusOr<JournalRecord> DecodeRecord(absl::string_view bytes) {
     case RecordKind::kBlob: {
       BlobRecord blob;
       blob.name = std::string(in.Text());
-      blob.data = std::string(in.Rest());
       record = std::move(blob);
       break;
     }
+    case RecordKind::kBlobsDeleted:
+      record = BlobsDeletedRecord{TakeTexts(in)};
+      break;
     default:
       record = TakenOverRecord{in.Number()};
   }
+  std::string* data = DataOf(record);
+  const size_t data_bytes = data == nullptr ? 0 : in.Rest().size();
   if (!in.AtEnd()) return absl::DataLossError("a record of the journal makes no sense");
+  if (data != nullptr) {
+    bytes.erase(0, bytes.size() - data_bytes);
+    *data = std::move(bytes);
+  }
   return record;
 }
 
 absl::StatusOr<JournalSummary> Summarize(JournalReader& journal) {
   JournalSummary summary;
   while (true) {
-    const auto bytes = journal.Next();
+    auto bytes = journal.Next();
     if (!bytes.ok()) return bytes.status();
     if (!*bytes) return summary;
-    const auto record = DecodeRecord(**bytes);
+    const auto record = DecodeRecord(*std::move(*bytes));
     if (!record.ok()) return record.status();
     ++summary.records;
     if (const auto* executed = std::get_if<ExecutedRecord>(&*record))

@@ -39,10 +39,14 @@ struct BlobRecord {
   std::string name;
   std::string data;
 };
+struct BlobsDeletedRecord {
+  std::vector<std::string> names;
+};
 struct TakenOverRecord {
   uint64_t generation = 0;
 };
-using JournalRecord = std::variant<ExecutedRecord, CancelledRecord, BlobRecord, TakenOverRecord>;
+using JournalRecord =
+    std::variant<ExecutedRecord, CancelledRecord, BlobRecord, TakenOverRecord, BlobsDeletedRecord>;
 
 // A record's beginning: without what differs with the time at which it is written.
 std::string EncodeOperation(const Operation& operation);
@@ -53,6 +57,7 @@ std::string Encode(const CancelledRecord& cancelled);
 // The blob's bytes stand behind it.
 std::string EncodeHead(const BlobRecord& blob);
 std::string Encode(const TakenOverRecord& taken_over);
+std::string Encode(const BlobsDeletedRecord& deleted);
 
 // What is known of a journal before its records are done again.
 struct JournalSummary {
@@ -63,8 +68,8 @@ struct JournalSummary {
 // Reads it to the end; its errors, or DATA_LOSS.
 absl::StatusOr<JournalSummary> Summarize(JournalReader& journal);
 
-// DATA_LOSS if it is none.
-absl::StatusOr<JournalRecord> DecodeRecord(absl::string_view bytes);
+// DATA_LOSS if it is none. Large data is not copied.
+absl::StatusOr<JournalRecord> DecodeRecord(std::string bytes);
 
 }  // namespace kiln::sessions
 

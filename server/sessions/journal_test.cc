@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -85,6 +86,41 @@ TEST_F(JournalTest, RecordsComeBackInOrder) {
   EXPECT_EQ(JournalReader::NameIn(Segments({1})[0], *secret_), "");
   EXPECT_EQ(JournalReader::NameIn(Segments({2})[0], *secret_), "night");
   EXPECT_GT(journal->bytes_since(1), journal->bytes_since(2));
+}
+
+// A large one goes in parts, between which others may stand.
+TEST_F(JournalTest, LargeRecordsHoldNobodyUp) {
+  auto journal = Make();
+  ASSERT_TRUE(journal->Begin("").ok());
+  std::string large(11 << 20, 'x');
+  for (size_t i = 0; i < large.size(); i += 1000) large[i] = static_cast<char>(i / 1000);
+  const absl::string_view whole = large;
+  std::thread other([&] {
+    for (int i = 0; i < 100; ++i) EXPECT_TRUE(Put(*journal, "small").ok());
+  });
+  ASSERT_TRUE(journal->Append({"head", whole.substr(0, 5 << 20), "", whole.substr(5 << 20)}).ok());
+  other.join();
+  auto all = Read({1});
+  EXPECT_EQ(std::erase(all, "small"), 100);
+  EXPECT_THAT(all, ElementsAre("head" + large));
+  EXPECT_GT(fs::file_size(Segments({1})[0]), large.size());
+}
+
+// The rest of one that began before the image is nothing; one that was cut is not taken for
+// another.
+TEST_F(JournalTest, PartsOfLargeRecordsAreNothing) {
+  const std::string large(9 << 20, 'x');
+  auto journal = Make();
+  ASSERT_TRUE(journal->Begin("").ok());
+  ASSERT_TRUE(Put(*journal, large).ok());
+  const std::string path = Segments({1})[0];
+  fs::resize_file(path, fs::file_size(path) - 10);  // the last part
+  EXPECT_THAT(Read({1}), IsEmpty());
+  auto next = Make(last_number_, last_tag_);
+  ASSERT_TRUE(next->Begin("").ok());
+  const std::string other(9 << 20, 'y');
+  ASSERT_TRUE(Put(*next, other).ok());
+  EXPECT_THAT(Read({1, 2}), ElementsAre(other));
 }
 
 TEST_F(JournalTest, AnotherDaemonGoesOnWithIt) {
@@ -236,7 +272,10 @@ TEST(JournalRecord, TheOthersComeBack) {
   const auto taken = DecodeRecord(Encode(TakenOverRecord{2}));
   ASSERT_TRUE(taken.ok());
   EXPECT_EQ(std::get<TakenOverRecord>(*taken).generation, 2);
-  for (const absl::string_view nonsense : {"", "\x09", "\x01", "\x03"})
+  const auto deleted = DecodeRecord(Encode(BlobsDeletedRecord{{"a", "b"}}));
+  ASSERT_TRUE(deleted.ok());
+  EXPECT_THAT(std::get<BlobsDeletedRecord>(*deleted).names, ElementsAre("a", "b"));
+  for (const char* nonsense : {"", "\x09", "\x01", "\x03"})
     EXPECT_TRUE(absl::IsDataLoss(DecodeRecord(nonsense).status()));
 }
 

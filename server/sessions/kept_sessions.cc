@@ -27,6 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kSuffix[] = ".session";
+constexpr char kAttempts[] = ".attempts";
 
 // With what a user's files begin: his name may have what the name of a file may not.
 std::string PrefixOf(const std::string& user) {
@@ -53,6 +54,10 @@ std::optional<SegmentName> SegmentOf(absl::string_view path) {
     return std::nullopt;
   segment.stem = std::string(path.substr(0, dot));
   return segment;
+}
+
+std::string AttemptsPath(const KeptSessions::Kept& kept) {
+  return absl::StrCat(absl::StripSuffix(kept.path, kSuffix), kAttempts);
 }
 
 void LogRefused(const std::string& path, const absl::Status& why, absl::string_view file) {
@@ -102,6 +107,9 @@ std::vector<KeptSessions::Kept> KeptSessions::List() {
     const std::string path = entry.path();
     // Of a daemon that did not get to its end.
     if (entry.path().extension() == ".draft") drafts.push_back(entry.path());
+    if (entry.path().extension() == kAttempts &&
+        !fs::exists(fs::path(path).replace_extension(kSuffix), error))
+      drafts.push_back(entry.path());
     if (entry.path().extension() != kSuffix) continue;
     auto reader = SealedReader::Open(path, secret_, kImageVersion);
     absl::Status status = reader.status();
@@ -153,8 +161,20 @@ absl::Status KeptSessions::Remove(const Kept& kept) {
   // Without its image a segment is nothing.
   const absl::Status status = RemoveForGood(kept.path);
   for (const std::string& segment : kept.journal) unlink(segment.c_str());
+  ForgetAttempts(kept);
   return status;
 }
+
+int KeptSessions::CountAttempt(const Kept& kept) {
+  const std::string path = AttemptsPath(kept);
+  // A byte for each. Where that cannot be written, nothing is counted.
+  std::ofstream(path, std::ios::app) << '.';
+  std::error_code error;
+  const auto attempts = fs::file_size(path, error);
+  return error ? 1 : static_cast<int>(attempts);
+}
+
+void KeptSessions::ForgetAttempts(const Kept& kept) { unlink(AttemptsPath(kept).c_str()); }
 
 JournalPlace KeptSessions::PlaceOf(const SessionIdentity& identity, const std::string& user) const {
   return {absl::StrCat(options_.folder, "/", StemOf(identity, user)), identity.id, options_.boot};
@@ -170,8 +190,8 @@ std::shared_ptr<Journal> KeptSessions::NewJournal(const SessionIdentity& identit
                                                   std::string last_tag) const {
   return std::make_shared<Journal>(
       PlaceOf(identity, user), secret_,
-      [this, user](int64_t bytes) { return CheckRoom(user, "", bytes); }, last_number,
-      std::move(last_tag));
+      [this, user](int64_t bytes) { return CheckRoom(user, "", bytes, /*goes_on=*/true); },
+      last_number, std::move(last_tag));
 }
 
 absl::StatusOr<std::unique_ptr<SealedReader>> KeptSessions::Read(const Kept& kept) const {
@@ -196,26 +216,39 @@ int64_t KeptSessions::BytesOf(const std::string& user) const {
 }
 
 absl::Status KeptSessions::CheckRoom(const std::string& user, const std::string& except,
-                                     int64_t bytes) const {
+                                     int64_t bytes, bool goes_on) const {
   const int64_t used = BytesOnDisk("", except);
   if (bytes > options_.limit_bytes - used) {
     return absl::ResourceExhaustedError(
         absl::StrCat(bytes, " bytes do not fit: kept sessions take ", used, " of ",
                      options_.limit_bytes, " bytes of disk; raise state.session_limit"));
   }
+  const int64_t his = BytesOnDisk(PrefixOf(user), except);
+  if (goes_on && his + bytes > options_.limit_bytes - used - bytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(bytes, " bytes do not fit: this user's sessions take ", his,
+                     " bytes of disk, and no more is still free for others; raise "
+                     "state.session_limit"));
+  }
   const int64_t limit = options_.user_limit_bytes ? options_.user_limit_bytes(user) : 0;
   if (limit <= 0) return absl::OkStatus();
-  const int64_t his = BytesOnDisk(PrefixOf(user), except);
   if (bytes <= limit - his) return absl::OkStatus();
   return quota::Refusal({user, quota::Resource::kDisk}, bytes, his, limit);
 }
 
 absl::StatusOr<std::unique_ptr<SealedWriter>> KeptSessions::Draft(const SessionImage& image,
                                                                   Patience& patience) const {
+  return Write(image, /*goes_on=*/true, patience);
+}
+
+absl::StatusOr<std::unique_ptr<SealedWriter>> KeptSessions::Write(const SessionImage& image,
+                                                                  bool goes_on,
+                                                                  Patience& patience) const {
   const std::string description = Encode(image);
   const int64_t bytes = image.data_bytes() + static_cast<int64_t>(description.size()) + kSealBytes;
   const std::string stem = StemOf(image.identity, image.user);
-  if (absl::Status status = CheckRoom(image.user, stem, bytes); !status.ok()) return status;
+  if (absl::Status status = CheckRoom(image.user, stem, bytes, goes_on); !status.ok())
+    return status;
   auto writer = SealedWriter::Open(absl::StrCat(options_.folder, "/", stem, kSuffix), secret_,
                                    kImageVersion, description, image.data_bytes());
   if (!writer.ok()) return writer.status();
@@ -225,7 +258,7 @@ absl::StatusOr<std::unique_ptr<SealedWriter>> KeptSessions::Draft(const SessionI
 }
 
 absl::Status KeptSessions::Save(const SessionImage& image, Patience& patience) {
-  auto writer = Draft(image, patience);
+  auto writer = Write(image, /*goes_on=*/false, patience);
   if (!writer.ok()) return writer.status();
   absl::Status status = (*writer)->Commit();
   if (!status.ok()) return status;

@@ -51,9 +51,14 @@ class KeptSessions {
   JournalReader ReadJournal(const Kept& kept) const;
   // It does not come back, whatever happens.
   absl::Status Remove(const Kept& kept);
+  // How many daemons have begun to restore it and did not get to ForgetAttempts, this one included:
+  // what it does may be what ends them.
+  static int CountAttempt(const Kept& kept);
+  static void ForgetAttempts(const Kept& kept);
 
   // An image of a session that goes on, but for Place; the same errors as Save's. It need not
-  // outlive the machine, since its journal does not.
+  // outlive the machine, since its journal does not. What a user's sessions take as they go on is
+  // no more than what is still free then, so that nobody keeps others from it.
   absl::StatusOr<std::unique_ptr<SealedWriter>> Draft(const SessionImage& image,
                                                       Patience& patience) const;
   // For what comes after an image. `last_number` and `last_tag` as in Journal. Its bytes are the
@@ -75,8 +80,12 @@ class KeptSessions {
   // Of the files whose names begin so; those of the session with the stem `except` do not count,
   // nor what is being written and takes the place of another.
   int64_t BytesOnDisk(const std::string& prefix, const std::string& except) const;
-  // `except`: the stem of a session whose files give way.
-  absl::Status CheckRoom(const std::string& user, const std::string& except, int64_t bytes) const;
+  // `except`: the stem of a session whose files give way. `goes_on`: see Draft.
+  absl::Status CheckRoom(const std::string& user, const std::string& except, int64_t bytes,
+                         bool goes_on) const;
+  // The image, but for its end.
+  absl::StatusOr<std::unique_ptr<SealedWriter>> Write(const SessionImage& image, bool goes_on,
+                                                      Patience& patience) const;
   void AddSegments(std::vector<Kept>* all) const;
 
   const Options options_;

@@ -25,6 +25,8 @@ constexpr int64_t kSessionsOfAUser = 8;
 constexpr int64_t kShareForNewcomers = 16;
 // Of images of a session that is protected.
 constexpr absl::Duration kShortestInterval = absl::Seconds(1);
+// No daemon does again what took longer.
+constexpr absl::Duration kLongestInterval = absl::Hours(1);
 // It has no tensors yet.
 constexpr absl::Duration kFirstImage = absl::Seconds(1);
 constexpr size_t kIdSize = 32;  // of an id behind its mark
@@ -156,7 +158,7 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Open(const std::string& user,
                                                         absl::Duration snapshot_interval) {
   if (snapshot_interval > absl::ZeroDuration()) {
     if (options_.services.kept == nullptr) return NoSnapshots();
-    snapshot_interval = std::max(snapshot_interval, kShortestInterval);
+    snapshot_interval = std::clamp(snapshot_interval, kShortestInterval, kLongestInterval);
   }
   auto session = Add(user, std::move(client), lease, device, priority, snapshot_interval);
   if (!session.ok()) return Explained(user, session.status());

@@ -61,8 +61,9 @@ class Registry {
   // user may have, reason USER_SESSIONS: no more than are still free, or eight, and the last
   // sixteenth is for users who have none. So nobody keeps others out. Or quota::Refusal.
   // `snapshot_interval` above zero: the session is protected from the start, and an image of it is
-  // taken so often, but once a second at most. FAILED_PRECONDITION, reason SNAPSHOTS_UNAVAILABLE:
-  // this daemon has no folder for that. For want of disk it is open all the same, as the log says.
+  // taken so often, but once a second at most and once an hour at least. FAILED_PRECONDITION,
+  // reason SNAPSHOTS_UNAVAILABLE: this daemon has no folder for that. For want of disk it is open
+  // all the same, as the log says.
   absl::StatusOr<std::shared_ptr<Session>> Open(
       const std::string& user, ClientInfo client, absl::Duration lease, const std::string& device,
       fairness::Priority priority = fairness::Priority::kInteractive,

@@ -1,6 +1,7 @@
 #include "server/sessions/restorer.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,10 @@ namespace {
 
 // What did not come back, for lack of memory perhaps, is tried again after this.
 constexpr absl::Duration kPause = absl::Seconds(1);
+// Of users whose journals are done again at the same time.
+constexpr size_t kJournalsAtOnce = 16;
+// Daemons that end while they restore a session; then it is lost, and the others go on.
+constexpr int kMostAttempts = 5;
 
 absl::Status BeingRestored() { return Restarting("the session is being restored; attach again"); }
 
@@ -50,11 +55,16 @@ void Restorer::Start() {
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
     return a->kept.image.identity.number < b->kept.image.identity.number;
   });
+  std::set<std::string> users;  // who have journals
+  for (const auto& waiting : all)
+    if (KindOf(*waiting) == Kind::kJournal) users.insert(waiting->kept.image.user);
   {
     absl::MutexLock lock(&mutex_);
     waiting_ = std::move(all);
   }
-  thread_ = std::thread([this] { Loop(); });
+  threads_.emplace_back([this] { Loop(Kind::kImage); });
+  for (size_t i = 0; i < std::min(users.size(), kJournalsAtOnce); ++i)
+    threads_.emplace_back([this] { Loop(Kind::kJournal); });
 }
 
 void Restorer::ClaimName(const KeptSessions::Kept& kept) {
@@ -69,15 +79,17 @@ void Restorer::Stop() {
   {
     absl::MutexLock lock(&mutex_);
     stopping_ = true;
-    if (under_way_.patience) under_way_.patience->GiveUp();
+    for (const UnderWay& under_way : under_way_) under_way.patience->GiveUp();
     changed_.SignalAll();
   }
-  if (thread_.joinable()) thread_.join();
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
 }
 
 absl::Status Restorer::Ask(const std::string& user, const std::string& id) {
   absl::MutexLock lock(&mutex_);
-  if (!id.empty() && id == under_way_.id && user == under_way_.user) return BeingRestored();
+  for (const UnderWay& under_way : under_way_)
+    if (id == under_way.id && user == under_way.user) return BeingRestored();
   return AskFor(std::find_if(waiting_.begin(), waiting_.end(), [&](const auto& waiting) {
     return waiting->kept.image.identity.id == id && waiting->kept.image.user == user;
   }));
@@ -85,7 +97,8 @@ absl::Status Restorer::Ask(const std::string& user, const std::string& id) {
 
 absl::Status Restorer::Ask(int64_t number) {
   absl::MutexLock lock(&mutex_);
-  if (number == under_way_.number) return BeingRestored();
+  for (const UnderWay& under_way : under_way_)
+    if (number == under_way.number) return BeingRestored();
   return AskFor(std::find_if(waiting_.begin(), waiting_.end(), [&](const auto& waiting) {
     return waiting->kept.image.identity.number == number;
   }));
@@ -108,7 +121,8 @@ void Restorer::Drop(const KeptSessions::Kept& kept) {
 
 int Restorer::DropAllOf(const std::string& user) {
   absl::MutexLock lock(&mutex_);
-  if (under_way_.user == user) under_way_.is_dropped = true;
+  for (UnderWay& under_way : under_way_)
+    if (under_way.user == user) under_way.is_dropped = true;
   return static_cast<int>(std::erase_if(waiting_, [&](const std::unique_ptr<Waiting>& waiting) {
     if (waiting->kept.image.user != user) return false;
     Drop(waiting->kept);
@@ -116,30 +130,50 @@ int Restorer::DropAllOf(const std::string& user) {
   }));
 }
 
-std::unique_ptr<Restorer::Waiting> Restorer::Take() {
-  if (stopping_ || waiting_.empty()) return nullptr;
-  auto next = std::move(waiting_.front());
-  waiting_.pop_front();
-  const SessionImage& image = next->kept.image;
-  under_way_ = {image.identity.id, image.identity.number, image.user, /*is_dropped=*/false,
-                std::make_shared<Patience>(copy_patience_)};
-  return next;
+bool Restorer::MayBegin(const Waiting& waiting) const {
+  if (KindOf(waiting) == Kind::kImage) return true;
+  return std::none_of(under_way_.begin(), under_way_.end(), [&](const UnderWay& other) {
+    return other.kind == Kind::kJournal && other.user == waiting.kept.image.user;
+  });
 }
 
-void Restorer::Loop() {
+std::unique_ptr<Restorer::Waiting> Restorer::Take(Kind kind) {
+  while (!stopping_) {
+    bool any = false;
+    for (auto next = waiting_.begin(); next != waiting_.end(); ++next) {
+      if (KindOf(**next) != kind) continue;
+      any = true;
+      if (!MayBegin(**next)) continue;
+      auto taken = std::move(*next);
+      waiting_.erase(next);
+      return taken;
+    }
+    if (!any) return nullptr;
+    changed_.Wait(&mutex_);
+  }
+  return nullptr;
+}
+
+void Restorer::Loop(Kind kind) {
   absl::MutexLock lock(&mutex_);
-  while (auto next = Take()) {
-    const std::shared_ptr<Patience> patience = under_way_.patience;
+  while (auto next = Take(kind)) {
+    const SessionImage& image = next->kept.image;
+    const auto patience = std::make_shared<Patience>(copy_patience_);
+    const auto under_way = under_way_.insert(
+        under_way_.end(), {image.identity.id, image.identity.number, image.user, kind,
+                           /*is_dropped=*/false, patience});
     mutex_.Unlock();
     const absl::Status status = Restore(next->kept, *patience);
     const bool waits = !status.ok() && Waits(*next, status);
     mutex_.Lock();
     // In one step: whoever asks finds it under way, or waiting, or back.
-    const UnderWay ended = std::exchange(under_way_, {});
+    const UnderWay ended = std::move(*under_way);
+    under_way_.erase(under_way);
+    changed_.SignalAll();
     if (waits && !ended.is_dropped) {
       next->why = std::string(status.message());
       waiting_.push_back(std::move(next));
-      if (!stopping_) changed_.WaitWithTimeout(&mutex_, kPause);
+      Rest();
       continue;
     }
     if (status.ok() && !ended.is_dropped) continue;
@@ -151,6 +185,11 @@ void Restorer::Loop() {
     }
     mutex_.Lock();
   }
+}
+
+void Restorer::Rest() {
+  const absl::Time end = absl::Now() + kPause;
+  while (!stopping_ && absl::Now() < end) changed_.WaitWithDeadline(&mutex_, end);
 }
 
 bool Restorer::Waits(const Waiting& waiting, const absl::Status& status) const {
@@ -170,6 +209,19 @@ void Restorer::Lose(const KeptSessions::Kept& kept, const absl::Status& why) {
 }
 
 absl::Status Restorer::Restore(const KeptSessions::Kept& kept, Patience& patience) {
+  // One without a journal is on the disk no more when it executes something.
+  if (kept.image.journal == 0) return TryToRestore(kept, patience);
+  if (KeptSessions::CountAttempt(kept) > kMostAttempts) {
+    return absl::DataLossError(absl::StrCat(kMostAttempts,
+                                            " daemons have ended while they did "
+                                            "again what the session had done"));
+  }
+  const absl::Status status = TryToRestore(kept, patience);
+  KeptSessions::ForgetAttempts(kept);
+  return status;
+}
+
+absl::Status Restorer::TryToRestore(const KeptSessions::Kept& kept, Patience& patience) {
   auto reader = kept_.Read(kept);
   if (!reader.ok()) return reader.status();
   JournalReader journal = kept_.ReadJournal(kept);
@@ -184,7 +236,8 @@ absl::Status Restorer::Restore(const KeptSessions::Kept& kept, Patience& patienc
   absl::Status status = (*session)->Restore(image, **reader, patience);
   // Only now is it known that the bytes are the right ones.
   if (status.ok()) status = (*reader)->Finish();
-  if (status.ok() && summary->records > 0) {
+  const bool has_more = summary->records > 0 || !kept.image.pending.empty();
+  if (status.ok() && kept.image.journal != 0 && has_more) {
     JournalReader again = kept_.ReadJournal(kept);
     status = (*session)->Replay(again, *summary, [this] {
       absl::MutexLock lock(&mutex_);

@@ -1,14 +1,17 @@
 // Brings back the sessions that an earlier daemon has kept, one after another on a thread of its
-// own, while the daemon serves already; what stands in their journals is done again then. Who asks
-// for one that is not there yet is told to come back, and it is next.
+// own, while the daemon serves already. Who asks for one that is not there yet is told to come
+// back, and it is next. Those with a journal, which has to be done again, come back beside that:
+// one of each user at a time, so that nobody waits for another's work.
 #ifndef KILN_SERVER_SESSIONS_RESTORER_H_
 #define KILN_SERVER_SESSIONS_RESTORER_H_
 
 #include <deque>
 #include <functional>
+#include <list>
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -51,20 +54,40 @@ class Restorer final : public AbsentSessions {
     std::string why;  // it did not come back when it was tried last
   };
 
+  // What a thread does: it restores sessions with journals, or the others.
+  enum class Kind { kImage, kJournal };
+  static Kind KindOf(const Waiting& waiting) {
+    return waiting.kept.image.journal == 0 ? Kind::kImage : Kind::kJournal;
+  }
+  struct UnderWay {
+    std::string id;
+    int64_t number = 0;
+    std::string user;
+    Kind kind = Kind::kImage;
+    bool is_dropped = false;
+    std::shared_ptr<Patience> patience{};
+  };
+
   absl::Status AskFor(std::deque<std::unique_ptr<Waiting>>::iterator wanted)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ClaimName(const KeptSessions::Kept& kept);
   // Its file and its name go.
   void Drop(const KeptSessions::Kept& kept);
-  void Loop() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Takes the next; null if there is none or this stops.
-  std::unique_ptr<Waiting> Take() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Loop(Kind kind) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Takes the next, once its user has no other under way; null if there is none or this stops.
+  std::unique_ptr<Waiting> Take(Kind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Before another attempt.
+  void Rest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MayBegin(const Waiting& waiting) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // Whether one that did not come back is tried again; if so, and why is new, the log says it.
   bool Waits(const Waiting& waiting, const absl::Status& status) const;
   // It never comes back, and the log says so.
   void Lose(const KeptSessions::Kept& kept, const absl::Status& why);
   // OK: it is the registry's. DATA_LOSS: it will never be. Others: it may be, later.
-  absl::Status Restore(const KeptSessions::Kept& kept, Patience& patience);
+  absl::Status Restore(const KeptSessions::Kept& kept, Patience& patience)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status TryToRestore(const KeptSessions::Kept& kept, Patience& patience)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   KeptSessions& kept_;
   Registry& registry_;
@@ -74,16 +97,9 @@ class Restorer final : public AbsentSessions {
   absl::Mutex mutex_;
   absl::CondVar changed_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  struct UnderWay {
-    std::string id;  // empty: none
-    int64_t number = 0;
-    std::string user;
-    bool is_dropped = false;
-    std::shared_ptr<Patience> patience{};
-  };
-  UnderWay under_way_ ABSL_GUARDED_BY(mutex_);
+  std::list<UnderWay> under_way_ ABSL_GUARDED_BY(mutex_);  // one for each thread at most
   std::deque<std::unique_ptr<Waiting>> waiting_ ABSL_GUARDED_BY(mutex_);
-  std::thread thread_;
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace kiln::sessions

@@ -193,6 +193,8 @@ class Session : public std::enable_shared_from_this<Session> {
   absl::Status TakeProtectionLoss() ABSL_LOCKS_EXCLUDED(mutex_);
   // A blob is its from here on. Before its client hears of it.
   void HoldsBlob(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
+  // These are not any more. Likewise.
+  void DeletedBlobs(const std::vector<std::string>& names) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // For a new session, which nobody else knows yet: it becomes the one of the image, but executes
   // nothing before Resume. No limit of its user's holds, nor that of host memory or uploads: what
@@ -292,7 +294,11 @@ class Session : public std::enable_shared_from_this<Session> {
   // Before anything of the operation is seen. `operation` is encoded.
   void JournalExecuted(uint64_t sequence, absl::string_view operation)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // An operation has used these blobs, or released them: they are written down when they come
+  // again.
+  void ForgetBlobs(const std::vector<std::string>& names) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void JournalWrite(uint64_t sequence, absl::string_view operation,
+                    const std::vector<std::string>& blobs,
                     const std::vector<absl::string_view>& bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   void JournalRefusedDefinition(uint64_t sequence, const DefineProgram& operation,
                                 const absl::Status& error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -320,6 +326,7 @@ class Session : public std::enable_shared_from_this<Session> {
   absl::Status ReplayOne(CancelledRecord& record) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status ReplayOne(BlobRecord& record) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status ReplayOne(TakenOverRecord& record) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status ReplayOne(BlobsDeletedRecord& record) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status AwaitReplayed(int64_t most_unfinished, const std::function<bool()>& gives_up)
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status RestoreBlob(const std::string& name, std::string data);
@@ -378,6 +385,7 @@ class Session : public std::enable_shared_from_this<Session> {
   // Has a lock of its own, which is taken after this object's.
   Executor executor_;
 
+  // Taken before the locks of the executor, of the journal and of blobs, and never two sessions'.
   mutable absl::Mutex mutex_;
   std::optional<absl::Status> closed_ ABSL_GUARDED_BY(mutex_);  // what is said of it since
   bool frozen_ ABSL_GUARDED_BY(mutex_) = false;                 // closed_, but holds what it had
@@ -417,8 +425,12 @@ class Session : public std::enable_shared_from_this<Session> {
     int64_t image_bytes = 0;
     absl::Time image_time = absl::InfinitePast();
     absl::Time due = absl::InfinitePast();
-    uint64_t last_number = 0;  // of its journals so far
-    absl::Status lost;         // why it is not protected any more, until somebody asks
+    absl::Time begun = absl::InfinitePast();  // the last image, whether it came to be or not
+    uint64_t last_number = 0;                 // of its journals so far
+    // Content-addressed ones that the journal has, and that are held since; at most kMostBlobs.
+    absl::flat_hash_set<std::string> blobs;
+    uint64_t forgotten = 0;  // how often something was taken out of `blobs`
+    absl::Status lost;       // why it is not protected any more, until somebody asks
   };
   Protection protection_ ABSL_GUARDED_BY(mutex_);
   bool replaying_ ABSL_GUARDED_BY(mutex_) = false;

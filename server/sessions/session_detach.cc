@@ -72,6 +72,8 @@ void Session::Execute(uint64_t sequence, DetachAs& operation) {
       values = handles_.ReleaseAllBut(named);
       programs = programs_.TakeAll();
       JournalExecuted(sequence, encoded);
+      protection_.blobs.clear();
+      ++protection_.forgotten;
       // The next daemon knows the name before it has read the whole journal.
       if (protection_.journal) {
         if (absl::Status begun = protection_.journal->Begin(detached_->name); !begun.ok())

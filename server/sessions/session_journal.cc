@@ -10,6 +10,12 @@
 #include "server/sessions/session.h"
 
 namespace kiln::sessions {
+namespace {
+
+// That the journal is known to have; of more, some are written to it again.
+constexpr size_t kMostBlobs = 4096;
+
+}  // namespace
 
 void Session::JournalFirst(uint64_t sequence, const Operation& operation) {
   // Those that may be refused for reasons that do not lie in the session are written down when it
@@ -23,6 +29,12 @@ void Session::JournalFirst(uint64_t sequence, const Operation& operation) {
   const std::string encoded = EncodeOperation(operation);
   absl::MutexLock lock(&mutex_);
   JournalExecuted(sequence, encoded);
+  if (const auto* release = std::get_if<Release>(&operation)) ForgetBlobs(release->blobs);
+}
+
+void Session::ForgetBlobs(const std::vector<std::string>& names) {
+  ++protection_.forgotten;
+  for (const std::string& name : names) protection_.blobs.erase(name);
 }
 
 std::string Session::HeadOf(uint64_t sequence) const {
@@ -37,12 +49,14 @@ void Session::JournalExecuted(uint64_t sequence, absl::string_view operation) {
 }
 
 void Session::JournalWrite(uint64_t sequence, absl::string_view operation,
+                           const std::vector<std::string>& blobs,
                            const std::vector<absl::string_view>& bytes) {
   if (!wants_protection()) return;
   std::string head;
   std::shared_ptr<Journal> journal;
   {
     absl::MutexLock lock(&mutex_);
+    ForgetBlobs(blobs);
     journal = protection_.journal;
     if (!journal) return;
     head = HeadOf(sequence);
@@ -80,9 +94,13 @@ void Session::Refuse(uint64_t sequence, absl::Span<const uint64_t> handles,
 void Session::HoldsBlob(const std::string& name) {
   if (!wants_protection()) return;
   std::shared_ptr<Journal> journal;
+  uint64_t forgotten;
   {
     absl::MutexLock lock(&mutex_);
     journal = protection_.journal;
+    forgotten = protection_.forgotten;
+    // Whoever asks for a data set again and again does not fill the disk with it.
+    if (protection_.blobs.contains(name)) return;
   }
   if (!journal) return;
   const buffers::BlobStore::Blob blob = services_.blobs->Peek(identity_.number, user_->name, name);
@@ -91,6 +109,18 @@ void Session::HoldsBlob(const std::string& name) {
   std::vector<absl::string_view> record = {head};
   record.insert(record.end(), blob->pieces().begin(), blob->pieces().end());
   AppendMuch(journal, record);
+  if (!buffers::BlobStore::IsContentAddressed(name)) return;
+  absl::MutexLock lock(&mutex_);
+  if (protection_.journal == journal && protection_.forgotten == forgotten &&
+      protection_.blobs.size() < kMostBlobs)
+    protection_.blobs.insert(name);
+}
+
+void Session::DeletedBlobs(const std::vector<std::string>& names) {
+  if (!wants_protection()) return;
+  absl::MutexLock lock(&mutex_);
+  ForgetBlobs(names);
+  if (protection_.journal) AppendToJournal({Encode(BlobsDeletedRecord{names})});
 }
 
 void Session::AppendToJournal(absl::Span<const absl::string_view> record) {
@@ -113,6 +143,8 @@ void Session::LoseProtection(const absl::Status& why) {
   protection_.journal->Discard();
   protection_.last_number = protection_.journal->number();
   protection_.journal.reset();
+  protection_.blobs.clear();
+  ++protection_.forgotten;
   if (std::exchange(protection_.has_image, false)) protection_.lost = why;
   protection_.due = services_.now() + identity_.snapshot_interval;
 }

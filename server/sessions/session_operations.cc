@@ -79,7 +79,7 @@ void Session::Execute(uint64_t sequence, Write& operation) {
   const std::string encoded = wants_protection() ? EncodeOperation(operation) : "";
   auto upload = MakeUpload(sequence, operation);
   if (!upload.ok()) return Refuse(sequence, {operation.handle}, upload.status());
-  JournalWrite(sequence, encoded, (*upload)->pieces);
+  JournalWrite(sequence, encoded, operation.blobs, (*upload)->pieces);
   {
     absl::MutexLock lock(&mutex_);
     if (!closed_) handles_.Bind({operation.handle}, {(*upload)->value});

@@ -48,15 +48,16 @@ absl::Status Session::Replay(JournalReader& journal, const JournalSummary& summa
     auto bytes = journal.Next();
     if (!bytes.ok()) return bytes.status();
     if (!*bytes) break;
-    auto record = DecodeRecord(**bytes);
+    auto record = DecodeRecord(*std::move(*bytes));
     if (!record.ok()) return record.status();
-    bytes->reset();
     if (auto* executed = std::get_if<ExecutedRecord>(&*record)) {
       status = ReplayOne(*executed, summary, gives_up);
     } else if (auto* cancelled = std::get_if<CancelledRecord>(&*record)) {
       status = ReplayOne(*cancelled);
     } else if (auto* blob = std::get_if<BlobRecord>(&*record)) {
       status = ReplayOne(*blob);
+    } else if (auto* deleted = std::get_if<BlobsDeletedRecord>(&*record)) {
+      status = ReplayOne(*deleted);
     } else {
       status = ReplayOne(std::get<TakenOverRecord>(*record));
     }
@@ -109,6 +110,11 @@ absl::Status Session::ReplayOne(CancelledRecord& record) {
 
 absl::Status Session::ReplayOne(BlobRecord& record) {
   return RestoreBlob(record.name, std::move(record.data));
+}
+
+absl::Status Session::ReplayOne(BlobsDeletedRecord& record) {
+  services_.blobs->Delete(identity_.number, user_->name, record.names);
+  return absl::OkStatus();
 }
 
 absl::Status Session::ReplayOne(TakenOverRecord& record) {

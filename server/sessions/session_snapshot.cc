@@ -14,8 +14,11 @@ namespace {
 constexpr int64_t kLongJournal = 256 << 20;
 // From the first of a run's results to its answer, or until the bytes of a Write are on the device.
 constexpr absl::Duration kUntilSettled = absl::Seconds(5);
-// After an image that could not be begun.
+// After an image that could not be begun, and at least between two of them.
 constexpr absl::Duration kSoon = absl::Seconds(1);
+// Of a journal: so many images may fail in a row before it is given up with its image, so that
+// there are no more files.
+constexpr uint64_t kMostSegments = 256;
 
 }  // namespace
 
@@ -29,8 +32,9 @@ bool Session::ImageIsDue() const {
   absl::MutexLock lock(&mutex_);
   if (closed_ || resumption_ || replaying_) return false;
   if (services_.now() >= protection_.due) return true;
-  return protection_.has_image && protection_.journal->bytes_since(protection_.image_number) >
-                                      std::max(kLongJournal, protection_.image_bytes);
+  return services_.now() >= protection_.begun + kSoon && protection_.has_image &&
+         protection_.journal->bytes_since(protection_.image_number) >
+             std::max(kLongJournal, protection_.image_bytes);
 }
 
 absl::Status Session::TakeProtectionLoss() {
@@ -47,6 +51,7 @@ absl::StatusOr<Session::Draft> Session::BeginImage() {
   absl::MutexLock lock(&mutex_);
   if (closed_) return *closed_;
   if (resumption_ || replaying_) return absl::UnavailableError("the session is being restored");
+  protection_.begun = services_.now();
   protection_.due = services_.now() + std::min(kSoon, identity_.snapshot_interval);
   const auto is_settled = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return closed_.has_value() || IsSettled(executed);
@@ -57,6 +62,9 @@ absl::StatusOr<Session::Draft> Session::BeginImage() {
   if (!image.ok()) return image.status();
   Describe(&*image);
   protection_.due = services_.now() + identity_.snapshot_interval;
+  if (protection_.journal &&
+      protection_.journal->number() >= protection_.image_number + kMostSegments)
+    LoseProtection(absl::AbortedError("too many images of it have failed"));
   if (!protection_.journal) {
     protection_.journal =
         services_.kept->NewJournal(identity_, user_->name, protection_.last_number, "");
@@ -67,6 +75,8 @@ absl::StatusOr<Session::Draft> Session::BeginImage() {
     LoseProtection(status);
     return status;
   }
+  protection_.blobs.clear();
+  ++protection_.forgotten;
   image->journal = protection_.last_number = protection_.journal->number();
   image->is_live = true;
   return Draft{*std::move(image), protection_.journal};

@@ -171,9 +171,10 @@ Client::Client(const std::string& address, uint32_t lease_seconds, const std::st
   Open(lease_seconds, device, snapshot_seconds);
 }
 
-Client::Client(const std::string& address, const Login& login, uint32_t lease_seconds)
+Client::Client(const std::string& address, const Login& login, uint32_t lease_seconds,
+               uint32_t snapshot_seconds)
     : login(login), channel(OpenChannel(address, login)) {
-  Open(lease_seconds, "");
+  Open(lease_seconds, "", snapshot_seconds);
 }
 
 void Client::Open(uint32_t lease_seconds, const std::string& device, uint32_t snapshot_seconds) {

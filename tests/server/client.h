@@ -79,7 +79,8 @@ struct Client {
     std::string token{};
     std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
   };
-  Client(const std::string& address, const Login& login, uint32_t lease_seconds = 0);
+  Client(const std::string& address, const Login& login, uint32_t lease_seconds = 0,
+         uint32_t snapshot_seconds = 0);
 
   const Login login{};
   std::shared_ptr<grpc::Channel> channel;

@@ -1,5 +1,6 @@
-// One replay beside a bare gRPC echo of the same messages, and replays in flight. Prints a table;
-// asserts nothing, since a busy machine must not fail a build.
+// One replay beside a bare gRPC echo of the same messages, in sessions that survive a kill
+// ("protected") and others, and replays in flight. Prints a table; asserts nothing, since a busy
+// machine must not fail a build.
 //
 // usage: replay_bench [unix | tcp | ADDRESS]: this process' own daemon with a fake device over that
 // kind of socket, or the kilnd that listens at ADDRESS, with its first device.
@@ -16,6 +17,8 @@
 
 namespace kiln::testing {
 namespace {
+
+constexpr uint32_t kSnapshotSeconds = 3600;  // no image is taken meanwhile
 
 class EchoReactor : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse> {
  public:
@@ -108,30 +111,39 @@ void Measure(const std::string& address, const std::string& folder) {
   auto echo = builder.BuildAndStart();
   const std::string echo_address = tcp ? "127.0.0.1:" + std::to_string(port) : socket;
 
-  Client client(address);
-  auto stream = client.Connect();
+  Client client(address), protected_client(address, 0, "", kSnapshotSeconds);
+  auto stream = client.Connect(), protected_stream = protected_client.Connect();
   v1::Graph accumulate = AccumulateGraph(1);
   accumulate.clear_outputs();
-  stream->Call(Define(1, accumulate));
-  stream->Call(Write(1, {0}));
-  stream->Call(Write(2, {1}));
+  for (Stream* each : {stream.get(), protected_stream.get()}) {
+    each->Call(Define(1, accumulate));
+    each->Call(Write(1, {0}));
+    each->Call(Write(2, {1}));
+  }
   auto echo_stub = v1::SessionService::NewStub(
       grpc::CreateChannel(echo_address, grpc::InsecureChannelCredentials()));
   Stream echo_stream(*echo_stub, "");
   const auto run = [](uint64_t) { return RunProgram(1, {1, 2}, {}); };
-  std::vector<double> echo_times, replay_times;
+  std::vector<double> echo_times, replay_times, protected_times;
   // Alternating, so that both see the same machine.
   for (int round = 0; round < 9; ++round) {
     echo_times.push_back(MedianLatency(echo_stream, run, 1000));
     replay_times.push_back(MedianLatency(*stream, run, 1000));
+    protected_times.push_back(MedianLatency(*protected_stream, run, 1000));
   }
   std::sort(echo_times.begin(), echo_times.end());
   std::sort(replay_times.begin(), replay_times.end());
+  std::sort(protected_times.begin(), protected_times.end());
   const double echo_p50 = echo_times[4], replay_p50 = replay_times[4];
   std::printf("%-24s %8.1f us\n%-24s %8.1f us\n%-24s %8.2f\n", "bare gRPC echo", echo_p50, "replay",
               replay_p50, "ratio", replay_p50 / echo_p50);
+  std::printf("%-24s %8.1f us\n%-24s %8.2f\n", "protected replay", protected_times[4],
+              "its ratio to a replay", protected_times[4] / replay_p50);
   stream->Drop();
+  protected_stream->Drop();
   std::printf("%-24s %8.0f /s\n", "replays in flight", PipelinedRate(client, 4 + 9 * 1000, 50'000));
+  std::printf("%-24s %8.0f /s\n", "protected ones",
+              PipelinedRate(protected_client, 4 + 9 * 1000, 50'000));
   echo->Shutdown(absl::ToChronoTime(absl::Now()));
 }
 
