@@ -1,8 +1,13 @@
 // Sessions without a wire: many threads, dropped streams and ends in the middle of everything.
 #include "server/sessions/session.h"
 
+#include <stdlib.h>
+
+#include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <filesystem>
+#include <iterator>
 #include <map>
 #include <thread>
 #include <utility>
@@ -18,6 +23,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/errors/errors.h"
+#include "server/sessions/kept_sessions.h"
 #include "server/sessions/registry.h"
 #include "server/testing/fake_compiler.h"
 #include "server/testing/fake_device.h"
@@ -731,6 +737,47 @@ TEST_F(SessionTest, BoundsStopTheReading) {
   raw_->LetGo();
   EXPECT_NE(sink->Wait(sequence), nullptr);
   EXPECT_TRUE(session->WantsMore());
+}
+
+TEST_F(SessionTest, ImagesThatFailLeaveFewFiles) {
+  namespace fs = std::filesystem;
+  std::string folder = "/tmp/kiln_session_XXXXXX";
+  mkdtemp(folder.data());
+  std::atomic<int64_t> limit = 0;  // none
+  const auto kept =
+      KeptSessions::Open({.folder = folder,
+                          .limit_bytes = 1 << 30,
+                          .user_limit_bytes = [&](const std::string&) { return limit.load(); },
+                          .boot = "this one"});
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  Registry::Options options;
+  options.new_id = RandomId;
+  options.max_sessions = 1;
+  options.services = {
+      programs_.get(), &blobs_, &metrics_, &copies_, [this] { return now_.load(); }, {}, {}};
+  options.services.kept = kept->get();
+  Registry registry(std::move(options), std::vector{&device_});
+  const auto session = *registry.Open("ann", {}, absl::Seconds(10), "",
+                                      fairness::Priority::kInteractive, absl::Hours(1));
+  EXPECT_TRUE(session->IsProtected());
+  const auto files = [&] {
+    return std::distance(fs::directory_iterator(folder), fs::directory_iterator());
+  };
+  limit = 1;
+  int64_t most = 0;
+  Patience patience(absl::Minutes(1));
+  for (int images = 0; images < 300; ++images) {
+    EXPECT_FALSE(session->TakeImage(patience).ok());
+    most = std::max<int64_t>(most, files());
+    EXPECT_EQ(session->IsProtected(), images < 256);
+  }
+  EXPECT_THAT(most, ::testing::AllOf(::testing::Gt(250), ::testing::Lt(262)));
+  limit = 0;
+  EXPECT_TRUE(session->TakeImage(patience).ok());
+  EXPECT_TRUE(session->IsProtected());
+  registry.CloseAll(absl::OkStatus());
+  EXPECT_EQ(files(), 2);  // the lock and the key
+  fs::remove_all(folder);
 }
 
 }  // namespace
