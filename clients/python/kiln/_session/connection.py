@@ -387,7 +387,7 @@ def connect(address: Optional[str] = None, device: str = "", lease_seconds: int 
     With `snapshot_seconds` above 0 nothing is lost should the daemon be killed: it writes an image of
     the session to its disk so often, and each operation before it answers it, and this process goes
     on with the next daemon, which computes again what was computed since the image. That takes
-    disk, some 25 µs for each operation, and device memory for the tensors that are being written.
+    disk, 20 to 50 µs for each operation, and device memory for the tensors that are being written.
 
     >>> connection = kiln.connect(snapshot_seconds=60)
     >>> weights = kiln.zeros(3).realize()  # survives whatever happens to the daemon
