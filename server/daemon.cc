@@ -43,6 +43,7 @@
 #include "server/sessions/restorer.h"
 #include "server/sessions/snapshots.h"
 #include "server/sessions/usage.h"
+#include "server/state/folder_lock.h"
 
 namespace kiln {
 namespace {
@@ -153,6 +154,7 @@ struct Daemon::Implementation {
   metrics::Metrics metrics{DaemonVersion()};
   const std::shared_ptr<memory::HostMemory> host;
   buffers::BlobStore blobs;
+  std::unique_ptr<state::FolderLock> state_lock;  // before all that is in the folder
   std::unique_ptr<auth::UserStore> user_store;
   std::unique_ptr<auth::Authenticator> users;
   std::unique_ptr<auth::AuditLog> audit;
@@ -201,6 +203,9 @@ absl::Status Daemon::Implementation::OpenUsers() {
                         absl::StrCat("the state folder cannot be used: ", status.message(),
                                      "; name another with --state_dir"));
   }
+  auto lock = state::FolderLock::Take(config.state_folder);
+  if (!lock.ok()) return lock.status();
+  state_lock = *std::move(lock);
   auto store = auth::UserStore::Open(config.state_folder + "/users");
   if (!store.ok()) return store.status();
   user_store = *std::move(store);

@@ -291,6 +291,13 @@ TEST_F(ProcessTest, SecondDaemonAndBadConfigurationFailWithOneLine) {
   Start();
   const int second = Wait(Spawn(Flags()));
   EXPECT_EQ(WEXITSTATUS(second), 1);
+  // It would write its users and limits over the first one's.
+  EXPECT_THAT(Log(),
+              HasSubstr(absl::StrCat("another kilnd (process ", pid_, ") uses the state folder ",
+                                     folder_, "/state; stop it first, or name another")));
+  std::vector<std::string> elsewhere = Flags();
+  elsewhere.push_back("--state_dir=" + folder_ + "/elsewhere");
+  EXPECT_EQ(WEXITSTATUS(Wait(Spawn(elsewhere))), 1);
   EXPECT_THAT(Log(), HasSubstr("another kilnd is running on unix:"));
   // A port that another program has.
   const int taken = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

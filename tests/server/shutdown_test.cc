@@ -199,6 +199,7 @@ TEST(Shutdown, SecondDaemonOnOneSocketIsRefused) {
   TestDaemon daemon;
   config::Config config = daemon.config();
   config.listen = {daemon.address()};
+  config.state_folder = daemon.folder() + "/elsewhere";
   const auto second = Daemon::Start(config, FakeParts());
   EXPECT_EQ(second.status().code(), absl::StatusCode::kAlreadyExists);
   EXPECT_THAT(std::string(second.status().message()),
@@ -210,6 +211,7 @@ TEST(Shutdown, PortInUseIsNamed) {
   TestDaemon daemon;
   config::Config config = daemon.config();
   config.listen = {daemon.daemon().listening()[1]};
+  config.state_folder = daemon.folder() + "/elsewhere";
   const auto second = Daemon::Start(config, FakeParts());
   EXPECT_THAT(std::string(second.status().message()), HasSubstr(config.listen[0]));
 }

@@ -1,0 +1,31 @@
+// One daemon for each state folder: two would each write the users and limits that they know over
+// the other's.
+#ifndef KILN_SERVER_STATE_FOLDER_LOCK_H_
+#define KILN_SERVER_STATE_FOLDER_LOCK_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace kiln::state {
+
+// Holds a lock on `<folder>/lock` for as long as it lives. The system drops the lock when the
+// process ends, however that happens; the file, which says who holds it, stays.
+class FolderLock {
+ public:
+  // ALREADY_EXISTS: another process has it; the message says which, and what to do. UNAVAILABLE:
+  // the file cannot be made.
+  static absl::StatusOr<std::unique_ptr<FolderLock>> Take(const std::string& folder);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  explicit FolderLock(int file) : file_(file) {}
+  const int file_;
+};
+
+}  // namespace kiln::state
+
+#endif  // KILN_SERVER_STATE_FOLDER_LOCK_H_
