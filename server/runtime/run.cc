@@ -388,7 +388,9 @@ void Run::Resolve(const absl::Status& status, double seconds) {
   results_.clear();
   arena_.reset();
   arena_charge_.reset();
-  done_(status, seconds);
+  // What it holds goes before the device counts as idle, after which this may outlive the device.
+  const Done done = std::exchange(done_, nullptr);
+  done(status, seconds);
 }
 
 }  // namespace kiln::runtime
