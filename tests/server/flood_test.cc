@@ -25,6 +25,13 @@ constexpr int64_t kFloodBytes = 400 * kMebibyte;  // that a connection would sen
 constexpr char kOpenSession[] = "/kiln.v1.SessionService/OpenSession";
 constexpr char kConnect[] = "/kiln.v1.SessionService/Connect";
 
+// A sanitizer's shadow and its quarantine of freed memory are resident, too.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr bool kMemoryIsOurs = false;
+#else
+constexpr bool kMemoryIsOurs = true;
+#endif
+
 // RFC 9113, section 6.
 enum FrameType : char { kHeaders = 1, kReset = 3, kSettings = 4, kContinuation = 9 };
 constexpr char kEndHeaders = 4;
