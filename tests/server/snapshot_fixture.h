@@ -42,13 +42,6 @@ inline void Put(const std::filesystem::path& path, const std::string& bytes) {
 
 class SnapshotTest : public ProcessTest {
  protected:
-  void SetUp() override {
-#ifdef __SANITIZE_THREAD__
-    GTEST_SKIP() << "dozens of daemons one after the other take minutes under this sanitizer; "
-                    "session_test has what threads share";
-#endif
-    ProcessTest::SetUp();
-  }
   std::vector<std::string> Flags() override {
     std::vector<std::string> flags = ProcessTest::Flags();
     if (!config_.empty()) {
