@@ -111,6 +111,11 @@ config::Config WithLimits(config::Config config, const DaemonParts& parts) {
   return config;
 }
 
+absl::Duration LongestRun(const config::Config& config) {
+  return config.run_seconds_limit > 0 ? absl::Seconds(config.run_seconds_limit)
+                                      : absl::InfiniteDuration();
+}
+
 }  // namespace
 
 std::string DaemonVersion() { return KILN_VERSION; }
@@ -434,11 +439,6 @@ metrics::Gauges Daemon::Implementation::ReadGauges() const {
   gauges.cache_bytes = statistics.bytes;
   gauges.cache_kernels = statistics.kernels;
   return gauges;
-}
-
-absl::Duration LongestRun(const config::Config& config) {
-  return config.run_seconds_limit > 0 ? absl::Seconds(config.run_seconds_limit)
-                                      : absl::InfiniteDuration();
 }
 
 void Daemon::Implementation::MakeHealthProbes() {

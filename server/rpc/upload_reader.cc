@@ -48,7 +48,7 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer>, public Op
       finished_ = true;
     }
     Serialize(response_, response_bytes_);
-    Finish(End(daemon_, status));
+    Answer(status);
   }
   void OnCancel() override {
     // A read under way fails by itself; without one, nothing else would end the call.
@@ -66,11 +66,10 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer>, public Op
       if (finished_ || !waits_ || last_ > since) return;
       finished_ = true;
     }
-    Finish(End(daemon_, errors::WithReason(
-                            absl::UnavailableError(
-                                "nothing has come of this upload for a long time, so that it was "
-                                "ended; begin it again"),
-                            "UPLOAD_IDLE")));
+    Answer(errors::WithReason(
+        absl::UnavailableError("nothing has come of this upload for a long time, so that it was "
+                               "ended; begin it again"),
+        "UPLOAD_IDLE"));
   }
   void OnDone() override { self_.reset(); }
 
@@ -113,8 +112,16 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer>, public Op
       if (status.ok() || finished_ || !is_held_up_) return false;
       finished_ = true;
     }
-    Finish(End(daemon_, status));
+    Answer(status);
     return true;
+  }
+
+  // Once `finished_` is set, so that no read touches the upload any more. It gives back what it
+  // held before its client is told, who may count on that for the next one.
+  void Answer(const absl::Status& status) {
+    upload_.reset();
+    share_ = quota::Share();
+    Finish(End(daemon_, status));
   }
 
   absl::Status Begin(const v1::UploadHeader& header) {

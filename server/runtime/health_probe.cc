@@ -98,12 +98,12 @@ void HealthProbe::Tick(absl::Time now) {
 
 // Again and again until it ends: what was stopped may have been followed by the next one.
 void HealthProbe::StopRuns() {
-  const std::string limit = absl::FormatDuration(options_.longest_run);
+  const std::string limit = absl::StrCat(absl::ToDoubleSeconds(options_.longest_run));
   options_.device->dispatcher().StopInFlight(errors::WithReason(
-      absl::ResourceExhaustedError(absl::StrCat(
-          "the run had the device for more than ", limit,
-          " without an end of any of its kernels, and was stopped; use less data at once, or ask "
-          "the administrator to raise --run_seconds_limit")),
+      absl::ResourceExhaustedError(
+          absl::StrCat("the run had the device for more than ", limit,
+                       " seconds in one kernel, and was stopped: use smaller shapes, split the "
+                       "work into several runs, or start kilnd with a higher --run_seconds_limit")),
       "RUN_TOO_LONG", {{"limit", limit}}));
   options_.device->device().StopUnwanted();
 }
