@@ -15,6 +15,7 @@ namespace kiln::rpc {
 namespace {
 
 constexpr char kDoorProperty[] = "kiln_door";
+constexpr char kAcceptedProperty[] = "kiln_accepted";
 constexpr char kAuthorization[] = "authorization";
 constexpr char kCertificateName[] = "x509_common_name";
 
@@ -54,7 +55,8 @@ Access::Credentials CredentialsOf(const std::multimap<grpc::string_ref, grpc::st
 
 class Processor : public grpc::AuthMetadataProcessor {
  public:
-  Processor(Access& access, int door) : access_(access), door_(door) {}
+  Processor(Access& access, int door, std::function<void()> on_accepted)
+      : access_(access), door_(door), on_accepted_(std::move(on_accepted)) {}
 
   // All that takes long is the first use of a token, and of that there is little
   // (auth::Authenticator).
@@ -68,6 +70,7 @@ class Processor : public grpc::AuthMetadataProcessor {
     const auto path = metadata.find(":path");
     const absl::Status status =
         access_.Check(credentials, path == metadata.end() ? "" : ToString(path->second));
+    if (status.ok() && access_.MarkAccepted(*connection)) on_accepted_();
     // gRPC sends code and message alone here; a status' details would be lost.
     return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
   }
@@ -75,15 +78,16 @@ class Processor : public grpc::AuthMetadataProcessor {
  private:
   Access& access_;
   const int door_;
+  const std::function<void()> on_accepted_;
 };
 
 }  // namespace
 
-Access::Door Access::MakeDoor(Entrance entrance) {
+Access::Door Access::MakeDoor(Entrance entrance, std::function<void()> on_accepted) {
   absl::MutexLock lock(&mutex_);
   const int number = static_cast<int>(doors_.size());
   doors_.push_back({entrance, NoToken()});
-  return {number, std::make_shared<Processor>(*this, number)};
+  return {number, std::make_shared<Processor>(*this, number, std::move(on_accepted))};
 }
 
 void Access::SetPeer(int door, absl::StatusOr<auth::Principal> peer) {
@@ -96,6 +100,13 @@ void Access::Mark(grpc::AuthContext& connection, int door) {
   absl::MutexLock lock(&marking_mutex_);
   if (connection.FindPropertyValues(kDoorProperty).empty())
     connection.AddProperty(kDoorProperty, absl::StrCat(door));
+}
+
+bool Access::MarkAccepted(grpc::AuthContext& connection) {
+  absl::MutexLock lock(&marking_mutex_);
+  if (!connection.FindPropertyValues(kAcceptedProperty).empty()) return false;
+  connection.AddProperty(kAcceptedProperty, "yes");
+  return true;
 }
 
 absl::StatusOr<auth::Principal> Access::Identify(const Credentials& credentials) const {

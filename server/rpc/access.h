@@ -48,7 +48,10 @@ class Access {
     int number = 0;
     std::shared_ptr<grpc::AuthMetadataProcessor> processor;
   };
-  Door MakeDoor(Entrance entrance) ABSL_LOCKS_EXCLUDED(mutex_);
+  // `on_accepted` is called when the first call of a connection is accepted, which gRPC does not
+  // name here; from any thread.
+  Door MakeDoor(
+      Entrance entrance, std::function<void()> on_accepted = [] {}) ABSL_LOCKS_EXCLUDED(mutex_);
   // Who comes in there from now on, or why nobody may. Before the first connection is let in.
   void SetPeer(int door, absl::StatusOr<auth::Principal> peer) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -70,6 +73,8 @@ class Access {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Connections' number of their door; set once for each.
   void Mark(grpc::AuthContext& connection, int door) ABSL_LOCKS_EXCLUDED(marking_mutex_);
+  // False if a call of the connection was accepted before.
+  bool MarkAccepted(grpc::AuthContext& connection) ABSL_LOCKS_EXCLUDED(marking_mutex_);
 
  private:
   struct DoorState {

@@ -77,11 +77,13 @@ absl::Status CheckMetricsListening(const std::string& address, bool is_open) {
       "or serve them on 127.0.0.1"));
 }
 
-std::shared_ptr<grpc::ServerCredentials> PortCredentials(const TlsFiles& tls, Access& access) {
+std::shared_ptr<grpc::ServerCredentials> PortCredentials(const TlsFiles& tls, Access& access,
+                                                         std::function<void()> on_accepted) {
   std::shared_ptr<grpc::ServerCredentials> credentials;
   if (tls.empty()) {
     credentials = grpc::experimental::LocalServerCredentials(LOCAL_TCP);
-    credentials->SetAuthMetadataProcessor(access.MakeDoor(Entrance::kLoopback).processor);
+    credentials->SetAuthMetadataProcessor(
+        access.MakeDoor(Entrance::kLoopback, std::move(on_accepted)).processor);
     return credentials;
   }
   using grpc::experimental::FileWatcherCertificateProvider;
@@ -98,7 +100,8 @@ std::shared_ptr<grpc::ServerCredentials> PortCredentials(const TlsFiles& tls, Ac
     options.set_cert_request_type(GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY);
   }
   credentials = grpc::experimental::TlsServerCredentials(options);
-  credentials->SetAuthMetadataProcessor(access.MakeDoor(Entrance::kTls).processor);
+  credentials->SetAuthMetadataProcessor(
+      access.MakeDoor(Entrance::kTls, std::move(on_accepted)).processor);
   return credentials;
 }
 

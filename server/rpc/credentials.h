@@ -4,6 +4,7 @@
 
 #include <grpcpp/security/server_credentials.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,8 +36,10 @@ absl::Status CheckListening(const std::vector<std::string>& addresses, const Tls
 // machine.
 absl::Status CheckMetricsListening(const std::string& address, bool is_open);
 
-// Of a port, which is everything but a Unix socket. With TLS, loopback's too.
-std::shared_ptr<grpc::ServerCredentials> PortCredentials(const TlsFiles& tls, Access& access);
+// Of a port, which is everything but a Unix socket. With TLS, loopback's too. `on_accepted`: see
+// Access::MakeDoor.
+std::shared_ptr<grpc::ServerCredentials> PortCredentials(
+    const TlsFiles& tls, Access& access, std::function<void()> on_accepted = [] {});
 
 }  // namespace kiln::rpc
 

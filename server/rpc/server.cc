@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "server/rpc/connection_watch.h"
 #include "server/rpc/deadline.h"
 #include "server/rpc/peer_socket.h"
 #include "server/rpc/tcp_socket.h"
@@ -80,6 +81,7 @@ struct Server::Implementation {
   OpenCalls* open_calls;
   std::vector<std::unique_ptr<grpc::Service>> services;
   std::vector<std::string> listening;
+  std::unique_ptr<ConnectionWatch> watch;
   std::unique_ptr<grpc::Server> server;  // after what it uses
   // Last: they hand connections to the server.
   std::vector<std::unique_ptr<PeerSocket>> sockets;
@@ -102,6 +104,12 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const DaemonView& daemon,
   grpc::ServerBuilder builder;
   Configure(builder, daemon.transport_bytes);
   CloseIdleConnections(builder, options.idle_connection);
+  implementation->watch = std::make_unique<ConnectionWatch>(ConnectionWatch::Options{
+      .bounds = {.call_bytes_max = kMaxMessageBytes, .bytes_together_max = daemon.transport_bytes},
+      .now = daemon.now});
+  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
+  interceptors.push_back(implementation->watch->MakeInterceptorFactory());
+  builder.experimental().SetInterceptorCreators(std::move(interceptors));
   for (const std::string& address : addresses) {
     absl::string_view path = address;
     if (absl::ConsumePrefix(&path, "unix:")) {
@@ -115,7 +123,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const DaemonView& daemon,
       implementation->listening.push_back(address);
       continue;
     }
-    auto port = TcpSocket::Listen(address, PortCredentials(options.tls, *daemon.access), builder);
+    ConnectionWatch& watch = *implementation->watch;
+    const auto credentials =
+        PortCredentials(options.tls, *daemon.access, [&watch] { watch.CallAccepted(); });
+    auto port = TcpSocket::Listen(address, credentials, watch, builder);
     if (!port.ok()) return port.status();
     implementation->listening.push_back(WithPort(address, (*port)->port()));
     implementation->ports.push_back(*std::move(port));

@@ -89,7 +89,7 @@ absl::StatusOr<Listening> ListenAtAll(const addrinfo* found, int port, bool both
 
 absl::StatusOr<std::unique_ptr<TcpSocket>> TcpSocket::Listen(
     const std::string& address, const std::shared_ptr<grpc::ServerCredentials>& credentials,
-    grpc::ServerBuilder& builder) {
+    ConnectionWatch& watch, grpc::ServerBuilder& builder) {
   const size_t colon = address.rfind(':');
   const std::string host(absl::StripSuffix(absl::StripPrefix(address.substr(0, colon), "["), "]"));
   const std::string port = address.substr(colon + 1);
@@ -112,12 +112,14 @@ absl::StatusOr<std::unique_ptr<TcpSocket>> TcpSocket::Listen(
   return std::unique_ptr<TcpSocket>(
       new TcpSocket(listening->port, std::move(listening->files),
                     builder.experimental().AddExternalConnectionAcceptor(
-                        Builder::ExternalConnectionType::FROM_FD, credentials)));
+                        Builder::ExternalConnectionType::FROM_FD, credentials),
+                    watch));
 }
 
 void TcpSocket::Take(int listener, int file) {
   Set(file, IPPROTO_TCP, TCP_NODELAY, 1);
   Set(file, IPPROTO_TCP, TCP_USER_TIMEOUT, kUnconfirmedMilliseconds);
+  watch_.Add(file);
   Acceptor::NewConnectionParameters connection;
   connection.listener_fd = listener;
   connection.fd = file;

@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "server/rpc/accept_loop.h"
+#include "server/rpc/connection_watch.h"
 
 namespace kiln::rpc {
 
@@ -19,10 +20,11 @@ namespace kiln::rpc {
 class TcpSocket {
  public:
   // Listens at "host:port", at all addresses that the host has here; port 0 picks a free one.
-  // Connections wait until Start. UNAVAILABLE: cannot listen, and why.
+  // Connections wait until Start; `watch`, which outlives this, looks after them. UNAVAILABLE:
+  // cannot listen, and why.
   static absl::StatusOr<std::unique_ptr<TcpSocket>> Listen(
       const std::string& address, const std::shared_ptr<grpc::ServerCredentials>& credentials,
-      grpc::ServerBuilder& builder);
+      ConnectionWatch& watch, grpc::ServerBuilder& builder);
 
   int port() const { return port_; }
   // Once the server has started.
@@ -32,13 +34,16 @@ class TcpSocket {
 
  private:
   using Acceptor = grpc::experimental::ExternalConnectionAcceptor;
-  TcpSocket(int port, std::vector<int> listeners, std::unique_ptr<Acceptor> acceptor)
+  TcpSocket(int port, std::vector<int> listeners, std::unique_ptr<Acceptor> acceptor,
+            ConnectionWatch& watch)
       : port_(port),
+        watch_(watch),
         acceptor_(std::move(acceptor)),
         loop_(std::move(listeners), [this](int listener, int file) { Take(listener, file); }) {}
   void Take(int listener, int file);
 
   const int port_;
+  ConnectionWatch& watch_;
   const std::unique_ptr<Acceptor> acceptor_;
   AcceptLoop loop_;  // last: it uses the acceptor
 };

@@ -1,0 +1,60 @@
+#include "server/rpc/connection_bounds.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace kiln::rpc {
+namespace {
+
+// The bound of this connection alone.
+int64_t MostBytes(const ConnectionBounds& bounds, const Traffic& traffic) {
+  if (!traffic.accepted) return bounds.unknown_bytes_max;
+  return bounds.call_bytes_max * (1 + traffic.open_calls);
+}
+
+// By their bytes: adds those of `all` that are beyond their bound or, together, beyond `most`.
+void AddBeyond(const ConnectionBounds& bounds, int64_t most, std::vector<size_t> all,
+               absl::Span<const Traffic> connections, std::vector<size_t>& beyond) {
+  std::sort(all.begin(), all.end(),
+            [&](size_t a, size_t b) { return connections[a].bytes < connections[b].bytes; });
+  int64_t together = 0;
+  for (const size_t each : all) {
+    const Traffic& traffic = connections[each];
+    const bool within =
+        traffic.bytes <= MostBytes(bounds, traffic) && together + traffic.bytes <= most;
+    if (within) {
+      together += traffic.bytes;
+    } else {
+      beyond.push_back(each);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<size_t> BeyondBounds(const ConnectionBounds& bounds,
+                                 absl::Span<const Traffic> connections, size_t more_accepted) {
+  std::vector<Traffic> judged(connections.begin(), connections.end());
+  std::vector<size_t> strangers;
+  std::vector<size_t> doubtful;
+  std::vector<size_t> accepted;
+  for (size_t i = 0; i < judged.size(); ++i) {
+    if (judged[i].accepted) {
+      accepted.push_back(i);
+    } else {
+      (judged[i].bytes > bounds.unknown_bytes_max ? doubtful : strangers).push_back(i);
+    }
+  }
+  std::sort(doubtful.begin(), doubtful.end(),
+            [&](size_t a, size_t b) { return judged[a].bytes < judged[b].bytes; });
+  for (size_t i = 0; i < doubtful.size(); ++i) {
+    judged[doubtful[i]].accepted = i < more_accepted;
+    (i < more_accepted ? accepted : strangers).push_back(doubtful[i]);
+  }
+  std::vector<size_t> beyond;
+  AddBeyond(bounds, bounds.unknown_bytes_together_max, std::move(strangers), judged, beyond);
+  AddBeyond(bounds, bounds.bytes_together_max, std::move(accepted), judged, beyond);
+  return beyond;
+}
+
+}  // namespace kiln::rpc

@@ -1,0 +1,58 @@
+#include "server/rpc/connection_statistics.h"
+
+#include <google/protobuf/util/json_util.h>
+#include <grpc/grpc.h>
+#include <grpc/support/alloc.h>
+
+#include <limits>
+#include <memory>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "server/rpc/channelz.pb.h"
+
+namespace kiln::rpc {
+namespace {
+
+// Owns the text. Empty if there is none.
+template <typename Message>
+Message ParseJson(char* text) {
+  const std::unique_ptr<char, void (*)(void*)> owned(text, gpr_free);
+  Message parsed;
+  google::protobuf::util::JsonParseOptions options;
+  options.ignore_unknown_fields = true;
+  if (text == nullptr || !google::protobuf::util::JsonStringToMessage(text, &parsed, options).ok())
+    return {};
+  return parsed;
+}
+
+std::optional<int64_t> FindConnectionOf(int64_t server, const std::string& name_end) {
+  const auto sockets = ParseJson<channelz::ServerSockets>(grpc_channelz_get_server_sockets(
+      server, /*start_socket_id=*/0, /*max_results=*/std::numeric_limits<int>::max()));
+  for (const channelz::SocketRef& socket : sockets.socket_ref())
+    if (absl::EndsWith(socket.name(), name_end)) return socket.socket_id();
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<int64_t> FindConnection(const std::string& peer) {
+  const auto servers =
+      ParseJson<channelz::Servers>(grpc_channelz_get_servers(/*start_server_id=*/0));
+  for (const channelz::Server& server : servers.server()) {
+    if (const auto found = FindConnectionOf(server.ref().server_id(), absl::StrCat(" ", peer)))
+      return found;
+  }
+  return std::nullopt;
+}
+
+std::optional<ConnectionStatistics> ReadConnectionStatistics(int64_t connection) {
+  const auto answer = ParseJson<channelz::SocketAnswer>(grpc_channelz_get_socket(connection));
+  if (!answer.has_socket()) return std::nullopt;
+  const channelz::SocketData& data = answer.socket().data();
+  return ConnectionStatistics{
+      .messages = data.messages_received(),
+      .open_calls = data.streams_started() - data.streams_succeeded() - data.streams_failed()};
+}
+
+}  // namespace kiln::rpc

@@ -1,0 +1,82 @@
+// Ends TCP connections that flood the daemon with what is no message of any call
+// (connection_bounds.h). It looks at what the system counts, again and again, on a thread of its
+// own: no byte passes through it, and calls wait for it only to be counted. Unix sockets are not
+// watched: the system counts no bytes there, and has told who floods.
+#ifndef KILN_SERVER_RPC_CONNECTION_WATCH_H_
+#define KILN_SERVER_RPC_CONNECTION_WATCH_H_
+
+#include <grpcpp/support/server_interceptor.h>
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "server/auth/audit_log.h"
+#include "server/rpc/connection_bounds.h"
+
+namespace kiln::rpc {
+
+// "127.0.0.1:7433" of a server context's peer "ipv4:127.0.0.1:7433", "[fe80::1]:7433" of
+// "ipv6:%5Bfe80::1%252%5D:7433". Anything else comes back as it is.
+std::string AddressOfPeer(absl::string_view peer);
+
+// Thread-safe.
+class ConnectionWatch {
+ public:
+  struct Options {
+    ConnectionBounds bounds;
+    std::function<absl::Time()> now;  // of the log's limit
+    // Between two looks, which together take at most a twentieth of a processor's time: with very
+    // many connections it is longer.
+    absl::Duration interval = absl::Milliseconds(20);
+  };
+  explicit ConnectionWatch(Options options);
+  ~ConnectionWatch();
+
+  // From before gRPC gets a connection until it has closed it, whenever that is.
+  void Add(int file) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The first call of some connection was accepted. gRPC tells later which it is: where a call is
+  // one message, when it is complete.
+  void CallAccepted() ABSL_LOCKS_EXCLUDED(mutex_);
+  // A call of this grpc::ServerContext::peer() has begun.
+  void CallBegun(const std::string& peer) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Calls CallBegun. The watch outlives the server that it is for.
+  std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> MakeInterceptorFactory();
+
+ private:
+  struct Connection;
+  using ConnectionPointer = std::shared_ptr<Connection>;  // the thread may still look at one
+
+  void Run() ABSL_LOCKS_EXCLUDED(mutex_);
+  void LookAtAll() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of those of which no call has begun.
+  size_t CountAccepted() ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<Traffic> TrafficOf(const std::vector<ConnectionPointer>& all)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void Forget(const ConnectionPointer& connection) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Remove(const ConnectionPointer& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void End(const ConnectionPointer& connection, bool accepted) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const Options options_;
+  absl::Mutex mutex_;  // held for no look at the system
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::map<int, ConnectionPointer> connections_ ABSL_GUARDED_BY(mutex_);  // by file
+  // Two ports may have a connection each from one address.
+  std::multimap<std::string, ConnectionPointer> addresses_ ABSL_GUARDED_BY(mutex_);
+  // When a call was accepted on each connection of which none has begun.
+  std::deque<absl::Time> accepted_ ABSL_GUARDED_BY(mutex_);
+  auth::RateLimit logged_{30, absl::Minutes(1)};  // of the thread
+  std::thread thread_;                            // last: it uses the rest
+};
+
+}  // namespace kiln::rpc
+
+#endif  // KILN_SERVER_RPC_CONNECTION_WATCH_H_

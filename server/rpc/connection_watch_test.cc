@@ -1,0 +1,62 @@
+#include "server/rpc/connection_watch.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace kiln::rpc {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr ConnectionBounds kBounds{.unknown_bytes_max = 10,
+                                   .unknown_bytes_together_max = 25,
+                                   .call_bytes_max = 100,
+                                   .bytes_together_max = 500};
+
+TEST(BeyondBoundsTest, AConnectionWithoutAnAcceptedCallBringsLittle) {
+  EXPECT_THAT(BeyondBounds(kBounds, {{.bytes = 10}}), IsEmpty());
+  EXPECT_THAT(BeyondBounds(kBounds, {{.bytes = 10}, {.bytes = 11}}), ElementsAre(1));
+  // Calls that are not accepted give it no right to more.
+  EXPECT_THAT(BeyondBounds(kBounds, {{.bytes = 11, .open_calls = 1000}}), ElementsAre(0));
+}
+
+TEST(BeyondBoundsTest, AnotherBringsAMessageForEachOfItsCalls) {
+  EXPECT_THAT(BeyondBounds(kBounds, {{.accepted = true, .bytes = 100}}), IsEmpty());
+  EXPECT_THAT(BeyondBounds(kBounds, {{.accepted = true, .bytes = 101}}), ElementsAre(0));
+  EXPECT_THAT(BeyondBounds(kBounds, {{.accepted = true, .bytes = 300, .open_calls = 2}}),
+              IsEmpty());
+}
+
+TEST(BeyondBoundsTest, OfThoseThatHaveTooMuchTogetherTheLargestEnd) {
+  EXPECT_THAT(BeyondBounds(kBounds, {{.bytes = 8}, {.bytes = 9}, {.bytes = 8}}), IsEmpty());
+  EXPECT_THAT(BeyondBounds(kBounds, {{.bytes = 8}, {.bytes = 10}, {.bytes = 8}}), ElementsAre(1));
+  const Traffic large{.accepted = true, .bytes = 300, .open_calls = 9};
+  const Traffic small{.accepted = true, .bytes = 100, .open_calls = 9};
+  EXPECT_THAT(BeyondBounds(kBounds, {small, large, small}), IsEmpty());
+  EXPECT_THAT(BeyondBounds(kBounds, {small, large, small, large}), ElementsAre(AnyOf(1, 3)));
+  // Whoever is ended by himself makes room for others.
+  const Traffic beyond{.accepted = true, .bytes = 400};
+  EXPECT_THAT(BeyondBounds(kBounds, {beyond, large}), ElementsAre(0));
+  // Those of whom nobody has accepted anything never push out the others.
+  EXPECT_THAT(BeyondBounds(kBounds, {large, {.bytes = 9}, {.bytes = 9}, {.bytes = 9}}),
+              ElementsAre(AnyOf(1, 2, 3)));
+}
+
+TEST(BeyondBoundsTest, WhoeverMayBeAcceptedHasTheBenefitOfTheDoubt) {
+  EXPECT_THAT(BeyondBounds(kBounds, {{.bytes = 90}, {.bytes = 50}}, 1), ElementsAre(0));
+  EXPECT_THAT(BeyondBounds(kBounds, {{.bytes = 90}, {.bytes = 50}}, 2), IsEmpty());
+  EXPECT_THAT(BeyondBounds(kBounds, {{.bytes = 101}, {.bytes = 50}}, 2), ElementsAre(0));
+}
+
+TEST(AddressOfPeerTest, IsWhatTheSystemCallsIt) {
+  EXPECT_EQ(AddressOfPeer("ipv4:127.0.0.1:7433"), "127.0.0.1:7433");
+  EXPECT_EQ(AddressOfPeer("ipv6:%5B::1%5D:7433"), "[::1]:7433");
+  EXPECT_EQ(AddressOfPeer("ipv6:[::1]:7433"), "[::1]:7433");
+  EXPECT_EQ(AddressOfPeer("ipv6:%5Bfe80::1%252%5D:7433"), "[fe80::1]:7433");
+  EXPECT_EQ(AddressOfPeer("unix:"), "unix:");
+}
+
+}  // namespace
+}  // namespace kiln::rpc
