@@ -95,12 +95,11 @@ def upload_rows(kilnd: Kilnd, mebibytes: int, times: int) -> Iterator[Row]:
                            for at in range(0, data.nbytes, 1 << 20))
             return gigabytes_per_second(start)
 
-        for measure in (sent, made, bare):
-            measure()
-        of_sent, of_made, peer = alternately(times, sent, made, bare)
+        for name, measure in (("hashed upload", sent), ("tensor of a hashed upload", made)):
+            measure(), bare()
+            value, peer = alternately(times, measure, bare)
+            yield Row(f"{name} of {mebibytes} MiB, Python", value, "GB/s", "gRPC stream, Python", peer)
     connection.close()
-    yield Row(f"hashed upload of {mebibytes} MiB, Python", of_sent, "GB/s", "gRPC stream, Python", peer)
-    yield Row(f"tensor of a hashed upload of {mebibytes} MiB, Python", of_made, "GB/s", "gRPC stream, Python", peer)
 
 
 def training_row(kilnd: Kilnd, steps: int, times: int) -> Row:

@@ -241,12 +241,12 @@ class _Pieces:
             sender.start()
         names: List[str] = []
         try:
-            # A few first, so that sending begins early.
+            # A few first, then twice as many each time, so that sending begins early and goes on.
             asked = calls
             while self._pieces:
                 names += self._offer(self._pieces[:asked])
                 del self._pieces[:asked]
-                asked = PIECES_AT_ONCE
+                asked = min(2 * asked, PIECES_AT_ONCE)
         except BaseException as error:
             self._failure = self._failure or error
         self._to_send.end()
