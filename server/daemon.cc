@@ -34,6 +34,7 @@
 #include "server/rpc/graph_source.h"
 #include "server/rpc/server.h"
 #include "server/rpc/services.h"
+#include "server/rpc/tls_watch.h"
 #include "server/runtime/fair_pool.h"
 #include "server/runtime/health_probe.h"
 #include "server/runtime/managed_device.h"
@@ -111,6 +112,10 @@ config::Config WithLimits(config::Config config, const DaemonParts& parts) {
   return config;
 }
 
+rpc::TlsFiles TlsOf(const config::Config& config) {
+  return {config.tls_certificate, config.tls_key, config.tls_client_ca};
+}
+
 absl::Duration LongestRun(const config::Config& config) {
   return config.run_seconds_limit > 0 ? absl::Seconds(config.run_seconds_limit)
                                       : absl::InfiniteDuration();
@@ -174,6 +179,7 @@ struct Daemon::Implementation {
   // What `copies` and `digests` still have to do at the end holds calls, which use both.
   rpc::OpenCalls open_calls;
   rpc::OpenUploads open_uploads;
+  rpc::TlsWatch tls_watch{TlsOf(config)};  // of the thread of leases
   rpc::DaemonView view;
   std::unique_ptr<runtime::ThreadPool> copies;
   std::unique_ptr<runtime::FairPool> digests;
@@ -205,16 +211,19 @@ Daemon::Implementation::~Implementation() {
 absl::Status Daemon::Implementation::OpenUsers() {
   if (absl::Status status = cache::OpenPrivateFolder(config.state_folder); !status.ok()) {
     return absl::Status(status.code(),
-                        absl::StrCat("the state folder cannot be used: ", status.message(),
-                                     "; name another with --state_dir"));
+                        absl::StrCat("the state folder cannot be used: ", status.message()));
   }
   auto lock = state::FolderLock::Take(config.state_folder);
   if (!lock.ok()) return lock.status();
   state_lock = *std::move(lock);
-  auto store = auth::UserStore::Open(config.state_folder + "/users");
+  const std::string users_path = config.state_folder + "/users";
+  const std::string key_path = config.state_folder + "/token_key";
+  if (absl::Status status = auth::UserStore::CheckNotLost(users_path, key_path); !status.ok())
+    return status;
+  auto store = auth::UserStore::Open(users_path);
   if (!store.ok()) return store.status();
   user_store = *std::move(store);
-  auto key = cache::Secret::Open(config.state_folder + "/token_key");
+  auto key = cache::Secret::Open(key_path);
   if (!key.ok()) return key.status();
   auto log = auth::AuditLog::Open(config.state_folder + "/audit.jsonl");
   if (!log.ok()) return log.status();
@@ -377,11 +386,11 @@ void Daemon::Implementation::MakeRestorer() {
 }
 
 absl::Status Daemon::Implementation::Serve() {
-  auto started = rpc::Server::Start(
-      view, {.addresses = config.listen,
-             .tls = {config.tls_certificate, config.tls_key, config.tls_client_ca},
-             .system_users = config.system_users,
-             .idle_connection = absl::Seconds(config.idle_connection_seconds)});
+  auto started =
+      rpc::Server::Start(view, {.addresses = config.listen,
+                                .tls = TlsOf(config),
+                                .system_users = config.system_users,
+                                .idle_connection = absl::Seconds(config.idle_connection_seconds)});
   if (!started.ok()) return started.status();
   server = std::move(*started);
   server->SetServing("", true);
@@ -478,6 +487,7 @@ void Daemon::Implementation::StartLeases(absl::Duration interval) {
       // Without the lock: closing a session runs its streams' and readers' callbacks.
       registry->CloseExpired();
       open_uploads.EndIdle(now() - kIdleUpload);
+      tls_watch.Look();
       blobs.DropIdleMemory(host->limit_bytes() - host->used_bytes());
       if (now() >= next_drop) {
         blobs.DropUnusedMemory();

@@ -178,17 +178,4 @@ int64_t AuditLog::last_number() const {
   return last_number_;
 }
 
-std::optional<int64_t> RateLimit::Admit(absl::Time now) {
-  if (now - begun_ >= window_) {
-    begun_ = now;
-    admitted_ = 0;
-  }
-  if (admitted_ >= most_) {
-    ++held_back_;
-    return std::nullopt;
-  }
-  ++admitted_;
-  return std::exchange(held_back_, 0);
-}
-
 }  // namespace kiln::auth

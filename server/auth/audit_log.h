@@ -66,22 +66,6 @@ class AuditLog {
   int64_t last_number_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// Lets at most `most` through in each `window`, so that somebody who tries tokens cannot fill the
-// log. Not thread-safe.
-class RateLimit {
- public:
-  RateLimit(int most, absl::Duration window) : most_(most), window_(window) {}
-  // How many were held back before this one; nothing if this one is, too.
-  std::optional<int64_t> Admit(absl::Time now);
-
- private:
-  const int most_;
-  const absl::Duration window_;
-  absl::Time begun_ = absl::InfinitePast();
-  int admitted_ = 0;
-  int64_t held_back_ = 0;
-};
-
 }  // namespace kiln::auth
 
 #endif  // KILN_SERVER_AUTH_AUDIT_LOG_H_

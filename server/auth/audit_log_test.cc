@@ -98,15 +98,5 @@ TEST(AuditLog, PagesAreInOrderWhileEventsCome) {
   EXPECT_EQ(page[0].number, kEvents - 9);
 }
 
-TEST(RateLimit, SaysHowManyItHeldBack) {
-  RateLimit limit(2, absl::Minutes(1));
-  const absl::Time start = absl::FromUnixSeconds(1000);
-  EXPECT_EQ(limit.Admit(start), 0);
-  EXPECT_EQ(limit.Admit(start), 0);
-  for (int i = 0; i < 5; ++i) EXPECT_FALSE(limit.Admit(start));
-  EXPECT_EQ(limit.Admit(start + absl::Minutes(1)), 5);
-  EXPECT_EQ(limit.Admit(start + absl::Minutes(1)), 0);
-}
-
 }  // namespace
 }  // namespace kiln::auth

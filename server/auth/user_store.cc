@@ -1,6 +1,7 @@
 #include "server/auth/user_store.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -17,7 +18,7 @@ namespace {
 
 // A line for each user: name, role, token's id, created and revoked in seconds since 1970 (0: he is
 // not), hash. None of them has a blank in it.
-constexpr char kHeader[] = "kiln users 1";
+constexpr char kHeader[] = "kiln users 2";
 constexpr size_t kLongestName = 64;
 
 std::string ToLine(const StoredUser& user) {
@@ -62,6 +63,10 @@ absl::Status CheckUserName(const std::string& name) {
 
 absl::StatusOr<std::unique_ptr<UserStore>> UserStore::Open(const std::string& path,
                                                            int most_users) {
+  // An empty table is a file, too, so that its loss shows.
+  if (!std::filesystem::exists(path)) {
+    if (absl::Status status = state::WriteLines(path, kHeader, {}); !status.ok()) return status;
+  }
   const auto lines = state::ReadLines(path, kHeader);
   if (!lines.ok()) return lines.status();
   Users users;
@@ -72,6 +77,14 @@ absl::StatusOr<std::unique_ptr<UserStore>> UserStore::Open(const std::string& pa
     users[user->name] = *std::move(user);
   }
   return std::unique_ptr<UserStore>(new UserStore(path, most_users, std::move(users)));
+}
+
+absl::Status UserStore::CheckNotLost(const std::string& path, const std::string& made_later) {
+  if (std::filesystem::exists(path) || !std::filesystem::exists(made_later))
+    return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(
+      "there is no ", path, " beside ", made_later, ", and without it everybody on this machine ",
+      "would get in; restore it, or remove ", made_later, " as well to begin without users"));
 }
 
 absl::Status UserStore::Replace(Users users) {

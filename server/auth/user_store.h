@@ -35,10 +35,14 @@ absl::Status CheckUserName(const std::string& name);
 // disk: a crash leaves one or the other.
 class UserStore {
  public:
-  // The users in the file `path`; none if there is no file. DATA_LOSS: it is damaged.
+  // The users in the file `path`, which is made if there is none. DATA_LOSS: it is damaged.
   // `most_users`: with those that are revoked, whose names stay taken for others.
   static absl::StatusOr<std::unique_ptr<UserStore>> Open(const std::string& path,
                                                          int most_users = 4096);
+
+  // DATA_LOSS: the file `path` is not there, but the file `made_later` is, which the daemon makes
+  // after it.
+  static absl::Status CheckNotLost(const std::string& path, const std::string& made_later);
 
   // Takes the place of a revoked user of that name. ALREADY_EXISTS: he is not revoked.
   // RESOURCE_EXHAUSTED: there are as many as may be.

@@ -66,8 +66,10 @@ TEST(UserStore, HasABound) {
 }
 
 TEST(UserStore, ADamagedFileIsNoEmptyOne) {
-  for (const char* text : {"", "kiln users 1\nann admin\n", "kiln users 1\nann root id 1 0 h\n",
-                           "kiln users 1\n../x user id 1 0 h\n", "something else\n"}) {
+  for (const char* text :
+       {"", "kiln users 2\nann admin\nend of 1\n", "kiln users 2\nann root id 1 0 h\nend of 1\n",
+        "kiln users 2\n../x user id 1 0 h\nend of 1\n", "kiln users 2\nann user id 1 0 h\n",
+        "something else\n"}) {
     const std::string path = NewFile();
     std::ofstream(path) << text;
     EXPECT_EQ(UserStore::Open(path).status().code(), absl::StatusCode::kDataLoss) << text;

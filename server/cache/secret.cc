@@ -24,6 +24,7 @@ namespace kiln::cache {
 namespace {
 
 constexpr size_t kSecretBytes = 32;
+constexpr char kNameAnother[] = "name another folder with --cache_dir or --state_dir";
 constexpr size_t kTagBytes = Authenticator::kTagBytes;
 
 absl::Status Failed(const std::string& what, const std::string& path) {
@@ -35,16 +36,14 @@ absl::Status CheckPrivate(const std::string& path, const struct stat& found, mod
   if (found.st_uid != geteuid()) {
     return absl::FailedPreconditionError(
         absl::StrCat(path, " belongs to user ", found.st_uid, ", not to user ", geteuid(),
-                     " who runs kilnd; the cache holds code that kilnd executes: name another with "
-                     "--cache_dir"));
+                     " who runs kilnd, and kilnd trusts what is there: ", kNameAnother));
   }
   const mode_t mode = found.st_mode & 07777;
   if ((mode & 077) == 0) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrFormat("%s has mode %04o, so that other users can reach it; the cache holds code "
-                      "that kilnd executes: "
-                      "chmod %04o %s, or name another folder with --cache_dir",
-                      path, mode, wanted, path));
+  return absl::FailedPreconditionError(absl::StrFormat(
+      "%s has mode %04o, so that other users can reach it, and kilnd trusts what is there: "
+      "chmod %04o %s, or %s",
+      path, mode, wanted, path, kNameAnother));
 }
 
 std::string RandomBytes(size_t count) {
@@ -109,7 +108,8 @@ absl::Status OpenPrivateFolder(const std::string& folder) {
   std::error_code error;
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
   if (error) {
-    return absl::UnavailableError(absl::StrCat("cannot make ", folder, ": ", error.message()));
+    return absl::UnavailableError(
+        absl::StrCat("cannot make ", folder, ": ", error.message(), "; ", kNameAnother));
   }
   // Only the last folder is made private. Those above it, such as ~/.cache, are shared with others.
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return Failed("make", folder);

@@ -3,10 +3,17 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "proto/text/printable.h"
+#include "server/log/rate_limit.h"
 
 namespace kiln::log {
 namespace {
@@ -51,9 +58,31 @@ void AppendField(std::string* line, absl::string_view key, std::string_view valu
   line->push_back('"');
 }
 
+// How many lines of this event were held back before this one; nothing if this one is, too.
+std::optional<int64_t> Admit(Level level, absl::string_view event, absl::Time now) {
+  // Who debugs wants all, and errors are the daemon's own.
+  if (level == Level::kDebug || level == Level::kError) return 0;
+  static absl::Mutex mutex(absl::kConstInit);
+  // By event, of which there are as many as the source names. Never destroyed: threads may log
+  // while the process ends.
+  static auto& limits = *new std::map<std::string, RateLimit, std::less<>>;
+  absl::MutexLock lock(&mutex);
+  auto limit = limits.find(event);
+  if (limit == limits.end())
+    limit = limits.emplace(event, RateLimit(kLinesOfAnEvent, absl::Minutes(1))).first;
+  return limit->second.Admit(now);
+}
+
 void Write(Level level, absl::string_view event, Fields fields) {
   if (!IsOn(level)) return;
-  const std::string line = Format(clock_now.load()(), level, event, fields);
+  const absl::Time now = clock_now.load()();
+  const auto held_back = Admit(level, event, now);
+  if (!held_back) return;
+  std::string line = Format(now, level, event, fields);
+  if (*held_back > 0) {
+    line.pop_back();
+    absl::StrAppend(&line, " unlogged=", *held_back, "\n");
+  }
   // A log that cannot be written must not stop the daemon.
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
 }

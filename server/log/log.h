@@ -29,6 +29,10 @@ bool IsOn(Level level);
 // What tells the time of events; until it is called, all happen at the epoch.
 void SetClock(absl::Time (*now)());
 
+// So many Info and Warning lines of one event are written in a minute, since clients bring some of
+// them about; the first one after tells how many were not ("unlogged").
+inline constexpr int kLinesOfAnEvent = 1000;
+
 using Field = std::pair<absl::string_view, std::string>;
 using Fields = std::initializer_list<Field>;
 

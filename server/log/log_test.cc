@@ -1,9 +1,15 @@
 #include "server/log/log.h"
 
+#include <algorithm>
+
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/log/rate_limit.h"
 
 namespace kiln::log {
 namespace {
+
+using ::testing::EndsWith;
 
 TEST(Log, OneLineWithQuotedValues) {
   EXPECT_EQ(Format(absl::UnixEpoch(), Level::kInfo, "session_opened",
@@ -48,6 +54,32 @@ TEST_F(SharedLog, WritesWhatIsOnAtTheClocksTime) {
   Debug("shown");
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
             "time=1970-01-01T00:01:00.000Z level=debug event=shown\n");
+}
+
+TEST(RateLimit, SaysHowManyItHeldBack) {
+  RateLimit limit(2, absl::Minutes(1));
+  const absl::Time start = absl::FromUnixSeconds(1000);
+  EXPECT_EQ(limit.Admit(start), 0);
+  EXPECT_EQ(limit.Admit(start), 0);
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(limit.Admit(start));
+  EXPECT_EQ(limit.Admit(start + absl::Minutes(1)), 5);
+  EXPECT_EQ(limit.Admit(start + absl::Minutes(1)), 0);
+}
+
+TEST_F(SharedLog, AnEventFillsNoDisk) {
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < kLinesOfAnEvent + 5; ++i) Info("noisy");
+  Info("other");
+  Error("noisy");
+  SetClock([] { return absl::UnixEpoch() + absl::Minutes(1); });
+  Warning("noisy", {{"key", "value"}});
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), kLinesOfAnEvent + 3);
+  EXPECT_THAT(
+      text,
+      EndsWith("level=info event=other\n"
+               "time=1970-01-01T00:00:00.000Z level=error event=noisy\n"
+               "time=1970-01-01T00:01:00.000Z level=warning event=noisy key=value unlogged=5\n"));
 }
 
 TEST_F(SharedLog, HasNoClockAndNoDebuggingUntilAsked) {

@@ -12,7 +12,7 @@ namespace kiln::quota {
 namespace {
 
 // A line for each user: "ann device_memory=4294967296 sessions=8".
-constexpr char kHeader[] = "kiln quotas 1";
+constexpr char kHeader[] = "kiln quotas 2";
 
 std::string ToLine(const std::string& user, const LimitStore::Overrides& overrides) {
   std::string line = user;

@@ -64,9 +64,10 @@ TEST(LimitStore, HasABound) {
 }
 
 TEST(LimitStore, ADamagedFileIsRefused) {
-  for (const char* text : {"", "kiln users 1\n", "kiln quotas 1\nann\n",
-                           "kiln quotas 1\nann gold=1\n", "kiln quotas 1\nann sessions=-1\n",
-                           "kiln quotas 1\nann sessions=\n", "kiln quotas 1\n sessions=1\n"}) {
+  for (const char* text :
+       {"", "kiln users 2\nend of 0\n", "kiln quotas 2\nann\nend of 1\n",
+        "kiln quotas 2\nann gold=1\nend of 1\n", "kiln quotas 2\nann sessions=-1\nend of 1\n",
+        "kiln quotas 2\nann sessions=\nend of 1\n", "kiln quotas 2\n sessions=1\nend of 1\n"}) {
     const std::string path = NewFile();
     std::ofstream(path) << text;
     EXPECT_EQ(LimitStore::Open(path, Limits()).status().code(), absl::StatusCode::kDataLoss)

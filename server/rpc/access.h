@@ -18,6 +18,7 @@
 #include "server/auth/audit_log.h"
 #include "server/auth/authenticator.h"
 #include "server/auth/principal.h"
+#include "server/log/rate_limit.h"
 #include "server/metrics/metrics.h"
 
 namespace kiln::rpc {
@@ -87,8 +88,8 @@ class Access {
   const Options options_;
   mutable absl::Mutex mutex_;
   std::deque<DoorState> doors_ ABSL_GUARDED_BY(mutex_);
-  auth::RateLimit refused_users_ ABSL_GUARDED_BY(mutex_){30, absl::Minutes(1)};
-  auth::RateLimit refused_unknown_ ABSL_GUARDED_BY(mutex_){2, absl::Minutes(1)};
+  log::RateLimit refused_users_ ABSL_GUARDED_BY(mutex_){30, absl::Minutes(1)};
+  log::RateLimit refused_unknown_ ABSL_GUARDED_BY(mutex_){2, absl::Minutes(1)};
   absl::Mutex marking_mutex_;  // of the properties of all connections
 };
 

@@ -19,7 +19,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "server/auth/audit_log.h"
+#include "server/log/rate_limit.h"
 #include "server/rpc/connection_bounds.h"
 
 namespace kiln::rpc {
@@ -73,7 +73,7 @@ class ConnectionWatch {
   std::multimap<std::string, ConnectionPointer> addresses_ ABSL_GUARDED_BY(mutex_);
   // When a call was accepted on each connection of which none has begun.
   std::deque<absl::Time> accepted_ ABSL_GUARDED_BY(mutex_);
-  auth::RateLimit logged_{30, absl::Minutes(1)};  // of the thread
+  log::RateLimit logged_{30, absl::Minutes(1)};  // of the thread
   std::thread thread_;                            // last: it uses the rest
 };
 

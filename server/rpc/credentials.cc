@@ -15,6 +15,8 @@ namespace {
 
 constexpr unsigned kRefreshSeconds = 1;
 
+}  // namespace
+
 absl::Status CheckFiles(const TlsFiles& tls) {
   const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(SSL_CTX_new(TLS_server_method()),
                                                                   &SSL_CTX_free);
@@ -30,8 +32,6 @@ absl::Status CheckFiles(const TlsFiles& tls) {
     return bad("client_ca", tls.client_ca, "is no file with certificates in PEM");
   return absl::OkStatus();
 }
-
-}  // namespace
 
 bool IsLoopback(const std::string& address) {
   const std::string host = address.substr(0, address.rfind(':'));

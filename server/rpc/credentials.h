@@ -24,6 +24,9 @@ struct TlsFiles {
   bool empty() const { return certificate.empty(); }
 };
 
+// INVALID_ARGUMENT: one of them cannot be used, or the key is another certificate's.
+absl::Status CheckFiles(const TlsFiles& tls);
+
 // "127.0.0.1:7433", "[::1]:0", "localhost:7433".
 bool IsLoopback(const std::string& address);
 

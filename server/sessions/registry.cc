@@ -122,9 +122,9 @@ absl::StatusOr<runtime::ManagedDevice*> Registry::Choose(const std::string& name
 
 absl::Status Registry::TooManySessions() const {
   return errors::WithReason(
-      absl::ResourceExhaustedError(absl::StrCat(
-          sessions_.size(), " sessions are open, the limit of this daemon; close one, ",
-          "or start kilnd with a higher --session_limit")),
+      absl::ResourceExhaustedError(absl::StrCat("this daemon has all ", sessions_.size(),
+                                                " sessions open that it may have; close one, ",
+                                                "or start kilnd with a higher --session_limit")),
       "TOO_MANY_SESSIONS", {{"limit", absl::StrCat(options_.max_sessions)}});
 }
 

@@ -21,6 +21,8 @@ absl::Status Failed(const std::string& what, const std::string& path) {
       "STATE_FOLDER");
 }
 
+std::string LastLine(size_t lines) { return absl::StrCat("end of ", lines); }
+
 }  // namespace
 
 absl::Status Damaged(const std::string& path) {
@@ -40,6 +42,9 @@ absl::StatusOr<std::vector<std::string>> ReadLines(const std::string& path,
   if (!std::getline(stream, line) || line != header) return Damaged(path);
   while (std::getline(stream, line)) lines.push_back(line);
   if (stream.bad()) return Failed("read", path);
+  // A file that was cut off, between two lines even, has none, or another number.
+  if (lines.empty() || lines.back() != LastLine(lines.size() - 1)) return Damaged(path);
+  lines.pop_back();
   return lines;
 }
 
@@ -48,6 +53,7 @@ absl::Status WriteLines(const std::string& path, const std::string& header,
                         const std::vector<std::string>& lines) {
   std::string text = absl::StrCat(header, "\n");
   for (const std::string& line : lines) absl::StrAppend(&text, line, "\n");
+  absl::StrAppend(&text, LastLine(lines.size()), "\n");
   const std::string draft = absl::StrCat(path, ".new");
   const int file = open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (file < 0) return Failed("make", draft);

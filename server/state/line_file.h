@@ -1,4 +1,5 @@
-// Small tables that outlive the daemon: files of a header and a line for each entry.
+// Small tables that outlive the daemon: files of a header, a line for each entry, and a last line
+// that tells how many entries there are.
 #ifndef KILN_SERVER_STATE_LINE_FILE_H_
 #define KILN_SERVER_STATE_LINE_FILE_H_
 
@@ -10,8 +11,8 @@
 
 namespace kiln::state {
 
-// The lines behind the header; none if there is no file. DATA_LOSS: the first line is not `header`;
-// see Damaged. UNAVAILABLE, reason STATE_FOLDER: it cannot be read.
+// The lines behind the header; none if there is no file. DATA_LOSS: the first line is not `header`,
+// or lines are missing; see Damaged. UNAVAILABLE, reason STATE_FOLDER: it cannot be read.
 absl::StatusOr<std::vector<std::string>> ReadLines(const std::string& path,
                                                    const std::string& header);
 

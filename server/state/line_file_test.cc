@@ -43,6 +43,18 @@ TEST(LineFile, AnotherHeaderIsDamage) {
   EXPECT_EQ(ReadLines(path, "table 2").status().code(), absl::StatusCode::kDataLoss);
 }
 
+// However much is missing.
+TEST(LineFile, ACutIsDamage) {
+  const std::string path = NewFolder() + "/table";
+  ASSERT_TRUE(WriteLines(path, "table 1", {"ann", "bob", "cecilia"}).ok());
+  const auto size = static_cast<int64_t>(std::filesystem::file_size(path));
+  // The last line's newline may be missing: all there is to say has been said.
+  for (int64_t left = size - 2; left >= 0; --left) {
+    std::filesystem::resize_file(path, static_cast<uintmax_t>(left));
+    EXPECT_EQ(ReadLines(path, "table 1").status(), Damaged(path)) << left;
+  }
+}
+
 TEST(LineFile, AFailureKeepsTheOldFile) {
   const std::string folder = NewFolder();
   const std::string path = folder + "/table";

@@ -287,6 +287,19 @@ TEST_F(ProcessTest, ManyIdleConnectionsKeepNobodyOut) {
   for (const int each : idle) close(each);
 }
 
+// Without users, everybody on the machine is let in.
+TEST_F(ProcessTest, ADaemonWhoseUsersAreGoneDoesNotStart) {
+  Start();
+  End(SIGTERM);
+  ASSERT_TRUE(std::filesystem::remove(folder_ + "/state/users"));
+  EXPECT_EQ(WEXITSTATUS(Wait(Spawn(Flags()))), 1);
+  EXPECT_THAT(Log(), HasSubstr("there is no " + folder_ + "/state/users beside "));
+  ASSERT_TRUE(std::filesystem::remove(folder_ + "/state/token_key"));
+  std::filesystem::remove(folder_ + "/log");
+  Start();
+  EXPECT_TRUE(Client(address_).opened.ok());
+}
+
 TEST_F(ProcessTest, SecondDaemonAndBadConfigurationFailWithOneLine) {
   Start();
   const int second = Wait(Spawn(Flags()));

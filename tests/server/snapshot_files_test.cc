@@ -315,6 +315,36 @@ TEST_F(SmallDiskTest, OneImageFitsAgainAndAgain) {
   summer.ExpectRight();
 }
 
+// Else a client that writes much would wait long for a daemon that does it all again.
+TEST_F(SnapshotTest, ALongJournalBringsTheNextImageEarly) {
+  Start();
+  Client client(address_, 0, "", kSeldom);
+  auto stream = client.Connect();
+  ASSERT_FALSE(stream->Call(Write(1, {0})).has_error());
+  ASSERT_TRUE(Comes([&] { return IsProtected(); }));
+  const auto first = Files(".journal");
+  ASSERT_THAT(first, SizeIs(1));
+  constexpr size_t kFloats = 1 << 20;
+  std::vector<float> written;
+  // 4 MiB each; 256 are a long journal.
+  uint64_t handle = 1;
+  for (int i = 0; i < 65; ++i) {
+    EXPECT_EQ(Files(".journal"), first) << "after " << i;
+    written.assign(kFloats, static_cast<float>(i));
+    const v1::Result result = stream->Call(Write(++handle, written));
+    ASSERT_FALSE(result.has_error()) << result.error().message();
+  }
+  ASSERT_TRUE(Comes([&] { return Files(".journal").size() == 1 && Files(".journal") != first; }));
+  const uint64_t last = stream->next_sequence() - 1;
+  KillAndStart();
+  ASSERT_NE(Reattach(address_, client, last), nullptr);
+  client.channel = grpc::CreateChannel(address_, grpc::InsecureChannelCredentials());
+  client.blobs = v1::BlobService::NewStub(client.channel);
+  std::string bytes;
+  ASSERT_TRUE(client.Download(handle, last, &bytes).ok());
+  EXPECT_TRUE(Floats(bytes) == written);
+}
+
 TEST_F(SnapshotTest, WithoutAFolderItIsRefused) {
   // A file where the folder should be.
   fs::create_directory(folder_ + "/state");

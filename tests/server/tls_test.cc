@@ -12,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kiln/client.h"
+#include "server/rpc/tls_watch.h"
 #include "tests/server/client.h"
 #include "tests/server/test_daemon.h"
 
@@ -153,6 +154,27 @@ TEST_F(TlsTest, CertificatesAreReadAgainWhileStreamsGoOn) {
     std::filesystem::rename(renewed + ending, server_ + ending);
   EXPECT_TRUE(Eventually([&] { return Client(port(), {token, Trusting(successor)}).opened.ok(); }));
   EXPECT_EQ(Floats(stream->Call(Read(1)).data()), std::vector<float>{7});
+}
+
+TEST_F(TlsTest, FilesThatCannotBeUsedAreInTheLog) {
+  // Not the daemon's own, which has a watch, too.
+  const std::string used = servers_.Issue("box", "used");
+  rpc::TlsWatch watch({used + ".pem", used + ".key", clients_.ca()});
+  const std::string renewed = servers_.Issue("box", "renewed");
+  ::testing::internal::CaptureStderr();
+  watch.Look();
+  std::filesystem::rename(renewed + ".key", used + ".key");
+  watch.Look();
+  watch.Look();
+  const std::string refused = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(refused, ::testing::AllOf(
+                           HasSubstr("event=tls_files_refused"),
+                           HasSubstr("used.key is no file with the certificate's private key")));
+  EXPECT_EQ(refused.find("tls_files_refused"), refused.rfind("tls_files_refused"));
+  ::testing::internal::CaptureStderr();
+  std::filesystem::rename(renewed + ".pem", used + ".pem");
+  watch.Look();
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("event=tls_files_replaced"));
 }
 
 TEST_F(TlsTest, TheCppClientLogsIn) {

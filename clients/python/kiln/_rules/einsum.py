@@ -1,5 +1,6 @@
 """The shape of einsum, from its equation."""
 
+import json
 import string
 from typing import Any, Dict, List, Sequence, Tuple
 
@@ -15,7 +16,8 @@ MOST_OPERANDS = 12
 
 
 def _error(equation: str, message: str) -> InvalidArgument:
-    return InvalidArgument(f'einsum\'s equation "{equation}": {message}')
+    # As JSON: a line break in it must not break the message.
+    return InvalidArgument(f"einsum's equation {json.dumps(equation)}: {message}")
 
 
 def _parse_term(equation: str, text: str) -> List[Label]:
@@ -32,7 +34,7 @@ def _parse_term(equation: str, text: str) -> List[Label]:
             rest = rest[1:]
         else:
             raise _error(
-                equation, f"'{rest[0]}' is no letter; use letters, \"...\", \",\" and \"->\"")
+                equation, f"{rest[0]!r} is no letter; use letters, \"...\", \",\" and \"->\"")
     return term
 
 

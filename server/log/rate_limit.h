@@ -1,0 +1,29 @@
+// How often something that a stranger or a client can bring about is logged.
+#ifndef KILN_SERVER_LOG_RATE_LIMIT_H_
+#define KILN_SERVER_LOG_RATE_LIMIT_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/time/time.h"
+
+namespace kiln::log {
+
+// Lets at most `most` through in each `window`, so that nobody can fill the log. Not thread-safe.
+class RateLimit {
+ public:
+  RateLimit(int most, absl::Duration window) : most_(most), window_(window) {}
+  // How many were held back before this one; nothing if this one is, too.
+  std::optional<int64_t> Admit(absl::Time now);
+
+ private:
+  const int most_;
+  const absl::Duration window_;
+  absl::Time begun_ = absl::InfinitePast();
+  int admitted_ = 0;
+  int64_t held_back_ = 0;
+};
+
+}  // namespace kiln::log
+
+#endif  // KILN_SERVER_LOG_RATE_LIMIT_H_
