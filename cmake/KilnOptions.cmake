@@ -43,7 +43,13 @@ option(KILN_COVERAGE "libraries that kiln_count_coverage names count which of th
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
   # The cache refuses precompiled headers unless it may take macros and times for what they were when they were made.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE_PROGRAM})
+  set(KILN_CCACHE_SETTINGS CCACHE_SLOPPINESS=pch_defines,time_macros)
+  # Paths are kept relative to this checkout, so that another clone finds what this one has compiled.
+  if(NOT KILN_COVERAGE)
+    list(APPEND KILN_CCACHE_SETTINGS CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1)
+    add_compile_options(-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
+  endif()
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env ${KILN_CCACHE_SETTINGS} ${CCACHE_PROGRAM})
 endif()
 find_program(LLD_PROGRAM NAMES ld.lld ld.lld-22)
 if(LLD_PROGRAM)
