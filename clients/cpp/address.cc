@@ -1,11 +1,13 @@
 #include "clients/cpp/address.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
+#include <cstring>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -41,6 +43,27 @@ std::string Canonical(const std::string& address) {
                                           : target;
 }
 
+absl::Status CannotRead(const std::string& path, int error) {
+  const std::string message = absl::StrCat("cannot read ", path, ": ", strerror(error));
+  return error == ENOENT || error == ENOTDIR ? absl::NotFoundError(message)
+                                             : absl::InvalidArgumentError(message);
+}
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return CannotRead(path, errno);
+  const absl::Cleanup close_file = [file] { close(file); };
+  std::string text;
+  char part[4096];
+  while (true) {
+    const ssize_t count = read(file, part, sizeof(part));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return CannotRead(path, errno);
+    if (count == 0) return text;
+    text.append(part, static_cast<size_t>(count));
+  }
+}
+
 }  // namespace
 
 Surroundings ProcessSurroundings() {
@@ -52,13 +75,7 @@ Surroundings ProcessSurroundings() {
           },
           .exists = [](const std::string& path) { return access(path.c_str(), F_OK) == 0; },
           .user_id = getuid(),
-          .read = [](const std::string& path) -> std::optional<std::string> {
-            std::ifstream stream(path);
-            if (!stream) return std::nullopt;
-            std::stringstream text;
-            text << stream.rdbuf();
-            return text.str();
-          }};
+          .read = ReadFile};
 }
 
 std::string FindAddress(const std::string& given, const Surroundings& surroundings) {

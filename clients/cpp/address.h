@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/statusor.h"
+
 namespace kiln::client {
 
 // What the rule looks at, handed in so that tests need no environment.
@@ -13,8 +15,9 @@ struct Surroundings {
   std::function<std::optional<std::string>(const std::string& name)> environment;
   std::function<bool(const std::string& path)> exists;
   unsigned user_id = 0;
-  // A file's text; nothing if it cannot be read.
-  std::function<std::optional<std::string>(const std::string& path)> read;
+  // A file's text. NOT_FOUND: there is no such file; INVALID_ARGUMENT: it cannot be read. The
+  // messages name the file and the reason.
+  std::function<absl::StatusOr<std::string>(const std::string& path)> read;
 };
 Surroundings ProcessSurroundings();
 

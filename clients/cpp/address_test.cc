@@ -1,5 +1,6 @@
 #include "clients/cpp/address.h"
 
+#include <fstream>
 #include <map>
 #include <set>
 
@@ -17,7 +18,7 @@ Surroundings Fake(const std::map<std::string, std::string>& variables,
           },
           .exists = [files](const std::string& path) { return files.contains(path); },
           .user_id = 1000,
-          .read = [](const std::string&) { return std::nullopt; }};
+          .read = [](const std::string&) { return absl::NotFoundError("no file"); }};
 }
 
 TEST(FindAddress, WhatIsGivenComesFirst) {
@@ -65,6 +66,21 @@ TEST(Address, IsOnThisMachineOrNot) {
     EXPECT_TRUE(IsLocal(address)) << address;
   for (const char* address : {"box:7433", "127.0.0.1.example.org:1", "10.0.0.1:1", "[fe80::1]:1"})
     EXPECT_FALSE(IsLocal(address)) << address;
+}
+
+TEST(ProcessSurroundings, AFileThatCannotBeReadIsNamedWithTheReason) {
+  const std::string folder = testing::TempDir();
+  const auto of_folder = ProcessSurroundings().read(folder);
+  EXPECT_EQ(of_folder.status(),
+            absl::InvalidArgumentError("cannot read " + folder + ": Is a directory"));
+  const auto of_none = ProcessSurroundings().read(folder + "/none");
+  EXPECT_TRUE(absl::IsNotFound(of_none.status())) << of_none.status();
+}
+
+TEST(ProcessSurroundings, AFileIsReadWhole) {
+  const std::string path = testing::TempDir() + "/whole", text(10000, 'x');
+  std::ofstream(path) << text;
+  EXPECT_EQ(*ProcessSurroundings().read(path), text);
 }
 
 }  // namespace

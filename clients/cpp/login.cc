@@ -28,6 +28,10 @@ constexpr Key kKeys[] = {{"address", "KILN_ADDRESS", &Login::address},
                          {"certificate", "KILN_CERTIFICATE", &Login::certificate},
                          {"key", "KILN_KEY", &Login::key}};
 
+// Behind the reason why the file cannot be read.
+constexpr char kRemedy[] =
+    ". Make it a file that you can read, or name another folder in $XDG_CONFIG_HOME";
+
 std::string FilePath(const Surroundings& surroundings) {
   if (auto folder = surroundings.environment("XDG_CONFIG_HOME"))
     return absl::StrCat(*folder, "/kiln/config.toml");
@@ -61,8 +65,10 @@ absl::Status TakeLine(absl::string_view line, Login* login) {
 
 absl::StatusOr<Login> ReadLogin(const std::string& path, const Surroundings& surroundings) {
   Login login;
-  const auto text = path.empty() ? std::nullopt : surroundings.read(path);
-  if (!text) return login;
+  if (path.empty()) return login;
+  const auto text = surroundings.read(path);
+  if (absl::IsNotFound(text.status())) return login;
+  if (!text.ok()) return absl::InvalidArgumentError(absl::StrCat(text.status().message(), kRemedy));
   std::istringstream stream(*text);
   std::string line;
   for (int number = 1; std::getline(stream, line); ++number) {
@@ -167,7 +173,7 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const Login& login,
     for (const auto& [path, text] : files) {
       if (path.empty() || path == "system") continue;
       const auto content = surroundings.read(path);
-      if (!content) return absl::InvalidArgumentError(absl::StrCat("cannot read ", path));
+      if (!content.ok()) return absl::InvalidArgumentError(content.status().message());
       *text = *content;
       // gRPC would say that nobody answers.
       if (&path == &login.ca && !absl::StrContains(*content, "CERTIFICATE-----")) {

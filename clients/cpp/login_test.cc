@@ -22,8 +22,8 @@ Surroundings Around(std::map<std::string, std::string> variables, const std::str
             return found->second;
           },
           .exists = [](const std::string&) { return false; },
-          .read = [file](const std::string& path) -> std::optional<std::string> {
-            if (path != kFile || file.empty()) return std::nullopt;
+          .read = [file](const std::string& path) -> absl::StatusOr<std::string> {
+            if (path != kFile || file.empty()) return absl::NotFoundError("no file");
             return file;
           }};
 }
@@ -81,6 +81,19 @@ TEST(FindLogin, ATokenIsNotSentUnencryptedOverANetwork) {
   for (const char* here : {"unix:/x", "127.0.0.1:1", "localhost:1", "[::1]:1"})
     EXPECT_TRUE(FindLogin({.address = here, .token = "t"}, Around({}, "")).ok()) << here;
   EXPECT_FALSE(FindLogin({.address = "127.example.org:1", .token = "t"}, Around({}, "")).ok());
+}
+
+TEST(FindLogin, AFileThatCannotBeReadIsAnError) {
+  Surroundings surroundings = Around({}, "");
+  surroundings.read = [](const std::string& path) {
+    return absl::InvalidArgumentError(absl::StrCat("cannot read ", path, ": Permission denied"));
+  };
+  const auto login = FindLogin({}, surroundings);
+  EXPECT_EQ(login.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(login.status().message(),
+            absl::StrCat("cannot read ", kFile,
+                         ": Permission denied. Make it a file that you can read, or name another "
+                         "folder in $XDG_CONFIG_HOME"));
 }
 
 TEST(FindLogin, MistakesAreNamed) {

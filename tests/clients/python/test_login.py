@@ -149,6 +149,19 @@ def test_a_token_is_not_sent_unencrypted_over_a_network():
         kiln.connect("192.0.2.1:7433", token="t")
 
 
+def test_a_file_that_cannot_be_read_is_an_error(tmp_path):
+    path = tmp_path / "kiln" / "config.toml"
+    environment = {"XDG_CONFIG_HOME": str(tmp_path)}
+    assert find(Login(), environment) == Login()
+    path.mkdir(parents=True)
+    with pytest.raises(kiln.InvalidArgument, match=f"cannot read {path}: Is a directory.*XDG_CONFIG_HOME"):
+        find(Login(), environment)
+    path.rmdir()
+    path.symlink_to(path)  # which nobody can read, root neither
+    with pytest.raises(kiln.InvalidArgument, match=f"cannot read {path}: Too many levels"):
+        find(Login(), environment)
+
+
 @pytest.mark.parametrize("text", ["token", "\ntoken = x", 'token = "x', 'token = "x" y', 'tokken = "x"',
                                   'token = "a b"', 'key = "/k"'])
 def test_mistakes_are_named(tmp_path, text):

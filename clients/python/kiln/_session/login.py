@@ -1,7 +1,7 @@
 """What tells the daemon who calls, and the client that it is the right daemon."""
 
 import os
-from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import grpc
 
@@ -15,6 +15,9 @@ _VARIABLES = {
     "certificate": "KILN_CERTIFICATE",
     "key": "KILN_KEY",
 }
+
+# Behind the reason why the file cannot be read.
+_REMEDY = ". Make it a file that you can read, or name another folder in $XDG_CONFIG_HOME"
 
 
 class Login(NamedTuple):
@@ -127,15 +130,22 @@ def _require_certificate(path: str) -> None:
             f"{path} has no certificate in PEM format (-----BEGIN CERTIFICATE-----)")
 
 
+def _lines(path: str) -> List[str]:
+    if not path:
+        return []
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read().splitlines()
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise InvalidArgument(f"cannot read {path}: {error.strerror}{_REMEDY}") from None
+
+
 def _read(path: str) -> Dict[str, str]:
     # The part of TOML that such a file needs; Python has a parser from 3.11 on.
     values: Dict[str, str] = {}
-    try:
-        with open(path, encoding="utf-8") as file:
-            lines = file.read().splitlines()
-    except OSError:
-        return values
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(_lines(path), 1):
         text = line.strip()
         if not text or text.startswith("#"):
             continue
