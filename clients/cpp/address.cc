@@ -1,6 +1,7 @@
 #include "clients/cpp/address.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -49,10 +50,15 @@ absl::Status CannotRead(const std::string& path, int error) {
                                              : absl::InvalidArgumentError(message);
 }
 
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+absl::StatusOr<std::string> ReadFile(const std::string& path, size_t bytes_max) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) return CannotRead(path, errno);
   const absl::Cleanup close_file = [file] { close(file); };
+  struct stat about = {};
+  if (fstat(file, &about) != 0) return CannotRead(path, errno);
+  if (S_ISDIR(about.st_mode)) return CannotRead(path, EISDIR);
+  if (!S_ISREG(about.st_mode))
+    return absl::InvalidArgumentError(absl::StrCat("cannot read ", path, ": Not a regular file"));
   std::string text;
   char part[4096];
   while (true) {
@@ -61,6 +67,10 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
     if (count < 0) return CannotRead(path, errno);
     if (count == 0) return text;
     text.append(part, static_cast<size_t>(count));
+    if (text.size() > bytes_max) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("cannot read ", path, ": It has more than ", bytes_max >> 10, " KiB"));
+    }
   }
 }
 

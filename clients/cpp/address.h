@@ -15,9 +15,10 @@ struct Surroundings {
   std::function<std::optional<std::string>(const std::string& name)> environment;
   std::function<bool(const std::string& path)> exists;
   unsigned user_id = 0;
-  // A file's text. NOT_FOUND: there is no such file; INVALID_ARGUMENT: it cannot be read. The
+  // A file's text. NOT_FOUND: there is no such file; INVALID_ARGUMENT: it cannot be read, is no
+  // regular file (a device has no end), or has more than `bytes_max`. The
   // messages name the file and the reason.
-  std::function<absl::StatusOr<std::string>(const std::string& path)> read;
+  std::function<absl::StatusOr<std::string>(const std::string& path, size_t bytes_max)> read;
 };
 Surroundings ProcessSurroundings();
 

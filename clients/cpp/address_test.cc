@@ -18,7 +18,7 @@ Surroundings Fake(const std::map<std::string, std::string>& variables,
           },
           .exists = [files](const std::string& path) { return files.contains(path); },
           .user_id = 1000,
-          .read = [](const std::string&) { return absl::NotFoundError("no file"); }};
+          .read = [](const std::string&, size_t) { return absl::NotFoundError("no file"); }};
 }
 
 TEST(FindAddress, WhatIsGivenComesFirst) {
@@ -70,17 +70,26 @@ TEST(Address, IsOnThisMachineOrNot) {
 
 TEST(ProcessSurroundings, AFileThatCannotBeReadIsNamedWithTheReason) {
   const std::string folder = testing::TempDir();
-  const auto of_folder = ProcessSurroundings().read(folder);
+  const auto of_folder = ProcessSurroundings().read(folder, 100);
   EXPECT_EQ(of_folder.status(),
             absl::InvalidArgumentError("cannot read " + folder + ": Is a directory"));
-  const auto of_none = ProcessSurroundings().read(folder + "/none");
+  const auto of_none = ProcessSurroundings().read(folder + "/none", 100);
   EXPECT_TRUE(absl::IsNotFound(of_none.status())) << of_none.status();
 }
 
 TEST(ProcessSurroundings, AFileIsReadWhole) {
   const std::string path = testing::TempDir() + "/whole", text(10000, 'x');
   std::ofstream(path) << text;
-  EXPECT_EQ(*ProcessSurroundings().read(path), text);
+  EXPECT_EQ(*ProcessSurroundings().read(path, text.size()), text);
+}
+
+TEST(ProcessSurroundings, WhatHasNoEndOrTooMuchIsRefused) {
+  const std::string path = testing::TempDir() + "/large", text(2049, 'x');
+  std::ofstream(path) << text;
+  EXPECT_EQ(ProcessSurroundings().read(path, 2048).status(),
+            absl::InvalidArgumentError("cannot read " + path + ": It has more than 2 KiB"));
+  EXPECT_EQ(ProcessSurroundings().read("/dev/null", 100).status(),
+            absl::InvalidArgumentError("cannot read /dev/null: Not a regular file"));
 }
 
 }  // namespace

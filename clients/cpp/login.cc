@@ -28,6 +28,9 @@ constexpr Key kKeys[] = {{"address", "KILN_ADDRESS", &Login::address},
                          {"certificate", "KILN_CERTIFICATE", &Login::certificate},
                          {"key", "KILN_KEY", &Login::key}};
 
+constexpr size_t kFileBytesMax = 64 << 10;
+constexpr size_t kPemBytesMax = 4 << 20;  // the authorities of a whole machine have some 200 KiB
+
 // Behind the reason why the file cannot be read.
 constexpr char kRemedy[] =
     ". Make it a file that you can read, or name another folder in $XDG_CONFIG_HOME";
@@ -66,7 +69,7 @@ absl::Status TakeLine(absl::string_view line, Login* login) {
 absl::StatusOr<Login> ReadLogin(const std::string& path, const Surroundings& surroundings) {
   Login login;
   if (path.empty()) return login;
-  const auto text = surroundings.read(path);
+  const auto text = surroundings.read(path, kFileBytesMax);
   if (absl::IsNotFound(text.status())) return login;
   if (!text.ok()) return absl::InvalidArgumentError(absl::StrCat(text.status().message(), kRemedy));
   std::istringstream stream(*text);
@@ -172,7 +175,7 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const Login& login,
         {login.key, &options.pem_private_key}};
     for (const auto& [path, text] : files) {
       if (path.empty() || path == "system") continue;
-      const auto content = surroundings.read(path);
+      const auto content = surroundings.read(path, kPemBytesMax);
       if (!content.ok()) return absl::InvalidArgumentError(content.status().message());
       *text = *content;
       // gRPC would say that nobody answers.

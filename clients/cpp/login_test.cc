@@ -22,7 +22,7 @@ Surroundings Around(std::map<std::string, std::string> variables, const std::str
             return found->second;
           },
           .exists = [](const std::string&) { return false; },
-          .read = [file](const std::string& path) -> absl::StatusOr<std::string> {
+          .read = [file](const std::string& path, size_t) -> absl::StatusOr<std::string> {
             if (path != kFile || file.empty()) return absl::NotFoundError("no file");
             return file;
           }};
@@ -85,7 +85,8 @@ TEST(FindLogin, ATokenIsNotSentUnencryptedOverANetwork) {
 
 TEST(FindLogin, AFileThatCannotBeReadIsAnError) {
   Surroundings surroundings = Around({}, "");
-  surroundings.read = [](const std::string& path) {
+  surroundings.read = [](const std::string& path, size_t bytes_max) {
+    EXPECT_EQ(bytes_max, 64u << 10);
     return absl::InvalidArgumentError(absl::StrCat("cannot read ", path, ": Permission denied"));
   };
   const auto login = FindLogin({}, surroundings);

@@ -162,6 +162,19 @@ def test_a_file_that_cannot_be_read_is_an_error(tmp_path):
         find(Login(), environment)
 
 
+def test_a_file_that_has_no_end_or_too_much_is_refused(tmp_path):
+    environment = write(tmp_path, "#" * 65536)
+    assert find(Login(), environment) == Login()
+    write(tmp_path, "#" * 65537)
+    path = tmp_path / "kiln" / "config.toml"
+    with pytest.raises(kiln.InvalidArgument, match=f"cannot read {path}: It has more than 64 KiB"):
+        find(Login(), environment)
+    path.unlink()
+    path.symlink_to("/dev/null")
+    with pytest.raises(kiln.InvalidArgument, match=f"cannot read {path}: Not a regular file"):
+        find(Login(), environment)
+
+
 @pytest.mark.parametrize("text", ["token", "\ntoken = x", 'token = "x', 'token = "x" y', 'tokken = "x"',
                                   'token = "a b"', 'key = "/k"'])
 def test_mistakes_are_named(tmp_path, text):

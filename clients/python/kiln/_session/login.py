@@ -1,6 +1,8 @@
 """What tells the daemon who calls, and the client that it is the right daemon."""
 
+import errno
 import os
+import stat
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import grpc
@@ -16,6 +18,8 @@ _VARIABLES = {
     "key": "KILN_KEY",
 }
 
+_FILE_BYTES_MAX = 64 << 10
+_PEM_BYTES_MAX = 4 << 20  # the authorities of a whole machine have some 200 KiB
 # Behind the reason why the file cannot be read.
 _REMEDY = ". Make it a file that you can read, or name another folder in $XDG_CONFIG_HOME"
 
@@ -113,12 +117,22 @@ def _path(environment: Mapping[str, str]) -> str:
     return os.path.join(folder, "kiln", "config.toml") if folder else ""
 
 
+def _content(path: str, bytes_max: int) -> bytes:
+    # A device has no end, and a pipe nobody may write to.
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "Not a regular file")
+        text = file.read(bytes_max + 1)
+    if len(text) > bytes_max:
+        raise OSError(errno.EFBIG, f"It has more than {bytes_max >> 10} KiB")
+    return text
+
+
 def _file(path: str) -> Optional[bytes]:
     if not path:
         return None
     try:
-        with open(path, "rb") as file:
-            return file.read()
+        return _content(path, _PEM_BYTES_MAX)
     except OSError as error:
         raise InvalidArgument(f"cannot read {path}: {error.strerror}") from None
 
@@ -134,12 +148,12 @@ def _lines(path: str) -> List[str]:
     if not path:
         return []
     try:
-        with open(path, encoding="utf-8") as file:
-            return file.read().splitlines()
+        text = _content(path, _FILE_BYTES_MAX)
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
         raise InvalidArgument(f"cannot read {path}: {error.strerror}{_REMEDY}") from None
+    return text.decode().splitlines()
 
 
 def _read(path: str) -> Dict[str, str]:
