@@ -11,6 +11,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
 namespace kiln::client {
@@ -98,6 +99,26 @@ std::string FindAddress(const std::string& given, const Surroundings& surroundin
   const std::string socket = folder + "/kilnd.sock";
   if (surroundings.exists(socket)) return "unix:" + socket;
   return absl::StrCat("127.0.0.1:", kDefaultPort);
+}
+
+absl::Status CheckAddress(const std::string& address) {
+  const std::string target = Canonical(address);
+  const size_t scheme = address.find("://");
+  if (scheme != std::string::npos && address.find('/') > scheme &&
+      target == absl::StrCat("unix:", address)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the address ", address, " is a URL: an address is host:port or unix:/path, ",
+                     "without ", address.substr(0, scheme + 3)));
+  }
+  if (absl::StartsWith(target, "unix:")) return absl::OkStatus();
+  const std::string port = target.substr(target.rfind(':') + 1);
+  int number = 0;
+  const bool is_number = !port.empty() && port.size() <= 5 &&
+                         port.find_first_not_of("0123456789") == std::string::npos &&
+                         absl::SimpleAtoi(port, &number);
+  if (is_number && number >= 1 && number <= 65535) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the port of the address ", address, " is no number from 1 to 65535"));
 }
 
 bool IsSameAddress(const std::string& one, const std::string& other) {

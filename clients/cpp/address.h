@@ -28,6 +28,10 @@ Surroundings ProcessSurroundings();
 // taken as a socket, and a host without a port gets 7433.
 std::string FindAddress(const std::string& given, const Surroundings& surroundings);
 
+// INVALID_ARGUMENT, naming the address: it is a URL such as http://box:7433, or its port is none
+// from 1 to 65535 (gRPC would take 99999 as 34463).
+absl::Status CheckAddress(const std::string& address);
+
 // Whether both spell one address: its port may be missing, and localhost is 127.0.0.1.
 bool IsSameAddress(const std::string& one, const std::string& other);
 

@@ -51,6 +51,22 @@ TEST(FindAddress, AHostWithoutAPortGetsTheDaemons) {
     EXPECT_EQ(FindAddress(address, nothing), address);
 }
 
+TEST(Address, MistakesAreNamed) {
+  for (const char* good : {"box", "box:1", "box:65535", "[::1]", "[::1]:2", "dns:box:3", "dns:box",
+                           "unix:/a:b", "unix:///a", "/a://b", "dns:///box:7433", "./a"})
+    EXPECT_TRUE(CheckAddress(good).ok()) << CheckAddress(good);
+  for (const char* bad : {"localhost:99999", "box:65536", "box:0", "box:", "box:http", "box:-1",
+                          "box:+1", "[::1]:70000", "dns:box:99999", "dns:///box:0"}) {
+    EXPECT_EQ(CheckAddress(bad),
+              absl::InvalidArgumentError(std::string("the port of the address ") + bad +
+                                         " is no number from 1 to 65535"));
+  }
+  EXPECT_EQ(CheckAddress("http://localhost:17433"),
+            absl::InvalidArgumentError(
+                "the address http://localhost:17433 is a URL: an address is host:port or "
+                "unix:/path, without http://"));
+}
+
 TEST(Address, HasSeveralSpellings) {
   for (const char* other : {"localhost", "localhost:7433", "127.0.0.1", "dns:localhost:7433"})
     EXPECT_TRUE(IsSameAddress("127.0.0.1:7433", other)) << other;

@@ -137,6 +137,9 @@ absl::StatusOr<Login> FindLogin(const Login& given, const Surroundings& surround
   } else {
     login.elsewhere = Elsewhere(*file, login.address, FilePath(surroundings));
   }
+  if (!login.address.empty()) {
+    if (absl::Status status = CheckAddress(login.address); !status.ok()) return status;
+  }
   login.address = FindAddress(login.address, surroundings);
   if (login.certificate.empty() != login.key.empty())
     return absl::InvalidArgumentError("a certificate and its key go together");

@@ -30,9 +30,9 @@ struct Login {
 // has lines such as `token = "…"`. What the file says holds for the address in it alone, if it has
 // one: a token must not go to another daemon. The address is never empty (FindAddress).
 // Addresses are compared by IsSameAddress.
-// INVALID_ARGUMENT: the file is there and cannot be read or has more than 64 KiB, a line of it is
-// malformed, a token would go unencrypted over a network, or a certificate and its key are not both
-// given.
+// INVALID_ARGUMENT: the address is none (CheckAddress), the file is there and cannot be read or has
+// more than 64 KiB, a line of it is malformed, a token would go unencrypted over a network, or a
+// certificate and its key are not both given.
 absl::StatusOr<Login> FindLogin(const Login& given, const Surroundings& surroundings);
 
 // With TLS if the login has a `ca`; every call carries the token. INVALID_ARGUMENT: a file cannot

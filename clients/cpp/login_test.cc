@@ -102,7 +102,7 @@ TEST(FindLogin, MistakesAreNamed) {
       {"token", "config.toml:1: expected key"}, {"\ntoken = x", "config.toml:2"},
       {"token = \"x", "quotation marks"},       {"token = \"x\" y", "behind"},
       {"tokken = \"x\"", "unknown key"},        {"token = \"a b\"", "no token has"},
-      {"key = \"/k\"", "go together"}};
+      {"key = \"/k\"", "go together"},          {"address = \"box:0\"", "box:0"}};
   for (const auto& [file, message] : cases) {
     const auto login = FindLogin({}, Around({}, file));
     EXPECT_THAT(std::string(login.status().message()), HasSubstr(message)) << file;

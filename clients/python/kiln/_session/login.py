@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 import grpc
 
 from kiln._basics.errors import InvalidArgument
-from kiln._session.address import is_local, is_same
+from kiln._session.address import check, is_local, is_same
 
 _VARIABLES = {
     "address": "KILN_ADDRESS",
@@ -53,6 +53,8 @@ def find(given: Login, environment: Mapping[str, str]) -> Login:
         names = " and ".join(f'"{name}"' for name in file if name != "address")
         elsewhere = f"The {names} in {path} are for {file['address']}, not for {said['address']}"
     login = Login(**said, elsewhere=elsewhere)
+    if login.address:
+        check(login.address)
     if bool(login.certificate) != bool(login.key):
         raise InvalidArgument("a certificate and its key go together")
     if not all("!" <= character <= "~" for character in login.token):
