@@ -162,6 +162,14 @@ def test_a_file_that_cannot_be_read_is_an_error(tmp_path):
         find(Login(), environment)
 
 
+def test_a_file_that_is_not_utf8_is_named(tmp_path):
+    environment = write(tmp_path, "")
+    path = tmp_path / "kiln" / "config.toml"
+    path.write_bytes(b"# mine\ntoken = \"\xfc\"\n")
+    with pytest.raises(kiln.InvalidArgument, match=f"{path}:2: this is not UTF-8"):
+        find(Login(), environment)
+
+
 def test_a_file_that_has_no_end_or_too_much_is_refused(tmp_path):
     environment = write(tmp_path, "#" * 65536)
     assert find(Login(), environment) == Login()

@@ -155,7 +155,11 @@ def _lines(path: str) -> List[str]:
         return []
     except OSError as error:
         raise InvalidArgument(f"cannot read {path}: {error.strerror}{_REMEDY}") from None
-    return text.decode().splitlines()
+    try:
+        return text.decode().splitlines()
+    except UnicodeDecodeError as error:
+        number = 1 + text.count(b"\n", 0, error.start)
+        raise InvalidArgument(f"{path}:{number}: this is not UTF-8{_REMEDY}") from None
 
 
 def _read(path: str) -> Dict[str, str]:
