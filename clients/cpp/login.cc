@@ -66,6 +66,16 @@ absl::Status TakeLine(absl::string_view line, Login* login) {
       "unknown key; there are address, token, ca, certificate and key");
 }
 
+// As a shell does: a leading "~/" is the home folder.
+void ExpandHome(const Surroundings& surroundings, Login* login) {
+  const auto home = surroundings.environment("HOME");
+  if (!home) return;
+  for (std::string Login::*path : {&Login::address, &Login::ca, &Login::certificate, &Login::key}) {
+    if (absl::StartsWith(login->*path, "~/"))
+      login->*path = absl::StrCat(*home, (login->*path).substr(1));
+  }
+}
+
 absl::StatusOr<Login> ReadLogin(const std::string& path, const Surroundings& surroundings) {
   Login login;
   if (path.empty()) return login;
@@ -78,6 +88,7 @@ absl::StatusOr<Login> ReadLogin(const std::string& path, const Surroundings& sur
     if (absl::Status status = TakeLine(line, &login); !status.ok())
       return absl::InvalidArgumentError(absl::StrCat(path, ":", number, ": ", status.message()));
   }
+  ExpandHome(surroundings, &login);
   return login;
 }
 

@@ -83,6 +83,17 @@ TEST(FindLogin, ATokenIsNotSentUnencryptedOverANetwork) {
   EXPECT_FALSE(FindLogin({.address = "127.example.org:1", .token = "t"}, Around({}, "")).ok());
 }
 
+TEST(FindLogin, APathOfTheFileMayBeginAtTheHomeFolder) {
+  const auto login = FindLogin({}, Around({},
+                                          "address = '~/k.sock'\nca = '~/box.pem'\n"
+                                          "certificate = '/~/c'\nkey = '~/k'\ntoken = '~/t'"));
+  EXPECT_EQ(login->address, "unix:/home/ann/k.sock");
+  EXPECT_EQ(login->ca, "/home/ann/box.pem");
+  EXPECT_EQ(login->certificate, "/~/c");
+  EXPECT_EQ(login->key, "/home/ann/k");
+  EXPECT_EQ(login->token, "~/t");
+}
+
 TEST(FindLogin, AFileThatCannotBeReadIsAnError) {
   Surroundings surroundings = Around({}, "");
   surroundings.read = [](const std::string& path, size_t bytes_max) {

@@ -149,6 +149,13 @@ def test_a_token_is_not_sent_unencrypted_over_a_network():
         kiln.connect("192.0.2.1:7433", token="t")
 
 
+def test_a_path_of_the_file_may_begin_at_the_home_folder(tmp_path):
+    environment = write(tmp_path, "address = '~/k.sock'\nca = '~/box.pem'\ncertificate = '/~/c'\nkey = '~/k'\n"
+                                  "token = '~/t'\n")
+    assert find(Login(), dict(environment, HOME="/home/ann")) == Login(
+        "/home/ann/k.sock", "~/t", "/home/ann/box.pem", "/~/c", "/home/ann/k")
+
+
 def test_a_file_that_cannot_be_read_is_an_error(tmp_path):
     path = tmp_path / "kiln" / "config.toml"
     environment = {"XDG_CONFIG_HOME": str(tmp_path)}

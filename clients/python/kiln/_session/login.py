@@ -45,7 +45,10 @@ def find(given: Login, environment: Mapping[str, str]) -> Login:
     said = {name: getattr(given, name) or environment.get(variable, "")
             for name, variable in _VARIABLES.items()}
     path = _path(environment)
-    file = _read(path)
+    # As a shell does: a leading "~/" is the home folder.
+    file = {name: environment["HOME"] + value[1:] if (
+                name != "token" and value.startswith("~/") and environment.get("HOME")) else value
+            for name, value in _read(path).items()}
     elsewhere = ""
     if not said["address"] or is_same(file.get("address", said["address"]), said["address"]):
         said = {name: value or file.get(name, "") for name, value in said.items()}
