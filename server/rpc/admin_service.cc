@@ -218,6 +218,8 @@ class AdminService final : public v1::AdminService::CallbackService {
           request->name(),
           errors::WithReason(absl::UnauthenticatedError("this user was revoked by an admin"),
                              "REVOKED"))));
+      // Last, when none of his sessions asks for any more.
+      for (const auto& program : daemon_.programs->List()) program->ForgetUser(request->name());
     }
     return Audited(context, *caller, "revoke_user", request->name(), status);
   }
