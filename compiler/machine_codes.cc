@@ -8,6 +8,8 @@
 #include "compiler/codegen/opencl_kernel.h"
 #include "compiler/codegen/ptx.h"
 #include "compiler/codegen/ptx_kernel.h"
+#include "compiler/codegen/spirv.h"
+#include "compiler/codegen/spirv_kernel.h"
 #include "compiler/codegen/x86.h"
 #include "compiler/codegen/x86_kernel.h"
 #include "compiler/search/heuristic.h"
@@ -46,6 +48,11 @@ constexpr MachineCode kMachineCodes[] = {
      .choose = search::ChooseThreads,
      .assemble = codegen::AssemblePtx,
      .disassemble = codegen::DisassemblePtx},
+    {.architecture = codegen::kSpirvArchitecture,
+     .supports = codegen::IsSpirvSupported,
+     .choose = search::ChooseThreads,
+     .assemble = codegen::AssembleSpirv,
+     .disassemble = codegen::DisassembleSpirv},
     kNothing,
 };
 

@@ -44,7 +44,7 @@ TEST(MachineCodesTest, AnUnknownArchitectureIsNamedWithThoseThereAre) {
   const absl::Status status = FindMachineCode("abacus").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("\"abacus\"; there are x86-64, opencl-c, nvptx64, null"));
+              HasSubstr("\"abacus\"; there are x86-64, opencl-c, nvptx64, spirv64, null"));
 }
 
 TEST(MachineCodesTest, NothingIsCompiledForAnUnknownArchitecture) {
@@ -119,6 +119,25 @@ absl::StatusOr<drivers::KernelImage> CompileFor(const drivers::Target& target,
   if (!kernel.ok()) return kernel.status();
   const codegen::MachineCode& row = **FindMachineCode(target.architecture);
   return codegen::CompileKernel(row, *kernel, row.choose(*kernel, target), target);
+}
+
+// Those of float32 that are computed in float64 on the way.
+TEST(MachineCodesTest, SpirvWithoutFloat64LacksSomeFunctions) {
+  drivers::Target target = TargetOf("spirv64");
+  target.capabilities = {.fma = true, .fp64 = false, .fp16 = true};
+  const auto image = CompileFor(target, kKernel);
+  ASSERT_TRUE(image.ok()) << image.status();
+  EXPECT_TRUE(image->takes_slot_table);
+  const auto text = Disassemble(*image, target);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text, HasSubstr("OpFMul"));
+  EXPECT_THAT(*text, Not(testing::ContainsRegex("OpTypeFloat 64")));
+  const absl::Status sine = CompileFor(target,
+                                       "buffer b0 float32[100] read\nbuffer b1 float32[100] write\n"
+                                       "stage r0:100\n  b1[r0] = sin(b0[r0])\n")
+                                .status();
+  EXPECT_EQ(sine.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(sine.message()), HasSubstr("no code for sin of float32 on spirv64"));
 }
 
 TEST(MachineCodesTest, APtxKernelHasATableAndANumberForEachArgumentAndAThreadForEachTask) {

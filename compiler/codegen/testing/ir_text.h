@@ -14,6 +14,10 @@ namespace kiln::codegen {
 absl::StatusOr<Blob> EmitBlobFromText(const std::string& text, const drivers::Target& target,
                                       const std::string& symbol);
 
+// As EmitSpirv, likewise. The text has OpenCL's address spaces, and functions of spir_kernel.
+absl::StatusOr<std::string> EmitSpirvFromText(const std::string& text,
+                                              const drivers::Target& target);
+
 }  // namespace kiln::codegen
 
 #endif  // KILN_COMPILER_CODEGEN_TESTING_IR_TEXT_H_
