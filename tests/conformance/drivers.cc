@@ -2,6 +2,7 @@
 #include "drivers/common/dynamic_library.h"
 #include "drivers/cpu/driver.h"
 #include "drivers/cuda/driver.h"
+#include "drivers/level_zero/driver.h"
 #include "drivers/null/driver.h"
 #include "drivers/opencl/driver.h"
 #include "tests/conformance/driver_case.h"
@@ -57,6 +58,20 @@ std::unique_ptr<drivers::Driver> MakeCudaStandIn() {
   }
   return std::make_unique<drivers::cuda::CudaDriver>(drivers::cuda::CudaOptions{
       .memory_limit_bytes_per_device = kMemory, .library = KILN_CUDA_STAND_IN});
+}
+
+// What Level Zero has here.
+std::unique_ptr<drivers::Driver> MakeLevelZero() {
+  return std::make_unique<drivers::level_zero::LevelZeroDriver>(
+      drivers::level_zero::LevelZeroOptions{.sharing_host_memory = true,
+                                            .memory_limit_bytes_per_device = kMemory});
+}
+
+// Its kernels run on an OpenCL that takes SPIR-V; without one it has no device.
+std::unique_ptr<drivers::Driver> MakeLevelZeroStandIn() {
+  return std::make_unique<drivers::level_zero::LevelZeroDriver>(
+      drivers::level_zero::LevelZeroOptions{.memory_limit_bytes_per_device = kMemory,
+                                            .library = KILN_LEVEL_ZERO_STAND_IN});
 }
 
 constexpr char kNoBlocks[] = "a grid point is one call of a function";
@@ -123,6 +138,19 @@ std::vector<DriverCase> AllDriverCases() {
        .make = MakeCudaStandIn,
        .kernels = MakePtxKernels,
        .unsupported = {}},
+      {.name = "level_zero",
+       .make = MakeLevelZero,
+       .kernels = MakeSpirvKernels,
+       .unsupported = {{Feature::kTwoDevices, kContextsApart}}},
+      {.name = "level_zero_stand_in",
+       .make = MakeLevelZeroStandIn,
+       .kernels = MakeSpirvKernels,
+       .unsupported = {{Feature::kTwoDevices, kContextsApart}}},
+      {.name = "level_zero_stand_in_finished",
+       .make = MakeLevelZeroStandIn,
+       .kernels = MakeSpirvKernels,
+       .unsupported = {{Feature::kTwoDevices, kContextsApart}},
+       .finishes = true},
       {.name = "opencl",
        .make = [] { return MakeOpenCl(drivers::opencl::CommandBuffers::kNever); },
        .kernels = MakeOpenClKernels,

@@ -36,6 +36,8 @@ TestKernels MakeX86Kernels(const drivers::Target& target);
 TestKernels MakeOpenClKernels(const drivers::Target& target);
 // PTX, one block a grid point, of one thread but for `blocks`.
 TestKernels MakePtxKernels(const drivers::Target& target);
+// SPIR-V, likewise.
+TestKernels MakeSpirvKernels(const drivers::Target& target);
 
 }  // namespace kiln::conformance
 

@@ -2,7 +2,7 @@
 // gradients are slopes. What differs is shrunk and printed as text IR.
 //
 //   random_graphs [--graphs N] [--seed FIRST] [--threads N] [--cpu_features WORDS]
-//                 [--disable_passes NAMES] [--device cpu|cuda|opencl]
+//                 [--disable_passes NAMES] [--device cpu|cuda|level_zero|opencl]
 //
 // The exit status is 0 if no graph differs and, from 2,000 graphs on, every op of the table came
 // up.
