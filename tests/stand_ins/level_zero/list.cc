@@ -83,15 +83,6 @@ ze_result_t MakeLaunch(const std::shared_ptr<List>& list, ze_kernel_handle_t han
   return ZE_RESULT_SUCCESS;
 }
 
-// Whether an immediate list has a command of which its user does not know that it has ended.
-bool IsBusy(const List& list) {
-  if (list.queue == nullptr) return false;
-  const auto& tasks = list.queue->tasks;
-  return std::any_of(tasks.begin(), tasks.end(), [](const Queue::Task& task) {
-    return task.command->signal == nullptr || !task.command->signal->signalled;
-  });
-}
-
 }  // namespace
 
 extern "C" {
@@ -141,7 +132,8 @@ ze_result_t zeCommandListDestroy(ze_command_list_handle_t handle) {
     const auto list = TheRuntime().lists.Find(handle);
     if (list == nullptr)
       return Mistake("zeCommandListDestroy of no list", ZE_RESULT_ERROR_INVALID_NULL_HANDLE);
-    if (list->in_flight > 0 || IsBusy(*list)) {
+    const bool busy = list->queue != nullptr && !list->queue->tasks.empty();
+    if (list->in_flight > 0 || busy) {
       return Mistake("zeCommandListDestroy of a list on its way",
                      ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE);
     }

@@ -1,4 +1,5 @@
 // Modules of SPIR-V or in the stand-in's own format, and kernels.
+#include <algorithm>
 #include <cstring>
 
 #include "tests/stand_ins/level_zero/objects.h"
@@ -130,7 +131,7 @@ ze_result_t zeModuleBuildLogGetString(ze_module_build_log_handle_t log, size_t* 
     if (found == nullptr)
       return Mistake("zeModuleBuildLogGetString of no log", ZE_RESULT_ERROR_INVALID_NULL_HANDLE);
     const size_t size = found->text.size() + 1;
-    if (text != nullptr) std::memcpy(text, found->text.c_str(), std::min(*bytes, size));
+    if (text != nullptr) std::copy_n(found->text.c_str(), std::min(*bytes, size), text);
     *bytes = size;
     return ZE_RESULT_SUCCESS;
   });

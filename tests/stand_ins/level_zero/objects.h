@@ -207,8 +207,15 @@ ze_device_handle_t HandleOf(int device);
 // Memory, under the lock. The one that bytes lie in whole; null: none of this context.
 const Allocation* FindAllocation(const Context& context, const char* memory, size_t bytes);
 
-// What a command does, without the lock; how it ended.
-ze_result_t RunCommand(Context& context, const Command& command);
+// How a command ended, and when it ran, in nanoseconds.
+struct Ran {
+  ze_result_t result = ZE_RESULT_SUCCESS;
+  uint64_t begin = 0;
+  uint64_t end = 0;
+};
+// What a command does, without the lock; and its event, under the lock.
+Ran RunCommand(Context& context, const Command& command);
+void Signal(const Command& command, const Ran& ran);
 // A list's, in any order that its barriers leave. Why it must not run: a kernel has gone.
 ze_result_t RunList(Context& context, const List& list, uint64_t seed);
 
@@ -229,6 +236,7 @@ ze_result_t Await(Context& context, uint64_t timeout, Lock& lock, Done done) {
 template <typename Handle, typename T>
 Handle Table<Handle, T>::Add(std::shared_ptr<T> object) {
   ++TheControl().objects;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): a handle that is no address.
   const auto handle = reinterpret_cast<Handle>(TheRuntime().next_handle += 16);
   objects_.emplace(handle, std::move(object));
   return handle;

@@ -13,8 +13,9 @@ void RunFirst(Queue& queue, Lock& lock) {
   Control& control = TheControl();
   lock.unlock();
   ze_result_t result = ZE_RESULT_SUCCESS;
+  Ran ran;
   if (task.command) {
-    result = RunCommand(*queue.context, *task.command);
+    ran = RunCommand(*queue.context, *task.command);
   } else {
     std::this_thread::sleep_for(std::chrono::milliseconds(control.execution_milliseconds.load()));
     for (const std::shared_ptr<List>& list : task.lists) {
@@ -23,6 +24,8 @@ void RunFirst(Queue& queue, Lock& lock) {
     }
   }
   lock.lock();
+  // With the task, so that who has heard of its end finds the queue idle.
+  if (task.command) Signal(*task.command, ran);
   for (const std::shared_ptr<List>& list : task.lists) --list->in_flight;
   if (task.fence != nullptr) {
     task.fence->pending = false;

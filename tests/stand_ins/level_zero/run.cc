@@ -78,27 +78,29 @@ bool IsThere(const Context& context, const Command& command) {
 
 }  // namespace
 
-ze_result_t RunCommand(Context& context, const Command& command) {
-  const uint64_t begin = Now();
-  ze_result_t result;
+Ran RunCommand(Context& context, const Command& command) {
+  Ran ran = {.begin = Now()};
   {
     const Lock lock(TheRuntime().mutex);
-    result = AnswerOf(context);
-    if (result == ZE_RESULT_SUCCESS && !IsThere(context, command)) {
-      result = Mistake("a list that runs after what it uses has gone", ZE_RESULT_ERROR_UNKNOWN);
+    ran.result = AnswerOf(context);
+    if (ran.result == ZE_RESULT_SUCCESS && !IsThere(context, command)) {
+      ran.result = Mistake("a list that runs after what it uses has gone", ZE_RESULT_ERROR_UNKNOWN);
     }
   }
-  if (result == ZE_RESULT_SUCCESS) result = Run(context, command);
-  if (command.signal == nullptr) return result;
-  const Lock lock(TheRuntime().mutex);
-  if (command.signal->signalled)
-    Mistake("an event is signalled that was not reset", ZE_RESULT_ERROR_UNKNOWN);
-  command.signal->signalled = true;
-  command.signal->result = result;
-  command.signal->begin = begin;
-  command.signal->end = Now();
+  if (ran.result == ZE_RESULT_SUCCESS) ran.result = Run(context, command);
+  ran.end = Now();
+  return ran;
+}
+
+void Signal(const Command& command, const Ran& ran) {
+  if (command.signal == nullptr) return;
+  Event& event = *command.signal;
+  if (event.signalled) Mistake("an event is signalled that was not reset", ZE_RESULT_ERROR_UNKNOWN);
+  event.signalled = true;
+  event.result = ran.result;
+  event.begin = ran.begin;
+  event.end = ran.end;
   TheRuntime().changed.notify_all();
-  return result;
 }
 
 ze_result_t RunList(Context& context, const List& list, uint64_t seed) {
@@ -113,8 +115,10 @@ ze_result_t RunList(Context& context, const List& list, uint64_t seed) {
     std::shuffle(order.begin(), order.end(), random);
     if (end < list.commands.size()) order.push_back(end);
     for (const size_t i : order) {
-      const ze_result_t ended = RunCommand(context, list.commands[i]);
-      if (result == ZE_RESULT_SUCCESS) result = ended;
+      const Ran ran = RunCommand(context, list.commands[i]);
+      if (result == ZE_RESULT_SUCCESS) result = ran.result;
+      const Lock lock(TheRuntime().mutex);
+      Signal(list.commands[i], ran);
     }
     begin = end + 1;
   }
