@@ -12,9 +12,11 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <new>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace kiln::codegen {
@@ -43,13 +45,16 @@ struct Pipe {
   int ends[2];  // to read from, to write to
 };
 
+// Nothing leaves it: what called this goes on in the parent.
 [[noreturn]] void Work(const std::function<std::string()>& work, const Pipe& result,
-                       const Pipe& said, pid_t parent) {
+                       const Pipe& said, pid_t parent) noexcept {
   // However the parent ends. It may have done so by now.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(2);
   const rlimit none{0, 0};
   setrlimit(RLIMIT_CORE, &none);
+  // Without memory it aborts, and says so.
+  std::set_new_handler(nullptr);
   signal(SIGABRT, SIG_DFL);
   signal(SIGSEGV, SIG_DFL);
   dup2(said.ends[1], STDERR_FILENO);
@@ -125,6 +130,11 @@ absl::StatusOr<std::string> InChildProcess(const std::function<std::string()>& w
   const int status = WaitFor(child);
   if (!in_time) return absl::InternalError("the code generator took longer than ten minutes");
   if (status == 0) return bytes;
+  // LLVM's own words, and the standard library's.
+  if (absl::StrContains(text, "out of memory") || absl::StrContains(text, "bad_alloc")) {
+    return absl::ResourceExhaustedError(
+        "the code generator ran out of memory: split what the kernel computes");
+  }
   return absl::InternalError(
       absl::StrCat("the process of the code generator ", EndingOf(status, std::move(text))));
 }

@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 #include <string>
 #include <thread>
 #include <vector>
@@ -175,6 +176,12 @@ TEST(ChildProcessTest, AnEndIsAnErrorWithWhatWasSaid) {
               HasSubstr("was ended by signal 6: LLVM ERROR: Cannot select"));
   const absl::Status exited = InChildProcess([]() -> std::string { _exit(7); }).status();
   EXPECT_THAT(std::string(exited.message()), HasSubstr("exited with status 7"));
+}
+
+TEST(ChildProcessTest, MemoryThatRunsOutIsToldFromDefects) {
+  const absl::Status status =
+      InChildProcess([]() -> std::string { throw std::bad_alloc(); }).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
 }
 
 }  // namespace

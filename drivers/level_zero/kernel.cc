@@ -100,7 +100,7 @@ absl::Status LevelZeroKernel::Build() {
   if (built == ZE_RESULT_SUCCESS) return absl::OkStatus();
   module_ = nullptr;
   if (is_finished) {
-    const absl::Status failure = context_->Failure(
+    absl::Status failure = context_->Failure(
         absl::StrCat("the binary of the kernel ", image_.name, " is refused"), built);
     // A device that is lost or has no memory takes nothing; anything else is about this binary.
     if (absl::IsUnavailable(failure) || absl::IsResourceExhausted(failure)) return failure;
