@@ -193,7 +193,7 @@ void AppendInstruction(Words words, std::string* out) {
 
 absl::StatusOr<std::string> DisassembleSpirvWords(absl::string_view module) {
   std::vector<uint32_t> words(module.size() / sizeof(uint32_t));
-  std::memcpy(words.data(), module.data(), words.size() * sizeof(uint32_t));
+  if (!words.empty()) std::memcpy(words.data(), module.data(), words.size() * sizeof(uint32_t));
   if (words.size() < kHeaderWords || words[0] != kMagic || module.size() % sizeof(uint32_t) != 0)
     return absl::InvalidArgumentError("what should be SPIR-V is none");
   std::string text = absl::StrCat("; SPIR-V ", words[1] >> 16 & 0xff, ".", words[1] >> 8 & 0xff,

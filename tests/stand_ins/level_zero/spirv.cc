@@ -112,7 +112,7 @@ class Reader {
 
 std::string ReadSpirv(const std::string& bytes, SpirvModule* module) {
   std::vector<uint32_t> words(bytes.size() / sizeof(uint32_t));
-  std::memcpy(words.data(), bytes.data(), words.size() * sizeof(uint32_t));
+  if (!words.empty()) std::memcpy(words.data(), bytes.data(), words.size() * sizeof(uint32_t));
   if (words.size() < kHeaderWords || words[0] != kMagic || bytes.size() % sizeof(uint32_t) != 0)
     return "it is no SPIR-V";
   if ((words[1] >> 16 & 0xff) != 1) return "it is of another version of SPIR-V";
