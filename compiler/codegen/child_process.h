@@ -11,9 +11,9 @@ namespace kiln::codegen {
 
 // What `work` returns in a copy of this process (fork(2)), of which nothing else comes back. The
 // copy has the calling thread alone, so `work` must not wait for others or for locks that others
-// may hold. INTERNAL: the copy ended before it was done, with what it wrote to stderr, shortened;
-// or it took longer than ten minutes. RESOURCE_EXHAUSTED: none could be made, or it ran out of
-// memory. Thread-safe.
+// may hold; glibc's malloc is no such lock, a sanitizer's is. INTERNAL: the copy ended before it
+// was done, with what it wrote to stderr, shortened; or it took longer than ten minutes.
+// RESOURCE_EXHAUSTED: none could be made, or it ran out of memory. Thread-safe.
 absl::StatusOr<std::string> InChildProcess(const std::function<std::string()>& work);
 
 }  // namespace kiln::codegen
