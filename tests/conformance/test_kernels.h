@@ -37,6 +37,9 @@ TestKernels MakeOpenClKernels(const drivers::Target& target);
 // PTX, one block a grid point, of one thread but for `blocks`.
 TestKernels MakePtxKernels(const drivers::Target& target);
 
+// Code objects for AMD's GPUs, with twins for the host; as PTX.
+TestKernels MakeAmdgcnKernels(const drivers::Target& target);
+
 }  // namespace kiln::conformance
 
 #endif  // KILN_TESTS_CONFORMANCE_TEST_KERNELS_H_

@@ -14,6 +14,10 @@ namespace kiln::codegen {
 absl::StatusOr<Blob> EmitBlobFromText(const std::string& text, const drivers::Target& target,
                                       const std::string& symbol);
 
+// The code object of a kernel for AMD's GPUs, "kernel", with its twin for the host.
+absl::StatusOr<std::string> EmitCodeObjectFromText(const std::string& text,
+                                                   const drivers::Target& target);
+
 }  // namespace kiln::codegen
 
 #endif  // KILN_COMPILER_CODEGEN_TESTING_IR_TEXT_H_
