@@ -5,6 +5,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/codegen/amdgcn.h"
+#include "compiler/codegen/amdgcn_kernel.h"
 #include "compiler/codegen/opencl_kernel.h"
 #include "compiler/codegen/ptx.h"
 #include "compiler/codegen/ptx_kernel.h"
@@ -48,6 +50,11 @@ constexpr MachineCode kMachineCodes[] = {
      .choose = search::ChooseThreads,
      .assemble = codegen::AssemblePtx,
      .disassemble = codegen::DisassemblePtx},
+    {.architecture = codegen::kAmdgcnArchitecture,
+     .supports = codegen::IsAmdgcnSupported,
+     .choose = search::ChooseThreads,
+     .assemble = codegen::AssembleAmdgcn,
+     .disassemble = codegen::DisassembleAmdgcn},
     {.architecture = codegen::kSpirvArchitecture,
      .supports = codegen::IsSpirvSupported,
      .choose = search::ChooseThreads,

@@ -20,6 +20,7 @@
 #include "drivers/cpu/driver.h"
 #include "drivers/cpu/host.h"
 #include "drivers/cuda/driver.h"
+#include "drivers/hsa/driver.h"
 #include "drivers/level_zero/driver.h"
 #include "drivers/null/driver.h"
 #include "drivers/opencl/driver.h"
@@ -97,6 +98,13 @@ std::unique_ptr<drivers::Driver> MakeCuda(const config::Config& config) {
   return std::make_unique<drivers::cuda::CudaDriver>(options);
 }
 
+std::unique_ptr<drivers::Driver> MakeHsa(const config::Config& config) {
+  drivers::hsa::HsaOptions options;
+  options.memory_limit_bytes_per_device = config.memory_limit_bytes;
+  options.now = std::chrono::steady_clock::now;
+  return std::make_unique<drivers::hsa::HsaDriver>(options);
+}
+
 std::unique_ptr<drivers::Driver> MakeLevelZero(const config::Config& config) {
   drivers::level_zero::LevelZeroOptions options;
   options.sharing_host_memory = NamesOneOf(config.devices, "level_zero");
@@ -111,7 +119,7 @@ struct VendorDriver {
   std::unique_ptr<drivers::Driver> (*make)(const config::Config& config);
 };
 constexpr VendorDriver kVendorDrivers[] = {
-    {"cuda", MakeCuda}, {"level_zero", MakeLevelZero}, {"opencl", MakeOpenCl}};
+    {"cuda", MakeCuda}, {"hsa", MakeHsa}, {"level_zero", MakeLevelZero}, {"opencl", MakeOpenCl}};
 
 // kilnd --probe_driver NAME DEVICES
 constexpr char kProbeArgument[] = "--probe_driver";
@@ -186,6 +194,10 @@ absl::StatusOr<DaemonParts> ProductionParts(const config::Config& config) {
       KeepAssembledCodeIn(config.cache_folder);
     parts.drivers.push_back(
         Probed(MakeCuda(config), drivers::cuda::CudaOptions().library, config.devices));
+  }
+  if (Wants(config.devices, "hsa")) {
+    parts.drivers.push_back(
+        Probed(MakeHsa(config), drivers::hsa::HsaOptions().library, config.devices));
   }
   if (Wants(config.devices, "level_zero")) {
     parts.drivers.push_back(Probed(

@@ -2,12 +2,14 @@
 #include "drivers/common/dynamic_library.h"
 #include "drivers/cpu/driver.h"
 #include "drivers/cuda/driver.h"
+#include "drivers/hsa/driver.h"
 #include "drivers/level_zero/driver.h"
 #include "drivers/null/driver.h"
 #include "drivers/opencl/driver.h"
 #include "tests/conformance/driver_case.h"
 #include "tests/opencl_platform.h"
 #include "tests/stand_ins/cuda/control.h"
+#include "tests/stand_ins/hsa/control.h"
 
 namespace kiln::conformance {
 namespace {
@@ -58,6 +60,22 @@ std::unique_ptr<drivers::Driver> MakeCudaStandIn() {
   }
   return std::make_unique<drivers::cuda::CudaDriver>(drivers::cuda::CudaOptions{
       .memory_limit_bytes_per_device = kMemory, .library = KILN_CUDA_STAND_IN});
+}
+
+// What HSA has here.
+std::unique_ptr<drivers::Driver> MakeHsa() {
+  return std::make_unique<drivers::hsa::HsaDriver>(
+      drivers::hsa::HsaOptions{.memory_limit_bytes_per_device = kMemory});
+}
+
+// Two devices, which reach each other's memory.
+std::unique_ptr<drivers::Driver> MakeHsaStandIn() {
+  if (const auto library = drivers::DynamicLibrary::Open(KILN_HSA_STAND_IN); library.ok()) {
+    stand_ins::hsa::Control* (*find)() = nullptr;
+    if ((*library)->Find("KilnHsaStandInControl", &find).ok()) find()->devices = 2;
+  }
+  return std::make_unique<drivers::hsa::HsaDriver>(drivers::hsa::HsaOptions{
+      .memory_limit_bytes_per_device = kMemory, .library = KILN_HSA_STAND_IN});
 }
 
 // What Level Zero has here.
@@ -151,6 +169,14 @@ std::vector<DriverCase> AllDriverCases() {
        .kernels = MakeSpirvKernels,
        .unsupported = {{Feature::kTwoDevices, kContextsApart}},
        .finishes = true},
+      {.name = "hsa",
+       .make = MakeHsa,
+       .kernels = MakeAmdgcnKernels,
+       .unsupported = {{Feature::kTwoDevices, "most machines have one; hsa_stand_in has two"}}},
+      {.name = "hsa_stand_in",
+       .make = MakeHsaStandIn,
+       .kernels = MakeAmdgcnKernels,
+       .unsupported = {}},
       {.name = "opencl",
        .make = [] { return MakeOpenCl(drivers::opencl::CommandBuffers::kNever); },
        .kernels = MakeOpenClKernels,

@@ -39,6 +39,9 @@ TestKernels MakePtxKernels(const drivers::Target& target);
 // SPIR-V, likewise.
 TestKernels MakeSpirvKernels(const drivers::Target& target);
 
+// Code objects for AMD's GPUs, with twins for the host; as PTX.
+TestKernels MakeAmdgcnKernels(const drivers::Target& target);
+
 }  // namespace kiln::conformance
 
 #endif  // KILN_TESTS_CONFORMANCE_TEST_KERNELS_H_

@@ -1,9 +1,12 @@
 #include "compiler/codegen/testing/ir_text.h"
 
 #include <memory>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/codegen/amdgcn.h"
+#include "compiler/codegen/amdgcn_host_twin.h"
 #include "compiler/codegen/spirv.h"
 #include "llvm/AsmParser/Parser.h"
 #include "llvm/IR/LLVMContext.h"
@@ -39,6 +42,26 @@ absl::StatusOr<std::string> EmitSpirvFromText(const std::string& text,
   if (!module.ok()) return module.status();
   BeginSpirvModule(**module);
   return EmitSpirv(**module, target);
+}
+
+absl::StatusOr<std::string> EmitCodeObjectFromText(const std::string& text,
+                                                   const drivers::Target& target) {
+  llvm::LLVMContext context;
+  std::string object;
+  for (bool twin : {false, true}) {
+    auto module = ParseIr(text, context);
+    if (!module.ok()) return module.status();
+    PrepareAmdgcnModule(**module);
+    if (twin) {
+      absl::Status added = AddHostTwin(**module, "kernel", &object);
+      if (!added.ok()) return added;
+      continue;
+    }
+    auto emitted = EmitCodeObject(**module, target);
+    if (!emitted.ok()) return emitted.status();
+    object = *std::move(emitted);
+  }
+  return object;
 }
 
 }  // namespace kiln::codegen

@@ -17,6 +17,9 @@ absl::StatusOr<Blob> EmitBlobFromText(const std::string& text, const drivers::Ta
 // As EmitSpirv, likewise. The text has OpenCL's address spaces, and functions of spir_kernel.
 absl::StatusOr<std::string> EmitSpirvFromText(const std::string& text,
                                               const drivers::Target& target);
+// The code object of a kernel for AMD's GPUs, "kernel", with its twin for the host.
+absl::StatusOr<std::string> EmitCodeObjectFromText(const std::string& text,
+                                                   const drivers::Target& target);
 
 }  // namespace kiln::codegen
 
