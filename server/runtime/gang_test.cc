@@ -1,0 +1,310 @@
+// Programs on several devices at once: right results, one order on all devices, and no device that
+// waits for one that has failed.
+#include "server/runtime/gang.h"
+
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "compiler/graph/text.h"
+#include "drivers/cpu/driver.h"
+#include "drivers/null/driver.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/fairness/gang_order.h"
+#include "server/runtime/explain.h"
+#include "server/runtime/gang_run.h"
+#include "server/runtime/program_compiler.h"
+
+namespace kiln::runtime {
+namespace {
+
+using ::testing::HasSubstr;
+
+// The mean over all rows, which lie in parts on the devices, and the rows minus it: an all-reduce.
+// An update doubles the rows.
+std::string MeanGraph(int devices, int64_t rows) {
+  return absl::StrCat("mesh data=", devices, "\ninput 0 float32[", rows, ",8] spec=[1,0,0]\n",
+                      "%0 = input float32[", rows, ",8] index=0\n",
+                      "%1 = reduce_sum float32[1,8] %0 axes=[0]\n", "%2 = expand float32[", rows,
+                      ",8] %1\n", "%3 = add float32[", rows, ",8] %0 %2\n", "%4 = add float32[",
+                      rows, ",8] %0 %0\n", "output %3 spec=[1,0,0]\noutput %1\nupdate 0 %4\n");
+}
+
+class TextSource : public GraphSource {
+ public:
+  explicit TextSource(std::string text) : text_(std::move(text)) {}
+  const std::string& key() const override { return text_; }
+  const std::vector<Variable>& variables() const override { return none_; }
+  absl::StatusOr<graph::Graph> Build(const Bindings&, const Grow&) const override {
+    return graph::Parse(text_);
+  }
+
+ private:
+  const std::string text_;
+  const std::vector<Variable> none_;
+};
+
+class GangTest : public ::testing::Test {
+ protected:
+  ~GangTest() override {
+    for (auto& device : devices_) {
+      EXPECT_TRUE(device->WaitIdle(absl::Seconds(60))) << device->name();
+    }
+  }
+
+  void UseDriver(drivers::Driver& driver) {
+    std::string why_none;
+    auto devices = driver.Enumerate(&why_none);
+    ASSERT_TRUE(devices.ok()) << devices.status();
+    for (auto& device : *devices) {
+      const std::string name = device->info().name;
+      devices_.push_back(std::make_unique<ManagedDevice>(std::move(device), 0,
+                                                         metrics_.ForDevice(name), absl::Now));
+      accounts_.push_back(std::make_shared<buffers::Account>());
+      flows_.push_back(devices_.back()->dispatcher().AddFlow("ann", 1));
+    }
+  }
+  void UseCpus(int devices) {
+    drivers::cpu::CpuDriver driver({.devices = devices, .threads_per_device = 1});
+    UseDriver(driver);
+  }
+  void UseNulls(int devices, std::function<absl::Status()> fault) {
+    drivers::null::NullDriver driver({.devices = devices, .fault = std::move(fault)});
+    UseDriver(driver);
+  }
+
+  std::shared_ptr<const BoundProgram> Compile(const std::string& text, std::vector<int> places) {
+    ProgramCompiler::Options options;
+    options.compile = compiler::Compile;
+    options.metrics = &metrics_;
+    options.now = absl::Now;
+    ProgramCompiler compiler(options);
+    ProgramRequest request{
+        std::make_shared<TextSource>(text), {}, devices_[places[0]].get(), "name", Payer(nullptr)};
+    for (const int place : places) request.members.push_back(devices_[place].get());
+    auto graph = request.Build();
+    EXPECT_TRUE(graph.ok()) << graph.status();
+    auto program = compiler.Compile(request, *graph, "digest");
+    compiled_ = program.status();
+    return program.ok() ? Bound(*program) : nullptr;
+  }
+
+  // The parts of a tensor whose element i is `first` + i.
+  ValuePointer Input(const BoundProgram& bound, float first) {
+    const auto& type = bound.signature.inputs[0];
+    const auto& placement = bound.signature.input_placements[0];
+    std::vector<float> whole(type->bytes() / 4);
+    for (size_t i = 0; i < whole.size(); ++i) whole[i] = first + static_cast<float>(i);
+    std::vector<ValuePointer> parts;
+    const std::vector<Gang::Member>& members = bound.program->gang()->members();
+    for (size_t i = 0; i < members.size(); ++i) {
+      const buffers::Part part = buffers::PartOf(*placement, type->shape, static_cast<int64_t>(i));
+      auto value = members[i].device->pool()->Allocate(
+          std::make_shared<const buffers::TensorType>(buffers::TensorType{type->dtype, part.shape}),
+          nullptr);
+      buffers::ForEachRun(type->shape, 4, part, [&](int64_t from, int64_t to, int64_t bytes) {
+        std::memcpy(static_cast<char*>((*value)->buffer()->host_pointer()) + to,
+                    reinterpret_cast<const char*>(whole.data()) + from, bytes);
+      });
+      parts.push_back(*std::move(value));
+    }
+    auto value = buffers::Value::Sharded(type, placement, std::move(parts));
+    value->Resolve(absl::OkStatus());
+    return value;
+  }
+  static std::vector<float> Whole(const buffers::Value& value) {
+    std::vector<float> whole(value.bytes() / 4);
+    for (size_t i = 0; i < value.parts().size(); ++i) {
+      const buffers::Part part =
+          buffers::PartOf(*value.placement(), value.type()->shape, static_cast<int64_t>(i));
+      buffers::ForEachRun(
+          value.type()->shape, 4, part, [&](int64_t to, int64_t from, int64_t bytes) {
+            std::memcpy(reinterpret_cast<char*>(whole.data()) + to,
+                        static_cast<char*>(value.parts()[i]->buffer()->host_pointer()) + from,
+                        bytes);
+          });
+    }
+    return whole;
+  }
+
+  struct Started {
+    std::shared_ptr<GangRun> run;
+    std::vector<ValuePointer> results;
+    std::shared_ptr<absl::Notification> ended = std::make_shared<absl::Notification>();
+    std::shared_ptr<absl::Status> status = std::make_shared<absl::Status>();
+  };
+  Started Start(std::shared_ptr<const BoundProgram> bound, ValuePointer input) {
+    Started started;
+    const std::vector<Gang::Member> members = bound->program->gang()->members();
+    const std::vector<std::shared_ptr<buffers::Account>> accounts(members.size(), accounts_[0]);
+    auto run = GangRun::Create("run", std::move(bound), {std::move(input)}, accounts, &order_,
+                               [status = started.status, ended = started.ended](
+                                   const absl::Status& result, absl::Span<const double> seconds) {
+                                 *status = result;
+                                 ended->Notify();
+                               });
+    if (!run.ok()) {
+      *started.status = run.status();
+      started.ended->Notify();
+      return started;
+    }
+    started.run = *run;
+    started.results = (*run)->results();
+    const auto work = (*run)->MakeWork();
+    for (size_t i = 0; i < members.size(); ++i)
+      members[i].device->dispatcher().Enqueue(FlowOf(*members[i].device), work[i]);
+    return started;
+  }
+  fairness::FairQueue::FlowId FlowOf(const ManagedDevice& device) {
+    for (size_t i = 0; i < devices_.size(); ++i)
+      if (devices_[i].get() == &device) return flows_[i];
+    return 0;
+  }
+  static absl::Status Await(const Started& started) {
+    if (!started.ended->WaitForNotificationWithTimeout(absl::Seconds(60)))
+      return absl::DeadlineExceededError("the run did not end");
+    return *started.status;
+  }
+
+  metrics::Metrics metrics_{"test"};
+  fairness::GangOrder order_;
+  std::vector<std::unique_ptr<ManagedDevice>> devices_;
+  std::vector<std::shared_ptr<buffers::Account>> accounts_;
+  std::vector<fairness::FairQueue::FlowId> flows_;
+  absl::Status compiled_;
+};
+
+TEST_F(GangTest, DevicesAddUpWhatEachHas) {
+  UseCpus(4);
+  const auto bound = Compile(MeanGraph(4, 8), {0, 1, 2, 3});
+  ASSERT_NE(bound, nullptr) << compiled_;
+  EXPECT_THAT(QueueText(bound->program->compiled()), HasSubstr("exchange along mesh axes 0"));
+  EXPECT_GT(bound->program->gang()->exchanged_bytes(), 0);
+  ValuePointer rows = Input(*bound, 0);
+  // Run after run, each with what the one before made, queued all at once.
+  std::vector<Started> runs;
+  for (int i = 0; i < 50; ++i) {
+    runs.push_back(Start(bound, i % 10 == 0 ? rows : runs.back().results[2]));
+  }
+  float scale = 1;
+  for (int i = 0; i < 50; ++i) {
+    if (i % 10 == 0) scale = 1;
+    ASSERT_TRUE(Await(runs[i]).ok()) << i << *runs[i].status;
+    const std::vector<float> sums = Whole(*runs[i].results[1]);
+    const std::vector<float> sum = Whole(*runs[i].results[0]);
+    // Column c has c, 8 + c, …, 56 + c.
+    for (int c = 0; c < 8; ++c) {
+      ASSERT_EQ(sums[c], scale * static_cast<float>(224 + 8 * c)) << i;
+      for (int r = 0; r < 8; ++r)
+        ASSERT_EQ(sum[8 * r + c], scale * static_cast<float>(8 * r + c) + sums[c]) << i;
+    }
+    scale *= 2;
+  }
+  EXPECT_EQ(bound->program->runs(), 50);
+  for (const auto& device : devices_) EXPECT_GT(device->dispatcher().device_seconds(), 0);
+}
+
+TEST_F(GangTest, AsManyDevicesAsTheMeshHasPlaces) {
+  UseCpus(3);
+  EXPECT_EQ(Compile(MeanGraph(4, 8), {0, 1, 2}), nullptr);
+  EXPECT_EQ(compiled_.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(compiled_.message(), HasSubstr("4 places, but 3 devices"));
+}
+
+TEST_F(GangTest, InputsThatLieOtherwiseAreRefused) {
+  UseCpus(2);
+  const auto there = Compile(MeanGraph(2, 4), {0, 1});
+  const auto turned = Compile(MeanGraph(2, 4), {1, 0});
+  ASSERT_NE(turned, nullptr) << compiled_;
+  const ValuePointer rows = Input(*there, 0);
+  EXPECT_TRUE(CheckInputs(there->signature, {rows}).ok());
+  const absl::Status refused = CheckInputs(turned->signature, {rows});
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(refused.message(), HasSubstr("input 0 lies [data, _] on cpu:0, cpu:1"));
+  EXPECT_THAT(refused.message(), HasSubstr("wants it [data, _] on cpu:1, cpu:0"));
+}
+
+// Gangs on overlapping devices, in other orders, from several threads: with another order on each
+// device two of them would wait for each other.
+TEST_F(GangTest, GangsThatShareDevicesAllEnd) {
+  UseCpus(4);
+  const std::vector<std::vector<int>> sets = {{0, 1}, {1, 0}, {2, 1}, {3, 0}, {2, 3}, {1, 3}};
+  std::vector<std::thread> threads;
+  std::atomic<int> ended = 0;
+  for (const auto& places : sets) {
+    const auto bound = Compile(MeanGraph(2, 4), places);
+    ASSERT_NE(bound, nullptr) << compiled_;
+    threads.emplace_back([this, bound, &ended] {
+      std::vector<Started> runs;
+      for (int i = 0; i < 200; ++i) runs.push_back(Start(bound, Input(*bound, 1)));
+      for (const Started& run : runs)
+        if (Await(run).ok()) ++ended;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(ended, 1200);
+}
+
+TEST_F(GangTest, ACancelledRunEndsAndTheNextOneRuns) {
+  UseCpus(2);
+  const auto bound = Compile(MeanGraph(2, 4), {0, 1});
+  ASSERT_NE(bound, nullptr) << compiled_;
+  // In the queue of one device alone: it is parked there, and holds nothing.
+  auto run = GangRun::Create("run", bound, {Input(*bound, 0)}, {accounts_[0], accounts_[1]},
+                             &order_, [](const absl::Status&, absl::Span<const double>) {});
+  ASSERT_TRUE(run.ok()) << run.status();
+  const auto work = (*run)->MakeWork();
+  devices_[0]->dispatcher().Enqueue(flows_[0], work[0]);
+  const auto other = devices_[0]->dispatcher().AddFlow("bob", 1);
+  EXPECT_TRUE(devices_[0]->WaitIdle(absl::Seconds(10)));
+  EXPECT_TRUE((*run)->Cancel());
+  EXPECT_FALSE((*run)->Cancel());
+  const auto results = (*run)->results();
+  devices_[1]->dispatcher().Enqueue(flows_[1], work[1]);
+  EXPECT_EQ(results[0]->status().code(), absl::StatusCode::kCancelled);
+  const Started next = Start(bound, Input(*bound, 0));
+  EXPECT_TRUE(Await(next).ok()) << *next.status;
+  devices_[0]->dispatcher().RemoveFlow(other);
+}
+
+TEST_F(GangTest, ALostDeviceFailsItsGangsAlone) {
+  // All null devices share one fault; the second half belongs to another driver.
+  std::atomic<bool> broken = false;
+  UseNulls(2, [&broken] { return broken ? absl::InternalError("unplugged") : absl::OkStatus(); });
+  UseNulls(2, [] { return absl::OkStatus(); });
+  const auto lost = Compile(MeanGraph(2, 4), {0, 2});
+  const auto well = Compile(MeanGraph(2, 4), {2, 3});
+  ASSERT_TRUE(lost && well) << compiled_;
+  ASSERT_TRUE(Await(Start(lost, Input(*lost, 0))).ok());
+  const ValuePointer input = Input(*lost, 0);
+  std::vector<Started> runs;
+  for (int i = 0; i < 100; ++i) {
+    if (i == 50) broken = true;
+    runs.push_back(Start(lost, input));
+    runs.push_back(Start(well, Input(*well, 0)));
+  }
+  int failed = 0;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const absl::Status status = Await(runs[i]);
+    if (i % 2 == 1) {
+      EXPECT_TRUE(status.ok()) << status;
+    } else if (!status.ok()) {
+      ++failed;
+      EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+      EXPECT_THAT(status.message(), HasSubstr("device null:0 has failed: ")) << status;
+    }
+  }
+  EXPECT_GE(failed, 50);
+  EXPECT_EQ(devices_[2]->health(), Health::kHealthy);
+}
+
+}  // namespace
+}  // namespace kiln::runtime
