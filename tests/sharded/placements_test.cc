@@ -60,6 +60,7 @@ std::vector<Case> PrimitiveCases() {
   for (const char* name : {"and", "or", "xor", "shl", "shr"}) {
     cases.push_back(Make(name, {Index({12, 6}, 0, 7), Index({12, 6}, 0, 7)}));
   }
+  cases.push_back(Make("idiv", {Index({12, 6}, 0, 9), Index({12, 6}, 1, 5)}));
   cases.push_back(Make("not", {Index({12, 6}, 0, 7)}));
   Case cast = Make("cast", {positive});
   cast.declared = ir::DType::kInt16;
