@@ -16,6 +16,7 @@
 #include "compiler/graph/text.h"
 #include "drivers/cpu/driver.h"
 #include "drivers/null/driver.h"
+#include "drivers/opencl/driver.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/fairness/gang_order.h"
@@ -107,13 +108,14 @@ class GangTest : public ::testing::Test {
     const std::vector<Gang::Member>& members = bound.program->gang()->members();
     for (size_t i = 0; i < members.size(); ++i) {
       const buffers::Part part = buffers::PartOf(*placement, type->shape, static_cast<int64_t>(i));
-      auto value = members[i].device->pool()->Allocate(
-          std::make_shared<const buffers::TensorType>(buffers::TensorType{type->dtype, part.shape}),
-          nullptr);
-      buffers::ForEachRun(type->shape, 4, part, [&](int64_t from, int64_t to, int64_t bytes) {
-        std::memcpy(static_cast<char*>((*value)->buffer()->host_pointer()) + to,
-                    reinterpret_cast<const char*>(whole.data()) + from, bytes);
+      const auto part_type =
+          std::make_shared<const buffers::TensorType>(buffers::TensorType{type->dtype, part.shape});
+      auto value = members[i].device->pool()->Allocate(part_type, nullptr);
+      std::string bytes(part_type->bytes(), 0);
+      buffers::ForEachRun(type->shape, 4, part, [&](int64_t from, int64_t to, int64_t size) {
+        std::memcpy(bytes.data() + to, reinterpret_cast<const char*>(whole.data()) + from, size);
       });
+      EXPECT_TRUE(members[i].device->device().CopyToDevice(*(*value)->buffer(), 0, bytes).ok());
       parts.push_back(*std::move(value));
     }
     auto value = buffers::Value::Sharded(type, placement, std::move(parts));
@@ -125,11 +127,12 @@ class GangTest : public ::testing::Test {
     for (size_t i = 0; i < value.parts().size(); ++i) {
       const buffers::Part part =
           buffers::PartOf(*value.placement(), value.type()->shape, static_cast<int64_t>(i));
+      const buffers::Value& own = *value.parts()[i];
+      std::string bytes(own.bytes(), 0);
+      EXPECT_TRUE(own.pool()->device().CopyToHost(*own.buffer(), 0, absl::MakeSpan(bytes)).ok());
       buffers::ForEachRun(
-          value.type()->shape, 4, part, [&](int64_t to, int64_t from, int64_t bytes) {
-            std::memcpy(reinterpret_cast<char*>(whole.data()) + to,
-                        static_cast<char*>(value.parts()[i]->buffer()->host_pointer()) + from,
-                        bytes);
+          value.type()->shape, 4, part, [&](int64_t to, int64_t from, int64_t size) {
+            std::memcpy(reinterpret_cast<char*>(whole.data()) + to, bytes.data() + from, size);
           });
     }
     return whole;
@@ -174,6 +177,17 @@ class GangTest : public ::testing::Test {
     return *started.status;
   }
 
+  // Of 8 rows from Input(…, 0) times `scale`: column c has c, 8 + c, …, 56 + c.
+  static void ExpectSums(const Started& started, float scale) {
+    const std::vector<float> sums = Whole(*started.results[1]);
+    const std::vector<float> results = Whole(*started.results[0]);
+    for (int c = 0; c < 8; ++c) {
+      EXPECT_EQ(sums[c], scale * static_cast<float>(224 + 8 * c));
+      for (int r = 0; r < 8; ++r)
+        EXPECT_EQ(results[8 * r + c], scale * static_cast<float>(8 * r + c) + sums[c]);
+    }
+  }
+
   metrics::Metrics metrics_{"test"};
   fairness::GangOrder order_;
   std::vector<std::unique_ptr<ManagedDevice>> devices_;
@@ -198,18 +212,32 @@ TEST_F(GangTest, DevicesAddUpWhatEachHas) {
   for (int i = 0; i < 50; ++i) {
     if (i % 10 == 0) scale = 1;
     ASSERT_TRUE(Await(runs[i]).ok()) << i << *runs[i].status;
-    const std::vector<float> sums = Whole(*runs[i].results[1]);
-    const std::vector<float> sum = Whole(*runs[i].results[0]);
-    // Column c has c, 8 + c, …, 56 + c.
-    for (int c = 0; c < 8; ++c) {
-      ASSERT_EQ(sums[c], scale * static_cast<float>(224 + 8 * c)) << i;
-      for (int r = 0; r < 8; ++r)
-        ASSERT_EQ(sum[8 * r + c], scale * static_cast<float>(8 * r + c) + sums[c]) << i;
-    }
+    ExpectSums(runs[i], scale);
     scale *= 2;
   }
   EXPECT_EQ(bound->program->runs(), 50);
   for (const auto& device : devices_) EXPECT_GT(device->dispatcher().device_seconds(), 0);
+}
+
+// A processor and an OpenCL device, which do not reach each other's memory and have other kernels.
+TEST_F(GangTest, DevicesThatDoNotReachEachOtherCopyThroughTheHost) {
+  UseCpus(1);
+  drivers::opencl::OpenClDriver opencl({.sharing_host_memory = true});
+  UseDriver(opencl);
+  if (devices_.size() < 2) GTEST_SKIP() << "no OpenCL device";
+  for (const std::vector<int>& places : std::vector<std::vector<int>>{{0, 1}, {1, 0}}) {
+    const auto bound = Compile(MeanGraph(2, 8), places);
+    ASSERT_NE(bound, nullptr) << compiled_;
+    EXPECT_GT((*bound->program->gang()->OnDevices())->staging_bytes, 0);
+    const ValuePointer rows = Input(*bound, 0);
+    Started before;
+    for (int i = 0; i < 10; ++i) {
+      const Started run = Start(bound, i == 0 ? rows : before.results[2]);
+      ASSERT_TRUE(Await(run).ok()) << *run.status;
+      ExpectSums(run, static_cast<float>(1 << i));
+      before = run;
+    }
+  }
 }
 
 TEST_F(GangTest, AsManyDevicesAsTheMeshHasPlaces) {
@@ -277,8 +305,8 @@ TEST_F(GangTest, ACancelledRunEndsAndTheNextOneRuns) {
 
 TEST_F(GangTest, ALostDeviceFailsItsGangsAlone) {
   // All null devices share one fault; the second half belongs to another driver.
-  std::atomic<bool> broken = false;
-  UseNulls(2, [&broken] { return broken ? absl::InternalError("unplugged") : absl::OkStatus(); });
+  const auto broken = std::make_shared<std::atomic<bool>>(false);  // devices ask until they go
+  UseNulls(2, [broken] { return *broken ? absl::InternalError("unplugged") : absl::OkStatus(); });
   UseNulls(2, [] { return absl::OkStatus(); });
   const auto lost = Compile(MeanGraph(2, 4), {0, 2});
   const auto well = Compile(MeanGraph(2, 4), {2, 3});
@@ -287,7 +315,7 @@ TEST_F(GangTest, ALostDeviceFailsItsGangsAlone) {
   const ValuePointer input = Input(*lost, 0);
   std::vector<Started> runs;
   for (int i = 0; i < 100; ++i) {
-    if (i == 50) broken = true;
+    if (i == 50) *broken = true;
     runs.push_back(Start(lost, input));
     runs.push_back(Start(well, Input(*well, 0)));
   }
