@@ -87,22 +87,34 @@ class GangRecorder {
     return exchange < program_.exchanges.size() &&
            program_.exchanges[exchange].before_call <= static_cast<int>(call);
   }
-  // What `reader` reads of others between this exchange and the next one of the group. Programs of
-  // different targets publish alike, but their kernels may read other ranges.
+  // Whether everybody in the one group is in the exchange's.
+  static bool Covers(const CompiledProgram& program, size_t exchange, int group) {
+    const std::vector<int>& axes = program.groups[program.exchanges[exchange].group].mesh_axes;
+    const std::vector<int>& needed = program.groups[group].mesh_axes;
+    return std::all_of(needed.begin(), needed.end(), [&](int axis) {
+      return std::find(axes.begin(), axes.end(), axis) != axes.end();
+    });
+  }
+
+  // What `reader` reads of others behind this exchange and before the next one that its group takes
+  // part in. Programs of different targets publish alike, but their kernels may read other ranges.
   std::set<Range> Reads(int reader, size_t exchange) const {
     const CompiledProgram& program = *gang_.members()[reader].compiled;
-    const int group = program.exchanges[exchange].group;
-    size_t end = program.calls.size();
-    for (size_t i = exchange + 1; i < program.exchanges.size(); ++i) {
-      if (program.exchanges[i].group != group) continue;
-      end = program.exchanges[i].before_call;
-      break;
+    const auto end_of = [&](int group) {
+      for (size_t i = exchange + 1; i < program.exchanges.size(); ++i)
+        if (Covers(program, i, group)) return static_cast<size_t>(program.exchanges[i].before_call);
+      return program.calls.size();
+    };
+    std::vector<size_t> ends;  // by group; nothing is read where the exchange does not cover it
+    for (size_t group = 0; group < program.groups.size(); ++group) {
+      const auto number = static_cast<int>(group);
+      ends.push_back(Covers(program, exchange, number) ? end_of(number) : 0);
     }
     std::set<Range> ranges;
-    for (size_t i = program.exchanges[exchange].before_call; i < end; ++i) {
+    for (size_t i = program.exchanges[exchange].before_call; i < program.calls.size(); ++i) {
       for (const Argument& argument : program.calls[i].arguments) {
-        if (argument.member < 0 || argument.group != group) continue;
-        const DeviceGroup& devices = program.groups[group];
+        if (argument.member < 0 || i >= ends[argument.group]) continue;
+        const DeviceGroup& devices = program.groups[argument.group];
         const int owner = gang_.MemberOf(reader, devices, argument.member);
         if (owner == reader) continue;
         ranges.insert({owner, argument.offset + argument.stride * gang_.NumberIn(reader, devices),

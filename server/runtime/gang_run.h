@@ -39,13 +39,14 @@ class GangRun : public QueuedRun, public std::enable_shared_from_this<GangRun> {
       Done done);
   ~GangRun() override;
 
-  // One work for each device's queue. All runs of a session are queued by one thread, so that their
-  // order is the same everywhere.
+  // One work for each device's queue. A flow's runs are queued by one thread at a time, each on all
+  // of its devices before the next: with another order on each device two of them would be parked
+  // in front of one another.
   std::vector<std::shared_ptr<fairness::Work>> MakeWork();
 
   const std::vector<ValuePointer>& results() const override { return results_; }
   bool Cancel() override ABSL_LOCKS_EXCLUDED(mutex_);
-  void Stop(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Stop(const absl::Status& why) override ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   class Member;

@@ -70,7 +70,10 @@ class GangTest : public ::testing::Test {
       devices_.push_back(std::make_unique<ManagedDevice>(std::move(device), 0,
                                                          metrics_.ForDevice(name), absl::Now));
       accounts_.push_back(std::make_shared<buffers::Account>());
-      flows_.push_back(devices_.back()->dispatcher().AddFlow("ann", 1));
+      flows_.emplace_back();
+      for (int user = 0; user < 6; ++user)
+        flows_.back().push_back(
+            devices_.back()->dispatcher().AddFlow(absl::StrCat("user", user), 1));
     }
   }
   void UseCpus(int devices) {
@@ -144,7 +147,8 @@ class GangTest : public ::testing::Test {
     std::shared_ptr<absl::Notification> ended = std::make_shared<absl::Notification>();
     std::shared_ptr<absl::Status> status = std::make_shared<absl::Status>();
   };
-  Started Start(std::shared_ptr<const BoundProgram> bound, ValuePointer input) {
+  // `user`: whose flows it is queued in.
+  Started Start(std::shared_ptr<const BoundProgram> bound, ValuePointer input, int user = 0) {
     Started started;
     const std::vector<Gang::Member> members = bound->program->gang()->members();
     const std::vector<std::shared_ptr<buffers::Account>> accounts(members.size(), accounts_[0]);
@@ -163,12 +167,12 @@ class GangTest : public ::testing::Test {
     started.results = (*run)->results();
     const auto work = (*run)->MakeWork();
     for (size_t i = 0; i < members.size(); ++i)
-      members[i].device->dispatcher().Enqueue(FlowOf(*members[i].device), work[i]);
+      members[i].device->dispatcher().Enqueue(FlowOf(*members[i].device, user), work[i]);
     return started;
   }
-  fairness::FairQueue::FlowId FlowOf(const ManagedDevice& device) {
+  fairness::FairQueue::FlowId FlowOf(const ManagedDevice& device, int user) {
     for (size_t i = 0; i < devices_.size(); ++i)
-      if (devices_[i].get() == &device) return flows_[i];
+      if (devices_[i].get() == &device) return flows_[i][user];
     return 0;
   }
   static absl::Status Await(const Started& started) {
@@ -192,7 +196,8 @@ class GangTest : public ::testing::Test {
   fairness::GangOrder order_;
   std::vector<std::unique_ptr<ManagedDevice>> devices_;
   std::vector<std::shared_ptr<buffers::Account>> accounts_;
-  std::vector<fairness::FairQueue::FlowId> flows_;
+  // By device and user. A flow's runs come from one thread, as a session's do.
+  std::vector<std::vector<fairness::FairQueue::FlowId>> flows_;
   absl::Status compiled_;
 };
 
@@ -267,12 +272,13 @@ TEST_F(GangTest, GangsThatShareDevicesAllEnd) {
   const std::vector<std::vector<int>> sets = {{0, 1}, {1, 0}, {2, 1}, {3, 0}, {2, 3}, {1, 3}};
   std::vector<std::thread> threads;
   std::atomic<int> ended = 0;
+  int users = 0;
   for (const auto& places : sets) {
     const auto bound = Compile(MeanGraph(2, 4), places);
     ASSERT_NE(bound, nullptr) << compiled_;
-    threads.emplace_back([this, bound, &ended] {
+    threads.emplace_back([this, bound, &ended, user = users++] {
       std::vector<Started> runs;
-      for (int i = 0; i < 200; ++i) runs.push_back(Start(bound, Input(*bound, 1)));
+      for (int i = 0; i < 200; ++i) runs.push_back(Start(bound, Input(*bound, 1), user));
       for (const Started& run : runs)
         if (Await(run).ok()) ++ended;
     });
@@ -290,13 +296,13 @@ TEST_F(GangTest, ACancelledRunEndsAndTheNextOneRuns) {
                              &order_, [](const absl::Status&, absl::Span<const double>) {});
   ASSERT_TRUE(run.ok()) << run.status();
   const auto work = (*run)->MakeWork();
-  devices_[0]->dispatcher().Enqueue(flows_[0], work[0]);
+  devices_[0]->dispatcher().Enqueue(flows_[0][0], work[0]);
   const auto other = devices_[0]->dispatcher().AddFlow("bob", 1);
   EXPECT_TRUE(devices_[0]->WaitIdle(absl::Seconds(10)));
   EXPECT_TRUE((*run)->Cancel());
   EXPECT_FALSE((*run)->Cancel());
   const auto results = (*run)->results();
-  devices_[1]->dispatcher().Enqueue(flows_[1], work[1]);
+  devices_[1]->dispatcher().Enqueue(flows_[1][0], work[1]);
   EXPECT_EQ(results[0]->status().code(), absl::StatusCode::kCancelled);
   const Started next = Start(bound, Input(*bound, 0));
   EXPECT_TRUE(Await(next).ok()) << *next.status;

@@ -40,8 +40,9 @@ class QueuedRun {
   virtual ~QueuedRun() = default;
   // Outputs, then updates.
   virtual const std::vector<ValuePointer>& results() const = 0;
-  // See Run::Cancel.
+  // See Run.
   virtual bool Cancel() = 0;
+  virtual void Stop(const absl::Status& why) = 0;
 };
 
 // A run is queued as its device's work. When it ends, its results are resolved, then `done` is
