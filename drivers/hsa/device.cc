@@ -92,6 +92,8 @@ absl::StatusOr<std::unique_ptr<LoadedKernel>> HsaDevice::LoadKernel(const Kernel
   return HsaKernel::Load(on->context, info_.target, image);
 }
 
+bool HsaDevice::CanReach(const Buffer& buffer) const { return AddressOf(*opened(), buffer).ok(); }
+
 absl::StatusOr<std::unique_ptr<PreparedList>> HsaDevice::Prepare(CommandList list) {
   const std::shared_ptr<const Opened> on = opened();
   if (absl::Status status = on->context->Health(); !status.ok()) return status;

@@ -135,7 +135,7 @@ TEST_F(HsaDeviceTest, AListThatFailsAbortsItsGroup) {
       {.num_slots = 1, .commands = {LaunchCommand{kernel.get(), {{0, 0, 64}}}, SignalCommand{0}}});
   auto buffer = *device().Allocate(64);
   control_->next_launch_fails = HSA_STATUS_ERROR_MEMORY_FAULT;
-  auto group = std::make_shared<SignalGroup>();
+  auto group = std::make_shared<SignalGroup>(std::make_shared<Signals>(4));
   EXPECT_FALSE(Run(*list, {buffer.get()}, {.group = group}).status.ok());
   EXPECT_THAT(group->Wait(0).message(), HasSubstr("HSA_STATUS_ERROR_MEMORY_FAULT"));
 }

@@ -96,6 +96,10 @@ absl::StatusOr<std::unique_ptr<LoadedKernel>> LevelZeroDevice::LoadKernel(
   return LevelZeroKernel::Load(on->context, image);
 }
 
+bool LevelZeroDevice::CanReach(const Buffer& buffer) const {
+  return AddressOf(*opened(), buffer).ok();
+}
+
 absl::StatusOr<std::unique_ptr<PreparedList>> LevelZeroDevice::Prepare(CommandList list) {
   const std::shared_ptr<const Opened> on = opened();
   if (absl::Status status = on->context->AskHealth(); !status.ok()) return status;

@@ -148,7 +148,7 @@ TEST_F(LevelZeroDeviceTest, AListThatFailsAbortsItsGroup) {
       {.num_slots = 1, .commands = {LaunchCommand{kernel.get(), {{0, 0, 64}}}, SignalCommand{0}}});
   auto buffer = *device().Allocate(64);
   control_->next_execution_refused = ZE_RESULT_ERROR_UNKNOWN;
-  auto group = std::make_shared<SignalGroup>();
+  auto group = std::make_shared<SignalGroup>(std::make_shared<Signals>(4));
   EXPECT_FALSE(Run(*list, {buffer.get()}, {.group = group}).status.ok());
   EXPECT_THAT(group->Wait(0).message(), HasSubstr("ZE_RESULT_ERROR_UNKNOWN"));
 }
@@ -207,7 +207,7 @@ TEST_F(LevelZeroDeviceTest, DevicesWaitForEachOther) {
   Buffer* slots_a[] = {a.get()};
   Buffer* slots_b[] = {b.get()};
   for (int i = 0; i < 50; ++i) {
-    auto group = std::make_shared<SignalGroup>();
+    auto group = std::make_shared<SignalGroup>(std::make_shared<Signals>(4));
     const SubmitOptions options{.time_commands = i % 2 == 0, .group = group};
     const auto done = [](SubmitResult result) { EXPECT_TRUE(result.status.ok()) << result.status; };
     ASSERT_TRUE(devices_[1]->Submit(*second, slots_b, options, done).ok());

@@ -11,6 +11,11 @@ absl::StatusOr<std::shared_ptr<Program>> Program::Make(std::shared_ptr<Context> 
                                                        const CommandList& list) {
   auto needs = CheckCommandList(list);
   if (!needs.ok()) return needs.status();
+  if (!list.host_slots.empty()) {
+    return absl::UnimplementedError(
+        "Level Zero devices do not yet copy through host memory that devices share; use one at a "
+        "time");
+  }
   std::shared_ptr<Program> program(new Program(std::move(context), list.num_slots));
   program->needs_ = *std::move(needs);
   program->num_commands_ = list.commands.size();

@@ -93,6 +93,9 @@ std::unique_ptr<drivers::Driver> MakeLevelZeroStandIn() {
 }
 
 constexpr char kNoBlocks[] = "a grid point is one call of a function";
+constexpr char kNoHostSlots[] =
+    "devices hand each other what they compute through memory that both reach";
+constexpr char kNoHostSlotsYet[] = "lists do not copy through host memory that devices share yet";
 constexpr char kContextsApart[] =
     "each device has a context of its own, and lists take its buffers alone";
 
@@ -108,6 +111,8 @@ const char* Name(Feature feature) {
       return "two devices";
     case Feature::kMemoryLimit:
       return "memory limit";
+    case Feature::kHostSlots:
+      return "host slots";
   }
   return "unknown";
 }
@@ -151,32 +156,37 @@ std::vector<DriverCase> AllDriverCases() {
       {.name = "cuda",
        .make = MakeCuda,
        .kernels = MakePtxKernels,
-       .unsupported = {{Feature::kTwoDevices, "most machines have one; cuda_stand_in has two"}}},
+       .unsupported = {{Feature::kTwoDevices, "most machines have one; cuda_stand_in has two"},
+                       {Feature::kHostSlots, kNoHostSlots}}},
       {.name = "cuda_stand_in",
        .make = MakeCudaStandIn,
        .kernels = MakePtxKernels,
-       .unsupported = {}},
-      {.name = "level_zero",
-       .make = MakeLevelZero,
-       .kernels = MakeSpirvKernels,
-       .unsupported = {{Feature::kTwoDevices, kContextsApart}}},
-      {.name = "level_zero_stand_in",
-       .make = MakeLevelZeroStandIn,
-       .kernels = MakeSpirvKernels,
-       .unsupported = {{Feature::kTwoDevices, kContextsApart}}},
-      {.name = "level_zero_stand_in_finished",
-       .make = MakeLevelZeroStandIn,
-       .kernels = MakeSpirvKernels,
-       .unsupported = {{Feature::kTwoDevices, kContextsApart}},
-       .finishes = true},
+       .unsupported = {{Feature::kHostSlots, kNoHostSlots}}},
       {.name = "hsa",
        .make = MakeHsa,
        .kernels = MakeAmdgcnKernels,
-       .unsupported = {{Feature::kTwoDevices, "most machines have one; hsa_stand_in has two"}}},
+       .unsupported = {{Feature::kTwoDevices, "most machines have one; hsa_stand_in has two"},
+                       {Feature::kHostSlots, kNoHostSlots}}},
       {.name = "hsa_stand_in",
        .make = MakeHsaStandIn,
        .kernels = MakeAmdgcnKernels,
-       .unsupported = {}},
+       .unsupported = {{Feature::kHostSlots, kNoHostSlots}}},
+      {.name = "level_zero",
+       .make = MakeLevelZero,
+       .kernels = MakeSpirvKernels,
+       .unsupported = {{Feature::kTwoDevices, kContextsApart},
+                       {Feature::kHostSlots, kNoHostSlotsYet}}},
+      {.name = "level_zero_stand_in",
+       .make = MakeLevelZeroStandIn,
+       .kernels = MakeSpirvKernels,
+       .unsupported = {{Feature::kTwoDevices, kContextsApart},
+                       {Feature::kHostSlots, kNoHostSlotsYet}}},
+      {.name = "level_zero_stand_in_finished",
+       .make = MakeLevelZeroStandIn,
+       .kernels = MakeSpirvKernels,
+       .unsupported = {{Feature::kTwoDevices, kContextsApart},
+                       {Feature::kHostSlots, kNoHostSlotsYet}},
+       .finishes = true},
       {.name = "opencl",
        .make = [] { return MakeOpenCl(drivers::opencl::CommandBuffers::kNever); },
        .kernels = MakeOpenClKernels,
