@@ -2,17 +2,29 @@
 
 #include <utility>
 
+#include "server/errors/errors.h"
 #include "server/rpc/graph_source.h"
 
 namespace kiln::rpc {
 namespace {
+
+// Of what names devices: sessions have one.
+absl::Status SeveralDevices(absl::string_view field) {
+  return errors::WithReason(
+      absl::UnimplementedError(absl::StrCat(
+          "this daemon runs a session on the device that it was opened for; leave out ", field,
+          ", or open another session for another device")),
+      "SEVERAL_DEVICES");
+}
 
 sessions::Operation FromDefine(v1::DefineProgram& message, memory::Account& account) {
   sessions::DefineProgram operation;
   operation.program = message.program();
   operation.name = std::move(*message.mutable_name());
   // An error is the session's to answer, in the operation's turn; the stream goes on.
-  operation.graph = MakeGraphSource(std::move(*message.mutable_graph()), account);
+  operation.graph = message.devices().empty()
+                        ? MakeGraphSource(std::move(*message.mutable_graph()), account)
+                        : SeveralDevices("the program's devices");
   return operation;
 }
 
@@ -27,6 +39,8 @@ sessions::Operation FromRun(const v1::Run& message) {
 }
 
 sessions::Operation FromWrite(v1::Write& message) {
+  if (message.has_placement())
+    return sessions::Refused{SeveralDevices("the placement"), {message.handle()}};
   sessions::Write operation;
   operation.handle = message.handle();
   // An unknown number becomes kInvalid, which the session refuses.
@@ -77,6 +91,8 @@ sessions::Operation ToOperation(v1::ConnectRequest& request, memory::Account& ac
       return sessions::Cancel{request.cancel().first()};
     case v1::ConnectRequest::kDetach:
       return FromDetach(request.detach());
+    case v1::ConnectRequest::kMove:
+      return sessions::Refused{SeveralDevices("the move"), {request.move().handle()}};
     case v1::ConnectRequest::kAttach:
     case v1::ConnectRequest::OPERATION_NOT_SET:
       break;
