@@ -1,13 +1,17 @@
 #include "clients/cpp/address.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
+#include <cstring>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
 namespace kiln::client {
@@ -41,6 +45,36 @@ std::string Canonical(const std::string& address) {
                                           : target;
 }
 
+absl::Status CannotRead(const std::string& path, int error) {
+  const std::string message = absl::StrCat("cannot read ", path, ": ", strerror(error));
+  return error == ENOENT || error == ENOTDIR ? absl::NotFoundError(message)
+                                             : absl::InvalidArgumentError(message);
+}
+
+absl::StatusOr<std::string> ReadFile(const std::string& path, size_t bytes_max) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) return CannotRead(path, errno);
+  const absl::Cleanup close_file = [file] { close(file); };
+  struct stat about = {};
+  if (fstat(file, &about) != 0) return CannotRead(path, errno);
+  if (S_ISDIR(about.st_mode)) return CannotRead(path, EISDIR);
+  if (!S_ISREG(about.st_mode))
+    return absl::InvalidArgumentError(absl::StrCat("cannot read ", path, ": Not a regular file"));
+  std::string text;
+  char part[4096];
+  while (true) {
+    const ssize_t count = read(file, part, sizeof(part));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return CannotRead(path, errno);
+    if (count == 0) return text;
+    text.append(part, static_cast<size_t>(count));
+    if (text.size() > bytes_max) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("cannot read ", path, ": It has more than ", bytes_max >> 10, " KiB"));
+    }
+  }
+}
+
 }  // namespace
 
 Surroundings ProcessSurroundings() {
@@ -52,13 +86,7 @@ Surroundings ProcessSurroundings() {
           },
           .exists = [](const std::string& path) { return access(path.c_str(), F_OK) == 0; },
           .user_id = getuid(),
-          .read = [](const std::string& path) -> std::optional<std::string> {
-            std::ifstream stream(path);
-            if (!stream) return std::nullopt;
-            std::stringstream text;
-            text << stream.rdbuf();
-            return text.str();
-          }};
+          .read = ReadFile};
 }
 
 std::string FindAddress(const std::string& given, const Surroundings& surroundings) {
@@ -71,6 +99,26 @@ std::string FindAddress(const std::string& given, const Surroundings& surroundin
   const std::string socket = folder + "/kilnd.sock";
   if (surroundings.exists(socket)) return "unix:" + socket;
   return absl::StrCat("127.0.0.1:", kDefaultPort);
+}
+
+absl::Status CheckAddress(const std::string& address) {
+  const std::string target = Canonical(address);
+  const size_t scheme = address.find("://");
+  if (scheme != std::string::npos && address.find('/') > scheme &&
+      target == absl::StrCat("unix:", address)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the address ", address, " is a URL: an address is host:port or unix:/path, ",
+                     "without ", address.substr(0, scheme + 3)));
+  }
+  if (absl::StartsWith(target, "unix:")) return absl::OkStatus();
+  const std::string port = target.substr(target.rfind(':') + 1);
+  int number = 0;
+  const bool is_number = !port.empty() && port.size() <= 5 &&
+                         port.find_first_not_of("0123456789") == std::string::npos &&
+                         absl::SimpleAtoi(port, &number);
+  if (is_number && number >= 1 && number <= 65535) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the port of the address ", address, " is no number from 1 to 65535"));
 }
 
 bool IsSameAddress(const std::string& one, const std::string& other) {

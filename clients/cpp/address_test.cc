@@ -1,5 +1,6 @@
 #include "clients/cpp/address.h"
 
+#include <fstream>
 #include <map>
 #include <set>
 
@@ -17,7 +18,7 @@ Surroundings Fake(const std::map<std::string, std::string>& variables,
           },
           .exists = [files](const std::string& path) { return files.contains(path); },
           .user_id = 1000,
-          .read = [](const std::string&) { return std::nullopt; }};
+          .read = [](const std::string&, size_t) { return absl::NotFoundError("no file"); }};
 }
 
 TEST(FindAddress, WhatIsGivenComesFirst) {
@@ -50,6 +51,22 @@ TEST(FindAddress, AHostWithoutAPortGetsTheDaemons) {
     EXPECT_EQ(FindAddress(address, nothing), address);
 }
 
+TEST(Address, MistakesAreNamed) {
+  for (const char* good : {"box", "box:1", "box:65535", "[::1]", "[::1]:2", "dns:box:3", "dns:box",
+                           "unix:/a:b", "unix:///a", "/a://b", "dns:///box:7433", "./a"})
+    EXPECT_TRUE(CheckAddress(good).ok()) << CheckAddress(good);
+  for (const char* bad : {"localhost:99999", "box:65536", "box:0", "box:", "box:http", "box:-1",
+                          "box:+1", "[::1]:70000", "dns:box:99999", "dns:///box:0"}) {
+    EXPECT_EQ(CheckAddress(bad),
+              absl::InvalidArgumentError(std::string("the port of the address ") + bad +
+                                         " is no number from 1 to 65535"));
+  }
+  EXPECT_EQ(CheckAddress("http://localhost:17433"),
+            absl::InvalidArgumentError(
+                "the address http://localhost:17433 is a URL: an address is host:port or "
+                "unix:/path, without http://"));
+}
+
 TEST(Address, HasSeveralSpellings) {
   for (const char* other : {"localhost", "localhost:7433", "127.0.0.1", "dns:localhost:7433"})
     EXPECT_TRUE(IsSameAddress("127.0.0.1:7433", other)) << other;
@@ -65,6 +82,30 @@ TEST(Address, IsOnThisMachineOrNot) {
     EXPECT_TRUE(IsLocal(address)) << address;
   for (const char* address : {"box:7433", "127.0.0.1.example.org:1", "10.0.0.1:1", "[fe80::1]:1"})
     EXPECT_FALSE(IsLocal(address)) << address;
+}
+
+TEST(ProcessSurroundings, AFileThatCannotBeReadIsNamedWithTheReason) {
+  const std::string folder = testing::TempDir();
+  const auto of_folder = ProcessSurroundings().read(folder, 100);
+  EXPECT_EQ(of_folder.status(),
+            absl::InvalidArgumentError("cannot read " + folder + ": Is a directory"));
+  const auto of_none = ProcessSurroundings().read(folder + "/none", 100);
+  EXPECT_TRUE(absl::IsNotFound(of_none.status())) << of_none.status();
+}
+
+TEST(ProcessSurroundings, AFileIsReadWhole) {
+  const std::string path = testing::TempDir() + "/whole", text(10000, 'x');
+  std::ofstream(path) << text;
+  EXPECT_EQ(*ProcessSurroundings().read(path, text.size()), text);
+}
+
+TEST(ProcessSurroundings, WhatHasNoEndOrTooMuchIsRefused) {
+  const std::string path = testing::TempDir() + "/large", text(2049, 'x');
+  std::ofstream(path) << text;
+  EXPECT_EQ(ProcessSurroundings().read(path, 2048).status(),
+            absl::InvalidArgumentError("cannot read " + path + ": It has more than 2 KiB"));
+  EXPECT_EQ(ProcessSurroundings().read("/dev/null", 100).status(),
+            absl::InvalidArgumentError("cannot read /dev/null: Not a regular file"));
 }
 
 }  // namespace

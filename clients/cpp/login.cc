@@ -28,6 +28,13 @@ constexpr Key kKeys[] = {{"address", "KILN_ADDRESS", &Login::address},
                          {"certificate", "KILN_CERTIFICATE", &Login::certificate},
                          {"key", "KILN_KEY", &Login::key}};
 
+constexpr size_t kFileBytesMax = 64 << 10;
+constexpr size_t kPemBytesMax = 4 << 20;  // the authorities of a whole machine have some 200 KiB
+
+// Behind the reason why the file cannot be read.
+constexpr char kRemedy[] =
+    ". Make it a file that you can read, or name another folder in $XDG_CONFIG_HOME";
+
 std::string FilePath(const Surroundings& surroundings) {
   if (auto folder = surroundings.environment("XDG_CONFIG_HOME"))
     return absl::StrCat(*folder, "/kiln/config.toml");
@@ -59,16 +66,29 @@ absl::Status TakeLine(absl::string_view line, Login* login) {
       "unknown key; there are address, token, ca, certificate and key");
 }
 
+// As a shell does: a leading "~/" is the home folder.
+void ExpandHome(const Surroundings& surroundings, Login* login) {
+  const auto home = surroundings.environment("HOME");
+  if (!home) return;
+  for (std::string Login::*path : {&Login::address, &Login::ca, &Login::certificate, &Login::key}) {
+    if (absl::StartsWith(login->*path, "~/"))
+      login->*path = absl::StrCat(*home, (login->*path).substr(1));
+  }
+}
+
 absl::StatusOr<Login> ReadLogin(const std::string& path, const Surroundings& surroundings) {
   Login login;
-  const auto text = path.empty() ? std::nullopt : surroundings.read(path);
-  if (!text) return login;
+  if (path.empty()) return login;
+  const auto text = surroundings.read(path, kFileBytesMax);
+  if (absl::IsNotFound(text.status())) return login;
+  if (!text.ok()) return absl::InvalidArgumentError(absl::StrCat(text.status().message(), kRemedy));
   std::istringstream stream(*text);
   std::string line;
   for (int number = 1; std::getline(stream, line); ++number) {
     if (absl::Status status = TakeLine(line, &login); !status.ok())
       return absl::InvalidArgumentError(absl::StrCat(path, ":", number, ": ", status.message()));
   }
+  ExpandHome(surroundings, &login);
   return login;
 }
 
@@ -128,6 +148,9 @@ absl::StatusOr<Login> FindLogin(const Login& given, const Surroundings& surround
   } else {
     login.elsewhere = Elsewhere(*file, login.address, FilePath(surroundings));
   }
+  if (!login.address.empty()) {
+    if (absl::Status status = CheckAddress(login.address); !status.ok()) return status;
+  }
   login.address = FindAddress(login.address, surroundings);
   if (login.certificate.empty() != login.key.empty())
     return absl::InvalidArgumentError("a certificate and its key go together");
@@ -166,8 +189,8 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const Login& login,
         {login.key, &options.pem_private_key}};
     for (const auto& [path, text] : files) {
       if (path.empty() || path == "system") continue;
-      const auto content = surroundings.read(path);
-      if (!content) return absl::InvalidArgumentError(absl::StrCat("cannot read ", path));
+      const auto content = surroundings.read(path, kPemBytesMax);
+      if (!content.ok()) return absl::InvalidArgumentError(content.status().message());
       *text = *content;
       // gRPC would say that nobody answers.
       if (&path == &login.ca && !absl::StrContains(*content, "CERTIFICATE-----")) {

@@ -27,11 +27,12 @@ struct Login {
 
 // Each value from `given`, else $KILN_ADDRESS, $KILN_TOKEN, $KILN_CA, $KILN_CERTIFICATE and
 // $KILN_KEY, else the file $XDG_CONFIG_HOME/kiln/config.toml or ~/.config/kiln/config.toml, which
-// has lines such as `token = "…"`. What the file says holds for the address in it alone, if it has
-// one: a token must not go to another daemon. The address is never empty (FindAddress).
-// Addresses are compared by IsSameAddress.
-// INVALID_ARGUMENT: a line of the file is malformed, a token would go unencrypted over a network,
-// or a certificate and its key are not both given.
+// has lines such as `token = "…"`; a path in it may begin with `~/`. What the file says holds for
+// the address in it alone, if it has one: a token must not go to another daemon. The address is
+// never empty (FindAddress). Addresses are compared by IsSameAddress. INVALID_ARGUMENT: the address
+// is none (CheckAddress), the file is there and cannot be read or has more than 64 KiB, a line of
+// it is malformed, a token would go unencrypted over a network, or a certificate and its key are
+// not both given.
 absl::StatusOr<Login> FindLogin(const Login& given, const Surroundings& surroundings);
 
 // With TLS if the login has a `ca`; every call carries the token. INVALID_ARGUMENT: a file cannot

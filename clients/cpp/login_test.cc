@@ -22,8 +22,8 @@ Surroundings Around(std::map<std::string, std::string> variables, const std::str
             return found->second;
           },
           .exists = [](const std::string&) { return false; },
-          .read = [file](const std::string& path) -> std::optional<std::string> {
-            if (path != kFile || file.empty()) return std::nullopt;
+          .read = [file](const std::string& path, size_t) -> absl::StatusOr<std::string> {
+            if (path != kFile || file.empty()) return absl::NotFoundError("no file");
             return file;
           }};
 }
@@ -83,12 +83,37 @@ TEST(FindLogin, ATokenIsNotSentUnencryptedOverANetwork) {
   EXPECT_FALSE(FindLogin({.address = "127.example.org:1", .token = "t"}, Around({}, "")).ok());
 }
 
+TEST(FindLogin, APathOfTheFileMayBeginAtTheHomeFolder) {
+  const auto login = FindLogin({}, Around({},
+                                          "address = '~/k.sock'\nca = '~/box.pem'\n"
+                                          "certificate = '/~/c'\nkey = '~/k'\ntoken = '~/t'"));
+  EXPECT_EQ(login->address, "unix:/home/ann/k.sock");
+  EXPECT_EQ(login->ca, "/home/ann/box.pem");
+  EXPECT_EQ(login->certificate, "/~/c");
+  EXPECT_EQ(login->key, "/home/ann/k");
+  EXPECT_EQ(login->token, "~/t");
+}
+
+TEST(FindLogin, AFileThatCannotBeReadIsAnError) {
+  Surroundings surroundings = Around({}, "");
+  surroundings.read = [](const std::string& path, size_t bytes_max) {
+    EXPECT_EQ(bytes_max, 64u << 10);
+    return absl::InvalidArgumentError(absl::StrCat("cannot read ", path, ": Permission denied"));
+  };
+  const auto login = FindLogin({}, surroundings);
+  EXPECT_EQ(login.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(login.status().message(),
+            absl::StrCat("cannot read ", kFile,
+                         ": Permission denied. Make it a file that you can read, or name another "
+                         "folder in $XDG_CONFIG_HOME"));
+}
+
 TEST(FindLogin, MistakesAreNamed) {
   const std::pair<const char*, const char*> cases[] = {
       {"token", "config.toml:1: expected key"}, {"\ntoken = x", "config.toml:2"},
       {"token = \"x", "quotation marks"},       {"token = \"x\" y", "behind"},
       {"tokken = \"x\"", "unknown key"},        {"token = \"a b\"", "no token has"},
-      {"key = \"/k\"", "go together"}};
+      {"key = \"/k\"", "go together"},          {"address = \"box:0\"", "box:0"}};
   for (const auto& [file, message] : cases) {
     const auto login = FindLogin({}, Around({}, file));
     EXPECT_THAT(std::string(login.status().message()), HasSubstr(message)) << file;

@@ -3,7 +3,7 @@
 import pytest
 
 import kiln
-from kiln._session.address import candidates, is_local, normalize
+from kiln._session.address import candidates, check, is_local, normalize
 
 
 def test_an_explicit_address_is_the_only_one():
@@ -29,6 +29,19 @@ def test_without_one_the_local_socket_comes_before_the_loopback_port(tmp_path):
 )  # fmt: skip
 def test_addresses_become_grpc_targets(given, wanted):
     assert normalize(given) == wanted
+
+
+def test_mistakes_are_named():
+    for good in ("box", "box:1", "box:65535", "[::1]", "[::1]:2", "dns:box:3", "dns:box", "unix:/a:b", "unix:///a",
+                 "/a://b", "dns:///box:7433", "./a"):
+        check(good)
+    for bad in ("localhost:99999", "box:65536", "box:0", "box:", "box:http", "box:-1", "box:+1", "[::1]:70000",
+                "dns:box:99999", "dns:///box:0"):
+        with pytest.raises(kiln.InvalidArgument) as caught:
+            check(bad)
+        assert f"the port of the address {bad} is no number from 1 to 65535" in str(caught.value)
+    with pytest.raises(kiln.InvalidArgument, match=r"host:port or unix:/path, without http://"):
+        kiln.connect("http://localhost:17433")
 
 
 def test_local_targets_are_known():

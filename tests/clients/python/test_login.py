@@ -149,6 +149,47 @@ def test_a_token_is_not_sent_unencrypted_over_a_network():
         kiln.connect("192.0.2.1:7433", token="t")
 
 
+def test_a_path_of_the_file_may_begin_at_the_home_folder(tmp_path):
+    environment = write(tmp_path, "address = '~/k.sock'\nca = '~/box.pem'\ncertificate = '/~/c'\nkey = '~/k'\n"
+                                  "token = '~/t'\n")
+    assert find(Login(), dict(environment, HOME="/home/ann")) == Login(
+        "/home/ann/k.sock", "~/t", "/home/ann/box.pem", "/~/c", "/home/ann/k")
+
+
+def test_a_file_that_cannot_be_read_is_an_error(tmp_path):
+    path = tmp_path / "kiln" / "config.toml"
+    environment = {"XDG_CONFIG_HOME": str(tmp_path)}
+    assert find(Login(), environment) == Login()
+    path.mkdir(parents=True)
+    with pytest.raises(kiln.InvalidArgument, match=f"cannot read {path}: Is a directory.*XDG_CONFIG_HOME"):
+        find(Login(), environment)
+    path.rmdir()
+    path.symlink_to(path)  # which nobody can read, root neither
+    with pytest.raises(kiln.InvalidArgument, match=f"cannot read {path}: Too many levels"):
+        find(Login(), environment)
+
+
+def test_a_file_that_is_not_utf8_is_named(tmp_path):
+    environment = write(tmp_path, "")
+    path = tmp_path / "kiln" / "config.toml"
+    path.write_bytes(b"# mine\ntoken = \"\xfc\"\n")
+    with pytest.raises(kiln.InvalidArgument, match=f"{path}:2: this is not UTF-8"):
+        find(Login(), environment)
+
+
+def test_a_file_that_has_no_end_or_too_much_is_refused(tmp_path):
+    environment = write(tmp_path, "#" * 65536)
+    assert find(Login(), environment) == Login()
+    write(tmp_path, "#" * 65537)
+    path = tmp_path / "kiln" / "config.toml"
+    with pytest.raises(kiln.InvalidArgument, match=f"cannot read {path}: It has more than 64 KiB"):
+        find(Login(), environment)
+    path.unlink()
+    path.symlink_to("/dev/null")
+    with pytest.raises(kiln.InvalidArgument, match=f"cannot read {path}: Not a regular file"):
+        find(Login(), environment)
+
+
 @pytest.mark.parametrize("text", ["token", "\ntoken = x", 'token = "x', 'token = "x" y', 'tokken = "x"',
                                   'token = "a b"', 'key = "/k"'])
 def test_mistakes_are_named(tmp_path, text):

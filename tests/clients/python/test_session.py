@@ -189,6 +189,21 @@ def test_the_first_operation_that_hears_of_a_shutdown_ends_the_session():
         stream.send(barrier=session_pb2.Barrier())
 
 
+def test_who_is_revoked_is_told_what_to_do():
+    stream = Stream("a session", 60)
+    heard = []
+    stream.send(lambda result, error: heard.append(error), barrier=session_pb2.Barrier())
+    result = session_pb2.Result(sequence=1)
+    result.error.code = 16
+    result.error.message = "this user was revoked by an admin"
+    detail = result.error.details.add(type_url="type.googleapis.com/google.rpc.ErrorInfo")
+    detail.value = error_pb2.ErrorInfo(reason="REVOKED").SerializeToString()
+    stream._answer(result)
+    assert isinstance(heard[0], kiln.Unauthenticated) and heard[0].reason == "REVOKED"
+    assert str(heard[0]).startswith("this user was revoked by an admin; an admin of the daemon makes a new token")
+    assert "kiln.connect()" in str(heard[0])
+
+
 def memory(connection):
     return connection.devices()[0].memory_used_bytes
 

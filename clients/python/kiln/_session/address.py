@@ -3,6 +3,8 @@
 import os
 from typing import List, Mapping, Optional
 
+from kiln._basics.errors import InvalidArgument
+
 DEFAULT_PORT = 7433
 
 
@@ -31,6 +33,24 @@ def normalize(address: str) -> str:
     # An IPv6 address has colons of its own, within brackets.
     host_has_port = ":" in address.rpartition("]")[2]
     return address if host_has_port else f"{address}:{DEFAULT_PORT}"
+
+
+def check(address: str) -> None:
+    """Raises InvalidArgument for a URL such as http://box:7433, and for a port that is none."""
+    target = _canonical(address)
+    scheme, separator, _ = address.partition("://")
+    if separator and "/" not in scheme and normalize(address).startswith("unix:") and (
+            scheme != "unix"):
+        raise InvalidArgument(
+            f"the address {address} is a URL: an address is host:port or unix:/path, without "
+            f"{scheme}://")
+    if target.startswith("unix:"):
+        return
+    port = target.rpartition(":")[2]
+    # gRPC would take 99999 as 34463.
+    if not (port.isascii() and port.isdigit() and len(port) <= 5 and 1 <= int(port) <= 65535):
+        raise InvalidArgument(
+            f"the port of the address {address} is no number from 1 to 65535")
 
 
 def is_same(one: str, other: str) -> bool:

@@ -1,12 +1,14 @@
 """What tells the daemon who calls, and the client that it is the right daemon."""
 
+import errno
 import os
-from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
+import stat
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import grpc
 
 from kiln._basics.errors import InvalidArgument
-from kiln._session.address import is_local, is_same
+from kiln._session.address import check, is_local, is_same
 
 _VARIABLES = {
     "address": "KILN_ADDRESS",
@@ -15,6 +17,11 @@ _VARIABLES = {
     "certificate": "KILN_CERTIFICATE",
     "key": "KILN_KEY",
 }
+
+_FILE_BYTES_MAX = 64 << 10
+_PEM_BYTES_MAX = 4 << 20  # the authorities of a whole machine have some 200 KiB
+# Behind the reason why the file cannot be read.
+_REMEDY = ". Make it a file that you can read, or name another folder in $XDG_CONFIG_HOME"
 
 
 class Login(NamedTuple):
@@ -38,7 +45,10 @@ def find(given: Login, environment: Mapping[str, str]) -> Login:
     said = {name: getattr(given, name) or environment.get(variable, "")
             for name, variable in _VARIABLES.items()}
     path = _path(environment)
-    file = _read(path)
+    # As a shell does: a leading "~/" is the home folder.
+    file = {name: environment["HOME"] + value[1:] if (
+                name != "token" and value.startswith("~/") and environment.get("HOME")) else value
+            for name, value in _read(path).items()}
     elsewhere = ""
     if not said["address"] or is_same(file.get("address", said["address"]), said["address"]):
         said = {name: value or file.get(name, "") for name, value in said.items()}
@@ -46,6 +56,8 @@ def find(given: Login, environment: Mapping[str, str]) -> Login:
         names = " and ".join(f'"{name}"' for name in file if name != "address")
         elsewhere = f"The {names} in {path} are for {file['address']}, not for {said['address']}"
     login = Login(**said, elsewhere=elsewhere)
+    if login.address:
+        check(login.address)
     if bool(login.certificate) != bool(login.key):
         raise InvalidArgument("a certificate and its key go together")
     if not all("!" <= character <= "~" for character in login.token):
@@ -110,12 +122,22 @@ def _path(environment: Mapping[str, str]) -> str:
     return os.path.join(folder, "kiln", "config.toml") if folder else ""
 
 
+def _content(path: str, bytes_max: int) -> bytes:
+    # A device has no end, and a pipe nobody may write to.
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "Not a regular file")
+        text = file.read(bytes_max + 1)
+    if len(text) > bytes_max:
+        raise OSError(errno.EFBIG, f"It has more than {bytes_max >> 10} KiB")
+    return text
+
+
 def _file(path: str) -> Optional[bytes]:
     if not path:
         return None
     try:
-        with open(path, "rb") as file:
-            return file.read()
+        return _content(path, _PEM_BYTES_MAX)
     except OSError as error:
         raise InvalidArgument(f"cannot read {path}: {error.strerror}") from None
 
@@ -127,15 +149,26 @@ def _require_certificate(path: str) -> None:
             f"{path} has no certificate in PEM format (-----BEGIN CERTIFICATE-----)")
 
 
+def _lines(path: str) -> List[str]:
+    if not path:
+        return []
+    try:
+        text = _content(path, _FILE_BYTES_MAX)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise InvalidArgument(f"cannot read {path}: {error.strerror}{_REMEDY}") from None
+    try:
+        return text.decode().splitlines()
+    except UnicodeDecodeError as error:
+        number = 1 + text.count(b"\n", 0, error.start)
+        raise InvalidArgument(f"{path}:{number}: this is not UTF-8{_REMEDY}") from None
+
+
 def _read(path: str) -> Dict[str, str]:
     # The part of TOML that such a file needs; Python has a parser from 3.11 on.
     values: Dict[str, str] = {}
-    try:
-        with open(path, encoding="utf-8") as file:
-            lines = file.read().splitlines()
-    except OSError:
-        return values
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(_lines(path), 1):
         text = line.strip()
         if not text or text.startswith("#"):
             continue

@@ -71,7 +71,11 @@ def from_rpc(error: grpc.RpcError) -> KilnError:
 
 
 def in_session(error: KilnError) -> KilnError:
-    """The exception for what failed within a session: a daemon that stops takes it along."""
+    """The exception for what failed within a session, with what to do if the session is lost."""
+    if error.reason == "REVOKED":
+        return errors.Unauthenticated(
+            error.message + "; an admin of the daemon makes a new token with `kiln user add NAME`. "
+            "With that, " + _WHAT_TO_DO, error.reason, error.metadata)
     if error.reason != "SHUTTING_DOWN":
         return error
     return errors.Unavailable(
