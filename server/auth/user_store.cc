@@ -122,7 +122,15 @@ absl::Status UserStore::Revoke(const std::string& name, absl::Time now) {
   absl::MutexLock lock(&mutex_);
   Users users = users_;
   const auto found = users.find(name);
-  if (found == users.end() || found->second.revoked) {
+  if (found == users.end()) {
+    return errors::WithReason(
+        absl::NotFoundError(absl::StrCat(
+            "there is no user ", Quoted(name),
+            "; `kiln user list` shows all. One of the system's users, who comes without a token, "
+            "is kept out by `kiln user add NAME` first and `kiln user revoke NAME` then")),
+        "UNKNOWN_USER", {{"user", name}});
+  }
+  if (found->second.revoked) {
     return errors::WithReason(
         absl::NotFoundError(absl::StrCat("there is no user ", Quoted(name),
                                          " who is not revoked; `kiln user list` shows all")),

@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace kiln::auth {
@@ -53,6 +54,17 @@ TEST(UserStore, ARevokedNameCanBeAddedAgain) {
   EXPECT_TRUE(store->Add(again).ok());
   EXPECT_FALSE(store->FindByToken("id1"));
   EXPECT_TRUE(store->FindByToken("id9"));
+}
+
+TEST(UserStore, OneOfTheSystemsUsersIsAddedBeforeHeIsRevoked) {
+  auto store = *UserStore::Open(NewFile());
+  const absl::Status unknown = store->Revoke("ann", absl::FromUnixSeconds(1));
+  EXPECT_EQ(unknown.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(unknown.message()), testing::HasSubstr("`kiln user add NAME` first"));
+  ASSERT_TRUE(store->Add(Ann()).ok());
+  ASSERT_TRUE(store->Revoke("ann", absl::FromUnixSeconds(1)).ok());
+  EXPECT_THAT(std::string(store->Revoke("ann", absl::FromUnixSeconds(1)).message()),
+              testing::HasSubstr("not revoked"));
 }
 
 TEST(UserStore, HasABound) {

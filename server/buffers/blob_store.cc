@@ -264,11 +264,15 @@ absl::StatusOr<std::unique_ptr<BlobStore::Upload>> BlobStore::BeginAgain(Session
 }
 
 absl::Status BlobStore::Refusal(const std::string& name, uint64_t bytes) const {
+  const std::string why =
+      bytes > static_cast<uint64_t>(limit_)
+          ? absl::StrCat("blob ", Quoted(name), " of ", bytes,
+                         " bytes is larger than all blobs may be (", limit_,
+                         " bytes); send less at a time or raise blob_limit")
+          : absl::StrCat(bytes, " bytes of blob ", Quoted(name), " do not fit: ", bytes_, " of ",
+                         limit_, " bytes for uploads are in use; delete blobs or raise blob_limit");
   return errors::WithReason(
-      absl::ResourceExhaustedError(
-          absl::StrCat(bytes, " bytes of blob ", Quoted(name), " do not fit: ", bytes_, " of ",
-                       limit_, " bytes for uploads are in use; delete blobs or raise blob_limit")),
-      "BLOB_LIMIT",
+      absl::ResourceExhaustedError(why), "BLOB_LIMIT",
       {{"blob", name}, {"used", absl::StrCat(bytes_)}, {"limit", absl::StrCat(limit_)}});
 }
 

@@ -218,8 +218,10 @@ TEST(BlobStore, LimitCountsWhatHasComeOfUnfinishedUploads) {
   EXPECT_TRUE(Append(**second, "456").ok());
   EXPECT_TRUE((*second)->Finish().ok());
   EXPECT_EQ(store.bytes(), 6);
-  EXPECT_EQ(store.Begin(1, "ann", "c", ~uint64_t{0}, Host()).status().code(),
-            absl::StatusCode::kResourceExhausted);
+  const absl::Status hopeless = store.Begin(1, "ann", "c", ~uint64_t{0}, Host()).status();
+  EXPECT_EQ(hopeless.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(hopeless.message()),
+              HasSubstr("larger than all blobs may be (10 bytes)"));
 }
 
 // Announcing much and sending nothing keeps nobody from sending.

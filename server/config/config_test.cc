@@ -1,7 +1,12 @@
 #include "server/config/config.h"
 
+#include <fstream>
+#include <string>
+#include <vector>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/config/flags.h"
 
 namespace kiln::config {
 namespace {
@@ -191,6 +196,29 @@ TEST(Config, HasAKeyForEachQuota) {
   EXPECT_FALSE(ApplyToml("[quota]\nsessions = \"3GiB\"\n", "kiln.toml", &config).ok());
   EXPECT_FALSE(ApplyToml("[quota]\nsessions = -1\n", "kiln.toml", &config).ok());
   EXPECT_FALSE(ApplyToml("[quota]\ngold = 3\n", "kiln.toml", &config).ok());
+}
+
+bool SystemUsers(std::vector<std::string> words) {
+  words.insert(words.begin(), "kilnd");
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  const auto config = FromCommandLine(static_cast<int>(arguments.size()), arguments.data(),
+                                      FakeEnvironment({{"HOME", "/home/ann"}}), 1000);
+  EXPECT_TRUE(config.ok()) << config.status();
+  return config.ok() && config->system_users;
+}
+
+TEST(Flags, SwitchesNeedNoValueAndOverrideTheFile) {
+  const std::string file = testing::TempDir() + "/kiln_switches.toml";
+  std::ofstream(file) << "[auth]\nsystem_users = true\n";
+  const std::string config = "--config=" + file;
+  EXPECT_TRUE(SystemUsers({config}));
+  EXPECT_FALSE(SystemUsers({config, "--system_users=false"}));
+  EXPECT_FALSE(SystemUsers({config, "--nosystem_users"}));
+  EXPECT_TRUE(SystemUsers({"--config=", "--system_users"}));
+  EXPECT_TRUE(SystemUsers({"--config=", "-system_users", "--log_level=info"}));
+  EXPECT_FALSE(SystemUsers({"--config=", "--system_users=false"}));
+  EXPECT_TRUE(SystemUsers({"--config=", "--system_users=true"}));
 }
 
 }  // namespace

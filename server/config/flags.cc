@@ -1,5 +1,8 @@
 #include "server/config/flags.h"
 
+#include <array>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 namespace {
 
@@ -37,7 +41,7 @@ ABSL_FLAG(std::string, metrics_listen, "", "host:port that serves /metrics; \"no
 ABSL_FLAG(std::string, cache_dir, "", "folder of the kernel cache");
 ABSL_FLAG(std::string, state_dir, "",
           "folder of what outlives the daemon: users, limits, sessions");
-ABSL_FLAG(bool, system_users, false,
+ABSL_FLAG(std::optional<bool>, system_users, std::nullopt,
           "other users of this machine may use the Unix sockets, under their names there");
 ABSL_FLAG(std::string, tls_certificate, "",
           "PEM file; with it all ports speak TLS. Beyond loopback there is no listening without");
@@ -80,6 +84,31 @@ ABSL_FLAG(std::string, log_level, "", "debug, info, warning or error");
 namespace kiln::config {
 namespace {
 
+// Flags that are on where they stand without a value.
+constexpr std::array kSwitches = {"system_users"};
+
+// Abseil asks for a value of each flag whose type it does not take for its own bool.
+std::vector<std::string> WithValues(int argc, char** argv) {
+  std::vector<std::string> words(argv, argv + argc);
+  for (std::string& word : words) {
+    absl::string_view given = word;
+    if (given == "--") break;
+    if (!absl::ConsumePrefix(&given, "--")) absl::ConsumePrefix(&given, "-");
+    if (given.size() == word.size()) continue;
+    for (const absl::string_view flag : kSwitches) {
+      if (given == flag) {
+        word = absl::StrCat("--", flag, "=true");
+        break;
+      }
+      if (given == absl::StrCat("no", flag)) {
+        word = absl::StrCat("--", flag, "=false");
+        break;
+      }
+    }
+  }
+  return words;
+}
+
 // A flag that was not given, "" or -1, leaves what the file says.
 void OverrideText(const absl::Flag<std::string>& flag, std::string* value) {
   const std::string given = absl::GetFlag(flag);
@@ -118,7 +147,7 @@ absl::Status ApplyFlags(Config* config) {
   if (config->metrics_listen == "none") config->metrics_listen.clear();
   OverrideText(FLAGS_cache_dir, &config->cache_folder);
   OverrideText(FLAGS_state_dir, &config->state_folder);
-  if (absl::GetFlag(FLAGS_system_users)) config->system_users = true;
+  config->system_users = absl::GetFlag(FLAGS_system_users).value_or(config->system_users);
   OverrideText(FLAGS_tls_certificate, &config->tls_certificate);
   OverrideText(FLAGS_tls_key, &config->tls_key);
   OverrideText(FLAGS_tls_client_ca, &config->tls_client_ca);
@@ -142,8 +171,12 @@ absl::Status ApplyFlags(Config* config) {
 
 absl::StatusOr<Config> FromCommandLine(int argc, char** argv, const Environment& environment,
                                        int user_id) {
-  absl::SetProgramUsageMessage(
-      "owns the devices of this machine and runs tensor graphs on them for its clients");
+  // Abseil takes it once in a process.
+  static std::once_flag described;
+  std::call_once(described, [] {
+    absl::SetProgramUsageMessage(
+        "owns the devices of this machine and runs tensor graphs on them for its clients");
+  });
   // By default --help shows the flags of the program's main file, which has none, and where this
   // file stood when it was built.
   static constexpr char kThisFile[] = "server/config/flags.cc";
@@ -153,7 +186,11 @@ absl::StatusOr<Config> FromCommandLine(int argc, char** argv, const Environment&
   };
   usage.contains_help_flags = [](absl::string_view file) { return file == kThisFile; };
   absl::SetFlagsUsageConfig(usage);
-  const std::vector<char*> rest = absl::ParseCommandLine(argc, argv);
+  std::vector<std::string> words = WithValues(argc, argv);
+  std::vector<char*> given;
+  for (std::string& word : words) given.push_back(word.data());
+  const std::vector<char*> rest =
+      absl::ParseCommandLine(static_cast<int>(given.size()), given.data());
   if (rest.size() > 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("unexpected argument \"", rest[1], "\"; see --help"));

@@ -147,6 +147,8 @@ class Account : public std::enable_shared_from_this<Account> {
   const HostMemory& memory() const { return *memory_; }
   // The parent, or itself without one: the same for all sessions of a user. For comparison.
   const Account* user() const { return parent_ ? parent_.get() : this; }
+  // Empty if it is alone.
+  const std::string& user_name() const { return top().user_; }
   // A parent's: those of all its accounts.
   int64_t bytes() const { return used_.load(std::memory_order_relaxed); }
 

@@ -6,13 +6,21 @@
 
 #include <atomic>
 #include <exception>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 
 namespace kiln::metrics {
 namespace {
+
+// Of civetweb, as a row of names and values. A connection holds a thread until its request is
+// there, so that there are several, and none is held for long.
+std::vector<std::string> Options(const std::string& address) {
+  return {"listening_ports", address, "num_threads", "8", "request_timeout_ms", "2000"};
+}
 
 // Connects to a port of this machine and hangs up.
 void Knock(int port) {
@@ -33,7 +41,7 @@ void Knock(int port) {
 absl::StatusOr<int> Endpoint::Listen(const std::string& address) {
   try {
     // The library reports a port that it cannot bind by an exception.
-    exposer_ = std::make_unique<prometheus::Exposer>(address, 1);
+    exposer_ = std::make_unique<prometheus::Exposer>(Options(address));
   } catch (const std::exception& error) {
     return absl::UnavailableError(
         absl::StrCat("cannot serve metrics on ", address, ": ", error.what(),

@@ -1,8 +1,15 @@
 #include "server/metrics/metrics.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -204,6 +211,37 @@ TEST(Metrics, ServesOnAFreePort) {
   EXPECT_GT(*port, 0);
   Metrics second("1");
   EXPECT_FALSE(second.Listen(absl::StrCat("127.0.0.1:", *port)).ok());
+}
+
+// A connection to a port of this machine on which `text` was sent.
+int Send(int port, const std::string& text) {
+  const int connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(connect(connection, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  EXPECT_EQ(send(connection, text.data(), text.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(text.size()));
+  return connection;
+}
+
+TEST(Metrics, RequestsThatNeverEndHoldUpNoScrape) {
+  Metrics metrics("1");
+  const auto port = metrics.Listen("127.0.0.1:0");
+  ASSERT_TRUE(port.ok()) << port.status();
+  std::vector<int> stuck;
+  // More than there are threads; some say nothing at all.
+  for (int i = 0; i < 12; ++i) stuck.push_back(Send(*port, i % 2 == 0 ? "GET /metr" : ""));
+  const int scrape = Send(*port, "GET /metrics HTTP/1.0\r\n\r\n");
+  // Far less than civetweb's own patience.
+  const timeval patience{.tv_sec = 20, .tv_usec = 0};
+  setsockopt(scrape, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+  char answer[5] = {};
+  EXPECT_EQ(recv(scrape, answer, 4, MSG_WAITALL), 4);
+  EXPECT_STREQ(answer, "HTTP");
+  close(scrape);
+  for (const int connection : stuck) close(connection);
 }
 
 }  // namespace

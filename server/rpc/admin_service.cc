@@ -218,6 +218,8 @@ class AdminService final : public v1::AdminService::CallbackService {
           request->name(),
           errors::WithReason(absl::UnauthenticatedError("this user was revoked by an admin"),
                              "REVOKED"))));
+      // Last, when none of his sessions asks for any more.
+      for (const auto& program : daemon_.programs->List()) program->ForgetUser(request->name());
     }
     return Audited(context, *caller, "revoke_user", request->name(), status);
   }
@@ -238,6 +240,8 @@ class AdminService final : public v1::AdminService::CallbackService {
     for (const sessions::Usage& usage : sessions::ListUsage(*daemon_.registry))
       AddUse(usage, &users[usage.user]);
     for (auto& [name, user] : users) {
+      // Of one who has not come yet, what he will have.
+      if (user.weight() == 0) user.set_weight(WeightOf(name));
       if (caller->sees_all() || name == caller->user) *response->add_users() = std::move(user);
     }
     return Reply(daemon_, context, absl::OkStatus());
@@ -274,6 +278,11 @@ class AdminService final : public v1::AdminService::CallbackService {
     return errors::WithReason(
         absl::InvalidArgumentError("a daemon is stopped as a whole, and for good: name no device"),
         "STOP_WITH_DEVICE");
+  }
+  double WeightOf(const std::string& user) const {
+    const quota::Limits limits = daemon_.limits->LimitsOf(user);
+    const int64_t weight = limits[quota::Resource::kWeight];
+    return static_cast<double>(weight > 0 ? weight : quota::kUsualWeight) / quota::kUsualWeight;
   }
   // Ends a call that changes something for others. `caller` is who it was when the call began: one
   // who revokes himself is nobody at its end.

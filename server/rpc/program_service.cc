@@ -49,7 +49,7 @@ void Fill(const DaemonView& daemon, const auth::Principal& caller,
   proto->set_sessions(sessions);
 }
 
-// `runs`: the caller's. How often others' were timed would tell of them.
+// `runs`: the caller's. How often others' were timed, and how long they took, would tell of them.
 void Fill(const compiler::CompiledKernel& kernel, const runtime::KernelTimes& times, int64_t runs,
           v1::Kernel* proto) {
   proto->set_name(kernel.image.name);
@@ -57,9 +57,10 @@ void Fill(const compiler::CompiledKernel& kernel, const runtime::KernelTimes& ti
   proto->set_flops(static_cast<uint64_t>(kernel.image.flops));
   proto->set_bytes(static_cast<uint64_t>(kernel.image.bytes));
   proto->set_samples(static_cast<uint64_t>(std::min(times.samples, runs)));
-  if (times.samples > 0)
+  if (times.samples > 0 && runs > 0) {
     proto->set_seconds_mean(times.total_seconds / static_cast<double>(times.samples));
-  proto->set_seconds_min(times.least_seconds);
+    proto->set_seconds_min(times.least_seconds);
+  }
   proto->set_launches(static_cast<uint32_t>(times.launches));
   proto->set_from_cache(kernel.from_cache);
   proto->set_compile_seconds(kernel.compile_seconds);

@@ -57,6 +57,7 @@ void LogCompiled(const CompileLabel& label, const compiler::CompiledProgram& pro
                  double seconds) {
   if (log::IsOn(log::Level::kDebug)) LogPassesAndKernels(ShortDigest(label.digest), program);
   log::Info("program_compiled", {{"program", ShortDigest(label.digest)},
+                                 {"user", label.user},
                                  {"name", label.name},
                                  {"device", label.device},
                                  {"kernels", absl::StrCat(program.calls.size())},

@@ -14,6 +14,7 @@ struct CompileLabel {
   std::string digest;
   std::string name;
   std::string device;
+  std::string user;  // who asked first; empty: the daemon itself
 };
 
 void LogCompileStarted(const CompileLabel& label, const graph::Graph& graph);

@@ -301,6 +301,7 @@ void Program::Record(const std::string& user, double seconds,
 
 void Program::NoteUser(const std::string& user, const std::string& name) {
   absl::MutexLock lock(&mutex_);
+  has_users_ = true;
   const auto known = FindUser(user);
   if (known != users_.end()) {
     known->second.name = name;
@@ -309,6 +310,11 @@ void Program::NoteUser(const std::string& user, const std::string& name) {
   }
   if (users_.size() >= kMostUsers) users_.erase(users_.begin());
   users_.emplace_back(user, Use{.name = name});
+}
+
+void Program::ForgetUser(const std::string& user) {
+  absl::MutexLock lock(&mutex_);
+  std::erase_if(users_, [&](const auto& known) { return known.first == user; });
 }
 
 std::vector<std::pair<std::string, Program::Use>>::iterator Program::FindUser(
@@ -326,7 +332,7 @@ std::optional<Program::Use> Program::UseBy(const std::string& user) const {
 
 bool Program::has_users() const {
   absl::MutexLock lock(&mutex_);
-  return !users_.empty();
+  return has_users_;
 }
 
 double Program::device_seconds() const {

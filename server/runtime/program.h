@@ -127,6 +127,8 @@ class Program {
   // Somebody has asked for it, under a name of his own. Who asked last stays known longest; of more
   // than 64, those who asked first are forgotten.
   void NoteUser(const std::string& user, const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
+  // As if he had never asked: who has his name later is somebody else.
+  void ForgetUser(const std::string& user) ABSL_LOCKS_EXCLUDED(mutex_);
   // What one of them has of it.
   struct Use {
     std::string name;  // what he calls it
@@ -135,7 +137,7 @@ class Program {
   };
   // Nothing if `user` never asked for it.
   std::optional<Use> UseBy(const std::string& user) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // False for what the daemon runs for itself.
+  // False for what the daemon runs for itself. Who was forgotten counts.
   bool has_users() const ABSL_LOCKS_EXCLUDED(mutex_);
   // One for each kernel of compiled().
   std::vector<KernelTimes> kernel_times() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -177,6 +179,7 @@ class Program {
   double device_seconds_ ABSL_GUARDED_BY(mutex_) = 0;
   // By user, the latest last.
   std::vector<std::pair<std::string, Use>> users_ ABSL_GUARDED_BY(mutex_);
+  bool has_users_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<KernelTimes> times_ ABSL_GUARDED_BY(mutex_);
   int64_t samples_ ABSL_GUARDED_BY(mutex_) = 0;  // runs that were timed kernel by kernel
 };

@@ -86,7 +86,9 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::Compile(const ProgramR
   ManagedDevice& device = *request.device;
   const Signature signature = Signature::Of(graph);
   if (absl::Status status = CheckSignatureFits(signature, device); !status.ok()) return status;
-  const CompileLabel label{digest, request.name, device.name()};
+  const memory::Account* payer = request.payer.account().get();
+  const CompileLabel label{digest, request.name, device.name(),
+                           payer == nullptr ? std::string() : payer->user_name()};
   LogCompileStarted(label, graph);
   Attempt attempt{.target = device.info().target};
   auto program = CompileFor(attempt, request, graph, signature, label);

@@ -60,6 +60,18 @@ std::string AttemptsPath(const KeptSessions::Kept& kept) {
   return absl::StrCat(absl::StripSuffix(kept.path, kSuffix), kAttempts);
 }
 
+// Whether a file has another name than the session's own would have. Two would be one session: the
+// copy would take its number and its name, and end them.
+bool IsCopy(const fs::path& path, const SessionImage& image) {
+  const std::string own = absl::StrCat(StemOf(image.identity, image.user), kSuffix);
+  if (path.filename() == own) return false;
+  log::Warning("kept_session_ignored",
+               {{"file", path},
+                {"why", absl::StrCat("it is a copy: the session's own file is called ", own,
+                                     "; keep copies in another folder")}});
+  return true;
+}
+
 void LogRefused(const std::string& path, const absl::Status& why, absl::string_view file) {
   log::Error("kept_session_refused",
              {{"file", path},
@@ -118,6 +130,7 @@ std::vector<KeptSessions::Kept> KeptSessions::List() {
       status = image.status();
       if (status.ok() && image->data_bytes() != (*reader)->data_bytes())
         status = absl::DataLossError(absl::StrCat(path, " does not have the bytes it describes"));
+      if (status.ok() && IsCopy(entry.path(), *image)) continue;
       if (status.ok()) all.push_back({path, *std::move(image)});
     }
     if (status.ok()) continue;

@@ -43,7 +43,8 @@ class KeptSessions {
   static absl::StatusOr<std::unique_ptr<KeptSessions>> Open(Options options);
   ~KeptSessions();
 
-  // What is there. What cannot be read is removed, but for what a newer daemon has written; the log
+  // What is there. A file under another name than its session's own is a copy, and is left alone.
+  // What cannot be read is removed, but for what a newer daemon has written; the log
   // has a line for each. So are segments that are out of date.
   std::vector<Kept> List();
   // The bytes of one. The errors of SealedReader.

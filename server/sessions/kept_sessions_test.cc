@@ -179,6 +179,22 @@ TEST_F(KeptSessionsTest, SavedListedReadAndRemoved) {
     EXPECT_THAT(path.string(), ::testing::Not(HasSubstr("secret")));
 }
 
+TEST_F(KeptSessionsTest, ACopyIsNoSecondSession) {
+  ASSERT_TRUE(Save(ImageOf(1)).ok());
+  const fs::path own = Files(".session")[0];
+  const fs::path copy = own.parent_path() / "a_copy.session";
+  fs::copy_file(own, copy);
+  Open();
+  const auto all = kept_->List();
+  ASSERT_THAT(all, SizeIs(1));
+  EXPECT_EQ(all[0].path, own);
+  EXPECT_TRUE(fs::exists(copy));
+  // Alone it is none, either.
+  EXPECT_TRUE(kept_->Remove(all[0]).ok());
+  EXPECT_THAT(kept_->List(), SizeIs(0));
+  EXPECT_TRUE(fs::exists(copy));
+}
+
 TEST_F(KeptSessionsTest, OneDaemonAtATime) {
   const auto second = KeptSessions::Open({folder_ + "/sessions", 1 << 20});
   EXPECT_TRUE(absl::IsFailedPrecondition(second.status()));

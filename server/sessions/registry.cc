@@ -165,6 +165,7 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Open(const std::string& user,
   // Without the lock: whoever reads the log may be slow.
   const Session::Identity& opened = (*session)->identity();
   log::Info("session_opened", {{"session", opened.name},
+                               {"user", user},
                                {"device", (*session)->device().name()},
                                {"lease_seconds", absl::StrCat(absl::ToDoubleSeconds(opened.lease))},
                                {"client", opened.client.name},

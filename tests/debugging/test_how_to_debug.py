@@ -247,13 +247,14 @@ def test_debug_log():
         assert found, f"no {event} with {fields} in\n{log}"
         return found[0]
 
-    session = first("session_opened")["session"]
+    opened = first("session_opened")
+    session = opened["session"]
     first("stream_attached", session=session)
     assert first("program_defined", name="layer")["session"] == session
     first("compile_started", program=digest)
     first("pass_ran", program=digest, off="no", **{"pass": "merge_rows"})
     kernel = first("kernel_compiled", program=digest)
-    first("program_compiled", program=digest)
+    assert first("program_compiled", program=digest)["user"] == opened["user"]
     run = first("run_started", program=digest)
     assert run["run"].startswith(session + "/")
     story = ["run_queued", "run_chosen", "run_started", "run_ended"]

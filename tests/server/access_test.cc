@@ -313,6 +313,51 @@ TEST_F(AccessTest, AUserIsToldOfHisOwnRuns) {
   }
 }
 
+TEST_F(AccessTest, HowLongOthersRunsTookIsTheirs) {
+  Client ann(tcp(), {.token = AddUser("ann")});
+  Client bob(tcp(), {.token = AddUser("bob")});
+  const auto anns = ann.Connect();
+  ASSERT_FALSE(anns->Call(Define(1, AddGraph(2))).has_error());
+  ASSERT_FALSE(anns->Call(Write(1, {1, 2})).has_error());
+  ASSERT_FALSE(anns->Call(RunProgram(1, {1, 1}, {2})).has_error());
+  const auto bobs = bob.Connect();
+  const std::string digest = bobs->Call(Define(1, AddGraph(2))).digest();
+  const auto times = [&](Client& client) {
+    grpc::ClientContext context;
+    v1::ExplainProgramRequest request;
+    request.set_digest(digest);
+    v1::ExplainProgramResponse response;
+    EXPECT_TRUE(client.programs->ExplainProgram(&context, request, &response).ok());
+    EXPECT_EQ(response.kernels_size(), 1);
+    return response.kernels_size() == 0
+               ? std::pair(-1.0, -1.0)
+               : std::pair(response.kernels(0).seconds_mean(), response.kernels(0).seconds_min());
+  };
+  EXPECT_GT(times(ann).first, 0);
+  EXPECT_GT(times(ann).second, 0);
+  EXPECT_EQ(times(bob), std::pair(0.0, 0.0));
+}
+
+TEST_F(AccessTest, WhoHasARevokedUsersNameLaterHasNothingOfHis) {
+  const auto programs = [](Client& client) {
+    grpc::ClientContext context;
+    v1::ListProgramsResponse list;
+    EXPECT_TRUE(client.programs->ListPrograms(&context, {}, &list).ok());
+    return list.programs_size();
+  };
+  {
+    Client ann(tcp(), {.token = AddUser("ann")});
+    const auto stream = ann.Connect();
+    ASSERT_FALSE(stream->Call(Define(1, AddGraph(2))).has_error());
+    EXPECT_EQ(programs(ann), 1);
+  }
+  ASSERT_TRUE(Revoke("ann").ok());
+  Client another(tcp(), {.token = AddUser("ann")});
+  ASSERT_TRUE(another.opened.ok()) << another.opened.error_message();
+  EXPECT_EQ(programs(another), 0);
+  EXPECT_EQ(programs(owner_), 1);
+}
+
 TEST_F(AccessTest, AUserSeesHisOwnAlone) {
   Client ann(tcp(), {.token = AddUser("ann")});
   Client bob(tcp(), {.token = AddUser("bob")});

@@ -427,14 +427,20 @@ TEST_F(QuotaTest, WhoHasReachedAllHisLimitsHindersNobody) {
 }
 
 TEST_F(QuotaTest, AUsersShareOfTheDevicesTime) {
-  const auto weight = [&] {
+  const auto weight_of = [&](const std::string& name) {
     grpc::ClientContext context;
     v1::ListUsersResponse users;
     EXPECT_TRUE(owner_.admin->ListUsers(&context, {}, &users).ok());
     for (const v1::User& user : users.users())
-      if (user.name() == "ann") return user.weight();
+      if (user.name() == name) return user.weight();
     return 0.0;
   };
+  const auto weight = [&] { return weight_of("ann"); };
+  // He has not come yet.
+  AddUser("carl");
+  EXPECT_EQ(weight_of("carl"), 1);
+  ASSERT_TRUE(Set("carl", "weight", 300).ok());
+  EXPECT_EQ(weight_of("carl"), 3);
   EXPECT_EQ(weight(), 1);
   ASSERT_TRUE(Set("ann", "weight", 250).ok());
   EXPECT_EQ(weight(), 2.5);
