@@ -17,6 +17,12 @@ namespace {
 // Of those that the compiler failed on: a client that asks again and again must not fill the log.
 constexpr size_t kMostShownGraphs = 100;
 
+// Who asked first; empty for what the daemon runs for itself.
+std::string UserOf(const ProgramRequest& request) {
+  const memory::Account* payer = request.payer.account().get();
+  return payer == nullptr ? std::string() : payer->user_name();
+}
+
 absl::Status CheckFits(const std::string& what, int64_t bytes, const ManagedDevice& device) {
   const int64_t limit = device.pool()->total_bytes();
   if (bytes <= limit) return absl::OkStatus();
@@ -86,9 +92,7 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::Compile(const ProgramR
   ManagedDevice& device = *request.device;
   const Signature signature = Signature::Of(graph);
   if (absl::Status status = CheckSignatureFits(signature, device); !status.ok()) return status;
-  const memory::Account* payer = request.payer.account().get();
-  const CompileLabel label{digest, request.name, device.name(),
-                           payer == nullptr ? std::string() : payer->user_name()};
+  const CompileLabel label{digest, request.name, device.name(), UserOf(request)};
   LogCompileStarted(label, graph);
   Attempt attempt{.target = device.info().target};
   auto program = CompileFor(attempt, request, graph, signature, label);
@@ -122,7 +126,7 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::CompileGang(const Prog
             names.size(), " devices are given; name one for each place")),
         "WRONG_DEVICE_COUNT");
   }
-  const CompileLabel label{digest, request.name, request.DeviceNames()};
+  const CompileLabel label{digest, request.name, request.DeviceNames(), UserOf(request)};
   LogCompileStarted(label, graph);
   const absl::Time start = options_.now();
   std::map<std::string, std::shared_ptr<const compiler::CompiledProgram>> by_target;
