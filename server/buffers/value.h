@@ -12,9 +12,11 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
 #include "compiler/ir/dtype.h"
 #include "drivers/interface/buffer.h"
 #include "server/buffers/account.h"
+#include "server/buffers/placement.h"
 #include "server/memory/host_memory.h"
 
 namespace kiln::buffers {
@@ -58,8 +60,18 @@ class Value {
   const std::shared_ptr<const TensorType>& type() const { return type_; }
   drivers::Buffer* buffer() const { return buffer_.get(); }
   int64_t bytes() const { return type_ ? type_->bytes() : 0; }
-  // The pool whose device holds it; null without memory.
+  // The pool whose device holds it; null without memory of its own.
   Pool* pool() const { return pool_.get(); }
+
+  // Of a value on several devices: how it lies, and its parts, one for each place of the mesh, each
+  // a value of its device's (of the part's shape). Such a value has no buffer of its own; type() is
+  // the whole's. It resolves once all parts have, to the first error among them by place. Null and
+  // empty for all others.
+  const std::shared_ptr<const Placement>& placement() const { return placement_; }
+  absl::Span<const std::shared_ptr<Value>> parts() const { return parts_; }
+  static std::shared_ptr<Value> Sharded(std::shared_ptr<const TensorType> type,
+                                        std::shared_ptr<const Placement> placement,
+                                        std::vector<std::shared_ptr<Value>> parts);
 
   // Whether the device was lost, and the memory with it, since it was allocated.
   bool lost() const;
@@ -75,10 +87,15 @@ class Value {
   bool AddWaiter(Waiter waiter) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  void ResolveFromParts() ABSL_LOCKS_EXCLUDED(mutex_);
+
   const std::shared_ptr<const TensorType> type_;
   const std::shared_ptr<Pool> pool_;
   std::unique_ptr<drivers::Buffer> buffer_;
   const std::shared_ptr<Account> account_;
+  std::shared_ptr<const Placement>
+      placement_;  // this and the next are written before others see it
+  std::vector<std::shared_ptr<Value>> parts_;
   const int64_t life_;        // the pool's when the memory was allocated
   const int64_t held_bytes_;  // of memory, which may be more than bytes()
   memory::Charge charge_;
