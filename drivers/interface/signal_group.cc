@@ -10,7 +10,7 @@ namespace {
 // that looks takes a core from those that it waits for where devices share cores, so it soon gives
 // way to others, and then sleeps.
 constexpr int kLooks = 64;
-constexpr int kYields = 16;
+constexpr int kYields = 128;
 
 void Pause() {
 #if defined(__x86_64__)

@@ -1,23 +1,40 @@
-// Where a value lies: on one device, or in parts on those of a mesh.
+// How a tensor lies on several devices: an equal part on each.
 #ifndef KILN_SERVER_BUFFERS_PLACEMENT_H_
 #define KILN_SERVER_BUFFERS_PLACEMENT_H_
 
-#include <memory>
+#include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "compiler/graph/mesh.h"
 
 namespace kiln::buffers {
 
-class Pool;
-
-// Of a value on several devices; immutable and shared by all values that lie so. A pool stands for
-// its device.
+// Checked: as many devices as the mesh has places, and the spec fits the tensor.
 struct Placement {
-  std::vector<std::shared_ptr<Pool>> pools;  // one for each place of the mesh, row-major
+  std::vector<std::string> devices;  // by place, row-major
   graph::Mesh mesh;
-  graph::Spec spec;  // as long as the value has dimensions
+  graph::Spec spec;
+
+  // Whether a tensor of this rank lies in the same way: every device has the same part of it.
+  bool IsSameAs(const Placement& other, size_t rank) const;
+  // "[data, _] on cpu:0, cpu:1".
+  std::string ToString() const;
 };
+
+// The part of a tensor that a device has: a box.
+struct Part {
+  std::vector<int64_t> begin;  // by dimension
+  std::vector<int64_t> shape;
+  bool operator==(const Part&) const = default;
+};
+Part PartOf(const Placement& placement, const std::vector<int64_t>& shape, int64_t device);
+
+// Calls `run` with each piece that stands together in the whole tensor and in the part, in order:
+// bytes from the beginning of either, and how many.
+void ForEachRun(const std::vector<int64_t>& shape, int64_t element_bytes, const Part& part,
+                const std::function<void(int64_t whole, int64_t part, int64_t bytes)>& run);
 
 }  // namespace kiln::buffers
 

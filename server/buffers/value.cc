@@ -1,10 +1,8 @@
 #include "server/buffers/value.h"
 
 #include <algorithm>
-#include <atomic>
 #include <utility>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/ops/rules/infer.h"
@@ -71,30 +69,16 @@ std::shared_ptr<Value> Value::Sharded(std::shared_ptr<const TensorType> type,
   auto value = std::make_shared<Value>(std::move(type), nullptr, nullptr, nullptr);
   value->placement_ = std::move(placement);
   value->parts_ = std::move(parts);
-  // Shared by the parts' waiters. It keeps the value until it has resolved, as a run would.
-  auto left = std::make_shared<std::atomic<size_t>>(value->parts_.size());
-  const auto part_ended = [value, left](const absl::Status&) {
-    if (left->fetch_sub(1, std::memory_order_acq_rel) == 1) value->ResolveFromParts();
-  };
-  for (const std::shared_ptr<Value>& part : value->parts_) {
-    if (!part->AddWaiter(part_ended)) part_ended(part->status());
-  }
   return value;
-}
-
-void Value::ResolveFromParts() {
-  for (const std::shared_ptr<Value>& part : parts_) {
-    if (!part->status().ok()) return Resolve(part->status());
-  }
-  Resolve(absl::OkStatus());
 }
 
 bool Value::lost() const {
   if (pool_ != nullptr) return pool_->life() != life_;
-  return absl::c_any_of(parts_, [](const auto& part) { return part->lost(); });
+  return std::any_of(parts_.begin(), parts_.end(), [](const auto& part) { return part->lost(); });
 }
 
 void Value::Resolve(absl::Status status) {
+  for (const std::shared_ptr<Value>& part : parts_) part->Resolve(status);
   std::vector<Waiter> waiters;
   {
     absl::MutexLock lock(&mutex_);

@@ -5,12 +5,14 @@
 #include <vector>
 
 #include "compiler/ir/str_cat.h"
+#include "compiler/shard/testing/simulate.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/golden/golden_file.h"
 #include "tests/golden/graphs.h"
 #include "tests/golden/model_builder.h"
 #include "tests/numerics/cases.h"
+#include "tests/numerics/some_gpu.h"
 #include "tests/sharded/run_sharded.h"
 
 namespace kiln::sharded {
@@ -60,8 +62,8 @@ std::vector<ops::HostTensor> Values(const graph::Graph& graph) {
   std::vector<ops::HostTensor> inputs;
   for (const graph::Input& input : graph.inputs) {
     numerics::OperandSpec spec{input.shape, 0.1, 1, input.dtype};
-    inputs.push_back(numerics::OperandValue(spec, ir::DType::kFloat32,
-                                            static_cast<int>(inputs.size())));
+    inputs.push_back(
+        numerics::OperandValue(spec, ir::DType::kFloat32, static_cast<int>(inputs.size())));
   }
   return inputs;
 }
@@ -88,8 +90,8 @@ std::vector<std::string> Transfers(const shard::Program& program) {
     for (const int axis : program.groups[transfer.group]) {
       group += program.mesh.axes[axis].name;
     }
-    transfers.push_back(StrCat(transfer.name, " ", group, " ", transfer.what, ": ",
-                               transfer.bytes));
+    transfers.push_back(
+        StrCat(transfer.name, " ", group, " ", transfer.what, ": ", transfer.bytes));
   }
   return transfers;
 }
@@ -114,24 +116,26 @@ TEST(Training, DataParallel) {
   const auto program = MakeProgram(graph);
   ASSERT_TRUE(program.ok()) << program.status();
   // The loss and two gradients, in one meeting.
-  EXPECT_THAT(Transfers(*program),
-              UnorderedElementsAre("all_reduce_sum d float32[1,1]: 12",
-                                   "all_reduce_sum d float32[1,8,12]: 1152",
-                                   "all_reduce_sum d float32[1,12,8]: 1152"));
+  EXPECT_THAT(Transfers(*program), UnorderedElementsAre("all_reduce_sum d float32[1,1]: 12",
+                                                        "all_reduce_sum d float32[1,8,12]: 1152",
+                                                        "all_reduce_sum d float32[1,12,8]: 1152"));
   EXPECT_EQ(program->segments.size(), 2u);
   EXPECT_EQ(program->meetings.size(), 2u);
   ExpectTrains(graph);
 }
 
 TEST(Training, TensorParallel) {
-  const graph::Graph graph =
-      Placed(MlpStep(), {{{"m", 2}}},
-             {{kW1, kColumns}, {kW2, kRows}, {kM1, kColumns}, {kV1, kColumns}, {kM2, kRows},
-              {kV2, kRows}});
+  const graph::Graph graph = Placed(MlpStep(), {{{"m", 2}}},
+                                    {{kW1, kColumns},
+                                     {kW2, kRows},
+                                     {kM1, kColumns},
+                                     {kV1, kColumns},
+                                     {kM2, kRows},
+                                     {kV2, kRows}});
   const auto program = MakeProgram(graph);
   ASSERT_TRUE(program.ok()) << program.status();
   // The second product's partial sums, and nothing else.
-  EXPECT_THAT(Transfers(*program), ElementsAre("all_reduce_sum m float32[16,1,8]: 512"));
+  EXPECT_THAT(Transfers(*program), ElementsAre("all_reduce_sum m float32[16,8,1]: 512"));
   EXPECT_EQ(BytesOf(*program, shard::Buffer::Kind::kInput, kW1), kWidth * kHidden * 4 / 2);
   ExpectTrains(graph);
 }
@@ -139,10 +143,15 @@ TEST(Training, TensorParallel) {
 TEST(Training, DataAndTensorParallel) {
   const Spec columns = {{}, {1}};
   const Spec rows = {{1}, {}};
-  const graph::Graph graph =
-      Placed(MlpStep(), {{{"d", 2}, {"m", 2}}},
-             {{kX, kRows}, {kY, kRows}, {kW1, columns}, {kW2, rows}, {kM1, columns},
-              {kV1, columns}, {kM2, rows}, {kV2, rows}});
+  const graph::Graph graph = Placed(MlpStep(), {{{"d", 2}, {"m", 2}}},
+                                    {{kX, kRows},
+                                     {kY, kRows},
+                                     {kW1, columns},
+                                     {kW2, rows},
+                                     {kM1, columns},
+                                     {kV1, columns},
+                                     {kM2, rows},
+                                     {kV2, rows}});
   const auto program = MakeProgram(graph);
   ASSERT_TRUE(program.ok()) << program.status();
   for (const std::string& transfer : Transfers(*program)) {
@@ -190,14 +199,90 @@ TEST(Training, LargeGradientsTakeTwoSteps) {
   ModelBuilder model;
   const Node x = model.Input({8, 256});
   const Node y = model.Input({8, 128});
-  model.Output(model.ops.Sum(model.ops.Mul(model.ops.Reshape(x, {8, 256, 1}),
-                                           model.ops.Reshape(y, {8, 1, 128})), {0}));
+  model.Output(model.ops.Sum(
+      model.ops.Mul(model.ops.Reshape(x, {8, 256, 1}), model.ops.Reshape(y, {8, 1, 128})), {0}));
   const graph::Graph graph = Placed(model.Finish(), {{{"d", 4}}}, {{0, kRows}, {1, kRows}});
   const auto program = MakeProgram(graph);
   ASSERT_TRUE(program.ok()) << program.status();
   EXPECT_THAT(Transfers(*program), ElementsAre("reduce_scatter_sum d float32[32768]: 98304",
                                                "all_gather d float32[8192]: 98304"));
   ExpectTrains(graph);
+}
+
+// Whether some order of devices shows that the program is wrong.
+bool IsNoticed(const graph::Graph& graph, const shard::Program& program) {
+  const auto inputs = Values(graph);
+  const auto right = shard::Simulate(graph, *MakeProgram(graph), inputs, 0);
+  EXPECT_TRUE(right.ok()) << right.status();
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const auto results = shard::Simulate(graph, program, inputs, seed);
+    if (!results.ok()) return true;
+    for (size_t i = 0; i < results->size(); ++i) {
+      if ((*results)[i].bytes != (*right)[i].bytes) return true;
+    }
+  }
+  return false;
+}
+
+TEST(Simulation, NoticesWhatIsPlannedWrong) {
+  std::vector<std::pair<int, Spec>> all;
+  for (int i = 0; i < kNumInputs; ++i) all.emplace_back(i, kRows);
+  const graph::Graph graph = Placed(MlpStep(), {{{"d", 2}}}, all);
+  const auto program = MakeProgram(graph);
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_FALSE(IsNoticed(graph, *program));
+  const auto end = static_cast<int>(program->segments.size());
+  for (size_t i = 0; i < program->meetings.size(); ++i) {
+    if (program->meetings[i].segment == end) continue;
+    shard::Program faulty = *program;
+    faulty.meetings.erase(faulty.meetings.begin() + static_cast<int64_t>(i));
+    EXPECT_TRUE(IsNoticed(graph, faulty)) << "without meeting " << i;
+  }
+  // All that is published in the same bytes.
+  shard::Program faulty = *program;
+  for (shard::Buffer& buffer : faulty.buffers) {
+    if (buffer.kind == shard::Buffer::Kind::kPublished) buffer.offset = 0;
+  }
+  EXPECT_TRUE(IsNoticed(graph, faulty));
+  EXPECT_FALSE(shard::Verify(faulty).ok());
+  EXPECT_TRUE(shard::Verify(*program).ok());
+}
+
+compiler::CompiledProgram Compiled(const graph::Graph& graph, const drivers::Target& target) {
+  auto program = compiler::Compile(graph, target, {});
+  EXPECT_TRUE(program.ok()) << program.status();
+  return program.ok() ? *std::move(program) : compiler::CompiledProgram();
+}
+
+// What devices read of each other lies alike on a processor and on a GPU, and they meet equally
+// often.
+TEST(Training, AProcessorAndAGpuGoTogether) {
+  std::vector<std::pair<int, Spec>> all;
+  for (int i = 0; i < kNumInputs; ++i) all.emplace_back(i, kRows);
+  const graph::Graph graph = Placed(MlpStep(), {{{"d", 2}}}, all);
+  const auto on_gpu = Compiled(graph, numerics::SomeGpu());
+  const auto on_processor = Compiled(graph, ProcessorTarget());
+  const auto published = [](const compiler::CompiledProgram& program) {
+    std::vector<std::string> parts;
+    for (const compiler::KernelCall& call : program.calls) {
+      for (const compiler::Argument& a : call.arguments) {
+        if (a.member < 0) continue;
+        parts.push_back(StrCat(a.offset, " ", a.bytes, " ", a.member, " ", a.group, " ", a.stride));
+      }
+    }
+    std::sort(parts.begin(), parts.end());
+    parts.erase(std::unique(parts.begin(), parts.end()), parts.end());
+    for (const compiler::Slot& slot : program.slots) {
+      if (slot.kind == compiler::Slot::Kind::kPublished) parts.push_back(StrCat(slot.bytes));
+    }
+    for (const compiler::Exchange& exchange : program.exchanges) {
+      parts.push_back(StrCat("exchange ", exchange.group));
+    }
+    return parts;
+  };
+  EXPECT_EQ(published(on_gpu), published(on_processor));
+  EXPECT_EQ(on_gpu.groups.size(), 1u);
+  EXPECT_EQ(on_gpu.exchanges.back().before_call, static_cast<int>(on_gpu.calls.size()));
 }
 
 std::string Text(const graph::Graph& graph) {
@@ -215,10 +300,13 @@ TEST(Golden, ConvnetDataParallel) {
 }
 
 TEST(Golden, MlpTensorParallel) {
-  const graph::Graph graph =
-      Placed(MlpStep(), {{{"model", 2}}},
-             {{kW1, kColumns}, {kW2, kRows}, {kM1, kColumns}, {kV1, kColumns}, {kM2, kRows},
-              {kV2, kRows}});
+  const graph::Graph graph = Placed(MlpStep(), {{{"model", 2}}},
+                                    {{kW1, kColumns},
+                                     {kW2, kRows},
+                                     {kM1, kColumns},
+                                     {kV1, kColumns},
+                                     {kM2, kRows},
+                                     {kV2, kRows}});
   EXPECT_EQ(golden::DifferenceFromFile("sharded/mlp_tensor_parallel.txt", Text(graph)), "");
 }
 
