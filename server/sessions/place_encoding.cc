@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "compiler/ops/rules/infer.h"
 
 namespace kiln::sessions {
@@ -44,10 +45,12 @@ Place TakePlace(Decoder& in) {
     for (size_t axis = in.Count(); axis > 0 && in.ok(); --axis)
       axes.push_back(static_cast<int>(in.Below(graph::kMeshAxesMax)));
   }
+  const absl::flat_hash_set<std::string> different(placement->devices.begin(),
+                                                   placement->devices.end());
   const ir::Shape even(placement->spec.size(), 0);
   if (!in.ok() || !graph::CheckMesh(placement->mesh).ok() ||
       graph::NumDevices(placement->mesh) != static_cast<int64_t>(placement->devices.size()) ||
-      placement->spec.size() > ops::kMaxRank ||
+      different.size() != placement->devices.size() || placement->spec.size() > ops::kMaxRank ||
       !graph::CheckSpec(placement->mesh, placement->spec, even, "").ok()) {
     in.Fail();
     return {};
