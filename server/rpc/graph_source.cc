@@ -10,7 +10,6 @@
 
 #include "compiler/graph/wire.h"
 #include "proto/digest/sha256.h"
-#include "server/errors/errors.h"
 
 namespace kiln::rpc {
 namespace {
@@ -100,13 +99,6 @@ int64_t BytesHeld(const v1::Graph& graph) {
 
 absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> MakeGraphSource(
     v1::Graph graph, memory::Account& account) {
-  if (graph.has_sharding()) {
-    return errors::WithReason(
-        absl::UnimplementedError(
-            "this daemon compiles graphs with a mesh, and sessions do not run them yet; leave out "
-            "the graph's sharding to run it on one device"),
-        "SEVERAL_DEVICES");
-  }
   auto charge = account.Reserve(memory::Use::kGraphs, BytesHeld(graph));
   if (!charge.ok()) return charge.status();
   auto variables = graph::Variables(graph);

@@ -16,8 +16,7 @@ namespace kiln::rpc {
 int64_t BytesHeld(const v1::Graph& graph);
 
 // Charges the graph to `account`. INVALID_ARGUMENT if the graph's variables are declared wrongly;
-// everything else is found by GraphSource::Build. RESOURCE_EXHAUSTED: host memory. UNIMPLEMENTED: it
-// has a mesh.
+// everything else is found by GraphSource::Build. RESOURCE_EXHAUSTED: host memory.
 absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> MakeGraphSource(
     v1::Graph graph, memory::Account& account);
 

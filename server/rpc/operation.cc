@@ -2,29 +2,22 @@
 
 #include <utility>
 
-#include "server/errors/errors.h"
 #include "server/rpc/graph_source.h"
+#include "server/rpc/placement.h"
 
 namespace kiln::rpc {
 namespace {
-
-// Of what names devices: sessions have one.
-absl::Status SeveralDevices(absl::string_view field) {
-  return errors::WithReason(
-      absl::UnimplementedError(absl::StrCat(
-          "this daemon runs a session on the device that it was opened for; leave out ", field,
-          ", or open another session for another device")),
-      "SEVERAL_DEVICES");
-}
 
 sessions::Operation FromDefine(v1::DefineProgram& message, memory::Account& account) {
   sessions::DefineProgram operation;
   operation.program = message.program();
   operation.name = std::move(*message.mutable_name());
   // An error is the session's to answer, in the operation's turn; the stream goes on.
-  operation.graph = message.devices().empty()
-                        ? MakeGraphSource(std::move(*message.mutable_graph()), account)
-                        : SeveralDevices("the program's devices");
+  operation.graph = MakeGraphSource(std::move(*message.mutable_graph()), account);
+  operation.devices.assign(message.devices().begin(), message.devices().end());
+  if (absl::Status status = CheckDeviceNames(operation.devices);
+      !status.ok() && operation.graph.ok())
+    operation.graph = status;
   return operation;
 }
 
@@ -39,8 +32,6 @@ sessions::Operation FromRun(const v1::Run& message) {
 }
 
 sessions::Operation FromWrite(v1::Write& message) {
-  if (message.has_placement())
-    return sessions::Refused{SeveralDevices("the placement"), {message.handle()}};
   sessions::Write operation;
   operation.handle = message.handle();
   // An unknown number becomes kInvalid, which the session refuses.
@@ -55,6 +46,7 @@ sessions::Operation FromWrite(v1::Write& message) {
   } else {
     operation.data = std::move(*message.mutable_data());
   }
+  if (message.has_placement()) operation.place = PlaceFromProto(message.placement());
   return operation;
 }
 
@@ -92,7 +84,8 @@ sessions::Operation ToOperation(v1::ConnectRequest& request, memory::Account& ac
     case v1::ConnectRequest::kDetach:
       return FromDetach(request.detach());
     case v1::ConnectRequest::kMove:
-      return sessions::Refused{SeveralDevices("the move"), {request.move().handle()}};
+      return sessions::Move{request.move().source(), request.move().handle(),
+                            PlaceFromProto(request.move().placement())};
     case v1::ConnectRequest::kAttach:
     case v1::ConnectRequest::OPERATION_NOT_SET:
       break;

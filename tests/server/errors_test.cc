@@ -38,20 +38,7 @@ std::vector<Mistake> Mistakes() {
   cycle.mutable_nodes(2)->set_operands(0, 2);
   v1::Graph newer = AddGraph(2);
   newer.set_op_set_version(99);
-  v1::Graph sharded = AddGraph(2);
-  sharded.mutable_sharding()->mutable_mesh()->add_axes()->set_size(1);
   return {
-      {"graph with a mesh", Define(30, sharded), grpc::UNIMPLEMENTED, "the graph's sharding",
-       "SEVERAL_DEVICES"},
-      {"program for a device",
-       Changed(Define(31, AddGraph(2)),
-               [](auto* r) { r->mutable_define_program()->add_devices("cpu:0"); }),
-       grpc::UNIMPLEMENTED, "leave out the program's devices", "SEVERAL_DEVICES"},
-      {"write with a placement",
-       Changed(Write(32, {1}), [](auto* r) { r->mutable_write()->mutable_placement(); }),
-       grpc::UNIMPLEMENTED, "leave out the placement", "SEVERAL_DEVICES"},
-      {"move", Changed(Write(33, {1}), [](auto* r) { r->mutable_move()->set_handle(34); }),
-       grpc::UNIMPLEMENTED, "leave out the move", "SEVERAL_DEVICES"},
       {"unknown handle", RunProgram(1, {1, 77}, {10}), grpc::NOT_FOUND, "handle 77 is unknown",
        "UNKNOWN_HANDLE"},
       {"released handle", RunProgram(1, {1, 9}, {11}), grpc::NOT_FOUND,
