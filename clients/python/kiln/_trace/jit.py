@@ -78,7 +78,8 @@ class Jit:
         1
         """
         known = {program: connection for trace in self._traces.values()
-                 for connection, program in trace.programs.items()}
+                 for connection, programs in trace.programs.items()
+                 for program, _ in programs.values()}
         return [connection.program(program.digest) for program, connection in known.items()]
 
     def clear(self) -> None:
