@@ -42,6 +42,16 @@ std::vector<OpDef> StructureOps() {
        .operands = {"x"},
        .evaluate = EvaluateIdentity,
        .doc = "x, through which no gradient flows"},
+      {.name = "shard",
+       .kind = Kind::kStructure,
+       .op = Op::kShard,
+       .operands = {"x"},
+       .attributes = {RequiredInts("spec")},
+       .gradient = ShardGradient,
+       .evaluate = EvaluateIdentity,
+       .doc =
+           "x, which lies on the graph's mesh as spec says: for each dimension the number of the "
+           "mesh's axes that split it into equal parts, then these axes. Without a mesh just x"},
       {.name = "with_derivative",
        .kind = Kind::kStructure,
        .op = Op::kWithDerivative,
