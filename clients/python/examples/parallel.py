@@ -132,7 +132,8 @@ def train(name, mode, names, steps):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--address", help="the daemon's address; default: the local one")
-    parser.add_argument("--mode", default="data", choices=["data", "tensor", "both", "zero1", "zero3"])
+    parser.add_argument(
+        "--mode", default="data", choices=["data", "tensor", "both", "zero1", "zero3"])
     parser.add_argument("--model", default="convnet", choices=["convnet", "gpt"])
     parser.add_argument("--devices", nargs="*", help="for example cuda:0 cuda:1; default: all")
     parser.add_argument("--steps", type=int, default=50)

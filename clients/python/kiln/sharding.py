@@ -9,7 +9,7 @@ are those of one device but for rounding.
 """
 
 import fnmatch
-from typing import Any, Callable, Iterable, Mapping, Sequence, Tuple, TypeVar, Union
+from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Tuple, TypeVar, Union
 
 import numpy as np
 
@@ -26,8 +26,8 @@ from kiln.tensor import Tensor
 
 __all__ = ["Mesh", "shard"]
 
-Spec = Union[None, str, Sequence[Union[None, str, Sequence[str]]]]
-"""By dimension: None, the name of the axis that splits it, or several. Missing ones are not split."""
+Spec = Optional[Union[str, Sequence[Optional[Union[str, Sequence[str]]]]]]
+"""By dimension: None, or the name of the axis that splits it, or several. Others are not split."""
 
 Rule = Union[Spec, Mapping[str, Spec], Callable[[str, Tensor], Spec]]
 """How each tensor of a module or an optimizer lies; see `shard`."""
@@ -48,9 +48,9 @@ def shard(x: T, mesh: Mesh, spec: Rule = None) -> T:
     and of what is lazy, it says how the daemon is to lay out the value, and gradients flow through.
     Lists, tuples and dicts are laid out item by item, and arrays become tensors.
 
-    The parameters and buffers of a module, and the state of an optimizer, are laid out in place, and
-    `x` comes back. State of an optimizer that is made afterwards lies as its parameters do. Here
-    `spec` may be a rule as well:
+    The parameters and buffers of a module, and the state of an optimizer, are laid out in place,
+    and `x` comes back. State of an optimizer that is made afterwards lies as its parameters do.
+    Here `spec` may be a rule as well:
 
     - the name of an axis: it splits each tensor along the first dimension that comes out even; what
       has none is copied;

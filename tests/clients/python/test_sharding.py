@@ -20,7 +20,7 @@ def specs(messages):
 def test_a_mesh_is_a_grid_of_devices():
     assert SQUARE.shape == (2, 2) and SQUARE.axis_names == ("data", "model") and len(SQUARE) == 4
     assert SQUARE.devices == ("cpu:0", "cpu:1", "cpu:2", "cpu:3")
-    assert SQUARE == kiln.Mesh(["data", "model"], np.array(SQUARE.devices).reshape(2, 2))
+    assert kiln.Mesh(["data", "model"], np.array(SQUARE.devices).reshape(2, 2)) == SQUARE
     assert hash(SQUARE) == hash(eval(repr(SQUARE), {"Mesh": kiln.Mesh})) and SQUARE != PAIR
     assert repr(PAIR) == "Mesh(('data',), ['cpu:0', 'cpu:1'])"
 

@@ -102,10 +102,9 @@ def with_sharding(graph: Any, home: Home, inputs: Sequence[Optional[Placement]],
         return graph
     sharded = type(graph)()
     sharded.CopyFrom(graph)
-    sharded.sharding.CopyFrom(sharding(
-        home, [_spec(placement) for placement in inputs], [_spec(placement) for placement in outputs]))
+    sharded.sharding.CopyFrom(sharding(home, _specs(inputs), _specs(outputs)))
     return sharded
 
 
-def _spec(placement: Optional[Placement]) -> specs.Spec:
-    return placement.spec if placement is not None else ()
+def _specs(placements: Sequence[Optional[Placement]]) -> List[specs.Spec]:
+    return [placement.spec if placement is not None else () for placement in placements]

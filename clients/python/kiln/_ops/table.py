@@ -7,9 +7,6 @@ from kiln._ops.definition import Op
 OP_SET_VERSION = 4
 
 OPS = (
-    Op("shard", "unary", ("x",), (A("spec", "ints", None),), "same", "same", "any", -1, "integer", (),
-       "x",
-       None),
     Op("neg", "unary", ("x",), (), "same", "same", "numeric", -1, "integer", (),
        "-x; unsigned wraps",
        (((2, 3),), {})),

@@ -99,9 +99,9 @@ def from_ints(ints: Sequence[int], mesh: Mesh) -> Spec:
     spec: List[Tuple[str, ...]] = []
     place = 0
     while place < len(ints):
-        count = ints[place]
-        spec.append(tuple(mesh.axis_names[number] for number in ints[place + 1 : place + 1 + count]))
-        place += 1 + count
+        end = place + 1 + ints[place]
+        spec.append(tuple(mesh.axis_names[number] for number in ints[place + 1 : end]))
+        place = end
     while spec and not spec[-1]:
         spec.pop()
     return tuple(spec)

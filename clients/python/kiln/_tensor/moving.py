@@ -18,8 +18,8 @@ def on_device(device: Any) -> Optional[Placement]:
     """On the device of a name; None: the session's. Raises InvalidArgument if there is none."""
     if not isinstance(device, str):
         raise InvalidArgument(
-            f"{device!r:.80} names no device; a tensor goes to one by its name, and to several with "
-            "kiln.shard(x, mesh, spec)")
+            f"{device!r:.80} names no device; a tensor goes to one by its name, and to several "
+            "with kiln.shard(x, mesh, spec)")
     connection = connections.default_connection()
     if device == connection.device:
         return None
