@@ -5,6 +5,7 @@ import pytest
 
 import kiln
 from kiln import nn
+from kiln._placement import placement as _placement
 
 PAIR = kiln.Mesh("data", ["cpu:0", "cpu:1"])
 SQUARE = kiln.Mesh(("data", "model"), [["cpu:0", "cpu:1"], ["cpu:2", "cpu:3"]])
@@ -370,6 +371,22 @@ def test_an_eager_step_keeps_how_parameters_lie(stand_in):
     assert model.weight._node.buffer.placement.spec == ((), ("data",))
     state = dict(optimizer.named_state())
     assert placements([state["state.0.exp_avg"]])[0].spec == ((), ("data",))
+
+
+def test_a_function_may_be_the_first_to_lay_something_out(stand_in, monkeypatch):
+    monkeypatch.setattr(_placement, "in_use", False)
+    monkeypatch.setattr(_placement, "_known", {})
+    weight = kiln.ones(4, 2).realize()
+
+    @kiln.jit
+    def step(x):
+        hidden = kiln.shard(x * 2, PAIR, ("data",))
+        weight.assign(weight + hidden)
+        return hidden
+
+    for _ in range(2):
+        assert step(kiln.ones(4, 2)).device == PAIR.devices
+    assert step.traces == 1 and weight.device == PAIR.devices
 
 
 def test_random_numbers_are_drawn_on_a_mesh(stand_in):

@@ -19,7 +19,6 @@ import numpy as np
 from kiln._basics.bindings import Bindings, merged
 from kiln._basics.dtypes import DType
 from kiln._graph.places import where
-from kiln._placement import placement as placements
 from kiln._trace.code import class_code, code_of, is_library
 from kiln.tensor import Tensor
 from kiln.variables import Dim
@@ -96,7 +95,7 @@ class Survey:
     def _tensor(self, tensor: Tensor, path: str) -> None:
         node = tensor._node
         self.fact((Tensor, node.shape, node.dtype, tensor._requires_grad), path)
-        if placements.in_use:
+        if node.home is not None:
             self.fact(where(node), path)
         self.tensors.append(tensor)
         if self.paths is not None:
