@@ -109,7 +109,7 @@ TEST(WireTest, RefusesWhatDoesNotLieOnTheMesh) {
        "input 1: dimension 0 has size 6, which [data+model] would split into 4 parts"},
       {mesh, "node 2 \"shard\" (train.py:7): its value is split by axis 5", "1, 5, 0"},
       {mesh, "node 2 \"shard\" (train.py:7): its value: dimension 1 has size 6", "0, 2, 1, 0"},
-      {mesh, "\"spec\" [1] for shape [4, 6]", "1"},
+      {mesh, "\"spec\" (1,) for shape (4, 6)", "1"},
   };
   for (const Bad& bad : cases) {
     const absl::Status status = FromProto(OnMesh(bad.sharding, bad.spec), {}).status();

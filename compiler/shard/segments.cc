@@ -1,0 +1,349 @@
+#include "compiler/shard/segments.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "compiler/ir/str_cat.h"
+#include "compiler/ir/text.h"
+#include "compiler/shard/levels.h"
+#include "compiler/shard/place.h"
+
+namespace kiln::shard {
+namespace {
+
+using ir::Node;
+using ir::Op;
+using NodeMap = absl::flat_hash_map<const Node*, const Node*>;
+
+int64_t BytesOf(const Node* node) {
+  return ir::NumElements(node->shape()) * ir::SizeOf(node->dtype());
+}
+
+// Whether every device of one group is in one with all that the other one has.
+bool Covers(const std::vector<int>& group, const std::vector<int>& other) {
+  return std::all_of(other.begin(), other.end(), [&](int axis) {
+    return std::find(group.begin(), group.end(), axis) != group.end();
+  });
+}
+
+void AppendLayout(const Mesh& mesh, std::string_view what, const Spec& spec, ir::DType dtype,
+                  const ir::Shape& shape, std::string* text) {
+  StrAppend(text, what, " ", ir::TypeText(dtype, shape), " ", graph::Print(mesh, spec), " ",
+            ir::TypeText(dtype, graph::LocalShape(mesh, spec, shape)), "\n");
+}
+
+std::string LayoutsText(const graph::Graph& graph, const Layouts& layouts) {
+  std::string text;
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    const graph::Input& input = graph.inputs[i];
+    AppendLayout(layouts.mesh, StrCat("input ", i), graph.sharding->inputs[i], input.dtype,
+                 input.shape, &text);
+  }
+  for (size_t i = 0; i < graph.outputs.size(); ++i) {
+    const Node* node = graph.outputs[i];
+    AppendLayout(layouts.mesh, StrCat("output ", i), layouts.outputs[i], node->dtype(),
+                 node->shape(), &text);
+  }
+  for (size_t i = 0; i < graph.updates.size(); ++i) {
+    const Node* node = graph.updates[i].value;
+    AppendLayout(layouts.mesh, StrCat("update ", graph.updates[i].input), layouts.updates[i],
+                 node->dtype(), node->shape(), &text);
+  }
+  return text;
+}
+
+class Splitter {
+ public:
+  Splitter(const graph::Graph& graph, const Layouts& layouts, const LocalGraph& local)
+      : local_(local),
+        levels_(local),
+        builder_(*local.context),
+        writes_(levels_.segments()),
+        published_of_(local.collectives.size(), -1) {
+    program_.mesh = layouts.mesh;
+    program_.layouts = LayoutsText(graph, layouts);
+    program_.segments.resize(levels_.segments());
+    end_ = levels_.segments();
+  }
+
+  Program Run() && {
+    AddInputs();
+    AddResults();
+    for (int level = 0; level < end_; ++level) {
+      for (const int i : levels_.collectives()[level]) Publish(level, i);
+    }
+    // From the last one back: each asks those before it for what it reads of them.
+    for (int level = end_; level-- > 0;) Build(level);
+    Meet();
+    program_.own_bytes = PlaceBuffers(Buffer::Kind::kOwn, &program_.buffers);
+    program_.published_bytes = PlaceBuffers(Buffer::Kind::kPublished, &program_.buffers);
+    return std::move(program_);
+  }
+
+ private:
+  // A value that a segment stores.
+  struct Write {
+    const Node* node = nullptr;
+    int buffer = 0;
+  };
+
+  int AddBuffer(Buffer buffer) {
+    program_.buffers.push_back(buffer);
+    return static_cast<int>(program_.buffers.size()) - 1;
+  }
+
+  void AddInputs() {
+    for (size_t i = 0; i < local_.inputs.size(); ++i) {
+      const graph::Input& input = local_.inputs[i];
+      const bool is_place = static_cast<int>(i) == local_.place();
+      AddBuffer({.kind = is_place ? Buffer::Kind::kPlace : Buffer::Kind::kInput,
+                 .index = is_place ? 0 : static_cast<int>(i),
+                 .bytes = ir::NumElements(input.shape) * ir::SizeOf(input.dtype)});
+    }
+  }
+
+  void AddResults() {
+    for (size_t i = 0; i < local_.outputs.size(); ++i) {
+      AddResult(local_.outputs[i], Buffer::Kind::kOutput, static_cast<int>(i));
+    }
+    for (size_t i = 0; i < local_.updates.size(); ++i) {
+      AddResult(local_.updates[i], Buffer::Kind::kUpdate, static_cast<int>(i));
+    }
+  }
+
+  void AddResult(const Node* node, Buffer::Kind kind, int index) {
+    const int buffer = AddBuffer({.kind = kind, .index = index, .bytes = BytesOf(node)});
+    const bool is_input = node->op() == Op::kInput && levels_.CollectiveOf(node) < 0;
+    if (is_input) {
+      // The inputs' buffers come first.
+      program_.copies.push_back({static_cast<int>(node->attr<ir::InputAttr>().index), buffer});
+      return;
+    }
+    const auto [stored, is_new] = stored_.try_emplace(node, buffer);
+    if (!is_new) {
+      program_.copies.push_back({stored->second, buffer});
+      return;
+    }
+    writes_[levels_.Of(node)].push_back({node, buffer});
+  }
+
+  void Publish(int level, int collective) {
+    const Collective& what = local_.collectives[collective];
+    const Node* node = Published(builder_, what);
+    const auto [known, is_new] = published_.try_emplace(node, -1);
+    if (is_new) {
+      known->second = AddBuffer({.kind = Buffer::Kind::kPublished,
+                                 .bytes = BytesOf(node),
+                                 .first = level,
+                                 .last = level + 1});
+      // What is stored elsewhere, or by somebody else, is stored here as well.
+      const bool is_input = node->op() == Op::kInput && levels_.CollectiveOf(node) < 0;
+      const bool is_elsewhere = is_input || stored_.contains(node);
+      const Node* written = is_elsewhere ? builder_.Contiguous(node) : node;
+      writes_[level].push_back({written, known->second});
+      stored_.try_emplace(written, known->second);
+    }
+    published_of_[collective] = known->second;
+    program_.transfers.push_back({.segment = level + 1,
+                                  .name = Name(what),
+                                  .group = GroupOf(what.group),
+                                  .bytes = (what.devices - 1) * PartBytes(what),
+                                  .what = ir::TypeText(what.operand->dtype(),
+                                                       what.operand->shape())});
+  }
+
+  int GroupOf(const std::vector<int>& axes) {
+    const auto found = std::find(program_.groups.begin(), program_.groups.end(), axes);
+    if (found != program_.groups.end()) return static_cast<int>(found - program_.groups.begin());
+    program_.groups.push_back(axes);
+    return static_cast<int>(program_.groups.size()) - 1;
+  }
+
+  // The buffer of a value that an earlier segment stores, from now on at the latest.
+  int Stored(const Node* node, int reader) {
+    const int level = levels_.Of(node);
+    const auto [found, is_new] = stored_.try_emplace(node, -1);
+    if (is_new) {
+      found->second =
+          AddBuffer({.kind = Buffer::Kind::kOwn, .bytes = BytesOf(node), .first = level});
+      writes_[level].push_back({node, found->second});
+    }
+    Buffer& buffer = program_.buffers[found->second];
+    buffer.last = std::max(buffer.last, reader);
+    return found->second;
+  }
+
+  const Node* AddInput(Segment& segment, Access access, ir::DType dtype, const ir::Shape& shape) {
+    const auto index = static_cast<int64_t>(segment.inputs.size());
+    segment.inputs.push_back(access);
+    segment.graph.inputs.push_back({dtype, shape});
+    return builder_.Input(index, dtype, shape);
+  }
+
+  const Node* Whole(Segment& segment, int buffer, const Node* node) {
+    return AddInput(segment, {.buffer = buffer, .bytes = BytesOf(node)}, node->dtype(),
+                    node->shape());
+  }
+
+  // What the device reads of all of its group.
+  const Node* Receive(Segment& segment, int i) {
+    const Collective& collective = local_.collectives[i];
+    const int64_t bytes = PartBytes(collective);
+    std::vector<const Node*> parts;
+    for (int64_t member = 0; member < collective.devices; ++member) {
+      const Access access{.buffer = published_of_[i],
+                          .bytes = bytes,
+                          .member = static_cast<int>(member),
+                          .group = GroupOf(collective.group),
+                          .stride = collective.is_cut() ? bytes : 0};
+      parts.push_back(AddInput(segment, access, collective.operand->dtype(),
+                               PartShape(collective)));
+    }
+    return Received(builder_, collective, parts);
+  }
+
+  // A value that this segment takes from elsewhere; null where it computes it.
+  const Node* Taken(Segment& segment, int level, const Node* node) {
+    const int collective = levels_.CollectiveOf(node);
+    if (node->op() == Op::kInput && collective < 0) {
+      return Whole(segment, static_cast<int>(node->attr<ir::InputAttr>().index), node);
+    }
+    // Nodes that publishing made have no level and are of their segment.
+    const bool is_own = !levels_.Has(node) || levels_.Of(node) == level;
+    if (is_own) return collective < 0 ? nullptr : Receive(segment, collective);
+    if (levels_.IsMadeAgain(node)) return nullptr;
+    return Whole(segment, Stored(node, level), node);
+  }
+
+  // Iterative: graphs may be deep.
+  const Node* Rebuild(Segment& segment, int level, const Node* root, NodeMap& became) {
+    std::vector<const Node*> stack = {root};
+    while (!stack.empty()) {
+      const Node* node = stack.back();
+      if (became.contains(node)) {
+        stack.pop_back();
+        continue;
+      }
+      if (visiting_.insert(node).second) {
+        if (const Node* taken = Taken(segment, level, node)) {
+          became[node] = taken;
+          stack.pop_back();
+          continue;
+        }
+        stack.insert(stack.end(), node->operands().begin(), node->operands().end());
+        continue;
+      }
+      std::vector<const Node*> operands;
+      for (const Node* operand : node->operands()) operands.push_back(became.at(operand));
+      became[node] = builder_.context().WithOperands(node, std::move(operands));
+      const auto source = local_.sources.find(node);
+      if (source != local_.sources.end()) {
+        segment.graph.sources.try_emplace(became[node], source->second);
+      }
+      stack.pop_back();
+    }
+    return became.at(root);
+  }
+
+  void Build(int level) {
+    Segment& segment = program_.segments[level];
+    segment.graph.context = local_.context;
+    visiting_.clear();
+    NodeMap became;
+    for (const Write& write : writes_[level]) {
+      const Node* value = Rebuild(segment, level, write.node, became);
+      segment.graph.outputs.push_back(value);
+      segment.outputs.push_back({.buffer = write.buffer, .bytes = BytesOf(value)});
+    }
+  }
+
+  // Before a segment that reads what others publish; and again before anybody writes over it.
+  void Meet() {
+    for (int segment = 1; segment < end_; ++segment) {
+      for (const int group : Maximal(GroupsOf(segment))) {
+        program_.meetings.push_back({segment, group});
+      }
+    }
+    std::vector<int> open;
+    for (size_t i = 0; i < program_.groups.size(); ++i) {
+      if (ReleaseOf(static_cast<int>(i), LastRead(static_cast<int>(i))) == end_) {
+        open.push_back(static_cast<int>(i));
+      }
+    }
+    for (const int group : Maximal(open)) program_.meetings.push_back({end_, group});
+    for (const Segment& segment : program_.segments) {
+      const auto level = static_cast<int>(&segment - program_.segments.data());
+      for (const Access& access : segment.inputs) {
+        if (access.member < 0) continue;
+        Buffer& buffer = program_.buffers[access.buffer];
+        buffer.last = std::max(buffer.last, ReleaseOf(access.group, level) - 1);
+      }
+    }
+  }
+
+  std::vector<int> GroupsOf(int segment) const {
+    std::vector<int> groups;
+    for (const Access& access : program_.segments[segment].inputs) {
+      if (access.member < 0) continue;
+      if (std::find(groups.begin(), groups.end(), access.group) == groups.end()) {
+        groups.push_back(access.group);
+      }
+    }
+    std::sort(groups.begin(), groups.end());
+    return groups;
+  }
+
+  // Without those whose devices meet in another one's meeting.
+  std::vector<int> Maximal(const std::vector<int>& groups) const {
+    std::vector<int> kept;
+    for (const int group : groups) {
+      const auto& axes = program_.groups[group];
+      const bool is_covered = std::any_of(groups.begin(), groups.end(), [&](int other) {
+        const auto& others = program_.groups[other];
+        return Covers(others, axes) && (others.size() > axes.size() || other < group);
+      });
+      if (!is_covered) kept.push_back(group);
+    }
+    return kept;
+  }
+
+  int LastRead(int group) const {
+    int last = 0;
+    for (const Transfer& transfer : program_.transfers) {
+      if (transfer.group == group) last = std::max(last, transfer.segment);
+    }
+    return last;
+  }
+
+  // The first segment before which the devices of a group meet again after they have read in this
+  // one.
+  int ReleaseOf(int group, int read) const {
+    for (const Meeting& meeting : program_.meetings) {
+      if (meeting.segment > read &&
+          Covers(program_.groups[meeting.group], program_.groups[group])) {
+        return meeting.segment;
+      }
+    }
+    return end_;
+  }
+
+  const LocalGraph& local_;
+  Levels levels_;
+  ops::Builder builder_;
+  Program program_;
+  int end_ = 0;
+  std::vector<std::vector<Write>> writes_;            // by segment
+  absl::flat_hash_map<const Node*, int> stored_;      // the buffer of a value that is stored
+  absl::flat_hash_map<const Node*, int> published_;   // the buffer of what is published
+  std::vector<int> published_of_;                     // by collective
+  absl::flat_hash_set<const Node*> visiting_;
+};
+
+}  // namespace
+
+Program Split(const graph::Graph& graph, const Layouts& layouts, const LocalGraph& local) {
+  return Splitter(graph, layouts, local).Run();
+}
+
+}  // namespace kiln::shard
