@@ -164,6 +164,15 @@ def test_assignment_keeps_how_a_tensor_lies(stand_in):
     assert x._node.buffer.placement == before
 
 
+def test_variables_do_not_go_to_meshes(stand_in):
+    rows = kiln.Variable("rows", 1, 8)
+    x = kiln.tensor(np.ones((4, 2), np.float32)).with_variable(0, rows)
+    with pytest.raises(kiln.InvalidArgument, match=r'"rows" meets tensors on Mesh'):
+        (x + kiln.shard(np.ones(2, np.float32), PAIR)).realize()
+    with pytest.raises(kiln.InvalidArgument, match="only a fixed size can be split"):
+        kiln.shard(x, PAIR, ("data",))
+
+
 # Single devices.
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
+from kiln._basics.errors import InvalidArgument
 from kiln._graph import node as _node
 from kiln._graph.node import Node, mode
 from kiln._placement import placement as placements
@@ -100,6 +101,10 @@ def with_sharding(graph: Any, home: Home, inputs: Sequence[Optional[Placement]],
     """A graph that says how its inputs and outputs lie; itself off a mesh."""
     if not isinstance(home, Mesh):
         return graph
+    if graph.variables:
+        raise InvalidArgument(
+            f'variable "{graph.variables[0].name}" meets tensors on {home!r}; sizes of what lies on '
+            "a mesh are numbers. Make the part with variables on one device, x.to(device)")
     sharded = type(graph)()
     sharded.CopyFrom(graph)
     sharded.sharding.CopyFrom(sharding(home, _specs(inputs), _specs(outputs)))
