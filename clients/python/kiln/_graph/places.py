@@ -85,8 +85,8 @@ def like(node: Node, result: Node) -> Node:
 
 
 def as_given(buffers: Sequence[Any], home: Home) -> Any:
-    """How a program's inputs lie, on which its message depends; None off a mesh."""
-    return tuple([buffer.placement for buffer in buffers]) if isinstance(home, Mesh) else None
+    """How a program's inputs lie, on which its message depends, by number; None off a mesh."""
+    return tuple([buffer.placement.number for buffer in buffers]) if isinstance(home, Mesh) else None
 
 
 def devices_of(home: Home) -> Tuple[str, ...]:

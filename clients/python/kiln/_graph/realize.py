@@ -101,14 +101,17 @@ def bind(nodes: Sequence[Node], home: Home = None,
         connection = connections.default_connection()
     if not placements.in_use:
         return connection, [buffer_of(node, connection) for node in nodes]
-    return connection, [_buffer_at(node, connection, home, node in changing) for node in nodes]
-
-
-def _buffer_at(node: Node, connection: Any, home: Home, changes: bool) -> Any:
     wanted = placed(home) if home is not None else None
-    buffer = buffer_of(node, connection, wanted)
-    at = buffer.placement.home if buffer.placement is not None else None
-    if at == home:
+    return connection, [_buffer_at(node, connection, wanted, node in changing) for node in nodes]
+
+
+def _buffer_at(node: Node, connection: Any, wanted: Optional[Placement], changes: bool) -> Any:
+    buffer = node.buffer
+    if buffer is None or buffer.connection is not connection:
+        buffer = buffer_of(node, connection, wanted)
+    at = buffer.placement
+    if at is wanted or (at is not None and wanted is not None and (
+            at.home is wanted.home or at.home == wanted.home)):
         return buffer
     if changes:
         # As chosen as it was: it follows the next program, too.

@@ -1,5 +1,6 @@
 """Placement: where a tensor lies; and where tensors that meet are computed with."""
 
+import itertools
 from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 from kiln._basics.errors import InvalidArgument
@@ -14,19 +15,23 @@ in_use = False
 Home = Union[Mesh, str, None]
 
 
+_numbers = itertools.count(1)
+
+
 class Placement:
     """Where a tensor lies: on one device, or on a mesh as a spec says. Immutable.
 
-    Equal ones are mostly the same object, so that comparing costs nothing.
+    Equal ones are mostly the same object, and so have the same number, which is quick to compare.
     """
 
-    __slots__ = ("_hash", "home", "spec")
+    __slots__ = ("_hash", "home", "number", "spec")
 
     def __init__(self, home: Union[Mesh, str], spec: Spec = ()) -> None:
         global in_use
         in_use = True
         self.home = home
         self.spec = spec
+        self.number = next(_numbers)
         self._hash = hash((home, spec))
 
     @property

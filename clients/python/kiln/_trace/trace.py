@@ -241,7 +241,8 @@ class Trace:
         found = programs.get(given)
         if found is None:
             lie = [buffers[how].placement if isinstance(how, int) else how for how in self.lie]
-            graph = places.with_sharding(self.graph, self.home, given or (), lie)
+            graph = places.with_sharding(
+                self.graph, self.home, [buffer.placement for buffer in buffers], lie)
             program = connection.define(graph, self.name, places.devices_of(self.home))
             found = programs[given] = program, lie
         return found

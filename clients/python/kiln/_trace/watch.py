@@ -96,7 +96,8 @@ class Survey:
         node = tensor._node
         self.fact((Tensor, node.shape, node.dtype, tensor._requires_grad), path)
         if node.home is not None:
-            self.fact(where(node), path)
+            placement = where(node)
+            self.fact(placement and placement.number, path)
         self.tensors.append(tensor)
         if self.paths is not None:
             self.tensor_paths.append(path)
