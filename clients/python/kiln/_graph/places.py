@@ -86,7 +86,9 @@ def like(node: Node, result: Node) -> Node:
 
 def as_given(buffers: Sequence[Any], home: Home) -> Any:
     """How a program's inputs lie, on which its message depends, by number; None off a mesh."""
-    return tuple([buffer.placement.number for buffer in buffers]) if isinstance(home, Mesh) else None
+    if not isinstance(home, Mesh):
+        return None
+    return tuple([buffer.placement.number for buffer in buffers])
 
 
 def devices_of(home: Home) -> Tuple[str, ...]:
