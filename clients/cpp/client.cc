@@ -202,7 +202,8 @@ absl::StatusOr<Attached> Client::Attach(const std::string& name, const ConnectOp
         tensor.name(),
         NamedTensor{Tensor(std::make_shared<Tensor::Handle>(impl->core, tensor.handle())),
                     static_cast<DType>(tensor.dtype()),
-                    Shape(tensor.shape().begin(), tensor.shape().end())});
+                    Shape(tensor.shape().begin(), tensor.shape().end()),
+                    client::PlacementOf(tensor.placement())});
   }
   attached.client.reset(new Client(std::move(impl)));
   return attached;

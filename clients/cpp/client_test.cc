@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "clients/cpp/fake_daemon.h"
+#include "clients/cpp/placement.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -102,6 +103,9 @@ TEST_F(ClientTest, TensorsLieWhereTheyAreSent) {
   EXPECT_THAT(placements[0].spec().dims(0).axes(), ElementsAre(0u));
   EXPECT_THAT(placements[1].devices(), ElementsAre("cpu:1"));
   EXPECT_FALSE(placements[1].has_mesh());
+  EXPECT_EQ(client::PlacementOf(placements[0]).mesh, mesh);
+  EXPECT_THAT(client::PlacementOf(placements[0]).spec, ElementsAre(ElementsAre("data")));
+  EXPECT_EQ(client::PlacementOf(placements[1]).device, "cpu:1");
   EXPECT_THAT(placements[2].devices(), ElementsAre("cpu:0"));
   ASSERT_EQ(programs.size(), 2u);
   EXPECT_THAT(programs[0].devices(), ElementsAre("cpu:0", "cpu:1"));

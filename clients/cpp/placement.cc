@@ -68,6 +68,20 @@ absl::Status SetPlacement(const Placement& placement, v1::Placement* wire) {
   return status;
 }
 
+Placement PlacementOf(const v1::Placement& wire) {
+  if (!wire.has_mesh()) return {.device = wire.devices().empty() ? "" : wire.devices(0)};
+  Placement placement;
+  placement.mesh.devices.assign(wire.devices().begin(), wire.devices().end());
+  for (const v1::Mesh::Axis& axis : wire.mesh().axes())
+    placement.mesh.axes.push_back({axis.name(), axis.size()});
+  for (const v1::Spec::Dim& dim : wire.spec().dims()) {
+    std::vector<std::string>& names = placement.spec.emplace_back();
+    for (const uint32_t axis : dim.axes())
+      if (axis < placement.mesh.axes.size()) names.push_back(placement.mesh.axes[axis].name);
+  }
+  return placement;
+}
+
 absl::StatusOr<std::vector<int64_t>> SpecInts(const Spec& spec, const Mesh& mesh) {
   std::vector<int64_t> ints;
   for (const std::vector<std::string>& names : spec) {

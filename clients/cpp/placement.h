@@ -18,6 +18,7 @@ absl::Status SetMesh(const Mesh& mesh, v1::Mesh* wire);
 absl::Status SetSpec(const Spec& spec, const Mesh& mesh, v1::Spec* wire);
 // INVALID_ARGUMENT as above, and if it names a mesh and a device.
 absl::Status SetPlacement(const Placement& placement, v1::Placement* wire);
+Placement PlacementOf(const v1::Placement& wire);
 // Whether it says anything.
 bool IsSet(const Placement& placement);
 

@@ -172,6 +172,7 @@ struct NamedTensor {
   Tensor tensor;
   DType dtype = DType::kUnspecified;
   Shape shape;
+  Placement placement;  // where it lies; empty: on the session's device
 };
 struct Attached;
 

@@ -270,3 +270,29 @@ def test_a_step_is_one_message(session):
     assert last.item() == 14
     (info,) = step.programs()
     assert info.name.endswith("step")
+
+
+def test_the_readmes_code(session, example):
+    """Each block of the section runs, with a network, its optimizer, a step and a batch."""
+    readme = (EXAMPLES.parents[2] / "README.md").read_text()
+    section = readme.split("## Several devices")[1].split("\n## ")[0]
+    blocks = [block.split("```")[0] for block in section.split("```python")[1:]]
+    assert len(blocks) == 2
+    for block, name in zip(blocks, ("convnet", "gpt")):
+        model, loss_of = {"convnet": example.convnet, "gpt": example.gpt}[name]()
+        optimizer = kiln.optim.Adam(model.parameters())
+
+        @kiln.jit
+        def step(x, y, optimizer=optimizer, loss_of=loss_of):
+            optimizer.zero_grad()
+            loss = loss_of(x, y)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        x, y = next(example.batches(name, 1))
+        names = {"kiln": kiln, "model": model, "gpt": model, "optimizer": optimizer, "step": step,
+                 "x": x, "y": y}
+        exec(block, names)
+        again = step(*kiln.shard((x, y), names["mesh"], ("data",)))
+        assert again.item() < names["loss"].item() < 5
