@@ -296,3 +296,73 @@ def test_the_readmes_code(session, example):
         exec(block, names)
         again = step(*kiln.shard((x, y), names["mesh"], ("data",)))
         assert again.item() < names["loss"].item() < 5
+
+
+class Juggler:
+    """Tensors that lie anywhere, and what NumPy says that they are."""
+
+    def __init__(self, seed):
+        self.draws = np.random.default_rng(seed)
+        self.homes = [kiln.Mesh("data", FOUR[:2]),
+                      kiln.Mesh(("data", "model"), [FOUR[:2], FOUR[2:]])]
+        arrays = [self.draws.normal(size=(4, 4)).astype(np.float32) for _ in range(6)]
+        self.pairs = [(kiln.tensor(array), array) for array in arrays]
+        self.step = kiln.jit(self._step)
+        self.refused = 0
+
+    @staticmethod
+    def _step(state, x, factor):
+        result = state @ x
+        state.assign(state * factor + x)
+        return result, state + x
+
+    def any(self):
+        return self.draws.integers(len(self.pairs))
+
+    def laid_out(self, tensor):
+        if self.draws.random() < 0.3:
+            return tensor.to(FOUR[self.draws.integers(4)])
+        mesh = self.homes[self.draws.integers(2)]
+        axes = self.draws.permutation([None, *mesh.axis_names])[:2]
+        return kiln.shard(tensor, mesh, tuple(axes[:self.draws.integers(1, 3)]))
+
+    def turn(self):
+        """One random operation; what meets on two devices or meshes is refused, and changes nothing."""
+        i, j, kind = self.any(), self.any(), self.draws.integers(6)
+        (x, a), (y, b) = self.pairs[i], self.pairs[j]
+        try:
+            if kind == 0:
+                self.pairs[i] = self.laid_out(x), a
+            elif kind == 1:
+                self.pairs[i] = x * 0.5 + y, a * np.float32(0.5) + b
+            elif kind == 2:
+                x.assign(y * 0.5)
+                self._changed(x, b * np.float32(0.5))
+            elif kind == 3 and i != j:
+                product, total = self.step(x, y, kiln.tensor(np.float32(0.5)))
+                np.testing.assert_allclose(product.numpy(), a @ b, rtol=1e-4, atol=1e-4)
+                after = a * np.float32(0.5) + b
+                self._changed(x, after)
+                self.pairs[j] = total, after + b
+            elif kind == 4:
+                self.pairs[i] = [x.detach(), x.clone(), x.realize()][self.draws.integers(3)], a
+            else:
+                np.testing.assert_allclose(x.numpy(), a, rtol=1e-4, atol=1e-4)
+        except kiln.InvalidArgument as error:
+            assert "meet" in error.message
+            self.refused += 1
+
+    def _changed(self, tensor, array):
+        self.pairs = [(other, array if other is tensor else known)
+                      for other, known in self.pairs]
+
+
+@pytest.mark.filterwarnings("ignore:kiln.jit has traced")
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_is_done_values_are_right(session, seed):
+    juggler = Juggler(seed)
+    for _ in range(60):
+        juggler.turn()
+    for tensor, array in juggler.pairs:
+        np.testing.assert_allclose(tensor.numpy(), array, rtol=1e-4, atol=1e-4)
+    assert juggler.refused < 40
