@@ -82,9 +82,8 @@ void AddReports(int segment, std::vector<PassReport> more, std::vector<PassRepor
     if (!report.text.empty()) {
       report.text = absl::StrCat("# segment ", segment, "\n", report.text);
     }
-    const auto known = std::find_if(reports->begin(), reports->end(), [&](const PassReport& one) {
-      return one.pass == report.pass;
-    });
+    const auto known = std::find_if(reports->begin(), reports->end(),
+                                    [&](const PassReport& one) { return one.pass == report.pass; });
     if (known == reports->end()) {
       reports->push_back(std::move(report));
     } else {
@@ -95,7 +94,7 @@ void AddReports(int segment, std::vector<PassReport> more, std::vector<PassRepor
 }
 
 // What kernels are compiled for, and how.
-struct Machine {
+struct KernelMachine {
   const codegen::MachineCode& code;
   const drivers::Target& target;
   const Options& options;
@@ -103,7 +102,8 @@ struct Machine {
 
 class ShardedCompiler {
  public:
-  ShardedCompiler(const shard::Program& sharded, const Machine& machine, CompiledProgram& program)
+  ShardedCompiler(const shard::Program& sharded, const KernelMachine& machine,
+                  CompiledProgram& program)
       : sharded_(sharded),
         machine_(machine),
         program_(program),
@@ -159,11 +159,11 @@ class ShardedCompiler {
   absl::Status AddPart(const Part& part) {
     if (part.graph.outputs.empty()) return absl::OkStatus();
     std::vector<PassReport> reports;
-    const absl::StatusOr<PassState> state = RunPasses(
-        part.graph, machine_.target, {.first = "normalize"}, machine_.options, &reports);
+    const absl::StatusOr<PassState> state =
+        RunPasses(part.graph, machine_.target, {.first = "normalize"}, machine_.options, &reports);
     if (!state.ok()) return state.status();
-    absl::StatusOr<KernelSet> set = CompileKernels(state->partition, machine_.code,
-                                                   machine_.target, machine_.options, &reports);
+    absl::StatusOr<KernelSet> set = CompileKernels(state->partition, machine_.code, machine_.target,
+                                                   machine_.options, &reports);
     if (!set.ok()) return set.status();
     AddReports(part.segment, std::move(reports), &program_.passes);
     absl::StrAppend(&program_.partition_text, "# segment ", part.segment, "\n",
@@ -208,8 +208,8 @@ class ShardedCompiler {
       graph::Graph graph;
       graph.context = std::make_shared<ir::Context>();
       graph.inputs = {{tensor.dtype, tensor.shape}};
-      const ir::Node* input = graph.context->Get(ir::Op::kInput, tensor.dtype, tensor.shape, {},
-                                                 ir::InputAttr{0});
+      const ir::Node* input =
+          graph.context->Get(ir::Op::kInput, tensor.dtype, tensor.shape, {}, ir::InputAttr{0});
       graph.outputs = {
           graph.context->Get(ir::Op::kContiguous, tensor.dtype, tensor.shape, {input})};
       const Part one{
@@ -220,7 +220,7 @@ class ShardedCompiler {
   }
 
   const shard::Program& sharded_;
-  const Machine machine_;
+  const KernelMachine machine_;
   CompiledProgram& program_;
   ShardedSlots slots_;
   int64_t arena_bytes_ = 0;
@@ -244,8 +244,7 @@ absl::StatusOr<CompiledProgram> CompileSharded(const graph::Graph& graph,
   const absl::StatusOr<PassState> state =
       RunPasses(graph, target, {.last = "shard"}, options, &program.passes);
   if (!state.ok()) return state.status();
-  absl::Status status =
-      ShardedCompiler(*state->sharded, {code, target, options}, program).Run();
+  absl::Status status = ShardedCompiler(*state->sharded, {code, target, options}, program).Run();
   if (!status.ok()) return status;
   return program;
 }

@@ -20,9 +20,9 @@
 #include "compiler/partition/normalize.h"
 #include "compiler/partition/order_groups.h"
 #include "compiler/partition/prepare_scatters.h"
-#include "compiler/shard/shard.h"
 #include "compiler/partition/split_epilogues.h"
 #include "compiler/pass_timer.h"
+#include "compiler/shard/shard.h"
 
 namespace kiln::compiler {
 namespace {
@@ -243,9 +243,9 @@ absl::StatusOr<PassState> RunPasses(const graph::Graph& graph, const drivers::Ta
   state.graph = graph;
   for (const Pass& pass : *passes) {
     if (state.sharded) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "a graph on a mesh becomes several graphs; ", std::string(pass.name),
-          " works on one, so end with \"shard\""));
+      return absl::InvalidArgumentError(absl::StrCat("a graph on a mesh becomes several graphs; ",
+                                                     std::string(pass.name),
+                                                     " works on one, so end with \"shard\""));
     }
     if (absl::Status status = Run(pass, target, options, state, reports); !status.ok())
       return status;

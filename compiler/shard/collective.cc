@@ -53,7 +53,8 @@ const Node* Joined(ops::Builder& builder, const std::vector<const Node*>& parts,
     padding[2 * axis + 1] = (count - 1 - i) * length;
     const Node* placed = builder.Pad(parts[i], padding);
     const Node* end = builder.ConstInt(ir::DType::kInt64, (i + 1) * length);
-    joined = joined == nullptr ? placed : builder.Where(builder.Less(position, end), placed, joined);
+    joined =
+        joined == nullptr ? placed : builder.Where(builder.Less(position, end), placed, joined);
   }
   return joined;
 }

@@ -64,23 +64,27 @@ std::vector<bool> Levels::FindUsed() const {
 void Levels::Add(const Node* node) {
   Facts facts;
   const int64_t elements = ir::NumElements(node->shape());
+  const int collective = CollectiveOf(node);
   facts.is_source = node->op() != Op::kInput;
+  facts.is_at_hand = collective < 0;
   for (const Node* operand : node->operands()) {
     const Facts& below = facts_.at(operand);
     facts.level = std::max(facts.level, below.level);
     facts.is_source = facts.is_source && below.is_source;
+    facts.is_at_hand = facts.is_at_hand && below.is_at_hand;
     facts.work = std::min(facts.work + below.work, kMostWorkAgain + 1);
     facts.leaf_elements = std::max(facts.leaf_elements, below.leaf_elements);
   }
-  if (const int i = CollectiveOf(node); i >= 0) {
-    facts.level = Of(local_.collectives[i].operand) + 1;
-  }
+  if (collective >= 0) facts.level = Of(local_.collectives[collective].operand) + 1;
   const RuleKind kind = RuleOf(node->op());
   if (kind == RuleKind::kElementwise) ++facts.work;
   const bool is_view = kind == RuleKind::kMovement;
-  const bool grows = kind == RuleKind::kElementwise && node->op() != Op::kContiguous &&
-                     facts.leaf_elements < elements / 2 && facts.work <= kMostWorkAgain;
-  facts.made_again = facts.is_source || is_view || grows;
+  const bool is_cheap = kind == RuleKind::kElementwise && node->op() != Op::kContiguous &&
+                        facts.work <= kMostWorkAgain;
+  const bool grows = facts.leaf_elements < elements / 2;
+  facts.is_at_hand =
+      facts.is_at_hand && (node->op() == Op::kInput || is_view || is_cheap || facts.is_source);
+  facts.made_again = facts.is_source || is_view || (is_cheap && (grows || facts.is_at_hand));
   if (!facts.made_again) {
     facts.leaf_elements = elements;
     facts.work = 0;

@@ -30,9 +30,10 @@ class Levels {
   struct Facts {
     int level = 0;
     bool made_again = false;
-    bool is_source = false;    // made of no input
+    bool is_source = false;     // made of no input
+    bool is_at_hand = false;    // made of the graph's inputs alone, with little work
     int64_t leaf_elements = 0;  // of the largest stored value that it is made of
-    int work = 0;              // elementwise ops between those and it
+    int work = 0;               // elementwise ops between those and it
   };
   void Add(const ir::Node* node);
   std::vector<bool> FindUsed() const;

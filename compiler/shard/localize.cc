@@ -39,9 +39,8 @@ class Localizer {
     local_.context = graph_.context;
     for (size_t i = 0; i < graph_.inputs.size(); ++i) {
       const graph::Input& input = graph_.inputs[i];
-      local_.inputs.push_back({input.dtype, graph::LocalShape(layouts_.mesh,
-                                                              graph_.sharding->inputs[i],
-                                                              input.shape)});
+      local_.inputs.push_back(
+          {input.dtype, graph::LocalShape(layouts_.mesh, graph_.sharding->inputs[i], input.shape)});
     }
     local_.inputs.push_back({DType::kInt64, PlaceShape(layouts_)});
     WantAll();
@@ -67,8 +66,8 @@ class Localizer {
 
   Way& WayOf(const Node* node, const Spec& spec) {
     std::vector<Way>& ways = ways_[node];
-    const auto found = std::find_if(ways.begin(), ways.end(),
-                                    [&](const Way& way) { return way.spec == spec; });
+    const auto found =
+        std::find_if(ways.begin(), ways.end(), [&](const Way& way) { return way.spec == spec; });
     if (found != ways.end()) return *found;
     ways.push_back({spec});
     return ways.back();
@@ -104,8 +103,7 @@ class Localizer {
 
   bool IsWanted(const Node* node, const Spec& spec) const {
     const std::vector<Way>& ways = ways_.at(node);
-    return std::any_of(ways.begin(), ways.end(),
-                       [&](const Way& way) { return way.spec == spec; });
+    return std::any_of(ways.begin(), ways.end(), [&](const Way& way) { return way.spec == spec; });
   }
 
   void WantOperands(const Node* node, const Spec& spec) {
@@ -121,7 +119,8 @@ class Localizer {
     }
     const auto source = graph_.sources.find(node);
     for (Way& way : ways) {
-      if (way.local == nullptr) way.local = resharder_.Reshard(WayOf(node, own).local, own, way.spec);
+      if (way.local == nullptr)
+        way.local = resharder_.Reshard(WayOf(node, own).local, own, way.spec);
       if (source != graph_.sources.end()) local_.sources.try_emplace(way.local, source->second);
     }
   }
@@ -187,9 +186,9 @@ class Localizer {
       return builder_.ScatterElements(operands[0], operands[1], operands[2], axis, mode);
     }
     // Each device scatters its positions into zeros; what was there before comes in once.
-    const Node* zeros = graph::MakeSplat(builder_.context(), node->dtype(), operands[0]->shape(), 0);
-    const Node* partial =
-        builder_.ScatterElements(zeros, operands[1], operands[2], axis, mode);
+    const Node* zeros =
+        graph::MakeSplat(builder_.context(), node->dtype(), operands[0]->shape(), 0);
+    const Node* partial = builder_.ScatterElements(zeros, operands[1], operands[2], axis, mode);
     const Node* sum = resharder_.Finish(partial, Op::kAdd, layout);
     if (graph::IsSplat(node->operand(0), 0)) return sum;
     Spec before = layout.spec;

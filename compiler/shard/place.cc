@@ -9,7 +9,9 @@ int64_t Aligned(int64_t bytes) {
   return (bytes + kPublishedAlignment - 1) / kPublishedAlignment * kPublishedAlignment;
 }
 
-bool LiveTogether(const Buffer& a, const Buffer& b) { return a.first <= b.last && b.first <= a.last; }
+bool LiveTogether(const Buffer& a, const Buffer& b) {
+  return a.first <= b.last && b.first <= a.last;
+}
 
 // The lowest place between those of `placed` that live at the same time, which stand by offset.
 int64_t LowestGap(const Buffer& buffer, const std::vector<const Buffer*>& placed) {
@@ -35,10 +37,11 @@ int64_t PlaceBuffers(Buffer::Kind kind, std::vector<Buffer>* buffers) {
   int64_t end = 0;
   for (Buffer* buffer : order) {
     buffer->offset = LowestGap(*buffer, placed);
-    end = std::max(end, Aligned(buffer->offset + buffer->bytes));
-    const auto at = std::upper_bound(
-        placed.begin(), placed.end(), buffer,
-        [](const Buffer* a, const Buffer* b) { return a->offset < b->offset; });
+    // Also what has no bytes has a place.
+    end = std::max(end, Aligned(buffer->offset + std::max<int64_t>(buffer->bytes, 1)));
+    const auto at =
+        std::upper_bound(placed.begin(), placed.end(), buffer,
+                         [](const Buffer* a, const Buffer* b) { return a->offset < b->offset; });
     placed.insert(at, buffer);
   }
   return end;

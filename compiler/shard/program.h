@@ -66,11 +66,11 @@ struct Copy {
 
 // What devices send each other, for people.
 struct Transfer {
-  int segment = 0;     // that reads it
-  std::string name;    // "all_reduce_sum"
+  int segment = 0;   // that reads it
+  std::string name;  // "all_reduce_sum"
   int group = 0;
-  int64_t bytes = 0;   // that each device reads from others
-  std::string what;    // "float32[64,10]"
+  int64_t bytes = 0;  // that each device reads from others
+  std::string what;   // "float32[64,10]"
 };
 
 struct Program {

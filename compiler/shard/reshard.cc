@@ -27,11 +27,11 @@ int64_t Resharder::Devices(const std::vector<int>& axes) const {
 }
 
 const Node* Resharder::Number(const std::vector<int>& axes) {
-  const Node* number = builder_.ConstInt(DType::kInt64, 0);
+  const Node* number = nullptr;
   for (const int axis : axes) {
     const Node* coordinate = builder_.Reshape(builder_.Slice(place_, 0, axis, axis + 1), {});
     const Node* size = builder_.ConstInt(DType::kInt64, mesh_.axes[axis].size);
-    number = builder_.Add(builder_.Mul(number, size), coordinate);
+    number = number == nullptr ? coordinate : builder_.Add(builder_.Mul(number, size), coordinate);
   }
   return number;
 }
@@ -54,8 +54,7 @@ const Node* Resharder::Add(Collective collective) {
   }
   of_operand.push_back(collectives_.size());
   const auto index = first_result_ + static_cast<int64_t>(collectives_.size());
-  collective.result =
-      builder_.Input(index, collective.operand->dtype(), ResultShape(collective));
+  collective.result = builder_.Input(index, collective.operand->dtype(), ResultShape(collective));
   collectives_.push_back(collective);
   return collective.result;
 }

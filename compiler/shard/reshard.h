@@ -30,7 +30,7 @@ class Resharder {
   // The results that are partial over layout.partial, combined, lying as layout.spec.
   const ir::Node* Finish(const ir::Node* partial, ir::Op combine, const Layout& layout);
 
-  // The device's number among those that differ in these axes, an int64 scalar.
+  // The number of the device among those that differ in these axes, at least one: an int64 scalar.
   const ir::Node* Number(const std::vector<int>& axes);
 
  private:

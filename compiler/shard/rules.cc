@@ -44,8 +44,7 @@ void Regroup(const Mesh& mesh, const ir::ReshapeGroup& group, const ir::Shape& f
   }
 }
 
-Spec Reshaped(const Mesh& mesh, const ir::Shape& from, const Spec& from_spec,
-              const ir::Shape& to) {
+Spec Reshaped(const Mesh& mesh, const ir::Shape& from, const Spec& from_spec, const ir::Shape& to) {
   Spec to_spec(to.size());
   if (ir::NumElements(from) == 0) return to_spec;
   for (const ir::ReshapeGroup& group : ir::ReshapeGroups(from, to)) {

@@ -145,12 +145,12 @@ class Splitter {
       stored_.try_emplace(written, known->second);
     }
     published_of_[collective] = known->second;
-    program_.transfers.push_back({.segment = level + 1,
-                                  .name = Name(what),
-                                  .group = GroupOf(what.group),
-                                  .bytes = (what.devices - 1) * PartBytes(what),
-                                  .what = ir::TypeText(what.operand->dtype(),
-                                                       what.operand->shape())});
+    program_.transfers.push_back(
+        {.segment = level + 1,
+         .name = Name(what),
+         .group = GroupOf(what.group),
+         .bytes = (what.devices - 1) * PartBytes(what),
+         .what = ir::TypeText(what.operand->dtype(), what.operand->shape())});
   }
 
   int GroupOf(const std::vector<int>& axes) {
@@ -197,8 +197,8 @@ class Splitter {
                           .member = static_cast<int>(member),
                           .group = GroupOf(collective.group),
                           .stride = collective.is_cut() ? bytes : 0};
-      parts.push_back(AddInput(segment, access, collective.operand->dtype(),
-                               PartShape(collective)));
+      parts.push_back(
+          AddInput(segment, access, collective.operand->dtype(), PartShape(collective)));
     }
     return Received(builder_, collective, parts);
   }
@@ -333,10 +333,10 @@ class Splitter {
   ops::Builder builder_;
   Program program_;
   int end_ = 0;
-  std::vector<std::vector<Write>> writes_;            // by segment
-  absl::flat_hash_map<const Node*, int> stored_;      // the buffer of a value that is stored
-  absl::flat_hash_map<const Node*, int> published_;   // the buffer of what is published
-  std::vector<int> published_of_;                     // by collective
+  std::vector<std::vector<Write>> writes_;           // by segment
+  absl::flat_hash_map<const Node*, int> stored_;     // the buffer of a value that is stored
+  absl::flat_hash_map<const Node*, int> published_;  // the buffer of what is published
+  std::vector<int> published_of_;                    // by collective
   absl::flat_hash_set<const Node*> visiting_;
 };
 

@@ -1,5 +1,5 @@
-// Random graphs on random meshes: on simulated devices, and some compiled. KILN_SHARDED_GRAPHS is how
-// many; more for a long search.
+// Random graphs on random meshes: on simulated devices, and some compiled. KILN_SHARDED_GRAPHS is
+// how many; more for a long search.
 #include <cstdlib>
 #include <random>
 #include <string>
@@ -24,12 +24,9 @@ uint64_t FirstGraph() {
 }
 
 Mesh RandomMesh(std::mt19937_64& random) {
-  static const auto& meshes = *new std::vector<Mesh>{{{{"x", 2}}},
-                                                     {{{"x", 3}}},
-                                                     {{{"x", 4}}},
-                                                     {{{"x", 2}, {"y", 2}}},
-                                                     {{{"x", 2}, {"y", 3}}},
-                                                     {{{"x", 2}, {"y", 1}, {"z", 2}}}};
+  static const auto& meshes = *new std::vector<Mesh>{
+      {{{"x", 2}}},           {{{"x", 3}}},           {{{"x", 4}}},
+      {{{"x", 2}, {"y", 2}}}, {{{"x", 2}, {"y", 3}}}, {{{"x", 2}, {"y", 1}, {"z", 2}}}};
   return meshes[random() % meshes.size()];
 }
 

@@ -68,8 +68,8 @@ class MeshRun {
     std::vector<shard::Meetings> meetings;
     for (const compiler::Exchange& exchange : program_.exchanges) {
       if (exchange.before_call != begins.back()) begins.push_back(exchange.before_call);
-      meetings.push_back({static_cast<int>(begins.size()) - 1,
-                          program_.groups[exchange.group].mesh_axes});
+      meetings.push_back(
+          {static_cast<int>(begins.size()) - 1, program_.groups[exchange.group].mesh_axes});
     }
     begins.push_back(static_cast<int>(program_.calls.size()));
     // What stands before no call is at the end of the step before it.
@@ -101,8 +101,8 @@ class MeshRun {
  private:
   std::string Content(const Slot& slot, int64_t device, absl::Span<const HostTensor> inputs) const {
     if (slot.kind == Slot::Kind::kInput) {
-      const HostTensor part = shard::PartOf(inputs[slot.index], mesh_,
-                                            graph_.sharding->inputs[slot.index], device);
+      const HostTensor part =
+          shard::PartOf(inputs[slot.index], mesh_, graph_.sharding->inputs[slot.index], device);
       return {part.bytes.begin(), part.bytes.end()};
     }
     if (slot.kind == Slot::Kind::kPlace) {
@@ -178,8 +178,8 @@ class MeshRun {
       HostTensor part =
           HostTensor::Zeros(node->dtype(), graph::LocalShape(mesh_, spec, node->shape()));
       auto* bytes = reinterpret_cast<char*>(part.bytes.data());
-      absl::Status read = TheDevice().CopyToHost(*of_device[number], 0,
-                                                 absl::MakeSpan(bytes, part.bytes.size()));
+      absl::Status read =
+          TheDevice().CopyToHost(*of_device[number], 0, absl::MakeSpan(bytes, part.bytes.size()));
       if (!read.ok()) return read;
       parts.push_back(std::move(part));
     }
@@ -283,12 +283,15 @@ graph::Graph OnMesh(const graph::Graph& graph, const Mesh& mesh, std::mt19937_64
   for (const ir::Node* node : ir::TopologicalOrder(roots)) {
     std::vector<const ir::Node*> operands;
     for (const ir::Node* operand : node->operands()) operands.push_back(became.at(operand));
-    const ir::Node* made = graph.context->WithOperands(node, std::move(operands));
+    // A hint that was there is for no mesh in particular.
+    const ir::Node* made = node->op() == ir::Op::kShard
+                               ? operands[0]
+                               : graph.context->WithOperands(node, std::move(operands));
     const bool hint = with_hints && random() % 6 == 0 && node->op() != ir::Op::kConst;
     if (hint) {
-      made = graph.context->Get(
-          ir::Op::kShard, made->dtype(), made->shape(), {made},
-          ir::IntsAttr{graph::Encode(RandomSpec(mesh, made->shape(), random))});
+      made =
+          graph.context->Get(ir::Op::kShard, made->dtype(), made->shape(), {made},
+                             ir::IntsAttr{graph::Encode(RandomSpec(mesh, made->shape(), random))});
     }
     became[node] = made;
   }

@@ -60,8 +60,8 @@ std::vector<ops::HostTensor> Values(const graph::Graph& graph) {
   std::vector<ops::HostTensor> inputs;
   for (const graph::Input& input : graph.inputs) {
     numerics::OperandSpec spec{input.shape, 0.1, 1, input.dtype};
-    inputs.push_back(numerics::OperandValue(spec, ir::DType::kFloat32,
-                                            static_cast<int>(inputs.size())));
+    inputs.push_back(
+        numerics::OperandValue(spec, ir::DType::kFloat32, static_cast<int>(inputs.size())));
   }
   return inputs;
 }
@@ -88,8 +88,8 @@ std::vector<std::string> Transfers(const shard::Program& program) {
     for (const int axis : program.groups[transfer.group]) {
       group += program.mesh.axes[axis].name;
     }
-    transfers.push_back(StrCat(transfer.name, " ", group, " ", transfer.what, ": ",
-                               transfer.bytes));
+    transfers.push_back(
+        StrCat(transfer.name, " ", group, " ", transfer.what, ": ", transfer.bytes));
   }
   return transfers;
 }
@@ -114,24 +114,26 @@ TEST(Training, DataParallel) {
   const auto program = MakeProgram(graph);
   ASSERT_TRUE(program.ok()) << program.status();
   // The loss and two gradients, in one meeting.
-  EXPECT_THAT(Transfers(*program),
-              UnorderedElementsAre("all_reduce_sum d float32[1,1]: 12",
-                                   "all_reduce_sum d float32[1,8,12]: 1152",
-                                   "all_reduce_sum d float32[1,12,8]: 1152"));
+  EXPECT_THAT(Transfers(*program), UnorderedElementsAre("all_reduce_sum d float32[1,1]: 12",
+                                                        "all_reduce_sum d float32[1,8,12]: 1152",
+                                                        "all_reduce_sum d float32[1,12,8]: 1152"));
   EXPECT_EQ(program->segments.size(), 2u);
   EXPECT_EQ(program->meetings.size(), 2u);
   ExpectTrains(graph);
 }
 
 TEST(Training, TensorParallel) {
-  const graph::Graph graph =
-      Placed(MlpStep(), {{{"m", 2}}},
-             {{kW1, kColumns}, {kW2, kRows}, {kM1, kColumns}, {kV1, kColumns}, {kM2, kRows},
-              {kV2, kRows}});
+  const graph::Graph graph = Placed(MlpStep(), {{{"m", 2}}},
+                                    {{kW1, kColumns},
+                                     {kW2, kRows},
+                                     {kM1, kColumns},
+                                     {kV1, kColumns},
+                                     {kM2, kRows},
+                                     {kV2, kRows}});
   const auto program = MakeProgram(graph);
   ASSERT_TRUE(program.ok()) << program.status();
   // The second product's partial sums, and nothing else.
-  EXPECT_THAT(Transfers(*program), ElementsAre("all_reduce_sum m float32[16,1,8]: 512"));
+  EXPECT_THAT(Transfers(*program), ElementsAre("all_reduce_sum m float32[16,8,1]: 512"));
   EXPECT_EQ(BytesOf(*program, shard::Buffer::Kind::kInput, kW1), kWidth * kHidden * 4 / 2);
   ExpectTrains(graph);
 }
@@ -139,10 +141,15 @@ TEST(Training, TensorParallel) {
 TEST(Training, DataAndTensorParallel) {
   const Spec columns = {{}, {1}};
   const Spec rows = {{1}, {}};
-  const graph::Graph graph =
-      Placed(MlpStep(), {{{"d", 2}, {"m", 2}}},
-             {{kX, kRows}, {kY, kRows}, {kW1, columns}, {kW2, rows}, {kM1, columns},
-              {kV1, columns}, {kM2, rows}, {kV2, rows}});
+  const graph::Graph graph = Placed(MlpStep(), {{{"d", 2}, {"m", 2}}},
+                                    {{kX, kRows},
+                                     {kY, kRows},
+                                     {kW1, columns},
+                                     {kW2, rows},
+                                     {kM1, columns},
+                                     {kV1, columns},
+                                     {kM2, rows},
+                                     {kV2, rows}});
   const auto program = MakeProgram(graph);
   ASSERT_TRUE(program.ok()) << program.status();
   for (const std::string& transfer : Transfers(*program)) {
@@ -190,8 +197,8 @@ TEST(Training, LargeGradientsTakeTwoSteps) {
   ModelBuilder model;
   const Node x = model.Input({8, 256});
   const Node y = model.Input({8, 128});
-  model.Output(model.ops.Sum(model.ops.Mul(model.ops.Reshape(x, {8, 256, 1}),
-                                           model.ops.Reshape(y, {8, 1, 128})), {0}));
+  model.Output(model.ops.Sum(
+      model.ops.Mul(model.ops.Reshape(x, {8, 256, 1}), model.ops.Reshape(y, {8, 1, 128})), {0}));
   const graph::Graph graph = Placed(model.Finish(), {{{"d", 4}}}, {{0, kRows}, {1, kRows}});
   const auto program = MakeProgram(graph);
   ASSERT_TRUE(program.ok()) << program.status();
@@ -215,10 +222,13 @@ TEST(Golden, ConvnetDataParallel) {
 }
 
 TEST(Golden, MlpTensorParallel) {
-  const graph::Graph graph =
-      Placed(MlpStep(), {{{"model", 2}}},
-             {{kW1, kColumns}, {kW2, kRows}, {kM1, kColumns}, {kV1, kColumns}, {kM2, kRows},
-              {kV2, kRows}});
+  const graph::Graph graph = Placed(MlpStep(), {{{"model", 2}}},
+                                    {{kW1, kColumns},
+                                     {kW2, kRows},
+                                     {kM1, kColumns},
+                                     {kV1, kColumns},
+                                     {kM2, kRows},
+                                     {kV2, kRows}});
   EXPECT_EQ(golden::DifferenceFromFile("sharded/mlp_tensor_parallel.txt", Text(graph)), "");
 }
 

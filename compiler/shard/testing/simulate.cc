@@ -41,8 +41,7 @@ struct Device {
 
 class Simulator {
  public:
-  Simulator(const graph::Graph& graph, const Program& program,
-            absl::Span<const HostTensor> inputs)
+  Simulator(const graph::Graph& graph, const Program& program, absl::Span<const HostTensor> inputs)
       : graph_(graph), program_(program), devices_(graph::NumDevices(program.mesh)) {
     for (size_t i = 0; i < devices_.size(); ++i) Fill(static_cast<int64_t>(i), inputs);
   }
@@ -77,8 +76,8 @@ class Simulator {
                          const graph::Spec& spec) -> absl::Status {
       std::vector<HostTensor> parts;
       for (const Device& device : devices_) {
-        HostTensor part = HostTensor::Zeros(
-            node->dtype(), graph::LocalShape(program_.mesh, spec, node->shape()));
+        HostTensor part =
+            HostTensor::Zeros(node->dtype(), graph::LocalShape(program_.mesh, spec, node->shape()));
         part.bytes = device.buffers[Find(kind, index)];
         parts.push_back(std::move(part));
       }
@@ -144,7 +143,8 @@ class Simulator {
       offset += access.stride * NumberIn(program_.mesh, group, device);
     }
     const Buffer& buffer = program_.buffers[access.buffer];
-    if (buffer.kind == Buffer::Kind::kOwn) return devices_[owner].own.data() + buffer.offset + offset;
+    if (buffer.kind == Buffer::Kind::kOwn)
+      return devices_[owner].own.data() + buffer.offset + offset;
     if (buffer.kind == Buffer::Kind::kPublished) {
       return devices_[owner].published.data() + buffer.offset + offset;
     }
@@ -196,9 +196,8 @@ HostTensor PartOf(const HostTensor& whole, const graph::Mesh& mesh, const graph:
   return part;
 }
 
-absl::StatusOr<HostTensor> PutTogether(const std::vector<HostTensor>& parts,
-                                       const ir::Shape& shape, const graph::Mesh& mesh,
-                                       const graph::Spec& spec) {
+absl::StatusOr<HostTensor> PutTogether(const std::vector<HostTensor>& parts, const ir::Shape& shape,
+                                       const graph::Mesh& mesh, const graph::Spec& spec) {
   HostTensor whole = HostTensor::Zeros(parts[0].dtype, shape);
   const int size = ir::SizeOf(whole.dtype);
   std::vector<bool> is_written(whole.size(), false);
@@ -231,7 +230,8 @@ absl::Status RunInSomeOrder(const graph::Mesh& mesh, int steps,
   const auto all_wait = [&](int64_t device) {
     const Meetings& meeting = meetings[met[device]];
     for (int64_t other = 0; other < devices; ++other) {
-      const int64_t same = MemberOf(mesh, meeting.axes, other, NumberIn(mesh, meeting.axes, device));
+      const int64_t same =
+          MemberOf(mesh, meeting.axes, other, NumberIn(mesh, meeting.axes, device));
       if (same == device && met[other] < met[device]) return false;
       if (same == device && met[other] == met[device] && !waits(other)) return false;
     }
@@ -260,8 +260,7 @@ absl::Status RunInSomeOrder(const graph::Mesh& mesh, int steps,
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<HostTensor>> Simulate(const graph::Graph& graph,
-                                                 const Program& program,
+absl::StatusOr<std::vector<HostTensor>> Simulate(const graph::Graph& graph, const Program& program,
                                                  absl::Span<const HostTensor> inputs,
                                                  uint64_t seed) {
   Simulator simulator(graph, program, inputs);
