@@ -60,6 +60,8 @@ std::unique_ptr<drivers::Driver> MakeCudaStandIn() {
 }
 
 constexpr char kNoBlocks[] = "a grid point is one call of a function";
+constexpr char kNoHostSlots[] =
+    "CUDA devices hand each other what they compute through memory that both reach";
 constexpr char kContextsApart[] =
     "each device has a context of its own, and lists take its buffers alone";
 
@@ -75,6 +77,8 @@ const char* Name(Feature feature) {
       return "two devices";
     case Feature::kMemoryLimit:
       return "memory limit";
+    case Feature::kHostSlots:
+      return "host slots";
   }
   return "unknown";
 }
@@ -118,11 +122,12 @@ std::vector<DriverCase> AllDriverCases() {
       {.name = "cuda",
        .make = MakeCuda,
        .kernels = MakePtxKernels,
-       .unsupported = {{Feature::kTwoDevices, "most machines have one; cuda_stand_in has two"}}},
+       .unsupported = {{Feature::kTwoDevices, "most machines have one; cuda_stand_in has two"},
+                       {Feature::kHostSlots, kNoHostSlots}}},
       {.name = "cuda_stand_in",
        .make = MakeCudaStandIn,
        .kernels = MakePtxKernels,
-       .unsupported = {}},
+       .unsupported = {{Feature::kHostSlots, kNoHostSlots}}},
       {.name = "opencl",
        .make = [] { return MakeOpenCl(drivers::opencl::CommandBuffers::kNever); },
        .kernels = MakeOpenClKernels,

@@ -43,7 +43,10 @@ class MeshRun {
 
   absl::Status Load(absl::Span<const HostTensor> inputs) {
     for (const compiler::CompiledKernel& kernel : program_.kernels) {
-      if (!kernel.refusal.empty()) return absl::InternalError(kernel.refusal);
+      if (!kernel.refusal.empty()) {
+        return absl::InternalError(
+            absl::StrCat(kernel.refusal, "\n", kernel.refused_schedule, kernel.ir));
+      }
       auto image = TheDevice().LoadKernel(kernel.image);
       if (!image.ok()) return image.status();
       kernels_.push_back(*std::move(image));
@@ -233,6 +236,8 @@ void ExtendSpecs(const Mesh& mesh, const ir::Shape& shape, size_t axis, const Sp
 }
 
 }  // namespace
+
+const drivers::Target& ProcessorTarget() { return TheDevice().info().target; }
 
 absl::StatusOr<shard::Program> MakeProgram(const graph::Graph& graph) {
   std::vector<compiler::PassReport> reports;

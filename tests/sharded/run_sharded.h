@@ -17,6 +17,9 @@
 
 namespace kiln::sharded {
 
+// This machine's processor, with two threads.
+const drivers::Target& ProcessorTarget();
+
 // What sharding makes of the graph, behind all passes before that.
 absl::StatusOr<shard::Program> MakeProgram(const graph::Graph& graph);
 

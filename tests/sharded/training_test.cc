@@ -5,12 +5,14 @@
 #include <vector>
 
 #include "compiler/ir/str_cat.h"
+#include "compiler/shard/testing/simulate.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/golden/golden_file.h"
 #include "tests/golden/graphs.h"
 #include "tests/golden/model_builder.h"
 #include "tests/numerics/cases.h"
+#include "tests/numerics/some_gpu.h"
 #include "tests/sharded/run_sharded.h"
 
 namespace kiln::sharded {
@@ -205,6 +207,82 @@ TEST(Training, LargeGradientsTakeTwoSteps) {
   EXPECT_THAT(Transfers(*program), ElementsAre("reduce_scatter_sum d float32[32768]: 98304",
                                                "all_gather d float32[8192]: 98304"));
   ExpectTrains(graph);
+}
+
+// Whether some order of devices shows that the program is wrong.
+bool IsNoticed(const graph::Graph& graph, const shard::Program& program) {
+  const auto inputs = Values(graph);
+  const auto right = shard::Simulate(graph, *MakeProgram(graph), inputs, 0);
+  EXPECT_TRUE(right.ok()) << right.status();
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const auto results = shard::Simulate(graph, program, inputs, seed);
+    if (!results.ok()) return true;
+    for (size_t i = 0; i < results->size(); ++i) {
+      if ((*results)[i].bytes != (*right)[i].bytes) return true;
+    }
+  }
+  return false;
+}
+
+TEST(Simulation, NoticesWhatIsPlannedWrong) {
+  std::vector<std::pair<int, Spec>> all;
+  for (int i = 0; i < kNumInputs; ++i) all.emplace_back(i, kRows);
+  const graph::Graph graph = Placed(MlpStep(), {{{"d", 2}}}, all);
+  const auto program = MakeProgram(graph);
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_FALSE(IsNoticed(graph, *program));
+  const auto end = static_cast<int>(program->segments.size());
+  for (size_t i = 0; i < program->meetings.size(); ++i) {
+    if (program->meetings[i].segment == end) continue;
+    shard::Program faulty = *program;
+    faulty.meetings.erase(faulty.meetings.begin() + static_cast<int64_t>(i));
+    EXPECT_TRUE(IsNoticed(graph, faulty)) << "without meeting " << i;
+  }
+  // All that is published in the same bytes.
+  shard::Program faulty = *program;
+  for (shard::Buffer& buffer : faulty.buffers) {
+    if (buffer.kind == shard::Buffer::Kind::kPublished) buffer.offset = 0;
+  }
+  EXPECT_TRUE(IsNoticed(graph, faulty));
+  EXPECT_FALSE(shard::Verify(faulty).ok());
+  EXPECT_TRUE(shard::Verify(*program).ok());
+}
+
+compiler::CompiledProgram Compiled(const graph::Graph& graph, const drivers::Target& target) {
+  auto program = compiler::Compile(graph, target, {});
+  EXPECT_TRUE(program.ok()) << program.status();
+  return program.ok() ? *std::move(program) : compiler::CompiledProgram();
+}
+
+// What devices read of each other lies alike on a processor and on a GPU, and they meet equally
+// often.
+TEST(Training, AProcessorAndAGpuGoTogether) {
+  std::vector<std::pair<int, Spec>> all;
+  for (int i = 0; i < kNumInputs; ++i) all.emplace_back(i, kRows);
+  const graph::Graph graph = Placed(MlpStep(), {{{"d", 2}}}, all);
+  const auto on_gpu = Compiled(graph, numerics::SomeGpu());
+  const auto on_processor = Compiled(graph, ProcessorTarget());
+  const auto published = [](const compiler::CompiledProgram& program) {
+    std::vector<std::string> parts;
+    for (const compiler::KernelCall& call : program.calls) {
+      for (const compiler::Argument& a : call.arguments) {
+        if (a.member < 0) continue;
+        parts.push_back(StrCat(a.offset, " ", a.bytes, " ", a.member, " ", a.group, " ", a.stride));
+      }
+    }
+    std::sort(parts.begin(), parts.end());
+    parts.erase(std::unique(parts.begin(), parts.end()), parts.end());
+    for (const compiler::Slot& slot : program.slots) {
+      if (slot.kind == compiler::Slot::Kind::kPublished) parts.push_back(StrCat(slot.bytes));
+    }
+    for (const compiler::Exchange& exchange : program.exchanges) {
+      parts.push_back(StrCat("exchange ", exchange.group));
+    }
+    return parts;
+  };
+  EXPECT_EQ(published(on_gpu), published(on_processor));
+  EXPECT_EQ(on_gpu.groups.size(), 1u);
+  EXPECT_EQ(on_gpu.exchanges.back().before_call, static_cast<int>(on_gpu.calls.size()));
 }
 
 std::string Text(const graph::Graph& graph) {
