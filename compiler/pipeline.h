@@ -55,8 +55,9 @@ struct PassRange {
 
 // Runs passes on `graph`, which is to run on `target`, and appends what it has to say of each.
 // INVALID_ARGUMENT for a name that is no pass or cannot be switched off, for a range that begins
-// beyond graphs or ends in kernels, or goes on beyond "shard" with a graph on a mesh, and for what a pass finds wrong with the graph; INTERNAL names
-// the pass after which something is not as it must be.
+// beyond graphs or ends in kernels, or goes on beyond "shard" with a graph on a mesh, and for what
+// a pass finds wrong with the graph; INTERNAL names the pass after which something is not as it
+// must be.
 absl::StatusOr<PassState> RunPasses(const graph::Graph& graph, const drivers::Target& target,
                                     PassRange range, const Options& options,
                                     std::vector<PassReport>* reports);

@@ -247,8 +247,8 @@ bool IsSpec(absl::Span<const int64_t> values, size_t rank) {
   }
   std::sort(axes.begin(), axes.end());
   const bool each_once = std::adjacent_find(axes.begin(), axes.end()) == axes.end();
-  const bool in_range = axes.empty() ||
-                        (axes.front() >= 0 && axes.back() <= std::numeric_limits<int>::max());
+  const bool in_range =
+      axes.empty() || (axes.front() >= 0 && axes.back() <= std::numeric_limits<int>::max());
   return next == values.size() && each_once && in_range;
 }
 

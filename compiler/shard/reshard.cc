@@ -29,8 +29,13 @@ int64_t Resharder::Devices(const std::vector<int>& axes) const {
 const Node* Resharder::Number(const std::vector<int>& axes) {
   const Node* number = nullptr;
   for (const int axis : axes) {
+    const int64_t devices = mesh_.axes[axis].size;
+    const Node* size = builder_.ConstInt(DType::kInt64, devices);
     const Node* coordinate = builder_.Reshape(builder_.Slice(place_, 0, axis, axis + 1), {});
-    const Node* size = builder_.ConstInt(DType::kInt64, mesh_.axes[axis].size);
+    // It is in this range anyway; said here, it proves that what is cut out lies within bounds.
+    coordinate = builder_.Binary(
+        Op::kMin, builder_.Binary(Op::kMax, coordinate, builder_.ConstInt(DType::kInt64, 0)),
+        builder_.ConstInt(DType::kInt64, devices - 1));
     number = number == nullptr ? coordinate : builder_.Add(builder_.Mul(number, size), coordinate);
   }
   return number;

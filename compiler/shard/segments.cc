@@ -7,6 +7,7 @@
 #include "compiler/ir/str_cat.h"
 #include "compiler/ir/text.h"
 #include "compiler/shard/levels.h"
+#include "compiler/shard/meetings.h"
 #include "compiler/shard/place.h"
 
 namespace kiln::shard {
@@ -18,13 +19,6 @@ using NodeMap = absl::flat_hash_map<const Node*, const Node*>;
 
 int64_t BytesOf(const Node* node) {
   return ir::NumElements(node->shape()) * ir::SizeOf(node->dtype());
-}
-
-// Whether every device of one group is in one with all that the other one has.
-bool Covers(const std::vector<int>& group, const std::vector<int>& other) {
-  return std::all_of(other.begin(), other.end(), [&](int axis) {
-    return std::find(group.begin(), group.end(), axis) != group.end();
-  });
 }
 
 void AppendLayout(const Mesh& mesh, std::string_view what, const Spec& spec, ir::DType dtype,
@@ -75,7 +69,7 @@ class Splitter {
     }
     // From the last one back: each asks those before it for what it reads of them.
     for (int level = end_; level-- > 0;) Build(level);
-    Meet();
+    PlanMeetings(&program_);
     program_.own_bytes = PlaceBuffers(Buffer::Kind::kOwn, &program_.buffers);
     program_.published_bytes = PlaceBuffers(Buffer::Kind::kPublished, &program_.buffers);
     return std::move(program_);
@@ -256,76 +250,6 @@ class Splitter {
       segment.graph.outputs.push_back(value);
       segment.outputs.push_back({.buffer = write.buffer, .bytes = BytesOf(value)});
     }
-  }
-
-  // Before a segment that reads what others publish; and again before anybody writes over it.
-  void Meet() {
-    for (int segment = 1; segment < end_; ++segment) {
-      for (const int group : Maximal(GroupsOf(segment))) {
-        program_.meetings.push_back({segment, group});
-      }
-    }
-    std::vector<int> open;
-    for (size_t i = 0; i < program_.groups.size(); ++i) {
-      if (ReleaseOf(static_cast<int>(i), LastRead(static_cast<int>(i))) == end_) {
-        open.push_back(static_cast<int>(i));
-      }
-    }
-    for (const int group : Maximal(open)) program_.meetings.push_back({end_, group});
-    for (const Segment& segment : program_.segments) {
-      const auto level = static_cast<int>(&segment - program_.segments.data());
-      for (const Access& access : segment.inputs) {
-        if (access.member < 0) continue;
-        Buffer& buffer = program_.buffers[access.buffer];
-        buffer.last = std::max(buffer.last, ReleaseOf(access.group, level) - 1);
-      }
-    }
-  }
-
-  std::vector<int> GroupsOf(int segment) const {
-    std::vector<int> groups;
-    for (const Access& access : program_.segments[segment].inputs) {
-      if (access.member < 0) continue;
-      if (std::find(groups.begin(), groups.end(), access.group) == groups.end()) {
-        groups.push_back(access.group);
-      }
-    }
-    std::sort(groups.begin(), groups.end());
-    return groups;
-  }
-
-  // Without those whose devices meet in another one's meeting.
-  std::vector<int> Maximal(const std::vector<int>& groups) const {
-    std::vector<int> kept;
-    for (const int group : groups) {
-      const auto& axes = program_.groups[group];
-      const bool is_covered = std::any_of(groups.begin(), groups.end(), [&](int other) {
-        const auto& others = program_.groups[other];
-        return Covers(others, axes) && (others.size() > axes.size() || other < group);
-      });
-      if (!is_covered) kept.push_back(group);
-    }
-    return kept;
-  }
-
-  int LastRead(int group) const {
-    int last = 0;
-    for (const Transfer& transfer : program_.transfers) {
-      if (transfer.group == group) last = std::max(last, transfer.segment);
-    }
-    return last;
-  }
-
-  // The first segment before which the devices of a group meet again after they have read in this
-  // one.
-  int ReleaseOf(int group, int read) const {
-    for (const Meeting& meeting : program_.meetings) {
-      if (meeting.segment > read &&
-          Covers(program_.groups[meeting.group], program_.groups[group])) {
-        return meeting.segment;
-      }
-    }
-    return end_;
   }
 
   const LocalGraph& local_;

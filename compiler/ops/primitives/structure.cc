@@ -27,6 +27,13 @@ constexpr Rule kUpstreamDTypeRule = {"upstream_dtype", "", R"rule(
     "of them"
 )rule"};
 
+constexpr Rule kMeshSpecRule = {"mesh_spec", "x", R"rule(
+  spec = attributes["spec"]
+  check is_spec(spec, len(x)):
+    '"spec" {spec} for shape {x}; it needs for each dimension the number of axes of the mesh that '
+    "split it, then these axes, each once"
+)rule"};
+
 std::vector<OpDef> StructureOps() {
   return {
       {.name = "contiguous",
@@ -47,6 +54,7 @@ std::vector<OpDef> StructureOps() {
        .op = Op::kShard,
        .operands = {"x"},
        .attributes = {RequiredInts("spec")},
+       .constraints = {kMeshSpecRule},
        .gradient = ShardGradient,
        .evaluate = EvaluateIdentity,
        .doc =
