@@ -1,7 +1,7 @@
 // Programs on several CPU devices: what an exchange and a kernel cost in a replay, and an
 // all-reduce of 64 MiB beside the least traffic that one needs. Prints a table; asserts nothing.
 //
-// usage: gang_bench [DEVICES]
+// usage: bench_gang [DEVICES]
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
