@@ -147,6 +147,9 @@ class ShardedCompiler {
 
   absl::Status AddSegment(int number) {
     const shard::Segment& segment = sharded_.segments[number];
+    for (const shard::Fetch& fetch : segment.fetches) {
+      if (absl::Status status = AddFetch(number, fetch); !status.ok()) return status;
+    }
     Part part{number, segment.graph, {}, {}};
     for (const shard::Access& access : segment.inputs) part.inputs.push_back(slots_.Place(access));
     for (const shard::Access& access : segment.outputs) {
@@ -201,20 +204,30 @@ class ShardedCompiler {
             ir::NumElements(t.shape) * ir::SizeOf(t.dtype)};
   }
 
+  // Whatever the values are, their bytes are copied as words, so that fetches of one size share a
+  // kernel.
+  absl::Status AddFetch(int segment, const shard::Fetch& fetch) {
+    return AddCopy(segment, ir::DType::kInt32, {fetch.source.bytes / ir::SizeOf(ir::DType::kInt32)},
+                   slots_.Place(fetch.source), slots_.Place(fetch.destination));
+  }
+
+  absl::Status AddCopy(int segment, ir::DType dtype, const ir::Shape& shape, const Argument& source,
+                       const Argument& destination) {
+    graph::Graph graph;
+    graph.context = std::make_shared<ir::Context>();
+    graph.inputs = {{dtype, shape}};
+    const ir::Node* input = graph.context->Get(ir::Op::kInput, dtype, shape, {}, ir::InputAttr{0});
+    graph.outputs = {graph.context->Get(ir::Op::kContiguous, dtype, shape, {input})};
+    return AddPart({segment, graph, {source}, {destination}});
+  }
+
   // A program copies at its end; a segment whose result is another one's needs a kernel for it.
   absl::Status AddCopies(const Part& part, const PassState& state) {
     for (const partition::Copy& copy : state.partition.copies) {
       const partition::Tensor& tensor = state.partition.tensors[copy.tensor];
-      graph::Graph graph;
-      graph.context = std::make_shared<ir::Context>();
-      graph.inputs = {{tensor.dtype, tensor.shape}};
-      const ir::Node* input =
-          graph.context->Get(ir::Op::kInput, tensor.dtype, tensor.shape, {}, ir::InputAttr{0});
-      graph.outputs = {
-          graph.context->Get(ir::Op::kContiguous, tensor.dtype, tensor.shape, {input})};
-      const Part one{
-          part.segment, graph, {PlaceOf(part, state, copy.tensor)}, {part.outputs[copy.index]}};
-      if (absl::Status status = AddPart(one); !status.ok()) return status;
+      absl::Status status = AddCopy(part.segment, tensor.dtype, tensor.shape,
+                                    PlaceOf(part, state, copy.tensor), part.outputs[copy.index]);
+      if (!status.ok()) return status;
     }
     return absl::OkStatus();
   }

@@ -10,6 +10,9 @@ using ir::Node;
 using ir::Op;
 using Kind = Collective::Kind;
 
+// A part of fewer bytes is not worth a kernel of its own.
+constexpr int64_t kFetchedBytesMin = 16 << 10;
+
 // The operand's shape, cut along `split`.
 ir::Shape CutShape(const Collective& collective) {
   ir::Shape shape = collective.operand->shape();
@@ -93,6 +96,16 @@ ir::Shape PartShape(const Collective& collective) {
 
 int64_t PartBytes(const Collective& collective) {
   return ir::NumElements(PartShape(collective)) * ir::SizeOf(collective.operand->dtype());
+}
+
+bool IsFetched(const Collective& collective) {
+  if (collective.kind != Kind::kAllGather) return false;
+  const ir::Shape& shape = collective.operand->shape();
+  for (int64_t axis = 0; axis < collective.joined; ++axis) {
+    if (shape[axis] != 1) return false;
+  }
+  const int64_t bytes = PartBytes(collective);
+  return bytes >= kFetchedBytesMin && bytes % kPublishedAlignment == 0;
 }
 
 const Node* Received(ops::Builder& builder, const Collective& collective,

@@ -47,6 +47,10 @@ const ir::Node* Published(ops::Builder& builder, const Collective& collective);
 // Bytes of what a device reads of each other one, and of the way from one part to the next.
 int64_t PartBytes(const Collective& collective);
 
+// Whether the result is nothing but one part's bytes behind the other's, and there are so many of
+// them that each part is better copied on its own than chosen element by element in one kernel.
+bool IsFetched(const Collective& collective);
+
 // The result, made of what the device reads of each device of the group: values of the operand's
 // shape, or of shape [n].
 ir::Shape PartShape(const Collective& collective);

@@ -34,8 +34,7 @@ class MeetingPlanner {
     for (const int group : Maximal(open)) program_.meetings.push_back({end_, group});
     for (const Segment& segment : program_.segments) {
       const auto level = static_cast<int>(&segment - program_.segments.data());
-      for (const Access& access : segment.inputs) {
-        if (access.member < 0) continue;
+      for (const Access& access : ReadsOf(segment)) {
         Buffer& buffer = program_.buffers[access.buffer];
         buffer.last = std::max(buffer.last, ReleaseOf(access.group, level) - 1);
       }
@@ -43,10 +42,19 @@ class MeetingPlanner {
   }
 
  private:
+  // Of what the group has published.
+  static std::vector<Access> ReadsOf(const Segment& segment) {
+    std::vector<Access> reads;
+    for (const Access& access : segment.inputs) {
+      if (access.member >= 0) reads.push_back(access);
+    }
+    for (const Fetch& fetch : segment.fetches) reads.push_back(fetch.source);
+    return reads;
+  }
+
   std::vector<int> GroupsOf(int segment) const {
     std::vector<int> groups;
-    for (const Access& access : program_.segments[segment].inputs) {
-      if (access.member < 0) continue;
+    for (const Access& access : ReadsOf(program_.segments[segment])) {
       if (std::find(groups.begin(), groups.end(), access.group) == groups.end()) {
         groups.push_back(access.group);
       }

@@ -50,10 +50,9 @@ absl::Status Wrong(std::string_view a, std::string_view b = "") {
   return absl::InternalError(StrCat("illegal sharded program: ", a, b));
 }
 
-absl::Status CheckAccess(const Program& program, const Access& access, const ir::Shape& shape,
-                         ir::DType dtype) {
+absl::Status CheckAccess(const Program& program, const Access& access, int64_t bytes) {
   const Buffer& buffer = program.buffers[access.buffer];
-  if (access.bytes != ir::NumElements(shape) * ir::SizeOf(dtype)) {
+  if (access.bytes != bytes) {
     return Wrong("an access of another size than its tensor's: ", AccessText(program, access));
   }
   int64_t last = 0;
@@ -79,9 +78,17 @@ absl::Status CheckSegment(const Program& program, int number) {
         buffer.kind == Buffer::Kind::kOwn || buffer.kind == Buffer::Kind::kPublished;
     return !is_placed || (buffer.first <= number && number <= buffer.last);
   };
+  for (const Fetch& fetch : segment.fetches) {
+    for (const Access& access : {fetch.source, fetch.destination}) {
+      absl::Status fits = CheckAccess(program, access, fetch.source.bytes);
+      if (!fits.ok()) return fits;
+      if (!alive(access)) return Wrong("a dead buffer is fetched: ", AccessText(program, access));
+    }
+  }
   for (size_t i = 0; i < segment.inputs.size(); ++i) {
     const graph::Input& input = segment.graph.inputs[i];
-    absl::Status fits = CheckAccess(program, segment.inputs[i], input.shape, input.dtype);
+    absl::Status fits = CheckAccess(program, segment.inputs[i],
+                                    ir::NumElements(input.shape) * ir::SizeOf(input.dtype));
     if (!fits.ok()) return fits;
     if (!alive(segment.inputs[i])) {
       return Wrong("a dead buffer is read: ", AccessText(program, segment.inputs[i]));
@@ -89,7 +96,8 @@ absl::Status CheckSegment(const Program& program, int number) {
   }
   for (size_t i = 0; i < segment.outputs.size(); ++i) {
     const ir::Node* node = segment.graph.outputs[i];
-    absl::Status fits = CheckAccess(program, segment.outputs[i], node->shape(), node->dtype());
+    absl::Status fits = CheckAccess(program, segment.outputs[i],
+                                    ir::NumElements(node->shape()) * ir::SizeOf(node->dtype()));
     if (!fits.ok()) return fits;
     if (!alive(segment.outputs[i])) {
       return Wrong("a dead buffer is written: ", AccessText(program, segment.outputs[i]));
@@ -135,6 +143,11 @@ std::string Print(const Program& program) {
     }
     if (i == segments) break;
     const Segment& segment = program.segments[i];
+    for (const Fetch& fetch : segment.fetches) {
+      StrAppend(&text, "  fetch ", AccessText(program, fetch.source), " to ",
+                AccessText(program, fetch.destination), " from byte ", fetch.destination.offset,
+                "\n");
+    }
     for (size_t k = 0; k < segment.inputs.size(); ++k) {
       StrAppend(&text, "  input ", k, ": ", AccessText(program, segment.inputs[k]), "\n");
     }

@@ -44,7 +44,14 @@ struct Access {
   int64_t stride = 0;
 };
 
+// Bytes as they are, from what another device has published to the device's own memory.
+struct Fetch {
+  Access source;
+  Access destination;  // of the same size
+};
+
 struct Segment {
+  std::vector<Fetch> fetches;  // before the graph, which reads what they bring
   // Ordinary, of local shapes and without a mesh; it has outputs only.
   graph::Graph graph;
   std::vector<Access> inputs;   // by the graph's input

@@ -64,6 +64,7 @@ class Splitter {
   Program Run() && {
     AddInputs();
     AddResults();
+    AddFetches();
     for (int level = 0; level < end_; ++level) {
       for (const int i : levels_.collectives()[level]) Publish(level, i);
     }
@@ -114,12 +115,36 @@ class Splitter {
       program_.copies.push_back({static_cast<int>(node->attr<ir::InputAttr>().index), buffer});
       return;
     }
-    const auto [stored, is_new] = stored_.try_emplace(node, buffer);
+    // What is fetched is fetched to where it is to be, whatever its shape.
+    const Node* value = node;
+    while (value->op() == Op::kReshape) value = value->operands()[0];
+    const bool is_fetched = IsFetchedResult(value);
+    if (!is_fetched) value = node;
+    const auto [stored, is_new] = stored_.try_emplace(value, buffer);
     if (!is_new) {
       program_.copies.push_back({stored->second, buffer});
       return;
     }
-    writes_[levels_.Of(node)].push_back({node, buffer});
+    if (!is_fetched) writes_[levels_.Of(node)].push_back({node, buffer});
+  }
+
+  bool IsFetchedResult(const Node* node) const {
+    const int collective = levels_.CollectiveOf(node);
+    return collective >= 0 && IsFetched(local_.collectives[collective]);
+  }
+
+  // Places for results that are fetched and that the program does not return.
+  void AddFetches() {
+    for (int level = 0; level < end_; ++level) {
+      for (const int i : levels_.collectives()[level]) {
+        const Node* result = local_.collectives[i].result;
+        if (!IsFetched(local_.collectives[i]) || stored_.contains(result)) continue;
+        stored_[result] = AddBuffer({.kind = Buffer::Kind::kOwn,
+                                     .bytes = BytesOf(result),
+                                     .first = level + 1,
+                                     .last = level + 1});
+      }
+    }
   }
 
   void Publish(int level, int collective) {
@@ -180,21 +205,37 @@ class Splitter {
                     node->shape());
   }
 
-  // What the device reads of all of its group.
-  const Node* Receive(Segment& segment, int i) {
+  // What the device reads of one of its group.
+  Access PartOf(int i, int64_t member) {
     const Collective& collective = local_.collectives[i];
     const int64_t bytes = PartBytes(collective);
+    return {.buffer = published_of_[i],
+            .bytes = bytes,
+            .member = static_cast<int>(member),
+            .group = GroupOf(collective.group),
+            .stride = collective.is_cut() ? bytes : 0};
+  }
+
+  // What the device makes of what it reads of all of its group.
+  const Node* Receive(Segment& segment, int i) {
+    const Collective& collective = local_.collectives[i];
     std::vector<const Node*> parts;
     for (int64_t member = 0; member < collective.devices; ++member) {
-      const Access access{.buffer = published_of_[i],
-                          .bytes = bytes,
-                          .member = static_cast<int>(member),
-                          .group = GroupOf(collective.group),
-                          .stride = collective.is_cut() ? bytes : 0};
       parts.push_back(
-          AddInput(segment, access, collective.operand->dtype(), PartShape(collective)));
+          AddInput(segment, PartOf(i, member), collective.operand->dtype(), PartShape(collective)));
     }
     return Received(builder_, collective, parts);
+  }
+
+  void Fetch(Segment& segment, int i) {
+    const Collective& collective = local_.collectives[i];
+    for (int64_t member = 0; member < collective.devices; ++member) {
+      const Access source = PartOf(i, member);
+      segment.fetches.push_back({source,
+                                 {.buffer = stored_.at(collective.result),
+                                  .offset = member * source.bytes,
+                                  .bytes = source.bytes}});
+    }
   }
 
   // A value that this segment takes from elsewhere; null where it computes it.
@@ -205,6 +246,7 @@ class Splitter {
     }
     // Nodes that publishing made have no level and are of their segment.
     const bool is_own = !levels_.Has(node) || levels_.Of(node) == level;
+    if (IsFetchedResult(node)) return Whole(segment, Stored(node, level), node);
     if (is_own) return collective < 0 ? nullptr : Receive(segment, collective);
     if (levels_.IsMadeAgain(node)) return nullptr;
     return Whole(segment, Stored(node, level), node);
@@ -243,6 +285,11 @@ class Splitter {
   void Build(int level) {
     Segment& segment = program_.segments[level];
     segment.graph.context = local_.context;
+    if (level > 0) {
+      for (const int i : levels_.collectives()[level - 1]) {
+        if (IsFetched(local_.collectives[i])) Fetch(segment, i);
+      }
+    }
     visiting_.clear();
     NodeMap became;
     for (const Write& write : writes_[level]) {

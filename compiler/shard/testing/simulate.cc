@@ -48,6 +48,9 @@ class Simulator {
 
   absl::Status RunSegment(int64_t device, int number) {
     const Segment& segment = program_.segments[number];
+    for (const Fetch& fetch : segment.fetches) {
+      std::copy_n(At(device, fetch.source), fetch.source.bytes, At(device, fetch.destination));
+    }
     std::vector<HostTensor> inputs;
     for (size_t i = 0; i < segment.inputs.size(); ++i) {
       HostTensor input =
