@@ -10,17 +10,21 @@ set(KILN_COMMON_HEADERS
     <absl/time/clock.h> <absl/time/time.h> <absl/types/span.h>)
 
 # GCC reads a precompiled header only with the options that it was made with: one for libraries, one for programs.
-file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/precompiled.cc CONTENT "")
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled.cc CONTENT "")
 function(kiln_precompiled_headers name)
-  add_library(${name} OBJECT ${CMAKE_CURRENT_BINARY_DIR}/precompiled.cc)
+  add_library(${name} OBJECT ${PROJECT_BINARY_DIR}/precompiled.cc)
   target_precompile_headers(${name} PRIVATE ${ARGN})
   target_link_libraries(${name} PRIVATE kiln_options)
 endfunction()
 kiln_precompiled_headers(kiln_headers ${KILN_COMMON_HEADERS})
-kiln_precompiled_headers(kiln_test_headers ${KILN_COMMON_HEADERS} <gmock/gmock.h> <gtest/gtest.h>)
-target_link_libraries(kiln_test_headers PRIVATE GTest::gmock GTest::gtest)
-target_compile_options(kiln_test_headers PRIVATE -fPIE)
-set_target_properties(kiln_test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+# kiln_precompiled_test_headers(NAME MORE…): those of tests, and more that a folder's tests share.
+function(kiln_precompiled_test_headers name)
+  kiln_precompiled_headers(${name} ${KILN_COMMON_HEADERS} <gmock/gmock.h> <gtest/gtest.h> ${ARGN})
+  target_link_libraries(${name} PRIVATE GTest::gmock GTest::gtest)
+  target_compile_options(${name} PRIVATE -fPIE)
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+endfunction()
+kiln_precompiled_test_headers(kiln_test_headers)
 if(KILN_COVERAGE)
   set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)  # the libraries that count what runs are made with options of their own
 endif()

@@ -26,12 +26,16 @@ function(kiln_count_coverage name)
   endif()
 endfunction()
 
-# kiln_test(NAME SOURCES… LIBRARIES… DATA dir): a GoogleTest program. DATA is passed as KILN_TEST_DATA.
+# kiln_test(NAME SOURCES… LIBRARIES… DATA dir): a GoogleTest program. DATA is passed as KILN_TEST_DATA. In folders that set
+# KILN_TEST_HEADERS, what was precompiled is that target's.
 function(kiln_test name)
   cmake_parse_arguments(A "" "DATA;TIMEOUT" "SOURCES;LIBRARIES;LABELS" ${ARGN})
   add_executable(${name} ${A_SOURCES})
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${KILN_UNITY_SOURCES})
-  target_precompile_headers(${name} REUSE_FROM kiln_test_headers)
+  if(NOT KILN_TEST_HEADERS)
+    set(KILN_TEST_HEADERS kiln_test_headers)
+  endif()
+  target_precompile_headers(${name} REUSE_FROM ${KILN_TEST_HEADERS})
   # GCC 12 takes "text" + std::string for a write out of bounds (its bug 105651), and no longer hides that when the
   # standard library's header was precompiled.
   target_compile_options(${name} PRIVATE -Wno-array-bounds -Wno-stringop-overflow)

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/compile_kernels.h"
+#include "compiler/compile_sharded.h"
 #include "compiler/machine_codes.h"
 #include "compiler/pipeline.h"
 
@@ -93,6 +94,7 @@ absl::StatusOr<CompiledProgram> Compile(const graph::Graph& graph, const drivers
                                         const Options& options) {
   const absl::StatusOr<const codegen::MachineCode*> machine = FindMachineCode(target.architecture);
   if (!machine.ok()) return machine.status();
+  if (graph.sharding != nullptr) return CompileSharded(graph, **machine, target, options);
   CompiledProgram program;
   // As it came, before any pass.
   program.graph_text = graph::Print(graph);

@@ -53,6 +53,9 @@ struct Slot {
     kOutput,  // the graph's output number `index`, written in whole
     kUpdate,  // the new value of update number `index`, written in whole
     kArena,   // intermediate results
+    // Of a sharded program:
+    kPlace,      // the device's place in the mesh, an int64 for each axis
+    kPublished,  // intermediate results that other devices read, laid out alike on every target
   };
   Kind kind = Kind::kInput;
   int index = 0;
@@ -62,6 +65,13 @@ struct Argument {
   int slot = 0;
   int64_t offset = 0;  // multiple of the target's buffer_alignment
   int64_t bytes = 0;
+  // Of a sharded program: whose buffer it is. -1: the device's own; else that of the device with
+  // this number in `group` (an index into CompiledProgram::groups). Others' kPublished alone is
+  // read, between two exchanges of that group.
+  int member = -1;
+  int group = 0;
+  // Added to the offset as often as the device's own number in `group` says.
+  int64_t stride = 0;
 };
 struct KernelCall {
   int kernel = 0;  // index into Program::kernels
@@ -76,18 +86,34 @@ struct PassReport {
   std::string text;       // what it left, if it is one of Options::dumped_passes
 };
 
+// Devices of a mesh that have something to do with each other: those that differ in these axes
+// alone. Their numbers in the group count row-major over the axes as they stand here.
+struct DeviceGroup {
+  std::vector<int> mesh_axes;
+};
+// No device of a group goes on from here before all of them are here: what one wrote before, the
+// others see behind it.
+struct Exchange {
+  int before_call = 0;  // index into CompiledProgram::calls, or their number; in that order
+  int group = 0;        // index into CompiledProgram::groups
+};
+
+// A sharded graph's program is the same for all devices of a target: what differs is what stands in
+// the slot kPlace.
 struct CompiledProgram {
   std::vector<CompiledKernel> kernels;
   std::vector<KernelCall> calls;  // in order; each sees what the ones before it wrote
-  std::vector<Slot>
-      slots;  // inputs by index, then outputs, then updates, then the arena if there is one
+  std::vector<Slot> slots;  // inputs by index, then outputs, then updates, then the place and what
+                            // is published if it is sharded, then the arena; if there are such
   // An output or update that needs no kernel: it is a copy of another slot's bytes (an input
   // returned as it is, or a value that stands twice in the outputs).
   struct Copy {
     Argument source;
     Argument destination;
   };
-  std::vector<Copy> copies;  // after the calls
+  std::vector<Copy> copies;         // after the calls
+  std::vector<DeviceGroup> groups;  // of a sharded program, like the next
+  std::vector<Exchange> exchanges;  // copies come after all of them
   int64_t arena_bytes_without_reuse = 0;
   std::string graph_text;          // the checked graph
   std::string partition_text;      // after partition

@@ -105,6 +105,8 @@ absl::StatusOr<std::string> PrintKernels(const partition::Partition& partition,
 // What the command's last pass leaves.
 absl::StatusOr<std::string> RunPasses(Command command, const graph::Graph& graph,
                                       std::vector<PassReport>* reports) {
+  // A graph on a mesh is one graph no longer behind that.
+  if (graph.sharding != nullptr && command.pass == kLower) command.pass = "shard";
   // No device: what a core with vector registers is planned for.
   const drivers::Target target;
   if (command.pass == kLower && !command.one_pass) {

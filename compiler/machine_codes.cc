@@ -5,9 +5,13 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/codegen/amdgcn.h"
+#include "compiler/codegen/amdgcn_kernel.h"
 #include "compiler/codegen/opencl_kernel.h"
 #include "compiler/codegen/ptx.h"
 #include "compiler/codegen/ptx_kernel.h"
+#include "compiler/codegen/spirv.h"
+#include "compiler/codegen/spirv_kernel.h"
 #include "compiler/codegen/x86.h"
 #include "compiler/codegen/x86_kernel.h"
 #include "compiler/search/heuristic.h"
@@ -46,6 +50,16 @@ constexpr MachineCode kMachineCodes[] = {
      .choose = search::ChooseThreads,
      .assemble = codegen::AssemblePtx,
      .disassemble = codegen::DisassemblePtx},
+    {.architecture = codegen::kAmdgcnArchitecture,
+     .supports = codegen::IsAmdgcnSupported,
+     .choose = search::ChooseThreads,
+     .assemble = codegen::AssembleAmdgcn,
+     .disassemble = codegen::DisassembleAmdgcn},
+    {.architecture = codegen::kSpirvArchitecture,
+     .supports = codegen::IsSpirvSupported,
+     .choose = search::ChooseThreads,
+     .assemble = codegen::AssembleSpirv,
+     .disassemble = codegen::DisassembleSpirv},
     kNothing,
 };
 

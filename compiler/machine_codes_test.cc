@@ -25,6 +25,9 @@ drivers::Target TargetOf(std::string_view architecture) {
   if (architecture == "nvptx64") {
     target.processor = "sm_80";
     target.features = "+ptx78";
+  } else if (architecture == "amdgcn") {
+    target.processor = "gfx1100";
+    target.limits.threads_per_subgroup = 32;
   }
   return target;
 }
@@ -44,7 +47,7 @@ TEST(MachineCodesTest, AnUnknownArchitectureIsNamedWithThoseThereAre) {
   const absl::Status status = FindMachineCode("abacus").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("\"abacus\"; there are x86-64, opencl-c, nvptx64, null"));
+              HasSubstr("\"abacus\"; there are x86-64, opencl-c, nvptx64, amdgcn, spirv64, null"));
 }
 
 TEST(MachineCodesTest, NothingIsCompiledForAnUnknownArchitecture) {
@@ -121,6 +124,25 @@ absl::StatusOr<drivers::KernelImage> CompileFor(const drivers::Target& target,
   return codegen::CompileKernel(row, *kernel, row.choose(*kernel, target), target);
 }
 
+// Those of float32 that are computed in float64 on the way.
+TEST(MachineCodesTest, SpirvWithoutFloat64LacksSomeFunctions) {
+  drivers::Target target = TargetOf("spirv64");
+  target.capabilities = {.fma = true, .fp64 = false, .fp16 = true};
+  const auto image = CompileFor(target, kKernel);
+  ASSERT_TRUE(image.ok()) << image.status();
+  EXPECT_TRUE(image->takes_slot_table);
+  const auto text = Disassemble(*image, target);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text, HasSubstr("OpFMul"));
+  EXPECT_THAT(*text, Not(testing::ContainsRegex("OpTypeFloat 64")));
+  const absl::Status sine = CompileFor(target,
+                                       "buffer b0 float32[100] read\nbuffer b1 float32[100] write\n"
+                                       "stage r0:100\n  b1[r0] = sin(b0[r0])\n")
+                                .status();
+  EXPECT_EQ(sine.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(sine.message()), HasSubstr("no code for sin of float32 on spirv64"));
+}
+
 TEST(MachineCodesTest, APtxKernelHasATableAndANumberForEachArgumentAndAThreadForEachTask) {
   const auto image = CompileFor(Gpu(), kKernel);
   ASSERT_TRUE(image.ok()) << image.status();
@@ -186,6 +208,34 @@ stage r1:20000
       codegen::CompileKernel(**FindMachineCode("nvptx64"), *kernel, {}, Gpu()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(status.message()), HasSubstr("80000 bytes"));
+}
+
+drivers::Target AmdGpu() {
+  drivers::Target target = Gpu();
+  target.architecture = "amdgcn";
+  target.processor = "gfx90a";
+  target.features = "+sramecc,-xnack";
+  target.limits.threads_per_subgroup = 64;
+  return target;
+}
+
+TEST(MachineCodesTest, AKernelForAmdsGpusIsACodeObjectWithAThreadForEachTask) {
+  const auto image = CompileFor(AmdGpu(), kKernel);
+  ASSERT_TRUE(image.ok()) << image.status();
+  EXPECT_EQ(image->architecture, "amdgcn");
+  EXPECT_EQ(image->block_size, 64);
+  EXPECT_EQ(image->grid_size, 2);
+  EXPECT_TRUE(image->takes_slot_table);
+  EXPECT_EQ(image->code.substr(0, 4),
+            "\x7f"
+            "ELF");
+  EXPECT_THAT(image->code, HasSubstr("kernel.kd"));
+  EXPECT_THAT(image->code, HasSubstr("amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-"));
+  const auto text = Disassemble(*image, AmdGpu());
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text, HasSubstr("kernel:\n"));
+  EXPECT_THAT(*text, HasSubstr("global_load_dword"));
+  EXPECT_THAT(*text, HasSubstr("s_endpgm"));
 }
 
 TEST(MachineCodesTest, WhatIsNotSupportedIsNamedWithTheTarget) {

@@ -22,6 +22,7 @@
 #include "compiler/partition/prepare_scatters.h"
 #include "compiler/partition/split_epilogues.h"
 #include "compiler/pass_timer.h"
+#include "compiler/shard/shard.h"
 
 namespace kiln::compiler {
 namespace {
@@ -48,6 +49,11 @@ absl::Status Differentiate(PassState& state, const drivers::Target& target) {
   absl::StatusOr<graph::Graph> result = autodiff::Differentiate(state.graph);
   if (result.ok()) state.graph = *std::move(result);
   return result.status();
+}
+
+absl::Status Shard(PassState& state, const drivers::Target& target) {
+  if (state.graph.sharding != nullptr) state.sharded = shard::Shard(state.graph);
+  return absl::OkStatus();
 }
 
 // Whether the index arithmetic of kernels shows for each value that a task keeps to its own part.
@@ -100,6 +106,9 @@ constexpr Pass kPasses[] = {
     // graph that asks for tf32 is meant to give the same results wherever it runs.
     {"round_factors", PassLevel::kGraph, kRequired, Rewrite<graph::RoundFactors>},
     {"simplify", PassLevel::kGraph, kOptional, Rewrite<graph::Simplify>},
+    // After simplify, which looks at whole tensors; before all that looks at sizes, which are local
+    // from here on.
+    {"shard", PassLevel::kGraph, kRequired, Shard},
     {"normalize", PassLevel::kGraph, kOptional, RewriteFor<partition::Normalize>},
     // Apart from normalize, which may be off: clusters and lowering know no other scatters.
     {"prepare_scatters", PassLevel::kGraph, kRequired, RewriteFor<partition::PrepareScatters>},
@@ -122,7 +131,7 @@ constexpr Pass kPasses[] = {
 absl::Status Verify(PassLevel level, const PassState& state) {
   switch (level) {
     case PassLevel::kGraph:
-      return graph::Verify(state.graph);
+      return state.sharded ? shard::Verify(*state.sharded) : graph::Verify(state.graph);
     case PassLevel::kClusters:
       return partition::Verify(state.clusters);
     case PassLevel::kPartition:
@@ -138,7 +147,7 @@ absl::Status Verify(PassLevel level, const PassState& state) {
 std::string Print(PassLevel level, const PassState& state) {
   switch (level) {
     case PassLevel::kGraph:
-      return graph::Print(state.graph);
+      return state.sharded ? shard::Print(*state.sharded) : graph::Print(state.graph);
     case PassLevel::kClusters:
       return partition::Print(state.clusters);
     case PassLevel::kPartition:
@@ -233,6 +242,11 @@ absl::StatusOr<PassState> RunPasses(const graph::Graph& graph, const drivers::Ta
   PassState state;
   state.graph = graph;
   for (const Pass& pass : *passes) {
+    if (state.sharded) {
+      return absl::InvalidArgumentError(absl::StrCat("a graph on a mesh becomes several graphs; ",
+                                                     std::string(pass.name),
+                                                     " works on one, so end with \"shard\""));
+    }
     if (absl::Status status = Run(pass, target, options, state, reports); !status.ok())
       return status;
   }

@@ -3,6 +3,7 @@
 #ifndef KILN_COMPILER_PIPELINE_H_
 #define KILN_COMPILER_PIPELINE_H_
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "compiler/partition/clustering.h"
 #include "compiler/partition/memory_plan.h"
 #include "compiler/partition/partition.h"
+#include "compiler/shard/program.h"
 #include "drivers/interface/target.h"
 
 namespace kiln::compiler {
@@ -21,6 +23,9 @@ namespace kiln::compiler {
 // What the passes work on. Each part is made from those before it.
 struct PassState {
   graph::Graph graph;
+  // Of a graph on a mesh, after the pass "shard": its segments' graphs take the passes after that,
+  // each by itself.
+  std::optional<shard::Program> sharded;
   partition::Clustering clusters;
   partition::Partition partition;
   partition::MemoryPlan memory;
@@ -50,8 +55,9 @@ struct PassRange {
 
 // Runs passes on `graph`, which is to run on `target`, and appends what it has to say of each.
 // INVALID_ARGUMENT for a name that is no pass or cannot be switched off, for a range that begins
-// beyond graphs or ends in kernels, and for what a pass finds wrong with the graph; INTERNAL names
-// the pass after which something is not as it must be.
+// beyond graphs or ends in kernels, or goes on beyond "shard" with a graph on a mesh, and for what
+// a pass finds wrong with the graph; INTERNAL names the pass after which something is not as it
+// must be.
 absl::StatusOr<PassState> RunPasses(const graph::Graph& graph, const drivers::Target& target,
                                     PassRange range, const Options& options,
                                     std::vector<PassReport>* reports);

@@ -24,6 +24,7 @@
 #include "server/cache/kernel_cache.h"
 #include "server/cache/secret.h"
 #include "server/errors/errors.h"
+#include "server/fairness/gang_order.h"
 #include "server/finishing_compiler.h"
 #include "server/log/log.h"
 #include "server/memory/host_memory.h"
@@ -175,6 +176,7 @@ struct Daemon::Implementation {
   std::unique_ptr<workers::Pool> compile_workers;
   std::unique_ptr<workers::Pool> finish_workers;  // these open vendors' libraries
   std::unique_ptr<FinishingCompiler> kernel_compiler;
+  fairness::GangOrder gang_order;
   Devices devices;
   // What `copies` and `digests` still have to do at the end holds calls, which use both.
   rpc::OpenCalls open_calls;
@@ -323,6 +325,7 @@ void Daemon::Implementation::MakeRegistry() {
   options.services.blobs = &blobs;
   options.services.metrics = &metrics;
   options.services.copies = copies.get();
+  options.services.gang_order = &gang_order;
   options.services.now = now;
   options.services.host = host;
   options.services.limits.read_bytes = rpc::kChunkBytes;
@@ -468,7 +471,7 @@ void Daemon::Implementation::ReviveDevices() {
     device->CheckHealth();
     if (!device->TryRevive()) continue;
     for (const auto& session : registry->List()) {
-      if (&session->device() == device.get()) session->DropLost();
+      session->DropLost(*device);
     }
   }
 }
@@ -536,7 +539,11 @@ void Daemon::Implementation::KeepSessions(absl::Time deadline) {
   const absl::Time runs_end = absl::Now() + kEndOfRuns;
   for (const auto& session : all) {
     auto image = session->Freeze(StopsToRestart(), runs_end - absl::Now());
-    frozen.push_back({session, &at_stop.at(&session->device()), std::move(image)});
+    // Of its devices one that hangs, if there is one.
+    AtStop* device = &at_stop.at(&session->device());
+    for (const sessions::UsedDevice* used : session->devices().All())
+      if (!device->hangs) device = &at_stop.at(used->device);
+    frozen.push_back({session, device, std::move(image)});
   }
   // The small ones first: should the disk or somebody's patience end, most are kept. A device that
   // hangs takes none of that from the others'.

@@ -20,6 +20,8 @@
 #include "drivers/cpu/driver.h"
 #include "drivers/cpu/host.h"
 #include "drivers/cuda/driver.h"
+#include "drivers/hsa/driver.h"
+#include "drivers/level_zero/driver.h"
 #include "drivers/null/driver.h"
 #include "drivers/opencl/driver.h"
 #include "server/cache/secret.h"
@@ -96,12 +98,28 @@ std::unique_ptr<drivers::Driver> MakeCuda(const config::Config& config) {
   return std::make_unique<drivers::cuda::CudaDriver>(options);
 }
 
+std::unique_ptr<drivers::Driver> MakeHsa(const config::Config& config) {
+  drivers::hsa::HsaOptions options;
+  options.memory_limit_bytes_per_device = config.memory_limit_bytes;
+  options.now = std::chrono::steady_clock::now;
+  return std::make_unique<drivers::hsa::HsaDriver>(options);
+}
+
+std::unique_ptr<drivers::Driver> MakeLevelZero(const config::Config& config) {
+  drivers::level_zero::LevelZeroOptions options;
+  options.sharing_host_memory = NamesOneOf(config.devices, "level_zero");
+  options.memory_limit_bytes_per_device = config.memory_limit_bytes;
+  options.now = std::chrono::steady_clock::now;
+  return std::make_unique<drivers::level_zero::LevelZeroDriver>(options);
+}
+
 // The drivers that open a vendor's library.
 struct VendorDriver {
   absl::string_view name;
   std::unique_ptr<drivers::Driver> (*make)(const config::Config& config);
 };
-constexpr VendorDriver kVendorDrivers[] = {{"cuda", MakeCuda}, {"opencl", MakeOpenCl}};
+constexpr VendorDriver kVendorDrivers[] = {
+    {"cuda", MakeCuda}, {"hsa", MakeHsa}, {"level_zero", MakeLevelZero}, {"opencl", MakeOpenCl}};
 
 // kilnd --probe_driver NAME DEVICES
 constexpr char kProbeArgument[] = "--probe_driver";
@@ -176,6 +194,14 @@ absl::StatusOr<DaemonParts> ProductionParts(const config::Config& config) {
       KeepAssembledCodeIn(config.cache_folder);
     parts.drivers.push_back(
         Probed(MakeCuda(config), drivers::cuda::CudaOptions().library, config.devices));
+  }
+  if (Wants(config.devices, "hsa")) {
+    parts.drivers.push_back(
+        Probed(MakeHsa(config), drivers::hsa::HsaOptions().library, config.devices));
+  }
+  if (Wants(config.devices, "level_zero")) {
+    parts.drivers.push_back(Probed(
+        MakeLevelZero(config), drivers::level_zero::LevelZeroOptions().library, config.devices));
   }
   if (Wants(config.devices, "opencl")) {
     parts.drivers.push_back(

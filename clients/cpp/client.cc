@@ -14,8 +14,10 @@
 #include "clients/cpp/blobs.h"
 #include "clients/cpp/login.h"
 #include "clients/cpp/pieces.h"
+#include "clients/cpp/placement.h"
 #include "clients/cpp/status.h"
 #include "clients/cpp/stream.h"
+#include "kiln/v1/device.grpc.pb.h"
 #include "kiln/v1/graph.pb.h"
 
 namespace kiln {
@@ -100,7 +102,9 @@ struct ClientCore {
              const std::string& address, const v1::AttachSessionResponse& attached = {})
       : sessions(v1::SessionService::NewStub(channel)),
         blob_service(v1::BlobService::NewStub(channel)),
+        device_service(v1::DeviceService::NewStub(channel)),
         info(opened),
+        address(address),
         is_local(client::IsLocal(address)),
         blobs(*blob_service, opened.session_id(), address, opened.chunk_bytes()),
         next_number(1 + std::max(attached.last_handle(), attached.last_program())),
@@ -109,7 +113,9 @@ struct ClientCore {
 
   std::unique_ptr<v1::SessionService::Stub> sessions;
   std::unique_ptr<v1::BlobService::Stub> blob_service;
+  std::unique_ptr<v1::DeviceService::Stub> device_service;
   const v1::OpenSessionResponse info;
+  const std::string address;
   const bool is_local;
   client::Blobs blobs;
   absl::Mutex pieces_in_turn;             // see PieceUpload::Send
@@ -196,7 +202,8 @@ absl::StatusOr<Attached> Client::Attach(const std::string& name, const ConnectOp
         tensor.name(),
         NamedTensor{Tensor(std::make_shared<Tensor::Handle>(impl->core, tensor.handle())),
                     static_cast<DType>(tensor.dtype()),
-                    Shape(tensor.shape().begin(), tensor.shape().end())});
+                    Shape(tensor.shape().begin(), tensor.shape().end()),
+                    client::PlacementOf(tensor.placement())});
   }
   attached.client.reset(new Client(std::move(impl)));
   return attached;
@@ -238,8 +245,45 @@ Client::~Client() {
 const std::string& Client::session() const { return impl_->core->info.name(); }
 const std::string& Client::device() const { return impl_->core->info.device(); }
 
-absl::StatusOr<Tensor> Client::Upload(DType dtype, const Shape& shape,
-                                      absl::Span<const char> data) {
+absl::StatusOr<std::vector<Device>> Client::Devices() {
+  v1::ListDevicesResponse answer;
+  const absl::Status status = impl_->core->stream.ThroughCuts([&] {
+    grpc::ClientContext context;
+    answer.Clear();
+    return client::FromGrpc(impl_->core->device_service->ListDevices(&context, {}, &answer),
+                            impl_->core->address);
+  });
+  if (!status.ok()) return status;
+  std::vector<Device> devices;
+  for (const v1::Device& device : answer.devices()) {
+    devices.push_back({.name = device.name(),
+                       .model = device.model(),
+                       .memory_total_bytes = device.memory_total_bytes(),
+                       .memory_used_bytes = device.memory_used_bytes(),
+                       .healthy = device.health() == v1::Device::HEALTHY});
+  }
+  return devices;
+}
+
+absl::StatusOr<Tensor> Client::Move(const Tensor& tensor, const Placement& placement) {
+  ClientCore& core = *impl_->core;
+  v1::ConnectRequest request;
+  v1::Move* move = request.mutable_move();
+  if (!client::IsSet(placement)) {
+    move->mutable_placement()->add_devices(device());
+  } else if (absl::Status status = client::SetPlacement(placement, move->mutable_placement());
+             !status.ok()) {
+    return status;
+  }
+  const uint64_t handle = core.next_number++;
+  move->set_source(tensor.handle());
+  move->set_handle(handle);
+  core.stream.Send(std::move(request), Ignore);
+  return Tensor(std::make_shared<Tensor::Handle>(impl_->core, handle));
+}
+
+absl::StatusOr<Tensor> Client::Upload(DType dtype, const Shape& shape, absl::Span<const char> data,
+                                      const Placement& placement) {
   int64_t expected = SizeOf(dtype);
   for (int64_t size : shape) expected *= size;
   if (expected != static_cast<int64_t>(data.size())) {
@@ -253,6 +297,10 @@ absl::StatusOr<Tensor> Client::Upload(DType dtype, const Shape& shape,
   write->set_handle(handle);
   write->set_dtype(static_cast<v1::DType>(dtype));
   for (int64_t size : shape) write->add_shape(size);
+  if (client::IsSet(placement)) {
+    absl::Status status = client::SetPlacement(placement, write->mutable_placement());
+    if (!status.ok()) return status;
+  }
   // Made before anything is sent, so that every way out of here releases the handle.
   const Tensor tensor(std::make_shared<Tensor::Handle>(impl_->core, handle));
   if (data.size() <= core.info.chunk_bytes()) {
@@ -283,7 +331,8 @@ absl::StatusOr<Tensor> Client::Upload(DType dtype, const Shape& shape,
   return tensor;
 }
 
-absl::StatusOr<Program> Client::Define(const absl::StatusOr<Graph>& graph, std::string name) {
+absl::StatusOr<Program> Client::Define(const absl::StatusOr<Graph>& graph, std::string name,
+                                       const std::string& device) {
   if (!graph.ok()) return graph.status();
   ClientCore& core = *impl_->core;
   const uint64_t number = core.next_number++;
@@ -292,6 +341,8 @@ absl::StatusOr<Program> Client::Define(const absl::StatusOr<Graph>& graph, std::
   define->set_program(number);
   *define->mutable_graph() = graph->proto();
   define->set_name(name);
+  for (const std::string& member : graph->devices()) define->add_devices(member);
+  if (graph->devices().empty() && !device.empty()) define->add_devices(device);
   Future<std::string>::Promise digest;
   core.stream.Send(std::move(request), [digest](absl::StatusOr<v1::Result> result) {
     if (result.ok()) {

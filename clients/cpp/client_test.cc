@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "clients/cpp/fake_daemon.h"
+#include "clients/cpp/placement.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -74,6 +75,44 @@ TEST_F(ClientTest, LargeTensorsTravelAsBlobsThatAreDeletedAfterwards) {
   const absl::Time deadline = absl::Now() + absl::Seconds(10);
   while (daemon_.blobs() > 0 && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
   EXPECT_EQ(daemon_.blobs(), 0u);
+}
+
+TEST_F(ClientTest, TensorsLieWhereTheyAreSent) {
+  auto client = Connect();
+  const Mesh mesh = {.axes = {{"data", 2}}, .devices = {"cpu:0", "cpu:1"}};
+  auto tensor = client->Upload<float>({2}, {1, 2}, {.mesh = mesh, .spec = {{"data"}}});
+  ASSERT_TRUE(tensor.ok()) << tensor.status();
+  ASSERT_TRUE(client->Move(*tensor, {.device = "cpu:1"}).ok());
+  ASSERT_TRUE(client->Move(*tensor, {}).ok());
+  GraphBuilder builder;
+  builder.SetMesh(mesh);
+  builder.Output(builder.Input(DType::kFloat32, {2}));
+  ASSERT_TRUE(client->Define(builder.Build(), "on a mesh").ok());
+  ASSERT_TRUE(client->Define(TwoInputs(), "elsewhere", "cpu:1").ok());
+  ASSERT_TRUE(client->Barrier().ok());
+  std::vector<v1::Placement> placements;
+  std::vector<v1::DefineProgram> programs;
+  for (const v1::ConnectRequest& operation : daemon_.operations()) {
+    if (operation.has_write()) placements.push_back(operation.write().placement());
+    if (operation.has_move()) placements.push_back(operation.move().placement());
+    if (operation.has_define_program()) programs.push_back(operation.define_program());
+  }
+  ASSERT_EQ(placements.size(), 3u);
+  EXPECT_THAT(placements[0].devices(), ElementsAre("cpu:0", "cpu:1"));
+  EXPECT_EQ(placements[0].mesh().axes(0).size(), 2u);
+  EXPECT_THAT(placements[0].spec().dims(0).axes(), ElementsAre(0u));
+  EXPECT_THAT(placements[1].devices(), ElementsAre("cpu:1"));
+  EXPECT_FALSE(placements[1].has_mesh());
+  EXPECT_EQ(client::PlacementOf(placements[0]).mesh, mesh);
+  EXPECT_THAT(client::PlacementOf(placements[0]).spec, ElementsAre(ElementsAre("data")));
+  EXPECT_EQ(client::PlacementOf(placements[1]).device, "cpu:1");
+  EXPECT_THAT(placements[2].devices(), ElementsAre("cpu:0"));
+  ASSERT_EQ(programs.size(), 2u);
+  EXPECT_THAT(programs[0].devices(), ElementsAre("cpu:0", "cpu:1"));
+  EXPECT_THAT(programs[1].devices(), ElementsAre("cpu:1"));
+
+  auto wrong = client->Upload<float>({2}, {1, 2}, {.mesh = mesh, .device = "cpu:0"});
+  EXPECT_THAT(wrong.status().message(), HasSubstr("on cpu:0 and on a mesh"));
 }
 
 TEST_F(ClientTest, EmptyTensorsAreTensors) {

@@ -1,6 +1,9 @@
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "clients/cpp/call.h"
 #include "clients/cpp/op_row.h"
+#include "clients/cpp/placement.h"
 #include "kiln/graph.h"
 #include "kiln/v1/graph.pb.h"
 
@@ -115,9 +118,43 @@ void GraphBuilder::SetFloat32MatmulPrecision(MatmulPrecision precision) {
                                            : v1::MATMUL_PRECISION_UNSPECIFIED);
 }
 
-void GraphBuilder::Output(Value value) {
-  if (Check(value, absl::StrCat("output ", proto_->outputs_size()), "it"))
-    proto_->add_outputs(value.node_);
+void GraphBuilder::SetMesh(Mesh mesh) {
+  mesh_ = std::move(mesh);
+  v1::Mesh* wire = proto_->mutable_sharding()->mutable_mesh();
+  wire->Clear();
+  if (const absl::Status status = client::SetMesh(mesh_, wire); !status.ok()) Fail(status);
+}
+
+void GraphBuilder::Lay(Value input, const Spec& spec) {
+  if (!Check(input, "Lay", "the input")) return;
+  const v1::Node& node = proto_->nodes(input.node_);
+  if (node.op() != "input") {
+    Fail(absl::InvalidArgumentError(absl::StrCat("Lay: node ", input.node_, " is no input")));
+    return;
+  }
+  v1::Sharding* sharding = proto_->mutable_sharding();
+  const int64_t index = node.attributes().at("index").i();
+  while (sharding->inputs_size() <= index) sharding->add_inputs();
+  v1::Spec* wire = sharding->mutable_inputs(static_cast<int>(index));
+  wire->Clear();
+  if (const absl::Status status = client::SetSpec(spec, mesh_, wire); !status.ok()) Fail(status);
+}
+
+Value GraphBuilder::Shard(Value x, const Spec& spec, Location location) {
+  const absl::StatusOr<std::vector<int64_t>> ints = client::SpecInts(spec, mesh_);
+  if (!ints.ok()) return Fail(ints.status());
+  return AddNode("shard", {x}, {{"spec", *ints}}, DType::kUnspecified, location);
+}
+
+void GraphBuilder::Output(Value value, const Spec& spec) {
+  const int number = proto_->outputs_size();
+  if (!Check(value, absl::StrCat("output ", number), "it")) return;
+  proto_->add_outputs(value.node_);
+  if (spec.empty()) return;
+  v1::Sharding* sharding = proto_->mutable_sharding();
+  while (sharding->outputs_size() <= number) sharding->add_outputs();
+  const absl::Status status = client::SetSpec(spec, mesh_, sharding->mutable_outputs(number));
+  if (!status.ok()) Fail(status);
 }
 
 void GraphBuilder::Update(Value input, Value value) {
@@ -136,6 +173,7 @@ absl::StatusOr<Graph> GraphBuilder::Build() const {
   if (!status_.ok()) return status_;
   Graph graph;
   graph.proto_ = std::make_shared<v1::Graph>(*proto_);
+  graph.devices_ = mesh_.devices;
   graph.num_inputs_ = num_inputs_;
   graph.num_outputs_ = proto_->outputs_size();
   return graph;

@@ -1,3 +1,6 @@
+#include <functional>
+#include <string>
+
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -52,6 +55,52 @@ TEST(GraphBuilder, WhereNumbersStandSumsOfVariablesMay) {
   EXPECT_EQ(bounds.dims(1).variable(), "pos");
   const v1::Node& tril = graph->proto().nodes(3);
   EXPECT_EQ(tril.attributes().at("diagonal").dim().sum().terms(0).variable(), "pos");
+}
+
+TEST(GraphBuilder, AMeshSaysHowInputsAndOutputsLie) {
+  GraphBuilder builder;
+  builder.SetMesh(
+      {.axes = {{"data", 2}, {"model", 2}}, .devices = {"cpu:0", "cpu:1", "cpu:2", "cpu:3"}});
+  Value rate = builder.Input(DType::kFloat32, {});
+  Value x = builder.Input(DType::kFloat32, {4, 8});
+  builder.Lay(x, {{"data"}});
+  builder.Output(ops::Sum(x) * rate);
+  builder.Output(builder.Shard(x * 2, {{}, {"model", "data"}}), {{}, {"model", "data"}});
+  const auto graph = builder.Build();
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_THAT(graph->devices(), ElementsAre("cpu:0", "cpu:1", "cpu:2", "cpu:3"));
+  const v1::Sharding& sharding = graph->proto().sharding();
+  EXPECT_EQ(sharding.mesh().axes(1).name(), "model");
+  EXPECT_EQ(sharding.mesh().axes(1).size(), 2u);
+  ASSERT_EQ(sharding.inputs_size(), 2);
+  EXPECT_EQ(sharding.inputs(0).dims_size(), 0);
+  EXPECT_THAT(sharding.inputs(1).dims(0).axes(), ElementsAre(0u));
+  ASSERT_EQ(sharding.outputs_size(), 2);
+  EXPECT_THAT(sharding.outputs(1).dims(1).axes(), ElementsAre(1u, 0u));
+  const v1::Node& shard = graph->proto().nodes(graph->proto().nodes_size() - 1);
+  EXPECT_EQ(shard.op(), "shard");
+  EXPECT_THAT(shard.attributes().at("spec").ints().values(), ElementsAre(0, 2, 1, 0));
+}
+
+TEST(GraphBuilder, MistakesOfMeshesAreTold) {
+  const auto mistake = [](const std::function<void(GraphBuilder&, Value)>& make) {
+    GraphBuilder builder;
+    Value x = builder.Input(DType::kFloat32, {4});
+    make(builder, x);
+    return std::string(builder.Build().status().message());
+  };
+  EXPECT_THAT(mistake([](GraphBuilder& b, Value) {
+                b.SetMesh({.axes = {{"data", 3}}, .devices = {"cpu:0", "cpu:1"}});
+              }),
+              HasSubstr("3 places for its 2 devices"));
+  EXPECT_THAT(mistake([](GraphBuilder& b, Value x) {
+                b.SetMesh({.axes = {{"data", 1}}, .devices = {"cpu:0"}});
+                b.Lay(x, {{"model"}});
+              }),
+              HasSubstr("no axis \"model\"; the mesh has \"data\""));
+  EXPECT_THAT(mistake([](GraphBuilder& b, Value x) { b.Shard(x, {{"data"}}); }),
+              HasSubstr("the mesh has none"));
+  EXPECT_THAT(mistake([](GraphBuilder& b, Value x) { b.Lay(x + 1, {}); }), HasSubstr("no input"));
 }
 
 TEST(GraphBuilder, DimensionsMayBeVariables) {

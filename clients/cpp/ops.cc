@@ -56,6 +56,7 @@ constexpr OpRow kRows[] = {
     {"iota", "", DTypeRule::kAttribute, -1},
     {"contiguous", "x", DTypeRule::kSame, -1},
     {"detach", "x", DTypeRule::kSame, -1},
+    {"shard", "x", DTypeRule::kSame, -1},
     {"with_derivative", "y, x, derivative", DTypeRule::kPromote, -1},
     {"gradient", "y, x, upstream?", DTypeRule::kSecond, -1},
     {"exp", "x", DTypeRule::kPromoteFloat, -1},
@@ -248,7 +249,7 @@ constexpr OpRow kRows[] = {
 }  // namespace
 
 absl::Span<const OpRow> OpRows() { return kRows; }
-uint32_t OpSetVersion() { return 3; }
+uint32_t OpSetVersion() { return 4; }
 
 }  // namespace internal
 
@@ -452,6 +453,10 @@ Value Contiguous(Value x, Location location) {
 
 Value Detach(Value x, Location location) {
   return Call("detach", {x}, {}, DType::kUnspecified, location);
+}
+
+Value Shard(Value x, const Dimensions& spec, Location location) {
+  return Call("shard", {x}, {{"spec", AttributeOf(spec)}}, DType::kUnspecified, location);
 }
 
 Value WithDerivative(const Operand& y, const Operand& x, const Operand& derivative,

@@ -127,7 +127,7 @@ class Differentiator {
   }
 
   // Detach and with_derivative only direct gradients. Once all of those are taken, they give way to
-  // their values.
+  // their values; without a mesh, so does shard.
   absl::StatusOr<graph::Graph> Result() {
     std::vector<const Node*> roots = graph::Roots(graph_);
     for (const Node*& root : roots) root = became_.at(root);
@@ -135,7 +135,8 @@ class Differentiator {
     for (const Node* node : ir::TopologicalOrder(roots)) {
       std::vector<const Node*> operands;
       for (const Node* operand : node->operands()) operands.push_back(kept.at(operand));
-      const bool is_done = node->op() == Op::kDetach || node->op() == Op::kWithDerivative;
+      const bool is_done = node->op() == Op::kDetach || node->op() == Op::kWithDerivative ||
+                           (node->op() == Op::kShard && graph_.sharding == nullptr);
       kept[node] =
           is_done ? operands[0] : builder_.context().WithOperands(node, std::move(operands));
     }

@@ -53,25 +53,48 @@ class Reduction {
   }
 
  private:
+  // A number of 128 bits. LLVM's SPIR-V backend has no such integers.
+  struct Wide {
+    Value* high;
+    Value* low;
+  };
+
   // high_:middle_:low_ = significand * 192 bits of 2/pi, modulo 2^192: a fixed-point number of
   // quadrants with 190 bits after the point.
   void Turns(Value* significand, Value* first_bit) {
     Value* word = b.CreateLShr(first_bit, 6);
     Value* shift = b.CreateAnd(first_bit, 63);
-    Value* low = b.CreateMul(Wide(significand), Wide(Window(word, shift, 2)));
-    Value* middle = b.CreateAdd(b.CreateMul(Wide(significand), Wide(Window(word, shift, 1))),
-                                b.CreateLShr(low, 64));
-    Value* high = b.CreateAdd(b.CreateMul(Wide(significand), Wide(Window(word, shift, 0))),
-                              b.CreateLShr(middle, 64));
-    low_ = Narrow(low);
-    middle_ = Narrow(middle);
-    high_ = Narrow(high);
+    const Wide low = Product(significand, Window(word, shift, 2));
+    Wide middle = Product(significand, Window(word, shift, 1));
+    middle.low = b.CreateAdd(middle.low, low.high);
+    Value* carry = b.CreateICmpULT(middle.low, low.high);
+    middle.high = b.CreateAdd(middle.high, b.CreateZExt(carry, b.getInt64Ty()));
+    low_ = low.low;
+    middle_ = middle.low;
+    high_ = b.CreateAdd(b.CreateMul(significand, Window(word, shift, 0)), middle.high);
+  }
+
+  // Of 64 bits each, by their halves.
+  Wide Product(Value* x, Value* y) {
+    const auto low = [&](Value* of) { return b.CreateAnd(of, 0xffffffff); };
+    const auto high = [&](Value* of) { return b.CreateLShr(of, 32); };
+    Value* lows = b.CreateMul(low(x), low(y));
+    Value* crossed[] = {b.CreateMul(low(x), high(y)), b.CreateMul(high(x), low(y))};
+    Value* highs = b.CreateMul(high(x), high(y));
+    Value* middle = b.CreateAdd(high(lows), b.CreateAdd(low(crossed[0]), low(crossed[1])));
+    highs = b.CreateAdd(highs, b.CreateAdd(high(crossed[0]), high(crossed[1])));
+    return {b.CreateAdd(highs, high(middle)), b.CreateOr(b.CreateShl(middle, 32), low(lows))};
   }
 
   Value* Window(Value* word, Value* shift, int i) {
-    Value* first = Load(b.CreateAdd(word, b.getInt64(i)));
-    Value* second = Load(b.CreateAdd(word, b.getInt64(i + 1)));
-    return b.CreateIntrinsic(llvm::Intrinsic::fshl, {b.getInt64Ty()}, {first, second, shift});
+    return Funnel(Load(b.CreateAdd(word, b.getInt64(i))),
+                  Load(b.CreateAdd(word, b.getInt64(i + 1))), shift);
+  }
+
+  // The upper half of high:low << shift, for shifts below 64.
+  Value* Funnel(Value* high, Value* low, Value* shift) {
+    Value* rest = b.CreateLShr(b.CreateLShr(low, 1), b.CreateSub(b.getInt64(63), shift));
+    return b.CreateOr(b.CreateShl(high, shift), rest);
   }
 
   Value* Load(Value* index) {
@@ -80,10 +103,13 @@ class Reduction {
 
   llvm::GlobalVariable* Table() {
     if (table_ == nullptr) {
+      // OpenCL's constants are in an address space of their own.
+      const unsigned space = module_.getTargetTriple().isSPIRV() ? 2 : 0;
       auto* data = llvm::ConstantDataArray::get(module_.getContext(),
                                                 llvm::ArrayRef<uint64_t>(kTwoOverPi, kWords));
       table_ = new llvm::GlobalVariable(module_, data->getType(), true,
-                                        llvm::GlobalValue::PrivateLinkage, data);
+                                        llvm::GlobalValue::PrivateLinkage, data, "", nullptr,
+                                        llvm::GlobalValue::NotThreadLocal, space);
     }
     return table_;
   }
@@ -93,24 +119,47 @@ class Reduction {
 
   // The signed fraction of a quadrant as radians, from its 106 leading bits.
   Value* Radians() {
-    Value* point = b.CreateOr(b.CreateShl(Wide(high_), 66), b.CreateShl(Wide(middle_), 2));
-    Value* fraction = b.CreateOr(point, Wide(b.CreateLShr(low_, 62)));
-    Value* negative = b.CreateICmpSLT(fraction, llvm::ConstantInt::get(fraction->getType(), 0));
-    Value* magnitude = b.CreateSelect(negative, b.CreateNeg(fraction), fraction);
-    Value* zeros =
-        b.CreateIntrinsic(llvm::Intrinsic::ctlz, {magnitude->getType()}, {magnitude, b.getFalse()});
-    Value* normal = b.CreateShl(magnitude, zeros);
-    Value* exponent = b.CreateSub(b.getInt64(1023 - 53), Narrow(zeros));
+    const Wide fraction = {Funnel(high_, middle_, b.getInt64(2)),
+                           Funnel(middle_, low_, b.getInt64(2))};
+    Value* negative = b.CreateICmpSLT(fraction.high, b.getInt64(0));
+    const Wide negated = Negate(fraction);
+    const Wide magnitude = {b.CreateSelect(negative, negated.high, fraction.high),
+                            b.CreateSelect(negative, negated.low, fraction.low)};
+    Value* zeros = LeadingZeros(magnitude);
+    const Wide normal = ShiftLeft(magnitude, zeros);
+    Value* exponent = b.CreateSub(b.getInt64(1023 - 53), zeros);
     Value* scale = b.CreateBitCast(b.CreateShl(exponent, 52), b.getDoubleTy());
     // The leading 106 bits as two doubles of 53 bits each, both exact.
-    Value* high = b.CreateFMul(Mantissa(normal, 75), scale);
-    Value* low = b.CreateFMul(Mantissa(normal, 22), b.CreateFMul(scale, Number(0x1p-53)));
+    Value* high = b.CreateFMul(Mantissa(b.CreateLShr(normal.high, 11)), scale);
+    Value* low = b.CreateFMul(Mantissa(Funnel(normal.high, normal.low, b.getInt64(42))),
+                              b.CreateFMul(scale, Number(0x1p-53)));
     Value* result = TimesHalfPi(high, low);
     return b.CreateSelect(negative, b.CreateFNeg(result), result);
   }
 
-  Value* Mantissa(Value* bits, int first) {
-    Value* mantissa = b.CreateAnd(Narrow(b.CreateLShr(bits, first)), (uint64_t{1} << 53) - 1);
+  Wide Negate(const Wide& x) {
+    Value* carry = b.CreateZExt(b.CreateICmpEQ(x.low, b.getInt64(0)), b.getInt64Ty());
+    return {b.CreateAdd(b.CreateNot(x.high), carry), b.CreateNeg(x.low)};
+  }
+  Value* LeadingZeros(const Wide& x) {
+    const auto count = [&](Value* of) {
+      return b.CreateIntrinsic(llvm::Intrinsic::ctlz, {b.getInt64Ty()}, {of, b.getFalse()});
+    };
+    Value* none = b.CreateICmpEQ(x.high, b.getInt64(0));
+    return b.CreateSelect(none, b.CreateAdd(count(x.low), b.getInt64(64)), count(x.high));
+  }
+  // By less than 128.
+  Wide ShiftLeft(const Wide& x, Value* shift) {
+    Value* small = b.CreateAnd(shift, 63);
+    Value* low = b.CreateShl(x.low, small);
+    Value* whole = b.CreateICmpUGE(shift, b.getInt64(64));
+    return {b.CreateSelect(whole, low, Funnel(x.high, x.low, small)),
+            b.CreateSelect(whole, b.getInt64(0), low)};
+  }
+
+  // The last 53 bits as a number.
+  Value* Mantissa(Value* bits) {
+    Value* mantissa = b.CreateAnd(bits, (uint64_t{1} << 53) - 1);
     return b.CreateSIToFP(mantissa, b.getDoubleTy());
   }
 
@@ -124,8 +173,6 @@ class Reduction {
   }
 
   Value* Number(double value) { return llvm::ConstantFP::get(b.getDoubleTy(), value); }
-  Value* Wide(Value* x) { return b.CreateZExt(x, b.getInt128Ty()); }
-  Value* Narrow(Value* x) { return b.CreateTrunc(x, b.getInt64Ty()); }
 
   llvm::IRBuilder<> b;
   llvm::Module& module_;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "compiler/graph/mesh.h"
 #include "compiler/ir/node.h"
 
 namespace kiln::graph {
@@ -42,6 +43,9 @@ struct Graph {
   std::vector<Update> updates;
   // What is asked for; kHighest once the factors are rounded (see round_factors.h).
   MatmulPrecision float32_matmul_precision = MatmulPrecision::kHighest;
+  // Null: it runs on one device. Else it runs on those of a mesh, and the shapes of all nodes are
+  // the whole tensors'.
+  std::shared_ptr<const Sharding> sharding;
   // Where nodes came from, for messages; a node may be missing.
   absl::flat_hash_map<const ir::Node*, std::string> sources;
 };

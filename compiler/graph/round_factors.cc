@@ -50,6 +50,7 @@ bool IsExact(const Node* node, int* budget) {
       return IsExact(node->operand(0), budget) && IsExact(node->operand(1), budget);
     case Op::kNeg:
     case Op::kContiguous:
+    case Op::kShard:
     case Op::kGatherElements:
     case Op::kReduceMax:
       return IsExact(node->operand(0), budget);

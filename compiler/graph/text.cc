@@ -2,7 +2,9 @@
 
 #include <utility>
 
+#include "absl/strings/str_join.h"
 #include "compiler/graph/verify.h"
+#include "compiler/ir/spec.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/ir/text.h"
 
@@ -23,6 +25,7 @@ class GraphParser {
   absl::Status ParseLine(std::string_view line) {
     std::vector<std::string_view> words = ir::SplitWords(line);
     if (words[0] == kPrecision) return ParsePrecision(words);
+    if (words[0] == "mesh") return ParseMesh(words);
     if (words[0] == "input") return ParseInput(words);
     if (words[0] == "output") return ParseOutput(words);
     if (words[0] == "update") return ParseUpdate(words);
@@ -30,6 +33,7 @@ class GraphParser {
   }
 
   absl::StatusOr<Graph> Finish() {
+    if (sharding_ != nullptr) graph_.sharding = std::move(sharding_);
     absl::Status status = Verify(graph_);
     // Verify blames the compiler with INTERNAL, but this graph is the text's.
     if (!status.ok()) return absl::InvalidArgumentError(status.message());
@@ -44,8 +48,46 @@ class GraphParser {
     return absl::OkStatus();
   }
 
+  // Before the inputs, whose specs it explains.
+  absl::Status ParseMesh(const std::vector<std::string_view>& words) {
+    if (sharding_ != nullptr || !graph_.inputs.empty()) {
+      return Invalid("a graph has one mesh at most, before its inputs");
+    }
+    sharding_ = std::make_shared<Sharding>();
+    for (size_t i = 1; i < words.size(); ++i) {
+      const size_t equals = std::min(words[i].find('='), words[i].size() - 1);
+      absl::StatusOr<int64_t> size = ir::ParseInt(words[i].substr(equals + 1));
+      if (!size.ok()) return size.status();
+      sharding_->mesh.axes.push_back({std::string(words[i].substr(0, equals)), *size});
+    }
+    return CheckMesh(sharding_->mesh);
+  }
+
+  // The spec behind the other `count` words of a line, if there is one.
+  absl::StatusOr<Spec> ParseSpec(const std::vector<std::string_view>& words, size_t count,
+                                 const ir::Shape& shape) {
+    if (words.size() == count) return Spec(shape.size());
+    constexpr std::string_view kSpec = "spec=[";
+    if (sharding_ == nullptr) return Invalid("a spec without a mesh");
+    std::string_view text = words[count];
+    if (words.size() != count + 1 || !text.starts_with(kSpec) || text.back() != ']') {
+      return Invalid("expected a spec such as 'spec=[1,0,0]'");
+    }
+    text = text.substr(kSpec.size(), text.size() - kSpec.size() - 1);
+    std::vector<int64_t> values;
+    if (!text.empty()) {
+      absl::StatusOr<std::vector<int64_t>> list = ir::ParseIntList(text);
+      if (!list.ok()) return list.status();
+      values = *std::move(list);
+    }
+    if (!ir::IsSpec(values, shape.size())) {
+      return Invalid("a spec has a count for each dimension and as many axes, each once");
+    }
+    return Decode(values, shape.size());
+  }
+
   absl::Status ParseInput(const std::vector<std::string_view>& words) {
-    if (words.size() != 3) return Invalid("expected an input such as 'input 0 float32[2,3]'");
+    if (words.size() < 3) return Invalid("expected an input such as 'input 0 float32[2,3]'");
     absl::StatusOr<int64_t> index = ir::ParseInt(words[1]);
     if (!index.ok()) return index.status();
     if (*index != static_cast<int64_t>(graph_.inputs.size())) {
@@ -53,14 +95,20 @@ class GraphParser {
     }
     absl::StatusOr<ir::Type> type = ir::ParseType(words[2]);
     if (!type.ok()) return type.status();
+    absl::StatusOr<Spec> spec = ParseSpec(words, 3, type->shape);
+    if (!spec.ok()) return spec.status();
+    if (sharding_ != nullptr) sharding_->inputs.push_back(*std::move(spec));
     graph_.inputs.push_back({type->dtype, std::move(type->shape)});
     return absl::OkStatus();
   }
 
   absl::Status ParseOutput(const std::vector<std::string_view>& words) {
-    if (words.size() != 2) return Invalid("expected an output such as 'output %3'");
+    if (words.size() < 2) return Invalid("expected an output such as 'output %3'");
     absl::StatusOr<const ir::Node*> node = parser_.Lookup(words[1]);
     if (!node.ok()) return node.status();
+    absl::StatusOr<Spec> spec = ParseSpec(words, 2, (*node)->shape());
+    if (!spec.ok()) return spec.status();
+    if (sharding_ != nullptr) sharding_->outputs.push_back(*std::move(spec));
     graph_.outputs.push_back(*node);
     return absl::OkStatus();
   }
@@ -79,6 +127,7 @@ class GraphParser {
   }
 
   std::shared_ptr<ir::Context> context_ = std::make_shared<ir::Context>();
+  std::shared_ptr<Sharding> sharding_;
   Graph graph_;
   ir::TextParser parser_;
 };
@@ -102,20 +151,40 @@ std::optional<MatmulPrecision> ParseMatmulPrecision(std::string_view name) {
   return std::nullopt;
 }
 
+namespace {
+
+// What stands behind an input or output; nothing where each device has all of it.
+std::string SpecText(const Graph& graph, const std::vector<Spec> Sharding::*specs, size_t i) {
+  if (graph.sharding == nullptr) return "";
+  const Spec& spec = (*graph.sharding.*specs)[i];
+  return IsWhole(spec) ? "" : StrCat(" spec=[", absl::StrJoin(Encode(spec), ","), "]");
+}
+
+}  // namespace
+
 std::string Print(const Graph& graph) {
   ir::TextPrinter printer;
   if (graph.float32_matmul_precision != MatmulPrecision::kHighest) {
     printer.Line(StrCat(kPrecision, " ", Name(graph.float32_matmul_precision)));
   }
+  if (graph.sharding != nullptr) {
+    std::string mesh = "mesh";
+    for (const Mesh::Axis& axis : graph.sharding->mesh.axes) {
+      StrAppend(&mesh, " ", axis.name, "=", axis.size);
+    }
+    printer.Line(mesh);
+  }
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     const Input& input = graph.inputs[i];
-    printer.Line(StrCat("input ", i, " ", ir::TypeText(input.dtype, input.shape)));
+    printer.Line(StrCat("input ", i, " ", ir::TypeText(input.dtype, input.shape),
+                        SpecText(graph, &Sharding::inputs, i)));
   }
   // printer.Print writes the nodes that are not written yet. They stand before all results, so
   // those lines wait.
   std::vector<std::string> results;
-  for (const ir::Node* output : graph.outputs) {
-    results.push_back(StrCat("output ", printer.Print(output)));
+  for (size_t i = 0; i < graph.outputs.size(); ++i) {
+    results.push_back(
+        StrCat("output ", printer.Print(graph.outputs[i]), SpecText(graph, &Sharding::outputs, i)));
   }
   for (const Update& update : graph.updates) {
     results.push_back(StrCat("update ", update.input, " ", printer.Print(update.value)));

@@ -57,6 +57,55 @@ TEST(GraphTextTest, PrecisionIsSaidUnlessItIsTheHighest) {
   EXPECT_EQ(Print(*graph), kStep);
 }
 
+TEST(GraphTextTest, AMeshAndHowValuesLieOnIt) {
+  constexpr std::string_view kSharded = R"(mesh data=2 model=4
+input 0 float32[4,8] spec=[1,0,1,1]
+input 1 float32[4,8]
+%0 = input float32[4,8] index=0
+%1 = input float32[4,8] index=1
+%2 = add float32[4,8] %0 %1
+%3 = shard float32[4,8] %2 spec=[0,2,1,0]
+output %3 spec=[0,1,0]
+output %0
+update 0 %3
+)";
+  absl::StatusOr<Graph> graph = Parse(kSharded);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  ASSERT_NE(graph->sharding, nullptr);
+  EXPECT_EQ(graph->sharding->mesh, (Mesh{{{"data", 2}, {"model", 4}}}));
+  EXPECT_EQ(graph->sharding->inputs, (std::vector<Spec>{{{0}, {1}}, {{}, {}}}));
+  EXPECT_EQ(graph->sharding->outputs, (std::vector<Spec>{{{}, {0}}, {{}, {}}}));
+  EXPECT_EQ(Print(*graph), kSharded);
+}
+
+TEST(GraphTextTest, RejectsWhatDoesNotLieOnTheMesh) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"mesh\n", "line 1: the mesh has 0 axes; it needs 1 to 4"},
+      {"mesh a=1 b=1 c=1 d=1 e=1\n", "the mesh has 5 axes"},
+      {"mesh a=0\n", "axis \"a\" has size 0"},
+      {"mesh a=8 b=9\n", "at most 64 devices"},
+      {"mesh a=9223372036854775807 b=2\n", "axis \"a\" has size 9223372036854775807"},
+      {"mesh a=2 a=2\n", "two axes named \"a\""},
+      {"mesh a-b=2\n", "an axis named \"a-b\""},
+      {"mesh a\n", "'' is not an integer"},
+      {"mesh a=2\nmesh a=2\n", "line 2: a graph has one mesh"},
+      {"input 0 float32[4] spec=[1,0]\n", "line 1: a spec without a mesh"},
+      {"mesh a=2\ninput 0 float32[4] spec=[1]\n", "line 2: a spec has a count"},
+      {"mesh a=2\ninput 0 float32[4] spec=1\n", "line 2: expected a spec"},
+      {"mesh a=2\ninput 0 float32[4] spec=[1,1]\n", "split by axis 1 of a mesh that has 1"},
+      {"mesh a=2\ninput 0 float32[5] spec=[1,0]\n",
+       "input 0: dimension 0 has size 5, which [a] would split into 2 parts"},
+      {"mesh a=2\ninput 0 float32[4]\n%0 = input float32[4] index=0\n"
+       "%1 = shard float32[4] %0 spec=[1,7]\noutput %1\n",
+       "split by axis 7"},
+  };
+  for (const auto& [text, message] : cases) {
+    absl::Status status = Parse(text).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message)) << text;
+  }
+}
+
 TEST(GraphTextTest, RejectsWhatIsIllegal) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"float32_matmul_precision low\n", "line 1: float32_matmul_precision is \"highest\" or"},

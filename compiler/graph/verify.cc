@@ -48,6 +48,35 @@ absl::Status VerifyUpdates(const Graph& graph) {
   return absl::OkStatus();
 }
 
+absl::Status VerifySharding(const Graph& graph, const std::vector<const ir::Node*>& roots) {
+  if (graph.sharding == nullptr) return absl::OkStatus();
+  const Sharding& sharding = *graph.sharding;
+  if (absl::Status legal = CheckMesh(sharding.mesh); !legal.ok())
+    return Illegal(StrCat(legal.message()));
+  if (sharding.inputs.size() != graph.inputs.size() ||
+      sharding.outputs.size() != graph.outputs.size()) {
+    return Illegal("a mesh without a spec for each input and output");
+  }
+  const auto check = [&](const Spec& spec, const ir::Shape& shape, std::string_view what) {
+    const absl::Status fits = CheckSpec(sharding.mesh, spec, shape, what);
+    if (!fits.ok()) return Illegal(StrCat(fits.message()));
+    return spec.size() == shape.size() ? fits : Illegal(what, ": a spec of another rank");
+  };
+  absl::Status status;
+  for (size_t i = 0; i < graph.inputs.size() && status.ok(); ++i) {
+    status = check(sharding.inputs[i], graph.inputs[i].shape, StrCat("input ", i));
+  }
+  for (size_t i = 0; i < graph.outputs.size() && status.ok(); ++i) {
+    status = check(sharding.outputs[i], graph.outputs[i]->shape(), StrCat("output ", i));
+  }
+  for (const ir::Node* node : ir::TopologicalOrder(roots)) {
+    if (node->op() != ir::Op::kShard || !status.ok()) continue;
+    status =
+        check(Decode(ir::IntsOf(node), node->shape().size()), node->shape(), ir::Describe(node));
+  }
+  return status;
+}
+
 }  // namespace
 
 std::vector<const ir::Node*> Roots(const Graph& graph) {
@@ -76,6 +105,7 @@ absl::Status Verify(const Graph& graph) {
   absl::Status status = ir::Verify(ir::Level::kTensor, roots);
   if (status.ok()) status = VerifyInputs(graph, roots);
   if (status.ok()) status = VerifyUpdates(graph);
+  if (status.ok()) status = VerifySharding(graph, roots);
   return status;
 }
 

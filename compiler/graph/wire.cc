@@ -7,6 +7,7 @@
 #include "compiler/graph/wire_label.h"
 #include "compiler/graph/wire_node.h"
 #include "compiler/graph/wire_order.h"
+#include "compiler/graph/wire_sharding.h"
 #include "compiler/graph/wire_variables.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/ir/text.h"
@@ -30,6 +31,7 @@ class Decoder {
     if (status.ok()) status = ReadInputs();
     if (status.ok()) status = ReadOutputs();
     if (status.ok()) status = ReadUpdates();
+    if (status.ok()) status = ReadSharding();
     if (status.ok()) status = Verify(graph_);
     if (!status.ok()) return status;
     return std::move(graph_);
@@ -166,6 +168,12 @@ class Decoder {
       graph_.updates.push_back({index, nodes_[update.value()]});
     }
     return absl::OkStatus();
+  }
+
+  absl::Status ReadSharding() {
+    auto sharding = graph::ReadSharding(proto_, graph_, nodes_);
+    if (sharding.ok()) graph_.sharding = *std::move(sharding);
+    return sharding.status();
   }
 
   absl::Status CheckUpdate(std::string_view name, const v1::Update& update) {

@@ -55,6 +55,74 @@ TEST(WireTest, ExpandsCompositesAndFixesVariables) {
   EXPECT_EQ(sources, std::vector<std::string>{"train.py:4"});
 }
 
+// Two inputs on a mesh of 2 x 2, one of them hinted at; op "shard" of node 2 has what `spec` says.
+v1::Graph OnMesh(const std::string& sharding, const std::string& spec = "1, 0, 0") {
+  return Proto(R"(
+    nodes { op: "input" dtype: DTYPE_FLOAT32
+            attributes { key: "index" value { i: 0 } }
+            attributes { key: "shape" value { shape { dims { size: 4 } dims { size: 6 } } } } }
+    nodes { op: "input" dtype: DTYPE_FLOAT32
+            attributes { key: "index" value { i: 1 } }
+            attributes { key: "shape" value { shape { dims { size: 6 } } } } }
+    nodes { op: "shard" operands: 0 source: "train.py:7"
+            attributes { key: "spec" value { ints { values: [)" +
+               spec + R"(] } } } }
+    nodes { op: "add" operands: [2, 1] }
+    outputs: 3
+    op_set_version: 4
+    sharding { )" +
+               sharding + " }");
+}
+
+constexpr char kMesh[] = "mesh { axes { name: 'data' size: 2 } axes { name: 'model' size: 2 } } ";
+
+TEST(WireTest, ReadsHowValuesLieOnAMesh) {
+  const std::string mesh = kMesh;
+  absl::StatusOr<Graph> graph = FromProto(
+      OnMesh(mesh + "inputs { dims { axes: [1, 0] } } outputs { dims { } dims { axes: 0 } }"), {});
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  ASSERT_NE(graph->sharding, nullptr);
+  EXPECT_EQ(graph->sharding->mesh, (Mesh{{{"data", 2}, {"model", 2}}}));
+  // What is missing at the end is not split.
+  EXPECT_EQ(graph->sharding->inputs, (std::vector<Spec>{{{1, 0}, {}}, {{}}}));
+  EXPECT_EQ(graph->sharding->outputs, (std::vector<Spec>{{{}, {0}}}));
+}
+
+TEST(WireTest, RefusesWhatDoesNotLieOnTheMesh) {
+  const std::string mesh = kMesh;
+  struct Bad {
+    std::string sharding;
+    std::string message;
+    std::string spec = "1, 0, 0";
+  };
+  const std::vector<Bad> cases = {
+      {"", "the mesh has 0 axes"},
+      {"mesh { axes { name: 'a' size: 0 } }", "axis \"a\" has size 0"},
+      {"mesh { axes { name: 'a' size: 65 } }", "at most 64 devices"},
+      {"mesh { axes { size: 2 } }", "an axis named \"\""},
+      {mesh + "inputs { } inputs { } inputs { }", "for 3 inputs, but the graph has 2"},
+      {mesh + "outputs { } outputs { }", "for 2 outputs, but the graph has 1"},
+      {mesh + "inputs { dims { } dims { } dims { } }", "input 0 has 2 dimensions, and its spec"},
+      {mesh + "inputs { dims { axes: 2 } }", "input 0 is split by axis 2 of a mesh that has 2"},
+      {mesh + "inputs { dims { axes: 0 } dims { axes: 0 } }", "split twice by the mesh's axis"},
+      {mesh + "inputs { } inputs { dims { axes: [0, 1] } }",
+       "input 1: dimension 0 has size 6, which [data+model] would split into 4 parts"},
+      {mesh, "node 2 \"shard\" (train.py:7): its value is split by axis 5", "1, 5, 0"},
+      {mesh, "node 2 \"shard\" (train.py:7): its value: dimension 1 has size 6", "0, 2, 1, 0"},
+      {mesh, "\"spec\" (1,) for shape (4, 6)", "1"},
+  };
+  for (const Bad& bad : cases) {
+    const absl::Status status = FromProto(OnMesh(bad.sharding, bad.spec), {}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << bad.message;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(bad.message));
+  }
+  v1::Graph variable = OnMesh(mesh);
+  variable.add_variables()->set_name("rows");
+  variable.mutable_variables(0)->set_min(1);
+  variable.mutable_variables(0)->set_max(2);
+  EXPECT_EQ(ErrorDetail(FromProto(variable, {{"rows", 1}}).status(), "reason"), "MESH");
+}
+
 TEST(WireTest, SameMessageSameText) {
   absl::StatusOr<Graph> a = FromProto(Proto(kStep), {{"rows", 5}});
   absl::StatusOr<Graph> b = FromProto(Proto(kStep), {{"rows", 5}});

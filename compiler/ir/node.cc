@@ -58,6 +58,7 @@ constexpr std::array<std::string_view, kNumOps> kNames = {
     "scatter_elements",
     "contiguous",
     "detach",
+    "shard",
     "mutable",
     "with_derivative",
     "gradient",

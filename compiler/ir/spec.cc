@@ -169,6 +169,7 @@ const std::array<LegalForm, kNumOps> kLegalForms = {{
     {Op::kScatterElements, kT, 3, 3, kScatterKind, kScatterElements, kScatterElementsShapeLaw},
     {Op::kContiguous, kT, 1, 1, kNone, kSame, kSameShapeLaw},
     {Op::kDetach, kT, 1, 1, kNone, kSame, kSameShapeLaw},
+    {Op::kShard, kT, 1, 1, kInts, kSame, kShardShapeLaw},
     {Op::kMutable, kT, 1, 1, kInt, kSame, kSameShapeLaw},
     {Op::kWithDerivative, kT, 3, 3, kNone, kSameFloat, kSameShapeLaw},
     {Op::kGradient, kT, 2, 3, kNone, kGradient, kGradientShapeLaw},
@@ -232,6 +233,23 @@ std::optional<int64_t> CheckedNumElements(absl::Span<const int64_t> shape) {
     }
   }
   return empty ? 0 : product;
+}
+
+bool IsSpec(absl::Span<const int64_t> values, size_t rank) {
+  std::vector<int64_t> axes;
+  size_t next = 0;
+  for (size_t dimension = 0; dimension < rank; ++dimension) {
+    if (next == values.size()) return false;
+    const int64_t count = values[next++];
+    if (count < 0 || count > static_cast<int64_t>(values.size() - next)) return false;
+    axes.insert(axes.end(), values.begin() + next, values.begin() + next + count);
+    next += count;
+  }
+  std::sort(axes.begin(), axes.end());
+  const bool each_once = std::adjacent_find(axes.begin(), axes.end()) == axes.end();
+  const bool in_range =
+      axes.empty() || (axes.front() >= 0 && axes.back() <= std::numeric_limits<int>::max());
+  return next == values.size() && each_once && in_range;
 }
 
 bool FitsDType(ConstValue value, DType dtype) {

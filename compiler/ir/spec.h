@@ -29,6 +29,10 @@ absl::Status Verify(Level level, absl::Span<const Node* const> roots);
 // after a zero count too.
 std::optional<int64_t> CheckedNumElements(absl::Span<const int64_t> shape);
 
+// Whether these are a shard's for a value of `rank`: for each dimension a count, then as many axes
+// of a mesh; each axis once.
+bool IsSpec(absl::Span<const int64_t> values, size_t rank);
+
 // Whether the value is in the dtype's range in its canonical form: bool 0 or 1, integers sign- or
 // zero-extended to 64 bits. Any double is good for a float dtype.
 bool FitsDType(ConstValue value, DType dtype);

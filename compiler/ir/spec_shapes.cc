@@ -149,6 +149,8 @@ bool ScatterElementsLaw(const Node& node) {
          GatheredShape(node, node.attr<ScatterAttr>().axis) == node.operand(2)->shape();
 }
 
+bool ShardLaw(const Node& node) { return SameLaw(node) && IsSpec(Ints(node), node.shape().size()); }
+
 bool GradientLaw(const Node& node) {
   bool scalar = node.operand(0)->shape().empty();
   bool seeded = node.operands().size() == 3;
@@ -182,6 +184,8 @@ const ShapeLaw kGatherElementsShapeLaw = {
     GatherElementsLaw};
 const ShapeLaw kScatterElementsShapeLaw = {
     "the first operand's; the values have the shape of a gather at the index", ScatterElementsLaw};
+const ShapeLaw kShardShapeLaw = {
+    "the operand's; a count for each dimension and as many axes of a mesh, each once", ShardLaw};
 const ShapeLaw kGradientShapeLaw = {
     "that of x; y is a scalar unless an upstream gradient of its shape is given", GradientLaw};
 

@@ -36,6 +36,13 @@ TEST(SpecTest, TensorLaws) {
   const std::vector<Case> cases = {
       {Op::kAdd, "float32[2]", {"float32[2]", "float32[2]"}, {}, true},
       {Op::kAdd, "float32[2]", {"float32[2]", "float32[1]"}, {}, false},
+      {Op::kShard, "float32[4,6]", {"float32[4,6]"}, Ints({2, 0, 2, 1, 1}), true},
+      {Op::kShard, "float32[4,6]", {"float32[4,6]"}, Ints({0, 0}), true},
+      {Op::kShard, "float32[4,6]", {"float32[4,6]"}, Ints({1, 0, 1, 0}), false},
+      {Op::kShard, "float32[4,6]", {"float32[4,6]"}, Ints({1, 0}), false},
+      {Op::kShard, "float32[4,6]", {"float32[4,6]"}, Ints({0, 0, 0}), false},
+      {Op::kShard, "float32[4,6]", {"float32[4,6]"}, Ints({0, 2, 1}), false},
+      {Op::kShard, "float32[4,6]", {"float32[4,6]"}, Ints({1, -1, 0}), false},
       {Op::kAdd, "float32[2]", {"float32[2]", "float64[2]"}, {}, false},
       {Op::kAdd, "bool[2]", {"bool[2]", "bool[2]"}, {}, false},
       {Op::kMax, "bool[2]", {"bool[2]", "bool[2]"}, {}, true},

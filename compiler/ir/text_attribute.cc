@@ -42,6 +42,7 @@ const Keys& KeysOf(Op op) {
     set(Op::kUnwindow, Form::kEachInt, {"axis", "size", "stride", "dilation"});
     set(Op::kGatherElements, Form::kInt, {"axis"});
     set(Op::kScatterElements, Form::kScatter, {"axis", "mode"});
+    set(Op::kShard, Form::kInts, {"spec"});
     set(Op::kMutable, Form::kInt, {"copy"});
     set(Op::kRange, Form::kRange, {"id", "extent"});
     set(Op::kLoad, Form::kInt, {"buffer"});

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "compiler/ir/short_float.h"
+#include "compiler/ir/spec.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/ops/attributes.h"
 #include "compiler/ops/builder.h"
@@ -140,7 +141,20 @@ NodeOr MakeIndexed(Builder& builder, const Checked& node) {
                                  ScatterModeOf(node.attributes));
 }
 
+NodeOr MakeShard(Builder& builder, const Checked& node) {
+  const Node* x = node.operands[0];
+  const std::vector<int64_t>& spec = IntsOf(node.attributes, "spec");
+  if (!ir::IsSpec(spec, x->shape().size())) {
+    return absl::InvalidArgumentError(
+        StrCat("\"spec\" ", ToString(spec), " for shape ", ToString(x->shape()),
+               "; it needs for each dimension the number of the mesh's axes that split it, then "
+               "these axes, each once"));
+  }
+  return builder.Shard(x, spec);
+}
+
 NodeOr MakeStructure(Builder& builder, const Checked& node) {
+  if (node.op.op == Op::kShard) return MakeShard(builder, node);
   if (node.op.op == Op::kWithDerivative) {
     return builder.WithDerivative(node.operands[0], node.operands[1], node.operands[2]);
   }

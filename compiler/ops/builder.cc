@@ -267,6 +267,11 @@ const Node* Builder::WithDerivative(const Node* y, const Node* x, const Node* de
               {BroadcastTo(y, shape), BroadcastTo(x, shape), BroadcastTo(derivative, shape)});
 }
 
+const Node* Builder::Shard(const Node* x, absl::Span<const int64_t> spec) {
+  return Make(Op::kShard, x->dtype(), x->shape(), {x},
+              IntsAttr{std::vector<int64_t>(spec.begin(), spec.end())});
+}
+
 const Node* Builder::GatherElements(const Node* x, const Node* index, int64_t axis) {
   const int64_t normal = NormalAxis(axis, x->shape().size());
   Shape shape = x->shape();

@@ -23,6 +23,7 @@ class ListChecker {
   absl::StatusOr<ListNeeds> Run() {
     if (list_.num_slots < 0) return Invalid("a command list has ", list_.num_slots, " slots");
     needs_.slot_bytes.assign(list_.num_slots, 0);
+    if (absl::Status status = MarkHostSlots(); !status.ok()) return status;
     for (size_t i = 0; i < list_.commands.size(); ++i) {
       absl::Status status =
           std::visit([this](const auto& command) { return Check(command); }, list_.commands[i]);
@@ -32,6 +33,16 @@ class ListChecker {
   }
 
  private:
+  absl::Status MarkHostSlots() {
+    for (const int slot : list_.host_slots) {
+      if (slot < 0 || slot >= list_.num_slots)
+        return Invalid("host slot ", slot, " is not one of the list's ", list_.num_slots);
+      needs_.is_host.resize(list_.num_slots, false);
+      needs_.is_host[slot] = true;
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status Check(const LaunchCommand& launch) {
     if (launch.kernel == nullptr) return Invalid("launches no kernel");
     const KernelImage& image = launch.kernel->image();
@@ -41,6 +52,10 @@ class ListChecker {
     }
     for (const SlotRange& range : launch.arguments) {
       if (absl::Status status = Use(range); !status.ok()) return status;
+      if (needs_.IsHost(range.slot)) {
+        return Invalid("the kernel ", image.name, " is given slot ", range.slot,
+                       ", which is host memory: only copies use that");
+      }
       if (image.takes_slot_table &&
           (range.slot >= kTableSlotsMax || range.offset > static_cast<int64_t>(kSlotOffsetMask))) {
         return Invalid("the kernel ", image.name, " takes a slot table, which has no room for ",
@@ -66,13 +81,21 @@ class ListChecker {
     return absl::OkStatus();
   }
 
-  absl::Status Check(const FillCommand& fill) { return Use(fill.destination); }
+  absl::Status Check(const FillCommand& fill) {
+    if (absl::Status status = Use(fill.destination); !status.ok()) return status;
+    if (!needs_.IsHost(fill.destination.slot)) return absl::OkStatus();
+    return Invalid("fills slot ", fill.destination.slot,
+                   ", which is host memory: only copies use that");
+  }
   absl::Status Check(const SignalCommand& command) { return CheckSignal(command.signal); }
   absl::Status Check(const WaitCommand& command) { return CheckSignal(command.signal); }
 
   absl::Status CheckSignal(int signal) {
     if (signal < 0) return Invalid("signal ", signal, " is negative");
+    if (signal == std::numeric_limits<int>::max())
+      return Invalid("signal ", signal, " is too large");
     needs_.needs_group = true;
+    needs_.signals = std::max(needs_.signals, signal + 1);
     return absl::OkStatus();
   }
 
@@ -116,9 +139,15 @@ absl::Status CheckSlots(const ListNeeds& needs, absl::Span<Buffer* const> slots,
       return Invalid("slot ", i, " needs ", needs.slot_bytes[i], " bytes; its buffer has ",
                      slots[i]->bytes());
     }
+    if (needs.IsHost(i) && slots[i]->host_pointer() == nullptr)
+      return Invalid("slot ", i, " is host memory; its buffer is a device's");
   }
   if (needs.needs_group && options.group == nullptr) {
     return Invalid("the list signals or waits, so SubmitOptions::group must be set");
+  }
+  if (needs.needs_group && options.group->signals().count() < needs.signals) {
+    return Invalid("the list names ", needs.signals, " signals; its group has ",
+                   options.group->signals().count());
   }
   return absl::OkStatus();
 }

@@ -19,6 +19,9 @@ namespace kiln::drivers {
 struct ListNeeds {
   std::vector<int64_t> slot_bytes;  // at least this many
   bool needs_group = false;         // has signals or waits
+  int signals = 0;                  // that its group must have
+  std::vector<bool> is_host;        // of each slot; empty: none is
+  bool IsHost(size_t slot) const { return !is_host.empty() && is_host[slot]; }
 };
 
 // Slots, offsets and sizes of all commands are in range, launches have as many arguments as their

@@ -74,14 +74,14 @@ TEST(SubmissionQueueTest, TheEndRunsWhatIsLeft) {
 }
 
 TEST(SignalGroupTest, SignalsStayRaised) {
-  SignalGroup group;
+  SignalGroup group(std::make_shared<Signals>(8));
   group.Raise(7);
   EXPECT_TRUE(group.Wait(7).ok());
   EXPECT_TRUE(group.Wait(7).ok());
 }
 
 TEST(SignalGroupTest, AbortEndsWaitsAndKeepsTheFirstReason) {
-  SignalGroup group;
+  SignalGroup group(std::make_shared<Signals>(8));
   group.Raise(1);
   std::thread waiter([&group] { EXPECT_EQ(group.Wait(2).message(), "first"); });
   group.Abort(absl::CancelledError("first"));

@@ -58,7 +58,7 @@ TEST(DriverTest, GoesOnWhileEndsAreTold) {
   auto signal = device.Prepare({.commands = {SignalCommand{0}}});
   auto wait = watcher.Prepare({.commands = {WaitCommand{0}}});
   ASSERT_TRUE(nothing.ok() && signal.ok() && wait.ok());
-  const SubmitOptions options{.group = std::make_shared<SignalGroup>()};
+  const SubmitOptions options{.group = std::make_shared<SignalGroup>(std::make_shared<Signals>(4))};
   std::vector<int> told;  // one thread at a time
   absl::Notification all_wait, last_ran;
   // Nothing waits behind this one yet, so it holds the device until the others do.

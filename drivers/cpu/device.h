@@ -28,6 +28,8 @@ class CpuDevice : public Device {
   absl::StatusOr<std::unique_ptr<Buffer>> Allocate(int64_t bytes) override;
   int64_t cached_bytes() const override { return allocator_->cached_bytes(); }
   absl::StatusOr<std::unique_ptr<LoadedKernel>> LoadKernel(const KernelImage& image) override;
+  // Whatever the host reaches.
+  bool CanReach(const Buffer& buffer) const override { return buffer.host_pointer() != nullptr; }
   absl::StatusOr<std::unique_ptr<PreparedList>> Prepare(CommandList list) override;
   absl::Status Submit(PreparedList& list, absl::Span<Buffer* const> slots, SubmitOptions options,
                       std::function<void(SubmitResult)> done) override;

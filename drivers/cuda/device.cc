@@ -92,6 +92,8 @@ absl::StatusOr<std::unique_ptr<LoadedKernel>> CudaDevice::LoadKernel(const Kerne
   return CudaKernel::Load(on->context, info_.target, image);
 }
 
+bool CudaDevice::CanReach(const Buffer& buffer) const { return AddressOf(*opened(), buffer).ok(); }
+
 absl::StatusOr<std::unique_ptr<PreparedList>> CudaDevice::Prepare(CommandList list) {
   const std::shared_ptr<const Opened> on = opened();
   if (absl::Status status = on->context->AskHealth(); !status.ok()) return status;

@@ -37,6 +37,8 @@ class CudaDevice : public Device {
   absl::StatusOr<std::unique_ptr<Buffer>> Allocate(int64_t bytes) override;
   int64_t cached_bytes() const override { return opened()->allocator->cached_bytes(); }
   absl::StatusOr<std::unique_ptr<LoadedKernel>> LoadKernel(const KernelImage& image) override;
+  // Its own, and those of devices that the hardware connects it to (PeerAccess).
+  bool CanReach(const Buffer& buffer) const override;
   absl::StatusOr<std::unique_ptr<PreparedList>> Prepare(CommandList list) override;
   absl::Status Submit(PreparedList& list, absl::Span<Buffer* const> slots, SubmitOptions options,
                       std::function<void(SubmitResult)> done) override;

@@ -98,7 +98,7 @@ TEST_F(CudaDeviceTest, AListThatFailsAbortsItsGroup) {
       {.num_slots = 1, .commands = {LaunchCommand{kernel.get(), {{0, 0, 64}}}, SignalCommand{0}}});
   auto buffer = *device().Allocate(64);
   control_->next_launch_fails = CUDA_ERROR_LAUNCH_FAILED;
-  auto group = std::make_shared<SignalGroup>();
+  auto group = std::make_shared<SignalGroup>(std::make_shared<Signals>(4));
   EXPECT_FALSE(Run(*list, {buffer.get()}, {.group = group}).status.ok());
   EXPECT_THAT(group->Wait(0).message(), HasSubstr("CUDA_ERROR_LAUNCH_FAILED"));
 }

@@ -25,6 +25,11 @@ absl::StatusOr<std::shared_ptr<Program>> Program::Make(std::shared_ptr<Context> 
                                                        const CommandList& list) {
   auto needs = CheckCommandList(list);
   if (!needs.ok()) return needs.status();
+  if (!list.host_slots.empty()) {
+    return absl::UnimplementedError(
+        "CUDA devices hand each other what they compute through memory that both reach, and these "
+        "are not connected so; choose devices that are (nvidia-smi topo -p2p r)");
+  }
   std::shared_ptr<Program> program(new Program(std::move(context), list.num_slots));
   program->needs_ = *std::move(needs);
   program->num_commands_ = list.commands.size();

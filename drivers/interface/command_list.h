@@ -39,7 +39,8 @@ struct FillCommand {
   uint8_t value = 0;
 };
 // Signals and waits order lists of several devices. A wait blocks the list until the signal with
-// this number has been raised in the same group of submissions (SubmitOptions::group).
+// this number has been raised in the same group of submissions (SubmitOptions::group); what the
+// other list did before it can then be read.
 struct SignalCommand {
   int signal = 0;
 };
@@ -51,6 +52,10 @@ using Command = std::variant<LaunchCommand, CopyCommand, FillCommand, SignalComm
 struct CommandList {
   int num_slots = 0;
   std::vector<Command> commands;  // each sees what the ones before it wrote
+  // Slots whose buffers are the host's memory (drivers/common/host_buffer.h) and no device's, which
+  // only copies use: through it devices hand each other what they cannot reach. Others use it as
+  // well, in an order that signals make.
+  std::vector<int> host_slots = {};
 };
 
 // A list as a device replays it. Belongs to the device that prepared it.
@@ -62,9 +67,9 @@ class PreparedList {
 struct SubmitOptions {
   // Time each command. Costs a little: sample it.
   bool time_commands = false;
-  // Required for lists with signals or waits: the group of submissions to which this one belongs. A
-  // waiting list holds up its device, so groups that share devices must be submitted to all of them
-  // in the same order.
+  // Required for lists with signals or waits: the group of submissions to which this one belongs,
+  // with as many signals as they name. A waiting list holds up its device, so groups that share
+  // devices must be submitted to all of them in the same order.
   std::shared_ptr<SignalGroup> group = nullptr;
   // Once this is true nobody wants what the list computes, and the device may leave it where it is:
   // see Device::StopUnwanted. Null: it is always wanted.

@@ -64,8 +64,12 @@ class Device {
   // even though limits.threads_per_block allows them: BlocksTooLarge. Or FinishedRefused.
   virtual absl::StatusOr<std::unique_ptr<LoadedKernel>> LoadKernel(const KernelImage& image) = 0;
 
+  // Whether lists of this device may name another device's buffer, of kernels and of copies alike.
+  // Its own is always true. May change when either device is lost.
+  virtual bool CanReach(const Buffer& buffer) const = 0;
+
   // Makes a replayable queue of a list. The list's kernels must outlive it. Checks that every
-  // command is well-formed.
+  // command is well-formed. UNIMPLEMENTED: the device cannot use host memory (host_slots).
   virtual absl::StatusOr<std::unique_ptr<PreparedList>> Prepare(CommandList list) = 0;
 
   // Starts a prepared list with these buffers in its slots and returns at once; lists start in the

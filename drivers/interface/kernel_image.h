@@ -52,8 +52,23 @@ constexpr uint64_t PackSlot(int slot, int64_t offset) {
 // %tid.x being the numbers. shared_bytes is what it declares in .shared; scratch_bytes and entry
 // are 0.
 //
-// Kernels of opencl-c and nvptx64 that take a slot table have other parameters, so that a list with
-// other buffers needs another table and no other command:
+// For amdgcn, `code` is a code object of version 5 of AMDHSA's convention for the target's
+// processor: an ELF shared object with one kernel, whose descriptor is `kernel.kd`, and without
+// relocations. Its arguments are num_arguments numbers of 64 bits, one after another, nothing
+// hidden being passed. They are what the parameters of opencl-c are, and the kernel is dispatched
+// in the same way, in one dimension; it may demand block_size. The group memory that the descriptor
+// has holds shared_bytes, and its private memory what a work-item keeps; scratch_bytes and entry
+// are 0. What stands behind the file's end is no part of it.
+//
+// For spirv64, `code` is a module of SPIR-V 1.2 with the capability Kernel, for 64-bit addresses, in
+// words of the host's byte order. It has exactly one entry point, of any name, with num_arguments
+// parameters: pointers to CrossWorkgroup memory, which are what the parameters of opencl-c are. The
+// kernel is launched in the same way, WorkgroupId and LocalInvocationId being the numbers; if it has
+// a LocalSize, that is block_size. shared_bytes is what its Workgroup variables take; scratch_bytes
+// and entry are 0.
+//
+// Kernels of opencl-c, nvptx64, amdgcn and spirv64 that take a slot table have other parameters, so that a
+// list with other buffers needs another table and no other command:
 //
 //   __kernel void any_name(__global const ulong* restrict table, ulong a, ulong b, …)
 //

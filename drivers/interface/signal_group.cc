@@ -1,27 +1,74 @@
 #include "drivers/interface/signal_group.h"
 
+#include <thread>
 #include <utility>
 
 namespace kiln::drivers {
+namespace {
+
+// Members of a group reach an exchange within microseconds of each other, or much later. A thread
+// that looks takes a core from those that it waits for where devices share cores, so it soon gives
+// way to others, and then sleeps.
+constexpr int kLooks = 64;
+constexpr int kYields = 128;
+
+void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+void Signals::WakeSleepers() {
+  // Whoever goes to sleep after this has been looked at sees the change: both orders are one with
+  // that of the change itself, since all are sequentially consistent.
+  if (sleepers_.load() == 0) return;
+  absl::MutexLock lock(&mutex_);
+  changed_.SignalAll();
+}
 
 void SignalGroup::Raise(int signal) {
-  absl::MutexLock lock(&mutex_);
-  raised_.insert(signal);
-  changed_.SignalAll();
+  std::atomic<int64_t>& raised = signals_->raised_[signal];
+  int64_t before = raised.load(std::memory_order_relaxed);
+  // A later group may have raised it already where this one's list was given up.
+  while (before < number_ && !raised.compare_exchange_weak(before, number_)) {
+  }
+  signals_->WakeSleepers();
 }
 
 absl::Status SignalGroup::Wait(int signal) {
-  absl::MutexLock lock(&mutex_);
-  while (!raised_.contains(signal) && abort_reason_.ok()) changed_.Wait(&mutex_);
+  const auto has_ended = [&] { return IsRaised(signal) || aborted_.load(); };
+  for (int i = 0; i < kLooks + kYields && !has_ended(); ++i) {
+    if (i < kLooks) {
+      Pause();
+    } else {
+      std::this_thread::yield();
+    }
+  }
+  if (!has_ended()) {
+    absl::MutexLock lock(&signals_->mutex_);
+    ++signals_->sleepers_;
+    while (!has_ended()) signals_->changed_.Wait(&signals_->mutex_);
+    --signals_->sleepers_;
+  }
   // A signal that was raised in time counts, even if the group was aborted before this thread woke.
-  return raised_.contains(signal) ? absl::OkStatus() : abort_reason_;
+  return IsRaised(signal) ? absl::OkStatus() : AbortReason();
 }
 
 void SignalGroup::Abort(absl::Status reason) {
+  {
+    absl::MutexLock lock(&mutex_);
+    // Later failures are most likely consequences of the first.
+    if (abort_reason_.ok()) abort_reason_ = std::move(reason);
+  }
+  aborted_.store(true);
+  signals_->WakeSleepers();
+}
+
+absl::Status SignalGroup::AbortReason() const {
   absl::MutexLock lock(&mutex_);
-  // Later failures are most likely consequences of the first.
-  if (abort_reason_.ok()) abort_reason_ = std::move(reason);
-  changed_.SignalAll();
+  return abort_reason_;
 }
 
 }  // namespace kiln::drivers

@@ -1,32 +1,69 @@
-// The signals that one group of submissions shares, by which lists on several devices wait for each
-// other.
+// Signals, by which lists on several devices wait for each other.
 #ifndef KILN_DRIVERS_INTERFACE_SIGNAL_GROUP_H_
 #define KILN_DRIVERS_INTERFACE_SIGNAL_GROUP_H_
 
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 
 namespace kiln::drivers {
 
-// Made afresh for each group; a signal once raised stays raised. Thread-safe.
+// What the signals of some lists stand at. Made with the lists and used by every group of
+// submissions of theirs, so that a run allocates and clears nothing: group number k raises a signal
+// to k, and waits until one is at k or beyond. Thread-safe.
+class Signals {
+ public:
+  explicit Signals(int count)
+      : count_(count), raised_(std::make_unique<std::atomic<int64_t>[]>(count)) {}
+  // Lists that use them name smaller numbers.
+  int count() const { return count_; }
+
+ private:
+  friend class SignalGroup;
+
+  void WakeSleepers() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const int count_;
+  const std::unique_ptr<std::atomic<int64_t>[]> raised_;  // the latest group that has raised each
+  std::atomic<int64_t> last_group_{0};
+  std::atomic<int> sleepers_{0};
+  absl::Mutex mutex_;
+  absl::CondVar changed_;  // a signal was raised, or a group aborted
+};
+
+// One group of submissions: each of the lists is submitted once with it. Groups of the same signals
+// that share a device are submitted to all devices in the order in which they were made. A signal
+// once raised stays raised. Thread-safe.
 class SignalGroup {
  public:
+  explicit SignalGroup(std::shared_ptr<Signals> signals)
+      : signals_(std::move(signals)), number_(++signals_->last_group_) {}
+
+  const Signals& signals() const { return *signals_; }
+
+  // `signal`: from 0 to below the count.
   void Raise(int signal);
 
   // Blocks until the signal is raised: OK, or until the group is aborted: the reason. A signal that
-  // was raised before the abort is OK.
+  // was raised before the abort is OK. Looks for a few microseconds, then sleeps.
   absl::Status Wait(int signal);
 
   // Ends all waits, now and later, with `reason` (not OK). Drivers do this when a list of the group
   // fails, and callers when they could not submit the whole group. The first reason stays.
-  void Abort(absl::Status reason);
+  void Abort(absl::Status reason) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  absl::Mutex mutex_;
-  absl::CondVar changed_;  // a signal was raised, or the group aborted
-  absl::flat_hash_set<int> raised_ ABSL_GUARDED_BY(mutex_);
+  bool IsRaised(int signal) const { return signals_->raised_[signal].load() >= number_; }
+  absl::Status AbortReason() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const std::shared_ptr<Signals> signals_;
+  const int64_t number_;
+  std::atomic<bool> aborted_{false};
+  mutable absl::Mutex mutex_;
   absl::Status abort_reason_ ABSL_GUARDED_BY(mutex_);
 };
 

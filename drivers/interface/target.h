@@ -68,8 +68,8 @@ struct Finisher {
 };
 
 struct Target {
-  // A row of the compiler's table of machine codes: "x86-64", "opencl-c", "nvptx64", or "null", for
-  // which nothing is compiled.
+  // A row of the compiler's table of machine codes: "x86-64", "opencl-c", "nvptx64", "amdgcn",
+  // "spirv64", or "null", for which nothing is compiled.
   std::string architecture;
   // The processor as LLVM names it, for example "sapphirerapids" or "sm_90".
   std::string processor;

@@ -80,6 +80,8 @@ absl::StatusOr<std::unique_ptr<LoadedKernel>> NullDevice::LoadKernel(const Kerne
   return std::make_unique<NullKernel>(image);
 }
 
+bool NullDevice::CanReach(const Buffer& buffer) const { return CheckMine(buffer).ok(); }
+
 absl::StatusOr<std::unique_ptr<PreparedList>> NullDevice::Prepare(CommandList list) {
   absl::StatusOr<ListNeeds> needs = CheckCommandList(list);
   if (!needs.ok()) return needs.status();
@@ -101,8 +103,9 @@ absl::Status NullDevice::Submit(PreparedList& list, absl::Span<Buffer* const> sl
     return absl::InvalidArgumentError("the list was not prepared by a null device");
   if (absl::Status status = CheckSlots(prepared->needs(), slots, options); !status.ok())
     return status;
-  for (const Buffer* buffer : slots) {
-    if (absl::Status status = CheckMine(*buffer); !status.ok()) return status;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    if (prepared->needs().IsHost(i)) continue;
+    if (absl::Status status = CheckMine(*slots[i]); !status.ok()) return status;
   }
   queue_.Push([this, prepared, buffers = std::vector<Buffer*>(slots.begin(), slots.end()),
                options = std::move(options), done = std::move(done)] {

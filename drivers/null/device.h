@@ -24,6 +24,8 @@ class NullDevice : public Device {
   absl::StatusOr<std::unique_ptr<Buffer>> Allocate(int64_t bytes) override;
   int64_t cached_bytes() const override { return allocator_->cached_bytes(); }
   absl::StatusOr<std::unique_ptr<LoadedKernel>> LoadKernel(const KernelImage& image) override;
+  // Other null devices' as well, since all of it is the host's.
+  bool CanReach(const Buffer& buffer) const override;
   absl::StatusOr<std::unique_ptr<PreparedList>> Prepare(CommandList list) override;
   absl::Status Submit(PreparedList& list, absl::Span<Buffer* const> slots, SubmitOptions options,
                       std::function<void(SubmitResult)> done) override;

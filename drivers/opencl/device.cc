@@ -109,6 +109,10 @@ absl::StatusOr<std::unique_ptr<LoadedKernel>> OpenClDevice::LoadKernel(const Ker
   return OpenClKernel::Load(opened()->context, facts_, image);
 }
 
+bool OpenClDevice::CanReach(const Buffer& buffer) const {
+  return AddressOf(*opened(), buffer).ok();
+}
+
 absl::StatusOr<std::unique_ptr<PreparedList>> OpenClDevice::Prepare(CommandList list) {
   if (absl::Status status = Health(); !status.ok()) return status;
   auto program = Program::Make(opened()->context, list);
@@ -129,8 +133,12 @@ absl::Status OpenClDevice::Submit(PreparedList& list, absl::Span<Buffer* const> 
   if (program->context() != submission->on->context.get())
     return absl::InvalidArgumentError("the list is another device's, or was lost with this one");
   submission->slots.reserve(slots.size());
-  for (const Buffer* buffer : slots) {
-    const auto address = AddressOf(*submission->on, *buffer);
+  for (size_t i = 0; i < slots.size(); ++i) {
+    if (program->needs().IsHost(i)) {
+      submission->slots.push_back(static_cast<char*>(slots[i]->host_pointer()));
+      continue;
+    }
+    const auto address = AddressOf(*submission->on, *slots[i]);
     if (!address.ok()) return address.status();
     submission->slots.push_back(*address);
   }

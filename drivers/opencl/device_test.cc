@@ -303,7 +303,7 @@ TEST_F(OpenClDeviceTest, AListThatFailsAbortsItsGroup) {
       {.num_slots = 1, .commands = {LaunchCommand{kernel.get(), {{0, 0, 64}}}, SignalCommand{0}}});
   auto buffer = *device().Allocate(64);
   control_->next_launch_fails = kOutOfResources;
-  auto group = std::make_shared<SignalGroup>();
+  auto group = std::make_shared<SignalGroup>(std::make_shared<Signals>(4));
   EXPECT_FALSE(Run(*list, {buffer.get()}, {.group = group}).status.ok());
   EXPECT_THAT(group->Wait(0).message(), HasSubstr("CL_OUT_OF_RESOURCES"));
 }
@@ -323,7 +323,7 @@ TEST_F(OpenClDeviceTest, DevicesWaitForEachOther) {
   Buffer* slots_a[] = {a.get()};
   Buffer* slots_b[] = {b.get()};
   for (int i = 0; i < 100; ++i) {
-    auto group = std::make_shared<SignalGroup>();
+    auto group = std::make_shared<SignalGroup>(std::make_shared<Signals>(4));
     const SubmitOptions options{.time_commands = i % 2 == 0, .group = group};
     const auto done = [](SubmitResult result) { EXPECT_TRUE(result.status.ok()) << result.status; };
     ASSERT_TRUE(devices_[1]->Submit(*second, slots_b, options, done).ok());

@@ -154,6 +154,9 @@ Enqueued Program::Enqueue(cl_command_queue queue, absl::Span<char* const> slots,
   }
   if (table_ != nullptr) {
     enqueued.table.assign(slots.begin(), slots.end());
+    // Not memory that kernels may be told of.
+    for (size_t i = 0; i < slots.size(); ++i)
+      if (needs_.IsHost(i)) enqueued.table[i] = nullptr;
     result.status = table_->Write(queue, enqueued.table);
   }
   // A recorded kernel knows of the memory that it was told of before. A list that runs once is not

@@ -167,7 +167,8 @@ TEST_F(RecordedLaunchesTest, OnlyLaunchesWithATableThatStandTogetherAreRecorded)
   auto b = Zeros();
   auto c = Zeros();
   const auto run = [&] {
-    const SubmitOptions options{.group = std::make_shared<SignalGroup>()};
+    const SubmitOptions options{.group =
+                                    std::make_shared<SignalGroup>(std::make_shared<Signals>(4))};
     EXPECT_TRUE(Run(*list, {a.get(), b.get(), c.get()}, options).status.ok());
   };
   EXPECT_EQ(CostOf(run), (Cost{19, 0, 0, 2}));
@@ -272,11 +273,12 @@ TEST_F(RecordedLaunchesTest, SignalsAreRaisedBehindACommandBuffer) {
   commands.emplace_back(SignalCommand{0});
   auto list = Prepare(std::move(commands));
   auto buffer = Zeros();
-  Run(*list, {buffer.get()}, {.group = std::make_shared<SignalGroup>()});
+  Run(*list, {buffer.get()},
+      {.group = std::make_shared<SignalGroup>(std::make_shared<Signals>(4))});
   control_->launch_milliseconds = 4;
   const int64_t launches = control_->launches;
   const int64_t buffers = control_->buffers_enqueued;
-  auto group = std::make_shared<SignalGroup>();
+  auto group = std::make_shared<SignalGroup>(std::make_shared<Signals>(4));
   Buffer* slots[] = {buffer.get()};
   ASSERT_TRUE(device().Submit(*list, slots, {.group = group}, [](SubmitResult) {}).ok());
   EXPECT_TRUE(group->Wait(0).ok());
@@ -284,7 +286,7 @@ TEST_F(RecordedLaunchesTest, SignalsAreRaisedBehindACommandBuffer) {
   EXPECT_TRUE(device().Synchronize().ok());
   EXPECT_EQ(control_->buffers_enqueued, buffers + 1);
   control_->next_buffer_fails = kOutOfResources;
-  group = std::make_shared<SignalGroup>();
+  group = std::make_shared<SignalGroup>(std::make_shared<Signals>(4));
   EXPECT_FALSE(Run(*list, {buffer.get()}, {.group = group}).status.ok());
   EXPECT_THAT(group->Wait(0).message(), HasSubstr("CL_OUT_OF_RESOURCES"));
 }

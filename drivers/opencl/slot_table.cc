@@ -49,10 +49,12 @@ absl::Status SlotTable::NameMemory(absl::Span<char* const> addresses) {
   }
   const size_t before = named_.size();
   named_.insert(addresses.begin(), addresses.end());
+  named_.erase(nullptr);
   if (named_.size() == before) return absl::OkStatus();
   if (named_.size() > kMostNamedPerSlot * addresses.size()) {
     named_.clear();
     named_.insert(addresses.begin(), addresses.end());
+    named_.erase(nullptr);
   }
   const std::vector<void*> pointers(named_.begin(), named_.end());
   ++namings_;

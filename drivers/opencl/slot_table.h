@@ -29,7 +29,8 @@ class SlotTable {
   void AddUser(cl_kernel kernel) { users_.push_back(kernel); }
 
   // Enqueues that the table gets these addresses, if it has others, behind the lists that read what
-  // it had; they must live until they were copied. Kernels are told of memory that they have not
+  // it had; they must live until they were copied, and are null where kernels use nothing. Kernels
+  // are told of memory that they have not
   // met yet, as OpenCL wants it: buffers are kept and come again, so that is soon all of it.
   absl::Status Write(cl_command_queue queue, absl::Span<char* const> addresses);
   // How often they were.

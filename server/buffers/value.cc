@@ -63,9 +63,22 @@ Value::~Value() {
   if (buffer_) pool_->Free(std::move(buffer_), account_ ? account_->top() : nullptr);
 }
 
-bool Value::lost() const { return pool_ != nullptr && pool_->life() != life_; }
+std::shared_ptr<Value> Value::Sharded(std::shared_ptr<const TensorType> type,
+                                      std::shared_ptr<const Placement> placement,
+                                      std::vector<std::shared_ptr<Value>> parts) {
+  auto value = std::make_shared<Value>(std::move(type), nullptr, nullptr, nullptr);
+  value->placement_ = std::move(placement);
+  value->parts_ = std::move(parts);
+  return value;
+}
+
+bool Value::lost() const {
+  if (pool_ != nullptr) return pool_->life() != life_;
+  return std::any_of(parts_.begin(), parts_.end(), [](const auto& part) { return part->lost(); });
+}
 
 void Value::Resolve(absl::Status status) {
+  for (const std::shared_ptr<Value>& part : parts_) part->Resolve(status);
   std::vector<Waiter> waiters;
   {
     absl::MutexLock lock(&mutex_);

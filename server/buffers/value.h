@@ -12,9 +12,11 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
 #include "compiler/ir/dtype.h"
 #include "drivers/interface/buffer.h"
 #include "server/buffers/account.h"
+#include "server/buffers/placement.h"
 #include "server/memory/host_memory.h"
 
 namespace kiln::buffers {
@@ -46,6 +48,12 @@ class Value {
   // A failed value has no device memory. `charge` is for its error.
   static std::shared_ptr<Value> Failed(absl::Status status, memory::Charge charge = {});
 
+  // One that lies on several devices: `parts` are pending values, by place. It has no memory of its
+  // own; whoever resolves them resolves it.
+  static std::shared_ptr<Value> Sharded(std::shared_ptr<const TensorType> type,
+                                        std::shared_ptr<const Placement> placement,
+                                        std::vector<std::shared_ptr<Value>> parts);
+
   // Use Pool::Allocate, which has counted it in `account`.
   Value(std::shared_ptr<const TensorType> type, std::unique_ptr<drivers::Buffer> buffer,
         std::shared_ptr<Pool> pool, std::shared_ptr<Account> account, int64_t at_least = 0,
@@ -56,6 +64,9 @@ class Value {
 
   // Null for a failed value that never had one.
   const std::shared_ptr<const TensorType>& type() const { return type_; }
+  // Null unless it lies on several devices; it then has no buffer and no pool.
+  const std::shared_ptr<const Placement>& placement() const { return placement_; }
+  absl::Span<const std::shared_ptr<Value>> parts() const { return parts_; }
   drivers::Buffer* buffer() const { return buffer_.get(); }
   int64_t bytes() const { return type_ ? type_->bytes() : 0; }
   // The pool whose device holds it; null without memory.
@@ -68,7 +79,7 @@ class Value {
   // Only when resolved.
   const absl::Status& status() const { return status_; }
 
-  // Runs the waiters on this thread. Later calls do nothing.
+  // With its parts. Runs the waiters on this thread. Later calls do nothing.
   void Resolve(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
   // `waiter` will be called when the value resolves. False, and it is not called, if it has
   // resolved already.
@@ -81,6 +92,8 @@ class Value {
   const std::shared_ptr<Account> account_;
   const int64_t life_;        // the pool's when the memory was allocated
   const int64_t held_bytes_;  // of memory, which may be more than bytes()
+  std::shared_ptr<const Placement> placement_;
+  std::vector<std::shared_ptr<Value>> parts_;
   memory::Charge charge_;
   std::atomic<bool> resolved_{false};
   absl::Status status_;  // written once, before resolved_

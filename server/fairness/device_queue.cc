@@ -29,14 +29,39 @@ bool DeviceQueue::PutBack(const Start& start, bool hold) {
   return true;
 }
 
-bool DeviceQueue::Finished(int64_t ticket, double seconds) {
+void DeviceQueue::Park(int64_t ticket) {
   const auto found = running_.find(ticket);
-  if (found == running_.end()) return false;
-  flows_.Correct(found->second.flow, found->second.predicted, seconds);
-  seconds_in_flight_ -= found->second.predicted;
+  if (found == running_.end()) return;
+  const Running parked = found->second;
   running_.erase(found);
+  Forget(parked.predicted);
+  parked_.emplace(ticket, parked);
+  flows_.Block(parked.flow);
+}
+
+void DeviceQueue::Unpark(int64_t ticket) {
+  const auto found = parked_.find(ticket);
+  if (found == parked_.end()) return;
+  running_.emplace(ticket, found->second);
+  seconds_in_flight_ += found->second.predicted;
+  flows_.Unblock(found->second.flow);
+  parked_.erase(found);
+}
+
+void DeviceQueue::Forget(double predicted) {
+  seconds_in_flight_ -= predicted;
   // Sums of many small numbers drift.
   if (running_.empty()) seconds_in_flight_ = 0;
+}
+
+bool DeviceQueue::Finished(int64_t ticket, double seconds) {
+  Unpark(ticket);
+  const auto found = running_.find(ticket);
+  if (found == running_.end()) return false;
+  const Running ended = found->second;
+  running_.erase(found);
+  flows_.Correct(ended.flow, ended.predicted, seconds);
+  Forget(ended.predicted);
   flows_.ReleaseHeld();
   return true;
 }

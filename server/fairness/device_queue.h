@@ -57,11 +57,17 @@ class DeviceQueue {
   // What was started cannot run yet: it goes back. With `hold` its flow waits until something has
   // ended. False if the flow is gone.
   bool PutBack(const Start& start, bool hold);
+  // What was started waits for other devices (gangs): its turn here has come and is paid for, but
+  // it takes nothing of the device, which goes on with other flows' work; its own flow's waits.
+  void Park(int64_t ticket);
+  // It runs now, with the others.
+  void Unpark(int64_t ticket);
   // It took `seconds` on the device. False if the ticket is unknown.
   bool Finished(int64_t ticket, double seconds);
-  // It never reached the device.
+  // It never reached the device, parked or not.
   void Refused(int64_t ticket) { Finished(ticket, 0); }
 
+  // Without what is parked.
   int64_t in_flight() const { return static_cast<int64_t>(running_.size()); }
   // As predicted.
   double seconds_in_flight() const { return seconds_in_flight_; }
@@ -71,11 +77,13 @@ class DeviceQueue {
     FlowId flow = 0;
     double predicted = 0;
   };
+  void Forget(double predicted);
   bool Fits(double cost) const;
 
   const QueueLimits limits_;
   FairQueue flows_;
   absl::flat_hash_map<int64_t, Running> running_;
+  absl::flat_hash_map<int64_t, Running> parked_;  // at most one of a flow
   int64_t next_ticket_ = 1;
   double seconds_in_flight_ = 0;
 };

@@ -162,6 +162,21 @@ void Dispatcher::SubmitWaitingAndUnlock() {
   mutex_.Unlock();
 }
 
+void Dispatcher::Park(int64_t ticket) {
+  absl::MutexLock lock(&mutex_);
+  queue_.Park(ticket);
+}
+
+bool Dispatcher::Begins() const {
+  absl::MutexLock lock(&mutex_);
+  return !suspended_ && stopped_.ok();
+}
+
+void Dispatcher::Unpark(int64_t ticket) {
+  absl::MutexLock lock(&mutex_);
+  queue_.Unpark(ticket);
+}
+
 void Dispatcher::StopInFlight(const absl::Status& why) {
   std::vector<std::shared_ptr<Work>> running;
   {

@@ -75,7 +75,17 @@ class Dispatcher {
   // A submitted list ended after `seconds` on the device.
   void Finished(int64_t ticket, double seconds) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Work::Stop of all of which the device has something.
+  // For work on several devices at once (gang_order.h), within its Submit: the ticket's turn has
+  // come here, but not everywhere. It is in flight no longer, and the rest of its flow waits.
+  void Park(int64_t ticket) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether work that has not begun may still begin.
+  bool Begins() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // It is in flight again, and will be Finished. Without a look at what may start behind it.
+  void Unpark(int64_t ticket) ABSL_LOCKS_EXCLUDED(mutex_);
+  // That look. Calls Submit of work; the caller holds no lock.
+  void LookAgain() ABSL_LOCKS_EXCLUDED(mutex_) { SubmitWaiting(); }
+
+  // Work::Stop of all of which the device has something or which is parked.
   void StopInFlight(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // From now on nothing that waits is begun; what has begun goes on to its end. What still waits is

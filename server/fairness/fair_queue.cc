@@ -120,7 +120,7 @@ void FairQueue::Forget(int64_t user_id) {
 
 void FairQueue::Update(FlowId id, const Flow& flow) {
   User& user = users_.at(flow.user);
-  if (flow.items.empty() || flow.held) {
+  if (flow.items.empty() || flow.held || flow.blocked) {
     user.sessions.Deactivate(id);
   } else {
     user.sessions.Activate(id);
@@ -222,6 +222,13 @@ void FairQueue::Hold(FlowId flow) {
   if (found == flows_.end()) return;
   found->second.held = true;
   held_.insert(flow);
+  Update(flow, found->second);
+}
+
+void FairQueue::SetBlocked(FlowId flow, bool blocked) {
+  const auto found = flows_.find(flow);
+  if (found == flows_.end()) return;
+  found->second.blocked = blocked;
   Update(flow, found->second);
 }
 

@@ -117,6 +117,9 @@ class FairQueue {
   // Until ReleaseHeld the flow's items are not popped; it then begins as one that was idle.
   void Hold(FlowId flow);
   void ReleaseHeld();
+  // The same until Unblock, whatever ends; a flow that is gone is ignored.
+  void Block(FlowId flow) { SetBlocked(flow, true); }
+  void Unblock(FlowId flow) { SetBlocked(flow, false); }
 
   int64_t size() const { return size_; }
 
@@ -130,11 +133,13 @@ class FairQueue {
   struct Flow {
     int64_t user = 0;
     bool held = false;
+    bool blocked = false;
     std::deque<std::pair<Item, double>> items;
   };
   using UserKey = std::pair<Priority, std::string>;
   static int64_t IndexOf(Priority priority) { return static_cast<int64_t>(priority); }
 
+  void SetBlocked(FlowId flow, bool blocked);
   // Has every level know whether there is something to pop below.
   void Update(FlowId id, const Flow& flow);
   void Charge(const Flow& flow, FlowId id, double seconds);

@@ -4,6 +4,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "kiln/v1/blob.grpc.pb.h"
+#include "server/buffers/whole.h"
 #include "server/errors/errors.h"
 #include "server/rpc/bounded_method.h"
 #include "server/rpc/services.h"
@@ -38,7 +39,7 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
       return download.get();
     }
     download->charge_ = *std::move(charge);
-    download->device_ = &(*session)->device();
+    download->session_ = *session;
     (*session)->WhenReadable(
         request.handle(), request.after_sequence(),
         [download](absl::StatusOr<runtime::ValuePointer> value) {
@@ -91,17 +92,17 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
     auto sent = [self = shared_from_this(), size](const absl::Status& read) {
       self->WriteChunk(read, size);
     };
-    if (buffers::Pool::IsHostMemory(*value_))
-      return value_->pool()->Read(*value_, sent_, absl::MakeSpan(*data), sent);
-    value_->pool()->Read(*value_, sent_, absl::MakeSpan(*data),
-                         [sent = std::move(sent), &copies = *daemon_.copies](absl::Status read) {
-                           // This is the device's thread.
-                           copies.Schedule([sent, read = std::move(read)] { sent(read); });
-                         });
+    if (buffers::IsAllHostMemory(*value_))
+      return buffers::ReadWhole(*value_, sent_, absl::MakeSpan(*data), sent);
+    buffers::ReadWhole(*value_, sent_, absl::MakeSpan(*data),
+                       [sent = std::move(sent), &copies = *daemon_.copies](absl::Status read) {
+                         // This is the device's thread.
+                         copies.Schedule([sent, read = std::move(read)] { sent(read); });
+                       });
   }
 
   void WriteChunk(const absl::Status& read, int64_t size) {
-    if (!read.ok()) return End(device_->AfterFailure(read));
+    if (!read.ok()) return End(session_->devices().AfterFailure(*value_, read));
     sent_ += size;
     daemon_.metrics->Sent(size);
     StartWrite(&response_);
@@ -121,7 +122,7 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
   const OpenCalls::Call call_;
   std::shared_ptr<Download> self_;
   memory::Charge charge_;
-  runtime::ManagedDevice* device_ = nullptr;
+  std::shared_ptr<sessions::Session> session_;
   runtime::ValuePointer value_;
   int64_t sent_ = 0;
   v1::DownloadResponse response_;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/buffers/whole.h"
 #include "server/errors/errors.h"
 #include "server/rpc/graph_source.h"
 #include "server/rpc/message.h"
@@ -42,7 +43,7 @@ const sessions::Answer* AnswerIn(
 
 bool TakesTimeToCopy(const sessions::Answer* answer) {
   if (answer == nullptr || !answer->value) return false;
-  return answer->value->bytes() > kCopyAtOnce || !buffers::Pool::IsHostMemory(*answer->value);
+  return answer->value->bytes() > kCopyAtOnce || !buffers::IsAllHostMemory(*answer->value);
 }
 
 }  // namespace
@@ -230,11 +231,11 @@ void ConnectStream::CopyAndSend(const runtime::ValuePointer& value,
   std::string* data = response->mutable_result()->mutable_data();
   data->resize(static_cast<size_t>(value->bytes()));
   auto copied = [self = self_, value, response, more](const absl::Status& status) {
-    self->Copied(status, *response, more);
+    self->Copied(self->session_->devices().AfterFailure(*value, status), *response, more);
   };
   const absl::Span<char> bytes = absl::MakeSpan(*data);
-  if (buffers::Pool::IsHostMemory(*value)) return value->pool()->Read(*value, 0, bytes, copied);
-  value->pool()->Read(*value, 0, bytes, [copied = std::move(copied), this](absl::Status status) {
+  if (buffers::IsAllHostMemory(*value)) return buffers::ReadWhole(*value, 0, bytes, copied);
+  buffers::ReadWhole(*value, 0, bytes, [copied = std::move(copied), this](absl::Status status) {
     // This is a thread of the device's, which must not be held up by a large message.
     daemon_.copies->Schedule([copied, status = std::move(status)] { copied(status); });
   });
@@ -247,7 +248,7 @@ void ConnectStream::Copied(const absl::Status& copied, v1::ConnectResponse& resp
   } else {
     // The error takes the place of the bytes.
     result->clear_data();
-    *result->mutable_error() = ToProto(session_->device().AfterFailure(copied));
+    *result->mutable_error() = ToProto(copied);
   }
   Send(response, more);
 }

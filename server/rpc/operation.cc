@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "server/rpc/graph_source.h"
+#include "server/rpc/placement.h"
 
 namespace kiln::rpc {
 namespace {
@@ -13,6 +14,10 @@ sessions::Operation FromDefine(v1::DefineProgram& message, memory::Account& acco
   operation.name = std::move(*message.mutable_name());
   // An error is the session's to answer, in the operation's turn; the stream goes on.
   operation.graph = MakeGraphSource(std::move(*message.mutable_graph()), account);
+  operation.devices.assign(message.devices().begin(), message.devices().end());
+  if (absl::Status status = CheckDeviceNames(operation.devices);
+      !status.ok() && operation.graph.ok())
+    operation.graph = status;
   return operation;
 }
 
@@ -41,6 +46,7 @@ sessions::Operation FromWrite(v1::Write& message) {
   } else {
     operation.data = std::move(*message.mutable_data());
   }
+  if (message.has_placement()) operation.place = PlaceFromProto(message.placement());
   return operation;
 }
 
@@ -77,6 +83,9 @@ sessions::Operation ToOperation(v1::ConnectRequest& request, memory::Account& ac
       return sessions::Cancel{request.cancel().first()};
     case v1::ConnectRequest::kDetach:
       return FromDetach(request.detach());
+    case v1::ConnectRequest::kMove:
+      return sessions::Move{request.move().source(), request.move().handle(),
+                            PlaceFromProto(request.move().placement())};
     case v1::ConnectRequest::kAttach:
     case v1::ConnectRequest::OPERATION_NOT_SET:
       break;

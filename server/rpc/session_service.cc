@@ -4,6 +4,7 @@
 #include "kiln/v1/session.grpc.pb.h"
 #include "server/rpc/bounded_method.h"
 #include "server/rpc/connect_stream.h"
+#include "server/rpc/placement.h"
 #include "server/rpc/services.h"
 #include "server/rpc/status.h"
 
@@ -72,12 +73,17 @@ void Fill(const sessions::Session::Takeover& takeover, v1::AttachSessionResponse
   response->set_last_sequence(takeover.last_sequence);
   response->set_last_handle(takeover.last_handle);
   response->set_last_program(takeover.last_program);
-  for (const auto& [named, type] : takeover.tensors) {
+  for (const auto& [named, type, placement, device] : takeover.tensors) {
     v1::NamedTensor* tensor = response->add_tensors();
     tensor->set_name(named.name);
     tensor->set_handle(named.handle);
     tensor->set_dtype(static_cast<v1::DType>(type.dtype));
     tensor->mutable_shape()->Assign(type.shape.begin(), type.shape.end());
+    if (placement) {
+      *tensor->mutable_placement() = PlacementToProto(*placement);
+    } else if (!device.empty()) {
+      tensor->mutable_placement()->add_devices(device);
+    }
   }
 }
 

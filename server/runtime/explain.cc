@@ -18,6 +18,10 @@ const char* Name(compiler::Slot::Kind kind) {
       return "update";
     case compiler::Slot::Kind::kArena:
       return "arena";
+    case compiler::Slot::Kind::kPlace:
+      return "place";
+    case compiler::Slot::Kind::kPublished:
+      return "published";
   }
   return "?";
 }
@@ -25,10 +29,38 @@ const char* Name(compiler::Slot::Kind kind) {
 std::string ArgumentText(const compiler::CompiledProgram& program,
                          const compiler::Argument& argument) {
   const compiler::Slot& slot = program.slots[argument.slot];
-  const std::string index =
-      slot.kind == compiler::Slot::Kind::kArena ? "" : absl::StrCat(" ", slot.index);
-  return absl::StrCat(Name(slot.kind), index, " [", argument.offset, ", ",
-                      argument.offset + argument.bytes, ")");
+  const bool is_numbered = slot.kind == compiler::Slot::Kind::kInput ||
+                           slot.kind == compiler::Slot::Kind::kOutput ||
+                           slot.kind == compiler::Slot::Kind::kUpdate;
+  const std::string index = is_numbered ? absl::StrCat(" ", slot.index) : "";
+  // Of another device's, and how its place in the group moves it.
+  const std::string member =
+      argument.member < 0 ? "" : absl::StrCat(" of device ", argument.member, " in its group");
+  const std::string stride =
+      argument.stride == 0 ? "" : absl::StrCat(" + ", argument.stride, " * own number");
+  return absl::StrCat(Name(slot.kind), index, member, " [", argument.offset, ", ",
+                      argument.offset + argument.bytes, ")", stride);
+}
+
+// Bytes that a device reads of its group between this exchange and the group's next; its own part,
+// where that is among them, included.
+int64_t ReadBytes(const compiler::CompiledProgram& program, size_t exchange) {
+  const int group = program.exchanges[exchange].group;
+  size_t end = program.calls.size();
+  for (size_t i = exchange + 1; i < program.exchanges.size() && end == program.calls.size(); ++i)
+    if (program.exchanges[i].group == group) end = program.exchanges[i].before_call;
+  int64_t bytes = 0;
+  for (size_t i = program.exchanges[exchange].before_call; i < end; ++i) {
+    for (const compiler::Argument& argument : program.calls[i].arguments)
+      if (argument.member >= 0 && argument.group == group) bytes += argument.bytes;
+  }
+  return bytes;
+}
+
+std::string ExchangeText(const compiler::CompiledProgram& program, size_t exchange) {
+  const compiler::DeviceGroup& group = program.groups[program.exchanges[exchange].group];
+  return absl::StrCat("exchange along mesh axes ", absl::StrJoin(group.mesh_axes, ", "),
+                      ", then each device reads ", ReadBytes(program, exchange), " bytes\n");
 }
 
 }  // namespace
@@ -36,7 +68,15 @@ std::string ArgumentText(const compiler::CompiledProgram& program,
 std::string QueueText(const compiler::CompiledProgram& program) {
   std::string text;
   int line = 0;
-  for (const compiler::KernelCall& call : program.calls) {
+  size_t exchange = 0;
+  const auto add_exchanges = [&](size_t before_call) {
+    while (exchange < program.exchanges.size() &&
+           static_cast<size_t>(program.exchanges[exchange].before_call) <= before_call)
+      absl::StrAppend(&text, line++, ": ", ExchangeText(program, exchange++));
+  };
+  for (size_t i = 0; i < program.calls.size(); ++i) {
+    const compiler::KernelCall& call = program.calls[i];
+    add_exchanges(i);
     const auto arguments = absl::StrJoin(call.arguments, ", ",
                                          [&](std::string* out, const compiler::Argument& argument) {
                                            out->append(ArgumentText(program, argument));
@@ -44,6 +84,7 @@ std::string QueueText(const compiler::CompiledProgram& program) {
     absl::StrAppend(&text, line++, ": launch ", program.kernels[call.kernel].image.name, "(",
                     arguments, ")\n");
   }
+  add_exchanges(program.calls.size());
   // Copies come after all kernels, as Program::Load records them.
   for (const compiler::CompiledProgram::Copy& copy : program.copies) {
     absl::StrAppend(&text, line++, ": copy ", ArgumentText(program, copy.source), " to ",

@@ -9,7 +9,7 @@
 namespace kiln::runtime {
 
 // The command queue, one line a command: "3: launch softmax_128(input 0 [0, 512), output 0 [0,
-// 512))".
+// 512))". Of a program on several devices, any one's, with its exchanges.
 std::string QueueText(const compiler::CompiledProgram& program);
 
 int KernelsFromCache(const compiler::CompiledProgram& program);

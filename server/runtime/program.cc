@@ -83,6 +83,26 @@ Signature Signature::Of(const graph::Graph& graph) {
   return signature;
 }
 
+Signature Signature::Of(const graph::Graph& graph, const std::vector<std::string>& devices) {
+  Signature signature = Of(graph);
+  if (graph.sharding == nullptr) return signature;
+  const auto place = [&](const std::vector<graph::Spec>& specs, size_t index) {
+    auto placement = std::make_shared<buffers::Placement>();
+    placement->devices = devices;
+    placement->mesh = graph.sharding->mesh;
+    if (index < specs.size()) placement->spec = specs[index];
+    return placement;
+  };
+  for (size_t i = 0; i < graph.inputs.size(); ++i)
+    signature.input_placements.push_back(place(graph.sharding->inputs, i));
+  for (size_t i = 0; i < graph.outputs.size(); ++i)
+    signature.result_placements.push_back(place(graph.sharding->outputs, i));
+  // The same object, so that comparing a result with what the next run wants is quick.
+  for (const graph::Update& update : graph.updates)
+    signature.result_placements.push_back(signature.input_placements[update.input]);
+  return signature;
+}
+
 int64_t Signature::result_bytes() const {
   int64_t bytes = 0;
   for (const TensorTypePointer& type : outputs) bytes += type->bytes();
@@ -111,6 +131,17 @@ absl::StatusOr<std::shared_ptr<Program>> Program::Load(ManagedDevice& device,
   std::shared_ptr<Program> program(
       new Program(device, std::move(description), std::move(signature), std::move(compiled)));
   if (auto loaded = program->OnDevice(); !loaded.ok()) return loaded.status();
+  return program;
+}
+
+absl::StatusOr<std::shared_ptr<Program>> Program::LoadGang(std::unique_ptr<Gang> gang,
+                                                           Description description,
+                                                           Signature signature) {
+  const Gang::Member& first = gang->members().front();
+  std::shared_ptr<Program> program(
+      new Program(*first.device, std::move(description), std::move(signature), *first.compiled));
+  program->gang_ = std::move(gang);
+  if (auto loaded = program->gang_->OnDevices(); !loaded.ok()) return loaded.status();
   return program;
 }
 

@@ -16,6 +16,7 @@
 #include "compiler/compiler.h"
 #include "server/buffers/value.h"
 #include "server/memory/host_memory.h"
+#include "server/runtime/gang.h"
 #include "server/runtime/managed_device.h"
 
 namespace kiln::runtime {
@@ -28,8 +29,14 @@ struct Signature {
   std::vector<TensorTypePointer> outputs;
   std::vector<TensorTypePointer> updates;
   std::vector<int> updated_inputs;  // for each update, the input it replaces
+  // Of a program on several devices, how each lies on them; else empty.
+  using PlacementPointer = std::shared_ptr<const buffers::Placement>;
+  std::vector<PlacementPointer> input_placements;
+  std::vector<PlacementPointer> result_placements;  // outputs, then updates
 
   static Signature Of(const graph::Graph& graph);
+  // On these devices, as the graph's sharding says.
+  static Signature Of(const graph::Graph& graph, const std::vector<std::string>& devices);
   // Bytes of all outputs and updates.
   int64_t result_bytes() const;
 };
@@ -60,6 +67,13 @@ class Program {
                                                        Description description, Signature signature,
                                                        compiler::CompiledProgram compiled);
 
+  // The same on several devices; the first one is device().
+  static absl::StatusOr<std::shared_ptr<Program>> LoadGang(std::unique_ptr<Gang> gang,
+                                                           Description description,
+                                                           Signature signature);
+
+  // Null: it runs on device() alone, and what is said of its loaded parts and pieces is its.
+  Gang* gang() const { return gang_.get(); }
   const Description& description() const { return description_; }
   std::string short_digest() const { return ShortDigest(description_.digest); }
   const Signature& signature() const { return signature_; }
@@ -146,6 +160,7 @@ class Program {
   const Description description_;
   const Signature signature_;
   const compiler::CompiledProgram compiled_;
+  std::unique_ptr<Gang> gang_;
   int64_t arena_bytes_ = 0;
   int64_t host_bytes_ = 0;
   memory::Charge charge_;

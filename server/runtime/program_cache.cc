@@ -8,7 +8,7 @@ namespace kiln::runtime {
 namespace {
 
 ProgramsBySource::Key KeyOf(const ProgramRequest& request, const Bindings& bindings) {
-  return {request.device->name(), request.source->key(), bindings};
+  return {request.DeviceNames(), request.source->key(), bindings};
 }
 
 ProgramsBySource::Key KeyOf(const ProgramRequest& request) {
@@ -30,10 +30,21 @@ std::shared_ptr<ProgramFuture> ProgramCache::Get(std::shared_ptr<const GraphSour
                                                  const std::string& name,
                                                  std::shared_ptr<memory::Account> account,
                                                  Admission admission) {
-  Request request{
-      {std::move(source), bindings, &device, ShortName(name), Payer(std::move(account), admission)},
-      {},
-      {}};
+  return Get(std::move(source), bindings, std::vector<ManagedDevice*>{&device}, name,
+             std::move(account), admission);
+}
+
+std::shared_ptr<ProgramFuture> ProgramCache::Get(std::shared_ptr<const GraphSource> source,
+                                                 const Bindings& bindings,
+                                                 std::vector<ManagedDevice*> devices,
+                                                 const std::string& name,
+                                                 std::shared_ptr<memory::Account> account,
+                                                 Admission admission) {
+  Request request{{std::move(source), bindings, devices.front(), ShortName(name),
+                   Payer(std::move(account), admission)},
+                  {},
+                  {}};
+  request.members = std::move(devices);
   const ProgramsBySource::Key key = KeyOf(request);
   ProgramsBySource::Dropped dropped;  // outlives the lock: programs unload
   {

@@ -60,6 +60,14 @@ class ProgramCache {
                                      std::shared_ptr<memory::Account> account = nullptr,
                                      Admission admission = Admission::kAsked)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // On several devices: one for each place of the graph's mesh, row-major, each once.
+  // INVALID_ARGUMENT if the graph's mesh has another number of places.
+  std::shared_ptr<ProgramFuture> Get(std::shared_ptr<const GraphSource> source,
+                                     const Bindings& bindings, std::vector<ManagedDevice*> devices,
+                                     const std::string& name,
+                                     std::shared_ptr<memory::Account> account = nullptr,
+                                     Admission admission = Admission::kAsked)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Checks a graph whose variables are not bound yet, on a compiling thread; `done` gets the
   // verdict there.
   void Check(std::shared_ptr<const GraphSource> source, std::shared_ptr<memory::Account> account,

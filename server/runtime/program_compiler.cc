@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -15,6 +16,12 @@ namespace {
 
 // Of those that the compiler failed on: a client that asks again and again must not fill the log.
 constexpr size_t kMostShownGraphs = 100;
+
+// Who asked first; empty for what the daemon runs for itself.
+std::string UserOf(const ProgramRequest& request) {
+  const memory::Account* payer = request.payer.account().get();
+  return payer == nullptr ? std::string() : payer->user_name();
+}
 
 absl::Status CheckFits(const std::string& what, int64_t bytes, const ManagedDevice& device) {
   const int64_t limit = device.pool()->total_bytes();
@@ -75,12 +82,17 @@ class WriteOnlyCache : public compiler::KernelCache {
 absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::Compile(const ProgramRequest& request,
                                                                   const graph::Graph& graph,
                                                                   const std::string& digest) {
+  if (graph.sharding != nullptr) return CompileGang(request, graph, digest);
+  if (request.members.size() > 1) {
+    return errors::WithReason(
+        absl::InvalidArgumentError(absl::StrCat(
+            "the graph has no mesh, but ", request.members.size(), " devices are given; name one")),
+        "WRONG_DEVICE_COUNT");
+  }
   ManagedDevice& device = *request.device;
   const Signature signature = Signature::Of(graph);
   if (absl::Status status = CheckSignatureFits(signature, device); !status.ok()) return status;
-  const memory::Account* payer = request.payer.account().get();
-  const CompileLabel label{digest, request.name, device.name(),
-                           payer == nullptr ? std::string() : payer->user_name()};
+  const CompileLabel label{digest, request.name, device.name(), UserOf(request)};
   LogCompileStarted(label, graph);
   Attempt attempt{.target = device.info().target};
   auto program = CompileFor(attempt, request, graph, signature, label);
@@ -97,6 +109,54 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::Compile(const ProgramR
       CheckFits("the program's intermediate and final results",
                 (*program)->arena_bytes() + (*program)->signature().result_bytes(), device);
   if (!fits.ok()) return fits;
+  return program;
+}
+
+absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::CompileGang(const ProgramRequest& request,
+                                                                      const graph::Graph& graph,
+                                                                      const std::string& digest) {
+  std::vector<std::string> names;
+  std::vector<ManagedDevice*> devices = request.members;
+  if (devices.empty()) devices = {request.device};
+  for (const ManagedDevice* member : devices) names.push_back(member->name());
+  if (static_cast<int64_t>(names.size()) != graph::NumDevices(graph.sharding->mesh)) {
+    return errors::WithReason(
+        absl::InvalidArgumentError(absl::StrCat(
+            "the graph's mesh has ", graph::NumDevices(graph.sharding->mesh), " places, but ",
+            names.size(), " devices are given; name one for each place")),
+        "WRONG_DEVICE_COUNT");
+  }
+  const CompileLabel label{digest, request.name, request.DeviceNames(), UserOf(request)};
+  LogCompileStarted(label, graph);
+  const absl::Time start = options_.now();
+  std::map<std::string, std::shared_ptr<const compiler::CompiledProgram>> by_target;
+  std::vector<Gang::Member> members;
+  for (ManagedDevice* member : devices) {
+    const drivers::Target& target = member->info().target;
+    auto& known = by_target[target.CacheKey()];
+    if (known == nullptr) {
+      auto compiled = options_.compile(graph, target, CompilerOptions());
+      if (!compiled.ok()) {
+        options_.metrics->CompileFailed();
+        LogCompileFailed(label, graph, compiled.status(), ShowsGraphOf(label.digest));
+        return compiled.status();
+      }
+      ReportRefusals(*compiled, label.digest);
+      known = std::make_shared<const compiler::CompiledProgram>(*std::move(compiled));
+    }
+    members.push_back({member, known});
+  }
+  const double seconds = absl::ToDoubleSeconds(options_.now() - start);
+  options_.metrics->Compiled(seconds);
+  auto program = Program::LoadGang(
+      std::make_unique<Gang>(graph.sharding->mesh, std::move(members)),
+      {label.digest, request.source->key(), request.name, options_.now(), seconds},
+      Signature::Of(graph, names));
+  if (!program.ok()) return program;
+  if (absl::Status status = CheckRunTime(**program); !status.ok()) return status;
+  absl::Status charged = ChargeProgram(request.payer, program->get());
+  if (!charged.ok()) return charged;
+  LogCompiled(label, (*program)->compiled(), seconds);
   return program;
 }
 

@@ -64,6 +64,11 @@ class ProgramCompiler {
   absl::StatusOr<std::shared_ptr<Program>> CompileFor(
       const Attempt& attempt, const ProgramRequest& request, const graph::Graph& graph,
       const Signature& signature, const CompileLabel& label) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same for all devices of a graph with a mesh, once for each of their targets.
+  absl::StatusOr<std::shared_ptr<Program>> CompileGang(const ProgramRequest& request,
+                                                       const graph::Graph& graph,
+                                                       const std::string& digest)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether a device refused a finished image; `attempt` then makes another.
   static bool FinishAnew(const absl::Status& loaded, const CompileLabel& label, Attempt* attempt);
   compiler::Options CompilerOptions() const;

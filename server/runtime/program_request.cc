@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "absl/strings/str_join.h"
 #include "server/errors/errors.h"
 #include "server/quota/refusal.h"
 
@@ -67,6 +68,13 @@ bool LacksHostMemory(const absl::Status& status) {
   const auto scope = quota::Unexplained(status);
   return errors::Reason(status) == "HOST_MEMORY" ||
          (scope && scope->resource == quota::Resource::kHostMemory);
+}
+
+std::string ProgramRequest::DeviceNames() const {
+  if (members.empty()) return device->name();
+  std::vector<std::string> names;
+  for (const ManagedDevice* member : members) names.push_back(member->name());
+  return absl::StrJoin(names, ", ");
 }
 
 }  // namespace kiln::runtime

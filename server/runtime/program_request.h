@@ -66,7 +66,11 @@ struct ProgramRequest {
   ManagedDevice* device;  // not null; outlives the request
   std::string name;       // for people
   Payer payer;
+  // All devices, by place of the graph's mesh; `device` is the first. Empty: it alone.
+  std::vector<ManagedDevice*> members{};
 
+  // Names all its devices, in their order: "cpu:0", "cpu:0, cpu:1".
+  std::string DeviceNames() const;
   // At the payer's expense.
   absl::StatusOr<graph::Graph> Build() const {
     return source->Build(bindings, payer.ForNextGraph());

@@ -11,8 +11,13 @@
 namespace kiln::runtime {
 namespace {
 
-std::string DigestOf(const graph::Graph& graph, const ManagedDevice& device) {
-  return Sha256Hex(absl::StrCat(graph::Print(graph), "\n", device.info().target.CacheKey()));
+// A graph's text has its mesh and how inputs and outputs lie on it.
+std::string DigestOf(const graph::Graph& graph, const ProgramRequest& request) {
+  std::string text =
+      absl::StrCat(graph::Print(graph), "\n", request.device->info().target.CacheKey());
+  for (size_t i = 1; i < request.members.size(); ++i)
+    absl::StrAppend(&text, "\n", request.members[i]->info().target.CacheKey());
+  return Sha256Hex(text);
 }
 
 bool IsNamedBy(const Program::Description& description, const std::string& prefix) {
@@ -25,7 +30,7 @@ bool IsNamedBy(const Program::Description& description, const std::string& prefi
 void ProgramsByDigest::GetOrCompile(const ProgramRequest& request, const graph::Graph& graph,
                                     const std::shared_ptr<ProgramFuture>& future,
                                     const Done& done) {
-  const Key key = {request.device->name(), DigestOf(graph, *request.device)};
+  const Key key = {request.DeviceNames(), DigestOf(graph, request)};
   std::shared_ptr<Program> known;
   std::shared_ptr<ProgramFuture> other;
   {

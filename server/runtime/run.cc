@@ -19,6 +19,24 @@ absl::Status CountError(size_t want, size_t got) {
                             "WRONG_INPUT_COUNT");
 }
 
+// How an input lies. A failed value lies nowhere; the run fails with its error.
+absl::Status CheckPlacement(const Signature& signature, size_t input, const buffers::Value& given) {
+  const buffers::Placement* wanted =
+      signature.input_placements.empty() ? nullptr : signature.input_placements[input].get();
+  const buffers::Placement* has = given.placement().get();
+  if (has == wanted || given.type() == nullptr) return absl::OkStatus();
+  if (has != nullptr && wanted != nullptr && has->IsSameAs(*wanted, given.type()->shape.size()))
+    return absl::OkStatus();
+  const auto describe = [](const buffers::Placement* placement) {
+    return placement ? placement->ToString() : std::string("on one device");
+  };
+  return errors::WithReason(
+      absl::InvalidArgumentError(absl::StrCat(
+          "input ", input, " lies ", describe(has), ", but the program wants it ", describe(wanted),
+          "; Move makes a copy that lies so (kiln.shard, Tensor.to)")),
+      "INPUT_PLACEMENT", {{"input", absl::StrCat(input)}});
+}
+
 }  // namespace
 
 absl::Status DependencyError(const absl::Status& cause) {
@@ -43,6 +61,7 @@ absl::Status CheckInputs(const Signature& signature, absl::Span<const ValuePoint
   for (size_t i = 0; i < inputs.size(); ++i) {
     const TensorTypePointer& given = inputs[i]->type();
     const TensorTypePointer& wanted = signature.inputs[i];
+    if (absl::Status status = CheckPlacement(signature, i, *inputs[i]); !status.ok()) return status;
     // Results keep their program's types, so a step that is fed its own results compares pointers.
     // A failed value may have no type; the run fails with its error.
     if (given == wanted || given == nullptr || *given == *wanted) continue;

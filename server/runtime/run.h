@@ -34,11 +34,22 @@ using ValuePointer = std::shared_ptr<buffers::Value>;
 // INVALID_ARGUMENT names the input.
 absl::Status CheckInputs(const Signature& signature, absl::Span<const ValuePointer> inputs);
 
+// A run that a session has begun: on one device (Run) or on several (GangRun). Thread-safe.
+class QueuedRun {
+ public:
+  virtual ~QueuedRun() = default;
+  // Outputs, then updates.
+  virtual const std::vector<ValuePointer>& results() const = 0;
+  // See Run.
+  virtual bool Cancel() = 0;
+  virtual void Stop(const absl::Status& why) = 0;
+};
+
 // A run is queued as its device's work. When it ends, its results are resolved, then `done` is
 // called; both happen on the device's thread, or on the one that queues, drops or cancels it. An
 // input that fails before the run does fails the results with the input's error. Cancel may be
 // called by any thread at any time.
-class Run : public fairness::Work, public std::enable_shared_from_this<Run> {
+class Run : public QueuedRun, public fairness::Work, public std::enable_shared_from_this<Run> {
  public:
   // Seconds on the device.
   using Done = std::function<void(const absl::Status&, double seconds)>;
@@ -52,14 +63,14 @@ class Run : public fairness::Work, public std::enable_shared_from_this<Run> {
                                                      Done done);
 
   // Outputs, then updates.
-  const std::vector<ValuePointer>& results() const { return results_; }
+  const std::vector<ValuePointer>& results() const override { return results_; }
 
   // The run fails with CANCELLED, when what was submitted of it has ended. False, and nothing
   // changes, if it has failed or ended, or if all of it was submitted to a device that does not
   // stop lists: then it runs to its end. The caller has the dispatcher drop it (DropUnwanted), and
   // the device leave what it runs (StopUnwanted); runs that use its results must have been
   // cancelled before.
-  bool Cancel() ABSL_LOCKS_EXCLUDED(mutex_);
+  bool Cancel() override ABSL_LOCKS_EXCLUDED(mutex_);
   // Likewise with another error, on every device. Nothing changes if it has failed or ended.
   void Stop(const absl::Status& why) override ABSL_LOCKS_EXCLUDED(mutex_);
 

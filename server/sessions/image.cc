@@ -1,10 +1,11 @@
 #include "server/sessions/image.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <utility>
 
-#include "server/buffers/pool.h"
+#include "server/buffers/whole.h"
 
 namespace kiln::sessions {
 namespace {
@@ -19,6 +20,50 @@ int64_t SessionImage::data_bytes() const {
   for (const Value& value : values)
     if (value.kind == Value::Kind::kBytes) bytes += value.type.bytes();
   for (const Blob& blob : blobs) bytes += blob.size;
+  return bytes;
+}
+
+namespace {
+
+// Calls `add` with each device of the place, as often as it has a part.
+void ForEachDevice(const Place& place, const std::string& home,
+                   const std::function<void(const std::string&)>& add) {
+  if (!place.placement) return add(place.device.empty() ? home : place.device);
+  for (const std::string& device : place.placement->devices) add(device);
+}
+
+}  // namespace
+
+std::vector<std::string> SessionImage::DeviceNames() const {
+  std::vector<std::string> names = {device};
+  absl::flat_hash_set<std::string> seen = {device};
+  const auto add = [&](const std::string& name) {
+    if (seen.insert(name).second) names.push_back(name);
+  };
+  for (const Value& value : values)
+    if (value.kind == Value::Kind::kBytes) ForEachDevice(value.place, device, add);
+  for (const auto& origin : origins)
+    for (const std::string& name : origin->devices) add(name);
+  for (const Pending& each : pending)
+    if (const auto* move = std::get_if<Move>(&each.operation))
+      ForEachDevice(move->place, device, add);
+  return names;
+}
+
+int64_t SessionImage::bytes_on(const std::string& name) const {
+  int64_t bytes = 0;
+  for (const Value& value : values) {
+    if (value.kind != Value::Kind::kBytes) continue;
+    int64_t part = value.type.bytes();
+    if (value.place.placement) {
+      part = buffers::TensorType{value.type.dtype,
+                                 buffers::PartOf(*value.place.placement, value.type.shape, 0).shape}
+                 .bytes();
+    }
+    ForEachDevice(value.place, device, [&](const std::string& on) {
+      if (on == name) bytes += part;
+    });
+  }
   return bytes;
 }
 
@@ -52,9 +97,9 @@ absl::Status WriteBytes(const SessionImage& image, Patience& patience, ByteSink&
       const auto piece = std::make_shared<std::string>();
       piece->resize(static_cast<size_t>(std::min(kPiece, size - offset)));
       absl::Status status = patience.Await([&](Patience::Done done) {
-        kept.value->pool()->Read(*kept.value, offset, absl::MakeSpan(*piece),
-                                 [piece, value = kept.value, done = std::move(done)](
-                                     const absl::Status& read) { done(read); });
+        buffers::ReadWhole(*kept.value, offset, absl::MakeSpan(*piece),
+                           [piece, value = kept.value,
+                            done = std::move(done)](const absl::Status& read) { done(read); });
       });
       if (status.ok()) status = sink.Write(*piece);
       if (!status.ok()) return status;

@@ -91,13 +91,19 @@ struct KeptRead {
   size_t value = 0;
 };
 struct KeptBarrier {};
+struct KeptMove {
+  size_t source = 0;
+  size_t target = 0;
+  Place place{};
+};
 
 struct SessionImage {
   struct Value {
-    enum class Kind { kBytes, kFailed, kPending };  // kPending: a pending run makes it
+    enum class Kind { kBytes, kFailed, kPending };  // kPending: a pending operation makes it
     Kind kind = Kind::kPending;
     buffers::TensorType type{};  // of kBytes
     absl::Status error{};        // of kFailed
+    Place place{};               // of kBytes; without a device: the session's
     // Where the bytes are, in the daemon that has them; not encoded.
     runtime::ValuePointer value{};
   };
@@ -111,9 +117,10 @@ struct SessionImage {
   using Definition = KeptDefinition;
   using Read = KeptRead;
   using Barrier = KeptBarrier;
+  using Move = KeptMove;
   struct Pending {
     uint64_t sequence = 0;
-    std::variant<Run, Definition, Read, Barrier> operation;
+    std::variant<Run, Definition, Read, Barrier, Move> operation;
   };
   struct KeptAnswer {
     uint64_t sequence = 0;
@@ -168,12 +175,16 @@ struct SessionImage {
 
   // Of values and blobs.
   int64_t data_bytes() const;
+  // All that it needs, each once; the session's own is the first.
+  std::vector<std::string> DeviceNames() const;
+  // Memory that its values take there.
+  int64_t bytes_on(const std::string& device) const;
   // From the next daemon's start on: a lease begins anew, for the client could not renew it.
   absl::Duration lease_then() const { return std::max(remaining, identity.lease); }
 };
 
 // Of what Encode writes; Decode knows all earlier ones, too.
-inline constexpr uint32_t kImageVersion = 3;
+inline constexpr uint32_t kImageVersion = 4;
 
 // Everything but the bytes of values and blobs.
 std::string Encode(const SessionImage& image);

@@ -5,6 +5,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "server/sessions/encoding.h"
 #include "server/sessions/image.h"
+#include "server/sessions/place_encoding.h"
 #include "server/sessions/session_names.h"
 
 namespace kiln::sessions {
@@ -126,13 +127,17 @@ void Put(Encoder& out, const Image::Pending& pending) {
     out.Number(definition->origin);
   } else if (const auto* read = std::get_if<Image::Read>(&pending.operation)) {
     out.Number(read->value);
+  } else if (const auto* move = std::get_if<Image::Move>(&pending.operation)) {
+    out.Number(move->source);
+    out.Number(move->target);
+    PutPlace(out, move->place);
   }
 }
 
 Image::Pending TakePending(Decoder& in, const Image& image) {
   Image::Pending pending;
   pending.sequence = in.Number();
-  switch (in.Below(4)) {
+  switch (in.Below(5)) {
     case 0: {
       Image::Run run;
       run.origin = in.Below(image.origins.size());
@@ -152,8 +157,16 @@ Image::Pending TakePending(Decoder& in, const Image& image) {
     case 2:
       pending.operation = Image::Read{in.Below(image.values.size())};
       break;
-    default:
+    case 3:
       pending.operation = Image::Barrier{};
+      break;
+    default: {
+      Image::Move move;
+      move.source = in.Below(image.values.size());
+      move.target = in.Below(image.values.size());
+      move.place = TakePlace(in);
+      pending.operation = std::move(move);
+    }
   }
   return pending;
 }
@@ -227,6 +240,34 @@ void TakeUpdates(Decoder& in, Image* image) {
   }
 }
 
+// What version 4 added: where values and programs are, unless it is on the session's device.
+void PutPlaces(Encoder& out, const Image& image) {
+  for (const Image::Value& value : image.values)
+    if (value.kind == Kind::kBytes) PutPlace(out, value.place);
+  for (const auto& origin : image.origins) {
+    out.Number(origin->devices.size());
+    for (const std::string& device : origin->devices) out.Text(device);
+  }
+}
+
+void TakePlaces(Decoder& in, Image* image) {
+  for (Image::Value& value : image->values) {
+    if (value.kind != Kind::kBytes) continue;
+    value.place = TakePlace(in);
+    const buffers::Placement* placement = value.place.placement.get();
+    if (placement != nullptr &&
+        !graph::CheckSpec(placement->mesh, placement->spec, value.type.shape, "").ok())
+      in.Fail();
+  }
+  for (auto& origin : image->origins) {
+    auto placed = std::make_shared<ProgramOrigin>(*origin);
+    for (size_t count = in.Count(); count > 0 && in.ok(); --count)
+      placed->devices.emplace_back(in.Text());
+    if (placed->devices.size() > static_cast<size_t>(graph::kMeshDevicesMax)) in.Fail();
+    origin = std::move(placed);
+  }
+}
+
 // What the tables say of one another.
 bool IsConsistent(const Image& image) {
   // Each pending value is made by one run, before whatever uses it.
@@ -250,6 +291,10 @@ bool IsConsistent(const Image& image) {
           return false;
     } else if (const auto* read = std::get_if<Image::Read>(&pending.operation)) {
       if (!is_there(read->value)) return false;
+    } else if (const auto* move = std::get_if<Image::Move>(&pending.operation)) {
+      if (!is_there(move->source) || image.values[move->target].kind != Kind::kPending ||
+          !made.insert(move->target).second)
+        return false;
     }
   }
   absl::flat_hash_set<uint64_t> seen;
@@ -337,6 +382,7 @@ std::string Encode(const SessionImage& image) {
   out.Number(image.journal);
   out.Number(image.is_live ? 1 : 0);
   PutUpdates(out, image);
+  PutPlaces(out, image);
   return out.Take();
 }
 
@@ -396,6 +442,7 @@ absl::StatusOr<SessionImage> Decode(absl::string_view bytes, uint32_t version) {
     image.is_live = in.Below(2) != 0;
     TakeUpdates(in, &image);
   }
+  if (version >= 4) TakePlaces(in, &image);
   if (!in.AtEnd() || !IsConsistent(image) || !HasCountableBytes(image))
     return absl::DataLossError("the description of the session makes no sense");
   return image;

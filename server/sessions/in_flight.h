@@ -13,6 +13,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "server/runtime/graph_source.h"
 #include "server/runtime/run.h"
+#include "server/sessions/operation.h"
 
 namespace kiln::sessions {
 
@@ -20,6 +21,7 @@ namespace kiln::sessions {
 struct ProgramOrigin {
   std::string wire;  // GraphSource::Wire
   std::string name;
+  std::vector<std::string> devices{};  // as DefineProgram::devices
 };
 
 struct RunInFlight {
@@ -36,8 +38,14 @@ struct ReadInFlight {
   runtime::ValuePointer value;
 };
 struct BarrierInFlight {};
+struct MoveInFlight {
+  runtime::ValuePointer source;
+  runtime::ValuePointer target;
+  Place place;
+};
 
-using InFlight = std::variant<RunInFlight, DefinitionInFlight, ReadInFlight, BarrierInFlight>;
+using InFlight =
+    std::variant<RunInFlight, DefinitionInFlight, ReadInFlight, BarrierInFlight, MoveInFlight>;
 // By sequence number.
 using InFlightTable = absl::flat_hash_map<uint64_t, InFlight>;
 

@@ -17,7 +17,7 @@
 namespace kiln::sessions {
 namespace {
 
-constexpr uint64_t kJournalVersion = 1;
+constexpr uint64_t kJournalVersion = 2;
 constexpr size_t kSizes = 16;
 constexpr size_t kTag = cache::Authenticator::kTagBytes;
 // What a frame has, of records that have more.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "server/sessions/encoding.h"
+#include "server/sessions/place_encoding.h"
 
 namespace kiln::sessions {
 namespace {
@@ -22,6 +23,10 @@ enum class OperationKind : uint64_t {
   kCancel,
   kDetach,
   kRefused,
+  // Since version 2.
+  kMove,
+  kWriteAt,
+  kDefineOn,
   kEnd
 };
 
@@ -53,7 +58,8 @@ struct PutOperation {
   void Kind(OperationKind kind) const { out.Number(static_cast<uint64_t>(kind)); }
   void operator()(const UnknownOperation&) const { Kind(OperationKind::kUnknown); }
   void operator()(const DefineProgram& define) const {
-    Kind(OperationKind::kDefine);
+    Kind(define.devices.empty() ? OperationKind::kDefine : OperationKind::kDefineOn);
+    if (!define.devices.empty()) PutTexts(out, define.devices);
     out.Number(define.program);
     out.Text(define.name);
     out.Status(define.graph.status());
@@ -72,12 +78,20 @@ struct PutOperation {
     out.Number(run.report_time ? 1 : 0);
   }
   void operator()(const Write& write) const {
-    Kind(OperationKind::kWrite);
+    const bool is_home = !write.place.placement && write.place.device.empty();
+    Kind(is_home ? OperationKind::kWrite : OperationKind::kWriteAt);
+    if (!is_home) PutPlace(out, write.place);
     out.Number(write.handle);
     out.Number(static_cast<uint64_t>(write.type.dtype));
     out.Number(write.type.shape.size());
     for (const int64_t size : write.type.shape) out.Signed(size);
     PutTexts(out, write.blobs);
+  }
+  void operator()(const Move& move) const {
+    Kind(OperationKind::kMove);
+    out.Number(move.source);
+    out.Number(move.handle);
+    PutPlace(out, move.place);
   }
   void operator()(const Read& read) const {
     Kind(OperationKind::kRead);
@@ -171,6 +185,25 @@ Operation TakeOperation(Decoder& in, std::string* wire) {
       return TakeRun(in);
     case OperationKind::kWrite:
       return TakeWrite(in);
+    case OperationKind::kMove: {
+      Move move;
+      move.source = in.Number();
+      move.handle = in.Number();
+      move.place = TakePlace(in);
+      return move;
+    }
+    case OperationKind::kWriteAt: {
+      Place place = TakePlace(in);
+      Write write = TakeWrite(in);
+      write.place = std::move(place);
+      return write;
+    }
+    case OperationKind::kDefineOn: {
+      std::vector<std::string> devices = TakeTexts(in);
+      DefineProgram define = TakeDefine(in, wire);
+      define.devices = std::move(devices);
+      return define;
+    }
     case OperationKind::kRead:
       return Read{in.Number()};
     case OperationKind::kRelease: {

@@ -22,6 +22,14 @@ int64_t BytesOf(const std::vector<std::string>& texts) {
   return bytes;
 }
 
+int64_t BytesOf(const Place& place) {
+  if (!place.placement) return BytesOf(place.device);
+  int64_t bytes = kOverhead / 2 + BytesOf(place.placement->devices);
+  for (const auto& axis : place.placement->mesh.axes) bytes += BytesOf(axis.name) + 16;
+  for (const auto& axes : place.placement->spec) bytes += BytesOf(axes) + 24;
+  return bytes;
+}
+
 struct Sizes {
   // A run holds two pointers for each of its tensors, and so does its entry in flight.
   int64_t operator()(const RunProgram& run) const {
@@ -30,9 +38,13 @@ struct Sizes {
     return bytes;
   }
   int64_t operator()(const Write& write) const {
-    return BytesOf(write.data) + BytesOf(write.blobs) + BytesOf(write.type.shape);
+    return BytesOf(write.data) + BytesOf(write.blobs) + BytesOf(write.type.shape) +
+           BytesOf(write.place);
   }
-  int64_t operator()(const DefineProgram& define) const { return BytesOf(define.name); }
+  int64_t operator()(const Move& move) const { return BytesOf(move.place); }
+  int64_t operator()(const DefineProgram& define) const {
+    return BytesOf(define.name) + BytesOf(define.devices);
+  }
   int64_t operator()(const Release& release) const {
     return BytesOf(release.handles) + BytesOf(release.blobs);
   }
@@ -59,12 +71,14 @@ int64_t GraphBytes(const Operation& operation) {
 
 std::vector<uint64_t> NewHandles(const Operation& operation) {
   if (const auto* write = std::get_if<Write>(&operation)) return {write->handle};
+  if (const auto* move = std::get_if<Move>(&operation)) return {move->handle};
   if (const auto* run = std::get_if<RunProgram>(&operation)) return run->outputs;
   return {};
 }
 
 uint64_t HighestHandle(const Operation& operation, uint64_t highest) {
   if (const auto* write = std::get_if<Write>(&operation)) return std::max(highest, write->handle);
+  if (const auto* move = std::get_if<Move>(&operation)) return std::max(highest, move->handle);
   if (const auto* run = std::get_if<RunProgram>(&operation))
     for (const uint64_t output : run->outputs) highest = std::max(highest, output);
   return highest;

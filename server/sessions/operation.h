@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "server/buffers/placement.h"
 #include "server/buffers/value.h"
 #include "server/memory/host_memory.h"
 #include "server/runtime/graph_source.h"
@@ -19,12 +20,22 @@
 
 namespace kiln::sessions {
 
+// Where a value is asked to lie: on devices as a mesh, or all on one of them, or, where nothing is
+// said, on the session's. Its form has been checked (rpc), or it has an error, which is the answer.
+struct Place {
+  absl::Status error{};
+  std::string device{};                                   // without a placement; may be empty
+  std::shared_ptr<const buffers::Placement> placement{};  // with a mesh
+};
+
 // Handles and program ids are the client's numbers: never 0, never used twice.
 struct DefineProgram {
   uint64_t program = 0;
   // An error if the graph is broken already in its outer form; it is then the answer.
   absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> graph;
   std::string name;
+  // By name, one for each place of the graph's mesh; empty: the session's.
+  std::vector<std::string> devices{};
 };
 struct RunProgram {
   uint64_t program = 0;
@@ -38,6 +49,14 @@ struct Write {
   buffers::TensorType type;
   std::string data;                // if there are no blobs
   std::vector<std::string> blobs;  // whose bytes follow each other
+  // Where it is to lie.
+  Place place{};
+};
+// A copy that lies elsewhere; where it lies there already, the same value under another handle.
+struct Move {
+  uint64_t source = 0;
+  uint64_t handle = 0;
+  Place place{};
 };
 struct Read {
   uint64_t handle = 0;
@@ -81,7 +100,7 @@ struct Resume {
 struct UnknownOperation {};
 
 using Operation = std::variant<UnknownOperation, DefineProgram, RunProgram, Write, Read, Release,
-                               ReleaseProgram, Barrier, Cancel, DetachAs, Refused, Resume>;
+                               ReleaseProgram, Barrier, Cancel, DetachAs, Refused, Resume, Move>;
 
 // Bytes of host memory that an operation holds, but for its graph, which is charged by itself.
 int64_t SizeOf(const Operation& operation);

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/errors/errors.h"
+#include "server/sessions/used_devices.h"
 
 namespace kiln::sessions {
 
@@ -18,7 +19,9 @@ int64_t BytesOf(const DefinedProgram& program, size_t instances) {
   constexpr size_t kPerInstance = 1 << 10;  // here and in the program cache
   size_t names = 0;
   for (const runtime::Variable& variable : program.variables) names += variable.name.size();
-  const size_t origin = program.origin ? program.origin->wire.capacity() : 0;
+  size_t origin = program.origin ? program.origin->wire.capacity() : 0;
+  if (program.origin)
+    for (const std::string& device : program.origin->devices) origin += 64 + device.capacity();
   return static_cast<int64_t>(kPerProgram + origin + instances * (kPerInstance + 2 * names));
 }
 
@@ -44,13 +47,18 @@ absl::StatusOr<std::shared_ptr<runtime::ProgramFuture>> ProgramTable::Define(
   if (absl::Status status = CheckNew(operation.program); !status.ok()) return status;
   auto origin = std::make_shared<ProgramOrigin>();
   origin->name = runtime::ShortName(operation.name);
+  origin->devices = operation.devices;
   if (operation.graph.ok()) origin->wire = (*operation.graph)->Wire();
   auto program = Make(operation.graph, std::move(origin), admission);
   // Without room the number stays free: an entry for each refusal would need room as well.
   if (!program.ok()) return program.status();
   used_.Insert(operation.program);
   absl::Status status = program->source.status();
-  if (status.ok()) status = services_.device->CheckUsable(admission == Admission::kAsked);
+  if (status.ok()) {
+    auto devices = Devices(operation.devices, admission);
+    status = devices.status();
+    if (devices.ok()) program->devices = *std::move(devices);
+  }
   std::shared_ptr<runtime::ProgramFuture> future;
   if (status.ok()) {
     future = Begin(&*program, admission);
@@ -60,6 +68,32 @@ absl::StatusOr<std::shared_ptr<runtime::ProgramFuture>> ProgramTable::Define(
   programs_.emplace(operation.program, *std::move(program));
   if (!status.ok()) return status;
   return future;
+}
+
+absl::StatusOr<std::vector<runtime::ManagedDevice*>> ProgramTable::Devices(
+    const std::vector<std::string>& names, Admission admission) const {
+  std::vector<runtime::ManagedDevice*> devices;
+  if (names.empty()) devices.push_back(services_.device);
+  for (const std::string& name : names) {
+    auto device = FindDevice(services_.devices, name);
+    if (!device.ok()) return device.status();
+    devices.push_back(*device);
+  }
+  for (const runtime::ManagedDevice* device : devices) {
+    if (absl::Status status = device->CheckUsable(admission == Admission::kAsked); !status.ok())
+      return status;
+  }
+  return devices;
+}
+
+std::shared_ptr<runtime::ProgramFuture> ProgramTable::CompileAgain(
+    const std::shared_ptr<const runtime::GraphSource>& source, const ProgramOrigin& origin,
+    const runtime::Bindings& bindings) const {
+  auto devices = Devices(origin.devices, Admission::kAgain);
+  // The program fails on it, as it does when it is run.
+  if (!devices.ok()) devices = std::vector<runtime::ManagedDevice*>{services_.device};
+  return services_.programs->Get(source, bindings, *std::move(devices), origin.name, services_.host,
+                                 Admission::kAgain);
 }
 
 absl::StatusOr<DefinedProgram> ProgramTable::Make(
@@ -98,7 +132,15 @@ void ProgramTable::Restore(uint64_t number,
                            absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> source,
                            std::shared_ptr<const ProgramOrigin> origin) {
   auto program = Make(std::move(source), std::move(origin), Admission::kAgain);
-  if (program->source.ok()) Begin(&*program, Admission::kAgain);
+  if (program->source.ok()) {
+    auto devices = Devices(program->origin->devices, Admission::kAgain);
+    if (devices.ok()) {
+      program->devices = *std::move(devices);
+      Begin(&*program, Admission::kAgain);
+    } else {
+      program->source = devices.status();
+    }
+  }
   programs_.emplace(number, *std::move(program));
 }
 
@@ -111,7 +153,7 @@ std::shared_ptr<const ProgramOrigin> ProgramTable::OriginOf(uint64_t program) co
 std::shared_ptr<runtime::ProgramFuture> ProgramTable::Compile(const DefinedProgram& program,
                                                               const runtime::Bindings& bindings,
                                                               Admission admission) const {
-  auto future = services_.programs->Get(*program.source, bindings, *services_.device,
+  auto future = services_.programs->Get(*program.source, bindings, program.devices,
                                         program.origin->name, services_.host, admission);
   runtime::NoteUser(future, services_.user, program.origin->name);
   return future;

@@ -28,6 +28,7 @@ struct DefinedProgram {
   // Null once a graph without variables has been handed to the program cache: nobody needs it then.
   absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> source;
   std::vector<runtime::Variable> variables;
+  std::vector<runtime::ManagedDevice*> devices;  // not empty unless `source` is an error
   // Not null. Without bytes if the graph cannot be kept.
   std::shared_ptr<const ProgramOrigin> origin;
   memory::Charge charge;
@@ -48,7 +49,8 @@ class ProgramTable {
   // What is pointed to outlives the table and what it held.
   struct Services {
     runtime::ProgramCache* programs = nullptr;
-    runtime::ManagedDevice* device = nullptr;
+    runtime::ManagedDevice* device = nullptr;      // where no others are named
+    std::vector<runtime::ManagedDevice*> devices;  // those that can be
     std::shared_ptr<memory::Account> host;
     size_t bindings_per_program = 0;           // remembered; the least recently used go first
     std::string user;                          // who asks for the programs
@@ -69,6 +71,11 @@ class ProgramTable {
   absl::StatusOr<std::shared_ptr<const runtime::BoundProgram>> Find(uint64_t sequence,
                                                                     const RunProgram& run);
   absl::Status Release(uint64_t program);
+  // The same as Define compiles, for a definition that is done again. Null where there are
+  // variables.
+  std::shared_ptr<runtime::ProgramFuture> CompileAgain(
+      const std::shared_ptr<const runtime::GraphSource>& source, const ProgramOrigin& origin,
+      const runtime::Bindings& bindings) const;
 
   // What the program is made of; null if it is unknown or cannot be kept.
   std::shared_ptr<const ProgramOrigin> OriginOf(uint64_t program) const;
@@ -100,6 +107,9 @@ class ProgramTable {
   // Compiles a graph without variables.
   std::shared_ptr<runtime::ProgramFuture> Begin(DefinedProgram* program,
                                                 runtime::Admission admission) const;
+  // Those of these names. NOT_FOUND; see FindDevice. UNAVAILABLE: ManagedDevice::CheckUsable.
+  absl::StatusOr<std::vector<runtime::ManagedDevice*>> Devices(
+      const std::vector<std::string>& names, runtime::Admission admission) const;
   absl::Status CheckNew(uint64_t program) const;
   absl::Status Unknown(uint64_t program) const;
 

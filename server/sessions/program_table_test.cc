@@ -25,7 +25,7 @@ class ProgramTableTest : public ::testing::Test {
   uint64_t sequence_ = 0;
   const std::shared_ptr<memory::Account> account_ =
       std::make_shared<memory::HostMemory>(1 << 20, 1)->NewAccount("");
-  ProgramTable table_{{nullptr, nullptr, account_, 4, "ann"}};
+  ProgramTable table_{{nullptr, nullptr, {}, account_, 4, "ann"}};
 };
 
 TEST_F(ProgramTableTest, ABrokenGraphIsTheErrorOfItsRuns) {

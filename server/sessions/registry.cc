@@ -80,25 +80,17 @@ FullId Split(const std::string& id) {
 Registry::Registry(Options options, std::vector<runtime::ManagedDevice*> devices)
     : options_([&] {
         options.services.names = &names_;
+        options.services.devices = devices;
         return std::move(options);
       }()),
       devices_(std::move(devices)) {}
 
 absl::StatusOr<runtime::ManagedDevice*> Registry::Choose(const std::string& name) const {
   if (!name.empty()) {
-    for (runtime::ManagedDevice* device : devices_) {
-      if (device->name() != name) continue;
-      if (absl::Status status = device->CheckUsable(true); !status.ok()) return status;
-      return device;
-    }
-    return errors::WithReason(
-        absl::NotFoundError(
-            absl::StrCat("there is no device ", Quoted(name), "; there are ",
-                         absl::StrJoin(devices_, ", ",
-                                       [](std::string* out, const runtime::ManagedDevice* device) {
-                                         out->append(device->name());
-                                       }))),
-        "UNKNOWN_DEVICE", {{"device", name}});
+    auto device = FindDevice(devices_, name);
+    if (!device.ok()) return device;
+    if (absl::Status status = (*device)->CheckUsable(true); !status.ok()) return status;
+    return device;
   }
   runtime::ManagedDevice* best = nullptr;
   int64_t fewest = 0;
@@ -334,9 +326,7 @@ void Registry::CountFrom(int64_t number) {
 }
 
 absl::Status Registry::CheckRoomFor(const SessionImage& image, runtime::ManagedDevice& device) {
-  int64_t needed = 0;
-  for (const SessionImage::Value& value : image.values)
-    if (value.kind == SessionImage::Value::Kind::kBytes) needed += value.type.bytes();
+  const int64_t needed = image.bytes_on(device.name());
   const auto free = [&] { return device.pool()->total_bytes() - device.pool()->used_bytes(); };
   if (needed > free()) device.arenas().DropIdle();
   if (needed <= free()) return absl::OkStatus();
@@ -351,10 +341,15 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Make(const SessionImage& imag
     return absl::UnavailableError(
         absl::StrCat("its device ", Quoted(image.device), " is not there"));
   }
-  // A draining device takes back what it had.
-  if (absl::Status status = (*device)->CheckUsable(false); !status.ok()) return status;
-  // Before a byte is read: one that does not fit is tried again and again.
-  if (absl::Status status = CheckRoomFor(image, **device); !status.ok()) return status;
+  for (const std::string& name : image.DeviceNames()) {
+    const auto used = FindDevice(devices_, name);
+    if (!used.ok())
+      return absl::UnavailableError(absl::StrCat("its device ", Quoted(name), " is not there"));
+    // A draining device takes back what it had.
+    if (absl::Status status = (*used)->CheckUsable(false); !status.ok()) return status;
+    // Before a byte is read: one that does not fit is tried again and again.
+    if (absl::Status status = CheckRoomFor(image, **used); !status.ok()) return status;
+  }
   std::shared_ptr<User> owner;
   {
     absl::MutexLock lock(&mutex_);

@@ -42,20 +42,18 @@ Session::Session(Identity identity, std::shared_ptr<User> user, runtime::Managed
                  Services services, std::shared_ptr<memory::Account> host, memory::Charge charge)
     : identity_(std::move(identity)),
       user_(std::move(user)),
-      account_(std::make_shared<buffers::Account>(user_->devices.at(device.name()).account)),
       host_(std::move(host)),
       charge_(std::move(charge)),
-      device_(device),
       services_(std::move(services)),
-      flow_(device.dispatcher().AddFlow(user_->name, user_->weight, identity_.priority)),
+      devices_(*user_, identity_.priority, device, services_.devices),
       executor_(Steps()),
       expires_(services_.now() + identity_.lease),
       unfinished_(host_,
                   {services_.limits.unfinished_operations, services_.limits.unfinished_bytes},
                   &user_->operations),
       handles_(host_),
-      programs_({services_.programs, &device_, host_, services_.limits.bindings_per_program,
-                 user_->name, &user_->programs}) {}
+      programs_({services_.programs, &device, services_.devices, host_,
+                 services_.limits.bindings_per_program, user_->name, &user_->programs}) {}
 
 Executor::Steps Session::Steps() {
   Executor::Steps steps;
@@ -98,8 +96,8 @@ Session::Snapshot Session::GetSnapshot() const {
   snapshot.connected = sink_ != nullptr;
   snapshot.expires = snapshot.connected ? services_.now() + FullLease() : expires_;
   if (detached_) snapshot.detached_name = detached_->name;
-  snapshot.memory_bytes = account_->bytes();
-  snapshot.buffers = account_->buffers();
+  snapshot.memory_bytes = devices_.bytes();
+  snapshot.buffers = devices_.buffers();
   snapshot.programs = static_cast<int64_t>(programs_.size());
   snapshot.runs = runs_;
   snapshot.waiting = unfinished_.size();
@@ -182,10 +180,7 @@ absl::Status Session::Accept(const Sink* sink, uint64_t sequence, uint64_t ackno
     // With the lock held: an earlier stream of this session may still be handing over its last.
     executor_.Add(sequence, std::move(operation));
   }
-  if (drops) {
-    device_.dispatcher().DropUnwanted(flow_);
-    device_.device().StopUnwanted();
-  }
+  if (drops) devices_.StopUnwanted();
   ExecuteQueued();
   return absl::OkStatus();
 }
@@ -313,12 +308,12 @@ void Session::LogLease(absl::string_view event, absl::Time expires) const {
               {"expires", absl::FormatTime(absl::RFC3339_full, expires, absl::UTCTimeZone())}});
 }
 
-void Session::DropLost() {
+void Session::DropLost(const runtime::ManagedDevice& device) {
   std::vector<runtime::ValuePointer> lost;  // goes without the lock
   absl::MutexLock lock(&mutex_);
   if (closed_) return;
-  lost = handles_.FailLost(device_.pool()->LostError());
-  if (!lost.empty()) FailedLate(device_.pool()->LostError());
+  lost = handles_.FailLost(device.pool()->LostError());
+  if (!lost.empty()) FailedLate(device.pool()->LostError());
 }
 
 bool Session::is_closed() const {
@@ -356,10 +351,10 @@ void Session::Close(const absl::Status& status, bool files_stay) {
     runs = unfinished_runs_.TakeAll();
     unfinished_.Clear();
   }
-  device_.dispatcher().RemoveFlow(flow_);
+  devices_.RemoveFlows();
   for (const auto& [sequence, unfinished] : runs)
     unfinished.run->Stop(absl::CancelledError("the session has ended"));
-  if (!runs.empty()) device_.device().StopUnwanted();
+  if (!runs.empty()) devices_.StopUnwanted();
   services_.blobs->EndSession(identity_.number);
   services_.names->Release(identity_.number);
   for (const auto& waiter : dropped.waiters) waiter();

@@ -35,6 +35,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "server/buffers/blob_store.h"
+#include "server/fairness/gang_order.h"
 #include "server/memory/host_memory.h"
 #include "server/metrics/metrics.h"
 #include "server/runtime/managed_device.h"
@@ -54,6 +55,7 @@
 #include "server/sessions/session_names.h"
 #include "server/sessions/unfinished_operations.h"
 #include "server/sessions/unfinished_runs.h"
+#include "server/sessions/used_devices.h"
 #include "server/sessions/user.h"
 
 namespace kiln::sessions {
@@ -80,7 +82,10 @@ struct Services {
                                                                             memory::Account&)>
       unpack_graph;
   SessionLimits limits;
-  SessionNames* names = nullptr;                  // the registry's
+  SessionNames* names = nullptr;  // the registry's
+  // All of the daemon's, and the order in which programs on several reach them.
+  std::vector<runtime::ManagedDevice*> devices;
+  fairness::GangOrder* gang_order = nullptr;
   const KeptSessions* kept = nullptr;             // null: no session can be protected
   absl::Duration max_keep = absl::Hours(7 * 24);  // of a detached session
   std::shared_ptr<memory::HostMemory> host =
@@ -114,9 +119,13 @@ class Session : public std::enable_shared_from_this<Session> {
   quota::Meter& uploads_of_user() const { return user_->uploads; }
   quota::Gate& upload_bytes_of_user() const { return user_->upload_bytes; }
   bool is_closed() const ABSL_LOCKS_EXCLUDED(mutex_);
-  runtime::ManagedDevice& device() const { return device_; }
-  // The device was lost and works again: handles whose values were on it fail from here on.
-  void DropLost() ABSL_LOCKS_EXCLUDED(mutex_);
+  // The one that it was opened on.
+  runtime::ManagedDevice& device() const { return *devices_.home().device; }
+  // That one, and all others that it has used.
+  UsedDevices& devices() { return devices_; }
+  // The device was lost and works again: handles whose values were on it, or in parts on it, fail
+  // from here on.
+  void DropLost(const runtime::ManagedDevice& device) ABSL_LOCKS_EXCLUDED(mutex_);
   // Whom everything is charged to that the daemon holds for it in host memory.
   const std::shared_ptr<memory::Account>& host() const { return host_; }
   // True if one of its program ids names `program`.
@@ -155,6 +164,9 @@ class Session : public std::enable_shared_from_this<Session> {
     struct Tensor {
       NamedHandle named;
       buffers::TensorType type;
+      // Null: it lies on one device.
+      std::shared_ptr<const buffers::Placement> placement;
+      std::string device;  // then; empty for one that has failed
     };
     std::string id;
     uint64_t last_sequence = 0;
@@ -251,6 +263,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void Execute(uint64_t sequence, DefineProgram& operation);
   void Execute(uint64_t sequence, RunProgram& operation);
   void Execute(uint64_t sequence, Write& operation);
+  void Execute(uint64_t sequence, Move& operation);
   void Execute(uint64_t sequence, Read& operation);
   void Execute(uint64_t sequence, Release& operation);
   void Execute(uint64_t sequence, ReleaseProgram& operation);
@@ -265,7 +278,8 @@ class Session : public std::enable_shared_from_this<Session> {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Binds the results of a run that is about to be queued.
   void BindResults(uint64_t sequence, RunProgram& operation, const runtime::Signature& signature,
-                   const std::shared_ptr<runtime::Run>& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+                   const std::shared_ptr<runtime::QueuedRun>& run)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Cancels runs that are queued, and has those fail that are not executed yet. True if queued ones
   // are to be dropped.
   bool CancelRuns(uint64_t sequence, const Cancel& operation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -276,11 +290,39 @@ class Session : public std::enable_shared_from_this<Session> {
     std::string data;
     std::vector<buffers::BlobStore::Blob> blobs;
     std::vector<absl::string_view> pieces;  // of either
+    memory::Charge charge;                  // for what is put together for devices
   };
   absl::StatusOr<std::shared_ptr<const Upload>> MakeUpload(uint64_t sequence, Write& operation);
   void FinishWrite(uint64_t sequence, const Upload& upload, const absl::Status& filled);
+  // Of a value in parts: one after another.
+  void FillPieces(uint64_t sequence, std::shared_ptr<const Upload> upload, size_t next,
+                  int64_t offset);
+  // session_move.cc
+  // A pending value that lies there. NOT_FOUND: a device; INVALID_ARGUMENT: the placement does not
+  // fit the type; those of Pool::Allocate.
+  absl::StatusOr<runtime::ValuePointer> AllocateAt(std::shared_ptr<const buffers::TensorType> type,
+                                                   const Place& place);
+  bool LiesAt(const buffers::Value& value, const Place& place) const;
+  // Of a program on one device; runtime::CheckInputs looks at those of others.
+  static absl::Status CheckLiesOn(const runtime::Program& program,
+                                  absl::Span<const runtime::ValuePointer> inputs);
+  void BeginMove(uint64_t sequence, const runtime::ValuePointer& source,
+                 const runtime::ValuePointer& target);
+  void FinishMove(uint64_t sequence, const runtime::ValuePointer& target,
+                  const absl::Status& moved);
+  // session_programs.cc
+  struct MadeRun {
+    std::shared_ptr<runtime::QueuedRun> run;
+    std::function<void()> enqueue;  // without locks
+  };
+  absl::StatusOr<MadeRun> MakeRun(uint64_t sequence,
+                                  const std::shared_ptr<const runtime::BoundProgram>& program,
+                                  std::vector<runtime::ValuePointer> inputs, bool report_time);
   void FinishRead(uint64_t sequence, const runtime::ValuePointer& value);
-  void RunEnded(uint64_t sequence, bool report_time, const absl::Status& status, double seconds);
+  // What it took on each of these devices.
+  void RunEnded(uint64_t sequence, bool report_time, const absl::Status& status,
+                absl::Span<runtime::ManagedDevice* const> devices,
+                absl::Span<const double> seconds);
   // `done` gets the handle's value once it is there.
   void WhenThere(uint64_t handle,
                  const std::function<void(absl::StatusOr<runtime::ValuePointer>)>& done)
@@ -358,8 +400,9 @@ class Session : public std::enable_shared_from_this<Session> {
   void Redo(uint64_t sequence, size_t pending, const SessionImage::Definition& definition);
   void Redo(uint64_t sequence, size_t pending, const SessionImage::Read& read);
   void Redo(uint64_t sequence, size_t pending, const SessionImage::Barrier& barrier);
-  absl::StatusOr<std::shared_ptr<runtime::Run>> MakeAgain(uint64_t sequence, size_t pending,
-                                                          const SessionImage::Run& run);
+  void Redo(uint64_t sequence, size_t pending, const SessionImage::Move& move);
+  absl::StatusOr<MadeRun> MakeAgain(uint64_t sequence, size_t pending,
+                                    const SessionImage::Run& run);
   // Of a run that cannot be done again.
   void FailResults(size_t pending, const SessionImage::Run& run,
                    const runtime::ValuePointer& failed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -376,12 +419,10 @@ class Session : public std::enable_shared_from_this<Session> {
 
   const Identity identity_;
   const std::shared_ptr<User> user_;
-  const std::shared_ptr<buffers::Account> account_;
   const std::shared_ptr<memory::Account> host_;
   const memory::Charge charge_;  // for this object
-  runtime::ManagedDevice& device_;
   const Services services_;
-  const fairness::FairQueue::FlowId flow_;
+  UsedDevices devices_;
   // Has a lock of its own, which is taken after this object's.
   Executor executor_;
 

@@ -119,7 +119,9 @@ absl::StatusOr<Session::Takeover> Session::TakeOver() {
         const auto value = handles_.Find(tensor.handle);
         if (!value.ok()) continue;  // the client has released it since
         const std::shared_ptr<const buffers::TensorType>& type = (*value)->type();
-        takeover.tensors.push_back({tensor, type ? *type : buffers::TensorType()});
+        takeover.tensors.push_back(
+            {tensor, type ? *type : buffers::TensorType(), (*value)->placement(),
+             (*value)->pool() ? (*value)->pool()->device().info().name : ""});
       }
     }
     StartLease();

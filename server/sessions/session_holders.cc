@@ -25,7 +25,7 @@ std::vector<quota::Holder> Session::LargestValues() const {
   size_t seen = 0;
   for (const auto& [handle, value] : handles_.values()) {
     if (++seen > kMostHandlesSeen) break;
-    if (value->type() == nullptr || value->buffer() == nullptr) continue;
+    if (value->type() == nullptr || value->pool() == nullptr && value->parts().empty()) continue;
     largest.emplace_back(value->bytes(), handle);
     std::push_heap(largest.begin(), largest.end(), std::greater<>());
     if (largest.size() <= kMostValues) continue;
@@ -51,7 +51,7 @@ std::vector<quota::Holder> Session::HoldersOf(quota::Resource resource) const {
     case Resource::kHostMemory:
       return {{name, host_->bytes()}};
     case Resource::kBuffers:
-      return {{name, account_->buffers()}};
+      return {{name, devices_.buffers()}};
     case Resource::kPrograms: {
       absl::MutexLock lock(&mutex_);
       return {{name, static_cast<int64_t>(programs_.size())}};

@@ -15,12 +15,20 @@ using Kind = SessionImage::Value::Kind;
 
 absl::Status Unknown(absl::string_view what) { return absl::FailedPreconditionError(what); }
 
+// OK if the value is there.
+absl::Status LossOf(const buffers::Value& value) {
+  if (value.pool() != nullptr && value.lost()) return value.pool()->LostError();
+  for (const auto& part : value.parts())
+    if (absl::Status status = LossOf(*part); !status.ok()) return status;
+  return absl::OkStatus();
+}
+
 // Gives values and origins their places in the image, each one.
 class Places {
  public:
-  Places(const buffers::Pool& pool, SessionImage* image) : pool_(pool), image_(*image) {}
+  explicit Places(SessionImage* image) : image_(*image) {}
 
-  // A pending run makes it.
+  // A pending operation makes it.
   absl::Status AddPending(const runtime::ValuePointer& value) {
     // The run has ended, and may have been answered for in part.
     if (value->resolved()) return Unknown("a run is just ending on a device that hangs");
@@ -38,8 +46,15 @@ class Places {
     if (known != places_.end()) return known->second;
     if (!value->resolved()) return Unknown("an upload to its device has not ended");
     SessionImage::Value kept{.kind = Kind::kFailed, .error = value->status()};
-    if (kept.error.ok() && value->lost()) kept.error = pool_.LostError();
-    if (kept.error.ok()) kept = {.kind = Kind::kBytes, .type = *value->type(), .value = value};
+    if (kept.error.ok()) kept.error = LossOf(*value);
+    if (kept.error.ok()) {
+      kept = {.kind = Kind::kBytes, .type = *value->type(), .value = value};
+      kept.place.placement = value->placement();
+      if (value->pool() != nullptr) {
+        const std::string& device = value->pool()->device().info().name;
+        if (device != image_.device) kept.place.device = device;
+      }
+    }
     return places_[value.get()] = Add(std::move(kept));
   }
 
@@ -56,7 +71,6 @@ class Places {
     return image_.values.size() - 1;
   }
 
-  const buffers::Pool& pool_;
   SessionImage& image_;
   absl::flat_hash_map<const buffers::Value*, size_t> places_;
   absl::flat_hash_map<const ProgramOrigin*, size_t> origins_;
@@ -97,6 +111,13 @@ struct Keep {
     if (!value.ok()) return value.status();
     return SessionImage::Read{*value};
   }
+  Result operator()(const MoveInFlight& move) const {
+    const auto source = places.Of(move.source);
+    if (!source.ok()) return source.status();
+    const auto target = places.Of(move.target);
+    if (!target.ok()) return target.status();
+    return SessionImage::Move{*source, *target, move.place};
+  }
   Result operator()(const BarrierInFlight&) const { return SessionImage::Barrier{}; }
 
   Places& places;
@@ -123,6 +144,9 @@ absl::Status KeepPending(const InFlightTable& in_flight, const UnfinishedRuns& r
   std::sort(sorted.begin(), sorted.end(),
             [](const auto* a, const auto* b) { return a->first < b->first; });
   for (const auto* entry : sorted) {
+    if (const auto* move = std::get_if<MoveInFlight>(&entry->second)) {
+      if (absl::Status status = places.AddPending(move->target); !status.ok()) return status;
+    }
     const auto* run = std::get_if<RunInFlight>(&entry->second);
     if (run == nullptr) continue;
     for (const runtime::ValuePointer& result : run->results)
@@ -235,6 +259,8 @@ void Session::AddBlobs(SessionImage* image) const {
 bool Session::IsSettled(uint64_t executed) const {
   if (executed - unfinished_.ended() != in_flight_.size()) return false;
   return std::none_of(in_flight_.begin(), in_flight_.end(), [](const auto& entry) {
+    const auto* move = std::get_if<MoveInFlight>(&entry.second);
+    if (move != nullptr && move->target->resolved()) return true;
     const auto* run = std::get_if<RunInFlight>(&entry.second);
     return run != nullptr && std::any_of(run->results.begin(), run->results.end(),
                                          [](const auto& value) { return value->resolved(); });
@@ -247,11 +273,11 @@ absl::StatusOr<SessionImage> Session::MakeImage(uint64_t executed) const {
   SessionImage image;
   image.identity = identity_;
   image.user = user_->name;
-  image.device = device_.name();
+  image.device = device().name();
   image.executed = executed;
   image.runs = runs_;
   image.device_seconds = device_seconds_;
-  Places places(*device_.pool(), &image);
+  Places places(&image);
   absl::Status status = KeepPending(in_flight_, unfinished_runs_, places, &image);
   if (status.ok()) status = KeepAnswers(log_, places, &image);
   if (status.ok()) status = KeepHandles(handles_, places, &image);

@@ -21,7 +21,7 @@ void Session::JournalFirst(uint64_t sequence, const Operation& operation) {
   // Those that may be refused for reasons that do not lie in the session are written down when it
   // is known whether they were.
   if (std::holds_alternative<RunProgram>(operation) || std::holds_alternative<Write>(operation) ||
-      std::holds_alternative<DefineProgram>(operation) ||
+      std::holds_alternative<DefineProgram>(operation) || std::holds_alternative<Move>(operation) ||
       std::holds_alternative<DetachAs>(operation) ||
       std::holds_alternative<sessions::Resume>(operation)) {
     return;

@@ -1,10 +1,12 @@
 // How operations on values are executed, and barriers.
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "server/buffers/whole.h"
 #include "server/errors/errors.h"
 #include "server/sessions/session.h"
 
@@ -59,13 +61,20 @@ absl::StatusOr<std::shared_ptr<const Session::Upload>> Session::MakeUpload(uint6
             " bytes, but ", size, size > type->bytes() ? " or more" : "", " are given")),
         "SIZE_MISMATCH", {{"handle", absl::StrCat(operation.handle)}});
   }
-  if (absl::Status status = device_.CheckUsable(false); !status.ok()) return status;
-  auto value = device_.pool()->Allocate(type, account_);
-  if (!value.ok()) return device_.AfterFailure(value.status());
+  auto value = AllocateAt(type, operation.place);
+  if (!value.ok()) return value.status();
   upload->value = *std::move(value);
   // Only now: however often a name comes, there is memory for as much.
   for (const buffers::BlobStore::Blob& blob : upload->blobs)
     upload->pieces.insert(upload->pieces.end(), blob->pieces().begin(), blob->pieces().end());
+  if (!upload->value->parts().empty()) {
+    size_t largest = 0;
+    for (const absl::string_view piece : upload->pieces) largest = std::max(largest, piece.size());
+    auto charge = host_->Reserve(memory::Use::kTransfers,
+                                 static_cast<int64_t>(largest * upload->value->parts().size()));
+    if (!charge.ok()) return charge.status();
+    upload->charge = *std::move(charge);
+  }
   return upload;
 }
 
@@ -85,17 +94,35 @@ void Session::Execute(uint64_t sequence, Write& operation) {
     if (!closed_) handles_.Bind({operation.handle}, {(*upload)->value});
     if (!buffers::Pool::IsHostMemory(*(*upload)->value)) uploads_.insert((*upload)->value);
   }
+  if ((*upload)->value->placement()) return FillPieces(sequence, *upload, 0, 0);
   // What is executed next, except runs that use the value, does not wait for it.
-  device_.pool()->Fill(
+  (*upload)->value->pool()->Fill(
       *(*upload)->value, (*upload)->pieces,
       [self = shared_from_this(), sequence, upload = *upload](const absl::Status& filled) {
         self->FinishWrite(sequence, *upload, filled);
       });
 }
 
+void Session::FillPieces(uint64_t sequence, std::shared_ptr<const Upload> upload, size_t next,
+                         int64_t offset) {
+  if (next == upload->pieces.size()) return FinishWrite(sequence, *upload, absl::OkStatus());
+  const absl::string_view piece = upload->pieces[next];
+  buffers::FillWhole(
+      *upload->value, offset, piece,
+      [self = shared_from_this(), sequence, upload, next,
+       end = offset + static_cast<int64_t>(piece.size())](const absl::Status& filled) {
+        // A thread that may take its time, and not one of a device's.
+        self->services_.copies->Schedule([self, sequence, upload, next, end, filled] {
+          if (!filled.ok()) return self->FinishWrite(sequence, *upload, filled);
+          self->FillPieces(sequence, upload, next + 1, end);
+        });
+      });
+}
+
 void Session::FinishWrite(uint64_t sequence, const Upload& upload, const absl::Status& filled) {
   absl::Status status = filled;
-  if (!filled.ok()) status = errors::WithBoundedMessage(device_.AfterFailure(filled));
+  if (!filled.ok())
+    status = errors::WithBoundedMessage(devices_.AfterFailure(*upload.value, filled));
   if (status.ok()) services_.metrics->Received(static_cast<int64_t>(upload.data.size()));
   upload.value->Resolve(status);
   {

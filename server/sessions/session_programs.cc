@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "server/errors/errors.h"
 #include "server/log/log.h"
+#include "server/runtime/gang.h"
+#include "server/runtime/gang_run.h"
 #include "server/sessions/session.h"
 
 namespace kiln::sessions {
@@ -105,6 +107,7 @@ absl::StatusOr<Session::Plan> Session::PlanRun(uint64_t sequence, const RunProgr
     plan.inputs.push_back(std::move(*value));
   }
   absl::Status status = runtime::CheckInputs(signature, plan.inputs);
+  if (status.ok()) status = CheckLiesOn(*plan.program->program, plan.inputs);
   if (status.ok()) status = CheckResults(operation, signature);
   if (status.ok()) status = handles_.Reserve(operation.outputs);
   if (!status.ok()) return status;
@@ -113,7 +116,7 @@ absl::StatusOr<Session::Plan> Session::PlanRun(uint64_t sequence, const RunProgr
 
 void Session::BindResults(uint64_t sequence, RunProgram& operation,
                           const runtime::Signature& signature,
-                          const std::shared_ptr<runtime::Run>& run) {
+                          const std::shared_ptr<runtime::QueuedRun>& run) {
   const absl::Span<const runtime::ValuePointer> results = run->results();
   size_t next = operation.outputs.size();
   handles_.Bind(operation.outputs, results.first(next));
@@ -140,13 +143,8 @@ void Session::Execute(uint64_t sequence, RunProgram& operation) {
   if (!plan.ok()) return Refuse(sequence, operation.outputs, plan.status());
   const std::string encoded = wants_protection() ? EncodeOperation(operation) : "";
   RunInFlight in_flight{plan->origin, operation.bindings, plan->inputs, {}, operation.report_time};
-  auto run = runtime::Run::Create(
-      absl::StrCat(identity_.name, "/", sequence), plan->program, std::move(plan->inputs), account_,
-      [self = shared_from_this(), sequence, report_time = operation.report_time](
-          const absl::Status& status, double seconds) {
-        self->RunEnded(sequence, report_time, status, seconds);
-      });
-  if (!run.ok()) return Refuse(sequence, operation.outputs, run.status());
+  auto made = MakeRun(sequence, plan->program, std::move(plan->inputs), operation.report_time);
+  if (!made.ok()) return Refuse(sequence, operation.outputs, made.status());
   absl::Status cancelled;
   {
     absl::MutexLock lock(&mutex_);
@@ -154,26 +152,74 @@ void Session::Execute(uint64_t sequence, RunProgram& operation) {
     if (!closed_ && cancelled.ok()) {
       // In one step with what Cancel sees of it.
       JournalExecuted(sequence, encoded);
-      BindResults(sequence, operation, plan->program->signature, *run);
-      in_flight.results = (*run)->results();
+      BindResults(sequence, operation, plan->program->signature, made->run);
+      in_flight.results = made->run->results();
       if (in_flight.program) in_flight_.emplace(sequence, std::move(in_flight));
     }
   }
   if (!cancelled.ok()) return Refuse(sequence, operation.outputs, cancelled);
-  device_.dispatcher().Enqueue(flow_, std::move(*run));
+  made->enqueue();
+}
+
+absl::StatusOr<Session::MadeRun> Session::MakeRun(
+    uint64_t sequence, const std::shared_ptr<const runtime::BoundProgram>& program,
+    std::vector<runtime::ValuePointer> inputs, bool report_time) {
+  std::string label = absl::StrCat(identity_.name, "/", sequence);
+  runtime::Gang* const gang = program->program->gang();
+  if (gang == nullptr) {
+    runtime::ManagedDevice* const device = &program->program->device();
+    const UsedDevice& used = devices_.Of(*device);
+    auto run = runtime::Run::Create(
+        std::move(label), program, std::move(inputs), used.account,
+        [self = shared_from_this(), sequence, report_time, device](const absl::Status& status,
+                                                                   double seconds) {
+          self->RunEnded(sequence, report_time, status, {&device, 1}, {&seconds, 1});
+        });
+    if (!run.ok()) return run.status();
+    return MadeRun{*run,
+                   [&used, run = *run] { used.device->dispatcher().Enqueue(used.flow, run); }};
+  }
+  std::vector<const UsedDevice*> used;
+  std::vector<runtime::ManagedDevice*> devices;
+  std::vector<std::shared_ptr<buffers::Account>> accounts;
+  for (const runtime::Gang::Member& member : gang->members()) {
+    used.push_back(&devices_.Of(*member.device));
+    devices.push_back(member.device);
+    accounts.push_back(used.back()->account);
+  }
+  auto run = runtime::GangRun::Create(
+      std::move(label), program, std::move(inputs), accounts, services_.gang_order,
+      [self = shared_from_this(), sequence, report_time, devices = std::move(devices)](
+          const absl::Status& status, absl::Span<const double> seconds) {
+        self->RunEnded(sequence, report_time, status, devices, seconds);
+      });
+  if (!run.ok()) return run.status();
+  return MadeRun{*run, [used = std::move(used), run = *run] {
+                   const auto work = run->MakeWork();
+                   for (size_t i = 0; i < work.size(); ++i)
+                     used[i]->device->dispatcher().Enqueue(used[i]->flow, work[i]);
+                 }};
 }
 
 void Session::RunEnded(uint64_t sequence, bool report_time, const absl::Status& status,
-                       double seconds) {
-  DeviceUse& use = user_->devices.at(device_.name());
-  use.nanoseconds.fetch_add(static_cast<int64_t>(seconds * 1e9), std::memory_order_relaxed);
-  use.runs.fetch_add(1, std::memory_order_relaxed);
+                       absl::Span<runtime::ManagedDevice* const> devices,
+                       absl::Span<const double> each) {
+  double seconds = 0;  // until the last device had ended
+  double all_seconds = 0;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    const double here = i < each.size() ? each[i] : 0;
+    DeviceUse& use = user_->devices.at(devices[i]->name());
+    use.nanoseconds.fetch_add(static_cast<int64_t>(here * 1e9), std::memory_order_relaxed);
+    use.runs.fetch_add(1, std::memory_order_relaxed);
+    seconds = std::max(seconds, here);
+    all_seconds += here;
+  }
   // What they hold goes before the answer does, and without the lock.
   InFlightTable::node_type in_flight;
   UnfinishedRuns::Entry unfinished;
   {
     absl::MutexLock lock(&mutex_);
-    device_seconds_ += seconds;
+    device_seconds_ += all_seconds;
     in_flight = in_flight_.extract(sequence);
     unfinished = unfinished_runs_.End(sequence);
     if (!status.ok() && !unfinished.is_cancelled) FailedLate(status);

@@ -31,13 +31,13 @@ absl::Status Session::Replay(JournalReader& journal, const JournalSummary& summa
     absl::MutexLock lock(&mutex_);
     replaying_ = true;
     // What there was room for has it again.
-    account_->SetExempt(true);
+    devices_.SetExempt(true);
     host_->SetExempt(true);
   }
   const auto end = absl::MakeCleanup([this] {
     absl::MutexLock lock(&mutex_);
     replaying_ = false;
-    account_->SetExempt(false);
+    devices_.SetExempt(false);
     host_->SetExempt(false);
     resumed_through_ = log_.last_received();
     StartLease();
@@ -81,8 +81,9 @@ absl::Status Session::ReplayOne(ExecutedRecord& record, const JournalSummary& su
   if (std::holds_alternative<Read>(operation) && record.sequence <= summary.acknowledged)
     operation = Release{};
   // No more tensors are in memory at a time than there were.
-  const bool takes_memory =
-      std::holds_alternative<RunProgram>(operation) || std::holds_alternative<Write>(operation);
+  const bool takes_memory = std::holds_alternative<RunProgram>(operation) ||
+                            std::holds_alternative<Write>(operation) ||
+                            std::holds_alternative<Move>(operation);
   {
     absl::MutexLock lock(&mutex_);
     if (record.sequence != log_.last_received() + 1)

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/buffers/whole.h"
 #include "server/errors/errors.h"
 #include "server/sessions/session.h"
 
@@ -22,7 +23,7 @@ absl::Status Fill(const runtime::ValuePointer& value, ByteSource& bytes, Patienc
     piece->resize(static_cast<size_t>(std::min(kPiece, value->bytes() - offset)));
     if (absl::Status status = bytes.Read(absl::MakeSpan(*piece)); !status.ok()) return status;
     const absl::Status filled = patience.Await([&](Patience::Done done) {
-      value->pool()->FillPart(
+      buffers::FillWhole(
           *value, offset, *piece,
           [piece, value, done = std::move(done)](const absl::Status& status) { done(status); });
     });
@@ -41,7 +42,7 @@ absl::Status Session::Restore(std::shared_ptr<const SessionImage> image, ByteSou
   resumption_ = std::make_unique<Resumption>();
   resumption_->image = std::move(image);
   // A limit that was lowered since takes nothing away. What is done again takes device memory, too.
-  account_->SetExempt(true);
+  devices_.SetExempt(true);
   host_->SetExempt(true);
   const absl::Status status = RestoreAll(bytes, patience);
   host_->SetExempt(false);
@@ -67,9 +68,9 @@ absl::Status Session::RestoreValues(ByteSource& bytes, Patience& patience) {
       charge.ForceResize(errors::BytesOf(kept.error));
       value = buffers::Value::Failed(kept.error, std::move(charge));
     } else if (kept.kind == Kind::kBytes) {
-      auto allocated = device_.pool()->Allocate(
-          std::make_shared<const buffers::TensorType>(kept.type), account_);
-      if (!allocated.ok()) return device_.AfterFailure(allocated.status());
+      auto allocated =
+          AllocateAt(std::make_shared<const buffers::TensorType>(kept.type), kept.place);
+      if (!allocated.ok()) return allocated.status();
       value = *std::move(allocated);
       if (absl::Status status = Fill(value, bytes, patience); !status.ok()) return status;
       value->Resolve(absl::OkStatus());
@@ -118,9 +119,8 @@ absl::Status Session::RestorePrograms() {
     const auto* run = std::get_if<SessionImage::Run>(&pending.operation);
     resumption_->programs.push_back(
         run == nullptr ? nullptr
-                       : services_.programs->Get(resumption_->sources[run->origin], run->bindings,
-                                                 device_, image.origins[run->origin]->name, host_,
-                                                 runtime::Admission::kAgain));
+                       : programs_.CompileAgain(resumption_->sources[run->origin],
+                                                *image.origins[run->origin], run->bindings));
   }
   return absl::OkStatus();
 }
@@ -208,15 +208,15 @@ void Session::EndResuming() {
   std::unique_ptr<Resumption> ended;  // goes without the lock
   absl::MutexLock lock(&mutex_);
   ended.swap(resumption_);
-  account_->SetExempt(replaying_);
+  devices_.SetExempt(replaying_);
   if (closed_ || !ended) return;
   for (const auto& [handle, place] : ended->image->handles)
     if (ended->image->values[place].kind == Kind::kPending)
       handles_.RestoreValue(handle, ended->values[place]);
 }
 
-absl::StatusOr<std::shared_ptr<runtime::Run>> Session::MakeAgain(uint64_t sequence, size_t pending,
-                                                                 const SessionImage::Run& run) {
+absl::StatusOr<Session::MadeRun> Session::MakeAgain(uint64_t sequence, size_t pending,
+                                                    const SessionImage::Run& run) {
   RunInFlight in_flight{nullptr, run.bindings, {}, {}, run.report_time};
   std::shared_ptr<runtime::ProgramFuture> future;
   {
@@ -233,17 +233,13 @@ absl::StatusOr<std::shared_ptr<runtime::Run>> Session::MakeAgain(uint64_t sequen
       return runtime::DependencyError(input->status());
   const runtime::Signature& signature = program->signature;
   absl::Status status = runtime::CheckInputs(signature, in_flight.inputs);
+  if (status.ok()) status = CheckLiesOn(*program->program, in_flight.inputs);
   if (status.ok() && signature.outputs.size() + signature.updates.size() != run.results.size())
     status = absl::InternalError("a kept run does not fit its program");
   if (!status.ok()) return status;
-  auto made = runtime::Run::Create(
-      absl::StrCat(identity_.name, "/", sequence), program, in_flight.inputs, account_,
-      [self = shared_from_this(), sequence, report_time = run.report_time](
-          const absl::Status& ended, double seconds) {
-        self->RunEnded(sequence, report_time, ended, seconds);
-      });
+  auto made = MakeRun(sequence, program, in_flight.inputs, run.report_time);
   if (!made.ok()) return made.status();
-  in_flight.results = (*made)->results();
+  in_flight.results = made->run->results();
   absl::MutexLock lock(&mutex_);
   if (!resumption_) return Ended();
   for (size_t i = 0; i < run.results.size(); ++i)
@@ -267,7 +263,7 @@ void Session::FailResults(size_t pending, const SessionImage::Run& run,
 
 void Session::Redo(uint64_t sequence, size_t pending, const SessionImage::Run& run) {
   auto made = MakeAgain(sequence, pending, run);
-  if (made.ok()) return device_.dispatcher().Enqueue(flow_, *std::move(made));
+  if (made.ok()) return made->enqueue();
   // It has not begun, so it changes no state: what it would have updated keeps its value. Later
   // operations that stand on its outputs fail.
   const absl::Status error = errors::WithBoundedMessage(made.status());
@@ -292,12 +288,43 @@ void Session::Redo(uint64_t sequence, size_t, const SessionImage::Definition& de
     origin = resumption_->image->origins[definition.origin];
     in_flight_.emplace(sequence, DefinitionInFlight{origin});
   }
-  constexpr auto kAgain = runtime::Admission::kAgain;
-  AwaitDefinition(sequence, source,
-                  source->variables().empty()
-                      ? services_.programs->Get(source, {}, device_, origin->name, host_, kAgain)
-                      : nullptr,
-                  kAgain);
+  AwaitDefinition(
+      sequence, source,
+      source->variables().empty() ? programs_.CompileAgain(source, *origin, {}) : nullptr,
+      runtime::Admission::kAgain);
+}
+
+void Session::Redo(uint64_t sequence, size_t, const SessionImage::Move& move) {
+  runtime::ValuePointer source;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!resumption_) return;
+    source = resumption_->values[move.source];
+  }
+  absl::StatusOr<runtime::ValuePointer> target =
+      source->resolved() && !source->status().ok()
+          ? absl::StatusOr<runtime::ValuePointer>(runtime::DependencyError(source->status()))
+          : AllocateAt(source->type(), move.place);
+  absl::Status error;
+  if (!target.ok()) {
+    error = errors::WithBoundedMessage(target.status());
+    memory::Charge charge = host_->Open(memory::Use::kHandles);
+    charge.ForceResize(errors::BytesOf(error));
+    target = buffers::Value::Failed(error, std::move(charge));
+  }
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!resumption_) return;
+    resumption_->values[move.target] = *target;
+    if (error.ok()) {
+      uploads_.insert(*target);
+      in_flight_.emplace(sequence, MoveInFlight{source, *target, move.place});
+    } else {
+      FailedLate(error);
+    }
+  }
+  if (!error.ok()) return Finish({.sequence = sequence, .error = error});
+  BeginMove(sequence, source, *target);
 }
 
 void Session::Redo(uint64_t sequence, size_t, const SessionImage::Read& read) {

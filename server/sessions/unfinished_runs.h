@@ -27,7 +27,7 @@ class UnfinishedRuns {
     const buffers::Value* after = nullptr;  // kept by the run
   };
   struct Entry {
-    std::shared_ptr<runtime::Run> run;
+    std::shared_ptr<runtime::QueuedRun> run;
     std::vector<uint64_t> outputs;
     std::vector<const buffers::Value*> output_values;  // kept by the run
     std::vector<Update> updates;

@@ -18,6 +18,7 @@ class FakeDevice::Memory : public drivers::Buffer {
   int64_t bytes() const override { return static_cast<int64_t>(data_.size()) - 64; }
   char* data() const { return const_cast<char*>(data_.data()); }
   int life() const { return life_; }
+  bool IsOf(const FakeDevice& device) const { return &device_ == &device; }
   void* host_pointer() const override { return hidden_ ? nullptr : data(); }
 
  private:
@@ -53,10 +54,20 @@ class FakePreparedList : public drivers::PreparedList {
 };
 
 char* Address(absl::Span<drivers::Buffer* const> slots, const drivers::SlotRange& range) {
-  return static_cast<const FakeDevice::Memory*>(slots[range.slot])->data() + range.offset;
+  const auto* memory = dynamic_cast<const FakeDevice::Memory*>(slots[range.slot]);
+  // Else it is the host's.
+  return (memory ? memory->data() : static_cast<char*>(slots[range.slot]->host_pointer())) +
+         range.offset;
 }
 
-absl::Status RunCommand(const drivers::Command& command, absl::Span<drivers::Buffer* const> slots) {
+absl::Status RunCommand(const drivers::Command& command, absl::Span<drivers::Buffer* const> slots,
+                        drivers::SignalGroup* group) {
+  if (const auto* signal = std::get_if<drivers::SignalCommand>(&command)) {
+    group->Raise(signal->signal);
+    return absl::OkStatus();
+  }
+  if (const auto* wait = std::get_if<drivers::WaitCommand>(&command))
+    return group->Wait(wait->signal);
   if (const auto* launch = std::get_if<drivers::LaunchCommand>(&command)) {
     FakeArguments arguments;
     for (const drivers::SlotRange& range : launch->arguments) {
@@ -70,7 +81,7 @@ absl::Status RunCommand(const drivers::Command& command, absl::Span<drivers::Buf
                 copy->source.bytes);
     return absl::OkStatus();
   }
-  return absl::UnimplementedError("the fake device launches and copies only");
+  return absl::UnimplementedError("the fake device fills nothing");
 }
 
 double OperationsOf(const drivers::Command& command) {
@@ -218,6 +229,11 @@ absl::StatusOr<std::unique_ptr<drivers::LoadedKernel>> FakeDevice::LoadKernel(
   return std::make_unique<FakeLoadedKernel>(image, found->second);
 }
 
+bool FakeDevice::CanReach(const drivers::Buffer& buffer) const {
+  const auto* memory = dynamic_cast<const Memory*>(&buffer);
+  return memory != nullptr && (memory->host_pointer() != nullptr || memory->IsOf(*this));
+}
+
 absl::StatusOr<std::unique_ptr<drivers::PreparedList>> FakeDevice::Prepare(
     drivers::CommandList list) {
   absl::MutexLock lock(&mutex_);
@@ -235,7 +251,8 @@ absl::Status FakeDevice::Submit(drivers::PreparedList& list,
   absl::MutexLock lock(&mutex_);
   if (prepared.life() != life_) return absl::InternalError("the list is from before the loss");
   for (const drivers::Buffer* slot : slots) {
-    if (static_cast<const Memory*>(slot)->life() != life_)
+    const auto* memory = dynamic_cast<const Memory*>(slot);
+    if (memory != nullptr && memory->IsOf(*this) && memory->life() != life_)
       return absl::InternalError("a buffer is from before the loss");
   }
   tasks_.push_back({&prepared.list(), {slots.begin(), slots.end()}, options, std::move(done)});
@@ -284,11 +301,14 @@ void FakeDevice::Loop() {
     if (is_unwanted) result.status = absl::CancelledError("nobody wants it");
     if (!broken.empty()) result.status = absl::InternalError(broken);
     for (const drivers::Command& command : task.list->commands) {
-      if (result.status.ok()) result.status = RunCommand(command, task.slots);
+      if (result.status.ok())
+        result.status = RunCommand(command, task.slots, task.options.group.get());
       const double seconds = 1e-6 * (takes_time ? OperationsOf(command) : 1);
       if (task.options.time_commands) result.command_seconds.push_back(seconds);
       result.seconds += seconds;
     }
+    if (!result.status.ok() && task.options.group != nullptr)
+      task.options.group->Abort(result.status);
     {
       absl::MutexLock lock(&mutex_);
       ++lists_run_;

@@ -68,6 +68,8 @@ class FakeDevice : public drivers::Device {
   int64_t cached_bytes() const override { return 0; }
   absl::StatusOr<std::unique_ptr<drivers::LoadedKernel>> LoadKernel(
       const drivers::KernelImage& image) override;
+  // While memory is hidden, its own alone.
+  bool CanReach(const drivers::Buffer& buffer) const override;
   absl::StatusOr<std::unique_ptr<drivers::PreparedList>> Prepare(
       drivers::CommandList list) override;
   absl::Status Submit(drivers::PreparedList& list, absl::Span<drivers::Buffer* const> slots,

@@ -18,6 +18,7 @@ enum class Feature {
   kBlocks,       // runs kernels whose grid points are blocks of threads
   kTwoDevices,   // has at least two devices
   kMemoryLimit,  // the suite may allocate until memory is exhausted
+  kHostSlots,    // lists copy to and from host memory
 };
 const char* Name(Feature feature);
 

@@ -2,11 +2,14 @@
 #include "drivers/common/dynamic_library.h"
 #include "drivers/cpu/driver.h"
 #include "drivers/cuda/driver.h"
+#include "drivers/hsa/driver.h"
+#include "drivers/level_zero/driver.h"
 #include "drivers/null/driver.h"
 #include "drivers/opencl/driver.h"
 #include "tests/conformance/driver_case.h"
 #include "tests/opencl_platform.h"
 #include "tests/stand_ins/cuda/control.h"
+#include "tests/stand_ins/hsa/control.h"
 
 namespace kiln::conformance {
 namespace {
@@ -59,7 +62,40 @@ std::unique_ptr<drivers::Driver> MakeCudaStandIn() {
       .memory_limit_bytes_per_device = kMemory, .library = KILN_CUDA_STAND_IN});
 }
 
+// What HSA has here.
+std::unique_ptr<drivers::Driver> MakeHsa() {
+  return std::make_unique<drivers::hsa::HsaDriver>(
+      drivers::hsa::HsaOptions{.memory_limit_bytes_per_device = kMemory});
+}
+
+// Two devices, which reach each other's memory.
+std::unique_ptr<drivers::Driver> MakeHsaStandIn() {
+  if (const auto library = drivers::DynamicLibrary::Open(KILN_HSA_STAND_IN); library.ok()) {
+    stand_ins::hsa::Control* (*find)() = nullptr;
+    if ((*library)->Find("KilnHsaStandInControl", &find).ok()) find()->devices = 2;
+  }
+  return std::make_unique<drivers::hsa::HsaDriver>(drivers::hsa::HsaOptions{
+      .memory_limit_bytes_per_device = kMemory, .library = KILN_HSA_STAND_IN});
+}
+
+// What Level Zero has here.
+std::unique_ptr<drivers::Driver> MakeLevelZero() {
+  return std::make_unique<drivers::level_zero::LevelZeroDriver>(
+      drivers::level_zero::LevelZeroOptions{.sharing_host_memory = true,
+                                            .memory_limit_bytes_per_device = kMemory});
+}
+
+// Its kernels run on an OpenCL that takes SPIR-V; without one it has no device.
+std::unique_ptr<drivers::Driver> MakeLevelZeroStandIn() {
+  return std::make_unique<drivers::level_zero::LevelZeroDriver>(
+      drivers::level_zero::LevelZeroOptions{.memory_limit_bytes_per_device = kMemory,
+                                            .library = KILN_LEVEL_ZERO_STAND_IN});
+}
+
 constexpr char kNoBlocks[] = "a grid point is one call of a function";
+constexpr char kNoHostSlots[] =
+    "devices hand each other what they compute through memory that both reach";
+constexpr char kNoHostSlotsYet[] = "lists do not copy through host memory that devices share yet";
 constexpr char kContextsApart[] =
     "each device has a context of its own, and lists take its buffers alone";
 
@@ -75,6 +111,8 @@ const char* Name(Feature feature) {
       return "two devices";
     case Feature::kMemoryLimit:
       return "memory limit";
+    case Feature::kHostSlots:
+      return "host slots";
   }
   return "unknown";
 }
@@ -118,11 +156,37 @@ std::vector<DriverCase> AllDriverCases() {
       {.name = "cuda",
        .make = MakeCuda,
        .kernels = MakePtxKernels,
-       .unsupported = {{Feature::kTwoDevices, "most machines have one; cuda_stand_in has two"}}},
+       .unsupported = {{Feature::kTwoDevices, "most machines have one; cuda_stand_in has two"},
+                       {Feature::kHostSlots, kNoHostSlots}}},
       {.name = "cuda_stand_in",
        .make = MakeCudaStandIn,
        .kernels = MakePtxKernels,
-       .unsupported = {}},
+       .unsupported = {{Feature::kHostSlots, kNoHostSlots}}},
+      {.name = "hsa",
+       .make = MakeHsa,
+       .kernels = MakeAmdgcnKernels,
+       .unsupported = {{Feature::kTwoDevices, "most machines have one; hsa_stand_in has two"},
+                       {Feature::kHostSlots, kNoHostSlots}}},
+      {.name = "hsa_stand_in",
+       .make = MakeHsaStandIn,
+       .kernels = MakeAmdgcnKernels,
+       .unsupported = {{Feature::kHostSlots, kNoHostSlots}}},
+      {.name = "level_zero",
+       .make = MakeLevelZero,
+       .kernels = MakeSpirvKernels,
+       .unsupported = {{Feature::kTwoDevices, kContextsApart},
+                       {Feature::kHostSlots, kNoHostSlotsYet}}},
+      {.name = "level_zero_stand_in",
+       .make = MakeLevelZeroStandIn,
+       .kernels = MakeSpirvKernels,
+       .unsupported = {{Feature::kTwoDevices, kContextsApart},
+                       {Feature::kHostSlots, kNoHostSlotsYet}}},
+      {.name = "level_zero_stand_in_finished",
+       .make = MakeLevelZeroStandIn,
+       .kernels = MakeSpirvKernels,
+       .unsupported = {{Feature::kTwoDevices, kContextsApart},
+                       {Feature::kHostSlots, kNoHostSlotsYet}},
+       .finishes = true},
       {.name = "opencl",
        .make = [] { return MakeOpenCl(drivers::opencl::CommandBuffers::kNever); },
        .kernels = MakeOpenClKernels,

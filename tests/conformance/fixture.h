@@ -27,6 +27,7 @@ using drivers::LoadedKernel;
 using drivers::PreparedList;
 using drivers::SignalCommand;
 using drivers::SignalGroup;
+using drivers::Signals;
 using drivers::SlotRange;
 using drivers::SubmitOptions;
 using drivers::SubmitResult;

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "compiler/machine_codes.h"
+#include "drivers/common/host_buffer.h"
 #include "tests/conformance/fixture.h"
 
 namespace kiln::conformance {
@@ -118,6 +119,44 @@ TEST_P(MemoryTest, CopiesOutOfRangeAreRefused) {
 
 INSTANTIATE_TEST_SUITE_P(All, MemoryTest, testing::ValuesIn(AllDriverCases()),
                          [](const auto& info) { return info.param.name; });
+
+// From one buffer to another by way of host memory, in another list.
+TEST_P(MemoryTest, ListsCopyThroughHostMemory) {
+  KILN_REQUIRE(Feature::kHostSlots);
+  auto from = Allocate(4096);
+  auto to = Allocate(4096);
+  auto host = drivers::HostBuffer::Make(8192);
+  auto out = device().Prepare({.num_slots = 2,
+                               .commands = {CopyCommand{{0, 0, 4096}, {1, 4096, 4096}}},
+                               .host_slots = {1}});
+  auto in = device().Prepare({.num_slots = 2,
+                              .commands = {CopyCommand{{1, 4096, 4096}, {0, 0, 4096}}},
+                              .host_slots = {1}});
+  ASSERT_TRUE(out.ok() && in.ok()) << out.status() << in.status();
+  for (uint8_t value = 1; value <= 5; ++value) {
+    Write(*from, std::vector<uint8_t>(4096, value));
+    ASSERT_TRUE(Run(**out, {from.get(), host.get()}).status.ok());
+    EXPECT_EQ(static_cast<const char*>(host->host_pointer())[4096], value);
+    ASSERT_TRUE(Run(**in, {to.get(), host.get()}).status.ok());
+    EXPECT_THAT(Read<uint8_t>(*to, 4096), testing::Each(value));
+  }
+}
+
+TEST_P(MemoryTest, HostMemoryIsForCopiesAlone) {
+  KILN_REQUIRE(Feature::kHostSlots);
+  const auto fill = device().Prepare(
+      {.num_slots = 1, .commands = {FillCommand{{0, 0, 64}, 1}}, .host_slots = {0}});
+  EXPECT_EQ(fill.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(fill.status().message(), testing::HasSubstr("host memory"));
+  const auto none = device().Prepare({.num_slots = 1, .commands = {}, .host_slots = {1}});
+  EXPECT_EQ(none.status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_P(MemoryTest, ADeviceReachesItsOwnBuffers) {
+  EXPECT_TRUE(device().CanReach(*Allocate(64)));
+  KILN_REQUIRE(Feature::kTwoDevices);
+  EXPECT_TRUE(device(1).CanReach(*Allocate(64, 0)));
+}
 
 }  // namespace
 }  // namespace kiln::conformance

@@ -62,7 +62,7 @@ TEST_P(OrderTest, CopiesOfOtherBuffersDoNotWaitForLists) {
   auto held = Prepare(1, {WaitCommand{0}, FillCommand{{0, 0, 64}, 1}});
   auto buffer = Allocate(64);
   auto other = Allocate(64);
-  auto group = std::make_shared<SignalGroup>();
+  auto group = std::make_shared<SignalGroup>(std::make_shared<Signals>(4));
   Buffer* slots[] = {buffer.get()};
   ASSERT_TRUE(device().Submit(*held, slots, {.group = group}, Done()).ok());
   const std::string bytes(64, 'a');
@@ -209,10 +209,10 @@ TEST_P(OrderTest, WaitsWithoutGroupAreRefused) {
 TEST_P(OrderTest, SignalsReachTheSameGroupOnly) {
   auto signal = Prepare(0, {SignalCommand{3}});
   auto wait = Prepare(0, {WaitCommand{3}});
-  auto group = std::make_shared<SignalGroup>();
+  auto group = std::make_shared<SignalGroup>(std::make_shared<Signals>(4));
   EXPECT_TRUE(Run(*signal, {}, {.group = group}).status.ok());
   EXPECT_TRUE(Run(*wait, {}, {.group = group}).status.ok());
-  auto other = std::make_shared<SignalGroup>();
+  auto other = std::make_shared<SignalGroup>(std::make_shared<Signals>(4));
   other->Abort(absl::CancelledError("nobody will signal"));
   EXPECT_EQ(Run(*wait, {}, {.group = other}).status.code(), absl::StatusCode::kCancelled);
 }
@@ -220,7 +220,7 @@ TEST_P(OrderTest, SignalsReachTheSameGroupOnly) {
 TEST_P(OrderTest, AnAbortedListStopsThere) {
   auto list = Prepare(1, {FillCommand{{0, 0, 64}, 1}, WaitCommand{0}, FillCommand{{0, 0, 64}, 2}});
   auto buffer = Allocate(64);
-  auto group = std::make_shared<SignalGroup>();
+  auto group = std::make_shared<SignalGroup>(std::make_shared<Signals>(4));
   std::thread aborter([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     group->Abort(absl::CancelledError("the other half failed"));
@@ -244,7 +244,7 @@ TEST_P(OrderTest, DevicesWaitForEachOther) {
       Prepare(2, {WaitCommand{0}, CopyCommand{{0, 0, 4096}, {1, 0, 4096}}, SignalCommand{1}}, 1);
   for (int i = 0; i < 100; ++i) {
     Write(*shared, std::vector<uint8_t>(4096, 0), 0);
-    auto group = std::make_shared<SignalGroup>();
+    auto group = std::make_shared<SignalGroup>(std::make_shared<Signals>(4));
     Buffer* one[] = {shared.get()};
     Buffer* two[] = {shared.get(), back.get()};
     auto submit_first = [&] { return device(0).Submit(*first, one, {.group = group}, Done()); };
@@ -256,6 +256,51 @@ TEST_P(OrderTest, DevicesWaitForEachOther) {
     ASSERT_THAT(Read<uint8_t>(*back, 4096, 1), Each(1));
   }
   EXPECT_EQ(done_, 200);
+}
+
+// The same signals, without anything made anew: what one run raised, the next waits for again.
+TEST_P(OrderTest, SignalsServeRunAfterRun) {
+  auto signals = std::make_shared<Signals>(1);
+  auto signal = Prepare(0, {SignalCommand{0}});
+  auto wait = Prepare(0, {WaitCommand{0}});
+  for (int i = 0; i < 100; ++i) {
+    auto group = std::make_shared<SignalGroup>(signals);
+    ASSERT_TRUE(Run(*signal, {}, {.group = group}).status.ok());
+    ASSERT_TRUE(Run(*wait, {}, {.group = group}).status.ok());
+  }
+  auto given_up = std::make_shared<SignalGroup>(signals);
+  given_up->Abort(absl::CancelledError("nobody will signal"));
+  EXPECT_EQ(Run(*wait, {}, {.group = given_up}).status.code(), absl::StatusCode::kCancelled);
+  auto next = std::make_shared<SignalGroup>(signals);
+  EXPECT_TRUE(Run(*signal, {}, {.group = next}).status.ok());
+  EXPECT_TRUE(Run(*wait, {}, {.group = next}).status.ok());
+}
+
+TEST_P(OrderTest, GroupsHaveAsManySignalsAsListsName) {
+  auto wait = Prepare(0, {WaitCommand{4}});
+  const absl::Status status = device().Submit(
+      *wait, {}, {.group = std::make_shared<SignalGroup>(std::make_shared<Signals>(4))},
+      [](SubmitResult) { ADD_FAILURE(); });
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("5 signals"));
+}
+
+// Of two lists that wait for each other's signals, one fails: the other ends, too, and so does what
+// comes behind it.
+TEST_P(OrderTest, AMemberThatFailsHoldsUpNoOther) {
+  KILN_REQUIRE(Feature::kTwoDevices);
+  auto first = Prepare(0, {SignalCommand{0}, WaitCommand{1}}, 0);
+  auto second = Prepare(0, {WaitCommand{2}, SignalCommand{1}, WaitCommand{0}}, 1);
+  auto group = std::make_shared<SignalGroup>(std::make_shared<Signals>(4));
+  std::promise<absl::Status> ends[2];
+  const auto done = [&](int i) {
+    return [&ends, i](SubmitResult result) { ends[i].set_value(result.status); };
+  };
+  ASSERT_TRUE(device(0).Submit(*first, {}, {.group = group}, done(0)).ok());
+  ASSERT_TRUE(device(1).Submit(*second, {}, {.group = group}, done(1)).ok());
+  group->Abort(absl::InternalError("one of them failed"));
+  for (auto& end : ends) EXPECT_EQ(end.get_future().get().code(), absl::StatusCode::kInternal);
+  EXPECT_TRUE(device(0).Synchronize().ok());
 }
 
 TEST_P(OrderTest, DestroyingADeviceRunsWhatIsLeft) {

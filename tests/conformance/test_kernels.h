@@ -36,6 +36,11 @@ TestKernels MakeX86Kernels(const drivers::Target& target);
 TestKernels MakeOpenClKernels(const drivers::Target& target);
 // PTX, one block a grid point, of one thread but for `blocks`.
 TestKernels MakePtxKernels(const drivers::Target& target);
+// SPIR-V, likewise.
+TestKernels MakeSpirvKernels(const drivers::Target& target);
+
+// Code objects for AMD's GPUs, with twins for the host; as PTX.
+TestKernels MakeAmdgcnKernels(const drivers::Target& target);
 
 }  // namespace kiln::conformance
 

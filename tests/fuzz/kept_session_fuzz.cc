@@ -1,5 +1,6 @@
 // Fuzzes the reader of kept sessions with damaged descriptions of random ones. What is accepted
 // must come out of a second round as it went in.
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,12 +18,22 @@ using Kind = SessionImage::Value::Kind;
 
 constexpr int kImages = 64;
 
+// Fits every tensor.
+sessions::Place RandomPlace(Random& random) {
+  if (OneIn(random, 2)) return {.device = "cpu:1"};
+  auto placement = std::make_shared<buffers::Placement>();
+  placement->devices = {"cpu:0", "cpu:1"};
+  placement->mesh.axes = {{"data", 2}, {"model", 1}};
+  return {.placement = std::move(placement)};
+}
+
 SessionImage::Value RandomValue(Random& random) {
   if (OneIn(random, 4)) return {.kind = Kind::kFailed, .error = absl::InternalError("failed")};
   SessionImage::Value value{.kind = Kind::kBytes};
   value.type.dtype = static_cast<ir::DType>(1 + Below(random, ir::kNumDTypes - 1));
   for (size_t rank = Below(random, 4); rank > 0; --rank)
     value.type.shape.push_back(static_cast<int64_t>(Below(random, 5)));
+  if (OneIn(random, 2)) value.place = RandomPlace(random);
   return value;
 }
 
@@ -49,6 +60,7 @@ SessionImage RandomImage(Random& random) {
   image.device = "cpu:0";
   auto origin = std::make_shared<sessions::ProgramOrigin>();
   origin->wire = "a graph";
+  if (OneIn(random, 2)) origin->devices = {"cpu:1", "cpu:0"};
   image.origins.push_back(std::move(origin));
   image.values.push_back(RandomValue(random));
   for (size_t values = Below(random, 8); values > 0; --values)
@@ -58,6 +70,12 @@ SessionImage RandomImage(Random& random) {
   for (size_t runs = Below(random, 4); runs > 0; --runs) AddRun(random, &image);
   if (OneIn(random, 2)) image.pending.push_back({++image.executed, SessionImage::Read{0}});
   if (OneIn(random, 2)) image.pending.push_back({++image.executed, SessionImage::Barrier{}});
+  if (OneIn(random, 2)) {
+    image.pending.push_back({++image.executed, SessionImage::Move{.source = 0,
+                                                                  .target = image.values.size(),
+                                                                  .place = RandomPlace(random)}});
+    image.values.push_back({.kind = Kind::kPending});
+  }
   for (size_t i = 0; i < image.values.size(); ++i) {
     image.used_handles.Insert(2 * i + 1);
     image.handles.emplace_back(2 * i + 1, i);

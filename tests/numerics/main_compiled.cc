@@ -1,7 +1,7 @@
 // Tests of compiled programs:
 //   --cpu_features=WORDS    see target.h
 //   --disable_passes=NAMES  see run_compiled.h
-//   --device=NAME           cpu, cuda or opencl: its first device instead of the processor
+//   --device=NAME           cpu, cuda, level_zero or opencl: its first device instead of the processor
 #include "tests/numerics/run_compiled.h"
 #include "tests/numerics/target.h"
 #include "tests/numerics/test_flags.h"

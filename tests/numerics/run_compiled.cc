@@ -15,6 +15,8 @@
 #include "compiler/ops/testing/evaluate.h"
 #include "drivers/cpu/driver.h"
 #include "drivers/cuda/driver.h"
+#include "drivers/hsa/driver.h"
+#include "drivers/level_zero/driver.h"
 #include "drivers/opencl/driver.h"
 #include "tests/numerics/compare.h"
 #include "tests/numerics/target.h"
@@ -110,6 +112,11 @@ std::unique_ptr<drivers::Driver> MakeDriver(const std::string& name) {
   if (name == "cuda") {
     return std::make_unique<drivers::cuda::CudaDriver>(drivers::cuda::CudaOptions{});
   }
+  if (name == "hsa") return std::make_unique<drivers::hsa::HsaDriver>(drivers::hsa::HsaOptions{});
+  if (name == "level_zero") {
+    return std::make_unique<drivers::level_zero::LevelZeroDriver>(
+        drivers::level_zero::LevelZeroOptions{.sharing_host_memory = true});
+  }
   if (name == "opencl") {
     return std::make_unique<drivers::opencl::OpenClDriver>(drivers::opencl::OpenClOptions{
         .sharing_host_memory = true, .platform = OpenClPlatformToTest()});
@@ -139,8 +146,8 @@ compiler::Options& CompilerOptions() {
 absl::Status UseDevice(const std::string& driver_name) {
   const auto driver = MakeDriver(driver_name);
   if (driver == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("no device is called ", driver_name, "; there are cpu, cuda, opencl"));
+    return absl::InvalidArgumentError(absl::StrCat("no device is called ", driver_name,
+                                                   "; there are cpu, cuda, hsa, level_zero, opencl"));
   }
   std::string why_none;
   auto devices = driver->Enumerate(&why_none);

@@ -20,7 +20,8 @@ namespace kiln::numerics {
 // was set.
 absl::Status DisablePasses(const std::string& names);
 
-// The driver whose first device runs everything from here on, "cpu", "cuda" or "opencl"; once,
+// The driver whose first device runs everything from here on, "cpu", "cuda", "level_zero" or
+// "opencl"; once,
 // before the first use. Without it that is a CPU device with two threads. FAILED_PRECONDITION: it
 // has none, or why.
 absl::Status UseDevice(const std::string& driver_name);

@@ -2,7 +2,7 @@
 // gradients are slopes. What differs is shrunk and printed as text IR.
 //
 //   random_graphs [--graphs N] [--seed FIRST] [--threads N] [--cpu_features WORDS]
-//                 [--disable_passes NAMES] [--device cpu|cuda|opencl]
+//                 [--disable_passes NAMES] [--device cpu|cuda|hsa|level_zero|opencl]
 //
 // The exit status is 0 if no graph differs and, from 2,000 graphs on, every op of the table came
 // up.
@@ -142,7 +142,7 @@ int main(int argc, char** argv) {
   if (!arguments.has_value()) {
     std::cerr << "usage: " << argv[0]
               << " [--graphs N] [--seed FIRST] [--threads N] [--cpu_features WORDS] "
-                 "[--disable_passes NAMES] [--device cpu|cuda|opencl]\n";
+                 "[--disable_passes NAMES] [--device cpu|cuda|hsa|opencl]\n";
     return 2;
   }
   if (const auto status = kiln::numerics::SetCpuFeatures(arguments->cpu_features); !status.ok()) {

@@ -256,13 +256,15 @@ TEST_F(ProcessTest, AVendorsLibraryThatCrashesIsLeftOut) {
   grpc::ClientContext context;
   v1::ListDevicesResponse list;
   ASSERT_TRUE(client.devices->ListDevices(&context, {}, &list).ok());
-  ASSERT_EQ(list.drivers_size(), 3);
+  ASSERT_EQ(list.drivers_size(), 5);
   EXPECT_EQ(list.drivers(0).name(), "cpu");
   EXPECT_EQ(list.drivers(0).devices(), 1);
   EXPECT_EQ(list.drivers(1).name(), "cuda");
-  EXPECT_EQ(list.drivers(2).name(), "opencl");
-  EXPECT_EQ(list.drivers(2).devices(), 0);
-  EXPECT_THAT(list.drivers(2).why_not_more(), HasSubstr("was ended by SIGABRT"));
+  EXPECT_EQ(list.drivers(2).name(), "hsa");
+  EXPECT_EQ(list.drivers(3).name(), "level_zero");
+  EXPECT_EQ(list.drivers(4).name(), "opencl");
+  EXPECT_EQ(list.drivers(4).devices(), 0);
+  EXPECT_THAT(list.drivers(4).why_not_more(), HasSubstr("was ended by SIGABRT"));
 }
 
 // Started with a soft limit that is soon used up, as by a shell or a service manager.

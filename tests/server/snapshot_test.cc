@@ -13,6 +13,7 @@
 namespace kiln::testing {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
 TEST_F(SnapshotTest, ASessionGoesOnAfterAKill) {
@@ -39,6 +40,51 @@ TEST_F(SnapshotTest, OneThatDidNotAskForItIsLost) {
   EXPECT_EQ(did_not.Attach(), "SESSION_LOST");
   ASSERT_EQ(asked.Attach(), "");
   asked.ExpectRight();
+}
+
+// Tensors that lie in parts, copies and programs elsewhere come from the image and the journal.
+TEST_F(SnapshotTest, SeveralDevices) {
+  config_ = "[devices]\ncpu_devices = 2\n";
+  Start();
+  Client client(address_, 0, "cpu:0", kSeldom);
+  ASSERT_TRUE(Comes([&] { return IsProtected(); }));
+  v1::Placement halves;
+  v1::Mesh::Axis* axis = halves.mutable_mesh()->add_axes();
+  axis->set_name("data");
+  axis->set_size(2);
+  halves.mutable_spec()->add_dims()->add_axes(0);
+  for (const char* device : {"cpu:1", "cpu:0"}) halves.add_devices(device);
+  auto stream = client.Connect();
+  v1::ConnectRequest write = Write(1, {1, 2, 3, 4});
+  *write.mutable_write()->mutable_placement() = halves;
+  EXPECT_FALSE(stream->Call(write).has_error());
+  v1::ConnectRequest move;
+  move.mutable_move()->set_source(1);
+  move.mutable_move()->set_handle(2);
+  move.mutable_move()->mutable_placement()->add_devices("cpu:1");
+  EXPECT_FALSE(stream->Call(move).has_error());
+  v1::ConnectRequest define = Define(1, AddGraph(4));
+  define.mutable_define_program()->add_devices("cpu:1");
+  EXPECT_FALSE(stream->Call(define).has_error());
+  EXPECT_FALSE(stream->Call(RunProgram(1, {2, 2}, {3})).has_error());
+  *move.mutable_move()->mutable_placement() = halves;
+  move.mutable_move()->set_source(3);
+  move.mutable_move()->set_handle(4);
+  EXPECT_FALSE(stream->Call(move).has_error());
+  uint64_t received = 5;
+  // From the journal; then from the image that is taken because there was one.
+  for (const bool from_image : {false, true}) {
+    if (from_image) {
+      ASSERT_TRUE(Comes([&] { return Files(".journal").size() == 1; }));
+    }
+    KillAndStart();
+    stream = Reattach(address_, client, received);
+    ASSERT_NE(stream, nullptr);
+    EXPECT_THAT(Floats(stream->Call(Read(1)).data()), ElementsAre(1, 2, 3, 4));
+    EXPECT_THAT(Floats(stream->Call(Read(4)).data()), ElementsAre(2, 4, 6, 8));
+    EXPECT_FALSE(stream->Call(RunProgram(1, {2, 3}, {from_image ? 6UL : 5UL})).has_error());
+    received += 3;
+  }
 }
 
 // Whatever the moment of the kill, and whatever the connection does.

@@ -158,11 +158,21 @@ struct ConnectOptions {
   absl::Duration timeout = absl::Seconds(10);
 };
 
+// A device of the daemon's machine.
+struct Device {
+  std::string name;   // "cuda:1", as meshes name it
+  std::string model;  // the vendor's name
+  uint64_t memory_total_bytes = 0;
+  uint64_t memory_used_bytes = 0;
+  bool healthy = false;
+};
+
 // A tensor of Client::Attach, with what it is.
 struct NamedTensor {
   Tensor tensor;
   DType dtype = DType::kUnspecified;
   Shape shape;
+  Placement placement;  // where it lies; empty: on the session's device
 };
 struct Attached;
 
@@ -188,26 +198,39 @@ class Client {
   const std::string& session() const;
   const std::string& device() const;
 
+  // The daemon's devices, with their memory as it is now.
+  absl::StatusOr<std::vector<Device>> Devices();
+
   // Makes a tensor of `data`, row-major and little-endian. INVALID_ARGUMENT if its size is not that
   // of shape and dtype. `data` has been copied or sent when this returns.
   // Of what is large, a daemon on another machine is sent only what it does not have already.
-  absl::StatusOr<Tensor> Upload(DType dtype, const Shape& shape, absl::Span<const char> data);
+  // It lies as `placement` says, by default on the session's device.
+  absl::StatusOr<Tensor> Upload(DType dtype, const Shape& shape, absl::Span<const char> data,
+                                const Placement& placement = {});
   template <typename T>
-  absl::StatusOr<Tensor> Upload(const Shape& shape, absl::Span<const T> data) {
+  absl::StatusOr<Tensor> Upload(const Shape& shape, absl::Span<const T> data,
+                                const Placement& placement = {}) {
     static_assert(kDTypeOf<T> != DType::kUnspecified);
     return Upload(
         kDTypeOf<T>, shape,
-        absl::MakeConstSpan(reinterpret_cast<const char*>(data.data()), data.size() * sizeof(T)));
+        absl::MakeConstSpan(reinterpret_cast<const char*>(data.data()), data.size() * sizeof(T)),
+        placement);
   }
   template <typename T>
-  absl::StatusOr<Tensor> Upload(const Shape& shape, std::initializer_list<T> data) {
-    return Upload<T>(shape, absl::MakeConstSpan(data.begin(), data.size()));
+  absl::StatusOr<Tensor> Upload(const Shape& shape, std::initializer_list<T> data,
+                                const Placement& placement = {}) {
+    return Upload<T>(shape, absl::MakeConstSpan(data.begin(), data.size()), placement);
   }
+
+  // A copy of a tensor that lies as `placement` says.
+  absl::StatusOr<Tensor> Move(const Tensor& tensor, const Placement& placement);
 
   // Gives the daemon a graph. Compilation starts at once; Program::digest tells whether the graph
   // was right. `name` is shown by `kiln programs` and in the metrics. The error of `graph`, if it
-  // is one.
-  absl::StatusOr<Program> Define(const absl::StatusOr<Graph>& graph, std::string name);
+  // is one. It runs on its mesh's devices, if it has a mesh, else on `device`, by default the
+  // session's.
+  absl::StatusOr<Program> Define(const absl::StatusOr<Graph>& graph, std::string name,
+                                 const std::string& device = {});
 
   // Runs a program. INVALID_ARGUMENT for a wrong number of inputs; what the daemon finds comes from
   // RunResult::done and from whatever uses the outputs.

@@ -23,6 +23,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "kiln/dtype.h"
+#include "kiln/mesh.h"
 
 namespace kiln {
 
@@ -147,11 +148,14 @@ class Graph {
  public:
   int num_inputs() const { return num_inputs_; }
   int num_outputs() const { return num_outputs_; }
+  // Of its mesh; none if it runs on one device.
+  const std::vector<std::string>& devices() const { return devices_; }
   const v1::Graph& proto() const { return *proto_; }
 
  private:
   friend class GraphBuilder;
   std::shared_ptr<const v1::Graph> proto_;
+  std::vector<std::string> devices_;
   int num_inputs_ = 0;
   int num_outputs_ = 0;
 };
@@ -189,8 +193,17 @@ class GraphBuilder {
   // Of the whole graph, whenever it is called; without a call it is kHighest.
   void SetFloat32MatmulPrecision(MatmulPrecision precision);
 
-  // Outputs are numbered in the order of these calls.
-  void Output(Value value);
+  // The graph runs on all devices of a mesh. Before Lay, Shard and outputs with a spec.
+  void SetMesh(Mesh mesh);
+  // How the tensors lie that are passed for an input; without a call each device has all of them.
+  // What Update puts in its place lies as it does.
+  void Lay(Value input, const Spec& spec);
+  // `x`, which lies as `spec` says; it has an entry for each dimension. Results do not depend on
+  // it, only who computes what.
+  Value Shard(Value x, const Spec& spec, Location location = Location::current());
+
+  // Outputs are numbered in the order of these calls. On a mesh they lie as `spec` says.
+  void Output(Value value, const Spec& spec = {});
   // After a run, the tensor bound to `input` holds `value` instead. All reads of the run see the
   // old value.
   void Update(Value input, Value value);
@@ -207,6 +220,7 @@ class GraphBuilder {
   bool Check(const Value& value, std::string_view where, std::string_view what);
 
   std::unique_ptr<v1::Graph> proto_;
+  Mesh mesh_;
   absl::Status status_;
   int num_inputs_ = 0;
 };

@@ -262,6 +262,11 @@ Value Contiguous(Value x, Location location = Location::current());
 // Shape: same. DType: same.
 Value Detach(Value x, Location location = Location::current());
 
+// x, which lies on the graph's mesh as spec says: for each dimension the number of the mesh's axes
+// that split it into equal parts, then these axes. Without a mesh just x.
+// Shape: same. DType: same.
+Value Shard(Value x, const Dimensions& spec, Location location = Location::current());
+
 // y, whose gradient also flows to x, element by element: upstream * derivative. With detach around
 // y, derivative is all of it.
 // Shape: broadcast. DType: promote.

@@ -68,7 +68,8 @@ from kiln._graph.matmul_precision import (
     get_float32_matmul_precision,
     set_float32_matmul_precision,
 )
-from kiln._session.connection import Connection, connect, default_connection
+from kiln._session.connection import Connection, connect, default_connection, devices
+from kiln._session.handles import Device
 from kiln._trace.jit import Jit, jit
 from kiln.amp import GradScaler, autocast
 from kiln.autograd import enable_grad, grad, is_grad_enabled, no_grad, value_and_grad
@@ -90,6 +91,7 @@ from kiln.random import (
     uniform,
 )  # fmt: skip
 from kiln.serialization import load, save
+from kiln.sharding import Mesh, shard
 from kiln.tensor import Tensor, realize
 from kiln.variables import Variable
 
@@ -135,6 +137,7 @@ __all__ = [
     "DType",
     "DataLoss",
     "DeadlineExceeded",
+    "Device",
     "FailedPrecondition",
     "Generator",
     "GradScaler",
@@ -143,6 +146,7 @@ __all__ = [
     "InvalidIndex",
     "Jit",
     "KilnError",
+    "Mesh",
     "NotFound",
     "OutOfRange",
     "PermissionDenied",
@@ -164,6 +168,7 @@ __all__ = [
     "bool",
     "connect",
     "default_connection",
+    "devices",
     "e",
     "enable_grad",
     "float8_e4m3",
@@ -201,6 +206,7 @@ __all__ = [
     "realize",
     "save",
     "set_float32_matmul_precision",
+    "shard",
     "uint8",
     "uint16",
     "uint32",

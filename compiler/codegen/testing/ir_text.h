@@ -14,6 +14,13 @@ namespace kiln::codegen {
 absl::StatusOr<Blob> EmitBlobFromText(const std::string& text, const drivers::Target& target,
                                       const std::string& symbol);
 
+// As EmitSpirv, likewise. The text has OpenCL's address spaces, and functions of spir_kernel.
+absl::StatusOr<std::string> EmitSpirvFromText(const std::string& text,
+                                              const drivers::Target& target);
+// The code object of a kernel for AMD's GPUs, "kernel", with its twin for the host.
+absl::StatusOr<std::string> EmitCodeObjectFromText(const std::string& text,
+                                                   const drivers::Target& target);
+
 }  // namespace kiln::codegen
 
 #endif  // KILN_COMPILER_CODEGEN_TESTING_IR_TEXT_H_

@@ -72,7 +72,7 @@ KILN_EVALUATE(EvaluateUnwindow);
 KILN_EVALUATE(EvaluateGatherElements);
 KILN_EVALUATE(EvaluateScatterElements);
 
-// Structure: contiguous, detach and with_derivative.
+// Structure: contiguous, detach, shard and with_derivative.
 KILN_EVALUATE(EvaluateIdentity);
 
 #undef KILN_EVALUATE

@@ -84,6 +84,10 @@ Adjoints WithDerivativeGradient(Builder& b, const Node* node, const Node* upstre
   return {upstream, b.Mul(upstream, node->operand(2)), nullptr};
 }
 
+Adjoints ShardGradient(Builder& b, const Node* node, const Node* upstream) {
+  return {b.Shard(upstream, ir::IntsOf(node))};
+}
+
 Adjoints ContiguousGradient(Builder& b, const Node* node, const Node* upstream) {
   return {upstream};
 }

@@ -27,6 +27,13 @@ constexpr Rule kUpstreamDTypeRule = {"upstream_dtype", "", R"rule(
     "of them"
 )rule"};
 
+constexpr Rule kMeshSpecRule = {"mesh_spec", "x", R"rule(
+  spec = attributes["spec"]
+  check is_spec(spec, len(x)):
+    '"spec" {spec} for shape {x}; it needs for each dimension the number of axes of the mesh that '
+    "split it, then these axes, each once"
+)rule"};
+
 std::vector<OpDef> StructureOps() {
   return {
       {.name = "contiguous",
@@ -42,6 +49,17 @@ std::vector<OpDef> StructureOps() {
        .operands = {"x"},
        .evaluate = EvaluateIdentity,
        .doc = "x, through which no gradient flows"},
+      {.name = "shard",
+       .kind = Kind::kStructure,
+       .op = Op::kShard,
+       .operands = {"x"},
+       .attributes = {RequiredInts("spec")},
+       .constraints = {kMeshSpecRule},
+       .gradient = ShardGradient,
+       .evaluate = EvaluateIdentity,
+       .doc =
+           "x, which lies on the graph's mesh as spec says: for each dimension the number of the "
+           "mesh's axes that split it into equal parts, then these axes. Without a mesh just x"},
       {.name = "with_derivative",
        .kind = Kind::kStructure,
        .op = Op::kWithDerivative,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "compiler/ir/spec.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/ops/rules/einsum.h"
 #include "compiler/ops/rules/infer.h"
@@ -152,6 +153,10 @@ RuleValue SurelyMore(RuleRun& run, Arguments arguments) {
 
 RuleValue Largest(RuleRun& run, Arguments arguments) { return run.IntOf(arguments[0]); }
 
+RuleValue CallIsSpec(RuleRun& run, Arguments arguments) {
+  return int64_t{ir::IsSpec(run.ShapeOf(arguments[0]), run.IntOf(arguments[1]))};
+}
+
 // Windows.
 
 RuleValue CallSpatialRank(RuleRun& run, Arguments) {
@@ -209,6 +214,7 @@ constexpr RuleFunction kFunctions[] = {{"len", Len, 1, 1, true},
                                        {"operand_named", OperandNamed, 3, 3},
                                        {"surely_more", SurelyMore, 2, 2},
                                        {"largest", Largest, 1, 1},
+                                       {"is_spec", CallIsSpec, 2, 2},
                                        {"spatial_rank", CallSpatialRank, 1, 1},
                                        {"window_positions", CallWindowPositions, 4, 4},
                                        {"convolution_positions", ConvolutionPositions, 3, 3},

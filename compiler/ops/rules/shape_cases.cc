@@ -53,6 +53,7 @@ void AddMovement(std::vector<ShapeCase>& cases) {
                              {"reshape", {{2, 6}}, {{"shape", Ints{-1}}}, kError},
                              {"reshape", {{2, 6}}, {}, kError},
                              {"reshape", {{1}}, {{"shape", Ints{kHuge, kHuge}}}, kError},
+                             {"shard", {{4, 6}}, {{"spec", Ints{0, 1, 0}}}, Shape{4, 6}},
                              {"permute", {{2, 3, 4}}, {{"axes", Ints{2, 0, 1}}}, Shape{4, 2, 3}},
                              {"permute", {{2, 3}}, {{"axes", Ints{0, 0}}}, kError},
                              {"permute", {{2, 3}}, {{"axes", Ints{0}}}, kError},

@@ -139,6 +139,37 @@ TEST_F(LiveTest, LargeTensorsGoThereAndBack) {
   EXPECT_EQ(*back, data);
 }
 
+// On as many of the daemon's devices as there are, up to four: one makes a mesh, too.
+TEST_F(LiveTest, ProgramsRunOnMeshes) {
+  auto devices = client_->Devices();
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  ASSERT_FALSE(devices->empty());
+  EXPECT_TRUE((*devices)[0].healthy);
+  Mesh mesh = {.axes = {{"data", devices->size() < 2 ? 1u : devices->size() < 4 ? 2u : 4u}}};
+  for (uint32_t i = 0; i < mesh.axes[0].size; ++i) mesh.devices.push_back((*devices)[i].name);
+  GraphBuilder builder;
+  builder.SetMesh(mesh);
+  Value weight = builder.Input(DType::kFloat32, {2});
+  Value x = builder.Input(DType::kFloat32, {4, 2});
+  builder.Lay(x, {{"data"}});
+  builder.Output(ops::Sum(x * weight));
+  builder.Output(builder.Shard(x + 1, {{"data"}, {}}), {{"data"}});
+  builder.Update(weight, weight + ops::Sum(x, {.axes = {0}}));
+  auto program = client_->Define(builder.Build(), "on_a_mesh");
+  ASSERT_TRUE(program.ok()) << program.status();
+  auto weights = client_->Upload<float>({2}, {1, 10}, {.mesh = mesh});
+  auto one = client_->Upload<float>({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
+  auto parts = client_->Move(*one, {.mesh = mesh, .spec = {{"data"}}});
+  ASSERT_TRUE(parts.ok()) << parts.status();
+  auto run = client_->Run(*program, {*weights, *parts});
+  ASSERT_TRUE(run.ok() && run->done.Get().ok()) << run->done.Get().status();
+  EXPECT_THAT(*client_->Download<float>(run->outputs[0]), ElementsAre(16 + 200));
+  EXPECT_THAT(*client_->Download<float>(run->outputs[1]), ElementsAre(2, 3, 4, 5, 6, 7, 8, 9));
+  EXPECT_THAT(*client_->Download<float>(*weights), ElementsAre(17, 30));
+  EXPECT_THAT(*client_->Download<float>(*client_->Move(*parts, {})),
+              ElementsAre(1, 2, 3, 4, 5, 6, 7, 8));
+}
+
 // What the daemon says of a graph that `build` makes of x (float32, 2 x 3) and i (int64, 2).
 class MistakeTest : public LiveTest {
  protected:

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from kilnd_process import build_folder
+from kilnd_process import Kilnd, build_folder
 
 PROGRAM = build_folder() / "tests/clients/cpp/client_live_test"
 
@@ -21,10 +21,19 @@ def cases() -> list[str]:
     return names
 
 
-@pytest.mark.parametrize("case", cases())
-def test_cpp_client(kilnd, case):
+def run(case: str, daemon: Kilnd) -> None:
     done = subprocess.run(
-        [PROGRAM, f"--gtest_filter={case}"], env=kilnd.environment(), capture_output=True, text=True, timeout=60
+        [PROGRAM, f"--gtest_filter={case}"], env=daemon.environment(), capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 test from 1 test suite ran" in done.stdout
+
+
+@pytest.mark.parametrize("case", cases())
+def test_cpp_client(kilnd, case):
+    run(case, kilnd)
+
+
+def test_programs_run_on_four_devices():
+    with Kilnd(threads=4, flags=["--cpu_devices=4"]) as daemon:
+        run("LiveTest.ProgramsRunOnMeshes", daemon)

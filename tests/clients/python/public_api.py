@@ -11,7 +11,8 @@ import re
 MODULES = (
     "kiln", "kiln.amp", "kiln.autograd", "kiln.functional", "kiln.linalg", "kiln.method_functions",
     "kiln.models", "kiln.nn", "kiln.nn.functional", "kiln.nn.init", "kiln.nn.utils", "kiln.optim",
-    "kiln.optim.lr_scheduler", "kiln.random", "kiln.serialization", "kiln.tensor", "kiln.variables",
+    "kiln.optim.lr_scheduler", "kiln.random", "kiln.serialization", "kiln.sharding", "kiln.tensor",
+    "kiln.variables",
 )  # fmt: skip
 
 

@@ -18,25 +18,44 @@ class StandInConnection:
 
     def __init__(self):
         self.stream = StandInStream()
+        self.device = "cpu:0"
         self.graphs = []
+        self.defined_on = []  # devices, by graph
         self.runs = []  # (program, inputs, outputs, changes_state)
         self.uploads = []
+        self.written = []  # (shape, placement), by upload
+        self.moves = []  # (source, handle, placement)
         self._next = 1
 
-    def _buffer(self, dtype, shape):
-        self._next += 1
-        return _handles.Buffer(self, self._next, dtype, shape)
+    @property
+    def messages(self):
+        """How many operations were sent."""
+        return len(self.graphs) + len(self.runs) + len(self.uploads) + len(self.moves)
 
-    def upload(self, data, dtype, shape):
-        buffer = self._buffer(dtype, shape)
+    def _buffer(self, dtype, shape, placement=None, is_chosen=False):
+        self._next += 1
+        return _handles.Buffer(self, self._next, dtype, shape, placement, is_chosen)
+
+    def upload(self, data, dtype, shape, placement=None, is_chosen=False):
+        buffer = self._buffer(dtype, shape, placement, is_chosen)
         self.uploads.append((buffer.handle, bytes(data)))
+        self.written.append((shape, placement))
         return buffer
+
+    def move(self, buffer, placement, is_chosen=False):
+        copy = self._buffer(buffer.dtype, buffer.shape, placement, is_chosen)
+        self.moves.append((buffer.handle, copy.handle, placement))
+        return copy
+
+    def check_devices(self, placement):
+        pass
 
     def download(self, buffer):
         return bytes(buffer.nbytes)
 
-    def define(self, graph, name=""):
+    def define(self, graph, name="", devices=()):
         self.graphs.append((name, graph))
+        self.defined_on.append(tuple(devices))
         self._next += 1
         return _handles.Program(self, self._next)
 

@@ -20,7 +20,7 @@ WITHOUT = {
         ("slots", "update", "check", "initial"), "what a new optimizer defines; step() calls it"),
     LRScheduler: {"rate": "what a new scheduler defines; step() calls it"},
     kiln.Connection: dict.fromkeys(
-        ("close", "define", "download", "raise_unreported", "run", "upload"),
+        ("close", "define", "download", "move", "raise_unreported", "run", "upload"),
         "what tensors and sessions call; test_session has each"),
     kiln.Generator: {"word": "what keys are made of"},
 }  # fmt: skip

@@ -7,23 +7,20 @@ import numpy as np
 
 from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument
-from kiln._session import connection
+from kiln._graph import places
 from kiln._tensor.making import filled, iota
 from kiln._tensor.shapes import sizes
-from kiln.tensor import Tensor
+from kiln.tensor import Tensor, wrap
 from kiln.variables import Dim, has_dims
 
 ShapeLike = Union[int, Sequence[int]]
 
 
-def check_device(device: Any) -> None:
-    """Raises unless `device` is None or the session's device."""
-    if device is not None:
-        mine = connection.default_connection().device
-        if device != mine:
-            raise InvalidArgument(
-                f"this session's device is {mine}, not {device!r}; choose one with "
-                "kiln.connect(device=…)")
+def on(device: Any, result: Tensor) -> Tensor:
+    """`result` on a device: None, or several as of a tensor on a mesh, is where it is needed."""
+    if device is None or isinstance(device, tuple):
+        return result
+    return result.to_device(device)
 
 
 def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
@@ -47,11 +44,11 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None,
     >>> kiln.asarray([1.5, 2.5], dtype=kiln.float64).dtype
     kiln.float64
     """
-    check_device(device)
     if isinstance(obj, Tensor):
-        cast = obj if dtype is None else obj.cast(dtype)
+        cast = on(device, obj if dtype is None else obj.cast(dtype))
         if cast is not obj and copy is False:
-            raise ValueError(f"a cast to {cast.dtype.name} is a copy, which copy=False forbids")
+            raise ValueError(
+                f"{cast.dtype.name} on {cast.device} is a copy, which copy=False forbids")
         return obj.__copy__() if cast is obj and copy else cast
     if copy is False:
         raise ValueError("data goes to the device as a copy, which copy=False forbids")
@@ -59,7 +56,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None,
         obj = np.from_dlpack(obj)
     elif hasattr(obj, "__array__") and not isinstance(obj, (np.ndarray, np.generic)):
         obj = np.asarray(obj)
-    return Tensor(obj, dtype)
+    return on(device, Tensor(obj, dtype))
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: Optional[bool] = None) -> Tensor:
@@ -68,12 +65,12 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: Optional[bool] = None) -
     >>> kiln.from_dlpack(np.arange(3)).tolist()
     [0, 1, 2]
     """
-    check_device(device)
     if isinstance(x, Tensor):
-        return x.__copy__()
+        there = on(device, x)
+        return x.__copy__() if there is x else there
     if copy is False:
         raise BufferError("data goes to the device as a copy, which copy=False forbids")
-    return Tensor(np.from_dlpack(x))
+    return on(device, Tensor(np.from_dlpack(x)))
 
 
 def from_numpy(array: "np.ndarray[Any, Any]") -> Tensor:
@@ -92,8 +89,7 @@ def full(shape: ShapeLike, fill_value: Any, dtype: Any = None, requires_grad: bo
     >>> kiln.full((2, 2), 7).tolist()
     [[7, 7], [7, 7]]
     """
-    check_device(device)
-    result = filled(sizes((shape,)), fill_value, dtype)
+    result = on(device, filled(sizes((shape,)), fill_value, dtype))
     if not requires_grad:
         return result
     return (result if result.is_leaf else result.detach()).requires_grad_()
@@ -135,7 +131,7 @@ def zeros_like(x: Tensor, /, dtype: Any = None, *, device: Any = None) -> Tensor
     >>> kiln.zeros_like(kiln.tensor([1, 2])).tolist()
     [0, 0]
     """
-    return full(x.shape, 0, dtype or x.dtype, device=device)
+    return full_like(x, 0, dtype, device=device)
 
 
 def ones_like(x: Tensor, /, dtype: Any = None, *, device: Any = None) -> Tensor:
@@ -144,7 +140,7 @@ def ones_like(x: Tensor, /, dtype: Any = None, *, device: Any = None) -> Tensor:
     >>> kiln.ones_like(kiln.tensor([1, 2])).tolist()
     [1, 1]
     """
-    return full(x.shape, 1, dtype or x.dtype, device=device)
+    return full_like(x, 1, dtype, device=device)
 
 
 def empty_like(x: Tensor, /, dtype: Any = None, *, device: Any = None) -> Tensor:
@@ -157,12 +153,13 @@ def empty_like(x: Tensor, /, dtype: Any = None, *, device: Any = None) -> Tensor
 
 
 def full_like(x: Tensor, /, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Tensor:
-    """One number in another tensor's shape and dtype.
+    """One number in another tensor's shape and dtype, and where that lies, on a mesh as well.
 
     >>> kiln.full_like(kiln.tensor([1, 2]), 5).tolist()
     [5, 5]
     """
-    return full(x.shape, fill_value, dtype or x.dtype, device=device)
+    result = full(x.shape, fill_value, dtype or x.dtype, device=device)
+    return result if device is not None else wrap(places.like(x._node, result._node))
 
 
 def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
@@ -172,7 +169,8 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
     >>> kiln.arange(5).tolist(), kiln.arange(1, 2, 0.25).tolist()
     ([0, 1, 2, 3, 4], [1.0, 1.25, 1.5, 1.75])
     """
-    check_device(device)
+    if device is not None:
+        return on(device, arange(start, stop, step, dtype=dtype))
     if stop is None:
         start, stop = 0, start
     if step == 0:
@@ -202,7 +200,8 @@ def linspace(start: float, stop: float, /, num: int, *, dtype: Any = None, devic
     >>> kiln.linspace(0, 1, 5).tolist()
     [0.0, 0.25, 0.5, 0.75, 1.0]
     """
-    check_device(device)
+    if device is not None:
+        return on(device, linspace(start, stop, num, dtype=dtype, endpoint=endpoint))
     kind = dtypes.as_dtype(dtype or dtypes.float32)
     if num < 0:
         raise InvalidArgument(f"linspace with {num} numbers")
@@ -225,7 +224,8 @@ def eye(n_rows: int, n_cols: Optional[int] = None, /, *, k: int = 0, dtype: Any 
     >>> kiln.eye(2, 3, k=1).tolist()
     [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    check_device(device)
+    if device is not None:
+        return on(device, eye(n_rows, n_cols, k=k, dtype=dtype))
     shape = (n_rows, n_rows if n_cols is None else n_cols)
     if not has_dims(shape):
         k = max(-shape[0], min(k, shape[1]))  # there are no diagonals beyond

@@ -30,12 +30,14 @@ class NamespaceInfo:
                 "max dimensions": MAX_RANK}
 
     def default_device(self) -> str:
-        """The session's device, on which all tensors are made."""
+        """The session's device, on which tensors are made that nobody puts elsewhere."""
         return connection.default_connection().device
 
     def devices(self) -> List[str]:
-        """The devices that this session has: one. kiln.connect(device=…) chooses it."""
-        return [self.default_device()]
+        """The names of kiln.devices(), the session's first."""
+        mine = self.default_device()
+        names = [device.name for device in connection.devices()]
+        return [mine, *[name for name in names if name != mine]]
 
     def default_dtypes(self, *, device: Optional[str] = None) -> Dict[str, DType]:
         """float32 and int64. There is no complex dtype.

@@ -158,6 +158,10 @@ def _own_copy(graph: Any, node: Node, operand: int, apart: Dict[int, int]) -> in
         wire = graph.nodes.add(op=op, dtype=node.dtype.code, operands=[last])
         if shape is not None:
             _set_shape(wire.attributes["shape"], shape)
+        elif op == "shard":
+            # The ones in front lie on no axis of the mesh.
+            spec = (0,) * ones + dict(node.attributes)["spec"]
+            _set_attribute(wire.attributes["spec"], "ints", spec)
         last = len(graph.nodes) - 1
     return last
 

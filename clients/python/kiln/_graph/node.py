@@ -16,6 +16,8 @@ from kiln._basics.errors import InvalidArgument, KilnError
 from kiln._basics.source import Source, user_source
 from kiln._ops.definition import Op
 from kiln._ops.table import OPS
+from kiln._placement import placement as placements
+from kiln._placement.placement import Home, Placement, met
 from kiln._session.handles import Buffer
 
 Shape = Tuple[int, ...]
@@ -56,8 +58,8 @@ class Node:
     placeholder, which stands for an argument or a captured tensor while kiln.jit traces.
     """
 
-    __slots__ = ("__weakref__", "attributes", "bindings", "buffer", "cut", "dtype", "host", "leaf",
-                 "op", "operands", "retained", "shape", "source", "tracked",
+    __slots__ = ("__weakref__", "attributes", "bindings", "buffer", "cut", "dtype", "home", "host",
+                 "leaf", "op", "operands", "placement", "retained", "shape", "source", "tracked",
                  "variable")  # fmt: skip
 
     def __init__(self, op: str, dtype: DType, shape: Shape, operands: Tuple["Node", ...],
@@ -79,6 +81,10 @@ class Node:
         self.variable = False
         # The call of a traced function that a gradient would have to flow out of, if any.
         self.cut: Optional[TracedCall] = None
+        # Where it is computed, if that is said: it follows from the values below it. And how it
+        # lies there, of what stands for a value.
+        self.home: Home = None
+        self.placement: Optional[Placement] = None
         # What this and what is below know of the values of variables.
         self.bindings: Bindings = _NO_BINDINGS
 
@@ -118,6 +124,10 @@ def make(name: str, operands: Tuple[Node, ...], attributes: Attributes = (),
     node = Node(name, found[1], found[0], operands, attributes, source)
     if variables.in_use:
         _note_bindings(node)
+    if placements.in_use:
+        for operand in operands:
+            if operand.home is not None:
+                node.home = met(node.home, operand.home)
     if mode.gradients and name != "detach":
         for operand in operands:
             if operand.tracked:
@@ -182,6 +192,8 @@ def value(buffer: Buffer, like: Union[Node, Reshaped, None] = None) -> Node:
     """The node of a value on the device; with the variables in the shape of `like`, if given."""
     node = Node("input", buffer.dtype, buffer.shape, (), (), None)
     node.buffer = buffer
+    if buffer.placement is not None and buffer.is_chosen:
+        node.home = buffer.placement.home
     if like is not None:
         node.shape, node.bindings = like.shape, like.bindings
     return node
@@ -239,7 +251,7 @@ def stand_apart(node: Node) -> None:
     """Makes a node a copy of what it was, by which, as a variable, a gradient may be asked for."""
     was = Node(node.op, node.dtype, node.shape, node.operands, node.attributes, node.source)
     was.tracked, was.variable, was.cut = node.tracked, node.variable, node.cut
-    was.bindings, was.buffer = node.bindings, node.buffer
+    was.bindings, was.buffer, was.home = node.bindings, node.buffer, node.home
     node.op, node.operands, node.attributes, node.variable = "contiguous", (was,), (), True
 
 

@@ -1,16 +1,19 @@
 """Computing and reading values."""
 
 import weakref
-from typing import Any, Dict, Iterable, List, Sequence, Tuple
+from typing import Any, Container, Dict, Iterable, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from kiln import variables
 from kiln._basics import conversion
 from kiln._basics.bindings import require
-from kiln._basics.errors import FailedPrecondition, TraceError
-from kiln._graph import build
+from kiln._basics.errors import FailedPrecondition, InvalidArgument, TraceError
+from kiln._graph import build, places
+from kiln._graph import node as _node
 from kiln._graph.node import Node, mode
+from kiln._placement import placement as placements
+from kiln._placement.placement import Home, Placement, described, placed
 from kiln._session import connection as connections
 
 # Tensors that were assigned a lazy value. They are computed together with whatever is computed
@@ -32,25 +35,49 @@ def _take_pending() -> List[Any]:
 
 
 def realize(tensors: Iterable[Any]) -> None:
-    """Computes tensors, and what was assigned before, in one program."""
+    """Computes tensors, and what was assigned before, in one program for each home."""
     refuse_in_trace()
-    nodes = [tensor._node for tensor in [*tensors, *_take_pending()]]
+    realize_nodes([tensor._node for tensor in [*tensors, *_take_pending()]])
+
+
+def realize_nodes(nodes: Iterable[Node]) -> None:
+    """Computes nodes."""
     unique = list(dict.fromkeys(nodes))
     for node in unique:
         # Host data has nothing to compute; it is uploaded.
         if node.op == "input" and node.buffer is None:
             buffer_of(node)
     roots = [node for node in unique if node.buffer is None]
+    if not placements.in_use:
+        _compute(roots, None)
+        return
+    for home, own in places.groups(roots):
+        _compute([node for node in own if node.buffer is None], home)
+
+
+def _compute(roots: Sequence[Node], home: Home) -> None:
     if not roots:
         return
     built = build.build(roots)
     outputs = [(node.dtype, variables.shape_at(node.shape, built.bindings)) for node in roots]
     require(built.graph.variables, built.bindings)
-    connection, inputs = bind(built.inputs)
-    program = connection.define(built.graph)
+    connection, inputs = bind(built.inputs, home)
+    lie = [places.where(node) for node in roots] if home is not None else []
+    graph = places.with_sharding(
+        built.graph, home, [buffer.placement for buffer in inputs], lie)
+    program = connection.define(graph, devices=places.devices_of(home))
     results = connection.run(program, inputs, outputs, bindings=built.bindings)
+    if home is not None:
+        lies(results, lie, home)
     for node, buffer in zip(roots, results):
         settle(node, buffer)
+
+
+def lies(results: Sequence[Any], placed_so: Sequence[Optional[Placement]], home: Home) -> None:
+    """Notes how the results of a program lie; None: nobody said so."""
+    everywhere = placed(home) if home is not None else None
+    for buffer, placement in zip(results, placed_so):
+        buffer.placement, buffer.is_chosen = placement or everywhere, placement is not None
 
 
 def settle(node: Node, buffer: Any) -> None:
@@ -62,26 +89,50 @@ def settle(node: Node, buffer: Any) -> None:
         node.attributes = ()
 
 
-def bind(nodes: Sequence[Node]) -> Tuple[Any, List[Any]]:
-    """The connection on which these values are, and their buffers; uploads what is not there."""
+def bind(nodes: Sequence[Node], home: Home = None,
+         changing: Container[Node] = ()) -> Tuple[Any, List[Any]]:
+    """The connection on which these values are, and their buffers where a program runs.
+
+    Uploads what is not there, and copies what lies elsewhere. Of what the program is `changing`,
+    the copy stays the value.
+    """
     connection = next((node.buffer.connection for node in nodes if node.buffer is not None), None)
     if connection is None:
         connection = connections.default_connection()
-    return connection, [buffer_of(node, connection) for node in nodes]
+    if not placements.in_use:
+        return connection, [buffer_of(node, connection) for node in nodes]
+    wanted = placed(home) if home is not None else None
+    return connection, [_buffer_at(node, connection, wanted, node in changing) for node in nodes]
 
 
-def buffer_of(node: Node, connection: Any = None) -> Any:
-    """The buffer of a value; uploads it if need be."""
+def _buffer_at(node: Node, connection: Any, wanted: Optional[Placement], changes: bool) -> Any:
+    buffer = node.buffer
+    if buffer is None or buffer.connection is not connection:
+        buffer = buffer_of(node, connection, wanted)
+    at = buffer.placement
+    if at is wanted or (at is not None and wanted is not None and (
+            at.home is wanted.home or at.home == wanted.home)):
+        return buffer
+    if changes:
+        # As chosen as it was: it follows the next program, too.
+        node.buffer = copy = connection.move(buffer, wanted)
+        return copy
+    if buffer.copies is None:
+        buffer.copies = {}
+    copied = buffer.copies.get(wanted)
+    if copied is None:
+        copied = buffer.copies[wanted] = connection.move(buffer, wanted)
+    return copied
+
+
+def buffer_of(node: Node, connection: Any = None, placement: Optional[Placement] = None) -> Any:
+    """The buffer of a value; uploads it if need be, to where `placement` says."""
     if node.buffer is None:
         if node.host is None:
             build.require_no_placeholders([node])
         assert node.host is not None
         connection = connection or connections.default_connection()
-        data: Any = node.host.reshape(-1).view(np.uint8)
-        node.buffer = connection.upload(memoryview(data), node.dtype, node.shape)
-        # So that an index out of range is an error here, where its value is known.
-        if node.dtype.is_integer and node.host.size:
-            node.buffer.least_most = int(node.host.min()), int(node.host.max())
+        node.buffer = upload(connection, node, placement)
         # The device has it now; two copies would double the memory of a data set.
         node.host = None
     elif connection is not None and node.buffer.connection is not connection:
@@ -89,6 +140,52 @@ def buffer_of(node: Node, connection: Any = None) -> Any:
             f"tensors of two connections meet ({connection} and {node.buffer.connection}); move "
             "one over NumPy, or make it again after kiln.connect()")
     return node.buffer
+
+
+def upload(connection: Any, node: Node, placement: Optional[Placement] = None,
+           is_chosen: bool = False) -> Any:
+    """A buffer with the host data of a node."""
+    assert node.host is not None
+    data: Any = node.host.reshape(-1).view(np.uint8)
+    buffer = connection.upload(memoryview(data), node.dtype, node.shape, placement, is_chosen)
+    # So that an index out of range is an error here, where its value is known.
+    if node.dtype.is_integer and node.host.size:
+        buffer.least_most = int(node.host.min()), int(node.host.max())
+    return buffer
+
+
+def elsewhere(given: Node, placement: Optional[Placement]) -> Node:
+    """A node of the same value that lies as `placement` says; None: on the session's device.
+
+    Within kiln.jit, and of what is lazy, it is lazy, too, and gradients flow through it.
+    """
+    if given.home is None if placement is None else (
+            given.is_value and places.where(given) == placement):
+        return given
+    if mode.trace is not None or given.tracked:
+        return _within_program(given, placement)
+    if given.buffer is None and given.host is None:
+        if placement is not None and places.takes(placement.home, given.home):
+            return places.lazily_placed(given, placement)
+        realize_nodes([given])
+    if given.buffer is None:
+        connection = connections.default_connection()
+        return _node.value(upload(connection, given, placement, is_chosen=True))
+    connection = given.buffer.connection
+    return _node.value(connection.move(given.buffer, placement, placement is not None), given)
+
+
+def _within_program(given: Node, placement: Optional[Placement]) -> Node:
+    if placement is not None and places.takes(placement.home, given.home):
+        return places.lazily_placed(given, placement)
+    moves = f"{described(given.home)} to {described(placement.home if placement else None)}"
+    if mode.trace is not None:
+        raise TraceError(
+            f"a tensor moves from {moves} inside a function that kiln.jit traces; its program runs "
+            "in one place, so move the tensor before the call, or the result after it")
+    raise InvalidArgument(
+        f"a tensor that a gradient flows through moves from {moves}, and no gradient flows between "
+        "programs; detach() it first")
 
 
 def read(node: Node, tensor: Any) -> np.ndarray:

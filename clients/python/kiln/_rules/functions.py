@@ -1,7 +1,7 @@
 """What rules call besides Python's own functions; the daemon's are in rule_functions.cc."""
 
 from math import prod
-from typing import Any, Sequence
+from typing import Any, List, Sequence
 
 from kiln._ops.definition import Op
 from kiln._rules.einsum import einsum_shape
@@ -35,6 +35,7 @@ __all__ = [
     "einsum_shape",
     "given",
     "is_optional",
+    "is_spec",
     "largest",
     "normalize_axes",
     "normalize_axis",
@@ -76,3 +77,19 @@ def surely_more(a: Any, b: Any) -> bool:
 def largest(number: Any) -> int:
     """The most that it can be."""
     return bounds(number)[1]
+
+
+def is_spec(numbers: Sequence[Any], rank: int) -> bool:
+    """Whether they are for each dimension a number of axes, then these; each axis once."""
+    axes: List[Any] = []
+    place = 0
+    for _ in range(rank):
+        if place >= len(numbers) or not isinstance(numbers[place], int):
+            return False
+        end = place + 1 + numbers[place]
+        if not place < end <= len(numbers):
+            return False
+        axes += numbers[place + 1 : end]
+        place = end
+    known = all(isinstance(axis, int) and 0 <= axis < 1 << 31 for axis in axes)
+    return place == len(numbers) and known and len(set(axes)) == len(axes)

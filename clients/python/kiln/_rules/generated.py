@@ -17,6 +17,7 @@ from kiln._rules.functions import (
     einsum_shape,
     given,
     is_optional,
+    is_spec,
     largest,
     normalize_axes,
     normalize_axis,
@@ -729,6 +730,15 @@ def _check_matrices(op: Op, shapes: Sequence[Shape], dtypes: Sequence[DType], at
             f'"{op.name}" of shape {x}; it must be (…, rows, columns)')
 
 
+def _check_mesh_spec(op: Op, shapes: Sequence[Shape], dtypes: Sequence[DType], attributes: Attributes, shape: Shape, dtype: DType) -> None:
+    x = shapes[0]
+    spec = attributes["spec"]
+    if not (is_spec(spec, len(x))):
+        raise InvalidArgument(
+            f'"spec" {spec} for shape {x}; it needs for each dimension the number of axes of the mesh that '
+            "split it, then these axes, each once")
+
+
 def _check_numbers_to_combine(op: Op, shapes: Sequence[Shape], dtypes: Sequence[DType], attributes: Attributes, shape: Shape, dtype: DType) -> None:
     mode = attributes["mode"]
     if not (mode == "set" or dtypes[0].name != "bool"):
@@ -921,6 +931,7 @@ CONSTRAINTS: Dict[str, Constraint] = {
     "labels": _check_labels,
     "last_axes": _check_last_axes,
     "matrices": _check_matrices,
+    "mesh_spec": _check_mesh_spec,
     "numbers_to_combine": _check_numbers_to_combine,
     "numeric_result": _check_numeric_result,
     "one_axis": _check_one_axis,

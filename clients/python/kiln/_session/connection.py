@@ -5,16 +5,18 @@ import os
 import threading
 import weakref
 from collections import OrderedDict
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from kiln._basics import errors as _errors
 from kiln._basics.bindings import Bindings
 from kiln._basics.dtypes import BY_CODE, DType, float32
 from kiln._basics.errors import KilnError
+from kiln._placement.placement import Placement, placed
 from kiln._proto.kiln.v1 import device_pb2, program_pb2, session_pb2
 from kiln._session.address import candidates
-from kiln._session.handles import Buffer, Program, ProgramInfo, info_of
+from kiln._session.handles import Buffer, Device, Program, ProgramInfo, device_of, info_of
 from kiln._session.login import Login, find, with_elsewhere
+from kiln._session.placements import from_wire, to_wire
 from kiln._session.refused import explain
 from kiln._session.rpc import call
 from kiln._session.session import Session
@@ -60,11 +62,15 @@ class Connection:
         # Of what changed state, for the next run or barrier to raise; of the rest, for a barrier.
         self._unreported: List[KilnError] = []
         self._unseen: List[KilnError] = []
+        self._known_devices: Set[str] = {self.device}
         self._attached = {
-            # What has failed has no dtype; reading it raises why.
-            tensor.name: Buffer(
-                self, tensor.handle, BY_CODE.get(tensor.dtype, float32), tuple(tensor.shape))
-            for tensor in attached.tensors}
+            tensor.name: self._attached_buffer(tensor) for tensor in attached.tensors}
+
+    def _attached_buffer(self, tensor: Any) -> Buffer:
+        placement = from_wire(tensor.placement, self.device)
+        # What has failed has no dtype; reading it raises why.
+        return Buffer(self, tensor.handle, BY_CODE.get(tensor.dtype, float32), tuple(tensor.shape),
+                      placement, placement is not None)
 
     def __repr__(self) -> str:
         return f"<kiln.Connection {self.target}, session {self.name}, device {self.device}>"
@@ -162,13 +168,17 @@ class Connection:
 
     # Values.
 
-    def upload(self, data: memoryview, dtype: DType, shape: Tuple[int, ...]) -> Buffer:
-        """A buffer with these bytes (row-major, little-endian).
+    def upload(self, data: memoryview, dtype: DType, shape: Tuple[int, ...],
+               placement: Optional[Placement] = None, is_chosen: bool = False) -> Buffer:
+        """A buffer with these bytes (row-major, little-endian), which lies as `placement` says.
 
         Up to one chunk travels inside the ordered stream and is not waited for; more is a blob.
         """
-        buffer = Buffer(self, next(self._handles), dtype, shape)
+        self.check_devices(placement)
+        buffer = Buffer(self, next(self._handles), dtype, shape, placement, is_chosen)
         write = session_pb2.Write(handle=buffer.handle, dtype=dtype.code, shape=shape)
+        if placement is not None:
+            write.placement.CopyFrom(to_wire(placement))
         if data.nbytes <= self._session.chunk_bytes:
             write.data = bytes(data)
             self.stream.send(self._fails([buffer]), size=data.nbytes + 64, write=write)
@@ -181,6 +191,31 @@ class Connection:
 
         self._session.blobs.upload(data, send)
         return buffer
+
+    def move(self, buffer: Buffer, placement: Optional[Placement],
+             is_chosen: bool = False) -> Buffer:
+        """A copy of a buffer that lies elsewhere; None: on the session's device."""
+        self.check_devices(placement)
+        copy = Buffer(self, next(self._handles), buffer.dtype, buffer.shape, placement, is_chosen)
+        copy.least_most = buffer.least_most
+        self.stream.send(self._fails([copy]), move=session_pb2.Move(
+            source=buffer.handle, handle=copy.handle,
+            placement=to_wire(placement or placed(self.device))))
+        return copy
+
+    def check_devices(self, placement: Optional[Placement]) -> None:
+        """Raises InvalidArgument for a device that the daemon does not have; asks it once.
+
+        >>> kiln.default_connection().check_devices(None)
+        """
+        if placement is None or self._known_devices.issuperset(placement.devices):
+            return
+        self._known_devices.update(device.name for device in self.devices())
+        missing = [name for name in placement.devices if name not in self._known_devices]
+        if missing:
+            raise _errors.InvalidArgument(
+                f"no device {', '.join(missing)}; the daemon has "
+                f"{', '.join(sorted(self._known_devices))}")
 
     def download(self, buffer: Buffer) -> bytes:
         """The buffer's bytes, once its value is there."""
@@ -208,14 +243,15 @@ class Connection:
 
     # Programs.
 
-    def define(self, graph: Any, name: str = "") -> Program:
-        """The program of a graph, defined once for equal graphs and names.
+    def define(self, graph: Any, name: str = "", devices: Sequence[str] = ()) -> Program:
+        """The program of a graph, defined once for equal graphs, names and devices.
 
         It lives as long as somebody holds it, and a while longer for those who ask again.
+        `devices`: where it runs; none: on the session's.
         """
         # Attributes are a map, which protobuf writes in any order unless it is told otherwise.
         text = graph.SerializeToString(deterministic=True)
-        key = name.encode() + b"\0" + text
+        key = b"\0".join([name.encode(), " ".join(devices).encode(), text])
         with self._lock:
             program = self._programs.get(key)
             # What failed is tried again: the reason, such as a lack of memory, may be gone.
@@ -224,7 +260,7 @@ class Connection:
                 self.stream.send(
                     _while_it_lives(program.defined), size=len(text),
                     define_program=session_pb2.DefineProgram(
-                        program=program.number, graph=graph, name=name))
+                        program=program.number, graph=graph, name=name, devices=devices))
                 self._programs[key] = program
             self._recent[key] = program
             self._recent.move_to_end(key)
@@ -458,3 +494,12 @@ def default_connection() -> Connection:
                 "this process was forked from one that is connected to a daemon; call "
                 "kiln.connect() in the child process")
         return _default
+
+
+def devices() -> List[Device]:
+    """The devices of the machine that tensors are computed on, of which meshes are made.
+
+    >>> [device.name for device in kiln.devices()]
+    ['cpu:0']
+    """
+    return [device_of(message) for message in default_connection().devices()]

@@ -1,9 +1,10 @@
 """Values and programs on the device, released with the last reference to them."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional, Tuple
 
 from kiln._basics.dtypes import DType
 from kiln._basics.errors import KilnError
+from kiln._placement.placement import Placement
 
 if TYPE_CHECKING:
     from kiln._session.connection import Connection
@@ -12,14 +13,22 @@ if TYPE_CHECKING:
 class Buffer:
     """A value on the device. Released when the last reference to this object goes."""
 
-    __slots__ = ("__weakref__", "connection", "dtype", "error", "handle", "least_most", "shape")
+    __slots__ = ("__weakref__", "connection", "copies", "dtype", "error", "handle", "is_chosen",
+                 "least_most", "placement", "shape")  # fmt: skip
 
     def __init__(self, connection: "Connection", handle: int, dtype: DType,
-                 shape: Tuple[int, ...]) -> None:
+                 shape: Tuple[int, ...], placement: Optional[Placement] = None,
+                 is_chosen: bool = False) -> None:
         self.connection = connection
         self.handle = handle
         self.dtype = dtype
         self.shape = shape
+        # Where it lies; None: all of it on the session's device. And whether it does so because
+        # somebody said so, or computed it there; otherwise it follows what it meets.
+        self.placement = placement
+        self.is_chosen = is_chosen
+        # Copies elsewhere, made for programs that run there, by their placements.
+        self.copies: Optional[Dict[Optional[Placement], Buffer]] = None
         # Why its value never came to be, once that is known.
         self.error: Optional[KilnError] = None
         # The least and the most of integers that this process uploaded, so that indices can be
@@ -73,3 +82,24 @@ class ProgramInfo(NamedTuple):
 def info_of(program: Any) -> ProgramInfo:
     """The message as a tuple."""
     return ProgramInfo(*[getattr(program, name) for name in ProgramInfo._fields])
+
+
+class Device(NamedTuple):
+    """A device of the daemon's machine, as `kiln.devices()` lists it.
+
+    >>> kiln.devices()[0].name
+    'cpu:0'
+    """
+
+    name: str
+    model: str  # the vendor's name
+    memory: int  # bytes
+    memory_used: int
+    health: str  # "healthy", "draining" or "failed"
+
+
+def device_of(message: Any) -> Device:
+    """The message as a tuple."""
+    health = message.Health.Name(message.health).lower()
+    return Device(message.name, message.model, message.memory_total_bytes,
+                  message.memory_used_bytes, health)

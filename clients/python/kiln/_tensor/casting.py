@@ -71,8 +71,12 @@ class Casting(TensorBase):
     def to(self, target: Any, *, copy: bool = False) -> "Tensor":
         """In another dtype, in the dtype of another tensor, or on the device of this name.
 
+        On a device it is a copy, unless it is there already; see to_device.
+
         >>> kiln.tensor([1.0, 4.0]).to("float64").dtype
         kiln.float64
+        >>> kiln.tensor([1.0, 4.0]).to("cpu:0").device
+        'cpu:0'
         """
         if isinstance(target, str) and target not in dtypes.BY_NAME:
             return self._tensor.to_device(target)

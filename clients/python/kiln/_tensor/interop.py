@@ -7,8 +7,10 @@ import numpy as np
 
 from kiln._basics.errors import InvalidArgument
 from kiln._basics.version import ARRAY_API_VERSIONS
+from kiln._graph import places
 from kiln._session import connection as _connection
 from kiln._tensor.base import TensorBase
+from kiln._tensor.moving import moved
 
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
@@ -34,32 +36,32 @@ class Interop(TensorBase):
         return sys.modules["kiln"]
 
     @property
-    def device(self) -> str:
-        """The name of the device that holds it, or will, such as "cpu:0".
+    def device(self) -> Any:
+        """The name of the device that holds it, or will, such as "cpu:0"; on a mesh all names.
 
         >>> kiln.tensor([1.0, 4.0]).device
         'cpu:0'
         """
         buffer = self._node.buffer
+        placement = places.where(self._node) if buffer is None else buffer.placement
+        if placement is not None:
+            names = placement.devices
+            return names[0] if isinstance(placement.home, str) else names
         connection = buffer.connection if buffer is not None else _connection.default_connection()
         return connection.device
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> "Tensor":
-        """The tensor, if it is on that device.
+        """The tensor on the device of this name: itself, if it is there, or a copy.
 
-        A session has one device, so any other raises InvalidArgument: choose it with
-        kiln.connect(device=…).
+        What is computed from it is computed there. Raises InvalidArgument for a name that
+        kiln.devices() does not list, and TraceError within kiln.jit, where nothing moves.
 
         >>> kiln.tensor([1.0, 4.0]).to_device(kiln.tensor([1.0, 4.0]).device).tolist()
         [1.0, 4.0]
         """
         if stream is not None:
             raise InvalidArgument("to_device with a stream; devices of Kiln have none to choose")
-        if device != self.device:
-            raise InvalidArgument(
-                f"this session's tensors live on {self.device}, not on {device!r}; choose a "
-                "device with kiln.connect(device=…)")
-        return self._tensor
+        return self._tensor if device == self.device else moved(self._tensor, device)
 
     def __array__(self, dtype: Any = None,
                   copy: Optional[bool] = None) -> "np.ndarray[Any, Any]":

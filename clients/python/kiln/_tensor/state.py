@@ -8,8 +8,9 @@ import numpy as np
 
 from kiln._basics.errors import InvalidArgument
 from kiln._graph import node as _node
-from kiln._graph import realize
+from kiln._graph import places, realize
 from kiln._graph.node import make, mode
+from kiln._placement import placement as placements
 from kiln._tensor import temporaries
 from kiln._tensor.assignment import assigned
 from kiln._tensor.base import TensorBase, construct, wrap
@@ -81,7 +82,8 @@ class State(TensorBase):
         """This tensor is `value` from here on; what was built from it before keeps the old value.
 
         In a kiln.jit function the device's buffer is replaced, by the same message that runs the
-        function. Shape and dtype stay; a Python number fills. No gradient flows through.
+        function. Shape, dtype and where it lies stay; a Python number fills. No gradient flows
+        through.
 
         >>> x = kiln.zeros(2)
         >>> x.assign([1.0, 2.0]).tolist()
@@ -101,6 +103,10 @@ class State(TensorBase):
         # this one.
         if node.tracked or node.cut is not None or self._requires_grad:
             node = _node.alias(node)
+        if placements.in_use and mode.trace is None:
+            placement = places.where(self._node)
+            if placement is not None:  # and so it stays
+                node = realize.elsewhere(node, placement)
         self._node = node
         self._mark_leaf()
         realize.assigned(self)

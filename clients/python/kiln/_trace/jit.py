@@ -78,7 +78,8 @@ class Jit:
         1
         """
         known = {program: connection for trace in self._traces.values()
-                 for connection, program in trace.programs.items()}
+                 for connection, programs in trace.programs.items()
+                 for program, _ in programs.values()}
         return [connection.program(program.digest) for program, connection in known.items()]
 
     def clear(self) -> None:
@@ -151,8 +152,9 @@ def jit(function: Callable[..., Any]) -> Jit:
     """Makes a function run as one program on the device. Also a decorator.
 
     The first call traces it: runs it once on tensors without values and sends the graph. A later
-    call of the same kind is one message. The kind of a call is: shapes and dtypes of the tensors
-    in (nested) arguments; the values of all other arguments; what
+    call of the same kind is one message. It runs where its tensors lie: on the session's device,
+    on another one, or on all devices of a mesh. The kind of a call is: shapes and dtypes of the
+    tensors in (nested) arguments, and how they lie (see kiln.shard); the values of all other arguments; what
     `kiln.set_float32_matmul_precision` was given; and the Python values that the function reaches
     through its closure, globals and attributes, which are looked at again before each call.
     Tensors reached that way are inputs, read anew at each call; so a weight may be

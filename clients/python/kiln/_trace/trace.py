@@ -4,7 +4,7 @@ import sys
 import types
 import weakref
 from random import getstate
-from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Union
 
 import numpy as np
 
@@ -13,9 +13,11 @@ from kiln._basics.bindings import Bindings, merged, require
 from kiln._basics.dtypes import uint32
 from kiln._basics.errors import TraceError
 from kiln._basics.source import format_source
-from kiln._graph import build, realize
+from kiln._graph import build, places, realize
 from kiln._graph import node as _node
 from kiln._graph.node import Node, make, mode
+from kiln._placement import placement as placements
+from kiln._placement.placement import Home, Placement
 from kiln._trace import watch
 from kiln._trace.nested import pack, unpack
 from kiln.random import Generator
@@ -53,7 +55,12 @@ class Trace:
         self.grad_effects: List[Tuple[int, Optional[Tensor]]] = []
         self.structure: Any = None
         self.bindings: Bindings = {}  # values of variables that the function itself bound
-        self.programs: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        # Where it runs, and how each output lies on a mesh: so, or as the input of that number.
+        self.home: Home = None
+        self.lie: List[Union[Placement, int, None]] = []
+        # By connection, and by how inputs lie on a mesh.
+        self.programs: weakref.WeakKeyDictionary[Any, Dict[Any, Any]] = (
+            weakref.WeakKeyDictionary())
         self._created: Set[Node] = set()
         self._cleared: Set[int] = set()
 
@@ -142,6 +149,16 @@ class Trace:
                 self.inputs.append(("constant", node))
             else:
                 self._refuse(node)
+        if placements.in_use:
+            self._note_home(built.inputs, roots, updates)
+
+    def _note_home(self, inputs: Sequence[Node], roots: Sequence[Node],
+                   updates: Sequence[Tuple[Node, Node]]) -> None:
+        self.home = places.home_of([*inputs, *roots, *[new for _, new in updates]])
+        number = {node: i for i, node in enumerate(inputs)}
+        # What is returned as it was given, or as what it updates will be, lies as that does.
+        same = {**number, **{new: number[old] for old, new in updates}}
+        self.lie = [same[root] if root in same else places.where(root) for root in roots]
 
     def _refuse(self, node: Node) -> None:
         if node.buffer is None and node.host is None:
@@ -201,17 +218,34 @@ class Trace:
     def _send(self, survey: watch.Survey) -> List[Any]:
         nodes = [self._input(kind, what, survey.tensors) for kind, what in self.inputs]
         bindings, outputs = self._bound(survey, nodes)
-        connection, buffers = realize.bind(nodes)
-        program = self.programs.get(connection)
-        if program is None:
-            program = self.programs[connection] = connection.define(self.graph, self.name)
+        # The first inputs are those that are updated; see _build.
+        changing = nodes[: len(self.updated) + len(self.draws)]
+        connection, buffers = realize.bind(nodes, self.home, set(changing))
+        program, lie = self._program(connection, buffers)
         results: List[Any] = connection.run(
             program, buffers, outputs, bool(self.updated or self.draws), bindings,
             updates=bool(self.updated))
+        if placements.in_use:
+            realize.lies(results, lie, self.home)
+            for buffer in buffers[: len(changing)]:
+                buffer.copies = None  # which have the old value
         for generator, draws in self.draws.items():
             generator.draws += draws.count
             generator.device_draws = generator.draws
         return results
+
+    def _program(self, connection: Any, buffers: Sequence[Any]) -> Any:
+        """The program for inputs that lie so, and how its outputs do."""
+        programs = self.programs.setdefault(connection, {})
+        given = places.as_given(buffers, self.home) if placements.in_use else None
+        found = programs.get(given)
+        if found is None:
+            lie = [buffers[how].placement if isinstance(how, int) else how for how in self.lie]
+            graph = places.with_sharding(
+                self.graph, self.home, [buffer.placement for buffer in buffers], lie)
+            program = connection.define(graph, self.name, places.devices_of(self.home))
+            found = programs[given] = program, lie
+        return found
 
     def _bound(self, survey: watch.Survey, nodes: Sequence[Node]) -> Tuple[Bindings, List[Any]]:
         """The values of this call's variables, and the outputs' shapes with them."""
@@ -243,6 +277,8 @@ class Trace:
 def _place(tensor: Tensor) -> Node:
     node = _node.placeholder(tensor.dtype, tensor.shape)
     node.bindings = tensor._node.bindings
+    if placements.in_use:
+        node.home, node.placement = tensor._node.home, places.where(tensor._node)
     if tensor._requires_grad:
         node.leaf = weakref.ref(tensor)
         node.tracked = True

@@ -18,6 +18,7 @@ import numpy as np
 
 from kiln._basics.bindings import Bindings, merged
 from kiln._basics.dtypes import DType
+from kiln._graph.places import where
 from kiln._trace.code import class_code, code_of, is_library
 from kiln.tensor import Tensor
 from kiln.variables import Dim
@@ -94,6 +95,9 @@ class Survey:
     def _tensor(self, tensor: Tensor, path: str) -> None:
         node = tensor._node
         self.fact((Tensor, node.shape, node.dtype, tensor._requires_grad), path)
+        if node.home is not None:
+            placement = where(node)
+            self.fact(placement and placement.number, path)
         self.tensors.append(tensor)
         if self.paths is not None:
             self.tensor_paths.append(path)

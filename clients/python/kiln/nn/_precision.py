@@ -4,10 +4,11 @@ from typing import Any, TypeVar
 
 from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument
-from kiln._graph import realize
+from kiln._graph import places, realize
 from kiln._graph.gradient_mode import no_grad
 from kiln._graph.node import alias
-from kiln.nn._tree import Tree
+from kiln._tensor.moving import on_device, place
+from kiln.nn._tree import Tree, unique
 from kiln.tensor import Tensor
 
 Self = TypeVar("Self", bound="Precision")
@@ -19,16 +20,23 @@ class Precision(Tree):
     def to(self: Self, dtype: Any) -> Self:
         """Casts Parameters and buffers of floats to a dtype, in place; gradients are forgotten.
 
-        An optimizer is made afterwards, since its state has the dtype of its parameters.
+        Given the name of a device, moves all of them there. An optimizer is made afterwards, since
+        its state has the dtype of its parameters, and lies where they do.
 
         >>> kiln.nn.Linear(2, 1).to("float16").weight.dtype
         kiln.float16
+        >>> kiln.nn.Linear(2, 1).to("cpu:0").weight.device
+        'cpu:0'
         """
+        if isinstance(dtype, str) and dtype not in dtypes.BY_NAME:
+            placement = on_device(dtype)
+            for _, tensor in unique(self._named_tensors()):
+                place(tensor, placement)
+            return self
         wanted = dtypes.as_dtype(dtype)
         if not wanted.is_float:
             raise InvalidArgument(f"a module in {wanted.name}; it needs a float dtype")
-        # Each once, though modules may share tensors.
-        for tensor in {id(tensor): tensor for _, tensor in self._named_tensors()}.values():
+        for _, tensor in unique(self._named_tensors()):
             if tensor.dtype.is_float and tensor.dtype is not wanted:
                 _recast(tensor, wanted)
         return self
@@ -69,7 +77,7 @@ class Precision(Tree):
 def _recast(tensor: Tensor, dtype: dtypes.DType) -> None:
     with no_grad():
         # The object stays the same, since optimizers and other modules may hold it.
-        tensor._node = alias(tensor.cast(dtype)._node)
+        tensor._node = places.like(tensor._node, alias(tensor.cast(dtype)._node))
     tensor._grad = None
     tensor._mark_leaf()
     realize.assigned(tensor)

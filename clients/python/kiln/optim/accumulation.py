@@ -1,6 +1,6 @@
 """Steps over several batches."""
 
-from typing import List, Optional, Tuple
+from typing import Iterator, List, Optional, Tuple
 
 import numpy as np
 
@@ -74,6 +74,16 @@ class GradientAccumulation:
         1
         """
         return self.optimizer.params
+
+    def named_state(self) -> Iterator[Tuple[str, Tensor]]:
+        """The sums of gradients, by names; see kiln.shard.
+
+        >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(1))], lr=1.0)
+        >>> [name for name, _ in kiln.optim.GradientAccumulation(optimizer, 2).named_state()]
+        ['sum.0']
+        """
+        for i, total in enumerate(self._sums):
+            yield f"sum.{i}", total
 
     def step(self, only_if: Optional[Tensor] = None) -> None:
         """Adds the gradients; every `steps` calls the optimizer steps by their mean.

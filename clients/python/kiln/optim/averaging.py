@@ -91,6 +91,15 @@ class EMA:
         for parameter, average in zip(params, self.averages):
             parameter.assign(average.detach())
 
+    def named_state(self) -> Iterator[Tuple[str, Tensor]]:
+        """The averages, under the names of state_dict(); see kiln.shard.
+
+        >>> [name for name, _ in kiln.optim.EMA([kiln.nn.Parameter(kiln.ones(1))]).named_state()]
+        ['average.0']
+        """
+        for i, average in enumerate(self.averages):
+            yield f"average.{i}", average
+
     def state_dict(self) -> Dict[str, Any]:
         """The averages, flat, so that kiln.save takes it.
 
@@ -98,7 +107,7 @@ class EMA:
         ['average.0', 'count']
         """
         return {"count": self._count.detach(),
-                **{f"average.{i}": average.detach() for i, average in enumerate(self.averages)}}
+                **{name: average.detach() for name, average in self.named_state()}}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continues from a state_dict().
@@ -106,8 +115,7 @@ class EMA:
         >>> average = kiln.optim.EMA([kiln.nn.Parameter(kiln.ones(1))])
         >>> average.load_state_dict(average.state_dict())
         """
-        mine = {"count": self._count,
-                **{f"average.{i}": average for i, average in enumerate(self.averages)}}
+        mine = {"count": self._count, **dict(self.named_state())}
         if set(mine) != set(state):
             raise NotFound("the state was saved for other parameters")
         for name, tensor in mine.items():

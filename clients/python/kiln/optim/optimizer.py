@@ -258,6 +258,17 @@ class Optimizer:
                 tensors += [parameter, *state.values()]
         return tensors
 
+    def named_state(self) -> Iterator[Tuple[str, Tensor]]:
+        """What is kept for each parameter, under the names of state_dict(); see kiln.shard.
+
+        >>> weights = [kiln.nn.Parameter(kiln.ones(2))]
+        >>> [name for name, _ in kiln.optim.SGD(weights, lr=0.1, momentum=0.9).named_state()]
+        ['state.0.momentum_buffer']
+        """
+        for i, state in enumerate(self._state):
+            for slot, tensor in state.items():
+                yield f"state.{i}.{slot}", tensor
+
     def state_dict(self) -> Dict[str, Any]:
         """Learning rates and state, flat, so that kiln.save takes it.
 
@@ -268,8 +279,7 @@ class Optimizer:
         result: Dict[str, Any] = {"step": self._count.detach()}
         for i, group in enumerate(self.param_groups):
             result[f"param_groups.{i}.lr"] = np.float64(group._lr_number)
-        for i, state in enumerate(self._state):
-            result.update({f"state.{i}.{slot}": tensor.detach() for slot, tensor in state.items()})
+        result.update({name: tensor.detach() for name, tensor in self.named_state()})
         return result
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -278,8 +288,7 @@ class Optimizer:
         >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
         >>> optimizer.load_state_dict(optimizer.state_dict())
         """
-        mine = {f"state.{i}.{slot}": tensor for i, slots in enumerate(self._state)
-                for slot, tensor in slots.items()}
+        mine = dict(self.named_state())
         mine["step"] = self._count
         rates = [f"param_groups.{i}.lr" for i in range(len(self.param_groups))]
         missing = [name for name in [*mine, *rates] if name not in state]

@@ -1,0 +1,47 @@
+"""Tensors that come to lie elsewhere: on another device, or on a mesh."""
+
+from typing import TYPE_CHECKING, Any, Optional
+
+from kiln._basics.errors import InvalidArgument, TraceError
+from kiln._graph import realize
+from kiln._graph.gradient_mode import no_grad
+from kiln._graph.node import mode
+from kiln._placement.placement import Placement, placed
+from kiln._session import connection as connections
+from kiln._tensor.base import wrap
+
+if TYPE_CHECKING:
+    from kiln.tensor import Tensor
+
+
+def on_device(device: Any) -> Optional[Placement]:
+    """On the device of a name; None: the session's. Raises InvalidArgument if there is none."""
+    if not isinstance(device, str):
+        raise InvalidArgument(
+            f"{device!r:.80} names no device; a tensor goes to one by its name, and to several "
+            "with kiln.shard(x, mesh, spec)")
+    connection = connections.default_connection()
+    if device == connection.device:
+        return None
+    placement = placed(device)
+    connection.check_devices(placement)
+    return placement
+
+
+def moved(tensor: "Tensor", device: Any) -> "Tensor":
+    """The tensor on the device of a name."""
+    return wrap(realize.elsewhere(tensor._node, on_device(device)))
+
+
+def place(tensor: "Tensor", placement: Optional[Placement]) -> None:
+    """Lays a tensor out anew in place, as state is that others hold; its gradient is forgotten."""
+    if mode.trace is not None:
+        raise TraceError(
+            "state is laid out inside a function that kiln.jit traces; do so before its first call")
+    with no_grad():
+        value = tensor.detach()._node
+        node = realize.elsewhere(value, placement)
+    if node is not value:
+        tensor._node = node
+        tensor._grad = None
+        tensor._mark_leaf()

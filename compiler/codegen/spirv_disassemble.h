@@ -1,0 +1,19 @@
+// SPIR-V as text.
+#ifndef KILN_COMPILER_CODEGEN_SPIRV_DISASSEMBLE_H_
+#define KILN_COMPILER_CODEGEN_SPIRV_DISASSEMBLE_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace kiln::codegen {
+
+// One line for each instruction: "%12 = OpFAdd %3 %10 %11", where %3 is the result's type and
+// numbers are as they stand in the module. INVALID_ARGUMENT: `module` is no SPIR-V of this byte
+// order, or is cut short.
+absl::StatusOr<std::string> DisassembleSpirvWords(absl::string_view module);
+
+}  // namespace kiln::codegen
+
+#endif  // KILN_COMPILER_CODEGEN_SPIRV_DISASSEMBLE_H_

@@ -1,0 +1,265 @@
+#include "compiler/compile_sharded.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "compiler/compile_kernels.h"
+#include "compiler/pipeline.h"
+#include "compiler/shard/program.h"
+
+namespace kiln::compiler {
+namespace {
+
+using BufferKind = shard::Buffer::Kind;
+
+// Numbers the slots and says where buffers lie in them.
+class ShardedSlots {
+ public:
+  explicit ShardedSlots(const shard::Program& program) : buffers_(program.buffers) {
+    AddAll(BufferKind::kInput, Slot::Kind::kInput);
+    AddAll(BufferKind::kOutput, Slot::Kind::kOutput);
+    AddAll(BufferKind::kUpdate, Slot::Kind::kUpdate);
+    AddAll(BufferKind::kPlace, Slot::Kind::kPlace);
+    published_ = static_cast<int>(slots_.size());
+    if (program.published_bytes > 0) {
+      slots_.push_back({Slot::Kind::kPublished, 0, program.published_bytes});
+    }
+    arena_ = static_cast<int>(slots_.size());
+  }
+
+  int arena() const { return arena_; }
+
+  // Its size is known last.
+  std::vector<Slot> WithArena(int64_t bytes) && {
+    if (bytes > 0) slots_.push_back({Slot::Kind::kArena, 0, bytes});
+    return std::move(slots_);
+  }
+
+  Argument Place(const shard::Access& access) const {
+    Argument argument = Whole(access.buffer);
+    argument.offset += access.offset;
+    argument.bytes = access.bytes;
+    argument.member = access.member;
+    argument.group = access.group;
+    argument.stride = access.stride;
+    return argument;
+  }
+
+  Argument Whole(int buffer) const {
+    return {SlotOf(buffer), buffers_[buffer].offset, buffers_[buffer].bytes};
+  }
+
+ private:
+  int SlotOf(int buffer) const {
+    if (buffers_[buffer].kind == BufferKind::kOwn) return arena_;
+    if (buffers_[buffer].kind == BufferKind::kPublished) return published_;
+    return slot_of_.at(buffer);
+  }
+
+  // Buffers of these kinds stand by index.
+  void AddAll(BufferKind kind, Slot::Kind slot) {
+    for (size_t i = 0; i < buffers_.size(); ++i) {
+      if (buffers_[i].kind != kind) continue;
+      slot_of_[static_cast<int>(i)] = static_cast<int>(slots_.size());
+      slots_.push_back({slot, buffers_[i].index, buffers_[i].bytes});
+    }
+  }
+
+  const std::vector<shard::Buffer>& buffers_;
+  absl::flat_hash_map<int, int> slot_of_;  // by buffer
+  std::vector<Slot> slots_;
+  int published_ = 0;
+  int arena_ = 0;
+};
+
+// One report for each pass, whatever the number of graphs that it ran on.
+void AddReports(int segment, std::vector<PassReport> more, std::vector<PassReport>* reports) {
+  for (PassReport& report : more) {
+    if (!report.text.empty()) {
+      report.text = absl::StrCat("# segment ", segment, "\n", report.text);
+    }
+    const auto known = std::find_if(reports->begin(), reports->end(),
+                                    [&](const PassReport& one) { return one.pass == report.pass; });
+    if (known == reports->end()) {
+      reports->push_back(std::move(report));
+    } else {
+      known->seconds += report.seconds;
+      known->text += report.text;
+    }
+  }
+}
+
+// What kernels are compiled for, and how.
+struct KernelMachine {
+  const codegen::MachineCode& code;
+  const drivers::Target& target;
+  const Options& options;
+};
+
+class ShardedCompiler {
+ public:
+  ShardedCompiler(const shard::Program& sharded, const KernelMachine& machine,
+                  CompiledProgram& program)
+      : sharded_(sharded),
+        machine_(machine),
+        program_(program),
+        slots_(sharded),
+        arena_bytes_(sharded.own_bytes) {}
+
+  absl::Status Run() {
+    for (const std::vector<int>& axes : sharded_.groups) program_.groups.push_back({axes});
+    program_.partition_text = shard::Print(sharded_);
+    for (const shard::Buffer& buffer : sharded_.buffers) {
+      if (buffer.kind == BufferKind::kOwn) program_.arena_bytes_without_reuse += buffer.bytes;
+    }
+    const auto segments = static_cast<int>(sharded_.segments.size());
+    for (int i = 0; i < segments; ++i) {
+      Meet(i);
+      if (absl::Status status = AddSegment(i); !status.ok()) return status;
+    }
+    Meet(segments);
+    for (const shard::Copy& copy : sharded_.copies) {
+      program_.copies.push_back({slots_.Whole(copy.source), slots_.Whole(copy.destination)});
+    }
+    program_.slots = std::move(slots_).WithArena(arena_bytes_);
+    return absl::OkStatus();
+  }
+
+ private:
+  // A segment's graph, and where its inputs and outputs lie.
+  struct Part {
+    int segment = 0;
+    const graph::Graph& graph;
+    std::vector<Argument> inputs;
+    std::vector<Argument> outputs;
+  };
+
+  void Meet(int segment) {
+    for (const shard::Meeting& meeting : sharded_.meetings) {
+      if (meeting.segment != segment) continue;
+      program_.exchanges.push_back({static_cast<int>(program_.calls.size()), meeting.group});
+    }
+  }
+
+  absl::Status AddSegment(int number) {
+    const shard::Segment& segment = sharded_.segments[number];
+    for (const shard::Fetch& fetch : segment.fetches) {
+      if (absl::Status status = AddFetch(number, fetch); !status.ok()) return status;
+    }
+    Part part{number, segment.graph, {}, {}};
+    for (const shard::Access& access : segment.inputs) part.inputs.push_back(slots_.Place(access));
+    for (const shard::Access& access : segment.outputs) {
+      part.outputs.push_back(slots_.Place(access));
+    }
+    return AddPart(part);
+  }
+
+  // Appends the calls that compute it.
+  absl::Status AddPart(const Part& part) {
+    if (part.graph.outputs.empty()) return absl::OkStatus();
+    std::vector<PassReport> reports;
+    const absl::StatusOr<PassState> state =
+        RunPasses(part.graph, machine_.target, {.first = "normalize"}, machine_.options, &reports);
+    if (!state.ok()) return state.status();
+    absl::StatusOr<KernelSet> set = CompileKernels(state->partition, machine_.code, machine_.target,
+                                                   machine_.options, &reports);
+    if (!set.ok()) return set.status();
+    AddReports(part.segment, std::move(reports), &program_.passes);
+    absl::StrAppend(&program_.partition_text, "# segment ", part.segment, "\n",
+                    partition::Print(state->partition));
+    AddCalls(part, *state, *std::move(set));
+    return AddCopies(part, *state);
+  }
+
+  void AddCalls(const Part& part, const PassState& state, KernelSet set) {
+    std::vector<int> number_of;
+    for (CompiledKernel& kernel : set.kernels) number_of.push_back(NumberOf(std::move(kernel)));
+    for (const GroupKernel& group : set.groups) {
+      KernelCall call{number_of[group.kernel], {}};
+      for (const int tensor : group.tensors) call.arguments.push_back(PlaceOf(part, state, tensor));
+      program_.calls.push_back(std::move(call));
+    }
+    // Segments run one after the other, so their intermediate results take the same bytes.
+    arena_bytes_ = std::max(arena_bytes_, sharded_.own_bytes + state.memory.arena_bytes);
+    program_.arena_bytes_without_reuse += state.memory.arena_bytes_without_reuse;
+  }
+
+  // Segments share kernels. The text is all that a kernel is.
+  int NumberOf(CompiledKernel kernel) {
+    const auto [known, is_new] =
+        kernels_.try_emplace(kernel.ir, static_cast<int>(program_.kernels.size()));
+    if (is_new) program_.kernels.push_back(std::move(kernel));
+    return known->second;
+  }
+
+  Argument PlaceOf(const Part& part, const PassState& state, int tensor) const {
+    const partition::Tensor& t = state.partition.tensors[tensor];
+    if (t.kind == partition::Tensor::Kind::kInput) return part.inputs[t.index];
+    if (t.kind == partition::Tensor::Kind::kOutput) return part.outputs[t.index];
+    return {slots_.arena(), sharded_.own_bytes + state.memory.offsets[tensor],
+            ir::NumElements(t.shape) * ir::SizeOf(t.dtype)};
+  }
+
+  // Whatever the values are, their bytes are copied as words, so that fetches of one size share a
+  // kernel.
+  absl::Status AddFetch(int segment, const shard::Fetch& fetch) {
+    return AddCopy(segment, ir::DType::kInt32, {fetch.source.bytes / ir::SizeOf(ir::DType::kInt32)},
+                   slots_.Place(fetch.source), slots_.Place(fetch.destination));
+  }
+
+  absl::Status AddCopy(int segment, ir::DType dtype, const ir::Shape& shape, const Argument& source,
+                       const Argument& destination) {
+    graph::Graph graph;
+    graph.context = std::make_shared<ir::Context>();
+    graph.inputs = {{dtype, shape}};
+    const ir::Node* input = graph.context->Get(ir::Op::kInput, dtype, shape, {}, ir::InputAttr{0});
+    graph.outputs = {graph.context->Get(ir::Op::kContiguous, dtype, shape, {input})};
+    return AddPart({segment, graph, {source}, {destination}});
+  }
+
+  // A program copies at its end; a segment whose result is another one's needs a kernel for it.
+  absl::Status AddCopies(const Part& part, const PassState& state) {
+    for (const partition::Copy& copy : state.partition.copies) {
+      const partition::Tensor& tensor = state.partition.tensors[copy.tensor];
+      absl::Status status = AddCopy(part.segment, tensor.dtype, tensor.shape,
+                                    PlaceOf(part, state, copy.tensor), part.outputs[copy.index]);
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  const shard::Program& sharded_;
+  const KernelMachine machine_;
+  CompiledProgram& program_;
+  ShardedSlots slots_;
+  int64_t arena_bytes_ = 0;
+  absl::flat_hash_map<std::string, int> kernels_;  // by text
+};
+
+}  // namespace
+
+absl::StatusOr<CompiledProgram> CompileSharded(const graph::Graph& graph,
+                                               const codegen::MachineCode& code,
+                                               const drivers::Target& target,
+                                               const Options& options) {
+  if (target.limits.buffer_alignment > shard::kPublishedAlignment) {
+    return absl::UnimplementedError(absl::StrCat(
+        "a graph on a mesh for a device that aligns buffers to ", target.limits.buffer_alignment,
+        " bytes; the most is ", shard::kPublishedAlignment));
+  }
+  CompiledProgram program;
+  // As it came, before any pass.
+  program.graph_text = graph::Print(graph);
+  const absl::StatusOr<PassState> state =
+      RunPasses(graph, target, {.last = "shard"}, options, &program.passes);
+  if (!state.ok()) return state.status();
+  absl::Status status = ShardedCompiler(*state->sharded, {code, target, options}, program).Run();
+  if (!status.ok()) return status;
+  return program;
+}
+
+}  // namespace kiln::compiler

@@ -1,0 +1,50 @@
+#include "compiler/shard/place.h"
+
+#include <algorithm>
+
+namespace kiln::shard {
+namespace {
+
+int64_t Aligned(int64_t bytes) {
+  return (bytes + kPublishedAlignment - 1) / kPublishedAlignment * kPublishedAlignment;
+}
+
+bool LiveTogether(const Buffer& a, const Buffer& b) {
+  return a.first <= b.last && b.first <= a.last;
+}
+
+// The lowest place between those of `placed` that live at the same time, which stand by offset.
+int64_t LowestGap(const Buffer& buffer, const std::vector<const Buffer*>& placed) {
+  int64_t offset = 0;
+  for (const Buffer* other : placed) {
+    if (!LiveTogether(buffer, *other)) continue;
+    if (offset + buffer.bytes <= other->offset) break;
+    offset = std::max(offset, Aligned(other->offset + other->bytes));
+  }
+  return offset;
+}
+
+}  // namespace
+
+int64_t PlaceBuffers(Buffer::Kind kind, std::vector<Buffer>* buffers) {
+  std::vector<Buffer*> order;
+  for (Buffer& buffer : *buffers) {
+    if (buffer.kind == kind) order.push_back(&buffer);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [](const Buffer* a, const Buffer* b) { return a->bytes > b->bytes; });
+  std::vector<const Buffer*> placed;  // by offset
+  int64_t end = 0;
+  for (Buffer* buffer : order) {
+    buffer->offset = LowestGap(*buffer, placed);
+    // Also what has no bytes has a place.
+    end = std::max(end, Aligned(buffer->offset + std::max<int64_t>(buffer->bytes, 1)));
+    const auto at =
+        std::upper_bound(placed.begin(), placed.end(), buffer,
+                         [](const Buffer* a, const Buffer* b) { return a->offset < b->offset; });
+    placed.insert(at, buffer);
+  }
+  return end;
+}
+
+}  // namespace kiln::shard

@@ -1,0 +1,172 @@
+#include "absl/strings/str_join.h"
+#include "compiler/graph/verify.h"
+#include "compiler/ir/str_cat.h"
+#include "compiler/shard/program.h"
+
+namespace kiln::shard {
+namespace {
+
+std::string_view NameOf(Buffer::Kind kind) {
+  switch (kind) {
+    case Buffer::Kind::kInput:
+      return "input";
+    case Buffer::Kind::kPlace:
+      return "place";
+    case Buffer::Kind::kOutput:
+      return "output";
+    case Buffer::Kind::kUpdate:
+      return "update";
+    case Buffer::Kind::kOwn:
+      return "own";
+    case Buffer::Kind::kPublished:
+      return "published";
+  }
+  return "";
+}
+
+std::string BufferText(const Buffer& buffer) {
+  const bool is_placed =
+      buffer.kind == Buffer::Kind::kOwn || buffer.kind == Buffer::Kind::kPublished;
+  return StrCat(NameOf(buffer.kind), is_placed ? " at " : " ",
+                is_placed ? buffer.offset : buffer.index);
+}
+
+std::string GroupText(const Program& program, int group) {
+  return absl::StrJoin(program.groups[group], "+", [&](std::string* text, int axis) {
+    text->append(program.mesh.axes[axis].name);
+  });
+}
+
+std::string AccessText(const Program& program, const Access& access) {
+  std::string text = BufferText(program.buffers[access.buffer]);
+  if (access.member >= 0) {
+    StrAppend(&text, " of ", access.member, " in ", GroupText(program, access.group));
+  }
+  if (access.stride > 0) StrAppend(&text, ", part of ", access.bytes, " bytes");
+  return text;
+}
+
+absl::Status Wrong(std::string_view a, std::string_view b = "") {
+  return absl::InternalError(StrCat("illegal sharded program: ", a, b));
+}
+
+absl::Status CheckAccess(const Program& program, const Access& access, int64_t bytes) {
+  const Buffer& buffer = program.buffers[access.buffer];
+  if (access.bytes != bytes) {
+    return Wrong("an access of another size than its tensor's: ", AccessText(program, access));
+  }
+  int64_t last = 0;
+  if (access.member >= 0) {
+    if (buffer.kind != Buffer::Kind::kPublished) {
+      return Wrong("others read what is not published: ", AccessText(program, access));
+    }
+    for (const int axis : program.groups[access.group]) {
+      last = (last + 1) * program.mesh.axes[axis].size - 1;
+    }
+  }
+  if (access.offset + last * access.stride + access.bytes > buffer.bytes) {
+    return Wrong("an access beyond its buffer: ", AccessText(program, access));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSegment(const Program& program, int number) {
+  const Segment& segment = program.segments[number];
+  const auto alive = [&](const Access& access) {
+    const Buffer& buffer = program.buffers[access.buffer];
+    const bool is_placed =
+        buffer.kind == Buffer::Kind::kOwn || buffer.kind == Buffer::Kind::kPublished;
+    return !is_placed || (buffer.first <= number && number <= buffer.last);
+  };
+  for (const Fetch& fetch : segment.fetches) {
+    for (const Access& access : {fetch.source, fetch.destination}) {
+      absl::Status fits = CheckAccess(program, access, fetch.source.bytes);
+      if (!fits.ok()) return fits;
+      if (!alive(access)) return Wrong("a dead buffer is fetched: ", AccessText(program, access));
+    }
+  }
+  for (size_t i = 0; i < segment.inputs.size(); ++i) {
+    const graph::Input& input = segment.graph.inputs[i];
+    absl::Status fits = CheckAccess(program, segment.inputs[i],
+                                    ir::NumElements(input.shape) * ir::SizeOf(input.dtype));
+    if (!fits.ok()) return fits;
+    if (!alive(segment.inputs[i])) {
+      return Wrong("a dead buffer is read: ", AccessText(program, segment.inputs[i]));
+    }
+  }
+  for (size_t i = 0; i < segment.outputs.size(); ++i) {
+    const ir::Node* node = segment.graph.outputs[i];
+    absl::Status fits = CheckAccess(program, segment.outputs[i],
+                                    ir::NumElements(node->shape()) * ir::SizeOf(node->dtype()));
+    if (!fits.ok()) return fits;
+    if (!alive(segment.outputs[i])) {
+      return Wrong("a dead buffer is written: ", AccessText(program, segment.outputs[i]));
+    }
+  }
+  return graph::Verify(segment.graph);
+}
+
+absl::Status CheckPlaces(const Program& program) {
+  for (const Buffer& a : program.buffers) {
+    for (const Buffer& b : program.buffers) {
+      if (&a >= &b || a.kind != b.kind) continue;
+      if (a.kind != Buffer::Kind::kOwn && a.kind != Buffer::Kind::kPublished) continue;
+      const bool together = a.first <= b.last && b.first <= a.last;
+      const bool overlap = a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
+      if (together && overlap) return Wrong("buffers overlap: ", BufferText(a));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string Print(const Program& program) {
+  std::string text = "mesh";
+  for (const graph::Mesh::Axis& axis : program.mesh.axes) {
+    StrAppend(&text, " ", axis.name, "=", axis.size);
+  }
+  StrAppend(&text, "\n", program.layouts, "own ", program.own_bytes, " bytes, published ",
+            program.published_bytes, " bytes\n");
+  const auto segments = static_cast<int>(program.segments.size());
+  for (int i = 0; i <= segments; ++i) {
+    if (i < segments) StrAppend(&text, "segment ", i, "\n");
+    for (const Meeting& meeting : program.meetings) {
+      if (meeting.segment != i) continue;
+      StrAppend(&text, i < segments ? "  " : "at the end ", "meet ",
+                GroupText(program, meeting.group), "\n");
+    }
+    for (const Transfer& transfer : program.transfers) {
+      if (transfer.segment != i) continue;
+      StrAppend(&text, "  ", transfer.name, " ", GroupText(program, transfer.group), " ",
+                transfer.what, ": reads ", transfer.bytes, " bytes\n");
+    }
+    if (i == segments) break;
+    const Segment& segment = program.segments[i];
+    for (const Fetch& fetch : segment.fetches) {
+      StrAppend(&text, "  fetch ", AccessText(program, fetch.source), " to ",
+                AccessText(program, fetch.destination), " from byte ", fetch.destination.offset,
+                "\n");
+    }
+    for (size_t k = 0; k < segment.inputs.size(); ++k) {
+      StrAppend(&text, "  input ", k, ": ", AccessText(program, segment.inputs[k]), "\n");
+    }
+    for (size_t k = 0; k < segment.outputs.size(); ++k) {
+      StrAppend(&text, "  output ", k, ": ", AccessText(program, segment.outputs[k]), "\n");
+    }
+  }
+  for (const Copy& copy : program.copies) {
+    StrAppend(&text, "copy ", BufferText(program.buffers[copy.source]), " to ",
+              BufferText(program.buffers[copy.destination]), "\n");
+  }
+  return text;
+}
+
+absl::Status Verify(const Program& program) {
+  for (int i = 0; i < static_cast<int>(program.segments.size()); ++i) {
+    if (absl::Status legal = CheckSegment(program, i); !legal.ok()) return legal;
+  }
+  return CheckPlaces(program);
+}
+
+}  // namespace kiln::shard

@@ -1,0 +1,31 @@
+// Host memory that several devices copy through.
+#ifndef KILN_DRIVERS_COMMON_HOST_BUFFER_H_
+#define KILN_DRIVERS_COMMON_HOST_BUFFER_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "drivers/interface/buffer.h"
+
+namespace kiln::drivers {
+
+// No device's own: it stands in slots that the list calls host memory (CommandList::host_slots).
+class HostBuffer : public Buffer {
+ public:
+  // Aligned to kBufferAlignmentMin, zeros. Null: there is no memory.
+  static std::unique_ptr<HostBuffer> Make(int64_t bytes);
+  ~HostBuffer() override;
+
+  int64_t bytes() const override { return bytes_; }
+  void* host_pointer() const override { return memory_; }
+
+ private:
+  HostBuffer(void* memory, int64_t bytes) : memory_(memory), bytes_(bytes) {}
+
+  void* const memory_;
+  const int64_t bytes_;
+};
+
+}  // namespace kiln::drivers
+
+#endif  // KILN_DRIVERS_COMMON_HOST_BUFFER_H_

@@ -1,0 +1,111 @@
+// Which devices there are, or why not.
+#include <string>
+
+#include "drivers/hsa/api.h"
+#include "drivers/hsa/device_query.h"
+#include "drivers/hsa/testing/stand_in_fixture.h"
+
+namespace kiln::drivers::hsa {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+using HsaDriverTest = HsaTest;
+
+TEST_F(HsaDriverTest, NoLibraryIsNoDevice) {
+  auto devices = HsaDriver({.library = "libno_such_hsa.so.1"}).Enumerate(&why_none_);
+  ASSERT_TRUE(devices.ok());
+  EXPECT_THAT(*devices, IsEmpty());
+  EXPECT_THAT(why_none_, HasSubstr("libno_such_hsa.so.1"));
+  EXPECT_THAT(why_none_, HasSubstr("install ROCm 5.4 or newer"));
+}
+
+TEST_F(HsaDriverTest, LibrariesWithoutAFunctionAreTooOld) {
+  auto devices = HsaDriver({.library = "libm.so.6"}).Enumerate(&why_none_);
+  ASSERT_TRUE(devices.ok());
+  EXPECT_THAT(*devices, IsEmpty());
+  EXPECT_THAT(why_none_, HasSubstr("too old (libm.so.6 has no symbol hsa_"));
+}
+
+// What the runtime says where there is no /dev/kfd.
+TEST_F(HsaDriverTest, WithoutTheKernelsDriverItSaysWhatToLookAt) {
+  control_->init_fails = HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+  Open();
+  EXPECT_THAT(devices_, IsEmpty());
+  EXPECT_THAT(why_none_, HasSubstr("(0x1008: HSA_STATUS_ERROR_OUT_OF_RESOURCES"));
+  EXPECT_THAT(why_none_, HasSubstr("is there /dev/kfd"));
+}
+
+TEST_F(HsaDriverTest, WithoutAGpuItSaysHowToFindOut) {
+  control_->devices = 0;
+  Open();
+  EXPECT_THAT(devices_, IsEmpty());
+  EXPECT_THAT(why_none_, HasSubstr("does rocminfo list one"));
+}
+
+TEST_F(HsaDriverTest, OtherProcessorsAreLeftOut) {
+  control_->isa = "amdgcn-amd-amdhsa--gfx803";
+  Open();
+  EXPECT_THAT(devices_, IsEmpty());
+  EXPECT_THAT(why_none_, StartsWith("hsa:0 (Stand-in for a GPU of AMD's (GPU-"));
+  EXPECT_THAT(why_none_, HasSubstr("is gfx803; Kiln writes code for gfx90a, gfx942, gfx1030"));
+}
+
+TEST_F(HsaDriverTest, TargetIsWhatTheAgentSays) {
+  Open();
+  ASSERT_EQ(devices_.size(), 1u) << why_none_;
+  const DeviceInfo& info = device().info();
+  EXPECT_EQ(info.name, "hsa:0");
+  EXPECT_EQ(info.target.architecture, "amdgcn");
+  EXPECT_EQ(info.target.processor, "gfx1100");
+  EXPECT_EQ(info.target.features, "+kiln-host-twin");
+  EXPECT_EQ(info.target.variant, "gfx1100,wave32");
+  EXPECT_TRUE(info.target.capabilities.fma && info.target.capabilities.fp64);
+  EXPECT_EQ(info.target.limits.compute_units, 4);
+  EXPECT_EQ(info.target.limits.threads_per_subgroup, 32);
+  EXPECT_EQ(info.target.limits.threads_per_shuffle, 32);
+  EXPECT_EQ(info.target.limits.threads_per_block, 1024);
+  EXPECT_EQ(info.target.limits.threads_per_unit, 1024);
+  EXPECT_EQ(info.target.limits.shared_bytes_per_block, 64 << 10);
+  EXPECT_EQ(info.target.limits.register_bytes_per_unit, 384 << 10);
+  EXPECT_EQ(info.target.costs.Key(), kGpuCosts.Key());
+  // 128 lanes of 4 units at 2.5 GHz; 384 bits twice at 1.25 GHz.
+  EXPECT_DOUBLE_EQ(info.target.rates.flops_per_second, 2 * 128 * 4 * 2.5e9);
+  EXPECT_DOUBLE_EQ(info.target.rates.bytes_per_second, 2 * 48 * 1.25e9);
+  EXPECT_EQ(info.memory_bytes, control_->memory_bytes / 8 * 7);
+  Open(1 << 20);
+  EXPECT_EQ(device().info().memory_bytes, 1 << 20);
+}
+
+TEST_F(HsaDriverTest, WideWavesHandValuesAsFarAsTheirProcessorReaches) {
+  control_->wave = 64;
+  Open();
+  EXPECT_EQ(device().info().target.limits.threads_per_subgroup, 64);
+  EXPECT_EQ(device().info().target.limits.threads_per_shuffle, 32);
+  control_->isa = "amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-";
+  Open();
+  EXPECT_EQ(device().info().target.features, "+sramecc,-xnack");
+  EXPECT_EQ(device().info().target.limits.threads_per_shuffle, 64);
+  control_->wave = 32;
+  Open();
+  EXPECT_THAT(devices_, IsEmpty());
+  EXPECT_THAT(why_none_, HasSubstr("has waves of 32 threads"));
+}
+
+TEST(HsaIsaNameTest, IsTakenApart) {
+  EXPECT_EQ(ParseIsaName("amdgcn-amd-amdhsa--gfx942:sramecc+:xnack-").processor, "gfx942");
+  EXPECT_EQ(ParseIsaName("amdgcn-amd-amdhsa--gfx942:sramecc+:xnack-").features, "+sramecc,-xnack");
+  EXPECT_EQ(ParseIsaName("amdgcn-amd-amdhsa--gfx1100").features, "");
+  EXPECT_EQ(ParseIsaName("something else").processor, "");
+}
+
+TEST_F(HsaDriverTest, NegativeLimitsAreRefused) {
+  const absl::Status status =
+      HsaDriver({.memory_limit_bytes_per_device = -3}).Enumerate(&why_none_).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("-3 bytes"));
+}
+
+}  // namespace
+}  // namespace kiln::drivers::hsa

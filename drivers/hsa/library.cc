@@ -1,0 +1,53 @@
+#include "drivers/hsa/library.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "drivers/hsa/error.h"
+
+namespace kiln::drivers::hsa {
+namespace {
+
+constexpr absl::string_view kRemedy = "install ROCm 5.4 or newer (the package hsa-rocr)";
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const Library>> Library::Open(const std::string& name) {
+  auto opened = DynamicLibrary::Open(name);
+  if (!opened.ok()) {
+    return absl::NotFoundError(absl::StrCat("AMD's HSA runtime is not installed (",
+                                            opened.status().message(), "); ", kRemedy));
+  }
+  auto library = std::make_shared<Library>();
+  library->library = *std::move(opened);
+  absl::Status status;
+#define KILN_HSA_FIND(function) \
+  if (status.ok()) status = library->library->Find("hsa_" #function, &library->function)
+  KILN_HSA_FUNCTIONS(KILN_HSA_FIND);
+#undef KILN_HSA_FIND
+  if (!status.ok()) {
+    return absl::NotFoundError(
+        absl::StrCat("AMD's HSA runtime is too old (", status.message(), "); ", kRemedy));
+  }
+  // Without the kernel's driver this is HSA_STATUS_ERROR_OUT_OF_RESOURCES.
+  if (const hsa_status_t code = library->init(); code != HSA_STATUS_SUCCESS) {
+    return absl::NotFoundError(
+        absl::StrCat("HSA finds no device to work with (", ErrorName(*library, code),
+                     "); is there /dev/kfd, and may kilnd open it and /dev/dri/renderD*?"));
+  }
+  library->initialised = true;
+  uint64_t frequency = 0;
+  if (library->system_get_info(HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY, &frequency) ==
+          HSA_STATUS_SUCCESS &&
+      frequency > 0) {
+    library->ticks_per_second = static_cast<double>(frequency);
+  }
+  return library;
+}
+
+Library::~Library() {
+  if (initialised) shut_down();
+}
+
+}  // namespace kiln::drivers::hsa

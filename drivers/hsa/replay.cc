@@ -1,0 +1,87 @@
+#include "drivers/hsa/replay.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+
+namespace kiln::drivers::hsa {
+namespace {
+
+// Of arguments: HSA demands 16, and a line of its own keeps caches from sharing them.
+constexpr int64_t kArgumentsAlignment = 64;
+
+int64_t RoundUp(int64_t bytes) {
+  return (bytes + kArgumentsAlignment - 1) / kArgumentsAlignment * kArgumentsAlignment;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Replay>> Replay::Make(std::shared_ptr<Context> context,
+                                                     absl::Span<const Launch> launches,
+                                                     int num_slots) {
+  std::unique_ptr<Replay> replay(new Replay(std::move(context), launches));
+  int64_t bytes = RoundUp(int64_t{8} * std::max(num_slots, 1));
+  for (const Launch& launch : launches) {
+    replay->offsets_.push_back(bytes);
+    bytes += RoundUp(std::max<int64_t>(launch.kernel->argument_bytes(), 1));
+  }
+  replay->memory_ = static_cast<char*>(replay->context_->AllocateHostMemory(bytes));
+  if (replay->memory_ == nullptr) {
+    return absl::ResourceExhaustedError(absl::StrCat("the host has no ", bytes,
+                                                     " bytes left for the arguments of ",
+                                                     launches.size(), " kernels"));
+  }
+  replay->BuildPackets();
+  return replay;
+}
+
+Replay::~Replay() {
+  if (memory_ != nullptr) context_->ReleaseMemory(memory_);
+}
+
+void Replay::BuildPackets() {
+  const auto table = reinterpret_cast<uint64_t>(memory_);
+  for (size_t i = 0; i < launches_.size(); ++i) {
+    const Launch& launch = launches_[i];
+    const KernelImage& image = launch.kernel->image();
+    char* const arguments = memory_ + offsets_[i];
+    if (image.takes_slot_table) {
+      std::vector<uint64_t> numbers = {table};
+      for (const SlotRange& range : launch.arguments)
+        numbers.push_back(PackSlot(range.slot, range.offset));
+      std::memcpy(arguments, numbers.data(), numbers.size() * sizeof(uint64_t));
+    }
+    Packet packet = {.dispatch = {}};
+    hsa_kernel_dispatch_packet_t& dispatch = packet.dispatch;
+    // What the host and copies have written is seen from the first packet of a part on; what
+    // kernels have written, from the next one on.
+    dispatch.header = PacketHeader(
+        HSA_PACKET_TYPE_KERNEL_DISPATCH, launch.after_all,
+        launch.after_all ? HSA_FENCE_SCOPE_SYSTEM : HSA_FENCE_SCOPE_AGENT, HSA_FENCE_SCOPE_AGENT);
+    dispatch.setup = 1;
+    dispatch.workgroup_size_x = static_cast<uint16_t>(image.block_size);
+    dispatch.workgroup_size_y = dispatch.workgroup_size_z = 1;
+    dispatch.grid_size_x = static_cast<uint32_t>(image.grid_size * image.block_size);
+    dispatch.grid_size_y = dispatch.grid_size_z = 1;
+    dispatch.private_segment_size = launch.kernel->private_bytes();
+    dispatch.group_segment_size = launch.kernel->group_bytes();
+    dispatch.kernel_object = launch.kernel->object();
+    dispatch.kernarg_address = arguments;
+    packets_.push_back(packet);
+  }
+}
+
+void Replay::Bind(absl::Span<char* const> addresses) {
+  if (std::equal(addresses.begin(), addresses.end(), addresses_.begin(), addresses_.end())) return;
+  if (!addresses.empty()) std::memcpy(memory_, addresses.data(), addresses.size() * sizeof(char*));
+  addresses_.assign(addresses.begin(), addresses.end());
+  for (size_t i = 0; i < launches_.size(); ++i) {
+    if (launches_[i].kernel->image().takes_slot_table) continue;
+    auto* to = reinterpret_cast<char**>(memory_ + offsets_[i]);
+    for (const SlotRange& range : launches_[i].arguments)
+      *to++ = addresses[range.slot] + range.offset;
+  }
+}
+
+}  // namespace kiln::drivers::hsa

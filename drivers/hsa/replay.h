@@ -1,0 +1,58 @@
+// What one run of a list needs for itself while it is in flight: its slot table and its kernels'
+// arguments, in host memory that the device reads, and packets that point there. Runs that are over
+// leave theirs to the next.
+#ifndef KILN_DRIVERS_HSA_REPLAY_H_
+#define KILN_DRIVERS_HSA_REPLAY_H_
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "drivers/hsa/context.h"
+#include "drivers/hsa/kernel.h"
+#include "drivers/interface/command_list.h"
+
+namespace kiln::drivers::hsa {
+
+// A kernel of a list.
+struct Launch {
+  const HsaKernel* kernel = nullptr;
+  std::vector<SlotRange> arguments;
+  bool after_all = false;  // waits for all before it in its part of the list
+  size_t command = 0;
+};
+
+class Replay {
+ public:
+  // `launches` must outlive it. RESOURCE_EXHAUSTED: the host has no memory that the device reads.
+  static absl::StatusOr<std::unique_ptr<Replay>> Make(std::shared_ptr<Context> context,
+                                                      absl::Span<const Launch> launches,
+                                                      int num_slots);
+  ~Replay();
+  Replay(const Replay&) = delete;
+  Replay& operator=(const Replay&) = delete;
+
+  // Sets where slots begin. Nothing that reads this replay is in flight.
+  void Bind(absl::Span<char* const> addresses);
+  // By launch.
+  absl::Span<const Packet> packets() const { return packets_; }
+
+ private:
+  Replay(std::shared_ptr<Context> context, absl::Span<const Launch> launches)
+      : context_(std::move(context)), launches_(launches) {}
+  void BuildPackets();
+
+  const std::shared_ptr<Context> context_;
+  const absl::Span<const Launch> launches_;
+  char* memory_ = nullptr;        // the table, then arguments
+  std::vector<int64_t> offsets_;  // of launches' arguments
+  std::vector<char*> addresses_;  // by slot, as they were set
+  std::vector<Packet> packets_;
+};
+
+}  // namespace kiln::drivers::hsa
+
+#endif  // KILN_DRIVERS_HSA_REPLAY_H_

@@ -1,0 +1,38 @@
+// A GPU's memory as a device's buffer.
+#ifndef KILN_DRIVERS_LEVEL_ZERO_BUFFER_H_
+#define KILN_DRIVERS_LEVEL_ZERO_BUFFER_H_
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "drivers/common/caching_allocator.h"
+#include "drivers/interface/buffer.h"
+#include "drivers/level_zero/context.h"
+
+namespace kiln::drivers::level_zero {
+
+class LevelZeroBuffer : public Buffer {
+ public:
+  // Takes over `memory` of `context`, which `allocator` made for `bytes`. Both are shared, since
+  // buffers may outlive their device.
+  LevelZeroBuffer(std::shared_ptr<CachingAllocator> allocator, const Context* context, void* memory,
+                  int64_t bytes)
+      : allocator_(std::move(allocator)), context_(context), memory_(memory), bytes_(bytes) {}
+  ~LevelZeroBuffer() override { allocator_->Free(memory_, bytes_); }
+
+  int64_t bytes() const override { return bytes_; }
+  char* memory() const { return static_cast<char*>(memory_); }
+  // Whose memory it is; to compare only.
+  const Context* context() const { return context_; }
+
+ private:
+  std::shared_ptr<CachingAllocator> allocator_;
+  const Context* context_;
+  void* memory_;
+  int64_t bytes_;
+};
+
+}  // namespace kiln::drivers::level_zero
+
+#endif  // KILN_DRIVERS_LEVEL_ZERO_BUFFER_H_

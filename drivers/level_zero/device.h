@@ -1,0 +1,106 @@
+// A GPU that Level Zero reaches.
+#ifndef KILN_DRIVERS_LEVEL_ZERO_DEVICE_H_
+#define KILN_DRIVERS_LEVEL_ZERO_DEVICE_H_
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "drivers/common/caching_allocator.h"
+#include "drivers/common/in_flight.h"
+#include "drivers/common/submission_queue.h"
+#include "drivers/interface/clock.h"
+#include "drivers/interface/device.h"
+#include "drivers/level_zero/context.h"
+#include "drivers/level_zero/device_query.h"
+#include "drivers/level_zero/prepared_list.h"
+#include "drivers/level_zero/staging.h"
+
+namespace kiln::drivers::level_zero {
+
+// One thread executes submissions, another waits for their ends, so that the device has its next
+// list before it has finished one.
+class LevelZeroDevice : public Device {
+ public:
+  // The errors of making a context, its queues and memory of the host's.
+  static absl::StatusOr<std::unique_ptr<LevelZeroDevice>> Make(std::shared_ptr<const Library> ze,
+                                                               const DeviceFacts& facts,
+                                                               DeviceInfo info, SteadyClock now);
+  // Runs what is left.
+  ~LevelZeroDevice() override;
+
+  const DeviceInfo& info() const override { return info_; }
+  absl::StatusOr<std::unique_ptr<Buffer>> Allocate(int64_t bytes) override;
+  int64_t cached_bytes() const override { return opened()->allocator->cached_bytes(); }
+  absl::StatusOr<std::unique_ptr<LoadedKernel>> LoadKernel(const KernelImage& image) override;
+  bool CanReach(const Buffer& buffer) const override;
+  absl::StatusOr<std::unique_ptr<PreparedList>> Prepare(CommandList list) override;
+  absl::Status Submit(PreparedList& list, absl::Span<Buffer* const> slots, SubmitOptions options,
+                      std::function<void(SubmitResult)> done) override;
+  absl::Status StartCopyToDevice(Buffer& destination, int64_t offset, absl::Span<const char> source,
+                                 CopyDone done) override;
+  absl::Status StartCopyToHost(const Buffer& source, int64_t offset, absl::Span<char> destination,
+                               CopyDone done) override;
+  absl::Status Synchronize() override;
+  absl::Status Health() override;
+  // Another context beside the lost one.
+  absl::Status Revive() override;
+
+ private:
+  // What there is for the device, until it is lost.
+  struct Opened {
+    std::shared_ptr<Context> context;
+    std::shared_ptr<CachingAllocator> allocator;
+    std::unique_ptr<Staging> staging;
+  };
+  struct Submission {
+    std::shared_ptr<const Opened> on;
+    std::shared_ptr<Program> program;
+    std::vector<char*> slots;
+    SubmitOptions options;
+    std::function<void(SubmitResult)> done;
+    SteadyTime start;
+    Enqueued enqueued;
+  };
+
+  static absl::StatusOr<std::shared_ptr<const Opened>> OpenContext(
+      std::shared_ptr<const Library> ze, const DeviceFacts& facts, const DeviceInfo& info);
+  LevelZeroDevice(std::shared_ptr<const Library> ze, std::shared_ptr<const Opened> opened,
+                  const DeviceFacts& facts, DeviceInfo info, SteadyClock now);
+  std::shared_ptr<const Opened> opened() const ABSL_LOCKS_EXCLUDED(opened_mutex_);
+
+  // On the submission thread.
+  void Start(std::shared_ptr<Submission> submission);
+  // On the completion thread.
+  void End(Submission& submission);
+  // `before`: null if nothing stands there.
+  static void RaiseAfter(Context& context, const Fence* before, SignalGroup& group, int signal);
+
+  // Until the fence has been passed: the error that the device met before it.
+  static absl::Status WaitFor(Context& context, const Fence& fence);
+  absl::StatusOr<char*> AddressOf(const Opened& on, const Buffer& buffer) const;
+  // Does the copy on its thread. `written`: the buffer that it writes; null: none.
+  void StartCopy(char* written, std::function<absl::Status()> copy, CopyDone done);
+
+  const std::shared_ptr<const Library> ze_;
+  const DeviceFacts facts_;
+  const DeviceInfo info_;
+  const SteadyClock now_;
+  SteadyTime last_end_;  // of the completion thread
+
+  mutable absl::Mutex opened_mutex_;
+  std::shared_ptr<const Opened> opened_ ABSL_GUARDED_BY(opened_mutex_);
+
+  InFlight<char*> in_flight_;
+
+  // Last, in this order: the first to go is the one that gives work to the other.
+  SubmissionQueue copies_;
+  SubmissionQueue completions_;
+  SubmissionQueue submissions_;
+};
+
+}  // namespace kiln::drivers::level_zero
+
+#endif  // KILN_DRIVERS_LEVEL_ZERO_DEVICE_H_

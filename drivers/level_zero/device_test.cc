@@ -1,0 +1,308 @@
+// What a device refuses, how its lists fail and what they copy; the rest is in tests/conformance.
+#include <atomic>
+#include <string>
+
+#include "absl/time/clock.h"
+#include "drivers/level_zero/api_types.h"
+#include "drivers/level_zero/testing/stand_in_fixture.h"
+
+namespace kiln::drivers::level_zero {
+namespace {
+
+using ::testing::HasSubstr;
+using LevelZeroDeviceTest = LevelZeroTest;
+
+TEST_F(LevelZeroDeviceTest, MemoryThatTheVendorLacksIsNamed) {
+  Open();
+  control_->out_of_memory = true;
+  const absl::Status status = device().Allocate(1000).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(status.message(), HasSubstr("level_zero:0 is out of memory: 1000 bytes"));
+  control_->out_of_memory = false;
+  EXPECT_TRUE(device().Allocate(1000).ok());
+}
+
+TEST_F(LevelZeroDeviceTest, OneBufferHasALimitOfItsOwn) {
+  control_->allocation_bytes_max = 1 << 20;
+  // What copies go through is the host's.
+  Open();
+  const absl::Status status = device().Allocate((1 << 20) + 1).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(status.message(), HasSubstr("1048577 bytes in one buffer"));
+  // Its size class would be larger.
+  EXPECT_TRUE(device().Allocate((1 << 20) - 1).ok());
+}
+
+TEST_F(LevelZeroDeviceTest, KernelsThatDoNotBuildSayWhy) {
+  Open();
+  KernelImage image = Image(1);
+  control_->next_build_fails = true;
+  const absl::Status status = device().LoadKernel(image).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("the kernel counter does not build:\nline 1: wrong"));
+  EXPECT_EQ(BlockThreadsMax(status), std::nullopt);
+  // Which may be because of its blocks.
+  image.block_size = 128;
+  control_->next_build_fails = true;
+  EXPECT_EQ(BlockThreadsMax(device().LoadKernel(image).status()), 64);
+  image.code = "no module";
+  EXPECT_FALSE(device().LoadKernel(image).ok());
+}
+
+TEST_F(LevelZeroDeviceTest, KernelsThatTheDeviceCannotRunAreRefused) {
+  Open();
+  const auto refused = [this](auto change, const std::string& why) {
+    KernelImage image = Image(1);
+    change(image);
+    const absl::Status status = device().LoadKernel(image).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << why;
+    EXPECT_THAT(status.message(), HasSubstr(why));
+  };
+  refused([](KernelImage& image) { image.code.clear(); }, "has no code");
+  refused(
+      [](KernelImage& image) {
+        image.num_arguments = 2;
+        image.access.clear();
+      },
+      "its function takes 1");
+  refused([](KernelImage& image) { image = TableImage(256); },
+          "takes 256 arguments; the device allows 255");
+  refused([](KernelImage& image) { image.block_size = 1025; }, "the device takes 1024");
+  refused([](KernelImage& image) { image.code = Spirv(1, false, 32); },
+          "its blocks have 1 threads, but its function wants 32");
+  refused([](KernelImage& image) { image.shared_bytes = (64 << 10) + 1; }, "the device has 65536");
+  refused([](KernelImage& image) { image.scratch_bytes = 64; }, "64 bytes of scratch");
+  refused([](KernelImage& image) { image.grid_size = int64_t{1} << 31; }, "2147483648 blocks");
+  control_->block_threads_max = 128;
+  KernelImage large = Image(1);
+  large.block_size = 129;
+  EXPECT_EQ(BlockThreadsMax(device().LoadKernel(large).status()), 128);
+}
+
+TEST_F(LevelZeroDeviceTest, AnErrorThatPassesFailsOneList) {
+  Open();
+  auto kernel = *device().LoadKernel(TableImage(1));
+  const LaunchCommand launch{kernel.get(), {{0, 0, 64}}};
+  auto list = *device().Prepare({.num_slots = 1, .commands = {launch, launch}});
+  auto buffer = Zeros(64);
+  control_->next_append_refused = ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  absl::Status status = Run(*list, {buffer.get()}).status;
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(status.message(), HasSubstr("cannot launch the kernel counter: ZE_RESULT_ERROR_OUT"));
+  control_->next_execution_refused = ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
+  status = Run(*list, {buffer.get()}).status;
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(status.message(), HasSubstr("cannot execute a command list"));
+  EXPECT_TRUE(device().Health().ok());
+  // The table that was not written is written now.
+  EXPECT_TRUE(Run(*list, {buffer.get()}).status.ok());
+  EXPECT_EQ(Read(*buffer), 2u);
+}
+
+// Otherwise the list could use what a failed copy has not written, and nobody would know.
+TEST_F(LevelZeroDeviceTest, AListStartsAfterItsCopiesAreReported) {
+  Open();
+  auto fill = *device().Prepare({.num_slots = 1, .commands = {FillCommand{{0, 0, 64}, 1}}});
+  auto buffer = *device().Allocate(64);
+  const std::string bytes(64, 'a');
+  std::atomic<bool> reported = false;
+  ASSERT_TRUE(device()
+                  .StartCopyToDevice(*buffer, 0, bytes,
+                                     [&](const absl::Status& status) {
+                                       EXPECT_TRUE(status.ok()) << status;
+                                       absl::SleepFor(absl::Milliseconds(100));
+                                       reported = true;
+                                     })
+                  .ok());
+  EXPECT_TRUE(Run(*fill, {buffer.get()}).status.ok());
+  EXPECT_TRUE(reported);
+  EXPECT_TRUE(device().Synchronize().ok());
+}
+
+TEST_F(LevelZeroDeviceTest, CopiesRunBesideLists) {
+  Open();
+  auto kernel = *device().LoadKernel(Image(1));
+  auto list =
+      *device().Prepare({.num_slots = 1, .commands = {LaunchCommand{kernel.get(), {{0, 0, 64}}}}});
+  auto used = Zeros(64);
+  auto other = Zeros(64);
+  control_->launch_milliseconds = 300;
+  std::atomic<bool> ended = false;
+  Buffer* slots[] = {used.get()};
+  ASSERT_TRUE(device().Submit(*list, slots, {}, [&](SubmitResult) { ended = true; }).ok());
+  std::promise<absl::Status> copied;
+  std::string bytes(64, 'x');
+  ASSERT_TRUE(device()
+                  .StartCopyToHost(*other, 0, absl::MakeSpan(bytes),
+                                   [&](const absl::Status& status) { copied.set_value(status); })
+                  .ok());
+  EXPECT_TRUE(copied.get_future().get().ok());
+  EXPECT_FALSE(ended);
+  EXPECT_TRUE(device().Synchronize().ok());
+}
+
+TEST_F(LevelZeroDeviceTest, AListThatFailsAbortsItsGroup) {
+  Open();
+  auto kernel = *device().LoadKernel(Image(1));
+  auto list = *device().Prepare(
+      {.num_slots = 1, .commands = {LaunchCommand{kernel.get(), {{0, 0, 64}}}, SignalCommand{0}}});
+  auto buffer = *device().Allocate(64);
+  control_->next_execution_refused = ZE_RESULT_ERROR_UNKNOWN;
+  auto group = std::make_shared<SignalGroup>(std::make_shared<Signals>(4));
+  EXPECT_FALSE(Run(*list, {buffer.get()}, {.group = group}).status.ok());
+  EXPECT_THAT(group->Wait(0).message(), HasSubstr("ZE_RESULT_ERROR_UNKNOWN"));
+}
+
+TEST_F(LevelZeroDeviceTest, CommandsAreTimedOneByOne) {
+  Open();
+  auto kernel = *device().LoadKernel(TableImage(1));
+  const LaunchCommand launch{kernel.get(), {{0, 0, 64}}};
+  auto list =
+      *device().Prepare({.num_slots = 1, .commands = {launch, FillCommand{{0, 0, 0}, 1}, launch}});
+  auto buffer = Zeros(64);
+  control_->launch_milliseconds = 20;
+  for (int i = 0; i < 2; ++i) {
+    const SubmitResult result =
+        Run(*list, {buffer.get()}, {.time_commands = true, .group = nullptr});
+    ASSERT_TRUE(result.status.ok()) << result.status;
+    ASSERT_EQ(result.command_seconds.size(), 3u);
+    EXPECT_GE(result.command_seconds[0], 0.015);
+    EXPECT_LT(result.command_seconds[0], 60);
+    EXPECT_EQ(result.command_seconds[1], 0);
+    EXPECT_GE(result.command_seconds[2], 0.015);
+    EXPECT_GE(result.seconds, 0.03);
+  }
+  EXPECT_EQ(Read(*buffer), 4u);
+}
+
+// In pieces, the last of which is shorter.
+TEST_F(LevelZeroDeviceTest, LargeCopiesArriveWhole) {
+  for (const bool copy_queues : {true, false}) {
+    devices_.clear();
+    control_->copy_queues = copy_queues;
+    Open();
+    const size_t size = (13 << 20) + 5;
+    auto buffer = *device().Allocate(static_cast<int64_t>(size));
+    std::string sent(size, '\0');
+    for (size_t i = 0; i < size; ++i) sent[i] = static_cast<char>(i * 2654435761u >> 11);
+    ASSERT_TRUE(device().CopyToDevice(*buffer, 0, sent).ok());
+    std::string back(size, '\0');
+    ASSERT_TRUE(device().CopyToHost(*buffer, 0, absl::MakeSpan(back)).ok());
+    EXPECT_TRUE(back == sent);
+  }
+}
+
+// Device 1 waits for device 0, which then waits for device 1.
+TEST_F(LevelZeroDeviceTest, DevicesWaitForEachOther) {
+  control_->devices = 2;
+  Open();
+  ASSERT_EQ(devices_.size(), 2u);
+  auto first = *devices_[0]->Prepare({.num_slots = 1,
+                                      .commands = {FillCommand{{0, 0, 64}, 1}, SignalCommand{0},
+                                                   WaitCommand{1}, FillCommand{{0, 0, 64}, 2}}});
+  auto second = *devices_[1]->Prepare(
+      {.num_slots = 1, .commands = {WaitCommand{0}, FillCommand{{0, 0, 64}, 3}, SignalCommand{1}}});
+  auto a = *devices_[0]->Allocate(64);
+  auto b = *devices_[1]->Allocate(64);
+  Buffer* slots_a[] = {a.get()};
+  Buffer* slots_b[] = {b.get()};
+  for (int i = 0; i < 50; ++i) {
+    auto group = std::make_shared<SignalGroup>(std::make_shared<Signals>(4));
+    const SubmitOptions options{.time_commands = i % 2 == 0, .group = group};
+    const auto done = [](SubmitResult result) { EXPECT_TRUE(result.status.ok()) << result.status; };
+    ASSERT_TRUE(devices_[1]->Submit(*second, slots_b, options, done).ok());
+    ASSERT_TRUE(devices_[0]->Submit(*first, slots_a, options, done).ok());
+  }
+  EXPECT_EQ(Read(*a), 0x02020202u);
+  std::string bytes(64, '\0');
+  ASSERT_TRUE(devices_[1]->CopyToHost(*b, 0, absl::MakeSpan(bytes)).ok());
+  EXPECT_EQ(bytes, std::string(64, '\3'));
+}
+
+TEST_F(LevelZeroDeviceTest, OtherDevicesBuffersAreRefused) {
+  control_->devices = 2;
+  Open();
+  ASSERT_EQ(devices_.size(), 2u);
+  auto list = *device().Prepare({.num_slots = 1, .commands = {FillCommand{{0, 0, 64}, 1}}});
+  auto other = *devices_[1]->Allocate(64);
+  Buffer* slots[] = {other.get()};
+  const absl::Status status =
+      device().Submit(*list, slots, {}, [](SubmitResult) { ADD_FAILURE() << "done was called"; });
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("not one of level_zero:0"));
+}
+
+TEST_F(LevelZeroDeviceTest, BuffersAndListsMayOutliveTheirDevice) {
+  Open();
+  auto kernel = *device().LoadKernel(TableImage(1));
+  const LaunchCommand launch{kernel.get(), {{0, 0, 64}}};
+  auto list = *device().Prepare({.num_slots = 1, .commands = {launch, launch}});
+  auto buffer = Zeros(64);
+  ASSERT_TRUE(Run(*list, {buffer.get()}).status.ok());
+  devices_.clear();
+  EXPECT_GT(control_->objects, 0);
+  list = nullptr;
+  kernel = nullptr;
+  buffer = nullptr;
+  EXPECT_EQ(control_->objects, 0);
+}
+
+TEST_F(LevelZeroDeviceTest, ALostDeviceIsRevivedOnceItWorks) {
+  Open();
+  auto kernel = *device().LoadKernel(TableImage(1));
+  const CommandList commands{.num_slots = 1,
+                             .commands = {LaunchCommand{kernel.get(), {{0, 0, 64}}}}};
+  auto list = *device().Prepare(commands);
+  auto buffer = Zeros(64);
+  EXPECT_TRUE(device().Revive().ok()) << "it is not lost";
+  EXPECT_TRUE(Run(*list, {buffer.get()}).status.ok());
+  control_->lost = true;
+  const absl::Status lost = Run(*list, {buffer.get()}).status;
+  EXPECT_EQ(lost.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(lost.message(), HasSubstr("the device is lost: "));
+  EXPECT_THAT(lost.message(), HasSubstr("ZE_RESULT_ERROR_DEVICE_LOST (0x70000001)"));
+  EXPECT_EQ(device().Allocate(64).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(device().LoadKernel(TableImage(1)).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(device().CopyToDevice(*buffer, 0, "abc").code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(device().Synchronize().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(device().Revive().message(), HasSubstr("kilnd must be started again"));
+  control_->lost = false;
+  // Whatever the library says from now on.
+  EXPECT_FALSE(device().Health().ok());
+  ASSERT_TRUE(device().Revive().ok());
+  EXPECT_TRUE(device().Health().ok());
+  // What was lost is refused, and what is made anew works.
+  auto fresh = Zeros(64);
+  Buffer* slots[] = {fresh.get()};
+  EXPECT_THAT(device().Submit(*list, slots, {}, [](SubmitResult) {}).message(),
+              HasSubstr("was lost with this one"));
+  EXPECT_THAT(device().CopyToDevice(*buffer, 0, "abc").message(), HasSubstr("was lost with it"));
+  EXPECT_FALSE(device().Prepare(commands).ok());
+  auto kernel_again = *device().LoadKernel(TableImage(1));
+  auto again = *device().Prepare(
+      {.num_slots = 1, .commands = {LaunchCommand{kernel_again.get(), {{0, 0, 64}}}}});
+  EXPECT_TRUE(Run(*again, {fresh.get()}).status.ok());
+  EXPECT_EQ(Read(*fresh), 1u);
+}
+
+TEST_F(LevelZeroDeviceTest, ADeviceThatIsLostWhileItWorksFailsItsList) {
+  Open();
+  auto kernel = *device().LoadKernel(Image(1));
+  const LaunchCommand launch{kernel.get(), {{0, 0, 64}}};
+  auto list = *device().Prepare({.num_slots = 1, .commands = {launch, launch, launch}});
+  auto buffer = Zeros(64);
+  control_->launch_milliseconds = 50;
+  std::promise<absl::Status> ended;
+  Buffer* slots[] = {buffer.get()};
+  ASSERT_TRUE(
+      device()
+          .Submit(*list, slots, {}, [&](SubmitResult result) { ended.set_value(result.status); })
+          .ok());
+  absl::SleepFor(absl::Milliseconds(60));
+  control_->lost = true;
+  EXPECT_EQ(ended.get_future().get().code(), absl::StatusCode::kUnavailable);
+  EXPECT_FALSE(device().Health().ok());
+}
+
+}  // namespace
+}  // namespace kiln::drivers::level_zero

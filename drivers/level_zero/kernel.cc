@@ -1,0 +1,191 @@
+#include "drivers/level_zero/kernel.h"
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "drivers/common/check.h"
+#include "drivers/level_zero/error.h"
+
+namespace kiln::drivers::level_zero {
+namespace {
+
+// The first errors are those that matter.
+constexpr size_t kMostOfTheLog = 2000;
+// A kernel whose blocks have no more threads than this fails to build for another reason than
+// registers.
+constexpr int kBlockThreadsSure = 64;
+
+template <typename... Parts>
+absl::Status Refused(const KernelImage& image, const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat("the kernel ", image.name, " ", parts...));
+}
+
+absl::Status CheckCode(const KernelImage& image, const DeviceFacts& facts) {
+  if (absl::Status status = CheckImage(image, facts.target.architecture); !status.ok())
+    return status;
+  if (image.code.empty()) return Refused(image, "has no code");
+  if (image.entry != 0 || image.scratch_bytes != 0) {
+    return Refused(image, "has an entry at ", image.entry, " and ", image.scratch_bytes,
+                   " bytes of scratch; SPIR-V has neither");
+  }
+  const Limits& limits = facts.target.limits;
+  if (image.num_arguments > limits.arguments_max) {
+    return Refused(image, "takes ", image.num_arguments, " arguments; the device allows ",
+                   limits.arguments_max);
+  }
+  if (image.block_size > limits.threads_per_block) {
+    return Refused(image, "has blocks of ", image.block_size, " threads; the device takes ",
+                   limits.threads_per_block);
+  }
+  if (image.shared_bytes > limits.shared_bytes_per_block) {
+    return Refused(image, "shares ", image.shared_bytes, " bytes in a block; the device has ",
+                   limits.shared_bytes_per_block);
+  }
+  if (image.grid_size > facts.grid_max) {
+    return Refused(image, "has a grid of ", image.grid_size, " blocks; the device takes ",
+                   facts.grid_max);
+  }
+  return absl::OkStatus();
+}
+
+// What the vendor's compiler said; ends the log.
+std::string TakeLog(const Library& ze, ze_module_build_log_handle_t log) {
+  if (log == nullptr) return "";
+  size_t size = 0;
+  std::string text;
+  if (ze.ModuleBuildLogGetString(log, &size, nullptr) == ZE_RESULT_SUCCESS && size > 0) {
+    text.resize(size);
+    if (ze.ModuleBuildLogGetString(log, &size, text.data()) != ZE_RESULT_SUCCESS) text.clear();
+  }
+  ze.ModuleBuildLogDestroy(log);
+  text.resize(text.find_last_not_of('\0') + 1);
+  absl::StripAsciiWhitespace(&text);
+  if (text.size() > kMostOfTheLog) text = absl::StrCat(text.substr(0, kMostOfTheLog), "\n…");
+  return text;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<LevelZeroKernel>> LevelZeroKernel::Load(
+    std::shared_ptr<Context> context, const KernelImage& image) {
+  if (absl::Status status = CheckCode(image, context->facts()); !status.ok()) return status;
+  std::unique_ptr<LevelZeroKernel> kernel(new LevelZeroKernel(std::move(context), image));
+  if (absl::Status status = kernel->Build(); !status.ok()) return status;
+  if (absl::Status status = kernel->MakeFunction(); !status.ok()) return status;
+  if (absl::Status status = kernel->CheckFunction(); !status.ok()) return status;
+  return kernel;
+}
+
+LevelZeroKernel::~LevelZeroKernel() {
+  const Library& ze = context_->ze();
+  if (function_ != nullptr) ze.KernelDestroy(function_);
+  if (module_ != nullptr) ze.ModuleDestroy(module_);
+}
+
+absl::Status LevelZeroKernel::Build() {
+  const Library& ze = context_->ze();
+  const bool is_finished = !image_.finished.empty();
+  const std::string& code = is_finished ? image_.finished : image_.code;
+  ze_module_desc_t desc = {};
+  desc.stype = ZE_STRUCTURE_TYPE_MODULE_DESC;
+  desc.format = is_finished ? ZE_MODULE_FORMAT_NATIVE : ZE_MODULE_FORMAT_IL_SPIRV;
+  desc.inputSize = code.size();
+  desc.pInputModule = reinterpret_cast<const uint8_t*>(code.data());
+  desc.pBuildFlags = context_->facts().build_options.c_str();
+  ze_module_build_log_handle_t log = nullptr;
+  const ze_result_t built =
+      ze.ModuleCreate(context_->get(), context_->device(), &desc, &module_, &log);
+  const std::string said = TakeLog(ze, log);
+  if (built == ZE_RESULT_SUCCESS) return absl::OkStatus();
+  module_ = nullptr;
+  if (is_finished) {
+    absl::Status failure = context_->Failure(
+        absl::StrCat("the binary of the kernel ", image_.name, " is refused"), built);
+    // A device that is lost or has no memory takes nothing; anything else is about this binary.
+    if (absl::IsUnavailable(failure) || absl::IsResourceExhausted(failure)) return failure;
+    return FinishedRefused(failure.message());
+  }
+  if (built != ZE_RESULT_ERROR_MODULE_BUILD_FAILURE)
+    return context_->Failure(absl::StrCat("cannot build the kernel ", image_.name), built);
+  const std::string why = absl::StrCat("the kernel ", image_.name, " does not build:\n",
+                                       said.empty() ? "the vendor's compiler says nothing" : said);
+  // The module demands its blocks, which may take more registers than there are.
+  if (image_.block_size > kBlockThreadsSure) return BlocksTooLarge(why, kBlockThreadsSure);
+  return absl::InvalidArgumentError(why);
+}
+
+absl::Status LevelZeroKernel::MakeFunction() {
+  const Library& ze = context_->ze();
+  uint32_t count = 0;
+  ze_result_t code = ze.ModuleGetKernelNames(module_, &count, nullptr);
+  if (code == ZE_RESULT_SUCCESS && count != 1)
+    return Refused(image_, "has ", count, " entry points; one is needed");
+  // The module's, for as long as it lives.
+  const char* name = nullptr;
+  if (code == ZE_RESULT_SUCCESS) code = ze.ModuleGetKernelNames(module_, &count, &name);
+  ze_kernel_desc_t desc = {};
+  desc.stype = ZE_STRUCTURE_TYPE_KERNEL_DESC;
+  desc.pKernelName = name;
+  if (code == ZE_RESULT_SUCCESS) code = ze.KernelCreate(module_, &desc, &function_);
+  if (code == ZE_RESULT_SUCCESS) return absl::OkStatus();
+  function_ = nullptr;
+  return context_->Failure(absl::StrCat("cannot make the kernel ", image_.name), code);
+}
+
+absl::Status LevelZeroKernel::CheckFunction() const {
+  const Library& ze = context_->ze();
+  ze_kernel_properties_t properties = {};
+  properties.stype = ZE_STRUCTURE_TYPE_KERNEL_PROPERTIES;
+  ze_result_t code = ze.KernelGetProperties(function_, &properties);
+  if (code != ZE_RESULT_SUCCESS)
+    return context_->Failure(absl::StrCat("cannot inspect the kernel ", image_.name), code);
+  const auto expected =
+      static_cast<uint32_t>(image_.num_arguments + (image_.takes_slot_table ? 1 : 0));
+  if (properties.numKernelArgs != expected) {
+    return Refused(image_, "says that it takes ", image_.num_arguments, " arguments",
+                   image_.takes_slot_table ? " and a slot table" : "", ", but its function takes ",
+                   properties.numKernelArgs);
+  }
+  const auto block = static_cast<uint32_t>(image_.block_size);
+  if (properties.requiredGroupSizeX != 0 && properties.requiredGroupSizeX != block) {
+    return Refused(image_, "says that its blocks have ", image_.block_size,
+                   " threads, but its function wants ", properties.requiredGroupSizeX);
+  }
+  // Less than the device's most where a thread needs many registers.
+  const auto threads =
+      static_cast<int64_t>(properties.maxSubgroupSize) * properties.maxNumSubgroups;
+  if (threads > 0 && image_.block_size > threads) {
+    return BlocksTooLarge(
+        absl::StrCat("the kernel ", image_.name, " has blocks of ", image_.block_size,
+                     " threads; as it was built the device takes ", threads),
+        static_cast<int>(threads));
+  }
+  const Limits& limits = context_->facts().target.limits;
+  if (properties.localMemSize > limits.shared_bytes_per_block) {
+    return Refused(image_, "declares ", properties.localMemSize,
+                   " bytes of shared memory; the device has ", limits.shared_bytes_per_block);
+  }
+  code = ze.KernelSetGroupSize(function_, block, 1, 1);
+  // It finds buffers' addresses in memory, in the slot table, and may meet any.
+  if (code == ZE_RESULT_SUCCESS && image_.takes_slot_table)
+    code = ze.KernelSetIndirectAccess(function_, ZE_KERNEL_INDIRECT_ACCESS_FLAG_DEVICE);
+  if (code == ZE_RESULT_SUCCESS) return absl::OkStatus();
+  return context_->Failure(absl::StrCat("cannot prepare the kernel ", image_.name), code);
+}
+
+absl::StatusOr<std::string> LevelZeroKernel::Binary() const {
+  const Library& ze = context_->ze();
+  size_t size = 0;
+  ze_result_t code = ze.ModuleGetNativeBinary(module_, &size, nullptr);
+  if (code == ZE_RESULT_ERROR_UNSUPPORTED_FEATURE || (code == ZE_RESULT_SUCCESS && size == 0))
+    return absl::UnimplementedError("the device gives no binaries");
+  std::string binary(size, '\0');
+  if (code == ZE_RESULT_SUCCESS) {
+    code = ze.ModuleGetNativeBinary(module_, &size, reinterpret_cast<uint8_t*>(binary.data()));
+  }
+  if (code == ZE_RESULT_SUCCESS) return binary;
+  return context_->Failure(absl::StrCat("cannot get the binary of the kernel ", image_.name), code);
+}
+
+}  // namespace kiln::drivers::level_zero

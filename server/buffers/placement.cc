@@ -1,0 +1,77 @@
+#include "server/buffers/placement.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace kiln::buffers {
+namespace {
+
+// Along each axis of the mesh.
+std::vector<int64_t> PlaceOf(const graph::Mesh& mesh, int64_t device) {
+  std::vector<int64_t> place(mesh.axes.size());
+  for (size_t axis = mesh.axes.size(); axis-- > 0;) {
+    place[axis] = device % mesh.axes[axis].size;
+    device /= mesh.axes[axis].size;
+  }
+  return place;
+}
+
+}  // namespace
+
+Part PartOf(const Placement& placement, const std::vector<int64_t>& shape, int64_t device) {
+  const std::vector<int64_t> place = PlaceOf(placement.mesh, device);
+  Part part{std::vector<int64_t>(shape.size()), shape};
+  for (size_t dim = 0; dim < std::min(shape.size(), placement.spec.size()); ++dim) {
+    int64_t number = 0;
+    for (const int axis : placement.spec[dim]) {
+      number = number * placement.mesh.axes[axis].size + place[axis];
+      part.shape[dim] /= placement.mesh.axes[axis].size;
+    }
+    part.begin[dim] = number * part.shape[dim];
+  }
+  return part;
+}
+
+bool Placement::IsSameAs(const Placement& other, size_t rank) const {
+  if (devices != other.devices) return false;
+  if (mesh == other.mesh && spec == other.spec) return true;
+  // A shape that all the splits come out even in.
+  const std::vector<int64_t> shape(
+      rank, std::max<int64_t>(graph::NumDevices(mesh) * graph::NumDevices(other.mesh), 1));
+  for (size_t device = 0; device < devices.size(); ++device) {
+    const auto number = static_cast<int64_t>(device);
+    if (PartOf(*this, shape, number) != PartOf(other, shape, number)) return false;
+  }
+  return true;
+}
+
+std::string Placement::ToString() const {
+  return absl::StrCat(graph::Print(mesh, spec), " on ", absl::StrJoin(devices, ", "));
+}
+
+void ForEachRun(const std::vector<int64_t>& shape, int64_t element_bytes, const Part& part,
+                const std::function<void(int64_t whole, int64_t part, int64_t bytes)>& run) {
+  // Dimensions behind `last` are whole, so a run goes through all of them and a piece of `last`.
+  size_t last = shape.size();
+  int64_t bytes = element_bytes;
+  while (last > 0) {
+    --last;
+    bytes *= part.shape[last];
+    if (part.shape[last] != shape[last]) break;
+  }
+  if (bytes == 0) return;
+  std::vector<int64_t> index(last, 0);
+  for (int64_t at = 0;; at += bytes) {
+    int64_t whole = 0;
+    for (size_t dim = 0; dim < shape.size(); ++dim)
+      whole = whole * shape[dim] + part.begin[dim] + (dim < last ? index[dim] : 0);
+    run(whole * element_bytes, at, bytes);
+    size_t dim = last;
+    while (dim > 0 && ++index[dim - 1] == part.shape[dim - 1]) index[--dim] = 0;
+    if (dim == 0) return;
+  }
+}
+
+}  // namespace kiln::buffers

@@ -1,0 +1,162 @@
+// Gangs in the queues of several devices, without threads: whatever comes, everything ends.
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "server/fairness/device_queue.h"
+
+namespace kiln::fairness {
+namespace {
+
+// Devices that run lists in the order of submission; a gang's list ends when it has come first on
+// all of its devices. Items are numbers of works.
+class Model {
+ public:
+  Model(int devices, int users) : devices_(devices) {
+    for (Device& device : devices_)
+      for (int user = 0; user < users; ++user)
+        device.flows.push_back(device.queue.flows().AddFlow(absl::StrCat("user", user), 1));
+  }
+
+  void Add(int user, std::vector<int> on, double seconds) {
+    const auto number = static_cast<int64_t>(works_.size());
+    for (const int device : on)
+      devices_[device].queue.flows().Push(devices_[device].flows[user], number, seconds);
+    works_.push_back({std::move(on), seconds});
+  }
+
+  // Whether anything happened: one look at one device's queue, or one end.
+  bool Step(int device) { return Start(device) || End(device); }
+  int left() const { return static_cast<int>(works_.size()) - ended_; }
+
+ private:
+  struct Work {
+    std::vector<int> on;
+    double seconds = 0;
+    std::map<int, int64_t> tickets{};  // by device
+  };
+  struct Device {
+    DeviceQueue queue{QueueLimits()};
+    std::vector<FairQueue::FlowId> flows;
+    std::deque<int64_t> submitted;
+  };
+
+  bool Start(int number) {
+    Device& device = devices_[number];
+    const auto start = device.queue.Next();
+    if (!start) return false;
+    Work& work = works_[start->item];
+    work.tickets[number] = start->ticket;
+    if (work.tickets.size() < work.on.size()) {
+      device.queue.Park(start->ticket);
+      return true;
+    }
+    for (const int member : work.on) {
+      if (member != number) devices_[member].queue.Unpark(work.tickets[member]);
+      devices_[member].submitted.push_back(start->item);
+    }
+    return true;
+  }
+
+  bool End(int number) {
+    Device& device = devices_[number];
+    if (device.submitted.empty()) return false;
+    const int64_t first = device.submitted.front();
+    Work& work = works_[first];
+    for (const int member : work.on)
+      if (devices_[member].submitted.front() != first) return false;
+    for (const int member : work.on) {
+      devices_[member].submitted.pop_front();
+      devices_[member].queue.Finished(work.tickets[member], work.seconds);
+    }
+    ++ended_;
+    return true;
+  }
+
+  std::vector<Device> devices_;
+  std::vector<Work> works_;
+  int ended_ = 0;
+};
+
+TEST(GangOrder, TenThousandMixesEndWithinBoundedSteps) {
+  for (int seed = 0; seed < 10'000; ++seed) {
+    std::mt19937 random(seed);
+    const auto below = [&](int count) { return static_cast<int>(random() % count); };
+    const int devices = 2 + below(5);
+    const int users = 1 + below(4);
+    Model model(devices, users);
+    const int works = 1 + below(60);
+    int items = 0;
+    for (int i = 0; i < works; ++i) {
+      std::vector<int> on(devices);
+      for (int device = 0; device < devices; ++device) on[device] = device;
+      std::shuffle(on.begin(), on.end(), random);
+      on.resize(1 + below(devices));
+      items += static_cast<int>(on.size());
+      model.Add(below(users), on, std::exp2(-below(20)));
+    }
+    // Each item is started once and ends once; a round in which nothing happens would be the last.
+    int idle_rounds = 0;
+    int events = 0;
+    while (model.left() > 0 && idle_rounds == 0) {
+      idle_rounds = 1;
+      for (int i = 0; i < 2 * devices; ++i) {
+        if (!model.Step(i < devices ? i : below(devices))) continue;
+        idle_rounds = 0;
+        ++events;
+      }
+    }
+    ASSERT_EQ(model.left(), 0) << "seed " << seed;
+    ASSERT_LE(events, 2 * items) << "seed " << seed;
+  }
+}
+
+TEST(GangOrder, WhatIsParkedHoldsNothingButItsFlow) {
+  DeviceQueue queue{QueueLimits()};
+  const auto ann = queue.flows().AddFlow("ann", 1);
+  const auto bob = queue.flows().AddFlow("bob", 1);
+  queue.flows().Push(ann, 1, 0.005);
+  queue.flows().Push(ann, 2, 0.005);
+  const auto gang = queue.Next();
+  ASSERT_TRUE(gang && gang->item == 1);
+  queue.Park(gang->ticket);
+  EXPECT_EQ(queue.in_flight(), 0);
+  EXPECT_EQ(queue.seconds_in_flight(), 0);
+  EXPECT_FALSE(queue.Next());
+  for (int i = 0; i < 10; ++i) {
+    queue.flows().Push(bob, 10 + i, 1);
+    const auto start = queue.Next();
+    ASSERT_TRUE(start) << i;
+    EXPECT_TRUE(queue.Finished(start->ticket, 1));
+  }
+  queue.Unpark(gang->ticket);
+  EXPECT_EQ(queue.in_flight(), 1);
+  const auto next = queue.Next();
+  ASSERT_TRUE(next);
+  EXPECT_EQ(next->item, 2);
+  EXPECT_TRUE(queue.Finished(gang->ticket, 0.005));
+  EXPECT_FALSE(queue.Finished(gang->ticket, 0.005));
+}
+
+TEST(GangOrder, WhatIsGivenUpWhileParkedCostsNothing) {
+  DeviceQueue queue{QueueLimits()};
+  const auto ann = queue.flows().AddFlow("ann", 1);
+  queue.flows().Push(ann, 1, 0.005);
+  queue.flows().Push(ann, 2, 0.005);
+  const auto gang = queue.Next();
+  queue.Park(gang->ticket);
+  queue.Refused(gang->ticket);
+  EXPECT_EQ(queue.in_flight(), 0);
+  const auto next = queue.Next();
+  ASSERT_TRUE(next);
+  EXPECT_EQ(next->item, 2);
+}
+
+}  // namespace
+}  // namespace kiln::fairness

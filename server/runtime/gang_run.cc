@@ -1,0 +1,314 @@
+#include "server/runtime/gang_run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/log/log.h"
+
+namespace kiln::runtime {
+
+// The run in the queue of one device.
+class GangRun::Member : public fairness::Work {
+ public:
+  Member(std::shared_ptr<GangRun> run, int number) : run_(std::move(run)), number_(number) {}
+
+  double predicted_seconds() const override { return run_->bound_->program->predicted_seconds(); }
+  absl::StatusOr<Handed> Submit(int64_t ticket, absl::Duration waited) override {
+    return run_->Ready(number_, ticket, waited);
+  }
+  void Stop(const absl::Status& why) override { run_->Stop(why); }
+  bool is_wanted() const override { return !*run_->unwanted_; }
+  std::string label() const override { return run_->label_; }
+  void Fail(const absl::Status& status) override { run_->Fail(status); }
+
+ private:
+  const std::shared_ptr<GangRun> run_;
+  const int number_;
+};
+
+absl::StatusOr<std::shared_ptr<GangRun>> GangRun::Create(
+    std::string label, std::shared_ptr<const BoundProgram> bound, std::vector<ValuePointer> inputs,
+    const std::vector<std::shared_ptr<buffers::Account>>& accounts, fairness::GangOrder* order,
+    Done done) {
+  std::shared_ptr<GangRun> run(new GangRun(std::move(label), std::move(bound), order));
+  const int size = run->gang().size();
+  for (int i = 0; i < size; ++i) {
+    if (absl::Status status = run->device(i).CheckUsable(false); !status.ok()) return status;
+  }
+  auto loaded = run->gang().OnDevices();
+  if (!loaded.ok()) return loaded.status();
+  run->loaded_ = *std::move(loaded);
+  if (absl::Status status = run->Allocate(accounts); !status.ok()) return status;
+  run->inputs_ = std::move(inputs);
+  run->user_ = accounts.front()->user();
+  run->done_ = std::move(done);
+  run->tickets_.resize(size);
+  absl::MutexLock lock(&run->mutex_);
+  run->seconds_.resize(size);
+  return run;
+}
+
+GangRun::~GangRun() = default;
+
+absl::Status GangRun::Allocate(const std::vector<std::shared_ptr<buffers::Account>>& accounts) {
+  const Signature& signature = bound_->signature;
+  std::vector<TensorTypePointer> types = signature.outputs;
+  types.insert(types.end(), signature.updates.begin(), signature.updates.end());
+  for (size_t i = 0; i < types.size(); ++i) {
+    const auto& placement = signature.result_placements[i];
+    // Equal on all devices, since splits come out even.
+    const auto type = std::make_shared<const buffers::TensorType>(buffers::TensorType{
+        types[i]->dtype, buffers::PartOf(*placement, types[i]->shape, 0).shape});
+    std::vector<ValuePointer> parts;
+    for (int member = 0; member < gang().size(); ++member) {
+      auto part = device(member).pool()->Allocate(type, accounts[member]);
+      if (!part.ok()) return device(member).AfterFailure(part.status());
+      parts.push_back(*std::move(part));
+    }
+    results_.push_back(buffers::Value::Sharded(types[i], placement, std::move(parts)));
+  }
+  for (int member = 0; member < gang().size(); ++member) {
+    auto charge = accounts[member]->AddArena(gang().scratch_bytes(member) +
+                                             loaded_->members[member].mirror_bytes);
+    if (!charge.ok()) return charge.status();
+    arena_charges_.push_back(*std::move(charge));
+  }
+  auto memory = gang().Reserve(loaded_);
+  if (!memory.ok()) return memory.status();
+  memory_ = *std::move(memory);
+  return absl::OkStatus();
+}
+
+std::vector<std::shared_ptr<fairness::Work>> GangRun::MakeWork() {
+  std::vector<std::shared_ptr<fairness::Work>> work;
+  for (int member = 0; member < gang().size(); ++member)
+    work.push_back(std::make_shared<Member>(shared_from_this(), member));
+  return work;
+}
+
+absl::Status GangRun::InputFailure() const {
+  for (const ValuePointer& input : inputs_) {
+    if (input->resolved() && !input->status().ok()) return DependencyError(input->status());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GangRun::CheckGoesOn() const {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!failure_.ok()) return failure_;
+  }
+  // Inputs that are pending are no obstacle: what makes them was submitted to all of these devices
+  // before.
+  if (absl::Status status = InputFailure(); !status.ok()) return status;
+  for (int i = 0; i < gang().size(); ++i) {
+    if (absl::Status status = device(i).CheckUsable(false); !status.ok()) return status;
+    const bool is_lost = loaded_->members[i].life != device(i).pool()->life();
+    const auto lost = [i](const ValuePointer& value) { return value->parts()[i]->lost(); };
+    if (is_lost || std::any_of(inputs_.begin(), inputs_.end(), lost) ||
+        std::any_of(results_.begin(), results_.end(), lost))
+      return device(i).pool()->LostError();
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<fairness::Work::Handed> GangRun::Ready(int member, int64_t ticket,
+                                                      absl::Duration waited) {
+  using Handed = fairness::Work::Handed;
+  std::vector<std::pair<int, absl::Status>> refused;
+  {
+    absl::MutexLock order(&order_.mutex);
+    {
+      absl::MutexLock lock(&mutex_);
+      if (!failure_.ok()) return failure_;
+    }
+    const bool is_last = ready_ + 1 == gang().size();
+    if (is_last) {
+      if (absl::Status status = CheckGoesOn(); !status.ok()) return status;
+      // A daemon that stops begins nothing any more; what has been parked stays so.
+      for (int i = 0; i < gang().size(); ++i)
+        if (!device(i).dispatcher().Begins()) return Handed::kNoRoom;
+    }
+    tickets_[member] = ticket;
+    ++ready_;
+    if (!is_last) {
+      device(member).dispatcher().Park(ticket);
+      return Handed::kAll;
+    }
+    for (int i = 0; i < gang().size(); ++i) {
+      if (i != member) device(i).dispatcher().Unpark(tickets_[i]);
+      device(i).metrics().RunStarted(waited);
+    }
+    refused = SubmitAll();
+  }
+  drivers::SubmitResult result;
+  for (const auto& [at, status] : refused) {
+    result.status = status;
+    Finished(at, result);
+  }
+  // What comes behind it in the same flow.
+  for (int i = 0; i < gang().size(); ++i)
+    if (i != member) device(i).dispatcher().LookAgain();
+  return Handed::kAll;
+}
+
+std::vector<std::pair<int, absl::Status>> GangRun::SubmitAll() {
+  log::Debug("run_started", {{"run", label_},
+                             {"program", bound_->program->short_digest()},
+                             {"devices", absl::StrCat(gang().size())}});
+  std::vector<std::pair<int, absl::Status>> refused;
+  sampled_ = bound_->program->TakeSample();
+  signals_ = std::make_shared<drivers::SignalGroup>(loaded_->signals);
+  {
+    absl::MutexLock lock(&mutex_);
+    submitted_ = true;
+    in_flight_ = gang().size();
+  }
+  for (int i = 0; i < gang().size(); ++i) {
+    const absl::Status status = SubmitOne(i);
+    if (status.ok()) continue;
+    // Those that have been submitted wait for this one.
+    signals_->Abort(status);
+    refused.emplace_back(i, status);
+  }
+  return refused;
+}
+
+absl::Status GangRun::SubmitOne(int member) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!failure_.ok()) return failure_;
+  }
+  std::vector<drivers::Buffer*> slots;
+  for (const ValuePointer& input : inputs_) slots.push_back(input->parts()[member]->buffer());
+  for (const ValuePointer& result : results_) slots.push_back(result->parts()[member]->buffer());
+  gang().AddSlots(*loaded_, *memory_, member, &slots);
+  drivers::SubmitOptions options;
+  options.time_commands = sampled_ && member == 0;
+  options.group = signals_;
+  options.unwanted = unwanted_;
+  return device(member).device().Submit(
+      *loaded_->members[member].list, slots, std::move(options),
+      [self = shared_from_this(), member](const drivers::SubmitResult& result) {
+        self->Finished(member, result);
+      });
+}
+
+void GangRun::Finished(int member, const drivers::SubmitResult& result) {
+  absl::Status status = result.status;
+  bool is_cause = false;
+  if (!status.ok() && !*unwanted_) {
+    status = device(member).AfterFailure(status);
+    // Others end because of it; what a lost device says tells more than what they heard.
+    is_cause = !device(member).CheckUsable(false).ok();
+  }
+  bool is_end = false;
+  ManagedDevice& on = device(member);
+  // The callback may hold the last reference, and the dispatcher comes last.
+  const int64_t ticket = tickets_[member];
+  {
+    absl::MutexLock lock(&mutex_);
+    seconds_[member] = result.seconds;
+    if (member == 0) command_seconds_ = result.command_seconds;
+    if (failure_.ok() || (is_cause && !*unwanted_)) failure_ = status;
+    is_end = --in_flight_ == 0;
+    if (is_end) ended_ = true;
+  }
+  if (is_end) End();
+  on.dispatcher().Finished(ticket, result.seconds);
+}
+
+bool GangRun::GiveUp(const absl::Status& why) {
+  std::shared_ptr<drivers::SignalGroup> signals;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (ended_ || !failure_.ok()) return false;
+    failure_ = why;
+    *unwanted_ = true;
+    if (submitted_) signals = signals_;
+  }
+  // Those that wait for one another need not be told by the devices.
+  if (signals) signals->Abort(why);
+  return true;
+}
+
+bool GangRun::Cancel() {
+  bool all_stop = true;
+  for (int i = 0; i < gang().size(); ++i) all_stop = all_stop && device(i).device().stops_lists();
+  {
+    absl::MutexLock lock(&mutex_);
+    if (submitted_ && !all_stop) return false;
+  }
+  return GiveUp(CancelledRun());
+}
+
+void GangRun::Stop(const absl::Status& why) { GiveUp(why); }
+
+void GangRun::Fail(const absl::Status& why) {
+  std::vector<std::pair<ManagedDevice*, int64_t>> parked;
+  {
+    absl::MutexLock order(&order_.mutex);
+    absl::MutexLock lock(&mutex_);
+    if (submitted_ || ended_) return;
+    if (failure_.ok()) failure_ = why;
+    ended_ = true;
+    // What still waits in other queues fails there when its turn comes.
+    *unwanted_ = true;
+    for (int i = 0; i < gang().size(); ++i)
+      if (tickets_[i] != 0) parked.emplace_back(&device(i), tickets_[i]);
+  }
+  const std::shared_ptr<GangRun> self = shared_from_this();
+  End();
+  for (const auto& [on, ticket] : parked) on->dispatcher().Finished(ticket, 0);
+}
+
+void GangRun::End() {
+  absl::Status status;
+  std::vector<double> seconds;
+  {
+    absl::MutexLock lock(&mutex_);
+    status = failure_;
+    seconds = seconds_;
+  }
+  // An input's own run may have failed on the devices after this one was submitted.
+  if (status.ok()) status = InputFailure();
+  if (status.ok()) {
+    RecordTimes(seconds);
+  } else {
+    for (const Gang::Member& member : gang().members()) member.device->metrics().RunFailed();
+  }
+  log::Debug("run_ended", {{"run", label_},
+                           {"program", bound_->program->short_digest()},
+                           {"seconds", absl::StrCat(seconds[0])},
+                           {"status", status.ok() ? "OK" : status.ToString()}});
+  for (const ValuePointer& value : results_) value->Resolve(status);
+  inputs_.clear();
+  results_.clear();
+  memory_.reset();
+  arena_charges_.clear();
+  const Done done = std::exchange(done_, nullptr);
+  done(status, seconds);
+}
+
+void GangRun::RecordTimes(const std::vector<double>& seconds) {
+  // Signals and copies stand between the kernels.
+  std::vector<double> kernels;
+  const std::vector<int>& commands = loaded_->members[0].command_of_call;
+  if (!command_seconds_.empty()) {
+    for (const int command : commands) kernels.push_back(command_seconds_[command]);
+  }
+  Program& program = *bound_->program;
+  // Fair shares are counted on each device; a run is as long as it was on the slowest.
+  program.Record(user_, *std::max_element(seconds.begin(), seconds.end()), kernels);
+  const std::string digest = program.short_digest();
+  const metrics::RunLabels labels{user_, digest};
+  for (int i = 0; i < gang().size(); ++i) device(i).metrics().RunFinished(labels, seconds[i]);
+  const auto& compiled = program.compiled();
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    device(0).metrics().KernelRan(labels, compiled.kernels[compiled.calls[i].kernel].image.name,
+                                  kernels[i]);
+  }
+}
+
+}  // namespace kiln::runtime

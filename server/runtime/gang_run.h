@@ -1,0 +1,107 @@
+// One run of a program on several devices: one item in each device's queue, submitted to all of
+// them when its turn has come everywhere (fairness/gang_order.h).
+#ifndef KILN_SERVER_RUNTIME_GANG_RUN_H_
+#define KILN_SERVER_RUNTIME_GANG_RUN_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "server/fairness/gang_order.h"
+#include "server/runtime/run.h"
+
+namespace kiln::runtime {
+
+// It is submitted whole: cancelled before that, it never begins; behind it, devices that stop lists
+// leave it, and one that cannot ends it with the others'. When one device fails it, all others'
+// lists end, and the error names that device. Thread-safe.
+class GangRun : public QueuedRun, public std::enable_shared_from_this<GangRun> {
+ public:
+  // Seconds on each device, by place.
+  using Done = std::function<void(const absl::Status&, absl::Span<const double> seconds)>;
+
+  // Allocates the results. The inputs have passed CheckInputs. `accounts`, by place: who pays for
+  // results and intermediate results. `order` outlives the run. RESOURCE_EXHAUSTED: memory;
+  // UNAVAILABLE: a device failed.
+  static absl::StatusOr<std::shared_ptr<GangRun>> Create(
+      std::string label, std::shared_ptr<const BoundProgram> bound,
+      std::vector<ValuePointer> inputs,
+      const std::vector<std::shared_ptr<buffers::Account>>& accounts, fairness::GangOrder* order,
+      Done done);
+  ~GangRun() override;
+
+  // One work for each device's queue. A flow's runs are queued by one thread at a time, each on all
+  // of its devices before the next: with another order on each device two of them would be parked
+  // in front of one another.
+  std::vector<std::shared_ptr<fairness::Work>> MakeWork();
+
+  const std::vector<ValuePointer>& results() const override { return results_; }
+  bool Cancel() override ABSL_LOCKS_EXCLUDED(mutex_);
+  void Stop(const absl::Status& why) override ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  class Member;
+
+  GangRun(std::string label, std::shared_ptr<const BoundProgram> bound, fairness::GangOrder* order)
+      : label_(std::move(label)), bound_(std::move(bound)), order_(*order) {}
+
+  Gang& gang() const { return *bound_->program->gang(); }
+  ManagedDevice& device(int member) const { return *gang().members()[member].device; }
+  absl::Status Allocate(const std::vector<std::shared_ptr<buffers::Account>>& accounts);
+  // Its turn has come on this device.
+  absl::StatusOr<fairness::Work::Handed> Ready(int member, int64_t ticket, absl::Duration waited)
+      ABSL_LOCKS_EXCLUDED(mutex_, order_.mutex);
+  absl::Status CheckGoesOn() const ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status InputFailure() const;
+  // Returns what the devices refused: what has not been submitted, and why.
+  std::vector<std::pair<int, absl::Status>> SubmitAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(order_.mutex)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status SubmitOne(int member) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Finished(int member, const drivers::SubmitResult& result) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool GiveUp(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
+  // It will never be submitted.
+  void Fail(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_, order_.mutex);
+  void End() ABSL_LOCKS_EXCLUDED(mutex_);
+  void RecordTimes(const std::vector<double>& seconds);
+
+  const std::string label_;
+  std::string user_;
+  const std::shared_ptr<const BoundProgram> bound_;
+  fairness::GangOrder& order_;
+  std::shared_ptr<const Gang::Loaded> loaded_;
+  std::shared_ptr<Gang::Memory> memory_;
+  std::vector<std::unique_ptr<buffers::Account::Arena>> arena_charges_;
+  std::vector<ValuePointer> inputs_;
+  std::vector<ValuePointer> results_;
+  Done done_;
+  std::shared_ptr<drivers::SignalGroup> signals_;  // once it is submitted
+  bool sampled_ = false;
+  std::vector<double> command_seconds_;  // of the first device
+
+  // Both under order_.mutex.
+  std::vector<int64_t> tickets_;  // of those whose turn has come; 0: not yet
+  int ready_ = 0;
+
+  // For the devices; true once the run has been given up.
+  const std::shared_ptr<std::atomic<bool>> unwanted_ = std::make_shared<std::atomic<bool>>(false);
+
+  mutable absl::Mutex mutex_;
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  bool submitted_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  int in_flight_ ABSL_GUARDED_BY(mutex_) = 0;  // lists
+  std::vector<double> seconds_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace kiln::runtime
+
+#endif  // KILN_SERVER_RUNTIME_GANG_RUN_H_

@@ -1,0 +1,36 @@
+"""Training by the twins of kernels for AMD's GPUs follows the CPU's: the daemon opens the stand-in for the HSA runtime."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from first_steps import assert_short_floats_work, losses
+from kiln import nn
+from kilnd_process import Kilnd, build_folder
+
+
+@pytest.fixture(scope="module")
+def both_kinds() -> Iterator[Kilnd]:
+    """A daemon with this machine's CPU and a GPU that the CPU stands in for."""
+    stand_in = build_folder() / "tests" / "stand_ins" / "hsa"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LD_LIBRARY_PATH", str(stand_in))
+        with Kilnd(flags=["--devices=cpu,hsa"]) as daemon:
+            yield daemon
+
+
+def classifier() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(64, 32),
+                         nn.GELU(), nn.LayerNorm(32), nn.Dropout(0.1), nn.Linear(32, 10))
+
+
+def test_training_follows_the_cpu(both_kinds):
+    expected = losses(both_kinds.address, "cpu:0", classifier, (16, 1, 8, 8), 1e-2)
+    assert expected[-1] < 0.8 * expected[0]
+    got = losses(both_kinds.address, "hsa:0", classifier, (16, 1, 8, 8), 1e-2)
+    np.testing.assert_allclose(got, expected, rtol=1e-4)
+
+
+def test_short_floats_are_computed_in_float32(both_kinds):
+    assert_short_floats_work(both_kinds.address, "hsa:0")

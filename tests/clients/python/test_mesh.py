@@ -1,0 +1,368 @@
+"""Several devices: what is computed on a mesh is what one device computes."""
+
+import importlib.util
+import pathlib
+import sys
+
+import numpy as np
+import pytest
+
+import kiln
+from kiln import nn
+from kiln._session import connection as _connection
+from kilnd_process import Kilnd, opencl_is_installed
+
+EXAMPLES = pathlib.Path(__file__).resolve().parents[3] / "clients" / "python" / "examples"
+FOUR = [f"cpu:{i}" for i in range(4)]
+
+
+@pytest.fixture(scope="module")
+def example():
+    """The example parallel.py, whose networks and layouts these tests train."""
+    spec = importlib.util.spec_from_file_location("parallel", EXAMPLES / "parallel.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["parallel"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def four():
+    """A daemon with four devices."""
+    with Kilnd(threads=4, flags=["--cpu_devices=4"]) as daemon:
+        yield daemon
+
+
+@pytest.fixture
+def session(four):
+    opened = kiln.connect(four.address)
+    yield opened
+    _connection._default = None
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    """A daemon with cpu:0 and opencl:0."""
+    if not opencl_is_installed():
+        pytest.skip("no OpenCL is installed")
+    with Kilnd(threads=2, flags=["--devices=cpu,opencl"]) as daemon:
+        connection = kiln.connect(daemon.address)
+        names = [device.name for device in kiln.devices()]
+        _connection._default = None
+        connection.close()
+        if "opencl:0" not in names:
+            pytest.skip(f"OpenCL has no device that Kiln can use; there are {', '.join(names)}")
+        yield daemon
+
+
+@pytest.fixture(scope="module")
+def on_one(example, four):
+    """The losses of one device, by network."""
+    connection = kiln.connect(four.address)
+    losses = {name: example.train(name, "one", FOUR[:1], 50)[0] for name in ("convnet", "gpt")}
+    _connection._default = None
+    connection.close()
+    return losses
+
+
+# Training.
+
+
+@pytest.mark.parametrize("mode", ["data", "tensor", "both", "zero1", "zero3"])
+@pytest.mark.parametrize("name", ["convnet", "gpt"])
+def test_training_is_that_of_one_device(session, example, on_one, name, mode):
+    losses, _, _ = example.train(name, mode, FOUR if mode == "both" else FOUR[:2], 50)
+    assert losses[-1] < 0.9 * losses[0]
+    np.testing.assert_allclose(losses, on_one[name], rtol=1e-4)
+
+
+@pytest.mark.parametrize("mode", ["data", "zero3"])
+def test_four_devices_compute_what_one_does(session, example, on_one, mode):
+    losses, _, _ = example.train("gpt", mode, FOUR, 20)
+    np.testing.assert_allclose(losses, on_one["gpt"][:20], rtol=1e-4)
+
+
+def test_devices_of_two_kinds_make_a_mesh(mixed, example, on_one):
+    connection = kiln.connect(mixed.address)
+    try:
+        losses, _, _ = example.train("convnet", "data", ["cpu:0", "opencl:0"], 50)
+        np.testing.assert_allclose(losses, on_one["convnet"], rtol=1e-4)
+    finally:
+        _connection._default = None
+        connection.close()
+
+
+def used():
+    return np.array([device.memory_used for device in kiln.devices()])
+
+
+def state_of(rule_of_model, rule_of_state):
+    """A layer of 4 MiB with Adam's state, whose memory a device is 12 MiB if it has all of it."""
+    mesh = kiln.Mesh("data", FOUR)
+    model = kiln.shard(nn.Linear(1024, 1024, bias=False), mesh, rule_of_model)
+    optimizer = kiln.optim.Adam(model.parameters(), lr=0.1)
+    if rule_of_state is not None:
+        kiln.shard(optimizer, mesh, rule_of_state)
+    kiln.realize(*model.parameters(), *[tensor for _, tensor in optimizer.named_state()])
+    kiln.default_connection().synchronize()
+    return model, optimizer
+
+
+@pytest.mark.parametrize("rule_of_model, rule_of_state, mebibytes", [
+    (None, None, 12), (None, "data", 4 + 8 / 4), ("data", None, 12 / 4)])  # fmt: skip
+def test_each_device_has_the_memory_of_its_part(session, rule_of_model, rule_of_state, mebibytes):
+    before = used()
+    state = state_of(rule_of_model, rule_of_state)
+    taken = (used() - before) / 2**20
+    assert np.all(taken >= mebibytes) and np.all(taken < 1.2 * mebibytes + 0.5), taken
+    del state
+
+
+# Values.
+
+
+def test_values_go_there_and_back(session):
+    mesh = kiln.Mesh(("data", "model"), [FOUR[:2], FOUR[2:]])
+    array = np.arange(8 * 12, dtype=np.float32).reshape(8, 12)
+    for spec in (None, ("data",), (None, "model"), ("model", "data"), (("data", "model"),),
+                 (None, ("model", "data"))):
+        x = kiln.shard(kiln.tensor(array), mesh, spec)
+        np.testing.assert_array_equal(x.numpy(), array)
+        moved = kiln.shard(kiln.tensor(array).realize(), mesh, spec)
+        np.testing.assert_array_equal(moved.numpy(), array)
+        np.testing.assert_array_equal(kiln.shard(x, mesh, ("model",)).numpy(), array)
+        np.testing.assert_array_equal(x.to("cpu:3").numpy(), array)
+        np.testing.assert_array_equal((x * 2 + 1).numpy(), array * 2 + 1)
+        np.testing.assert_array_equal(x.sum(0).numpy(), array.sum(0))
+        lazy = kiln.shard(kiln.arange(96.0).reshape(8, 12), mesh, spec)
+        np.testing.assert_array_equal(lazy.numpy(), array)
+        assert x.tolist() == array.tolist() and "95." in str(x)
+
+
+def test_large_values_travel_in_parts(session):
+    mesh = kiln.Mesh("data", FOUR)
+    array = np.random.default_rng(0).normal(size=(64, 3, 100, 100)).astype(np.float32)
+    x = kiln.shard(array, mesh, ("data",))
+    np.testing.assert_array_equal(x.numpy(), array)
+    assert "shape=(64, 3, 100, 100)" in str(x)
+
+
+def test_other_devices_compute(session):
+    x = kiln.tensor([1.0, 2.0]).to("cpu:2")
+    y = (x * x).sum()
+    assert y.device == "cpu:2" and y.item() == 5
+    assert (kiln.ones(2) + 1).to("cpu:1").tolist() == [2, 2]
+    weight = kiln.tensor([3.0, 4.0], requires_grad=True)
+    model = nn.Linear(2, 2).to("cpu:3")
+    model(kiln.ones(1, 2)).sum().backward()
+    assert model.weight.grad.tolist() == [[1, 1], [1, 1]]
+    (x * weight).sum().backward()
+    assert weight.grad.tolist() == [1, 2]
+    with pytest.raises(kiln.InvalidArgument, match="no device cpu:9; the daemon has cpu:0, cpu:1"):
+        kiln.ones(2).to("cpu:9")
+    with pytest.raises(kiln.InvalidArgument, match="no device gpu:0"):
+        kiln.shard(kiln.tensor([1.0, 2.0]), kiln.Mesh("data", ["cpu:0", "gpu:0"]))
+
+
+def test_gradients_and_half_precision(session):
+    mesh = kiln.Mesh("data", FOUR[:2])
+    x = np.random.default_rng(0).normal(size=(8, 4)).astype(np.float32)
+    weight = kiln.tensor(np.ones((4, 2), np.float32), requires_grad=True)
+    kiln.shard(x, mesh, ("data",)).matmul(weight).tanh().sum().backward()
+    expected = x.T @ (1 - np.tanh(x @ np.ones((4, 2), np.float32)) ** 2)
+    np.testing.assert_allclose(weight.grad.numpy(), expected, rtol=1e-5)
+    with kiln.autocast(kiln.bfloat16):
+        product = kiln.shard(x, mesh, ("data",)) @ weight.detach()
+    assert product.dtype is kiln.bfloat16
+    np.testing.assert_allclose(product.float().numpy(), x.sum(1)[:, None] + 0 * product.numpy(),
+                               rtol=0.02, atol=0.02)
+
+
+def test_an_eager_step_is_that_of_one_device(session):
+    def train(mesh):
+        kiln.manual_seed(3)
+        model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+        if mesh is not None:
+            kiln.shard(model, mesh, "data")
+        optimizer = kiln.optim.Adam(model.parameters(), lr=0.05)
+        x = np.random.default_rng(0).normal(size=(8, 4)).astype(np.float32)
+        losses = []
+        for _ in range(5):
+            optimizer.zero_grad()
+            loss = (model(kiln.shard(x, mesh, ("data",)) if mesh else kiln.tensor(x)) ** 2).mean()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        return losses, model.state_dict()
+
+    one, state = train(None)
+    several, sharded = train(kiln.Mesh("data", FOUR[:2]))
+    np.testing.assert_allclose(several, one, rtol=1e-5)
+    for name, value in state.items():
+        np.testing.assert_allclose(sharded[name].numpy(), value.numpy(), rtol=1e-4, atol=1e-6)
+
+
+def test_state_is_saved_whole_and_loaded_in_parts(session, tmp_path):
+    mesh = kiln.Mesh("data", FOUR)
+    model = kiln.shard(nn.Linear(8, 4), mesh, "data")
+    path = tmp_path / "model.safetensors"
+    kiln.save(model.state_dict(), path)
+    other = nn.Linear(8, 4)
+    other.load_state_dict(kiln.load(path))
+    np.testing.assert_array_equal(other.weight.numpy(), model.weight.numpy())
+    model.load_state_dict({"weight": np.ones((4, 8), np.float32), "bias": kiln.zeros(4)})
+    assert model.weight.device == tuple(FOUR) and model.weight.sum().item() == 32
+    assert kiln.shard(np.ones((2, 8), np.float32), mesh).matmul(
+        model.weight.T).tolist() == [[8.0] * 4] * 2
+
+
+def test_a_detached_session_keeps_its_layout(four):
+    mesh = kiln.Mesh("data", FOUR)
+    array = np.arange(16.0, dtype=np.float32).reshape(4, 4)
+    connection = kiln.connect(four.address)
+    x = kiln.shard(array, mesh, ("data",))
+    connection.detach("mesh", 60, {"x": x})
+    attached = kiln.attach("mesh", four.address)
+    try:
+        x = attached["x"]
+        np.testing.assert_array_equal(x.numpy(), array)
+        assert x.device == tuple(FOUR)
+        np.testing.assert_array_equal((x + 1).numpy(), array + 1)
+    finally:
+        attached["x"] = x = None
+        kiln.default_connection().close()
+        _connection._default = None
+
+
+def test_random_numbers_are_those_of_one_device(session):
+    mesh = kiln.Mesh("data", FOUR)
+
+    def draw(place):
+        kiln.manual_seed(5)
+
+        @kiln.jit
+        def noisy(x):
+            return x + kiln.randn(8, 3)
+
+        x = place(np.zeros((8, 3), np.float32))
+        return np.stack([noisy(x).numpy() for _ in range(3)])
+
+    np.testing.assert_allclose(
+        draw(lambda x: kiln.shard(x, mesh, ("data",))), draw(kiln.tensor), rtol=1e-6)
+
+
+def test_a_step_is_one_message(session):
+    mesh = kiln.Mesh("data", FOUR[:2])
+    weight = kiln.shard(kiln.ones(4, 2), mesh, ("data",))
+
+    @kiln.jit
+    def step(x):
+        weight.assign(weight * 0.5 + x)
+        return weight.sum()
+
+    x = kiln.shard(np.ones((4, 2), np.float32), mesh, ("data",))
+    step(x).item()
+    kiln.default_connection().synchronize()
+    before = session.stream.last_sequence()
+    last = step(x)
+    assert session.stream.last_sequence() == before + 1
+    assert last.item() == 14
+    (info,) = step.programs()
+    assert info.name.endswith("step")
+
+
+def test_the_readmes_code(session, example):
+    """Each block of the section runs, with a network, its optimizer, a step and a batch."""
+    readme = (EXAMPLES.parents[2] / "README.md").read_text()
+    section = readme.split("## Several devices")[1].split("\n## ")[0]
+    blocks = [block.split("```")[0] for block in section.split("```python")[1:]]
+    assert len(blocks) == 2
+    for block, name in zip(blocks, ("convnet", "gpt")):
+        model, loss_of = {"convnet": example.convnet, "gpt": example.gpt}[name]()
+        optimizer = kiln.optim.Adam(model.parameters())
+
+        @kiln.jit
+        def step(x, y, optimizer=optimizer, loss_of=loss_of):
+            optimizer.zero_grad()
+            loss = loss_of(x, y)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        x, y = next(example.batches(name, 1))
+        names = {"kiln": kiln, "model": model, "gpt": model, "optimizer": optimizer, "step": step,
+                 "x": x, "y": y}
+        exec(block, names)
+        again = step(*kiln.shard((x, y), names["mesh"], ("data",)))
+        assert again.item() < names["loss"].item() < 5
+
+
+class Juggler:
+    """Tensors that lie anywhere, and what NumPy says that they are."""
+
+    def __init__(self, seed):
+        self.draws = np.random.default_rng(seed)
+        self.homes = [kiln.Mesh("data", FOUR[:2]),
+                      kiln.Mesh(("data", "model"), [FOUR[:2], FOUR[2:]])]
+        arrays = [self.draws.normal(size=(4, 4)).astype(np.float32) for _ in range(6)]
+        self.pairs = [(kiln.tensor(array), array) for array in arrays]
+        self.step = kiln.jit(self._step)
+        self.refused = 0
+
+    @staticmethod
+    def _step(state, x, factor):
+        result = state @ x
+        state.assign(state * factor + x)
+        return result, state + x
+
+    def any(self):
+        return self.draws.integers(len(self.pairs))
+
+    def laid_out(self, tensor):
+        if self.draws.random() < 0.3:
+            return tensor.to(FOUR[self.draws.integers(4)])
+        mesh = self.homes[self.draws.integers(2)]
+        axes = self.draws.permutation([None, *mesh.axis_names])[:2]
+        return kiln.shard(tensor, mesh, tuple(axes[:self.draws.integers(1, 3)]))
+
+    def turn(self):
+        """One random operation; what meets on two devices or meshes is refused, and changes nothing."""
+        i, j, kind = self.any(), self.any(), self.draws.integers(6)
+        (x, a), (y, b) = self.pairs[i], self.pairs[j]
+        try:
+            if kind == 0:
+                self.pairs[i] = self.laid_out(x), a
+            elif kind == 1:
+                self.pairs[i] = x * 0.5 + y, a * np.float32(0.5) + b
+            elif kind == 2:
+                x.assign(y * 0.5)
+                self._changed(x, b * np.float32(0.5))
+            elif kind == 3 and i != j:
+                product, total = self.step(x, y, kiln.tensor(np.float32(0.5)))
+                np.testing.assert_allclose(product.numpy(), a @ b, rtol=1e-4, atol=1e-4)
+                after = a * np.float32(0.5) + b
+                self._changed(x, after)
+                self.pairs[j] = total, after + b
+            elif kind == 4:
+                self.pairs[i] = [x.detach(), x.clone(), x.realize()][self.draws.integers(3)], a
+            else:
+                np.testing.assert_allclose(x.numpy(), a, rtol=1e-4, atol=1e-4)
+        except kiln.InvalidArgument as error:
+            assert "meet" in error.message
+            self.refused += 1
+
+    def _changed(self, tensor, array):
+        self.pairs = [(other, array if other is tensor else known)
+                      for other, known in self.pairs]
+
+
+@pytest.mark.filterwarnings("ignore:kiln.jit has traced")
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_is_done_values_are_right(session, seed):
+    juggler = Juggler(seed)
+    for _ in range(60):
+        juggler.turn()
+    for tensor, array in juggler.pairs:
+        np.testing.assert_allclose(tensor.numpy(), array, rtol=1e-4, atol=1e-4)
+    assert juggler.refused < 40

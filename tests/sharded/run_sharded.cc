@@ -1,0 +1,317 @@
+#include "tests/sharded/run_sharded.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "compiler/autodiff/differentiate.h"
+#include "compiler/graph/verify.h"
+#include "compiler/ir/walk.h"
+#include "compiler/ops/testing/evaluate.h"
+#include "compiler/pipeline.h"
+#include "compiler/shard/testing/simulate.h"
+#include "drivers/cpu/driver.h"
+#include "tests/numerics/compare.h"
+
+namespace kiln::sharded {
+namespace {
+
+using compiler::Argument;
+using compiler::CompiledProgram;
+using compiler::Slot;
+using graph::Mesh;
+using graph::Spec;
+using ops::HostTensor;
+
+drivers::Device& TheDevice() {
+  static drivers::Device& device = *[] {
+    drivers::cpu::CpuDriver driver({.devices = 1, .threads_per_device = 2});
+    std::string why;
+    return driver.Enumerate(&why).value().front().release();
+  }();
+  return device;
+}
+
+// Every device of the mesh with buffers of its own, all of them on one device of this machine.
+class MeshRun {
+ public:
+  MeshRun(const graph::Graph& graph, const CompiledProgram& program)
+      : graph_(graph), program_(program), mesh_(graph.sharding->mesh) {}
+
+  absl::Status Load(absl::Span<const HostTensor> inputs) {
+    for (const compiler::CompiledKernel& kernel : program_.kernels) {
+      if (!kernel.refusal.empty()) {
+        return absl::InternalError(
+            absl::StrCat(kernel.refusal, "\n", kernel.refused_schedule, kernel.ir));
+      }
+      auto image = TheDevice().LoadKernel(kernel.image);
+      if (!image.ok()) return image.status();
+      kernels_.push_back(*std::move(image));
+    }
+    buffers_.resize(graph::NumDevices(mesh_));
+    for (int64_t device = 0; device < graph::NumDevices(mesh_); ++device) {
+      for (const Slot& slot : program_.slots) {
+        auto buffer = TheDevice().Allocate(slot.bytes);
+        if (!buffer.ok()) return buffer.status();
+        const std::string bytes = Content(slot, device, inputs);
+        absl::Status status = TheDevice().CopyToDevice(**buffer, 0, bytes);
+        if (!status.ok()) return status;
+        buffers_[device].push_back(*std::move(buffer));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Step i goes from one exchange to the next.
+  absl::Status Run(uint64_t seed) {
+    std::vector<int> begins = {0};
+    std::vector<shard::Meetings> meetings;
+    for (const compiler::Exchange& exchange : program_.exchanges) {
+      if (exchange.before_call != begins.back()) begins.push_back(exchange.before_call);
+      meetings.push_back(
+          {static_cast<int>(begins.size()) - 1, program_.groups[exchange.group].mesh_axes});
+    }
+    begins.push_back(static_cast<int>(program_.calls.size()));
+    // What stands before no call is at the end of the step before it.
+    const auto steps = static_cast<int>(begins.size()) - 1;
+    absl::Status run = shard::RunInSomeOrder(
+        mesh_, steps, meetings, seed,
+        [&](int64_t device, int step) { return Calls(device, begins[step], begins[step + 1]); });
+    for (int64_t device = 0; run.ok() && device < graph::NumDevices(mesh_); ++device) {
+      run = Copies(device);
+    }
+    return run;
+  }
+
+  absl::StatusOr<std::vector<HostTensor>> Results() {
+    std::vector<HostTensor> results;
+    absl::Status status;
+    for (size_t i = 0; i < graph_.outputs.size() && status.ok(); ++i) {
+      status = Add(Slot::Kind::kOutput, static_cast<int>(i), graph_.outputs[i],
+                   graph_.sharding->outputs[i], &results);
+    }
+    for (size_t i = 0; i < graph_.updates.size() && status.ok(); ++i) {
+      status = Add(Slot::Kind::kUpdate, static_cast<int>(i), graph_.updates[i].value,
+                   graph_.sharding->inputs[graph_.updates[i].input], &results);
+    }
+    if (!status.ok()) return status;
+    return results;
+  }
+
+ private:
+  std::string Content(const Slot& slot, int64_t device, absl::Span<const HostTensor> inputs) const {
+    if (slot.kind == Slot::Kind::kInput) {
+      const HostTensor part =
+          shard::PartOf(inputs[slot.index], mesh_, graph_.sharding->inputs[slot.index], device);
+      return {part.bytes.begin(), part.bytes.end()};
+    }
+    if (slot.kind == Slot::Kind::kPlace) {
+      const std::vector<int64_t> place = shard::PlaceOf(mesh_, device);
+      return {reinterpret_cast<const char*>(place.data()), place.size() * sizeof(int64_t)};
+    }
+    // No good number, so that what a kernel forgets to write shows.
+    return std::string(static_cast<size_t>(slot.bytes), '\xA5');
+  }
+
+  // Slots of a list are the slots of all devices, one device after the other.
+  drivers::SlotRange Range(int64_t device, const Argument& argument) const {
+    int64_t owner = device;
+    int64_t offset = argument.offset;
+    if (argument.member >= 0) {
+      const std::vector<int>& axes = program_.groups[argument.group].mesh_axes;
+      owner = shard::MemberOf(mesh_, axes, device, argument.member);
+      offset += argument.stride * shard::NumberIn(mesh_, axes, device);
+    }
+    const auto slots = static_cast<int64_t>(program_.slots.size());
+    return {static_cast<int>(owner * slots + argument.slot), offset, argument.bytes};
+  }
+
+  absl::Status Calls(int64_t device, int first, int end) {
+    drivers::CommandList list;
+    for (int i = first; i < end; ++i) {
+      drivers::LaunchCommand launch;
+      launch.kernel = kernels_[program_.calls[i].kernel].get();
+      for (const Argument& argument : program_.calls[i].arguments) {
+        launch.arguments.push_back(Range(device, argument));
+      }
+      list.commands.emplace_back(std::move(launch));
+    }
+    return Submit(std::move(list));
+  }
+
+  absl::Status Copies(int64_t device) {
+    drivers::CommandList list;
+    for (const CompiledProgram::Copy& copy : program_.copies) {
+      list.commands.emplace_back(
+          drivers::CopyCommand{Range(device, copy.source), Range(device, copy.destination)});
+    }
+    return Submit(std::move(list));
+  }
+
+  absl::Status Submit(drivers::CommandList list) {
+    if (list.commands.empty()) return absl::OkStatus();
+    std::vector<drivers::Buffer*> slots;
+    for (const auto& of_device : buffers_) {
+      for (const auto& buffer : of_device) slots.push_back(buffer.get());
+    }
+    list.num_slots = static_cast<int>(slots.size());
+    auto prepared = TheDevice().Prepare(std::move(list));
+    if (!prepared.ok()) return prepared.status();
+    absl::Notification done;
+    absl::Status result;
+    const absl::Status submitted =
+        TheDevice().Submit(**prepared, slots, {}, [&](drivers::SubmitResult finished) {
+          result = finished.status;
+          done.Notify();
+        });
+    if (!submitted.ok()) return submitted;
+    done.WaitForNotification();
+    return result;
+  }
+
+  absl::Status Add(Slot::Kind kind, int index, const ir::Node* node, const Spec& spec,
+                   std::vector<HostTensor>* results) {
+    size_t number = 0;
+    while (program_.slots[number].kind != kind || program_.slots[number].index != index) ++number;
+    std::vector<HostTensor> parts;
+    for (const auto& of_device : buffers_) {
+      HostTensor part =
+          HostTensor::Zeros(node->dtype(), graph::LocalShape(mesh_, spec, node->shape()));
+      auto* bytes = reinterpret_cast<char*>(part.bytes.data());
+      absl::Status read =
+          TheDevice().CopyToHost(*of_device[number], 0, absl::MakeSpan(bytes, part.bytes.size()));
+      if (!read.ok()) return read;
+      parts.push_back(std::move(part));
+    }
+    auto whole = shard::PutTogether(parts, node->shape(), mesh_, spec);
+    if (whole.ok()) results->push_back(*std::move(whole));
+    return whole.status();
+  }
+
+  const graph::Graph& graph_;
+  const CompiledProgram& program_;
+  const Mesh& mesh_;
+  std::vector<std::unique_ptr<drivers::LoadedKernel>> kernels_;
+  std::vector<std::vector<std::unique_ptr<drivers::Buffer>>> buffers_;  // by device, by slot
+};
+
+std::string Compare(const graph::Graph& graph, absl::Span<const HostTensor> inputs,
+                    std::vector<double> tolerances,
+                    const absl::StatusOr<std::vector<HostTensor>>& actual) {
+  if (!actual.ok()) return actual.status().ToString();
+  const auto plain = autodiff::Differentiate(graph);
+  if (!plain.ok()) return plain.status().ToString();
+  const auto expected = ops::Evaluate(graph::Roots(*plain), inputs);
+  if (!expected.ok()) return expected.status().ToString();
+  if (actual->size() != expected->size()) return "results are missing";
+  tolerances.resize(expected->size(), tolerances[0]);
+  for (size_t i = 0; i < expected->size(); ++i) {
+    const std::string difference =
+        numerics::Difference((*actual)[i], (*expected)[i], tolerances[i], tolerances[i]);
+    if (!difference.empty()) return absl::StrCat("result ", i, ": ", difference);
+  }
+  return "";
+}
+
+void ExtendSpecs(const Mesh& mesh, const ir::Shape& shape, size_t axis, const Spec& spec,
+                 std::vector<Spec>* all) {
+  if (axis == mesh.axes.size()) {
+    all->push_back(spec);
+    return;
+  }
+  ExtendSpecs(mesh, shape, axis + 1, spec, all);
+  for (size_t dim = 0; dim < shape.size(); ++dim) {
+    // Behind the axes that split it already, or before them.
+    for (const bool front : {false, true}) {
+      if (front && spec[dim].empty()) continue;
+      Spec more = spec;
+      more[dim].insert(front ? more[dim].begin() : more[dim].end(), static_cast<int>(axis));
+      if (shape[dim] % graph::Parts(mesh, more, dim) != 0) continue;
+      ExtendSpecs(mesh, shape, axis + 1, more, all);
+    }
+  }
+}
+
+}  // namespace
+
+const drivers::Target& ProcessorTarget() { return TheDevice().info().target; }
+
+absl::StatusOr<shard::Program> MakeProgram(const graph::Graph& graph) {
+  std::vector<compiler::PassReport> reports;
+  auto state = compiler::RunPasses(graph, {}, {.last = "shard"}, {}, &reports);
+  if (!state.ok()) return state.status();
+  return *std::move(state->sharded);
+}
+
+absl::StatusOr<std::vector<HostTensor>> RunOnMesh(const graph::Graph& graph,
+                                                  absl::Span<const HostTensor> inputs,
+                                                  uint64_t seed) {
+  const auto program = compiler::Compile(graph, TheDevice().info().target, {});
+  if (!program.ok()) return program.status();
+  MeshRun run(graph, *program);
+  if (absl::Status status = run.Load(inputs); !status.ok()) return status;
+  if (absl::Status status = run.Run(seed); !status.ok()) return status;
+  return run.Results();
+}
+
+std::string SimulatedDisagreement(const graph::Graph& graph, absl::Span<const HostTensor> inputs,
+                                  std::vector<double> tolerances, uint64_t seed) {
+  const auto program = MakeProgram(graph);
+  if (!program.ok()) return program.status().ToString();
+  return Compare(graph, inputs, std::move(tolerances),
+                 shard::Simulate(graph, *program, inputs, seed));
+}
+
+std::string CompiledDisagreement(const graph::Graph& graph, absl::Span<const HostTensor> inputs,
+                                 std::vector<double> tolerances, uint64_t seed) {
+  return Compare(graph, inputs, std::move(tolerances), RunOnMesh(graph, inputs, seed));
+}
+
+std::vector<Spec> AllSpecs(const Mesh& mesh, const ir::Shape& shape) {
+  std::vector<Spec> all;
+  ExtendSpecs(mesh, shape, 0, Spec(shape.size()), &all);
+  return all;
+}
+
+Spec RandomSpec(const Mesh& mesh, const ir::Shape& shape, std::mt19937_64& random) {
+  const std::vector<Spec> all = AllSpecs(mesh, shape);
+  return all[random() % all.size()];
+}
+
+graph::Graph OnMesh(const graph::Graph& graph, const Mesh& mesh, std::mt19937_64& random,
+                    bool with_hints) {
+  std::vector<const ir::Node*> roots = graph::Roots(graph);
+  absl::flat_hash_map<const ir::Node*, const ir::Node*> became;
+  for (const ir::Node* node : ir::TopologicalOrder(roots)) {
+    std::vector<const ir::Node*> operands;
+    for (const ir::Node* operand : node->operands()) operands.push_back(became.at(operand));
+    // A hint that was there is for no mesh in particular.
+    const ir::Node* made = node->op() == ir::Op::kShard
+                               ? operands[0]
+                               : graph.context->WithOperands(node, std::move(operands));
+    const bool hint = with_hints && random() % 6 == 0 && node->op() != ir::Op::kConst;
+    if (hint) {
+      made =
+          graph.context->Get(ir::Op::kShard, made->dtype(), made->shape(), {made},
+                             ir::IntsAttr{graph::Encode(RandomSpec(mesh, made->shape(), random))});
+    }
+    became[node] = made;
+  }
+  for (const ir::Node*& root : roots) root = became.at(root);
+  graph::Graph result = graph::WithRoots(graph, roots);
+  auto sharding = std::make_shared<graph::Sharding>();
+  sharding->mesh = mesh;
+  for (const graph::Input& input : graph.inputs) {
+    sharding->inputs.push_back(RandomSpec(mesh, input.shape, random));
+  }
+  for (const ir::Node* output : graph.outputs) {
+    sharding->outputs.push_back(RandomSpec(mesh, output->shape(), random));
+  }
+  result.sharding = std::move(sharding);
+  return result;
+}
+
+}  // namespace kiln::sharded

@@ -1,0 +1,253 @@
+// What stands behind the handles of the stand-in, and what its parts share.
+#ifndef KILN_TESTS_STAND_INS_LEVEL_ZERO_OBJECTS_H_
+#define KILN_TESTS_STAND_INS_LEVEL_ZERO_OBJECTS_H_
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "drivers/level_zero/api.h"
+#include "tests/stand_ins/level_zero/control.h"
+#include "tests/stand_ins/level_zero/opencl.h"
+#include "tests/stand_ins/level_zero/spirv.h"
+
+namespace kiln::drivers::level_zero {
+
+using stand_ins::level_zero::Control;
+using stand_ins::level_zero::EntryPoint;
+using stand_ins::level_zero::OpenClProgram;
+using stand_ins::level_zero::SpirvModule;
+
+inline constexpr int kDevicesMax = 4;
+inline constexpr uint32_t kThreadsPerBlockMax = 1024;
+inline constexpr uint32_t kSharedBytesMax = 64 << 10;
+inline constexpr uint32_t kArgumentBytesMax = 2048;
+inline constexpr uint32_t kGroupsMax = (1u << 31) - 1;
+inline constexpr uint64_t kCycleNanoseconds = 40;
+inline constexpr uint32_t kTimestampBits = 32;
+// The groups of queues: computes and copies; copies alone.
+inline constexpr uint32_t kComputeOrdinal = 0, kCopyOrdinal = 1;
+
+struct Context {
+  bool lost = false;
+};
+
+struct Allocation {
+  Context* context;
+  char* memory;
+  size_t bytes;   // as asked for
+  size_t mapped;  // as the system gave them
+  int device;     // -1: the host's
+};
+
+struct EventPool {
+  std::shared_ptr<Context> context;
+  uint32_t flags;
+  uint32_t count;
+  std::vector<bool> used;  // by index
+};
+
+struct Event {
+  std::shared_ptr<EventPool> pool;
+  uint32_t index;
+  bool signalled = false;
+  ze_result_t result = ZE_RESULT_SUCCESS;
+  uint64_t begin = 0;  // nanoseconds
+  uint64_t end = 0;
+};
+
+struct Module {
+  std::shared_ptr<Context> context;
+  int device;
+  std::string spirv;
+  SpirvModule facts;
+  std::unique_ptr<OpenClProgram> program;  // null: Control::host_kernels
+};
+
+struct Kernel {
+  std::shared_ptr<Module> module;
+  const EntryPoint* entry;
+  uint32_t group_size[3] = {0, 0, 0};
+  bool indirect = false;
+  std::vector<std::optional<std::vector<uint8_t>>> arguments;
+  bool destroyed = false;
+};
+
+struct Command {
+  enum class Kind { kLaunch, kCopy, kFill, kBarrier };
+  Kind kind = Kind::kBarrier;
+  // kLaunch
+  std::shared_ptr<Kernel> kernel = nullptr;
+  std::vector<stand_ins::level_zero::OpenClArgument> arguments = {};
+  uint32_t groups = 0;
+  uint32_t group_size = 0;
+  // kCopy, kFill
+  char* to = nullptr;
+  const char* from = nullptr;
+  size_t bytes = 0;
+  std::vector<uint8_t> pattern = {};
+  std::shared_ptr<Event> signal = nullptr;
+};
+
+struct Queue;
+struct List {
+  std::shared_ptr<Context> context;
+  int device;
+  uint32_t ordinal;
+  bool closed = false;
+  int in_flight = 0;
+  std::vector<Command> commands = {};
+  // Of an immediate one: where its commands run.
+  std::shared_ptr<Queue> queue = nullptr;
+  bool synchronous = false;
+};
+
+struct Fence {
+  std::shared_ptr<Queue> queue;
+  bool pending = false;
+  bool signalled = false;
+  ze_result_t result = ZE_RESULT_SUCCESS;
+};
+
+// Runs what was executed, in order, on a thread of its own.
+struct Queue {
+  struct Task {
+    std::vector<std::shared_ptr<List>> lists;  // or
+    std::optional<Command> command;            // an immediate list's
+    std::shared_ptr<Fence> fence;
+  };
+  std::shared_ptr<Context> context;
+  int device;
+  uint32_t ordinal;
+  std::deque<Task> tasks = {};  // the first one may be running
+  bool stopping = false;
+  std::thread thread = {};
+};
+
+struct BuildLog {
+  std::string text;
+};
+
+// Live objects of one kind. Handles are never used twice.
+template <typename Handle, typename T>
+class Table {
+ public:
+  Handle Add(std::shared_ptr<T> object);
+  std::shared_ptr<T> Find(Handle handle) const {
+    const auto found = objects_.find(handle);
+    return found == objects_.end() ? nullptr : found->second;
+  }
+  bool Remove(Handle handle);
+  template <typename Use>
+  void ForEach(Use use) const {
+    for (const auto& [handle, object] : objects_) use(*object);
+  }
+
+ private:
+  std::unordered_map<Handle, std::shared_ptr<T>> objects_;
+};
+
+struct Runtime {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool initialized = false;
+  stand_ins::level_zero::OpenClRuntime* opencl = nullptr;
+  uintptr_t next_handle = uintptr_t{0x5800} << 32;
+  Table<ze_context_handle_t, Context> contexts;
+  Table<ze_command_queue_handle_t, Queue> queues;
+  Table<ze_command_list_handle_t, List> lists;
+  Table<ze_fence_handle_t, Fence> fences;
+  Table<ze_event_pool_handle_t, EventPool> pools;
+  Table<ze_event_handle_t, Event> events;
+  Table<ze_module_handle_t, Module> modules;
+  Table<ze_module_build_log_handle_t, BuildLog> logs;
+  Table<ze_kernel_handle_t, Kernel> kernels;
+  std::map<const char*, Allocation> allocations;  // by address
+  std::string message;
+};
+
+Runtime& TheRuntime();
+Control& TheControl();
+
+using Lock = std::unique_lock<std::mutex>;
+
+// Counts a call that was wrong, with what was wrong about it; answers `code`. Under the lock.
+ze_result_t Mistake(const std::string& what, ze_result_t code);
+// Keeps why a kernel did not run, as a mistake. Takes the lock.
+void Report(const std::string& message);
+
+// `body`(Lock&) under the lock, once zeInit has succeeded.
+template <typename Body>
+ze_result_t Guarded(const char* call, Body body) {
+  Lock lock(TheRuntime().mutex);
+  if (!TheRuntime().initialized)
+    return Mistake(std::string(call) + " without zeInit, which crashes",
+                   ZE_RESULT_ERROR_UNINITIALIZED);
+  return body(lock);
+}
+
+// What a context answers now: that it is lost, or gone well. Under the lock.
+ze_result_t AnswerOf(Context& context);
+
+// Devices and the one driver: handles that are no addresses.
+ze_driver_handle_t TheDriver();
+// -1: there is none.
+int DeviceOf(ze_device_handle_t device);
+ze_device_handle_t HandleOf(int device);
+
+// Memory, under the lock. The one that bytes lie in whole; null: none of this context.
+const Allocation* FindAllocation(const Context& context, const char* memory, size_t bytes);
+
+// How a command ended, and when it ran, in nanoseconds.
+struct Ran {
+  ze_result_t result = ZE_RESULT_SUCCESS;
+  uint64_t begin = 0;
+  uint64_t end = 0;
+};
+// What a command does, without the lock; and its event, under the lock.
+Ran RunCommand(Context& context, const Command& command);
+void Signal(const Command& command, const Ran& ran);
+// A list's, in any order that its barriers leave. Why it must not run: a kernel has gone.
+ze_result_t RunList(Context& context, const List& list, uint64_t seed);
+
+std::shared_ptr<Queue> StartQueue(std::shared_ptr<Context> context, int device, uint32_t ordinal);
+void StopQueue(const std::shared_ptr<Queue>& queue, Lock& lock);
+
+// Until `done`() under the lock, which on a lost context is soon. No other timeouts than "never"
+// and "at once".
+template <typename Done>
+ze_result_t Await(Context& context, uint64_t timeout, Lock& lock, Done done) {
+  while (!done()) {
+    if (timeout == 0) return ZE_RESULT_NOT_READY;
+    TheRuntime().changed.wait(lock);
+  }
+  return AnswerOf(context);
+}
+
+template <typename Handle, typename T>
+Handle Table<Handle, T>::Add(std::shared_ptr<T> object) {
+  ++TheControl().objects;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): a handle that is no address.
+  const auto handle = reinterpret_cast<Handle>(TheRuntime().next_handle += 16);
+  objects_.emplace(handle, std::move(object));
+  return handle;
+}
+template <typename Handle, typename T>
+bool Table<Handle, T>::Remove(Handle handle) {
+  if (objects_.erase(handle) == 0) return false;
+  --TheControl().objects;
+  return true;
+}
+
+}  // namespace kiln::drivers::level_zero
+
+#endif  // KILN_TESTS_STAND_INS_LEVEL_ZERO_OBJECTS_H_
