@@ -55,6 +55,11 @@ find_program(LLD_PROGRAM NAMES ld.lld ld.lld-22)
 if(LLD_PROGRAM)
   add_link_options(-fuse-ld=lld)
 endif()
+# Much of LLVM's and lld's archives is never called, and a part of LLVM's has debug information, which Kiln's own release
+# code has not: without both, programs are a quarter smaller and link no slower. Symbols stay, for profilers and traces.
+if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT KILN_SANITIZER AND NOT KILN_COVERAGE)
+  add_link_options(LINKER:--gc-sections LINKER:--strip-debug)
+endif()
 # Two linkers at once are enough for the memory of a small machine.
 set_property(GLOBAL PROPERTY JOB_POOLS link=2)
 set(CMAKE_JOB_POOL_LINK link)

@@ -7,12 +7,13 @@ include(KilnHeaders)
 # share. Names in anonymous namespaces are unique within a library for that reason.
 set(KILN_UNITY_SOURCES 16)
 
-# kiln_library(NAME SOURCES… PUBLIC… PRIVATE…): a static library; PUBLIC and PRIVATE are the libraries it may know.
+# kiln_library(NAME SOURCES… PUBLIC… PRIVATE…): a static library; PUBLIC and PRIVATE are the libraries it may know. In folders
+# that set KILN_HEADERS, what was precompiled is that target's.
 function(kiln_library name)
   cmake_parse_arguments(A "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   add_library(${name} STATIC ${A_SOURCES})
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${KILN_UNITY_SOURCES})
-  target_precompile_headers(${name} REUSE_FROM kiln_headers)
+  target_precompile_headers(${name} REUSE_FROM ${KILN_HEADERS})
   target_link_libraries(${name} PUBLIC $<BUILD_INTERFACE:kiln_options> ${A_PUBLIC} PRIVATE ${A_PRIVATE})
 endfunction()
 
@@ -32,13 +33,10 @@ function(kiln_test name)
   cmake_parse_arguments(A "" "DATA;TIMEOUT" "SOURCES;LIBRARIES;LABELS" ${ARGN})
   add_executable(${name} ${A_SOURCES})
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${KILN_UNITY_SOURCES})
-  if(NOT KILN_TEST_HEADERS)
-    set(KILN_TEST_HEADERS kiln_test_headers)
-  endif()
   target_precompile_headers(${name} REUSE_FROM ${KILN_TEST_HEADERS})
   # GCC 12 takes "text" + std::string for a write out of bounds (its bug 105651), and no longer hides that when the
   # standard library's header was precompiled.
-  target_compile_options(${name} PRIVATE -Wno-array-bounds -Wno-stringop-overflow)
+  target_compile_options(${name} PRIVATE -Wno-array-bounds -Wno-stringop-overflow ${KILN_TEST_OPTIONS})
   target_link_libraries(${name} PRIVATE kiln_options ${A_LIBRARIES} GTest::gmock GTest::gtest GTest::gtest_main)
   if(A_DATA)
     target_compile_definitions(${name} PRIVATE KILN_TEST_DATA="${A_DATA}")

@@ -52,7 +52,12 @@ class DifferentiateTest : public testing::Test {
   absl::Status Error() { return Differentiate(graph_).status(); }
 
   std::shared_ptr<ir::Context> context_ = std::make_shared<ir::Context>();
-  graph::Graph graph_{.context = context_, .inputs = {}, .outputs = {}, .updates = {}, .sources = {}};
+  graph::Graph graph_{.context = context_,
+                      .inputs = {},
+                      .outputs = {},
+                      .updates = {},
+                      .sharding = {},
+                      .sources = {}};
   ops::Builder b_{*context_};
 };
 

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <memory>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -255,9 +256,10 @@ TEST_F(PoolTest, StopWhileWorkersStart) {
 }
 
 TEST_F(PoolTest, WorkersThatNobodyNeedsAnyMoreEnd) {
-  std::atomic<int64_t> seconds{0};
+  // The pool outlives the test's own variables.
+  auto seconds = std::make_shared<std::atomic<int64_t>>(0);
   options_.spares = 1;
-  options_.now = [&] { return SteadyTime(std::chrono::seconds(seconds)); };
+  options_.now = [seconds] { return SteadyTime(std::chrono::seconds(*seconds)); };
   pool();
   const std::string meeting = absl::StrCat(testing::TempDir(), "/kiln_meeting_", getpid());
   std::vector<std::thread> callers;
@@ -268,7 +270,7 @@ TEST_F(PoolTest, WorkersThatNobodyNeedsAnyMoreEnd) {
   for (std::thread& caller : callers) caller.join();
   std::filesystem::remove(meeting);
   EXPECT_EQ(pool().idle().size(), 3u);
-  seconds = 11;
+  *seconds = 11;
   EXPECT_TRUE(Eventually([this] { return pool().idle().size() == 1; }));
   ExpectWorks();
 }

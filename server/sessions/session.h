@@ -84,7 +84,7 @@ struct Services {
   SessionLimits limits;
   SessionNames* names = nullptr;  // the registry's
   // All of the daemon's, and the order in which programs on several reach them.
-  std::vector<runtime::ManagedDevice*> devices;
+  std::vector<runtime::ManagedDevice*> devices = {};
   fairness::GangOrder* gang_order = nullptr;
   const KeptSessions* kept = nullptr;             // null: no session can be protected
   absl::Duration max_keep = absl::Hours(7 * 24);  // of a detached session

@@ -3,7 +3,9 @@
 #include <future>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "absl/algorithm/container.h"
 #include "tests/conformance/fixture.h"
 
 namespace kiln::conformance {
@@ -101,7 +103,9 @@ TEST_P(OrderTest, ListsSeeWhatWasBeingCopiedBeforeThem) {
                       .ok());
     }
     ASSERT_TRUE(device().Submit(*copy, slots, {}, Done()).ok());
-    EXPECT_THAT(Read<char>(*to, kBytes), Each(value));
+    // Not Each: a matcher that describes four million bytes takes seconds.
+    const std::vector<char> read = Read<char>(*to, kBytes);
+    EXPECT_EQ(absl::c_count(read, value), kBytes);
     EXPECT_EQ(copied, 2);
   }
 }

@@ -326,10 +326,11 @@ TEST_F(SnapshotTest, ALongJournalBringsTheNextImageEarly) {
   ASSERT_THAT(first, SizeIs(1));
   constexpr size_t kFloats = 1 << 20;
   std::vector<float> written;
-  // 4 MiB each; 256 are a long journal.
+  // 4 MiB each, and more than 256 MiB are a long journal: 64 of them, with what describes them.
   uint64_t handle = 1;
   for (int i = 0; i < 65; ++i) {
-    EXPECT_EQ(Files(".journal"), first) << "after " << i;
+    // After 64 the image may come at any time.
+    if (i < 64) EXPECT_EQ(Files(".journal"), first) << "after " << i;
     written.assign(kFloats, static_cast<float>(i));
     const v1::Result result = stream->Call(Write(++handle, written));
     ASSERT_FALSE(result.has_error()) << result.error().message();

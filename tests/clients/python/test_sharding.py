@@ -67,7 +67,7 @@ def test_data_is_written_in_parts_by_one_message(stand_in):
     x = kiln.shard(kiln.tensor(np.zeros((4, 6), np.float32)), SQUARE, ("data", "model"))
     assert stand_in.messages == 1 and x.device == SQUARE.devices
     (shape, placement), = stand_in.written
-    assert shape == (4, 6) and placement.home is SQUARE
+    assert shape == (4, 6) and placement.home == SQUARE
     assert placement.spec == (("data",), ("model",))
 
 
@@ -230,7 +230,7 @@ def test_rules_lay_out_modules(stand_in):
         assert kiln.shard(model, SQUARE, rule) is model
         found = placements([*model.parameters()])
         assert all(parameter.requires_grad for parameter in model.parameters())
-        assert all(placement.home is SQUARE for placement in found)
+        assert all(placement.home == SQUARE for placement in found)
         return [placement.spec for placement in found]
 
     assert layouts(None) == [(), (), (), ()]
