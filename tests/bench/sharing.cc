@@ -14,8 +14,8 @@
 //   between lists). Slices of 50 ms beside 10 ms tell what switching between users adds.
 // - A request's wait: p99 beside others less p99 alone, within one slice of each competitor.
 //
-//   bench_sharing [SECONDS [SLICE_MS [CPU_THREADS]]]     30 s, 10 ms and one thread; SLICE_MS 0:
-//   programs are not cut
+//   bench_sharing [SECONDS [SLICE_MS [CPU_THREADS [PART]]]]
+//     30 s, 10 ms and one thread; SLICE_MS 0: programs are not cut; PART: shares, latency or all
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -69,11 +69,13 @@ class Bench {
     std::filesystem::remove_all(folder_);
   }
 
-  void Run() {
+  void Run(const std::string& part) {
     CheckCalibration();
-    Shares("equal weights", {1, 1, 1, 1});
-    Shares("weights 1:2:4 (first: 1)", {1, 1, 2, 4});
-    Latency();
+    if (part != "latency") {
+      Shares("equal weights", {1, 1, 1, 1});
+      Shares("weights 1:2:4 (first: 1)", {1, 1, 2, 4});
+    }
+    if (part != "shares") Latency();
     std::printf("\n%d ok, %d misses\n", kept_, missed_);
   }
 
@@ -143,12 +145,15 @@ class Bench {
     for (const size_t i : who)
       users.push_back(std::make_unique<User>(address(), tokens_[i], loads_[i]));
     std::vector<std::thread> threads;
+    std::atomic<int> counting = static_cast<int>(who.size());
     for (size_t i = 0; i < who.size(); ++i) {
       threads.emplace_back([&, i] {
-        do {
-          shares[i] = users[i]->Work(DepthOf(loads_[who[i]]),
-                                     absl::Seconds(stop != nullptr ? 1.0 : seconds_));
-        } while (stop != nullptr && !*stop);
+        const int deep = DepthOf(loads_[who[i]]);
+        if (stop == nullptr) {
+          shares[i] = users[i]->Work(deep, absl::Seconds(seconds_), &counting);
+          return;
+        }
+        while (!*stop) users[i]->Work(deep, absl::Seconds(1));
       });
     }
     for (std::thread& thread : threads) thread.join();
@@ -255,6 +260,6 @@ int main(int argc, char** argv) {
   const double seconds = argc > 1 ? std::atof(argv[1]) : 30;
   const int slice_ms = argc > 2 ? std::atoi(argv[2]) : 10;
   const int threads = argc > 3 ? std::atoi(argv[3]) : 1;
-  kiln::bench::Bench(seconds, slice_ms, threads).Run();
+  kiln::bench::Bench(seconds, slice_ms, threads).Run(argc > 4 ? argv[4] : "all");
   return 0;
 }

@@ -4,6 +4,7 @@
 #define KILN_TESTS_BENCH_SHARING_USER_H_
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -89,18 +90,25 @@ class User {
     double runs = 0;            // a second
   };
   // Keeps `deep` runs on their way for so long. What counts is from the first end to the last, so
-  // that long runs are not cut off.
-  Share Work(int deep, absl::Duration duration) {
+  // that long runs are not cut off. Those who share a device pass how many of them still count: each
+  // works on until nobody does, so that nobody counts what others have left to him.
+  Share Work(int deep, absl::Duration duration, std::atomic<int>* counting = nullptr) {
     std::deque<RunResult> open;
     Share share;
     absl::Time first = absl::InfiniteFuture(), last;
     const absl::Time end = absl::Now() + duration;
+    bool counts = true;
     while (true) {
       while (static_cast<int>(open.size()) < deep) open.push_back(Start());
       const double seconds = OrExit(open.front().done.Get()).device_seconds;
       open.pop_front();
       const absl::Time now = absl::Now();
-      if (now > end && share.runs >= 2) break;
+      if (counts && now > end && share.runs >= 2) {
+        counts = false;
+        if (counting != nullptr) --*counting;
+      }
+      if (!counts && (counting == nullptr || *counting == 0)) break;
+      if (!counts) continue;
       if (first == absl::InfiniteFuture()) {
         first = now;
         continue;
