@@ -5,9 +5,7 @@ namespace kiln::fairness {
 bool DeviceQueue::Fits(double cost) const {
   const int64_t count = in_flight();
   if (count == 0) return true;
-  if (count == 1 && seconds_in_flight_ + cost <= limits_.slice_seconds) return true;
-  return count < limits_.max_in_flight && seconds_in_flight_ < limits_.seconds_in_flight &&
-         seconds_in_flight_ + cost <= limits_.slice_seconds;
+  return count < limits_.max_in_flight && seconds_in_flight_ + cost <= limits_.piece_seconds();
 }
 
 std::optional<DeviceQueue::Start> DeviceQueue::Next() {

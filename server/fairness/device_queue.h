@@ -15,16 +15,14 @@
 
 namespace kiln::fairness {
 
-// A list is handed to the device if none is in flight. Otherwise
-//   - a second one, if both are predicted to take at most slice_seconds: the device does not wait
-//     for the host, and a newcomer waits for one slice in flight,
-//   - more, up to max_in_flight, while they are predicted to take less than seconds_in_flight.
-// Programs that take longer than slice_seconds are cut into pieces of half of that, so that two of
-// them are in flight. So a newcomer waits for no more than what is in flight, which is a slice (or
-// one kernel, where that takes longer), and then for at most one list of each competitor.
+// A list is handed to the device if none is in flight, or if together with what is in flight it is
+// predicted to take at most half a slice. Programs that take longer than a slice are cut into pieces
+// of half of one, so no second piece waits behind the first, and of short lists there are enough for
+// the device to go on while the threads that tell of their ends and start others wait for a core. So
+// a newcomer waits for half a slice in flight (or one kernel, where that takes longer), and then for
+// at most one list of each competitor: one slice for each competitor, and no more.
 struct QueueLimits {
-  int max_in_flight = 32;
-  double seconds_in_flight = 0.001;
+  int max_in_flight = 512;
   double slice_seconds = 0.010;
 
   double piece_seconds() const { return slice_seconds / 2; }

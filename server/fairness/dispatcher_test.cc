@@ -62,7 +62,7 @@ class DispatcherTest : public testing::Test {
   Journal journal_;
   Dispatcher dispatcher_{
       "cpu:0", absl::Now,
-      QueueLimits{.max_in_flight = 4, .seconds_in_flight = 0.01, .slice_seconds = 2.0}};
+      QueueLimits{.max_in_flight = 4, .slice_seconds = 4.0}};
 };
 
 // As a device does that is closed when it is idle. The sanitizers see whoever comes back.
@@ -138,7 +138,7 @@ TEST_F(DispatcherTest, StopFailsWaitingAndNewWork) {
   EXPECT_DOUBLE_EQ(dispatcher_.device_seconds(), 0.75);
 }
 
-TEST_F(DispatcherTest, TwoListsInFlightTakeASliceAtMost) {
+TEST_F(DispatcherTest, TwoListsInFlightTakeHalfASliceAtMost) {
   const auto flow = dispatcher_.AddFlow("ann", 1);
   for (const char* name : {"a", "b"}) Add(flow, name, 1.5);
   EXPECT_THAT(journal_.submitted, ElementsAre("a"));

@@ -121,8 +121,8 @@ TEST(GangOrder, WhatIsParkedHoldsNothingButItsFlow) {
   DeviceQueue queue{QueueLimits()};
   const auto ann = queue.flows().AddFlow("ann", 1);
   const auto bob = queue.flows().AddFlow("bob", 1);
-  queue.flows().Push(ann, 1, 0.005);
-  queue.flows().Push(ann, 2, 0.005);
+  queue.flows().Push(ann, 1, 0.002);
+  queue.flows().Push(ann, 2, 0.002);
   const auto gang = queue.Next();
   ASSERT_TRUE(gang && gang->item == 1);
   queue.Park(gang->ticket);
@@ -140,8 +140,8 @@ TEST(GangOrder, WhatIsParkedHoldsNothingButItsFlow) {
   const auto next = queue.Next();
   ASSERT_TRUE(next);
   EXPECT_EQ(next->item, 2);
-  EXPECT_TRUE(queue.Finished(gang->ticket, 0.005));
-  EXPECT_FALSE(queue.Finished(gang->ticket, 0.005));
+  EXPECT_TRUE(queue.Finished(gang->ticket, 0.002));
+  EXPECT_FALSE(queue.Finished(gang->ticket, 0.002));
 }
 
 TEST(GangOrder, WhatIsGivenUpWhileParkedCostsNothing) {

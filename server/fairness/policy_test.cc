@@ -134,7 +134,7 @@ TEST(Policy, JainsIndexAndWeightsOfVeryDifferentPrograms) {
 }
 
 // Requests that come now and then, beside users with more work than the device can do.
-TEST(Policy, AShortRequestWaitsForASliceInFlightAndOneListOfEachCompetitor) {
+TEST(Policy, AShortRequestWaitsForHalfASliceInFlightAndOneListOfEachCompetitor) {
   for (int seed = 0; seed < 80; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     Random random(seed);
@@ -154,12 +154,11 @@ TEST(Policy, AShortRequestWaitsForASliceInFlightAndOneListOfEachCompetitor) {
       double answered = 0;
       simulator.Submit(asking, {{0.001}}, [&] { answered = simulator.now(); });
       simulator.RunUntil(asked + 0.5);
-      double bound = 0.001 + limits.slice_seconds;
+      double bound = 0.001 + limits.piece_seconds();
       for (const Flow& flow : flows) bound += simulator.LongestList(flow.id);
       ASSERT_GT(answered, 0);
       ASSERT_LE(answered - asked, bound + kRounding);
-      // With lists of half a slice that is one slice for each of several competitors.
-      ASSERT_LE(answered - asked, 0.001 + limits.slice_seconds * (competitors + 1) + kRounding);
+      ASSERT_LE(answered - asked, 0.001 + limits.slice_seconds * competitors + kRounding);
     }
   }
 }

@@ -88,6 +88,11 @@ class User {
   struct Share {
     double device_seconds = 0;  // a second
     double runs = 0;            // a second
+    Share& operator+=(const Share& other) {
+      device_seconds += other.device_seconds;
+      runs += other.runs;
+      return *this;
+    }
   };
   // Keeps `deep` runs on their way for so long. What counts is from the first end to the last, so
   // that long runs are not cut off. Those who share a device pass how many of them still count: each
