@@ -83,8 +83,7 @@ absl::Status MatmulAlone(const Product& p, int threads, Program& program) {
     const float* actual = program.output(0) + static_cast<int64_t>(row) * p.n;
     if (absl::Status status = Compare(expected, actual, p.k); !status.ok()) return status;
   }
-  auto alone =
-      Interleave([&](int times) { return program.Run(times); }, nullptr, CurrentEffort());
+  auto alone = Interleave([&](int times) { return program.Run(times); }, nullptr, CurrentEffort());
   if (!alone.ok()) return alone.status();
   Print({.name = MatmulName(p, threads),
          .unit = "GFLOP/s",

@@ -15,8 +15,8 @@ namespace kiln::bench {
 
 // A CPU device that uses this many threads.
 absl::StatusOr<std::unique_ptr<drivers::Device>> OpenCpu(int threads);
-// The first device of a driver: cuda, hsa, level_zero, opencl, or opencl_command_buffers, which uses
-// those if the device has them. Of OpenCL's a processor if there is nothing else, and of the
+// The first device of a driver: cuda, hsa, level_zero, opencl, or opencl_command_buffers, which
+// uses those if the device has them. Of OpenCL's a processor if there is nothing else, and of the
 // platform to test where there are several (tests/opencl_platform.h). INVALID_ARGUMENT for another
 // name.
 absl::StatusOr<std::unique_ptr<drivers::Device>> OpenDevice(const std::string& driver);

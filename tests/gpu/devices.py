@@ -41,8 +41,8 @@ missing = [package for module, package in (("numpy", "numpy"), ("grpc", "grpcio"
 print(" and ".join(missing), flush=True)
 if not missing: import kiln
 """
-    done = subprocess.run([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          stdin=subprocess.DEVNULL)
+    done = subprocess.run([sys.executable, "-c", code], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True)
     missing, _, error = done.stdout.partition("\n")
     if missing:
         packages = missing.replace(" and", "")

@@ -24,7 +24,7 @@ def suites(driver: str, size: str) -> list[Part]:
     return [
         tests("conformance", "tests/conformance/conformance_test",
               [f"--gtest_filter={CONFORMANCE.get(driver, f'*/{driver}')}"], 90),
-        tests("numerics", "tests/numerics/numerics_compiled_test", numerics, 240 if slow else 150, shards=shards),
+        tests("numerics", "tests/numerics/numerics_compiled_test", numerics, 400 if slow else 150, shards=shards),
         random_graphs(driver, graphs, 120),
         training_in_cpp(0 if quick else 0.97, ["--epochs", "1"] if quick else [], 180 if slow else 45),
     ]

@@ -67,7 +67,8 @@ def test_a_part_that_hangs_is_a_row(tmp_path):
 def test_it_runs_on_the_stand_in(tmp_path):
     if not (STAND_IN / "libcuda.so.1").exists():
         pytest.skip("the stand-in for CUDA is not built: kiln_cuda_stand_in")
-    command = [sys.executable, str(HERE / "run"), "--quick", "--devices", "cuda,hsa", "--only", "embedding", "--torch-python", "/usr/bin/python3"]
+    command = [sys.executable, str(HERE / "run"), "--quick", "--devices", "cuda,hsa", "--only", "embedding"]
+    command += ["--torch-python", "/usr/bin/python3"]
     done = subprocess.run([*command, "--out", str(tmp_path)], env=dict(os.environ, LD_LIBRARY_PATH=str(STAND_IN)),
                           capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stdout + done.stderr
