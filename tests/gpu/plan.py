@@ -20,12 +20,12 @@ def suites(driver: str, size: str) -> list[Part]:
     if driver != "cpu":  # the others are tests of the compiler
         numerics.append("--gtest_filter=*OpTest*:*OpGradientTest*:Primitives/*:All/DTypeTest*:ScatterTest*")
     # OpenCL's compilers take a second for a kernel.
-    shards, graphs = (200, 3) if quick else {"cpu": (1, 300), "opencl": (40, 30)}.get(driver, (1, 500))
+    shards, graphs = (200, 3) if quick else {"cpu": (1, 150), "opencl": (40, 30)}.get(driver, (1, 500))
     return [
         tests("conformance", "tests/conformance/conformance_test",
               [f"--gtest_filter={CONFORMANCE.get(driver, f'*/{driver}')}"], 90),
         tests("numerics", "tests/numerics/numerics_compiled_test", numerics, 400 if slow else 150, shards=shards),
-        random_graphs(driver, graphs, 120),
+        random_graphs(driver, graphs, 180 if slow else 120),
         training_in_cpp(0 if quick else 0.97, ["--epochs", "1"] if quick else [], 180 if slow else 45),
     ]
 
