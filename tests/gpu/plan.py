@@ -26,7 +26,7 @@ def suites(driver: str, size: str) -> list[Part]:
               [f"--gtest_filter={CONFORMANCE.get(driver, f'*/{driver}')}"], 90),
         tests("numerics", "tests/numerics/numerics_compiled_test", numerics, 400 if slow else 150, shards=shards),
         random_graphs(driver, graphs, 180 if slow else 120),
-        training_in_cpp(0 if quick else 0.97, ["--epochs", "1"] if quick else [], 180 if slow else 45),
+        training_in_cpp(0 if quick else 0.97, ["--epochs", "1"] if quick else [], 120 if slow else 45),
     ]
 
 
@@ -70,7 +70,7 @@ def all_parts(driver: str, quick: bool, mnist: Optional[str] = None) -> list[Par
     """In the order of what matters most. Their limits add up to less than 25 minutes."""
     size = "quick" if quick else "processor" if driver in ON_PROCESSORS else "gpu"
     flag = ["--quick"] if quick else []
-    parts = [*suites(driver, size), training("digits", 0.97 if not quick else 0, flag, 180 if driver in ON_PROCESSORS else 60)]
+    parts = [*suites(driver, size), training("digits", 0.97 if not quick else 0, flag, 120 if driver in ON_PROCESSORS else 60)]
     if driver not in ON_PROCESSORS or mnist:
         parts.append(training("mnist", 0.98 if not quick else 0, [*flag, *(["--data", mnist] if mnist else [])], 75))
     if driver == "cpu":
