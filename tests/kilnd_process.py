@@ -20,6 +20,12 @@ def build_folder() -> pathlib.Path:
     return pathlib.Path(os.environ.get("KILN_BUILD", ROOT / "build" / "release"))
 
 
+def program(path: str) -> str:
+    """A program, such as server/kilnd: in a bundle (deploy/bundle) all are in one folder."""
+    in_bundle = ROOT / "bin" / pathlib.Path(path).name
+    return str(in_bundle if in_bundle.exists() else build_folder() / path)
+
+
 def free_port() -> int:
     """A loopback port that was free a moment ago."""
     with socket.socket() as probe:
@@ -46,7 +52,7 @@ class Kilnd:
         self.address = f"unix:{self.folder}/kilnd.sock"
         self.log = self.folder / "kilnd.log"
         self.command = [
-            str(build_folder() / "server" / "kilnd"),
+            program("server/kilnd"),
             f"--listen={self.address},127.0.0.1:0",
             "--metrics_listen=127.0.0.1:0",
             f"--cache_dir={self.folder}/cache",

@@ -1,10 +1,10 @@
 // Kernels through the compiler and the CPU driver, each beside its peer. One line of JSON a row.
 //
-//   bench_compute matmul M N K THREADS    fp32, against OpenBLAS
+//   bench_compute matmul M N K THREADS    fp32, against OpenBLAS where that is installed
 //   bench_compute blas M N K THREADS      OpenBLAS alone, to find its best kernels
 //   bench_compute stream THREADS          memory-bound kernels on 64 MiB, against a copy
-//   bench_compute replay KERNELS THREADS  so many small ones in one list; or THREADS "opencl",
-//   "opencl_command_buffers", "cuda"
+//   bench_compute replay KERNELS THREADS  so many small ones in one list; or instead of THREADS a
+//                                         driver (OpenDevice in program.h)
 // BENCH_QUICK=1 in the environment: a smoke test, whose numbers mean nothing.
 #include <cstdio>
 #include <cstdlib>
@@ -58,9 +58,36 @@ absl::Status Compare(const std::vector<float>& expected, const float* actual, in
     // Inputs are at most 1, so the error of a sum of k products grows with k at worst.
     if (std::abs(expected[i] - actual[i]) > 1e-5f * static_cast<float>(k)) {
       return absl::InternalError(
-          absl::StrCat("element ", i, " is ", actual[i], ", but OpenBLAS has ", expected[i]));
+          absl::StrCat("element ", i, " is ", actual[i], " and should be ", expected[i]));
     }
   }
+  return absl::OkStatus();
+}
+
+std::string MatmulName(const Product& p, int threads) {
+  return absl::StrCat("matmul ", p.m, "x", p.n, "x", p.k, ", ", threads,
+                      threads == 1 ? " core" : " cores");
+}
+
+// Where OpenBLAS is not installed: the first row and the last are checked by plain sums.
+absl::Status MatmulAlone(const Product& p, int threads, Program& program) {
+  if (absl::Status status = program.Run(1); !status.ok()) return status;
+  for (const int row : {0, p.m - 1}) {
+    std::vector<float> expected(p.n);
+    for (int k = 0; k < p.k; ++k) {
+      const float a = program.input(0)[static_cast<int64_t>(row) * p.k + k];
+      for (int n = 0; n < p.n; ++n) {
+        expected[n] += a * program.input(1)[static_cast<int64_t>(k) * p.n + n];
+      }
+    }
+    const float* actual = program.output(0) + static_cast<int64_t>(row) * p.n;
+    if (absl::Status status = Compare(expected, actual, p.k); !status.ok()) return status;
+  }
+  auto alone = Interleave([&](int times) { return program.Run(times); }, nullptr, CurrentEffort());
+  if (!alone.ok()) return alone.status();
+  Print({.name = MatmulName(p, threads),
+         .unit = "GFLOP/s",
+         .value = p.flops() / alone->seconds / 1e9});
   return absl::OkStatus();
 }
 
@@ -70,6 +97,7 @@ absl::Status Matmul(const Product& p, int threads) {
   auto program = Program::Make(**device, MatmulGraph(p));
   if (!program.ok()) return program.status();
   auto blas = OpenBlas::Load(threads);
+  if (absl::IsNotFound(blas.status())) return MatmulAlone(p, threads, **program);
   if (!blas.ok()) return blas.status();
   std::vector<float> expected(static_cast<size_t>(p.m) * p.n);
   Work peer = BlasWork(*blas, p, (*program)->input(0), (*program)->input(1), expected.data());
@@ -79,8 +107,7 @@ absl::Status Matmul(const Product& p, int threads) {
     return status;
   auto pair = Interleave([&](int times) { return (*program)->Run(times); }, peer, CurrentEffort());
   if (!pair.ok()) return pair.status();
-  Print({.name = absl::StrCat("matmul ", p.m, "x", p.n, "x", p.k, ", ", threads,
-                              threads == 1 ? " core" : " cores"),
+  Print({.name = MatmulName(p, threads),
          .unit = "GFLOP/s",
          .value = p.flops() / pair->seconds / 1e9,
          .peer = absl::StrCat("OpenBLAS ", blas->core()),
@@ -185,15 +212,12 @@ absl::Status Dispatch(int count, char** arguments) {
   }
   if (what == "stream" && count == 3) return Stream(number(2));
   if (what == "replay" && count == 4) {
-    const std::string where = arguments[3];
-    if (where == "opencl") return Replay(OpenOpenCl(/*command_buffers=*/false), number(2));
-    if (where == "opencl_command_buffers")
-      return Replay(OpenOpenCl(/*command_buffers=*/true), number(2));
-    return Replay(where == "cuda" ? OpenCuda() : OpenCpu(number(3)), number(2));
+    const int threads = number(3);
+    return Replay(threads > 0 ? OpenCpu(threads) : OpenDevice(arguments[3]), number(2));
   }
   return absl::InvalidArgumentError(
       "usage: bench_compute matmul|blas M N K THREADS, stream THREADS, or replay KERNELS "
-      "THREADS|opencl|opencl_command_buffers|cuda");
+      "THREADS|DRIVER");
 }
 
 }  // namespace

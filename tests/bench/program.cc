@@ -3,12 +3,15 @@
 #include <random>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "compiler/graph/wire.h"
 #include "drivers/cpu/driver.h"
 #include "drivers/cuda/driver.h"
+#include "drivers/hsa/driver.h"
+#include "drivers/level_zero/driver.h"
 #include "drivers/opencl/driver.h"
 #include "tests/opencl_platform.h"
 
@@ -24,12 +27,6 @@ absl::StatusOr<std::unique_ptr<drivers::Device>> OpenFirst(drivers::Driver&& dri
   return std::move(devices->front());
 }
 
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<drivers::Device>> OpenCpu(int threads) {
-  return OpenFirst(drivers::cpu::CpuDriver({.devices = 1, .threads_per_device = threads}));
-}
-
 absl::StatusOr<std::unique_ptr<drivers::Device>> OpenOpenCl(bool command_buffers) {
   using drivers::opencl::CommandBuffers;
   return OpenFirst(drivers::opencl::OpenClDriver(
@@ -38,8 +35,21 @@ absl::StatusOr<std::unique_ptr<drivers::Device>> OpenOpenCl(bool command_buffers
        .command_buffers = command_buffers ? CommandBuffers::kAlways : CommandBuffers::kNever}));
 }
 
-absl::StatusOr<std::unique_ptr<drivers::Device>> OpenCuda() {
-  return OpenFirst(drivers::cuda::CudaDriver({}));
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<drivers::Device>> OpenCpu(int threads) {
+  return OpenFirst(drivers::cpu::CpuDriver({.devices = 1, .threads_per_device = threads}));
+}
+
+absl::StatusOr<std::unique_ptr<drivers::Device>> OpenDevice(const std::string& driver) {
+  if (driver == "cuda") return OpenFirst(drivers::cuda::CudaDriver({}));
+  if (driver == "hsa") return OpenFirst(drivers::hsa::HsaDriver({}));
+  if (driver == "level_zero") {
+    return OpenFirst(drivers::level_zero::LevelZeroDriver({.sharing_host_memory = true}));
+  }
+  if (driver == "opencl") return OpenOpenCl(/*command_buffers=*/false);
+  if (driver == "opencl_command_buffers") return OpenOpenCl(/*command_buffers=*/true);
+  return absl::InvalidArgumentError(absl::StrCat("there is no driver named ", driver));
 }
 
 absl::StatusOr<std::unique_ptr<Program>> Program::Make(drivers::Device& device,

@@ -3,6 +3,7 @@
 #define KILN_TESTS_BENCH_PROGRAM_H_
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -14,10 +15,11 @@ namespace kiln::bench {
 
 // A CPU device that uses this many threads.
 absl::StatusOr<std::unique_ptr<drivers::Device>> OpenCpu(int threads);
-// The first device of OpenCL's, a processor if there is nothing else; of the platform to test where
-// there are several (tests/opencl_platform.h). `command_buffers`: used if it has them, or never.
-absl::StatusOr<std::unique_ptr<drivers::Device>> OpenOpenCl(bool command_buffers);
-absl::StatusOr<std::unique_ptr<drivers::Device>> OpenCuda();
+// The first device of a driver: cuda, hsa, level_zero, opencl, or opencl_command_buffers, which
+// uses those if the device has them. Of OpenCL's a processor if there is nothing else, and of the
+// platform to test where there are several (tests/opencl_platform.h). INVALID_ARGUMENT for another
+// name.
+absl::StatusOr<std::unique_ptr<drivers::Device>> OpenDevice(const std::string& driver);
 
 // Not thread-safe. Keeps a reference to the device.
 class Program {

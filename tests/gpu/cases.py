@@ -39,22 +39,29 @@ class Stream(NamedTuple):
 
 
 COLUMNS = 1024  # of what softmax and layer norm work on
-EMBEDDING = (50257, 768, 16384)  # rows, width, positions
+SIZES = ("gpu", "processor", "quick")  # quick: only whether it works
 
 
-def matmuls(quick: bool) -> list[Matmul]:
-    """Of each dtype two sizes."""
-    return [Matmul(size, dtype) for dtype in ("fp32", "tf32", "fp16", "bf16") for size in ((64,) if quick else (4096, 8192))]
+def size_of(arguments: list[str]) -> str:
+    """That a command line asks for: --processor, --quick, else a GPU's."""
+    return next((size for size in SIZES if f"--{size}" in arguments), "gpu")
 
 
-def streams(quick: bool) -> list[Stream]:
+def matmuls(size: str) -> list[Matmul]:
+    """Of each dtype two sizes; processors multiply short floats only by way of long ones."""
+    dtypes = ("fp32",) if size == "processor" else ("fp32", "tf32", "fp16", "bf16")
+    sides = {"gpu": (4096, 8192), "processor": (1024, 2048), "quick": (64,)}[size]
+    return [Matmul(side, dtype) for dtype in dtypes for side in sides]
+
+
+def streams(size: str) -> list[Stream]:
     """`passes` counts what cannot be avoided. Batch norm reads its input a second time, once it knows its moments; Adam
     reads four tensors of equal size and writes three."""
-    size = 1 if quick else 1024
-    return [Stream("scale", size, 2), Stream("softmax", size, 2), Stream("layer norm", size, 2),
-            Stream("batch norm", size, 3), Stream("Adam", size, 7 / 4)]
+    megabytes = {"gpu": 1024, "processor": 64, "quick": 1}[size]
+    return [Stream("scale", megabytes, 2), Stream("softmax", megabytes, 2), Stream("layer norm", megabytes, 2),
+            Stream("batch norm", megabytes, 3), Stream("Adam", megabytes, 7 / 4)]
 
 
-def embedding(quick: bool) -> tuple[int, int, int]:
+def embedding(size: str) -> tuple[int, int, int]:
     """Rows, width and positions of the embedding whose gradient is made."""
-    return (500, 32, 64) if quick else EMBEDDING
+    return {"gpu": (50257, 768, 16384), "processor": (50257, 768, 4096), "quick": (500, 32, 64)}[size]

@@ -1,17 +1,20 @@
-"""The parts of a run: what each starts, how long it may take, and what its output means."""
+"""Kinds of parts of a run: what each starts, how long it may take, and what its output means."""
 
 import json
+import os
 import pathlib
 import re
-import shutil
 import sys
 from collections.abc import Callable
 from typing import NamedTuple, Optional
 
-from cases import matmuls, streams
 from table import Result
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent / "bench"))
+
+from report import Row, asked, holds  # noqa: E402
+
 SKIPPED = 77  # what test programs exit with where there is nothing to test on
 
 
@@ -29,12 +32,14 @@ class Output(NamedTuple):
 
 
 class Command(NamedTuple):
-    """What is started. `torch`: with PyTorch's Python. `daemon`: it is a client of one."""
+    """What is started. `torch`: with PyTorch's Python. `daemon`: it is a client of one. `client`: a Python client, which
+    needs packages that not every machine has."""
 
     arguments: list[str]
     seconds: int
     torch: bool = False
     daemon: bool = False
+    client: bool = False
     environment: tuple[tuple[str, str], ...] = ()
 
 
@@ -49,7 +54,7 @@ class Part(NamedTuple):
 def failed(part: str, name: str, output: Output) -> Result:
     """Why there is no figure."""
     verdict = "late" if output.status is None else "skipped" if output.status == SKIPPED else "failed"
-    return Result(part, name, verdict, note=output.why())
+    return Result(part, name, verdict, note=("its time was over; it said last: " if verdict == "late" else "") + output.why())
 
 
 def tests(name: str, program: str, arguments: list[str], seconds: int, before: tuple[str, ...] = (), shards: int = 1) -> Part:
@@ -77,7 +82,7 @@ def tests(name: str, program: str, arguments: list[str], seconds: int, before: t
     return Part(name, [Command([*before, program, *arguments], seconds, environment=environment)], results)
 
 
-def random_graphs(count: int, seconds: int) -> Part:
+def random_graphs(driver: str, count: int, seconds: int) -> Part:
     """Random graphs on the device, against the interpreter."""
 
     def results(outputs: list[Output]) -> list[Result]:
@@ -88,7 +93,8 @@ def random_graphs(count: int, seconds: int) -> Part:
         verdict = "failed" if different or outputs[0].status not in (0, None) else "ok" if outputs[0].status == 0 else "late"
         return [Result("random graphs", "random_graphs", verdict, value=graphs, unit="graphs", note=f"{different} different")]
 
-    arguments = ["--device", "cuda", "--graphs", str(count), "--seed", "1", "--threads", "8"]
+    threads = str(min(8, os.cpu_count() or 1))
+    arguments = ["--device", driver, "--graphs", str(count), "--seed", "1", "--threads", threads]
     return Part("random graphs", [Command(["tests/random_graphs/random_graphs", *arguments], seconds)], results)
 
 
@@ -99,26 +105,62 @@ def training(name: str, wanted: float, arguments: list[str], seconds: int) -> Pa
         if outputs[0].status != 0 or not outputs[0].lines:
             return [failed("training", name, outputs[0])]
         told = outputs[0].lines[-1]
-        verdict = "ok" if told["accuracy"] >= wanted else "below"
+        verdict = "ok" if told["accuracy"] >= wanted else "failed"
         return [Result("training", name, verdict, value=told["accuracy"], unit="test accuracy", wanted=f">= {wanted}",
                        note=told["note"])]
 
-    return Part(name, [Command([sys.executable, str(HERE / "training.py"), name, *arguments], seconds, daemon=True)], results)
+    command = Command([sys.executable, str(HERE / "training.py"), name, *arguments], seconds, daemon=True, client=True)
+    return Part(name, [command], results)
 
 
-def sides(what: str, seconds: int, quick: list[str]) -> list[Command]:
-    """Kiln's side and PyTorch's."""
-    return [Command([sys.executable, str(HERE / "kiln_side.py"), what, *quick], seconds, daemon=True),
-            Command(["torch", str(HERE / "torch_side.py"), what, *quick], seconds, torch=True)]
+def training_in_cpp(wanted: float, arguments: list[str], seconds: int) -> Part:
+    """The C++ client's example, which needs nothing but the daemon: digits that it draws itself."""
+
+    def results(outputs: list[Output]) -> list[Result]:
+        epochs = re.findall(r"^epoch .* test accuracy ([\d.]+)", outputs[0].text, re.M)
+        if outputs[0].status != 0 or not epochs:
+            return [failed("training", "digits in C++", outputs[0])]
+        accuracy = float(epochs[-1])
+        return [Result("training", "digits in C++", "ok" if accuracy >= wanted else "failed", value=accuracy,
+                       unit="test accuracy", wanted=f">= {wanted}", note=f"{len(epochs)} epochs")]
+
+    return Part("digits in C++", [Command(["clients/cpp/examples/train_digits", *arguments], seconds, daemon=True)], results)
+
+
+def benchmarks(size: str) -> Part:
+    """Those of tests/bench that need no Python packages: the processor's kernels, the way to the daemon, the compiler."""
+
+    def results(outputs: list[Output]) -> list[Result]:
+        rows = []
+        for what, output in zip(seconds, outputs):
+            for row in (Row(**told) for told in output.lines):
+                verdict = {True: "ok", False: "below", None: "measured"}[None if size == "quick" else holds(row)]
+                rows.append(Result("benchmarks", row.name, verdict, row.value, row.unit, row.peer, row.peer_value or None,
+                                   row.ratio, asked(row)))
+            if output.status != 0 or not output.lines:
+                rows.append(failed("benchmarks", what, output))
+        return rows
+
+    seconds = {"matmul": 160, "stream": 50, "replay": 30, "remote": 80, "compile": 40}
+    command = [sys.executable, str(HERE.parent / "bench/run"), "--no-build", "--json", "-",
+               *(["--quick"] if size == "quick" else []), "--only"]
+    return Part("benchmarks", [Command([*command, what], limit) for what, limit in seconds.items()], results)
+
+
+def sides(what: str, seconds: int, size: str, beside_torch: bool) -> list[Command]:
+    """Kiln's side, and PyTorch's."""
+    flags = [] if size == "gpu" else [f"--{size}"]
+    mine = Command([sys.executable, str(HERE / "kiln_side.py"), what, *flags], seconds, daemon=True, client=True)
+    return [mine, Command(["torch", str(HERE / "torch_side.py"), what, *flags], seconds, torch=True)][:1 + beside_torch]
 
 
 def compared(part: str, names: dict[str, str], peer: str, unit: str, figure: Callable[[str, float], float],
              wanted: Optional[float], larger_is_better: bool) -> Callable[[list[Output]], list[Result]]:
-    """Rows of the cases `names` (each with the peer's case) out of both sides' seconds."""
+    """Rows of the cases `names` (each with the peer's case) out of both sides' seconds, or of Kiln's alone."""
 
     def results(outputs: list[Output]) -> list[Result]:
         mine = {line["name"]: line for line in outputs[0].lines}
-        other = {line["name"]: line for line in outputs[1].lines}
+        other = {line["name"]: line for output in outputs[1:] for line in output.lines}
         rows = []
         for name, peer_name in names.items():
             told = mine.get(name, {})
@@ -128,8 +170,12 @@ def compared(part: str, names: dict[str, str], peer: str, unit: str, figure: Cal
                 row.verdict = "failed" if "error" in told else row.verdict
                 rows.append(row)
                 continue
-            row = Result(part, name, "measured", value=figure(name, told["seconds"]), unit=unit, peer=peer)
+            row = Result(part, name, "measured", value=figure(name, told["seconds"]), unit=unit)
             row.note = ", ".join(f"{key} {told[key]:.2g}" for key in ("relative_error",) if key in told)
+            if len(outputs) == 1:
+                rows.append(row)
+                continue
+            row.peer = peer
             beside = other.get(peer_name, {})
             if "seconds" in beside:
                 row.peer_value = figure(name, beside["seconds"])
@@ -145,58 +191,37 @@ def compared(part: str, names: dict[str, str], peer: str, unit: str, figure: Cal
     return results
 
 
-def replay_results(outputs: list[Output]) -> list[Result]:
-    """Microseconds a kernel; the last output is PyTorch's."""
-    graphs = {line["name"]: line for line in outputs[-1].lines}
-    rows = []
-    for output in outputs[:-1]:
-        if output.status != 0 or not output.lines:
-            rows.append(failed("replay", "bench_compute replay", output))
-        for told in output.lines:
-            row = Result("replay", told["name"], "measured", value=told["value"], unit=told["unit"], peer="PyTorch's CUDA graph")
-            kernels = int(re.search(r"\d+", told["name"])[0])
-            beside = graphs.get(f"replay of {kernels} small kernels, a kernel", {})
-            if "seconds" in beside:
-                row.peer_value = beside["seconds"] / kernels * 1e6
-                row.ratio = row.value / row.peer_value
-            else:
-                row.note = f"PyTorch: {beside.get('error', outputs[-1].why())}"
-            rows.append(row)
-    return rows
+def replay(driver: str, size: str, beside_torch: bool) -> Part:
+    """Microseconds a kernel, beside PyTorch's CUDA graph."""
 
+    def results(outputs: list[Output]) -> list[Result]:
+        mine, torch = (outputs[:-1], outputs[-1]) if beside_torch else (outputs, None)
+        graphs = {line["name"]: line for line in torch.lines} if torch else {}
+        rows = []
+        for output in mine:
+            if output.status != 0 or not output.lines:
+                rows.append(failed("replay", "bench_compute replay", output))
+            for told in output.lines:
+                row = Result("replay", told["name"], "measured", value=told["value"], unit=told["unit"])
+                rows.append(row)
+                if torch is None:
+                    continue
+                row.peer = "PyTorch's CUDA graph"
+                kernels = int(re.search(r"\d+", told["name"])[0])
+                beside = graphs.get(f"replay of {kernels} small kernels, a kernel", {})
+                if "seconds" in beside:
+                    row.peer_value = beside["seconds"] / kernels * 1e6
+                    row.ratio = row.value / row.peer_value
+                else:
+                    row.note = f"PyTorch: {beside.get('error', torch.why())}"
+        return rows
 
-def all_parts(quick: bool, mnist: Optional[str]) -> list[Part]:
-    """In the order of what matters most. Their limits add up to less than 25 minutes."""
-    flag = ["--quick"] if quick else []
-    sanitizer = shutil.which("compute-sanitizer") or shutil.which("/usr/local/cuda/bin/compute-sanitizer")
-    conformance = "tests/conformance/conformance_test"
-    only_cuda = ["--gtest_filter=*/cuda"]
-    numerics = ["--device=cuda", "--gtest_filter=*OpTest*:*OpGradientTest*:Primitives/*:All/DTypeTest*:ScatterTest*"]
-    parts = [
-        tests("conformance", conformance, only_cuda, 90),
-        tests("numerics", "tests/numerics/numerics_compiled_test", numerics, 150, shards=50 if quick else 1),
-        random_graphs(6 if quick else 500, 120),
-        training("digits", 0.97 if not quick else 0, flag, 60),
-        training("mnist", 0.98 if not quick else 0, [*flag, *(["--data", mnist] if mnist else [])], 75),
-        Part("matmul", sides("matmul", 75, flag), compared(
-            "matmul", {case.name: case.name for case in matmuls(quick)}, "cuBLAS", "TFLOP/s",
-            lambda name, seconds: 2e-12 * int(name.split()[1]) ** 3 / seconds, 0.5, True)),
-        Part("stream", sides("stream", 60, flag), compared(
-            "stream", {case.name: "stream" for case in streams(quick)}, "copy", "GB/s",
-            lambda name, seconds: {case.name: case for case in [*streams(quick)]}[name].moved_bytes / seconds * 1e-9, 0.8, True)),
-        Part("embedding", sides("embedding", 40, flag), compared(
-            "embedding", {"embedding": "embedding"}, "PyTorch", "ms", lambda name, seconds: seconds * 1e3, 2.0, False)),
-        Part("replay", [Command(["tests/bench/bench_compute", "replay", kernels, "cuda"], 30,
-                                environment=(("BENCH_QUICK", "1"),) if quick else ()) for kernels in ("100", "1000")]
-             + [Command(["torch", str(HERE / "torch_side.py"), "replay"], 40, torch=True)], replay_results),
-        Part("resnet50", sides("resnet50", 100, flag), compared(
-            "step", {"resnet50": "resnet50"}, "PyTorch", "ms", lambda name, seconds: seconds * 1e3, None, False)),
-        Part("gpt2", sides("gpt2", 80, flag), compared(
-            "step", {"gpt2": "gpt2"}, "PyTorch", "ms", lambda name, seconds: seconds * 1e3, None, False)),
-    ]
-    for tool in ("memcheck", "racecheck", "synccheck") if sanitizer else ():
-        parts.append(tests(f"sanitizer, {tool}", conformance, only_cuda, 50, (sanitizer, "--tool", tool, "--error-exitcode", "9")))
-    return parts
+    environment = (("BENCH_QUICK", "1"),) if size == "quick" else ()
+    commands = [Command(["tests/bench/bench_compute", "replay", kernels, driver], 30, environment=environment)
+                for kernels in ("100", "1000")]
+    if beside_torch:
+        commands.append(Command(["torch", str(HERE / "torch_side.py"), "replay"], 40, torch=True))
+    return Part("replay", commands, results)
 
 
 def json_lines(text: str) -> list[dict]:

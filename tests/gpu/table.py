@@ -21,6 +21,7 @@ class Result:
     wanted: str = ""
     note: str = ""
     clocks: str = ""
+    device: str = ""  # "cuda"
 
 
 def number(value: Optional[float]) -> str:
@@ -33,21 +34,34 @@ def cell(text: str) -> str:
     return " ".join(str(text).replace("|", "/").split())[:300]
 
 
-HEADER = ("part", "what", "verdict", "value", "unit", "beside", "its value", "ratio", "wanted", "note", "clocks")
+HEADER = ("device", "part", "what", "verdict", "value", "unit", "beside", "its value", "ratio", "wanted", "note", "clocks")
 
 
 def line(result: Result) -> str:
     """One row of Markdown."""
-    cells = (result.part, result.name, result.verdict, number(result.value), result.unit, result.peer,
+    cells = (result.device, result.part, result.name, result.verdict, number(result.value), result.unit, result.peer,
              number(result.peer_value), number(result.ratio), result.wanted, result.note, result.clocks)
     return "| " + " | ".join(map(cell, cells)) + " |"
 
 
+def count(results: list[Result]) -> tuple[int, int, int]:
+    """How many passed, failed and were skipped. A figure passes by being measured, below what is wanted or not."""
+    failed = sum(result.verdict in ("failed", "late") for result in results)
+    skipped = sum(result.verdict == "skipped" for result in results)
+    return len(results) - failed - skipped, failed, skipped
+
+
+def summary(results: list[Result]) -> str:
+    """As one line."""
+    passed, failed, skipped = count(results)
+    return f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else "")
+
+
 def write(folder: pathlib.Path, machine: dict[str, str], results: list[Result]) -> None:
-    """results.md and results.json, after every part, so that they are there however the run ends."""
-    counts = {verdict: sum(result.verdict == verdict for result in results) for verdict in sorted({r.verdict for r in results})}
-    text = ["# Kiln on this machine", "", *(f"- {name}: {value}" for name, value in machine.items()), "",
-            ", ".join(f"{count} {verdict}" for verdict, count in counts.items()), "",
+    """report.md and results.json, after every part, so that they are there however the run ends."""
+    below = [f"{result.device} {result.name}" for result in results if result.verdict == "below"]
+    text = ["# Kiln on this machine", "", *(f"- {name}: {value}" for name, value in machine.items()), "", summary(results), "",
+            *([f"Slower than wanted: {', '.join(below)}", ""] if below else []),
             "| " + " | ".join(HEADER) + " |", "|" + " --- |" * len(HEADER), *map(line, results), ""]
-    (folder / "results.md").write_text("\n".join(text))
+    (folder / "report.md").write_text("\n".join(text))
     (folder / "results.json").write_text(json.dumps({"machine": machine, "results": list(map(asdict, results))}, indent=1))

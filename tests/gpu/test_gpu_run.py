@@ -15,8 +15,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from kilnd_process import build_folder  # noqa: E402
-from parts import Command, Output, Part, all_parts, compared, failed, json_lines  # noqa: E402
+from parts import Command, Output, Part, compared, failed, json_lines, training_in_cpp  # noqa: E402
 from parts import tests as gtest_part  # noqa: E402
+from plan import DRIVERS, all_parts  # noqa: E402
+from table import Result, summary  # noqa: E402
 
 STAND_IN = build_folder() / "tests/stand_ins/cuda"
 
@@ -49,7 +51,8 @@ def test_ratios_are_held_against_what_is_wanted():
 
 
 def test_limits_leave_time_for_all_parts():
-    assert sum(command.seconds for part in all_parts(False, None) for command in part.commands) < 25 * 60
+    for driver in DRIVERS:
+        assert sum(command.seconds for part in all_parts(driver, False) for command in part.commands) < 25 * 60
 
 
 def test_a_part_that_hangs_is_a_row(tmp_path):
@@ -57,17 +60,46 @@ def test_a_part_that_hangs_is_a_row(tmp_path):
     run = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_run", loader))
     loader.exec_module(run)
     slow = Part("slow", [Command(["sleep", "60"], 1)], lambda outputs: [failed("slow", "sleep", outputs[0])])
-    (row,) = run.run_part(slow, sys.executable, tmp_path, time.monotonic() + 100)
+    (row,) = run.run_part("cpu", slow, sys.executable, tmp_path, time.monotonic() + 100)
     assert row.verdict == "late"
 
 
 def test_it_runs_on_the_stand_in(tmp_path):
     if not (STAND_IN / "libcuda.so.1").exists():
         pytest.skip("the stand-in for CUDA is not built: kiln_cuda_stand_in")
-    command = [sys.executable, str(HERE / "run"), "--quick", "--only", "embedding", "--torch-python", "/usr/bin/python3"]
+    command = [sys.executable, str(HERE / "run"), "--quick", "--devices", "cuda,hsa", "--only", "embedding"]
+    command += ["--torch-python", "/usr/bin/python3"]
     done = subprocess.run([*command, "--out", str(tmp_path)], env=dict(os.environ, LD_LIBRARY_PATH=str(STAND_IN)),
                           capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stdout + done.stderr
-    (row,) = json.loads((tmp_path / "results.json").read_text())["results"]
-    assert row["verdict"] in ("measured", "ok", "below") and row["value"] > 0
-    assert "| embedding | embedding |" in (tmp_path / "results.md").read_text()
+    rows = {(row["device"], row["part"]): row for row in json.loads((tmp_path / "results.json").read_text())["results"]}
+    assert set(rows) == {("cuda", "devices"), ("cuda", "embedding"), ("hsa", "devices")}
+    assert rows["cuda", "embedding"]["verdict"] in ("measured", "ok", "below") and rows["cuda", "embedding"]["value"] > 0
+    # What is not there is named with the reason, and has not passed.
+    assert rows["hsa", "devices"]["verdict"] == "skipped" and "libhsa-runtime64" in rows["hsa", "devices"]["note"]
+    assert done.stdout.splitlines()[-1] == "2 passed, 0 failed, 1 skipped"
+    assert "| cuda | embedding | embedding |" in (tmp_path / "report.md").read_text()
+
+
+def test_what_was_skipped_has_not_passed():
+    rows = [Result("a", "a", verdict) for verdict in ("ok", "measured", "below", "failed", "late", "skipped")]
+    assert summary(rows) == "3 passed, 2 failed, 1 skipped"
+    assert summary(rows[:1]) == "1 passed, 0 failed"
+
+
+def test_an_example_that_learns_too_little_failed():
+    part = training_in_cpp(0.97, [], 1)
+    said = "epoch 1: loss 1.0, test accuracy 0.9\nepoch 2: loss 0.5, test accuracy {}\n"
+    assert [part.results([output(0, said.format(accuracy))])[0].verdict for accuracy in ("0.98", "0.96")] == ["ok", "failed"]
+    assert part.results([output(1, said.format("0.98"))])[0].verdict == "failed"
+
+
+def test_a_machine_without_packages_is_told_what_to_install(tmp_path):
+    python = tmp_path / "python"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(python)], check=True)
+    command = [str(python / "bin/python"), str(HERE / "run"), "--quick", "--devices", "cpu", "--only", "digits"]
+    done = subprocess.run([*command, "--out", str(tmp_path)], capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = json.loads((tmp_path / "results.json").read_text())["results"]
+    assert [(row["part"], row["verdict"]) for row in rows] == [("devices", "ok"), ("digits", "skipped")]
+    assert "-m pip install numpy grpcio" in rows[1]["note"]

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 import torch
-from cases import Matmul, embedding, matmuls, streams
+from cases import Matmul, embedding, matmuls, size_of, streams
 from timing import report, seconds_of
 from torch import nn
 
@@ -19,34 +19,34 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bench"))
 from torch_step import GPT2, residual  # noqa: E402
 
 
-def timed(work: Callable[[], object], quick: bool) -> float:
+def timed(work: Callable[[], object], size: str) -> float:
     """Seconds that one of many calls takes."""
-    return seconds_of(work, torch.cuda.synchronize, quick)
+    return seconds_of(work, torch.cuda.synchronize, size == "quick")
 
 
-def matmul(case: Matmul, quick: bool) -> dict:
+def matmul(case: Matmul, size: str) -> dict:
     """cuBLAS."""
     torch.backends.cuda.matmul.allow_tf32 = case.dtype == "tf32"
     dtype = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(case.dtype, torch.float32)
     a, b, out = (torch.randn(case.size, case.size, device="cuda").to(dtype) for _ in range(3))
-    return {"seconds": timed(lambda: torch.matmul(a, b, out=out), quick)}
+    return {"seconds": timed(lambda: torch.matmul(a, b, out=out), size)}
 
 
-def copy(quick: bool) -> dict:
+def copy(size: str) -> dict:
     """From one tensor to another."""
-    megabytes = streams(quick)[0].megabytes
+    megabytes = streams(size)[0].megabytes
     x, y = (torch.zeros(megabytes * 2**18, device="cuda") for _ in range(2))
-    return {"seconds": timed(lambda: y.copy_(x), quick)}
+    return {"seconds": timed(lambda: y.copy_(x), size)}
 
 
-def embedding_backward(quick: bool) -> dict:
+def embedding_backward(size: str) -> dict:
     """Backward of nn.functional.embedding."""
-    rows, width, positions = embedding(quick)
+    rows, width, positions = embedding(size)
     table = torch.zeros(rows, width, device="cuda", requires_grad=True)
     index = torch.randint(0, rows, (positions,), device="cuda")
     upstream = torch.rand(positions, width, device="cuda")
     result = nn.functional.embedding(index, table)
-    return {"seconds": timed(lambda: torch.autograd.grad(result, table, upstream, retain_graph=True), quick)}
+    return {"seconds": timed(lambda: torch.autograd.grad(result, table, upstream, retain_graph=True), size)}
 
 
 def training_step(net: nn.Module, optimizer, x, y, dtype: torch.dtype) -> Callable[[], object]:
@@ -64,28 +64,28 @@ def training_step(net: nn.Module, optimizer, x, y, dtype: torch.dtype) -> Callab
     return train
 
 
-def resnet50(quick: bool) -> dict:
+def resnet50(size: str) -> dict:
     """As kiln_side's; with channels last as well, and the faster of both counts."""
     torch.backends.cudnn.benchmark = True
-    batch, size = (2, 64) if quick else (64, 224)
+    batch, side = (2, 64) if size == "quick" else (64, 224)
     seconds = {}
     for layout in (torch.contiguous_format, torch.channels_last):
         with contextlib.suppress(RuntimeError):
             net = residual((3, 4, 6, 3), True, 1000).cuda().to(memory_format=layout)
             optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
-            x = torch.rand(batch, 3, size, size, device="cuda").to(memory_format=layout)
+            x = torch.rand(batch, 3, side, side, device="cuda").to(memory_format=layout)
             y = torch.randint(0, 10, (batch,), device="cuda")
-            seconds[str(layout)] = timed(training_step(net, optimizer, x, y, torch.float16), quick)
+            seconds[str(layout)] = timed(training_step(net, optimizer, x, y, torch.float16), size)
     return {"seconds": min(seconds.values()), "layout": min(seconds, key=seconds.get)}
 
 
-def gpt2(quick: bool) -> dict:
+def gpt2(size: str) -> dict:
     """As kiln_side's."""
     torch.set_default_device("cuda")  # its mask is made in every step
-    net = GPT2(layers=1) if quick else GPT2()
+    net = GPT2(layers=1) if size == "quick" else GPT2()
     optimizer = torch.optim.AdamW(net.parameters(), lr=3e-4)
-    tokens = torch.randint(0, 50257, (1, 9) if quick else (8, 257))
-    return {"seconds": timed(training_step(net, optimizer, tokens[:, :-1], tokens[:, 1:], torch.bfloat16), quick)}
+    tokens = torch.randint(0, 50257, (1, 9) if size == "quick" else (8, 257))
+    return {"seconds": timed(training_step(net, optimizer, tokens[:, :-1], tokens[:, 1:], torch.bfloat16), size)}
 
 
 def replay(kernels: int) -> dict:
@@ -110,17 +110,17 @@ def replay(kernels: int) -> dict:
 def main() -> None:
     if not torch.cuda.is_available():
         sys.exit("PyTorch finds no CUDA here")
-    quick = "--quick" in sys.argv
+    size = size_of(sys.argv)
     what = sys.argv[1]
     if what == "matmul":
-        for case in matmuls(quick):
-            report(case.name, lambda case=case: matmul(case, quick))
+        for case in matmuls(size):
+            report(case.name, lambda case=case: matmul(case, size))
     elif what == "replay":
         for kernels in (100, 1000):
             report(f"replay of {kernels} small kernels, a kernel", lambda kernels=kernels: replay(kernels))
     else:
         one = {"stream": copy, "embedding": embedding_backward, "resnet50": resnet50, "gpt2": gpt2}[what]
-        report(what, lambda: one(quick))
+        report(what, lambda: one(size))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,50 @@
+"""Which devices there are, as a daemon tells that is started for each driver, and whether the Python client can run."""
+
+import json
+import re
+import subprocess
+import sys
+from typing import NamedTuple
+
+from kilnd_process import Kilnd, program
+
+
+class Driver(NamedTuple):
+    """What a driver finds: its devices, or else why there is none."""
+
+    name: str
+    devices: list[str]  # "cuda:0 (NVIDIA H100)"
+    why_none: str = ""
+    broken: bool = False  # the daemon says something else than that there is none
+
+
+def look_for(driver: str) -> Driver:
+    """Starts a daemon for the driver's devices alone; it does not start where there is none."""
+    try:
+        with Kilnd(flags=[f"--devices={driver}"]) as daemon:
+            told = subprocess.run([program("clients/cli/kiln"), "devices", "--json"], env=daemon.environment(), timeout=60,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    except (RuntimeError, OSError, subprocess.SubprocessError) as error:
+        text = str(error)
+        why = re.search(rf'event=driver driver={driver} devices=0 why_not_more="((?:[^"\\]|\\.)*)"', text)
+        return Driver(driver, [], why[1]) if why else Driver(driver, [], f"kilnd does not start: {text[-300:]}", broken=True)
+    if told.returncode != 0:
+        return Driver(driver, [], f"kiln devices fails: {told.stdout[-300:]}", broken=True)
+    return Driver(driver, [f"{device['name']} ({device['model']})" for device in json.loads(told.stdout)["devices"]])
+
+
+def client_is_missing(environment: dict[str, str]) -> str:
+    """What keeps the Python client from running with this Python, and what helps; empty if it runs."""
+    code = """
+import importlib.util
+missing = [package for module, package in (("numpy", "numpy"), ("grpc", "grpcio")) if importlib.util.find_spec(module) is None]
+print(" and ".join(missing), flush=True)
+if not missing: import kiln
+"""
+    done = subprocess.run([sys.executable, "-c", code], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True)
+    missing, _, error = done.stdout.partition("\n")
+    if missing:
+        packages = missing.replace(" and", "")
+        return f"{sys.executable} has no {missing}; to install: {sys.executable} -m pip install {packages}"
+    return "" if done.returncode == 0 else f"import kiln fails: {error.strip().splitlines()[-1]}"
