@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -17,7 +16,6 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
@@ -38,13 +36,6 @@ constexpr int kUsers = 8;
 constexpr uint32_t kLeaseSeconds = 5;
 constexpr int64_t kMebibyte = 1 << 20;
 constexpr int64_t kHostLimit = 256 * kMebibyte;
-
-int64_t FromEnvironment(const char* name, int64_t otherwise) {
-  int64_t number = otherwise;
-  const char* text = std::getenv(name);
-  if (text != nullptr && !absl::SimpleAtoi(text, &number)) std::abort();
-  return number;
-}
 
 // The ids of sessions, for others to try.
 class Ids {
