@@ -102,6 +102,12 @@ class ExactlyOnceTest : public SnapshotTest {
     int cuts = 0, takeovers = 0, kills = 0, stops = 0;
   };
 
+  // No drivers that it would have to look for, so that it starts at once.
+  std::vector<std::string> Flags() override {
+    std::vector<std::string> flags = SnapshotTest::Flags();
+    flags.push_back("--devices=cpu");
+    return flags;
+  }
   void EndAndStart(int signal, Outcome* outcome) {
     End(signal);
     std::filesystem::remove(folder_ + "/log");
