@@ -12,6 +12,9 @@
 namespace kiln::testing {
 namespace {
 
+// Whoever waits for an answer that never comes shall hear of it.
+constexpr std::chrono::minutes kPatience{3};
+
 v1::Node* AddNode(v1::Graph* graph, const char* op, const std::vector<uint32_t>& operands) {
   v1::Node* node = graph->add_nodes();
   node->set_op(op);
@@ -42,7 +45,9 @@ Stream::Stream(v1::SessionService::Stub& stub, const std::string& session_id, ui
 
 Stream::Stream(std::unique_ptr<v1::SessionService::Stub> stub, const std::string& session_id,
                uint64_t acknowledged)
-    : stub_(std::move(stub)), stream_(stub_->Connect(&context_)) {
+    : stub_(std::move(stub)) {
+  context_.set_deadline(std::chrono::system_clock::now() + kPatience);
+  stream_ = stub_->Connect(&context_);
   Attach(session_id, acknowledged);
 }
 
@@ -58,9 +63,7 @@ void Stream::Attach(const std::string& session_id, uint64_t acknowledged) {
   next_sequence_ = last_sequence_ + 1;
 }
 
-Stream::~Stream() {
-  if (!finished_) Drop();
-}
+Stream::~Stream() { Drop(); }
 
 uint64_t Stream::Send(v1::ConnectRequest request, uint64_t sequence) {
   if (sequence == 0) sequence = next_sequence_++;
@@ -116,6 +119,7 @@ grpc::Status Stream::End() {
 }
 
 void Stream::Drop() {
+  if (finished_) return;
   context_.TryCancel();
   v1::ConnectResponse response;
   while (stream_->Read(&response)) {

@@ -1,12 +1,17 @@
 #include "tests/server/exact_client.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
 namespace kiln::testing {
 namespace {
+
+// Beyond it the least number that is written would be rounded away.
+constexpr float kLargest = 1e6f;
 
 v1::Graph AccumulateOnly() {
   v1::Graph graph = AccumulateGraph(1);
@@ -23,7 +28,7 @@ std::vector<Exact> Model::First() {
 Exact Model::Next(Random& random) {
   const uint64_t kind = random() % 100;
   // Fewer than may have names when a session is left.
-  if (values_.size() > 2000) return NextRelease(random);
+  if (values_.size() > 2000 || too_large_) return NextRelease(random);
   if (values_.size() < 4 || kind < 10) return NextWrite(random);
   if (kind < 30) return NextAdd(random);
   if (kind < 65) return NextAccumulate(random);
@@ -56,20 +61,20 @@ uint64_t Model::Any(Random& random) const {
 }
 
 Exact Model::NextWrite(Random& random) {
-  const auto value = static_cast<float>(random() % 1000) / 7;
+  const auto value = static_cast<float>(1 + random() % 1000) / 7;
   values_[next_] = value;
   return {Write(next_++, {value}), {}};
 }
 
 Exact Model::NextAdd(Random& random) {
   const uint64_t x = Any(random), y = Any(random);
-  values_[next_] = values_[x] + values_[y];
+  values_[next_] = Sum(next_, values_[x] + values_[y]);
   return {RunProgram(programs_, {x, y}, {next_++}), {}};
 }
 
 Exact Model::NextAccumulate(Random& random) {
   const uint64_t x = Any(random), y = Any(random);
-  values_[x] += values_[y];
+  values_[x] = Sum(x, values_[x] + values_[y]);
   return {RunProgram(programs_ + 1, {x, y}, {}), {}};
 }
 
@@ -78,8 +83,14 @@ Exact Model::NextRead(Random& random) {
   return {Read(handle), {values_[handle], 0}};
 }
 
+float Model::Sum(uint64_t handle, float sum) {
+  if (sum > kLargest) too_large_ = handle;
+  return sum;
+}
+
 Exact Model::NextRelease(Random& random) {
-  const uint64_t handle = Any(random);
+  const uint64_t handle = too_large_ ? *too_large_ : Any(random);
+  too_large_.reset();
   values_.erase(handle);
   return {Release({handle}), {}};
 }
@@ -90,8 +101,9 @@ Exact Model::NextMistake(Random& random) {
 }
 
 void Sender::Send(Exact operation) {
-  const uint64_t sequence = next_++;
+  // Before it has a number, or it would acknowledge itself where nothing else is in flight.
   operation.first.set_acknowledged(Acknowledged());
+  const uint64_t sequence = next_++;
   const Exact& kept = pending_[sequence] = std::move(operation);
   if (!stream_) return;
   held_.push_back(kept.first);
@@ -110,12 +122,20 @@ void Sender::AnswerAllBut(size_t count) {
     const auto& [sequence, operation] = *pending_.begin();
     const v1::Result result = stream_->Answer(sequence);
     if (result.error().code() == -1) {
-      Cut();
+      GoOn(sequence);
       continue;
     }
     Check(sequence, operation.second, result);
     pending_.erase(pending_.begin());
   }
+}
+
+void Sender::GoOn(uint64_t oldest) {
+  if (stream_->End().error_code() == grpc::DEADLINE_EXCEEDED &&
+      std::exchange(missed_, oldest) == oldest) {
+    wrong_ = absl::StrCat("operation ", oldest, " is not answered");
+  }
+  Cut();
 }
 
 void Sender::Cut() {
@@ -149,12 +169,23 @@ void Sender::Check(uint64_t sequence, const Expected& expected, const v1::Result
     wrong_ = absl::StrCat("operation ", sequence, ": ", result.error().message());
     return;
   }
+  if (stream_->received().at(sequence) != 1) {
+    wrong_ = absl::StrCat("operation ", sequence, " was answered more than once");
+    return;
+  }
   if (!expected.read) return;
   const std::vector<float> read = Floats(result.data());
   // Bit for bit.
   if (read.size() == 1 && std::memcmp(&read[0], &*expected.read, sizeof(float)) == 0) return;
   wrong_ = absl::StrCat("operation ", sequence, " read ", read.empty() ? -1 : read[0], ", not ",
                         *expected.read);
+}
+
+int64_t FromEnvironment(const char* name, int64_t otherwise) {
+  int64_t number = otherwise;
+  const char* text = std::getenv(name);
+  if (text != nullptr && !absl::SimpleAtoi(text, &number)) std::abort();
+  return number;
 }
 
 }  // namespace kiln::testing

@@ -47,10 +47,14 @@ class Model {
   Exact NextRelease(Random& random);
   // Numbers that are taken and handles that are not there.
   Exact NextMistake(Random& random);
+  // Notes what was added up to; returns it.
+  float Sum(uint64_t handle, float sum);
 
   uint64_t next_ = 1;
   uint64_t programs_ = 1;  // the first of the two
   std::map<uint64_t, float> values_;
+  // To be released next, since it is so large that what is added to it changes nothing.
+  std::optional<uint64_t> too_large_;
 };
 
 // Keeps what has not been answered, and sends it again on the next stream. Not thread-safe.
@@ -74,6 +78,8 @@ class Sender {
   uint64_t Acknowledged() const;
   bool Attach();
   void Check(uint64_t sequence, const Expected& expected, const v1::Result& result);
+  // The stream ended, or has told nothing of the oldest for too long.
+  void GoOn(uint64_t oldest);
 
   const std::string address_;
   const Client& client_;
@@ -81,8 +87,26 @@ class Sender {
   uint64_t next_ = 1;
   std::map<uint64_t, Exact> pending_;
   std::vector<v1::ConnectRequest> held_;  // the last of pending_, not sent yet
+  uint64_t missed_ = 0;                   // the oldest when a stream last ended by its deadline
   std::string wrong_;
 };
+
+// The least number of steps that fails, of those up to `failing`, which does. What depends on
+// threads may need several attempts.
+template <typename Fails>
+int64_t LeastThatFails(int64_t failing, const Fails& fails) {
+  int64_t passing = 0;
+  while (failing - passing > 1) {
+    const int64_t middle = passing + (failing - passing) / 2;
+    bool failed = false;
+    for (int attempt = 0; attempt < 3 && !failed; ++attempt) failed = fails(middle);
+    (failed ? failing : passing) = middle;
+  }
+  return failing;
+}
+
+// A number in the environment, for longer runs by hand.
+int64_t FromEnvironment(const char* name, int64_t otherwise);
 
 }  // namespace kiln::testing
 

@@ -3,14 +3,15 @@
 // client must see is what a model in this process computes; a number that comes once too often or
 // too early changes all that follow.
 //
-//   KILN_OPERATIONS=1000000 KILN_SEED=7 exactly_once_test      takes a minute or so
+//   KILN_OPERATIONS=1000000 KILN_SEED=7 daemon_exactly_once_test      takes a minute or two
+//
+// Here the daemon is in this process; daemon_snapshot_test kills real ones.
 //
 // A failure prints its seed, and the least number of steps after which it shows.
-#include <cstdlib>
+#include <cstdio>
 #include <string>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "tests/server/exact_client.h"
@@ -18,13 +19,6 @@
 
 namespace kiln::testing {
 namespace {
-
-int64_t FromEnvironment(const char* name, int64_t otherwise) {
-  int64_t number = otherwise;
-  const char* text = std::getenv(name);
-  if (text != nullptr && !absl::SimpleAtoi(text, &number)) std::abort();
-  return number;
-}
 
 struct Odds {
   uint64_t cut = 200;       // one in so many steps
@@ -105,19 +99,6 @@ Outcome TrySteps(uint64_t seed, int64_t steps, const Odds& odds) {
   return outcome;
 }
 
-// The least number of steps that fails; what depends on threads may need several attempts.
-int64_t Shrink(uint64_t seed, int64_t failing, const Odds& odds) {
-  int64_t passing = 0;
-  while (failing - passing > 1) {
-    const int64_t middle = passing + (failing - passing) / 2;
-    bool fails = false;
-    for (int attempt = 0; attempt < 3 && !fails; ++attempt)
-      fails = !TrySteps(seed, middle, odds).wrong.empty();
-    (fails ? failing : passing) = middle;
-  }
-  return failing;
-}
-
 TEST(ExactlyOnce, WhateverHappens) {
   const int64_t steps = FromEnvironment("KILN_OPERATIONS", 4000);
   const auto seed = static_cast<uint64_t>(FromEnvironment("KILN_SEED", 1));
@@ -133,8 +114,9 @@ TEST(ExactlyOnce, WhateverHappens) {
     EXPECT_GT(outcome.cuts + outcome.restarts, 0);
     return;
   }
+  const auto fails = [&](int64_t fewer) { return !TrySteps(seed, fewer, odds).wrong.empty(); };
   FAIL() << outcome.wrong << "\nKILN_SEED=" << seed
-         << " KILN_OPERATIONS=" << Shrink(seed, steps, odds) << " shows it";
+         << " KILN_OPERATIONS=" << LeastThatFails(steps, fails) << " shows it";
 }
 
 }  // namespace

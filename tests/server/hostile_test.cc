@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "tests/server/client.h"
+#include "tests/server/exact_client.h"
 #include "tests/server/hostile_fixture.h"
 
 namespace kiln::testing {
@@ -113,12 +114,26 @@ class IdleConnectionsTest : public HostileTest {
   int IdleConnectionSeconds() const override { return 1; }
 };
 
-// More connections than there are descriptors for, which say nothing.
+// More connections than there are descriptors for, which say nothing. By hand, thousands:
+// KILN_IDLE_CONNECTIONS=5000
 TEST_F(IdleConnectionsTest, AreClosedSoThatOthersGetIn) {
   ExpectItServes();
+  v1::AddUserRequest add;
+  add.set_name("ann");
+  v1::AddUserResponse ann;
+  {
+    grpc::ClientContext context;
+    ASSERT_TRUE(Client(address_).admin->AddUser(&context, add, &ann).ok());
+  }
+  rlimit own{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &own), 0);
+  own.rlim_cur = own.rlim_max;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &own), 0);
   const auto files = std::filesystem::directory_iterator(absl::StrCat("/proc/", pid_, "/fd"));
   const auto used = static_cast<rlim_t>(std::distance(files, {}));
-  const rlimit few{used + 50, used + 50};
+  const int64_t connections = FromEnvironment("KILN_IDLE_CONNECTIONS", 200);
+  const rlim_t most = used + static_cast<rlim_t>(connections) / 4;
+  const rlimit few{most, most};
   ASSERT_EQ(prlimit(pid_, RLIMIT_NOFILE, &few, nullptr), 0);
   const int port = Port();
   sockaddr_in address{};
@@ -126,7 +141,7 @@ TEST_F(IdleConnectionsTest, AreClosedSoThatOthersGetIn) {
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   address.sin_port = htons(static_cast<uint16_t>(port));
   std::vector<int> idle;
-  for (int i = 0; i < 200; ++i) {
+  for (int64_t i = 0; i < connections; ++i) {
     idle.push_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     ASSERT_EQ(connect(idle.back(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
   }
@@ -134,7 +149,7 @@ TEST_F(IdleConnectionsTest, AreClosedSoThatOthersGetIn) {
     const absl::Time deadline = absl::Now() + absl::Minutes(1);
     grpc::Status opened;
     do {
-      opened = Client(each).opened;
+      opened = Client(each, {.token = ann.token()}).opened;
     } while (!opened.ok() && absl::Now() < deadline);
     EXPECT_TRUE(opened.ok()) << each << ": " << opened.error_message();
   }

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kiln/v1/error.pb.h"
@@ -380,7 +381,7 @@ TEST_F(QuotaTest, WhoHasReachedAllHisLimitsHindersNobody) {
                                                                        {"programs", 2},
                                                                        {"operations", 16},
                                                                        {"sessions", 1},
-                                                                       {"uploads", 1},
+                                                                       {"uploads", 2},
                                                                        {"upload_bytes", 500},
                                                                        {"disk", 1},
                                                                        {"graph_nodes", 3},
@@ -388,18 +389,44 @@ TEST_F(QuotaTest, WhoHasReachedAllHisLimitsHindersNobody) {
     ASSERT_TRUE(Set("ann", resource, limit).ok());
   }
   auto stream = ann_.Connect();
-  Announced upload(ann_, "announced", 1 << 16);
-  ASSERT_TRUE(Eventually([&] { return Quota("ann", "uploads").used() == 1; }));
+  // One has brought too much, so the other is not read.
+  Announced upload(ann_, "announced", 1 << 16), held_up(ann_, "held up", 1 << 16);
+  v1::UploadRequest bytes;
+  bytes.set_data(std::string(600, 'x'));
+  upload.writer->Write(bytes);
+  ASSERT_TRUE(Eventually([&] {
+    return Quota("ann", "uploads").used() == 2 && Quota("ann", "upload_bytes").used() == 600;
+  }));
+  held_up.writer->Write(bytes);
   std::atomic<bool> stop{false};
-  std::atomic<int> refused{0};
+  std::atomic<int> rounds{0};
+  std::map<std::string, int> refused;
   std::thread greedy([&] {
-    for (uint64_t i = 1; !stop; ++i) {
-      if (stream->Call(Write(i, std::vector<float>(100))).has_error()) ++refused;
-      if (stream->Call(Define(i, AddGraph(static_cast<int64_t>(i)))).has_error()) ++refused;
-      if (!ann_.Upload(absl::StrCat("more", i), std::string(1000, 'x')).ok()) ++refused;
-      if (!Client(tcp(), {.token = ann_token_}).opened.ok()) ++refused;
+    const auto count = [&refused](const v1::Status& error) {
+      if (error.code() != 0) ++refused[Violation(error).quota_metric()];
+    };
+    v1::Graph large = AddGraph(2);
+    *large.add_nodes() = v1::Node(large.nodes(2));
+    const std::string text(500'000, 't');
+    count(stream->Call(Write(1, std::vector<float>(2000))).error());
+    for (uint64_t i = 2; i < 22; ++i) stream->Call(Write(i, std::vector<float>(50)));
+    for (uint64_t i = 100; !stop; i += 3) {
+      count(stream->Call(Write(i, {1})).error());
+      count(stream->Call(Define(i, AddGraph(static_cast<int64_t>(i)))).error());
+      count(stream->Call(Define(i + 1, large)).error());
+      v1::Graph heavy = AddGraph(3);
+      heavy.mutable_nodes(2)->set_source(text);
+      count(stream->Call(Define(i + 2, heavy)).error());
+      count(Details(ann_.Upload(absl::StrCat("more", i), std::string(1000, 'x'))));
+      count(Details(Client(tcp(), {.token = ann_token_}).opened));
+      // More than may wait.
+      uint64_t last = 0;
+      for (int write = 0; write < 40; ++write) last = stream->Send(Write(i, {1}));
+      stream->Answer(last);
+      ++rounds;
     }
   });
+  while (rounds < 4) absl::SleepFor(absl::Milliseconds(1));  // he has reached them all
   // Everything that a client does, again and again.
   for (int round = 0; round < 20; ++round) {
     Client bob(tcp(), {.token = bob_token_});
@@ -422,7 +449,12 @@ TEST_F(QuotaTest, WhoHasReachedAllHisLimitsHindersNobody) {
   }
   stop = true;
   greedy.join();
-  EXPECT_GT(refused, 20);
+  for (const char* resource : {"device_memory", "buffers", "programs", "sessions", "uploads",
+                               "graph_nodes", "host_memory"})
+    EXPECT_GT(refused[resource], 0) << resource;
+  EXPECT_EQ(Quota("ann", "buffers").used(), 20);
+  // A message of each.
+  EXPECT_LE(Quota("ann", "upload_bytes").used(), 1200);
   EXPECT_LE(Quota("ann", "device_memory").used(), 4096);
 }
 

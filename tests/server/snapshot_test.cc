@@ -1,5 +1,5 @@
 // Sessions that survive a daemon that is killed: real kilnd processes and SIGKILL.
-#include <cstdlib>
+#include <cstdio>
 #include <map>
 #include <string>
 #include <utility>
@@ -88,62 +88,118 @@ TEST_F(SnapshotTest, SeveralDevices) {
 }
 
 // Whatever the moment of the kill, and whatever the connection does.
-TEST_F(SnapshotTest, EachOperationTakesEffectOnce) {
-  const char* given = std::getenv("KILN_SEED");
-  const uint64_t seed = given == nullptr ? 1 : std::strtoull(given, nullptr, 10);
-  const char* operations = std::getenv("KILN_OPERATIONS");
-  const int steps = operations == nullptr ? 3000 : std::atoi(operations);
-  Random random(seed), accidents(seed + 1);
-  Start();
-  Client client(address_, 0, "", 1);
-  Sender sender(address_, client);
-  for (Exact& define : Model::First()) sender.Send(std::move(define));
-  sender.AnswerAllBut(0);
-  Model model;
-  int kills = 0;
-  for (int step = 0; step < steps && sender.wrong().empty(); ++step) {
-    sender.Send(model.Next(random));
-    if (sender.in_flight() > accidents() % 256) sender.AnswerAllBut(accidents() % 64);
-    if (accidents() % 200 == 0) sender.Cut();
-    if (accidents() % 1000 == 0) {
-      // So that another process takes it over, whose numbers go on behind these.
-      sender.Send(model.Leave("exact"));
-      sender.AnswerAllBut(0);
-      sender.Cut();
-      if (accidents() % 2 == 0) KillAndStart(), ++kills;
-      v1::AttachSessionRequest request;
-      request.set_name("exact");
-      v1::AttachSessionResponse taken;
-      grpc::Status status;
-      do {
-        const auto stub = v1::SessionService::NewStub(
-            grpc::CreateChannel(address_, grpc::InsecureChannelCredentials()));
-        grpc::ClientContext context;
-        status = stub->AttachSession(&context, request, &taken);
-      } while (status.error_code() == grpc::UNAVAILABLE);
-      ASSERT_TRUE(status.ok()) << status.error_message();
-      client.session = taken.session();
-      for (Exact& define : model.DefineAgain()) sender.Send(std::move(define));
-    }
-    if (accidents() % 250 != 0) continue;
-    for (uint64_t more = accidents() % 100; more > 0; --more) sender.Send(model.Next(random));
-    if (accidents() % 2 == 0) sender.Cut();
-    // Now and then it is stopped as it should be.
-    End(accidents() % 4 == 0 ? SIGTERM : SIGKILL);
-    Start();
-    // Or the next one, while it restores the session.
-    for (; accidents() % 2 == 0; ++kills) {
-      absl::SleepFor(absl::Milliseconds(accidents() % 50));
-      End(SIGKILL);
-      Start();
-    }
-    sender.Cut();
-    ++kills;
+//
+//   KILN_OPERATIONS=1000000 KILN_SEED=7 daemon_snapshot_test --gtest_filter=ExactlyOnceTest.*
+class ExactlyOnceTest : public SnapshotTest {
+ protected:
+  struct Odds {
+    uint64_t cut = 200;  // one in so many steps
+    uint64_t takeover = 1000;
+    uint64_t end = 250;
+  };
+  struct Outcome {
+    std::string wrong;
+    int cuts = 0, takeovers = 0, kills = 0, stops = 0;
+  };
+
+  // No drivers that it would have to look for, so that it starts at once.
+  std::vector<std::string> Flags() override {
+    std::vector<std::string> flags = SnapshotTest::Flags();
+    flags.push_back("--devices=cpu");
+    return flags;
   }
-  for (Exact& read : model.Last()) sender.Send(std::move(read));
-  sender.AnswerAllBut(0);
-  EXPECT_EQ(sender.wrong(), "") << "KILN_SEED=" << seed;
-  EXPECT_GT(kills, 3);
+  void EndAndStart(int signal, Outcome* outcome) {
+    End(signal);
+    std::filesystem::remove(folder_ + "/log");
+    Start();
+    ++(signal == SIGKILL ? outcome->kills : outcome->stops);
+  }
+  // Another process takes the session over, whose numbers go on behind these.
+  std::string TakeOver(Client* client) {
+    v1::AttachSessionRequest request;
+    request.set_name("exact");
+    v1::AttachSessionResponse taken;
+    grpc::Status status;
+    do {
+      const auto stub = v1::SessionService::NewStub(
+          grpc::CreateChannel(address_, grpc::InsecureChannelCredentials()));
+      grpc::ClientContext context;
+      status = stub->AttachSession(&context, request, &taken);
+    } while (status.error_code() == grpc::UNAVAILABLE);
+    if (!status.ok()) return absl::StrCat("it cannot be taken over: ", status.error_message());
+    client->session = taken.session();
+    return {};
+  }
+  // By a signal; then perhaps the next ones are killed, while they restore the session.
+  void EndSome(Random& accidents, Outcome* outcome) {
+    EndAndStart(accidents() % 4 == 0 ? SIGTERM : SIGKILL, outcome);
+    // After five in a row the session is given up.
+    for (int more = 0; more < 3 && accidents() % 2 == 0; ++more) {
+      absl::SleepFor(absl::Milliseconds(accidents() % 50));
+      EndAndStart(SIGKILL, outcome);
+    }
+  }
+  Outcome TrySteps(uint64_t seed, int64_t steps, const Odds& odds) {
+    Outcome outcome;
+    Random random(seed), accidents(seed + 1);
+    Start();
+    Client client(address_, 0, "", 1);
+    Sender sender(address_, client);
+    for (Exact& define : Model::First()) sender.Send(std::move(define));
+    sender.AnswerAllBut(0);
+    Model model;
+    for (int64_t step = 0; step < steps && sender.wrong().empty(); ++step) {
+      sender.Send(model.Next(random));
+      if (sender.in_flight() > accidents() % 256) sender.AnswerAllBut(accidents() % 64);
+      if (accidents() % odds.cut == 0) {
+        sender.Cut();
+        ++outcome.cuts;
+      }
+      if (accidents() % odds.takeover == 0) {
+        sender.Send(model.Leave("exact"));
+        sender.AnswerAllBut(0);
+        sender.Cut();
+        if (accidents() % 2 == 0) EndAndStart(SIGKILL, &outcome);
+        outcome.wrong = TakeOver(&client);
+        if (!outcome.wrong.empty()) return outcome;
+        for (Exact& define : model.DefineAgain()) sender.Send(std::move(define));
+        ++outcome.takeovers;
+      }
+      if (accidents() % odds.end != 0) continue;
+      for (uint64_t more = accidents() % 100; more > 0; --more) sender.Send(model.Next(random));
+      if (accidents() % 2 == 0) sender.Cut();
+      EndSome(accidents, &outcome);
+      sender.Cut();
+    }
+    for (Exact& read : model.Last()) sender.Send(std::move(read));
+    sender.AnswerAllBut(0);
+    outcome.wrong = sender.wrong();
+    return outcome;
+  }
+  // With a daemon that knows nothing yet.
+  bool FailsAfter(uint64_t seed, int64_t steps, const Odds& odds) {
+    if (pid_ > 0) End(SIGKILL);
+    for (const char* each : {"/state", "/log"}) std::filesystem::remove_all(folder_ + each);
+    return !TrySteps(seed, steps, odds).wrong.empty();
+  }
+};
+
+TEST_F(ExactlyOnceTest, WhateverHappens) {
+  const auto seed = static_cast<uint64_t>(FromEnvironment("KILN_SEED", 1));
+  const int64_t steps = FromEnvironment("KILN_OPERATIONS", 3000);
+  Odds odds;
+  // A daemon takes as long to start as thousands of operations.
+  if (steps > 100'000) odds = {1000, 10'000, 2500};
+  const Outcome outcome = TrySteps(seed, steps, odds);
+  std::printf("%ld operations, %d cuts, %d kills, %d stops, %d takeovers\n",
+              static_cast<long>(steps), outcome.cuts, outcome.kills, outcome.stops,
+              outcome.takeovers);
+  if (!outcome.wrong.empty()) {
+    const auto fails = [&](int64_t fewer) { return FailsAfter(seed, fewer, odds); };
+    FAIL() << outcome.wrong << "\nKILN_SEED=" << seed
+           << " KILN_OPERATIONS=" << LeastThatFails(steps, fails) << " shows it";
+  }
+  EXPECT_GT(outcome.kills, 3);
 }
 
 // A run is cancelled as a whole, or not at all, and what comes after it sees that after a kill,

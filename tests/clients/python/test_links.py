@@ -1,5 +1,6 @@
 """Clients over links that are slow or break: what is sent, and that results do not change."""
 
+import os
 import threading
 import time
 import types
@@ -18,6 +19,9 @@ from kiln._session import waiter as _waiter
 
 from kilnd_process import Kilnd
 from link import Link
+
+# By hand also 1024.
+UPLOAD_MEBIBYTES = int(os.environ.get("KILN_UPLOAD_MEBIBYTES", "20"))
 
 pytestmark = pytest.mark.usefixtures("kilnd")
 
@@ -41,11 +45,12 @@ def there_and_back(data):
 
 def test_the_same_data_travel_once(link):
     connection = kiln.connect(link.address)
-    data = values(1, 5 * _blobs.PIECE_BYTES + 12345)  # the last piece is a short one
+    data = values(1, (UPLOAD_MEBIBYTES << 20) + 12345)  # the last piece is a short one
     np.testing.assert_array_equal(there_and_back(data), data)
     once = link.bytes_sent
     assert once > data.nbytes
     np.testing.assert_array_equal(there_and_back(data), data)
+    print(f"{data.nbytes} bytes: {once} sent, then {link.bytes_sent - once}")
     assert link.bytes_sent - once < data.nbytes / 100
     # What has changed in one place is sent there alone.
     data[3 * _blobs.PIECE_BYTES] ^= 1
