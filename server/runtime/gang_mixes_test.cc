@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <map>
 #include <random>
 #include <string>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "server/runtime/testing/gang_fixture.h"
@@ -64,21 +66,20 @@ class Watchdog {
 class GangMixes : public kiln::testing::GangTest {
  protected:
   struct Issued {
-    Started started;
-    float scale = 1;          // of its input
-    bool is_wanted = true;    // neither it nor what it depends on was cancelled
-    bool is_checked = false;  // its status and numbers
+    Created created;
+    float scale = 1;        // of its input
+    bool is_wanted = true;  // neither it nor what it depends on was cancelled
   };
-  // One user's session: a thread queues runs, another one cancels them and ends the session.
+  // One user's session: one thread queues runs, another one cancels them at any moment.
   struct User {
     int number = 0;
     std::mt19937 random;
-    std::mt19937 canceller;
     std::map<std::vector<int>, size_t> last;  // by places: in issued
     absl::Mutex mutex;
     std::deque<Issued> issued ABSL_GUARDED_BY(mutex);
-    size_t cancelled ABSL_GUARDED_BY(mutex) = 0;  // these and those before, when they were queued
-    bool is_over = false;
+    bool has_ended ABSL_GUARDED_BY(mutex) = false;  // the session
+    std::atomic<bool> is_over = false;              // nothing more is queued
+    int below(int count) { return static_cast<int>(random() % count); }
   };
 
   // One for each way in which one to four of the devices can be named.
@@ -129,89 +130,137 @@ class GangMixes : public kiln::testing::GangTest {
     for (User& user : users) {
       user.number = static_cast<int>(&user - users.data());
       user.random.seed(random());
-      threads.emplace_back([this, &user] { Live(user); });
+      threads.emplace_back([this, &user] { QueueRuns(user); });
+      if (random() % 3 == 0) continue;
+      threads.emplace_back([this, &user, seed = random()] { Disturb(user, seed); });
     }
     for (std::thread& thread : threads) thread.join();
-    for (User& user : users)
-      for (Issued& issued : user.issued) Check(issued);
+    for (User& user : users) Check(user);
   }
 
-  void Live(User& user) {
+  void QueueRuns(User& user) {
     const int runs = 1 + user.below(16);
     const size_t depth = 1 + user.below(12);
-    const bool is_calm = user.below(3) == 0;
     const int devices = 1 + user.below(static_cast<int>(devices_.size()));  // the first ones
     for (int i = 0; i < runs; ++i) {
-      if (user.issued.size() >= depth) AwaitEnd(user.issued[user.issued.size() - depth]);
+      AwaitAllBut(user, depth - 1);
       Issue(user, devices);
-      if (!is_calm && user.below(4) == 0) CancelSome(user);
       if (user.below(4) == 0) std::this_thread::yield();
       if (user.below(8) == 0) absl::SleepFor(absl::Microseconds(user.below(200)));
     }
-    if (!is_calm && user.below(4) == 0) EndSession(user);
-    for (Issued& issued : user.issued) AwaitEnd(issued);
+    AwaitAllBut(user, 0);
+    user.is_over = true;
   }
 
+  void Disturb(User& user, unsigned seed) {
+    std::mt19937 random(seed);
+    while (!user.is_over) {
+      absl::SleepFor(absl::Microseconds(random() % 300));
+      if (random() % 32 == 0) {
+        EndSession(user);
+      } else {
+        CancelSome(user, random);
+      }
+    }
+  }
+
+  // The gang or the one device of a run, and what it begins with.
   void Issue(User& user, int devices) {
     const std::vector<int>* places = nullptr;
     do {
       places = &places_[user.below(static_cast<int>(places_.size()))];
     } while (*std::max_element(places->begin(), places->end()) >= devices);
     const auto last = user.last.find(*places);
-    Issued issued;
     ValuePointer input = inputs_.at(*places);
-    if (last != user.last.end() && user.below(2) == 0) {
+    Issued issued;
+    const bool goes_on = last != user.last.end() && user.below(2) == 0;
+    if (goes_on) {
+      absl::MutexLock lock(&user.mutex);
       const Issued& before = user.issued[last->second];
-      input = before.started.results.back();
+      input = before.created.results.back();
       issued.scale = 2 * before.scale;
-      issued.is_wanted = before.is_wanted;
     }
-    issued.started = Start(programs_.at(*places), input, user.number);
-    user.last[*places] = user.issued.size();
-    user.issued.push_back(std::move(issued));
+    Created created = Create(programs_.at(*places), input);
+    ASSERT_NE(created.run, nullptr) << *created.status;
+    {
+      absl::MutexLock lock(&user.mutex);
+      issued.created = created;
+      issued.is_wanted = !user.has_ended && (!goes_on || user.issued[last->second].is_wanted);
+      user.last[*places] = user.issued.size();
+      user.issued.push_back(std::move(issued));
+    }
+    // It may be cancelled before it is queued everywhere.
+    Enqueue(created, user.number);
   }
 
   // From one on, as a client does; what depends on it comes behind it.
-  void CancelSome(User& user) {
-    size_t first = user.below(static_cast<int>(user.issued.size()));
-    for (size_t i = first; i < user.issued.size(); ++i) {
-      if (user.issued[i].started.run == nullptr) continue;
-      user.issued[i].started.run->Cancel();
-      user.issued[i].is_wanted = false;
+  void CancelSome(User& user, std::mt19937& random) {
+    {
+      absl::MutexLock lock(&user.mutex);
+      if (user.issued.empty()) return;
+      for (size_t i = random() % user.issued.size(); i < user.issued.size(); ++i) {
+        user.issued[i].is_wanted = false;
+        user.issued[i].created.run->Cancel();
+      }
     }
-    for (size_t i = 0; i < devices_.size() && user.below(8) != 0; ++i) {
+    if (random() % 8 != 0) StopUnwanted(user);
+  }
+
+  void StopUnwanted(const User& user) {
+    for (size_t i = 0; i < devices_.size(); ++i) {
       devices_[i]->dispatcher().DropUnwanted(flows_[i][user.number]);
       devices_[i]->device().StopUnwanted();
     }
   }
 
   void EndSession(User& user) {
+    {
+      absl::MutexLock lock(&user.mutex);
+      user.has_ended = true;
+      for (Issued& issued : user.issued) issued.is_wanted = false;
+    }
     for (size_t i = 0; i < devices_.size(); ++i)
       devices_[i]->dispatcher().RemoveFlow(flows_[i][user.number]);
-    for (Issued& issued : user.issued) {
-      issued.is_wanted = false;
-      if (issued.started.run) issued.started.run->Stop(absl::CancelledError("it has ended"));
+    {
+      absl::MutexLock lock(&user.mutex);
+      for (Issued& issued : user.issued)
+        issued.created.run->Stop(absl::CancelledError("the session has ended"));
     }
+    StopUnwanted(user);
+  }
+
+  void AwaitAllBut(User& user, size_t count) {
+    std::vector<Created> awaited;
+    {
+      absl::MutexLock lock(&user.mutex);
+      for (size_t i = 0; i + count < user.issued.size(); ++i)
+        awaited.push_back(user.issued[i].created);
+    }
+    for (const Created& created : awaited) {
+      if (created.ended->HasBeenNotified()) continue;
+      created.ended->WaitForNotification();
+      watchdog_->SomethingEnded();
+    }
+  }
+
+  void Check(User& user) {
+    absl::MutexLock lock(&user.mutex);
+    for (const Issued& issued : user.issued) Check(issued);
+    if (!user.has_ended) return;
     for (size_t i = 0; i < devices_.size(); ++i) {
-      devices_[i]->device().StopUnwanted();
       flows_[i][user.number] =
           devices_[i]->dispatcher().AddFlow(absl::StrCat("user", user.number), 1);
     }
   }
 
-  void AwaitEnd(const Issued& issued) {
-    issued.started.ended->WaitForNotification();
-    watchdog_->SomethingEnded();
-  }
-
   void Check(const Issued& issued) const {
-    const absl::Status& status = *issued.started.status;
+    const absl::Status& status = *issued.created.status;
     if (!issued.is_wanted) {
       EXPECT_TRUE(status.ok() || absl::IsCancelled(status)) << status;
     } else {
       EXPECT_TRUE(status.ok()) << status;
     }
-    for (const ValuePointer& result : issued.started.results) {
+    for (const ValuePointer& result : issued.created.results) {
       EXPECT_TRUE(result->resolved());
       EXPECT_EQ(result->status().ok(), status.ok()) << result->status() << status;
     }
@@ -219,8 +268,8 @@ class GangMixes : public kiln::testing::GangTest {
   }
 
   static void CheckNumbers(const Issued& issued) {
-    const std::vector<float> sums = Whole(*issued.started.results[1]);
-    const std::vector<float> results = Whole(*issued.started.results[0]);
+    const std::vector<float> sums = Whole(*issued.created.results[1]);
+    const std::vector<float> results = Whole(*issued.created.results[0]);
     for (int c = 0; c < 8; ++c) {
       ASSERT_EQ(sums[c], issued.scale * static_cast<float>(4 * kRows * (kRows - 1) + kRows * c));
       for (int r = 0; r < kRows; ++r)

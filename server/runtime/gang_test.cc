@@ -30,7 +30,7 @@ TEST_F(GangTest, DevicesAddUpWhatEachHas) {
   EXPECT_GT(bound->program->gang()->exchanged_bytes(), 0);
   ValuePointer rows = Input(*bound, 0);
   // Run after run, each with what the one before made, queued all at once.
-  std::vector<Started> runs;
+  std::vector<Created> runs;
   for (int i = 0; i < 50; ++i) {
     runs.push_back(Start(bound, i % 10 == 0 ? rows : runs.back().results[2]));
   }
@@ -56,9 +56,9 @@ TEST_F(GangTest, DevicesThatDoNotReachEachOtherCopyThroughTheHost) {
     ASSERT_NE(bound, nullptr) << compiled_;
     EXPECT_GT((*bound->program->gang()->OnDevices())->staging_bytes, 0);
     const ValuePointer rows = Input(*bound, 0);
-    Started before;
+    Created before;
     for (int i = 0; i < 10; ++i) {
-      const Started run = Start(bound, i == 0 ? rows : before.results[2]);
+      const Created run = Start(bound, i == 0 ? rows : before.results[2]);
       ASSERT_TRUE(Await(run).ok()) << *run.status;
       ExpectSums(run, static_cast<float>(1 << i));
       before = run;
@@ -98,9 +98,9 @@ TEST_F(GangTest, GangsThatShareDevicesAllEnd) {
     const auto bound = Compile(MeanGraph(2, 4), places);
     ASSERT_NE(bound, nullptr) << compiled_;
     threads.emplace_back([this, bound, &ended, user = users++] {
-      std::vector<Started> runs;
+      std::vector<Created> runs;
       for (int i = 0; i < 200; ++i) runs.push_back(Start(bound, Input(*bound, 1), user));
-      for (const Started& run : runs)
+      for (const Created& run : runs)
         if (Await(run).ok()) ++ended;
     });
   }
@@ -125,7 +125,7 @@ TEST_F(GangTest, ACancelledRunEndsAndTheNextOneRuns) {
   const auto results = (*run)->results();
   devices_[1]->dispatcher().Enqueue(flows_[1][0], work[1]);
   EXPECT_EQ(results[0]->status().code(), absl::StatusCode::kCancelled);
-  const Started next = Start(bound, Input(*bound, 0));
+  const Created next = Start(bound, Input(*bound, 0));
   EXPECT_TRUE(Await(next).ok()) << *next.status;
   devices_[0]->dispatcher().RemoveFlow(other);
 }
@@ -140,7 +140,7 @@ TEST_F(GangTest, ALostDeviceFailsItsGangsAlone) {
   ASSERT_TRUE(lost && well) << compiled_;
   ASSERT_TRUE(Await(Start(lost, Input(*lost, 0))).ok());
   const ValuePointer input = Input(*lost, 0);
-  std::vector<Started> runs;
+  std::vector<Created> runs;
   for (int i = 0; i < 100; ++i) {
     if (i == 50) *broken = true;
     runs.push_back(Start(lost, input));

@@ -166,63 +166,68 @@ std::vector<float> GangTest::Whole(const buffers::Value& value) {
   return whole;
 }
 
-int GangTest::NumberOf(const ManagedDevice& device) const {
-  int number = 0;
-  while (devices_[number].get() != &device) ++number;
-  return number;
+std::vector<int> GangTest::DevicesOf(const BoundProgram& bound) const {
+  std::vector<const ManagedDevice*> named = {&bound.program->device()};
+  if (const Gang* gang = bound.program->gang(); gang != nullptr) {
+    named.clear();
+    for (const Gang::Member& member : gang->members()) named.push_back(member.device);
+  }
+  std::vector<int> numbers;
+  for (const ManagedDevice* device : named) {
+    int number = 0;
+    while (devices_[number].get() != device) ++number;
+    numbers.push_back(number);
+  }
+  return numbers;
 }
 
-GangTest::Started GangTest::Start(const std::shared_ptr<const BoundProgram>& bound,
-                                  const ValuePointer& input, int user) {
-  Started started;
-  const auto done = [status = started.status, ended = started.ended](const absl::Status& result) {
+GangTest::Created GangTest::Create(const std::shared_ptr<const BoundProgram>& bound,
+                                   const ValuePointer& input) {
+  Created created;
+  created.bound = bound;
+  const auto done = [status = created.status, ended = created.ended](const absl::Status& result) {
     *status = result;
     ended->Notify();
   };
-  const auto refused = [&](const absl::Status& why) {
-    done(why);
-    return started;
+  const auto keep = [&](const auto& run) {
+    if (!run.ok()) return done(run.status());
+    created.run = *run;
+    created.results = (*run)->results();
   };
-  const auto enqueue = [&](int device, std::shared_ptr<fairness::Work> work) {
-    devices_[device]->dispatcher().Enqueue(flows_[device][user], std::move(work));
-  };
-  const Gang* const gang = bound->program->gang();
-  if (gang == nullptr) {
-    const int device = NumberOf(bound->program->device());
-    auto run = runtime::Run::Create("run", bound, {input}, accounts_[device],
-                                    [done](const absl::Status& result, double) { done(result); });
-    if (!run.ok()) return refused(run.status());
-    started.run = *run;
-    started.results = (*run)->results();
-    enqueue(device, *run);
-    return started;
-  }
-  std::vector<int> on;
   std::vector<std::shared_ptr<buffers::Account>> accounts;
-  for (const Gang::Member& member : gang->members()) {
-    on.push_back(NumberOf(*member.device));
-    accounts.push_back(accounts_[on.back()]);
+  for (const int device : DevicesOf(*bound)) accounts.push_back(accounts_[device]);
+  if (bound->program->gang() == nullptr) {
+    const auto run =
+        runtime::Run::Create("run", bound, {input}, accounts[0],
+                             [done](const absl::Status& result, double) { done(result); });
+    keep(run);
+    if (run.ok()) created.work = {*run};
+  } else {
+    const auto run = runtime::GangRun::Create(
+        "run", bound, {input}, accounts, &order_,
+        [done](const absl::Status& result, absl::Span<const double>) { done(result); });
+    keep(run);
+    if (run.ok()) created.work = (*run)->MakeWork();
   }
-  auto run = runtime::GangRun::Create(
-      "run", bound, {input}, accounts, &order_,
-      [done](const absl::Status& result, absl::Span<const double>) { done(result); });
-  if (!run.ok()) return refused(run.status());
-  started.run = *run;
-  started.results = (*run)->results();
-  const auto work = (*run)->MakeWork();
-  for (size_t i = 0; i < on.size(); ++i) enqueue(on[i], work[i]);
-  return started;
+  return created;
 }
 
-absl::Status GangTest::Await(const Started& started) {
-  if (!started.ended->WaitForNotificationWithTimeout(absl::Seconds(60)))
+void GangTest::Enqueue(const Created& created, int user) {
+  if (created.run == nullptr) return;
+  const std::vector<int> on = DevicesOf(*created.bound);
+  for (size_t i = 0; i < on.size(); ++i)
+    devices_[on[i]]->dispatcher().Enqueue(flows_[on[i]][user], created.work[i]);
+}
+
+absl::Status GangTest::Await(const Created& created) {
+  if (!created.ended->WaitForNotificationWithTimeout(absl::Seconds(60)))
     return absl::DeadlineExceededError("the run did not end");
-  return *started.status;
+  return *created.status;
 }
 
-void GangTest::ExpectSums(const Started& started, float scale) {
-  const std::vector<float> sums = Whole(*started.results[1]);
-  const std::vector<float> results = Whole(*started.results[0]);
+void GangTest::ExpectSums(const Created& created, float scale) {
+  const std::vector<float> sums = Whole(*created.results[1]);
+  const std::vector<float> results = Whole(*created.results[0]);
   for (int c = 0; c < 8; ++c) {
     EXPECT_EQ(sums[c], scale * static_cast<float>(224 + 8 * c));
     for (int r = 0; r < 8; ++r)

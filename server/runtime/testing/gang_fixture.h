@@ -46,20 +46,30 @@ class GangTest : public ::testing::Test {
   runtime::ValuePointer Input(const runtime::BoundProgram& bound, float first);
   static std::vector<float> Whole(const buffers::Value& value);
 
-  struct Started {
+  // A run, or why there is none; its status is there once it has ended.
+  struct Created {
+    std::shared_ptr<const runtime::BoundProgram> bound;
     std::shared_ptr<runtime::QueuedRun> run;
+    std::vector<std::shared_ptr<fairness::Work>> work;  // by place
     std::vector<runtime::ValuePointer> results;
     std::shared_ptr<absl::Notification> ended = std::make_shared<absl::Notification>();
     std::shared_ptr<absl::Status> status = std::make_shared<absl::Status>();
   };
-  // `user`: whose flows it is queued in.
-  Started Start(const std::shared_ptr<const runtime::BoundProgram>& bound,
-                const runtime::ValuePointer& input, int user = 0);
+  Created Create(const std::shared_ptr<const runtime::BoundProgram>& bound,
+                 const runtime::ValuePointer& input);
+  // `user`: in whose flows.
+  void Enqueue(const Created& created, int user);
+  Created Start(const std::shared_ptr<const runtime::BoundProgram>& bound,
+                const runtime::ValuePointer& input, int user = 0) {
+    Created created = Create(bound, input);
+    Enqueue(created, user);
+    return created;
+  }
   // Its status, or DEADLINE_EXCEEDED after a minute.
-  static absl::Status Await(const Started& started);
+  static absl::Status Await(const Created& created);
 
   // Of 8 rows from Input(…, 0) times `scale`: column c has c, 8 + c, …, 56 + c.
-  static void ExpectSums(const Started& started, float scale);
+  static void ExpectSums(const Created& created, float scale);
 
   metrics::Metrics metrics_{"test"};
   fairness::GangOrder order_;
@@ -71,7 +81,8 @@ class GangTest : public ::testing::Test {
   absl::Status compiled_;
 
  private:
-  int NumberOf(const runtime::ManagedDevice& device) const;
+  // Numbers of devices, by place.
+  std::vector<int> DevicesOf(const runtime::BoundProgram& bound) const;
 
   // By text and architecture: what differs is where it runs.
   std::map<std::pair<std::string, std::string>, absl::StatusOr<compiler::CompiledProgram>> known_;
