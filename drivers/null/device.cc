@@ -35,8 +35,11 @@ char* AddressOf(const Buffer& buffer) { return static_cast<char*>(buffer.host_po
 // Here a real driver calls its vendor's library.
 class Issuer : public CommandIssuer {
  public:
+  explicit Issuer(NullDevice& device) : device_(device) {}
+
+  // A loss ends a list between two kernels, as one of a real device does.
   absl::Status Launch(const LoadedKernel& kernel, absl::Span<const BoundRange> arguments) override {
-    return absl::OkStatus();
+    return device_.Health();
   }
   absl::Status Copy(const BoundRange& source, const BoundRange& destination) override {
     std::memmove(AddressOf(*destination.buffer) + destination.offset,
@@ -52,6 +55,9 @@ class Issuer : public CommandIssuer {
     return absl::OkStatus();
   }
   absl::Status Wait(SignalGroup& group, int signal) override { return group.Wait(signal); }
+
+ private:
+  NullDevice& device_;
 };
 
 }  // namespace
@@ -111,7 +117,7 @@ absl::Status NullDevice::Submit(PreparedList& list, absl::Span<Buffer* const> sl
                options = std::move(options), done = std::move(done)] {
     SubmitResult result;
     if (result.status = Health(); result.status.ok()) {
-      Issuer issuer;
+      Issuer issuer(*this);
       result = prepared->Issue(buffers, options, issuer, now_);
     } else if (options.group != nullptr) {
       options.group->Abort(result.status);

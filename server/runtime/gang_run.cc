@@ -207,6 +207,7 @@ void GangRun::Finished(int member, const drivers::SubmitResult& result) {
   ManagedDevice& on = device(member);
   // The callback may hold the last reference, and the dispatcher comes last.
   const int64_t ticket = tickets_[member];
+  std::vector<int> lost;
   {
     absl::MutexLock lock(&mutex_);
     seconds_[member] = result.seconds;
@@ -214,8 +215,12 @@ void GangRun::Finished(int member, const drivers::SubmitResult& result) {
     if (failure_.ok() || (is_cause && !*unwanted_)) failure_ = status;
     is_end = --in_flight_ == 0;
     if (is_end) ended_ = true;
+    if (is_cause && !is_end) return lost_.push_back(member);
+    if (is_end) lost.swap(lost_);
   }
   if (is_end) End();
+  // What a lost device did before is no share that anybody should get back.
+  for (const int each : lost) device(each).dispatcher().Finished(tickets_[each], 0);
   on.dispatcher().Finished(ticket, result.seconds);
 }
 

@@ -23,7 +23,8 @@ namespace kiln::runtime {
 
 // It is submitted whole: cancelled before that, it never begins; behind it, devices that stop lists
 // leave it, and one that cannot ends it with the others'. When one device fails it, all others'
-// lists end, and the error names that device. Thread-safe.
+// lists end, and the error names that device. A device that was lost counts as busy until they
+// have, since they may still read its memory, which is gone once it is revived. Thread-safe.
 class GangRun : public QueuedRun, public std::enable_shared_from_this<GangRun> {
  public:
   // Seconds on each device, by place.
@@ -98,7 +99,8 @@ class GangRun : public QueuedRun, public std::enable_shared_from_this<GangRun> {
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   bool submitted_ ABSL_GUARDED_BY(mutex_) = false;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
-  int in_flight_ ABSL_GUARDED_BY(mutex_) = 0;  // lists
+  int in_flight_ ABSL_GUARDED_BY(mutex_) = 0;      // lists
+  std::vector<int> lost_ ABSL_GUARDED_BY(mutex_);  // those whose lists have ended, before all have
   std::vector<double> seconds_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -1,5 +1,8 @@
 // Every primitive, and every case of the table of numerics, with operands that lie in every way on
-// several meshes, on simulated devices.
+// several meshes, on simulated devices. KILN_SHARDED_PLACEMENTS is in how many ways at most for
+// each case and mesh; more for a long search.
+#include <cstdlib>
+#include <iostream>
 #include <random>
 #include <string>
 #include <vector>
@@ -25,6 +28,11 @@ const std::vector<Mesh>& Meshes() {
   static const auto& meshes = *new std::vector<Mesh>{
       {{{"x", 2}}}, {{{"x", 3}}}, {{{"x", 2}, {"y", 2}}}, {{{"one", 1}, {"x", 2}}}};
   return meshes;
+}
+
+size_t MostPlacements(size_t otherwise) {
+  const char* wanted = std::getenv("KILN_SHARDED_PLACEMENTS");
+  return wanted == nullptr ? otherwise : std::strtoull(wanted, nullptr, 10);
 }
 
 Case Make(std::string op, std::vector<OperandSpec> operands, ops::Attributes attributes = {}) {
@@ -124,9 +132,10 @@ std::vector<Case> PrimitiveCases() {
   return cases;
 }
 
-// Sets how operands and results lie to each way in turn, or to `most` of them at random.
+// Sets how operands and results lie to each way in turn, or to `most` of them at random. Returns
+// whether that was all of them.
 template <typename CheckFn>
-void ForEachPlacement(const graph::Graph& graph, const Mesh& mesh, size_t most, CheckFn check) {
+bool ForEachPlacement(const graph::Graph& graph, const Mesh& mesh, size_t most, CheckFn check) {
   std::vector<std::vector<Spec>> choices;
   size_t count = 1;
   for (const graph::Input& input : graph.inputs) choices.push_back(AllSpecs(mesh, input.shape));
@@ -148,11 +157,13 @@ void ForEachPlacement(const graph::Graph& graph, const Mesh& mesh, size_t most, 
     // The table's hints are for no mesh in particular.
     if (graph::Verify(placed).ok()) check(placed, i);
   }
+  return count <= most;
 }
 
 TEST(Placements, EveryPrimitive) {
   std::vector<bool> seen(ir::kNumOps, false);
   size_t count = 0;
+  size_t incomplete = 0;
   for (const Case& test_case : PrimitiveCases()) {
     const auto graph = numerics::MakeGraph(test_case, ir::DType::kFloat32);
     ASSERT_TRUE(graph.ok()) << test_case.name << " " << graph.status();
@@ -161,15 +172,18 @@ TEST(Placements, EveryPrimitive) {
       seen[static_cast<int>(row->op)] = true;
     }
     for (const Mesh& mesh : Meshes()) {
-      ForEachPlacement(*graph, mesh, 150, [&](const graph::Graph& placed, size_t i) {
-        ++count;
-        ASSERT_EQ(SimulatedDisagreement(placed, inputs, {1e-5}, i), "") << test_case.name << "\n"
-                                                                        << graph::Print(placed);
-      });
+      incomplete += !ForEachPlacement(
+          *graph, mesh, MostPlacements(150), [&](const graph::Graph& placed, size_t i) {
+            ++count;
+            ASSERT_EQ(SimulatedDisagreement(placed, inputs, {1e-5}, i), "")
+                << test_case.name << "\n"
+                << graph::Print(placed);
+          });
       if (testing::Test::HasFailure()) return;
     }
   }
-  std::cout << count << " placements\n";
+  std::cout << count << " placements; some of many for " << incomplete
+            << " pairs of a case and a mesh\n";
   for (int i = 0; i < ir::kNumOps; ++i) {
     const auto op = static_cast<ir::Op>(i);
     const bool is_checked = shard::RuleOf(op) == shard::RuleKind::kNone || op == ir::Op::kInput;
@@ -185,7 +199,7 @@ TEST(Placements, EveryCaseAndItsGradients) {
     ASSERT_TRUE(graph.ok()) << test_case.name << " " << graph.status();
     const auto inputs = numerics::OperandValues(test_case, ir::DType::kFloat32);
     const Mesh& mesh = Meshes()[number++ % 3];
-    ForEachPlacement(*graph, mesh, 3, [&](const graph::Graph& placed, size_t i) {
+    ForEachPlacement(*graph, mesh, MostPlacements(3), [&](const graph::Graph& placed, size_t i) {
       ++count;
       EXPECT_EQ(SimulatedDisagreement(placed, inputs, {1e-4}, i), "") << test_case.name;
     });

@@ -40,6 +40,9 @@ struct Control {
   // `lost`. It answers again when `lost` is 0 and its context was reset.
   std::atomic<int> lost = 0;
   std::atomic<int> lost_device = 0;
+  // Once this device has run so many more kernels, `lost` becomes `lost_then`; 0: it does not.
+  std::atomic<int> kernels_until_lost = 0;
+  std::atomic<int> lost_then = 0;
 
   // Counts.
   std::atomic<int64_t> modules_loaded = 0;

@@ -30,6 +30,9 @@ struct Control {
   // Queues of this device end with `lost` when they come to a packet.
   std::atomic<int> lost = 0;
   std::atomic<int> lost_device = 0;
+  // Once this device has run so many more kernels, `lost` becomes `lost_then`; 0: it does not.
+  std::atomic<int> kernels_until_lost = 0;
+  std::atomic<int> lost_then = 0;
 
   // Counts.
   std::atomic<int64_t> kernels_run = 0;

@@ -1,0 +1,313 @@
+// Random mixes of gangs on overlapping devices and of programs on one device, from several threads:
+// whatever comes, everything ends, and what was not cancelled has the right numbers. The policy
+// alone, without threads, is simulated in server/fairness/gang_order_test.cc.
+//
+// KILN_GANG_MIXES is how many there are, for a long search, and KILN_GANG_SEED the first one's
+// number.
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <map>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "gtest/gtest.h"
+#include "server/runtime/testing/gang_fixture.h"
+
+namespace kiln::runtime {
+namespace {
+
+using kiln::testing::MeanGraph;
+
+// Meshes of one to four devices divide it.
+constexpr int kRows = 12;
+
+int Number(const char* variable, int otherwise) {
+  const char* wanted = std::getenv(variable);
+  return wanted == nullptr ? otherwise : std::atoi(wanted);
+}
+
+// Ends the program where nothing ends any more: threads that wait for each other cannot be joined.
+class Watchdog {
+ public:
+  Watchdog() : thread_([this](const std::stop_token& over) { Watch(over); }) {}
+  void Begin(int seed) { seed_ = seed, ++events_; }
+  void SomethingEnded() { ++events_; }
+
+ private:
+  void Watch(const std::stop_token& over) {
+    int64_t seen = events_;
+    absl::Time since = absl::Now();
+    while (!over.stop_requested()) {
+      absl::SleepFor(absl::Milliseconds(20));
+      if (const int64_t now = events_; now != seen) {
+        seen = now;
+        since = absl::Now();
+      } else if (absl::Now() - since > absl::Minutes(1)) {
+        std::fprintf(stderr, "Nothing has ended for a minute: KILN_GANG_SEED=%d\n", seed_.load());
+        std::_Exit(1);
+      }
+    }
+  }
+
+  std::atomic<int> seed_ = 0;
+  std::atomic<int64_t> events_ = 0;
+  std::jthread thread_;
+};
+
+class GangMixes : public kiln::testing::GangTest {
+ protected:
+  struct Issued {
+    Created created;
+    float scale = 1;        // of its input
+    bool is_wanted = true;  // neither it nor what it depends on was cancelled
+  };
+  // One user's session: one thread queues runs, another one cancels them at any moment.
+  struct User {
+    int number = 0;
+    std::mt19937 random;
+    std::map<std::vector<int>, size_t> last;  // by places: in issued
+    absl::Mutex mutex;
+    std::deque<Issued> issued ABSL_GUARDED_BY(mutex);
+    bool has_ended ABSL_GUARDED_BY(mutex) = false;  // the session
+    std::atomic<bool> is_over = false;              // nothing more is queued
+    int below(int count) { return static_cast<int>(random() % count); }
+  };
+
+  // One for each way in which one to four of the devices can be named.
+  void CompileAll() {
+    std::vector<int> order(devices_.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
+    do {
+      for (size_t size = 1; size <= std::min<size_t>(order.size(), 4); ++size) {
+        const std::vector<int> places(order.begin(), order.begin() + static_cast<int>(size));
+        if (programs_.contains(places)) continue;
+        std::string text = MeanGraph(static_cast<int>(size), kRows);
+        if (size == 1) text = OnOneDevice();
+        const auto bound = Compile(text, places);
+        ASSERT_NE(bound, nullptr) << compiled_;
+        inputs_[places] = Input(*bound, 0);
+        programs_[places] = bound;
+        places_.push_back(places);
+      }
+    } while (std::next_permutation(order.begin(), order.end()));
+  }
+  static std::string OnOneDevice() {
+    return absl::StrCat("input 0 float32[", kRows, ",8]\n%0 = input float32[", kRows,
+                        ",8] index=0\n", "%1 = reduce_sum float32[1,8] %0 axes=[0]\n",
+                        "%2 = expand float32[", kRows, ",8] %1\n%3 = add float32[", kRows,
+                        ",8] %0 %2\n%4 = add float32[", kRows,
+                        ",8] %0 %0\noutput %3\noutput %1\nupdate 0 %4\n");
+  }
+
+  void RunAll(int count, bool computes) {
+    CompileAll();
+    if (HasFatalFailure()) return;
+    const int first = Number("KILN_GANG_SEED", 1);
+    Watchdog watchdog;
+    watchdog_ = &watchdog;
+    computes_ = computes;
+    for (int seed = first; seed < first + count && !HasFailure(); ++seed) {
+      watchdog.Begin(seed);
+      SCOPED_TRACE(absl::StrCat("KILN_GANG_SEED=", seed));
+      RunMix(seed);
+    }
+    ExpectNothingLeft();
+  }
+
+  void RunMix(int seed) {
+    std::mt19937 random(seed);
+    std::vector<User> users(1 + random() % 4);
+    std::vector<std::thread> threads;
+    for (User& user : users) {
+      user.number = static_cast<int>(&user - users.data());
+      user.random.seed(random());
+      threads.emplace_back([this, &user] { QueueRuns(user); });
+      if (random() % 3 == 0) continue;
+      threads.emplace_back([this, &user, seed = random()] { Disturb(user, seed); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (User& user : users) Check(user);
+  }
+
+  void QueueRuns(User& user) {
+    const int runs = 1 + user.below(16);
+    const size_t depth = 1 + user.below(12);
+    const int devices = 1 + user.below(static_cast<int>(devices_.size()));  // the first ones
+    for (int i = 0; i < runs; ++i) {
+      AwaitAllBut(user, depth - 1);
+      Issue(user, devices);
+      if (user.below(4) == 0) std::this_thread::yield();
+      if (user.below(8) == 0) absl::SleepFor(absl::Microseconds(user.below(200)));
+    }
+    AwaitAllBut(user, 0);
+    user.is_over = true;
+  }
+
+  void Disturb(User& user, unsigned seed) {
+    std::mt19937 random(seed);
+    while (!user.is_over) {
+      absl::SleepFor(absl::Microseconds(random() % 300));
+      if (random() % 32 == 0) {
+        EndSession(user);
+      } else {
+        CancelSome(user, random);
+      }
+    }
+  }
+
+  // The gang or the one device of a run, and what it begins with.
+  void Issue(User& user, int devices) {
+    const std::vector<int>* places = nullptr;
+    do {
+      places = &places_[user.below(static_cast<int>(places_.size()))];
+    } while (*std::max_element(places->begin(), places->end()) >= devices);
+    const auto last = user.last.find(*places);
+    ValuePointer input = inputs_.at(*places);
+    Issued issued;
+    const bool goes_on = last != user.last.end() && user.below(2) == 0;
+    if (goes_on) {
+      absl::MutexLock lock(&user.mutex);
+      const Issued& before = user.issued[last->second];
+      input = before.created.results.back();
+      issued.scale = 2 * before.scale;
+    }
+    Created created = Create(programs_.at(*places), input);
+    ASSERT_NE(created.run, nullptr) << *created.status;
+    {
+      absl::MutexLock lock(&user.mutex);
+      issued.created = created;
+      issued.is_wanted = !user.has_ended && (!goes_on || user.issued[last->second].is_wanted);
+      user.last[*places] = user.issued.size();
+      user.issued.push_back(std::move(issued));
+    }
+    // It may be cancelled before it is queued everywhere.
+    Enqueue(created, user.number);
+  }
+
+  // From one on, as a client does; what depends on it comes behind it.
+  void CancelSome(User& user, std::mt19937& random) {
+    {
+      absl::MutexLock lock(&user.mutex);
+      if (user.issued.empty()) return;
+      for (size_t i = random() % user.issued.size(); i < user.issued.size(); ++i) {
+        user.issued[i].is_wanted = false;
+        user.issued[i].created.run->Cancel();
+      }
+    }
+    if (random() % 8 != 0) StopUnwanted(user);
+  }
+
+  void StopUnwanted(const User& user) {
+    for (size_t i = 0; i < devices_.size(); ++i) {
+      devices_[i]->dispatcher().DropUnwanted(flows_[i][user.number]);
+      devices_[i]->device().StopUnwanted();
+    }
+  }
+
+  void EndSession(User& user) {
+    {
+      absl::MutexLock lock(&user.mutex);
+      user.has_ended = true;
+      for (Issued& issued : user.issued) issued.is_wanted = false;
+    }
+    for (size_t i = 0; i < devices_.size(); ++i)
+      devices_[i]->dispatcher().RemoveFlow(flows_[i][user.number]);
+    {
+      absl::MutexLock lock(&user.mutex);
+      for (Issued& issued : user.issued)
+        issued.created.run->Stop(absl::CancelledError("the session has ended"));
+    }
+    StopUnwanted(user);
+  }
+
+  void AwaitAllBut(User& user, size_t count) {
+    std::vector<Created> awaited;
+    {
+      absl::MutexLock lock(&user.mutex);
+      for (size_t i = 0; i + count < user.issued.size(); ++i)
+        awaited.push_back(user.issued[i].created);
+    }
+    for (const Created& created : awaited) {
+      if (created.ended->HasBeenNotified()) continue;
+      created.ended->WaitForNotification();
+      watchdog_->SomethingEnded();
+    }
+  }
+
+  void Check(User& user) {
+    absl::MutexLock lock(&user.mutex);
+    for (const Issued& issued : user.issued) Check(issued);
+    if (!user.has_ended) return;
+    for (size_t i = 0; i < devices_.size(); ++i) {
+      flows_[i][user.number] =
+          devices_[i]->dispatcher().AddFlow(absl::StrCat("user", user.number), 1);
+    }
+  }
+
+  void Check(const Issued& issued) const {
+    const absl::Status& status = *issued.created.status;
+    if (!issued.is_wanted) {
+      EXPECT_TRUE(status.ok() || absl::IsCancelled(status)) << status;
+    } else {
+      EXPECT_TRUE(status.ok()) << status;
+    }
+    for (const ValuePointer& result : issued.created.results) {
+      EXPECT_TRUE(result->resolved());
+      EXPECT_EQ(result->status().ok(), status.ok()) << result->status() << status;
+    }
+    if (status.ok() && computes_) CheckNumbers(issued);
+  }
+
+  static void CheckNumbers(const Issued& issued) {
+    const std::vector<float> sums = Whole(*issued.created.results[1]);
+    const std::vector<float> results = Whole(*issued.created.results[0]);
+    for (int c = 0; c < 8; ++c) {
+      ASSERT_EQ(sums[c], issued.scale * static_cast<float>(4 * kRows * (kRows - 1) + kRows * c));
+      for (int r = 0; r < kRows; ++r)
+        ASSERT_EQ(results[8 * r + c], issued.scale * static_cast<float>(8 * r + c) + sums[c]);
+    }
+  }
+
+  void ExpectNothingLeft() {
+    for (const auto& device : devices_) {
+      EXPECT_TRUE(device->WaitIdle(absl::Seconds(60))) << device->name();
+      EXPECT_EQ(device->dispatcher().queued(), 0) << device->name();
+    }
+    inputs_.clear();
+    programs_.clear();
+    for (size_t i = 0; i < devices_.size(); ++i) {
+      EXPECT_EQ(accounts_[i]->bytes(), 0) << devices_[i]->name();
+      EXPECT_EQ(accounts_[i]->buffers(), 0) << devices_[i]->name();
+      devices_[i]->arenas().DropIdle();
+      EXPECT_EQ(devices_[i]->pool()->used_bytes(), 0) << devices_[i]->name();
+    }
+  }
+
+  std::vector<std::vector<int>> places_;
+  std::map<std::vector<int>, std::shared_ptr<const BoundProgram>> programs_;
+  std::map<std::vector<int>, ValuePointer> inputs_;
+  Watchdog* watchdog_ = nullptr;
+  bool computes_ = false;
+};
+
+TEST_F(GangMixes, OnProcessors) {
+  UseCpus(4);
+  RunAll(Number("KILN_GANG_MIXES", 300), /*computes=*/true);
+}
+
+TEST_F(GangMixes, OnDevicesThatRunNothing) {
+  UseNulls(5, [] { return absl::OkStatus(); });
+  RunAll(Number("KILN_GANG_MIXES", 300), /*computes=*/false);
+}
+
+}  // namespace
+}  // namespace kiln::runtime

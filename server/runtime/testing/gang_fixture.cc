@@ -1,0 +1,238 @@
+#include "server/runtime/testing/gang_fixture.h"
+
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "compiler/graph/text.h"
+#include "drivers/cpu/driver.h"
+#include "drivers/null/driver.h"
+
+namespace kiln::testing {
+namespace {
+
+using runtime::BoundProgram;
+using runtime::Gang;
+using runtime::ManagedDevice;
+using runtime::ValuePointer;
+
+class TextSource : public runtime::GraphSource {
+ public:
+  explicit TextSource(std::string text) : text_(std::move(text)) {}
+  const std::string& key() const override { return text_; }
+  const std::vector<runtime::Variable>& variables() const override { return none_; }
+  absl::StatusOr<graph::Graph> Build(const runtime::Bindings&,
+                                     const runtime::Grow&) const override {
+    return graph::Parse(text_);
+  }
+
+ private:
+  const std::string text_;
+  const std::vector<runtime::Variable> none_;
+};
+
+// Elements of one device from a row-major tensor.
+ValuePointer WritePart(ManagedDevice& device, const buffers::TensorType& whole,
+                       const buffers::Part& part, const std::vector<float>& elements) {
+  const auto type =
+      std::make_shared<const buffers::TensorType>(buffers::TensorType{whole.dtype, part.shape});
+  auto value = device.pool()->Allocate(type, nullptr);
+  std::string bytes(type->bytes(), 0);
+  buffers::ForEachRun(whole.shape, 4, part, [&](int64_t from, int64_t to, int64_t size) {
+    std::memcpy(bytes.data() + to, reinterpret_cast<const char*>(elements.data()) + from, size);
+  });
+  EXPECT_TRUE(device.device().CopyToDevice(*(*value)->buffer(), 0, bytes).ok());
+  return *std::move(value);
+}
+
+std::string BytesOf(const buffers::Value& value) {
+  std::string bytes(value.bytes(), 0);
+  const absl::Status read =
+      value.pool()->device().CopyToHost(*value.buffer(), 0, absl::MakeSpan(bytes));
+  EXPECT_TRUE(read.ok()) << read;
+  return bytes;
+}
+
+}  // namespace
+
+std::string MeanGraph(int devices, int64_t rows) {
+  return absl::StrCat("mesh data=", devices, "\ninput 0 float32[", rows, ",8] spec=[1,0,0]\n",
+                      "%0 = input float32[", rows, ",8] index=0\n",
+                      "%1 = reduce_sum float32[1,8] %0 axes=[0]\n", "%2 = expand float32[", rows,
+                      ",8] %1\n", "%3 = add float32[", rows, ",8] %0 %2\n", "%4 = add float32[",
+                      rows, ",8] %0 %0\n", "output %3 spec=[1,0,0]\noutput %1\nupdate 0 %4\n");
+}
+
+GangTest::~GangTest() {
+  for (auto& device : devices_) {
+    EXPECT_TRUE(device->WaitIdle(absl::Seconds(60))) << device->name();
+  }
+}
+
+void GangTest::UseDriver(drivers::Driver& driver) {
+  std::string why_none;
+  auto devices = driver.Enumerate(&why_none);
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  for (auto& device : *devices) UseDevice(std::move(device));
+}
+
+void GangTest::UseDevice(std::unique_ptr<drivers::Device> device) {
+  const std::string name = device->info().name;
+  devices_.push_back(
+      std::make_unique<ManagedDevice>(std::move(device), 0, metrics_.ForDevice(name), absl::Now));
+  accounts_.push_back(std::make_shared<buffers::Account>());
+  flows_.emplace_back();
+  for (int user = 0; user < kUsers; ++user)
+    flows_.back().push_back(devices_.back()->dispatcher().AddFlow(absl::StrCat("user", user), 1));
+}
+
+void GangTest::UseCpus(int devices) {
+  drivers::cpu::CpuDriver driver({.devices = devices, .threads_per_device = 1});
+  UseDriver(driver);
+}
+
+void GangTest::UseNulls(int devices, std::function<absl::Status()> fault) {
+  drivers::null::NullDriver driver({.devices = devices, .fault = std::move(fault)});
+  UseDriver(driver);
+}
+
+std::shared_ptr<const BoundProgram> GangTest::Compile(const std::string& text,
+                                                      const std::vector<int>& places) {
+  runtime::ProgramCompiler::Options options;
+  options.compile = [&](const graph::Graph& graph, const drivers::Target& target,
+                        const compiler::Options& how) {
+    const auto [known, fresh] = known_.try_emplace({text, target.architecture});
+    if (fresh) known->second = compiler::Compile(graph, target, how);
+    return known->second;
+  };
+  options.metrics = &metrics_;
+  options.now = absl::Now;
+  runtime::ProgramCompiler compiler(options);
+  runtime::ProgramRequest request{std::make_shared<TextSource>(text),
+                                  {},
+                                  devices_[places[0]].get(),
+                                  "name",
+                                  runtime::Payer(nullptr)};
+  auto graph = request.Build();
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  if (graph->sharding != nullptr) {
+    for (const int place : places) request.members.push_back(devices_[place].get());
+  }
+  auto program = compiler.Compile(request, *graph, "digest");
+  compiled_ = program.status();
+  return program.ok() ? runtime::Bound(*program) : nullptr;
+}
+
+ValuePointer GangTest::Input(const BoundProgram& bound, float first) {
+  const auto& type = bound.signature.inputs[0];
+  std::vector<float> whole(type->bytes() / 4);
+  for (size_t i = 0; i < whole.size(); ++i) whole[i] = first + static_cast<float>(i);
+  ValuePointer value;
+  if (const Gang* gang = bound.program->gang(); gang != nullptr) {
+    const auto& placement = bound.signature.input_placements[0];
+    std::vector<ValuePointer> parts;
+    for (const Gang::Member& member : gang->members()) {
+      const buffers::Part part =
+          buffers::PartOf(*placement, type->shape, static_cast<int64_t>(parts.size()));
+      parts.push_back(WritePart(*member.device, *type, part, whole));
+    }
+    value = buffers::Value::Sharded(type, placement, std::move(parts));
+  } else {
+    auto made = bound.program->device().pool()->Allocate(type, nullptr);
+    const std::string bytes(reinterpret_cast<const char*>(whole.data()), 4 * whole.size());
+    EXPECT_TRUE(bound.program->device().device().CopyToDevice(*(*made)->buffer(), 0, bytes).ok());
+    value = *std::move(made);
+  }
+  value->Resolve(absl::OkStatus());
+  return value;
+}
+
+std::vector<float> GangTest::Whole(const buffers::Value& value) {
+  std::vector<float> whole(value.bytes() / 4);
+  auto* const bytes = reinterpret_cast<char*>(whole.data());
+  if (value.placement() == nullptr) {
+    std::memcpy(bytes, BytesOf(value).data(), 4 * whole.size());
+    return whole;
+  }
+  for (size_t i = 0; i < value.parts().size(); ++i) {
+    const buffers::Part part =
+        buffers::PartOf(*value.placement(), value.type()->shape, static_cast<int64_t>(i));
+    const std::string own = BytesOf(*value.parts()[i]);
+    buffers::ForEachRun(value.type()->shape, 4, part, [&](int64_t to, int64_t from, int64_t size) {
+      std::memcpy(bytes + to, own.data() + from, size);
+    });
+  }
+  return whole;
+}
+
+std::vector<int> GangTest::DevicesOf(const BoundProgram& bound) const {
+  std::vector<const ManagedDevice*> named = {&bound.program->device()};
+  if (const Gang* gang = bound.program->gang(); gang != nullptr) {
+    named.clear();
+    for (const Gang::Member& member : gang->members()) named.push_back(member.device);
+  }
+  std::vector<int> numbers;
+  for (const ManagedDevice* device : named) {
+    int number = 0;
+    while (devices_[number].get() != device) ++number;
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+GangTest::Created GangTest::Create(const std::shared_ptr<const BoundProgram>& bound,
+                                   const ValuePointer& input) {
+  Created created;
+  created.bound = bound;
+  const auto done = [status = created.status, ended = created.ended](const absl::Status& result) {
+    *status = result;
+    ended->Notify();
+  };
+  const auto keep = [&](const auto& run) {
+    if (!run.ok()) return done(run.status());
+    created.run = *run;
+    created.results = (*run)->results();
+  };
+  std::vector<std::shared_ptr<buffers::Account>> accounts;
+  for (const int device : DevicesOf(*bound)) accounts.push_back(accounts_[device]);
+  if (bound->program->gang() == nullptr) {
+    const auto run =
+        runtime::Run::Create("run", bound, {input}, accounts[0],
+                             [done](const absl::Status& result, double) { done(result); });
+    keep(run);
+    if (run.ok()) created.work = {*run};
+  } else {
+    const auto run = runtime::GangRun::Create(
+        "run", bound, {input}, accounts, &order_,
+        [done](const absl::Status& result, absl::Span<const double>) { done(result); });
+    keep(run);
+    if (run.ok()) created.work = (*run)->MakeWork();
+  }
+  return created;
+}
+
+void GangTest::Enqueue(const Created& created, int user) {
+  if (created.run == nullptr) return;
+  const std::vector<int> on = DevicesOf(*created.bound);
+  for (size_t i = 0; i < on.size(); ++i)
+    devices_[on[i]]->dispatcher().Enqueue(flows_[on[i]][user], created.work[i]);
+}
+
+absl::Status GangTest::Await(const Created& created) {
+  if (!created.ended->WaitForNotificationWithTimeout(absl::Seconds(60)))
+    return absl::DeadlineExceededError("the run did not end");
+  return *created.status;
+}
+
+void GangTest::ExpectSums(const Created& created, float scale) {
+  const std::vector<float> sums = Whole(*created.results[1]);
+  const std::vector<float> results = Whole(*created.results[0]);
+  for (int c = 0; c < 8; ++c) {
+    EXPECT_EQ(sums[c], scale * static_cast<float>(224 + 8 * c));
+    for (int r = 0; r < 8; ++r)
+      EXPECT_EQ(results[8 * r + c], scale * static_cast<float>(8 * r + c) + sums[c]);
+  }
+}
+
+}  // namespace kiln::testing
