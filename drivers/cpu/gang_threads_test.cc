@@ -2,8 +2,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
-#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -25,10 +25,9 @@ class GangThreadsTest : public ::testing::Test {
     if (const auto target = DetectTarget(1); !target.ok()) GTEST_SKIP() << target.status();
   }
 
-  void MakeDevices(int count, int cores) {
-    cores_ = cores;
-    threads_ = std::make_shared<GangThreads>([this] { return cores_.load(); },
-                                             std::chrono::steady_clock::now);
+  void MakeDevices(int count, std::function<int()> cores,
+                   const SteadyClock& now = std::chrono::steady_clock::now) {
+    threads_ = std::make_shared<GangThreads>(std::move(cores), now);
     devices_.clear();
     for (int i = 0; i < count; ++i) {
       DeviceInfo info;
@@ -39,7 +38,9 @@ class GangThreadsTest : public ::testing::Test {
           std::move(info), [] { return 1; }, std::chrono::steady_clock::now, threads_));
     }
   }
-  int count() const { return static_cast<int>(devices_.size()); }
+  void MakeDevices(int count, int cores) {
+    MakeDevices(count, [cores] { return cores; });
+  }
 
   static Group MakeGroup(int signals) {
     return std::make_shared<SignalGroup>(std::make_shared<Signals>(signals));
@@ -73,7 +74,6 @@ class GangThreadsTest : public ::testing::Test {
     return submitted;
   }
 
-  std::atomic<int> cores_ = 1;
   std::shared_ptr<GangThreads> threads_;
   std::vector<std::unique_ptr<CpuDevice>> devices_;
 };
@@ -162,7 +162,6 @@ TEST_F(GangThreadsTest, DevicesReadWhatTheOthersWroteBefore) {
   }
 }
 
-// Waits that follow from many threads' order in one list, so that some go on at once.
 std::vector<Command> WaitsFor(std::vector<int> signals) {
   std::vector<Command> commands;
   for (const int signal : signals) commands.push_back(WaitCommand{signal});
@@ -279,9 +278,7 @@ TEST_F(GangThreadsTest, ADeviceGoesWhileOthersWork) {
     }
     group->Raise(0);
     devices_[goes].reset();
-    EXPECT_TRUE(submitted[goes]->ended.HasBeenNotified());
-    for (int i = 0; i < 4; ++i)
-      if (i != goes) EXPECT_FALSE(submitted[i]->ended.HasBeenNotified());
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(submitted[i]->ended.HasBeenNotified(), i == goes);
     group->Raise(1);
     for (const auto& one : submitted) EXPECT_TRUE(one->Wait().ok()) << one->status;
   }
@@ -289,25 +286,18 @@ TEST_F(GangThreadsTest, ADeviceGoesWhileOthersWork) {
 
 // Cores may come and go.
 TEST_F(GangThreadsTest, ThreadsFollowTheNumberOfCores) {
-  std::atomic<int64_t> seconds = 0;
-  std::atomic<int> cores = 3;
-  threads_ = nullptr;
-  MakeDevices(4, 1);
-  threads_ = std::make_shared<GangThreads>(
-      [&] { return cores.load(); },
-      [&] { return SteadyTime(std::chrono::seconds(seconds.load())); });
-  std::vector<std::unique_ptr<CpuDevice>> devices;
+  // Devices may ask until they go.
+  const auto cores = std::make_shared<std::atomic<int>>(1);
+  const auto seconds = std::make_shared<std::atomic<int64_t>>(0);
+  MakeDevices(
+      4, [cores] { return cores->load(); },
+      [seconds] { return SteadyTime(std::chrono::seconds(seconds->load())); });
   std::vector<std::unique_ptr<PreparedList>> lists;
-  for (int i = 0; i < 4; ++i) {
-    devices.push_back(std::make_unique<CpuDevice>(
-        devices_[i]->info(), [] { return 1; }, std::chrono::steady_clock::now, threads_));
-  }
-  devices_ = std::move(devices);
   for (int i = 0; i < 4; ++i)
     lists.push_back(Prepare(i, {WaitCommand{4}, SignalCommand{i}, WaitCommand{(i + 1) % 4}}));
   for (const int now : {3, 1, 0, 8, 2, 1, 4}) {
-    cores = now;
-    seconds += 2;
+    *cores = now;
+    *seconds += 2;
     const Group group = MakeGroup(5);
     std::vector<std::shared_ptr<Submitted>> submitted;
     for (int i = 0; i < 4; ++i) submitted.push_back(Submit(i, *lists[i], group));

@@ -76,8 +76,10 @@ class GangTest : public ::testing::Test {
             devices_.back()->dispatcher().AddFlow(absl::StrCat("user", user), 1));
     }
   }
-  void UseCpus(int devices) {
-    drivers::cpu::CpuDriver driver({.devices = devices, .threads_per_device = 1});
+  // `cores`: that they believe to share.
+  void UseCpus(int devices, int cores = 64) {
+    drivers::cpu::CpuDriver driver(
+        {.devices = devices, .threads_per_device = 1, .cores = [cores] { return cores; }});
     UseDriver(driver);
   }
   void UseNulls(int devices, std::function<absl::Status()> fault) {
@@ -201,8 +203,11 @@ class GangTest : public ::testing::Test {
   absl::Status compiled_;
 };
 
-TEST_F(GangTest, DevicesAddUpWhatEachHas) {
-  UseCpus(4);
+// As many cores as devices, and fewer.
+class GangOnCoresTest : public GangTest, public ::testing::WithParamInterface<int> {};
+
+TEST_P(GangOnCoresTest, DevicesAddUpWhatEachHas) {
+  UseCpus(4, GetParam());
   const auto bound = Compile(MeanGraph(4, 8), {0, 1, 2, 3});
   ASSERT_NE(bound, nullptr) << compiled_;
   EXPECT_THAT(QueueText(bound->program->compiled()), HasSubstr("exchange along mesh axes 0"));
@@ -226,11 +231,11 @@ TEST_F(GangTest, DevicesAddUpWhatEachHas) {
 
 // A processor and an OpenCL device, which do not reach each other's memory and have other kernels.
 TEST_F(GangTest, DevicesThatDoNotReachEachOtherCopyThroughTheHost) {
-  UseCpus(1);
+  UseCpus(2, 1);
   drivers::opencl::OpenClDriver opencl({.sharing_host_memory = true});
   UseDriver(opencl);
-  if (devices_.size() < 2) GTEST_SKIP() << "no OpenCL device";
-  for (const std::vector<int>& places : std::vector<std::vector<int>>{{0, 1}, {1, 0}}) {
+  if (devices_.size() < 3) GTEST_SKIP() << "no OpenCL device";
+  for (const std::vector<int>& places : std::vector<std::vector<int>>{{0, 2}, {2, 0}}) {
     const auto bound = Compile(MeanGraph(2, 8), places);
     ASSERT_NE(bound, nullptr) << compiled_;
     EXPECT_GT((*bound->program->gang()->OnDevices())->staging_bytes, 0);
@@ -267,8 +272,8 @@ TEST_F(GangTest, InputsThatLieOtherwiseAreRefused) {
 
 // Gangs on overlapping devices, in other orders, from several threads: with another order on each
 // device two of them would wait for each other.
-TEST_F(GangTest, GangsThatShareDevicesAllEnd) {
-  UseCpus(4);
+TEST_P(GangOnCoresTest, GangsThatShareDevicesAllEnd) {
+  UseCpus(4, GetParam());
   const std::vector<std::vector<int>> sets = {{0, 1}, {1, 0}, {2, 1}, {3, 0}, {2, 3}, {1, 3}};
   std::vector<std::thread> threads;
   std::atomic<int> ended = 0;
@@ -287,8 +292,10 @@ TEST_F(GangTest, GangsThatShareDevicesAllEnd) {
   EXPECT_EQ(ended, 1200);
 }
 
+INSTANTIATE_TEST_SUITE_P(Cores, GangOnCoresTest, ::testing::Values(1, 2, 4));
+
 TEST_F(GangTest, ACancelledRunEndsAndTheNextOneRuns) {
-  UseCpus(2);
+  UseCpus(2, 1);
   const auto bound = Compile(MeanGraph(2, 4), {0, 1});
   ASSERT_NE(bound, nullptr) << compiled_;
   // In the queue of one device alone: it is parked there, and holds nothing.
