@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "drivers/common/check.h"
 #include "drivers/cpu/buffer.h"
+#include "drivers/cpu/execution.h"
 #include "drivers/cpu/kernel.h"
 #include "drivers/cpu/memory.h"
 #include "drivers/cpu/prepared_list.h"
@@ -34,13 +35,15 @@ absl::Status CheckAddressable(const Buffer& buffer) {
 
 }  // namespace
 
-CpuDevice::CpuDevice(DeviceInfo info, std::function<int()> cores, SteadyClock now)
+CpuDevice::CpuDevice(DeviceInfo info, std::function<int()> cores, SteadyClock now,
+                     std::shared_ptr<GangThreads> gang_threads)
     : info_(std::move(info)),
       allocator_(MakeAllocator(info_)),
       pool_({.name = absl::StrCat("kiln-", info_.name),
              .threads = info_.target.limits.compute_units,
              .cores = std::move(cores),
              .now = std::move(now)}),
+      gang_threads_(std::move(gang_threads)),
       completions_(absl::StrCat("kiln-", info_.name, "-end")),
       submissions_(absl::StrCat("kiln-", info_.name)) {}
 
@@ -84,7 +87,13 @@ absl::Status CpuDevice::Submit(PreparedList& list, absl::Span<Buffer* const> slo
 
 void CpuDevice::Run(Program& program, absl::Span<char* const> addresses,
                     const SubmitOptions& options, std::function<void(SubmitResult)> done) {
-  SubmitResult result = program.Run(addresses, options, pool_);
+  Execution execution(program, addresses, options, pool_);
+  if (gang_threads_ != nullptr && program.needs().needs_group) {
+    gang_threads_->Run(execution);
+  } else {
+    execution.Finish();
+  }
+  SubmitResult result = std::move(execution.result());
   // In the order of their ends. Where nothing waits, the detour would only take time.
   if (submissions_.unfinished() == 1 && completions_.unfinished() == 0)
     return done(std::move(result));

@@ -5,6 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "drivers/cpu/device.h"
+#include "drivers/cpu/gang_threads.h"
 #include "drivers/cpu/host.h"
 
 namespace kiln::drivers::cpu {
@@ -33,7 +34,8 @@ absl::StatusOr<std::vector<std::unique_ptr<Device>>> CpuDriver::Enumerate(std::s
   // A number of threads that was asked for is not divided.
   const int sharers = options_.threads_per_device > 0 ? 1 : std::max(1, options_.devices);
   // Called again and again by each device, because masks and limits may change.
-  auto cores = [sharers] { return std::max(1, AvailableCores() / sharers); };
+  const auto all_cores = options_.cores ? options_.cores : [] { return AvailableCores(); };
+  auto cores = [all_cores, sharers] { return std::max(1, all_cores() / sharers); };
   const int threads = options_.threads_per_device > 0 ? options_.threads_per_device : cores();
   absl::StatusOr<Target> target = DetectTarget(threads, options_.features);
   // UNIMPLEMENTED is a processor that is too old, which is no mistake of the user's: there is no
@@ -43,6 +45,9 @@ absl::StatusOr<std::vector<std::unique_ptr<Device>>> CpuDriver::Enumerate(std::s
     *why_none = std::string(target.status().message());
     return devices;
   }
+  std::shared_ptr<GangThreads> gang_threads;
+  if (threads == 1 && options_.devices > all_cores())
+    gang_threads = std::make_shared<GangThreads>(all_cores, options_.now);
   for (int i = 0; i < options_.devices; ++i) {
     DeviceInfo info;
     info.name = absl::StrCat("cpu:", i);
@@ -52,7 +57,8 @@ absl::StatusOr<std::vector<std::unique_ptr<Device>>> CpuDriver::Enumerate(std::s
     info.memory_bytes = AvailableMemory() / 4 * 3 / options_.devices;
     if (options_.memory_limit_bytes_per_device > 0)
       info.memory_bytes = std::min(info.memory_bytes, options_.memory_limit_bytes_per_device);
-    devices.push_back(std::make_unique<CpuDevice>(std::move(info), cores, options_.now));
+    devices.push_back(
+        std::make_unique<CpuDevice>(std::move(info), cores, options_.now, gang_threads));
   }
   return devices;
 }

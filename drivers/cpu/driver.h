@@ -3,6 +3,7 @@
 #define KILN_DRIVERS_CPU_DRIVER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,6 +24,8 @@ struct CpuOptions {
   int64_t memory_limit_bytes_per_device = 0;
   // As ChooseInstructions takes them; empty: all that the processor has.
   std::string features = {};
+  // How many cores the process may use, from now on; null: as the system says.
+  std::function<int()> cores = nullptr;
   SteadyClock now = std::chrono::steady_clock::now;
 };
 

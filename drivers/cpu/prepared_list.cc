@@ -124,33 +124,6 @@ void Program::SetPointers(absl::Span<char* const> slots) {
   }
 }
 
-SubmitResult Program::Run(absl::Span<char* const> slots, const SubmitOptions& options,
-                          WorkerPool& pool) {
-  SubmitResult result;
-  const SteadyTime start = pool.Now();
-  SetPointers(slots);
-  if (options.time_commands) {
-    result.command_seconds.reserve(calls_.size());
-    SteadyTime before = start;
-    for (const Call& call : calls_) {
-      result.status = Execute(call, options, pool);
-      if (!result.status.ok()) break;
-      const SteadyTime now = pool.Now();
-      result.command_seconds.push_back(Seconds(before, now));
-      before = now;
-    }
-  } else {
-    for (const Call& call : calls_) {
-      result.status = Execute(call, options, pool);
-      if (!result.status.ok()) break;
-    }
-  }
-  // Lists on other devices may wait for a signal that will never come.
-  if (!result.status.ok() && options.group != nullptr) options.group->Abort(result.status);
-  result.seconds = Seconds(start, pool.Now());
-  return result;
-}
-
 absl::Status Program::Execute(const Call& call, const SubmitOptions& options,
                               WorkerPool& pool) const {
   const std::atomic<bool>* unwanted = options.unwanted.get();

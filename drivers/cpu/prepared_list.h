@@ -22,7 +22,7 @@ struct Threads {
   Rates rates;
 };
 
-// The calls of one list. Run by the device's queue thread only, one submission at a time.
+// The calls of one list. Run by an Execution, one at a time.
 class Program {
  public:
   // INVALID_ARGUMENT: the list is malformed, or a kernel is not a CPU device's.
@@ -31,13 +31,12 @@ class Program {
 
   const ListNeeds& needs() const { return needs_; }
 
-  // Runs all commands in order. slots[i] is the address of slot i.
-  SubmitResult Run(absl::Span<char* const> slots, const SubmitOptions& options, WorkerPool& pool);
-
   // All that replays with other buffers ever changed.
   int64_t pointers_set() const { return pointers_set_; }
 
  private:
+  friend class Execution;
+
   enum class Kind : uint8_t { kKernel, kParallelKernel, kCopy, kFill, kSignal, kWait };
   struct Call {
     Kind kind;

@@ -3,6 +3,7 @@
 #include <array>
 #include <vector>
 
+#include "drivers/cpu/execution.h"
 #include "gtest/gtest.h"
 
 namespace kiln::drivers::cpu {
@@ -22,7 +23,10 @@ TEST(PreparedListTest, AReplaySetsThePointersOfOtherBuffersAlone) {
   for (int i = 0; i < kSlots; ++i) slots.push_back(buffers[i].data());
   const auto set_by_run = [&] {
     const int64_t before = (*program)->pointers_set();
-    EXPECT_TRUE((*program)->Run(slots, {}, pool).status.ok());
+    const SubmitOptions options;
+    Execution execution(**program, slots, options, pool);
+    execution.Finish();
+    EXPECT_TRUE(execution.result().status.ok());
     return (*program)->pointers_set() - before;
   };
   EXPECT_EQ(set_by_run(), kCommands);

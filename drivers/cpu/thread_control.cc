@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <utility>
 
 namespace kiln::drivers::cpu {
 namespace {
@@ -54,7 +55,14 @@ std::chrono::nanoseconds ThreadTime() {
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
+pid_t ThreadId() {
+  thread_local const pid_t id = gettid();
+  return id;
+}
+
 void PreferShortSlices() {
+  thread_local bool asked = false;
+  if (std::exchange(asked, true)) return;
   SchedulingAttributes attributes;
   if (syscall(SYS_sched_getattr, 0, &attributes, sizeof(attributes), 0) != 0) return;
   // For other policies these fields mean something else, and whoever chose one had a reason.

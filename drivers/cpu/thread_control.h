@@ -2,6 +2,8 @@
 #ifndef KILN_DRIVERS_CPU_THREAD_CONTROL_H_
 #define KILN_DRIVERS_CPU_THREAD_CONTROL_H_
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <vector>
 
@@ -18,8 +20,11 @@ void RunOnCores(const std::vector<int>& cores);
 // How long the calling thread has had a core.
 std::chrono::nanoseconds ThreadTime();
 
-// Asks for short time slices, which get no larger share of a busy core but get it soon after the
-// thread wakes. Linux 6.12 and later know them; others ignore the wish.
+// The calling thread's number (gettid(2)), without a system call but the first time.
+pid_t ThreadId();
+
+// Asks, once for each thread, for short time slices, which get no larger share of a busy core but
+// get it soon after the thread wakes. Linux 6.12 and later know them; others ignore the wish.
 void PreferShortSlices();
 
 }  // namespace kiln::drivers::cpu

@@ -2,7 +2,6 @@
 
 #include <immintrin.h>
 #include <pthread.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -58,7 +57,7 @@ WorkerPool::~WorkerPool() {
 void WorkerPool::MeetCaller() {
   if (caller_ == std::this_thread::get_id()) return;
   caller_ = std::this_thread::get_id();
-  thread_ids_[0] = gettid();
+  thread_ids_[0] = ThreadId();
   PreferShortSlices();
   binding_.emplace(0, threads(), options_.now);
 }
@@ -134,7 +133,7 @@ void WorkerPool::Interrupt() {
 }
 
 void WorkerPool::Work(int worker) {
-  thread_ids_[worker] = gettid();
+  thread_ids_[worker] = ThreadId();
   PreferShortSlices();
   CoreBinding binding(worker, threads(), options_.now);
   while (true) {

@@ -67,7 +67,8 @@ class WorkerPool {
   int threads() const { return options_.threads; }
   SteadyTime Now() const { return options_.now(); }
 
-  // Runs the job on all threads and returns when it has ended. One caller at a time.
+  // Runs the job on all threads and returns when it has ended. One caller at a time, which need not
+  // always be the same thread.
   void Run(const Job& job);
   // The same on the caller's thread alone: for a job that is not worth waking the others.
   void RunAlone(const Job& job);

@@ -1,8 +1,12 @@
 #include <array>
 #include <bit>
+#include <chrono>
+#include <memory>
 #include <string>
+#include <thread>
 
 #include "drivers/interface/kernel_image.h"
+#include "drivers/interface/signal_group.h"
 #include "drivers/interface/target.h"
 #include "gtest/gtest.h"
 
@@ -178,6 +182,37 @@ TEST(CostsTest, EveryRowIsFilledIn) {
   ExpectFilledIn(kGpuCosts.storage);
   ExpectFilledIn(kVectorCoreRates);
   ExpectFilledIn(kGpuRates);
+}
+
+TEST(SignalGroupTest, WhatIsDecidedWasCountedAsAChange) {
+  SignalGroup group(std::make_shared<Signals>(2));
+  int64_t seen = group.changes();
+  EXPECT_FALSE(group.IsDecided(0));
+  group.Raise(0);
+  EXPECT_NE(group.changes(), seen);
+  group.WaitForChange(seen);
+  EXPECT_TRUE(group.IsDecided(0));
+  EXPECT_FALSE(group.IsDecided(1));
+  seen = group.changes();
+  group.Abort(absl::CancelledError("nobody will signal"));
+  EXPECT_NE(group.changes(), seen);
+  EXPECT_TRUE(group.IsDecided(1));
+  EXPECT_TRUE(group.Wait(0).ok());
+  EXPECT_EQ(group.Wait(1).code(), absl::StatusCode::kCancelled);
+}
+
+TEST(SignalGroupTest, EveryChangeWakesWhoeverWaitsForOne) {
+  SignalGroup group(std::make_shared<Signals>(1));
+  for (const int milliseconds : {0, 1, 20}) {
+    const int64_t seen = group.changes();
+    std::thread changer([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+      group.Change();
+    });
+    group.WaitForChange(seen);
+    EXPECT_EQ(group.changes(), seen + 1);
+    changer.join();
+  }
 }
 
 }  // namespace

@@ -20,7 +20,24 @@ void Pause() {
 
 }  // namespace
 
-void Signals::WakeSleepers() {
+template <typename Condition>
+void Signals::WaitUntil(const Condition& holds) {
+  for (int i = 0; i < kLooks + kYields; ++i) {
+    if (holds()) return;
+    if (i < kLooks) {
+      Pause();
+    } else {
+      std::this_thread::yield();
+    }
+  }
+  absl::MutexLock lock(&mutex_);
+  ++sleepers_;
+  while (!holds()) changed_.Wait(&mutex_);
+  --sleepers_;
+}
+
+void Signals::Changed() {
+  ++changes_;
   // Whoever goes to sleep after this has been looked at sees the change: both orders are one with
   // that of the change itself, since all are sequentially consistent.
   if (sleepers_.load() == 0) return;
@@ -34,26 +51,17 @@ void SignalGroup::Raise(int signal) {
   // A later group may have raised it already where this one's list was given up.
   while (before < number_ && !raised.compare_exchange_weak(before, number_)) {
   }
-  signals_->WakeSleepers();
+  signals_->Changed();
 }
 
 absl::Status SignalGroup::Wait(int signal) {
-  const auto has_ended = [&] { return IsRaised(signal) || aborted_.load(); };
-  for (int i = 0; i < kLooks + kYields && !has_ended(); ++i) {
-    if (i < kLooks) {
-      Pause();
-    } else {
-      std::this_thread::yield();
-    }
-  }
-  if (!has_ended()) {
-    absl::MutexLock lock(&signals_->mutex_);
-    ++signals_->sleepers_;
-    while (!has_ended()) signals_->changed_.Wait(&signals_->mutex_);
-    --signals_->sleepers_;
-  }
+  signals_->WaitUntil([&] { return IsDecided(signal); });
   // A signal that was raised in time counts, even if the group was aborted before this thread woke.
   return IsRaised(signal) ? absl::OkStatus() : AbortReason();
+}
+
+void SignalGroup::WaitForChange(int64_t seen) {
+  signals_->WaitUntil([&] { return changes() != seen; });
 }
 
 void SignalGroup::Abort(absl::Status reason) {
@@ -63,7 +71,7 @@ void SignalGroup::Abort(absl::Status reason) {
     if (abort_reason_.ok()) abort_reason_ = std::move(reason);
   }
   aborted_.store(true);
-  signals_->WakeSleepers();
+  signals_->Changed();
 }
 
 absl::Status SignalGroup::AbortReason() const {

@@ -25,11 +25,15 @@ class Signals {
  private:
   friend class SignalGroup;
 
-  void WakeSleepers() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Blocks until `holds()`, which only what is followed by Changed may make true.
+  template <typename Condition>
+  void WaitUntil(const Condition& holds) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Changed() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const int count_;
   const std::unique_ptr<std::atomic<int64_t>[]> raised_;  // the latest group that has raised each
   std::atomic<int64_t> last_group_{0};
+  std::atomic<int64_t> changes_{0};
   std::atomic<int> sleepers_{0};
   absl::Mutex mutex_;
   absl::CondVar changed_;  // a signal was raised, or a group aborted
@@ -51,6 +55,16 @@ class SignalGroup {
   // Blocks until the signal is raised: OK, or until the group is aborted: the reason. A signal that
   // was raised before the abort is OK. Looks for a few microseconds, then sleeps.
   absl::Status Wait(int signal);
+  // Whether Wait would return at once. Once true it stays true.
+  bool IsDecided(int signal) const { return IsRaised(signal) || aborted_.load(); }
+
+  // For a thread with several waits to look after. Read before it looks at IsDecided: what it then
+  // does not see yet is another number.
+  int64_t changes() const { return signals_->changes_.load(); }
+  // Blocks as Wait does until changes() is not `seen`.
+  void WaitForChange(int64_t seen);
+  // Makes it another number.
+  void Change() { signals_->Changed(); }
 
   // Ends all waits, now and later, with `reason` (not OK). Drivers do this when a list of the group
   // fails, and callers when they could not submit the whole group. The first reason stays.

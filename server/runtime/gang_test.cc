@@ -22,8 +22,11 @@ using kiln::testing::GangTest;
 using kiln::testing::MeanGraph;
 using ::testing::HasSubstr;
 
-TEST_F(GangTest, DevicesAddUpWhatEachHas) {
-  UseCpus(4);
+// As many cores as devices, and fewer.
+class GangOnCoresTest : public GangTest, public ::testing::WithParamInterface<int> {};
+
+TEST_P(GangOnCoresTest, DevicesAddUpWhatEachHas) {
+  UseCpus(4, GetParam());
   const auto bound = Compile(MeanGraph(4, 8), {0, 1, 2, 3});
   ASSERT_NE(bound, nullptr) << compiled_;
   EXPECT_THAT(QueueText(bound->program->compiled()), HasSubstr("exchange along mesh axes 0"));
@@ -50,11 +53,11 @@ TEST_F(GangTest, DevicesThatDoNotReachEachOtherCopyThroughTheHost) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "PoCL keeps what its compiler allocates; NullDevicesAreCopiedToAsWell runs here";
 #endif
-  UseCpus(1);
+  UseCpus(2, 1);
   drivers::opencl::OpenClDriver opencl({.sharing_host_memory = true});
   UseDriver(opencl);
-  if (devices_.size() < 2) GTEST_SKIP() << "no OpenCL device";
-  for (const std::vector<int>& places : std::vector<std::vector<int>>{{0, 1}, {1, 0}}) {
+  if (devices_.size() < 3) GTEST_SKIP() << "no OpenCL device";
+  for (const std::vector<int>& places : std::vector<std::vector<int>>{{0, 2}, {2, 0}}) {
     const auto bound = Compile(MeanGraph(2, 8), places);
     ASSERT_NE(bound, nullptr) << compiled_;
     EXPECT_GT((*bound->program->gang()->OnDevices())->staging_bytes, 0);
@@ -78,7 +81,7 @@ TEST_F(GangTest, NullDevicesAreCopiedToAsWell) {
   EXPECT_GT((*bound->program->gang()->OnDevices())->staging_bytes, 0);
   const ValuePointer rows = Input(*bound, 0);
   for (int i = 0; i < 10; ++i) {
-    const Started run = Start(bound, rows);
+    const Created run = Start(bound, rows);
     ASSERT_TRUE(Await(run).ok()) << *run.status;
     EXPECT_EQ(Whole(*run.results[2])[1], 2.0f);  // the update, of which each device has its part
   }
@@ -106,8 +109,8 @@ TEST_F(GangTest, InputsThatLieOtherwiseAreRefused) {
 
 // Gangs on overlapping devices, in other orders, from several threads: with another order on each
 // device two of them would wait for each other.
-TEST_F(GangTest, GangsThatShareDevicesAllEnd) {
-  UseCpus(4);
+TEST_P(GangOnCoresTest, GangsThatShareDevicesAllEnd) {
+  UseCpus(4, GetParam());
   const std::vector<std::vector<int>> sets = {{0, 1}, {1, 0}, {2, 1}, {3, 0}, {2, 3}, {1, 3}};
   std::vector<std::thread> threads;
   std::atomic<int> ended = 0;
@@ -126,8 +129,10 @@ TEST_F(GangTest, GangsThatShareDevicesAllEnd) {
   EXPECT_EQ(ended, 1200);
 }
 
+INSTANTIATE_TEST_SUITE_P(Cores, GangOnCoresTest, ::testing::Values(1, 2, 4));
+
 TEST_F(GangTest, ACancelledRunEndsAndTheNextOneRuns) {
-  UseCpus(2);
+  UseCpus(2, 1);
   const auto bound = Compile(MeanGraph(2, 4), {0, 1});
   ASSERT_NE(bound, nullptr) << compiled_;
   // In the queue of one device alone: it is parked there, and holds nothing.

@@ -1,4 +1,7 @@
 // The list of drivers. A new driver adds a row.
+#include <functional>
+#include <utility>
+
 #include "drivers/common/dynamic_library.h"
 #include "drivers/cpu/driver.h"
 #include "drivers/cuda/driver.h"
@@ -22,12 +25,17 @@ std::unique_ptr<drivers::Driver> MakeNull() {
       drivers::null::NullOptions{.devices = 2, .memory_bytes_per_device = kMemory});
 }
 
-std::unique_ptr<drivers::Driver> MakeCpu(int devices, int threads, const char* features = "") {
+// `cores`: that the devices believe to have; 0: this machine's.
+std::unique_ptr<drivers::Driver> MakeCpu(int devices, int threads, const char* features = "",
+                                         int cores = 0) {
+  std::function<int()> count_cores = nullptr;
+  if (cores > 0) count_cores = [cores] { return cores; };
   return std::make_unique<drivers::cpu::CpuDriver>(
       drivers::cpu::CpuOptions{.devices = devices,
                                .threads_per_device = threads,
                                .memory_limit_bytes_per_device = kMemory,
-                               .features = features});
+                               .features = features,
+                               .cores = std::move(count_cores)});
 }
 
 // What OpenCL has here, the processor included: in CI that is PoCL, under ThreadSanitizer as well.
@@ -151,6 +159,10 @@ std::vector<DriverCase> AllDriverCases() {
                        {Feature::kBlocks, kNoBlocks}}},
       {.name = "cpu_two_devices",
        .make = [] { return MakeCpu(2, 2); },
+       .kernels = MakeX86Kernels,
+       .unsupported = {{Feature::kBlocks, kNoBlocks}}},
+      {.name = "cpu_three_devices_on_one_core",
+       .make = [] { return MakeCpu(3, 1, "", 1); },
        .kernels = MakeX86Kernels,
        .unsupported = {{Feature::kBlocks, kNoBlocks}}},
       {.name = "cuda",

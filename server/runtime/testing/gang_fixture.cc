@@ -87,8 +87,9 @@ void GangTest::UseDevice(std::unique_ptr<drivers::Device> device) {
     flows_.back().push_back(devices_.back()->dispatcher().AddFlow(absl::StrCat("user", user), 1));
 }
 
-void GangTest::UseCpus(int devices) {
-  drivers::cpu::CpuDriver driver({.devices = devices, .threads_per_device = 1});
+void GangTest::UseCpus(int devices, int cores) {
+  drivers::cpu::CpuDriver driver(
+      {.devices = devices, .threads_per_device = 1, .cores = [cores] { return cores; }});
   UseDriver(driver);
 }
 

@@ -34,7 +34,8 @@ class GangTest : public ::testing::Test {
 
   void UseDriver(drivers::Driver& driver);
   void UseDevice(std::unique_ptr<drivers::Device> device);
-  void UseCpus(int devices);
+  // `cores`: that they believe to share.
+  void UseCpus(int devices, int cores = 64);
   void UseNulls(int devices, std::function<absl::Status()> fault);
 
   // Null where it cannot be compiled: compiled_ says why. One place: for one device, if the graph

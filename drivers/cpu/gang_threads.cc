@@ -1,0 +1,96 @@
+#include "drivers/cpu/gang_threads.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "drivers/cpu/worker_pool.h"
+
+namespace kiln::drivers::cpu {
+
+GangThreads::GangThreads(std::function<int()> cores, SteadyClock now)
+    : ask_for_cores_(std::move(cores)), now_(std::move(now)) {}
+
+void GangThreads::Run(Execution& execution) {
+  SignalGroup& group = execution.group();
+  Member self(execution);
+  absl::MutexLock lock(&mutex_);
+  LookAtCores();
+  members_.push_back(&self);
+  GoOn(self, self);
+  while (!self.has_ended) {
+    // Before looking: a list that may go on only after that makes it another number.
+    const int64_t seen = group.changes();
+    if (Member* next = Take(group)) {
+      GoOn(*next, self);
+    } else if (Awake(group) > cores_) {
+      Sleep(self);
+    } else {
+      mutex_.Unlock();
+      group.WaitForChange(seen);
+      mutex_.Lock();
+    }
+  }
+  Leave(self);
+}
+
+void GangThreads::LookAtCores() {
+  const SteadyTime now = now_();
+  if (now < next_look_) return;
+  next_look_ = now + WorkerPool::kCoresInterval;
+  cores_ = std::max(1, ask_for_cores_());
+}
+
+void GangThreads::GoOn(Member& member, const Member& self) {
+  member.is_aside = false;
+  mutex_.Unlock();
+  const bool has_ended = member.execution.GoOn();
+  mutex_.Lock();
+  if (&member != &self) helped_.fetch_add(1, std::memory_order_relaxed);
+  if (!has_ended) {
+    member.is_aside = true;
+    members_.erase(std::find(members_.begin(), members_.end(), &member));
+    members_.push_back(&member);
+    return;
+  }
+  member.has_ended = true;
+  if (&member == &self) return;
+  // Its thread sleeps, or waits for a change, or runs another list.
+  member.changed.Signal();
+  self.execution.group().Change();
+}
+
+GangThreads::Member* GangThreads::Take(const SignalGroup& group) {
+  for (Member* member : members_)
+    if (member->is_aside && &member->group() == &group && !member->execution.IsHeld())
+      return member;
+  return nullptr;
+}
+
+int GangThreads::Awake(const SignalGroup& group) const {
+  return static_cast<int>(std::count_if(members_.begin(), members_.end(), [&](const Member* m) {
+    return m->is_awake && &m->group() == &group;
+  }));
+}
+
+void GangThreads::Sleep(Member& self) {
+  self.is_awake = false;
+  while (!self.has_ended && !self.is_awake) self.changed.Wait(&mutex_);
+  self.is_awake = true;
+}
+
+void GangThreads::Leave(const Member& self) {
+  const SignalGroup& group = self.group();
+  members_.erase(std::find(members_.begin(), members_.end(), &self));
+  // The list that this thread has just put aside may be able to go on already, and those that are
+  // awake have looked before it was there.
+  self.execution.group().Change();
+  if (Awake(group) >= cores_) return;
+  for (Member* member : members_) {
+    if (&member->group() != &group || member->is_awake) continue;
+    member->is_awake = true;
+    member->changed.Signal();
+    return;
+  }
+}
+
+}  // namespace kiln::drivers::cpu
