@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 
 namespace kiln::runtime {
 namespace {
@@ -258,9 +259,18 @@ absl::StatusOr<std::unique_ptr<drivers::Buffer>> Gang::MakePlace(int member) con
   const auto bytes = static_cast<int64_t>(place.size() * sizeof(int64_t));
   auto buffer = device.pool()->AllocateBytes(bytes);
   if (!buffer.ok()) return device.AfterFailure(buffer.status());
-  absl::Status copied = device.device().CopyToDevice(
-      **buffer, 0, {reinterpret_cast<const char*>(place.data()), static_cast<size_t>(bytes)});
-  if (copied.ok()) return buffer;
+  // Nobody has used the buffer before, so it need not wait for what runs on the device.
+  absl::Notification ended;
+  absl::Status copied;
+  const absl::Status started = device.device().StartCopyToDevice(
+      **buffer, 0, {reinterpret_cast<const char*>(place.data()), static_cast<size_t>(bytes)},
+      [&](const absl::Status& status) {
+        copied = status;
+        ended.Notify();
+      });
+  if (started.ok()) ended.WaitForNotification();
+  if (started.ok() && copied.ok()) return buffer;
+  if (!started.ok()) copied = started;
   device.pool()->Free(*std::move(buffer));
   return device.AfterFailure(copied);
 }

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "drivers/common/dynamic_library.h"
 #include "drivers/cpu/driver.h"
 #include "drivers/cuda/driver.h"
@@ -180,8 +181,9 @@ class GangLoss : public kiln::testing::GangTest, public ::testing::WithParamInte
     ASSERT_EQ(devices_.size(), 4u);
   }
   void TearDown() override {
+    // All before any: a run holds something of each of its devices until they all are idle.
+    for (auto& device : devices_) EXPECT_TRUE(device->WaitIdle(absl::Seconds(60)));
     for (size_t i = 0; i < devices_.size(); ++i) {
-      EXPECT_TRUE(devices_[i]->WaitIdle(absl::Seconds(60)));
       EXPECT_EQ(devices_[i]->dispatcher().queued(), 0);
       EXPECT_EQ(accounts_[i]->bytes(), 0);
       EXPECT_EQ(accounts_[i]->buffers(), 0);
@@ -198,6 +200,45 @@ class GangLoss : public kiln::testing::GangTest, public ::testing::WithParamInte
   }
 
   std::unique_ptr<Machine> machine_;
+};
+
+// Two processors. The second one holds up what it does behind the first exchange, until a test has
+// lost the first one there.
+class GangRevival : public kiln::testing::GangTest {
+ protected:
+  GangRevival() {
+    Devices devices = All(drivers::cpu::CpuDriver({.devices = 2, .threads_per_device = 1}));
+    auto first = std::make_unique<FaultyDevice>(std::move(devices[0]),
+                                                [this](const drivers::Command& command) {
+                                                  if (!IsBehindWait(command, &first_has_waited_))
+                                                    return absl::OkStatus();
+                                                  is_lost_.WaitForNotification();
+                                                  return absl::InternalError("unplugged");
+                                                });
+    first_ = first.get();
+    UseDevice(std::move(first));
+    UseDevice(std::make_unique<FaultyDevice>(std::move(devices[1]),
+                                             [this](const drivers::Command& command) {
+                                               if (!IsBehindWait(command, &second_has_waited_))
+                                                 return absl::OkStatus();
+                                               reads_.Notify();
+                                               has_read_.WaitForNotification();
+                                               return absl::OkStatus();
+                                             }));
+  }
+  // The first kernel there.
+  static bool IsBehindWait(const drivers::Command& command, bool* has_waited) {
+    if (std::holds_alternative<drivers::WaitCommand>(command)) *has_waited = true;
+    return std::holds_alternative<drivers::LaunchCommand>(command) &&
+           std::exchange(*has_waited, false);
+  }
+
+  FaultyDevice* first_ = nullptr;
+  bool first_has_waited_ = false;
+  bool second_has_waited_ = false;
+  absl::Notification is_lost_;
+  absl::Notification reads_;
+  absl::Notification has_read_;
 };
 
 constexpr char kOnOneDevice[] = R"(input 0 float32[8,8]
@@ -258,6 +299,23 @@ TEST_P(GangLoss, InMidStepFailsItsGangsAlone) {
   EXPECT_EQ(gone.code(), absl::StatusCode::kUnavailable) << gone;
   ExpectRight(Start(doomed, Input(*doomed, 0), 5), 1);
   ExpectRight(Start(alone, Input(*alone, 0), 5), 1);
+}
+
+// Others read what it has published, which is gone once it is revived.
+TEST_F(GangRevival, AwaitsTheEndOfItsGangsEverywhere) {
+  const auto bound = Compile(MeanGraph(2, 8), {0, 1});
+  ASSERT_NE(bound, nullptr) << compiled_;
+  const Created run = Start(bound, Input(*bound, 0));
+  reads_.WaitForNotification();
+  is_lost_.Notify();
+  while (devices_[0]->health() == Health::kHealthy) absl::SleepFor(absl::Milliseconds(1));
+  first_->Mend();
+  EXPECT_FALSE(devices_[0]->WaitIdle(absl::Milliseconds(50)));
+  EXPECT_FALSE(devices_[0]->TryRevive());
+  has_read_.Notify();
+  EXPECT_EQ(Await(run).code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(devices_[0]->WaitIdle(absl::Seconds(60)));
+  EXPECT_TRUE(devices_[0]->TryRevive());
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -136,6 +136,18 @@ class GangMixes : public kiln::testing::GangTest {
     }
     for (std::thread& thread : threads) thread.join();
     for (User& user : users) Check(user);
+    if (!broken_.empty()) ReviveAll();
+  }
+
+  void ReviveAll() {
+    for (size_t i = 0; i < broken_.size(); ++i) {
+      *broken_[i] = false;
+      devices_[i]->CheckHealth();
+      EXPECT_TRUE(devices_[i]->WaitIdle(absl::Minutes(1)));
+      devices_[i]->TryRevive();
+      EXPECT_EQ(devices_[i]->health(), Health::kHealthy);
+    }
+    for (auto& [places, input] : inputs_) input = Input(*programs_.at(places), 0);
   }
 
   void QueueRuns(User& user) {
@@ -158,6 +170,8 @@ class GangMixes : public kiln::testing::GangTest {
       absl::SleepFor(absl::Microseconds(random() % 300));
       if (random() % 32 == 0) {
         EndSession(user);
+      } else if (!broken_.empty() && random() % 2 == 0) {
+        LoseOrRevive(random);
       } else {
         CancelSome(user, random);
       }
@@ -181,7 +195,10 @@ class GangMixes : public kiln::testing::GangTest {
       issued.scale = 2 * before.scale;
     }
     Created created = Create(programs_.at(*places), input);
-    ASSERT_NE(created.run, nullptr) << *created.status;
+    if (created.run == nullptr) {
+      EXPECT_TRUE(!broken_.empty() && absl::IsUnavailable(*created.status)) << *created.status;
+      return;
+    }
     {
       absl::MutexLock lock(&user.mutex);
       issued.created = created;
@@ -191,6 +208,13 @@ class GangMixes : public kiln::testing::GangTest {
     }
     // It may be cancelled before it is queued everywhere.
     Enqueue(created, user.number);
+  }
+
+  // A device is lost, or one that was is tried again.
+  void LoseOrRevive(std::mt19937& random) {
+    const size_t device = random() % broken_.size();
+    *broken_[device] = random() % 4 == 0;
+    devices_[device]->TryRevive();
   }
 
   // From one on, as a client does; what depends on it comes behind it.
@@ -255,11 +279,11 @@ class GangMixes : public kiln::testing::GangTest {
 
   void Check(const Issued& issued) const {
     const absl::Status& status = *issued.created.status;
-    if (!issued.is_wanted) {
-      EXPECT_TRUE(status.ok() || absl::IsCancelled(status)) << status;
-    } else {
-      EXPECT_TRUE(status.ok()) << status;
-    }
+    const bool may_be_cancelled = !issued.is_wanted;
+    const bool may_be_lost = !broken_.empty();
+    EXPECT_TRUE(status.ok() || (may_be_cancelled && absl::IsCancelled(status)) ||
+                (may_be_lost && absl::IsUnavailable(status)))
+        << status;
     for (const ValuePointer& result : issued.created.results) {
       EXPECT_TRUE(result->resolved());
       EXPECT_EQ(result->status().ok(), status.ok()) << result->status() << status;
@@ -297,16 +321,27 @@ class GangMixes : public kiln::testing::GangTest {
   std::map<std::vector<int>, ValuePointer> inputs_;
   Watchdog* watchdog_ = nullptr;
   bool computes_ = false;
+  // By device; empty: none is ever lost.
+  std::vector<std::shared_ptr<std::atomic<bool>>> broken_;
 };
 
 TEST_F(GangMixes, OnProcessors) {
   UseCpus(4);
-  RunAll(Number("KILN_GANG_MIXES", 300), /*computes=*/true);
+  RunAll(Number("KILN_GANG_MIXES", 40), /*computes=*/true);
 }
 
 TEST_F(GangMixes, OnDevicesThatRunNothing) {
   UseNulls(5, [] { return absl::OkStatus(); });
-  RunAll(Number("KILN_GANG_MIXES", 300), /*computes=*/false);
+  RunAll(Number("KILN_GANG_MIXES", 100), /*computes=*/false);
+}
+
+TEST_F(GangMixes, OnDevicesThatAreLost) {
+  for (int i = 0; i < 4; ++i) {
+    const auto broken = std::make_shared<std::atomic<bool>>(false);  // devices ask until they go
+    UseNulls(1, [broken] { return *broken ? absl::InternalError("unplugged") : absl::OkStatus(); });
+    broken_.push_back(broken);
+  }
+  RunAll(Number("KILN_GANG_MIXES", 100), /*computes=*/false);
 }
 
 }  // namespace

@@ -164,6 +164,7 @@ std::vector<std::pair<int, absl::Status>> GangRun::SubmitAll() {
     absl::MutexLock lock(&mutex_);
     submitted_ = true;
     in_flight_ = gang().size();
+    self_ = shared_from_this();
   }
   for (int i = 0; i < gang().size(); ++i) {
     const absl::Status status = SubmitOne(i);
@@ -190,9 +191,7 @@ absl::Status GangRun::SubmitOne(int member) {
   options.unwanted = unwanted_;
   return device(member).device().Submit(
       *loaded_->members[member].list, slots, std::move(options),
-      [self = shared_from_this(), member](const drivers::SubmitResult& result) {
-        self->Finished(member, result);
-      });
+      [this, member](const drivers::SubmitResult& result) { Finished(member, result); });
 }
 
 void GangRun::Finished(int member, const drivers::SubmitResult& result) {
@@ -205,22 +204,29 @@ void GangRun::Finished(int member, const drivers::SubmitResult& result) {
   }
   bool is_end = false;
   ManagedDevice& on = device(member);
-  // The callback may hold the last reference, and the dispatcher comes last.
   const int64_t ticket = tickets_[member];
-  std::vector<int> lost;
+  std::vector<std::pair<ManagedDevice*, int64_t>> lost;
+  std::shared_ptr<GangRun> self;
   {
     absl::MutexLock lock(&mutex_);
     seconds_[member] = result.seconds;
     if (member == 0) command_seconds_ = result.command_seconds;
     if (failure_.ok() || (is_cause && !*unwanted_)) failure_ = status;
     is_end = --in_flight_ == 0;
-    if (is_end) ended_ = true;
-    if (is_cause && !is_end) return lost_.push_back(member);
-    if (is_end) lost.swap(lost_);
+    if (is_cause && !is_end) {
+      lost_.emplace_back(&on, ticket);
+      return;
+    }
+    if (is_end) {
+      ended_ = true;
+      self.swap(self_);
+      lost.swap(lost_);
+    }
   }
   if (is_end) End();
-  // What a lost device did before is no share that anybody should get back.
-  for (const int each : lost) device(each).dispatcher().Finished(tickets_[each], 0);
+  // The dispatchers come last: this may be gone, and once nothing runs, so may the devices.
+  self.reset();
+  for (const auto& [device, its_ticket] : lost) device->dispatcher().Finished(its_ticket, 0);
   on.dispatcher().Finished(ticket, result.seconds);
 }
 

@@ -67,6 +67,7 @@ class GangRun : public QueuedRun, public std::enable_shared_from_this<GangRun> {
   std::vector<std::pair<int, absl::Status>> SubmitAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(order_.mutex)
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status SubmitOne(int member) ABSL_LOCKS_EXCLUDED(mutex_);
+  // May destroy this.
   void Finished(int member, const drivers::SubmitResult& result) ABSL_LOCKS_EXCLUDED(mutex_);
   bool GiveUp(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
   // It will never be submitted.
@@ -99,8 +100,12 @@ class GangRun : public QueuedRun, public std::enable_shared_from_this<GangRun> {
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   bool submitted_ ABSL_GUARDED_BY(mutex_) = false;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
-  int in_flight_ ABSL_GUARDED_BY(mutex_) = 0;      // lists
-  std::vector<int> lost_ ABSL_GUARDED_BY(mutex_);  // those whose lists have ended, before all have
+  int in_flight_ ABSL_GUARDED_BY(mutex_) = 0;  // lists
+  // While there are: it goes before the last device counts as idle, since with it may go what the
+  // devices have of the program.
+  std::shared_ptr<GangRun> self_ ABSL_GUARDED_BY(mutex_);
+  // Lost devices whose lists have ended, before all have.
+  std::vector<std::pair<ManagedDevice*, int64_t>> lost_ ABSL_GUARDED_BY(mutex_);
   std::vector<double> seconds_ ABSL_GUARDED_BY(mutex_);
 };
 

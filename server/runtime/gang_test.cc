@@ -9,15 +9,19 @@
 #include <utility>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
+#include "drivers/cpu/driver.h"
 #include "drivers/opencl/driver.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/runtime/explain.h"
 #include "server/runtime/testing/gang_fixture.h"
+#include "server/testing/faulty_device.h"
 
 namespace kiln::runtime {
 namespace {
 
+using kiln::testing::FaultyDevice;
 using kiln::testing::GangTest;
 using kiln::testing::MeanGraph;
 using ::testing::HasSubstr;
@@ -151,6 +155,74 @@ TEST_F(GangTest, ACancelledRunEndsAndTheNextOneRuns) {
   const Created next = Start(bound, Input(*bound, 0));
   EXPECT_TRUE(Await(next).ok()) << *next.status;
   devices_[0]->dispatcher().RemoveFlow(other);
+}
+
+// A processor that holds up its lists as long as a test wants it to.
+class HeldDevice {
+ public:
+  std::unique_ptr<drivers::Device> Wrap(std::unique_ptr<drivers::Device> device) {
+    return std::make_unique<FaultyDevice>(std::move(device), [this](const drivers::Command&) {
+      if (is_held_) {
+        if (!has_come_.HasBeenNotified()) has_come_.Notify();
+        go_on_.WaitForNotification();
+      }
+      return absl::OkStatus();
+    });
+  }
+  void Hold() { is_held_ = true; }
+  void AwaitList() { has_come_.WaitForNotification(); }
+  void LetGo() { go_on_.Notify(); }
+
+ private:
+  std::atomic<bool> is_held_ = false;
+  absl::Notification has_come_;
+  absl::Notification go_on_;
+};
+
+TEST_F(GangTest, AGangIsLoadedBesideWhatRuns) {
+  HeldDevice held;
+  std::string why_none;
+  auto cpus =
+      *drivers::cpu::CpuDriver({.devices = 3, .threads_per_device = 1}).Enumerate(&why_none);
+  UseDevice(held.Wrap(std::move(cpus[0])));
+  UseDevice(std::move(cpus[1]));
+  UseDevice(std::move(cpus[2]));
+  const auto slow = Compile(MeanGraph(2, 4), {0, 1});
+  const auto next = Compile(MeanGraph(2, 4), {0, 2});
+  ASSERT_TRUE(slow && next) << compiled_;
+  const ValuePointer slow_input = Input(*slow, 0);
+  const ValuePointer next_input = Input(*next, 0);
+  held.Hold();
+  const Created first = Start(slow, slow_input, 0);
+  held.AwaitList();
+  absl::Notification is_there;
+  Created second;
+  std::thread loader([&] {
+    second = Start(next, next_input, 1);
+    is_there.Notify();
+  });
+  EXPECT_TRUE(is_there.WaitForNotificationWithTimeout(absl::Seconds(30)));
+  EXPECT_FALSE(first.ended->HasBeenNotified());
+  held.LetGo();
+  loader.join();
+  EXPECT_TRUE(Await(first).ok()) << *first.status;
+  EXPECT_TRUE(Await(second).ok()) << *second.status;
+}
+
+TEST_F(GangTest, ADaemonThatStopsFailsWhatIsParked) {
+  UseCpus(2);
+  const auto bound = Compile(MeanGraph(2, 4), {0, 1});
+  ASSERT_NE(bound, nullptr) << compiled_;
+  const Created run = Create(bound, Input(*bound, 0));
+  devices_[0]->dispatcher().Enqueue(flows_[0][0], run.work[0]);
+  for (auto& device : devices_) device->dispatcher().Suspend();
+  devices_[1]->dispatcher().Enqueue(flows_[1][0], run.work[1]);
+  for (auto& device : devices_) EXPECT_TRUE(device->WaitIdle(absl::Seconds(60)));
+  EXPECT_FALSE(run.ended->HasBeenNotified());
+  for (auto& device : devices_)
+    device->dispatcher().Stop(absl::UnavailableError("the daemon stops"));
+  EXPECT_EQ(Await(run).message(), "the daemon stops");
+  EXPECT_EQ(run.results[0]->status().message(), "the daemon stops");
 }
 
 TEST_F(GangTest, ALostDeviceFailsItsGangsAlone) {
