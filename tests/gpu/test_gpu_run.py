@@ -68,9 +68,8 @@ def test_it_runs_on_the_stand_in(tmp_path):
     if not (STAND_IN / "libcuda.so.1").exists():
         pytest.skip("the stand-in for CUDA is not built: kiln_cuda_stand_in")
     command = [sys.executable, str(HERE / "run"), "--quick", "--devices", "cuda,hsa", "--only", "embedding"]
-    command += ["--torch-python", "/usr/bin/python3"]
     done = subprocess.run([*command, "--out", str(tmp_path)], env=dict(os.environ, LD_LIBRARY_PATH=str(STAND_IN)),
-                          capture_output=True, text=True, timeout=200)
+                          capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = {(row["device"], row["part"]): row for row in json.loads((tmp_path / "results.json").read_text())["results"]}
     assert set(rows) == {("cuda", "devices"), ("cuda", "embedding"), ("hsa", "devices")}
@@ -98,7 +97,7 @@ def test_a_machine_without_packages_is_told_what_to_install(tmp_path):
     python = tmp_path / "python"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(python)], check=True)
     command = [str(python / "bin/python"), str(HERE / "run"), "--quick", "--devices", "cpu", "--only", "digits"]
-    done = subprocess.run([*command, "--out", str(tmp_path)], capture_output=True, text=True, timeout=200)
+    done = subprocess.run([*command, "--out", str(tmp_path)], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = json.loads((tmp_path / "results.json").read_text())["results"]
     assert [(row["part"], row["verdict"]) for row in rows] == [("devices", "ok"), ("digits", "skipped")]
