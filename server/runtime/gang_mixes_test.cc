@@ -330,6 +330,12 @@ TEST_F(GangMixes, OnProcessors) {
   RunAll(Number("KILN_GANG_MIXES", 40), /*computes=*/true);
 }
 
+// Where threads run one another's lists.
+TEST_F(GangMixes, OnMoreProcessorsThanCores) {
+  UseCpus(4, 2);
+  RunAll(Number("KILN_GANG_MIXES", 40), /*computes=*/true);
+}
+
 TEST_F(GangMixes, OnDevicesThatRunNothing) {
   UseNulls(5, [] { return absl::OkStatus(); });
   RunAll(Number("KILN_GANG_MIXES", 100), /*computes=*/false);
