@@ -1,11 +1,16 @@
 #include "server/fairness/device_queue.h"
 
+#include <cmath>
+
 namespace kiln::fairness {
 
 bool DeviceQueue::Fits(double cost) const {
   const int64_t count = in_flight();
   if (count == 0) return true;
-  return count < limits_.max_in_flight && seconds_in_flight_ + cost <= limits_.piece_seconds();
+  // Where programs are not cut, all that is queued would fit into half a slice, however long.
+  const bool is_cut = std::isfinite(limits_.slice_seconds);
+  const double most = is_cut ? limits_.piece_seconds() : QueueLimits().piece_seconds();
+  return count < limits_.max_in_flight && seconds_in_flight_ + cost <= most;
 }
 
 std::optional<DeviceQueue::Start> DeviceQueue::Next() {

@@ -2,6 +2,7 @@
 // failure names its seed.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <random>
 #include <string>
@@ -161,6 +162,14 @@ TEST(Policy, AShortRequestWaitsForHalfASliceInFlightAndOneListOfEachCompetitor) 
       ASSERT_LE(answered - asked, 0.001 + limits.slice_seconds * competitors + kRounding);
     }
   }
+}
+
+TEST(Policy, ProgramsThatAreNotCutDoNotWaitOnTheDevice) {
+  DeviceQueue queue(QueueLimits{.slice_seconds = std::numeric_limits<double>::infinity()});
+  const auto flow = queue.flows().AddFlow("ann", 1);
+  for (int item = 0; item < 3; ++item) queue.flows().Push(flow, item, /*predicted=*/0.2);
+  ASSERT_TRUE(queue.Next());
+  EXPECT_FALSE(queue.Next());
 }
 
 // Where nobody else has work, one user gets everything; nobody gets more by having idled.
