@@ -39,7 +39,10 @@ int Number(const char* variable, int otherwise) {
 class Watchdog {
  public:
   Watchdog() : thread_([this](const std::stop_token& over) { Watch(over); }) {}
-  void Begin(int seed) { seed_ = seed, ++events_; }
+  void Begin(int seed) {
+    seed_ = seed;
+    ++events_;
+  }
   void SomethingEnded() { ++events_; }
 
  private:

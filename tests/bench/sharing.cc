@@ -4,11 +4,10 @@
 // build.
 //
 // - The programs' lengths: the size is chosen by medians of warm runs, and the program that is used
-//   is measured again in a new session; it is within 20 % of its name or "misses" is said. Sums of
-//   sines, as these programs were, had times that jumped with the size, so that the choice went to
-//   and fro and ended with 2 to 8 ms instead of 30.
+//   is measured again in a new session; where that is more than 20 % off, it says "misses".
 // - Throughput: the sum over users of runs a second together / runs a second alone (the mean of
-//   before and after), in rounds of five seconds; the median counts. Users who keep a device busy for a part of the time alone may exceed 1.
+//   before and after), in rounds of five seconds; the median counts. It may exceed 1 where users
+//   alone keep the device busy for a part of the time only.
 // - Why it is lost: beside it stand the device time of a run together / alone (above 1: caches and
 //   memory, other work on the machine) and the part of the time that the device is busy (below 1:
 //   between lists). Slices of 50 ms beside 10 ms tell what switching between users adds.

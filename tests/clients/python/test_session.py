@@ -448,7 +448,7 @@ def test_training_through_twenty_cuts_changes_no_bit(fresh_kilnd, read_every):
             for cutter in cutters:
                 cutter.join()
         print(f"20 cuts of {CUT_SECONDS:g} s, {link.connections} connections")
-        assert link.connections > (20 if read_every == 1 else 10)
+        assert link.connections > 10  # one may meet a client that has not come back from the cut before
     assert len(cutters) == 20
     assert_same_training(undisturbed, cut_off)
 
