@@ -167,7 +167,7 @@ TEST(Policy, AShortRequestWaitsForHalfASliceInFlightAndOneListOfEachCompetitor) 
 TEST(Policy, ProgramsThatAreNotCutDoNotWaitOnTheDevice) {
   DeviceQueue queue(QueueLimits{.slice_seconds = std::numeric_limits<double>::infinity()});
   const auto flow = queue.flows().AddFlow("ann", 1);
-  for (int item = 0; item < 3; ++item) queue.flows().Push(flow, item, /*predicted=*/0.2);
+  for (int item = 0; item < 3; ++item) queue.flows().Push(flow, item, /*cost=*/0.2);
   ASSERT_TRUE(queue.Next());
   EXPECT_FALSE(queue.Next());
 }
