@@ -1,14 +1,9 @@
 // A crowd at one daemon: clients of several users that compute, lose their connections, vanish, ask
-// for more than there is or than their quotas allow, cancel, send nonsense and look for what is
-// others', while processes of other clients are killed. Each knows what every answer
+// for too much, cancel, send nonsense and look for what is others'. Each knows what every answer
 // must be (exact_client.h), and when all have gone the daemon holds nothing of them.
 //
 //   KILN_CROWD_SECONDS=600 KILN_CROWD_CLIENTS=32 KILN_SEED=7 daemon_crowd_test
 #include <grpcpp/generic/generic_stub.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -38,11 +33,9 @@ using ::testing::Not;
 
 constexpr int kUsers = 8;
 // Of sessions: more than a slow machine takes to come back after a cut.
-constexpr uint32_t kLeaseSeconds = 5;
+constexpr uint32_t kLeaseSeconds = 20;
 constexpr int64_t kMebibyte = 1 << 20;
 constexpr int64_t kHostLimit = 256 * kMebibyte;
-constexpr uint64_t kGraphNodesLimit = 50;
-constexpr uint64_t kDeviceMemoryLimit = kMebibyte;  // of each user
 
 // The ids of sessions, for others to try.
 class Ids {
@@ -103,7 +96,6 @@ class Guest {
       if (sender.in_flight() > random_() % 128) sender.AnswerAllBut(random_() % 32);
       if (OneIn(300)) sender.Cut();
       if (OneIn(500)) AskTooMuch(client);
-      if (OneIn(500)) ExceedQuotas();
       if (OneIn(500)) SendNonsense(client);
       // By then the first operation has been answered.
       if (step > 128 && OneIn(500)) SendWrongNumber(client);
@@ -142,28 +134,6 @@ class Guest {
     const grpc::Status status = writer->Finish();
     Expect(status.error_code() == grpc::RESOURCE_EXHAUSTED, "an upload of too much",
            status.error_message());
-  }
-
-  // In a session of its own, which goes on.
-  void ExceedQuotas() {
-    Client client(address_, login_, kLeaseSeconds);
-    if (client.opened.error_code() == grpc::RESOURCE_EXHAUSTED) return;
-    const auto stream = client.Connect();
-    v1::Graph graph = AddGraph(1);
-    while (graph.nodes_size() <= static_cast<int>(kGraphNodesLimit))
-      *graph.add_nodes() = v1::Node(graph.nodes(2));
-    const std::vector<float> values(kDeviceMemoryLimit / sizeof(float) + 1);
-    for (const v1::ConnectRequest& request : {Define(1, graph), Write(1, values)}) {
-      const v1::Result refused = stream->Call(request);
-      Expect(refused.error().code() == grpc::RESOURCE_EXHAUSTED, "more than a quota",
-             refused.error().message());
-    }
-    const auto value = static_cast<float>(random_() % 1000);
-    stream->Call(Write(2, {value}));
-    const v1::Result read = stream->Call(Read(2));
-    Expect(Floats(read.data()) == std::vector<float>{value}, "what is within the quotas",
-           read.ShortDebugString());
-    Close(client);
   }
 
   void SendNonsense(Client& client) {
@@ -248,42 +218,6 @@ class Guest {
   int64_t operations_ = 0;
 };
 
-// Processes of clients, killed at random moments, in a thread of its own. Their sessions are the
-// owner's.
-class Killer {
- public:
-  Killer(std::string address, uint64_t seed)
-      : address_(std::move(address)), random_(seed), thread_([this] { Run(); }) {}
-  ~Killer() { Stop(); }
-  // Returns how many it has killed.
-  int Stop() {
-    stopping_ = true;
-    if (thread_.joinable()) thread_.join();
-    return kills_;
-  }
-
- private:
-  void Run() {
-    do {
-      std::string program = KILND_TEST_CLIENT;
-      char* arguments[] = {program.data(), address_.data(), nullptr};
-      pid_t client = 0;
-      if (posix_spawn(&client, KILND_TEST_CLIENT, nullptr, nullptr, arguments, environ) != 0)
-        return;
-      absl::SleepFor(absl::Milliseconds(random_() % 1000));
-      kill(client, SIGKILL);
-      waitpid(client, nullptr, 0);
-      ++kills_;
-    } while (!stopping_);
-  }
-
-  std::string address_;
-  Random random_;
-  std::atomic<bool> stopping_{false};
-  int kills_ = 0;
-  std::thread thread_;
-};
-
 class CrowdTest : public ProcessTest {
  protected:
   std::vector<std::string> Flags() override {
@@ -302,11 +236,6 @@ class CrowdTest : public ProcessTest {
       v1::AddUserResponse response;
       ASSERT_TRUE(owner_->admin->AddUser(&context, request, &response).ok());
       tokens_.push_back(response.token());
-      v1::SetQuotaRequest quota;
-      quota.set_user(request.name());
-      (*quota.mutable_limits())["graph_nodes"] = kGraphNodesLimit;
-      (*quota.mutable_limits())["device_memory"] = kDeviceMemoryLimit;
-      ASSERT_TRUE(Try(owner_->admin, &v1::AdminService::Stub::SetQuota, quota).ok());
     }
   }
   // So many guests for so long; then all are gone.
@@ -315,7 +244,6 @@ class CrowdTest : public ProcessTest {
     std::vector<std::unique_ptr<Guest>> all;
     std::vector<std::thread> threads;
     const absl::Time until = absl::Now() + duration;
-    Killer killer(address_, seed);
     for (int i = 0; i < guests; ++i) {
       all.push_back(std::make_unique<Guest>(address_, i % kUsers,
                                             tokens_[static_cast<size_t>(i % kUsers)],
@@ -323,8 +251,6 @@ class CrowdTest : public ProcessTest {
       threads.emplace_back([guest = all.back().get(), until] { guest->Stay(until); });
     }
     for (std::thread& thread : threads) thread.join();
-    const int kills = killer.Stop();
-    EXPECT_GT(kills, 0);
     int64_t operations = 0;
     for (const auto& guest : all) {
       EXPECT_EQ(guest->wrong(), "") << "KILN_SEED=" << seed;
@@ -332,8 +258,8 @@ class CrowdTest : public ProcessTest {
     }
     EXPECT_GT(operations, 10 * guests);
     EXPECT_TRUE(IsEmpty()) << "sessions or memory are left";
-    std::printf("%ld operations, %d clients killed; resident: %ld MiB\n",
-                static_cast<long>(operations), kills, static_cast<long>(Resident() / kMebibyte));
+    std::printf("%ld operations; resident: %ld MiB\n", static_cast<long>(operations),
+                static_cast<long>(Resident() / kMebibyte));
   }
   // Once the leases of those who vanished have run out.
   bool IsEmpty() {
