@@ -16,11 +16,11 @@
 namespace kiln::fairness {
 
 // A list is handed to the device if none is in flight, or if together with what is in flight it is
-// predicted to take at most half a slice. Programs that take longer than a slice are cut into pieces
-// of half of one, so no second piece waits behind the first, and of short lists there are enough for
-// the device to go on while the threads that tell of their ends and start others wait for a core. So
-// a newcomer waits for half a slice in flight (or one kernel, where that takes longer), and then for
-// at most one list of each competitor: one slice for each competitor, and no more.
+// predicted to take at most half a slice (the usual one, where slice_seconds is infinity). What takes
+// longer than a slice is cut into pieces of half of one. Of short lists there are enough for the
+// device to go on while the threads that tell of their ends and start others wait for a core. So a
+// newcomer waits for half a slice in flight (or one list, where that takes longer), and then for at
+// most one list of each competitor.
 struct QueueLimits {
   int max_in_flight = 512;
   double slice_seconds = 0.010;

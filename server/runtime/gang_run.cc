@@ -196,12 +196,11 @@ absl::Status GangRun::SubmitOne(int member) {
 
 void GangRun::Finished(int member, const drivers::SubmitResult& result) {
   absl::Status status = result.status;
-  bool is_cause = false;
-  if (!status.ok() && !*unwanted_) {
-    status = device(member).AfterFailure(status);
-    // Others end because of it; what a lost device says tells more than what they heard.
-    is_cause = !device(member).CheckUsable(false).ok();
-  }
+  const bool is_wanted = !*unwanted_;
+  if (!status.ok() && is_wanted) status = device(member).AfterFailure(status);
+  const bool is_lost = !status.ok() && !device(member).CheckUsable(false).ok();
+  // Others end because of it; what a lost device says tells more than what they heard.
+  const bool is_cause = is_lost && is_wanted;
   bool is_end = false;
   ManagedDevice& on = device(member);
   const int64_t ticket = tickets_[member];
@@ -213,7 +212,7 @@ void GangRun::Finished(int member, const drivers::SubmitResult& result) {
     if (member == 0) command_seconds_ = result.command_seconds;
     if (failure_.ok() || (is_cause && !*unwanted_)) failure_ = status;
     is_end = --in_flight_ == 0;
-    if (is_cause && !is_end) {
+    if (is_lost && !is_end) {
       lost_.emplace_back(&on, ticket);
       return;
     }
