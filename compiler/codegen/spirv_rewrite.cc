@@ -161,6 +161,26 @@ void RewriteMasked(llvm::Function& function) {
   }
 }
 
+// What a conversion that saturates makes of NaN is the runtime's affair: some make the largest number
+// of it, on some processors.
+void RewriteConversions(llvm::Function& function) {
+  std::vector<llvm::IntrinsicInst*> calls;
+  for (Instruction& instruction : llvm::instructions(function)) {
+    auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
+    if (call == nullptr) continue;
+    const ID id = call->getIntrinsicID();
+    if (id == llvm::Intrinsic::fptosi_sat || id == llvm::Intrinsic::fptoui_sat)
+      calls.push_back(call);
+  }
+  for (llvm::IntrinsicInst* call : calls) {
+    llvm::IRBuilder<> b(call->getNextNode());
+    Value* const number = call->getArgOperand(0);
+    Value* const zero = llvm::Constant::getNullValue(call->getType());
+    Value* const result = b.CreateSelect(b.CreateFCmpUNO(number, number), zero, call);
+    call->replaceUsesWithIf(result, [&](llvm::Use& use) { return use.getUser() != result; });
+  }
+}
+
 constexpr ID kIntrinsics[] = {
     llvm::Intrinsic::ctlz,       llvm::Intrinsic::fabs,
     llvm::Intrinsic::fma,        llvm::Intrinsic::fptosi_sat,
@@ -201,6 +221,7 @@ void RewriteForSpirv(llvm::Module& module) {
     if (function.isDeclaration()) continue;
     RewriteMasked(function);
     RewriteExtensions(function);
+    RewriteConversions(function);
   }
 }
 

@@ -14,7 +14,8 @@ namespace kiln::codegen {
 //  * zero and sign extensions of truncated numbers become masks and shifts of the result's width,
 //    since the backend writes an `and` of operands of two widths for them;
 //  * masked loads and stores, gathers and scatters become one access for each lane, in a branch
-//    where its mask is not known.
+//    where its mask is not known;
+//  * conversions from floats to integers make 0 of NaN, as LLVM's do: SPIR-V leaves that open.
 void RewriteForSpirv(llvm::Module& module);
 
 // UNIMPLEMENTED names an integer's or a vector's width, or an intrinsic, that the backend does not

@@ -23,6 +23,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/errors/errors.h"
+#include "server/fairness/device_queue.h"
 #include "server/sessions/kept_sessions.h"
 #include "server/sessions/registry.h"
 #include "server/testing/fake_compiler.h"
@@ -497,7 +498,7 @@ TEST_F(SessionTest, ClosingDropsARunThatWaitsForItsProgram) {
 class CancelTest : public SessionTest {
  protected:
   static constexpr uint64_t kFirst = 4;  // run; its output is handle 100 + 4
-  static constexpr int kInFlight = 32;   // of short runs
+  const int kInFlight = fairness::QueueLimits().max_in_flight;  // of short runs
 
   void Begin() {
     session_ = Open();

@@ -40,7 +40,7 @@ TEST(Shutdown, UnderLoadEveryOperationIsAnsweredOrRefused) {
   auto stream = client.Connect();
   DefineCounter(*stream);
   daemon.device().Hold();
-  constexpr uint64_t kRuns = 200;
+  constexpr uint64_t kRuns = 1000;  // more than the device gets at once
   for (uint64_t i = 0; i < kRuns; ++i) stream->Send(RunProgram(1, {1, 2}, {10 + i}));
   // What is answered at once, behind them: the daemon has taken them all.
   ASSERT_FALSE(stream->Call(Write(3, {1})).has_error());
