@@ -393,7 +393,7 @@ void Run::Fail(const absl::Status& status) {
     absl::MutexLock lock(&mutex_);
     if (failure_.ok()) failure_ = status;
     all_submitted_ = true;
-    // Nor does anybody want what the device has of it; a device's failure is still to be told.
+    // The piece on the device is stopped, too; not after other errors, which Finished reports.
     if (absl::IsCancelled(status)) *unwanted_ = true;
     // What is on the device uses the buffers; whoever hears of its end goes on.
     if (in_flight_ > 0) return;
