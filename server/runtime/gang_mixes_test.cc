@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <cstdlib>
 #include <deque>
 #include <map>
 #include <random>
@@ -21,6 +20,7 @@
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "server/runtime/testing/gang_fixture.h"
+#include "tests/environment.h"
 
 namespace kiln::runtime {
 namespace {
@@ -31,8 +31,7 @@ using kiln::testing::MeanGraph;
 constexpr int kRows = 12;
 
 int Number(const char* variable, int otherwise) {
-  const char* wanted = std::getenv(variable);
-  return wanted == nullptr ? otherwise : std::atoi(wanted);
+  return static_cast<int>(kiln::testing::NumberFromEnvironment(variable, otherwise));
 }
 
 // Ends the program where nothing ends any more: threads that wait for each other cannot be joined.

@@ -16,6 +16,7 @@
 #include "compiler/partition/partition.h"
 #include "compiler/pipeline.h"
 #include "gtest/gtest.h"
+#include "tests/environment.h"
 #include "tests/golden/golden_file.h"
 #include "tests/golden/graphs.h"
 #include "tests/numerics/cases.h"
@@ -159,8 +160,7 @@ std::string DifferentiatedDisagreement(const numerics::RandomGraph& random) {
 
 // KILN_RANDOM_GRAPHS is how many; more for a long search.
 uint64_t NumRandomGraphs() {
-  const char* wanted = std::getenv("KILN_RANDOM_GRAPHS");
-  return wanted == nullptr ? 150 : std::strtoull(wanted, nullptr, 10);
+  return static_cast<uint64_t>(testing::NumberFromEnvironment("KILN_RANDOM_GRAPHS", 150));
 }
 
 TEST(Random, KernelsComputeTheGraph) {

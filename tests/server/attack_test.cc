@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/environment.h"
 #include "tests/server/client.h"
 #include "tests/server/kilnd_process.h"
 #include "tests/server/trainer.h"
@@ -20,10 +21,7 @@ constexpr int64_t kMebibyte = 1 << 20;
 
 // A factor for all amounts, for runs by hand: KILN_ATTACK_SCALE=50 with limits as on a real
 // machine.
-int64_t Scale() {
-  const char* scale = std::getenv("KILN_ATTACK_SCALE");
-  return scale == nullptr ? 1 : std::max(1, std::atoi(scale));
-}
+int64_t Scale() { return NumberFromEnvironment("KILN_ATTACK_SCALE", 1); }
 
 // Sends without reading, until it is refused or `stop` is set; a daemon that does not read it holds
 // it up, and then it is cancelled.

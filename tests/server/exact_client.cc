@@ -1,10 +1,8 @@
 #include "tests/server/exact_client.h"
 
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
 namespace kiln::testing {
@@ -179,13 +177,6 @@ void Sender::Check(uint64_t sequence, const Expected& expected, const v1::Result
   if (read.size() == 1 && std::memcmp(&read[0], &*expected.read, sizeof(float)) == 0) return;
   wrong_ = absl::StrCat("operation ", sequence, " read ", read.empty() ? -1 : read[0], ", not ",
                         *expected.read);
-}
-
-int64_t FromEnvironment(const char* name, int64_t otherwise) {
-  int64_t number = otherwise;
-  const char* text = std::getenv(name);
-  if (text != nullptr && !absl::SimpleAtoi(text, &number)) std::abort();
-  return number;
 }
 
 }  // namespace kiln::testing

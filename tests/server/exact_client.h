@@ -105,9 +105,6 @@ int64_t LeastThatFails(int64_t failing, const Fails& fails) {
   return failing;
 }
 
-// A number in the environment, for longer runs by hand.
-int64_t FromEnvironment(const char* name, int64_t otherwise);
-
 }  // namespace kiln::testing
 
 #endif  // KILN_TESTS_SERVER_EXACT_CLIENT_H_

@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "tests/environment.h"
 #include "tests/server/exact_client.h"
 #include "tests/server/test_daemon.h"
 
@@ -100,8 +101,8 @@ Outcome TrySteps(uint64_t seed, int64_t steps, const Odds& odds) {
 }
 
 TEST(ExactlyOnce, WhateverHappens) {
-  const int64_t steps = FromEnvironment("KILN_OPERATIONS", 4000);
-  const auto seed = static_cast<uint64_t>(FromEnvironment("KILN_SEED", 1));
+  const int64_t steps = NumberFromEnvironment("KILN_OPERATIONS", 4000);
+  const auto seed = static_cast<uint64_t>(NumberFromEnvironment("KILN_SEED", 1));
   Odds odds;
   // A restart takes as long as thousands of operations.
   if (steps > 100'000) odds = {2000, 10'000, 10'000};

@@ -7,6 +7,7 @@
 
 #include <limits>
 
+#include "tests/environment.h"
 #include "tests/server/client.h"
 #include "tests/server/exact_client.h"
 #include "tests/server/hostile_fixture.h"
@@ -131,7 +132,7 @@ TEST_F(IdleConnectionsTest, AreClosedSoThatOthersGetIn) {
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &own), 0);
   const auto files = std::filesystem::directory_iterator(absl::StrCat("/proc/", pid_, "/fd"));
   const auto used = static_cast<rlim_t>(std::distance(files, {}));
-  const int64_t connections = FromEnvironment("KILN_IDLE_CONNECTIONS", 200);
+  const int64_t connections = NumberFromEnvironment("KILN_IDLE_CONNECTIONS", 200);
   const rlim_t most = used + static_cast<rlim_t>(connections) / 4;
   const rlimit few{most, most};
   ASSERT_EQ(prlimit(pid_, RLIMIT_NOFILE, &few, nullptr), 0);

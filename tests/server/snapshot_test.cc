@@ -7,6 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "tests/environment.h"
 #include "tests/server/exact_client.h"
 #include "tests/server/snapshot_fixture.h"
 
@@ -120,12 +122,13 @@ class ExactlyOnceTest : public SnapshotTest {
     request.set_name("exact");
     v1::AttachSessionResponse taken;
     grpc::Status status;
+    const absl::Time deadline = absl::Now() + absl::Minutes(2);
     do {
       const auto stub = v1::SessionService::NewStub(
           grpc::CreateChannel(address_, grpc::InsecureChannelCredentials()));
       grpc::ClientContext context;
       status = stub->AttachSession(&context, request, &taken);
-    } while (status.error_code() == grpc::UNAVAILABLE);
+    } while (status.error_code() == grpc::UNAVAILABLE && absl::Now() < deadline);
     if (!status.ok()) return absl::StrCat("it cannot be taken over: ", status.error_message());
     client->session = taken.session();
     return {};
@@ -185,8 +188,8 @@ class ExactlyOnceTest : public SnapshotTest {
 };
 
 TEST_F(ExactlyOnceTest, WhateverHappens) {
-  const auto seed = static_cast<uint64_t>(FromEnvironment("KILN_SEED", 1));
-  const int64_t steps = FromEnvironment("KILN_OPERATIONS", 3000);
+  const auto seed = static_cast<uint64_t>(NumberFromEnvironment("KILN_SEED", 1));
+  const int64_t steps = NumberFromEnvironment("KILN_OPERATIONS", 3000);
   Odds odds;
   // A daemon takes as long to start as thousands of operations.
   if (steps > 100'000) odds = {1000, 10'000, 2500};

@@ -1,7 +1,6 @@
 // Every primitive, and every case of the table of numerics, with operands that lie in every way on
 // several meshes, on simulated devices. KILN_SHARDED_PLACEMENTS is in how many ways at most for
 // each case and mesh; more for a long search.
-#include <cstdlib>
 #include <iostream>
 #include <random>
 #include <string>
@@ -11,6 +10,7 @@
 #include "compiler/ops/op_def.h"
 #include "compiler/shard/rules.h"
 #include "gtest/gtest.h"
+#include "tests/environment.h"
 #include "tests/numerics/cases.h"
 #include "tests/sharded/run_sharded.h"
 
@@ -30,9 +30,8 @@ const std::vector<Mesh>& Meshes() {
   return meshes;
 }
 
-size_t MostPlacements(size_t otherwise) {
-  const char* wanted = std::getenv("KILN_SHARDED_PLACEMENTS");
-  return wanted == nullptr ? otherwise : std::strtoull(wanted, nullptr, 10);
+size_t MostPlacements(int64_t otherwise) {
+  return static_cast<size_t>(testing::NumberFromEnvironment("KILN_SHARDED_PLACEMENTS", otherwise));
 }
 
 Case Make(std::string op, std::vector<OperandSpec> operands, ops::Attributes attributes = {}) {

@@ -1,13 +1,13 @@
 // Random graphs on random meshes, with random hints: on simulated devices, and some compiled. For a
 // long search, KILN_SHARDED_GRAPHS is how many, KILN_SHARDED_COMPILED how many of them are compiled
 // (a third unless it says so), and KILN_SHARDED_SEED the first one's number.
-#include <cstdlib>
 #include <iostream>
 #include <random>
 #include <string>
 
 #include "compiler/autodiff/differentiate.h"
 #include "gtest/gtest.h"
+#include "tests/environment.h"
 #include "tests/numerics/random_graph.h"
 #include "tests/sharded/run_sharded.h"
 
@@ -17,8 +17,8 @@ namespace {
 using graph::Mesh;
 
 uint64_t Number(const char* variable, uint64_t otherwise) {
-  const char* wanted = std::getenv(variable);
-  return wanted == nullptr ? otherwise : std::strtoull(wanted, nullptr, 10);
+  return static_cast<uint64_t>(
+      testing::NumberFromEnvironment(variable, static_cast<int64_t>(otherwise)));
 }
 uint64_t NumGraphs() { return Number("KILN_SHARDED_GRAPHS", 60); }
 uint64_t NumCompiled() { return Number("KILN_SHARDED_COMPILED", NumGraphs() / 3); }
