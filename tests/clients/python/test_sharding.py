@@ -216,6 +216,37 @@ def test_nothing_moves_within_a_traced_function(stand_in):
         move(x)
 
 
+def step_of(first, second, hop=None):
+    """A traced step of two layers; `hop` is where what is between them goes."""
+    optimizer = kiln.optim.SGD([*first.parameters(), *second.parameters()], 0.1)
+
+    @kiln.jit
+    def step(x):
+        optimizer.zero_grad()
+        hidden = first(x) if hop is None else first(x).to(hop)
+        loss = second(hidden).sum()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
+def test_layers_on_two_devices_are_no_one_program(stand_in):
+    first, second = nn.Linear(2, 2).to("cpu:1"), nn.Linear(2, 2).to("cpu:2")
+    with pytest.raises(kiln.InvalidArgument, match=r"cpu:1 and on cpu:2 .* x\.to\(device\)"):
+        step_of(first, second)(kiln.ones(1, 2))
+    with pytest.raises(kiln.TraceError, match="from cpu:1 to cpu:2"):
+        step_of(first, second, "cpu:2")(kiln.ones(1, 2))
+    assert first.weight.device == "cpu:1" and second.weight.device == "cpu:2"
+
+
+def test_a_layer_on_the_sessions_device_follows_the_others(stand_in):
+    first, second = nn.Linear(2, 2).to("cpu:0"), nn.Linear(2, 2).to("cpu:1")
+    step_of(first, second, "cpu:1")(kiln.ones(1, 2))
+    assert stand_in.defined_on[-1] == ("cpu:1",) and first.weight.device == "cpu:1"
+
+
 # Modules and optimizers.
 
 
