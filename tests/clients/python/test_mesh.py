@@ -120,7 +120,7 @@ def test_each_device_has_the_memory_of_its_part(session, rule_of_model, rule_of_
 
 
 def test_zero_2_keeps_no_gradients(session):
-    """Of 4 MiB of weights, as much of gradients and twice as much of state: the weights and parts."""
+    """A device has 4 MiB of weights and its part of 8 of state, but none of 4 of gradients."""
     before = used()
     model, optimizer = state_of(None, "data")
 
