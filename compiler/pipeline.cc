@@ -22,6 +22,7 @@
 #include "compiler/partition/prepare_scatters.h"
 #include "compiler/partition/split_epilogues.h"
 #include "compiler/pass_timer.h"
+#include "compiler/shard/padding.h"
 #include "compiler/shard/shard.h"
 
 namespace kiln::compiler {
@@ -52,7 +53,11 @@ absl::Status Differentiate(PassState& state, const drivers::Target& target) {
 }
 
 absl::Status Shard(PassState& state, const drivers::Target& target) {
-  if (state.graph.sharding != nullptr) state.sharded = shard::Shard(state.graph);
+  if (state.graph.sharding == nullptr) return absl::OkStatus();
+  if (!shard::ComesOutEven(state.graph)) {
+    return absl::InternalError("a size that the mesh does not divide reached the pass \"shard\"");
+  }
+  state.sharded = shard::Shard(state.graph);
   return absl::OkStatus();
 }
 
@@ -106,6 +111,8 @@ constexpr Pass kPasses[] = {
     // graph that asks for tf32 is meant to give the same results wherever it runs.
     {"round_factors", PassLevel::kGraph, kRequired, Rewrite<graph::RoundFactors>},
     {"simplify", PassLevel::kGraph, kOptional, Rewrite<graph::Simplify>},
+    // After simplify, which looks at whole tensors; shard takes only what comes out even.
+    {"pad_shards", PassLevel::kGraph, kRequired, Rewrite<shard::PadShards>},
     // After simplify, which looks at whole tensors; before all that looks at sizes, which are local
     // from here on.
     {"shard", PassLevel::kGraph, kRequired, Shard},

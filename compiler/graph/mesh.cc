@@ -62,7 +62,10 @@ int64_t Parts(const Mesh& mesh, const Spec& spec, size_t dim) {
 
 ir::Shape LocalShape(const Mesh& mesh, const Spec& spec, const ir::Shape& shape) {
   ir::Shape local = shape;
-  for (size_t dim = 0; dim < local.size(); ++dim) local[dim] /= Parts(mesh, spec, dim);
+  for (size_t dim = 0; dim < local.size(); ++dim) {
+    const int64_t parts = Parts(mesh, spec, dim);
+    local[dim] = (local[dim] + parts - 1) / parts;
+  }
   return local;
 }
 
@@ -121,6 +124,14 @@ absl::Status CheckSpec(const Mesh& mesh, const Spec& spec, const ir::Shape& shap
                                 "; an axis splits one dimension at most"));
       }
     }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckEvenSpec(const Mesh& mesh, const Spec& spec, const ir::Shape& shape,
+                           std::string_view what) {
+  if (absl::Status legal = CheckSpec(mesh, spec, shape, what); !legal.ok()) return legal;
+  for (size_t dim = 0; dim < spec.size(); ++dim) {
     const int64_t parts = Parts(mesh, spec, dim);
     if (shape[dim] % parts == 0) continue;
     return MeshError(StrCat(what, ": dimension ", dim, " has size ", shape[dim], ", which ",

@@ -34,6 +34,7 @@ struct Sharding {
   Mesh mesh;
   std::vector<Spec> inputs;   // by input; updates lie as the inputs that they replace
   std::vector<Spec> outputs;  // by output
+  std::string padding;        // for people: what was padded to come out even (shard/padding.h)
 };
 
 // A spec as the op "shard" writes it, for each dimension a count and then as many axes; and back.
@@ -50,7 +51,7 @@ inline constexpr int64_t kMeshDevicesMax = 64;
 int64_t NumDevices(const Mesh& mesh);
 // Devices among which dimension `dim` of a tensor that lies so is divided.
 int64_t Parts(const Mesh& mesh, const Spec& spec, size_t dim);
-// The part that each device has of a tensor.
+// The part that each device has of a tensor, rounded up where a size does not come out even.
 ir::Shape LocalShape(const Mesh& mesh, const Spec& spec, const ir::Shape& shape);
 
 // "[data, _, model+data]": for each dimension the names of the axes that split it.
@@ -59,10 +60,12 @@ std::string Print(const Mesh& mesh, const Spec& spec);
 // INVALID_ARGUMENT, with the words of a sentence about "the mesh".
 absl::Status CheckMesh(const Mesh& mesh);
 // INVALID_ARGUMENT where a tensor of this shape cannot lie so: an axis that the mesh does not have
-// or that occurs twice, more dimensions than the tensor has, sizes that do not come out even.
-// `what` names the tensor.
+// or that occurs twice, more dimensions than the tensor has. `what` names the tensor.
 absl::Status CheckSpec(const Mesh& mesh, const Spec& spec, const ir::Shape& shape,
                        std::string_view what);
+// Likewise, and sizes that do not come out even: what clients may ask for.
+absl::Status CheckEvenSpec(const Mesh& mesh, const Spec& spec, const ir::Shape& shape,
+                           std::string_view what);
 
 }  // namespace kiln::graph
 

@@ -44,7 +44,7 @@ std::string LayoutsText(const graph::Graph& graph, const Layouts& layouts) {
     AppendLayout(layouts.mesh, StrCat("update ", graph.updates[i].input), layouts.updates[i],
                  node->dtype(), node->shape(), &text);
   }
-  return text;
+  return text + graph.sharding->padding;
 }
 
 class Splitter {

@@ -50,7 +50,7 @@ absl::Status CheckForm(const buffers::Placement& placement) {
   }
   // Sizes are the tensor's; here all splits come out even.
   const ir::Shape even(placement.spec.size(), 0);
-  absl::Status status = graph::CheckSpec(placement.mesh, placement.spec, even, "the tensor");
+  absl::Status status = graph::CheckEvenSpec(placement.mesh, placement.spec, even, "the tensor");
   return status.ok() ? status : BadPlacement(std::string(status.message()));
 }
 

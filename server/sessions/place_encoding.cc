@@ -51,7 +51,7 @@ Place TakePlace(Decoder& in) {
   if (!in.ok() || !graph::CheckMesh(placement->mesh).ok() ||
       graph::NumDevices(placement->mesh) != static_cast<int64_t>(placement->devices.size()) ||
       different.size() != placement->devices.size() || placement->spec.size() > ops::kMaxRank ||
-      !graph::CheckSpec(placement->mesh, placement->spec, even, "").ok()) {
+      !graph::CheckEvenSpec(placement->mesh, placement->spec, even, "").ok()) {
     in.Fail();
     return {};
   }

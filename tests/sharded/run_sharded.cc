@@ -229,7 +229,6 @@ void ExtendSpecs(const Mesh& mesh, const ir::Shape& shape, size_t axis, const Sp
       if (front && spec[dim].empty()) continue;
       Spec more = spec;
       more[dim].insert(front ? more[dim].begin() : more[dim].end(), static_cast<int>(axis));
-      if (shape[dim] % graph::Parts(mesh, more, dim) != 0) continue;
       ExtendSpecs(mesh, shape, axis + 1, more, all);
     }
   }

@@ -6,8 +6,9 @@
 
 The modes: "data" gives each device a part of every batch and a copy of the weights; "tensor" splits
 layers; "both" does both, on a grid of devices; "zero1" splits the optimizer's state as well as the
-batch (Rajbhandari et al., 2020), "zero3" the weights, too. Losses are those of one device but for
-rounding. The data is made up.
+batch (Rajbhandari et al., 2020). That a traced step then scatters its gradients to where the state
+lies, and keeps none, makes it "zero2"; "zero3" splits the weights, too. Losses are those of one
+device but for rounding. The data is made up.
 """
 
 import argparse
@@ -75,7 +76,7 @@ def both(model, names, split):
     return kiln.optim.Adam(model.parameters(), lr=3e-3), mesh, ("data",)
 
 
-def zero1(model, names):
+def zero2(model, names):
     mesh = kiln.Mesh("data", names)
     kiln.shard(model, mesh)
     optimizer = kiln.optim.Adam(model.parameters(), lr=3e-3)
@@ -99,7 +100,8 @@ def laid_out(mode, model, names, split):
         "data": lambda: data_parallel(model, names),
         "tensor": lambda: tensor_parallel(model, names, split),
         "both": lambda: both(model, names, split),
-        "zero1": lambda: zero1(model, names),
+        "zero1": lambda: zero2(model, names),
+        "zero2": lambda: zero2(model, names),
         "zero3": lambda: zero3(model, names),
     }[mode]()
 
@@ -133,7 +135,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--address", help="the daemon's address; default: the local one")
     parser.add_argument(
-        "--mode", default="data", choices=["data", "tensor", "both", "zero1", "zero3"])
+        "--mode", default="data",
+        choices=["data", "tensor", "both", "zero1", "zero2", "zero3"])
     parser.add_argument("--model", default="convnet", choices=["convnet", "gpt"])
     parser.add_argument("--devices", nargs="*", help="for example cuda:0 cuda:1; default: all")
     parser.add_argument("--steps", type=int, default=50)

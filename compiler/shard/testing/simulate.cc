@@ -26,8 +26,13 @@ void ForEachOfPart(const ir::Shape& whole, const graph::Mesh& mesh, const graph:
   std::vector<int64_t> point(part.size(), 0);
   for (int64_t i = 0, count = ir::NumElements(part); i < count; ++i) {
     int64_t to = base;
-    for (size_t d = 0; d < part.size(); ++d) to += point[d] * strides[d];
-    visit(i, to);
+    bool is_there = true;  // and not padding
+    for (size_t d = 0; d < part.size(); ++d) {
+      to += point[d] * strides[d];
+      is_there =
+          is_there && NumberIn(mesh, spec[d], device) * part[d] + point[d] < whole[d];
+    }
+    if (is_there) visit(i, to);
     for (size_t d = point.size(); d-- > 0 && ++point[d] == part[d];) point[d] = 0;
   }
 }
@@ -193,6 +198,8 @@ HostTensor PartOf(const HostTensor& whole, const graph::Mesh& mesh, const graph:
                   int64_t device) {
   HostTensor part = HostTensor::Zeros(whole.dtype, graph::LocalShape(mesh, spec, whole.shape));
   const int size = ir::SizeOf(whole.dtype);
+  // Padding may be anything; here it is NaN, and -1.
+  std::fill(part.bytes.begin(), part.bytes.end(), 0xFF);
   ForEachOfPart(whole.shape, mesh, spec, device, [&](int64_t to, int64_t from) {
     std::copy_n(whole.bytes.begin() + from * size, size, part.bytes.begin() + to * size);
   });

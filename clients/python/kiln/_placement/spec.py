@@ -74,7 +74,8 @@ def _check_divides(axis: int, names: Sequence[str], mesh: Mesh, shape: Sequence[
         along = " and ".join(map(repr, names))
         raise InvalidArgument(
             f"dimension {axis} of shape {tuple(shape)} does not split into {count} equal parts, as "
-            f"{along} of {mesh!r} would have it")
+            f"{along} of {mesh!r} would have it; pad it to {size + -size % count}, or leave it "
+            "whole")
 
 
 def first_that_divides(name: str, mesh: Mesh, shape: Sequence[Any]) -> Spec:
