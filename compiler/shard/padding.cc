@@ -171,9 +171,8 @@ class ShardPadder {
 
   const Node* MakeMovement(const Node* node) {
     const std::vector<int64_t> none;
-    const auto& values = node->op() == Op::kReshape || node->op() == Op::kExpand
-                             ? none
-                             : ir::IntsOf(node);
+    const auto& values =
+        node->op() == Op::kReshape || node->op() == Op::kExpand ? none : ir::IntsOf(node);
     switch (node->op()) {
       case Op::kReshape:
         return MakeReshape(node);
@@ -293,8 +292,7 @@ class ShardPadder {
     if (along != exact) {
       fitted = masker_.Replace(fitted, axis, exact, builder_.ConstInt(index->dtype(), -1));
     }
-    const Node* values =
-        fitter_.Fit(Became(node->operand(2)), WithSize(shape, axis, along));
+    const Node* values = fitter_.Fit(Became(node->operand(2)), WithSize(shape, axis, along));
     return Made(node, shape, {fitter_.Fit(Became(node->operand(0)), shape), fitted, values},
                 node->attribute());
   }

@@ -57,8 +57,7 @@ class PaddingWisher {
         return Add(node->operand(0), wish);
       case RuleKind::kReduce:
         if (!IsOuterProduct(node->operand(0))) return;
-        return Add(node->operand(0),
-                   ExactIn(ir::IntsOf(node), node->operand(0)->shape(), wish));
+        return Add(node->operand(0), ExactIn(ir::IntsOf(node), node->operand(0)->shape(), wish));
       case RuleKind::kMovement:
         return PassThroughMovement(node, wish);
       default:

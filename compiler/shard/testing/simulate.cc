@@ -29,8 +29,7 @@ void ForEachOfPart(const ir::Shape& whole, const graph::Mesh& mesh, const graph:
     bool is_there = true;  // and not padding
     for (size_t d = 0; d < part.size(); ++d) {
       to += point[d] * strides[d];
-      is_there =
-          is_there && NumberIn(mesh, spec[d], device) * part[d] + point[d] < whole[d];
+      is_there = is_there && NumberIn(mesh, spec[d], device) * part[d] + point[d] < whole[d];
     }
     if (is_there) visit(i, to);
     for (size_t d = point.size(); d-- > 0 && ++point[d] == part[d];) point[d] = 0;
