@@ -47,7 +47,9 @@ class LevelZeroTest : public testing::Test {
     control_->next_build_fails = false;
     control_->next_execution_refused = 0;
     control_->next_append_refused = 0;
-    control_->lost = false;
+    control_->lost = 0;
+    control_->lost_device = 0;
+    control_->kernels_until_lost = 0;
     mistakes_ = control_->mistakes;
   }
   void TearDown() override {

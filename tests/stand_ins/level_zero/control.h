@@ -37,9 +37,14 @@ struct Control {
   std::atomic<bool> next_build_fails = false;
   std::atomic<int> next_execution_refused = 0;  // the call's answer, once
   std::atomic<int> next_append_refused = 0;     // a launch's, once
-  // Everything that is asked of contexts ends with ZE_RESULT_ERROR_DEVICE_LOST, and so does what
-  // their queues still have to do. Contexts that were asked meanwhile stay so for ever.
-  std::atomic<bool> lost = false;
+  // Everything that is asked of this device ends with `lost`, and so does what its queues still
+  // have to do. For contexts that have met it the device stays so for ever, and their memory of the
+  // host with it.
+  std::atomic<int> lost = 0;
+  std::atomic<int> lost_device = 0;
+  // Once this device has run so many more kernels, `lost` becomes `lost_then`; 0: it does not.
+  std::atomic<int> kernels_until_lost = 0;
+  std::atomic<int> lost_then = 0;
 
   // Counts.
   std::atomic<int64_t> modules_built = 0;    // of SPIR-V

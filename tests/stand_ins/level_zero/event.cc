@@ -12,15 +12,16 @@ ze_result_t zeEventPoolCreate(ze_context_handle_t context, const ze_event_pool_d
                               ze_event_pool_handle_t* pool) {
   return Guarded("zeEventPoolCreate", [&](Lock&) {
     const auto found = TheRuntime().contexts.Find(context);
-    const bool has_devices = device_count == 1 && devices != nullptr && DeviceOf(devices[0]) >= 0;
-    if (found == nullptr || desc == nullptr || desc->count == 0 || !has_devices ||
+    const int number = device_count == 1 && devices != nullptr ? DeviceOf(devices[0]) : -1;
+    if (found == nullptr || desc == nullptr || desc->count == 0 || number < 0 ||
         desc->stype != ZE_STRUCTURE_TYPE_EVENT_POOL_DESC) {
       return Mistake("zeEventPoolCreate with no context, device or events",
                      ZE_RESULT_ERROR_INVALID_ARGUMENT);
     }
-    if (const ze_result_t answer = AnswerOf(*found); answer != ZE_RESULT_SUCCESS) return answer;
+    if (const ze_result_t answer = AnswerOf(*found, number); answer != ZE_RESULT_SUCCESS)
+      return answer;
     *pool = TheRuntime().pools.Add(std::make_shared<EventPool>(
-        EventPool{found, desc->flags, desc->count, std::vector<bool>(desc->count)}));
+        EventPool{found, number, desc->flags, desc->count, std::vector<bool>(desc->count)}));
     return ZE_RESULT_SUCCESS;
   });
 }
@@ -71,8 +72,8 @@ ze_result_t zeEventHostSynchronize(ze_event_handle_t handle, uint64_t timeout) {
       return Mistake("zeEventHostSynchronize of no event, or of one that the host does not see",
                      ZE_RESULT_ERROR_INVALID_ARGUMENT);
     }
-    const ze_result_t answer =
-        Await(*event->pool->context, timeout, lock, [&] { return event->signalled; });
+    const ze_result_t answer = Await(*event->pool->context, event->pool->device, timeout, lock,
+                                     [&] { return event->signalled; });
     return answer == ZE_RESULT_SUCCESS ? event->result : answer;
   });
 }

@@ -18,7 +18,7 @@ ze_result_t Take(const std::shared_ptr<List>& list, Command command, Lock& lock)
   runtime.changed.notify_all();
   if (!list->synchronous) return ZE_RESULT_SUCCESS;
   while (!list->queue->tasks.empty()) runtime.changed.wait(lock);
-  return AnswerOf(*list->context);
+  return AnswerOf(*list->context, list->device);
 }
 
 // `body`(list, event, Lock&) of a list that may be appended to.
@@ -43,7 +43,8 @@ ze_result_t Appending(const char* call, ze_command_list_handle_t handle, ze_even
                        ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT);
       }
     }
-    if (const ze_result_t answer = AnswerOf(*list->context); answer != ZE_RESULT_SUCCESS)
+    if (const ze_result_t answer = AnswerOf(*list->context, list->device);
+        answer != ZE_RESULT_SUCCESS)
       return answer;
     return body(list, std::move(event), lock);
   });
@@ -99,7 +100,8 @@ ze_result_t zeCommandListCreate(ze_context_handle_t context, ze_device_handle_t 
       return Mistake("zeCommandListCreate with no context, device or group",
                      ZE_RESULT_ERROR_INVALID_ARGUMENT);
     }
-    if (const ze_result_t answer = AnswerOf(*found); answer != ZE_RESULT_SUCCESS) return answer;
+    if (const ze_result_t answer = AnswerOf(*found, number); answer != ZE_RESULT_SUCCESS)
+      return answer;
     *list = TheRuntime().lists.Add(
         std::make_shared<List>(List{found, number, desc->commandQueueGroupOrdinal}));
     return ZE_RESULT_SUCCESS;
@@ -118,7 +120,8 @@ ze_result_t zeCommandListCreateImmediate(ze_context_handle_t context, ze_device_
       return Mistake("zeCommandListCreateImmediate with no context, device or queue",
                      ZE_RESULT_ERROR_INVALID_ARGUMENT);
     }
-    if (const ze_result_t answer = AnswerOf(*found); answer != ZE_RESULT_SUCCESS) return answer;
+    if (const ze_result_t answer = AnswerOf(*found, number); answer != ZE_RESULT_SUCCESS)
+      return answer;
     auto made = std::make_shared<List>(List{found, number, desc->ordinal});
     made->queue = StartQueue(found, number, desc->ordinal);
     made->synchronous = desc->mode == ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS;

@@ -29,7 +29,8 @@ ze_result_t Allocate(const char* call, ze_context_handle_t context, size_t bytes
     return Mistake(std::string(call) + " with an alignment that is none",
                    ZE_RESULT_ERROR_UNSUPPORTED_ALIGNMENT);
   }
-  if (const ze_result_t answer = AnswerOf(*found); answer != ZE_RESULT_SUCCESS) return answer;
+  if (const ze_result_t answer = AnswerOf(*found, device); answer != ZE_RESULT_SUCCESS)
+    return answer;
   int64_t used = 0;
   for (const auto& [address, allocation] : runtime.allocations)
     if (allocation.device == device) used += static_cast<int64_t>(allocation.bytes);

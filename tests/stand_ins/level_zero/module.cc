@@ -100,7 +100,8 @@ ze_result_t zeModuleCreate(ze_context_handle_t context, ze_device_handle_t devic
       return Mistake("zeModuleCreate with no context, device, code or with another structure",
                      ZE_RESULT_ERROR_INVALID_ARGUMENT);
     }
-    if (const ze_result_t answer = AnswerOf(*found); answer != ZE_RESULT_SUCCESS) return answer;
+    if (const ze_result_t answer = AnswerOf(*found, number); answer != ZE_RESULT_SUCCESS)
+      return answer;
     return MakeModule(found, number, *desc, module, log);
   });
 }

@@ -38,7 +38,7 @@ inline constexpr uint32_t kTimestampBits = 32;
 inline constexpr uint32_t kComputeOrdinal = 0, kCopyOrdinal = 1;
 
 struct Context {
-  bool lost = false;
+  ze_result_t lost[kDevicesMax] = {};  // ZE_RESULT_SUCCESS: it has not met that
 };
 
 struct Allocation {
@@ -51,6 +51,7 @@ struct Allocation {
 
 struct EventPool {
   std::shared_ptr<Context> context;
+  int device;
   uint32_t flags;
   uint32_t count;
   std::vector<bool> used;  // by index
@@ -195,8 +196,11 @@ ze_result_t Guarded(const char* call, Body body) {
   return body(lock);
 }
 
-// What a context answers now: that it is lost, or gone well. Under the lock.
-ze_result_t AnswerOf(Context& context);
+// What a context answers now of this device (-1: the host, whose memory is lost with any device
+// that it has met so): how it was lost, or that it goes well. Under the lock.
+ze_result_t AnswerOf(Context& context, int device);
+// What a device answers that is asked by itself.
+ze_result_t AnswerOfDevice(int device);
 
 // Devices and the one driver: handles that are no addresses.
 ze_driver_handle_t TheDriver();
@@ -214,7 +218,7 @@ struct Ran {
   uint64_t end = 0;
 };
 // What a command does, without the lock; and its event, under the lock.
-Ran RunCommand(Context& context, const Command& command);
+Ran RunCommand(Context& context, int device, const Command& command);
 void Signal(const Command& command, const Ran& ran);
 // A list's, in any order that its barriers leave. Why it must not run: a kernel has gone.
 ze_result_t RunList(Context& context, const List& list, uint64_t seed);
@@ -222,15 +226,15 @@ ze_result_t RunList(Context& context, const List& list, uint64_t seed);
 std::shared_ptr<Queue> StartQueue(std::shared_ptr<Context> context, int device, uint32_t ordinal);
 void StopQueue(const std::shared_ptr<Queue>& queue, Lock& lock);
 
-// Until `done`() under the lock, which on a lost context is soon. No other timeouts than "never"
+// Until `done`() under the lock, which on a lost device is soon. No other timeouts than "never"
 // and "at once".
 template <typename Done>
-ze_result_t Await(Context& context, uint64_t timeout, Lock& lock, Done done) {
+ze_result_t Await(Context& context, int device, uint64_t timeout, Lock& lock, Done done) {
   while (!done()) {
     if (timeout == 0) return ZE_RESULT_NOT_READY;
     TheRuntime().changed.wait(lock);
   }
-  return AnswerOf(context);
+  return AnswerOf(context, device);
 }
 
 template <typename Handle, typename T>

@@ -15,7 +15,7 @@ void RunFirst(Queue& queue, Lock& lock) {
   ze_result_t result = ZE_RESULT_SUCCESS;
   Ran ran;
   if (task.command) {
-    ran = RunCommand(*queue.context, *task.command);
+    ran = RunCommand(*queue.context, queue.device, *task.command);
   } else {
     std::this_thread::sleep_for(std::chrono::milliseconds(control.execution_milliseconds.load()));
     for (const std::shared_ptr<List>& list : task.lists) {
@@ -86,7 +86,8 @@ ze_result_t zeCommandQueueCreate(ze_context_handle_t context, ze_device_handle_t
       return Mistake("zeCommandQueueCreate with no context, device or queue",
                      ZE_RESULT_ERROR_INVALID_ARGUMENT);
     }
-    if (const ze_result_t answer = AnswerOf(*found); answer != ZE_RESULT_SUCCESS) return answer;
+    if (const ze_result_t answer = AnswerOf(*found, number); answer != ZE_RESULT_SUCCESS)
+      return answer;
     *queue = TheRuntime().queues.Add(StartQueue(found, number, desc->ordinal));
     return ZE_RESULT_SUCCESS;
   });
@@ -136,7 +137,8 @@ ze_result_t zeCommandQueueExecuteCommandLists(ze_command_queue_handle_t handle, 
                        ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT);
       }
     }
-    if (const ze_result_t answer = AnswerOf(*queue->context); answer != ZE_RESULT_SUCCESS)
+    if (const ze_result_t answer = AnswerOf(*queue->context, queue->device);
+        answer != ZE_RESULT_SUCCESS)
       return answer;
     if (const int code = TheControl().next_execution_refused.exchange(0); code != 0)
       return static_cast<ze_result_t>(code);
@@ -157,7 +159,8 @@ ze_result_t zeFenceCreate(ze_command_queue_handle_t queue, const ze_fence_desc_t
       return Mistake("zeFenceCreate with no queue or another structure",
                      ZE_RESULT_ERROR_INVALID_ARGUMENT);
     }
-    if (const ze_result_t answer = AnswerOf(*found->context); answer != ZE_RESULT_SUCCESS)
+    if (const ze_result_t answer = AnswerOf(*found->context, found->device);
+        answer != ZE_RESULT_SUCCESS)
       return answer;
     *fence = TheRuntime().fences.Add(std::make_shared<Fence>(Fence{found}));
     return ZE_RESULT_SUCCESS;
@@ -183,8 +186,8 @@ ze_result_t zeFenceHostSynchronize(ze_fence_handle_t handle, uint64_t timeout) {
       return Mistake("zeFenceHostSynchronize of no fence, or of one that was not executed with",
                      ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT);
     }
-    const ze_result_t answer =
-        Await(*fence->queue->context, timeout, lock, [&] { return fence->signalled; });
+    const ze_result_t answer = Await(*fence->queue->context, fence->queue->device, timeout, lock,
+                                     [&] { return fence->signalled; });
     return answer == ZE_RESULT_SUCCESS ? fence->result : answer;
   });
 }

@@ -38,7 +38,7 @@ std::string RunOnHost(const Command& launch) {
   return "";
 }
 
-ze_result_t Run(Context& context, const Command& command) {
+ze_result_t Run(const Command& command) {
   Control& control = TheControl();
   switch (command.kind) {
     case Command::Kind::kBarrier:
@@ -68,6 +68,12 @@ ze_result_t Run(Context& context, const Command& command) {
   return ZE_RESULT_ERROR_UNKNOWN;
 }
 
+void CountDownToLoss(int device) {
+  Control& control = TheControl();
+  if (control.lost_device != device || control.kernels_until_lost == 0) return;
+  if (--control.kernels_until_lost == 0) control.lost = control.lost_then.load();
+}
+
 // Whether the memory that a command names is still there. Under the lock.
 bool IsThere(const Context& context, const Command& command) {
   for (const char* memory : {static_cast<const char*>(command.to), command.from})
@@ -78,16 +84,19 @@ bool IsThere(const Context& context, const Command& command) {
 
 }  // namespace
 
-Ran RunCommand(Context& context, const Command& command) {
+Ran RunCommand(Context& context, int device, const Command& command) {
   Ran ran = {.begin = Now()};
   {
     const Lock lock(TheRuntime().mutex);
-    ran.result = AnswerOf(context);
+    ran.result = AnswerOf(context, device);
     if (ran.result == ZE_RESULT_SUCCESS && !IsThere(context, command)) {
       ran.result = Mistake("a list that runs after what it uses has gone", ZE_RESULT_ERROR_UNKNOWN);
     }
   }
-  if (ran.result == ZE_RESULT_SUCCESS) ran.result = Run(context, command);
+  if (ran.result == ZE_RESULT_SUCCESS) {
+    ran.result = Run(command);
+    if (command.kind == Command::Kind::kLaunch) CountDownToLoss(device);
+  }
   ran.end = Now();
   return ran;
 }
@@ -115,7 +124,7 @@ ze_result_t RunList(Context& context, const List& list, uint64_t seed) {
     std::shuffle(order.begin(), order.end(), random);
     if (end < list.commands.size()) order.push_back(end);
     for (const size_t i : order) {
-      const Ran ran = RunCommand(context, list.commands[i]);
+      const Ran ran = RunCommand(context, list.device, list.commands[i]);
       if (result == ZE_RESULT_SUCCESS) result = ran.result;
       const Lock lock(TheRuntime().mutex);
       Signal(list.commands[i], ran);

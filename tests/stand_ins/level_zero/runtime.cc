@@ -1,5 +1,7 @@
 // What all parts share, the driver and its devices.
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "tests/stand_ins/level_zero/objects.h"
 
@@ -100,9 +102,22 @@ void Report(const std::string& message) {
   Mistake(message, ZE_RESULT_ERROR_UNKNOWN);
 }
 
-ze_result_t AnswerOf(Context& context) {
-  if (TheControl().lost) context.lost = true;
-  return context.lost ? ZE_RESULT_ERROR_DEVICE_LOST : ZE_RESULT_SUCCESS;
+ze_result_t AnswerOfDevice(int device) {
+  const Control& control = TheControl();
+  return device == control.lost_device ? static_cast<ze_result_t>(control.lost.load())
+                                       : ZE_RESULT_SUCCESS;
+}
+
+ze_result_t AnswerOf(Context& context, int device) {
+  if (device < 0) {
+    const auto* const met =
+        std::find_if(std::begin(context.lost), std::end(context.lost),
+                     [](ze_result_t code) { return code != ZE_RESULT_SUCCESS; });
+    return met == std::end(context.lost) ? ZE_RESULT_SUCCESS : *met;
+  }
+  ze_result_t& lost = context.lost[device];
+  if (lost == ZE_RESULT_SUCCESS) lost = AnswerOfDevice(device);
+  return lost;
 }
 
 ze_driver_handle_t TheDriver() {
@@ -239,9 +254,10 @@ ze_result_t zeDeviceGetCacheProperties(ze_device_handle_t device, uint32_t* coun
 
 ze_result_t zeDeviceGetStatus(ze_device_handle_t device) {
   return Guarded("zeDeviceGetStatus", [&](Lock&) {
-    if (DeviceOf(device) < 0)
+    const int number = DeviceOf(device);
+    if (number < 0)
       return Mistake("zeDeviceGetStatus of no device", ZE_RESULT_ERROR_INVALID_NULL_HANDLE);
-    return TheControl().lost ? ZE_RESULT_ERROR_DEVICE_LOST : ZE_RESULT_SUCCESS;
+    return AnswerOfDevice(number);
   });
 }
 
@@ -252,7 +268,6 @@ ze_result_t zeContextCreate(ze_driver_handle_t driver, const ze_context_desc_t* 
       return Mistake("zeContextCreate with no driver or another structure",
                      ZE_RESULT_ERROR_INVALID_ARGUMENT);
     }
-    if (TheControl().lost) return ZE_RESULT_ERROR_DEVICE_LOST;
     *context = TheRuntime().contexts.Add(std::make_shared<Context>());
     return ZE_RESULT_SUCCESS;
   });
