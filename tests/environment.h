@@ -8,7 +8,7 @@
 
 #include "absl/strings/numbers.h"
 
-namespace kiln::testing {
+namespace kiln {
 
 // `otherwise` if the variable is not set. What is no number of at least zero ends the program: a
 // test that quietly tries nothing would pass.
@@ -23,6 +23,6 @@ inline int64_t NumberFromEnvironment(const char* variable, int64_t otherwise) {
   return number;
 }
 
-}  // namespace kiln::testing
+}  // namespace kiln
 
 #endif  // KILN_TESTS_ENVIRONMENT_H_

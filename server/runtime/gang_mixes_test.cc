@@ -31,7 +31,7 @@ using kiln::testing::MeanGraph;
 constexpr int kRows = 12;
 
 int Number(const char* variable, int otherwise) {
-  return static_cast<int>(kiln::testing::NumberFromEnvironment(variable, otherwise));
+  return static_cast<int>(NumberFromEnvironment(variable, otherwise));
 }
 
 // Ends the program where nothing ends any more: threads that wait for each other cannot be joined.

@@ -160,7 +160,7 @@ std::string DifferentiatedDisagreement(const numerics::RandomGraph& random) {
 
 // KILN_RANDOM_GRAPHS is how many; more for a long search.
 uint64_t NumRandomGraphs() {
-  return static_cast<uint64_t>(testing::NumberFromEnvironment("KILN_RANDOM_GRAPHS", 150));
+  return static_cast<uint64_t>(NumberFromEnvironment("KILN_RANDOM_GRAPHS", 150));
 }
 
 TEST(Random, KernelsComputeTheGraph) {

@@ -31,7 +31,7 @@ const std::vector<Mesh>& Meshes() {
 }
 
 size_t MostPlacements(int64_t otherwise) {
-  return static_cast<size_t>(testing::NumberFromEnvironment("KILN_SHARDED_PLACEMENTS", otherwise));
+  return static_cast<size_t>(NumberFromEnvironment("KILN_SHARDED_PLACEMENTS", otherwise));
 }
 
 Case Make(std::string op, std::vector<OperandSpec> operands, ops::Attributes attributes = {}) {

@@ -17,8 +17,7 @@ namespace {
 using graph::Mesh;
 
 uint64_t Number(const char* variable, uint64_t otherwise) {
-  return static_cast<uint64_t>(
-      testing::NumberFromEnvironment(variable, static_cast<int64_t>(otherwise)));
+  return static_cast<uint64_t>(NumberFromEnvironment(variable, static_cast<int64_t>(otherwise)));
 }
 uint64_t NumGraphs() { return Number("KILN_SHARDED_GRAPHS", 60); }
 uint64_t NumCompiled() { return Number("KILN_SHARDED_COMPILED", NumGraphs() / 3); }
