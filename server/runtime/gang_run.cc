@@ -113,6 +113,21 @@ absl::Status GangRun::CheckGoesOn() const {
   return absl::OkStatus();
 }
 
+absl::StatusOr<fairness::Work::Handed> GangRun::Begin() {
+  // First: whatever is lost from here on is not revived before it is released, and what was lost
+  // and revived before is seen.
+  for (const Gang::Member& member : gang().members()) member.device->Hold();
+  absl::StatusOr<fairness::Work::Handed> handed = fairness::Work::Handed::kAll;
+  if (absl::Status status = CheckGoesOn(); !status.ok()) handed = status;
+  // A daemon that stops begins nothing any more; what has been parked stays so.
+  const auto begins = [](const Gang::Member& m) { return m.device->dispatcher().Begins(); };
+  if (handed.ok() && !std::all_of(gang().members().begin(), gang().members().end(), begins))
+    handed = fairness::Work::Handed::kNoRoom;
+  if (handed.ok() && *handed == fairness::Work::Handed::kAll) return handed;
+  for (const Gang::Member& member : gang().members()) member.device->Release();
+  return handed;
+}
+
 absl::StatusOr<fairness::Work::Handed> GangRun::Ready(int member, int64_t ticket,
                                                       absl::Duration waited) {
   using Handed = fairness::Work::Handed;
@@ -125,10 +140,8 @@ absl::StatusOr<fairness::Work::Handed> GangRun::Ready(int member, int64_t ticket
     }
     const bool is_last = ready_ + 1 == gang().size();
     if (is_last) {
-      if (absl::Status status = CheckGoesOn(); !status.ok()) return status;
-      // A daemon that stops begins nothing any more; what has been parked stays so.
-      for (int i = 0; i < gang().size(); ++i)
-        if (!device(i).dispatcher().Begins()) return Handed::kNoRoom;
+      const absl::StatusOr<Handed> begun = Begin();
+      if (!begun.ok() || *begun != Handed::kAll) return begun;
     }
     tickets_[member] = ticket;
     ++ready_;
@@ -198,13 +211,12 @@ void GangRun::Finished(int member, const drivers::SubmitResult& result) {
   absl::Status status = result.status;
   const bool is_wanted = !*unwanted_;
   if (!status.ok() && is_wanted) status = device(member).AfterFailure(status);
-  const bool is_lost = !status.ok() && !device(member).CheckUsable(false).ok();
   // Others end because of it; what a lost device says tells more than what they heard.
-  const bool is_cause = is_lost && is_wanted;
+  const bool is_cause = !status.ok() && is_wanted && !device(member).CheckUsable(false).ok();
   bool is_end = false;
   ManagedDevice& on = device(member);
   const int64_t ticket = tickets_[member];
-  std::vector<std::pair<ManagedDevice*, int64_t>> lost;
+  std::vector<ManagedDevice*> held;
   std::shared_ptr<GangRun> self;
   {
     absl::MutexLock lock(&mutex_);
@@ -212,21 +224,17 @@ void GangRun::Finished(int member, const drivers::SubmitResult& result) {
     if (member == 0) command_seconds_ = result.command_seconds;
     if (failure_.ok() || (is_cause && !*unwanted_)) failure_ = status;
     is_end = --in_flight_ == 0;
-    if (is_lost && !is_end) {
-      lost_.emplace_back(&on, ticket);
-      return;
-    }
     if (is_end) {
       ended_ = true;
       self.swap(self_);
-      lost.swap(lost_);
+      for (const Gang::Member& each : gang().members()) held.push_back(each.device);
     }
   }
   if (is_end) End();
   // The dispatchers come last: this may be gone, and once nothing runs, so may the devices.
   self.reset();
-  for (const auto& [device, its_ticket] : lost) device->dispatcher().Finished(its_ticket, 0);
   on.dispatcher().Finished(ticket, result.seconds);
+  for (ManagedDevice* device : held) device->Release();
 }
 
 bool GangRun::GiveUp(const absl::Status& why) {

@@ -23,8 +23,9 @@ namespace kiln::runtime {
 
 // It is submitted whole: cancelled before that, it never begins; behind it, devices that stop lists
 // leave it, and one that cannot ends it with the others'. When one device fails it, all others'
-// lists end, and the error names that device. A device that was lost counts as busy until they
-// have, since they may still read its memory, which is gone once it is revived. Thread-safe.
+// lists end, and the error names that device. Each device counts as busy until all lists have
+// ended, its own or not, since they may still read its memory, which is gone if it is lost and
+// revived. Thread-safe.
 class GangRun : public QueuedRun, public std::enable_shared_from_this<GangRun> {
  public:
   // Seconds on each device, by place.
@@ -62,6 +63,8 @@ class GangRun : public QueuedRun, public std::enable_shared_from_this<GangRun> {
   absl::StatusOr<fairness::Work::Handed> Ready(int member, int64_t ticket, absl::Duration waited)
       ABSL_LOCKS_EXCLUDED(mutex_, order_.mutex);
   absl::Status CheckGoesOn() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Holds all devices if so; not kAll: it does not begin.
+  absl::StatusOr<fairness::Work::Handed> Begin() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status InputFailure() const;
   // Returns what the devices refused: what has not been submitted, and why.
   std::vector<std::pair<int, absl::Status>> SubmitAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(order_.mutex)
@@ -104,8 +107,6 @@ class GangRun : public QueuedRun, public std::enable_shared_from_this<GangRun> {
   // While there are: it goes before the last device counts as idle, since with it may go what the
   // devices have of the program.
   std::shared_ptr<GangRun> self_ ABSL_GUARDED_BY(mutex_);
-  // Lost devices whose lists have ended, before all have.
-  std::vector<std::pair<ManagedDevice*, int64_t>> lost_ ABSL_GUARDED_BY(mutex_);
   std::vector<double> seconds_ ABSL_GUARDED_BY(mutex_);
 };
 

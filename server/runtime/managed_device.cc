@@ -28,8 +28,24 @@ ManagedDevice::~ManagedDevice() {
 
 bool ManagedDevice::WaitIdle(absl::Duration timeout) {
   const absl::Time deadline = now_() + timeout;
+  if (!dispatcher_.WaitIdle(timeout)) return false;
+  {
+    absl::MutexLock lock(&holds_mutex_);
+    const auto is_free = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return holds_ == 0; };
+    if (!holds_mutex_.AwaitWithTimeout(absl::Condition(&is_free), deadline - now_())) return false;
+  }
   // A list's end may start a copy of its result.
-  return dispatcher_.WaitIdle(timeout) && pool_->WaitForCopies(deadline - now_());
+  return pool_->WaitForCopies(deadline - now_());
+}
+
+void ManagedDevice::Hold() {
+  absl::MutexLock lock(&holds_mutex_);
+  ++holds_;
+}
+
+void ManagedDevice::Release() {
+  absl::MutexLock lock(&holds_mutex_);
+  --holds_;
 }
 
 Health ManagedDevice::health() const {

@@ -41,8 +41,13 @@ class ManagedDevice {
   drivers::Device& device() { return *device_; }
   const drivers::DeviceInfo& info() const { return device_->info(); }
   const std::shared_ptr<buffers::Pool>& pool() const { return pool_; }
-  // Waits until no list and no copy is under way; false if `timeout` passes first.
-  bool WaitIdle(absl::Duration timeout);
+  // Waits until no list and no copy is under way and nobody holds the device; false if `timeout`
+  // passes first.
+  bool WaitIdle(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(holds_mutex_);
+  // For who may still read its memory from elsewhere when its own lists have ended: it is not idle,
+  // and so not revived, before each Hold has had its Release, behind which it may be gone.
+  void Hold() ABSL_LOCKS_EXCLUDED(holds_mutex_);
+  void Release() ABSL_LOCKS_EXCLUDED(holds_mutex_);
   fairness::Dispatcher& dispatcher() { return dispatcher_; }
   const fairness::Dispatcher& dispatcher() const { return dispatcher_; }
   metrics::DeviceMetrics& metrics() { return *metrics_; }
@@ -87,6 +92,8 @@ class ManagedDevice {
   metrics::DeviceMetrics* const metrics_;
   const std::function<absl::Time()> now_;
   fairness::Dispatcher dispatcher_;
+  absl::Mutex holds_mutex_;
+  int64_t holds_ ABSL_GUARDED_BY(holds_mutex_) = 0;
   // Held while the observer is told, before mutex_: what it hears last is what holds.
   absl::Mutex report_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
   HealthObserver observer_ ABSL_GUARDED_BY(report_mutex_);
