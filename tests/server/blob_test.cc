@@ -246,7 +246,7 @@ TEST(Blob, AThousandUploadsLeaveNothing) {
   }
   stream->set_next_sequence(sent.size() + 1);
   EXPECT_FALSE(stream->Call(Barrier()).has_error());
-  EXPECT_EQ(daemon.device().allocated_bytes(), 0);
+  EXPECT_TRUE(Eventually([&] { return daemon.device().allocated_bytes() == 0; }));
   const std::string metrics = daemon.daemon().MetricsText();
   EXPECT_NE(metrics.find("kiln_blob_bytes 0\n"), std::string::npos);
 }
