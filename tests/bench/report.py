@@ -33,7 +33,7 @@ BOUNDS = [
     ("one replay", "gRPC", None, 3.0),
     ("upload", "gRPC", 0.8, None),
     ("hashed upload", "gRPC", 0.9, None),
-    ("training steps, 50 ms away", "", 0.95, None),
+    ("training steps", "", 0.95, None),
     ("convnet step, cold compile", "", None, 3.0),
     ("convnet step, warm compile", "", None, 0.7),
     ("convnet step, kernels", "", None, 60),
