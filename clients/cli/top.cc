@@ -114,7 +114,8 @@ absl::Status RunTop(Invocation& invocation) {
       continue;
     }
     // A daemon that starts again is soon back, and whoever watches it wants to see that.
-    if (now.status().code() != absl::StatusCode::kUnavailable) return now.status();
+    // One that ends while it is asked cancels the call.
+    if (!client::IsLostConnection(now.status())) return now.status();
     invocation.error << Printable(std::string(now.status().message())) << "; trying again"
                      << std::endl;
   }
