@@ -114,8 +114,7 @@ absl::Status RunTop(Invocation& invocation) {
       continue;
     }
     // A daemon that starts again is soon back, and whoever watches it wants to see that.
-    // One that ends while it is asked cancels the call.
-    if (!client::IsLostConnection(now.status())) return now.status();
+    if (now.status().code() != absl::StatusCode::kUnavailable) return now.status();
     invocation.error << Printable(std::string(now.status().message())) << "; trying again"
                      << std::endl;
   }

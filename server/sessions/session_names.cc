@@ -36,8 +36,8 @@ absl::Status SessionNames::Claim(const std::string& user, const std::string& nam
   if (!is_new && entry->second != session) {
     return errors::WithReason(absl::AlreadyExistsError(absl::StrCat(
                                   "your session s", entry->second, " has the name ", Quoted(name),
-                                  "; attach to it and close it, or take "
-                                  "another name")),
+                                  "; attach to it, end it with `kiln sessions close ", name,
+                                  "`, or take another name")),
                               "NAME_TAKEN", {{"name", name}});
   }
   Name& current = names_[session];
