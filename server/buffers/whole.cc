@@ -220,10 +220,10 @@ void ReadWhole(const Value& value, int64_t offset, absl::Span<char> destination,
     const Piece& piece = (*pieces)[i];
     const Value& part = *value.parts()[piece.place];
     if (piece.runs == 1) {
-      part.pool()->Read(part, piece.begin,
-                        destination.subspan(static_cast<size_t>(piece.first),
-                                            static_cast<size_t>(piece.bytes)),
-                        [joined, i](const absl::Status& status) { joined->Ended(i, status); });
+      part.pool()->Read(
+          part, piece.begin,
+          destination.subspan(static_cast<size_t>(piece.first), static_cast<size_t>(piece.bytes)),
+          [joined, i](const absl::Status& status) { joined->Ended(i, status); });
       continue;
     }
     const auto together = std::make_shared<std::string>();

@@ -2,6 +2,7 @@
 #ifndef KILN_SERVER_RPC_SERVICES_H_
 #define KILN_SERVER_RPC_SERVICES_H_
 
+#include <google/protobuf/message.h>
 #include <grpcpp/impl/service_type.h>
 #include <grpcpp/support/server_callback.h>
 

@@ -2,9 +2,11 @@
 // is held is charged.
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "tests/server/client.h"
@@ -100,6 +102,30 @@ TEST_F(AmplifiedTest, ExplanationsThatNobodyTakesAreCharged) {
   ExpectMemoryWithin(250 * kMebibyte);
 }
 
+// gRPC keeps something for each.
+TEST_F(AmplifiedTest, WhoeverHasTooManyCallsLosesConnections) {
+  Client client(absl::StrCat("127.0.0.1:", Port()));  // the same user's
+  auto stream = client.Connect();
+  std::vector<std::unique_ptr<RawConnection>> connections;
+  for (int i = 0; i < 12; ++i) {
+    connections.push_back(std::make_unique<RawConnection>(Port()));
+    for (uint32_t call = 0; call < kCalls + 50; ++call) {
+      // Of half of them not even the message comes.
+      const char* const method = "/kiln.v1.DeviceService/WatchDevices";
+      connections.back()->Send(
+          call % 2 == 0 ? Call(2 * call + 1, method, "")
+                        : Frame(kHeaders, kEndHeaders, 2 * call + 1, CallHeaders(method)));
+    }
+  }
+  const absl::Time deadline = absl::Now() + absl::Seconds(30);
+  while (!absl::StrContains(Log(), "too many calls at once") && absl::Now() < deadline)
+    absl::SleepFor(absl::Milliseconds(20));
+  EXPECT_THAT(Log(), ::testing::HasSubstr("its user has too many calls at once"));
+  // The connections with few stay.
+  EXPECT_FALSE(stream->Call(Write(1, {1})).has_error());
+  ExpectItServes();
+}
+
 // With the names as they came, as they are looked up, and those that were found.
 TEST_F(AmplifiedTest, AQuestionForManyBlobsIsCharged) {
   Client client(address_);
@@ -107,9 +133,7 @@ TEST_F(AmplifiedTest, AQuestionForManyBlobsIsCharged) {
   ASSERT_TRUE(client.Upload(name, "1234").ok());
   v1::FindBlobsRequest request;
   request.set_session_id(client.session.session_id());
-  const auto ask = [&] {
-    return Try(client.blobs, &v1::BlobService::Stub::FindBlobs, request);
-  };
+  const auto ask = [&] { return Try(client.blobs, &v1::BlobService::Stub::FindBlobs, request); };
   for (int i = 0; i < 1000; ++i) request.add_blobs(name);
   const grpc::Status few = ask();
   EXPECT_TRUE(few.ok()) << few.error_message();
