@@ -43,7 +43,7 @@ class Restorer final : public AbsentSessions {
   // Restarting if the session is one of those that are not there yet.
   absl::Status Ask(const std::string& user, const std::string& id) override
       ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status Ask(int64_t number) override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Ask(int64_t number, const std::string* user) override ABSL_LOCKS_EXCLUDED(mutex_);
   // Their files go. The one under way ends as soon as it is back, and does not count.
   int DropAllOf(const std::string& user) override ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -684,20 +684,43 @@ def test_a_model_and_its_optimizer_are_left_and_taken_up(fresh_kilnd):
     _connection._default = None
 
 
-def test_a_session_that_was_left_is_closed_by_its_name(fresh_kilnd):
-    def close(name):
-        return subprocess.run([build_folder() / "clients" / "cli" / "kiln", "sessions", "close", name],
-                              env=fresh_kilnd.environment(), capture_output=True, text=True, timeout=60)
+def close_session(kilnd, name):
+    return subprocess.run([build_folder() / "clients" / "cli" / "kiln", "sessions", "close", name],
+                          env=kilnd.environment(), capture_output=True, text=True, timeout=60)
 
+
+def test_a_session_that_was_left_is_closed_by_its_name(fresh_kilnd):
     connection = kiln.connect(fresh_kilnd.address)
     connection.detach("night", 600, {"ones": kiln.ones(3)})
-    done = close("night")
-    assert done.stdout == "closed night\n", done.stderr
+    done = close_session(fresh_kilnd, "night")
+    assert done.stdout.startswith("closed s1 of "), done.stderr
     with pytest.raises(kiln.NotFound):
         kiln.attach("night", fresh_kilnd.address)
-    done = close("night")
-    assert done.returncode == 1 and "you have no session of the name" in done.stderr
+    done = close_session(fresh_kilnd, "night")
+    assert done.returncode == 1 and 'there is no session "night"' in done.stderr
     assert "\nkiln_sessions 0\n" in fresh_kilnd.metrics()
+
+
+@pytest.mark.parametrize("away", [False, True])
+def test_a_session_that_somebody_closed_is_one_clear_error(fresh_kilnd, away):
+    with Link(fresh_kilnd.tcp_address) as link:
+        kiln.connect(link.address)
+        x = (kiln.tensor([1.0]) + 1).realize()
+        assert x.item() == 2
+        outage = threading.Thread(target=link.cut, args=(1.0,))
+        if away:
+            outage.start()
+        done = close_session(fresh_kilnd, "s1")
+        assert done.returncode == 0, done.stderr
+        assert "\nkiln_sessions 0\n" in fresh_kilnd.metrics()
+        if away:
+            outage.join()
+        closed = "s1 was closed by .* with `kiln sessions close`, .*call kiln.connect"
+        with pytest.raises(kiln.NotFound, match=closed) as raised:
+            (x + 1).numpy()
+        assert raised.value.reason == "SESSION_CLOSED"
+        connection, _connection._default = _connection._default, None
+        connection.close()
 
 
 def test_what_a_session_cannot_keep_is_named(connection):

@@ -365,6 +365,8 @@ class Stream:
             return errors.NotFound(
                 "the daemon that had this session was killed, or ended without keeping it, so its "
                 "tensors and programs are lost; " + _WHAT_TO_DO, why.reason)
+        if why.reason == "SESSION_CLOSED":
+            return errors.NotFound(f"{why.message}; {_WHAT_TO_DO}", why.reason, why.metadata)
         if error.code() == grpc.StatusCode.NOT_FOUND:
             return errors.NotFound(
                 "the daemon does not know this session any more (it was closed, or its lease of "
