@@ -4,16 +4,24 @@
 
 #include <cstddef>
 #include <deque>
+#include <optional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 
 namespace kiln::sessions {
 
+// NOT_FOUND, SESSION_LOST: a session that could not be kept or brought back. The message says
+// `what` failed and why, as far as users can do something about it; the detail "cause" has the
+// reason.
+absl::Status LostBecause(absl::string_view what, const absl::Status& why);
+
 // The last 1,024, and 64 of one user: earlier ones give way, and a client that asks for one is told
-// no more than that it is unknown. Thread-safe; calls nothing.
+// no more than that it is unknown. They outlive the daemon where they are loaded and saved.
+// Thread-safe; calls nothing.
 class EndedSessions {
  public:
   static constexpr size_t kMost = 1024;
@@ -25,6 +33,11 @@ class EndedSessions {
   // OK if nothing is known of it, or it was not this user's.
   absl::Status Find(const std::string& id, const std::string& user) const
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // From a file of Save's; none if there is no file. The errors of state::ReadLines: then nothing
+  // is remembered.
+  absl::Status Load(const std::string& path) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The errors of state::WriteLines.
+  absl::Status Save(const std::string& path) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Entry {
@@ -32,6 +45,9 @@ class EndedSessions {
     std::string user;
     absl::Status why;
   };
+  void Add(Entry entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static std::string ToLine(const Entry& entry);
+  static std::optional<Entry> FromLine(const std::string& line);
 
   mutable absl::Mutex mutex_;
   std::deque<Entry> entries_ ABSL_GUARDED_BY(mutex_);  // the earliest first

@@ -1,7 +1,11 @@
 #include "server/sessions/ended_sessions.h"
 
+#include <filesystem>
+#include <fstream>
+
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "server/errors/errors.h"
 
 namespace kiln::sessions {
 namespace {
@@ -40,6 +44,32 @@ TEST(EndedSessions, AMessageHasABound) {
   EndedSessions ended;
   ended.Remember("id", "ann", absl::NotFoundError(std::string(100'000, 'x')));
   EXPECT_LE(ended.Find("id", "ann").message().size(), 1000);
+}
+
+TEST(EndedSessions, AreRememberedByTheNextDaemon) {
+  const std::string path = ::testing::TempDir() + "/ended_sessions";
+  std::filesystem::remove(path);
+  EndedSessions none;
+  EXPECT_TRUE(none.Load(path).ok());
+  EndedSessions ended;
+  const absl::Status why = LostBecause(
+      "it\tcould\nnot", errors::WithReason(absl::ResourceExhaustedError("\"full\\"), "QUOTA"));
+  ended.Remember("id", "ann\t\n1", why);
+  ended.Remember("other", "bob", Why(2));
+  ASSERT_TRUE(ended.Save(path).ok());
+  EndedSessions next;
+  ASSERT_TRUE(next.Load(path).ok());
+  EXPECT_EQ(next.Find("id", "ann\t\n1"), why);
+  EXPECT_EQ(next.Find("other", "bob").message(), Why(2).message());
+  std::ofstream(path, std::ios::app) << "more\n";
+  EXPECT_TRUE(absl::IsDataLoss(EndedSessions().Load(path)));
+}
+
+TEST(EndedSessions, WhatIsTheDaemonsOwnIsInItsLog) {
+  const absl::Status status =
+      LostBecause("it failed", absl::DataLossError("/var/lib/x is damaged"));
+  EXPECT_EQ(status.message().find("/var"), std::string::npos) << status;
+  EXPECT_NE(status.message().find("its log says why"), std::string::npos) << status;
 }
 
 }  // namespace

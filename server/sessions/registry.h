@@ -81,6 +81,8 @@ class Registry {
                                                       const std::string& name) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   SessionNames& names() { return names_; }
+  // What clients of sessions that have ended hear, beyond that they are unknown.
+  EndedSessions& ended() { return ended_; }
   // Before anything is found. They outlive this.
   void SetAbsent(AbsentSessions* absent) { absent_ = absent; }
   absl::Status Close(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -205,8 +205,11 @@ bool Restorer::Waits(const Waiting& waiting, const absl::Status& status) const {
 }
 
 void Restorer::Lose(const KeptSessions::Kept& kept, const absl::Status& why) {
+  const SessionImage& image = kept.image;
+  registry_.ended().Remember(image.identity.id, image.user,
+                             LostBecause("the daemon could not bring it back", why));
   Drop(kept);
-  log::Error("session_lost", {{"session", kept.image.identity.name},
+  log::Error("session_lost", {{"session", image.identity.name},
                               {"why", std::string(why.message())},
                               {"lost", "its tensors and programs; its client is told"}});
 }

@@ -81,7 +81,7 @@ class Restorer final : public AbsentSessions {
   bool MayBegin(const Waiting& waiting) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // Whether one that did not come back is tried again; if so, and why is new, the log says it.
   bool Waits(const Waiting& waiting, const absl::Status& status) const;
-  // It never comes back, and the log says so.
+  // It never comes back, and the log says so; its client hears why.
   void Lose(const KeptSessions::Kept& kept, const absl::Status& why);
   // OK: it is the registry's. DATA_LOSS: it will never be. Others: it may be, later.
   absl::Status Restore(const KeptSessions::Kept& kept, Patience& patience)

@@ -534,6 +534,21 @@ def test_a_daemon_that_was_killed_is_one_clear_error(fresh_kilnd):
     connection.close()
 
 
+def test_what_has_no_room_on_the_disk_says_so(fresh_kilnd):
+    kiln.connect(fresh_kilnd.tcp_address)
+    x = kiln.ones(1000).realize()
+    kiln_command = build_folder() / "clients" / "cli" / "kiln"
+    subprocess.run([kiln_command, "quota", "set", "local", "disk=1000"],
+                   env=fresh_kilnd.environment(), check=True, timeout=60)
+    assert fresh_kilnd.stop(signal.SIGTERM) == 0
+    explained = r'"local" may have 1000 bytes of disk .*`kiln quota set USER disk=\.\.\.`.*call kiln.connect'
+    with pytest.raises(kiln.NotFound, match=explained) as raised:
+        (x + 1).numpy()
+    assert raised.value.reason == "SESSION_LOST" and raised.value.metadata["cause"] == "QUOTA_EXCEEDED"
+    connection, _connection._default = _connection._default, None
+    connection.close()
+
+
 def test_a_client_that_sleeps_within_its_lease_goes_on(linked):
     link, _ = linked
     count = kiln.tensor(0)

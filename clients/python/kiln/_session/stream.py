@@ -361,6 +361,8 @@ class Stream:
     def _lasting(self, error: grpc.RpcError, out_of_time: bool) -> Optional[KilnError]:
         """What the session is lost by; None if another attempt may help."""
         why = in_session(from_rpc(error))
+        if why.reason == "SESSION_LOST" and why.metadata.get("cause"):
+            return errors.NotFound(f"{why.message}; {_WHAT_TO_DO}", why.reason, why.metadata)
         if why.reason == "SESSION_LOST":
             return errors.NotFound(
                 "the daemon that had this session was killed, or ended without keeping it, so its "
