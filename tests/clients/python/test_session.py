@@ -534,12 +534,32 @@ def test_a_daemon_that_was_killed_is_one_clear_error(fresh_kilnd):
     connection.close()
 
 
+def set_quota(kilnd, limit):
+    """Of who comes over loopback."""
+    subprocess.run([build_folder() / "clients" / "cli" / "kiln", "quota", "set", "local", limit],
+                   env=kilnd.environment(), check=True, timeout=60)
+
+
+def test_what_has_died_is_free_for_the_next_operation_once_a_quota_has_refused_one(fresh_kilnd):
+    set_quota(fresh_kilnd, "buffers=20")
+    connection = kiln.connect(fresh_kilnd.tcp_address)
+    for _ in range(30):
+        kept = []
+        with pytest.raises(kiln.ResourceExhausted, match="20 tensors") as refused:
+            for i in range(30):
+                kept.append(kiln.tensor([i, 1]).realize())
+                assert kept[-1].tolist() == [i, 1]
+        assert refused.value.metadata["used"] == "20" and len(kept) >= 15
+        del kept, refused
+        gc.collect()
+    _connection._default = None
+    connection.close()
+
+
 def test_what_has_no_room_on_the_disk_says_so(fresh_kilnd):
     kiln.connect(fresh_kilnd.tcp_address)
     x = kiln.ones(1000).realize()
-    kiln_command = build_folder() / "clients" / "cli" / "kiln"
-    subprocess.run([kiln_command, "quota", "set", "local", "disk=1000"],
-                   env=fresh_kilnd.environment(), check=True, timeout=60)
+    set_quota(fresh_kilnd, "disk=1000")
     assert fresh_kilnd.stop(signal.SIGTERM) == 0
     explained = r'"local" may have 1000 bytes of disk .*`kiln quota set USER disk=\.\.\.`.*call kiln.connect'
     with pytest.raises(kiln.NotFound, match=explained) as raised:
