@@ -95,6 +95,10 @@ absl::Status ShuttingDown() {
   return errors::WithReason(absl::UnavailableError("daemon is shutting down"), "SHUTTING_DOWN");
 }
 
+absl::Status NotKept(const absl::Status& why) {
+  return sessions::LostBecause("the daemon that stopped could not keep it for the next one", why);
+}
+
 absl::Status StopsToRestart() {
   return sessions::Restarting(
       "the daemon is being restarted and keeps its sessions; come back when it runs again");
@@ -143,6 +147,7 @@ struct Daemon::Implementation {
   void MakeCompileWorkers(std::vector<std::string> command);
   void MakePrograms(runtime::CompileFunction compile);
   void MakeRegistry();
+  std::string EndedPath() const { return config.state_folder + "/ended_sessions"; }
   absl::Status Serve();
   void StartLeases(absl::Duration interval);
   void MakeHealthProbes();
@@ -333,6 +338,8 @@ void Daemon::Implementation::MakeRegistry() {
   std::vector<runtime::ManagedDevice*> all;
   for (const auto& device : devices) all.push_back(device.get());
   registry = std::make_unique<sessions::Registry>(std::move(options), all);
+  if (absl::Status status = registry->ended().Load(EndedPath()); !status.ok())
+    log::Warning("ended_sessions_forgotten", {{"why", std::string(status.message())}});
 
   view.registry = registry.get();
   view.programs = programs.get();
@@ -569,7 +576,11 @@ void Daemon::Implementation::KeepSessions(absl::Time deadline) {
                                   {"lost", "its tensors and programs; its client is told"}});
     }
     const bool stays = status.ok() || is_protected;
-    each.session->Close(stays ? StopsToRestart() : ShuttingDown(), /*files_stay=*/stays);
+    const absl::Status reason = stays ? StopsToRestart() : NotKept(status);
+    // For a client that is away now.
+    if (!stays)
+      registry->ended().Remember(each.session->identity().id, each.session->user().name, reason);
+    each.session->Close(reason, /*files_stay=*/stays);
     each.image = absl::CancelledError();  // gives the memory back
   }
 }
@@ -618,6 +629,8 @@ bool Daemon::Implementation::Stop(absl::Duration grace, Sessions sessions_then) 
   for (const auto* pool : {&compile_workers, &finish_workers})
     if (*pool) (*pool)->Stop(ShuttingDown());
   registry->CloseAll(keeps ? StopsToRestart() : ShuttingDown());
+  if (absl::Status status = registry->ended().Save(EndedPath()); !status.ok())
+    log::Warning("ended_sessions_forgotten", {{"why", std::string(status.message())}});
   // From here on nobody is answered, and the next daemon may be started.
   state_lock->Ends();
   server->Stop(kFlushTime);

@@ -53,15 +53,13 @@ class Sessions : public v1::SessionService::Service {
   std::string closed;
 
  private:
-  grpc::Status AttachSession(grpc::ServerContext*, const v1::AttachSessionRequest* request,
-                             v1::AttachSessionResponse* answer) override {
-    if (request->name() != "night") return {grpc::StatusCode::NOT_FOUND, "no such session"};
-    answer->mutable_session()->set_session_id("secret");
-    return grpc::Status::OK;
-  }
-  grpc::Status CloseSession(grpc::ServerContext*, const v1::CloseSessionRequest* request,
-                            v1::CloseSessionResponse*) override {
-    closed = request->session_id();
+  grpc::Status EndSession(grpc::ServerContext*, const v1::EndSessionRequest* request,
+                          v1::EndSessionResponse* answer) override {
+    if (request->name() != "night" && request->name() != "s12")
+      return {grpc::StatusCode::NOT_FOUND, "no such session"};
+    closed = request->name();
+    answer->set_name("s12");
+    answer->set_user("ann");
     return grpc::Status::OK;
   }
   grpc::Status ListSessions(grpc::ServerContext*, const v1::ListSessionsRequest*,
@@ -279,12 +277,14 @@ TEST_F(CliTest, Sessions) {
   EXPECT_THAT(out(), ContainsRegex("10[0-9] s ago"));
 }
 
-TEST_F(CliTest, ADetachedSessionIsClosedByItsName) {
-  ASSERT_EQ(Run({"sessions", "close", "night"}), 0) << error();
-  EXPECT_EQ(out(), "closed night\n");
-  EXPECT_EQ(sessions_.closed, "secret");
-  EXPECT_EQ(Run({"sessions", "close", "s12"}), 1);
-  EXPECT_THAT(error(), HasSubstr("no such session. A session that was not left under a name"));
+TEST_F(CliTest, ASessionIsClosedByItsNames) {
+  for (const char* name : {"night", "s12"}) {
+    ASSERT_EQ(Run({"sessions", "close", name}), 0) << error();
+    EXPECT_EQ(out(), "closed s12 of ann\n");
+    EXPECT_EQ(sessions_.closed, name);
+  }
+  EXPECT_EQ(Run({"sessions", "close", "s13"}), 1);
+  EXPECT_THAT(error(), HasSubstr("no such session"));
   EXPECT_EQ(Run({"sessions", "close"}), 2);
   EXPECT_EQ(Run({"sessions", "night"}), 2);
 }

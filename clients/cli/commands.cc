@@ -19,7 +19,10 @@ namespace {
 constexpr Command kCommands[] = {
     {"devices", "", "the daemon's devices, their memory and load", "", RunDevices},
     {"sessions", "[close NAME]", "who is connected, and what they hold",
-     "  close NAME   ends a session of the caller's that was left under this name (detach)\n",
+     "  close NAME   ends one, with its tensors: NAME stands under SESSION, or a session of the "
+     "caller's\n"
+     "               was left under it (detach). Users end their own, connected or away; admins "
+     "any\n",
      RunSessions},
     {"programs", "", "compiled graphs: kernels, runs, times", "", RunPrograms},
     {"kernels", "[PROGRAM]", "kernels by the time they took",

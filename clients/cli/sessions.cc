@@ -60,35 +60,20 @@ absl::Status ListSessions(Invocation& invocation, v1::SessionService::Stub& stub
   return absl::OkStatus();
 }
 
-// Only who has a session knows its id, so this takes it over first.
-absl::Status CloseDetached(Invocation& invocation, v1::SessionService::Stub& stub) {
+absl::Status Close(Invocation& invocation, v1::SessionService::Stub& stub) {
   if (invocation.arguments.size() != 2)
     return absl::InvalidArgumentError("`sessions close` needs one name");
-  const std::string& name = invocation.arguments[1];
-  v1::AttachSessionRequest attach;
-  attach.set_name(name);
-  v1::AttachSessionResponse attached;
-  {
-    grpc::ClientContext context;
-    SetDeadline(context);
-    const absl::Status status = invocation.Check(stub.AttachSession(&context, attach, &attached));
-    if (absl::IsNotFound(status)) {
-      return absl::NotFoundError(
-          absl::StrCat(status.message(), ". A session that was not left under a name ends with ",
-                       "its process, or with its lease once that is gone"));
-    }
-    if (!status.ok()) return status;
-  }
   grpc::ClientContext context;
   SetDeadline(context);
-  v1::CloseSessionRequest request;
-  request.set_session_id(attached.session().session_id());
-  v1::CloseSessionResponse answer;
-  if (absl::Status status = invocation.Check(stub.CloseSession(&context, request, &answer));
+  v1::EndSessionRequest request;
+  request.set_name(invocation.arguments[1]);
+  v1::EndSessionResponse answer;
+  if (absl::Status status = invocation.Check(stub.EndSession(&context, request, &answer));
       !status.ok())
     return status;
   if (invocation.json) return invocation.PrintJson(answer);
-  invocation.out << "closed " << Printable(name) << '\n';
+  invocation.out << "closed " << Printable(answer.name()) << " of " << Printable(answer.user())
+                 << '\n';
   return absl::OkStatus();
 }
 
@@ -97,7 +82,7 @@ absl::Status CloseDetached(Invocation& invocation, v1::SessionService::Stub& stu
 absl::Status RunSessions(Invocation& invocation) {
   auto stub = v1::SessionService::NewStub(invocation.channel);
   if (invocation.arguments.empty()) return ListSessions(invocation, *stub);
-  if (invocation.arguments[0] == "close") return CloseDetached(invocation, *stub);
+  if (invocation.arguments[0] == "close") return Close(invocation, *stub);
   return absl::InvalidArgumentError("expected nothing or `close NAME`");
 }
 

@@ -11,6 +11,7 @@ constexpr MethodRule kTable[] = {
     {"/kiln.v1.SessionService/AttachSession", Role::kUser},
     {"/kiln.v1.SessionService/RenewSession", Role::kUser},
     {"/kiln.v1.SessionService/CloseSession", Role::kUser},
+    {"/kiln.v1.SessionService/EndSession", Role::kUser},
     {"/kiln.v1.SessionService/ListSessions", Role::kViewer},
     {"/kiln.v1.SessionService/Connect", Role::kUser},
     {"/kiln.v1.BlobService/FindBlobs", Role::kUser},

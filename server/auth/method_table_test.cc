@@ -38,7 +38,7 @@ TEST(MethodTable, HasEveryMethodAndNoOther) {
     EXPECT_TRUE(listed.insert(std::string(rule.method)).second) << rule.method << " twice";
   }
   const std::set<std::string> methods = AllMethods();
-  EXPECT_EQ(methods.size(), 27);
+  EXPECT_EQ(methods.size(), 28);
   for (const std::string& method : methods)
     EXPECT_TRUE(listed.count(method)) << method << " has no row in method_table.cc";
   for (const std::string& method : listed) {
@@ -53,6 +53,7 @@ TEST(MethodTable, UnknownMethodsHaveNoRole) {
   EXPECT_FALSE(LeastRole(""));
   EXPECT_EQ(LeastRole("/kiln.v1.AdminService/Drain"), Role::kAdmin);
   EXPECT_EQ(LeastRole("/kiln.v1.SessionService/OpenSession"), Role::kUser);
+  EXPECT_EQ(LeastRole("/kiln.v1.SessionService/EndSession"), Role::kUser);
   EXPECT_EQ(LeastRole("/kiln.v1.DeviceService/ListDevices"), Role::kViewer);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -51,8 +52,9 @@ std::optional<Scope> Unexplained(const absl::Status& status) {
 absl::Status WithHolders(const absl::Status& refusal, Resource resource,
                          std::vector<Holder> holders) {
   if (holders.empty()) return refusal;
-  std::stable_sort(holders.begin(), holders.end(),
-                   [](const Holder& a, const Holder& b) { return a.amount > b.amount; });
+  std::stable_sort(holders.begin(), holders.end(), [](const Holder& a, const Holder& b) {
+    return std::pair(a.amount, a.is_idle) > std::pair(b.amount, b.is_idle);
+  });
   const size_t others = holders.size() - std::min(holders.size(), kMostHolders);
   holders.resize(holders.size() - others);
   std::string named = absl::StrJoin(holders, "; ", [&](std::string* out, const Holder& holder) {

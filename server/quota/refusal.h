@@ -27,10 +27,11 @@ std::optional<Scope> Unexplained(const absl::Status& status);
 
 // Something that a user has, and could give back.
 struct Holder {
-  std::string name;    // "session s3", "handle 7 of s3, float32[8, 3]"
-  int64_t amount = 0;  // of the resource; 0: it does not matter
+  std::string name;      // "session s3", "handle 7 of s3, float32[8, 3]"
+  int64_t amount = 0;    // of the resource; 0: it does not matter
+  bool is_idle = false;  // nobody uses it now
 };
-// A refusal that names the largest three.
+// A refusal that names the largest three; of what is as large, first what is idle.
 absl::Status WithHolders(const absl::Status& refusal, Resource resource,
                          std::vector<Holder> holders);
 

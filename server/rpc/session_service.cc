@@ -1,7 +1,9 @@
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/ir/quoted.h"
 #include "kiln/v1/session.grpc.pb.h"
+#include "server/log/rate_limit.h"
 #include "server/rpc/bounded_method.h"
 #include "server/rpc/connect_stream.h"
 #include "server/rpc/placement.h"
@@ -91,10 +93,11 @@ void Fill(const sessions::Session::Takeover& takeover, v1::AttachSessionResponse
 using SessionMethods = v1::SessionService::WithCallbackMethod_OpenSession<
     v1::SessionService::WithCallbackMethod_RenewSession<
         v1::SessionService::WithCallbackMethod_CloseSession<
-            v1::SessionService::WithCallbackMethod_ListSessions<
-                v1::SessionService::WithCallbackMethod_AttachSession<
-                    v1::SessionService::WithRawCallbackMethod_Connect<
-                        v1::SessionService::Service>>>>>>;
+            v1::SessionService::WithCallbackMethod_EndSession<
+                v1::SessionService::WithCallbackMethod_ListSessions<
+                    v1::SessionService::WithCallbackMethod_AttachSession<
+                        v1::SessionService::WithRawCallbackMethod_Connect<
+                            v1::SessionService::Service>>>>>>>;
 
 class SessionService final : public SessionMethods {
  public:
@@ -107,6 +110,7 @@ class SessionService final : public SessionMethods {
     bound("AttachSession", &SessionService::AttachSession);
     bound("RenewSession", &SessionService::RenewSession);
     bound("CloseSession", &SessionService::CloseSession);
+    bound("EndSession", &SessionService::EndSession);
     bound("ListSessions", &SessionService::ListSessions);
   }
 
@@ -161,6 +165,23 @@ class SessionService final : public SessionMethods {
         session.ok() ? daemon_.registry->Close((*session)->identity().id) : session.status());
   }
 
+  ServerUnaryReactor* EndSession(CallbackServerContext* context,
+                                 const v1::EndSessionRequest* request,
+                                 v1::EndSessionResponse* response) override {
+    const auto caller = daemon_.access->Caller(*context);
+    if (!caller.ok()) return Reply(daemon_, context, caller.status());
+    const auto session = daemon_.registry->EndByName(
+        caller->user, caller->role == auth::Role::kAdmin, request->name());
+    std::string subject = request->name();
+    if (session.ok()) {
+      response->set_name((*session)->identity().name);
+      response->set_user((*session)->user().name);
+      subject = absl::StrCat(response->name(), " of ", response->user());
+    }
+    AuditEnd(*caller, subject, session.status());
+    return Reply(daemon_, context, session.status());
+  }
+
   ServerUnaryReactor* ListSessions(CallbackServerContext* context,
                                    const v1::ListSessionsRequest* request,
                                    v1::ListSessionsResponse* response) override {
@@ -177,7 +198,19 @@ class SessionService final : public SessionMethods {
   }
 
  private:
+  // Users end their own as often as they like, and must not push everything else out of the log.
+  void AuditEnd(const auth::Principal& caller, const std::string& subject,
+                const absl::Status& outcome) {
+    if (caller.role != auth::Role::kAdmin) {
+      absl::MutexLock lock(&mutex_);
+      if (!users_ends_.Admit(daemon_.now())) return;
+    }
+    Audit(daemon_, caller, "close_session", subject, outcome);
+  }
+
   const DaemonView& daemon_;
+  absl::Mutex mutex_;
+  log::RateLimit users_ends_ ABSL_GUARDED_BY(mutex_){30, absl::Minutes(1)};
 };
 
 }  // namespace

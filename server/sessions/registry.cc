@@ -136,7 +136,8 @@ absl::Status Registry::CheckRoomFor(const User& user) const {
       absl::ResourceExhaustedError(absl::StrCat(
           "user ", Quoted(user.name), " has ", held, " sessions open, and ", free, " of ", limit,
           " are free; one user may have as many as are still free, or ", kSessionsOfAUser,
-          ": close one, or start kilnd with a higher --session_limit")),
+          ": close one (`kiln sessions close NAME`), or start kilnd with a higher "
+          "--session_limit")),
       "USER_SESSIONS",
       {{"user", user.name},
        {"used", absl::StrCat(held)},
@@ -252,6 +253,7 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Find(const std::string& user,
     if (absl::Status status = found->CheckGeneration(generation); !status.ok()) return status;
     return found;
   }
+  if (absl::Status why = ended_.Find(id, user); !why.ok()) return why;
   absl::MutexLock lock(&mutex_);
   if (!refusal_.ok()) return refusal_;
   const auto adopted = adopted_.find(id);
@@ -270,7 +272,7 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::FindByName(const std::string&
                                                               const std::string& name) const {
   const int64_t number = names_.Find(user, name);
   if (absent_ != nullptr && number != 0)
-    if (absl::Status status = absent_->Ask(number); !status.ok()) return status;
+    if (absl::Status status = absent_->Ask(number, &user); !status.ok()) return status;
   {
     absl::MutexLock lock(&mutex_);
     if (!refusal_.ok()) return refusal_;

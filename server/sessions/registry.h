@@ -14,6 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/runtime/managed_device.h"
+#include "server/sessions/ended_sessions.h"
 #include "server/sessions/session.h"
 
 namespace kiln::sessions {
@@ -24,7 +25,8 @@ class AbsentSessions {
   virtual ~AbsentSessions() = default;
   // Why the user's session is not there; OK if it is none of these.
   virtual absl::Status Ask(const std::string& user, const std::string& id) = 0;
-  virtual absl::Status Ask(int64_t number) = 0;
+  // `user` null: whoever's it is.
+  virtual absl::Status Ask(int64_t number, const std::string* user) = 0;
   // Those of one user end; returns how many there were.
   virtual int DropAllOf(const std::string& user) = 0;
 };
@@ -79,9 +81,18 @@ class Registry {
                                                       const std::string& name) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   SessionNames& names() { return names_; }
+  // What clients of sessions that have ended hear, beyond that they are unknown.
+  EndedSessions& ended() { return ended_; }
   // Before anything is found. They outlive this.
   void SetAbsent(AbsentSessions* absent) { absent_ = absent; }
   absl::Status Close(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends the session that lists call `name` (SessionIdentity::name), one of the user's or, with
+  // `of_anybody`, whoever's; or the one that the user has left under this name. Its client hears
+  // NOT_FOUND, SESSION_CLOSED. NOT_FOUND, UNKNOWN_NAME; FAILED_PRECONDITION, AMBIGUOUS_NAME: it is
+  // a name of two; UNAVAILABLE: it is not back yet. Returns the session, which is closed.
+  absl::StatusOr<std::shared_ptr<Session>> EndByName(const std::string& user, bool of_anybody,
+                                                     const std::string& name)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Those of one user, the absent ones too; returns how many there were.
   int CloseAllOf(const std::string& user, const absl::Status& reason) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -109,6 +120,9 @@ class Registry {
   void CloseAll(const absl::Status& reason) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  absl::StatusOr<std::shared_ptr<Session>> FindToEnd(const std::string& user, bool of_anybody,
+                                                     const std::string& name) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Null if there is none.
   std::shared_ptr<Session> Lookup(const std::string& id) const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::shared_ptr<Session>> Add(const std::string& user, ClientInfo client,
@@ -129,6 +143,7 @@ class Registry {
   absl::Status CheckRoomFor(const User& user) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   SessionNames names_;
+  EndedSessions ended_;
   const Options options_;
   const std::vector<runtime::ManagedDevice*> devices_;
   AbsentSessions* absent_ = nullptr;

@@ -95,12 +95,15 @@ absl::Status Restorer::Ask(const std::string& user, const std::string& id) {
   }));
 }
 
-absl::Status Restorer::Ask(int64_t number) {
+absl::Status Restorer::Ask(int64_t number, const std::string* user) {
+  const auto is_meant = [&](int64_t other, const std::string& owner) {
+    return other == number && (user == nullptr || *user == owner);
+  };
   absl::MutexLock lock(&mutex_);
   for (const UnderWay& under_way : under_way_)
-    if (number == under_way.number) return BeingRestored();
+    if (is_meant(under_way.number, under_way.user)) return BeingRestored();
   return AskFor(std::find_if(waiting_.begin(), waiting_.end(), [&](const auto& waiting) {
-    return waiting->kept.image.identity.number == number;
+    return is_meant(waiting->kept.image.identity.number, waiting->kept.image.user);
   }));
 }
 
@@ -202,8 +205,11 @@ bool Restorer::Waits(const Waiting& waiting, const absl::Status& status) const {
 }
 
 void Restorer::Lose(const KeptSessions::Kept& kept, const absl::Status& why) {
+  const SessionImage& image = kept.image;
+  registry_.ended().Remember(image.identity.id, image.user,
+                             LostBecause("the daemon could not bring it back", why));
   Drop(kept);
-  log::Error("session_lost", {{"session", kept.image.identity.name},
+  log::Error("session_lost", {{"session", image.identity.name},
                               {"why", std::string(why.message())},
                               {"lost", "its tensors and programs; its client is told"}});
 }

@@ -43,7 +43,7 @@ class Restorer final : public AbsentSessions {
   // Restarting if the session is one of those that are not there yet.
   absl::Status Ask(const std::string& user, const std::string& id) override
       ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status Ask(int64_t number) override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Ask(int64_t number, const std::string* user) override ABSL_LOCKS_EXCLUDED(mutex_);
   // Their files go. The one under way ends as soon as it is back, and does not count.
   int DropAllOf(const std::string& user) override ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -81,7 +81,7 @@ class Restorer final : public AbsentSessions {
   bool MayBegin(const Waiting& waiting) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // Whether one that did not come back is tried again; if so, and why is new, the log says it.
   bool Waits(const Waiting& waiting, const absl::Status& status) const;
-  // It never comes back, and the log says so.
+  // It never comes back, and the log says so; its client hears why.
   void Lose(const KeptSessions::Kept& kept, const absl::Status& why);
   // OK: it is the registry's. DATA_LOSS: it will never be. Others: it may be, later.
   absl::Status Restore(const KeptSessions::Kept& kept, Patience& patience)

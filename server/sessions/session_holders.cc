@@ -56,8 +56,14 @@ std::vector<quota::Holder> Session::HoldersOf(quota::Resource resource) const {
       absl::MutexLock lock(&mutex_);
       return {{name, static_cast<int64_t>(programs_.size())}};
     }
-    case Resource::kSessions:
-      return {{name, 0}};
+    case Resource::kSessions: {
+      absl::MutexLock lock(&mutex_);
+      if (sink_ != nullptr) return {{name, 0}};
+      if (detached_) return {{absl::StrCat(name, ", left as ", Quoted(detached_->name)), 0}};
+      return {{absl::StrCat(name, ", which is away: its client is gone, and `kiln sessions close ",
+                            identity_.name, "` ends it"),
+               0, /*is_idle=*/true}};
+    }
     case Resource::kOperations:
     case Resource::kGraphNodes:
     case Resource::kUploads:

@@ -347,6 +347,9 @@ TEST_F(QuotaTest, DiskForKeptSessions) {
   ASSERT_TRUE(Set("ann", "disk", 3000).ok());
   ann_.Connect()->Call(Write(1, std::vector<float>(1000)));
   bob_.Connect()->Call(Write(1, std::vector<float>(1000)));
+  Client here(tcp(), {.token = ann_token_});
+  auto stays = here.Connect();
+  stays->Call(Write(1, std::vector<float>(1000)));
   uint64_t kept = 0;
   // Its files are there until the next daemon takes them up.
   daemon_.Restart(Daemon::Sessions::kKeep, [&] {
@@ -356,10 +359,22 @@ TEST_F(QuotaTest, DiskForKeptSessions) {
     }
   });
   EXPECT_EQ(kept, 1);
-  grpc::Status why;
-  EXPECT_EQ(Reattach(tcp(), ann_, 0, &why), nullptr);
-  EXPECT_EQ(Reason(why), "SESSION_LOST");
   EXPECT_NE(Reattach(tcp(), bob_, 1), nullptr);
+  const auto expect_explained = [](const grpc::Status& why) {
+    EXPECT_EQ(why.error_code(), grpc::NOT_FOUND);
+    EXPECT_EQ(Reason(why), "SESSION_LOST");
+    EXPECT_THAT(why.error_message(), HasSubstr("could not keep it for the next one: user \"ann\" "
+                                               "may have 2.9 KiB of disk for kept sessions"));
+    EXPECT_THAT(why.error_message(), HasSubstr("`kiln quota set USER disk=...`"));
+  };
+  expect_explained(stays->End());
+  // Who is away when it happens hears it from the next daemon, or the one after that.
+  for (int i = 0; i < 2; ++i) {
+    grpc::Status why;
+    EXPECT_EQ(Reattach(tcp(), ann_, 0, &why), nullptr);
+    expect_explained(why);
+    daemon_.Restart();
+  }
 }
 
 TEST_F(QuotaTest, UploadsFromWhichNothingComesEnd) {

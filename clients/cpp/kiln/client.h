@@ -21,8 +21,8 @@
 // taken up again, without running anything twice, for as long as the session's lease lasts. A
 // daemon that is restarted (SIGTERM, `kiln drain`) keeps its sessions, and clients wait for the
 // next one. One that is killed keeps those that have a ConnectOptions::snapshot_interval. If a
-// session could not be kept, whatever waits fails at once with UNAVAILABLE, or with NOT_FOUND and
-// the reason SESSION_LOST once another daemon runs.
+// session could not be kept, whatever waits fails with NOT_FOUND and the reason SESSION_LOST, and
+// the message says why where the daemon knows it; or with UNAVAILABLE if the daemon keeps none.
 #ifndef KILN_CLIENTS_CPP_KILN_CLIENT_H_
 #define KILN_CLIENTS_CPP_KILN_CLIENT_H_
 

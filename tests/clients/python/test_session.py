@@ -534,6 +534,41 @@ def test_a_daemon_that_was_killed_is_one_clear_error(fresh_kilnd):
     connection.close()
 
 
+def set_quota(kilnd, limit):
+    """Of who comes over loopback."""
+    subprocess.run([build_folder() / "clients" / "cli" / "kiln", "quota", "set", "local", limit],
+                   env=kilnd.environment(), check=True, timeout=60)
+
+
+def test_what_has_died_is_free_for_the_next_operation_once_a_quota_has_refused_one(fresh_kilnd):
+    set_quota(fresh_kilnd, "buffers=20")
+    connection = kiln.connect(fresh_kilnd.tcp_address)
+    for _ in range(30):
+        kept = []
+        with pytest.raises(kiln.ResourceExhausted, match="20 tensors") as refused:
+            for i in range(30):
+                kept.append(kiln.tensor([i, 1]).realize())
+                assert kept[-1].tolist() == [i, 1]
+        assert refused.value.metadata["used"] == "20" and len(kept) >= 15
+        del kept, refused
+        gc.collect()
+    _connection._default = None
+    connection.close()
+
+
+def test_what_has_no_room_on_the_disk_says_so(fresh_kilnd):
+    kiln.connect(fresh_kilnd.tcp_address)
+    x = kiln.ones(1000).realize()
+    set_quota(fresh_kilnd, "disk=1000")
+    assert fresh_kilnd.stop(signal.SIGTERM) == 0
+    explained = r'"local" may have 1000 bytes of disk .*`kiln quota set USER disk=\.\.\.`.*call kiln.connect'
+    with pytest.raises(kiln.NotFound, match=explained) as raised:
+        (x + 1).numpy()
+    assert raised.value.reason == "SESSION_LOST" and raised.value.metadata["cause"] == "QUOTA_EXCEEDED"
+    connection, _connection._default = _connection._default, None
+    connection.close()
+
+
 def test_a_client_that_sleeps_within_its_lease_goes_on(linked):
     link, _ = linked
     count = kiln.tensor(0)
@@ -684,20 +719,43 @@ def test_a_model_and_its_optimizer_are_left_and_taken_up(fresh_kilnd):
     _connection._default = None
 
 
-def test_a_session_that_was_left_is_closed_by_its_name(fresh_kilnd):
-    def close(name):
-        return subprocess.run([build_folder() / "clients" / "cli" / "kiln", "sessions", "close", name],
-                              env=fresh_kilnd.environment(), capture_output=True, text=True, timeout=60)
+def close_session(kilnd, name):
+    return subprocess.run([build_folder() / "clients" / "cli" / "kiln", "sessions", "close", name],
+                          env=kilnd.environment(), capture_output=True, text=True, timeout=60)
 
+
+def test_a_session_that_was_left_is_closed_by_its_name(fresh_kilnd):
     connection = kiln.connect(fresh_kilnd.address)
     connection.detach("night", 600, {"ones": kiln.ones(3)})
-    done = close("night")
-    assert done.stdout == "closed night\n", done.stderr
+    done = close_session(fresh_kilnd, "night")
+    assert done.stdout.startswith("closed s1 of "), done.stderr
     with pytest.raises(kiln.NotFound):
         kiln.attach("night", fresh_kilnd.address)
-    done = close("night")
-    assert done.returncode == 1 and "you have no session of the name" in done.stderr
+    done = close_session(fresh_kilnd, "night")
+    assert done.returncode == 1 and 'there is no session "night"' in done.stderr
     assert "\nkiln_sessions 0\n" in fresh_kilnd.metrics()
+
+
+@pytest.mark.parametrize("away", [False, True])
+def test_a_session_that_somebody_closed_is_one_clear_error(fresh_kilnd, away):
+    with Link(fresh_kilnd.tcp_address) as link:
+        kiln.connect(link.address)
+        x = (kiln.tensor([1.0]) + 1).realize()
+        assert x.item() == 2
+        outage = threading.Thread(target=link.cut, args=(1.0,))
+        if away:
+            outage.start()
+        done = close_session(fresh_kilnd, "s1")
+        assert done.returncode == 0, done.stderr
+        assert "\nkiln_sessions 0\n" in fresh_kilnd.metrics()
+        if away:
+            outage.join()
+        closed = "s1 was closed by .* with `kiln sessions close`, .*call kiln.connect"
+        with pytest.raises(kiln.NotFound, match=closed) as raised:
+            (x + 1).numpy()
+        assert raised.value.reason == "SESSION_CLOSED"
+        connection, _connection._default = _connection._default, None
+        connection.close()
 
 
 def test_what_a_session_cannot_keep_is_named(connection):

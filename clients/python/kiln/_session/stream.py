@@ -31,10 +31,13 @@ MAX_BYTES_IN_FLIGHT = 256 << 20
 TOGETHER_BYTES = 1024
 # What has died is released in one operation per this many, before the next operation once it has
 # so many bytes, before a barrier, or when the stream has been idle for this long. Small steps leave
-# little and are not slowed down; those that leave so many bytes take far longer than a release.
+# little and are not slowed down; those that leave so many bytes take far longer than a release. Once
+# the daemon has refused something for want of room, it is released before each operation: what
+# waits to be released may be all that is missing.
 RELEASE_BATCH = 128
 RELEASE_BYTES = 1 << 20
 IDLE_SECONDS = 0.1
+REFUSED_FOR_ROOM = ("QUOTA_EXCEEDED", "OUT_OF_MEMORY")
 # Between attempts to attach again.
 FIRST_DELAY_SECONDS = 0.02
 LONGEST_DELAY_SECONDS = 2.0
@@ -136,6 +139,7 @@ class Stream:
         self._last_answered = last_sequence
         self._through_answered = 0
         self._acknowledged = last_sequence  # all up to this one are answered
+        self._is_short = False  # of room at the daemon, which has refused something
         self._detaching = False  # nothing may come after the operation that does it
         self._bytes_answered = 0
         self._attachment = _Attachment()
@@ -157,7 +161,8 @@ class Stream:
                 if self._detaching:
                     raise errors.FailedPrecondition("this session is being detached")
                 if not self._is_full():
-                    if "barrier" in operation or self.releases.nbytes() >= RELEASE_BYTES:
+                    if ("barrier" in operation or self._is_short
+                            or self.releases.nbytes() >= RELEASE_BYTES):
                         self._release_dead()
                     self._detaching = "detach" in operation
                     self._enqueue(callback, size, operation, missed)
@@ -361,10 +366,14 @@ class Stream:
     def _lasting(self, error: grpc.RpcError, out_of_time: bool) -> Optional[KilnError]:
         """What the session is lost by; None if another attempt may help."""
         why = in_session(from_rpc(error))
+        if why.reason == "SESSION_LOST" and why.metadata.get("cause"):
+            return errors.NotFound(f"{why.message}; {_WHAT_TO_DO}", why.reason, why.metadata)
         if why.reason == "SESSION_LOST":
             return errors.NotFound(
                 "the daemon that had this session was killed, or ended without keeping it, so its "
                 "tensors and programs are lost; " + _WHAT_TO_DO, why.reason)
+        if why.reason == "SESSION_CLOSED":
+            return errors.NotFound(f"{why.message}; {_WHAT_TO_DO}", why.reason, why.metadata)
         if error.code() == grpc.StatusCode.NOT_FOUND:
             return errors.NotFound(
                 "the daemon does not know this session any more (it was closed, or its lease of "
@@ -422,6 +431,8 @@ class Stream:
         for room in waiting:
             room.resolve()
         error = in_session(from_status(result.error)) if result.HasField("error") else None
+        if error is not None and error.reason in REFUSED_FOR_ROOM:
+            self._is_short = True
         # One operation may hear of it before the stream does; then later calls must not succeed.
         if error is not None and error.reason == "SHUTTING_DOWN":
             self._fail(error)
