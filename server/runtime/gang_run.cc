@@ -57,9 +57,9 @@ absl::Status GangRun::Allocate(const std::vector<std::shared_ptr<buffers::Accoun
   types.insert(types.end(), signature.updates.begin(), signature.updates.end());
   for (size_t i = 0; i < types.size(); ++i) {
     const auto& placement = signature.result_placements[i];
-    // Equal on all devices, since splits come out even.
+    // Equal on all devices, also where what they have of it is not.
     const auto type = std::make_shared<const buffers::TensorType>(buffers::TensorType{
-        types[i]->dtype, buffers::PartOf(*placement, types[i]->shape, 0).shape});
+        types[i]->dtype, buffers::PartOf(*placement, types[i]->shape, 0).memory});
     std::vector<ValuePointer> parts;
     for (int member = 0; member < gang().size(); ++member) {
       auto part = device(member).pool()->Allocate(type, accounts[member]);

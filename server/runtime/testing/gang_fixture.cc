@@ -8,6 +8,7 @@
 #include "compiler/graph/text.h"
 #include "drivers/cpu/driver.h"
 #include "drivers/null/driver.h"
+#include "server/buffers/whole.h"
 
 namespace kiln::testing {
 namespace {
@@ -36,12 +37,14 @@ class TextSource : public runtime::GraphSource {
 ValuePointer WritePart(ManagedDevice& device, const buffers::TensorType& whole,
                        const buffers::Part& part, const std::vector<float>& elements) {
   const auto type =
-      std::make_shared<const buffers::TensorType>(buffers::TensorType{whole.dtype, part.shape});
+      std::make_shared<const buffers::TensorType>(buffers::TensorType{whole.dtype, part.memory});
   auto value = device.pool()->Allocate(type, nullptr);
-  std::string bytes(type->bytes(), 0);
-  buffers::ForEachRun(whole.shape, 4, part, [&](int64_t from, int64_t to, int64_t size) {
+  // What stands in padding may not matter: these are NaNs.
+  std::string bytes(type->bytes(), '\xff');
+  const auto put = [&](int64_t from, int64_t to, int64_t size) {
     std::memcpy(bytes.data() + to, reinterpret_cast<const char*>(elements.data()) + from, size);
-  });
+  };
+  buffers::ForEachRunWithin(whole.shape, 4, part, 0, whole.bytes(), put);
   EXPECT_TRUE(device.device().CopyToDevice(*(*value)->buffer(), 0, bytes).ok());
   return *std::move(value);
 }
@@ -160,9 +163,10 @@ std::vector<float> GangTest::Whole(const buffers::Value& value) {
     const buffers::Part part =
         buffers::PartOf(*value.placement(), value.type()->shape, static_cast<int64_t>(i));
     const std::string own = BytesOf(*value.parts()[i]);
-    buffers::ForEachRun(value.type()->shape, 4, part, [&](int64_t to, int64_t from, int64_t size) {
+    const auto put = [&](int64_t to, int64_t from, int64_t size) {
       std::memcpy(bytes + to, own.data() + from, size);
-    });
+    };
+    buffers::ForEachRunWithin(value.type()->shape, 4, part, 0, value.bytes(), put);
   }
   return whole;
 }
