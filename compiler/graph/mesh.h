@@ -24,9 +24,9 @@ struct Mesh {
   bool operator==(const Mesh&) const = default;
 };
 
-// For each dimension of a tensor the mesh's axes, by number, that split it into equal parts, the
-// first one counting slowest. An axis splits one dimension at most; devices that differ in other
-// axes alone have the same.
+// For each dimension of a tensor the mesh's axes, by number, that split it, the first one counting
+// slowest. Parts are equal, but for what a size that does not come out even leaves the last ones.
+// An axis splits one dimension at most; devices that differ in other axes alone have the same.
 using Spec = std::vector<std::vector<int>>;
 
 // Of a graph that runs on all devices of a mesh.
@@ -60,12 +60,10 @@ std::string Print(const Mesh& mesh, const Spec& spec);
 // INVALID_ARGUMENT, with the words of a sentence about "the mesh".
 absl::Status CheckMesh(const Mesh& mesh);
 // INVALID_ARGUMENT where a tensor of this shape cannot lie so: an axis that the mesh does not have
-// or that occurs twice, more dimensions than the tensor has. `what` names the tensor.
+// or that occurs twice, more dimensions than the tensor has. Sizes need not come out even. `what`
+// names the tensor.
 absl::Status CheckSpec(const Mesh& mesh, const Spec& spec, const ir::Shape& shape,
                        std::string_view what);
-// Likewise, and sizes that do not come out even: what clients may ask for.
-absl::Status CheckEvenSpec(const Mesh& mesh, const Spec& spec, const ir::Shape& shape,
-                           std::string_view what);
 
 }  // namespace kiln::graph
 

@@ -31,7 +31,7 @@ absl::StatusOr<Spec> ReadSpec(const Mesh& mesh, const v1::Spec& proto, const ir:
       spec[dim].push_back(static_cast<int>(axis));
     }
   }
-  if (absl::Status fits = CheckEvenSpec(mesh, spec, shape, what); !fits.ok()) return fits;
+  if (absl::Status fits = CheckSpec(mesh, spec, shape, what); !fits.ok()) return fits;
   return spec;
 }
 
@@ -87,7 +87,7 @@ absl::StatusOr<std::shared_ptr<const Sharding>> ReadSharding(
   for (int i = 0; i < static_cast<int>(nodes.size()); ++i) {
     if (nodes[i]->op() != ir::Op::kShard || proto.nodes(i).op() != "shard") continue;
     const Spec spec = Decode(ir::IntsOf(nodes[i]), nodes[i]->shape().size());
-    const absl::Status fits = CheckEvenSpec(mesh, spec, nodes[i]->shape(), "its value");
+    const absl::Status fits = CheckSpec(mesh, spec, nodes[i]->shape(), "its value");
     if (!fits.ok()) return AboutNode(proto, i, "MESH", fits);
   }
   return sharding;

@@ -78,8 +78,8 @@ absl::StatusOr<runtime::ValuePointer> Session::AllocateAt(
   };
   if (!place.placement) return on(place.device, std::move(type));
   const buffers::Placement& placement = *place.placement;
-  if (absl::Status status = graph::CheckEvenSpec(placement.mesh, placement.spec, type->shape,
-                                                 absl::StrCat("the tensor ", type->ToString()));
+  if (absl::Status status = graph::CheckSpec(placement.mesh, placement.spec, type->shape,
+                                             absl::StrCat("the tensor ", type->ToString()));
       !status.ok())
     return errors::WithReason(absl::InvalidArgumentError(status.message()), "BAD_PLACEMENT");
   return buffers::AllocateParts(std::move(type), place.placement,

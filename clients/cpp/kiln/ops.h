@@ -263,7 +263,7 @@ Value Contiguous(Value x, Location location = Location::current());
 Value Detach(Value x, Location location = Location::current());
 
 // x, which lies on the graph's mesh as spec says: for each dimension the number of the mesh's axes
-// that split it into equal parts, then these axes. Without a mesh just x.
+// that split it, then these axes. Without a mesh just x.
 // Shape: same. DType: same.
 Value Shard(Value x, const Dimensions& spec, Location location = Location::current());
 

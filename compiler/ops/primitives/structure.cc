@@ -59,7 +59,7 @@ std::vector<OpDef> StructureOps() {
        .evaluate = EvaluateIdentity,
        .doc =
            "x, which lies on the graph's mesh as spec says: for each dimension the number of the "
-           "mesh's axes that split it into equal parts, then these axes. Without a mesh just x"},
+           "mesh's axes that split it, then these axes. Without a mesh just x"},
       {.name = "with_derivative",
        .kind = Kind::kStructure,
        .op = Op::kWithDerivative,

@@ -50,8 +50,6 @@ def test_what_makes_no_mesh_is_told(axes, devices, message):
     ((4,), ("data", None), "2 entries"),
     ((4,), ("batch",), "no axis 'batch'"),
     ((4, 4), ("data", "data"), "twice"),
-    ((5, 4), ("data",), "does not split into 2 equal parts"),
-    ((6, 4), (("data", "model"),), "into 4 equal parts"),
     ((4,), 3, "an entry for each dimension"),
     ((4,), (3,), "neither None"),
 ])  # fmt: skip
@@ -69,6 +67,17 @@ def test_data_is_written_in_parts_by_one_message(stand_in):
     (shape, placement), = stand_in.written
     assert shape == (4, 6) and placement.home == SQUARE
     assert placement.spec == (("data",), ("model",))
+
+
+def test_sizes_that_an_axis_does_not_divide_are_split_all_the_same(stand_in):
+    x = kiln.shard(np.zeros((5, 3), np.float32), SQUARE, ("data", "model"))
+    y = kiln.shard(np.zeros((6, 1), np.float32), SQUARE, (("model", "data"),))
+    assert [(shape, placement.spec) for shape, placement in stand_in.written] == [
+        ((5, 3), (("data",), ("model",))), ((6, 1), (("model", "data"),))]
+    kiln.shard(x.sum() + y.sum() + kiln.arange(7.0), SQUARE, ("data",)).realize()
+    _, graph = stand_in.graphs[-1]
+    assert specs(graph.sharding.inputs) == [[[0], [1]], [[1, 0]]]
+    assert specs(graph.sharding.outputs) == [[[0]]]
 
 
 def test_what_is_on_the_device_moves(stand_in):
@@ -169,7 +178,8 @@ def test_variables_do_not_go_to_meshes(stand_in):
     x = kiln.tensor(np.ones((4, 2), np.float32)).with_variable(0, rows)
     with pytest.raises(kiln.InvalidArgument, match=r'"rows" meets tensors on Mesh'):
         (x + kiln.shard(np.ones(2, np.float32), PAIR)).realize()
-    with pytest.raises(kiln.InvalidArgument, match="only a fixed size can be split"):
+    with pytest.raises(kiln.InvalidArgument, match=(
+            r"dimension 0 of shape .*rows.* 'data' of Mesh.* only a fixed size can be split: leave")):
         kiln.shard(x, PAIR, ("data",))
 
 
@@ -270,8 +280,9 @@ def test_rules_lay_out_modules(stand_in):
         (("model",),), (), ((), ("model",)), ()]
     assert layouts(lambda name, tensor: ("data",) if name == "0.bias" else None) == [
         (), (("data",),), (), ()]
-    with pytest.raises(kiln.InvalidArgument, match=r"1.weight: dimension 0 of shape \(3, 6\)"):
-        layouts(("data",))
+    assert layouts(("data",)) == [(("data",),)] * 4
+    with pytest.raises(kiln.InvalidArgument, match=r"0.bias: the spec .* has 2 entries"):
+        layouts(("data", "model"))
     with pytest.raises(kiln.InvalidArgument, match=r"like 'head.\*'; there are 0.weight"):
         layouts({"head.*": ("data",)})
 

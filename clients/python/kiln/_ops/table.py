@@ -146,7 +146,7 @@ OPS = (
        "x, through which no gradient flows",
        (((2, 3),), {})),
     Op("shard", "structure", ("x",), (A("spec", "ints", None),), "same", "same", "any", -1, "integer", ("mesh_spec",),
-       "x, which lies on the graph's mesh as spec says: for each dimension the number of the mesh's axes that split it into equal parts, then these axes. Without a mesh just x",
+       "x, which lies on the graph's mesh as spec says: for each dimension the number of the mesh's axes that split it, then these axes. Without a mesh just x",
        (((4, 6),), {"spec": (0, 1, 0)})),
     Op("with_derivative", "structure", ("y", "x", "derivative"), (), "broadcast", "promote", "float", -1, "integer", (),
        "y, whose gradient also flows to x, element by element: upstream * derivative. With detach around y, derivative is all of it",
