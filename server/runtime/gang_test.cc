@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <utility>
@@ -77,6 +78,26 @@ TEST_F(GangTest, DevicesThatDoNotReachEachOtherCopyThroughTheHost) {
 }
 
 // The same copies without a vendor's library. What the null device adds is nobody's business.
+// Of eight rows three devices have three, three and two, and six have two, one, and nothing.
+TEST_F(GangTest, SizesNeedNotComeOutEven) {
+  UseCpus(6, 2);
+  for (const int devices : {3, 5, 6}) {
+    std::vector<int> places(static_cast<size_t>(devices));
+    std::iota(places.begin(), places.end(), 0);
+    const auto bound = Compile(MeanGraph(devices, 8), places);
+    ASSERT_NE(bound, nullptr) << compiled_;
+    ValuePointer rows = Input(*bound, 0);
+    float scale = 1;
+    for (int i = 0; i < 10; ++i) {
+      const Created run = Start(bound, rows);
+      ASSERT_TRUE(Await(run).ok()) << *run.status;
+      ExpectSums(run, scale);
+      rows = run.results[2];  // twice as much, and with what the kernel left in padding
+      scale *= 2;
+    }
+  }
+}
+
 TEST_F(GangTest, NullDevicesAreCopiedToAsWell) {
   UseCpus(1);
   UseNulls(1, [] { return absl::OkStatus(); });
