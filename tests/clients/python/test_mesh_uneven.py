@@ -138,9 +138,8 @@ def test_devices_of_two_kinds_have_them(mixed):
 
 def network():
     """Widths that three devices do not divide."""
-    model = nn.Sequential(nn.Linear(13, 20), nn.LayerNorm(20), nn.GELU(), nn.Linear(20, 11),
-                          nn.Tanh(), nn.Linear(11, 5))  # fmt: skip
-    return model
+    return nn.Sequential(nn.Linear(13, 20), nn.LayerNorm(20), nn.GELU(), nn.Linear(20, 11),
+                         nn.Tanh(), nn.Linear(11, 5))  # fmt: skip
 
 
 SPLIT = {"0.*": ("model",), "3.weight": (None, "model"), "5.weight": ("model",)}
