@@ -60,9 +60,9 @@ def _check_fixed(axis: int, names: Sequence[str], mesh: Mesh, shape: Sequence[An
     if isinstance(shape[axis], Dim):
         along = " and ".join(map(repr, names))
         raise InvalidArgument(
-            f"dimension {axis} of shape {tuple(shape)} has a variable in it, and {along} of {mesh!r} "
-            "would split it; only a fixed size can be split: leave the dimension whole, or make the "
-            "tensor of a fixed size")
+            f"dimension {axis} of shape {tuple(shape)} has a variable in it, and {along} of "
+            f"{mesh!r} would split it; only a fixed size can be split: leave the dimension whole, "
+            "or make the tensor of a fixed size")
 
 
 def first_that_divides(name: str, mesh: Mesh, shape: Sequence[Any]) -> Spec:
