@@ -168,6 +168,7 @@ TEST_F(WholeTest, EverySpecOfEveryShapeOnSeveralMeshes) {
             if (want[i] == kPadding) found[i] = kPadding;
           }
           ASSERT_EQ(found, want);
+          if (found.empty()) continue;
           padded += std::count(want.begin(), want.end(), kPadding) > 0 ? 1 : 0;
           value->parts()[place]->pool()->FillPart(*value->parts()[place], 0, BytesOf(found),
                                                   ExpectOk);
