@@ -618,6 +618,8 @@ bool Daemon::Implementation::Stop(absl::Duration grace, Sessions sessions_then) 
   for (const auto* pool : {&compile_workers, &finish_workers})
     if (*pool) (*pool)->Stop(ShuttingDown());
   registry->CloseAll(keeps ? StopsToRestart() : ShuttingDown());
+  // From here on nobody is answered, and the next daemon may be started.
+  state_lock->Ends();
   server->Stop(kFlushTime);
   // Before the destructors: a scrape reads parts that are destroyed before the metrics are.
   metrics.StopListening();

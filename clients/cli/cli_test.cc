@@ -213,13 +213,13 @@ class Admin : public v1::AdminService::Service {
     use->set_runs(static_cast<uint64_t>(calls_));
     answer->add_users()->set_name("idle");
     answer->mutable_users(1)->add_devices()->set_device("cpu:0");
-    return calls_ == fail_at_ ? grpc::Status(grpc::StatusCode::UNAVAILABLE, "starts again")
-                              : grpc::Status::OK;
+    return calls_ == fail_at_ ? failure_ : grpc::Status::OK;
   }
 
  public:
   int calls_ = 0;
   int fail_at_ = -1;
+  grpc::Status failure_{grpc::StatusCode::UNAVAILABLE, "starts again"};
   std::atomic<bool> stopped_ = false;
   v1::SetQuotaRequest set_quota;
 };
@@ -396,6 +396,15 @@ TEST_F(CliTest, TopGoesOnWhenTheDaemonIsAwayForAMoment) {
   ASSERT_EQ(Run({"top", "--interval=0.1", "--count=2"}), 0) << error();
   EXPECT_THAT(error(), HasSubstr("trying again"));
   EXPECT_THAT(out(), ContainsRegex("USER +DEVICE +SHARE"));
+}
+
+// As gRPC does to calls that it cannot answer any more when a daemon ends.
+TEST_F(CliTest, TopGoesOnWhenTheDaemonEndsWhileItIsAsked) {
+  admin_.fail_at_ = 2;
+  admin_.failure_ = grpc::Status::CANCELLED;
+  ASSERT_EQ(Run({"top", "--interval=0.1", "--count=2"}), 0) << error();
+  EXPECT_THAT(error(), HasSubstr("ended while it was asked"));
+  EXPECT_THAT(error(), HasSubstr("trying again"));
 }
 
 TEST_F(CliTest, TopSaysWhatItTakes) {

@@ -31,7 +31,14 @@ absl::StatusOr<std::string> ToJson(const google::protobuf::Message& answer, bool
 }  // namespace
 
 absl::Status Invocation::Check(const grpc::Status& status) const {
-  return client::WithElsewhere(client::FromGrpc(status, address), elsewhere);
+  const absl::Status checked = client::FromGrpc(status, address);
+  // Nothing here cancels its calls, so that was a daemon that ended before it could answer.
+  if (absl::IsCancelled(checked) && client::IsLostConnection(checked)) {
+    return absl::UnavailableError(absl::StrCat("the daemon at ", address,
+                                               " ended while it was asked; try again once one "
+                                               "runs there"));
+  }
+  return client::WithElsewhere(checked, elsewhere);
 }
 
 absl::Status Invocation::PrintJson(const google::protobuf::Message& answer) const {

@@ -95,18 +95,15 @@ class Joined {
   const Pool::Done done_;
 };
 
-struct Run {
-  int64_t whole = 0;
-  int64_t part = 0;
-  int64_t bytes = 0;
-};
-
-// What a part has of some bytes of the whole, as one piece of its memory.
+// What a part has of some bytes of the whole: one piece of its memory. Its runs are not kept: with
+// elements of a byte each they would take many times as much as the bytes.
 struct Piece {
   size_t place = 0;
+  Part part;
   int64_t begin = 0;  // in the part
   int64_t bytes = 0;  // with the padding between runs
-  std::vector<Run> runs;
+  int64_t first = 0;  // where the first run begins, behind the first of the bytes
+  int64_t runs = 0;
 };
 
 std::vector<Piece> PiecesOf(const Value& value, const std::vector<size_t>& places, int64_t begin,
@@ -114,18 +111,30 @@ std::vector<Piece> PiecesOf(const Value& value, const std::vector<size_t>& place
   const TensorType& type = *value.type();
   std::vector<Piece> pieces;
   for (const size_t place : places) {
-    const Part part = PartOf(*value.placement(), type.shape, static_cast<int64_t>(place));
     Piece piece;
     piece.place = place;
-    ForEachRunWithin(type.shape, ir::SizeOf(type.dtype), part, begin, end,
+    piece.part = PartOf(*value.placement(), type.shape, static_cast<int64_t>(place));
+    ForEachRunWithin(type.shape, ir::SizeOf(type.dtype), piece.part, begin, end,
                      [&](int64_t whole, int64_t at, int64_t bytes) {
-                       if (piece.runs.empty()) piece.begin = at;
+                       if (piece.runs++ == 0) {
+                         piece.begin = at;
+                         piece.first = whole - begin;
+                       }
                        piece.bytes = at + bytes - piece.begin;
-                       piece.runs.push_back({whole - begin, at, bytes});
                      });
-    if (!piece.runs.empty()) pieces.push_back(std::move(piece));
+    if (piece.runs > 0) pieces.push_back(std::move(piece));
   }
   return pieces;
+}
+
+// Where each run of a piece begins, behind the first of the bytes, and in the piece.
+void ForEachRunOf(const Piece& piece, const TensorType& type, int64_t begin, int64_t end,
+                  const std::function<void(size_t whole, size_t at, size_t bytes)>& run) {
+  ForEachRunWithin(type.shape, ir::SizeOf(type.dtype), piece.part, begin, end,
+                   [&](int64_t whole, int64_t at, int64_t bytes) {
+                     run(static_cast<size_t>(whole - begin), static_cast<size_t>(at - piece.begin),
+                         static_cast<size_t>(bytes));
+                   });
 }
 
 std::vector<size_t> AllPlaces(const Value& value) {
@@ -186,18 +195,17 @@ void FillWhole(Value& value, int64_t offset, absl::string_view bytes, Pool::Done
   for (size_t i = 0; i < pieces.size(); ++i) {
     const Piece& piece = pieces[i];
     Value& part = *value.parts()[piece.place];
-    if (piece.runs.size() == 1) {
+    if (piece.runs == 1) {
       part.pool()->FillPart(
           part, piece.begin,
-          bytes.substr(static_cast<size_t>(piece.runs[0].whole), static_cast<size_t>(piece.bytes)),
+          bytes.substr(static_cast<size_t>(piece.first), static_cast<size_t>(piece.bytes)),
           [joined, i](const absl::Status& status) { joined->Ended(i, status); });
       continue;
     }
     const auto together = std::make_shared<std::string>(static_cast<size_t>(piece.bytes), '\0');
-    for (const Run& run : piece.runs) {
-      std::memcpy(together->data() + (run.part - piece.begin), bytes.data() + run.whole,
-                  static_cast<size_t>(run.bytes));
-    }
+    ForEachRunOf(piece, *value.type(), offset, end, [&](size_t whole, size_t at, size_t size) {
+      std::memcpy(together->data() + at, bytes.data() + whole, size);
+    });
     part.pool()->FillPart(
         part, piece.begin, *together,
         [joined, i, together](const absl::Status& status) { joined->Ended(i, status); });
@@ -207,32 +215,30 @@ void FillWhole(Value& value, int64_t offset, absl::string_view bytes, Pool::Done
 void ReadWhole(const Value& value, int64_t offset, absl::Span<char> destination, Pool::Done done) {
   if (value.placement() == nullptr)
     return value.pool()->Read(value, offset, destination, std::move(done));
+  const auto end = offset + static_cast<int64_t>(destination.size());
   auto pieces = std::make_shared<const std::vector<Piece>>(
-      PiecesOf(value, DifferentParts(*value.placement(), value.type()->shape), offset,
-               offset + static_cast<int64_t>(destination.size())));
+      PiecesOf(value, DifferentParts(*value.placement(), value.type()->shape), offset, end));
   if (pieces->empty()) return done(absl::OkStatus());
   const auto joined = std::make_shared<Joined>(pieces->size(), std::move(done));
   for (size_t i = 0; i < pieces->size(); ++i) {
     const Piece& piece = (*pieces)[i];
     const Value& part = *value.parts()[piece.place];
-    if (piece.runs.size() == 1) {
-      part.pool()->Read(part, piece.begin,
-                        destination.subspan(static_cast<size_t>(piece.runs[0].whole),
-                                            static_cast<size_t>(piece.bytes)),
-                        [joined, i](const absl::Status& status) { joined->Ended(i, status); });
+    if (piece.runs == 1) {
+      part.pool()->Read(
+          part, piece.begin,
+          destination.subspan(static_cast<size_t>(piece.first), static_cast<size_t>(piece.bytes)),
+          [joined, i](const absl::Status& status) { joined->Ended(i, status); });
       continue;
     }
     const auto together = std::make_shared<std::string>();
     together->resize(static_cast<size_t>(piece.bytes));
     part.pool()->Read(part, piece.begin, absl::MakeSpan(*together),
-                      [joined, i, together, pieces, destination](const absl::Status& status) {
-                        const Piece& read = (*pieces)[i];
-                        for (const Run& run : read.runs) {
-                          if (!status.ok()) break;
-                          std::memcpy(destination.data() + run.whole,
-                                      together->data() + (run.part - read.begin),
-                                      static_cast<size_t>(run.bytes));
-                        }
+                      [joined, i, together, pieces, destination, type = value.type(), offset,
+                       end](const absl::Status& status) {
+                        const auto take = [&](size_t whole, size_t at, size_t bytes) {
+                          std::memcpy(destination.data() + whole, together->data() + at, bytes);
+                        };
+                        if (status.ok()) ForEachRunOf((*pieces)[i], *type, offset, end, take);
                         joined->Ended(i, status);
                       });
   }

@@ -244,7 +244,7 @@ class AdminService final : public v1::AdminService::CallbackService {
       if (user.weight() == 0) user.set_weight(WeightOf(name));
       if (caller->sees_all() || name == caller->user) *response->add_users() = std::move(user);
     }
-    return Reply(daemon_, context, absl::OkStatus());
+    return ReplyCharged(daemon_, context, *caller, absl::OkStatus(), response);
   }
 
   ServerUnaryReactor* SetQuota(CallbackServerContext* context, const v1::SetQuotaRequest* request,
@@ -264,7 +264,7 @@ class AdminService final : public v1::AdminService::CallbackService {
     for (const std::string& user : UsersWithQuotas(daemon_)) {
       if (caller->sees_all() || user == caller->user) Fill(daemon_, user, response->add_users());
     }
-    return Reply(daemon_, context, absl::OkStatus());
+    return ReplyCharged(daemon_, context, *caller, absl::OkStatus(), response);
   }
 
   grpc::ServerWriteReactor<v1::AuditEvent>* ListAuditEvents(

@@ -156,7 +156,13 @@ class BlobService final : public BlobMethods {
                                       v1::FindBlobsResponse* response) override {
     auto session = FindSession(daemon_, daemon_.access->Caller(*context), request->session_id());
     if (!session.ok()) return Reply(daemon_, context, session.status());
-    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    // The names, as they came and as they are looked up, and the answer until it has been taken.
+    const auto bytes = static_cast<int64_t>(request->ByteSizeLong());
+    memory::Charge charge = (*session)->host()->Open(memory::Use::kTransfers);
+    if (bytes > kSmallAnswer)
+      if (absl::Status status = charge.Resize(4 * bytes); !status.ok())
+        return Reply(daemon_, context, (*session)->user().Explain(status));
+    auto* const reactor = new ChargedReactor(std::move(charge));
     const auto answer = [this, reactor, request, response, session = *session] {
       reactor->Finish(End(daemon_, Hold(*session, *request, response)));
     };

@@ -1,7 +1,11 @@
 #include "server/rpc/connection_bounds.h"
 
 #include <algorithm>
+#include <map>
+#include <numeric>
 #include <utility>
+
+#include "absl/strings/string_view.h"
 
 namespace kiln::rpc {
 namespace {
@@ -54,6 +58,23 @@ std::vector<size_t> BeyondBounds(const ConnectionBounds& bounds,
   std::vector<size_t> beyond;
   AddBeyond(bounds, bounds.unknown_bytes_together_max, std::move(strangers), judged, beyond);
   AddBeyond(bounds, bounds.bytes_together_max, std::move(accepted), judged, beyond);
+  return beyond;
+}
+
+std::vector<size_t> BeyondCalls(const ConnectionBounds& bounds,
+                                absl::Span<const Traffic> connections) {
+  std::vector<size_t> all(connections.size());
+  std::iota(all.begin(), all.end(), size_t{0});
+  std::stable_sort(all.begin(), all.end(), [&](size_t a, size_t b) {
+    return connections[a].open_calls < connections[b].open_calls;
+  });
+  std::map<absl::string_view, int64_t> together;  // by user
+  std::vector<size_t> beyond;
+  for (const size_t each : all) {
+    int64_t& calls = together[connections[each].user];
+    calls += connections[each].open_calls;
+    if (calls > bounds.user_calls_max) beyond.push_back(each);
+  }
   return beyond;
 }
 

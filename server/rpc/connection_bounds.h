@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -20,12 +21,16 @@ struct ConnectionBounds {
   // Of another, since a message of it was last complete: for each open call, and once more.
   int64_t call_bytes_max = 64 << 20;
   int64_t bytes_together_max = 256 << 20;
+  // Calls at once of all connections of a user, or of all whose user is not known yet. gRPC keeps
+  // some 20 KiB for each, and nobody is charged for that.
+  int64_t user_calls_max = 8192;
 };
 
 struct Traffic {
   bool accepted = false;   // a call of it was, and has begun
   int64_t bytes = 0;       // that came, for one that was accepted since a message was last complete
   int64_t open_calls = 0;  // counts for those that were accepted
+  std::string user;        // whose call was the first; empty: not known
 };
 
 // Those that must end. Of connections that have too much together, those with the most.
@@ -33,6 +38,9 @@ struct Traffic {
 // being accepted have the benefit of the doubt, who has the least first.
 std::vector<size_t> BeyondBounds(const ConnectionBounds& bounds,
                                  absl::Span<const Traffic> connections, size_t more_accepted = 0);
+// Those that must end because their user has too many calls at once: the ones with the most.
+std::vector<size_t> BeyondCalls(const ConnectionBounds& bounds,
+                                absl::Span<const Traffic> connections);
 
 }  // namespace kiln::rpc
 

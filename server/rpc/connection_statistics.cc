@@ -7,8 +7,8 @@
 #include <limits>
 #include <memory>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "server/rpc/channelz.pb.h"
 
 namespace kiln::rpc {
@@ -26,24 +26,35 @@ Message ParseJson(char* text) {
   return parsed;
 }
 
-std::optional<int64_t> FindConnectionOf(int64_t server, const std::string& name_end) {
-  const auto sockets = ParseJson<channelz::ServerSockets>(grpc_channelz_get_server_sockets(
-      server, /*start_socket_id=*/0, /*max_results=*/std::numeric_limits<int>::max()));
-  for (const channelz::SocketRef& socket : sockets.socket_ref())
-    if (absl::EndsWith(socket.name(), name_end)) return socket.socket_id();
-  return std::nullopt;
-}
-
 }  // namespace
 
-std::optional<int64_t> FindConnection(const std::string& peer) {
+std::string AddressOfPeer(absl::string_view peer) {
+  if (absl::ConsumePrefix(&peer, "ipv4:")) return std::string(peer);
+  if (!absl::ConsumePrefix(&peer, "ipv6:")) return std::string(peer);
+  std::string address =
+      absl::StrReplaceAll(peer, {{"%5B", "["}, {"%5D", "]"}, {"%5b", "["}, {"%5d", "]"}});
+  const size_t scope = address.find('%');
+  const size_t end = address.find(']');
+  if (scope < end && end != std::string::npos) address.erase(scope, end - scope);
+  return address;
+}
+
+std::map<std::string, int64_t> ListConnections() {
+  std::map<std::string, int64_t> connections;
   const auto servers =
       ParseJson<channelz::Servers>(grpc_channelz_get_servers(/*start_server_id=*/0));
   for (const channelz::Server& server : servers.server()) {
-    if (const auto found = FindConnectionOf(server.ref().server_id(), absl::StrCat(" ", peer)))
-      return found;
+    const auto sockets = ParseJson<channelz::ServerSockets>(
+        grpc_channelz_get_server_sockets(server.ref().server_id(), /*start_socket_id=*/0,
+                                         /*max_results=*/std::numeric_limits<int>::max()));
+    for (const channelz::SocketRef& socket : sockets.socket_ref()) {
+      // "ipv4:127.0.0.1:7433 ipv4:127.0.0.1:40112", the peer last
+      const std::string& name = socket.name();
+      connections[AddressOfPeer(absl::string_view(name).substr(name.rfind(' ') + 1))] =
+          socket.socket_id();
+    }
   }
-  return std::nullopt;
+  return connections;
 }
 
 std::optional<ConnectionStatistics> ReadConnectionStatistics(int64_t connection) {

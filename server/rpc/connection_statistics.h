@@ -4,14 +4,21 @@
 #define KILN_SERVER_RPC_CONNECTION_STATISTICS_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
+#include "absl/strings/string_view.h"
+
 namespace kiln::rpc {
 
-// The number of a connection, by grpc::ServerContext::peer(). Takes time for each connection that
-// there is, so remember it. Nothing if it has ended.
-std::optional<int64_t> FindConnection(const std::string& peer);
+// "127.0.0.1:7433" of a server context's peer "ipv4:127.0.0.1:7433", "[fe80::1]:7433" of
+// "ipv6:%5Bfe80::1%252%5D:7433". Anything else comes back as it is.
+std::string AddressOfPeer(absl::string_view peer);
+
+// The numbers of all connections, by the peer's address. Takes time for each, so remember what you
+// need of it.
+std::map<std::string, int64_t> ListConnections();
 
 struct ConnectionStatistics {
   int64_t messages = 0;  // that came and were taken by their calls

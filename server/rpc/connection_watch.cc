@@ -7,13 +7,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <ctime>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
-#include "absl/strings/strip.h"
 #include "server/log/log.h"
 #include "server/rpc/connection_statistics.h"
 #include "server/rpc/received_bytes.h"
@@ -28,6 +27,10 @@ constexpr int64_t kManyBytes = 4 << 20;
 // From a call's acceptance until its one message is complete, over a slow link.
 constexpr absl::Duration kLongestRequest = absl::Minutes(10);
 constexpr size_t kMostAccepted = 1024;
+// Between two looks at how many calls a connection has, and for how long after its last byte they
+// go on; with several calls they do always.
+constexpr absl::Duration kCallsInterval = absl::Seconds(1);
+constexpr absl::Duration kCallsSettled = absl::Seconds(10);
 
 // Of the processor, that this thread has had: under a flood it waits for its turn.
 absl::Duration ThreadTime() {
@@ -69,7 +72,7 @@ class CallCounter : public grpc::experimental::ServerInterceptorFactoryInterface
   explicit CallCounter(ConnectionWatch& watch) : watch_(watch) {}
   grpc::experimental::Interceptor* CreateServerInterceptor(
       grpc::experimental::ServerRpcInfo* info) override {
-    watch_.CallBegun(info->server_context()->peer());
+    watch_.CallBegun(*info->server_context());
     return nullptr;
   }
 
@@ -86,20 +89,32 @@ struct ConnectionWatch::Connection {
   const uint64_t cookie;  // the system's, so that this shows
   const std::string address;
   // Of the watch's mutex.
-  std::string peer;  // gRPC's name for it; empty: no call has begun
+  bool accepted = false;  // a call has begun
+  std::string user;       // whose that was; empty: not known
 
   // The rest is for the thread.
 
   int64_t unproven_bytes() const { return bytes - bytes_then; }
   // False if it has ended.
   bool CountBytes();
-  void CountMessages(const std::string& its_peer);
+  // `numbers`: by address; needed until its own is known.
+  void CountMessages(const std::optional<std::map<std::string, int64_t>>& numbers,
+                     bool is_accepted);
+  // Whether its calls may not be what they were when they were counted. What has come may wait for
+  // gRPC to read it.
+  bool MayHaveOtherCalls(absl::Time now) {
+    if (std::exchange(bytes_seen, bytes) != bytes) changed = now;
+    return (open_calls > 1 || now - changed < kCallsSettled) && now - counted >= kCallsInterval;
+  }
 
   int64_t bytes = 0;              // that came
   int64_t bytes_then = 0;         // when a message was last complete
   std::optional<int64_t> number;  // connection_statistics.h
   int64_t messages = 0;
   int64_t open_calls = 0;
+  absl::Time counted = absl::InfinitePast();  // its messages and calls
+  int64_t bytes_seen = 0;
+  absl::Time changed = absl::InfinitePast();  // its bytes
 };
 
 bool ConnectionWatch::Connection::CountBytes() {
@@ -108,23 +123,16 @@ bool ConnectionWatch::Connection::CountBytes() {
   return received.has_value();
 }
 
-void ConnectionWatch::Connection::CountMessages(const std::string& its_peer) {
-  if (!number) number = FindConnection(its_peer);
+void ConnectionWatch::Connection::CountMessages(
+    const std::optional<std::map<std::string, int64_t>>& numbers, bool is_accepted) {
+  if (!number && numbers) {
+    if (const auto found = numbers->find(address); found != numbers->end()) number = found->second;
+  }
   const auto statistics = number ? ReadConnectionStatistics(*number) : std::nullopt;
   if (!statistics) return;
   open_calls = statistics->open_calls;
+  if (!is_accepted) return;  // proves nothing
   if (std::exchange(messages, statistics->messages) != statistics->messages) bytes_then = bytes;
-}
-
-std::string AddressOfPeer(absl::string_view peer) {
-  if (absl::ConsumePrefix(&peer, "ipv4:")) return std::string(peer);
-  if (!absl::ConsumePrefix(&peer, "ipv6:")) return std::string(peer);
-  std::string address =
-      absl::StrReplaceAll(peer, {{"%5B", "["}, {"%5D", "]"}, {"%5b", "["}, {"%5d", "]"}});
-  const size_t scope = address.find('%');
-  const size_t end = address.find(']');
-  if (scope < end && end != std::string::npos) address.erase(scope, end - scope);
-  return address;
 }
 
 ConnectionWatch::ConnectionWatch(Options options) : options_(std::move(options)) {
@@ -158,16 +166,22 @@ void ConnectionWatch::CallAccepted() {
   accepted_.push_back(now);
 }
 
-void ConnectionWatch::CallBegun(const std::string& peer) {
-  const std::string address = AddressOfPeer(peer);
-  absl::MutexLock lock(&mutex_);
-  const auto [first, end] = addresses_.equal_range(address);
-  for (auto found = first; found != end; ++found) {
-    Connection& connection = *found->second;
-    if (!connection.peer.empty()) continue;
-    connection.peer = peer;
-    if (!accepted_.empty()) accepted_.pop_front();
+void ConnectionWatch::CallBegun(const grpc::ServerContextBase& call) {
+  const std::string address = AddressOfPeer(call.peer());
+  std::vector<ConnectionPointer> first_of;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto [first, end] = addresses_.equal_range(address);
+    for (auto found = first; found != end; ++found) {
+      if (std::exchange(found->second->accepted, true)) continue;
+      first_of.push_back(found->second);
+      if (!accepted_.empty()) accepted_.pop_front();
+    }
   }
+  if (first_of.empty()) return;
+  const std::string user = options_.user_of(call);
+  absl::MutexLock lock(&mutex_);
+  for (const ConnectionPointer& each : first_of) each->user = user;
 }
 
 std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>
@@ -210,7 +224,10 @@ void ConnectionWatch::LookAtAll() {
   const size_t more_accepted = CountAccepted();
   const std::vector<Traffic> traffic = TrafficOf(all);
   for (const size_t index : BeyondBounds(options_.bounds, traffic, more_accepted))
-    End(all[index], traffic[index].accepted);
+    End(all[index], traffic[index].accepted ? "they make no message of a call"
+                                            : "no call that it brought was accepted");
+  for (const size_t index : BeyondCalls(options_.bounds, traffic))
+    End(all[index], "its user has too many calls at once");
 }
 
 size_t ConnectionWatch::CountAccepted() {
@@ -221,20 +238,25 @@ size_t ConnectionWatch::CountAccepted() {
 }
 
 std::vector<Traffic> ConnectionWatch::TrafficOf(const std::vector<ConnectionPointer>& all) {
-  std::vector<std::string> peers;
-  peers.reserve(all.size());
+  std::vector<Traffic> traffic;
+  traffic.reserve(all.size());
   {
     absl::MutexLock lock(&mutex_);
-    for (const ConnectionPointer& each : all) peers.push_back(each->peer);
+    for (const ConnectionPointer& each : all)
+      traffic.push_back({.accepted = each->accepted, .user = each->user});
   }
-  std::vector<Traffic> traffic;
+  const absl::Time now = options_.now();
+  std::optional<std::map<std::string, int64_t>> numbers;  // of all, when they are first asked for
   for (size_t i = 0; i < all.size(); ++i) {
     Connection& connection = *all[i];
-    const bool accepted = !peers[i].empty();
-    if (accepted && connection.unproven_bytes() >= kManyBytes) connection.CountMessages(peers[i]);
-    traffic.push_back({.accepted = accepted,
-                       .bytes = connection.unproven_bytes(),
-                       .open_calls = connection.open_calls});
+    const bool has_brought_much = traffic[i].accepted && connection.unproven_bytes() >= kManyBytes;
+    if (connection.MayHaveOtherCalls(now) || has_brought_much) {
+      if (!connection.number && !numbers) numbers = ListConnections();
+      connection.CountMessages(numbers, traffic[i].accepted);
+      connection.counted = now;
+    }
+    traffic[i].bytes = connection.unproven_bytes();
+    traffic[i].open_calls = connection.open_calls;
   }
   return traffic;
 }
@@ -255,7 +277,7 @@ void ConnectionWatch::Remove(const ConnectionPointer& connection) {
   if (found != end) addresses_.erase(found);
 }
 
-void ConnectionWatch::End(const ConnectionPointer& connection, bool accepted) {
+void ConnectionWatch::End(const ConnectionPointer& connection, absl::string_view why) {
   Forget(connection);
   // gRPC owns the file. Should it close it, and the system give its number to another, between
   // these two, then some client connects once more.
@@ -267,8 +289,7 @@ void ConnectionWatch::End(const ConnectionPointer& connection, bool accepted) {
   if (const auto held_back = logged_.Admit(options_.now())) {
     log::Warning("connection_ended", {{"peer", connection->address},
                                       {"bytes", absl::StrCat(connection->unproven_bytes())},
-                                      {"why", accepted ? "they make no message of a call"
-                                                       : "no call that it brought was accepted"},
+                                      {"why", std::string(why)},
                                       {"unlogged", absl::StrCat(*held_back)}});
   }
 }

@@ -1,7 +1,7 @@
-// Ends TCP connections that flood the daemon with what is no message of any call
-// (connection_bounds.h). It looks at what the system counts, again and again, on a thread of its
-// own: no byte passes through it, and calls wait for it only to be counted. Unix sockets are not
-// watched: the system counts no bytes there, and has told who floods.
+// Ends TCP connections that flood the daemon with what is no message of any call, or with calls
+// that do not end (connection_bounds.h). It looks at what the system and gRPC count, again and
+// again, on a thread of its own: no byte passes through it, and calls wait for it only to be
+// counted. Unix sockets are not watched: the system counts no bytes there, and has told who floods.
 #ifndef KILN_SERVER_RPC_CONNECTION_WATCH_H_
 #define KILN_SERVER_RPC_CONNECTION_WATCH_H_
 
@@ -24,16 +24,14 @@
 
 namespace kiln::rpc {
 
-// "127.0.0.1:7433" of a server context's peer "ipv4:127.0.0.1:7433", "[fe80::1]:7433" of
-// "ipv6:%5Bfe80::1%252%5D:7433". Anything else comes back as it is.
-std::string AddressOfPeer(absl::string_view peer);
-
 // Thread-safe.
 class ConnectionWatch {
  public:
   struct Options {
     ConnectionBounds bounds;
     std::function<absl::Time()> now;  // of the log's limit
+    // Whose call that is; empty if nobody's.
+    std::function<std::string(const grpc::ServerContextBase&)> user_of;
     // Between two looks, which together take at most a twentieth of a processor's time: with very
     // many connections it is longer.
     absl::Duration interval = absl::Milliseconds(20);
@@ -46,8 +44,8 @@ class ConnectionWatch {
   // The first call of some connection was accepted. gRPC tells later which it is: where a call is
   // one message, when it is complete.
   void CallAccepted() ABSL_LOCKS_EXCLUDED(mutex_);
-  // A call of this grpc::ServerContext::peer() has begun.
-  void CallBegun(const std::string& peer) ABSL_LOCKS_EXCLUDED(mutex_);
+  // A call has begun.
+  void CallBegun(const grpc::ServerContextBase& call) ABSL_LOCKS_EXCLUDED(mutex_);
   // Calls CallBegun. The watch outlives the server that it is for.
   std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> MakeInterceptorFactory();
 
@@ -63,7 +61,7 @@ class ConnectionWatch {
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Forget(const ConnectionPointer& connection) ABSL_LOCKS_EXCLUDED(mutex_);
   void Remove(const ConnectionPointer& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void End(const ConnectionPointer& connection, bool accepted) ABSL_LOCKS_EXCLUDED(mutex_);
+  void End(const ConnectionPointer& connection, absl::string_view why) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
   absl::Mutex mutex_;  // held for no look at the system
@@ -74,7 +72,7 @@ class ConnectionWatch {
   // When a call was accepted on each connection of which none has begun.
   std::deque<absl::Time> accepted_ ABSL_GUARDED_BY(mutex_);
   log::RateLimit logged_{30, absl::Minutes(1)};  // of the thread
-  std::thread thread_;                            // last: it uses the rest
+  std::thread thread_;                           // last: it uses the rest
 };
 
 }  // namespace kiln::rpc

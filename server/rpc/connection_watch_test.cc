@@ -2,6 +2,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/rpc/connection_statistics.h"
 
 namespace kiln::rpc {
 namespace {
@@ -48,6 +49,19 @@ TEST(BeyondBoundsTest, WhoeverMayBeAcceptedHasTheBenefitOfTheDoubt) {
   EXPECT_THAT(BeyondBounds(kBounds, {{.bytes = 90}, {.bytes = 50}}, 1), ElementsAre(0));
   EXPECT_THAT(BeyondBounds(kBounds, {{.bytes = 90}, {.bytes = 50}}, 2), IsEmpty());
   EXPECT_THAT(BeyondBounds(kBounds, {{.bytes = 101}, {.bytes = 50}}, 2), ElementsAre(0));
+}
+
+TEST(BeyondCallsTest, OfAUserWithTooManyTheConnectionsWithTheMostEnd) {
+  const ConnectionBounds bounds{.user_calls_max = 100};
+  const auto of = [](const std::string& user, int64_t calls) {
+    return Traffic{.accepted = !user.empty(), .open_calls = calls, .user = user};
+  };
+  EXPECT_THAT(BeyondCalls(bounds, {of("ann", 60), of("ann", 40), of("bob", 100)}), IsEmpty());
+  EXPECT_THAT(BeyondCalls(bounds, {of("ann", 60), of("ann", 41), of("bob", 100)}), ElementsAre(0));
+  EXPECT_THAT(BeyondCalls(bounds, {of("ann", 101), of("ann", 1)}), ElementsAre(0));
+  // Nobody's are their own.
+  EXPECT_THAT(BeyondCalls(bounds, {of("", 60), of("ann", 60)}), IsEmpty());
+  EXPECT_THAT(BeyondCalls(bounds, {of("", 60), of("", 61)}), ElementsAre(1));
 }
 
 TEST(AddressOfPeerTest, IsWhatTheSystemCallsIt) {

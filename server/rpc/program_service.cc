@@ -130,7 +130,7 @@ class ProgramService final : public v1::ProgramService::CallbackService {
     if (!caller.ok()) return Reply(daemon_, context, caller.status());
     for (const auto& program : VisiblePrograms(daemon_, *caller))
       Fill(daemon_, *caller, program, response->add_programs());
-    return Reply(daemon_, context, absl::OkStatus());
+    return ReplyCharged(daemon_, context, *caller, absl::OkStatus(), response);
   }
 
   ServerUnaryReactor* CompileProgram(CallbackServerContext* context,
@@ -173,8 +173,9 @@ class ProgramService final : public v1::ProgramService::CallbackService {
                                      const v1::ExplainProgramRequest* request,
                                      v1::ExplainProgramResponse* response) override {
     const auto caller = daemon_.access->Caller(*context);
-    return Reply(daemon_, context,
-                 caller.ok() ? Explain(daemon_, *caller, *request, response) : caller.status());
+    if (!caller.ok()) return Reply(daemon_, context, caller.status());
+    const absl::Status explained = Explain(daemon_, *caller, *request, response);
+    return ReplyCharged(daemon_, context, *caller, explained, response);
   }
 
   ServerUnaryReactor* ListKernels(CallbackServerContext* context,
@@ -195,7 +196,7 @@ class ProgramService final : public v1::ProgramService::CallbackService {
         Fill(program->compiled().kernels[i], times[i], runs, response->add_kernels());
       }
     }
-    return Reply(daemon_, context, absl::OkStatus());
+    return ReplyCharged(daemon_, context, *caller, absl::OkStatus(), response);
   }
 
   grpc::ServerWriteReactor<v1::TuneProgramResponse>* TuneProgram(

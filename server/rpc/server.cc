@@ -106,7 +106,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const DaemonView& daemon,
   CloseIdleConnections(builder, options.idle_connection);
   implementation->watch = std::make_unique<ConnectionWatch>(ConnectionWatch::Options{
       .bounds = {.call_bytes_max = kMaxMessageBytes, .bytes_together_max = daemon.transport_bytes},
-      .now = daemon.now});
+      .now = daemon.now,
+      .user_of = [access = daemon.access](const grpc::ServerContextBase& call) {
+        const auto caller = access->Caller(call);
+        return caller.ok() ? caller->user : std::string();
+      }});
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
   interceptors.push_back(implementation->watch->MakeInterceptorFactory());
   builder.experimental().SetInterceptorCreators(std::move(interceptors));

@@ -19,6 +19,24 @@ grpc::ServerUnaryReactor* Reply(const DaemonView& daemon, grpc::CallbackServerCo
   return reactor;
 }
 
+grpc::ServerUnaryReactor* ReplyCharged(const DaemonView& daemon,
+                                       grpc::CallbackServerContext* context,
+                                       const auth::Principal& caller, const absl::Status& status,
+                                       google::protobuf::Message* response) {
+  const auto bytes = static_cast<int64_t>(response->ByteSizeLong());
+  if (!status.ok() || bytes <= kSmallAnswer) return Reply(daemon, context, status);
+  const std::shared_ptr<sessions::User> user = daemon.registry->GetUser(caller.user);
+  // The message, and the same in gRPC's hands.
+  auto charge = user->host->Reserve(memory::Use::kTransfers, 2 * bytes);
+  if (!charge.ok()) {
+    response->Clear();
+    return Reply(daemon, context, user->Explain(charge.status()));
+  }
+  auto* const reactor = new ChargedReactor(*std::move(charge));
+  reactor->Finish(End(daemon, status));
+  return reactor;
+}
+
 absl::StatusOr<std::shared_ptr<sessions::Session>> FindSession(
     const DaemonView& daemon, const absl::StatusOr<auth::Principal>& caller,
     const std::string& id) {

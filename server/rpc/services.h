@@ -2,6 +2,7 @@
 #ifndef KILN_SERVER_RPC_SERVICES_H_
 #define KILN_SERVER_RPC_SERVICES_H_
 
+#include <google/protobuf/message.h>
 #include <grpcpp/impl/service_type.h>
 #include <grpcpp/support/server_callback.h>
 
@@ -34,6 +35,8 @@ namespace kiln::rpc {
 // Largest message taken, and the chunk used in both directions.
 inline constexpr int64_t kMaxMessageBytes = 64 << 20;
 inline constexpr int64_t kChunkBytes = 1 << 20;
+// Unary calls whose request and answer take no more are not charged.
+inline constexpr int64_t kSmallAnswer = 16 << 10;
 
 // What the services see of the daemon. All of it outlives them.
 struct DaemonView {
@@ -82,6 +85,22 @@ grpc::Status End(const DaemonView& daemon, const absl::Status& status);
 // Ends a unary call.
 grpc::ServerUnaryReactor* Reply(const DaemonView& daemon, grpc::CallbackServerContext* context,
                                 const absl::Status& status);
+// The same with an answer that may be large. It is charged to the caller's user until he has taken
+// it: many calls whose answers nobody reads would take all memory. RESOURCE_EXHAUSTED in its place
+// if that does not fit.
+grpc::ServerUnaryReactor* ReplyCharged(const DaemonView& daemon,
+                                       grpc::CallbackServerContext* context,
+                                       const auth::Principal& caller, const absl::Status& status,
+                                       google::protobuf::Message* response);
+// Of a unary call: holds a charge until the call is over. Deletes itself.
+class ChargedReactor : public grpc::ServerUnaryReactor {
+ public:
+  explicit ChargedReactor(memory::Charge charge) : charge_(std::move(charge)) {}
+  void OnDone() override { delete this; }
+
+ private:
+  const memory::Charge charge_;
+};
 // Ends a call that streams its answers before the first of them. Deletes itself.
 template <typename Response>
 class Refusal : public grpc::ServerWriteReactor<Response> {

@@ -141,7 +141,7 @@ class SessionService final : public SessionMethods {
       Fill(daemon_, **session, response->mutable_session());
       Fill(*takeover, response);
     }
-    return Reply(daemon_, context, takeover.status());
+    return ReplyCharged(daemon_, context, *caller, takeover.status(), response);
   }
 
   ServerUnaryReactor* RenewSession(CallbackServerContext* context,
@@ -168,7 +168,7 @@ class SessionService final : public SessionMethods {
     if (!caller.ok()) return Reply(daemon_, context, caller.status());
     for (const auto& session : VisibleSessions(daemon_, *caller))
       Fill(*session, response->add_sessions());
-    return Reply(daemon_, context, absl::OkStatus());
+    return ReplyCharged(daemon_, context, *caller, absl::OkStatus(), response);
   }
 
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Connect(

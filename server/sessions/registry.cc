@@ -386,6 +386,11 @@ std::vector<std::shared_ptr<Session>> Registry::List() const {
   return list;
 }
 
+std::shared_ptr<User> Registry::GetUser(const std::string& name) {
+  absl::MutexLock lock(&mutex_);
+  return UserOf(name);
+}
+
 std::vector<std::shared_ptr<User>> Registry::ListUsers() const {
   std::vector<std::shared_ptr<User>> list;
   absl::MutexLock lock(&mutex_);

@@ -95,7 +95,9 @@ class Registry {
   void Adopt(std::shared_ptr<Session> session) ABSL_LOCKS_EXCLUDED(mutex_);
   // In the order in which they were opened.
   std::vector<std::shared_ptr<Session>> List() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Everybody who has opened a session since the daemon started.
+  // Made if there is none yet.
+  std::shared_ptr<User> GetUser(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Everybody who has opened a session, or taken a large answer, since the daemon started.
   std::vector<std::shared_ptr<User>> ListUsers() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Asks for the user's limits again; they hold from now on.
   void UpdateLimits(const std::string& user) ABSL_LOCKS_EXCLUDED(mutex_);

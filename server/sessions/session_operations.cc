@@ -15,6 +15,18 @@ namespace {
 
 // Of a Write. Pieces of 4 MiB, as clients make them, are 256 GiB.
 constexpr size_t kMostPieces = 1 << 16;
+// What goes to several devices goes there in pieces of no more, so that others' copies come in
+// between.
+constexpr size_t kMostOfPlaced = 4 << 20;
+
+std::vector<absl::string_view> Cut(const std::vector<absl::string_view>& pieces) {
+  std::vector<absl::string_view> cut;
+  for (absl::string_view piece : pieces) {
+    for (; !piece.empty(); piece.remove_prefix(std::min(piece.size(), kMostOfPlaced)))
+      cut.push_back(piece.substr(0, kMostOfPlaced));
+  }
+  return cut;
+}
 
 }  // namespace
 
@@ -68,6 +80,7 @@ absl::StatusOr<std::shared_ptr<const Session::Upload>> Session::MakeUpload(uint6
   for (const buffers::BlobStore::Blob& blob : upload->blobs)
     upload->pieces.insert(upload->pieces.end(), blob->pieces().begin(), blob->pieces().end());
   if (!upload->value->parts().empty()) {
+    upload->pieces = Cut(upload->pieces);
     size_t largest = 0;
     for (const absl::string_view piece : upload->pieces) largest = std::max(largest, piece.size());
     auto charge = host_->Reserve(memory::Use::kTransfers,

@@ -40,6 +40,8 @@ void Snapshots::Loop() {
       absl::MutexLock lock(&mutex_);
       while (!stopping_ && all.empty() && added_.empty()) changed_.Wait(&mutex_);
       if (!stopping_ && added_.empty()) changed_.WaitWithTimeout(&mutex_, kLook);
+      // Here, too: with no session left, the loop below looks at nothing.
+      if (stopping_) return;
       std::move(added_.begin(), added_.end(), std::back_inserter(all));
       added_.clear();
     }

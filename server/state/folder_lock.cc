@@ -8,29 +8,59 @@
 #include <cstring>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
 
 namespace kiln::state {
 namespace {
 
-// " (process 123)", if the file says so.
-std::string Holder(int file) {
+constexpr char kEnds[] = " ends";
+constexpr absl::Duration kLook = absl::Milliseconds(20);
+
+// What the holder has written: its process' number, and whether it ends.
+std::string Written(int file) {
   char text[32] = "";
   const ssize_t size = pread(file, text, sizeof(text) - 1, 0);
+  return size <= 0 ? "" : std::string(absl::StripAsciiWhitespace(text));
+}
+
+bool IsEnding(int file) { return absl::EndsWith(Written(file), kEnds); }
+
+// " (process 123)", if the file says so.
+std::string Holder(int file) {
+  const std::string text = Written(file);
   int process = 0;
-  if (size <= 0 || !absl::SimpleAtoi(absl::StripAsciiWhitespace(text), &process)) return "";
+  if (!absl::SimpleAtoi(absl::StripSuffix(text, kEnds), &process)) return "";
   return absl::StrCat(" (process ", process, ")");
+}
+
+bool Write(int file, const std::string& text) {
+  return ftruncate(file, 0) == 0 &&
+         pwrite(file, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
+}
+
+// False: another process has it.
+bool Lock(int file, absl::Duration patience) {
+  const absl::Time deadline = absl::Now() + patience;
+  while (flock(file, LOCK_EX | LOCK_NB) != 0) {
+    if (!IsEnding(file) || absl::Now() > deadline) return false;
+    absl::SleepFor(kLook);
+  }
+  return true;
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<FolderLock>> FolderLock::Take(const std::string& folder) {
+absl::StatusOr<std::unique_ptr<FolderLock>> FolderLock::Take(const std::string& folder,
+                                                             absl::Duration patience) {
   const std::string path = folder + "/lock";
   const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (file < 0)
     return absl::UnavailableError(absl::StrCat("cannot open ", path, ": ", strerror(errno)));
-  if (flock(file, LOCK_EX | LOCK_NB) != 0) {
+  if (!Lock(file, patience)) {
     const absl::Status taken = absl::AlreadyExistsError(
         absl::StrCat("another kilnd", Holder(file), " uses the state folder ", folder,
                      "; stop it first, or name another folder with --state_dir"));
@@ -38,14 +68,16 @@ absl::StatusOr<std::unique_ptr<FolderLock>> FolderLock::Take(const std::string& 
     return taken;
   }
   // For the message above.
-  const std::string process = absl::StrCat(getpid(), "\n");
-  if (ftruncate(file, 0) != 0 || pwrite(file, process.data(), process.size(), 0) < 0) {
+  if (!Write(file, absl::StrCat(getpid(), "\n"))) {
     const int error = errno;
     close(file);
     return absl::UnavailableError(absl::StrCat("cannot write ", path, ": ", strerror(error)));
   }
   return std::unique_ptr<FolderLock>(new FolderLock(file));
 }
+
+// What cannot be written costs whoever comes next the wait, and nothing else.
+void FolderLock::Ends() { Write(file_, absl::StrCat(getpid(), kEnds, "\n")); }
 
 FolderLock::~FolderLock() { close(file_); }
 

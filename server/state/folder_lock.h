@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 namespace kiln::state {
 
@@ -14,10 +15,14 @@ namespace kiln::state {
 // process ends, however that happens; the file, which says who holds it, stays.
 class FolderLock {
  public:
-  // ALREADY_EXISTS: another process has it; the message says which, and what to do. UNAVAILABLE:
-  // the file cannot be made.
-  static absl::StatusOr<std::unique_ptr<FolderLock>> Take(const std::string& folder);
+  // Waits so long at most for a process that has it and is about to end. ALREADY_EXISTS: another
+  // process has it; the message says which, and what to do. UNAVAILABLE: the file cannot be made.
+  static absl::StatusOr<std::unique_ptr<FolderLock>> Take(
+      const std::string& folder, absl::Duration patience = absl::Seconds(30));
   ~FolderLock();
+  // This process is about to end: whoever wants the folder may wait for that. Clients see a daemon
+  // as gone once it does not answer, which is a moment before its process is.
+  void Ends();
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
 

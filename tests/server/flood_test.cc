@@ -1,8 +1,5 @@
 // Floods of HTTP/2 frames that make no message of any call, by raw connections: gRPC collects a
 // call's headers without a bound of its own. Others are served meanwhile.
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -13,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "tests/server/client.h"
 #include "tests/server/hostile_fixture.h"
+#include "tests/server/raw_connection.h"
 
 namespace kiln::testing {
 namespace {
@@ -25,35 +23,6 @@ constexpr int64_t kFloodBytes = 400 * kMebibyte;  // that a connection would sen
 constexpr char kOpenSession[] = "/kiln.v1.SessionService/OpenSession";
 constexpr char kConnect[] = "/kiln.v1.SessionService/Connect";
 
-// RFC 9113, section 6.
-enum FrameType : char { kHeaders = 1, kReset = 3, kSettings = 4, kContinuation = 9 };
-constexpr char kEndHeaders = 4;
-
-std::string Frame(FrameType type, char flags, uint32_t stream, absl::string_view payload) {
-  std::string frame;
-  for (const int shift : {16, 8, 0}) frame.push_back(static_cast<char>(payload.size() >> shift));
-  frame.push_back(type);
-  frame.push_back(flags);
-  for (const int shift : {24, 16, 8, 0}) frame.push_back(static_cast<char>(stream >> shift));
-  return absl::StrCat(frame, payload);
-}
-
-// RFC 7541, section 6.2.2: a literal header without indexing.
-std::string Header(absl::string_view name, absl::string_view value) {
-  std::string header(1, '\0');
-  for (const absl::string_view text : {name, value}) {
-    header.push_back(static_cast<char>(text.size()));
-    absl::StrAppend(&header, text);
-  }
-  return header;
-}
-
-// POST by http, as gRPC's clients send it.
-std::string CallHeaders(absl::string_view method) {
-  return absl::StrCat("\x83\x86", Header(":path", method), Header(":authority", "localhost"),
-                      Header("content-type", "application/grpc"), Header("te", "trailers"));
-}
-
 // Many frames of one header each.
 std::string Continuations(uint32_t stream) {
   const std::string frame =
@@ -63,42 +32,13 @@ std::string Continuations(uint32_t stream) {
   return frames;
 }
 
-// A connection that speaks HTTP/2 as far as it likes.
-class RawConnection {
- public:
-  explicit RawConnection(int port) : file_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(static_cast<uint16_t>(port));
-    EXPECT_EQ(connect(file_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-    EXPECT_TRUE(Send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"));
-    EXPECT_TRUE(Send(Frame(kSettings, 0, 0, "")));
-  }
-  ~RawConnection() { close(file_); }
-  RawConnection(const RawConnection&) = delete;
-  RawConnection& operator=(const RawConnection&) = delete;
-
-  // False once the daemon has ended the connection.
-  bool Send(absl::string_view bytes) {
-    while (!bytes.empty()) {
-      const ssize_t sent = send(file_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-      if (sent <= 0) return false;
-      bytes.remove_prefix(static_cast<size_t>(sent));
-    }
-    return true;
-  }
-  // Sends it again and again; returns how many bytes were sent until the connection ended, or
-  // kFloodBytes.
-  int64_t Flood(const std::string& bytes) {
-    int64_t sent = 0;
-    while (sent < kFloodBytes && Send(bytes)) sent += static_cast<int64_t>(bytes.size());
-    return sent;
-  }
-
- private:
-  const int file_;
-};
+// Sends it again and again; returns how many bytes were sent until the connection ended, or
+// kFloodBytes.
+int64_t Flood(RawConnection& connection, const std::string& bytes) {
+  int64_t sent = 0;
+  while (sent < kFloodBytes && connection.Send(bytes)) sent += static_cast<int64_t>(bytes.size());
+  return sent;
+}
 
 class FloodTest : public HostileTest {
  protected:
@@ -150,7 +90,7 @@ TEST_F(FloodTest, HeadersWithoutEndEndTheirConnection) {
   Flood(4, [this] {
     RawConnection connection(Port());
     connection.Send(Frame(kHeaders, 0, 1, CallHeaders(kOpenSession)));
-    return connection.Flood(Continuations(1));
+    return kiln::testing::Flood(connection, Continuations(1));
   });
   ExpectMemoryWithin(700 * kMebibyte);
   EXPECT_THAT(Log(), HasSubstr("event=connection_ended peer=127.0.0.1:"));
@@ -163,7 +103,7 @@ TEST_F(FloodTest, HeadersWithoutEndEndAConnectionWhoseCallsAreAccepted) {
     // A stream of messages begins with its headers; here nobody needs a token.
     connection.Send(Frame(kHeaders, kEndHeaders, 1, CallHeaders(kConnect)));
     connection.Send(Frame(kHeaders, 0, 3, CallHeaders(kConnect)));
-    return connection.Flood(Continuations(3));
+    return kiln::testing::Flood(connection, Continuations(3));
   });
   ExpectMemoryWithin(1000 * kMebibyte);
   EXPECT_THAT(Log(), HasSubstr("they make no message of a call"));

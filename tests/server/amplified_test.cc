@@ -1,0 +1,177 @@
+// Calls that take little to make and much memory to answer: others are served meanwhile, and what
+// is held is charged.
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "tests/server/client.h"
+#include "tests/server/hostile_fixture.h"
+#include "tests/server/raw_connection.h"
+
+namespace kiln::testing {
+namespace {
+
+constexpr int64_t kMebibyte = 1 << 20;
+constexpr int kCalls = 700;  // their requests fit into what a connection may send unasked
+
+class AmplifiedTest : public HostileTest {
+ protected:
+  std::vector<std::string> Flags() override {
+    std::vector<std::string> flags = HostileTest::Flags();
+    flags.push_back("--host_memory_limit=64MiB");
+    flags.push_back("--cpu_devices=4");
+    return flags;
+  }
+  void SetUp() override {
+    HostileTest::SetUp();
+    ExpectItServes();
+    before_ = PeakBytes();
+  }
+  void ExpectMemoryWithin(int64_t bytes) const {
+    const int64_t more = PeakBytes() - before_;
+    std::printf("%lld MiB more at most\n", static_cast<long long>(more / kMebibyte));
+    if (kMemoryIsOurs) {
+      EXPECT_LT(more, bytes);
+    }
+  }
+  // Makes calls whose answers it takes none of, until the same call of `again` is refused.
+  void ExpectRefusedWhileUnread(absl::string_view method, const std::string& request,
+                                const std::function<grpc::Status()>& again) {
+    RawConnection connection(Port());
+    // SETTINGS_INITIAL_WINDOW_SIZE (4): no byte of an answer may be sent.
+    connection.Send(Frame(kSettings, 0, 0, std::string("\0\4\0\0\0\0", 6)));
+    for (uint32_t i = 0; i < kCalls; ++i) connection.Send(Call(2 * i + 1, method, request));
+    grpc::Status refused;
+    for (int i = 0; i < 1000 && refused.ok(); ++i) {
+      absl::SleepFor(absl::Milliseconds(5));
+      refused = again();
+    }
+    EXPECT_EQ(refused.error_code(), grpc::RESOURCE_EXHAUSTED) << refused.error_message();
+    EXPECT_EQ(Reason(refused), "HOST_MEMORY");
+    ExpectItServes();
+  }
+  // Once the connection is gone.
+  static void ExpectServedAgain(const std::function<grpc::Status()>& again) {
+    grpc::Status served = again();
+    for (int i = 0; i < 1000 && !served.ok(); ++i) {
+      absl::SleepFor(absl::Milliseconds(5));
+      served = again();
+    }
+    EXPECT_TRUE(served.ok()) << served.error_message();
+  }
+
+  int64_t before_ = 0;
+};
+
+// A long program's explanation.
+v1::Graph Chain(int length) {
+  v1::Graph graph = NegGraph(64);
+  for (int i = 0; i < length; ++i) {
+    v1::Node* node = graph.add_nodes();
+    node->set_op("sin");
+    node->add_operands(static_cast<uint32_t>(graph.nodes_size() - 2));
+  }
+  graph.set_outputs(0, static_cast<uint32_t>(graph.nodes_size() - 1));
+  return graph;
+}
+
+TEST_F(AmplifiedTest, ExplanationsThatNobodyTakesAreCharged) {
+  // The same user as the raw connection's.
+  Client client(absl::StrCat("127.0.0.1:", Port()));
+  auto stream = client.Connect();
+  const v1::Result defined = stream->Call(Define(1, Chain(2000)));
+  ASSERT_FALSE(defined.has_error()) << defined.error().message();
+  ASSERT_FALSE(stream->Call(Write(1, std::vector<float>(64))).has_error());
+  ASSERT_FALSE(stream->Call(RunProgram(1, {1}, {2})).has_error());
+  ASSERT_FALSE(stream->Call(Read(2)).has_error());
+  v1::ExplainProgramRequest request;
+  request.set_digest(defined.digest());
+  const auto again = [&] {
+    return Try(client.programs, &v1::ProgramService::Stub::ExplainProgram, request);
+  };
+  const grpc::Status explained = again();
+  ASSERT_TRUE(explained.ok()) << explained.error_message();
+  ExpectRefusedWhileUnread("/kiln.v1.ProgramService/ExplainProgram", request.SerializeAsString(),
+                           again);
+  ExpectServedAgain(again);
+  ExpectMemoryWithin(250 * kMebibyte);
+}
+
+// gRPC keeps something for each.
+TEST_F(AmplifiedTest, WhoeverHasTooManyCallsLosesConnections) {
+  Client client(absl::StrCat("127.0.0.1:", Port()));  // the same user's
+  auto stream = client.Connect();
+  std::vector<std::unique_ptr<RawConnection>> connections;
+  for (int i = 0; i < 12; ++i) {
+    connections.push_back(std::make_unique<RawConnection>(Port()));
+    for (uint32_t call = 0; call < kCalls + 50; ++call) {
+      // Of half of them not even the message comes.
+      const char* const method = "/kiln.v1.DeviceService/WatchDevices";
+      connections.back()->Send(
+          call % 2 == 0 ? Call(2 * call + 1, method, "")
+                        : Frame(kHeaders, kEndHeaders, 2 * call + 1, CallHeaders(method)));
+    }
+  }
+  const absl::Time deadline = absl::Now() + absl::Seconds(30);
+  while (!absl::StrContains(Log(), "too many calls at once") && absl::Now() < deadline)
+    absl::SleepFor(absl::Milliseconds(20));
+  EXPECT_THAT(Log(), ::testing::HasSubstr("its user has too many calls at once"));
+  // The connections with few stay.
+  EXPECT_FALSE(stream->Call(Write(1, {1})).has_error());
+  ExpectItServes();
+}
+
+// With the names as they came, as they are looked up, and those that were found.
+TEST_F(AmplifiedTest, AQuestionForManyBlobsIsCharged) {
+  Client client(address_);
+  const std::string name(200, 'x');
+  ASSERT_TRUE(client.Upload(name, "1234").ok());
+  v1::FindBlobsRequest request;
+  request.set_session_id(client.session.session_id());
+  const auto ask = [&] { return Try(client.blobs, &v1::BlobService::Stub::FindBlobs, request); };
+  for (int i = 0; i < 1000; ++i) request.add_blobs(name);
+  const grpc::Status few = ask();
+  EXPECT_TRUE(few.ok()) << few.error_message();
+  for (int i = 0; i < 100'000; ++i) request.add_blobs(name);
+  EXPECT_EQ(Reason(ask()), "HOST_MEMORY");
+}
+
+// Elements of a byte each, of which neighbours lie on different devices.
+TEST_F(AmplifiedTest, AWriteInManyRunsTakesNoMoreThanItsBytes) {
+  Client client(address_);
+  auto stream = client.Connect();
+  constexpr int64_t kRows = 6'000'000;
+  std::string bytes(2 * kRows, '\0');
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * i >> 3);
+  ASSERT_TRUE(client.Upload("bytes", bytes).ok());
+  v1::ConnectRequest request;
+  v1::Write* write = request.mutable_write();
+  write->set_handle(1);
+  write->set_dtype(v1::DTYPE_INT8);
+  write->add_shape(kRows);
+  write->add_shape(2);
+  write->set_blob("bytes");
+  for (int i = 0; i < 4; ++i) write->mutable_placement()->add_devices(absl::StrCat("cpu:", i));
+  for (const char* name : {"a", "b"}) {
+    v1::Mesh::Axis* axis = write->mutable_placement()->mutable_mesh()->add_axes();
+    axis->set_name(name);
+    axis->set_size(2);
+  }
+  write->mutable_placement()->mutable_spec()->add_dims();
+  write->mutable_placement()->mutable_spec()->add_dims()->add_axes(0);
+  const v1::Result written = stream->Call(request);
+  ASSERT_FALSE(written.has_error()) << written.error().message();
+  std::string read;
+  ASSERT_TRUE(client.Download(1, stream->next_sequence() - 1, &read).ok());
+  EXPECT_TRUE(read == bytes);
+  ExpectItServes();
+  ExpectMemoryWithin(150 * kMebibyte);
+}
+
+}  // namespace
+}  // namespace kiln::testing

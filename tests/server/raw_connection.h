@@ -1,0 +1,88 @@
+// HTTP/2 as no client of gRPC speaks it, for tests.
+#ifndef KILN_TESTS_SERVER_RAW_CONNECTION_H_
+#define KILN_TESTS_SERVER_RAW_CONNECTION_H_
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "gtest/gtest.h"
+
+namespace kiln::testing {
+
+// RFC 9113, section 6.
+enum FrameType : char { kData = 0, kHeaders = 1, kReset = 3, kSettings = 4, kContinuation = 9 };
+inline constexpr char kEndStream = 1;
+inline constexpr char kEndHeaders = 4;
+
+inline std::string Frame(FrameType type, char flags, uint32_t stream, absl::string_view payload) {
+  std::string frame;
+  for (const int shift : {16, 8, 0}) frame.push_back(static_cast<char>(payload.size() >> shift));
+  frame.push_back(type);
+  frame.push_back(flags);
+  for (const int shift : {24, 16, 8, 0}) frame.push_back(static_cast<char>(stream >> shift));
+  return absl::StrCat(frame, payload);
+}
+
+// RFC 7541, section 6.2.2: a literal header without indexing.
+inline std::string Header(absl::string_view name, absl::string_view value) {
+  std::string header(1, '\0');
+  for (const absl::string_view text : {name, value}) {
+    header.push_back(static_cast<char>(text.size()));
+    absl::StrAppend(&header, text);
+  }
+  return header;
+}
+
+// POST by http, as gRPC's clients send it.
+inline std::string CallHeaders(absl::string_view method) {
+  return absl::StrCat("\x83\x86", Header(":path", method), Header(":authority", "localhost"),
+                      Header("content-type", "application/grpc"), Header("te", "trailers"));
+}
+
+// A call of one message, which is all that it sends.
+inline std::string Call(uint32_t stream, absl::string_view method, absl::string_view message) {
+  std::string data(1, '\0');
+  for (const int shift : {24, 16, 8, 0}) data.push_back(static_cast<char>(message.size() >> shift));
+  return absl::StrCat(Frame(kHeaders, kEndHeaders, stream, CallHeaders(method)),
+                      Frame(kData, kEndStream, stream, absl::StrCat(data, message)));
+}
+
+// A connection that speaks HTTP/2 as far as it likes.
+class RawConnection {
+ public:
+  explicit RawConnection(int port) : file_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    EXPECT_EQ(connect(file_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    EXPECT_TRUE(Send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"));
+    EXPECT_TRUE(Send(Frame(kSettings, 0, 0, "")));
+  }
+  ~RawConnection() { close(file_); }
+  RawConnection(const RawConnection&) = delete;
+  RawConnection& operator=(const RawConnection&) = delete;
+
+  // False once the daemon has ended the connection.
+  bool Send(absl::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t sent = send(file_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (sent <= 0) return false;
+      bytes.remove_prefix(static_cast<size_t>(sent));
+    }
+    return true;
+  }
+
+ private:
+  const int file_;
+};
+
+}  // namespace kiln::testing
+
+#endif  // KILN_TESTS_SERVER_RAW_CONNECTION_H_
