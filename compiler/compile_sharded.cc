@@ -19,7 +19,8 @@ using BufferKind = shard::Buffer::Kind;
 // Numbers the slots and says where buffers lie in them.
 class ShardedSlots {
  public:
-  explicit ShardedSlots(const shard::Program& program) : buffers_(program.buffers) {
+  ShardedSlots(const shard::Program& program, int device)
+      : buffers_(program.buffers), device_(device) {
     AddAll(BufferKind::kInput, Slot::Kind::kInput);
     AddAll(BufferKind::kOutput, Slot::Kind::kOutput);
     AddAll(BufferKind::kUpdate, Slot::Kind::kUpdate);
@@ -65,11 +66,14 @@ class ShardedSlots {
     for (size_t i = 0; i < buffers_.size(); ++i) {
       if (buffers_[i].kind != kind) continue;
       slot_of_[static_cast<int>(i)] = static_cast<int>(slots_.size());
-      slots_.push_back({slot, buffers_[i].index, buffers_[i].bytes});
+      // What another device has is numbered, too, so that slots stand by index on all.
+      const bool is_here = shard::IsOn(buffers_[i].device, device_);
+      slots_.push_back({slot, buffers_[i].index, is_here ? buffers_[i].bytes : 0});
     }
   }
 
   const std::vector<shard::Buffer>& buffers_;
+  const int device_;
   absl::flat_hash_map<int, int> slot_of_;  // by buffer
   std::vector<Slot> slots_;
   int published_ = 0;
@@ -107,22 +111,26 @@ class ShardedCompiler {
       : sharded_(sharded),
         machine_(machine),
         program_(program),
-        slots_(sharded),
-        arena_bytes_(sharded.own_bytes) {}
+        slots_(sharded, machine.options.stage),
+        own_bytes_(shard::OwnBytes(sharded, machine.options.stage)),
+        arena_bytes_(own_bytes_) {}
 
   absl::Status Run() {
     for (const std::vector<int>& axes : sharded_.groups) program_.groups.push_back({axes});
     program_.partition_text = shard::Print(sharded_);
     for (const shard::Buffer& buffer : sharded_.buffers) {
-      if (buffer.kind == BufferKind::kOwn) program_.arena_bytes_without_reuse += buffer.bytes;
+      const bool is_counted = buffer.kind == BufferKind::kOwn && IsHere(buffer.device);
+      if (is_counted) program_.arena_bytes_without_reuse += buffer.bytes;
     }
     const auto segments = static_cast<int>(sharded_.segments.size());
     for (int i = 0; i < segments; ++i) {
       Meet(i);
+      if (!IsHere(sharded_.segments[i].device)) continue;
       if (absl::Status status = AddSegment(i); !status.ok()) return status;
     }
     Meet(segments);
     for (const shard::Copy& copy : sharded_.copies) {
+      if (!IsHere(sharded_.buffers[copy.source].device)) continue;
       program_.copies.push_back({slots_.Whole(copy.source), slots_.Whole(copy.destination)});
     }
     program_.slots = std::move(slots_).WithArena(arena_bytes_);
@@ -137,6 +145,9 @@ class ShardedCompiler {
     std::vector<Argument> inputs;
     std::vector<Argument> outputs;
   };
+
+  // Of a graph in stages, this program is one device's.
+  bool IsHere(int device) const { return shard::IsOn(device, machine_.options.stage); }
 
   void Meet(int segment) {
     for (const shard::Meeting& meeting : sharded_.meetings) {
@@ -184,7 +195,7 @@ class ShardedCompiler {
       program_.calls.push_back(std::move(call));
     }
     // Segments run one after the other, so their intermediate results take the same bytes.
-    arena_bytes_ = std::max(arena_bytes_, sharded_.own_bytes + state.memory.arena_bytes);
+    arena_bytes_ = std::max(arena_bytes_, own_bytes_ + state.memory.arena_bytes);
     program_.arena_bytes_without_reuse += state.memory.arena_bytes_without_reuse;
   }
 
@@ -200,7 +211,7 @@ class ShardedCompiler {
     const partition::Tensor& t = state.partition.tensors[tensor];
     if (t.kind == partition::Tensor::Kind::kInput) return part.inputs[t.index];
     if (t.kind == partition::Tensor::Kind::kOutput) return part.outputs[t.index];
-    return {slots_.arena(), sharded_.own_bytes + state.memory.offsets[tensor],
+    return {slots_.arena(), own_bytes_ + state.memory.offsets[tensor],
             ir::NumElements(t.shape) * ir::SizeOf(t.dtype)};
   }
 
@@ -236,6 +247,7 @@ class ShardedCompiler {
   const KernelMachine machine_;
   CompiledProgram& program_;
   ShardedSlots slots_;
+  const int64_t own_bytes_;
   int64_t arena_bytes_ = 0;
   absl::flat_hash_map<std::string, int> kernels_;  // by text
 };

@@ -127,6 +127,8 @@ struct Options {
   // what it cannot compile.
   workers::KernelCompiler* kernel_compiler = nullptr;
   bool keep_assembly = false;
+  // Of a graph in stages (graph/stages.h): the device, by its number, whose program is made.
+  int stage = 0;
   // Of the passes in pipeline.cc, those that do not run, for debugging: the results are the same.
   // Without "schedule" every kernel is compiled without directives, as one task of serial scalar
   // loops. INVALID_ARGUMENT for a name that is not an optional pass.

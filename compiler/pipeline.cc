@@ -10,6 +10,7 @@
 #include "compiler/autodiff/differentiate.h"
 #include "compiler/graph/round_factors.h"
 #include "compiler/graph/simplify.h"
+#include "compiler/graph/stages.h"
 #include "compiler/graph/verify.h"
 #include "compiler/graph/widen.h"
 #include "compiler/kernel/lower.h"
@@ -23,6 +24,7 @@
 #include "compiler/partition/split_epilogues.h"
 #include "compiler/pass_timer.h"
 #include "compiler/shard/padding.h"
+#include "compiler/shard/send_order.h"
 #include "compiler/shard/shard.h"
 
 namespace kiln::compiler {
@@ -48,8 +50,11 @@ absl::Status Change(PassState& state, const drivers::Target& target) {
 
 absl::Status Differentiate(PassState& state, const drivers::Target& target) {
   absl::StatusOr<graph::Graph> result = autodiff::Differentiate(state.graph);
-  if (result.ok()) state.graph = *std::move(result);
-  return result.status();
+  if (!result.ok()) return result.status();
+  state.graph = *std::move(result);
+  // Where the gradient lies of what is made of no input shows only now.
+  const bool has_stages = state.graph.sharding != nullptr && state.graph.sharding->stages;
+  return has_stages ? graph::FindHomes(state.graph).status() : absl::OkStatus();
 }
 
 absl::Status Shard(PassState& state, const drivers::Target& target) {
@@ -57,6 +62,7 @@ absl::Status Shard(PassState& state, const drivers::Target& target) {
   if (!shard::ComesOutEven(state.graph)) {
     return absl::InternalError("a size that the mesh does not divide reached the pass \"shard\"");
   }
+  if (absl::Status few = shard::CheckSends(state.graph); !few.ok()) return few;
   state.sharded = shard::Shard(state.graph);
   return absl::OkStatus();
 }

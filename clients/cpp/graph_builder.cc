@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -46,6 +47,17 @@ struct AttributeWriter {
   }
   void operator()(const DimensionSum& sum) const { DimensionWriter{*to.mutable_dim()}(sum); }
 };
+
+// Says where inputs and outputs lie.
+void AddStages(const std::vector<int>& devices, v1::Graph* graph) {
+  v1::Stages* stages = graph->mutable_sharding()->mutable_stages();
+  for (int i = 0; i < graph->nodes_size(); ++i) {
+    // They were numbered in this order.
+    if (graph->nodes(i).op() == "input") stages->add_inputs(static_cast<uint32_t>(devices[i]));
+  }
+  for (const uint32_t output : graph->outputs())
+    stages->add_outputs(static_cast<uint32_t>(std::max(devices[output], 0)));
+}
 
 }  // namespace
 
@@ -99,6 +111,7 @@ Value GraphBuilder::AddNode(std::string_view op, absl::Span<const Value> operand
   // For the daemon's messages, which then name the caller's line.
   node->set_source(source);
   for (const Value& operand : operands) node->add_operands(operand.node_);
+  devices_.push_back(DeviceOf(op, operands, attributes));
   for (const auto& [name, value] : attributes)
     std::visit(AttributeWriter{(*node->mutable_attributes())[name]}, value);
   // A daemon may know ops that this client does not; then only the daemon knows the dtype.
@@ -120,6 +133,7 @@ void GraphBuilder::SetFloat32MatmulPrecision(MatmulPrecision precision) {
 
 void GraphBuilder::SetMesh(Mesh mesh) {
   mesh_ = std::move(mesh);
+  in_stages_ = false;
   v1::Mesh* wire = proto_->mutable_sharding()->mutable_mesh();
   wire->Clear();
   if (const absl::Status status = client::SetMesh(mesh_, wire); !status.ok()) Fail(status);
@@ -144,6 +158,64 @@ Value GraphBuilder::Shard(Value x, const Spec& spec, Location location) {
   const absl::StatusOr<std::vector<int64_t>> ints = client::SpecInts(spec, mesh_);
   if (!ints.ok()) return Fail(ints.status());
   return AddNode("shard", {x}, {{"spec", *ints}}, DType::kUnspecified, location);
+}
+
+void GraphBuilder::SetStages(std::vector<std::string> devices) {
+  const auto count = static_cast<uint32_t>(devices.size());
+  SetMesh({.axes = {{"stage", count}}, .devices = std::move(devices)});
+  in_stages_ = true;
+}
+
+int GraphBuilder::FindDevice(std::string_view device, std::string_view where) {
+  const auto found = std::find(mesh_.devices.begin(), mesh_.devices.end(), device);
+  if (in_stages_ && found != mesh_.devices.end())
+    return static_cast<int>(found - mesh_.devices.begin());
+  Fail(absl::InvalidArgumentError(absl::StrCat(
+      std::string(where), ": \"", std::string(device), "\" is none of the stages' devices",
+      in_stages_ ? "" : ", of which there are none; call SetStages first")));
+  return -1;
+}
+
+int GraphBuilder::DeviceOf(std::string_view op, absl::Span<const Value> operands,
+                           const Attributes& attributes) const {
+  if (op == "input") return 0;
+  // What is made of no input is made there.
+  if (op == "send" && devices_[operands[0].node_] >= 0) {
+    for (const auto& [name, value] : attributes) {
+      const auto* target = std::get_if<int64_t>(&value);
+      if (name == "target" && target != nullptr) return static_cast<int>(*target);
+    }
+  }
+  // y may lie elsewhere, and dy/dx lies where x does.
+  if (op == "gradient" && operands.size() > 1) return devices_[operands[1].node_];
+  for (const Value& operand : operands)
+    if (devices_[operand.node_] >= 0) return devices_[operand.node_];
+  return -1;
+}
+
+void GraphBuilder::PutOn(Value input, std::string_view device) {
+  if (!Check(input, "PutOn", "the input")) return;
+  if (proto_->nodes(input.node_).op() != "input") {
+    Fail(absl::InvalidArgumentError(absl::StrCat("PutOn: node ", input.node_, " is no input")));
+    return;
+  }
+  for (const v1::Node& node : proto_->nodes()) {
+    if (std::find(node.operands().begin(), node.operands().end(), input.node_) ==
+        node.operands().end())
+      continue;
+    Fail(absl::InvalidArgumentError(absl::StrCat("PutOn: something is made of node ", input.node_,
+                                                 " already; say first where it lies")));
+    return;
+  }
+  if (const int number = FindDevice(device, "PutOn"); number >= 0) devices_[input.node_] = number;
+}
+
+Value GraphBuilder::Send(Value x, std::string_view device, Location location) {
+  const int target = FindDevice(device, "Send");
+  if (target < 0 || !Check(x, "Send", "x")) return Value(this, -1, DType::kUnspecified);
+  const int64_t source = std::max(devices_[x.node_], 0);
+  return AddNode("send", {x}, {{"source", source}, {"target", int64_t{target}}},
+                 DType::kUnspecified, location);
 }
 
 void GraphBuilder::Output(Value value, const Spec& spec) {
@@ -172,7 +244,9 @@ void GraphBuilder::Update(Value input, Value value) {
 absl::StatusOr<Graph> GraphBuilder::Build() const {
   if (!status_.ok()) return status_;
   Graph graph;
-  graph.proto_ = std::make_shared<v1::Graph>(*proto_);
+  const auto proto = std::make_shared<v1::Graph>(*proto_);
+  if (in_stages_) AddStages(devices_, proto.get());
+  graph.proto_ = proto;
   graph.devices_ = mesh_.devices;
   graph.num_inputs_ = num_inputs_;
   graph.num_outputs_ = proto_->outputs_size();

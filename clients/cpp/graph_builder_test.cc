@@ -82,6 +82,48 @@ TEST(GraphBuilder, AMeshSaysHowInputsAndOutputsLie) {
   EXPECT_THAT(shard.attributes().at("spec").ints().values(), ElementsAre(0, 2, 1, 0));
 }
 
+TEST(GraphBuilder, StagesSayWhereInputsAndOutputsLie) {
+  GraphBuilder builder;
+  builder.SetStages({"cpu:1", "cpu:0"});
+  const Value x = builder.Input(DType::kFloat32, {4});
+  const Value w = builder.Input(DType::kFloat32, {4});
+  builder.PutOn(w, "cpu:0");
+  const Value loss = ops::Sum(ops::Exp(builder.Send(x, "cpu:0")) * w);
+  builder.Output(loss);
+  builder.Output(x + 1);
+  builder.Update(x, builder.AddNode("gradient", {loss, x}));
+  const auto graph = builder.Build();
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const v1::Sharding& sharding = graph->proto().sharding();
+  EXPECT_EQ(sharding.mesh().axes(0).size(), 2u);
+  EXPECT_THAT(sharding.stages().inputs(), ElementsAre(0, 1));
+  EXPECT_THAT(sharding.stages().outputs(), ElementsAre(1, 0));
+  const auto mistake = [](const auto& make) {
+    GraphBuilder b;
+    make(b);
+    return std::string(b.Build().status().message());
+  };
+  EXPECT_THAT(mistake([](GraphBuilder& b) { b.Send(b.Input(DType::kFloat32, {4}), "cpu:0"); }),
+              HasSubstr("call SetStages first"));
+  EXPECT_THAT(mistake([](GraphBuilder& b) {
+                b.SetStages({"cpu:0"});
+                b.PutOn(b.Input(DType::kFloat32, {4}), "cpu:1");
+              }),
+              HasSubstr("\"cpu:1\" is none of the stages' devices"));
+  EXPECT_THAT(mistake([](GraphBuilder& b) {
+                b.SetStages({"cpu:0"});
+                b.PutOn(-b.Input(DType::kFloat32, {4}), "cpu:0");
+              }),
+              HasSubstr("PutOn: node 1 is no input"));
+  EXPECT_THAT(mistake([](GraphBuilder& b) {
+                b.SetStages({"cpu:0"});
+                const Value x = b.Input(DType::kFloat32, {4});
+                b.Output(-x);
+                b.PutOn(x, "cpu:0");
+              }),
+              HasSubstr("something is made of node 0 already"));
+}
+
 TEST(GraphBuilder, MistakesOfMeshesAreTold) {
   const auto mistake = [](const std::function<void(GraphBuilder&, Value)>& make) {
     GraphBuilder builder;

@@ -57,6 +57,7 @@ constexpr OpRow kRows[] = {
     {"contiguous", "x", DTypeRule::kSame, -1},
     {"detach", "x", DTypeRule::kSame, -1},
     {"shard", "x", DTypeRule::kSame, -1},
+    {"send", "x", DTypeRule::kSame, -1},
     {"with_derivative", "y, x, derivative", DTypeRule::kPromote, -1},
     {"gradient", "y, x, upstream?", DTypeRule::kSecond, -1},
     {"exp", "x", DTypeRule::kPromoteFloat, -1},
@@ -249,7 +250,7 @@ constexpr OpRow kRows[] = {
 }  // namespace
 
 absl::Span<const OpRow> OpRows() { return kRows; }
-uint32_t OpSetVersion() { return 4; }
+uint32_t OpSetVersion() { return 5; }
 
 }  // namespace internal
 
@@ -457,6 +458,11 @@ Value Detach(Value x, Location location) {
 
 Value Shard(Value x, const Dimensions& spec, Location location) {
   return Call("shard", {x}, {{"spec", AttributeOf(spec)}}, DType::kUnspecified, location);
+}
+
+Value Send(Value x, const Dimension& source, const Dimension& target, Location location) {
+  return Call("send", {x}, {{"source", AttributeOf(source)}, {"target", AttributeOf(target)}},
+      DType::kUnspecified, location);
 }
 
 Value WithDerivative(const Operand& y, const Operand& x, const Operand& derivative,

@@ -127,16 +127,19 @@ class Differentiator {
   }
 
   // Detach and with_derivative only direct gradients. Once all of those are taken, they give way to
-  // their values; without a mesh, so does shard.
+  // their values; so does shard, but on a mesh that splits, and send, but in stages.
   absl::StatusOr<graph::Graph> Result() {
     std::vector<const Node*> roots = graph::Roots(graph_);
     for (const Node*& root : roots) root = became_.at(root);
     NodeMap kept;
+    const bool has_mesh = graph_.sharding != nullptr;
+    const bool has_stages = has_mesh && graph_.sharding->stages.has_value();
     for (const Node* node : ir::TopologicalOrder(roots)) {
       std::vector<const Node*> operands;
       for (const Node* operand : node->operands()) operands.push_back(kept.at(operand));
       const bool is_done = node->op() == Op::kDetach || node->op() == Op::kWithDerivative ||
-                           (node->op() == Op::kShard && graph_.sharding == nullptr);
+                           (node->op() == Op::kShard && (!has_mesh || has_stages)) ||
+                           (node->op() == Op::kSend && !has_stages);
       kept[node] =
           is_done ? operands[0] : builder_.context().WithOperands(node, std::move(operands));
     }

@@ -3,7 +3,7 @@
 // They are payloads "kiln/reason" and "kiln/<key>", the convention of the whole daemon; server/rpc
 // makes the wire's google.rpc.ErrorInfo of them. Reasons here: UNKNOWN_OP, OPERAND_COUNT,
 // OPERAND_OUT_OF_RANGE, ORDER, CYCLE, ATTRIBUTE, DTYPE_MISMATCH, SHAPE_MISMATCH, TOO_LARGE,
-// VERSION, PRECISION, VARIABLE, INPUT, OUTPUT, UPDATE, MESH. Keys: node, op, source, limit,
+// VERSION, PRECISION, VARIABLE, INPUT, OUTPUT, UPDATE, MESH, STAGES. Keys: node, op, source, limit,
 // variable.
 #ifndef KILN_COMPILER_GRAPH_ERROR_H_
 #define KILN_COMPILER_GRAPH_ERROR_H_

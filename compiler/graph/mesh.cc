@@ -64,7 +64,7 @@ ir::Shape LocalShape(const Mesh& mesh, const Spec& spec, const ir::Shape& shape)
   ir::Shape local = shape;
   for (size_t dim = 0; dim < local.size(); ++dim) {
     const int64_t parts = Parts(mesh, spec, dim);
-    local[dim] = (local[dim] + parts - 1) / parts;
+    local[dim] = local[dim] / parts + (local[dim] % parts != 0 ? 1 : 0);
   }
   return local;
 }
@@ -124,19 +124,6 @@ absl::Status CheckSpec(const Mesh& mesh, const Spec& spec, const ir::Shape& shap
                                 "; an axis splits one dimension at most"));
       }
     }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckEvenSpec(const Mesh& mesh, const Spec& spec, const ir::Shape& shape,
-                           std::string_view what) {
-  if (absl::Status legal = CheckSpec(mesh, spec, shape, what); !legal.ok()) return legal;
-  for (size_t dim = 0; dim < spec.size(); ++dim) {
-    const int64_t parts = Parts(mesh, spec, dim);
-    if (shape[dim] % parts == 0) continue;
-    return MeshError(StrCat(what, ": dimension ", dim, " has size ", shape[dim], ", which ",
-                            Print(mesh, {spec[dim]}), " would split into ", parts,
-                            " parts; they must come out even"));
   }
   return absl::OkStatus();
 }

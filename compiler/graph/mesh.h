@@ -3,6 +3,7 @@
 #define KILN_COMPILER_GRAPH_MESH_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,10 +25,17 @@ struct Mesh {
   bool operator==(const Mesh&) const = default;
 };
 
-// For each dimension of a tensor the mesh's axes, by number, that split it into equal parts, the
-// first one counting slowest. An axis splits one dimension at most; devices that differ in other
-// axes alone have the same.
+// For each dimension of a tensor the mesh's axes, by number, that split it, the first one counting
+// slowest. Parts are equal, but for what a size that does not come out even leaves the last ones.
+// An axis splits one dimension at most; devices that differ in other axes alone have the same.
 using Spec = std::vector<std::vector<int>>;
+
+// Of a graph in stages: the device, by its number in the mesh, that has an input or output. Updates
+// lie where the inputs are that they replace.
+struct Stages {
+  std::vector<int> inputs;   // by input
+  std::vector<int> outputs;  // by output
+};
 
 // Of a graph that runs on all devices of a mesh.
 struct Sharding {
@@ -35,6 +43,9 @@ struct Sharding {
   std::vector<Spec> inputs;   // by input; updates lie as the inputs that they replace
   std::vector<Spec> outputs;  // by output
   std::string padding;        // for people: what was padded to come out even (shard/padding.h)
+  // Each device computes its own part of the graph, whole values (graph/stages.h). The mesh has one
+  // axis, and nothing is split.
+  std::optional<Stages> stages;
 };
 
 // A spec as the op "shard" writes it, for each dimension a count and then as many axes; and back.
@@ -60,12 +71,10 @@ std::string Print(const Mesh& mesh, const Spec& spec);
 // INVALID_ARGUMENT, with the words of a sentence about "the mesh".
 absl::Status CheckMesh(const Mesh& mesh);
 // INVALID_ARGUMENT where a tensor of this shape cannot lie so: an axis that the mesh does not have
-// or that occurs twice, more dimensions than the tensor has. `what` names the tensor.
+// or that occurs twice, more dimensions than the tensor has. Sizes need not come out even. `what`
+// names the tensor.
 absl::Status CheckSpec(const Mesh& mesh, const Spec& spec, const ir::Shape& shape,
                        std::string_view what);
-// Likewise, and sizes that do not come out even: what clients may ask for.
-absl::Status CheckEvenSpec(const Mesh& mesh, const Spec& spec, const ir::Shape& shape,
-                           std::string_view what);
 
 }  // namespace kiln::graph
 

@@ -51,6 +51,7 @@ bool IsExact(const Node* node, int* budget) {
     case Op::kNeg:
     case Op::kContiguous:
     case Op::kShard:
+    case Op::kSend:
     case Op::kGatherElements:
     case Op::kReduceMax:
       return IsExact(node->operand(0), budget);

@@ -63,6 +63,20 @@ class GraphParser {
     return CheckMesh(sharding_->mesh);
   }
 
+  // "at 1": the device of a graph in stages. Each input and output has one, or none has.
+  absl::Status ParseStage(std::vector<std::string_view>& words, std::vector<int> Stages::*devices) {
+    if (words.size() < 3 || words[words.size() - 2] != "at") return absl::OkStatus();
+    const absl::StatusOr<int64_t> device = ir::ParseInt(words.back());
+    if (!device.ok()) return device.status();
+    if (sharding_ == nullptr || *device < 0 || *device >= kMeshDevicesMax) {
+      return Invalid("expected a device of the mesh, such as 'at 1'");
+    }
+    if (!sharding_->stages) sharding_->stages.emplace();
+    ((*sharding_->stages).*devices).push_back(static_cast<int>(*device));
+    words.resize(words.size() - 2);
+    return absl::OkStatus();
+  }
+
   // The spec behind the other `count` words of a line, if there is one.
   absl::StatusOr<Spec> ParseSpec(const std::vector<std::string_view>& words, size_t count,
                                  const ir::Shape& shape) {
@@ -86,7 +100,9 @@ class GraphParser {
     return Decode(values, shape.size());
   }
 
-  absl::Status ParseInput(const std::vector<std::string_view>& words) {
+  absl::Status ParseInput(std::vector<std::string_view> words) {
+    absl::Status staged = ParseStage(words, &Stages::inputs);
+    if (!staged.ok()) return staged;
     if (words.size() < 3) return Invalid("expected an input such as 'input 0 float32[2,3]'");
     absl::StatusOr<int64_t> index = ir::ParseInt(words[1]);
     if (!index.ok()) return index.status();
@@ -102,7 +118,9 @@ class GraphParser {
     return absl::OkStatus();
   }
 
-  absl::Status ParseOutput(const std::vector<std::string_view>& words) {
+  absl::Status ParseOutput(std::vector<std::string_view> words) {
+    absl::Status staged = ParseStage(words, &Stages::outputs);
+    if (!staged.ok()) return staged;
     if (words.size() < 2) return Invalid("expected an output such as 'output %3'");
     absl::StatusOr<const ir::Node*> node = parser_.Lookup(words[1]);
     if (!node.ok()) return node.status();
@@ -153,9 +171,14 @@ std::optional<MatmulPrecision> ParseMatmulPrecision(std::string_view name) {
 
 namespace {
 
-// What stands behind an input or output; nothing where each device has all of it.
+// What stands behind an input or output; nothing where all devices have all of it.
 std::string SpecText(const Graph& graph, const std::vector<Spec> Sharding::*specs, size_t i) {
   if (graph.sharding == nullptr) return "";
+  if (graph.sharding->stages) {
+    const bool is_input = specs == &Sharding::inputs;
+    const Stages& stages = *graph.sharding->stages;
+    return StrCat(" at ", is_input ? stages.inputs[i] : stages.outputs[i]);
+  }
   const Spec& spec = (*graph.sharding.*specs)[i];
   return IsWhole(spec) ? "" : StrCat(" spec=[", absl::StrJoin(Encode(spec), ","), "]");
 }

@@ -1,6 +1,7 @@
 #include "compiler/graph/verify.h"
 
 #include "absl/container/flat_hash_set.h"
+#include "compiler/graph/stages.h"
 #include "compiler/ir/spec.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/ir/text.h"
@@ -48,6 +49,12 @@ absl::Status VerifyUpdates(const Graph& graph) {
   return absl::OkStatus();
 }
 
+absl::Status VerifyStages(const Graph& graph) {
+  absl::Status status = CheckStages(*graph.sharding);
+  if (status.ok()) status = FindHomes(graph).status();
+  return status.ok() ? status : Illegal(StrCat(status.message()));
+}
+
 absl::Status VerifySharding(const Graph& graph, const std::vector<const ir::Node*>& roots) {
   if (graph.sharding == nullptr) return absl::OkStatus();
   const Sharding& sharding = *graph.sharding;
@@ -69,6 +76,7 @@ absl::Status VerifySharding(const Graph& graph, const std::vector<const ir::Node
   for (size_t i = 0; i < graph.outputs.size() && status.ok(); ++i) {
     status = check(sharding.outputs[i], graph.outputs[i]->shape(), StrCat("output ", i));
   }
+  if (sharding.stages && status.ok()) status = VerifyStages(graph);
   for (const ir::Node* node : ir::TopologicalOrder(roots)) {
     if (node->op() != ir::Op::kShard || !status.ok()) continue;
     status =

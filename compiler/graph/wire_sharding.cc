@@ -1,8 +1,11 @@
 #include "compiler/graph/wire_sharding.h"
 
+#include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "compiler/graph/error.h"
+#include "compiler/graph/stages.h"
 #include "compiler/graph/wire_label.h"
 #include "compiler/ir/str_cat.h"
 
@@ -31,7 +34,7 @@ absl::StatusOr<Spec> ReadSpec(const Mesh& mesh, const v1::Spec& proto, const ir:
       spec[dim].push_back(static_cast<int>(axis));
     }
   }
-  if (absl::Status fits = CheckEvenSpec(mesh, spec, shape, what); !fits.ok()) return fits;
+  if (absl::Status fits = CheckSpec(mesh, spec, shape, what); !fits.ok()) return fits;
   return spec;
 }
 
@@ -53,6 +56,30 @@ absl::StatusOr<std::vector<Spec>> ReadSpecs(const Mesh& mesh, const WireSpecs& p
     specs.push_back(*std::move(spec));
   }
   return specs;
+}
+
+// Numbers that no mesh has become ones that CheckStages refuses.
+std::vector<int> ReadDevices(const google::protobuf::RepeatedField<uint32_t>& protos) {
+  std::vector<int> devices;
+  for (const uint32_t device : protos) {
+    devices.push_back(static_cast<int>(std::min<uint32_t>(device, std::numeric_limits<int>::max())));
+  }
+  return devices;
+}
+
+absl::Status ReadStages(const v1::Graph& proto, const Graph& graph,
+                        const std::vector<const ir::Node*>& nodes, Sharding* sharding) {
+  const v1::Stages& stages = proto.sharding().stages();
+  sharding->stages = Stages{ReadDevices(stages.inputs()), ReadDevices(stages.outputs())};
+  if (absl::Status legal = CheckStages(*sharding); !legal.ok()) return legal;
+  Graph placed = graph;
+  placed.sharding = std::make_shared<const Sharding>(*sharding);
+  HomeFinder finder(placed);
+  for (int i = 0; i < static_cast<int>(nodes.size()); ++i) {
+    const absl::Status added = finder.Add(nodes[i]);
+    if (!added.ok()) return AboutNode(proto, i, "STAGES", added);
+  }
+  return finder.CheckResults();
 }
 
 }  // namespace
@@ -87,8 +114,12 @@ absl::StatusOr<std::shared_ptr<const Sharding>> ReadSharding(
   for (int i = 0; i < static_cast<int>(nodes.size()); ++i) {
     if (nodes[i]->op() != ir::Op::kShard || proto.nodes(i).op() != "shard") continue;
     const Spec spec = Decode(ir::IntsOf(nodes[i]), nodes[i]->shape().size());
-    const absl::Status fits = CheckEvenSpec(mesh, spec, nodes[i]->shape(), "its value");
+    const absl::Status fits = CheckSpec(mesh, spec, nodes[i]->shape(), "its value");
     if (!fits.ok()) return AboutNode(proto, i, "MESH", fits);
+  }
+  if (proto.sharding().has_stages()) {
+    if (absl::Status legal = ReadStages(proto, graph, nodes, sharding.get()); !legal.ok())
+      return legal;
   }
   return sharding;
 }

@@ -1,6 +1,7 @@
 #include "compiler/graph/wire.h"
 
 #include "compiler/graph/error.h"
+#include "compiler/graph/text.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
@@ -88,6 +89,14 @@ TEST(WireTest, ReadsHowValuesLieOnAMesh) {
   EXPECT_EQ(graph->sharding->outputs, (std::vector<Spec>{{{}, {0}}}));
 }
 
+TEST(WireTest, AMeshNeedNotDivideWhatLiesOnIt) {
+  const std::string mesh = kMesh;
+  const absl::StatusOr<Graph> graph =
+      FromProto(OnMesh(mesh + "inputs { } inputs { dims { axes: [0, 1] } }", "0, 2, 1, 0"), {});
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(graph->sharding->inputs, (std::vector<Spec>{{{}, {}}, {{0, 1}}}));
+}
+
 TEST(WireTest, RefusesWhatDoesNotLieOnTheMesh) {
   const std::string mesh = kMesh;
   struct Bad {
@@ -105,10 +114,7 @@ TEST(WireTest, RefusesWhatDoesNotLieOnTheMesh) {
       {mesh + "inputs { dims { } dims { } dims { } }", "input 0 has 2 dimensions, and its spec"},
       {mesh + "inputs { dims { axes: 2 } }", "input 0 is split by axis 2 of a mesh that has 2"},
       {mesh + "inputs { dims { axes: 0 } dims { axes: 0 } }", "split twice by the mesh's axis"},
-      {mesh + "inputs { } inputs { dims { axes: [0, 1] } }",
-       "input 1: dimension 0 has size 6, which [data+model] would split into 4 parts"},
       {mesh, "node 2 \"shard\" (train.py:7): its value is split by axis 5", "1, 5, 0"},
-      {mesh, "node 2 \"shard\" (train.py:7): its value: dimension 1 has size 6", "0, 2, 1, 0"},
       {mesh, "\"spec\" (1,) for shape (4, 6)", "1"},
   };
   for (const Bad& bad : cases) {
@@ -121,6 +127,60 @@ TEST(WireTest, RefusesWhatDoesNotLieOnTheMesh) {
   variable.mutable_variables(0)->set_min(1);
   variable.mutable_variables(0)->set_max(2);
   EXPECT_EQ(ErrorDetail(FromProto(variable, {{"rows", 1}}).status(), "reason"), "MESH");
+}
+
+// On two devices: node 2 sends input 0 to where input 1 lies.
+v1::Graph InStages(const std::string& stages,
+                   const std::string& mesh = "axes { name: 's' size: 2 }") {
+  return Proto(R"(
+    nodes { op: "input" dtype: DTYPE_FLOAT32
+            attributes { key: "index" value { i: 0 } }
+            attributes { key: "shape" value { shape { dims { size: 4 } } } } }
+    nodes { op: "input" dtype: DTYPE_FLOAT32
+            attributes { key: "index" value { i: 1 } }
+            attributes { key: "shape" value { shape { dims { size: 4 } } } } }
+    nodes { op: "send" operands: 0 source: "train.py:7"
+            attributes { key: "source" value { i: 0 } } attributes { key: "target" value { i: 1 } } }
+    nodes { op: "mse_loss" operands: [2, 1] source: "train.py:8" }
+    outputs: 3
+    op_set_version: 5
+    sharding { mesh { )" +
+               mesh + " } stages { " + stages + " } }");
+}
+
+TEST(WireTest, ReadsGraphsInStages) {
+  absl::StatusOr<Graph> graph = FromProto(InStages("inputs: [0, 1] outputs: 1"), {});
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  ASSERT_TRUE(graph->sharding->stages.has_value());
+  EXPECT_EQ(graph->sharding->stages->inputs, (std::vector<int>{0, 1}));
+  EXPECT_EQ(graph->sharding->stages->outputs, (std::vector<int>{1}));
+  const absl::StatusOr<Graph> again = Parse(Print(*graph));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(Print(*again), Print(*graph));
+}
+
+TEST(WireTest, RefusesStagesThatDoNotFit) {
+  const std::vector<std::pair<v1::Graph, std::string>> cases = {
+      {InStages(""), "names a device for each input and output"},
+      {InStages("inputs: [0, 1, 1] outputs: 1"), "names a device for each input and output"},
+      {InStages("inputs: [0, 2] outputs: 1"), "on 2 devices names device 2"},
+      {InStages("inputs: [0, 4294967295] outputs: 1"), "on 2 devices names device 2147483647"},
+      {InStages("inputs: [1, 1] outputs: 1"),
+       "node 2 \"send\" (train.py:7): send float32[4] (float32[4]) source=0 target=1 sends from "
+       "device 0 what lies on "
+       "device 1"},
+      {InStages("inputs: [0, 0] outputs: 1"), "node 3 \"mse_loss\" (train.py:8): "},
+      {InStages("inputs: [0, 0] outputs: 1"), "has operands on the devices"},
+      {InStages("inputs: [0, 1] outputs: 0"), "output 0 is computed on device 1"},
+      {InStages("inputs: [0, 1] outputs: 1",
+                "axes { name: 'a' size: 2 } axes { name: 'b' size: 1 }"),
+       "a mesh of one axis"},
+  };
+  for (const auto& [graph, message] : cases) {
+    const absl::Status status = FromProto(graph, {}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << message;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+  }
 }
 
 TEST(WireTest, SameMessageSameText) {

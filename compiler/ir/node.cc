@@ -59,6 +59,7 @@ constexpr std::array<std::string_view, kNumOps> kNames = {
     "contiguous",
     "detach",
     "shard",
+    "send",
     "mutable",
     "with_derivative",
     "gradient",

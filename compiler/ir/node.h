@@ -73,6 +73,9 @@ enum class Op : uint8_t {
   // Identity that says how the value lies on the graph's mesh. IntsAttr: for each dimension the number of the mesh's axes
   // that split it, then these axes (graph/mesh.h).
   kShard,
+  // Identity whose result lies on another device of a graph in stages (graph/stages.h). IntsAttr: the device's number
+  // that it comes from, and that it goes to.
+  kSend,
   kMutable,     // identity in memory of its own, which a scatter writes over; IntAttr tells copies apart. partition makes it
   // Operands (y, x, derivative) of one shape: y. A gradient also flows to x, element by element: upstream * derivative;
   // none flows to derivative. Functions whose best formula differentiates badly are y = detach(formula) with this around.

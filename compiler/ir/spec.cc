@@ -170,6 +170,7 @@ const std::array<LegalForm, kNumOps> kLegalForms = {{
     {Op::kContiguous, kT, 1, 1, kNone, kSame, kSameShapeLaw},
     {Op::kDetach, kT, 1, 1, kNone, kSame, kSameShapeLaw},
     {Op::kShard, kT, 1, 1, kInts, kSame, kShardShapeLaw},
+    {Op::kSend, kT, 1, 1, kInts, kSame, kSendShapeLaw},
     {Op::kMutable, kT, 1, 1, kInt, kSame, kSameShapeLaw},
     {Op::kWithDerivative, kT, 3, 3, kNone, kSameFloat, kSameShapeLaw},
     {Op::kGradient, kT, 2, 3, kNone, kGradient, kGradientShapeLaw},

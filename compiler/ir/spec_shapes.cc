@@ -151,6 +151,10 @@ bool ScatterElementsLaw(const Node& node) {
 
 bool ShardLaw(const Node& node) { return SameLaw(node) && IsSpec(Ints(node), node.shape().size()); }
 
+bool SendLaw(const Node& node) {
+  return SameLaw(node) && Ints(node).size() == 2 && Ints(node)[0] >= 0 && Ints(node)[1] >= 0;
+}
+
 bool GradientLaw(const Node& node) {
   bool scalar = node.operand(0)->shape().empty();
   bool seeded = node.operands().size() == 3;
@@ -186,6 +190,7 @@ const ShapeLaw kScatterElementsShapeLaw = {
     "the first operand's; the values have the shape of a gather at the index", ScatterElementsLaw};
 const ShapeLaw kShardShapeLaw = {
     "the operand's; a count for each dimension and as many axes of a mesh, each once", ShardLaw};
+const ShapeLaw kSendShapeLaw = {"the operand's; the numbers of two devices", SendLaw};
 const ShapeLaw kGradientShapeLaw = {
     "that of x; y is a scalar unless an upstream gradient of its shape is given", GradientLaw};
 

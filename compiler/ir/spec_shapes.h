@@ -29,6 +29,7 @@ extern const ShapeLaw kWindowShapeLaw;
 extern const ShapeLaw kUnwindowShapeLaw;
 extern const ShapeLaw kGatherElementsShapeLaw;
 extern const ShapeLaw kScatterElementsShapeLaw;
+extern const ShapeLaw kSendShapeLaw;   // its devices have numbers
 extern const ShapeLaw kShardShapeLaw;  // its spec is as the op says
 extern const ShapeLaw kGradientShapeLaw;
 

@@ -43,6 +43,7 @@ const Keys& KeysOf(Op op) {
     set(Op::kGatherElements, Form::kInt, {"axis"});
     set(Op::kScatterElements, Form::kScatter, {"axis", "mode"});
     set(Op::kShard, Form::kInts, {"spec"});
+    set(Op::kSend, Form::kEachInt, {"source", "target"});
     set(Op::kMutable, Form::kInt, {"copy"});
     set(Op::kRange, Form::kRange, {"id", "extent"});
     set(Op::kLoad, Form::kInt, {"buffer"});

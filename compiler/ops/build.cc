@@ -155,6 +155,10 @@ NodeOr MakeShard(Builder& builder, const Checked& node) {
 
 NodeOr MakeStructure(Builder& builder, const Checked& node) {
   if (node.op.op == Op::kShard) return MakeShard(builder, node);
+  if (node.op.op == Op::kSend) {
+    return builder.Send(node.operands[0], IntOf(node.attributes, "source"),
+                        IntOf(node.attributes, "target"));
+  }
   if (node.op.op == Op::kWithDerivative) {
     return builder.WithDerivative(node.operands[0], node.operands[1], node.operands[2]);
   }

@@ -272,6 +272,10 @@ const Node* Builder::Shard(const Node* x, absl::Span<const int64_t> spec) {
               IntsAttr{std::vector<int64_t>(spec.begin(), spec.end())});
 }
 
+const Node* Builder::Send(const Node* x, int64_t source, int64_t target) {
+  return Make(Op::kSend, x->dtype(), x->shape(), {x}, IntsAttr{{source, target}});
+}
+
 const Node* Builder::GatherElements(const Node* x, const Node* index, int64_t axis) {
   const int64_t normal = NormalAxis(axis, x->shape().size());
   Shape shape = x->shape();

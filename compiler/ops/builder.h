@@ -114,6 +114,7 @@ class Builder {
                           int64_t axis, ir::ScatterMode mode);
   const ir::Node* Contiguous(const ir::Node* x) { return Unary(ir::Op::kContiguous, x); }
   const ir::Node* Detach(const ir::Node* x) { return Unary(ir::Op::kDetach, x); }
+  const ir::Node* Send(const ir::Node* x, int64_t source, int64_t target);
   const ir::Node* Shard(const ir::Node* x, absl::Span<const int64_t> spec);
   // y, with `derivative` as the derivative of its elements to x's, beside the one y has already.
   // All three broadcast; y and derivative are of x's dtype.

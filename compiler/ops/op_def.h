@@ -21,7 +21,7 @@ namespace kiln::ops {
 
 // Grows by one with every op or attribute added. A daemon accepts clients with this version or an
 // older one.
-inline constexpr int kOpSetVersion = 4;
+inline constexpr int kOpSetVersion = 5;
 
 // A wire attribute's value, free of protobuf.
 using AttributeValue = std::variant<int64_t, double, bool, std::string, std::vector<int64_t>>;

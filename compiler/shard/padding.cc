@@ -23,6 +23,16 @@ using ir::Node;
 using ir::Op;
 using ir::Shape;
 
+// A spec pads a tensor to at most as many times its size as there are devices. Operands that are
+// padded in different dimensions multiply that, which nobody wants, and integers do not count.
+bool IsTooMuch(const Shape& padded, const Shape& exact) {
+  double times = 1;
+  for (size_t dim = 0; dim < exact.size(); ++dim) {
+    if (exact[dim] > 0) times *= static_cast<double>(padded[dim]) / static_cast<double>(exact[dim]);
+  }
+  return times > graph::kMeshDevicesMax;
+}
+
 class ShardPadder {
  public:
   explicit ShardPadder(const graph::Graph& graph)
@@ -106,6 +116,20 @@ class ShardPadder {
   }
 
   const Node* Make(const Node* node) {
+    const Node* made = MakePadded(node);
+    return IsTooMuch(made->shape(), node->shape()) ? MakeExact(node) : made;
+  }
+
+  // Of what is not padded.
+  const Node* MakeExact(const Node* node) {
+    std::vector<const Node*> operands;
+    for (size_t i = 0; i < node->operands().size(); ++i) {
+      operands.push_back(Cut(node, static_cast<int>(i), node->operand(i)->shape()));
+    }
+    return Made(node, node->shape(), std::move(operands), node->attribute());
+  }
+
+  const Node* MakePadded(const Node* node) {
     switch (RuleOf(node->op())) {
       case RuleKind::kInput: {
         const int64_t index = node->attr<ir::InputAttr>().index;
@@ -137,6 +161,7 @@ class ShardPadder {
       }
     }
     AddWish(node, &shape);
+    if (IsTooMuch(shape, node->shape())) return MakeExact(node);
     std::vector<const Node*> operands;
     for (const Node* operand : node->operands()) {
       operands.push_back(fitter_.Fit(Became(operand), shape));
@@ -152,6 +177,7 @@ class ShardPadder {
     for (size_t dim = 0; dim < shape.size(); ++dim) {
       if (shape[dim] % graph::Parts(sharding_->mesh, spec, dim) != 0) shape[dim] = padded[dim];
     }
+    if (IsTooMuch(shape, node->shape())) shape = padded;
     Note("hint", node->dtype(), node->shape(), shape);
     return Made(node, shape, {fitter_.Fit(Became(node->operand(0)), shape)}, node->attribute());
   }
@@ -260,6 +286,7 @@ class ShardPadder {
     const Shape& exact = node->operand(0)->shape();
     const Node* index = node->operand(1);
     Shape shape = Common(node, axis);
+    if (IsTooMuch(shape, exact)) return MakeExact(node);
     shape[axis] = exact[axis];
     const Node* x = Cut(node, 0, ExactSide(node, shape, axis));
     const int64_t along = SizesOf(index)[axis];
@@ -284,6 +311,7 @@ class ShardPadder {
     const Node* index = node->operand(1);
     Shape shape = Common(node, axis);
     AddWish(node, &shape);
+    if (IsTooMuch(shape, node->shape())) return MakeExact(node);
     const int64_t exact = index->shape()[axis];
     int64_t along = std::max(SizesOf(index)[axis], SizesOf(node->operand(2))[axis]);
     if (!ir::IsSigned(index->dtype())) along = exact;

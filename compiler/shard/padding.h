@@ -11,7 +11,8 @@
 //  * everything else takes its operand cut to the tensor's sizes: what is split is gathered.
 //
 // Where operands meet, the others are padded, too (fit.h), and what is added up to a result that is
-// wanted padded is made so.
+// wanted padded is made so. What would become more than graph::kMeshDevicesMax times as large,
+// since its operands are padded in several dimensions, takes them cut.
 #ifndef KILN_COMPILER_SHARD_PADDING_H_
 #define KILN_COMPILER_SHARD_PADDING_H_
 

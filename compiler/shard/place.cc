@@ -9,8 +9,9 @@ int64_t Aligned(int64_t bytes) {
   return (bytes + kPublishedAlignment - 1) / kPublishedAlignment * kPublishedAlignment;
 }
 
+// In one device's memory.
 bool LiveTogether(const Buffer& a, const Buffer& b) {
-  return a.first <= b.last && b.first <= a.last;
+  return a.device == b.device && a.first <= b.last && b.first <= a.last;
 }
 
 // The lowest place between those of `placed` that live at the same time, which stand by offset.
@@ -24,7 +25,21 @@ int64_t LowestGap(const Buffer& buffer, const std::vector<const Buffer*>& placed
   return offset;
 }
 
+// Also what has no bytes has a place.
+int64_t EndOf(const Buffer& buffer) {
+  return Aligned(buffer.offset + std::max<int64_t>(buffer.bytes, 1));
+}
+
 }  // namespace
+
+int64_t OwnBytes(const Program& program, int64_t device) {
+  int64_t bytes = 0;
+  for (const Buffer& buffer : program.buffers) {
+    if (buffer.kind != Buffer::Kind::kOwn || !IsOn(buffer.device, device)) continue;
+    bytes = std::max(bytes, EndOf(buffer));
+  }
+  return bytes;
+}
 
 int64_t PlaceBuffers(Buffer::Kind kind, std::vector<Buffer>* buffers) {
   std::vector<Buffer*> order;
@@ -37,8 +52,7 @@ int64_t PlaceBuffers(Buffer::Kind kind, std::vector<Buffer>* buffers) {
   int64_t end = 0;
   for (Buffer* buffer : order) {
     buffer->offset = LowestGap(*buffer, placed);
-    // Also what has no bytes has a place.
-    end = std::max(end, Aligned(buffer->offset + std::max<int64_t>(buffer->bytes, 1)));
+    end = std::max(end, EndOf(*buffer));
     const auto at =
         std::upper_bound(placed.begin(), placed.end(), buffer,
                          [](const Buffer* a, const Buffer* b) { return a->offset < b->offset; });

@@ -31,6 +31,10 @@ std::string BufferText(const Buffer& buffer) {
                 is_placed ? buffer.offset : buffer.index);
 }
 
+std::string DeviceText(const Segment& segment) {
+  return segment.device == kEach ? "" : StrCat(" on ", segment.device);
+}
+
 std::string GroupText(const Program& program, int group) {
   return absl::StrJoin(program.groups[group], "+", [&](std::string* text, int axis) {
     text->append(program.mesh.axes[axis].name);
@@ -74,6 +78,7 @@ absl::Status CheckSegment(const Program& program, int number) {
   const Segment& segment = program.segments[number];
   const auto alive = [&](const Access& access) {
     const Buffer& buffer = program.buffers[access.buffer];
+    if (access.member < 0 && buffer.device != segment.device) return false;
     const bool is_placed =
         buffer.kind == Buffer::Kind::kOwn || buffer.kind == Buffer::Kind::kPublished;
     return !is_placed || (buffer.first <= number && number <= buffer.last);
@@ -109,7 +114,7 @@ absl::Status CheckSegment(const Program& program, int number) {
 absl::Status CheckPlaces(const Program& program) {
   for (const Buffer& a : program.buffers) {
     for (const Buffer& b : program.buffers) {
-      if (&a >= &b || a.kind != b.kind) continue;
+      if (&a >= &b || a.kind != b.kind || a.device != b.device) continue;
       if (a.kind != Buffer::Kind::kOwn && a.kind != Buffer::Kind::kPublished) continue;
       const bool together = a.first <= b.last && b.first <= a.last;
       const bool overlap = a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
@@ -130,7 +135,7 @@ std::string Print(const Program& program) {
             program.published_bytes, " bytes\n");
   const auto segments = static_cast<int>(program.segments.size());
   for (int i = 0; i <= segments; ++i) {
-    if (i < segments) StrAppend(&text, "segment ", i, "\n");
+    if (i < segments) StrAppend(&text, "segment ", i, DeviceText(program.segments[i]), "\n");
     for (const Meeting& meeting : program.meetings) {
       if (meeting.segment != i) continue;
       StrAppend(&text, i < segments ? "  " : "at the end ", "meet ",

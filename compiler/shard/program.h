@@ -13,6 +13,9 @@
 
 namespace kiln::shard {
 
+// What belongs to no device alone.
+inline constexpr int kEach = -1;
+
 // A tensor that one segment writes and others, or other devices, read. Its bytes are a flat array
 // in row-major order of its parts.
 struct Buffer {
@@ -26,6 +29,8 @@ struct Buffer {
   };
   Kind kind = Kind::kOwn;
   int index = 0;  // of inputs, outputs and updates
+  // Of a graph in stages: the device that has it, by its number. kEach: each has its own.
+  int device = kEach;
   int64_t bytes = 0;
   int64_t offset = 0;  // of kOwn and kPublished in their memory
   // The segments that it lives in, both included; of kOwn and kPublished.
@@ -54,6 +59,7 @@ struct Segment {
   std::vector<Fetch> fetches;  // before the graph, which reads what they bring
   // Ordinary, of local shapes and without a mesh; it has outputs only.
   graph::Graph graph;
+  int device = kEach;           // of a graph in stages: the one that runs it
   std::vector<Access> inputs;   // by the graph's input
   std::vector<Access> outputs;  // by the graph's output
 };
@@ -88,10 +94,15 @@ struct Program {
   std::vector<Meeting> meetings;  // in the order of segments
   std::vector<Copy> copies;
   std::vector<Transfer> transfers;
-  int64_t own_bytes = 0;
+  int64_t own_bytes = 0;  // the most that a device has
   int64_t published_bytes = 0;
   std::string layouts;  // for people: inputs, outputs and updates, what is sharded how
 };
+
+// Whether a device has, or runs, what is `device`'s.
+inline bool IsOn(int device, int64_t number) { return device == kEach || device == number; }
+// Of the memory for kOwn, what this device has.
+int64_t OwnBytes(const Program& program, int64_t device);
 
 // Offsets of published buffers and parts are multiples of this, whatever the target.
 inline constexpr int64_t kPublishedAlignment = 256;

@@ -165,6 +165,7 @@ constexpr std::array<Row, ir::kNumOps> kRows = {{
     {Op::kContiguous, RuleKind::kElementwise},
     {Op::kDetach, RuleKind::kElementwise},
     {Op::kShard, RuleKind::kShard},
+    {Op::kSend, RuleKind::kNone},
     {Op::kMutable, RuleKind::kNone},
     {Op::kWithDerivative, RuleKind::kElementwise},
     {Op::kGradient, RuleKind::kNone},

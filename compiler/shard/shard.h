@@ -1,5 +1,6 @@
 // A graph on a mesh becomes what each of its devices does, the same for all of them but for the
-// device's place: single program, multiple data.
+// device's place: single program, multiple data. Or, of a graph in stages, what each device does of
+// it.
 #ifndef KILN_COMPILER_SHARD_SHARD_H_
 #define KILN_COMPILER_SHARD_SHARD_H_
 

@@ -272,7 +272,8 @@ class Lowerer {
     // Elementwise ops may compute what lies beyond the true size; nobody reads it. Any other op is
     // only safe if none of its sizes varies.
     const bool fixed = node.varying.index() == 0 && !Varies(node.shape);
-    bool supported = elementwise || node.op == Op::kContiguous || node.op == Op::kShard || fixed;
+    bool supported = elementwise || node.op == Op::kContiguous || node.op == Op::kShard ||
+                     node.op == Op::kSend || fixed;
     std::vector<const Node*> operands;
     for (size_t i = 0; i < node.operands.size(); ++i) {
       operands.push_back(Operand(node, static_cast<int>(i)));

@@ -22,14 +22,14 @@ std::vector<int64_t> PlaceOf(const graph::Mesh& mesh, int64_t device) {
 
 Part PartOf(const Placement& placement, const std::vector<int64_t>& shape, int64_t device) {
   const std::vector<int64_t> place = PlaceOf(placement.mesh, device);
-  Part part{std::vector<int64_t>(shape.size()), shape};
+  Part part{std::vector<int64_t>(shape.size()), shape,
+            graph::LocalShape(placement.mesh, placement.spec, shape)};
   for (size_t dim = 0; dim < std::min(shape.size(), placement.spec.size()); ++dim) {
     int64_t number = 0;
-    for (const int axis : placement.spec[dim]) {
+    for (const int axis : placement.spec[dim])
       number = number * placement.mesh.axes[axis].size + place[axis];
-      part.shape[dim] /= placement.mesh.axes[axis].size;
-    }
-    part.begin[dim] = number * part.shape[dim];
+    part.begin[dim] = number * part.memory[dim];
+    part.shape[dim] = std::clamp(shape[dim] - part.begin[dim], int64_t{0}, part.memory[dim]);
   }
   return part;
 }
@@ -49,29 +49,6 @@ bool Placement::IsSameAs(const Placement& other, size_t rank) const {
 
 std::string Placement::ToString() const {
   return absl::StrCat(graph::Print(mesh, spec), " on ", absl::StrJoin(devices, ", "));
-}
-
-void ForEachRun(const std::vector<int64_t>& shape, int64_t element_bytes, const Part& part,
-                const std::function<void(int64_t whole, int64_t part, int64_t bytes)>& run) {
-  // Dimensions behind `last` are whole, so a run goes through all of them and a piece of `last`.
-  size_t last = shape.size();
-  int64_t bytes = element_bytes;
-  while (last > 0) {
-    --last;
-    bytes *= part.shape[last];
-    if (part.shape[last] != shape[last]) break;
-  }
-  if (bytes == 0) return;
-  std::vector<int64_t> index(last, 0);
-  for (int64_t at = 0;; at += bytes) {
-    int64_t whole = 0;
-    for (size_t dim = 0; dim < shape.size(); ++dim)
-      whole = whole * shape[dim] + part.begin[dim] + (dim < last ? index[dim] : 0);
-    run(whole * element_bytes, at, bytes);
-    size_t dim = last;
-    while (dim > 0 && ++index[dim - 1] == part.shape[dim - 1]) index[--dim] = 0;
-    if (dim == 0) return;
-  }
 }
 
 }  // namespace kiln::buffers

@@ -1,9 +1,8 @@
-// How a tensor lies on several devices: an equal part on each.
+// How a tensor lies on several devices: a part of it on each, in as much memory.
 #ifndef KILN_SERVER_BUFFERS_PLACEMENT_H_
 #define KILN_SERVER_BUFFERS_PLACEMENT_H_
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,18 +22,17 @@ struct Placement {
   std::string ToString() const;
 };
 
-// The part of a tensor that a device has: a box.
+// The part of a tensor that a device has: a box. Where a dimension does not come out even, the last
+// devices have less of it than the others, or nothing. Their memory is as large all the same: what
+// they have stands at the beginning of each dimension of it, and behind that is padding, which may
+// hold anything and is never read for anybody (compiler/shard/padding.h).
 struct Part {
-  std::vector<int64_t> begin;  // by dimension
-  std::vector<int64_t> shape;
+  std::vector<int64_t> begin;   // in the tensor, by dimension; nothing stands beyond its end
+  std::vector<int64_t> shape;   // of what it has
+  std::vector<int64_t> memory;  // the shape of its memory: graph::LocalShape, alike on all devices
   bool operator==(const Part&) const = default;
 };
 Part PartOf(const Placement& placement, const std::vector<int64_t>& shape, int64_t device);
-
-// Calls `run` with each piece that stands together in the whole tensor and in the part, in order:
-// bytes from the beginning of either, and how many.
-void ForEachRun(const std::vector<int64_t>& shape, int64_t element_bytes, const Part& part,
-                const std::function<void(int64_t whole, int64_t part, int64_t bytes)>& run);
 
 }  // namespace kiln::buffers
 

@@ -10,7 +10,8 @@
 namespace kiln::buffers {
 namespace {
 
-// Of a part's runs, which all have the same length and come in the same order in both.
+// Of a part's runs, which all have the same length and come in the same order in the whole and in
+// the part's memory.
 class Runs {
  public:
   Runs(const std::vector<int64_t>& shape, int64_t element_bytes, const Part& part)
@@ -19,7 +20,7 @@ class Runs {
     while (outer_ > 0) {
       --outer_;
       bytes_ *= part.shape[outer_];
-      if (part.shape[outer_] != shape[outer_]) break;
+      if (part.shape[outer_] != shape[outer_] || part.memory[outer_] != shape[outer_]) break;
     }
     if (bytes_ == 0) return;
     count_ = 1;
@@ -29,19 +30,9 @@ class Runs {
   int64_t bytes() const { return bytes_; }
   int64_t count() const { return count_; }
   // Where a run begins in the whole.
-  int64_t Begin(int64_t number) const {
-    int64_t at = 0;
-    int64_t stride = 1;
-    for (size_t dim = shape_.size(); dim-- > 0; stride *= shape_[dim]) {
-      int64_t index = part_.begin[dim];
-      if (dim < outer_) {
-        index += number % part_.shape[dim];
-        number /= part_.shape[dim];
-      }
-      at += index * stride;
-    }
-    return at * element_bytes_;
-  }
+  int64_t Begin(int64_t number) const { return At(number, shape_, part_.begin.data()); }
+  // Where it begins in the part's memory.
+  int64_t BeginInPart(int64_t number) const { return At(number, part_.memory, nullptr); }
   // The first that ends behind this byte of the whole; count() if none does.
   int64_t FirstBehind(int64_t byte) const {
     int64_t low = 0;
@@ -58,6 +49,20 @@ class Runs {
   }
 
  private:
+  int64_t At(int64_t number, const std::vector<int64_t>& sizes, const int64_t* begin) const {
+    int64_t at = 0;
+    int64_t stride = 1;
+    for (size_t dim = sizes.size(); dim-- > 0; stride *= sizes[dim]) {
+      int64_t index = begin == nullptr ? 0 : begin[dim];
+      if (dim < outer_) {
+        index += number % part_.shape[dim];
+        number /= part_.shape[dim];
+      }
+      at += index * stride;
+    }
+    return at * element_bytes_;
+  }
+
   const std::vector<int64_t>& shape_;
   const Part& part_;
   const int64_t element_bytes_;
@@ -90,13 +95,13 @@ class Joined {
   const Pool::Done done_;
 };
 
-// What a part has of some bytes of the whole: one piece of it. Its runs are not kept: with
+// What a part has of some bytes of the whole: one piece of its memory. Its runs are not kept: with
 // elements of a byte each they would take many times as much as the bytes.
 struct Piece {
   size_t place = 0;
   Part part;
   int64_t begin = 0;  // in the part
-  int64_t bytes = 0;
+  int64_t bytes = 0;  // with the padding between runs
   int64_t first = 0;  // where the first run begins, behind the first of the bytes
   int64_t runs = 0;
 };
@@ -115,7 +120,7 @@ std::vector<Piece> PiecesOf(const Value& value, const std::vector<size_t>& place
                          piece.begin = at;
                          piece.first = whole - begin;
                        }
-                       piece.bytes += bytes;
+                       piece.bytes = at + bytes - piece.begin;
                      });
     if (piece.runs > 0) pieces.push_back(std::move(piece));
   }
@@ -149,7 +154,7 @@ void ForEachRunWithin(const std::vector<int64_t>& shape, int64_t element_bytes, 
     if (at >= end) return;
     const int64_t first = std::max(begin - at, int64_t{0});
     const int64_t last = std::min(end - at, runs.bytes());
-    run(at + first, number * runs.bytes() + first, last - first);
+    run(at + first, runs.BeginInPart(number) + first, last - first);
   }
 }
 
@@ -170,7 +175,7 @@ absl::StatusOr<std::shared_ptr<Value>> AllocateParts(
     const std::function<absl::StatusOr<std::shared_ptr<Value>>(
         size_t place, std::shared_ptr<const TensorType> part)>& allocate) {
   const auto part_type = std::make_shared<const TensorType>(
-      TensorType{type->dtype, PartOf(*placement, type->shape, 0).shape});
+      TensorType{type->dtype, PartOf(*placement, type->shape, 0).memory});
   std::vector<std::shared_ptr<Value>> parts;
   for (size_t place = 0; place < placement->devices.size(); ++place) {
     auto part = allocate(place, part_type);
@@ -197,10 +202,9 @@ void FillWhole(Value& value, int64_t offset, absl::string_view bytes, Pool::Done
           [joined, i](const absl::Status& status) { joined->Ended(i, status); });
       continue;
     }
-    const auto together = std::make_shared<std::string>();
-    together->reserve(static_cast<size_t>(piece.bytes));
-    ForEachRunOf(piece, *value.type(), offset, end, [&](size_t whole, size_t, size_t size) {
-      together->append(bytes.data() + whole, size);
+    const auto together = std::make_shared<std::string>(static_cast<size_t>(piece.bytes), '\0');
+    ForEachRunOf(piece, *value.type(), offset, end, [&](size_t whole, size_t at, size_t size) {
+      std::memcpy(together->data() + at, bytes.data() + whole, size);
     });
     part.pool()->FillPart(
         part, piece.begin, *together,

@@ -19,9 +19,11 @@
 
 namespace kiln::buffers {
 
-// The runs of a part (ForEachRun) that lie within the bytes [begin, end) of the whole, cut there.
-// They are one piece of the part: each begins in it where the one before has ended. It costs no
-// more than what is found.
+// Calls `run` with what stands together in the whole and in the memory of a part, in order, as far
+// as it lies within the bytes [begin, end) of the whole, cut there: bytes from the beginning of
+// either, and how many. Between two runs stands nothing in the part's memory but padding, so that
+// from the first to the last they take no more bytes of it than end - begin. It costs no more than
+// what is found.
 void ForEachRunWithin(const std::vector<int64_t>& shape, int64_t element_bytes, const Part& part,
                       int64_t begin, int64_t end,
                       const std::function<void(int64_t whole, int64_t part, int64_t bytes)>& run);
@@ -39,7 +41,8 @@ absl::StatusOr<std::shared_ptr<Value>> AllocateParts(
 
 // Writes bytes of the whole, from `offset` on, to all parts that have some of them; each call once
 // the one before has ended (Pool::FillPart). Takes host memory of as many bytes for each device
-// that has them in several runs. The value and the bytes live until `done`.
+// that has them in several runs; padding between these becomes zeros. The value and the bytes live
+// until `done`.
 void FillWhole(Value& value, int64_t offset, absl::string_view bytes, Pool::Done done);
 // Reads bytes of the whole of a value that has resolved to OK, as Pool::Read does, and like
 // FillWhole.

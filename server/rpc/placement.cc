@@ -48,9 +48,9 @@ absl::Status CheckForm(const buffers::Placement& placement) {
     return BadPlacement(absl::StrCat("a spec for ", placement.spec.size(),
                                      " dimensions; the most is ", ops::kMaxRank));
   }
-  // Sizes are the tensor's; here all splits come out even.
-  const ir::Shape even(placement.spec.size(), 0);
-  absl::Status status = graph::CheckEvenSpec(placement.mesh, placement.spec, even, "the tensor");
+  // Sizes are the tensor's; these go with every spec.
+  const ir::Shape sizes(placement.spec.size(), 0);
+  absl::Status status = graph::CheckSpec(placement.mesh, placement.spec, sizes, "the tensor");
   return status.ok() ? status : BadPlacement(std::string(status.message()));
 }
 

@@ -75,7 +75,7 @@ absl::Status Explain(const DaemonView& daemon, const auth::Principal& caller,
   Fill(daemon, caller, *program, response->mutable_program());
   response->set_graph(compiled.graph_text);
   response->set_partition(compiled.partition_text);
-  response->set_queue(runtime::QueueText(compiled));
+  response->set_queue(runtime::QueueText(**program));
   for (const compiler::PassReport& pass : compiled.passes) {
     v1::PassReport* proto = response->add_passes();
     proto->set_pass(pass.pass);
@@ -100,9 +100,9 @@ absl::Status Explain(const DaemonView& daemon, const auth::Principal& caller,
       proto->set_source(*source);
     }
     if (!request.with_assembly()) continue;
-    auto assembly = kernel.assembly.empty()
-                        ? daemon.disassemble(kernel.image, (*program)->device().info().target)
-                        : absl::StatusOr<std::string>(kernel.assembly);
+    const drivers::Target& target = (*program)->device_of_kernel(i).info().target;
+    auto assembly = kernel.assembly.empty() ? daemon.disassemble(kernel.image, target)
+                                            : absl::StatusOr<std::string>(kernel.assembly);
     if (!assembly.ok()) return assembly.status();
     proto->set_assembly(*assembly);
   }

@@ -93,6 +93,19 @@ std::string QueueText(const compiler::CompiledProgram& program) {
   return text;
 }
 
+std::string QueueText(const Program& program) {
+  const Gang* const gang = program.gang();
+  const std::vector<int> members = gang == nullptr ? std::vector<int>() : gang->distinct();
+  if (gang == nullptr || members.size() == 1)
+    return QueueText(gang ? *gang->members()[0].compiled : program.compiled());
+  std::string text;
+  for (const int member : members) {
+    absl::StrAppend(&text, "on ", gang->members()[member].device->name(), "\n",
+                    QueueText(*gang->members()[member].compiled));
+  }
+  return text;
+}
+
 int KernelsFromCache(const compiler::CompiledProgram& program) {
   return static_cast<int>(
       std::count_if(program.kernels.begin(), program.kernels.end(),

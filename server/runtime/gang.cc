@@ -214,6 +214,17 @@ int Gang::MemberOf(int member, const DeviceGroup& group, int number) const {
   return static_cast<int>(result);
 }
 
+std::vector<int> Gang::distinct() const {
+  std::vector<int> found;
+  for (int i = 0; i < size(); ++i) {
+    const bool is_known = std::any_of(found.begin(), found.end(), [&](int known) {
+      return members_[known].compiled == members_[i].compiled;
+    });
+    if (!is_known) found.push_back(i);
+  }
+  return found;
+}
+
 int64_t Gang::published_bytes() const {
   return SlotBytes(*members_.front().compiled, Slot::Kind::kPublished);
 }

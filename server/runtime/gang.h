@@ -25,7 +25,8 @@ namespace kiln::runtime {
 // Thread-safe.
 class Gang {
  public:
-  // One for each place of the mesh, row-major. Equal targets share a program.
+  // One for each place of the mesh, row-major. Equal targets share a program, unless the graph is
+  // in stages; in that, each place has its own.
   struct Member {
     ManagedDevice* device = nullptr;
     std::shared_ptr<const compiler::CompiledProgram> compiled;
@@ -37,6 +38,8 @@ class Gang {
   const graph::Mesh& mesh() const { return mesh_; }
   const std::vector<Member>& members() const { return members_; }
   int size() const { return static_cast<int>(members_.size()); }
+  // The first member that runs each of the programs, in order: several run the same.
+  std::vector<int> distinct() const;
   // Memory that a device needs beside inputs and results, at most.
   int64_t scratch_bytes(int member) const;
 

@@ -26,6 +26,7 @@ namespace kiln::runtime {
 namespace {
 
 using kiln::testing::MeanGraph;
+using kiln::testing::StagesGraph;
 
 // Meshes of one to four devices divide it.
 constexpr int kRows = 12;
@@ -92,7 +93,10 @@ class GangMixes : public kiln::testing::GangTest {
       for (size_t size = 1; size <= std::min<size_t>(order.size(), 4); ++size) {
         const std::vector<int> places(order.begin(), order.begin() + static_cast<int>(size));
         if (programs_.contains(places)) continue;
-        std::string text = MeanGraph(static_cast<int>(size), kRows);
+        // Every other one in stages.
+        const bool in_stages = places_.size() % 2 == 1;
+        const auto devices = static_cast<int>(size);
+        std::string text = in_stages ? StagesGraph(devices, kRows) : MeanGraph(devices, kRows);
         if (size == 1) text = OnOneDevice();
         const auto bound = Compile(text, places);
         ASSERT_NE(bound, nullptr) << compiled_;

@@ -44,6 +44,7 @@ absl::StatusOr<std::shared_ptr<GangRun>> GangRun::Create(
   run->user_ = accounts.front()->user();
   run->done_ = std::move(done);
   run->tickets_.resize(size);
+  run->command_seconds_.resize(size);
   absl::MutexLock lock(&run->mutex_);
   run->seconds_.resize(size);
   return run;
@@ -56,10 +57,16 @@ absl::Status GangRun::Allocate(const std::vector<std::shared_ptr<buffers::Accoun
   std::vector<TensorTypePointer> types = signature.outputs;
   types.insert(types.end(), signature.updates.begin(), signature.updates.end());
   for (size_t i = 0; i < types.size(); ++i) {
+    if (const int member = MemberOfResult(i); member >= 0) {
+      auto whole = device(member).pool()->Allocate(types[i], accounts[member]);
+      if (!whole.ok()) return device(member).AfterFailure(whole.status());
+      results_.push_back(*std::move(whole));
+      continue;
+    }
     const auto& placement = signature.result_placements[i];
-    // Equal on all devices, since splits come out even.
+    // Equal on all devices, also where what they have of it is not.
     const auto type = std::make_shared<const buffers::TensorType>(buffers::TensorType{
-        types[i]->dtype, buffers::PartOf(*placement, types[i]->shape, 0).shape});
+        types[i]->dtype, buffers::PartOf(*placement, types[i]->shape, 0).memory});
     std::vector<ValuePointer> parts;
     for (int member = 0; member < gang().size(); ++member) {
       auto part = device(member).pool()->Allocate(type, accounts[member]);
@@ -105,12 +112,33 @@ absl::Status GangRun::CheckGoesOn() const {
   for (int i = 0; i < gang().size(); ++i) {
     if (absl::Status status = device(i).CheckUsable(false); !status.ok()) return status;
     const bool is_lost = loaded_->members[i].life != device(i).pool()->life();
-    const auto lost = [i](const ValuePointer& value) { return value->parts()[i]->lost(); };
-    if (is_lost || std::any_of(inputs_.begin(), inputs_.end(), lost) ||
-        std::any_of(results_.begin(), results_.end(), lost))
-      return device(i).pool()->LostError();
+    if (is_lost || HasLost(i)) return device(i).pool()->LostError();
   }
   return absl::OkStatus();
+}
+
+bool GangRun::HasLost(int member) const {
+  const auto lost = [](const buffers::Value* value) { return value != nullptr && value->lost(); };
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    if (lost(OnMember(*inputs_[i], MemberOfInput(i), member))) return true;
+  for (size_t i = 0; i < results_.size(); ++i)
+    if (lost(OnMember(*results_[i], MemberOfResult(i), member))) return true;
+  return false;
+}
+
+int GangRun::MemberOfInput(size_t input) const {
+  const std::vector<int>& members = bound_->signature.input_members;
+  return members.empty() ? -1 : members[input];
+}
+
+int GangRun::MemberOfResult(size_t result) const {
+  const std::vector<int>& members = bound_->signature.result_members;
+  return members.empty() ? -1 : members[result];
+}
+
+const buffers::Value* GangRun::OnMember(const buffers::Value& value, int home, int member) {
+  if (home < 0) return value.parts()[member].get();
+  return home == member ? &value : nullptr;
 }
 
 absl::StatusOr<fairness::Work::Handed> GangRun::Begin() {
@@ -195,11 +223,16 @@ absl::Status GangRun::SubmitOne(int member) {
     if (!failure_.ok()) return failure_;
   }
   std::vector<drivers::Buffer*> slots;
-  for (const ValuePointer& input : inputs_) slots.push_back(input->parts()[member]->buffer());
-  for (const ValuePointer& result : results_) slots.push_back(result->parts()[member]->buffer());
+  // The list names nothing that another member has, but every slot has a buffer.
+  const auto add = [&](const buffers::Value* value) {
+    slots.push_back(value ? value->buffer() : loaded_->members[member].place.get());
+  };
+  for (size_t i = 0; i < inputs_.size(); ++i) add(OnMember(*inputs_[i], MemberOfInput(i), member));
+  for (size_t i = 0; i < results_.size(); ++i)
+    add(OnMember(*results_[i], MemberOfResult(i), member));
   gang().AddSlots(*loaded_, *memory_, member, &slots);
   drivers::SubmitOptions options;
-  options.time_commands = sampled_ && member == 0;
+  options.time_commands = sampled_ && IsTimed(member);
   options.group = signals_;
   options.unwanted = unwanted_;
   return device(member).device().Submit(
@@ -221,7 +254,7 @@ void GangRun::Finished(int member, const drivers::SubmitResult& result) {
   {
     absl::MutexLock lock(&mutex_);
     seconds_[member] = result.seconds;
-    if (member == 0) command_seconds_ = result.command_seconds;
+    command_seconds_[member] = result.command_seconds;
     if (failure_.ok() || (is_cause && !*unwanted_)) failure_ = status;
     is_end = --in_flight_ == 0;
     if (is_end) {
@@ -310,12 +343,7 @@ void GangRun::End() {
 }
 
 void GangRun::RecordTimes(const std::vector<double>& seconds) {
-  // Signals and copies stand between the kernels.
-  std::vector<double> kernels;
-  const std::vector<int>& commands = loaded_->members[0].command_of_call;
-  if (!command_seconds_.empty()) {
-    for (const int command : commands) kernels.push_back(command_seconds_[command]);
-  }
+  const std::vector<double> kernels = KernelSeconds();
   Program& program = *bound_->program;
   // Fair shares are counted on each device; a run is as long as it was on the slowest.
   program.Record(user_, *std::max_element(seconds.begin(), seconds.end()), kernels);
@@ -324,9 +352,27 @@ void GangRun::RecordTimes(const std::vector<double>& seconds) {
   for (int i = 0; i < gang().size(); ++i) device(i).metrics().RunFinished(labels, seconds[i]);
   const auto& compiled = program.compiled();
   for (size_t i = 0; i < kernels.size(); ++i) {
-    device(0).metrics().KernelRan(labels, compiled.kernels[compiled.calls[i].kernel].image.name,
-                                  kernels[i]);
+    const int kernel = compiled.calls[i].kernel;
+    program.device_of_kernel(kernel).metrics().KernelRan(
+        labels, compiled.kernels[kernel].image.name, kernels[i]);
   }
+}
+
+std::vector<double> GangRun::KernelSeconds() const {
+  std::vector<double> kernels;
+  for (const int member : gang().distinct()) {
+    // Signals and copies stand between the kernels.
+    const std::vector<double>& seconds = command_seconds_[member];
+    if (seconds.empty()) return {};
+    for (const int command : loaded_->members[member].command_of_call)
+      kernels.push_back(seconds[command]);
+  }
+  return kernels;
+}
+
+bool GangRun::IsTimed(int member) const {
+  const std::vector<int> distinct = gang().distinct();
+  return std::find(distinct.begin(), distinct.end(), member) != distinct.end();
 }
 
 }  // namespace kiln::runtime

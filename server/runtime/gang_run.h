@@ -77,6 +77,16 @@ class GangRun : public QueuedRun, public std::enable_shared_from_this<GangRun> {
   void Fail(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_, order_.mutex);
   void End() ABSL_LOCKS_EXCLUDED(mutex_);
   void RecordTimes(const std::vector<double>& seconds);
+  // Of each call of the program's compiled(), if this run was timed.
+  std::vector<double> KernelSeconds() const;
+  // Whether the member stands for all that run its program.
+  bool IsTimed(int member) const;
+  // Of a program in stages, the member that has it; else -1: each has its part.
+  int MemberOfInput(size_t input) const;
+  int MemberOfResult(size_t result) const;
+  // What `member` has of a value whose home is `home`; null: nothing.
+  static const buffers::Value* OnMember(const buffers::Value& value, int home, int member);
+  bool HasLost(int member) const;
 
   const std::string label_;
   std::string user_;
@@ -90,7 +100,7 @@ class GangRun : public QueuedRun, public std::enable_shared_from_this<GangRun> {
   Done done_;
   std::shared_ptr<drivers::SignalGroup> signals_;  // once it is submitted
   bool sampled_ = false;
-  std::vector<double> command_seconds_;  // of the first device
+  std::vector<std::vector<double>> command_seconds_;  // by place; of those that are timed
 
   // Both under order_.mutex.
   std::vector<int64_t> tickets_;  // of those whose turn has come; 0: not yet

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <utility>
@@ -24,6 +25,7 @@ namespace {
 using kiln::testing::FaultyDevice;
 using kiln::testing::GangTest;
 using kiln::testing::MeanGraph;
+using kiln::testing::StagesGraph;
 using ::testing::HasSubstr;
 
 // As many cores as devices, and fewer.
@@ -52,6 +54,39 @@ TEST_P(GangOnCoresTest, DevicesAddUpWhatEachHas) {
   for (const auto& device : devices_) EXPECT_GT(device->dispatcher().device_seconds(), 0);
 }
 
+TEST_P(GangOnCoresTest, StagesHandOnWhatTheyHave) {
+  UseCpus(4, GetParam());
+  for (const std::vector<int>& places : std::vector<std::vector<int>>{{0, 1, 2, 3}, {2, 0}}) {
+    const auto bound = Compile(StagesGraph(static_cast<int>(places.size()), 8), places);
+    ASSERT_NE(bound, nullptr) << compiled_;
+    const Program& program = *bound->program;
+    EXPECT_EQ(program.gang()->distinct().size(), places.size());
+    // Every device's kernels can be looked at.
+    const std::string queue = QueueText(program);
+    for (const Gang::Member& member : program.gang()->members())
+      EXPECT_THAT(queue, HasSubstr("on " + member.device->name() + "\n"));
+    size_t kernels = 0;
+    for (const Gang::Member& member : program.gang()->members())
+      kernels += member.compiled->kernels.size();
+    EXPECT_EQ(program.compiled().kernels.size(), kernels);
+    EXPECT_EQ(&program.device_of_kernel(0), devices_[places[0]].get());
+    EXPECT_EQ(&program.device_of_kernel(kernels - 1), devices_[places.back()].get());
+    const ValuePointer rows = Input(*bound, 0);
+    Created before;
+    for (int i = 0; i < 20; ++i) {
+      const Created run = Start(bound, i == 0 ? rows : before.results[2]);
+      ASSERT_TRUE(Await(run).ok()) << *run.status;
+      ExpectSums(run, static_cast<float>(1 << i));
+      // Results are where the graph says.
+      EXPECT_EQ(run.results[0]->pool(), devices_[places[0]]->pool().get());
+      EXPECT_EQ(run.results[1]->pool(), devices_[places.back()]->pool().get());
+      before = run;
+    }
+    // The first run of a program is timed, kernel by kernel.
+    for (const KernelTimes& times : program.kernel_times()) EXPECT_GT(times.samples, 0);
+  }
+}
+
 // A processor and an OpenCL device, which do not reach each other's memory and have other kernels.
 TEST_F(GangTest, DevicesThatDoNotReachEachOtherCopyThroughTheHost) {
 #ifdef __SANITIZE_ADDRESS__
@@ -62,21 +97,43 @@ TEST_F(GangTest, DevicesThatDoNotReachEachOtherCopyThroughTheHost) {
   UseDriver(opencl);
   if (devices_.size() < 3) GTEST_SKIP() << "no OpenCL device";
   for (const std::vector<int>& places : std::vector<std::vector<int>>{{0, 2}, {2, 0}}) {
-    const auto bound = Compile(MeanGraph(2, 8), places);
-    ASSERT_NE(bound, nullptr) << compiled_;
-    EXPECT_GT((*bound->program->gang()->OnDevices())->staging_bytes, 0);
-    const ValuePointer rows = Input(*bound, 0);
-    Created before;
-    for (int i = 0; i < 10; ++i) {
-      const Created run = Start(bound, i == 0 ? rows : before.results[2]);
-      ASSERT_TRUE(Await(run).ok()) << *run.status;
-      ExpectSums(run, static_cast<float>(1 << i));
-      before = run;
+    for (const std::string& graph : {MeanGraph(2, 8), StagesGraph(2, 8)}) {
+      const auto bound = Compile(graph, places);
+      ASSERT_NE(bound, nullptr) << compiled_;
+      EXPECT_GT((*bound->program->gang()->OnDevices())->staging_bytes, 0);
+      const ValuePointer rows = Input(*bound, 0);
+      Created before;
+      for (int i = 0; i < 10; ++i) {
+        const Created run = Start(bound, i == 0 ? rows : before.results[2]);
+        ASSERT_TRUE(Await(run).ok()) << *run.status;
+        ExpectSums(run, static_cast<float>(1 << i));
+        before = run;
+      }
     }
   }
 }
 
 // The same copies without a vendor's library. What the null device adds is nobody's business.
+// Of eight rows three devices have three, three and two, and six have two, one, and nothing.
+TEST_F(GangTest, SizesNeedNotComeOutEven) {
+  UseCpus(6, 2);
+  for (const int devices : {3, 5, 6}) {
+    std::vector<int> places(static_cast<size_t>(devices));
+    std::iota(places.begin(), places.end(), 0);
+    const auto bound = Compile(MeanGraph(devices, 8), places);
+    ASSERT_NE(bound, nullptr) << compiled_;
+    ValuePointer rows = Input(*bound, 0);
+    float scale = 1;
+    for (int i = 0; i < 10; ++i) {
+      const Created run = Start(bound, rows);
+      ASSERT_TRUE(Await(run).ok()) << *run.status;
+      ExpectSums(run, scale);
+      rows = run.results[2];  // twice as much, and with what the kernel left in padding
+      scale *= 2;
+    }
+  }
+}
+
 TEST_F(GangTest, NullDevicesAreCopiedToAsWell) {
   UseCpus(1);
   UseNulls(1, [] { return absl::OkStatus(); });

@@ -62,6 +62,23 @@ int64_t HostBytes(const compiler::CompiledProgram& compiled) {
                               kPerArgument * (compiled.slots.size() + compiled.copies.size()));
 }
 
+// The kernels and calls of all programs of a gang, one program behind the other, for people and for
+// their times; the rest is the first one's.
+compiler::CompiledProgram OfAll(const Gang& gang) {
+  compiler::CompiledProgram all = *gang.members().front().compiled;
+  for (const int member : gang.distinct()) {
+    if (member == 0) continue;
+    const compiler::CompiledProgram& more = *gang.members()[member].compiled;
+    const int first_kernel = static_cast<int>(all.kernels.size());
+    all.kernels.insert(all.kernels.end(), more.kernels.begin(), more.kernels.end());
+    for (const compiler::KernelCall& call : more.calls) {
+      all.calls.push_back(call);
+      all.calls.back().kernel += first_kernel;
+    }
+  }
+  return all;
+}
+
 drivers::SlotRange RangeOf(const compiler::Argument& argument) {
   return {argument.slot, argument.offset, argument.bytes};
 }
@@ -86,6 +103,13 @@ Signature Signature::Of(const graph::Graph& graph) {
 Signature Signature::Of(const graph::Graph& graph, const std::vector<std::string>& devices) {
   Signature signature = Of(graph);
   if (graph.sharding == nullptr) return signature;
+  if (graph.sharding->stages) {
+    signature.input_members = graph.sharding->stages->inputs;
+    signature.result_members = graph.sharding->stages->outputs;
+    for (const graph::Update& update : graph.updates)
+      signature.result_members.push_back(signature.input_members[update.input]);
+    return signature;
+  }
   const auto place = [&](const std::vector<graph::Spec>& specs, size_t index) {
     auto placement = std::make_shared<buffers::Placement>();
     placement->devices = devices;
@@ -138,11 +162,27 @@ absl::StatusOr<std::shared_ptr<Program>> Program::LoadGang(std::unique_ptr<Gang>
                                                            Description description,
                                                            Signature signature) {
   const Gang::Member& first = gang->members().front();
+  double seconds = 0;
+  for (const Gang::Member& member : gang->members()) {
+    const drivers::Rates& rates = member.device->device().info().target.rates;
+    seconds = std::max(seconds, GuessSeconds(*member.compiled, rates));
+  }
   std::shared_ptr<Program> program(
-      new Program(*first.device, std::move(description), std::move(signature), *first.compiled));
+      new Program(*first.device, std::move(description), std::move(signature), OfAll(*gang)));
+  program->predicted_.store(seconds, std::memory_order_relaxed);
   program->gang_ = std::move(gang);
   if (auto loaded = program->gang_->OnDevices(); !loaded.ok()) return loaded.status();
   return program;
+}
+
+ManagedDevice& Program::device_of_kernel(size_t kernel) const {
+  if (gang_ == nullptr) return device_;
+  for (const int member : gang_->distinct()) {
+    const Gang::Member& of_gang = gang_->members()[member];
+    if (kernel < of_gang.compiled->kernels.size()) return *of_gang.device;
+    kernel -= of_gang.compiled->kernels.size();
+  }
+  return device_;
 }
 
 absl::StatusOr<std::shared_ptr<const Program::Loaded>> Program::OnDevice() {

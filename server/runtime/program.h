@@ -33,6 +33,9 @@ struct Signature {
   using PlacementPointer = std::shared_ptr<const buffers::Placement>;
   std::vector<PlacementPointer> input_placements;
   std::vector<PlacementPointer> result_placements;  // outputs, then updates
+  // Of one in stages, the member of its gang that has each, whole; else empty.
+  std::vector<int> input_members;
+  std::vector<int> result_members;  // outputs, then updates
 
   static Signature Of(const graph::Graph& graph);
   // On these devices, as the graph's sharding says.
@@ -77,7 +80,11 @@ class Program {
   const Description& description() const { return description_; }
   std::string short_digest() const { return ShortDigest(description_.digest); }
   const Signature& signature() const { return signature_; }
+  // Of a gang whose members run several programs, the kernels and calls of one behind the other's;
+  // the rest is the first one's.
   const compiler::CompiledProgram& compiled() const { return compiled_; }
+  // The device that runs this kernel of compiled(), or the first of those.
+  ManagedDevice& device_of_kernel(size_t kernel) const;
   ManagedDevice& device() const { return device_; }
   // What the device has of it.
   struct Loaded {

@@ -133,9 +133,11 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::CompileGang(const Prog
   std::vector<Gang::Member> members;
   for (ManagedDevice* member : devices) {
     const drivers::Target& target = member->info().target;
-    auto& known = by_target[target.CacheKey()];
+    compiler::Options options = CompilerOptions();
+    if (graph.sharding->stages) options.stage = static_cast<int>(members.size());
+    auto& known = by_target[absl::StrCat(options.stage, " ", target.CacheKey())];
     if (known == nullptr) {
-      auto compiled = options_.compile(graph, target, CompilerOptions());
+      auto compiled = options_.compile(graph, target, options);
       if (!compiled.ok()) {
         options_.metrics->CompileFailed();
         LogCompileFailed(label, graph, compiled.status(), ShowsGraphOf(label.digest));

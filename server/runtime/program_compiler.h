@@ -64,7 +64,8 @@ class ProgramCompiler {
   absl::StatusOr<std::shared_ptr<Program>> CompileFor(
       const Attempt& attempt, const ProgramRequest& request, const graph::Graph& graph,
       const Signature& signature, const CompileLabel& label) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The same for all devices of a graph with a mesh, once for each of their targets.
+  // The same for all devices of a graph with a mesh, once for each of their targets; of one in
+  // stages, once for each device.
   absl::StatusOr<std::shared_ptr<Program>> CompileGang(const ProgramRequest& request,
                                                        const graph::Graph& graph,
                                                        const std::string& digest)

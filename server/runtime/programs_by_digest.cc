@@ -101,7 +101,13 @@ absl::StatusOr<std::shared_ptr<Program>> FindByPrefix(
     const std::vector<std::shared_ptr<Program>>& programs, const std::string& prefix) {
   std::shared_ptr<Program> found;
   for (const auto& program : programs) {
-    if (!IsNamedBy(program->description(), prefix)) continue;
+    const Program::Description& description = program->description();
+    if (!IsNamedBy(description, prefix)) continue;
+    // One graph on other devices, or on the same in another order, has the same digest.
+    if (found && found->description().digest == description.digest) {
+      if (found->description().compiled < description.compiled) found = program;
+      continue;
+    }
     if (found) {
       return errors::WithReason(
           absl::InvalidArgumentError(absl::StrCat(

@@ -72,7 +72,7 @@ class ProgramsByDigest {
 };
 
 // That of `programs` whose digest (or key of its source) begins with `prefix`. NOT_FOUND, or
-// INVALID_ARGUMENT if there are several.
+// INVALID_ARGUMENT if there are several; of one graph on several devices, that compiled last.
 absl::StatusOr<std::shared_ptr<Program>> FindByPrefix(
     const std::vector<std::shared_ptr<Program>>& programs, const std::string& prefix);
 

@@ -56,9 +56,10 @@ int64_t SessionImage::bytes_on(const std::string& name) const {
     if (value.kind != Value::Kind::kBytes) continue;
     int64_t part = value.type.bytes();
     if (value.place.placement) {
-      part = buffers::TensorType{value.type.dtype,
-                                 buffers::PartOf(*value.place.placement, value.type.shape, 0).shape}
-                 .bytes();
+      part =
+          buffers::TensorType{value.type.dtype,
+                              buffers::PartOf(*value.place.placement, value.type.shape, 0).memory}
+              .bytes();
     }
     ForEachDevice(value.place, device, [&](const std::string& on) {
       if (on == name) bytes += part;

@@ -256,7 +256,7 @@ void TakePlaces(Decoder& in, Image* image) {
     value.place = TakePlace(in);
     const buffers::Placement* placement = value.place.placement.get();
     if (placement != nullptr &&
-        !graph::CheckEvenSpec(placement->mesh, placement->spec, value.type.shape, "").ok())
+        !graph::CheckSpec(placement->mesh, placement->spec, value.type.shape, "").ok())
       in.Fail();
   }
   for (auto& origin : image->origins) {

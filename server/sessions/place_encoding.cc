@@ -47,11 +47,11 @@ Place TakePlace(Decoder& in) {
   }
   const absl::flat_hash_set<std::string> different(placement->devices.begin(),
                                                    placement->devices.end());
-  const ir::Shape even(placement->spec.size(), 0);
+  const ir::Shape sizes(placement->spec.size(), 0);
   if (!in.ok() || !graph::CheckMesh(placement->mesh).ok() ||
       graph::NumDevices(placement->mesh) != static_cast<int64_t>(placement->devices.size()) ||
       different.size() != placement->devices.size() || placement->spec.size() > ops::kMaxRank ||
-      !graph::CheckEvenSpec(placement->mesh, placement->spec, even, "").ok()) {
+      !graph::CheckSpec(placement->mesh, placement->spec, sizes, "").ok()) {
     in.Fail();
     return {};
   }

@@ -303,7 +303,7 @@ class Session : public std::enable_shared_from_this<Session> {
   absl::StatusOr<runtime::ValuePointer> AllocateAt(std::shared_ptr<const buffers::TensorType> type,
                                                    const Place& place);
   bool LiesAt(const buffers::Value& value, const Place& place) const;
-  // Of a program on one device; runtime::CheckInputs looks at those of others.
+  // Of a program on one device, or in stages; runtime::CheckInputs looks at those of others.
   static absl::Status CheckLiesOn(const runtime::Program& program,
                                   absl::Span<const runtime::ValuePointer> inputs);
   void BeginMove(uint64_t sequence, const runtime::ValuePointer& source,

@@ -78,8 +78,8 @@ absl::StatusOr<runtime::ValuePointer> Session::AllocateAt(
   };
   if (!place.placement) return on(place.device, std::move(type));
   const buffers::Placement& placement = *place.placement;
-  if (absl::Status status = graph::CheckEvenSpec(placement.mesh, placement.spec, type->shape,
-                                                 absl::StrCat("the tensor ", type->ToString()));
+  if (absl::Status status = graph::CheckSpec(placement.mesh, placement.spec, type->shape,
+                                             absl::StrCat("the tensor ", type->ToString()));
       !status.ok())
     return errors::WithReason(absl::InvalidArgumentError(status.message()), "BAD_PLACEMENT");
   return buffers::AllocateParts(std::move(type), place.placement,
@@ -99,13 +99,16 @@ bool Session::LiesAt(const buffers::Value& value, const Place& place) const {
 
 absl::Status Session::CheckLiesOn(const runtime::Program& program,
                                   absl::Span<const runtime::ValuePointer> inputs) {
-  if (program.gang() != nullptr) return absl::OkStatus();
-  const buffers::Pool* const pool = program.device().pool().get();
+  const std::vector<int>& members = program.signature().input_members;
+  // Of others, runtime::CheckInputs has looked at the parts.
+  if (program.gang() != nullptr && members.empty()) return absl::OkStatus();
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i]->pool() == pool || inputs[i]->pool() == nullptr) continue;
+    const runtime::ManagedDevice& wanted =
+        members.empty() ? program.device() : *program.gang()->members()[members[i]].device;
+    if (inputs[i]->pool() == wanted.pool().get() || inputs[i]->pool() == nullptr) continue;
     return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
                                   "input ", i, " lies on ", inputs[i]->pool()->device().info().name,
-                                  ", but the program wants it on ", program.device().name(),
+                                  ", but the program wants it on ", wanted.name(),
                                   "; Move makes a copy that lies so (kiln.shard, Tensor.to)")),
                               "INPUT_PLACEMENT", {{"input", absl::StrCat(i)}});
   }

@@ -76,7 +76,7 @@ class Bench {
     std::vector<ValuePointer> parts;
     for (const auto& device : devices_) {
       const auto part = std::make_shared<const buffers::TensorType>(
-          buffers::TensorType{type->dtype, buffers::PartOf(*placement, type->shape, 0).shape});
+          buffers::TensorType{type->dtype, buffers::PartOf(*placement, type->shape, 0).memory});
       parts.push_back(ValueOrExit(device->pool()->Allocate(part, nullptr)));
       std::memset(parts.back()->buffer()->host_pointer(), 0, part->bytes());
     }

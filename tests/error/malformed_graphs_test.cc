@@ -108,11 +108,6 @@ TEST(MalformedGraphs, Structure) {
        "float32_matmul_precision: 9 $X outputs: 0",
        "PRECISION",
        {"float32_matmul_precision is 9", "MATMUL_PRECISION_HIGH (2)"}},
-      {"a mesh that does not divide what lies on it",
-       "$X outputs: 0 sharding { mesh { axes { name: 'data' size: 7 } } "
-       "inputs { dims { axes: 0 } } }",
-       "MESH",
-       {"input 0: dimension 0", "[data]", "7 parts"}},
       {"a mesh of too many devices",
        "$X outputs: 0 sharding { mesh { axes { name: 'a' size: 64 } axes { name: 'b' size: 2 } } }",
        "MESH",

@@ -76,12 +76,13 @@ ModelBuilder::Node ModelBuilder::BatchNorm(Node x, Node weight, Node bias, bool 
   return Op("batch_norm", {x, mean, var, weight, bias});
 }
 
-graph::Graph ModelBuilder::Finish() {
+graph::Graph ModelBuilder::Finish(std::shared_ptr<const graph::Sharding> sharding) {
   graph::Graph graph;
   graph.context = context_;
   graph.inputs = inputs_;
   graph.outputs = outputs_;
   graph.updates = updates_;
+  graph.sharding = std::move(sharding);
   return graph::Simplify(OrDie(autodiff::Differentiate(graph)));
 }
 

@@ -32,8 +32,8 @@ class ModelBuilder {
   // asked for.
   Node BatchNorm(Node x, Node weight, Node bias, bool track);
 
-  // Differentiated and simplified.
-  graph::Graph Finish();
+  // Differentiated and simplified; on a mesh, if one is given for its inputs and outputs.
+  graph::Graph Finish(std::shared_ptr<const graph::Sharding> sharding = nullptr);
 
  private:
   std::shared_ptr<ir::Context> context_;

@@ -140,6 +140,7 @@ void AddMovement(std::vector<Case>& cases) {
   cases.push_back(Make("triu", {{{2, 3, 4}}}, {{"diagonal", int64_t{1}}}));
   cases.push_back(Make("contiguous", {{{3, 4}}}));
   cases.push_back(Make("shard", {{{3, 4}}}, {{"spec", Ints{0, 1, 0}}}));
+  cases.push_back(Make("send", {{{3, 4}}}, {{"source", int64_t{0}}, {"target", int64_t{1}}}));
   cases.push_back(Flat(Make("one_hot", {Ints32({2, 3}, 0, 4)}, {{"classes", int64_t{4}}})));
 }
 

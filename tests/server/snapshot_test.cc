@@ -57,7 +57,8 @@ TEST_F(SnapshotTest, SeveralDevices) {
   halves.mutable_spec()->add_dims()->add_axes(0);
   for (const char* device : {"cpu:1", "cpu:0"}) halves.add_devices(device);
   auto stream = client.Connect();
-  v1::ConnectRequest write = Write(1, {1, 2, 3, 4});
+  // Halves of three and two.
+  v1::ConnectRequest write = Write(1, {1, 2, 3, 4, 5});
   *write.mutable_write()->mutable_placement() = halves;
   EXPECT_FALSE(stream->Call(write).has_error());
   v1::ConnectRequest move;
@@ -65,7 +66,7 @@ TEST_F(SnapshotTest, SeveralDevices) {
   move.mutable_move()->set_handle(2);
   move.mutable_move()->mutable_placement()->add_devices("cpu:1");
   EXPECT_FALSE(stream->Call(move).has_error());
-  v1::ConnectRequest define = Define(1, AddGraph(4));
+  v1::ConnectRequest define = Define(1, AddGraph(5));
   define.mutable_define_program()->add_devices("cpu:1");
   EXPECT_FALSE(stream->Call(define).has_error());
   EXPECT_FALSE(stream->Call(RunProgram(1, {2, 2}, {3})).has_error());
@@ -82,8 +83,8 @@ TEST_F(SnapshotTest, SeveralDevices) {
     KillAndStart();
     stream = Reattach(address_, client, received);
     ASSERT_NE(stream, nullptr);
-    EXPECT_THAT(Floats(stream->Call(Read(1)).data()), ElementsAre(1, 2, 3, 4));
-    EXPECT_THAT(Floats(stream->Call(Read(4)).data()), ElementsAre(2, 4, 6, 8));
+    EXPECT_THAT(Floats(stream->Call(Read(1)).data()), ElementsAre(1, 2, 3, 4, 5));
+    EXPECT_THAT(Floats(stream->Call(Read(4)).data()), ElementsAre(2, 4, 6, 8, 10));
     EXPECT_FALSE(stream->Call(RunProgram(1, {2, 3}, {from_image ? 6UL : 5UL})).has_error());
     received += 3;
   }

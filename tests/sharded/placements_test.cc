@@ -6,6 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler/graph/text.h"
 #include "compiler/graph/verify.h"
 #include "compiler/ops/op_def.h"
 #include "compiler/shard/rules.h"
@@ -188,6 +191,40 @@ TEST(Placements, EveryPrimitive) {
     const bool is_checked = shard::RuleOf(op) == shard::RuleKind::kNone || op == ir::Op::kInput;
     EXPECT_TRUE(seen[i] || is_checked) << ir::Name(op);
   }
+}
+
+// Small tensors, each of which is split along another dimension: were their sum padded in all of
+// them, it would have 8^20 elements.
+TEST(Placements, PaddingDoesNotMultiply) {
+  constexpr size_t kRank = 20;
+  const Mesh mesh = {{{"x", 8}}};
+  const ir::Shape shape(kRank, 1);
+  const std::string type = absl::StrCat("float32[", absl::StrJoin(shape, ","), "]");
+  const auto encoded = [](size_t split) {
+    Spec spec(kRank);
+    if (split < kRank) spec[split] = {0};
+    return absl::StrJoin(graph::Encode(spec), ",");
+  };
+  std::string text = "mesh x=8\n";
+  for (size_t i = 0; i < kRank; ++i)
+    absl::StrAppend(&text, "input ", i, " ", type, " spec=[", encoded(i), "]\n");
+  for (size_t i = 0; i < kRank; ++i)
+    absl::StrAppend(&text, "%", i, " = input ", type, " index=", i, "\n");
+  for (size_t i = 1; i < kRank; ++i) {
+    absl::StrAppend(&text, "%", kRank + i - 1, " = add ", type, " %", i == 1 ? 0 : kRank + i - 2,
+                    " %", i, "\n");
+  }
+  absl::StrAppend(&text, "%", 2 * kRank - 1, " = shard ", type, " %", 2 * kRank - 2, " spec=[",
+                  encoded(3), "]\noutput %", 2 * kRank - 1, " spec=[", encoded(7), "]\n");
+  const auto graph = graph::Parse(text);
+  ASSERT_TRUE(graph.ok()) << graph.status() << text;
+  std::vector<HostTensor> inputs;
+  for (size_t i = 0; i < kRank; ++i) {
+    inputs.push_back(HostTensor::Zeros(ir::DType::kFloat32, shape));
+    inputs.back().SetFloat(0, static_cast<double>(i));
+  }
+  EXPECT_EQ(SimulatedDisagreement(*graph, inputs, {1e-5}, 1), "");
+  EXPECT_EQ(CompiledDisagreement(*graph, inputs, {1e-5}, 1), "");
 }
 
 TEST(Placements, EveryCaseAndItsGradients) {

@@ -1,11 +1,17 @@
-// Random graphs on random meshes, with random hints: on simulated devices, and some compiled. For a
+// Random graphs on random meshes, with random hints, and in stages on several devices: on simulated
+// devices, and some compiled. For a
 // long search, KILN_SHARDED_GRAPHS is how many, KILN_SHARDED_COMPILED how many of them are compiled
 // (a third unless it says so), and KILN_SHARDED_SEED the first one's number.
+#include <fstream>
 #include <iostream>
+#include <iterator>
 #include <random>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/autodiff/differentiate.h"
+#include "compiler/graph/text.h"
 #include "gtest/gtest.h"
 #include "tests/environment.h"
 #include "tests/numerics/random_graph.h"
@@ -30,12 +36,17 @@ Mesh RandomMesh(std::mt19937_64& random) {
   return meshes[random() % meshes.size()];
 }
 
-// As numerics makes it, on a mesh; without what has no outputs.
-numerics::RandomGraph MakeGraph(uint64_t seed) {
+// As numerics makes it.
+numerics::RandomGraph MakePlain(uint64_t seed) {
   const numerics::RandomGraphOptions options{
       .seed = seed, .steps = 3 + static_cast<int>(seed % 12), .wide = seed % 8 == 3};
-  numerics::RandomGraph random = seed % 3 == 0 ? numerics::MakeRandomGradientGraph(options)
-                                               : numerics::MakeRandomGraph(options);
+  return seed % 3 == 0 ? numerics::MakeRandomGradientGraph(options)
+                       : numerics::MakeRandomGraph(options);
+}
+
+// On a mesh; without what has no outputs.
+numerics::RandomGraph MakeGraph(uint64_t seed) {
+  numerics::RandomGraph random = MakePlain(seed);
   std::mt19937_64 bits(seed);
   const Mesh mesh = RandomMesh(bits);
   if (!random.graph.outputs.empty()) {
@@ -44,15 +55,25 @@ numerics::RandomGraph MakeGraph(uint64_t seed) {
   return random;
 }
 
+numerics::RandomGraph MakeGraphInStages(uint64_t seed) {
+  numerics::RandomGraph random = MakePlain(seed);
+  std::mt19937_64 bits(seed);
+  if (!random.graph.outputs.empty()) {
+    random.graph = InStages(random.graph, 2 + static_cast<int>(seed % 3), bits);
+  }
+  return random;
+}
+
 using Disagreement = std::string (*)(const graph::Graph&, absl::Span<const ops::HostTensor>,
                                      std::vector<double>, uint64_t);
 
 // The seed of each that is wrong is in its failure, and makes it again.
-void CheckAll(uint64_t count, Disagreement disagreement) {
+void CheckAll(uint64_t count, Disagreement disagreement,
+              numerics::RandomGraph (*make)(uint64_t) = MakeGraph) {
   uint64_t checked = 0;
   uint64_t without_outputs = 0;
   for (uint64_t seed = FirstGraph(); seed < FirstGraph() + count; ++seed) {
-    const numerics::RandomGraph random = MakeGraph(seed);
+    const numerics::RandomGraph random = make(seed);
     if (random.graph.outputs.empty()) {
       ++without_outputs;
       continue;
@@ -67,17 +88,40 @@ void CheckAll(uint64_t count, Disagreement disagreement) {
 
 TEST(RandomGraphs, OnSimulatedDevices) { CheckAll(NumGraphs(), SimulatedDisagreement); }
 
-// Graphs that once were wrong.
+// Quarters from -2 to 2, which every dtype has or cuts.
+std::vector<ops::HostTensor> Inputs(const graph::Graph& graph) {
+  std::mt19937_64 random(1);
+  std::vector<ops::HostTensor> inputs;
+  for (const graph::Input& input : graph.inputs) {
+    std::vector<double> values(static_cast<size_t>(ir::NumElements(input.shape)));
+    for (double& value : values) value = static_cast<double>(random() % 17) / 4 - 2;
+    inputs.push_back(ops::HostTensor::Of(input.dtype, input.shape, values));
+  }
+  return inputs;
+}
+
+// Graphs that once were wrong, each in a file: what a seed makes changes with what makes it.
 TEST(RandomGraphs, Found) {
   // A slice at the place's number, whose bounds the schedule's padding did not keep to.
-  for (const uint64_t seed : {1270}) {
-    const numerics::RandomGraph random = MakeGraph(seed);
-    EXPECT_EQ(CompiledDisagreement(random.graph, random.inputs, random.tolerances, seed), "")
-        << "seed " << seed;
+  for (const char* name : {"slice_at_the_place"}) {
+    std::ifstream file(absl::StrCat(KILN_TEST_DATA, "/", name, ".txt"));
+    const std::string text((std::istreambuf_iterator<char>(file)), {});
+    const auto graph = graph::Parse(text);
+    ASSERT_TRUE(graph.ok()) << name << ": " << graph.status();
+    for (const uint64_t order : {1, 2, 3})
+      EXPECT_EQ(CompiledDisagreement(*graph, Inputs(*graph), {0.02}, order), "") << name;
   }
 }
 
 TEST(RandomGraphs, Compiled) { CheckAll(NumCompiled(), CompiledDisagreement); }
+
+TEST(RandomGraphs, InStagesOnSimulatedDevices) {
+  CheckAll(NumGraphs(), SimulatedDisagreement, MakeGraphInStages);
+}
+
+TEST(RandomGraphs, InStagesCompiled) {
+  CheckAll(NumCompiled(), CompiledDisagreement, MakeGraphInStages);
+}
 
 }  // namespace
 }  // namespace kiln::sharded

@@ -10,6 +10,7 @@
 #include "compiler/autodiff/differentiate.h"
 #include "compiler/graph/verify.h"
 #include "compiler/ir/walk.h"
+#include "compiler/ops/builder.h"
 #include "compiler/ops/testing/evaluate.h"
 #include "compiler/pipeline.h"
 #include "compiler/shard/testing/simulate.h"
@@ -38,22 +39,17 @@ drivers::Device& TheDevice() {
 // Every device of the mesh with buffers of its own, all of them on one device of this machine.
 class MeshRun {
  public:
-  MeshRun(const graph::Graph& graph, const CompiledProgram& program)
-      : graph_(graph), program_(program), mesh_(graph.sharding->mesh) {}
+  // A program for each device, or one for all.
+  MeshRun(const graph::Graph& graph, const std::vector<CompiledProgram>& programs)
+      : graph_(graph), programs_(programs), mesh_(graph.sharding->mesh) {}
 
   absl::Status Load(absl::Span<const HostTensor> inputs) {
-    for (const compiler::CompiledKernel& kernel : program_.kernels) {
-      if (!kernel.refusal.empty()) {
-        return absl::InternalError(
-            absl::StrCat(kernel.refusal, "\n", kernel.refused_schedule, kernel.ir));
-      }
-      auto image = TheDevice().LoadKernel(kernel.image);
-      if (!image.ok()) return image.status();
-      kernels_.push_back(*std::move(image));
+    for (const CompiledProgram& program : programs_) {
+      if (absl::Status status = LoadKernels(program); !status.ok()) return status;
     }
     buffers_.resize(graph::NumDevices(mesh_));
     for (int64_t device = 0; device < graph::NumDevices(mesh_); ++device) {
-      for (const Slot& slot : program_.slots) {
+      for (const Slot& slot : ProgramOf(device).slots) {
         auto buffer = TheDevice().Allocate(slot.bytes);
         if (!buffer.ok()) return buffer.status();
         const std::string bytes = Content(slot, device, inputs);
@@ -67,19 +63,16 @@ class MeshRun {
 
   // Step i goes from one exchange to the next.
   absl::Status Run(uint64_t seed) {
-    std::vector<int> begins = {0};
     std::vector<shard::Meetings> meetings;
-    for (const compiler::Exchange& exchange : program_.exchanges) {
-      if (exchange.before_call != begins.back()) begins.push_back(exchange.before_call);
+    for (const compiler::Exchange& exchange : programs_[0].exchanges) {
       meetings.push_back(
-          {static_cast<int>(begins.size()) - 1, program_.groups[exchange.group].mesh_axes});
+          {static_cast<int>(meetings.size()) + 1, programs_[0].groups[exchange.group].mesh_axes});
     }
-    begins.push_back(static_cast<int>(program_.calls.size()));
-    // What stands before no call is at the end of the step before it.
-    const auto steps = static_cast<int>(begins.size()) - 1;
-    absl::Status run = shard::RunInSomeOrder(
-        mesh_, steps, meetings, seed,
-        [&](int64_t device, int step) { return Calls(device, begins[step], begins[step + 1]); });
+    absl::Status run = shard::RunInSomeOrder(mesh_, static_cast<int>(meetings.size()) + 1, meetings,
+                                             seed, [&](int64_t device, int step) {
+                                               return Calls(device, BeginOf(device, step),
+                                                            BeginOf(device, step + 1));
+                                             });
     for (int64_t device = 0; run.ok() && device < graph::NumDevices(mesh_); ++device) {
       run = Copies(device);
     }
@@ -102,8 +95,34 @@ class MeshRun {
   }
 
  private:
+  size_t NumberOf(int64_t device) const { return programs_.size() == 1 ? 0 : device; }
+  const CompiledProgram& ProgramOf(int64_t device) const { return programs_[NumberOf(device)]; }
+
+  absl::Status LoadKernels(const CompiledProgram& program) {
+    kernels_.emplace_back();
+    for (const compiler::CompiledKernel& kernel : program.kernels) {
+      if (!kernel.refusal.empty()) {
+        return absl::InternalError(
+            absl::StrCat(kernel.refusal, "\n", kernel.refused_schedule, kernel.ir));
+      }
+      auto image = TheDevice().LoadKernel(kernel.image);
+      if (!image.ok()) return image.status();
+      kernels_.back().push_back(*std::move(image));
+    }
+    return absl::OkStatus();
+  }
+
+  int BeginOf(int64_t device, int step) const {
+    const CompiledProgram& program = ProgramOf(device);
+    if (step == 0) return 0;
+    if (step > static_cast<int>(program.exchanges.size())) {
+      return static_cast<int>(program.calls.size());
+    }
+    return program.exchanges[step - 1].before_call;
+  }
+
   std::string Content(const Slot& slot, int64_t device, absl::Span<const HostTensor> inputs) const {
-    if (slot.kind == Slot::Kind::kInput) {
+    if (slot.kind == Slot::Kind::kInput && slot.bytes > 0) {
       const HostTensor part =
           shard::PartOf(inputs[slot.index], mesh_, graph_.sharding->inputs[slot.index], device);
       return {part.bytes.begin(), part.bytes.end()};
@@ -121,20 +140,24 @@ class MeshRun {
     int64_t owner = device;
     int64_t offset = argument.offset;
     if (argument.member >= 0) {
-      const std::vector<int>& axes = program_.groups[argument.group].mesh_axes;
+      const std::vector<int>& axes = ProgramOf(device).groups[argument.group].mesh_axes;
       owner = shard::MemberOf(mesh_, axes, device, argument.member);
       offset += argument.stride * shard::NumberIn(mesh_, axes, device);
     }
-    const auto slots = static_cast<int64_t>(program_.slots.size());
-    return {static_cast<int>(owner * slots + argument.slot), offset, argument.bytes};
+    int64_t first = 0;
+    for (int64_t before = 0; before < owner; ++before) {
+      first += static_cast<int64_t>(ProgramOf(before).slots.size());
+    }
+    return {static_cast<int>(first + argument.slot), offset, argument.bytes};
   }
 
   absl::Status Calls(int64_t device, int first, int end) {
     drivers::CommandList list;
     for (int i = first; i < end; ++i) {
       drivers::LaunchCommand launch;
-      launch.kernel = kernels_[program_.calls[i].kernel].get();
-      for (const Argument& argument : program_.calls[i].arguments) {
+      const compiler::KernelCall& call = ProgramOf(device).calls[i];
+      launch.kernel = kernels_[NumberOf(device)][call.kernel].get();
+      for (const Argument& argument : call.arguments) {
         launch.arguments.push_back(Range(device, argument));
       }
       list.commands.emplace_back(std::move(launch));
@@ -144,7 +167,7 @@ class MeshRun {
 
   absl::Status Copies(int64_t device) {
     drivers::CommandList list;
-    for (const CompiledProgram::Copy& copy : program_.copies) {
+    for (const CompiledProgram::Copy& copy : ProgramOf(device).copies) {
       list.commands.emplace_back(
           drivers::CopyCommand{Range(device, copy.source), Range(device, copy.destination)});
     }
@@ -174,15 +197,18 @@ class MeshRun {
 
   absl::Status Add(Slot::Kind kind, int index, const ir::Node* node, const Spec& spec,
                    std::vector<HostTensor>* results) {
-    size_t number = 0;
-    while (program_.slots[number].kind != kind || program_.slots[number].index != index) ++number;
     std::vector<HostTensor> parts;
-    for (const auto& of_device : buffers_) {
+    for (int64_t device = 0; device < graph::NumDevices(mesh_); ++device) {
+      const std::vector<Slot>& slots = ProgramOf(device).slots;
+      size_t number = 0;
+      while (slots[number].kind != kind || slots[number].index != index) ++number;
       HostTensor part =
           HostTensor::Zeros(node->dtype(), graph::LocalShape(mesh_, spec, node->shape()));
+      // Of a graph in stages one device has it.
+      if (slots[number].bytes == 0 && !part.bytes.empty()) continue;
       auto* bytes = reinterpret_cast<char*>(part.bytes.data());
-      absl::Status read =
-          TheDevice().CopyToHost(*of_device[number], 0, absl::MakeSpan(bytes, part.bytes.size()));
+      absl::Status read = TheDevice().CopyToHost(*buffers_[device][number], 0,
+                                                 absl::MakeSpan(bytes, part.bytes.size()));
       if (!read.ok()) return read;
       parts.push_back(std::move(part));
     }
@@ -192,10 +218,10 @@ class MeshRun {
   }
 
   const graph::Graph& graph_;
-  const CompiledProgram& program_;
+  const std::vector<CompiledProgram>& programs_;
   const Mesh& mesh_;
-  std::vector<std::unique_ptr<drivers::LoadedKernel>> kernels_;
-  std::vector<std::vector<std::unique_ptr<drivers::Buffer>>> buffers_;  // by device, by slot
+  std::vector<std::vector<std::unique_ptr<drivers::LoadedKernel>>> kernels_;  // by program
+  std::vector<std::vector<std::unique_ptr<drivers::Buffer>>> buffers_;        // by device, by slot
 };
 
 std::string Compare(const graph::Graph& graph, absl::Span<const HostTensor> inputs,
@@ -215,6 +241,94 @@ std::string Compare(const graph::Graph& graph, absl::Span<const HostTensor> inpu
   }
   return "";
 }
+
+// Puts a graph's values on devices, with sends between them.
+class StageMaker {
+ public:
+  StageMaker(const graph::Graph& graph, int devices, std::mt19937_64& random)
+      : graph_(graph), devices_(devices), random_(random), builder_(*graph.context) {}
+
+  graph::Graph Make() && {
+    auto sharding = std::make_shared<graph::Sharding>();
+    sharding->mesh.axes = {{"stage", devices_}};
+    sharding->stages.emplace();
+    for (const graph::Input& input : graph_.inputs) {
+      sharding->inputs.emplace_back(input.shape.size());
+      sharding->stages->inputs.push_back(AnyDevice());
+    }
+    inputs_ = sharding->stages->inputs;
+    for (const ir::Node* node : ir::TopologicalOrder(graph::Roots(graph_))) Put(node);
+    graph::Graph result = graph_;
+    for (const ir::Node*& output : result.outputs) {
+      const int device = AnyDevice();
+      sharding->outputs.emplace_back(output->shape().size());
+      sharding->stages->outputs.push_back(device);
+      output = On(output, device);
+    }
+    for (graph::Update& update : result.updates) {
+      update.value = On(update.value, inputs_[update.input]);
+    }
+    result.sharding = std::move(sharding);
+    return result;
+  }
+
+ private:
+  struct Placed {
+    const ir::Node* node = nullptr;
+    int device = -1;  // anywhere
+  };
+
+  int AnyDevice() { return static_cast<int>(random_() % devices_); }
+
+  const ir::Node* On(const ir::Node* node, int device) {
+    const Placed& placed = placed_.at(node);
+    // A send of what lies anywhere, or that leads nowhere else, is nothing.
+    const bool is_needless = (placed.device < 0 || placed.device == device) && random_() % 8 != 0;
+    const int from = placed.device < 0 ? AnyDevice() : placed.device;
+    return is_needless ? placed.node : builder_.Send(placed.node, from, device);
+  }
+
+  void Put(const ir::Node* node) {
+    if (node->op() == ir::Op::kInput) {
+      placed_[node] = {node, inputs_[node->attr<ir::InputAttr>().index]};
+      return;
+    }
+    std::vector<const ir::Node*> operands;
+    if (node->op() == ir::Op::kGradient && placed_.at(node->operand(1)).device < 0) {
+      // Where that lies is only known behind autodiff.
+      placed_[node] = {builder_.FullLike(node->operand(1), 0)};
+      return;
+    }
+    if (node->op() == ir::Op::kGradient) {
+      // Of the values themselves, and not of what was sent of them.
+      for (int i = 0; i < 2; ++i) operands.push_back(placed_.at(node->operand(i)).node);
+      const int device = placed_.at(node->operand(0)).device;
+      for (size_t i = 2; i < node->operands().size(); ++i) {
+        operands.push_back(On(node->operand(2), device < 0 ? AnyDevice() : device));
+      }
+      placed_[node] = {graph_.context->WithOperands(node, std::move(operands)),
+                       placed_.at(node->operand(1)).device};
+      return;
+    }
+    int device = -1;
+    for (const ir::Node* operand : node->operands()) {
+      const int other = placed_.at(operand).device;
+      if (other >= 0 && (device < 0 || random_() % 3 == 0)) device = other;
+    }
+    if (device >= 0 && random_() % 8 == 0) device = AnyDevice();
+    for (const ir::Node* operand : node->operands()) {
+      operands.push_back(device < 0 ? placed_.at(operand).node : On(operand, device));
+    }
+    placed_[node] = {graph_.context->WithOperands(node, std::move(operands)), device};
+  }
+
+  const graph::Graph& graph_;
+  const int devices_;
+  std::mt19937_64& random_;
+  ops::Builder builder_;
+  std::vector<int> inputs_;
+  absl::flat_hash_map<const ir::Node*, Placed> placed_;
+};
 
 void ExtendSpecs(const Mesh& mesh, const ir::Shape& shape, size_t axis, const Spec& spec,
                  std::vector<Spec>* all) {
@@ -245,12 +359,23 @@ absl::StatusOr<shard::Program> MakeProgram(const graph::Graph& graph) {
   return *std::move(state->sharded);
 }
 
+absl::StatusOr<CompiledProgram> CompileStage(const graph::Graph& graph, int stage) {
+  compiler::Options options;
+  options.stage = stage;
+  return compiler::Compile(graph, ProcessorTarget(), options);
+}
+
 absl::StatusOr<std::vector<HostTensor>> RunOnMesh(const graph::Graph& graph,
                                                   absl::Span<const HostTensor> inputs,
                                                   uint64_t seed) {
-  const auto program = compiler::Compile(graph, TheDevice().info().target, {});
-  if (!program.ok()) return program.status();
-  MeshRun run(graph, *program);
+  std::vector<CompiledProgram> programs;
+  const int64_t stages = graph.sharding->stages ? graph::NumDevices(graph.sharding->mesh) : 1;
+  for (int stage = 0; stage < stages; ++stage) {
+    auto program = CompileStage(graph, stage);
+    if (!program.ok()) return program.status();
+    programs.push_back(*std::move(program));
+  }
+  MeshRun run(graph, programs);
   if (absl::Status status = run.Load(inputs); !status.ok()) return status;
   if (absl::Status status = run.Run(seed); !status.ok()) return status;
   return run.Results();
@@ -311,6 +436,10 @@ graph::Graph OnMesh(const graph::Graph& graph, const Mesh& mesh, std::mt19937_64
   }
   result.sharding = std::move(sharding);
   return result;
+}
+
+graph::Graph InStages(const graph::Graph& graph, int devices, std::mt19937_64& random) {
+  return StageMaker(graph, devices, random).Make();
 }
 
 }  // namespace kiln::sharded

@@ -23,6 +23,9 @@ const drivers::Target& ProcessorTarget();
 // What sharding makes of the graph, behind all passes before that.
 absl::StatusOr<shard::Program> MakeProgram(const graph::Graph& graph);
 
+// The program of one device of a graph in stages, compiled for this machine's processor.
+absl::StatusOr<compiler::CompiledProgram> CompileStage(const graph::Graph& graph, int stage);
+
 // The graph's outputs, then its updates, of compiled kernels; devices run in an order that `seed`
 // chooses.
 absl::StatusOr<std::vector<ops::HostTensor>> RunOnMesh(const graph::Graph& graph,
@@ -45,6 +48,10 @@ std::vector<graph::Spec> AllSpecs(const graph::Mesh& mesh, const ir::Shape& shap
 // The graph on the mesh, each input and output lying in any way; and with hints in between.
 graph::Graph OnMesh(const graph::Graph& graph, const graph::Mesh& mesh, std::mt19937_64& random,
                     bool with_hints);
+
+// The graph in stages on so many devices: inputs, outputs and what is between them on any device,
+// with sends where they are needed, and some where they are not.
+graph::Graph InStages(const graph::Graph& graph, int devices, std::mt19937_64& random);
 
 }  // namespace kiln::sharded
 

@@ -202,6 +202,16 @@ class GraphBuilder {
   // it, only who computes what.
   Value Shard(Value x, const Spec& spec, Location location = Location::current());
 
+  // Instead of a mesh: layers on one device and the next ones on another, in one program. What is
+  // made of a value is computed where it lies; gradients of what was sent are sent back. `devices`:
+  // up to 64, each once. Before PutOn and Send.
+  void SetStages(std::vector<std::string> devices);
+  // Where the tensors lie that are passed for an input; without a call on the first device. Before
+  // anything is made of it.
+  void PutOn(Value input, std::string_view device);
+  // `x` on another device.
+  Value Send(Value x, std::string_view device, Location location = Location::current());
+
   // Outputs are numbered in the order of these calls. On a mesh they lie as `spec` says.
   void Output(Value value, const Spec& spec = {});
   // After a run, the tensor bound to `input` holds `value` instead. All reads of the run see the
@@ -220,7 +230,15 @@ class GraphBuilder {
   bool Check(const Value& value, std::string_view where, std::string_view what);
 
   std::unique_ptr<v1::Graph> proto_;
+  // Of a node of these operands: its device's number in stages; -1: made of no input.
+  int DeviceOf(std::string_view op, absl::Span<const Value> operands,
+               const Attributes& attributes) const;
+  // The number of a device of the stages. Else that is a mistake of `where`, and -1.
+  int FindDevice(std::string_view device, std::string_view where);
+
   Mesh mesh_;
+  std::vector<int> devices_;  // by node, in stages
+  bool in_stages_ = false;
   absl::Status status_;
   int num_inputs_ = 0;
 };

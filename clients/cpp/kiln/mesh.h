@@ -30,9 +30,9 @@ struct Mesh {
   bool operator==(const Mesh&) const = default;
 };
 
-// By dimension of a tensor the names of the axes that split it into equal parts, the first one
-// counting slowest. What is missing at the end is not split. Devices that differ in other axes
-// alone have the same.
+// By dimension of a tensor the names of the axes that split it, the first one counting slowest.
+// Parts are equal; of a size that does not come out even the last devices have less, or nothing.
+// What is missing at the end is not split. Devices that differ in other axes alone have the same.
 using Spec = std::vector<std::vector<std::string>>;
 
 // Where a tensor lies.

@@ -263,9 +263,15 @@ Value Contiguous(Value x, Location location = Location::current());
 Value Detach(Value x, Location location = Location::current());
 
 // x, which lies on the graph's mesh as spec says: for each dimension the number of the mesh's axes
-// that split it into equal parts, then these axes. Without a mesh just x.
+// that split it, then these axes. Without a mesh just x.
 // Shape: same. DType: same.
 Value Shard(Value x, const Dimensions& spec, Location location = Location::current());
+
+// x, sent from one device of a graph in stages to another; both are numbers of the graph's devices.
+// What is made of it is computed there. Without stages just x.
+// Shape: same. DType: same.
+Value Send(Value x, const Dimension& source, const Dimension& target,
+           Location location = Location::current());
 
 // y, whose gradient also flows to x, element by element: upstream * derivative. With detach around
 // y, derivative is all of it.

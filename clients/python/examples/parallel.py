@@ -7,8 +7,9 @@
 The modes: "data" gives each device a part of every batch and a copy of the weights; "tensor" splits
 layers; "both" does both, on a grid of devices; "zero1" splits the optimizer's state as well as the
 batch (Rajbhandari et al., 2020). That a traced step then scatters its gradients to where the state
-lies, and keeps none, makes it "zero2"; "zero3" splits the weights, too. Losses are those of one
-device but for rounding. The data is made up.
+lies, and keeps none, makes it "zero2"; "zero3" splits the weights, too. "pipeline" puts the first
+layers on the first device, the next ones on the next, and sends the batch through them in parts
+(Huang et al., 2019). Losses are those of one device but for rounding. The data is made up.
 """
 
 import argparse
@@ -89,6 +90,45 @@ def zero3(model, names):
     return kiln.optim.Adam(model.parameters(), lr=3e-3), mesh, ("data",)
 
 
+def run_of(layers, names):
+    """Puts layers on devices, as many on each, and calls them one after the other."""
+    placed = [(layer.to(name), name)
+              for name, some in zip(names, np.array_split(range(len(layers)), len(names)))
+              for layer in (layers[i] for i in some)]
+
+    def run(x):
+        for layer, name in placed:
+            x = layer(x.to(name))
+        return x
+
+    return run
+
+
+def pipeline_convnet(model, names):
+    # In one part: batch norm takes its statistics over the batch.
+    run = run_of(list(model), names)
+    return lambda x, y: nn.functional.cross_entropy(run(x), y)
+
+
+def pipeline_gpt(model, names, parts=4):
+    blocks = run_of(list(model.h), names)
+    for first in (model.wte, model.wpe):
+        first.to(names[0])
+    model.ln_f.to(names[-1])
+
+    def loss_of_part(x, y):
+        x = blocks(model.wte(x) + model.wpe.weight)
+        logits = nn.functional.linear(model.ln_f(x), model.wte.weight.to(names[-1]))
+        return nn.functional.cross_entropy(logits.flatten(0, 1), y.flatten())
+
+    def loss_of(x, y):
+        size = BATCH // parts
+        return sum(loss_of_part(x[i : i + size], y[i : i + size])
+                   for i in range(0, BATCH, size)) / parts
+
+    return loss_of
+
+
 def one_device(model):
     return kiln.optim.Adam(model.parameters(), lr=3e-3), None, None
 
@@ -97,6 +137,7 @@ def laid_out(mode, model, names, split):
     """The optimizer of a model, the mesh, and how batches lie on it."""
     return {
         "one": lambda: one_device(model),
+        "pipeline": lambda: one_device(model),
         "data": lambda: data_parallel(model, names),
         "tensor": lambda: tensor_parallel(model, names, split),
         "both": lambda: both(model, names, split),
@@ -110,6 +151,8 @@ def train(name, mode, names, steps):
     """The losses, the seconds from the second step on, and what holds the state."""
     kiln.manual_seed(0)
     model, loss_of = {"convnet": convnet, "gpt": gpt}[name]()
+    if mode == "pipeline":
+        loss_of = {"convnet": pipeline_convnet, "gpt": pipeline_gpt}[name](model, names)
     optimizer, mesh, spec = laid_out(mode, model, names, SPLIT[name])
 
     @kiln.jit
@@ -136,7 +179,7 @@ def main():
     parser.add_argument("--address", help="the daemon's address; default: the local one")
     parser.add_argument(
         "--mode", default="data",
-        choices=["data", "tensor", "both", "zero1", "zero2", "zero3"])
+        choices=["data", "tensor", "both", "zero1", "zero2", "zero3", "pipeline"])
     parser.add_argument("--model", default="convnet", choices=["convnet", "gpt"])
     parser.add_argument("--devices", nargs="*", help="for example cuda:0 cuda:1; default: all")
     parser.add_argument("--steps", type=int, default=50)

@@ -28,6 +28,7 @@ from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument, NotFound
 from kiln._graph.gradient_mode import no_grad
 from kiln._graph.node import Node, make, mode
+from kiln._tensor.moving import beside
 from kiln.optim import GradientAccumulation, Optimizer
 from kiln.tensor import Tensor
 
@@ -202,7 +203,7 @@ class GradScaler:
             for parameter in optimizer.params:
                 if parameter.grad is not None:
                     gradient = parameter.grad.float() * share
-                    finite = finite.logical_and(gradient.isfinite().all())
+                    finite = finite.logical_and(beside(gradient.isfinite().all(), finite))
                     parameter.grad = gradient.cast(parameter.grad.dtype)
         found[id(optimizer)] = finite
 

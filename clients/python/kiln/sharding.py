@@ -40,9 +40,11 @@ _STATEFUL = (Module, Optimizer, GradientAccumulation, EMA)
 def shard(x: T, mesh: Mesh, spec: Rule = None) -> T:
     """Lays out a tensor, or all tensors of a structure, a module or an optimizer, on a mesh.
 
-    `spec` says by which axes of the mesh each dimension is split into equal parts: ("data", None)
-    splits the first by "data", (("data", "model"),) by both, the first counting slowest. Devices
-    that differ in no such axis have the same part; without a spec all have all of it.
+    `spec` says by which axes of the mesh each dimension is split: ("data", None) splits the first
+    by "data", (("data", "model"),) by both, the first counting slowest. Parts are equal; where the
+    size does not come out even, the last devices have less of it, or nothing: of 10 rows three have
+    4, 4 and 2. Devices that differ in no such axis have the same part; without a spec all have all
+    of it.
 
     Of a tensor it gives a new one. Data of this process is uploaded part by part; within kiln.jit,
     and of what is lazy, it says how the daemon is to lay out the value, and gradients flow through.
@@ -58,8 +60,8 @@ def shard(x: T, mesh: Mesh, spec: Rule = None) -> T:
       copied;
     - a function of the name and the tensor that gives a spec.
 
-    Raises InvalidArgument for an axis that the mesh does not have, and for a size that does not
-    split into equal parts.
+    Raises InvalidArgument for an axis that the mesh does not have, and for a dimension with a
+    variable in it.
 
     >>> mesh = kiln.Mesh("data", ["cpu:0"])
     >>> kiln.shard(kiln.ones(4, 2), mesh, ("data",)).sum().item()

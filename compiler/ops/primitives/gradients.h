@@ -55,6 +55,7 @@ KILN_GRADIENT(GatherElementsGradient);
 // For max and min, equal largest (or smallest) ones share equally. For mul see factors.h.
 KILN_GRADIENT(ScatterElementsGradient);
 KILN_GRADIENT(ContiguousGradient);
+KILN_GRADIENT(SendGradient);   // goes back
 KILN_GRADIENT(ShardGradient);  // lies as the value does
 KILN_GRADIENT(WithDerivativeGradient);
 

@@ -88,6 +88,11 @@ Adjoints ShardGradient(Builder& b, const Node* node, const Node* upstream) {
   return {b.Shard(upstream, ir::IntsOf(node))};
 }
 
+Adjoints SendGradient(Builder& b, const Node* node, const Node* upstream) {
+  const std::vector<int64_t>& devices = ir::IntsOf(node);
+  return {b.Send(upstream, devices[1], devices[0])};
+}
+
 Adjoints ContiguousGradient(Builder& b, const Node* node, const Node* upstream) {
   return {upstream};
 }

@@ -34,6 +34,13 @@ constexpr Rule kMeshSpecRule = {"mesh_spec", "x", R"rule(
     "split it, then these axes, each once"
 )rule"};
 
+constexpr Rule kSendRule = {"send", "x", R"rule(
+  source = attributes["source"]
+  target = attributes["target"]
+  check source >= 0 and target >= 0:
+    '"source" {source} and "target" {target}; devices have the numbers 0, 1, 2 and so on'
+)rule"};
+
 std::vector<OpDef> StructureOps() {
   return {
       {.name = "contiguous",
@@ -59,7 +66,17 @@ std::vector<OpDef> StructureOps() {
        .evaluate = EvaluateIdentity,
        .doc =
            "x, which lies on the graph's mesh as spec says: for each dimension the number of the "
-           "mesh's axes that split it into equal parts, then these axes. Without a mesh just x"},
+           "mesh's axes that split it, then these axes. Without a mesh just x"},
+      {.name = "send",
+       .kind = Kind::kStructure,
+       .op = Op::kSend,
+       .operands = {"x"},
+       .attributes = {RequiredInt("source"), RequiredInt("target")},
+       .constraints = {kSendRule},
+       .gradient = SendGradient,
+       .evaluate = EvaluateIdentity,
+       .doc = "x, sent from one device of a graph in stages to another; both are numbers of the "
+              "graph's devices. What is made of it is computed there. Without stages just x"},
       {.name = "with_derivative",
        .kind = Kind::kStructure,
        .op = Op::kWithDerivative,

@@ -52,6 +52,7 @@ class Simulator {
 
   absl::Status RunSegment(int64_t device, int number) {
     const Segment& segment = program_.segments[number];
+    if (!IsOn(segment.device, device)) return absl::OkStatus();
     for (const Fetch& fetch : segment.fetches) {
       std::copy_n(At(device, fetch.source), fetch.source.bytes, At(device, fetch.destination));
     }
@@ -75,6 +76,7 @@ class Simulator {
   absl::StatusOr<std::vector<HostTensor>> Results() {
     for (Device& device : devices_) {
       for (const Copy& copy : program_.copies) {
+        if (!IsOn(program_.buffers[copy.source].device, &device - devices_.data())) continue;
         device.buffers[copy.destination] = device.buffers[copy.source];
       }
     }
@@ -82,10 +84,12 @@ class Simulator {
     const auto add = [&](Buffer::Kind kind, int index, const ir::Node* node,
                          const graph::Spec& spec) -> absl::Status {
       std::vector<HostTensor> parts;
+      const int buffer = Find(kind, index);
       for (const Device& device : devices_) {
+        if (!IsOn(program_.buffers[buffer].device, &device - devices_.data())) continue;
         HostTensor part =
             HostTensor::Zeros(node->dtype(), graph::LocalShape(program_.mesh, spec, node->shape()));
-        part.bytes = device.buffers[Find(kind, index)];
+        part.bytes = device.buffers[buffer];
         parts.push_back(std::move(part));
       }
       auto whole = PutTogether(parts, node->shape(), program_.mesh, spec);
@@ -120,6 +124,7 @@ class Simulator {
       const bool is_placed =
           buffer.kind == Buffer::Kind::kOwn || buffer.kind == Buffer::Kind::kPublished;
       device.buffers.push_back(Unwritten(is_placed ? 0 : buffer.bytes));
+      if (!IsOn(buffer.device, number)) continue;
       if (buffer.kind == Buffer::Kind::kInput) {
         device.buffers.back() = PartOf(inputs[buffer.index], program_.mesh,
                                        graph_.sharding->inputs[buffer.index], number)

@@ -8,6 +8,7 @@
 #include "compiler/graph/text.h"
 #include "drivers/cpu/driver.h"
 #include "drivers/null/driver.h"
+#include "server/buffers/whole.h"
 
 namespace kiln::testing {
 namespace {
@@ -36,12 +37,14 @@ class TextSource : public runtime::GraphSource {
 ValuePointer WritePart(ManagedDevice& device, const buffers::TensorType& whole,
                        const buffers::Part& part, const std::vector<float>& elements) {
   const auto type =
-      std::make_shared<const buffers::TensorType>(buffers::TensorType{whole.dtype, part.shape});
+      std::make_shared<const buffers::TensorType>(buffers::TensorType{whole.dtype, part.memory});
   auto value = device.pool()->Allocate(type, nullptr);
-  std::string bytes(type->bytes(), 0);
-  buffers::ForEachRun(whole.shape, 4, part, [&](int64_t from, int64_t to, int64_t size) {
+  // What stands in padding may not matter: these are NaNs.
+  std::string bytes(type->bytes(), '\xff');
+  const auto put = [&](int64_t from, int64_t to, int64_t size) {
     std::memcpy(bytes.data() + to, reinterpret_cast<const char*>(elements.data()) + from, size);
-  });
+  };
+  buffers::ForEachRunWithin(whole.shape, 4, part, 0, whole.bytes(), put);
   EXPECT_TRUE(device.device().CopyToDevice(*(*value)->buffer(), 0, bytes).ok());
   return *std::move(value);
 }
@@ -62,6 +65,24 @@ std::string MeanGraph(int devices, int64_t rows) {
                       "%1 = reduce_sum float32[1,8] %0 axes=[0]\n", "%2 = expand float32[", rows,
                       ",8] %1\n", "%3 = add float32[", rows, ",8] %0 %2\n", "%4 = add float32[",
                       rows, ",8] %0 %0\n", "output %3 spec=[1,0,0]\noutput %1\nupdate 0 %4\n");
+}
+
+std::string StagesGraph(int devices, int64_t rows) {
+  const std::string whole = absl::StrCat("float32[", rows, ",8]");
+  std::string text =
+      absl::StrCat("mesh stage=", devices, "\ninput 0 ", whole, " at 0\n%0 = input ", whole,
+                   " index=0\n%1 = send ", whole,
+                   " %0 source=0 target=1\n%2 = reduce_sum float32[1,8] %1 axes=[0]\n");
+  int last = 2;
+  for (int device = 1; device + 1 < devices; ++device, ++last) {
+    absl::StrAppend(&text, "%", last + 1, " = send float32[1,8] %", last, " source=", device,
+                    " target=", device + 1, "\n");
+  }
+  absl::StrAppend(&text, "%90 = send float32[1,8] %", last, " source=", devices - 1, " target=0\n",
+                  "%91 = expand ", whole, " %90\n%92 = add ", whole, " %0 %91\n%93 = add ", whole,
+                  " %0 %0\noutput %92 at 0\noutput %", last, " at ", devices - 1,
+                  "\nupdate 0 %93\n");
+  return text;
 }
 
 GangTest::~GangTest() {
@@ -103,7 +124,8 @@ std::shared_ptr<const BoundProgram> GangTest::Compile(const std::string& text,
   runtime::ProgramCompiler::Options options;
   options.compile = [&](const graph::Graph& graph, const drivers::Target& target,
                         const compiler::Options& how) {
-    const auto [known, fresh] = known_.try_emplace({text, target.architecture});
+    const auto [known, fresh] =
+        known_.try_emplace({absl::StrCat(how.stage, "\n", text), target.architecture});
     if (fresh) known->second = compiler::Compile(graph, target, how);
     return known->second;
   };
@@ -130,7 +152,8 @@ ValuePointer GangTest::Input(const BoundProgram& bound, float first) {
   std::vector<float> whole(type->bytes() / 4);
   for (size_t i = 0; i < whole.size(); ++i) whole[i] = first + static_cast<float>(i);
   ValuePointer value;
-  if (const Gang* gang = bound.program->gang(); gang != nullptr) {
+  const Gang* const gang = bound.program->gang();
+  if (gang != nullptr && bound.signature.input_members.empty()) {
     const auto& placement = bound.signature.input_placements[0];
     std::vector<ValuePointer> parts;
     for (const Gang::Member& member : gang->members()) {
@@ -140,9 +163,11 @@ ValuePointer GangTest::Input(const BoundProgram& bound, float first) {
     }
     value = buffers::Value::Sharded(type, placement, std::move(parts));
   } else {
-    auto made = bound.program->device().pool()->Allocate(type, nullptr);
+    // In stages, the first member has it.
+    ManagedDevice& device = bound.program->device();
+    auto made = device.pool()->Allocate(type, nullptr);
     const std::string bytes(reinterpret_cast<const char*>(whole.data()), 4 * whole.size());
-    EXPECT_TRUE(bound.program->device().device().CopyToDevice(*(*made)->buffer(), 0, bytes).ok());
+    EXPECT_TRUE(device.device().CopyToDevice(*(*made)->buffer(), 0, bytes).ok());
     value = *std::move(made);
   }
   value->Resolve(absl::OkStatus());
@@ -160,9 +185,10 @@ std::vector<float> GangTest::Whole(const buffers::Value& value) {
     const buffers::Part part =
         buffers::PartOf(*value.placement(), value.type()->shape, static_cast<int64_t>(i));
     const std::string own = BytesOf(*value.parts()[i]);
-    buffers::ForEachRun(value.type()->shape, 4, part, [&](int64_t to, int64_t from, int64_t size) {
+    const auto put = [&](int64_t to, int64_t from, int64_t size) {
       std::memcpy(bytes + to, own.data() + from, size);
-    });
+    };
+    buffers::ForEachRunWithin(value.type()->shape, 4, part, 0, value.bytes(), put);
   }
   return whole;
 }

@@ -26,6 +26,10 @@ namespace kiln::testing {
 // An update doubles the rows.
 std::string MeanGraph(int devices, int64_t rows);
 
+// The same, in stages: the rows lie on the first device, the second adds them up, and the sum goes
+// from each to the next and back to the first; the last one has it, too.
+std::string StagesGraph(int devices, int64_t rows);
+
 class GangTest : public ::testing::Test {
  protected:
   static constexpr int kUsers = 6;
@@ -85,7 +89,7 @@ class GangTest : public ::testing::Test {
   // Numbers of devices, by place.
   std::vector<int> DevicesOf(const runtime::BoundProgram& bound) const;
 
-  // By text and architecture: what differs is where it runs.
+  // By stage and text, and architecture: what differs is where it runs.
   std::map<std::pair<std::string, std::string>, absl::StatusOr<compiler::CompiledProgram>> known_;
 };
 

@@ -170,6 +170,58 @@ TEST_F(LiveTest, ProgramsRunOnMeshes) {
               ElementsAre(1, 2, 3, 4, 5, 6, 7, 8));
 }
 
+// On two of the daemon's devices, or on the one that there is.
+TEST_F(LiveTest, ProgramsRunInStages) {
+  auto devices = client_->Devices();
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  const std::string first = devices->front().name;
+  const std::string second = devices->back().name;
+  GraphBuilder builder;
+  builder.SetStages(first == second ? std::vector{first} : std::vector{first, second});
+  Value x = builder.Input(DType::kFloat32, {3});
+  Value weight = builder.Input(DType::kFloat32, {3});
+  builder.PutOn(weight, second);
+  Value loss = ops::Sum(builder.Send(x * 2, second) * weight);
+  builder.Output(loss);
+  builder.Output(builder.AddNode("gradient", {loss, x}));
+  builder.Update(weight, weight + 1);
+  auto program = client_->Define(builder.Build(), "in_stages");
+  ASSERT_TRUE(program.ok()) << program.status();
+  auto given = client_->Upload<float>({3}, {1, 2, 3}, {.device = first});
+  auto weights = client_->Upload<float>({3}, {1, 10, 100}, {.device = second});
+  auto run = client_->Run(*program, {*given, *weights});
+  ASSERT_TRUE(run.ok() && run->done.Get().ok()) << run->done.Get().status();
+  EXPECT_THAT(*client_->Download<float>(run->outputs[0]), ElementsAre(642));
+  EXPECT_THAT(*client_->Download<float>(run->outputs[1]), ElementsAre(2, 20, 200));
+  EXPECT_THAT(*client_->Download<float>(*weights), ElementsAre(2, 11, 101));
+}
+
+TEST_F(LiveTest, AMeshNeedNotDivideSizes) {
+  auto devices = client_->Devices();
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  const auto places = static_cast<uint32_t>(std::min<size_t>(devices->size(), 3));
+  Mesh mesh = {.axes = {{"data", places}}};
+  for (uint32_t i = 0; i < places; ++i) mesh.devices.push_back((*devices)[i].name);
+  GraphBuilder builder;
+  builder.SetMesh(mesh);
+  Value x = builder.Input(DType::kFloat32, {5, 2});
+  builder.Lay(x, {{"data"}});
+  builder.Output(ops::Mean(x));
+  builder.Output(builder.Shard(x * 2, {{}, {"data"}}), {{}, {"data"}});
+  auto program = client_->Define(builder.Build(), "uneven");
+  ASSERT_TRUE(program.ok()) << program.status();
+  auto parts = client_->Upload<float>({5, 2}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10},
+                                      {.mesh = mesh, .spec = {{"data"}}});
+  ASSERT_TRUE(parts.ok()) << parts.status();
+  auto run = client_->Run(*program, {*parts});
+  ASSERT_TRUE(run.ok() && run->done.Get().ok()) << run->done.Get().status();
+  EXPECT_THAT(*client_->Download<float>(run->outputs[0]), ElementsAre(5.5));
+  EXPECT_THAT(*client_->Download<float>(run->outputs[1]),
+              ElementsAre(2, 4, 6, 8, 10, 12, 14, 16, 18, 20));
+  EXPECT_THAT(*client_->Download<float>(*client_->Move(run->outputs[1], {})),
+              ElementsAre(2, 4, 6, 8, 10, 12, 14, 16, 18, 20));
+}
+
 // What the daemon says of a graph that `build` makes of x (float32, 2 x 3) and i (int64, 2).
 class MistakeTest : public LiveTest {
  protected:

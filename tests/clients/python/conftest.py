@@ -19,6 +19,7 @@ except ImportError:
     import kiln
 
 from kiln._session import connection as _connection  # noqa: E402
+from kilnd_process import Kilnd, opencl_is_installed  # noqa: E402
 from stand_in_connection import StandInConnection  # noqa: E402
 
 
@@ -29,6 +30,37 @@ def connection(kilnd):
     yield opened
     _connection._default = None
     opened.close()
+
+
+@pytest.fixture(scope="module")
+def four():
+    """A daemon with four devices."""
+    with Kilnd(threads=4, flags=["--cpu_devices=4"]) as daemon:
+        yield daemon
+
+
+@pytest.fixture
+def session(four):
+    """A session there."""
+    opened = kiln.connect(four.address)
+    yield opened
+    _connection._default = None
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    """A daemon with cpu:0 and opencl:0."""
+    if not opencl_is_installed():
+        pytest.skip("no OpenCL is installed")
+    with Kilnd(threads=2, flags=["--devices=cpu,opencl"]) as daemon:
+        connection = kiln.connect(daemon.address)
+        names = [device.name for device in kiln.devices()]
+        _connection._default = None
+        connection.close()
+        if "opencl:0" not in names:
+            pytest.skip(f"OpenCL has no device that Kiln can use; there are {', '.join(names)}")
+        yield daemon
 
 
 @pytest.fixture

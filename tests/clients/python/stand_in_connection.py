@@ -50,6 +50,9 @@ class StandInConnection:
     def check_devices(self, placement):
         pass
 
+    def has_several_devices(self):
+        return True
+
     def download(self, buffer):
         return bytes(buffer.nbytes)
 

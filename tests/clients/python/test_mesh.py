@@ -10,10 +10,9 @@ import pytest
 import kiln
 from kiln import nn
 from kiln._session import connection as _connection
-from kilnd_process import Kilnd, opencl_is_installed
+from meshes import FOUR, GRID, THREE
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[3] / "clients" / "python" / "examples"
-FOUR = [f"cpu:{i}" for i in range(4)]
 
 
 @pytest.fixture(scope="module")
@@ -24,36 +23,6 @@ def example():
     sys.modules["parallel"] = module
     spec.loader.exec_module(module)
     return module
-
-
-@pytest.fixture(scope="module")
-def four():
-    """A daemon with four devices."""
-    with Kilnd(threads=4, flags=["--cpu_devices=4"]) as daemon:
-        yield daemon
-
-
-@pytest.fixture
-def session(four):
-    opened = kiln.connect(four.address)
-    yield opened
-    _connection._default = None
-    opened.close()
-
-
-@pytest.fixture(scope="module")
-def mixed():
-    """A daemon with cpu:0 and opencl:0."""
-    if not opencl_is_installed():
-        pytest.skip("no OpenCL is installed")
-    with Kilnd(threads=2, flags=["--devices=cpu,opencl"]) as daemon:
-        connection = kiln.connect(daemon.address)
-        names = [device.name for device in kiln.devices()]
-        _connection._default = None
-        connection.close()
-        if "opencl:0" not in names:
-            pytest.skip(f"OpenCL has no device that Kiln can use; there are {', '.join(names)}")
-        yield daemon
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +38,7 @@ def on_one(example, four):
 # Training.
 
 
-@pytest.mark.parametrize("mode", ["data", "tensor", "both", "zero2", "zero3"])
+@pytest.mark.parametrize("mode", ["data", "tensor", "both", "zero2", "zero3", "pipeline"])
 @pytest.mark.parametrize("name", ["convnet", "gpt"])
 def test_training_is_that_of_one_device(session, example, on_one, name, mode):
     losses, _, _ = example.train(name, mode, FOUR if mode == "both" else FOUR[:2], 50)
@@ -77,9 +46,11 @@ def test_training_is_that_of_one_device(session, example, on_one, name, mode):
     np.testing.assert_allclose(losses, on_one[name], rtol=1e-4)
 
 
-@pytest.mark.parametrize("mode", ["data", "zero3"])
-def test_four_devices_compute_what_one_does(session, example, on_one, mode):
-    losses, _, _ = example.train("gpt", mode, FOUR, 20)
+@pytest.mark.parametrize("mode, devices", [("data", 4), ("zero3", 4), ("data", 3), ("tensor", 3),
+                                           ("zero3", 3)])  # fmt: skip
+def test_more_devices_compute_what_one_does(session, example, on_one, mode, devices):
+    """Three divide neither the batch nor the layers' widths."""
+    losses, _, _ = example.train("gpt", mode, FOUR[:devices], 20)
     np.testing.assert_allclose(losses, on_one["gpt"][:20], rtol=1e-4)
 
 
@@ -142,6 +113,16 @@ def test_zero_2_keeps_no_gradients(session):
     assert np.all(taken < 1.2 * (4 + 8 / 4) + 0.5), taken
 
 
+def test_uneven_parts_take_the_memory_of_equal_ones(session):
+    kiln.default_connection().synchronize()
+    before = used()
+    x = kiln.shard(np.ones((5, 1 << 18), np.float32), THREE, ("data",))
+    kiln.default_connection().synchronize()
+    taken = (used() - before) / 2**20
+    assert np.all(taken[:3] >= 2) and np.all(taken[:3] < 2.5) and taken[3] < 0.5, taken
+    del x
+
+
 # Values.
 
 
@@ -163,12 +144,16 @@ def test_values_go_there_and_back(session):
         assert x.tolist() == array.tolist() and "95." in str(x)
 
 
-def test_large_values_travel_in_parts(session):
+@pytest.mark.parametrize("shape", [(64, 3, 100, 100), (65, 3, 99, 101)])
+def test_large_values_travel_in_parts(session, shape):
     mesh = kiln.Mesh("data", FOUR)
-    array = np.random.default_rng(0).normal(size=(64, 3, 100, 100)).astype(np.float32)
-    x = kiln.shard(array, mesh, ("data",))
-    np.testing.assert_array_equal(x.numpy(), array)
-    assert "shape=(64, 3, 100, 100)" in str(x)
+    array = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    for spec in (("data",), (None, None, None, "data")):
+        x = kiln.shard(array, mesh, spec)
+        np.testing.assert_array_equal(x.numpy(), array)
+        np.testing.assert_array_equal(x.to("cpu:1").numpy(), array)
+        np.testing.assert_array_equal(kiln.shard(x, THREE, ("data",)).numpy(), array)
+    assert f"shape={shape}" in str(x)
 
 
 def test_other_devices_compute(session):
@@ -300,7 +285,8 @@ def test_the_readmes_code(session, example):
     readme = (EXAMPLES.parents[2] / "README.md").read_text()
     section = readme.split("## Several devices")[1].split("\n## ")[0]
     blocks = [block.split("```")[0] for block in section.split("```python")[1:]]
-    assert len(blocks) == 2
+    *blocks, stages = blocks  # test_stages.py has that
+    assert len(blocks) == 2 and ".to(" in stages
     for block, name in zip(blocks, ("convnet", "gpt")):
         model, loss_of = {"convnet": example.convnet, "gpt": example.gpt}[name]()
         optimizer = kiln.optim.Adam(model.parameters())
@@ -326,9 +312,10 @@ class Juggler:
 
     def __init__(self, seed):
         self.draws = np.random.default_rng(seed)
-        self.homes = [kiln.Mesh("data", FOUR[:2]),
-                      kiln.Mesh(("data", "model"), [FOUR[:2], FOUR[2:]])]
-        arrays = [self.draws.normal(size=(4, 4)).astype(np.float32) for _ in range(6)]
+        # Half of them of a size that the meshes divide.
+        size = 4 + seed % 2
+        self.homes = [kiln.Mesh("data", FOUR[: 2 + seed % 2]), GRID]
+        arrays = [self.draws.normal(size=(size, size)).astype(np.float32) for _ in range(6)]
         self.pairs = [(kiln.tensor(array), array) for array in arrays]
         self.step = kiln.jit(self._step)
         self.refused = 0
@@ -381,7 +368,7 @@ class Juggler:
 
 
 @pytest.mark.filterwarnings("ignore:kiln.jit has traced")
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(12))
 def test_whatever_is_done_values_are_right(session, seed):
     juggler = Juggler(seed)
     for _ in range(60):

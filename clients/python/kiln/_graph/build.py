@@ -11,6 +11,7 @@ from kiln._graph.gradient_boundaries import GradientBoundaries
 from kiln._graph.matmul_precision import current_code
 from kiln._graph.node import TABLE, Node
 from kiln._ops.table import OP_SET_VERSION
+from kiln._placement import placement as placements
 from kiln._proto.kiln.v1 import graph_pb2
 from kiln.variables import Dim
 
@@ -18,12 +19,14 @@ from kiln.variables import Dim
 class Built:
     """A graph, the nodes behind its inputs in the order of their index, its variables' values."""
 
-    __slots__ = ("bindings", "graph", "inputs")
+    __slots__ = ("bindings", "graph", "homes", "inputs")
 
-    def __init__(self, graph: Any, inputs: List[Node], bindings: Bindings) -> None:
+    def __init__(self, graph: Any, inputs: List[Node], bindings: Bindings,
+                 homes: Dict[int, Any]) -> None:
         self.graph = graph
         self.inputs = inputs
         self.bindings = bindings  # those that are known
+        self.homes = homes  # of the graph's nodes that have one, by number
 
 
 def differentiated(roots: Iterable[Node]) -> Set[Node]:
@@ -102,6 +105,7 @@ def build(roots: Sequence[Node], updates: Sequence[Tuple[Node, Node]] = (),
     equal: Dict[Any, int] = {}
     apart: Dict[int, int] = {}
     sources: Dict[Any, str] = {}
+    homes: Dict[int, Any] = {}
     for node in order:
         if node.op == "input" or (node.buffer is not None and node not in again):
             # Tensors that share a buffer are one input, unless with_variable() gave one of them
@@ -112,19 +116,25 @@ def build(roots: Sequence[Node], updates: Sequence[Tuple[Node, Node]] = (),
                 input_of_buffer[key] = _add_input(graph, node, len(inputs))
                 inputs.append(node)
             number[node] = input_of_buffer[key]
+            _note_home(homes, number[node], node)
             continue
         operands = [number[operand] for operand in node.operands]
         for place, operand in enumerate(node.operands):
             if boundaries.between(node, operand, place):
                 operands[place] = _detached(graph, operands[place], operand, equal)
+                _note_home(homes, operands[place], operand)
         whole = (node.op, node.dtype, node.attributes, tuple(operands), _numbers(node),
-                 boundaries.identity(node))
+                 boundaries.identity(node), node.home if placements.in_use else None)
         index = equal.get(whole)
         if index is None:
             if boundaries.is_apart(node):
+                first = len(graph.nodes)
                 operands = [_own_copy(graph, node, operands[0], apart)]
+                for copied in range(first, len(graph.nodes)):
+                    _note_home(homes, copied, node)
             index = equal[whole] = _add_node(graph, node, operands, sources)
         number[node] = index
+        _note_home(homes, index, node)
     graph.outputs.extend(number[node] for node in roots)
     for old, new in updates:
         graph.updates.add(input=number[old], value=number[new])
@@ -133,7 +143,12 @@ def build(roots: Sequence[Node], updates: Sequence[Tuple[Node, Node]] = (),
         _declare(graph, order)
         for node in ends:
             bindings = merged(bindings, node.bindings)
-    return Built(graph, inputs, bindings)
+    return Built(graph, inputs, bindings, homes)
+
+
+def _note_home(homes: Dict[int, Any], number: int, node: Node) -> None:
+    if placements.in_use and node.home is not None:
+        homes[number] = node.home
 
 
 def _detached(graph: Any, number: int, node: Node, equal: Dict[Any, int]) -> int:

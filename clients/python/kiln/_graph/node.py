@@ -125,9 +125,7 @@ def make(name: str, operands: Tuple[Node, ...], attributes: Attributes = (),
     if variables.in_use:
         _note_bindings(node)
     if placements.in_use:
-        for operand in operands:
-            if operand.home is not None:
-                node.home = met(node.home, operand.home)
+        node.home = _home_of(name, operands)
     if mode.gradients and name != "detach":
         for operand in operands:
             if operand.tracked:
@@ -136,6 +134,18 @@ def make(name: str, operands: Tuple[Node, ...], attributes: Attributes = (),
             if operand.cut is not None and (node.cut is None or operand.cut > node.cut):
                 node.cut = operand.cut
     return node
+
+
+def _home_of(name: str, operands: Tuple[Node, ...]) -> Home:
+    home: Home = None
+    # y may lie on another device than x, and dy/dx lies where x does.
+    if name == "gradient" and isinstance(operands[1].home, str) and isinstance(
+            operands[0].home, str):
+        return operands[1].home
+    for operand in operands:
+        if operand.home is not None:
+            home = met(home, operand.home)
+    return home
 
 
 def _infer(name: str, operands: Tuple[Node, ...], attributes: Attributes,

@@ -8,7 +8,7 @@ from kiln._graph.node import Node, mode
 from kiln._placement import placement as placements
 from kiln._placement import spec as specs
 from kiln._placement.mesh import Mesh
-from kiln._placement.placement import Home, Placement, met, placed
+from kiln._placement.placement import Home, Placement, ProgramHome, met, placed
 from kiln._session.placements import sharding
 
 # Ops whose result lies as an operand does, by the operand's number. Others' lie whole on each
@@ -54,6 +54,11 @@ def lazily_placed(node: Node, placement: Placement) -> Node:
     return result
 
 
+def is_on_device(node: Node, placement: Placement) -> bool:
+    """Whether the node lies, or will lie, whole on the one device of a placement."""
+    return isinstance(placement.home, str) and node.home == placement.home
+
+
 def takes(home: Home, other: Home) -> bool:
     """Whether a program at `home` may be given what lies at `other`."""
     return other is None or other == home or (isinstance(home, Mesh) and isinstance(other, str))
@@ -84,21 +89,21 @@ def like(node: Node, result: Node) -> Node:
     return result if placement is None else lazily_placed(result, placement)
 
 
-def as_given(buffers: Sequence[Any], home: Home) -> Any:
+def as_given(buffers: Sequence[Any], home: ProgramHome) -> Any:
     """How a program's inputs lie, on which its message depends, by number; None off a mesh."""
     if not isinstance(home, Mesh):
         return None
     return tuple([buffer.placement.number for buffer in buffers])
 
 
-def devices_of(home: Home) -> Tuple[str, ...]:
+def devices_of(home: ProgramHome) -> Tuple[str, ...]:
     """The devices that a program at `home` runs on; none: the session's."""
     if home is None:
         return ()
     return (home,) if isinstance(home, str) else home.devices
 
 
-def with_sharding(graph: Any, home: Home, inputs: Sequence[Optional[Placement]],
+def with_sharding(graph: Any, home: ProgramHome, inputs: Sequence[Optional[Placement]],
                   outputs: Sequence[Optional[Placement]]) -> Any:
     """A graph that says how its inputs and outputs lie; itself off a mesh."""
     if not isinstance(home, Mesh):

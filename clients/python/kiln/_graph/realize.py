@@ -9,11 +9,12 @@ from kiln import variables
 from kiln._basics import conversion
 from kiln._basics.bindings import require
 from kiln._basics.errors import FailedPrecondition, InvalidArgument, TraceError
-from kiln._graph import build, places
+from kiln._graph import build, places, stages
 from kiln._graph import node as _node
 from kiln._graph.node import Node, mode
 from kiln._placement import placement as placements
-from kiln._placement.placement import Home, Placement, described, placed
+from kiln._placement.mesh import Mesh
+from kiln._placement.placement import Placement, ProgramHome, Stages, described, placed
 from kiln._session import connection as connections
 
 # Tensors that were assigned a lazy value. They are computed together with whatever is computed
@@ -51,16 +52,22 @@ def realize_nodes(nodes: Iterable[Node]) -> None:
     if not placements.in_use:
         _compute(roots, None)
         return
-    for home, own in places.groups(roots):
+    groups = places.groups(roots)
+    if stages.reach_devices(roots):
+        # In one program, so that nothing is computed twice.
+        one = [node for home, own in groups if not isinstance(home, Mesh) for node in own]
+        groups = [(None, one), *(group for group in groups if isinstance(group[0], Mesh))]
+    for home, own in groups:
         _compute([node for node in own if node.buffer is None], home)
 
 
-def _compute(roots: Sequence[Node], home: Home) -> None:
+def _compute(roots: Sequence[Node], home: ProgramHome) -> None:
     if not roots:
         return
     built = build.build(roots)
     outputs = [(node.dtype, variables.shape_at(node.shape, built.bindings)) for node in roots]
     require(built.graph.variables, built.bindings)
+    home = stages.home_of(built) or home
     connection, inputs = bind(built.inputs, home)
     lie = [places.where(node) for node in roots] if home is not None else []
     graph = places.with_sharding(
@@ -73,8 +80,12 @@ def _compute(roots: Sequence[Node], home: Home) -> None:
         settle(node, buffer)
 
 
-def lies(results: Sequence[Any], placed_so: Sequence[Optional[Placement]], home: Home) -> None:
+def lies(results: Sequence[Any], placed_so: Sequence[Optional[Placement]], home: ProgramHome) -> None:
     """Notes how the results of a program lie; None: nobody said so."""
+    if isinstance(home, Stages):
+        for buffer, placement, there in zip(results, placed_so, home.outputs):
+            buffer.placement, buffer.is_chosen = placement or there, placement is not None
+        return
     everywhere = placed(home) if home is not None else None
     for buffer, placement in zip(results, placed_so):
         buffer.placement, buffer.is_chosen = placement or everywhere, placement is not None
@@ -89,7 +100,7 @@ def settle(node: Node, buffer: Any) -> None:
         node.attributes = ()
 
 
-def bind(nodes: Sequence[Node], home: Home = None,
+def bind(nodes: Sequence[Node], home: ProgramHome = None,
          changing: Container[Node] = ()) -> Tuple[Any, List[Any]]:
     """The connection on which these values are, and their buffers where a program runs.
 
@@ -101,8 +112,12 @@ def bind(nodes: Sequence[Node], home: Home = None,
         connection = connections.default_connection()
     if not placements.in_use:
         return connection, [buffer_of(node, connection) for node in nodes]
-    wanted = placed(home) if home is not None else None
-    return connection, [_buffer_at(node, connection, wanted, node in changing) for node in nodes]
+    if isinstance(home, Stages):
+        each: Sequence[Optional[Placement]] = home.inputs
+    else:
+        each = [placed(home) if home is not None else None] * len(nodes)
+    return connection, [_buffer_at(node, connection, wanted, node in changing)
+                        for node, wanted in zip(nodes, each)]
 
 
 def _buffer_at(node: Node, connection: Any, wanted: Optional[Placement], changes: bool) -> Any:
@@ -112,6 +127,9 @@ def _buffer_at(node: Node, connection: Any, wanted: Optional[Placement], changes
     at = buffer.placement
     if at is wanted or (at is not None and wanted is not None and (
             at.home is wanted.home or at.home == wanted.home)):
+        return buffer
+    here = connection.device  # what lies nowhere in particular lies there
+    if (here if at is None else at.home) == (here if wanted is None else wanted.home):
         return buffer
     if changes:
         # As chosen as it was: it follows the next program, too.
@@ -160,6 +178,7 @@ def elsewhere(given: Node, placement: Optional[Placement]) -> Node:
     Within kiln.jit, and of what is lazy, it is lazy, too, and gradients flow through it.
     """
     if given.home is None if placement is None else (
+            places.is_on_device(given, placement) or
             given.is_value and places.where(given) == placement):
         return given
     if mode.trace is not None or given.tracked:
@@ -178,11 +197,14 @@ def elsewhere(given: Node, placement: Optional[Placement]) -> Node:
 def _within_program(given: Node, placement: Optional[Placement]) -> Node:
     if placement is not None and places.takes(placement.home, given.home):
         return places.lazily_placed(given, placement)
+    if placement is not None and isinstance(placement.home, str) and isinstance(given.home, str):
+        return stages.sent(given, placement.home)
     moves = f"{described(given.home)} to {described(placement.home if placement else None)}"
     if mode.trace is not None:
         raise TraceError(
-            f"a tensor moves from {moves} inside a function that kiln.jit traces; its program runs "
-            "in one place, so move the tensor before the call, or the result after it")
+            f"a tensor moves from {moves} inside a function that kiln.jit traces, which sends "
+            "between devices alone that tensors were put on; move the tensor before the call, or "
+            "the result after it")
     raise InvalidArgument(
         f"a tensor that a gradient flows through moves from {moves}, and no gradient flows between "
         "programs; detach() it first")

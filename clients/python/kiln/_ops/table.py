@@ -4,7 +4,7 @@
 from kiln._ops.definition import Attribute as A
 from kiln._ops.definition import Op
 
-OP_SET_VERSION = 4
+OP_SET_VERSION = 5
 
 OPS = (
     Op("neg", "unary", ("x",), (), "same", "same", "numeric", -1, "integer", (),
@@ -146,8 +146,11 @@ OPS = (
        "x, through which no gradient flows",
        (((2, 3),), {})),
     Op("shard", "structure", ("x",), (A("spec", "ints", None),), "same", "same", "any", -1, "integer", ("mesh_spec",),
-       "x, which lies on the graph's mesh as spec says: for each dimension the number of the mesh's axes that split it into equal parts, then these axes. Without a mesh just x",
+       "x, which lies on the graph's mesh as spec says: for each dimension the number of the mesh's axes that split it, then these axes. Without a mesh just x",
        (((4, 6),), {"spec": (0, 1, 0)})),
+    Op("send", "structure", ("x",), (A("source", "int", None), A("target", "int", None)), "same", "same", "any", -1, "integer", ("send",),
+       "x, sent from one device of a graph in stages to another; both are numbers of the graph's devices. What is made of it is computed there. Without stages just x",
+       (((2, 3),), {"source": 0, "target": 1})),
     Op("with_derivative", "structure", ("y", "x", "derivative"), (), "broadcast", "promote", "float", -1, "integer", (),
        "y, whose gradient also flows to x, element by element: upstream * derivative. With detach around y, derivative is all of it",
        (((3, 1), (4,), (2, 1, 1)), {})),

@@ -11,8 +11,33 @@ from kiln._placement.spec import Spec
 # Whether a tensor has ever been placed: who has one device pays nothing.
 in_use = False
 
-# Where a program runs: on a mesh, or on the device of a name. None: the session's own device.
+
+
+class Stages:
+    """Where one program in stages runs: on several devices, of which each has whole tensors."""
+
+    __slots__ = ("devices", "inputs", "outputs")
+
+    def __init__(self, devices: Tuple[str, ...], inputs: Tuple["Placement", ...],
+                 outputs: Tuple["Placement", ...]) -> None:
+        self.devices = devices
+        self.inputs = inputs  # where each lies
+        self.outputs = outputs
+
+
+# Where a value is computed: on a mesh, or on the device of a name. None: the session's own device.
 Home = Union[Mesh, str, None]
+# Where a program runs.
+ProgramHome = Union[Home, Stages]
+
+
+class DeviceInPassing(str):
+    """The name of the device on which a value happens to lie that was put nowhere.
+
+    So `y.to(x.device)` puts y nowhere in particular either, and it goes where others are.
+    """
+
+    __slots__ = ()
 
 
 _numbers = itertools.count(1)

@@ -28,7 +28,7 @@ def parse(given: Any, mesh: Mesh, shape: Sequence[Any]) -> Spec:
     _check_once(spec, given, mesh)
     for axis, names in enumerate(spec):
         if names:
-            _check_divides(axis, names, mesh, shape)
+            _check_fixed(axis, names, mesh, shape)
     while spec and not spec[-1]:
         spec.pop()
     return tuple(spec)
@@ -56,26 +56,13 @@ def _check_once(spec: Sequence[Tuple[str, ...]], given: Any, mesh: Mesh) -> None
             seen.add(name)
 
 
-def parts(names: Sequence[str], mesh: Mesh) -> int:
-    """Into how many parts axes split a dimension."""
-    count = 1
-    for name in names:
-        count *= mesh.axis_size(name)
-    return count
-
-
-def _check_divides(axis: int, names: Sequence[str], mesh: Mesh, shape: Sequence[Any]) -> None:
-    size, count = shape[axis], parts(names, mesh)
-    if isinstance(size, Dim):
-        raise InvalidArgument(
-            f"dimension {axis} of shape {tuple(shape)} has a variable in it; only a fixed size can "
-            "be split")
-    if size % count:
+def _check_fixed(axis: int, names: Sequence[str], mesh: Mesh, shape: Sequence[Any]) -> None:
+    if isinstance(shape[axis], Dim):
         along = " and ".join(map(repr, names))
         raise InvalidArgument(
-            f"dimension {axis} of shape {tuple(shape)} does not split into {count} equal parts, as "
-            f"{along} of {mesh!r} would have it; pad it to {size + -size % count}, or leave it "
-            "whole")
+            f"dimension {axis} of shape {tuple(shape)} has a variable in it, and {along} of "
+            f"{mesh!r} would split it; only a fixed size can be split: leave the dimension whole, "
+            "or make the tensor of a fixed size")
 
 
 def first_that_divides(name: str, mesh: Mesh, shape: Sequence[Any]) -> Spec:

@@ -802,6 +802,15 @@ def _check_rotary(op: Op, shapes: Sequence[Shape], dtypes: Sequence[DType], attr
             f"{described(op, shapes, 2)}; both must broadcast to x with at most half its features")
 
 
+def _check_send(op: Op, shapes: Sequence[Shape], dtypes: Sequence[DType], attributes: Attributes, shape: Shape, dtype: DType) -> None:
+    x = shapes[0]
+    source = attributes["source"]
+    target = attributes["target"]
+    if not (source >= 0 and target >= 0):
+        raise InvalidArgument(
+            f'"source" {source} and "target" {target}; devices have the numbers 0, 1, 2 and so on')
+
+
 def _check_sequence(op: Op, shapes: Sequence[Shape], dtypes: Sequence[DType], attributes: Attributes, shape: Shape, dtype: DType) -> None:
     x = shapes[0]
     sequence = shapes[1]
@@ -940,6 +949,7 @@ CONSTRAINTS: Dict[str, Constraint] = {
     "reflect_padding": _check_reflect_padding,
     "replicate_padding": _check_replicate_padding,
     "rotary": _check_rotary,
+    "send": _check_send,
     "sequence": _check_sequence,
     "shared_axes": _check_shared_axes,
     "shifts": _check_shifts,

@@ -63,6 +63,7 @@ class Connection:
         self._unreported: List[KilnError] = []
         self._unseen: List[KilnError] = []
         self._known_devices: Set[str] = {self.device}
+        self._has_several_devices: Optional[bool] = None  # nobody has asked yet
         self._attached = {
             tensor.name: self._attached_buffer(tensor) for tensor in attached.tensors}
 
@@ -216,6 +217,16 @@ class Connection:
             raise _errors.InvalidArgument(
                 f"no device {', '.join(missing)}; the daemon has "
                 f"{', '.join(sorted(self._known_devices))}")
+
+    def has_several_devices(self) -> bool:
+        """Whether the daemon has more than one device; asks it once.
+
+        >>> kiln.default_connection().has_several_devices()
+        False
+        """
+        if self._has_several_devices is None:
+            self._has_several_devices = len(self.devices()) > 1
+        return self._has_several_devices
 
     def download(self, buffer: Buffer) -> bytes:
         """The buffer's bytes, once its value is there."""

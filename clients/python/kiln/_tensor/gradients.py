@@ -7,6 +7,7 @@ from kiln._basics.errors import InvalidArgument
 from kiln._graph.gradient_mode import no_grad
 from kiln._graph.node import Node, make
 from kiln._tensor.base import wrap
+from kiln._tensor.moving import beside
 
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
@@ -81,7 +82,7 @@ def backward(output: "Tensor", upstream: Optional["Tensor"] = None) -> None:
         for node, tensor in leaves(output._node):
             gradient = wrap(request(output._node, node, upstream))
             before = tensor._grad
-            tensor._grad = gradient if before is None else before + gradient
+            tensor._grad = gradient if before is None else before + beside(gradient, before)
     recent_output.note(output)
 
 

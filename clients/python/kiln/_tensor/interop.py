@@ -8,6 +8,7 @@ import numpy as np
 from kiln._basics.errors import InvalidArgument
 from kiln._basics.version import ARRAY_API_VERSIONS
 from kiln._graph import places
+from kiln._placement.placement import DeviceInPassing
 from kiln._session import connection as _connection
 from kiln._tensor.base import TensorBase
 from kiln._tensor.moving import moved
@@ -44,24 +45,28 @@ class Interop(TensorBase):
         """
         buffer = self._node.buffer
         placement = places.where(self._node) if buffer is None else buffer.placement
+        if placement is not None and not isinstance(placement.home, str):
+            return placement.devices
         if placement is not None:
-            names = placement.devices
-            return names[0] if isinstance(placement.home, str) else names
-        connection = buffer.connection if buffer is not None else _connection.default_connection()
-        return connection.device
+            name = placement.devices[0]
+        else:
+            connection = _connection.default_connection() if buffer is None else buffer.connection
+            name = connection.device
+        return DeviceInPassing(name) if self._node.home is None else name
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> "Tensor":
-        """The tensor on the device of this name: itself, if it is there, or a copy.
+        """The tensor on the device of this name: itself, if it was put there, or a copy.
 
-        What is computed from it is computed there. Raises InvalidArgument for a name that
-        kiln.devices() does not list, and TraceError within kiln.jit, where nothing moves.
+        What is computed from it is computed there. Within kiln.jit, and of what is lazy and wants a
+        gradient, it is sent in the same program, and gradients flow back. Raises InvalidArgument
+        for a name that kiln.devices() does not list.
 
         >>> kiln.tensor([1.0, 4.0]).to_device(kiln.tensor([1.0, 4.0]).device).tolist()
         [1.0, 4.0]
         """
         if stream is not None:
             raise InvalidArgument("to_device with a stream; devices of Kiln have none to choose")
-        return self._tensor if device == self.device else moved(self._tensor, device)
+        return moved(self._tensor, device)
 
     def __array__(self, dtype: Any = None,
                   copy: Optional[bool] = None) -> "np.ndarray[Any, Any]":

@@ -6,7 +6,7 @@ from kiln._basics.errors import InvalidArgument, TraceError
 from kiln._graph import realize
 from kiln._graph.gradient_mode import no_grad
 from kiln._graph.node import mode
-from kiln._placement.placement import Placement, placed
+from kiln._placement.placement import DeviceInPassing, Placement, placed
 from kiln._session import connection as connections
 from kiln._tensor.base import wrap
 
@@ -15,13 +15,18 @@ if TYPE_CHECKING:
 
 
 def on_device(device: Any) -> Optional[Placement]:
-    """On the device of a name; None: the session's. Raises InvalidArgument if there is none."""
+    """On the device of a name, or nowhere in particular: None. Raises InvalidArgument if there is
+    no such device.
+
+    Nowhere: on the daemon's only one, or on the session's where others lie that were put nowhere.
+    """
     if not isinstance(device, str):
         raise InvalidArgument(
             f"{device!r:.80} names no device; a tensor goes to one by its name, and to several "
             "with kiln.shard(x, mesh, spec)")
     connection = connections.default_connection()
-    if device == connection.device:
+    if device == connection.device and (
+            isinstance(device, DeviceInPassing) or not connection.has_several_devices()):
         return None
     placement = placed(device)
     connection.check_devices(placement)
@@ -30,7 +35,15 @@ def on_device(device: Any) -> Optional[Placement]:
 
 def moved(tensor: "Tensor", device: Any) -> "Tensor":
     """The tensor on the device of a name."""
-    return wrap(realize.elsewhere(tensor._node, on_device(device)))
+    node = realize.elsewhere(tensor._node, on_device(device))
+    return tensor if node is tensor._node else wrap(node)
+
+
+def beside(value: "Tensor", other: "Tensor") -> "Tensor":
+    """The value on the device that `other` was put on, where stages lie on several devices."""
+    home = other._node.home
+    is_elsewhere = isinstance(home, str) and isinstance(value._node.home, str)
+    return moved(value, home) if is_elsewhere else value
 
 
 def place(tensor: "Tensor", placement: Optional[Placement]) -> None:

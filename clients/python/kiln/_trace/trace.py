@@ -13,11 +13,11 @@ from kiln._basics.bindings import Bindings, merged, require
 from kiln._basics.dtypes import uint32
 from kiln._basics.errors import TraceError
 from kiln._basics.source import format_source
-from kiln._graph import build, places, realize
+from kiln._graph import build, places, realize, stages
 from kiln._graph import node as _node
 from kiln._graph.node import Node, make, mode
 from kiln._placement import placement as placements
-from kiln._placement.placement import Home, Placement
+from kiln._placement.placement import Placement, ProgramHome
 from kiln._trace import watch
 from kiln._trace.nested import pack, unpack
 from kiln.random import Generator
@@ -56,7 +56,7 @@ class Trace:
         self.structure: Any = None
         self.bindings: Bindings = {}  # values of variables that the function itself bound
         # Where it runs, and how each output lies on a mesh: so, or as the input of that number.
-        self.home: Home = None
+        self.home: ProgramHome = None
         self.lie: List[Union[Placement, int, None]] = []
         # By connection, and by how inputs lie on a mesh.
         self.programs: weakref.WeakKeyDictionary[Any, Dict[Any, Any]] = (
@@ -150,12 +150,15 @@ class Trace:
             else:
                 self._refuse(node)
         if placements.in_use:
-            self._note_home(built.inputs, roots, updates)
+            self._note_home(built, roots, updates)
 
-    def _note_home(self, inputs: Sequence[Node], roots: Sequence[Node],
+    def _note_home(self, built: build.Built, roots: Sequence[Node],
                    updates: Sequence[Tuple[Node, Node]]) -> None:
-        self.home = places.home_of([*inputs, *roots, *[new for _, new in updates]])
-        number = {node: i for i, node in enumerate(inputs)}
+        self.home = stages.home_of(built)
+        self.graph = built.graph
+        if self.home is None:
+            self.home = places.home_of([*built.inputs, *roots, *[new for _, new in updates]])
+        number = {node: i for i, node in enumerate(built.inputs)}
         # What is returned as it was given, or as what it updates will be, lies as that does.
         same = {**number, **{new: number[old] for old, new in updates}}
         self.lie = [same[root] if root in same else places.where(root) for root in roots]

@@ -2,13 +2,14 @@
 
 import functools
 import math
-from typing import Iterable, List, Tuple, Union
+from typing import Callable, Iterable, List, Tuple, Union
 
 from kiln._array_api.creation import zeros
 from kiln._array_api.manipulation import cat
 from kiln._basics.dtypes import float64
 from kiln._basics.errors import InvalidArgument
 from kiln._graph.gradient_mode import no_grad
+from kiln._tensor.moving import beside
 from kiln.nn.weight_norm import remove_weight_norm, weight_norm
 from kiln.tensor import Tensor
 
@@ -21,20 +22,25 @@ def _with_gradients(parameters: Tensors) -> List[Tuple[Tensor, Tensor]]:
     return [(parameter, parameter.grad) for parameter in given if parameter.grad is not None]
 
 
+def _reduced(combine: Callable[[Tensor, Tensor], Tensor], values: List[Tensor]) -> Tensor:
+    return functools.reduce(lambda total, value: combine(total, beside(value, total)), values)
+
+
 def _norm(tensors: List[Tensor], norm_type: float) -> Tensor:
     """The norm of all elements together, float32. No power overflows or vanishes: squares of
     shorter floats are float64, and everything else is a part of the largest.
     """
     if norm_type == 2 and all(tensor.dtype is not float64 for tensor in tensors):
         squares = [tensor.double().square().sum() for tensor in tensors]
-        return functools.reduce(Tensor.add, squares).sqrt().float()
+        return _reduced(Tensor.add, squares).sqrt().float()
     tensors = [x if x.dtype is float64 else x.float() for x in tensors]
-    largest = functools.reduce(Tensor.maximum, [tensor.abs().max() for tensor in tensors])
+    largest = _reduced(Tensor.maximum, [tensor.abs().max() for tensor in tensors])
     if norm_type == math.inf:
         return largest.float()
     scale = largest.where((largest > 0) & largest.isfinite(), 1.0)
-    powers = [((tensor / scale).abs() ** norm_type).sum() for tensor in tensors]
-    return (functools.reduce(Tensor.add, powers) ** (1.0 / norm_type) * scale).float()
+    powers = [((tensor / beside(scale, tensor)).abs() ** norm_type).sum()
+              for tensor in tensors]
+    return (_reduced(Tensor.add, powers) ** (1.0 / norm_type) * scale).float()
 
 
 def clip_grad_norm_(parameters: Tensors, max_norm: float, norm_type: float = 2.0) -> Tensor:
@@ -60,7 +66,7 @@ def clip_grad_norm_(parameters: Tensors, max_norm: float, norm_type: float = 2.0
         # The 1e-6 is PyTorch's, and keeps a norm of 0 from being divided by.
         share = (max_norm / (total + 1e-6)).minimum(1.0)
         for parameter, gradient in found:
-            parameter.grad = gradient * share.cast(gradient.dtype)
+            parameter.grad = gradient * beside(share, gradient).cast(gradient.dtype)
     return total
 
 

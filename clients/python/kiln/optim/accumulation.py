@@ -9,6 +9,7 @@ from kiln._basics.errors import InvalidArgument
 from kiln._graph import realize
 from kiln._graph.gradient_mode import no_grad
 from kiln._graph.node import mode
+from kiln._tensor.moving import beside
 from kiln.optim.optimizer import Optimizer
 from kiln.tensor import Tensor
 
@@ -107,11 +108,12 @@ class GradientAccumulation:
             for parameter, total in zip(self.params, self._sums):
                 if parameter.grad is not None:
                     added = total + parameter.grad * (1.0 / self.steps)
-                    total.assign(added if only_if is None else added.where(only_if, total))
+                    total.assign(
+                        added if only_if is None else added.where(beside(only_if, total), total))
                 # If the optimizer steps, it does so by the sum.
                 parameter.grad = total.detach()
             self.optimizer.step(only_if=whole)
             for total in self._sums:
-                total.assign(total.masked_fill(whole, 0.0))
+                total.assign(total.masked_fill(beside(whole, total), 0.0))
         if mode.trace is None:
             realize.realize(self._sums)

@@ -11,6 +11,7 @@ from kiln._graph import realize
 from kiln._graph.gradient_mode import no_grad
 from kiln._graph.node import mode
 from kiln._tensor.gradients import recent_output
+from kiln._tensor.moving import beside
 from kiln.tensor import Tensor
 
 Params = Iterable[Union[Tensor, Mapping[str, Any]]]
@@ -247,7 +248,8 @@ class Optimizer:
                         lr = group._wide_lr if parameter.dtype == dtypes.float64 else group._lr
                         self.update(parameter, gradient, state, lr, self._count, group.options)
             for tensor, old in zip(changing, before):
-                tensor.assign(tensor.where(only_if, old))
+                assert only_if is not None
+                tensor.assign(tensor.where(beside(only_if, tensor), old))
         if mode.trace is None:
             realize.realize([*self.params, *recent_output.take()])
 

@@ -155,6 +155,7 @@ ROWS = {
     "shrink": _moves(_shrink, ((7,), {"bounds": (2, 5)}), ((3, 5), {"bounds": (0, 3, 1, 1)}),
                      ((129, 67), {"bounds": (5, 120, 3, 64)})),
     "shard": _moves(lambda x, spec: x, ((), {"spec": ()}), ((3, 5), {"spec": (0, 2, 1, 0)})),
+    "send": _moves(lambda x, source, target: x, ((3, 5), {"source": 0, "target": 1})),
     "flip": _moves(lambda x, axes=(): jnp.flip(x, axes or None), ((7,), {}),
                    ((3, 5), {"axes": (1,)}), ((2, 64, 67), {"axes": (0, 2)})),
     "window": _moves(_window, ((7,), {"axis": 0, "size": 3}),
