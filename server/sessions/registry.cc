@@ -31,6 +31,10 @@ constexpr absl::Duration kLongestInterval = absl::Hours(1);
 constexpr absl::Duration kFirstImage = absl::Seconds(1);
 constexpr size_t kIdSize = 32;  // of an id behind its mark
 
+absl::Status NotListedYet() {
+  return Restarting("the daemon is reading which sessions it has kept; attach again");
+}
+
 absl::Status UnknownSession() {
   return errors::WithReason(
       absl::NotFoundError("the session is unknown, closed or expired; open a new one"),
@@ -58,6 +62,10 @@ void LogEnd(const Session& session, const std::string& why) {
 }
 
 }  // namespace
+
+absl::Status Restarting(absl::string_view why) {
+  return errors::WithReason(absl::UnavailableError(why), "RESTARTING");
+}
 
 std::string RandomId() {
   std::string bytes(16, '\0');
@@ -245,7 +253,8 @@ void Registry::UpdateLimits(const std::string& user) {
 absl::StatusOr<std::shared_ptr<Session>> Registry::Find(const std::string& user,
                                                         const std::string& full_id) const {
   const auto [id, generation] = Split(full_id);
-  // First: what comes back meanwhile is found below.
+  // Both first: what is listed, or comes back, meanwhile is found below.
+  const bool knows_all = absent_ == nullptr || absent_->KnowsAll();
   if (absent_ != nullptr)
     if (absl::Status status = absent_->Ask(user, id); !status.ok()) return status;
   if (std::shared_ptr<Session> found = Lookup(id); found && found->user().name == user) {
@@ -253,6 +262,7 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Find(const std::string& user,
     if (absl::Status status = found->CheckGeneration(generation); !status.ok()) return status;
     return found;
   }
+  if (!knows_all) return NotListedYet();
   if (absl::Status why = ended_.Find(id, user); !why.ok()) return why;
   absl::MutexLock lock(&mutex_);
   if (!refusal_.ok()) return refusal_;
@@ -270,6 +280,7 @@ std::shared_ptr<Session> Registry::Lookup(const std::string& id) const {
 
 absl::StatusOr<std::shared_ptr<Session>> Registry::FindByName(const std::string& user,
                                                               const std::string& name) const {
+  const bool knows_all = absent_ == nullptr || absent_->KnowsAll();
   const int64_t number = names_.Find(user, name);
   if (absent_ != nullptr && number != 0)
     if (absl::Status status = absent_->Ask(number, &user); !status.ok()) return status;
@@ -282,6 +293,7 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::FindByName(const std::string&
     if (absl::Status status = session->CheckOpen(); !status.ok()) return status;
     return session;
   }
+  if (!knows_all) return NotListedYet();
   return errors::WithReason(
       absl::NotFoundError(absl::StrCat("you have no session of the name ", Quoted(name),
                                        ": it was never detached, was closed, or its time is up")),

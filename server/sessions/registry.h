@@ -19,10 +19,15 @@
 
 namespace kiln::sessions {
 
+// UNAVAILABLE, reason RESTARTING: the session is not lost; attach again.
+absl::Status Restarting(absl::string_view why);
+
 // Sessions that an earlier daemon has kept and that are not back yet. Thread-safe.
 class AbsentSessions {
  public:
   virtual ~AbsentSessions() = default;
+  // Whether Ask speaks of all of them: not before they have been listed, once the daemon serves.
+  virtual bool KnowsAll() const = 0;
   // Why the user's session is not there; OK if it is none of these.
   virtual absl::Status Ask(const std::string& user, const std::string& id) = 0;
   // `user` null: whoever's it is.

@@ -54,6 +54,7 @@ absl::Status Closed(const std::string& session, bool by_its_user) {
 absl::StatusOr<std::shared_ptr<Session>> Registry::FindToEnd(const std::string& user,
                                                              bool of_anybody,
                                                              const std::string& name) const {
+  const bool knows_all = absent_ == nullptr || absent_->KnowsAll();
   const int64_t left = names_.Find(user, name);
   const int64_t listed = NumberIn(name);
   if (absent_ != nullptr) {
@@ -70,6 +71,8 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::FindToEnd(const std::string& 
     if (listed != 0 && number == listed && (is_his || of_anybody)) by_number = session;
   }
   if (by_name && by_number && by_name != by_number) return Ambiguous(name, left);
+  if (!by_name && !by_number && !knows_all)
+    return Restarting("the daemon is reading which sessions it has kept; ask again");
   if (!by_name && !by_number) return UnknownName(name, of_anybody);
   return by_name ? by_name : by_number;
 }

@@ -23,10 +23,6 @@ absl::Status BeingRestored() { return Restarting("the session is being restored;
 
 }  // namespace
 
-absl::Status Restarting(absl::string_view why) {
-  return errors::WithReason(absl::UnavailableError(why), "RESTARTING");
-}
-
 Restorer::Restorer(KeptSessions& kept, Registry& registry, std::function<absl::Time()> now,
                    std::function<bool(const std::string&)> is_revoked, absl::Duration copy_patience)
     : kept_(kept),
@@ -61,6 +57,7 @@ void Restorer::Start() {
   {
     absl::MutexLock lock(&mutex_);
     waiting_ = std::move(all);
+    knows_all_ = true;
   }
   threads_.emplace_back([this] { Loop(Kind::kImage); });
   for (size_t i = 0; i < std::min(users.size(), kJournalsAtOnce); ++i)
@@ -84,6 +81,11 @@ void Restorer::Stop() {
   }
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
+}
+
+bool Restorer::KnowsAll() const {
+  absl::MutexLock lock(&mutex_);
+  return knows_all_;
 }
 
 absl::Status Restorer::Ask(const std::string& user, const std::string& id) {

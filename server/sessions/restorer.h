@@ -23,9 +23,6 @@
 
 namespace kiln::sessions {
 
-// UNAVAILABLE, reason RESTARTING: the session is not lost; attach again.
-absl::Status Restarting(absl::string_view why);
-
 // Thread-safe.
 class Restorer final : public AbsentSessions {
  public:
@@ -40,6 +37,8 @@ class Restorer final : public AbsentSessions {
   // Finishes the one under way, unless its device hangs. The others stay where they are, for a
   // later daemon.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Once Start has listed them.
+  bool KnowsAll() const override ABSL_LOCKS_EXCLUDED(mutex_);
   // Restarting if the session is one of those that are not there yet.
   absl::Status Ask(const std::string& user, const std::string& id) override
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -94,9 +93,10 @@ class Restorer final : public AbsentSessions {
   const std::function<absl::Time()> now_;
   const std::function<bool(const std::string&)> is_revoked_;
   const absl::Duration copy_patience_;
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   absl::CondVar changed_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool knows_all_ ABSL_GUARDED_BY(mutex_) = false;
   std::list<UnderWay> under_way_ ABSL_GUARDED_BY(mutex_);  // one for each thread at most
   std::deque<std::unique_ptr<Waiting>> waiting_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_;

@@ -497,7 +497,7 @@ TEST_F(SessionTest, ClosingDropsARunThatWaitsForItsProgram) {
 // One client whose runs add 1 to a tensor, which is handle 1.
 class CancelTest : public SessionTest {
  protected:
-  static constexpr uint64_t kFirst = 4;  // run; its output is handle 100 + 4
+  static constexpr uint64_t kFirst = 4;                         // run; its output is handle 100 + 4
   const int kInFlight = fairness::QueueLimits().max_in_flight;  // of short runs
 
   void Begin() {
@@ -779,6 +779,32 @@ TEST_F(SessionTest, ImagesThatFailLeaveFewFiles) {
   registry.CloseAll(absl::OkStatus());
   EXPECT_EQ(files(), 2);  // the lock and the key
   fs::remove_all(folder);
+}
+
+// A daemon serves before it has read which sessions it has kept.
+TEST_F(SessionTest, ASessionThatIsNotListedYetIsNotLost) {
+  struct Unread : AbsentSessions {
+    std::atomic<bool> knows_all = false;
+    bool KnowsAll() const override { return knows_all; }
+    absl::Status Ask(const std::string&, const std::string&) override { return absl::OkStatus(); }
+    absl::Status Ask(int64_t, const std::string*) override { return absl::OkStatus(); }
+    int DropAllOf(const std::string&) override { return 0; }
+  } absent;
+  const std::shared_ptr<Session> open = Open();
+  registry_->SetAbsent(&absent);
+  const std::string kept(open->identity().id.size(), 'f');
+  const auto reasons = [&] {
+    return std::vector<std::string>{
+        errors::Reason(registry_->Find("ann", kept).status()),
+        errors::Reason(registry_->FindByName("ann", "x").status()),
+        errors::Reason(registry_->EndByName("ann", false, "x").status())};
+  };
+  EXPECT_THAT(reasons(), ::testing::Each("RESTARTING"));
+  // Those that are open are there.
+  EXPECT_TRUE(registry_->Find("ann", open->identity().id).ok());
+  absent.knows_all = true;
+  EXPECT_THAT(reasons(), ::testing::ElementsAre("SESSION_LOST", "UNKNOWN_NAME", "UNKNOWN_NAME"));
+  registry_->SetAbsent(nullptr);
 }
 
 }  // namespace
