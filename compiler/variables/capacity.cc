@@ -45,6 +45,10 @@ class Lowerer {
     graph.context = context_;
     graph.float32_matmul_precision = general_.float32_matmul_precision;
     for (const GeneralGraph::Input& input : general_.inputs) {
+      // One that nothing reads is no node.
+      if (absl::Status fits = ops::CheckShape(extents_.Capacity(input.shape)); !fits.ok()) {
+        return fits;
+      }
       graph.inputs.push_back({input.dtype, PackedShape(input.shape)});
     }
     graph.inputs.push_back({DType::kInt64, {static_cast<int64_t>(general_.variables.size())}});

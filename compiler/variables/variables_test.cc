@@ -350,6 +350,19 @@ TEST(VariablesTest, WhatIsNoFormulaIsAnError) {
             absl::StatusCode::kUnimplemented);
 }
 
+// Also of an input that nothing reads, which is no node.
+TEST(VariablesTest, SizesThatNoNumberHoldsAreAnError) {
+  const Make make = [](Maker& m, Values n) {
+    const Node* x = m.Input({n[0], 2});
+    m.Input({n[0], n[1], n[2]});
+    m.graph.outputs = {m.Make("exp", {x})};
+  };
+  const int64_t most = int64_t{1} << 19;
+  const auto general = Generalize({{"a", 1, most}, {"b", 1, most}, {"c", 1, most}}, Building(make));
+  ASSERT_TRUE(general.ok()) << general.status();
+  EXPECT_FALSE(AtCapacity(*general).ok());
+}
+
 // What masks a sum must not hide the contraction from the pass that rounds its factors.
 TEST(VariablesTest, PrecisionIsTheGraphs) {
   const BuildFunction build = [](Values n) -> absl::StatusOr<graph::Graph> {
