@@ -17,10 +17,13 @@ namespace kiln::testing {
 namespace {
 
 constexpr int64_t kMebibyte = 1 << 20;
+constexpr absl::Duration kPatience = absl::Minutes(5);
 constexpr int kCalls = 700;  // their requests fit into what a connection may send unasked
 
 class AmplifiedTest : public HostileTest {
  protected:
+  // Those that take no answer stay.
+  int IdleConnectionSeconds() const override { return 3600; }
   std::vector<std::string> Flags() override {
     std::vector<std::string> flags = HostileTest::Flags();
     flags.push_back("--host_memory_limit=64MiB");
@@ -46,9 +49,11 @@ class AmplifiedTest : public HostileTest {
     // SETTINGS_INITIAL_WINDOW_SIZE (4): no byte of an answer may be sent.
     connection.Send(Frame(kSettings, 0, 0, std::string("\0\4\0\0\0\0", 6)));
     for (uint32_t i = 0; i < kCalls; ++i) connection.Send(Call(2 * i + 1, method, request));
+    // However slow the machine: each of them takes its time, and so does every question after them.
     grpc::Status refused;
-    for (int i = 0; i < 1000 && refused.ok(); ++i) {
-      absl::SleepFor(absl::Milliseconds(5));
+    const absl::Time deadline = absl::Now() + kPatience;
+    while (refused.ok() && absl::Now() < deadline) {
+      absl::SleepFor(absl::Milliseconds(100));
       refused = again();
     }
     EXPECT_EQ(refused.error_code(), grpc::RESOURCE_EXHAUSTED) << refused.error_message();
@@ -58,7 +63,8 @@ class AmplifiedTest : public HostileTest {
   // Once the connection is gone.
   static void ExpectServedAgain(const std::function<grpc::Status()>& again) {
     grpc::Status served = again();
-    for (int i = 0; i < 1000 && !served.ok(); ++i) {
+    const absl::Time deadline = absl::Now() + kPatience;
+    while (!served.ok() && absl::Now() < deadline) {
       absl::SleepFor(absl::Milliseconds(5));
       served = again();
     }
@@ -81,6 +87,10 @@ v1::Graph Chain(int length) {
 }
 
 TEST_F(AmplifiedTest, ExplanationsThatNobodyTakesAreCharged) {
+  if (!kMemoryIsOurs) {
+    GTEST_SKIP() << "hundreds of explanations take so long with a sanitizer that gRPC closes the "
+                    "connection before, since it answers no pings";
+  }
   // The same user as the raw connection's.
   Client client(absl::StrCat("127.0.0.1:", Port()));
   auto stream = client.Connect();
