@@ -23,7 +23,7 @@ from kiln.ops._examples import example_of
 from kiln.tensor import Tensor, apply, wrap
 
 # Nodes that only this package itself makes.
-_INTERNAL = ("const", "input", "gradient", "send")
+_INTERNAL = ("const", "input", "gradient")
 
 _SHAPES = {
     "same": "the first operand's",
