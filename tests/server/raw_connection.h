@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -16,7 +17,16 @@
 namespace kiln::testing {
 
 // RFC 9113, section 6.
-enum FrameType : char { kData = 0, kHeaders = 1, kReset = 3, kSettings = 4, kContinuation = 9 };
+enum FrameType : char {
+  kData = 0,
+  kHeaders = 1,
+  kReset = 3,
+  kSettings = 4,
+  kPing = 6,
+  kContinuation = 9
+};
+inline constexpr size_t kFrameHead = 9;
+inline constexpr char kAck = 1;
 inline constexpr char kEndStream = 1;
 inline constexpr char kEndHeaders = 4;
 
@@ -65,9 +75,27 @@ class RawConnection {
     EXPECT_TRUE(Send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"));
     EXPECT_TRUE(Send(Frame(kSettings, 0, 0, "")));
   }
-  ~RawConnection() { close(file_); }
+  ~RawConnection() {
+    shutdown(file_, SHUT_RDWR);
+    if (reader_.joinable()) reader_.join();
+    close(file_);
+  }
   RawConnection(const RawConnection&) = delete;
   RawConnection& operator=(const RawConnection&) = delete;
+
+  // From now on it reads what comes, and answers pings: else the daemon takes it for dead after
+  // half a minute. Nothing else is sent any more.
+  void StayAlive() {
+    reader_ = std::thread([this] {
+      for (std::string head = Read(kFrameHead); !head.empty(); head = Read(kFrameHead)) {
+        size_t size = 0;
+        for (int i = 0; i < 3; ++i) size = size << 8 | static_cast<uint8_t>(head[i]);
+        const std::string payload = Read(size);
+        const bool is_question = head[3] == kPing && head[4] == 0;
+        if (is_question && !Send(Frame(kPing, kAck, 0, payload))) return;
+      }
+    });
+  }
 
   // False once the daemon has ended the connection.
   bool Send(absl::string_view bytes) {
@@ -80,7 +108,15 @@ class RawConnection {
   }
 
  private:
+  // As much as that, or nothing once the connection has ended.
+  std::string Read(size_t size) const {
+    std::string bytes(size, '\0');
+    const ssize_t got = recv(file_, bytes.data(), size, MSG_WAITALL);
+    return got == static_cast<ssize_t>(size) ? bytes : "";
+  }
+
   const int file_;
+  std::thread reader_;
 };
 
 }  // namespace kiln::testing
