@@ -37,8 +37,8 @@ absl::Status Blobs::Upload(const std::string& blob, absl::Span<const char> data)
   return FromGrpc(writer->Finish(), address_);
 }
 
-absl::StatusOr<std::set<std::string>> Blobs::Find(const std::vector<std::string>& names,
-                                                  uint64_t after_sequence) const {
+absl::StatusOr<Blobs::Found> Blobs::Find(const std::vector<std::string>& names,
+                                         uint64_t after_sequence) const {
   grpc::ClientContext context;
   v1::FindBlobsRequest request;
   request.set_session_id(session_id_);
@@ -47,7 +47,7 @@ absl::StatusOr<std::set<std::string>> Blobs::Find(const std::vector<std::string>
   v1::FindBlobsResponse answer;
   const absl::Status status = FromGrpc(stub_.FindBlobs(&context, request, &answer), address_);
   if (!status.ok()) return status;
-  return std::set<std::string>(answer.found().begin(), answer.found().end());
+  return Found{{answer.found().begin(), answer.found().end()}, answer.knows_sums()};
 }
 
 absl::StatusOr<std::string> Blobs::Download(uint64_t handle, uint64_t after_sequence) const {

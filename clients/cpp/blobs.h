@@ -21,12 +21,15 @@ class Blobs {
   Blobs(v1::BlobService::StubInterface& stub, std::string session_id, std::string address,
         uint64_t chunk_bytes);
 
-  // Sends `data` under a name private to the session, or by its content ("sha256:…").
+  // Sends `data` under a name private to the session, or by its content (see UploadHeader.blob).
   absl::Status Upload(const std::string& blob, absl::Span<const char> data) const;
+  struct Found {
+    std::set<std::string> names;
+    bool knows_sums;  // the daemon; false: an older one
+  };
   // Which of these content-addressed blobs the daemon has; it keeps them for the session until an
-  // operation behind `after_sequence` has used them.
-  absl::StatusOr<std::set<std::string>> Find(const std::vector<std::string>& names,
-                                             uint64_t after_sequence) const;
+  // operation behind `after_sequence` has used them. Of sums, those that some blob has.
+  absl::StatusOr<Found> Find(const std::vector<std::string>& names, uint64_t after_sequence) const;
   // A buffer's bytes, once its value is there. Waits first until the daemon has received the
   // operation `after_sequence`.
   absl::StatusOr<std::string> Download(uint64_t handle, uint64_t after_sequence) const;

@@ -311,8 +311,14 @@ absl::StatusOr<Tensor> Client::Upload(DType dtype, const Shape& shape, absl::Spa
   // Within this machine, hashing would take longer than sending.
   if (!core.is_local) {
     absl::MutexLock lock(&core.pieces_in_turn);
-    const auto names = client::PieceUpload(core.blobs, core.stream).Send(data);
-    if (!names.ok()) return names.status();
+    client::PieceUpload pieces(core.blobs, core.stream, absl::StrCat("tensor-", handle));
+    const auto names = pieces.Send(data);
+    if (!names.ok()) {
+      v1::ConnectRequest release;
+      for (const std::string& name : pieces.New()) release.mutable_release()->add_blobs(name);
+      core.stream.Send(std::move(release), Ignore);
+      return names.status();
+    }
     write->mutable_pieces()->mutable_names()->Assign(names->begin(), names->end());
     core.stream.Send(std::move(request), Ignore);
     return tensor;

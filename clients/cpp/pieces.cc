@@ -1,40 +1,61 @@
 #include "clients/cpp/pieces.h"
 
 #include <algorithm>
+#include <cstring>
 #include <thread>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/digest/sha256.h"
 
 namespace kiln::client {
 namespace {
 
-// The daemon is asked at once which of so many pieces it has.
-constexpr size_t kAskedTogether = 16;
+// So many wait between the thread that names them and those that send.
+constexpr size_t kMostWaiting = 16;
+// The daemon is asked at once which of so many it has. A sum takes a tenth of a digest's time.
+constexpr size_t kSumsAtOnce = 64;
+constexpr size_t kDigestsAtOnce = 16;
 // Pieces on their way at the same time: over a link of 50 ms each way, one alone would have it
 // wait.
 constexpr size_t kSenders = 4;
 
+constexpr absl::string_view kDigest = "sha256:";
+
+std::string DigestName(absl::Span<const char> data) {
+  return absl::StrCat(kDigest, Sha256Hex({data.data(), data.size()}));
+}
+
 }  // namespace
 
+std::string SumName(absl::Span<const char> data) {
+  uint64_t sum = 0;
+  for (size_t at = 0; at < data.size(); at += sizeof(uint64_t)) {
+    uint64_t word = 0;  // little-endian, as all hosts are that Kiln runs on
+    std::memcpy(&word, data.data() + at, std::min(sizeof(word), data.size() - at));
+    sum += word;
+  }
+  return absl::StrCat("sum64:", absl::Hex(sum, absl::kZeroPad16));
+}
+
 absl::StatusOr<std::vector<std::string>> PieceUpload::Send(absl::Span<const char> data) {
-  const size_t pieces = (data.size() + kPieceBytes - 1) / kPieceBytes;
+  Spans pieces;
+  for (size_t at = 0; at < data.size(); at += kPieceBytes)
+    pieces.push_back(data.subspan(at, kPieceBytes));
   std::vector<std::thread> senders;
-  for (size_t i = 0; i < std::min(kSenders, pieces); ++i)
+  for (size_t i = 0; i < std::min(kSenders, pieces.size()); ++i)
     senders.emplace_back([this] { SendSome(); });
   std::vector<std::string> names;
   absl::Status status;
-  // A few first, so that sending begins early.
+  // A few first, then twice as many each time, so that sending begins early and goes on.
   size_t together = kSenders;
-  while (names.size() < pieces && status.ok()) {
-    std::vector<Piece> next;
-    for (; next.size() < together && names.size() < pieces; names.push_back(next.back().name)) {
-      const auto piece = data.subspan(names.size() * kPieceBytes, kPieceBytes);
-      next.push_back({absl::StrCat("sha256:", Sha256Hex({piece.data(), piece.size()})), piece});
-    }
-    status = Offer(std::move(next));
-    together = kAskedTogether;
+  while (names.size() < pieces.size() && status.ok()) {
+    const auto next = absl::MakeConstSpan(pieces).subspan(names.size(), together);
+    const auto named = Names(next);
+    status = named.ok() ? Offer(*named, next) : named.status();
+    if (named.ok()) names.insert(names.end(), named->begin(), named->end());
+    together = std::min(2 * together, knows_sums_ ? kSumsAtOnce : kDigestsAtOnce);
   }
   {
     absl::MutexLock lock(&mutex_);
@@ -47,21 +68,71 @@ absl::StatusOr<std::vector<std::string>> PieceUpload::Send(absl::Span<const char
   return names;
 }
 
-absl::Status PieceUpload::Offer(std::vector<Piece> pieces) {
-  std::vector<Piece> fresh;
-  for (Piece& piece : pieces)
-    if (offered_.insert(piece.name).second) fresh.push_back(std::move(piece));
-  if (fresh.empty()) return absl::OkStatus();
+std::vector<std::string> PieceUpload::New() const {
   std::vector<std::string> names;
-  for (const Piece& piece : fresh) names.push_back(piece.name);
-  absl::StatusOr<std::set<std::string>> found;
+  for (const std::string& name : offered_)
+    if (!absl::StrContains(name, kDigest)) names.push_back(name);
+  return names;
+}
+
+absl::StatusOr<std::vector<std::string>> PieceUpload::Names(
+    absl::Span<const absl::Span<const char>> pieces) {
+  std::vector<std::string> sums;
+  std::vector<std::string> asked;
+  for (const auto piece : pieces) {
+    if (!knows_sums_) break;
+    sums.push_back(SumName(piece));
+    if (sums_.try_emplace(sums.back()).second) asked.push_back(sums.back());
+  }
+  if (!asked.empty()) {
+    const auto found = Find(asked);
+    if (!found.ok()) return found.status();
+    knows_sums_ = found->knows_sums;
+    for (const std::string& sum : found->names) sums_[sum].may_be_there = true;
+  }
+  std::vector<std::string> names;
+  for (size_t i = 0; i < pieces.size(); ++i)
+    names.push_back(knows_sums_ ? Name(sums[i], pieces[i]) : DigestName(pieces[i]));
+  return names;
+}
+
+std::string PieceUpload::Name(const std::string& sum, absl::Span<const char> data) {
+  Sum& known = sums_[sum];
+  if (known.last.data != data) {
+    const std::string unique =
+        known.may_be_there ? DigestName(data) : absl::StrCat(prefix_, "-", ++named_);
+    known.last = {absl::StrCat(sum, ":", unique), data};
+  }
+  return known.last.name;
+}
+
+absl::StatusOr<Blobs::Found> PieceUpload::Find(const std::vector<std::string>& names) {
+  absl::StatusOr<Blobs::Found> found;
   const absl::Status asked = stream_.ThroughCuts([&] {
     found = blobs_.Find(names, stream_.last_sequence());
     return found.status();
   });
   if (!asked.ok()) return asked;
+  return found;
+}
+
+absl::Status PieceUpload::Offer(const std::vector<std::string>& names,
+                                absl::Span<const absl::Span<const char>> pieces) {
+  std::vector<Piece> fresh;
+  std::vector<std::string> asked;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (!offered_.insert(names[i]).second) continue;
+    fresh.push_back({names[i], pieces[i]});
+    if (absl::StrContains(names[i], kDigest)) asked.push_back(names[i]);
+  }
+  std::set<std::string> there;
+  if (!asked.empty()) {
+    auto found = Find(asked);
+    if (!found.ok()) return found.status();
+    there = std::move(found->names);
+  }
   for (Piece& piece : fresh) {
-    if (found->contains(piece.name)) continue;
+    if (there.contains(piece.name)) continue;
     absl::MutexLock lock(&mutex_, absl::Condition(this, &PieceUpload::HasRoom));
     if (!failure_.ok()) return failure_;
     to_send_.push_back(std::move(piece));
@@ -69,7 +140,7 @@ absl::Status PieceUpload::Offer(std::vector<Piece> pieces) {
   return absl::OkStatus();
 }
 
-bool PieceUpload::HasRoom() const { return to_send_.size() < kAskedTogether || !failure_.ok(); }
+bool PieceUpload::HasRoom() const { return to_send_.size() < kMostWaiting || !failure_.ok(); }
 
 bool PieceUpload::HasWork() const { return !to_send_.empty() || complete_ || !failure_.ok(); }
 

@@ -7,26 +7,22 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/quoted.h"
 #include "proto/digest/sha256.h"
+#include "server/buffers/blob_name.h"
 #include "server/errors/errors.h"
 #include "server/log/log.h"
 
 namespace kiln::buffers {
 namespace {
 
-constexpr absl::string_view kSha256 = "sha256:";
-constexpr size_t kMaxName = 256;
 // Blobs of one name that one question verifies.
 constexpr int kMostOfOneName = 16;
+// Of the blobs with one sum, a question looks at no more.
+constexpr int kMostOfOneSum = 64;
 
-bool IsLowerHex(absl::string_view text) {
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
-}
-
-bool HasDigest(const Chunks& data, absl::string_view name) {
+std::string HexDigest(const Chunks& data) {
   Sha256 digest;
   for (const absl::string_view piece : data.pieces()) digest.Update({piece.data(), piece.size()});
-  return name.substr(kSha256.size()) == digest.FinishHex();
+  return digest.FinishHex();
 }
 
 }  // namespace
@@ -34,25 +30,6 @@ bool HasDigest(const Chunks& data, absl::string_view name) {
 BlobStore::BlobStore(int64_t limit_bytes)
     : limit_(limit_bytes),
       recycler_(std::make_shared<ChunkRecycler>(static_cast<size_t>(limit_bytes / 2))) {}
-
-bool BlobStore::IsContentAddressed(absl::string_view name) {
-  return absl::StartsWith(name, kSha256);
-}
-
-absl::Status BlobStore::CheckName(absl::string_view name) {
-  if (IsContentAddressed(name)) {
-    const absl::string_view digest = name.substr(kSha256.size());
-    if (digest.size() == 64 && IsLowerHex(digest)) return absl::OkStatus();
-  } else if (!name.empty() && name.size() <= kMaxName &&
-             name.find(':') == absl::string_view::npos) {
-    return absl::OkStatus();
-  }
-  return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
-                                "blob name ", Quoted({name.data(), name.size()}),
-                                " is neither \"sha256:\" and 64 lower-case hexadecimal digits "
-                                "nor a name of 1 to 256 bytes without a colon")),
-                            "BAD_BLOB_NAME");
-}
 
 BlobStore::Entries::iterator BlobStore::FindFor(SessionNumber session, const std::string& user,
                                                 const std::string& name) {
@@ -63,10 +40,20 @@ BlobStore::Entries::iterator BlobStore::FindFor(SessionNumber session, const std
 BlobStore::Entries::const_iterator BlobStore::FindUnverified(const std::string& user,
                                                              const std::string& name) const {
   const auto end = blobs_.end();
-  if (!IsContentAddressed(name) || blobs_.contains({user, name, kShared})) return end;
-  for (auto entry = blobs_.lower_bound({user, name, kShared});
-       entry != end && entry->first.user == user && entry->first.name == name; ++entry)
-    if (!entry->second.is_wrong) return entry;
+  const absl::string_view digest = DigestIn(name);
+  if (digest.empty() || blobs_.contains({user, name, kShared})) return end;
+  const absl::string_view sum = SumIn(name);
+  const std::string first = sum.empty() ? name : std::string(sum);
+  int looked_at = 0;
+  for (auto entry = blobs_.lower_bound({user, first, kShared});
+       entry != end && entry->first.user == user; ++entry) {
+    const bool may_be = sum.empty() ? entry->first.name == name
+                                    : absl::StartsWith(entry->first.name, sum) &&
+                                          ++looked_at <= kMostOfOneSum;
+    if (!may_be) break;
+    if (entry->first.session == kShared) continue;
+    if (entry->second.digest.empty() || entry->second.digest == digest) return entry;
+  }
   return end;
 }
 
@@ -93,6 +80,7 @@ bool BlobStore::VerifyOne(const std::string& user, const std::string& name) {
   };
   Key key;
   Blob data;
+  std::string digest;
   {
     absl::MutexLock lock(&mutex_);
     mutex_.Await(absl::Condition(&is_free));
@@ -100,30 +88,49 @@ bool BlobStore::VerifyOne(const std::string& user, const std::string& name) {
     if (entry == blobs_.end()) return false;
     key = entry->first;
     data = entry->second.data;
+    digest = entry->second.digest;
     verifying_.emplace(user, name);
   }
-  const bool is_right = HasDigest(*data, name);
+  if (digest.empty()) digest = HexDigest(*data);
   absl::MutexLock lock(&mutex_);
   verifying_.erase({user, name});
-  Settle(key, data, is_right);
+  const auto entry = blobs_.find(key);
+  // It may have been released or uploaded again meanwhile.
+  if (entry == blobs_.end() || entry->second.data != data) return true;
+  entry->second.digest = digest;
+  if (digest == DigestIn(name)) {
+    ShareAs(name, entry);
+  } else if (key.name == name) {
+    log::Warning("blob_digest_wrong",
+                 {{"session", absl::StrCat("s", key.session)}, {"user", user}, {"blob", name}});
+  }
   return true;
 }
 
-void BlobStore::Settle(const Key& key, const Blob& data, bool is_right) {
-  const auto entry = blobs_.find(key);
-  // It may have been released or uploaded again meanwhile.
-  if (entry == blobs_.end() || entry->second.data != data) return;
-  if (!is_right) {
-    entry->second.is_wrong = true;
-    log::Warning(
-        "blob_digest_wrong",
-        {{"session", absl::StrCat("s", key.session)}, {"user", key.user}, {"blob", key.name}});
+void BlobStore::ShareAs(const std::string& name, Entries::iterator own) {
+  const Key shared{own->first.user, name, kShared};
+  if (own->first.name == name || own->second.use != 0) {
+    if (own->second.use != 0) used_[own->second.use] = shared;
+    auto node = blobs_.extract(own);
+    node.key() = shared;
+    blobs_.insert(std::move(node));
     return;
   }
-  if (entry->second.use != 0) used_[entry->second.use].session = kShared;
-  auto node = blobs_.extract(entry);
-  node.key().session = kShared;
-  blobs_.insert(std::move(node));
+  // Its session may have sent an operation that uses it by the name it gave. Until then the bytes
+  // are there under both names, and count twice.
+  Entry entry = own->second;
+  for (auto& [session, holder] : entry.holders) holder.wants = false;
+  entry.use = ++uses_;
+  used_.emplace(uses_, shared);
+  bytes_ += entry.data->size();
+  blobs_.emplace(shared, std::move(entry));
+}
+
+bool BlobStore::HasSum(const std::string& user, const std::string& name) const {
+  const std::string sum = name + ":";
+  const auto first = blobs_.lower_bound({user, sum, kShared});
+  return first != blobs_.end() && first->first.user == user &&
+         absl::StartsWith(first->first.name, sum);
 }
 
 std::vector<std::string> BlobStore::Hold(SessionNumber session, const std::string& user,
@@ -132,9 +139,13 @@ std::vector<std::string> BlobStore::Hold(SessionNumber session, const std::strin
   std::vector<std::string> found;
   absl::MutexLock lock(&mutex_);
   for (const std::string& name : names) {
+    if (IsSumAlone(name)) {
+      if (HasSum(user, name)) found.push_back(name);
+      continue;
+    }
     const auto own = blobs_.find({user, name, session});
     auto entry = own;
-    if (IsContentAddressed(name)) {
+    if (!DigestIn(name).empty()) {
       entry = blobs_.find({user, name, kShared});
       // Of two equal contents one is enough.
       if (entry != blobs_.end() && own != blobs_.end()) Erase(own);
@@ -237,7 +248,7 @@ absl::StatusOr<std::unique_ptr<BlobStore::Upload>> BlobStore::Begin(SessionNumbe
                                                                     const std::string& name,
                                                                     uint64_t size,
                                                                     memory::Account& account) {
-  if (absl::Status status = CheckName(name); !status.ok()) return status;
+  if (absl::Status status = CheckBlobName(name); !status.ok()) return status;
   if (size > static_cast<uint64_t>(limit_)) {
     absl::MutexLock lock(&mutex_);
     return Refusal(name, size);
@@ -257,7 +268,7 @@ absl::StatusOr<std::unique_ptr<BlobStore::Upload>> BlobStore::BeginAgain(Session
                                                                          const std::string& name,
                                                                          uint64_t size,
                                                                          memory::Account& account) {
-  if (absl::Status status = CheckName(name); !status.ok()) return status;
+  if (absl::Status status = CheckBlobName(name); !status.ok()) return status;
   return std::unique_ptr<Upload>(new Upload(*this, session, user, name, static_cast<int64_t>(size),
                                             /*is_exempt=*/!IsContentAddressed(name),
                                             account.Open(memory::Use::kBlobs)));

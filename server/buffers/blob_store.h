@@ -23,12 +23,14 @@
 
 namespace kiln::buffers {
 
-// Two kinds of names. "sha256:<64 hex digits>" is content-addressed. What a session uploads under
-// such a name is its own at first, as it sent it: only this user's own client can have named it
-// wrongly. Before anybody is told that it is there, Verify hashes it; from then on it is held once
-// for all sessions of the user, and kept while a session holds it. Once every session that has
-// asked for it has used it, it may be forgotten when memory is short, and Hold says whether it is
-// there. Any other name without a colon is private to its session. Thread-safe.
+// Content-addressed blobs (blob_name.h) are held once for all sessions of a user, under names that
+// state their digest. What a session uploads is its own at first, as it sent it: only this user's
+// own client can have named it wrongly. Before anybody is told that a digest is there, Verify
+// hashes what is named so or has the sum that stands before it; from then on it is shared, and kept
+// while a session holds it. Once every session that has asked for it has used it, it may be
+// forgotten when memory is short, and Hold says whether it is there; so may what states a sum
+// alone, which is its session's own. A blob of any other name is private to its session.
+// Thread-safe.
 class BlobStore {
  public:
   // `limit_bytes` bounds all blobs and uploads together, apart from the budget that they are
@@ -38,10 +40,6 @@ class BlobStore {
   using Blob = std::shared_ptr<const Chunks>;
   using SessionNumber = int64_t;  // from 1 on
 
-  // INVALID_ARGUMENT for a name of neither kind.
-  static absl::Status CheckName(absl::string_view name);
-  static bool IsContentAddressed(absl::string_view name);
-
   // Whether Verify would find nothing to do.
   bool AreVerified(const std::string& user, const std::vector<std::string>& names) const
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -50,9 +48,10 @@ class BlobStore {
   // with another digest stay their session's own and are logged (`blob_digest_wrong`).
   void Verify(const std::string& user, const std::vector<std::string>& names)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Which of `names` are there; content-addressed ones only if they are verified. Those are held by
-  // the session from here on, and wanted until it has used them by an operation with a number above
-  // `after_sequence`: what it sent before may be executed only later.
+  // Which of `names` are there; those that state a digest only if they are verified. They are held
+  // by the session from here on, and wanted until it has used them by an operation with a number
+  // above `after_sequence`: what it sent before may be executed only later. A sum alone is there,
+  // and not held, if a blob of the user's states it.
   std::vector<std::string> Hold(SessionNumber session, const std::string& user,
                                 const std::vector<std::string>& names, uint64_t after_sequence)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -143,20 +142,24 @@ class BlobStore {
   struct Entry {
     Blob data;
     std::map<SessionNumber, Holder> holders;
-    int64_t use = 0;        // its number in used_; 0: it is not there
-    bool is_wrong = false;  // another digest than its name says
+    int64_t use = 0;          // its number in used_; 0: it is not there
+    std::string digest = {};  // hexadecimal; empty: nobody has hashed it
   };
   using Entries = std::map<Key, Entry>;
 
   Entries::iterator FindFor(SessionNumber session, const std::string& user, const std::string& name)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // What the user's sessions have uploaded, and nobody has verified; blobs_.end() if there is none.
+  // What a session of the user's has uploaded that may have the name's digest, and is not shared
+  // under this name; blobs_.end() if there is none.
   Entries::const_iterator FindUnverified(const std::string& user, const std::string& name) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // False if there was none.
   bool VerifyOne(const std::string& user, const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Settle(const Key& key, const Blob& data, bool is_right)
+  // The session's own has the digest that `name` states.
+  void ShareAs(const std::string& name, Entries::iterator own)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasSum(const std::string& user, const std::string& name) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   void Store(const Key& key, Blob data) ABSL_LOCKS_EXCLUDED(mutex_);
   // Room for so many bytes more of the blob; RESOURCE_EXHAUSTED.
   absl::Status Reserve(const std::string& name, int64_t bytes, bool is_exempt)

@@ -209,6 +209,7 @@ class BlobService final : public BlobMethods {
   absl::Status Hold(sessions::Session& session, const v1::FindBlobsRequest& request,
                     v1::FindBlobsResponse* response) {
     const auto number = session.identity().number;
+    response->set_knows_sums(true);
     for (std::string& name : daemon_.blobs->Hold(number, session.user().name, NamesOf(request),
                                                  request.after_sequence())) {
       session.HoldsBlob(name);

@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "server/buffers/blob_name.h"
 #include "server/errors/errors.h"
 #include "server/sessions/session.h"
 
@@ -109,7 +110,7 @@ void Session::HoldsBlob(const std::string& name) {
   std::vector<absl::string_view> record = {head};
   record.insert(record.end(), blob->pieces().begin(), blob->pieces().end());
   AppendMuch(journal, record);
-  if (!buffers::BlobStore::IsContentAddressed(name)) return;
+  if (!buffers::IsContentAddressed(name)) return;
   absl::MutexLock lock(&mutex_);
   if (protection_.journal == journal && protection_.forgotten == forgotten &&
       protection_.blobs.size() < kMostBlobs)

@@ -8,6 +8,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "server/buffers/blob_name.h"
 #include "server/sessions/session.h"
 
 namespace kiln::sessions {
@@ -132,7 +133,7 @@ absl::Status Session::RestoreBlob(const std::string& name, std::string data) {
   if (status.ok()) status = (*upload)->Append({data});
   if (status.ok()) status = (*upload)->Finish();
   // FindBlobs says what is not there.
-  return buffers::BlobStore::IsContentAddressed(name) ? absl::OkStatus() : status;
+  return buffers::IsContentAddressed(name) ? absl::OkStatus() : status;
 }
 
 absl::Status Session::AwaitReplayed(int64_t most_unfinished,

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/buffers/blob_name.h"
 #include "server/buffers/whole.h"
 #include "server/errors/errors.h"
 #include "server/sessions/session.h"
@@ -94,7 +95,7 @@ absl::Status Session::RestoreBlobs(ByteSource& bytes) {
     if (status.ok()) status = (*upload)->Finish();
     // Sessions that held one together have one each now, for which there may be no room. FindBlobs
     // says what is not there.
-    if (!status.ok() && !buffers::BlobStore::IsContentAddressed(blob.name)) return status;
+    if (!status.ok() && !buffers::IsContentAddressed(blob.name)) return status;
   }
   return absl::OkStatus();
 }

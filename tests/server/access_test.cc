@@ -422,17 +422,23 @@ TEST_F(AccessTest, ABlobIsFoundByWhoUploadedItAlone) {
   Client bob(tcp(), {.token = AddUser("bob")});
   const std::string blob =
       "sha256:61be55a8e2f6b4e172338bddf184d6dbee29c98853e0a0485ecee7f27b9af0b4";  // of "aaaa"
+  const std::string sum = "sum64:0000000061616161";
+  const std::string both = sum + ":" + blob;
   ASSERT_TRUE(ann.Upload(blob, "aaaa").ok());
+  ASSERT_TRUE(ann.Upload(sum + ":new", "aaaa").ok());
   for (Client* client : {&ann, &bob}) {
     grpc::ClientContext context;
     v1::FindBlobsRequest request;
     request.set_session_id(client->session.session_id());
-    request.add_blobs(blob);
+    for (const std::string& name : {blob, sum, both}) request.add_blobs(name);
     v1::FindBlobsResponse found;
     ASSERT_TRUE(client->blobs->FindBlobs(&context, request, &found).ok());
-    EXPECT_EQ(found.found_size(), client == &ann ? 1 : 0);
+    EXPECT_EQ(found.found_size(), client == &ann ? 3 : 0);
   }
-  EXPECT_EQ(bob.Connect()->Call(WriteBlob(1, blob, 1)).error().code(), grpc::NOT_FOUND);
+  const auto stream = bob.Connect();
+  uint64_t handle = 0;
+  for (const std::string& name : {blob, sum + ":new", both})
+    EXPECT_EQ(stream->Call(WriteBlob(++handle, name, 1)).error().code(), grpc::NOT_FOUND);
 }
 
 TEST_F(AccessTest, TheAuditLogSaysWhoDidWhat) {

@@ -169,6 +169,29 @@ TEST(Blob, UnverifiedBytesAreTheirSessionsOwn) {
   ASSERT_FALSE(beside->Call(WriteBlob(3, kFirst, 1)).has_error());
 }
 
+// What is new needs no digest; what may be there is found by it.
+TEST(Blob, SumsSayWhatMayBeThere) {
+  TestDaemon daemon;
+  Client client(daemon.address());
+  Client other(daemon.address());
+  const std::string sum = "sum64:0000000021747331";  // of "1st!"
+  const std::string mine = sum + ":mine";
+  const std::string both = sum + ":" + kFirst;
+  EXPECT_THAT(Found(client, {sum, both}), IsEmpty());
+  ASSERT_TRUE(client.Upload(mine, "1st!").ok());
+  EXPECT_THAT(Found(other, {sum, mine, sum + ":" + kSecond}), ElementsAre(sum));
+  EXPECT_THAT(Found(other, {both}), ElementsAre(both));
+  const auto stream = client.Connect();
+  ASSERT_FALSE(stream->Call(WriteBlob(1, mine, 1)).has_error());
+  EXPECT_EQ(stream->Call(Read(1)).data(), "1st!");
+  const auto beside = other.Connect();
+  EXPECT_EQ(Reason(beside->Call(WriteBlob(1, mine, 1)).error()), "UNKNOWN_BLOB");
+  EXPECT_EQ(Reason(beside->Call(WriteBlob(2, sum, 1)).error()), "UNKNOWN_BLOB");
+  ASSERT_FALSE(beside->Call(WriteBlob(3, both, 1)).has_error());
+  EXPECT_EQ(beside->Call(Read(3)).data(), "1st!");
+  EXPECT_EQ(Reason(client.Upload(sum, "1st!")), "BAD_BLOB_NAME");
+}
+
 // A client asks for what an operation that it has sent before still has to use.
 TEST(Blob, WhatWasFoundStaysUntilALaterWriteHasUsedIt) {
   TestDaemonOptions options;

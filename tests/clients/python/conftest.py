@@ -19,7 +19,9 @@ except ImportError:
     import kiln
 
 from kiln._session import connection as _connection  # noqa: E402
+from kiln._session import session as _session  # noqa: E402
 from kilnd_process import Kilnd, opencl_is_installed  # noqa: E402
+from link import Link  # noqa: E402
 from stand_in_connection import StandInConnection  # noqa: E402
 
 
@@ -30,6 +32,15 @@ def connection(kilnd):
     yield opened
     _connection._default = None
     opened.close()
+
+
+@pytest.fixture
+def link(kilnd, monkeypatch):
+    """A link to the daemon, over which clients behave as on another machine."""
+    monkeypatch.setattr(_session, "is_local", lambda target: False)
+    with Link(kilnd.tcp_address) as link:
+        yield link
+        _connection._default = None
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """Clients over links that are slow or break: what is sent, and that results do not change."""
 
-import os
 import threading
 import time
 import types
@@ -13,79 +12,21 @@ import kiln
 from kiln._proto.kiln.v1 import blob_pb2
 from kiln._session import blobs as _blobs
 from kiln._session import connection as _connection
+from kiln._session import pieces as _pieces
 from kiln._session import rpc as _rpc
 from kiln._session import session as _session
 from kiln._session import waiter as _waiter
 
 from kilnd_process import Kilnd
 from link import Link
-
-# By hand also 1024.
-UPLOAD_MEBIBYTES = int(os.environ.get("KILN_UPLOAD_MEBIBYTES", "20"))
+from upload_data import there_and_back, values
 
 pytestmark = pytest.mark.usefixtures("kilnd")
 
 
-@pytest.fixture
-def link(kilnd, monkeypatch):
-    """A link to the daemon, over which clients behave as on another machine."""
-    monkeypatch.setattr(_session, "is_local", lambda target: False)
-    with Link(kilnd.tcp_address) as link:
-        yield link
-        _connection._default = None
-
-
-def values(seed, size):
-    return np.random.default_rng(seed).integers(0, 256, size, dtype=np.uint8)
-
-
-def there_and_back(data):
-    return kiln.tensor(data).realize().numpy()
-
-
-def test_the_same_data_travel_once(link):
-    connection = kiln.connect(link.address)
-    data = values(1, (UPLOAD_MEBIBYTES << 20) + 12345)  # the last piece is a short one
-    np.testing.assert_array_equal(there_and_back(data), data)
-    once = link.bytes_sent
-    assert once > data.nbytes
-    np.testing.assert_array_equal(there_and_back(data), data)
-    print(f"{data.nbytes} bytes: {once} sent, then {link.bytes_sent - once}")
-    assert link.bytes_sent - once < data.nbytes / 100
-    # What has changed in one place is sent there alone.
-    data[3 * _blobs.PIECE_BYTES] ^= 1
-    before = link.bytes_sent
-    np.testing.assert_array_equal(there_and_back(data), data)
-    assert link.bytes_sent - before < 1.1 * _blobs.PIECE_BYTES
-    connection.close()
-
-
-def test_another_session_of_the_user_need_not_send_them_again(link):
-    data = values(2, 2 * _blobs.PIECE_BYTES)
-    first = kiln.connect(link.address)
-    x = kiln.tensor(data).realize()
-    x[:1].numpy()
-    before = link.bytes_sent
-    second = kiln.connect(link.address)
-    np.testing.assert_array_equal(there_and_back(data), data)
-    assert link.bytes_sent - before < data.nbytes / 100
-    del x
-    second.close()
-    first.close()
-
-
-def test_pieces_that_are_equal_travel_once(link):
-    connection = kiln.connect(link.address)
-    data = np.zeros(40 * _blobs.PIECE_BYTES, np.uint8)
-    before = link.bytes_sent
-    assert kiln.tensor(data).sum().item() == 0
-    assert link.bytes_sent - before < 5 * _blobs.PIECE_BYTES
-    connection.close()
-
-
 def test_an_upload_goes_on_where_it_was_cut_off(link):
     connection = kiln.connect(link.address)
-    data = values(3, 24 * _blobs.PIECE_BYTES)
+    data = values(3, 24 * _pieces.PIECE_BYTES)
     start = link.bytes_sent
     result = []
     upload = threading.Thread(target=lambda: result.append(kiln.tensor(data).realize()))
@@ -97,7 +38,7 @@ def test_an_upload_goes_on_where_it_was_cut_off(link):
     upload.join()
     np.testing.assert_array_equal(result[0].numpy(), data)
     # After each cut at most the pieces that were on their way are sent again.
-    assert link.bytes_sent - start < data.nbytes + 3.5 * _blobs.CALLS * _blobs.PIECE_BYTES
+    assert link.bytes_sent - start < data.nbytes + 3.5 * _pieces.CALLS * _pieces.PIECE_BYTES
     del result
     connection.close()
 
@@ -130,8 +71,8 @@ def test_one_call_carries_many_pieces_but_not_all(link, monkeypatch):
     connection = kiln.connect(link.address)
     wait_until_attached(connection)
     calls = calls_of(monkeypatch)
-    monkeypatch.setattr(_blobs, "PIECES_OF_A_CALL", 5)
-    data = values(7, 17 * _blobs.PIECE_BYTES + 1)
+    monkeypatch.setattr(_pieces, "PIECES_OF_A_CALL", 5)
+    data = values(7, 17 * _pieces.PIECE_BYTES + 1)
     np.testing.assert_array_equal(there_and_back(data), data)
     assert sum(map(len, calls)) == 18
     assert all(1 <= len(carried) <= 5 for carried in calls)
@@ -143,7 +84,7 @@ def test_an_older_daemon_gets_one_piece_with_each_call(link, monkeypatch):
     monkeypatch.setattr(_blobs.Blobs, "takes_many", False)
     calls = calls_of(monkeypatch)
     connection = kiln.connect(link.address)
-    data = values(8, 9 * _blobs.PIECE_BYTES + 1)
+    data = values(8, 9 * _pieces.PIECE_BYTES + 1)
     np.testing.assert_array_equal(there_and_back(data), data)
     assert [len(carried) for carried in calls] == [1] * 10
     connection.close()
@@ -153,7 +94,7 @@ def test_an_upload_goes_on_with_an_older_daemon(link, monkeypatch):
     connection = kiln.connect(link.address)
     wait_until_attached(connection)
     calls = calls_of(monkeypatch)
-    data = values(9, 24 * _blobs.PIECE_BYTES)
+    data = values(9, 24 * _pieces.PIECE_BYTES)
     start = link.bytes_sent
     result = []
     upload = threading.Thread(target=lambda: result.append(kiln.tensor(data).realize()))
@@ -177,10 +118,10 @@ def test_what_fails_names_its_piece_and_ends_the_upload(monkeypatch, tmp_path):
     with Kilnd(flags=[f"--config={config}"]) as kilnd:
         connection = kiln.connect(kilnd.tcp_address)
         wait_until_attached(connection)
-        with pytest.raises(kiln.KilnError, match="sha256:") as failed:
-            kiln.tensor(values(10, 40 * _blobs.PIECE_BYTES)).realize()
+        with pytest.raises(kiln.KilnError, match="blob \"sum64:") as failed:
+            kiln.tensor(values(10, 40 * _pieces.PIECE_BYTES)).realize()
         assert failed.value.reason == "BLOB_LIMIT"
-        assert failed.value.metadata["blob"].startswith("sha256:")
+        assert failed.value.metadata["blob"].startswith("sum64:")
         _connection._default = None
         connection.close()
 
@@ -216,46 +157,6 @@ def test_a_cut_after_a_long_time_is_a_cut(monkeypatch):
     with pytest.raises(kiln.KilnError, match="cut"):
         _rpc.through_cuts(stream, work, transfer)
     assert len(attempts) == 4, "nothing came through in the fourth"
-
-
-def test_pieces_that_were_changed_while_they_were_sent_are_sent_again(link, monkeypatch):
-    connection = kiln.connect(link.address)
-    data = values(4, 2 * _blobs.PIECE_BYTES)
-    requests = _blobs.Blobs._upload_requests
-    with monkeypatch.context() as patch:
-        patch.setattr(_blobs.Blobs, "_upload_requests", lambda self, name, piece, work: requests(
-            self, name, memoryview(bytes(piece.nbytes)), work))
-        assert not there_and_back(data).any()
-    before = link.bytes_sent
-    np.testing.assert_array_equal(there_and_back(data), data)
-    assert link.bytes_sent - before > data.nbytes
-    connection.close()
-
-
-def test_threads_upload_equal_pieces_while_memory_is_short(monkeypatch, tmp_path):
-    monkeypatch.setattr(_session, "is_local", lambda target: False)
-    monkeypatch.setattr(_blobs, "PIECE_BYTES", 1 << 20)
-    shared = values(5, 2 << 20)
-    wrong = []
-    config = tmp_path / "kilnd.toml"
-    config.write_text("[sessions]\nblob_limit = \"6MiB\"\n")
-    with Kilnd(flags=[f"--config={config}"]) as kilnd:
-        connection = kiln.connect(kilnd.tcp_address)
-
-        def upload(thread):
-            for i in range(8):
-                data = np.concatenate([shared, values(100 * thread + i, 2 << 20), shared])
-                if not np.array_equal(there_and_back(data), data):
-                    wrong.append(i)
-
-        threads = [threading.Thread(target=upload, args=(thread,)) for thread in range(3)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        _connection._default = None
-        connection.close()
-    assert wrong == []
 
 
 @pytest.mark.parametrize("size", [1, 127, 128, 16383, 16384, 1 << 20])

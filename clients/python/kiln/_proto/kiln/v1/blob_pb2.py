@@ -13,7 +13,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x12kiln/v1/blob.proto\x12\x07kiln.v1\"M\n\x10\x46indBlobsRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\r\n\x05\x62lobs\x18\x02 \x03(\t\x12\x16\n\x0e\x61\x66ter_sequence\x18\x03 \x01(\x04\"\"\n\x11\x46indBlobsResponse\x12\r\n\x05\x66ound\x18\x01 \x03(\t\"D\n\x0cUploadHeader\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x0c\n\x04\x62lob\x18\x02 \x01(\t\x12\x12\n\nsize_bytes\x18\x03 \x01(\x04\"D\n\rUploadRequest\x12%\n\x06header\x18\x01 \x01(\x0b\x32\x15.kiln.v1.UploadHeader\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\"2\n\x0eUploadResponse\x12\x0c\n\x04\x62lob\x18\x01 \x01(\t\x12\x12\n\nsize_bytes\x18\x02 \x01(\x04\"M\n\x0f\x44ownloadRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x0e\n\x06handle\x18\x02 \x01(\x04\x12\x16\n\x0e\x61\x66ter_sequence\x18\x03 \x01(\x04\"4\n\x10\x44ownloadResponse\x12\x12\n\nsize_bytes\x18\x01 \x01(\x04\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\"7\n\x12\x44\x65leteBlobsRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\r\n\x05\x62lobs\x18\x02 \x03(\t\"\x15\n\x13\x44\x65leteBlobsResponse2\x9b\x02\n\x0b\x42lobService\x12\x42\n\tFindBlobs\x12\x19.kiln.v1.FindBlobsRequest\x1a\x1a.kiln.v1.FindBlobsResponse\x12;\n\x06Upload\x12\x16.kiln.v1.UploadRequest\x1a\x17.kiln.v1.UploadResponse(\x01\x12\x41\n\x08\x44ownload\x12\x18.kiln.v1.DownloadRequest\x1a\x19.kiln.v1.DownloadResponse0\x01\x12H\n\x0b\x44\x65leteBlobs\x12\x1b.kiln.v1.DeleteBlobsRequest\x1a\x1c.kiln.v1.DeleteBlobsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x12kiln/v1/blob.proto\x12\x07kiln.v1\"M\n\x10\x46indBlobsRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\r\n\x05\x62lobs\x18\x02 \x03(\t\x12\x16\n\x0e\x61\x66ter_sequence\x18\x03 \x01(\x04\"6\n\x11\x46indBlobsResponse\x12\r\n\x05\x66ound\x18\x01 \x03(\t\x12\x12\n\nknows_sums\x18\x02 \x01(\x08\"D\n\x0cUploadHeader\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x0c\n\x04\x62lob\x18\x02 \x01(\t\x12\x12\n\nsize_bytes\x18\x03 \x01(\x04\"D\n\rUploadRequest\x12%\n\x06header\x18\x01 \x01(\x0b\x32\x15.kiln.v1.UploadHeader\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\"2\n\x0eUploadResponse\x12\x0c\n\x04\x62lob\x18\x01 \x01(\t\x12\x12\n\nsize_bytes\x18\x02 \x01(\x04\"M\n\x0f\x44ownloadRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x0e\n\x06handle\x18\x02 \x01(\x04\x12\x16\n\x0e\x61\x66ter_sequence\x18\x03 \x01(\x04\"4\n\x10\x44ownloadResponse\x12\x12\n\nsize_bytes\x18\x01 \x01(\x04\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\"7\n\x12\x44\x65leteBlobsRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\r\n\x05\x62lobs\x18\x02 \x03(\t\"\x15\n\x13\x44\x65leteBlobsResponse2\x9b\x02\n\x0b\x42lobService\x12\x42\n\tFindBlobs\x12\x19.kiln.v1.FindBlobsRequest\x1a\x1a.kiln.v1.FindBlobsResponse\x12;\n\x06Upload\x12\x16.kiln.v1.UploadRequest\x1a\x17.kiln.v1.UploadResponse(\x01\x12\x41\n\x08\x44ownload\x12\x18.kiln.v1.DownloadRequest\x1a\x19.kiln.v1.DownloadResponse0\x01\x12H\n\x0b\x44\x65leteBlobs\x12\x1b.kiln.v1.DeleteBlobsRequest\x1a\x1c.kiln.v1.DeleteBlobsResponseb\x06proto3')
 
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'kiln.v1.blob_pb2', globals())
@@ -23,21 +23,21 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _FINDBLOBSREQUEST._serialized_start=31
   _FINDBLOBSREQUEST._serialized_end=108
   _FINDBLOBSRESPONSE._serialized_start=110
-  _FINDBLOBSRESPONSE._serialized_end=144
-  _UPLOADHEADER._serialized_start=146
-  _UPLOADHEADER._serialized_end=214
-  _UPLOADREQUEST._serialized_start=216
-  _UPLOADREQUEST._serialized_end=284
-  _UPLOADRESPONSE._serialized_start=286
-  _UPLOADRESPONSE._serialized_end=336
-  _DOWNLOADREQUEST._serialized_start=338
-  _DOWNLOADREQUEST._serialized_end=415
-  _DOWNLOADRESPONSE._serialized_start=417
-  _DOWNLOADRESPONSE._serialized_end=469
-  _DELETEBLOBSREQUEST._serialized_start=471
-  _DELETEBLOBSREQUEST._serialized_end=526
-  _DELETEBLOBSRESPONSE._serialized_start=528
-  _DELETEBLOBSRESPONSE._serialized_end=549
-  _BLOBSERVICE._serialized_start=552
-  _BLOBSERVICE._serialized_end=835
+  _FINDBLOBSRESPONSE._serialized_end=164
+  _UPLOADHEADER._serialized_start=166
+  _UPLOADHEADER._serialized_end=234
+  _UPLOADREQUEST._serialized_start=236
+  _UPLOADREQUEST._serialized_end=304
+  _UPLOADRESPONSE._serialized_start=306
+  _UPLOADRESPONSE._serialized_end=356
+  _DOWNLOADREQUEST._serialized_start=358
+  _DOWNLOADREQUEST._serialized_end=435
+  _DOWNLOADRESPONSE._serialized_start=437
+  _DOWNLOADRESPONSE._serialized_end=489
+  _DELETEBLOBSREQUEST._serialized_start=491
+  _DELETEBLOBSREQUEST._serialized_end=546
+  _DELETEBLOBSRESPONSE._serialized_start=548
+  _DELETEBLOBSRESPONSE._serialized_end=569
+  _BLOBSERVICE._serialized_start=572
+  _BLOBSERVICE._serialized_end=855
 # @@protoc_insertion_point(module_scope)

@@ -1,0 +1,202 @@
+"""Uploads to another machine, piece by piece: what is sent, hashed and forgotten."""
+
+import os
+import threading
+
+import numpy as np
+import pytest
+
+import kiln
+from kiln._session import blobs as _blobs
+from kiln._session import connection as _connection
+from kiln._session import pieces as _pieces
+from kiln._session import session as _session
+from kiln._session import waiter as _waiter
+
+from kilnd_process import Kilnd
+from upload_data import there_and_back, values
+
+# By hand also 1024.
+UPLOAD_MEBIBYTES = int(os.environ.get("KILN_UPLOAD_MEBIBYTES", "20"))
+
+pytestmark = pytest.mark.usefixtures("kilnd")
+
+
+def test_the_same_data_travel_once(link):
+    connection = kiln.connect(link.address)
+    data = values(1, (UPLOAD_MEBIBYTES << 20) + 12345)  # the last piece is a short one
+    np.testing.assert_array_equal(there_and_back(data), data)
+    once = link.bytes_sent
+    assert once > data.nbytes
+    np.testing.assert_array_equal(there_and_back(data), data)
+    print(f"{data.nbytes} bytes: {once} sent, then {link.bytes_sent - once}")
+    assert link.bytes_sent - once < data.nbytes / 100
+    # What has changed in one place is sent there alone.
+    data[3 * _pieces.PIECE_BYTES] ^= 1
+    before = link.bytes_sent
+    np.testing.assert_array_equal(there_and_back(data), data)
+    assert link.bytes_sent - before < 1.1 * _pieces.PIECE_BYTES
+    connection.close()
+
+
+def test_another_session_of_the_user_need_not_send_them_again(link):
+    data = values(2, 2 * _pieces.PIECE_BYTES)
+    first = kiln.connect(link.address)
+    x = kiln.tensor(data).realize()
+    x[:1].numpy()
+    before = link.bytes_sent
+    second = kiln.connect(link.address)
+    np.testing.assert_array_equal(there_and_back(data), data)
+    assert link.bytes_sent - before < data.nbytes / 100
+    del x
+    second.close()
+    first.close()
+
+
+def test_pieces_that_are_equal_travel_once(link):
+    connection = kiln.connect(link.address)
+    data = np.zeros(40 * _pieces.PIECE_BYTES, np.uint8)
+    before = link.bytes_sent
+    assert kiln.tensor(data).sum().item() == 0
+    assert link.bytes_sent - before < 5 * _pieces.PIECE_BYTES
+    connection.close()
+
+
+@pytest.fixture
+def hashed(monkeypatch):
+    """The sizes of what the client has hashed."""
+    sizes = []
+    digest_name = _pieces.digest_name
+    monkeypatch.setattr(
+        _pieces, "digest_name", lambda data: sizes.append(data.nbytes) or digest_name(data))
+    return sizes
+
+
+# Also those of the C++ client (pieces_test.cc).
+@pytest.mark.parametrize(("data", "name"), [
+    (b"", "sum64:0000000000000000"),
+    (b"abc", "sum64:0000000000636261"),
+    (b"\x01" + bytes(7) + b"\x02" + bytes(7), "sum64:0000000000000003"),
+    (b"\xff" * 17, "sum64:00000000000000fd"),
+])
+def test_sums_are_those_of_the_protocol(data, name):
+    assert _pieces.sum_name(memoryview(data)) == name
+
+
+def test_what_is_new_is_not_hashed(link, hashed):
+    connection = kiln.connect(link.address)
+    data = values(21, 5 * _pieces.PIECE_BYTES + 3)
+    np.testing.assert_array_equal(there_and_back(data), data)
+    assert hashed == []
+    data[0] ^= 1
+    np.testing.assert_array_equal(there_and_back(data), data)
+    assert sorted(hashed) == [3] + 4 * [_pieces.PIECE_BYTES]
+    connection.close()
+
+
+def test_equal_sums_are_not_equal_bytes(link, hashed):
+    connection = kiln.connect(link.address)
+    data = values(22, 2 * _pieces.PIECE_BYTES).view(np.uint64)
+    np.testing.assert_array_equal(there_and_back(data), data)
+    turned = data[::-1].copy()  # the pieces' sums change places
+    before = link.bytes_sent
+    for _ in range(2):
+        np.testing.assert_array_equal(there_and_back(turned), turned)
+    assert link.bytes_sent - before > data.nbytes
+    assert link.bytes_sent - before < 1.1 * data.nbytes
+    assert len(hashed) == 4
+    # And within one upload.
+    piece = values(23, _pieces.PIECE_BYTES).view(np.uint64)
+    both = np.concatenate([piece, piece[::-1], piece])
+    np.testing.assert_array_equal(there_and_back(both), both)
+    connection.close()
+
+
+def test_an_older_daemon_is_asked_for_digests(link, hashed, monkeypatch):
+    monkeypatch.setattr(_blobs.Blobs, "known_sums", lambda self, sums, work: None)
+    connection = kiln.connect(link.address)
+    data = values(24, 20 * _pieces.PIECE_BYTES + 3)
+    np.testing.assert_array_equal(there_and_back(data), data)
+    before = link.bytes_sent
+    np.testing.assert_array_equal(there_and_back(data), data)
+    assert link.bytes_sent - before < data.nbytes / 100
+    assert len(hashed) == 42
+    connection.close()
+
+
+def test_pieces_that_were_changed_while_they_were_sent_are_sent_again(link, monkeypatch):
+    connection = kiln.connect(link.address)
+    data = values(4, 2 * _pieces.PIECE_BYTES)
+    requests = _blobs.Blobs._upload_requests
+    with monkeypatch.context() as patch:
+        patch.setattr(_blobs.Blobs, "_upload_requests", lambda self, name, piece, work: requests(
+            self, name, memoryview(bytes(piece.nbytes)), work))
+        assert not there_and_back(data).any()
+    before = link.bytes_sent
+    np.testing.assert_array_equal(there_and_back(data), data)
+    assert link.bytes_sent - before > data.nbytes
+    connection.close()
+
+
+def test_threads_upload_equal_pieces_while_memory_is_short(monkeypatch, tmp_path):
+    monkeypatch.setattr(_session, "is_local", lambda target: False)
+    monkeypatch.setattr(_pieces, "PIECE_BYTES", 1 << 20)
+    shared = values(5, 2 << 20)
+    wrong = []
+    config = tmp_path / "kilnd.toml"
+    config.write_text("[sessions]\nblob_limit = \"6MiB\"\n")
+    with Kilnd(flags=[f"--config={config}"]) as kilnd:
+        connection = kiln.connect(kilnd.tcp_address)
+
+        def upload(thread):
+            for i in range(8):
+                data = np.concatenate([shared, values(100 * thread + i, 2 << 20), shared])
+                if not np.array_equal(there_and_back(data), data):
+                    wrong.append(i)
+
+        threads = [threading.Thread(target=upload, args=(thread,)) for thread in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        _connection._default = None
+        connection.close()
+    assert wrong == []
+
+
+def test_an_interrupted_upload_is_found_by_the_next_one(link, monkeypatch):
+    connection = kiln.connect(link.address)
+    data = values(25, 24 * _pieces.PIECE_BYTES)
+    blobs = connection._session.blobs
+    work = _waiter.Work()
+    send_many = _blobs.Blobs.send_many
+
+    def abandons(self, pieces, work):
+        pieces = list(pieces)[:9]
+        send_many(self, iter(pieces), work)
+        work.abandoned = True
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_blobs.Blobs, "send_many", abandons)
+        patch.setattr(_pieces, "PIECES_OF_A_CALL", 9)
+        blobs._upload(memoryview(data), lambda names: pytest.fail("half of it was used"), work)
+    before = link.bytes_sent
+    np.testing.assert_array_equal(there_and_back(data), data)
+    assert link.bytes_sent - before < 15.5 * _pieces.PIECE_BYTES
+    assert blobs._left == []
+    connection.close()
+
+
+def test_a_failed_upload_is_forgotten(monkeypatch, tmp_path):
+    monkeypatch.setattr(_session, "is_local", lambda target: False)
+    config = tmp_path / "kilnd.toml"
+    config.write_text("[sessions]\nblob_limit = \"20MiB\"\n")
+    with Kilnd(flags=[f"--config={config}"]) as kilnd:
+        connection = kiln.connect(kilnd.tcp_address)
+        for seed in range(3):
+            with pytest.raises(kiln.KilnError, match="blob_limit"):
+                there_and_back(values(seed, 8 * _pieces.PIECE_BYTES))
+            data = values(100 + seed, 4 * _pieces.PIECE_BYTES)
+            np.testing.assert_array_equal(there_and_back(data), data)
+        _connection._default = None
+        connection.close()
