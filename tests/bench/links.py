@@ -1,4 +1,4 @@
-"""The Python client from another machine: hashed uploads, and training over a slow link."""
+"""The Python client from another machine: uploads, and training over a slow link."""
 
 import contextlib
 import os
@@ -49,7 +49,7 @@ def echo_server() -> Iterator[str]:
 
 
 def upload_rows(kilnd: Kilnd, mebibytes: int, times: int) -> Iterator[Row]:
-    """New data each time, content-addressed, against one stream of the same chunks that nobody hashes or keeps.
+    """New data each time, content-addressed, against one stream of the same chunks that nobody names or keeps.
 
     First until the daemon has the bytes, as the stream's peer has; then until a tensor is made of them.
     """
@@ -96,7 +96,7 @@ def upload_rows(kilnd: Kilnd, mebibytes: int, times: int) -> Iterator[Row]:
                            for at in range(0, data.nbytes, 1 << 20))
             return gigabytes_per_second(start)
 
-        for name, measure in (("hashed upload", sent), ("tensor of a hashed upload", made)):
+        for name, measure in (("content-addressed upload", sent), ("tensor of a content-addressed upload", made)):
             measure(), bare()
             value, peer = alternately(times, measure, bare)
             yield Row(f"{name} of {mebibytes} MiB, Python", value, "GB/s", "gRPC stream, Python", peer)

@@ -32,7 +32,7 @@ BOUNDS = [
     ("replay of 100", "", None, 2.0),
     ("one replay", "gRPC", None, 3.0),
     ("upload", "gRPC", 0.8, None),
-    ("hashed upload", "gRPC", 0.9, None),
+    ("content-addressed upload", "gRPC", 0.9, None),
     ("training steps", "", 0.95, None),
     ("convnet step, cold compile", "", None, 3.0),
     ("convnet step, warm compile", "", None, 0.7),
