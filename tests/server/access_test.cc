@@ -24,15 +24,9 @@ using ::testing::Not;
 class AccessTest : public ::testing::Test {
  protected:
   std::string AddUser(const std::string& name, const std::string& role = "") {
-    grpc::ClientContext context;
-    v1::AddUserRequest request;
-    request.set_name(name);
-    request.set_role(role);
-    v1::AddUserResponse response;
-    const grpc::Status status = owner_.admin->AddUser(&context, request, &response);
-    EXPECT_TRUE(status.ok()) << status.error_message();
-    EXPECT_EQ(response.user().name(), name);
-    return response.token();
+    const std::string token = testing::AddUser(owner_, name, role);
+    EXPECT_NE(token, "") << name;
+    return token;
   }
   grpc::Status Revoke(const std::string& name) {
     grpc::ClientContext context;
@@ -42,11 +36,6 @@ class AccessTest : public ::testing::Test {
     return owner_.admin->RevokeUser(&context, request, &response);
   }
   std::string tcp() { return daemon_.daemon().listening()[1]; }
-  std::string AuditText() {
-    std::ostringstream text;
-    text << std::ifstream(daemon_.folder() + "/state/audit.jsonl").rdbuf();
-    return text.str();
-  }
 
   TestDaemon daemon_{{.memory_bytes = 64 << 20}};
   Client owner_{daemon_.address()};  // by the Unix socket
@@ -184,14 +173,14 @@ TEST_F(AccessTest, WhoRevokesHimselfIsInTheAuditLog) {
   request.set_name("amy");
   v1::RevokeUserResponse response;
   EXPECT_TRUE(admin.admin->RevokeUser(&context, request, &response).ok());
-  EXPECT_THAT(AuditText(), HasSubstr("\"user\":\"amy\",\"action\":\"revoke_user\""));
+  EXPECT_THAT(AuditText(daemon_), HasSubstr("\"user\":\"amy\",\"action\":\"revoke_user\""));
 }
 
 TEST_F(AccessTest, StrangersCannotFillTheAuditLog) {
   AddUser("ann");
-  const std::string before = AuditText();
+  const std::string before = AuditText(daemon_);
   for (int i = 0; i < 50; ++i) Client(tcp()).opened.error_code();
-  const std::string text = AuditText().substr(before.size());
+  const std::string text = AuditText(daemon_).substr(before.size());
   // One event for many, so that what matters is not pushed out; each of them is a line.
   EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 4) << text;
   EXPECT_THAT(text, HasSubstr("NO_TOKEN"));
@@ -209,7 +198,7 @@ TEST_F(AccessTest, RolesHoldForEveryMethod) {
             grpc::PERMISSION_DENIED);
   Client admin(tcp(), {.token = AddUser("root", "admin")});
   EXPECT_EQ(Drain(admin).error_code(), grpc::NOT_FOUND);
-  EXPECT_THAT(AuditText(),
+  EXPECT_THAT(AuditText(daemon_),
               HasSubstr("\"user\":\"eve\",\"action\":\"refused\",\"subject\":"
                         "\"/kiln.v1.SessionService/OpenSession\",\"outcome\":\"ROLE\""));
   grpc::ClientContext add;
@@ -462,11 +451,11 @@ TEST_F(AccessTest, TheAuditLogSaysWhoDidWhat) {
   ASSERT_TRUE(reader->Read(&event));
   EXPECT_EQ(event.action(), "drain");
   EXPECT_EQ(event.outcome(), "UNKNOWN_DEVICE");
-  const std::string text = AuditText();
+  const std::string text = AuditText(daemon_);
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2) << text;
   // Whoever tries tokens fills no disk.
   for (int i = 0; i < 200; ++i) Client(tcp(), {.token = "nonsense"});
-  const std::string after = AuditText();
+  const std::string after = AuditText(daemon_);
   EXPECT_LT(std::count(after.begin(), after.end(), '\n'), 40);
   EXPECT_THAT(after, HasSubstr("BAD_TOKEN"));
   EXPECT_THAT(after, Not(HasSubstr(token)));

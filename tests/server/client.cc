@@ -259,6 +259,16 @@ grpc::Status TryBytes(const std::shared_ptr<grpc::Channel>& channel, const std::
   return status;
 }
 
+std::string AddUser(Client& admin, const std::string& name, const std::string& role) {
+  grpc::ClientContext context;
+  v1::AddUserRequest request;
+  request.set_name(name);
+  request.set_role(role);
+  v1::AddUserResponse response;
+  if (!admin.admin->AddUser(&context, request, &response).ok()) return "";
+  return response.user().name() == name ? response.token() : "";
+}
+
 v1::ListSessionsResponse Sessions(const std::string& address) {
   Client client(address);
   grpc::ClientContext context;

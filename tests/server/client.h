@@ -122,6 +122,9 @@ grpc::Status Try(const std::unique_ptr<Stub>& service,
 grpc::Status TryBytes(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
                       const grpc::ByteBuffer& request, grpc::ClientContext& context);
 
+// A user whom an admin adds; "" is the usual role. The token; empty if it did not work.
+std::string AddUser(Client& admin, const std::string& name, const std::string& role = "");
+
 // Those that the caller may see.
 v1::ListSessionsResponse Sessions(const std::string& address);
 

@@ -83,14 +83,10 @@ class CrowdTest : public ProcessTest {
   void AddUsers() {
     owner_ = std::make_unique<Client>(address_);
     for (int i = 0; i < Crowd::kUsers; ++i) {
-      grpc::ClientContext context;
-      v1::AddUserRequest request;
-      request.set_name(absl::StrCat("user", i));
-      v1::AddUserResponse response;
-      ASSERT_TRUE(owner_->admin->AddUser(&context, request, &response).ok());
-      tokens_.push_back(response.token());
+      const std::string name = absl::StrCat("user", i);
+      tokens_.push_back(AddUser(*owner_, name));
       v1::SetQuotaRequest quota;
-      quota.set_user(request.name());
+      quota.set_user(name);
       (*quota.mutable_limits())["graph_nodes"] = Crowd::kGraphNodes;
       (*quota.mutable_limits())["device_memory"] = Crowd::kDeviceBytes;
       ASSERT_TRUE(Try(owner_->admin, &v1::AdminService::Stub::SetQuota, quota).ok());

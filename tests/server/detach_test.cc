@@ -124,16 +124,8 @@ TEST(Detach, NamesAreCheckedAndWhatFailsChangesNothing) {
 TEST(Detach, NamesAreTheUsersOwn) {
   TestDaemon daemon;
   Client admin(daemon.address());
-  const auto add = [&](const std::string& name) {
-    grpc::ClientContext context;
-    v1::AddUserRequest request;
-    request.set_name(name);
-    v1::AddUserResponse added;
-    EXPECT_TRUE(admin.admin->AddUser(&context, request, &added).ok());
-    return added.token();
-  };
-  Client ann(daemon.address(), Client::Login{.token = add("ann")});
-  Client bob(daemon.address(), Client::Login{.token = add("bob")});
+  Client ann(daemon.address(), Client::Login{.token = AddUser(admin, "ann")});
+  Client bob(daemon.address(), Client::Login{.token = AddUser(admin, "bob")});
   auto anns = ann.Connect();
   anns->Call(Write(1, {1}));
   anns->Call(Detach("run", 600, {{"x", 1}}));

@@ -1,7 +1,5 @@
 // Sessions that are ended by the name in lists: by their users, and by admins.
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -18,13 +16,9 @@ using ::testing::Not;
 class EndSessionTest : public ::testing::Test {
  protected:
   std::string AddUser(const std::string& name, const std::string& role = "") {
-    grpc::ClientContext context;
-    v1::AddUserRequest request;
-    request.set_name(name);
-    request.set_role(role);
-    v1::AddUserResponse response;
-    EXPECT_TRUE(owner_.admin->AddUser(&context, request, &response).ok());
-    return response.token();
+    const std::string token = testing::AddUser(owner_, name, role);
+    EXPECT_NE(token, "") << name;
+    return token;
   }
   void AllowSessions(const std::string& user, uint64_t limit) {
     v1::SetQuotaRequest request;
@@ -54,11 +48,6 @@ class EndSessionTest : public ::testing::Test {
   }
   grpc::Status Ask(Client& client) { return client.Connect()->End(); }
   std::string tcp() { return daemon_.daemon().listening()[1]; }
-  std::string AuditText() {
-    std::ostringstream text;
-    text << std::ifstream(daemon_.folder() + "/state/audit.jsonl").rdbuf();
-    return text.str();
-  }
 
   TestDaemon daemon_;
   Client owner_{daemon_.address()};
@@ -89,7 +78,7 @@ TEST_F(EndSessionTest, WhoseClientWasKilledIsNotLockedOut) {
   EXPECT_EQ(why.error_code(), grpc::NOT_FOUND);
   EXPECT_EQ(Reason(why), "SESSION_CLOSED");
   EXPECT_THAT(why.error_message(), HasSubstr("session " + name_ + " was closed by its user"));
-  EXPECT_THAT(AuditText(),
+  EXPECT_THAT(AuditText(daemon_),
               HasSubstr("\"user\":\"ann\",\"action\":\"close_session\",\"subject\":\"" + name_ +
                         " of ann\",\"outcome\":\"ok\""));
   EXPECT_EQ(Reason(End(again, name_)), "UNKNOWN_NAME");
@@ -107,7 +96,7 @@ TEST_F(EndSessionTest, AnAdminEndsAnybodys) {
   const grpc::Status ended = stream->End();
   EXPECT_EQ(Reason(ended), "SESSION_CLOSED");
   EXPECT_THAT(ended.error_message(), HasSubstr("closed by an admin"));
-  EXPECT_THAT(AuditText(),
+  EXPECT_THAT(AuditText(daemon_),
               HasSubstr("\"user\":\"root\",\"action\":\"close_session\",\"subject\":\"" + name_ +
                         " of ann\",\"outcome\":\"ok\""));
   EXPECT_EQ(Reason(End(admin, name_)), "UNKNOWN_NAME");
@@ -166,7 +155,7 @@ TEST_F(EndSessionTest, AProtectedOneDoesNotComeBack) {
 // A user who ends his own again and again does not push everything else out of the log.
 TEST_F(EndSessionTest, UsersCannotFillTheAuditLog) {
   for (int i = 0; i < 100; ++i) EXPECT_EQ(Reason(End(ann_, "night")), "UNKNOWN_NAME");
-  const std::string text = AuditText();
+  const std::string text = AuditText(daemon_);
   int events = 0;
   for (size_t at = 0; (at = text.find("close_session", at)) != std::string::npos; ++at) ++events;
   EXPECT_EQ(events, 30);

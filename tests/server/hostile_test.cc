@@ -119,13 +119,10 @@ class IdleConnectionsTest : public HostileTest {
 // KILN_IDLE_CONNECTIONS=5000
 TEST_F(IdleConnectionsTest, AreClosedSoThatOthersGetIn) {
   ExpectItServes();
-  v1::AddUserRequest add;
-  add.set_name("ann");
-  v1::AddUserResponse ann;
-  {
-    grpc::ClientContext context;
-    ASSERT_TRUE(Client(address_).admin->AddUser(&context, add, &ann).ok());
-  }
+  const std::string token = [&] {
+    Client admin(address_);
+    return AddUser(admin, "ann");
+  }();
   rlimit own{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &own), 0);
   own.rlim_cur = own.rlim_max;
@@ -150,7 +147,7 @@ TEST_F(IdleConnectionsTest, AreClosedSoThatOthersGetIn) {
     const absl::Time deadline = absl::Now() + absl::Minutes(1);
     grpc::Status opened;
     do {
-      opened = Client(each, {.token = ann.token()}).opened;
+      opened = Client(each, {.token = token}).opened;
     } while (!opened.ok() && absl::Now() < deadline);
     EXPECT_TRUE(opened.ok()) << each << ": " << opened.error_message();
   }

@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -79,6 +81,12 @@ std::filesystem::path KeptFile(const TestDaemon& daemon) {
   for (const auto& entry : std::filesystem::directory_iterator(daemon.folder() + "/state/sessions"))
     if (entry.path().extension() == ".session") return entry.path();
   return {};
+}
+
+std::string AuditText(const TestDaemon& daemon) {
+  std::ostringstream text;
+  text << std::ifstream(daemon.folder() + "/state/audit.jsonl").rdbuf();
+  return text.str();
 }
 
 bool Eventually(const std::function<bool()>& condition) {

@@ -64,6 +64,9 @@ class TestDaemon {
 // The one session that the daemon before has kept and that is not back; empty if there is none.
 std::filesystem::path KeptFile(const TestDaemon& daemon);
 
+// All that its audit log says.
+std::string AuditText(const TestDaemon& daemon);
+
 // True once `condition` holds; false if it does not within ten seconds.
 bool Eventually(const std::function<bool()>& condition);
 

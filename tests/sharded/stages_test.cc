@@ -9,11 +9,10 @@
 #include "compiler/graph/text.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/shard/send_order.h"
-#include "compiler/shard/testing/simulate.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/golden/model_builder.h"
-#include "tests/numerics/cases.h"
+#include "tests/sharded/faults.h"
 #include "tests/sharded/run_sharded.h"
 
 namespace kiln::sharded {
@@ -79,16 +78,6 @@ class Pipeline {
   std::vector<int> devices_;
 };
 
-std::vector<ops::HostTensor> Values(const graph::Graph& graph) {
-  std::vector<ops::HostTensor> inputs;
-  for (const graph::Input& input : graph.inputs) {
-    numerics::OperandSpec spec{input.shape, 0.1, 1, input.dtype};
-    inputs.push_back(
-        numerics::OperandValue(spec, ir::DType::kFloat32, static_cast<int>(inputs.size())));
-  }
-  return inputs;
-}
-
 // For each slot the devices that compute something in it.
 std::vector<std::string> Work(const shard::Program& program, int devices) {
   std::vector<std::string> slots;
@@ -103,8 +92,8 @@ TEST(Stages, TrainAsOnOneDevice) {
   for (const int stages : {2, 3, 4}) {
     for (const int parts : {1, 2, 5}) {
       const graph::Graph graph = Pipeline(stages, parts).Make();
-      EXPECT_EQ(SimulatedDisagreement(graph, Values(graph), {1e-4}, parts), "");
-      EXPECT_EQ(CompiledDisagreement(graph, Values(graph), {1e-4}, stages), "");
+      EXPECT_EQ(SimulatedDisagreement(graph, InputValues(graph), {1e-4}, parts), "");
+      EXPECT_EQ(CompiledDisagreement(graph, InputValues(graph), {1e-4}, stages), "");
     }
   }
 }
@@ -144,21 +133,6 @@ TEST(Stages, ADeviceHasItsOwnAlone) {
     const std::vector<int64_t> second = {0, kBatch, 0, kWeight};
     EXPECT_EQ(bytes, stage == 0 ? first : second);
   }
-}
-
-// Whether some order of devices shows that the program is wrong.
-bool IsNoticed(const graph::Graph& graph, const shard::Program& program) {
-  const auto inputs = Values(graph);
-  const auto right = shard::Simulate(graph, *MakeProgram(graph), inputs, 0);
-  EXPECT_TRUE(right.ok()) << right.status();
-  for (uint64_t seed = 0; seed < 300; ++seed) {
-    const auto results = shard::Simulate(graph, program, inputs, seed);
-    if (!results.ok()) return true;
-    for (size_t i = 0; i < results->size(); ++i) {
-      if ((*results)[i].bytes != (*right)[i].bytes) return true;
-    }
-  }
-  return false;
 }
 
 TEST(Stages, WhatIsPlannedWrongIsNoticed) {
@@ -243,7 +217,7 @@ TEST(Stages, SendsHaveABound) {
   fewer->outputs.pop_back();
   fewer->stages->outputs.erase(fewer->stages->outputs.begin());
   graph->sharding = std::move(fewer);
-  EXPECT_EQ(SimulatedDisagreement(*graph, Values(*graph), {0}, 1), "");
+  EXPECT_EQ(SimulatedDisagreement(*graph, InputValues(*graph), {0}, 1), "");
 }
 
 std::string WhyNot(const std::string& text) {

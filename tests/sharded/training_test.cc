@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "compiler/ir/str_cat.h"
-#include "compiler/shard/testing/simulate.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/golden/golden_file.h"
@@ -13,6 +12,7 @@
 #include "tests/golden/model_builder.h"
 #include "tests/numerics/cases.h"
 #include "tests/numerics/some_gpu.h"
+#include "tests/sharded/faults.h"
 #include "tests/sharded/run_sharded.h"
 
 namespace kiln::sharded {
@@ -58,16 +58,6 @@ graph::Graph MlpStep() {
   return model.Finish();
 }
 
-std::vector<ops::HostTensor> Values(const graph::Graph& graph) {
-  std::vector<ops::HostTensor> inputs;
-  for (const graph::Input& input : graph.inputs) {
-    numerics::OperandSpec spec{input.shape, 0.1, 1, input.dtype};
-    inputs.push_back(
-        numerics::OperandValue(spec, ir::DType::kFloat32, static_cast<int>(inputs.size())));
-  }
-  return inputs;
-}
-
 graph::Graph Placed(graph::Graph graph, Mesh mesh, std::vector<std::pair<int, Spec>> inputs) {
   auto sharding = std::make_shared<graph::Sharding>();
   sharding->mesh = std::move(mesh);
@@ -104,8 +94,8 @@ int64_t BytesOf(const shard::Program& program, shard::Buffer::Kind kind, int ind
 }
 
 void ExpectTrains(const graph::Graph& graph) {
-  EXPECT_EQ(SimulatedDisagreement(graph, Values(graph), {1e-4}, 1), "");
-  EXPECT_EQ(CompiledDisagreement(graph, Values(graph), {1e-4}, 2), "");
+  EXPECT_EQ(SimulatedDisagreement(graph, InputValues(graph), {1e-4}, 1), "");
+  EXPECT_EQ(CompiledDisagreement(graph, InputValues(graph), {1e-4}, 2), "");
 }
 
 const Spec kRows = {{0}, {}};
@@ -209,21 +199,6 @@ TEST(Training, LargeGradientsTakeTwoSteps) {
   ExpectTrains(graph);
 }
 
-// Whether some order of devices shows that the program is wrong.
-bool IsNoticed(const graph::Graph& graph, const shard::Program& program) {
-  const auto inputs = Values(graph);
-  const auto right = shard::Simulate(graph, *MakeProgram(graph), inputs, 0);
-  EXPECT_TRUE(right.ok()) << right.status();
-  for (uint64_t seed = 0; seed < 20; ++seed) {
-    const auto results = shard::Simulate(graph, program, inputs, seed);
-    if (!results.ok()) return true;
-    for (size_t i = 0; i < results->size(); ++i) {
-      if ((*results)[i].bytes != (*right)[i].bytes) return true;
-    }
-  }
-  return false;
-}
-
 TEST(Simulation, NoticesWhatIsPlannedWrong) {
   std::vector<std::pair<int, Spec>> all;
   for (int i = 0; i < kNumInputs; ++i) all.emplace_back(i, kRows);
@@ -296,7 +271,7 @@ TEST(Golden, ConvnetDataParallel) {
   const graph::Graph graph =
       Placed(step.graph, {{{"data", 2}}}, {{0, {{0}, {}, {}, {}}}, {1, {{0}}}});
   EXPECT_EQ(golden::DifferenceFromFile("sharded/convnet_data_parallel.txt", Text(graph)), "");
-  EXPECT_EQ(SimulatedDisagreement(graph, Values(graph), {1e-3}, 1), "");
+  EXPECT_EQ(SimulatedDisagreement(graph, InputValues(graph), {1e-3}, 1), "");
 }
 
 TEST(Golden, MlpTensorParallel) {
