@@ -9,6 +9,22 @@ CUdeviceptr AddressOf(const Call::Operand& operand, const Places& places) {
   return places.addresses[operand.slot] + static_cast<CUdeviceptr>(operand.offset);
 }
 
+void* HostAddressOf(const Call::Operand& operand, const Places& places) {
+  return reinterpret_cast<void*>(AddressOf(operand, places));
+}
+
+CUresult EnqueueCopy(const Library& cuda, const Call& call, const Places& places, CUstream stream) {
+  const CUdeviceptr to = AddressOf(call.operands[0], places);
+  const CUdeviceptr from = AddressOf(call.operands[1], places);
+  if (call.to_host && !call.from_host)
+    return cuda.MemcpyDtoHAsync_v2(HostAddressOf(call.operands[0], places), from, call.bytes,
+                                   stream);
+  if (call.from_host && !call.to_host)
+    return cuda.MemcpyHtoDAsync_v2(to, HostAddressOf(call.operands[1], places), call.bytes, stream);
+  // Pinned memory on both sides has addresses of the device's, too.
+  return cuda.MemcpyDtoDAsync_v2(to, from, call.bytes, stream);
+}
+
 // A kernel's parameters as CUDA takes them: it copies what the pointers point at.
 class Parameters {
  public:
@@ -41,9 +57,18 @@ CUDA_KERNEL_NODE_PARAMS KernelParameters(const Call& call, Parameters& parameter
 
 CUDA_MEMCPY3D CopyParameters(const Call& call, const Places& places) {
   CUDA_MEMCPY3D result = {};
-  result.dstMemoryType = result.srcMemoryType = CU_MEMORYTYPE_DEVICE;
-  result.dstDevice = AddressOf(call.operands[0], places);
-  result.srcDevice = AddressOf(call.operands[1], places);
+  result.dstMemoryType = call.to_host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+  if (call.to_host) {
+    result.dstHost = HostAddressOf(call.operands[0], places);
+  } else {
+    result.dstDevice = AddressOf(call.operands[0], places);
+  }
+  result.srcMemoryType = call.from_host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+  if (call.from_host) {
+    result.srcHost = HostAddressOf(call.operands[1], places);
+  } else {
+    result.srcDevice = AddressOf(call.operands[1], places);
+  }
   // One row of one slice.
   result.dstPitch = result.srcPitch = result.WidthInBytes = call.bytes;
   result.dstHeight = result.srcHeight = 1;
@@ -90,8 +115,7 @@ CUresult Enqueue(const Context& context, const Call& call, const Places& places)
                                p.blockDimZ, p.sharedMemBytes, stream, p.kernelParams, nullptr);
     }
     case Call::Kind::kCopy:
-      return cuda.MemcpyDtoDAsync_v2(AddressOf(call.operands[0], places),
-                                     AddressOf(call.operands[1], places), call.bytes, stream);
+      return EnqueueCopy(cuda, call, places, stream);
     case Call::Kind::kFill:
       break;
   }

@@ -97,7 +97,7 @@ bool CudaDevice::CanReach(const Buffer& buffer) const { return AddressOf(*opened
 absl::StatusOr<std::unique_ptr<PreparedList>> CudaDevice::Prepare(CommandList list) {
   const std::shared_ptr<const Opened> on = opened();
   if (absl::Status status = on->context->AskHealth(); !status.ok()) return status;
-  auto program = Program::Make(on->context, list);
+  auto program = Program::Make(on->context, std::move(list));
   if (!program.ok()) return program.status();
   return std::make_unique<CudaPreparedList>(*std::move(program));
 }
@@ -115,11 +115,14 @@ absl::Status CudaDevice::Submit(PreparedList& list, absl::Span<Buffer* const> sl
   if (program->context() != submission->on->context.get())
     return absl::InvalidArgumentError("the list is another device's, or was lost with this one");
   submission->slots.reserve(slots.size());
-  for (const Buffer* buffer : slots) {
-    const auto address = AddressOf(*submission->on, *buffer);
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const auto address = program->needs().IsHost(i)
+                             ? reinterpret_cast<CUdeviceptr>(program->mirror().slot(i))
+                             : AddressOf(*submission->on, *slots[i]);
     if (!address.ok()) return address.status();
     submission->slots.push_back(*address);
   }
+  submission->buffers.assign(slots.begin(), slots.end());
   submission->program = program;
   submission->options = std::move(options);
   submission->done = std::move(done);
@@ -139,7 +142,7 @@ void CudaDevice::Start(std::shared_ptr<Submission> submission) {
   if (result.status.ok()) {
     Context::Current current(context);
     submission->enqueued = submission->program->Enqueue(
-        submission->slots, submission->options, now_,
+        submission->slots, submission->buffers, submission->options, now_,
         [this, &submission, &group](Event before, int signal) {
           completions_.Push([on = submission->on, group, signal,
                              before = std::make_shared<Event>(std::move(before))] {

@@ -61,7 +61,8 @@ class CudaDevice : public Device {
   struct Submission {
     std::shared_ptr<const Opened> on;
     std::shared_ptr<Program> program;
-    std::vector<CUdeviceptr> slots;
+    std::vector<CUdeviceptr> slots;  // of the host's memory, their mirrors
+    std::vector<Buffer*> buffers;
     SubmitOptions options;
     std::function<void(SubmitResult)> done;
     SteadyTime start;

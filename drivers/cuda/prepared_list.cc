@@ -22,15 +22,17 @@ void ForEachPiece(int64_t bytes, Use use) {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Program>> Program::Make(std::shared_ptr<Context> context,
-                                                       const CommandList& list) {
+                                                       CommandList list) {
   auto needs = CheckCommandList(list);
   if (!needs.ok()) return needs.status();
-  if (!list.host_slots.empty()) {
-    return absl::UnimplementedError(
-        "CUDA devices hand each other what they compute through memory that both reach, and these "
-        "are not connected so; choose devices that are (nvidia-smi topo -p2p r)");
-  }
   std::shared_ptr<Program> program(new Program(std::move(context), list.num_slots));
+  program->mirror_ = HostMirror(&list);
+  if (const size_t bytes = program->mirror_.bytes(); bytes > 0) {
+    auto memory = program->context_->TakePinned(bytes);
+    if (!memory.ok()) return memory.status();
+    program->mirror_memory_ = *std::move(memory);
+    program->mirror_.Place(program->mirror_memory_.memory());
+  }
   program->needs_ = *std::move(needs);
   program->num_commands_ = list.commands.size();
   program->parts_.emplace_back();
@@ -62,7 +64,11 @@ absl::Status Program::Add(const LaunchCommand& launch, size_t command) {
 absl::Status Program::Add(const CopyCommand& copy, size_t command) {
   const auto& [from, to] = copy;
   ForEachPiece(to.bytes, [&](int64_t begin, int64_t bytes) {
-    AddCall({.kind = Call::Kind::kCopy, .bytes = static_cast<size_t>(bytes), .command = command},
+    AddCall({.kind = Call::Kind::kCopy,
+             .to_host = needs_.IsHost(to.slot),
+             .from_host = needs_.IsHost(from.slot),
+             .bytes = static_cast<size_t>(bytes),
+             .command = command},
             {{{to.slot, to.offset + begin, bytes}, Access::kWrite},
              {{from.slot, from.offset + begin, bytes}, Access::kRead}});
   });
@@ -132,7 +138,8 @@ bool Program::SlotsOverlap(absl::Span<const CUdeviceptr> addresses) const {
   return false;
 }
 
-Enqueued Program::Enqueue(absl::Span<const CUdeviceptr> addresses, const SubmitOptions& options,
+Enqueued Program::Enqueue(absl::Span<const CUdeviceptr> addresses,
+                          absl::Span<Buffer* const> buffers, const SubmitOptions& options,
                           const SteadyClock& now, const OnSignal& on_signal) {
   Enqueued enqueued;
   absl::Status& status = enqueued.result.status;
@@ -148,8 +155,13 @@ Enqueued Program::Enqueue(absl::Span<const CUdeviceptr> addresses, const SubmitO
   const Places places = {addresses, table_ == nullptr ? 0 : table_->address()};
   status = record(&enqueued.begin);
   if (status.ok() && table_ != nullptr) status = table_->Write(addresses, &enqueued.table);
-  for (Part& part : parts_) {
+  const HostMirror::Run run{buffers, now, &enqueued.result.command_seconds};
+  const auto await = [this] { return AwaitAll(); };
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    Part& part = parts_[i];
+    if (status.ok()) status = mirror_.Before(i, run, await);
     if (status.ok()) status = EnqueuePart(part, places, one_by_one, timed, &enqueued);
+    if (status.ok()) status = mirror_.After(i, run, await);
     if (!status.ok()) break;
     if (part.then == Part::Then::kSignal) {
       Event before;
@@ -192,6 +204,12 @@ absl::Status Program::EnqueuePart(Part& part, const Places& places, bool one_by_
     enqueued->timed.push_back(std::move(around));
   }
   return absl::OkStatus();
+}
+
+absl::Status Program::AwaitAll() {
+  const CUresult code = context_->cuda().StreamSynchronize(context_->list_stream());
+  if (code == CUDA_SUCCESS) return absl::OkStatus();
+  return context_->Failure("a command failed on the device", code);
 }
 
 absl::StatusOr<Event> Program::Record() {

@@ -13,6 +13,7 @@
 #include "absl/types/span.h"
 #include "drivers/common/check.h"
 #include "drivers/common/dependencies.h"
+#include "drivers/common/host_mirror.h"
 #include "drivers/cuda/context.h"
 #include "drivers/cuda/graph.h"
 #include "drivers/cuda/kernel.h"
@@ -46,9 +47,10 @@ class Program {
   // INVALID_ARGUMENT: the list is malformed, or a kernel is not this context's. RESOURCE_EXHAUSTED:
   // no memory for the slot table.
   static absl::StatusOr<std::shared_ptr<Program>> Make(std::shared_ptr<Context> context,
-                                                       const CommandList& list);
+                                                       CommandList list);
 
   const ListNeeds& needs() const { return needs_; }
+  const HostMirror& mirror() const { return mirror_; }
   // To compare only.
   const Context* context() const { return context_.get(); }
 
@@ -56,9 +58,10 @@ class Program {
   using OnSignal = std::function<void(Event before, int signal)>;
 
   // Enqueues all commands and returns without waiting for them, except that a wait blocks until its
-  // signal. addresses[i] is where slot i begins. The calling thread has a current context.
-  Enqueued Enqueue(absl::Span<const CUdeviceptr> addresses, const SubmitOptions& options,
-                   const SteadyClock& now, const OnSignal& on_signal);
+  // signal, and copies to and from host memory until what comes before them has ended. addresses[i]
+  // is where slot i begins; of host slots, its mirror. The calling thread has a current context.
+  Enqueued Enqueue(absl::Span<const CUdeviceptr> addresses, absl::Span<Buffer* const> buffers,
+                   const SubmitOptions& options, const SteadyClock& now, const OnSignal& on_signal);
 
  private:
   // The calls [begin, end), which are enqueued together, and the command behind them.
@@ -85,6 +88,7 @@ class Program {
   absl::Status EnqueuePart(Part& part, const Places& places, bool one_by_one, bool timed,
                            Enqueued* enqueued);
   absl::StatusOr<Event> Record();
+  absl::Status AwaitAll();
 
   const std::shared_ptr<Context> context_;
   ListNeeds needs_;
@@ -94,6 +98,8 @@ class Program {
   std::vector<Part> parts_;
   Dependencies dependencies_;         // of the part that is being made
   std::unique_ptr<SlotTable> table_;  // null if no kernel takes one
+  HostMirror mirror_;
+  PinnedBlock mirror_memory_;
 };
 
 class CudaPreparedList : public PreparedList {

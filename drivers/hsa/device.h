@@ -60,7 +60,8 @@ class HsaDevice : public Device {
   struct Submission {
     std::shared_ptr<const Opened> on;
     std::shared_ptr<Program> program;
-    std::vector<char*> slots;
+    std::vector<char*> slots;  // of the host's memory, their mirrors
+    std::vector<Buffer*> buffers;
     SubmitOptions options;
     std::function<void(SubmitResult)> done;
     SteadyTime start;

@@ -18,16 +18,12 @@ int64_t PiecesOf(int64_t bytes) { return (bytes + kPatternBytes - 1) / kPatternB
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Program>> Program::Make(std::shared_ptr<Context> context,
-                                                       const CommandList& list) {
+                                                       CommandList list) {
   auto needs = CheckCommandList(list);
   if (!needs.ok()) return needs.status();
-  if (!list.host_slots.empty()) {
-    return absl::UnimplementedError(
-        "HSA devices hand each other what they compute through memory that both reach, and these "
-        "are "
-        "not connected so; choose devices that are");
-  }
   std::shared_ptr<Program> program(new Program(std::move(context), list.num_slots));
+  program->mirror_ = HostMirror(&list);
+  if (absl::Status status = program->MakeMirror(); !status.ok()) return status;
   program->needs_ = *std::move(needs);
   program->num_commands_ = list.commands.size();
   for (size_t i = 0; i < list.commands.size(); ++i) {
@@ -39,7 +35,17 @@ absl::StatusOr<std::shared_ptr<Program>> Program::Make(std::shared_ptr<Context> 
   return program;
 }
 
+absl::Status Program::MakeMirror() {
+  const auto bytes = static_cast<int64_t>(mirror_.bytes());
+  if (bytes == 0) return absl::OkStatus();
+  mirror_.Place(static_cast<char*>(context_->AllocateHostMemory(bytes)));
+  if (mirror_.memory() != nullptr) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the host has no ", bytes, " bytes left through which devices copy"));
+}
+
 Program::~Program() {
+  if (mirror_.memory() != nullptr) context_->ReleaseMemory(mirror_.memory());
   for (const auto& [value, pattern] : patterns_) context_->ReleaseMemory(pattern);
 }
 
@@ -165,10 +171,12 @@ class Program::Run {
       case Step::Kind::kLaunches:
         return DoLaunches(step);
       case Step::Kind::kCopy:
-        return DoCopies(step, addresses_[step.from.slot] + step.from.offset, step.to.bytes, 1);
+        return DoCopies(step, addresses_[step.from.slot] + step.from.offset, step.to.bytes, 1,
+                        AgentOf(step.from.slot), AgentOf(step.to.slot));
       case Step::Kind::kFill:
         return DoCopies(step, program_.patterns_.at(step.value),
-                        std::min(kPatternBytes, step.to.bytes), PiecesOf(step.to.bytes));
+                        std::min(kPatternBytes, step.to.bytes), PiecesOf(step.to.bytes),
+                        context_.agent(), context_.agent());
       case Step::Kind::kSignal:
       case Step::Kind::kWait:
         return absl::OkStatus();
@@ -185,6 +193,10 @@ class Program::Run {
     if (absl::Status status = Flush(); !status.ok()) return status;
     return signal;
   }
+  absl::Status Await() {
+    auto end = End();
+    return end.ok() ? context_.Await(end->get()) : end.status();
+  }
   absl::Status Flush() {
     absl::Status status = context_.Push(pending_);
     pending_.clear();
@@ -196,6 +208,10 @@ class Program::Run {
     const auto taken = context_.TakeSignal(value);
     if (!taken.ok()) return taken.status();
     return Signal(&context_, *taken);
+  }
+
+  hsa_agent_t AgentOf(int slot) const {
+    return program_.needs_.IsHost(slot) ? context_.host() : context_.agent();
   }
 
   absl::Status DoLaunches(const Step& step) {
@@ -217,7 +233,8 @@ class Program::Run {
   }
 
   // Behind all before it. `bytes` of `from`, so many times.
-  absl::Status DoCopies(const Step& step, const char* from, int64_t bytes, int64_t pieces) {
+  absl::Status DoCopies(const Step& step, const char* from, int64_t bytes, int64_t pieces,
+                        hsa_agent_t from_agent, hsa_agent_t to_agent) {
     if (copied_.handle == 0) {
       auto before = End();
       if (!before.ok()) return before.status();
@@ -229,7 +246,7 @@ class Program::Run {
     char* to = addresses_[step.to.slot] + step.to.offset;
     for (int64_t begin = 0; begin < step.to.bytes; begin += bytes) {
       const hsa_status_t code = context_.hsa().amd_memory_async_copy(
-          to + begin, context_.agent(), from, context_.agent(),
+          to + begin, to_agent, from, from_agent,
           static_cast<size_t>(std::min(bytes, step.to.bytes - begin)), 1, &copied_, done->get());
       if (code == HSA_STATUS_SUCCESS) continue;
       // Those that were started use the buffers.
@@ -258,8 +275,9 @@ class Program::Run {
   hsa_signal_t copied_ = {};     // of the last copy, if nothing was pushed behind it
 };
 
-Enqueued Program::Enqueue(absl::Span<char* const> addresses, const SubmitOptions& options,
-                          const SteadyClock& now, const OnSignal& on_signal) {
+Enqueued Program::Enqueue(absl::Span<char* const> addresses, absl::Span<Buffer* const> buffers,
+                          const SubmitOptions& options, const SteadyClock& now,
+                          const OnSignal& on_signal) {
   Enqueued enqueued;
   absl::Status& status = enqueued.result.status;
   const bool timed = options.time_commands;
@@ -275,8 +293,13 @@ Enqueued Program::Enqueue(absl::Span<char* const> addresses, const SubmitOptions
   enqueued.replay = *std::move(replay);
   enqueued.replay->Bind(addresses);
   Run run(*this, addresses, timed, &enqueued);
+  const HostMirror::Run copied{buffers, now, &enqueued.result.command_seconds};
+  const auto await = [&run] { return run.Await(); };
+  size_t part = 0;
+  status = mirror_.Before(part, copied, await);
   for (const Step& step : steps_) {
-    status = run.Do(step);
+    const bool ends_part = step.kind == Step::Kind::kSignal || step.kind == Step::Kind::kWait;
+    if (status.ok()) status = ends_part ? mirror_.After(part, copied, await) : run.Do(step);
     if (status.ok() && step.kind == Step::Kind::kSignal) {
       auto before = run.End();
       status = before.status();
@@ -288,8 +311,11 @@ Enqueued Program::Enqueue(absl::Span<char* const> addresses, const SubmitOptions
       if (status.ok()) status = options.group->Wait(step.signal);
       if (timed) enqueued.result.command_seconds[step.command] = Seconds(before, now());
     }
+    if (status.ok() && ends_part) status = mirror_.Before(++part, copied, await);
     if (!status.ok()) return enqueued;
   }
+  if (status.ok()) status = mirror_.After(part, copied, await);
+  if (!status.ok()) return enqueued;
   auto end = run.End();
   status = end.status();
   if (end.ok()) enqueued.end = *std::move(end);

@@ -16,6 +16,7 @@
 #include "absl/types/span.h"
 #include "drivers/common/check.h"
 #include "drivers/common/dependencies.h"
+#include "drivers/common/host_mirror.h"
 #include "drivers/hsa/context.h"
 #include "drivers/hsa/kernel.h"
 #include "drivers/hsa/replay.h"
@@ -48,10 +49,11 @@ class Program {
   // INVALID_ARGUMENT: the list is malformed, or a kernel is not this context's. RESOURCE_EXHAUSTED:
   // no memory for what fills are copied from.
   static absl::StatusOr<std::shared_ptr<Program>> Make(std::shared_ptr<Context> context,
-                                                       const CommandList& list);
+                                                       CommandList list);
   ~Program();
 
   const ListNeeds& needs() const { return needs_; }
+  const HostMirror& mirror() const { return mirror_; }
   // To compare only.
   const Context* context() const { return context_.get(); }
 
@@ -60,10 +62,11 @@ class Program {
   using OnSignal = std::function<void(Signal before, int signal)>;
 
   // Enqueues all commands and returns without waiting for them, except that a wait blocks until its
-  // signal, and all of it while the queue is full. addresses[i] is where slot i begins. Once at a
-  // time.
-  Enqueued Enqueue(absl::Span<char* const> addresses, const SubmitOptions& options,
-                   const SteadyClock& now, const OnSignal& on_signal);
+  // signal, copies to and from host memory until what comes before them has ended, and all of it
+  // while the queue is full. addresses[i] is where slot i begins; of host slots, its mirror. Once at
+  // a time.
+  Enqueued Enqueue(absl::Span<char* const> addresses, absl::Span<Buffer* const> buffers,
+                   const SubmitOptions& options, const SteadyClock& now, const OnSignal& on_signal);
   // What was enqueued with it has ended.
   void GiveBack(std::unique_ptr<Replay> replay);
 
@@ -88,6 +91,7 @@ class Program {
   absl::Status Add(const FillCommand& fill, size_t command);
   absl::Status Add(const SignalCommand& signal, size_t command);
   absl::Status Add(const WaitCommand& wait, size_t command);
+  absl::Status MakeMirror();
   absl::StatusOr<std::unique_ptr<Replay>> TakeReplay();
   bool SlotsOverlap(absl::Span<char* const> addresses) const;
 
@@ -100,6 +104,7 @@ class Program {
   Dependencies dependencies_;          // of the launches since the last other step
   size_t last_after_all_ = 0;          // of those, the last that waits for all before it
   std::map<uint8_t, char*> patterns_;  // device memory full of this byte
+  HostMirror mirror_;
 
   absl::Mutex mutex_;
   std::vector<std::unique_ptr<Replay>> idle_ ABSL_GUARDED_BY(mutex_);

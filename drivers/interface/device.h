@@ -69,7 +69,7 @@ class Device {
   virtual bool CanReach(const Buffer& buffer) const = 0;
 
   // Makes a replayable queue of a list. The list's kernels must outlive it. Checks that every
-  // command is well-formed. UNIMPLEMENTED: the device cannot use host memory (host_slots).
+  // command is well-formed. RESOURCE_EXHAUSTED: no memory for what the list needs beside its slots.
   virtual absl::StatusOr<std::unique_ptr<PreparedList>> Prepare(CommandList list) = 0;
 
   // Starts a prepared list with these buffers in its slots and returns at once; lists start in the

@@ -127,6 +127,12 @@ void Context::GiveBack(ze_fence_handle_t fence) {
   ze().FenceDestroy(fence);
 }
 
+absl::Status Context::Await(const Fence& fence) {
+  const ze_result_t code = ze().FenceHostSynchronize(fence.get(), UINT64_MAX);
+  if (code == ZE_RESULT_SUCCESS) return absl::OkStatus();
+  return Failure("a command failed on the device", code);
+}
+
 absl::Status Context::Failure(absl::string_view what, ze_result_t code) {
   if (absl::Status lost = Health(); !lost.ok()) return lost;
   if (MeansLost(code)) return Lose(ToStatus(what, code).message());

@@ -71,6 +71,8 @@ class Context {
   // Not signalled. From those given back, if there are any.
   absl::StatusOr<Fence> TakeFence();
   void GiveBack(ze_fence_handle_t fence);
+  // Until the fence has been passed: the error that the device met before it.
+  absl::Status Await(const Fence& fence);
 
   // The error for a call of Level Zero's that failed (`what` as for ToStatus): UNAVAILABLE if the
   // device is lost, and from then on for ever.

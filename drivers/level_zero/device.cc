@@ -103,7 +103,7 @@ bool LevelZeroDevice::CanReach(const Buffer& buffer) const {
 absl::StatusOr<std::unique_ptr<PreparedList>> LevelZeroDevice::Prepare(CommandList list) {
   const std::shared_ptr<const Opened> on = opened();
   if (absl::Status status = on->context->AskHealth(); !status.ok()) return status;
-  auto program = Program::Make(on->context, list);
+  auto program = Program::Make(on->context, std::move(list));
   if (!program.ok()) return program.status();
   return std::make_unique<LevelZeroPreparedList>(*std::move(program));
 }
@@ -122,11 +122,13 @@ absl::Status LevelZeroDevice::Submit(PreparedList& list, absl::Span<Buffer* cons
   if (program->context() != submission->on->context.get())
     return absl::InvalidArgumentError("the list is another device's, or was lost with this one");
   submission->slots.reserve(slots.size());
-  for (const Buffer* buffer : slots) {
-    const auto address = AddressOf(*submission->on, *buffer);
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const auto address = program->needs().IsHost(i) ? program->mirror().slot(i)
+                                                    : AddressOf(*submission->on, *slots[i]);
     if (!address.ok()) return address.status();
     submission->slots.push_back(*address);
   }
+  submission->buffers.assign(slots.begin(), slots.end());
   submission->program = program;
   submission->options = std::move(options);
   submission->done = std::move(done);
@@ -145,7 +147,7 @@ void LevelZeroDevice::Start(std::shared_ptr<Submission> submission) {
   result.status = context.Health();
   if (result.status.ok()) {
     submission->enqueued = submission->program->Enqueue(
-        submission->slots, submission->options, now_,
+        submission->slots, submission->buffers, submission->options, now_,
         [this, &submission, &group](std::shared_ptr<Fence> before, int signal) {
           completions_.Push([on = submission->on, group, signal, before = std::move(before)] {
             RaiseAfter(*on->context, before.get(), *group, signal);
@@ -159,7 +161,7 @@ void LevelZeroDevice::Start(std::shared_ptr<Submission> submission) {
 
 void LevelZeroDevice::RaiseAfter(Context& context, const Fence* before, SignalGroup& group,
                                  int signal) {
-  const absl::Status status = before == nullptr ? context.Health() : WaitFor(context, *before);
+  const absl::Status status = before == nullptr ? context.Health() : context.Await(*before);
   if (status.ok()) {
     group.Raise(signal);
   } else {
@@ -175,7 +177,7 @@ void LevelZeroDevice::End(Submission& submission) {
   // Also in front of an error: what was executed uses the buffers that `done` sets free.
   const bool enqueued_all = result.status.ok();
   for (const std::shared_ptr<Fence>& fence : enqueued.fences) {
-    const absl::Status ended = WaitFor(context, *fence);
+    const absl::Status ended = context.Await(*fence);
     if (result.status.ok()) result.status = ended;
   }
   if (enqueued_all && !result.status.ok() && group != nullptr) group->Abort(result.status);
@@ -195,12 +197,6 @@ void LevelZeroDevice::End(Submission& submission) {
   in_flight_.End();
   submission.done(std::move(result));
   in_flight_.Report();
-}
-
-absl::Status LevelZeroDevice::WaitFor(Context& context, const Fence& fence) {
-  const ze_result_t code = context.ze().FenceHostSynchronize(fence.get(), UINT64_MAX);
-  if (code == ZE_RESULT_SUCCESS) return absl::OkStatus();
-  return context.Failure("a command failed on the device", code);
 }
 
 absl::StatusOr<char*> LevelZeroDevice::AddressOf(const Opened& on, const Buffer& buffer) const {

@@ -58,7 +58,8 @@ class LevelZeroDevice : public Device {
   struct Submission {
     std::shared_ptr<const Opened> on;
     std::shared_ptr<Program> program;
-    std::vector<char*> slots;
+    std::vector<char*> slots;  // of the host's memory, their mirrors
+    std::vector<Buffer*> buffers;
     SubmitOptions options;
     std::function<void(SubmitResult)> done;
     SteadyTime start;
@@ -78,8 +79,6 @@ class LevelZeroDevice : public Device {
   // `before`: null if nothing stands there.
   static void RaiseAfter(Context& context, const Fence* before, SignalGroup& group, int signal);
 
-  // Until the fence has been passed: the error that the device met before it.
-  static absl::Status WaitFor(Context& context, const Fence& fence);
   absl::StatusOr<char*> AddressOf(const Opened& on, const Buffer& buffer) const;
   // Does the copy on its thread. `written`: the buffer that it writes; null: none.
   void StartCopy(char* written, std::function<absl::Status()> copy, CopyDone done);

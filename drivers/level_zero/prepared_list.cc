@@ -8,15 +8,16 @@
 namespace kiln::drivers::level_zero {
 
 absl::StatusOr<std::shared_ptr<Program>> Program::Make(std::shared_ptr<Context> context,
-                                                       const CommandList& list) {
+                                                       CommandList list) {
   auto needs = CheckCommandList(list);
   if (!needs.ok()) return needs.status();
-  if (!list.host_slots.empty()) {
-    return absl::UnimplementedError(
-        "Level Zero devices do not yet copy through host memory that devices share; use one at a "
-        "time");
-  }
   std::shared_ptr<Program> program(new Program(std::move(context), list.num_slots));
+  program->mirror_ = HostMirror(&list);
+  if (const size_t bytes = program->mirror_.bytes(); bytes > 0) {
+    const auto memory = program->context_->AllocateHostMemory(bytes);
+    if (!memory.ok()) return memory.status();
+    program->mirror_.Place(static_cast<char*>(*memory));
+  }
   program->needs_ = *std::move(needs);
   program->num_commands_ = list.commands.size();
   program->recorded_.num_slots = static_cast<size_t>(list.num_slots);
@@ -34,6 +35,10 @@ absl::StatusOr<std::shared_ptr<Program>> Program::Make(std::shared_ptr<Context> 
   if (!recording.ok()) return recording.status();
   program->recordings_.push_back(*std::move(recording));
   return program;
+}
+
+Program::~Program() {
+  if (mirror_.memory() != nullptr) context_->ReleaseMemory(mirror_.memory());
 }
 
 absl::Status Program::Add(const LaunchCommand& launch, size_t command) {
@@ -151,8 +156,9 @@ absl::StatusOr<std::shared_ptr<Recording>> Program::Take(absl::Span<char* const>
   return taken;
 }
 
-Enqueued Program::Enqueue(absl::Span<char* const> addresses, const SubmitOptions& options,
-                          const SteadyClock& now, const OnSignal& on_signal) {
+Enqueued Program::Enqueue(absl::Span<char* const> addresses, absl::Span<Buffer* const> buffers,
+                          const SubmitOptions& options, const SteadyClock& now,
+                          const OnSignal& on_signal) {
   Enqueued enqueued;
   absl::Status& status = enqueued.result.status;
   const bool timed = options.time_commands;
@@ -164,8 +170,13 @@ Enqueued Program::Enqueue(absl::Span<char* const> addresses, const SubmitOptions
   status = recording.status();
   if (!status.ok()) return enqueued;
   enqueued.recording = *std::move(recording);
-  for (const Part& part : parts_) {
-    status = Execute(part, addresses, &enqueued);
+  const HostMirror::Run run{buffers, now, &enqueued.result.command_seconds};
+  const auto await = [this] { return AwaitLast(); };
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    const Part& part = parts_[i];
+    status = mirror_.Before(i, run, await);
+    if (status.ok()) status = Execute(part, addresses, &enqueued);
+    if (status.ok()) status = mirror_.After(i, run, await);
     if (!status.ok()) break;
     if (part.then == Part::Then::kSignal) {
       on_signal(enqueued.fences.empty() ? nullptr : enqueued.fences.back(), part.signal);
@@ -192,7 +203,12 @@ absl::Status Program::Execute(const Part& part, absl::Span<char* const> addresse
       context_->queue(), static_cast<uint32_t>(lists.size()), lists.data(), fence->get());
   if (code != ZE_RESULT_SUCCESS) return context_->Failure("cannot execute a command list", code);
   enqueued->fences.push_back(std::make_shared<Fence>(*std::move(fence)));
+  if (mirror_.bytes() > 0) last_ = enqueued->fences.back();
   return absl::OkStatus();
+}
+
+absl::Status Program::AwaitLast() const {
+  return last_ == nullptr ? absl::OkStatus() : context_->Await(*last_);
 }
 
 void Program::AddCallSeconds(const Recording& recording,

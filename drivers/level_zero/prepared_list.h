@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 #include "drivers/common/check.h"
 #include "drivers/common/dependencies.h"
+#include "drivers/common/host_mirror.h"
 #include "drivers/interface/clock.h"
 #include "drivers/interface/command_list.h"
 #include "drivers/level_zero/context.h"
@@ -35,9 +36,12 @@ class Program {
   // INVALID_ARGUMENT: the list is malformed, or a kernel is not this context's. RESOURCE_EXHAUSTED:
   // no memory for the slot table.
   static absl::StatusOr<std::shared_ptr<Program>> Make(std::shared_ptr<Context> context,
-                                                       const CommandList& list);
+                                                       CommandList list);
+
+  ~Program();
 
   const ListNeeds& needs() const { return needs_; }
+  const HostMirror& mirror() const { return mirror_; }
   // To compare only.
   const Context* context() const { return context_.get(); }
 
@@ -45,9 +49,10 @@ class Program {
   using OnSignal = std::function<void(std::shared_ptr<Fence> before, int signal)>;
 
   // Executes all commands in order and returns without waiting for them, except that a wait blocks
-  // until its signal. addresses[i] is where slot i begins.
-  Enqueued Enqueue(absl::Span<char* const> addresses, const SubmitOptions& options,
-                   const SteadyClock& now, const OnSignal& on_signal);
+  // until its signal, and copies to and from host memory until what comes before them has ended.
+  // addresses[i] is where slot i begins; of host slots, its mirror.
+  Enqueued Enqueue(absl::Span<char* const> addresses, absl::Span<Buffer* const> buffers,
+                   const SubmitOptions& options, const SteadyClock& now, const OnSignal& on_signal);
 
   // Adds the seconds of each call of a timed submission to those of its command.
   void AddCallSeconds(const Recording& recording, std::vector<double>* command_seconds) const;
@@ -76,6 +81,7 @@ class Program {
   bool SlotsOverlap(absl::Span<char* const> addresses) const;
   absl::StatusOr<std::shared_ptr<Recording>> Take(absl::Span<char* const> addresses,
                                                   Recording::Order order);
+  absl::Status AwaitLast() const;
   absl::Status Execute(const Part& part, absl::Span<char* const> addresses, Enqueued* enqueued);
 
   const std::shared_ptr<Context> context_;
@@ -89,6 +95,8 @@ class Program {
   // As many as this list was in flight at once, of each order; behind what they are recordings of,
   // and so gone before it.
   std::vector<std::shared_ptr<Recording>> recordings_;
+  HostMirror mirror_;
+  std::shared_ptr<Fence> last_;  // behind what was executed last; if there is a mirror
 };
 
 class LevelZeroPreparedList : public PreparedList {

@@ -17,8 +17,8 @@ enum class Feature {
   kKernels,      // runs kernels: test_kernels are given
   kBlocks,       // runs kernels whose grid points are blocks of threads
   kTwoDevices,   // has at least two devices
+  kPeers,        // and they reach each other's memory
   kMemoryLimit,  // the suite may allocate until memory is exhausted
-  kHostSlots,    // lists copy to and from host memory
 };
 const char* Name(Feature feature);
 

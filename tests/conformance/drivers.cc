@@ -13,6 +13,7 @@
 #include "tests/opencl_platform.h"
 #include "tests/stand_ins/cuda/control.h"
 #include "tests/stand_ins/hsa/control.h"
+#include "tests/stand_ins/level_zero/control.h"
 
 namespace kiln::conformance {
 namespace {
@@ -93,17 +94,19 @@ std::unique_ptr<drivers::Driver> MakeLevelZero() {
                                             .memory_limit_bytes_per_device = kMemory});
 }
 
-// Its kernels run on an OpenCL that takes SPIR-V; without one it has no device.
+// Two devices. Its kernels run on an OpenCL that takes SPIR-V; without one it has no device.
 std::unique_ptr<drivers::Driver> MakeLevelZeroStandIn() {
+  if (const auto library = drivers::DynamicLibrary::Open(KILN_LEVEL_ZERO_STAND_IN); library.ok()) {
+    stand_ins::level_zero::Control* (*find)() = nullptr;
+    if ((*library)->Find("KilnLevelZeroStandInControl", &find).ok()) find()->devices = 2;
+  }
   return std::make_unique<drivers::level_zero::LevelZeroDriver>(
       drivers::level_zero::LevelZeroOptions{.memory_limit_bytes_per_device = kMemory,
                                             .library = KILN_LEVEL_ZERO_STAND_IN});
 }
 
 constexpr char kNoBlocks[] = "a grid point is one call of a function";
-constexpr char kNoHostSlots[] =
-    "devices hand each other what they compute through memory that both reach";
-constexpr char kNoHostSlotsYet[] = "lists do not copy through host memory that devices share yet";
+constexpr char kOneOpenCl[] = "most machines have one";
 constexpr char kContextsApart[] =
     "each device has a context of its own, and lists take its buffers alone";
 
@@ -117,10 +120,10 @@ const char* Name(Feature feature) {
       return "blocks";
     case Feature::kTwoDevices:
       return "two devices";
+    case Feature::kPeers:
+      return "devices that reach each other";
     case Feature::kMemoryLimit:
       return "memory limit";
-    case Feature::kHostSlots:
-      return "host slots";
   }
   return "unknown";
 }
@@ -128,6 +131,7 @@ const char* Name(Feature feature) {
 std::string DriverCase::WhyNot(Feature feature) const {
   for (const Unsupported& row : unsupported) {
     if (row.feature == feature) return row.reason;
+    if (row.feature == Feature::kTwoDevices && feature == Feature::kPeers) return row.reason;
   }
   return "";
 }
@@ -168,54 +172,50 @@ std::vector<DriverCase> AllDriverCases() {
       {.name = "cuda",
        .make = MakeCuda,
        .kernels = MakePtxKernels,
-       .unsupported = {{Feature::kTwoDevices, "most machines have one; cuda_stand_in has two"},
-                       {Feature::kHostSlots, kNoHostSlots}}},
+       .unsupported = {{Feature::kTwoDevices, "most machines have one; cuda_stand_in has two"}}},
       {.name = "cuda_stand_in",
        .make = MakeCudaStandIn,
        .kernels = MakePtxKernels,
-       .unsupported = {{Feature::kHostSlots, kNoHostSlots}}},
+       .unsupported = {}},
       {.name = "hsa",
        .make = MakeHsa,
        .kernels = MakeAmdgcnKernels,
-       .unsupported = {{Feature::kTwoDevices, "most machines have one; hsa_stand_in has two"},
-                       {Feature::kHostSlots, kNoHostSlots}}},
+       .unsupported = {{Feature::kTwoDevices, "most machines have one; hsa_stand_in has two"}}},
       {.name = "hsa_stand_in",
        .make = MakeHsaStandIn,
        .kernels = MakeAmdgcnKernels,
-       .unsupported = {{Feature::kHostSlots, kNoHostSlots}}},
+       .unsupported = {}},
       {.name = "level_zero",
        .make = MakeLevelZero,
        .kernels = MakeSpirvKernels,
-       .unsupported = {{Feature::kTwoDevices, kContextsApart},
-                       {Feature::kHostSlots, kNoHostSlotsYet}}},
+       .unsupported = {{Feature::kTwoDevices, "most machines have one; level_zero_stand_in has two"},
+                       {Feature::kPeers, kContextsApart}}},
       {.name = "level_zero_stand_in",
        .make = MakeLevelZeroStandIn,
        .kernels = MakeSpirvKernels,
-       .unsupported = {{Feature::kTwoDevices, kContextsApart},
-                       {Feature::kHostSlots, kNoHostSlotsYet}}},
+       .unsupported = {{Feature::kPeers, kContextsApart}}},
       {.name = "level_zero_stand_in_finished",
        .make = MakeLevelZeroStandIn,
        .kernels = MakeSpirvKernels,
-       .unsupported = {{Feature::kTwoDevices, kContextsApart},
-                       {Feature::kHostSlots, kNoHostSlotsYet}},
+       .unsupported = {{Feature::kPeers, kContextsApart}},
        .finishes = true},
       {.name = "opencl",
        .make = [] { return MakeOpenCl(drivers::opencl::CommandBuffers::kNever); },
        .kernels = MakeOpenClKernels,
-       .unsupported = {{Feature::kTwoDevices, kContextsApart}}},
+       .unsupported = {{Feature::kTwoDevices, kOneOpenCl}}},
       {.name = "opencl_command_buffers",
        .make = [] { return MakeOpenCl(drivers::opencl::CommandBuffers::kAlways); },
        .kernels = MakeOpenClKernels,
-       .unsupported = {{Feature::kTwoDevices, kContextsApart}}},
+       .unsupported = {{Feature::kTwoDevices, kOneOpenCl}}},
       {.name = "opencl_finished",
        .make = [] { return MakeOpenCl(drivers::opencl::CommandBuffers::kNever); },
        .kernels = MakeOpenClKernels,
-       .unsupported = {{Feature::kTwoDevices, kContextsApart}},
+       .unsupported = {{Feature::kTwoDevices, kOneOpenCl}},
        .finishes = true},
       {.name = "opencl_stand_in",
        .make = MakeOpenClStandIn,
        .kernels = nullptr,
-       .unsupported = {{Feature::kTwoDevices, kContextsApart},
+       .unsupported = {{Feature::kTwoDevices, kOneOpenCl},
                        {Feature::kKernels, "the stand-in for the library compiles nothing"},
                        {Feature::kBlocks, "the stand-in for the library compiles nothing"}}},
   };

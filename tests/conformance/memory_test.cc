@@ -122,7 +122,6 @@ INSTANTIATE_TEST_SUITE_P(All, MemoryTest, testing::ValuesIn(AllDriverCases()),
 
 // From one buffer to another by way of host memory, in another list.
 TEST_P(MemoryTest, ListsCopyThroughHostMemory) {
-  KILN_REQUIRE(Feature::kHostSlots);
   auto from = Allocate(4096);
   auto to = Allocate(4096);
   auto host = drivers::HostBuffer::Make(8192);
@@ -143,7 +142,6 @@ TEST_P(MemoryTest, ListsCopyThroughHostMemory) {
 }
 
 TEST_P(MemoryTest, HostMemoryIsForCopiesAlone) {
-  KILN_REQUIRE(Feature::kHostSlots);
   const auto fill = device().Prepare(
       {.num_slots = 1, .commands = {FillCommand{{0, 0, 64}, 1}}, .host_slots = {0}});
   EXPECT_EQ(fill.status().code(), absl::StatusCode::kInvalidArgument);
@@ -154,7 +152,7 @@ TEST_P(MemoryTest, HostMemoryIsForCopiesAlone) {
 
 TEST_P(MemoryTest, ADeviceReachesItsOwnBuffers) {
   EXPECT_TRUE(device().CanReach(*Allocate(64)));
-  KILN_REQUIRE(Feature::kTwoDevices);
+  KILN_REQUIRE(Feature::kPeers);
   EXPECT_TRUE(device(1).CanReach(*Allocate(64, 0)));
 }
 

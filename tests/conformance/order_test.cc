@@ -1,11 +1,13 @@
 // The order of submissions: on one device, from many threads, between devices.
 #include <atomic>
 #include <future>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "drivers/common/host_buffer.h"
 #include "tests/conformance/fixture.h"
 
 namespace kiln::conformance {
@@ -242,7 +244,7 @@ TEST_P(OrderTest, AnAbortedListStopsThere) {
 
 // Device 1 waits for device 0, which then waits for device 1.
 TEST_P(OrderTest, DevicesWaitForEachOther) {
-  KILN_REQUIRE(Feature::kTwoDevices);
+  KILN_REQUIRE(Feature::kPeers);
   auto shared = Allocate(4096, 0);
   auto back = Allocate(4096, 1);
   auto first = Prepare(1,
@@ -265,6 +267,64 @@ TEST_P(OrderTest, DevicesWaitForEachOther) {
     ASSERT_THAT(Read<uint8_t>(*back, 4096, 1), Each(1));
   }
   EXPECT_EQ(done_, 200);
+}
+
+// Each hands the other what it has, in both directions at once, run after run; whether or not they
+// reach each other.
+TEST_P(OrderTest, DevicesExchangeThroughHostMemory) {
+  KILN_REQUIRE(Feature::kTwoDevices);
+  constexpr int64_t kBytes = 16 << 10;
+  // Slots: what it has, what it gets, the host's memory. The first half travels before the second.
+  const auto exchange = [&](int self, int other) {
+    std::vector<Command> commands;
+    for (const int64_t half : {int64_t{0}, kBytes / 2}) {
+      const auto at = [&](int slot, int64_t offset) {
+        return SlotRange{slot, offset + half, kBytes / 2};
+      };
+      const int round = half == 0 ? 0 : 2;
+      commands.emplace_back(CopyCommand{at(0, 0), at(2, self * kBytes)});
+      commands.emplace_back(SignalCommand{round + self});
+      commands.emplace_back(WaitCommand{round + other});
+      commands.emplace_back(CopyCommand{at(2, other * kBytes), at(1, 0)});
+    }
+    auto list = device(self).Prepare(
+        {.num_slots = 3, .commands = std::move(commands), .host_slots = {2}});
+    EXPECT_TRUE(list.ok()) << list.status();
+    return *std::move(list);
+  };
+  const std::unique_ptr<PreparedList> lists[] = {exchange(0, 1), exchange(1, 0)};
+  auto host = drivers::HostBuffer::Make(2 * kBytes);
+  std::unique_ptr<Buffer> have[2], got[2];
+  for (int i = 0; i < 2; ++i) have[i] = Allocate(kBytes, i), got[i] = Allocate(kBytes, i);
+  auto signals = std::make_shared<Signals>(4);
+  for (int round = 0; round < 60; ++round) {
+    std::vector<uint32_t> sent[2];
+    for (uint32_t i = 0; i < 2; ++i) {
+      sent[i].resize(kBytes / sizeof(uint32_t));
+      std::iota(sent[i].begin(), sent[i].end(), 100'000 * i + round);
+      Write(*have[i], sent[i], static_cast<int>(i));
+    }
+    auto group = std::make_shared<SignalGroup>(signals);
+    std::promise<SubmitResult> ends[2];
+    for (int i = 0; i < 2; ++i) {
+      const int member = (i + round) % 2;  // either is the first, in turn
+      Buffer* slots[] = {have[member].get(), got[member].get(), host.get()};
+      ASSERT_TRUE(device(member)
+                      .Submit(*lists[member], slots,
+                              {.time_commands = round % 3 == 0, .group = group},
+                              [&ends, member](SubmitResult result) {
+                                ends[member].set_value(std::move(result));
+                              })
+                      .ok());
+    }
+    for (int i = 0; i < 2; ++i) {
+      const SubmitResult result = ends[i].get_future().get();
+      ASSERT_TRUE(result.status.ok()) << result.status;
+      EXPECT_EQ(result.command_seconds.size(), round % 3 == 0 ? 8 : 0);
+      ASSERT_TRUE(Read<uint32_t>(*got[i], kBytes / sizeof(uint32_t), i) == sent[1 - i])
+          << "device " << i << ", round " << round;
+    }
+  }
 }
 
 // The same signals, without anything made anew: what one run raised, the next waits for again.
