@@ -2,6 +2,7 @@
 // and nobody else notices.
 #include <atomic>
 #include <functional>
+#include <iostream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -15,6 +16,7 @@
 #include "drivers/cpu/driver.h"
 #include "drivers/cuda/driver.h"
 #include "drivers/hsa/driver.h"
+#include "drivers/level_zero/driver.h"
 #include "drivers/null/driver.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -22,6 +24,7 @@
 #include "server/testing/faulty_device.h"
 #include "tests/stand_ins/cuda/control.h"
 #include "tests/stand_ins/hsa/control.h"
+#include "tests/stand_ins/level_zero/control.h"
 
 namespace kiln::runtime {
 namespace {
@@ -35,7 +38,7 @@ Devices All(drivers::Driver&& driver) {
   std::string why_none;
   auto devices = driver.Enumerate(&why_none);
   EXPECT_TRUE(devices.ok()) << devices.status();
-  EXPECT_FALSE(devices->empty()) << why_none;
+  if (devices->empty()) std::cout << driver.name() << " has no device: " << why_none << "\n";
   return *std::move(devices);
 }
 
@@ -125,8 +128,9 @@ class CpuMachine : public Machine {
 template <typename Control>
 class StandInMachine : public Machine {
  public:
+  // `apart`: they do not reach each other's memory.
   StandInMachine(const char* library, const char* control, const char* message, int loss,
-                 std::function<Devices()> open)
+                 bool apart, std::function<Devices()> open)
       : loss_(loss), open_(std::move(open)) {
     auto opened = drivers::DynamicLibrary::Open(library);
     EXPECT_TRUE(opened.ok()) << opened.status();
@@ -136,6 +140,7 @@ class StandInMachine : public Machine {
     library_ = *std::move(opened);
     control_ = find();
     control_->devices = 4;
+    if constexpr (requires { control_->peers; }) control_->peers = !apart;
     control_->lost_device = 0;
     control_->lost_then = loss_;
   }
@@ -155,22 +160,31 @@ class StandInMachine : public Machine {
   const char* (*message_)() = nullptr;
 };
 
-std::unique_ptr<Machine> Cuda() {
+std::unique_ptr<Machine> Cuda(bool apart) {
   return std::make_unique<StandInMachine<stand_ins::cuda::Control>>(
       KILN_CUDA_STAND_IN, "KilnCudaStandInControl", "KilnCudaStandInMessage",
-      /*CUDA_ERROR_ECC_UNCORRECTABLE*/ 214,
+      /*CUDA_ERROR_ECC_UNCORRECTABLE*/ 214, apart,
       [] { return All(drivers::cuda::CudaDriver({.library = KILN_CUDA_STAND_IN})); });
 }
-std::unique_ptr<Machine> Hsa() {
+std::unique_ptr<Machine> Hsa(bool apart) {
   return std::make_unique<StandInMachine<stand_ins::hsa::Control>>(
       KILN_HSA_STAND_IN, "KilnHsaStandInControl", "KilnHsaStandInMessage",
-      /*HSA_STATUS_ERROR_EXCEPTION*/ 0x1016,
+      /*HSA_STATUS_ERROR_EXCEPTION*/ 0x1016, apart,
       [] { return All(drivers::hsa::HsaDriver({.library = KILN_HSA_STAND_IN})); });
+}
+// Always apart. On an OpenCL that takes SPIR-V; without one there is no device.
+std::unique_ptr<Machine> LevelZero() {
+  return std::make_unique<StandInMachine<stand_ins::level_zero::Control>>(
+      KILN_LEVEL_ZERO_STAND_IN, "KilnLevelZeroStandInControl", "KilnLevelZeroStandInMessage",
+      /*ZE_RESULT_ERROR_DEVICE_LOST*/ 0x70000001, /*apart=*/true, [] {
+        return All(drivers::level_zero::LevelZeroDriver({.library = KILN_LEVEL_ZERO_STAND_IN}));
+      });
 }
 
 struct Kind {
   std::string name;
   std::function<std::unique_ptr<Machine>()> make;
+  bool may_be_missing = false;
 };
 
 class GangLoss : public kiln::testing::GangTest, public ::testing::WithParamInterface<Kind> {
@@ -178,6 +192,7 @@ class GangLoss : public kiln::testing::GangTest, public ::testing::WithParamInte
   void SetUp() override {
     machine_ = GetParam().make();
     for (auto& device : machine_->Open()) UseDevice(std::move(device));
+    if (devices_.empty() && GetParam().may_be_missing) GTEST_SKIP();
     ASSERT_EQ(devices_.size(), 4u);
   }
   void TearDown() override {
@@ -350,7 +365,11 @@ INSTANTIATE_TEST_SUITE_P(
     Devices, GangLoss,
     ::testing::Values(Kind{"null", [] { return std::make_unique<NullMachine>(); }},
                       Kind{"cpu", [] { return std::make_unique<CpuMachine>(); }},
-                      Kind{"cuda", Cuda}, Kind{"hsa", Hsa}),
+                      Kind{"cuda", [] { return Cuda(/*apart=*/false); }},
+                      Kind{"cuda_apart", [] { return Cuda(/*apart=*/true); }},
+                      Kind{"hsa", [] { return Hsa(/*apart=*/false); }},
+                      Kind{"hsa_apart", [] { return Hsa(/*apart=*/true); }},
+                      Kind{"level_zero", LevelZero, /*may_be_missing=*/true}),
     [](const auto& info) { return info.param.name; });
 
 }  // namespace

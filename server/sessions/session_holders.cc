@@ -25,7 +25,7 @@ std::vector<quota::Holder> Session::LargestValues() const {
   size_t seen = 0;
   for (const auto& [handle, value] : handles_.values()) {
     if (++seen > kMostHandlesSeen) break;
-    if (value->type() == nullptr || value->pool() == nullptr && value->parts().empty()) continue;
+    if (value->type() == nullptr || (value->pool() == nullptr && value->parts().empty())) continue;
     largest.emplace_back(value->bytes(), handle);
     std::push_heap(largest.begin(), largest.end(), std::greater<>());
     if (largest.size() <= kMostValues) continue;

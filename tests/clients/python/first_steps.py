@@ -31,6 +31,36 @@ def losses(address: str, device: str, network: Callable[[], nn.Module], images: 
         return [step().item() for _ in range(STEPS)]
 
 
+def losses_on_mesh(address: str, devices: list[str]) -> list[float]:
+    """Of a classifier whose batches these devices share, and whose weights each of them has."""
+    with kiln.connect(address):
+        kiln.manual_seed(7)
+        random = np.random.default_rng(7)
+        mesh = kiln.Mesh("data", devices)
+        model = kiln.shard(nn.Sequential(nn.Linear(20, 32), nn.GELU(), nn.Linear(32, 10)), mesh)
+        optimizer = kiln.optim.Adam(model.parameters(), lr=1e-2)
+
+        @kiln.jit
+        def step(x: kiln.Tensor, labels: kiln.Tensor) -> kiln.Tensor:
+            loss = nn.functional.cross_entropy(model(x), labels)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        batch = kiln.shard((kiln.tensor(random.standard_normal((18, 20), np.float32)),
+                            kiln.tensor(random.integers(0, 10, 18))), mesh, ("data",))
+        return [step(*batch).item() for _ in range(STEPS)]
+
+
+def assert_devices_apart_train_together(address: str, kind: str) -> None:
+    """With two of this kind, and the CPU, none of which reaches the others' memory."""
+    expected = losses_on_mesh(address, ["cpu:0"])
+    assert expected[-1] < 0.9 * expected[0]
+    for devices in ([f"{kind}:0", f"{kind}:1"], [f"{kind}:1", "cpu:0", f"{kind}:0"]):
+        np.testing.assert_allclose(losses_on_mesh(address, devices), expected, rtol=1e-4)
+
+
 def assert_short_floats_work(address: str, device: str) -> None:
     """Where the device computes them in float32."""
     with kiln.connect(address, device=device):

@@ -5,17 +5,19 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from first_steps import assert_short_floats_work, losses
+from first_steps import assert_devices_apart_train_together, assert_short_floats_work, losses
 from kiln import nn
 from kilnd_process import Kilnd, build_folder
 
 
 @pytest.fixture(scope="module")
 def both_kinds() -> Iterator[Kilnd]:
-    """A daemon with this machine's CPU and a GPU that the CPU stands in for."""
+    """A daemon with this machine's CPU and two GPUs, apart, each of which the CPU stands in for."""
     stand_in = build_folder() / "tests" / "stand_ins" / "hsa"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LD_LIBRARY_PATH", str(stand_in))
+        patch.setenv("KILN_STAND_IN_DEVICES", "2")
+        patch.setenv("KILN_STAND_IN_PEERS", "0")
         with Kilnd(flags=["--devices=cpu,hsa"]) as daemon:
             yield daemon
 
@@ -34,3 +36,7 @@ def test_training_follows_the_cpu(both_kinds):
 
 def test_short_floats_are_computed_in_float32(both_kinds):
     assert_short_floats_work(both_kinds.address, "hsa:0")
+
+
+def test_devices_that_do_not_reach_each_other_train_together(both_kinds):
+    assert_devices_apart_train_together(both_kinds.address, "hsa")

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from first_steps import assert_short_floats_work, losses
+from first_steps import assert_devices_apart_train_together, assert_short_floats_work, losses
 from kiln import nn
 from kilnd_process import ROOT, Kilnd, build_folder
 
 
 @pytest.fixture(scope="module")
 def both_kinds() -> Iterator[Kilnd]:
-    """A daemon with this machine's CPU and a GPU that is Intel's OpenCL for processors."""
+    """A daemon with this machine's CPU and two GPUs, apart, each of which is Intel's OpenCL for processors."""
     vendors = ROOT / "build" / "intel_opencl" / "vendors"
     if not vendors.is_dir() and "OCL_ICD_VENDORS" not in os.environ:
         pytest.skip("no OpenCL that takes SPIR-V; tests/intel_opencl fetches one")
@@ -23,6 +23,7 @@ def both_kinds() -> Iterator[Kilnd]:
         pytest.skip("the stand-in for Level Zero is not built: ninja kiln_level_zero_stand_in")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LD_LIBRARY_PATH", str(stand_in))
+        patch.setenv("KILN_STAND_IN_DEVICES", "2")
         if vendors.is_dir():
             patch.setenv("OCL_ICD_VENDORS", str(vendors))
         with Kilnd(flags=["--devices=cpu,level_zero"]) as daemon:
@@ -43,3 +44,7 @@ def test_training_follows_the_cpu(both_kinds):
 
 def test_short_floats_are_computed_in_float32(both_kinds):
     assert_short_floats_work(both_kinds.address, "level_zero:0")
+
+
+def test_devices_that_do_not_reach_each_other_train_together(both_kinds):
+    assert_devices_apart_train_together(both_kinds.address, "level_zero")

@@ -5,17 +5,19 @@
 #include <atomic>
 #include <cstdint>
 
+#include "tests/stand_ins/asked.h"
+
 namespace kiln::stand_ins::cuda {
 
 // The whole process's. Codes are CUresult's, 0 for none.
 struct Control {
   // What there is, for those who ask from now on.
-  std::atomic<int> devices = 1;  // at most 8
+  std::atomic<int> devices = DevicesAsked();  // at most 8
   std::atomic<int> driver_version = 13000;
   std::atomic<int> compute_capability = 80;
   std::atomic<int> units = 4;
   std::atomic<int64_t> memory_bytes = int64_t{2} << 30;  // of each device
-  std::atomic<bool> peers = true;                        // devices reach each other's memory
+  std::atomic<bool> peers = PeersAsked();                        // devices reach each other's memory
 
   // How long things take: every task of a stream, and a launch besides.
   std::atomic<int> task_milliseconds = 0;

@@ -5,18 +5,20 @@
 #include <atomic>
 #include <cstdint>
 
+#include "tests/stand_ins/asked.h"
+
 namespace kiln::stand_ins::hsa {
 
 // The whole process's. Codes are hsa_status_t's, 0 for none.
 struct Control {
   // What there is, for those who ask from now on.
-  std::atomic<int> devices = 1;  // at most 8
+  std::atomic<int> devices = DevicesAsked();  // at most 8
   std::atomic<const char*> isa = "amdgcn-amd-amdhsa--gfx1100:kiln-host-twin+";
   std::atomic<int> wave = 32;
   std::atomic<int> units = 4;
   std::atomic<int64_t> memory_bytes = int64_t{2} << 30;  // of each device
   std::atomic<int> queue_packets_max = 4096;
-  std::atomic<bool> peers = true;  // devices reach each other's memory
+  std::atomic<bool> peers = PeersAsked();  // devices reach each other's memory
 
   // How long a kernel takes, beside its work.
   std::atomic<int> launch_milliseconds = 0;

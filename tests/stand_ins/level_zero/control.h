@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "tests/stand_ins/asked.h"
+
 namespace kiln::stand_ins::level_zero {
 
 // The whole process's. Codes are ze_result_t's, 0 for none.
@@ -14,7 +16,7 @@ struct Control {
   std::atomic<bool> host_kernels = false;
 
   // What there is, for those who ask from now on.
-  std::atomic<int> devices = 1;  // at most 4
+  std::atomic<int> devices = DevicesAsked();  // at most 4
   std::atomic<bool> integrated = false;
   std::atomic<bool> fp64 = true;
   std::atomic<bool> copy_queues = true;  // a group of queues that copy alone
