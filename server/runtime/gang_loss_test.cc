@@ -31,6 +31,7 @@ namespace {
 
 using kiln::testing::FaultyDevice;
 using kiln::testing::MeanGraph;
+using kiln::testing::MeanGraphOnOne;
 using ::testing::HasSubstr;
 using Devices = std::vector<std::unique_ptr<drivers::Device>>;
 
@@ -217,66 +218,14 @@ class GangLoss : public kiln::testing::GangTest, public ::testing::WithParamInte
   std::unique_ptr<Machine> machine_;
 };
 
-// Two processors. The second one holds up what it does behind the first exchange, until a test has
-// lost the first one there.
-class GangRevival : public kiln::testing::GangTest {
- protected:
-  GangRevival() {
-    Devices devices = All(drivers::cpu::CpuDriver({.devices = 2, .threads_per_device = 1}));
-    auto first = std::make_unique<FaultyDevice>(
-        std::move(devices[0]), [this](const drivers::Command& command) {
-          if (is_unplugged_) return absl::InternalError("unplugged");
-          if (!IsBehindWait(command, &first_has_waited_) || !loses_there_) return absl::OkStatus();
-          is_lost_.WaitForNotification();
-          return absl::InternalError("unplugged");
-        });
-    first_ = first.get();
-    UseDevice(std::move(first));
-    UseDevice(std::make_unique<FaultyDevice>(std::move(devices[1]),
-                                             [this](const drivers::Command& command) {
-                                               if (!IsBehindWait(command, &second_has_waited_))
-                                                 return absl::OkStatus();
-                                               reads_.Notify();
-                                               has_read_.WaitForNotification();
-                                               return absl::OkStatus();
-                                             }));
-  }
-  // The first kernel there.
-  static bool IsBehindWait(const drivers::Command& command, bool* has_waited) {
-    if (std::holds_alternative<drivers::WaitCommand>(command)) *has_waited = true;
-    return std::holds_alternative<drivers::LaunchCommand>(command) &&
-           std::exchange(*has_waited, false);
-  }
-
-  FaultyDevice* first_ = nullptr;
-  bool first_has_waited_ = false;
-  bool second_has_waited_ = false;
-  std::atomic<bool> loses_there_ = true;
-  std::atomic<bool> is_unplugged_ = false;  // lost with the next command
-  absl::Notification is_lost_;
-  absl::Notification reads_;
-  absl::Notification has_read_;
-};
-
-constexpr char kOnOneDevice[] = R"(input 0 float32[8,8]
-%0 = input float32[8,8] index=0
-%1 = reduce_sum float32[1,8] %0 axes=[0]
-%2 = expand float32[8,8] %1
-%3 = add float32[8,8] %0 %2
-%4 = add float32[8,8] %0 %0
-output %3
-output %1
-update 0 %4
-)";
-
 TEST_P(GangLoss, InMidStepFailsItsGangsAlone) {
   const auto doomed = Compile(MeanGraph(2, 8), {0, 1});
-  const auto alone = Compile(kOnOneDevice, {0});
+  const auto alone = Compile(MeanGraphOnOne(), {0});
   // Each trains on and on: a step doubles what it works on.
   std::vector<std::shared_ptr<const BoundProgram>> healthy;
   for (const std::vector<int>& places : std::vector<std::vector<int>>{{1, 2}, {2, 3}, {3, 1}})
     healthy.push_back(Compile(MeanGraph(2, 8), places));
-  for (const int device : {1, 2}) healthy.push_back(Compile(kOnOneDevice, {device}));
+  for (const int device : {1, 2}) healthy.push_back(Compile(MeanGraphOnOne(), {device}));
   std::vector<std::vector<Created>> steps(healthy.size());
   const auto step = [&](size_t user) {
     const bool is_first = steps[user].empty();
@@ -316,49 +265,6 @@ TEST_P(GangLoss, InMidStepFailsItsGangsAlone) {
   EXPECT_EQ(gone.code(), absl::StatusCode::kUnavailable) << gone;
   ExpectRight(Start(doomed, Input(*doomed, 0), 5), 1);
   ExpectRight(Start(alone, Input(*alone, 0), 5), 1);
-}
-
-// Others read what it has published, which is gone once it is revived.
-TEST_F(GangRevival, AwaitsTheEndOfItsGangsEverywhere) {
-  const auto bound = Compile(MeanGraph(2, 8), {0, 1});
-  ASSERT_NE(bound, nullptr) << compiled_;
-  const Created run = Start(bound, Input(*bound, 0));
-  reads_.WaitForNotification();
-  is_lost_.Notify();
-  while (devices_[0]->health() == Health::kHealthy) absl::SleepFor(absl::Milliseconds(1));
-  first_->Mend();
-  EXPECT_FALSE(devices_[0]->WaitIdle(absl::Milliseconds(50)));
-  EXPECT_FALSE(devices_[0]->TryRevive());
-  has_read_.Notify();
-  EXPECT_EQ(Await(run).code(), absl::StatusCode::kUnavailable);
-  EXPECT_TRUE(devices_[0]->WaitIdle(absl::Seconds(60)));
-  EXPECT_TRUE(devices_[0]->TryRevive());
-}
-
-// The same where its own list has ended before it is lost: the run was given up, and another list
-// meets the loss.
-TEST_F(GangRevival, AwaitsThemBehindItsOwnList) {
-  loses_there_ = false;
-  const auto bound = Compile(MeanGraph(2, 8), {0, 1});
-  const auto alone = Compile(kOnOneDevice, {0});
-  ASSERT_NE(bound, nullptr) << compiled_;
-  ASSERT_NE(alone, nullptr) << compiled_;
-  const ValuePointer input = Input(*alone, 0);
-  const Created run = Start(bound, Input(*bound, 0));
-  reads_.WaitForNotification();
-  run.run->Stop(absl::CancelledError("given up"));
-  // Lists of a device run one after another, so the gang's has ended there.
-  EXPECT_TRUE(Await(Start(alone, input)).ok());
-  is_unplugged_ = true;
-  EXPECT_EQ(Await(Start(alone, input)).code(), absl::StatusCode::kUnavailable);
-  is_unplugged_ = false;
-  first_->Mend();
-  EXPECT_FALSE(devices_[0]->WaitIdle(absl::Milliseconds(50)));
-  EXPECT_FALSE(devices_[0]->TryRevive());
-  has_read_.Notify();
-  EXPECT_EQ(Await(run).code(), absl::StatusCode::kCancelled);
-  EXPECT_TRUE(devices_[0]->WaitIdle(absl::Seconds(60)));
-  EXPECT_TRUE(devices_[0]->TryRevive());
 }
 
 INSTANTIATE_TEST_SUITE_P(

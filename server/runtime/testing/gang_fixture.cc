@@ -67,6 +67,19 @@ std::string MeanGraph(int devices, int64_t rows) {
                       rows, ",8] %0 %0\n", "output %3 spec=[1,0,0]\noutput %1\nupdate 0 %4\n");
 }
 
+std::string MeanGraphOnOne() {
+  return R"(input 0 float32[8,8]
+%0 = input float32[8,8] index=0
+%1 = reduce_sum float32[1,8] %0 axes=[0]
+%2 = expand float32[8,8] %1
+%3 = add float32[8,8] %0 %2
+%4 = add float32[8,8] %0 %0
+output %3
+output %1
+update 0 %4
+)";
+}
+
 std::string StagesGraph(int devices, int64_t rows) {
   const std::string whole = absl::StrCat("float32[", rows, ",8]");
   std::string text =

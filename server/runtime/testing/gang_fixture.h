@@ -25,6 +25,8 @@ namespace kiln::testing {
 // The mean over all rows, which lie in parts on the devices, and the rows minus it: an all-reduce.
 // An update doubles the rows.
 std::string MeanGraph(int devices, int64_t rows);
+// The same of 8 rows, on one device.
+std::string MeanGraphOnOne();
 
 // The same, in stages: the rows lie on the first device, the second adds them up, and the sum goes
 // from each to the next and back to the first; the last one has it, too.
