@@ -195,7 +195,7 @@ void MeasureAllReduce(Bench& bench, int devices) {
 
 void Main(int devices) {
   Bench bench(devices);
-  for (const int steps : {1, 10, 50}) {
+  for (const int steps : {1, 10, 50, 300}) {
     const auto bound = bench.Compile(Steps(devices, steps));
     const auto& compiled = bound->program->compiled();
     const double seconds = bench.Measure(bound, bench.Zeros(*bound), 200);
