@@ -9,6 +9,7 @@ import pytest
 import kiln
 from kiln import nn
 from kiln._session import connection as _connection
+from device_memory import DeviceMemory
 from kilnd_process import Kilnd
 
 BATCH = 24
@@ -157,10 +158,7 @@ def test_a_step_is_one_message(session):
 
 
 def test_each_device_has_the_memory_of_its_layers(session):
-    def used():
-        return np.array([device.memory_used for device in kiln.devices()])
-
-    before = used()
+    memory = DeviceMemory()
     model = [nn.Linear(1024, 1024, bias=False).to(f"cpu:{i}") for i in (1, 2)]
     optimizer = kiln.optim.Adam([layer.weight for layer in model], lr=0.1)
     kiln.realize(*[layer.weight for layer in model], *[x for _, x in optimizer.named_state()])
@@ -176,7 +174,7 @@ def test_each_device_has_the_memory_of_its_layers(session):
     for _ in range(3):
         loss = step(kiln.ones(1, 1024))
     assert loss.item() >= 0
-    mebibytes = (used() - before) / 2**20
+    mebibytes = memory.taken(np.array([1, 13, 13]))
     # A weight of 4 MiB and two moments; before a program ran, nothing of it was elsewhere.
     assert mebibytes[0] < 1
     np.testing.assert_allclose(mebibytes[1:], 12, atol=1)
