@@ -121,6 +121,18 @@ class ListChecker {
   ListNeeds needs_;
 };
 
+// Drivers may copy host memory, slot by slot, so what one slot has is not seen in another.
+absl::Status CheckHostSlot(const ListNeeds& needs, absl::Span<Buffer* const> slots, size_t slot) {
+  if (!needs.IsHost(slot)) return absl::OkStatus();
+  const void* const memory = slots[slot]->host_pointer();
+  if (memory == nullptr) return Invalid("slot ", slot, " is host memory; its buffer is a device's");
+  for (size_t before = 0; before < slot; ++before) {
+    if (needs.IsHost(before) && slots[before]->host_pointer() == memory)
+      return Invalid("slots ", before, " and ", slot, " are the same host memory; use one");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<ListNeeds> CheckCommandList(const CommandList& list) {
@@ -139,8 +151,7 @@ absl::Status CheckSlots(const ListNeeds& needs, absl::Span<Buffer* const> slots,
       return Invalid("slot ", i, " needs ", needs.slot_bytes[i], " bytes; its buffer has ",
                      slots[i]->bytes());
     }
-    if (needs.IsHost(i) && slots[i]->host_pointer() == nullptr)
-      return Invalid("slot ", i, " is host memory; its buffer is a device's");
+    if (absl::Status status = CheckHostSlot(needs, slots, i); !status.ok()) return status;
   }
   if (needs.needs_group && options.group == nullptr) {
     return Invalid("the list signals or waits, so SubmitOptions::group must be set");

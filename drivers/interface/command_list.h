@@ -54,7 +54,7 @@ struct CommandList {
   std::vector<Command> commands;  // each sees what the ones before it wrote
   // Slots whose buffers are the host's memory (drivers/common/host_buffer.h) and no device's, which
   // only copies use: through it devices hand each other what they cannot reach. Others use it as
-  // well, in an order that signals make.
+  // well, in an order that signals make. No two of these slots have the same memory.
   std::vector<int> host_slots = {};
 };
 

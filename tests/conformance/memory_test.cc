@@ -141,6 +141,23 @@ TEST_P(MemoryTest, ListsCopyThroughHostMemory) {
   }
 }
 
+// Where a list copies by way of a mirror, what one slot has would not be seen in the other.
+TEST_P(MemoryTest, HostMemoryStandsInOneSlot) {
+  auto from = Allocate(64);
+  auto to = Allocate(64);
+  auto host = drivers::HostBuffer::Make(64);
+  auto list = device().Prepare(
+      {.num_slots = 4,
+       .commands = {CopyCommand{{0, 0, 64}, {1, 0, 64}}, CopyCommand{{2, 0, 64}, {3, 0, 64}}},
+       .host_slots = {1, 2}});
+  ASSERT_TRUE(list.ok()) << list.status();
+  Buffer* slots[] = {from.get(), host.get(), host.get(), to.get()};
+  const absl::Status status =
+      device().Submit(**list, slots, {}, [](const SubmitResult&) { ADD_FAILURE() << "it ran"; });
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("slots 1 and 2 are the same host memory"));
+}
+
 TEST_P(MemoryTest, HostMemoryIsForCopiesAlone) {
   const auto fill = device().Prepare(
       {.num_slots = 1, .commands = {FillCommand{{0, 0, 64}, 1}}, .host_slots = {0}});
