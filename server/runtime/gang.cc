@@ -372,20 +372,22 @@ void Gang::AddSlots(const Loaded& loaded, const Memory& memory, int member,
                     std::vector<drivers::Buffer*>* slots) const {
   const CompiledProgram& program = *members_[member].compiled;
   const Memory::OnDevice& own = memory.members[member];
+  // Every slot has a buffer, also those that the list does not name: one that is only read, since
+  // commands on memory that is written and stands in two slots run one after another.
+  drivers::Buffer* const unnamed = loaded.members[member].place.get();
   for (size_t i = 0; i < program.slots.size(); ++i) {
     if (program.slots[i].kind == Slot::Kind::kPlace) {
       slots->push_back(loaded.members[member].place.get());
     } else if (program.slots[i].kind == Slot::Kind::kPublished) {
-      slots->push_back(own.published.get());
+      slots->push_back(unnamed);  // the list names it among all devices'
     } else if (program.slots[i].kind == Slot::Kind::kArena) {
       slots->push_back(own.slots[i].get());
     }
   }
   drivers::Device& device = members_[member].device->device();
   for (const Memory::OnDevice& other : memory.members) {
-    // The list names nothing there that it cannot reach, but every slot has a buffer.
     const bool is_reached = &other == &own || device.CanReach(*other.published);
-    slots->push_back((is_reached ? other : own).published.get());
+    slots->push_back(is_reached ? other.published.get() : unnamed);
   }
   slots->push_back(own.mirror.get());
   slots->push_back(loaded.members[member].uses_staging

@@ -2,6 +2,7 @@
 // waits for one that has failed.
 #include "server/runtime/gang.h"
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <numeric>
@@ -114,6 +115,25 @@ TEST_F(GangTest, DevicesThatDoNotReachEachOtherCopyThroughTheHost) {
 }
 
 // The same copies without a vendor's library. What the null device adds is nobody's business.
+// Commands on memory that is written and stands in two slots run one after another.
+TEST_F(GangTest, WhatIsWrittenStandsInOneSlot) {
+  UseCpus(2, 1);
+  UseNulls(2, [] { return absl::OkStatus(); });
+  const auto bound = Compile(MeanGraph(4, 8), {0, 1, 2, 3});
+  ASSERT_NE(bound, nullptr) << compiled_;
+  Gang* const gang = bound->program->gang();
+  const auto loaded = gang->OnDevices();
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  const auto memory = gang->Reserve(*loaded);
+  ASSERT_TRUE(memory.ok()) << memory.status();
+  for (int member = 0; member < gang->size(); ++member) {
+    std::vector<drivers::Buffer*> slots;
+    gang->AddSlots(**loaded, **memory, member, &slots);
+    const drivers::Buffer* const published = (*memory)->members[member].published.get();
+    EXPECT_EQ(std::count(slots.begin(), slots.end(), published), 1) << member;
+  }
+}
+
 // Of eight rows three devices have three, three and two, and six have two, one, and nothing.
 TEST_F(GangTest, SizesNeedNotComeOutEven) {
   UseCpus(6, 2);
