@@ -83,6 +83,20 @@ void Context::ReleaseMemory(void* memory) const {
   if (use.ok()) cuda().MemFree_v2(reinterpret_cast<CUdeviceptr>(memory));
 }
 
+absl::StatusOr<char*> Context::AllocateHostMemory(size_t bytes) {
+  Use use(*this);
+  if (!use.ok()) return Health();
+  void* memory = nullptr;
+  const CUresult code = cuda().MemHostAlloc(&memory, bytes, CU_MEMHOSTALLOC_PORTABLE);
+  if (code == CUDA_SUCCESS) return static_cast<char*>(memory);
+  return Failure(absl::StrCat("cannot pin ", bytes, " bytes of host memory"), code);
+}
+
+void Context::ReleaseHostMemory(char* memory) const {
+  Use use(*this);
+  if (use.ok()) cuda().MemFreeHost(memory);
+}
+
 absl::Status Context::Failure(absl::string_view what, CUresult code) {
   if (absl::Status lost = Health(); !lost.ok()) return lost;
   if (MeansLost(code)) return Lose(what, code);

@@ -100,6 +100,9 @@ class Context {
   // Null if there is no memory, or if the device is lost, which Health then says.
   void* AllocateMemory(int64_t bytes);
   void ReleaseMemory(void* memory) const;
+  // The host's, which the device reaches by itself, pinned for as long as the caller has it.
+  absl::StatusOr<char*> AllocateHostMemory(size_t bytes);
+  void ReleaseHostMemory(char* memory) const;
 
   // The error for a call of CUDA's that failed (`what` as for ToStatus): UNAVAILABLE if the device
   // is lost, and from then on for ever.
@@ -116,8 +119,8 @@ class Context {
   absl::StatusOr<CUevent> TakeEvent();
   void GiveBack(CUevent event);
 
-  // Host memory of at least `bytes` that the device reaches by itself. From what was given back, if
-  // it is large enough: there is never more of it than was taken at once.
+  // The same for a moment, at least `bytes`, for what is submitted. From what was given back, if it
+  // is large enough: there is never more of it than was taken at once.
   absl::StatusOr<PinnedBlock> TakePinned(size_t bytes);
   void GiveBack(char* pinned, size_t bytes);
 

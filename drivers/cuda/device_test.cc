@@ -160,6 +160,23 @@ TEST_F(CudaDeviceTest, CopiesOfMoreThanTwoGiBAreMadeInPieces) {
   EXPECT_GE(timed.command_seconds[1], 0.025) << "of three pieces";
 }
 
+// A mirror of a gigabyte would stay pinned for as long as the device is open.
+TEST_F(CudaDeviceTest, WhatListsCopyThroughIsGoneWithThem) {
+  constexpr int64_t kBytes = 1 << 20;
+  Open();
+  auto buffer = *device().Allocate(kBytes);
+  const int64_t objects = control_->objects;
+  std::vector<std::unique_ptr<PreparedList>> lists;
+  for (int i = 0; i < 4; ++i) {
+    lists.push_back(*device().Prepare({.num_slots = 2,
+                                       .commands = {CopyCommand{{0, 0, kBytes}, {1, 0, kBytes}}},
+                                       .host_slots = {1}}));
+  }
+  EXPECT_GT(control_->objects, objects);
+  lists.clear();
+  EXPECT_EQ(control_->objects, objects);
+}
+
 TEST_F(CudaDeviceTest, OutOfReachBuffersAreRefused) {
   control_->devices = 2;
   control_->peers = false;

@@ -28,10 +28,9 @@ absl::StatusOr<std::shared_ptr<Program>> Program::Make(std::shared_ptr<Context> 
   std::shared_ptr<Program> program(new Program(std::move(context), list.num_slots));
   program->mirror_ = HostMirror(&list);
   if (const size_t bytes = program->mirror_.bytes(); bytes > 0) {
-    auto memory = program->context_->TakePinned(bytes);
+    const auto memory = program->context_->AllocateHostMemory(bytes);
     if (!memory.ok()) return memory.status();
-    program->mirror_memory_ = *std::move(memory);
-    program->mirror_.Place(program->mirror_memory_.memory());
+    program->mirror_.Place(*memory);
   }
   program->needs_ = *std::move(needs);
   program->num_commands_ = list.commands.size();
@@ -44,6 +43,10 @@ absl::StatusOr<std::shared_ptr<Program>> Program::Make(std::shared_ptr<Context> 
   }
   program->EndPart(Part::Then::kNothing, 0, 0);
   return program;
+}
+
+Program::~Program() {
+  if (mirror_.memory() != nullptr) context_->ReleaseHostMemory(mirror_.memory());
 }
 
 absl::Status Program::Add(const LaunchCommand& launch, size_t command) {
@@ -207,7 +210,10 @@ absl::Status Program::EnqueuePart(Part& part, const Places& places, bool one_by_
 }
 
 absl::Status Program::AwaitAll() {
-  const CUresult code = context_->cuda().StreamSynchronize(context_->list_stream());
+  // Asleep: waiting for the stream itself keeps a core busy.
+  const auto end = Record();
+  if (!end.ok()) return end.status();
+  const CUresult code = context_->cuda().EventSynchronize(end->get());
   if (code == CUDA_SUCCESS) return absl::OkStatus();
   return context_->Failure("a command failed on the device", code);
 }

@@ -45,9 +45,10 @@ struct Enqueued {
 class Program {
  public:
   // INVALID_ARGUMENT: the list is malformed, or a kernel is not this context's. RESOURCE_EXHAUSTED:
-  // no memory for the slot table.
+  // no memory for the slot table or the mirror.
   static absl::StatusOr<std::shared_ptr<Program>> Make(std::shared_ptr<Context> context,
                                                        CommandList list);
+  ~Program();
 
   const ListNeeds& needs() const { return needs_; }
   const HostMirror& mirror() const { return mirror_; }
@@ -99,7 +100,6 @@ class Program {
   Dependencies dependencies_;         // of the part that is being made
   std::unique_ptr<SlotTable> table_;  // null if no kernel takes one
   HostMirror mirror_;
-  PinnedBlock mirror_memory_;
 };
 
 class CudaPreparedList : public PreparedList {

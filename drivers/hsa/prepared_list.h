@@ -47,7 +47,7 @@ struct Enqueued {
 class Program {
  public:
   // INVALID_ARGUMENT: the list is malformed, or a kernel is not this context's. RESOURCE_EXHAUSTED:
-  // no memory for what fills are copied from.
+  // no memory for what fills are copied from, or for the mirror.
   static absl::StatusOr<std::shared_ptr<Program>> Make(std::shared_ptr<Context> context,
                                                        CommandList list);
   ~Program();

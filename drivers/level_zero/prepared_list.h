@@ -34,7 +34,7 @@ struct Enqueued {
 class Program {
  public:
   // INVALID_ARGUMENT: the list is malformed, or a kernel is not this context's. RESOURCE_EXHAUSTED:
-  // no memory for the slot table.
+  // no memory for the slot table or the mirror.
   static absl::StatusOr<std::shared_ptr<Program>> Make(std::shared_ptr<Context> context,
                                                        CommandList list);
 
