@@ -172,7 +172,7 @@ class Program::Run {
         return DoLaunches(step);
       case Step::Kind::kCopy:
         return DoCopies(step, addresses_[step.from.slot] + step.from.offset, step.to.bytes, 1,
-                        AgentOf(step.from.slot), AgentOf(step.to.slot));
+                        SourceOf(step), AgentOf(step.to.slot));
       case Step::Kind::kFill:
         return DoCopies(step, program_.patterns_.at(step.value),
                         std::min(kPatternBytes, step.to.bytes), PiecesOf(step.to.bytes),
@@ -212,6 +212,10 @@ class Program::Run {
 
   hsa_agent_t AgentOf(int slot) const {
     return program_.needs_.IsHost(slot) ? context_.host() : context_.agent();
+  }
+  // One of a copy's two agents makes it, and that is the device, which reaches host slots as well.
+  hsa_agent_t SourceOf(const Step& copy) const {
+    return program_.needs_.IsHost(copy.to.slot) ? context_.agent() : AgentOf(copy.from.slot);
   }
 
   absl::Status DoLaunches(const Step& step) {

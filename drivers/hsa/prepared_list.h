@@ -63,8 +63,8 @@ class Program {
 
   // Enqueues all commands and returns without waiting for them, except that a wait blocks until its
   // signal, copies to and from host memory until what comes before them has ended, and all of it
-  // while the queue is full. addresses[i] is where slot i begins; of host slots, its mirror. Once at
-  // a time.
+  // while the queue is full. addresses[i] is where slot i begins; of host slots, its mirror. Once
+  // at a time.
   Enqueued Enqueue(absl::Span<char* const> addresses, absl::Span<Buffer* const> buffers,
                    const SubmitOptions& options, const SteadyClock& now, const OnSignal& on_signal);
   // What was enqueued with it has ended.

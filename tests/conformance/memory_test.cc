@@ -1,7 +1,10 @@
 // Buffers and synchronous copies.
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <future>
 #include <limits>
 #include <numeric>
 
@@ -138,6 +141,44 @@ TEST_P(MemoryTest, ListsCopyThroughHostMemory) {
     EXPECT_EQ(static_cast<const char*>(host->host_pointer())[4096], value);
     ASSERT_TRUE(Run(**in, {to.get(), host.get()}).status.ok());
     EXPECT_THAT(Read<uint8_t>(*to, 4096), testing::Each(value));
+  }
+}
+
+// Also from host memory to host memory, and where there is nothing to copy, again and again before
+// the first run has ended.
+TEST_P(MemoryTest, ListsThatCopyThroughHostMemoryQueueUp) {
+  constexpr int kRuns = 6;
+  auto own = Allocate(128);
+  auto from = drivers::HostBuffer::Make(128);
+  auto to = drivers::HostBuffer::Make(192);
+  auto list = device().Prepare(
+      {.num_slots = 3,
+       .commands = {CopyCommand{{1, 0, 64}, {2, 128, 64}}, CopyCommand{{1, 0, 64}, {1, 64, 64}},
+                    CopyCommand{{0, 0, 0}, {1, 0, 0}}, SignalCommand{0}, SignalCommand{1},
+                    WaitCommand{0}, WaitCommand{1}, CopyCommand{{2, 128, 64}, {0, 0, 64}},
+                    CopyCommand{{1, 64, 64}, {0, 64, 64}}, CopyCommand{{0, 0, 128}, {2, 0, 128}}},
+       .host_slots = {1, 2}});
+  ASSERT_TRUE(list.ok()) << list.status();
+  Buffer* slots[] = {own.get(), from.get(), to.get()};
+  auto* const read = static_cast<char*>(from->host_pointer());
+  const auto* const written = static_cast<const uint8_t*>(to->host_pointer());
+  for (uint8_t value = 1; value <= 10; ++value) {
+    std::fill_n(read, 64, static_cast<char>(value));
+    std::array<std::promise<SubmitResult>, kRuns> ends;
+    for (auto& end : ends) {
+      SubmitOptions options{.time_commands = value % 2 == 0,
+                            .group = std::make_shared<SignalGroup>(std::make_shared<Signals>(2))};
+      ASSERT_TRUE(device()
+                      .Submit(**list, slots, std::move(options),
+                              [&end](SubmitResult result) { end.set_value(std::move(result)); })
+                      .ok());
+    }
+    for (auto& end : ends) {
+      const SubmitResult result = end.get_future().get();
+      ASSERT_TRUE(result.status.ok()) << result.status;
+      EXPECT_EQ(result.command_seconds.size(), value % 2 == 0 ? 10 : 0);
+    }
+    EXPECT_THAT(std::vector<uint8_t>(written, written + 192), testing::Each(value));
   }
 }
 
