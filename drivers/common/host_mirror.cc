@@ -107,8 +107,7 @@ absl::Status HostMirror::Copy(size_t part, bool is_read, const Run& run, Await a
     char* const host =
         static_cast<char*>(run.buffers[copied.host.slot]->host_pointer()) + copied.host.offset;
     char* const own = slot(copied.host.slot) + copied.offset;
-    std::memcpy(is_read ? own : host, is_read ? host : own,
-                static_cast<size_t>(copied.host.bytes));
+    std::memcpy(is_read ? own : host, is_read ? host : own, static_cast<size_t>(copied.host.bytes));
     if (!run.command_seconds->empty())
       (*run.command_seconds)[copied.command] += Seconds(start, run.now());
   }

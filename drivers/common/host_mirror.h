@@ -36,7 +36,7 @@ class HostMirror {
 
   // One run of the list.
   struct Run {
-    absl::Span<Buffer* const> buffers;     // of all slots
+    absl::Span<Buffer* const> buffers;  // of all slots
     const SteadyClock& now;
     std::vector<double>* command_seconds;  // to which is added what copies take; empty: no need
   };

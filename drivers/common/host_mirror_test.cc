@@ -1,7 +1,10 @@
 #include "drivers/common/host_mirror.h"
 
+#include <chrono>
 #include <cstring>
+#include <functional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -87,18 +90,18 @@ TEST(HostMirror, AListWithoutHostSlotsHasNone) {
 
 // Of a large slot only what is used has a mirror; what overlaps stays together.
 TEST(HostMirror, HoldsWhatIsCopied) {
-  CommandList list = {.num_slots = 2,
-                      .commands = {Copied({1, 1 << 20, 128}, {0, 0, 128}),
-                                   Copied({0, 0, 64}, {1, 1 << 30, 64}),
-                                   Copied({1, (1 << 20) + 64, 192}, {0, 0, 192}),
-                                   Copied({1, (1 << 20) + 320, 64}, {0, 0, 64}),
-                                   Copied({0, 0, 0}, {1, 0, 0})},
-                      .host_slots = {1}};
+  CommandList list = {
+      .num_slots = 2,
+      .commands = {Copied({1, 1 << 20, 128}, {0, 0, 128}), Copied({0, 0, 64}, {1, 1 << 30, 64}),
+                   Copied({1, (1 << 20) + 64, 192}, {0, 0, 192}),
+                   Copied({1, (1 << 20) + 320, 64}, {0, 0, 64}), Copied({0, 0, 0}, {1, 0, 0})},
+      .host_slots = {1}};
   const HostMirror mirror(&list);
   EXPECT_EQ(mirror.bytes(), 256 + 64 + 64);
   EXPECT_EQ(From(list, 2).offset - From(list, 0).offset, 64);
-  EXPECT_THAT(std::vector<int64_t>({From(list, 0).offset, From(list, 3).offset, To(list, 1).offset}),
-              ElementsAre(0, 256, 320));
+  EXPECT_THAT(
+      std::vector<int64_t>({From(list, 0).offset, From(list, 3).offset, To(list, 1).offset}),
+      ElementsAre(0, 256, 320));
 }
 
 TEST(HostMirror, WhatAPartReadsIsWhatWasThereWhenItBegan) {
@@ -130,8 +133,7 @@ TEST(HostMirror, WhatAPartWritesIsThereBeforeItsSignal) {
   EXPECT_TRUE(seen);
   EXPECT_EQ(At(*host, 64), 'z') << "another's";
   EXPECT_EQ(At(*host, 128), 'y');
-  EXPECT_THAT(device.seconds_,
-              ElementsAre(DoubleNear(1, 1e-9), 0, 0, DoubleNear(1, 1e-9)));
+  EXPECT_THAT(device.seconds_, ElementsAre(DoubleNear(1, 1e-9), 0, 0, DoubleNear(1, 1e-9)));
 }
 
 TEST(HostMirror, APartReadsWhatItHasWritten) {
@@ -152,8 +154,8 @@ TEST(HostMirror, WhatAwaitMeetsEndsTheCopies) {
   Buffer* const buffers[] = {nullptr, host.get()};
   std::vector<double> seconds;
   const SteadyClock now = [] { return SteadyTime(); };
-  const absl::Status lost = mirror.After(0, {buffers, now, &seconds},
-                                         [] { return absl::UnavailableError("lost"); });
+  const absl::Status lost =
+      mirror.After(0, {buffers, now, &seconds}, [] { return absl::UnavailableError("lost"); });
   EXPECT_EQ(lost.message(), "lost");
   EXPECT_EQ(At(*host, 0), 0);
 }

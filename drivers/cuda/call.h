@@ -23,7 +23,7 @@ struct Call {
   Kind kind = Kind::kLaunch;
   uint8_t value = 0;                   // kFill
   bool to_host = false;                // kCopy; pinned memory
-  bool from_host = false;
+  bool from_host = false;              // likewise
   size_t bytes = 0;                    // kCopy, kFill; more than 0, less than 2^31
   const CudaKernel* kernel = nullptr;  // kLaunch
   size_t command = 0;                  // whose part or whole it is: its number in the list

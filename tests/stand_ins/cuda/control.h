@@ -17,7 +17,7 @@ struct Control {
   std::atomic<int> compute_capability = 80;
   std::atomic<int> units = 4;
   std::atomic<int64_t> memory_bytes = int64_t{2} << 30;  // of each device
-  std::atomic<bool> peers = PeersAsked();                        // devices reach each other's memory
+  std::atomic<bool> peers = PeersAsked();                // devices reach each other's memory
 
   // How long things take: every task of a stream, and a launch besides.
   std::atomic<int> task_milliseconds = 0;
