@@ -1,5 +1,4 @@
-// Host slots (CommandList::host_slots) for devices that copy only to and from memory of their own
-// driver's.
+// Host slots (CommandList::host_slots) for devices whose copies need memory from their own driver.
 #ifndef KILN_DRIVERS_COMMON_HOST_MIRROR_H_
 #define KILN_DRIVERS_COMMON_HOST_MIRROR_H_
 
@@ -16,10 +15,10 @@
 
 namespace kiln::drivers {
 
-// A list's own memory in place of that in its host slots: of the host's, where the device reaches
-// it. The list's copies use that, and the thread that gives the list to the device copies between
-// both, where signals and waits order it. They end the parts of a list, which are counted from 0.
-// Used by one thread.
+// Stands in for the buffers in a list's host slots: memory of the host's that the device reaches.
+// The list's copies use it, and the thread that gives the list to the device copies between it and
+// the buffers, part by part. Each signal and each wait ends a part; parts are counted from 0. Used
+// by one thread.
 class HostMirror {
  public:
   // Nothing is mirrored.
@@ -27,7 +26,7 @@ class HostMirror {
   // Of a list that has been checked: its copies name places in the mirror from here on.
   explicit HostMirror(CommandList* list);
 
-  // What it needs, 0 if the list has no host slots; and where that is from here on.
+  // How much memory it needs, 0 if the list has no host slots; and where that memory is.
   size_t bytes() const { return bytes_; }
   void Place(char* memory) { memory_ = memory; }
   char* memory() const { return memory_; }
@@ -43,8 +42,8 @@ class HostMirror {
   // Waits until the device has done all that it was given, of earlier runs, too. Its errors are
   // handed on.
   using Await = absl::FunctionRef<absl::Status()>;
-  // Before and after the device is given a part of the list: if it reads host memory, or writes it,
-  // waits and copies that.
+  // Before the device is given a part of the list, and after: where the part reads host memory, or
+  // writes it, waits for the device and copies that.
   absl::Status Before(size_t part, const Run& run, Await await) const;
   absl::Status After(size_t part, const Run& run, Await await) const;
 
