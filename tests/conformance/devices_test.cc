@@ -73,8 +73,8 @@ TEST_P(DevicesTest, DevicesExchangeThroughHostMemory) {
       commands.emplace_back(WaitCommand{round + other});
       commands.emplace_back(CopyCommand{at(2, other * kBytes), at(1, 0)});
     }
-    auto list = device(self).Prepare(
-        {.num_slots = 3, .commands = std::move(commands), .host_slots = {2}});
+    auto list =
+        device(self).Prepare({.num_slots = 3, .commands = std::move(commands), .host_slots = {2}});
     EXPECT_TRUE(list.ok()) << list.status();
     return *std::move(list);
   };
