@@ -42,25 +42,28 @@ BlobStore::Entries::const_iterator BlobStore::FindUnverified(const std::string& 
   const auto end = blobs_.end();
   const absl::string_view digest = DigestIn(name);
   if (digest.empty() || blobs_.contains({user, name, kShared})) return end;
-  const absl::string_view sum = SumIn(name);
-  const std::string first = sum.empty() ? name : std::string(sum);
-  int looked_at = 0;
-  for (auto entry = blobs_.lower_bound({user, first, kShared});
-       entry != end && entry->first.user == user; ++entry) {
-    const bool may_be = sum.empty() ? entry->first.name == name
-                                    : absl::StartsWith(entry->first.name, sum) &&
-                                          ++looked_at <= kMostOfOneSum;
-    if (!may_be) break;
-    if (entry->first.session == kShared) continue;
-    if (entry->second.digest.empty() || entry->second.digest == digest) return entry;
-  }
+  const auto is_candidate = [&](const auto& entry) {
+    return entry.first.session != kShared &&
+           (entry.second.digest.empty() || entry.second.digest == digest);
+  };
+  // The others of its sum may be very many.
+  for (auto entry = blobs_.lower_bound({user, name, kShared});
+       entry != end && entry->first.user == user && entry->first.name == name; ++entry)
+    if (is_candidate(*entry)) return entry;
+  const std::string sum(SumIn(name));
+  if (sum.empty()) return end;
+  auto entry = blobs_.lower_bound({user, sum, kShared});
+  for (int i = 0; i < kMostOfOneSum && entry != end && entry->first.user == user &&
+                  absl::StartsWith(entry->first.name, sum);
+       ++i, ++entry)
+    if (is_candidate(*entry)) return entry;
   return end;
 }
 
 bool BlobStore::AreVerified(const std::string& user, const std::vector<std::string>& names) const {
-  absl::MutexLock lock(&mutex_);
   return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
-    mutex_.AssertReaderHeld();
+    // For each anew: names may be many.
+    absl::MutexLock lock(&mutex_);
     return FindUnverified(user, name) == blobs_.end();
   });
 }
@@ -117,13 +120,10 @@ void BlobStore::ShareAs(const std::string& name, Entries::iterator own) {
     return;
   }
   // Its session may have sent an operation that uses it by the name it gave. Until then the bytes
-  // are there under both names, and count twice.
-  Entry entry = own->second;
-  for (auto& [session, holder] : entry.holders) holder.wants = false;
-  entry.use = ++uses_;
-  used_.emplace(uses_, shared);
-  bytes_ += entry.data->size();
-  blobs_.emplace(shared, std::move(entry));
+  // are there under both names.
+  const auto entry = blobs_.emplace(shared, own->second).first;
+  for (auto& [session, holder] : entry->second.holders) holder.wants = false;
+  LetDropIfUnwanted(entry);
 }
 
 bool BlobStore::HasSum(const std::string& user, const std::string& name) const {
@@ -137,8 +137,9 @@ std::vector<std::string> BlobStore::Hold(SessionNumber session, const std::strin
                                          const std::vector<std::string>& names,
                                          uint64_t after_sequence) {
   std::vector<std::string> found;
-  absl::MutexLock lock(&mutex_);
   for (const std::string& name : names) {
+    // For each anew: names may be many.
+    absl::MutexLock lock(&mutex_);
     if (IsSumAlone(name)) {
       if (HasSum(user, name)) found.push_back(name);
       continue;
@@ -164,6 +165,17 @@ void BlobStore::KeepFromDropping(Entry& entry) {
   used_.erase(std::exchange(entry.use, 0));
 }
 
+void BlobStore::LetDropIfUnwanted(Entries::iterator found) {
+  auto& [key, entry] = *found;
+  const bool is_wanted = std::any_of(entry.holders.begin(), entry.holders.end(),
+                                     [](const auto& holder) { return holder.second.wants; });
+  // A client can find out that a content-addressed blob is gone and send it again. A private one
+  // is uploaded once and must stay.
+  if (!IsContentAddressed(key.name) || is_wanted || entry.use != 0) return;
+  entry.use = ++uses_;
+  used_.emplace(uses_, key);
+}
+
 absl::StatusOr<BlobStore::Blob> BlobStore::Find(SessionNumber session, const std::string& user,
                                                 const std::string& name, uint64_t sequence) {
   absl::MutexLock lock(&mutex_);
@@ -173,14 +185,7 @@ absl::StatusOr<BlobStore::Blob> BlobStore::Find(SessionNumber session, const std
     if (const auto holder = entry.holders.find(session);
         holder != entry.holders.end() && sequence > holder->second.after_sequence)
       holder->second.wants = false;
-    const bool is_wanted = std::any_of(entry.holders.begin(), entry.holders.end(),
-                                       [](const auto& holder) { return holder.second.wants; });
-    // A client can find out that a content-addressed blob is gone and send it again. A private one
-    // is uploaded once and must stay.
-    if (IsContentAddressed(name) && !is_wanted && entry.use == 0) {
-      entry.use = ++uses_;
-      used_.emplace(uses_, found->first);
-    }
+    LetDropIfUnwanted(found);
     return entry.data;
   }
   return errors::WithReason(
@@ -197,8 +202,9 @@ BlobStore::Blob BlobStore::Peek(SessionNumber session, const std::string& user,
 
 void BlobStore::DropHolder(Entries::iterator entry, SessionNumber session) {
   entry->second.holders.erase(session);
-  if (!entry->second.holders.empty()) return;
-  Erase(entry);
+  if (entry->second.holders.empty()) return Erase(entry);
+  // The others may have used it.
+  LetDropIfUnwanted(entry);
 }
 
 void BlobStore::Delete(SessionNumber session, const std::string& user,
@@ -301,7 +307,7 @@ void BlobStore::DropUsed(int64_t bytes, const std::string& user, std::vector<Blo
     const Key key = (used++)->second;  // before Erase, which takes it out
     if (!user.empty() && key.user != user) continue;
     const auto entry = blobs_.find(key);
-    bytes -= entry->second.data->size();
+    bytes -= BytesOnlyOf(entry->second);
     // Freeing gigabytes takes a while, so that is left to the caller, who does it without the lock.
     dropped->push_back(entry->second.data);
     Erase(entry);
@@ -310,7 +316,7 @@ void BlobStore::DropUsed(int64_t bytes, const std::string& user, std::vector<Blo
 
 void BlobStore::Erase(Entries::iterator entry) {
   used_.erase(entry->second.use);
-  bytes_ -= entry->second.data->size();
+  bytes_ -= BytesOnlyOf(entry->second);
   blobs_.erase(entry);
 }
 
@@ -333,7 +339,7 @@ void BlobStore::Store(const Key& key, Blob data) {
   absl::MutexLock lock(&mutex_);
   Entry& entry = blobs_[key];
   // A name may be uploaded again.
-  if (entry.data) bytes_ -= entry.data->size();
+  if (entry.data) bytes_ -= BytesOnlyOf(entry);
   KeepFromDropping(entry);
   entry = {.data = std::move(data), .holders = {{key.session, {}}}};
 }

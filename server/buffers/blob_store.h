@@ -144,6 +144,8 @@ class BlobStore {
     std::map<SessionNumber, Holder> holders;
     int64_t use = 0;          // its number in used_; 0: it is not there
     std::string digest = {};  // hexadecimal; empty: nobody has hashed it
+    // As many owners as entries have this data (see ShareAs).
+    std::shared_ptr<const char> names = std::make_shared<const char>();
   };
   using Entries = std::map<Key, Entry>;
 
@@ -168,6 +170,11 @@ class BlobStore {
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   void Unreserve(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   void KeepFromDropping(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LetDropIfUnwanted(Entries::iterator found) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // That are there no more without this entry.
+  static int64_t BytesOnlyOf(const Entry& entry) {
+    return entry.names.use_count() == 1 ? entry.data->size() : 0;
+  }
   // Moves the data of at least `bytes` of used blobs to `dropped`, or of all (of the user, if one
   // is named); the oldest first.
   void DropUsed(int64_t bytes, const std::string& user, std::vector<Blob>* dropped)

@@ -435,5 +435,65 @@ TEST(BlobStore, OneQuestionLooksAtFewBlobsOfASum) {
   EXPECT_THAT(store.Hold(1, "ann", {kSumAndDigest}, 0), ElementsAre(kSumAndDigest));
 }
 
+// What another session waits for is not counted against the one that has sent it.
+TEST(BlobStore, WhatIsThereUnderTwoNamesCountsOnce) {
+  BlobStore store(8);
+  ASSERT_TRUE(Put(store, 1, kFirstName, "abc").ok());
+  store.Verify("ann", {kSumAndDigest});
+  EXPECT_THAT(store.Hold(2, "ann", {kSumAndDigest}, 0), ElementsAre(kSumAndDigest));
+  EXPECT_EQ(store.bytes(), 3);
+  EXPECT_TRUE(Put(store, 1, "a", "12345").ok());
+  store.Delete(1, "ann", {kFirstName});
+  EXPECT_EQ(store.bytes(), 8);
+  store.EndSession(2);
+  EXPECT_EQ(store.bytes(), 8) << "its first session holds it, too";
+  store.EndSession(1);
+  EXPECT_EQ(store.bytes(), 0);
+}
+
+TEST(BlobStore, ReclaimForgetsAsManyBytesAsItSays) {
+  BlobStore store(100);
+  ASSERT_TRUE(Put(store, 1, kFirstName, "abc").ok());
+  store.Verify("ann", {kSumAndDigest});  // beside what the session waits to use
+  ASSERT_TRUE(Put(store, 1, "sum64:0000000000000000:used", "123").ok());
+  ASSERT_TRUE(store.Find(1, "ann", "sum64:0000000000000000:used", 1).ok());
+  const int64_t before = Host().bytes();
+  store.Reclaim(3);
+  EXPECT_LT(Host().bytes(), before);
+  EXPECT_EQ(store.bytes(), 3);
+}
+
+// A name with a sum may be uploaded again while its bytes are there under a digest, too.
+TEST(BlobStore, WhatIsSentAgainCountsOnce) {
+  BlobStore store(100);
+  ASSERT_TRUE(Put(store, 1, kFirstName, "abc").ok());
+  store.Verify("ann", {kSumAndDigest});
+  ASSERT_TRUE(Put(store, 1, kFirstName, "abcd").ok());
+  EXPECT_EQ(store.bytes(), 7);
+  store.Reclaim(3);
+  EXPECT_EQ(store.bytes(), 4);
+}
+
+TEST(BlobStore, WhoEndsWithoutUsingABlobKeepsNobodyFromForgettingIt) {
+  BlobStore store(100);
+  ASSERT_TRUE(Put(store, 1, kAbc, "abc").ok());
+  store.Verify("ann", {kAbc});
+  ASSERT_TRUE(store.Find(1, "ann", kAbc, 1).ok());
+  EXPECT_THAT(store.Hold(2, "ann", {kAbc}, 0), ElementsAre(kAbc));
+  store.EndSession(2);
+  store.Reclaim(3);
+  EXPECT_EQ(store.bytes(), 0);
+}
+
+TEST(BlobStore, WhatHasTheNameIsVerifiedBesideManyOthersOfItsSum) {
+  BlobStore store(1 << 10);
+  for (int i = 100; i < 164; ++i)
+    ASSERT_TRUE(Put(store, 1, absl::StrCat(kSum, ":", i), absl::StrCat(i)).ok());
+  for (int i = 0; i < 10; ++i) store.Verify("ann", {kSumAndDigest});
+  ASSERT_TRUE(Put(store, 1, kSumAndDigest, "abc").ok());
+  store.Verify("ann", {kSumAndDigest});
+  EXPECT_THAT(store.Hold(2, "ann", {kSumAndDigest}, 0), ElementsAre(kSumAndDigest));
+}
+
 }  // namespace
 }  // namespace kiln::buffers
