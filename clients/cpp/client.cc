@@ -315,7 +315,7 @@ absl::StatusOr<Tensor> Client::Upload(DType dtype, const Shape& shape, absl::Spa
     const auto names = pieces.Send(data);
     if (!names.ok()) {
       v1::ConnectRequest release;
-      for (const std::string& name : pieces.New()) release.mutable_release()->add_blobs(name);
+      for (const std::string& name : pieces.offered()) release.mutable_release()->add_blobs(name);
       core.stream.Send(std::move(release), Ignore);
       return names.status();
     }

@@ -68,13 +68,6 @@ absl::StatusOr<std::vector<std::string>> PieceUpload::Send(absl::Span<const char
   return names;
 }
 
-std::vector<std::string> PieceUpload::New() const {
-  std::vector<std::string> names;
-  for (const std::string& name : offered_)
-    if (!absl::StrContains(name, kDigest)) names.push_back(name);
-  return names;
-}
-
 absl::StatusOr<std::vector<std::string>> PieceUpload::Names(
     absl::Span<const absl::Span<const char>> pieces) {
   std::vector<std::string> sums;

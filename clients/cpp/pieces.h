@@ -39,8 +39,8 @@ class PieceUpload {
   // session. It holds what it had until an operation that is sent later has used it, so from here
   // to that operation no other upload of the session may begin. Called once.
   absl::StatusOr<std::vector<std::string>> Send(absl::Span<const char> data);
-  // After Send: the names of what nobody has hashed, which only this session can find by its name.
-  std::vector<std::string> New() const;
+  // After Send: all that the daemon may have and hold for this session.
+  const std::set<std::string>& offered() const { return offered_; }
 
  private:
   struct Piece {

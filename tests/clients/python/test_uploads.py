@@ -183,20 +183,79 @@ def test_an_interrupted_upload_is_found_by_the_next_one(link, monkeypatch):
     before = link.bytes_sent
     np.testing.assert_array_equal(there_and_back(data), data)
     assert link.bytes_sent - before < 15.5 * _pieces.PIECE_BYTES
-    assert blobs._left == []
+    assert not blobs._left
     connection.close()
 
 
-def test_a_failed_upload_is_forgotten(monkeypatch, tmp_path):
+def interrupt_while_a_piece_is_sent(connection, data, number, patch):
+    work = _waiter.Work()
+    requests = _blobs.Blobs._upload_requests
+    sent = []
+
+    def abandons(self, name, piece, work):
+        sent.append(name)
+        for request in requests(self, name, piece, work):
+            yield request
+            work.abandoned = work.abandoned or len(sent) == number
+
+    patch.setattr(_blobs.Blobs, "_upload_requests", abandons)
+    connection._session.blobs._upload(
+        memoryview(data), lambda names: pytest.fail("half of it was used"), work)
+
+
+def test_an_upload_that_was_interrupted_within_a_piece_is_found_too(link, monkeypatch):
+    connection = kiln.connect(link.address)
+    data = values(26, 24 * _pieces.PIECE_BYTES)
+    with monkeypatch.context() as patch:
+        interrupt_while_a_piece_is_sent(connection, data, 10, patch)
+    before = link.bytes_sent
+    np.testing.assert_array_equal(there_and_back(data), data)
+    assert link.bytes_sent - before < 15.5 * _pieces.PIECE_BYTES
+    connection.close()
+
+
+@pytest.fixture
+def small(monkeypatch, tmp_path):
+    """A connection to a daemon that takes five pieces at a time."""
     monkeypatch.setattr(_session, "is_local", lambda target: False)
     config = tmp_path / "kilnd.toml"
     config.write_text("[sessions]\nblob_limit = \"20MiB\"\n")
     with Kilnd(flags=[f"--config={config}"]) as kilnd:
         connection = kiln.connect(kilnd.tcp_address)
-        for seed in range(3):
-            with pytest.raises(kiln.KilnError, match="blob_limit"):
-                there_and_back(values(seed, 8 * _pieces.PIECE_BYTES))
-            data = values(100 + seed, 4 * _pieces.PIECE_BYTES)
-            np.testing.assert_array_equal(there_and_back(data), data)
+        yield connection
         _connection._default = None
         connection.close()
+
+
+def refused(data):
+    with pytest.raises(kiln.KilnError, match="blob_limit"):
+        there_and_back(data)
+
+
+def is_taken(seed):
+    data = values(seed, 4 * _pieces.PIECE_BYTES)
+    np.testing.assert_array_equal(there_and_back(data), data)
+
+
+def test_a_failed_upload_is_forgotten(small):
+    for seed in range(3):
+        refused(values(seed, 8 * _pieces.PIECE_BYTES))
+        is_taken(100 + seed)
+
+
+def test_so_is_what_it_has_hashed_or_found(small):
+    pieces = values(27, 4 * _pieces.PIECE_BYTES).view(np.uint64).reshape(4, -1)
+    np.testing.assert_array_equal(there_and_back(pieces), pieces)
+    refused(np.concatenate([pieces[:, ::-1], pieces, pieces[:, ::-1]]))
+    is_taken(28)
+    np.testing.assert_array_equal(there_and_back(pieces), pieces)
+    refused(np.concatenate([pieces, pieces[:, ::-1]]))
+    is_taken(29)
+
+
+def test_what_an_interrupted_upload_has_left_ends_with_a_failure(small, monkeypatch):
+    with monkeypatch.context() as patch:
+        interrupt_while_a_piece_is_sent(small, values(30, 4 * _pieces.PIECE_BYTES), 4, patch)
+    assert small._session.blobs._left
+    refused(values(31, 4 * _pieces.PIECE_BYTES))
+    is_taken(31)

@@ -47,8 +47,9 @@ class Blobs:
         # Content-addressed uploads take turns, each until the operation that uses it has been sent:
         # what FindBlobs has found is kept until an operation sent later has used it.
         self._in_turn = threading.Lock()
-        # What interrupted uploads have sent: the next ones find it, until one is complete.
-        self._left: List[_Private] = []
+        # The names of what interrupted uploads have sent or found: it stays there for the next ones,
+        # until one is complete or has failed.
+        self._left: Set[str] = set()
 
     def upload(self, data: memoryview, use: Callable[[Sequence[str]], None]) -> None:
         """Sends these bytes to the daemon, then calls `use` with the names of their blobs, in order.
@@ -91,17 +92,24 @@ class Blobs:
         upload = PieceUpload(self, data, work)
         try:
             names = upload.send()
-            if work.abandoned:
-                self._left += map(self._watched, upload.new)
+            if not work.abandoned:
+                use(names)
+                self._forget_left_but(names)
                 return
-            use(names)
-            self._left.clear()
         except BaseException:
-            for name in upload.new:
-                self._watched(name)  # by nobody: forgotten at once
-            raise
+            # Of an interrupted one, the daemon refuses the piece that ended too early.
+            if not work.abandoned:
+                self._left |= upload.offered
+                self._forget_left_but(())
+                raise
         finally:
             self.stream.wake()
+        self._left |= upload.offered
+
+    def _forget_left_but(self, used: Sequence[str]) -> None:
+        for name in self._left.difference(used):
+            self._watched(name)  # by nobody: forgotten at once
+        self._left.clear()
 
     def _watched(self, name: str) -> _Private:
         """The daemon forgets the blob with what this returns."""

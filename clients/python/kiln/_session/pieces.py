@@ -115,17 +115,13 @@ class PieceUpload:
                         for start in range(0, data.nbytes, PIECE_BYTES)]
         self._work = work
         self._to_send = _ToSend()
-        self._offered: Set[str] = set()
+        # The names of all that the daemon may have for this session by now.
+        self.offered: Set[str] = set()
         self._knows_sums = True  # the daemon, as long as it has not shown otherwise
         # By sum: whether the daemon may have it, and the last piece of this upload.
         self._may_be_there: Dict[str, bool] = {}
         self._last: Dict[str, Piece] = {}
         self._failure: Optional[BaseException] = None
-
-    @property
-    def new(self) -> List[str]:
-        """The names of what nobody has hashed: only this session can find it by its name."""
-        return [name for name in self._offered if _DIGEST not in name]
 
     def send(self) -> List[str]:
         """The names, once the daemon has all of them."""
@@ -156,8 +152,8 @@ class PieceUpload:
             return []
         names = self._names(pieces)
         by_name = {
-            name: piece for name, piece in zip(names, pieces) if name not in self._offered}
-        self._offered.update(by_name)
+            name: piece for name, piece in zip(names, pieces) if name not in self.offered}
+        self.offered.update(by_name)
         asked = [name for name in by_name if _DIGEST in name]
         there = set(asked).difference(self._missing(asked))
         for name, piece in by_name.items():
