@@ -276,7 +276,7 @@ absl::StatusOr<std::unique_ptr<BlobStore::Upload>> BlobStore::BeginAgain(Session
                                                                          memory::Account& account) {
   if (absl::Status status = CheckBlobName(name); !status.ok()) return status;
   return std::unique_ptr<Upload>(new Upload(*this, session, user, name, static_cast<int64_t>(size),
-                                            /*is_exempt=*/!IsContentAddressed(name),
+                                            /*is_exempt=*/DigestIn(name).empty(),
                                             account.Open(memory::Use::kBlobs)));
 }
 

@@ -121,7 +121,7 @@ class BlobStore {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // For what an earlier daemon had; `account` is exempt from its own limit. The store's holds only
-  // for content-addressed ones, of which sessions that shared one have one each now.
+  // for those that state a digest, of which sessions that shared one have one each now.
   // INVALID_ARGUMENT: the name.
   absl::StatusOr<std::unique_ptr<Upload>> BeginAgain(SessionNumber session, const std::string& user,
                                                      const std::string& name, uint64_t size,

@@ -495,5 +495,18 @@ TEST(BlobStore, WhatHasTheNameIsVerifiedBesideManyOthersOfItsSum) {
   EXPECT_THAT(store.Hold(2, "ann", {kSumAndDigest}, 0), ElementsAre(kSumAndDigest));
 }
 
+// A client does not ask whether what has no digest is still there after a restart.
+TEST(BlobStore, WhatIsOneSessionsAloneComesBackWhereThereIsNoRoom) {
+  BlobStore store(3);
+  const auto put_again = [&](const std::string& name) {
+    const auto upload = store.BeginAgain(1, "ann", name, 3, Host());
+    return Append(**upload, "abc").ok() && (*upload)->Finish().ok();
+  };
+  EXPECT_TRUE(put_again(kFirstName));
+  EXPECT_TRUE(put_again("a"));
+  EXPECT_TRUE(put_again(kSecondName));
+  EXPECT_FALSE(put_again(kSumAndDigest));
+}
+
 }  // namespace
 }  // namespace kiln::buffers
