@@ -9,6 +9,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "clients/cpp/address.h"
 #include "clients/cpp/blobs.h"
@@ -316,7 +317,12 @@ absl::StatusOr<Tensor> Client::Upload(DType dtype, const Shape& shape, absl::Spa
     if (!names.ok()) {
       v1::ConnectRequest release;
       for (const std::string& name : pieces.offered()) release.mutable_release()->add_blobs(name);
-      core.stream.Send(std::move(release), Ignore);
+      // Before that, the daemon would tell the next upload that they are there.
+      absl::Notification forgotten;
+      core.stream.Send(std::move(release), [&](const absl::StatusOr<v1::Result>&) {
+        forgotten.Notify();
+      });
+      forgotten.WaitForNotification();
       return names.status();
     }
     write->mutable_pieces()->mutable_names()->Assign(names->begin(), names->end());

@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from kiln._session import blobs as _blobs
 from kiln._session import connection as _connection
 from kiln._session import pieces as _pieces
 from kiln._session import session as _session
+from kiln._session import stream as _stream
 from kiln._session import waiter as _waiter
 
 from kilnd_process import Kilnd
@@ -251,6 +253,29 @@ def test_so_is_what_it_has_hashed_or_found(small):
     np.testing.assert_array_equal(there_and_back(pieces), pieces)
     refused(np.concatenate([pieces, pieces[:, ::-1]]))
     is_taken(29)
+
+
+def test_what_is_forgotten_is_not_told_to_be_there(small, monkeypatch):
+    pieces = values(32, 4 * _pieces.PIECE_BYTES).view(np.uint64).reshape(4, -1)
+    np.testing.assert_array_equal(there_and_back(pieces), pieces)
+    send, missing = _stream.Stream.send, _blobs.Blobs.missing
+
+    def releases_late(self, *arguments, **operation):
+        late = threading.Timer(
+            0.2 if "release" in operation else 0, send, (self, *arguments), operation)
+        late.start()
+        if "release" not in operation:
+            late.join()
+
+    def goes_on_late(self, *arguments):
+        result = missing(self, *arguments)
+        time.sleep(0.4)
+        return result
+
+    monkeypatch.setattr(_stream.Stream, "send", releases_late)
+    refused(np.concatenate([pieces, pieces[:, ::-1]]))
+    monkeypatch.setattr(_blobs.Blobs, "missing", goes_on_late)
+    np.testing.assert_array_equal(there_and_back(pieces), pieces)
 
 
 def test_what_an_interrupted_upload_has_left_ends_with_a_failure(small, monkeypatch):

@@ -8,11 +8,12 @@ from typing import Any, Callable, Iterator, List, Optional, Sequence, Set
 
 import grpc
 
-from kiln._proto.kiln.v1 import blob_pb2
+from kiln._basics.errors import KilnError
+from kiln._proto.kiln.v1 import blob_pb2, session_pb2
 from kiln._session.pieces import Piece, PieceUpload
 from kiln._session.rpc import Stub, through_cuts
 from kiln._session.stream import Stream
-from kiln._session.waiter import Work, in_thread
+from kiln._session.waiter import Waiter, Work, in_thread
 
 # Of UploadRequest.data: its number, and that a length and so many bytes follow.
 _DATA = bytes([blob_pb2.UploadRequest.DATA_FIELD_NUMBER << 3 | 2])
@@ -50,6 +51,8 @@ class Blobs:
         # The names of what interrupted uploads have sent or found: it stays there for the next ones,
         # until one is complete or has failed.
         self._left: Set[str] = set()
+        # For the daemon to have forgotten them: before that, it would tell that they are there.
+        self._forgetting: Optional[Waiter] = None
 
     def upload(self, data: memoryview, use: Callable[[Sequence[str]], None]) -> None:
         """Sends these bytes to the daemon, then calls `use` with the names of their blobs, in order.
@@ -75,6 +78,9 @@ class Blobs:
     def _upload(self, data: memoryview, use: Callable[[Sequence[str]], None], work: Work) -> None:
         if not self._local:
             with self._in_turn:
+                if self._forgetting is not None:
+                    self._forgetting.wait()
+                    self._forgetting = None
                 self._upload_pieces(data, use, work)
             return
         name = self.new_name()
@@ -107,9 +113,17 @@ class Blobs:
         self._left |= upload.offered
 
     def _forget_left_but(self, used: Sequence[str]) -> None:
-        for name in self._left.difference(used):
-            self._watched(name)  # by nobody: forgotten at once
+        names = self._left.difference(used)
         self._left.clear()
+        if not names:
+            return
+        waiter = Waiter()
+        try:
+            self.stream.send(lambda result, error: waiter.resolve(),
+                             release=session_pb2.Release(blobs=names))
+        except KilnError:  # the session ends, or is handed on: nothing of it is left
+            return
+        self._forgetting = waiter
 
     def _watched(self, name: str) -> _Private:
         """The daemon forgets the blob with what this returns."""
