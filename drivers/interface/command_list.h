@@ -62,6 +62,8 @@ struct CommandList {
 class PreparedList {
  public:
   virtual ~PreparedList() = default;
+  // Of the host's memory, what it holds in place of that in its host slots.
+  virtual int64_t host_bytes() const { return 0; }
 };
 
 struct SubmitOptions {

@@ -1,6 +1,7 @@
 #include "drivers/level_zero/prepared_list.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -207,8 +208,9 @@ absl::Status Program::Execute(const Part& part, absl::Span<char* const> addresse
   return absl::OkStatus();
 }
 
-absl::Status Program::AwaitLast() const {
-  return last_ == nullptr ? absl::OkStatus() : context_->Await(*last_);
+absl::Status Program::AwaitLast() {
+  const auto last = std::exchange(last_, nullptr);
+  return last == nullptr ? absl::OkStatus() : context_->Await(*last);
 }
 
 void Program::AddCallSeconds(const Recording& recording,

@@ -81,7 +81,7 @@ class Program {
   bool SlotsOverlap(absl::Span<char* const> addresses) const;
   absl::StatusOr<std::shared_ptr<Recording>> Take(absl::Span<char* const> addresses,
                                                   Recording::Order order);
-  absl::Status AwaitLast() const;
+  absl::Status AwaitLast();
   absl::Status Execute(const Part& part, absl::Span<char* const> addresses, Enqueued* enqueued);
 
   const std::shared_ptr<Context> context_;
@@ -96,7 +96,7 @@ class Program {
   // and so gone before it.
   std::vector<std::shared_ptr<Recording>> recordings_;
   HostMirror mirror_;
-  std::shared_ptr<Fence> last_;  // behind what was executed last; if there is a mirror
+  std::shared_ptr<Fence> last_;  // behind what was executed last and not awaited; with a mirror
 };
 
 class LevelZeroPreparedList : public PreparedList {
@@ -104,6 +104,9 @@ class LevelZeroPreparedList : public PreparedList {
   explicit LevelZeroPreparedList(std::shared_ptr<Program> program) : program_(std::move(program)) {}
   // Shared with the submissions in flight, so that a list may be destroyed before they end.
   const std::shared_ptr<Program>& program() const { return program_; }
+  int64_t host_bytes() const override {
+    return static_cast<int64_t>(program_->mirror().bytes());
+  }
 
  private:
   std::shared_ptr<Program> program_;

@@ -249,6 +249,12 @@ int64_t Gang::exchanged_bytes() const {
   return bytes;
 }
 
+int64_t Gang::Loaded::host_bytes() const {
+  int64_t bytes = staging_bytes;
+  for (const OnDevice& member : members) bytes += member.list->host_bytes();
+  return bytes;
+}
+
 bool Gang::Loaded::lost() const {
   return std::any_of(members.begin(), members.end(),
                      [](const OnDevice& member) { return member.life != member.pool->life(); });

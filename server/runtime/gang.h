@@ -64,6 +64,8 @@ class Gang {
     std::shared_ptr<drivers::Signals> signals;
     int64_t staging_bytes = 0;  // host memory; 0: all reach each other
 
+    // Host memory through which values go, that of its lists included.
+    int64_t host_bytes() const;
     bool lost() const;
   };
   // Loads it again if a device was lost and revived since. The devices' errors.

@@ -114,7 +114,6 @@ TEST_F(GangTest, DevicesThatDoNotReachEachOtherCopyThroughTheHost) {
   }
 }
 
-// The same copies without a vendor's library. What the null device adds is nobody's business.
 // Commands on memory that is written and stands in two slots run one after another.
 TEST_F(GangTest, WhatIsWrittenStandsInOneSlot) {
   UseCpus(2, 1);
@@ -154,12 +153,15 @@ TEST_F(GangTest, SizesNeedNotComeOutEven) {
   }
 }
 
+// The same copies without a vendor's library. What the null device adds is nobody's business.
 TEST_F(GangTest, NullDevicesAreCopiedToAsWell) {
   UseCpus(1);
   UseNulls(1, [] { return absl::OkStatus(); });
   const auto bound = Compile(MeanGraph(2, 8), {0, 1});
   ASSERT_NE(bound, nullptr) << compiled_;
-  EXPECT_GT((*bound->program->gang()->OnDevices())->staging_bytes, 0);
+  const int64_t staging = (*bound->program->gang()->OnDevices())->staging_bytes;
+  EXPECT_GT(staging, 0);
+  EXPECT_GT(bound->program->host_bytes(), staging) << "it is charged";
   const ValuePointer rows = Input(*bound, 0);
   for (int i = 0; i < 10; ++i) {
     const Created run = Start(bound, rows);

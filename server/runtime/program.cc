@@ -171,7 +171,9 @@ absl::StatusOr<std::shared_ptr<Program>> Program::LoadGang(std::unique_ptr<Gang>
       new Program(*first.device, std::move(description), std::move(signature), OfAll(*gang)));
   program->predicted_.store(seconds, std::memory_order_relaxed);
   program->gang_ = std::move(gang);
-  if (auto loaded = program->gang_->OnDevices(); !loaded.ok()) return loaded.status();
+  const auto loaded = program->gang_->OnDevices();
+  if (!loaded.ok()) return loaded.status();
+  program->host_bytes_ += (*loaded)->host_bytes();
   return program;
 }
 
