@@ -319,9 +319,8 @@ absl::StatusOr<Tensor> Client::Upload(DType dtype, const Shape& shape, absl::Spa
       for (const std::string& name : pieces.offered()) release.mutable_release()->add_blobs(name);
       // Before that, the daemon would tell the next upload that they are there.
       absl::Notification forgotten;
-      core.stream.Send(std::move(release), [&](const absl::StatusOr<v1::Result>&) {
-        forgotten.Notify();
-      });
+      core.stream.Send(std::move(release),
+                       [&](const absl::StatusOr<v1::Result>&) { forgotten.Notify(); });
       forgotten.WaitForNotification();
       return names.status();
     }

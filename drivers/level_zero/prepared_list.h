@@ -104,9 +104,7 @@ class LevelZeroPreparedList : public PreparedList {
   explicit LevelZeroPreparedList(std::shared_ptr<Program> program) : program_(std::move(program)) {}
   // Shared with the submissions in flight, so that a list may be destroyed before they end.
   const std::shared_ptr<Program>& program() const { return program_; }
-  int64_t host_bytes() const override {
-    return static_cast<int64_t>(program_->mirror().bytes());
-  }
+  int64_t host_bytes() const override { return static_cast<int64_t>(program_->mirror().bytes()); }
 
  private:
   std::shared_ptr<Program> program_;

@@ -60,8 +60,7 @@ TEST(BlobName, BadOnes) {
        {std::string(), std::string("sha256:abc"), std::string("md5:abc"), std::string(257, 'a'),
         "sha256:" + std::string(64, 'A'), kDigest + "0", sum, sum + "a:b", sum + "sha256:abc",
         sum + std::string(257, 'a'), sum + sum + "a", std::string("sum64:0123:a"),
-        std::string("sum64:0123456789ABCDEF:a"), std::string("sum64:"),
-        kDigest + ":" + kDigest}) {
+        std::string("sum64:0123456789ABCDEF:a"), std::string("sum64:"), kDigest + ":" + kDigest}) {
     EXPECT_FALSE(CheckBlobName(name).ok()) << name;
   }
 }

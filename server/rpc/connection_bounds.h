@@ -30,7 +30,7 @@ struct Traffic {
   bool accepted = false;   // a call of it was, and has begun
   int64_t bytes = 0;       // that came, for one that was accepted since a message was last complete
   int64_t open_calls = 0;  // counts for those that were accepted
-  std::string user;        // whose call was the first; empty: not known
+  std::string user = {};   // whose call was the first; empty: not known
 };
 
 // Those that must end. Of connections that have too much together, those with the most.

@@ -330,7 +330,9 @@ TEST_F(SnapshotTest, ALongJournalBringsTheNextImageEarly) {
   uint64_t handle = 1;
   for (int i = 0; i < 65; ++i) {
     // After 64 the image may come at any time.
-    if (i < 64) EXPECT_EQ(Files(".journal"), first) << "after " << i;
+    if (i < 64) {
+      EXPECT_EQ(Files(".journal"), first) << "after " << i;
+    }
     written.assign(kFloats, static_cast<float>(i));
     const v1::Result result = stream->Call(Write(++handle, written));
     ASSERT_FALSE(result.has_error()) << result.error().message();

@@ -259,16 +259,16 @@ TEST(Stages, AGradientOfAConstantThatMeetsAnotherDeviceIsRefused) {
 // Every tenth of a long chain is sent: what is computed for one send is not looked at for the next.
 TEST(Stages, ManySendsOfALongChain) {
   constexpr int kNodes = 12'000;
-  std::string text =
-      "mesh stage=2\ninput 0 float32[1] at 0\n%0 = input float32[1] index=0\n";
+  std::string text = "mesh stage=2\ninput 0 float32[1] at 0\n%0 = input float32[1] index=0\n";
   std::string sum;
   int number = 0;
   int last_sum = -1;
   int chain = 0;
   while (number < kNodes) {
     for (int i = 0; i < 8; ++i) {
-      StrAppend(&text, "%", number + 1, i == 4 ? " = reduce_sum float32[1] %" : " = sin float32[1] %",
-                chain, i == 4 ? " axes=[0]\n" : "\n");
+      StrAppend(&text, "%", number + 1,
+                i == 4 ? " = reduce_sum float32[1] %" : " = sin float32[1] %", chain,
+                i == 4 ? " axes=[0]\n" : "\n");
       chain = ++number;
     }
     StrAppend(&text, "%", number + 1, " = send float32[1] %", chain, " source=0 target=1\n");
