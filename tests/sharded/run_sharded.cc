@@ -293,6 +293,11 @@ class StageMaker {
       placed_[node] = {node, inputs_[node->attr<ir::InputAttr>().index]};
       return;
     }
+    // One that was there is for no stages in particular.
+    if (node->op() == ir::Op::kSend) {
+      placed_[node] = placed_.at(node->operand(0));
+      return;
+    }
     std::vector<const ir::Node*> operands;
     if (node->op() == ir::Op::kGradient && placed_.at(node->operand(1)).device < 0) {
       // Where that lies is only known behind autodiff.
