@@ -41,8 +41,20 @@ absl::Status NotAllowed(const auth::Principal& caller, absl::string_view method,
 
 std::string ToString(grpc::string_ref text) { return {text.data(), text.size()}; }
 
-Access::Credentials CredentialsOf(const std::multimap<grpc::string_ref, grpc::string_ref>& metadata,
-                                  const grpc::AuthContext& connection) {
+using Metadata = std::multimap<grpc::string_ref, grpc::string_ref>;
+
+// gRPC refuses calls with more itself, once their headers end. When a connection ends before they
+// do, it asks here with all that has come.
+constexpr size_t kMostMetadataBytes = 8 << 10;
+
+bool IsWhole(const Metadata& metadata) {
+  size_t bytes = 0;
+  for (auto each = metadata.begin(); each != metadata.end() && bytes <= kMostMetadataBytes; ++each)
+    bytes += each->first.size() + each->second.size();
+  return bytes <= kMostMetadataBytes;
+}
+
+Access::Credentials CredentialsOf(const Metadata& metadata, const grpc::AuthContext& connection) {
   Access::Credentials credentials;
   const auto [first, end] = metadata.equal_range(kAuthorization);
   // Two of them, and nobody knows which is meant.
@@ -64,6 +76,8 @@ class Processor : public grpc::AuthMetadataProcessor {
 
   grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* connection,
                        OutputMetadata* consumed, OutputMetadata* response) override {
+    // The watch would take another connection for the one whose call is accepted here.
+    if (!IsWhole(metadata)) return {grpc::RESOURCE_EXHAUSTED, "the call's headers have no end"};
     access_.Mark(*connection, door_);
     Access::Credentials credentials = CredentialsOf(metadata, *connection);
     credentials.door = door_;
