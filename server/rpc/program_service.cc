@@ -22,6 +22,7 @@ runtime::Program::Use UseOf(const runtime::Program& program, const auth::Princip
   auto use = program.UseBy(caller.user);
   if (!caller.sees_all()) return use.value_or(runtime::Program::Use());
   return {.name = use ? use->name : program.description().name,
+          .since = program.description().compiled,
           .runs = program.runs(),
           .device_seconds = program.device_seconds()};
 }
@@ -34,7 +35,7 @@ void Fill(const DaemonView& daemon, const auth::Principal& caller,
   const runtime::Program::Use use = UseOf(*program, caller);
   proto->set_name(use.name);
   proto->set_device(program->device().name());
-  *proto->mutable_compiled() = ToProto(description.compiled);
+  *proto->mutable_compiled() = ToProto(use.since);
   proto->set_compile_seconds(description.compile_seconds);
   proto->set_kernels(static_cast<uint32_t>(compiled.calls.size()));
   proto->set_distinct_kernels(static_cast<uint32_t>(compiled.kernels.size()));

@@ -351,7 +351,7 @@ void Program::NoteUser(const std::string& user, const std::string& name) {
     return;
   }
   if (users_.size() >= kMostUsers) users_.erase(users_.begin());
-  users_.emplace_back(user, Use{.name = name});
+  users_.emplace_back(user, Use{.name = name, .since = device_.Now()});
 }
 
 void Program::ForgetUser(const std::string& user) {

@@ -139,6 +139,7 @@ class Program {
   // What one of them has of it.
   struct Use {
     std::string name;  // what he calls it
+    absl::Time since;  // when he first asked for it and it was there; others may have before
     int64_t runs = 0;  // since he has been known
     double device_seconds = 0;
   };

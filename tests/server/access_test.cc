@@ -287,7 +287,9 @@ TEST_F(AccessTest, AUserIsToldOfHisOwnRuns) {
       EXPECT_FALSE(stream->Call(RunProgram(1, {1, 1}, {uint64_t(i) + 2})).has_error());
   };
   run(ann, 7);
+  daemon_.Advance(absl::Seconds(5));
   run(bob, 1);
+  std::vector<int64_t> since;
   for (const auto& [client, runs] : {std::pair(&ann, 7), {&bob, 1}, {&owner_, 8}}) {
     grpc::ClientContext context, kernel_context;
     v1::ListProgramsResponse programs;
@@ -295,11 +297,14 @@ TEST_F(AccessTest, AUserIsToldOfHisOwnRuns) {
     ASSERT_EQ(programs.programs_size(), 1);
     EXPECT_EQ(programs.programs(0).runs(), runs);
     EXPECT_NEAR(programs.programs(0).device_seconds(), runs * 1e-6, 1e-9);
+    since.push_back(programs.programs(0).compiled().seconds());
     v1::ListKernelsResponse kernels;
     EXPECT_TRUE(client->programs->ListKernels(&kernel_context, {}, &kernels).ok());
     ASSERT_EQ(kernels.kernels_size(), 1);
     EXPECT_LE(kernels.kernels(0).samples(), runs);
   }
+  EXPECT_EQ(since[1] - since[0], 5) << "that there was one before is none of his business";
+  EXPECT_EQ(since[2], since[0]);
 }
 
 TEST_F(AccessTest, HowLongOthersRunsTookIsTheirs) {
