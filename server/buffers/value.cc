@@ -91,6 +91,21 @@ void Value::Resolve(absl::Status status) {
   for (const Waiter& waiter : waiters) waiter(status_);
 }
 
+void Value::Doom(const absl::Status& why) {
+  for (const std::shared_ptr<Value>& part : parts_) part->Doom(why);
+  absl::MutexLock lock(&mutex_);
+  if (!doom_.ok()) return;
+  doom_ = why;
+  is_doomed_.store(true, std::memory_order_release);
+}
+
+absl::Status Value::failure() const {
+  if (resolved()) return status_;
+  if (!is_doomed_.load(std::memory_order_acquire)) return absl::OkStatus();
+  absl::MutexLock lock(&mutex_);
+  return doom_;
+}
+
 bool Value::AddWaiter(Waiter waiter) {
   // Spares most callers the lock. The answer under it is the one that counts: either this returns
   // false, or Resolve finds the waiter in the list.

@@ -78,6 +78,11 @@ class Value {
   bool resolved() const { return resolved_.load(std::memory_order_acquire); }
   // Only when resolved.
   const absl::Status& status() const { return status_; }
+  // The run that makes it has failed: it will resolve with that, but perhaps not before what runs
+  // behind it ends. With its parts. Later calls do nothing.
+  void Doom(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Why nobody may compute with it, as far as is known before it has resolved.
+  absl::Status failure() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // With its parts. Runs the waiters on this thread. Later calls do nothing.
   void Resolve(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -97,7 +102,9 @@ class Value {
   memory::Charge charge_;
   std::atomic<bool> resolved_{false};
   absl::Status status_;  // written once, before resolved_
-  absl::Mutex mutex_;
+  std::atomic<bool> is_doomed_{false};
+  mutable absl::Mutex mutex_;
+  absl::Status doom_ ABSL_GUARDED_BY(mutex_);
   std::vector<Waiter> waiters_ ABSL_GUARDED_BY(mutex_);
 };
 

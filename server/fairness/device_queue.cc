@@ -32,6 +32,13 @@ bool DeviceQueue::PutBack(const Start& start, bool hold) {
   return true;
 }
 
+bool DeviceQueue::Continue(int64_t ticket, Item item, double cost) {
+  for (const auto* some : {&running_, &parked_})
+    if (const auto found = some->find(ticket); found != some->end())
+      return flows_.PushFront(found->second.flow, item, cost);
+  return false;
+}
+
 void DeviceQueue::Park(int64_t ticket) {
   const auto found = running_.find(ticket);
   if (found == running_.end()) return;

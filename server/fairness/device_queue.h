@@ -16,11 +16,11 @@
 namespace kiln::fairness {
 
 // A list is handed to the device if none is in flight, or if together with what is in flight it is
-// predicted to take at most half a slice (the usual one, where slice_seconds is infinity). What takes
-// longer than a slice is cut into pieces of half of one. Of short lists there are enough for the
-// device to go on while the threads that tell of their ends and start others wait for a core. So a
-// newcomer waits for half a slice in flight (or one list, where that takes longer), and then for at
-// most one list of each competitor.
+// predicted to take at most half a slice (the usual one, where slice_seconds is infinity). What
+// takes longer than a slice is cut into pieces of half of one. Of short lists there are enough for
+// the device to go on while the threads that tell of their ends and start others wait for a core.
+// So a newcomer waits for half a slice in flight (or one list, where that takes longer), and then
+// for at most one list of each competitor.
 struct QueueLimits {
   int max_in_flight = 512;
   double slice_seconds = 0.010;
@@ -52,6 +52,9 @@ class DeviceQueue {
   bool Continue(const Start& start, double cost) {
     return flows_.PushFront(start.flow, start.item, cost);
   }
+  // The same for a ticket in flight or parked: its next piece is this item. False if it or its flow
+  // is gone.
+  bool Continue(int64_t ticket, Item item, double cost);
   // What was started cannot run yet: it goes back. With `hold` its flow waits until something has
   // ended. False if the flow is gone.
   bool PutBack(const Start& start, bool hold);

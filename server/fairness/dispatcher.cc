@@ -119,6 +119,7 @@ void Dispatcher::Finished(int64_t ticket, double seconds) {
   }
   device_seconds_ += seconds;
   handed_.erase(ticket);
+  parked_begun_.erase(ticket);
   // With the lock still held: once it is free and nothing runs, whoever waits for that may destroy
   // this object.
   SubmitWaitingAndUnlock();
@@ -162,9 +163,10 @@ void Dispatcher::SubmitWaitingAndUnlock() {
   mutex_.Unlock();
 }
 
-void Dispatcher::Park(int64_t ticket) {
+void Dispatcher::Park(int64_t ticket, bool has_begun) {
   absl::MutexLock lock(&mutex_);
   queue_.Park(ticket);
+  if (has_begun) parked_begun_.insert(ticket);
 }
 
 bool Dispatcher::Begins() const {
@@ -175,6 +177,16 @@ bool Dispatcher::Begins() const {
 void Dispatcher::Unpark(int64_t ticket) {
   absl::MutexLock lock(&mutex_);
   queue_.Unpark(ticket);
+  parked_begun_.erase(ticket);
+}
+
+bool Dispatcher::Continue(int64_t ticket, std::shared_ptr<Work> work, double predicted_seconds) {
+  const absl::Time now = now_();
+  absl::MutexLock lock(&mutex_);
+  const FairQueue::Item item = next_item_++;
+  if (!queue_.Continue(ticket, item, predicted_seconds)) return false;
+  PutBack(item, Waiting{std::move(work), now, /*begun=*/true});
+  return true;
 }
 
 void Dispatcher::StopInFlight(const absl::Status& why) {
@@ -238,7 +250,8 @@ absl::Status Dispatcher::Settle(const DeviceQueue::Start& start,
         return stopped_;
       }
       // Where nothing is left that could end, what held the memory has just been dropped.
-      if (!queue_.PutBack(start, /*hold=*/queue_.in_flight() > 1 || begun_ > 0))
+      if (!queue_.PutBack(start,
+                          /*hold=*/queue_.in_flight() > 1 || begun_ > 0 || !parked_begun_.empty()))
         return SessionEnded();
       break;
     case Work::Handed::kSome:
@@ -270,7 +283,7 @@ bool Dispatcher::WaitIdle(absl::Duration timeout) {
   const auto is_idle = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     // A list may end before the thread that submitted it has left SubmitWaiting, and the caller may
     // be about to destroy this object.
-    return queue_.in_flight() == 0 && begun_ == 0 && !submitting_;
+    return queue_.in_flight() == 0 && begun_ == 0 && parked_begun_.empty() && !submitting_;
   };
   return mutex_.AwaitWithTimeout(absl::Condition(&is_idle), timeout);
 }

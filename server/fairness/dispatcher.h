@@ -13,6 +13,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
@@ -77,11 +78,17 @@ class Dispatcher {
 
   // For work on several devices at once (gang_order.h), within its Submit: the ticket's turn has
   // come here, but not everywhere. It is in flight no longer, and the rest of its flow waits.
-  void Park(int64_t ticket) ABSL_LOCKS_EXCLUDED(mutex_);
+  // `has_begun`: not with this list, so that it holds what others may wait for.
+  void Park(int64_t ticket, bool has_begun) ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether work that has not begun may still begin.
   bool Begins() const ABSL_LOCKS_EXCLUDED(mutex_);
   // It is in flight again, and will be Finished. Without a look at what may start behind it.
   void Unpark(int64_t ticket) ABSL_LOCKS_EXCLUDED(mutex_);
+  // What comes of the same work behind the ticket's list, before the rest of its flow: `work`, of
+  // which this is not the first piece. Before it is unparked, or within its Submit, which then
+  // returns kAll. False if its flow is gone; then nothing comes.
+  bool Continue(int64_t ticket, std::shared_ptr<Work> work, double predicted_seconds)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // That look. Calls Submit of work; the caller holds no lock.
   void LookAgain() ABSL_LOCKS_EXCLUDED(mutex_) { SubmitWaiting(); }
 
@@ -147,7 +154,8 @@ class Dispatcher {
   mutable absl::Mutex mutex_;
   DeviceQueue queue_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<int64_t, Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
-  int64_t begun_ ABSL_GUARDED_BY(mutex_) = 0;  // of those that wait
+  int64_t begun_ ABSL_GUARDED_BY(mutex_) = 0;                          // of those that wait
+  absl::flat_hash_set<int64_t> parked_begun_ ABSL_GUARDED_BY(mutex_);  // tickets
   // By ticket; as many as are in flight.
   absl::flat_hash_map<int64_t, std::weak_ptr<Work>> handed_ ABSL_GUARDED_BY(mutex_);
   // No longer than what was enqueued while one list was handed to the device.

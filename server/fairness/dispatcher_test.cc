@@ -60,9 +60,7 @@ class DispatcherTest : public testing::Test {
     dispatcher_.Enqueue(flow, std::make_shared<RecordedWork>(&journal_, name, seconds, status));
   }
   Journal journal_;
-  Dispatcher dispatcher_{
-      "cpu:0", absl::Now,
-      QueueLimits{.max_in_flight = 4, .slice_seconds = 4.0}};
+  Dispatcher dispatcher_{"cpu:0", absl::Now, QueueLimits{.max_in_flight = 4, .slice_seconds = 4.0}};
 };
 
 // As a device does that is closed when it is idle. The sanitizers see whoever comes back.
@@ -264,6 +262,43 @@ TEST_F(SlicedWorkTest, NobodyWaitsForMemoryThatADroppedRunHeld) {
   Finish(1);
   Finish(2);  // the last thing in flight
   EXPECT_THAT(journal_.submitted, ElementsAre("a", "a", "a", "big"));
+}
+
+// One device's part of a piece of work on several devices.
+class PartOfPiece : public RecordedWork {
+ public:
+  PartOfPiece(Journal* journal, std::function<void(int64_t ticket)> on_submit)
+      : RecordedWork(journal, "gang", 1.0), on_submit_(std::move(on_submit)) {}
+  absl::StatusOr<Handed> Submit(int64_t ticket, absl::Duration waited) override {
+    on_submit_(ticket);
+    return RecordedWork::Submit(ticket, waited);
+  }
+
+ private:
+  const std::function<void(int64_t ticket)> on_submit_;
+};
+
+TEST_F(SlicedWorkTest, WhatHasBegunAndIsParkedKeepsItsMemory) {
+  const auto ann = dispatcher_.AddFlow("ann", 1), bob = dispatcher_.AddFlow("bob", 1);
+  const auto second = std::make_shared<PartOfPiece>(
+      &journal_, [&](int64_t ticket) { dispatcher_.Park(ticket, /*has_begun=*/true); });
+  dispatcher_.Enqueue(ann, std::make_shared<PartOfPiece>(&journal_, [&](int64_t ticket) {
+                        EXPECT_TRUE(dispatcher_.Continue(ticket, second, 1.0));
+                      }));
+  Add(ann, "next", 1.0);
+  EXPECT_THAT(journal_.submitted, ElementsAre("gang", "gang"));
+  Finish(0);
+  EXPECT_FALSE(dispatcher_.WaitIdle(absl::ZeroDuration()));
+  auto big = std::make_shared<SlicedWork>(&journal_, "big", 1);
+  big->needs_room_ = 1;
+  dispatcher_.Enqueue(bob, big);
+  EXPECT_THAT(journal_.submitted, ElementsAre("gang", "gang")) << "big is not asked in vain";
+  dispatcher_.Unpark(journal_.tickets.at(1));
+  Finish(1);
+  EXPECT_THAT(journal_.submitted, ElementsAre("gang", "gang", "big", "next"));
+  Finish(2);
+  Finish(3);
+  EXPECT_TRUE(dispatcher_.WaitIdle(absl::ZeroDuration()));
 }
 
 TEST_F(DispatcherTest, UnknownTicketIsIgnored) {

@@ -6,6 +6,10 @@
 // and the device goes on with others' work. When the last turn has come, its lists are submitted to
 // all devices under this lock. So nothing waits for a device while it holds another, each device's
 // fair share is kept, and a newcomer waits no longer than behind an ordinary list.
+//
+// A gang that takes longer than a slice comes in pieces, each of which is as such a gang: it waits
+// for no list but those of the same piece. The next takes its place in front of its flow on all
+// devices (Dispatcher::Continue) before the piece is submitted, so nothing of the flow overtakes it.
 #ifndef KILN_SERVER_FAIRNESS_GANG_ORDER_H_
 #define KILN_SERVER_FAIRNESS_GANG_ORDER_H_
 

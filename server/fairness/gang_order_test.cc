@@ -5,6 +5,7 @@
 #include <map>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -14,8 +15,8 @@
 namespace kiln::fairness {
 namespace {
 
-// Devices that run lists in the order of submission; a gang's list ends when it has come first on
-// all of its devices. Items are numbers of works.
+// Devices that run lists in the order of submission; a piece of a gang ends when it has come first
+// on all of its devices. Items are numbers of works.
 class Model {
  public:
   Model(int devices, int users) : devices_(devices) {
@@ -24,11 +25,12 @@ class Model {
         device.flows.push_back(device.queue.flows().AddFlow(absl::StrCat("user", user), 1));
   }
 
-  void Add(int user, std::vector<int> on, double seconds) {
+  // `seconds`: of each of its pieces.
+  void Add(int user, std::vector<int> on, int pieces, double seconds) {
     const auto number = static_cast<int64_t>(works_.size());
     for (const int device : on)
       devices_[device].queue.flows().Push(devices_[device].flows[user], number, seconds);
-    works_.push_back({std::move(on), seconds});
+    works_.push_back({std::move(on), pieces, seconds});
   }
 
   // Whether anything happened: one look at one device's queue, or one end.
@@ -38,13 +40,19 @@ class Model {
  private:
   struct Work {
     std::vector<int> on;
+    int left = 1;  // pieces that have not been submitted
     double seconds = 0;
-    std::map<int, int64_t> tickets{};  // by device
+    std::map<int, int64_t> tickets{};  // by device; of the next piece
+  };
+  struct Piece {
+    int64_t work = 0;
+    std::map<int, int64_t> tickets;
+    bool is_last = false;
   };
   struct Device {
     DeviceQueue queue{QueueLimits()};
     std::vector<FairQueue::FlowId> flows;
-    std::deque<int64_t> submitted;
+    std::deque<size_t> submitted;  // pieces
   };
 
   bool Start(int number) {
@@ -57,30 +65,38 @@ class Model {
       device.queue.Park(start->ticket);
       return true;
     }
+    --work.left;
     for (const int member : work.on) {
-      if (member != number) devices_[member].queue.Unpark(work.tickets[member]);
-      devices_[member].submitted.push_back(start->item);
+      DeviceQueue& queue = devices_[member].queue;
+      if (work.left > 0) {
+        EXPECT_TRUE(queue.Continue(work.tickets[member], start->item, work.seconds));
+      }
+      if (member != number) queue.Unpark(work.tickets[member]);
+      devices_[member].submitted.push_back(pieces_.size());
     }
+    pieces_.push_back({start->item, std::exchange(work.tickets, {}), work.left == 0});
     return true;
   }
 
   bool End(int number) {
     Device& device = devices_[number];
     if (device.submitted.empty()) return false;
-    const int64_t first = device.submitted.front();
-    Work& work = works_[first];
+    const size_t first = device.submitted.front();
+    const Piece& piece = pieces_[first];
+    const Work& work = works_[piece.work];
     for (const int member : work.on)
       if (devices_[member].submitted.front() != first) return false;
     for (const int member : work.on) {
       devices_[member].submitted.pop_front();
-      devices_[member].queue.Finished(work.tickets[member], work.seconds);
+      devices_[member].queue.Finished(piece.tickets.at(member), work.seconds);
     }
-    ++ended_;
+    if (piece.is_last) ++ended_;
     return true;
   }
 
   std::vector<Device> devices_;
   std::vector<Work> works_;
+  std::vector<Piece> pieces_;
   int ended_ = 0;
 };
 
@@ -98,8 +114,9 @@ TEST(GangOrder, TenThousandMixesEndWithinBoundedSteps) {
       for (int device = 0; device < devices; ++device) on[device] = device;
       std::shuffle(on.begin(), on.end(), random);
       on.resize(1 + below(devices));
-      items += static_cast<int>(on.size());
-      model.Add(below(users), on, std::exp2(-below(20)));
+      const int pieces = below(2) == 0 ? 1 : 1 + below(5);
+      items += pieces * static_cast<int>(on.size());
+      model.Add(below(users), on, pieces, std::exp2(-below(20)));
     }
     // Each item is started once and ends once; a round in which nothing happens would be the last.
     int idle_rounds = 0;
@@ -142,6 +159,28 @@ TEST(GangOrder, WhatIsParkedHoldsNothingButItsFlow) {
   EXPECT_EQ(next->item, 2);
   EXPECT_TRUE(queue.Finished(gang->ticket, 0.002));
   EXPECT_FALSE(queue.Finished(gang->ticket, 0.002));
+}
+
+// On no device does anything of its flow come in between.
+TEST(GangOrder, TheNextPieceIsTheNextOfItsFlow) {
+  DeviceQueue queue{QueueLimits()};
+  const auto ann = queue.flows().AddFlow("ann", 1);
+  const auto bob = queue.flows().AddFlow("bob", 1);
+  for (const FairQueue::Item item : {1, 2}) queue.flows().Push(ann, item, 0.005);
+  const auto first = queue.Next();
+  queue.Park(first->ticket);
+  EXPECT_TRUE(queue.Continue(first->ticket, 3, 0.005));
+  EXPECT_FALSE(queue.Next()) << "its flow waits with it";
+  queue.Unpark(first->ticket);
+  queue.flows().Push(bob, 4, 0.005);
+  EXPECT_TRUE(queue.Finished(first->ticket, 0.005));
+  std::vector<FairQueue::Item> items;
+  while (const auto start = queue.Next()) {
+    items.push_back(start->item);
+    EXPECT_TRUE(queue.Finished(start->ticket, 0.005));
+  }
+  EXPECT_EQ(items, (std::vector<FairQueue::Item>{4, 3, 2}));
+  EXPECT_FALSE(queue.Continue(first->ticket, 5, 0.005)) << "it has ended";
 }
 
 TEST(GangOrder, WhatIsGivenUpWhileParkedCostsNothing) {

@@ -79,6 +79,64 @@ TEST(Cut, MakesABoundedNumberOfSlices) {
   EXPECT_GT(slices.size(), kMostSlices / 4);
 }
 
+// What a program has in a slice, which may reach over several stretches.
+std::vector<double> InSlice(const std::vector<std::vector<double>>& program, int begin, int end) {
+  std::vector<double> all;
+  for (const std::vector<double>& stretch : program)
+    all.insert(all.end(), stretch.begin(), stretch.end());
+  return {all.begin() + begin, all.begin() + end};
+}
+
+int CommandsBefore(const std::vector<std::vector<double>>& program, int stretch) {
+  int count = 0;
+  for (int i = 0; i < stretch; ++i) count += static_cast<int>(program[i].size());
+  return count;
+}
+
+TEST(Cut, ProgramsThatMeetAreCutInTheSameStretches) {
+  for (int seed = 0; seed < 2000; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    Random random(seed);
+    const int stretches = 1 + random.Below(8);
+    std::vector<std::vector<std::vector<double>>> programs(1 + random.Below(4));
+    for (auto& program : programs) {
+      program.resize(stretches);
+      for (auto& stretch : program) {
+        stretch.resize(random.Below(12));
+        for (double& seconds : stretch) seconds = random.Scale(1e-6, 0.02);
+      }
+    }
+    std::vector<int> begins(programs.size());
+    int last_stretch = 0;
+    for (const JointSlice& slice : CutTogether(programs, 0.005)) {
+      EXPECT_GE(slice.stretch, last_stretch);
+      last_stretch = slice.stretch;
+      int commands = 0;
+      for (size_t i = 0; i < programs.size(); ++i) {
+        EXPECT_GE(slice.ends[i], CommandsBefore(programs[i], slice.stretch));
+        EXPECT_LE(slice.ends[i], CommandsBefore(programs[i], slice.stretch + 1));
+        ASSERT_GE(slice.ends[i], begins[i]);
+        const std::vector<double> own = InSlice(programs[i], begins[i], slice.ends[i]);
+        const double seconds = std::accumulate(own.begin(), own.end(), 0.0);
+        EXPECT_LE(seconds, slice.seconds + kRounding);
+        EXPECT_TRUE(own.size() <= 1 || seconds <= 0.005 + kRounding);
+        commands += slice.ends[i] - begins[i];
+      }
+      EXPECT_GT(commands, 0);
+      begins = slice.ends;
+    }
+    for (size_t i = 0; i < programs.size(); ++i)
+      EXPECT_EQ(begins[i], CommandsBefore(programs[i], stretches));
+  }
+}
+
+TEST(Cut, MakesABoundedNumberOfJointSlices) {
+  const std::vector<std::vector<double>> program(1000, std::vector<double>(100, 0.005));
+  const auto slices = CutTogether({{program, program}}, 0.005);
+  EXPECT_LE(slices.size(), kMostSlices);
+  EXPECT_GT(slices.size(), kMostSlices / 4);
+}
+
 // The bound of start-time fair queueing, at many moments: of what has ended, so that each flow may
 // lack what is in flight, and with wrong predictions, so that each may have one list too many.
 TEST(Policy, SharesAreInProportionToWeightsAtEveryMoment) {

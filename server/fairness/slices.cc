@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace kiln::fairness {
 
@@ -15,6 +16,56 @@ std::vector<Slice> Cut(absl::Span<const double> command_seconds, double most) {
     if (slices.empty() || slices.back().seconds + seconds > most) slices.push_back({i, i, 0});
     slices.back().end = i + 1;
     slices.back().seconds += seconds;
+  }
+  return slices;
+}
+
+namespace {
+
+double Sum(absl::Span<const double> seconds) {
+  return std::accumulate(seconds.begin(), seconds.end(), 0.0);
+}
+
+double SecondsOfAll(absl::Span<const std::vector<std::vector<double>>> seconds) {
+  double total = 0;
+  for (size_t stretch = 0; stretch < seconds[0].size(); ++stretch) {
+    double longest = 0;
+    for (const auto& program : seconds) longest = std::max(longest, Sum(program[stretch]));
+    total += longest;
+  }
+  return total;
+}
+
+}  // namespace
+
+std::vector<JointSlice> CutTogether(absl::Span<const std::vector<std::vector<double>>> seconds,
+                                    double most) {
+  most = std::max(most, 2 * SecondsOfAll(seconds) / (kMostSlices - 1));
+  std::vector<JointSlice> slices;
+  std::vector<int> begins(seconds.size());  // of the stretch
+  for (size_t stretch = 0; stretch < seconds[0].size(); ++stretch) {
+    std::vector<std::vector<Slice>> cuts;
+    size_t parts = 0;
+    for (const auto& program : seconds) {
+      cuts.push_back(Cut(program[stretch], most));
+      parts = std::max(parts, cuts.back().size());
+    }
+    for (size_t part = 0; part < parts; ++part) {
+      JointSlice slice{static_cast<int>(stretch), begins, 0};
+      for (size_t i = 0; i < seconds.size(); ++i) {
+        const bool is_there = part < cuts[i].size();
+        slice.ends[i] +=
+            is_there ? cuts[i][part].end : static_cast<int>(seconds[i][stretch].size());
+        if (is_there) slice.seconds = std::max(slice.seconds, cuts[i][part].seconds);
+      }
+      if (!slices.empty() && slices.back().seconds + slice.seconds <= most) {
+        slice.seconds += slices.back().seconds;
+        slices.pop_back();
+      }
+      slices.push_back(std::move(slice));
+    }
+    for (size_t i = 0; i < seconds.size(); ++i)
+      begins[i] += static_cast<int>(seconds[i][stretch].size());
   }
   return slices;
 }

@@ -21,6 +21,20 @@ inline constexpr int kMostSlices = 4096;
 // longer. Every command is in one slice, in order; no command, no slice.
 std::vector<Slice> Cut(absl::Span<const double> command_seconds, double most);
 
+// A slice of several programs that run beside one another and meet again and again: all have the
+// same number of stretches, of which the first ends where they first meet.
+struct JointSlice {
+  int stretch = 0;        // in which it ends, for all of them
+  std::vector<int> ends;  // by program: how many of its commands lie before its end
+  double seconds = 0;     // of the program that takes longest
+};
+
+// `seconds[program][stretch]` has what each command is predicted to take. Slices end as Cut ends
+// them, and at meetings. A slice that ends with a stretch lies before the meeting, which is the
+// next one's; the last has all that is left.
+std::vector<JointSlice> CutTogether(absl::Span<const std::vector<std::vector<double>>> seconds,
+                                    double most);
+
 }  // namespace kiln::fairness
 
 #endif  // KILN_SERVER_FAIRNESS_SLICES_H_

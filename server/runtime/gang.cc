@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <set>
-#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "server/runtime/gang_recorder.h"
 
 namespace kiln::runtime {
 namespace {
@@ -17,12 +16,8 @@ using compiler::CompiledProgram;
 using compiler::DeviceGroup;
 using compiler::Slot;
 
-// Mirrors and staging have a part for each device, at multiples of this, which suits all.
+// Parts of mirrors and staging memory begin at multiples of this, which suits all devices.
 constexpr int64_t kPartAlignment = 256;
-
-int64_t RoundUp(int64_t bytes) {
-  return (bytes + kPartAlignment - 1) / kPartAlignment * kPartAlignment;
-}
 
 int FindSlot(const CompiledProgram& program, Slot::Kind kind) {
   for (size_t i = 0; i < program.slots.size(); ++i)
@@ -36,150 +31,6 @@ int64_t SlotBytes(const CompiledProgram& program, Slot::Kind kind) {
 }
 
 }  // namespace
-
-// Writes one device's list. Its slots are the program's, then each device's published memory, then
-// the mirror, then the staging memory.
-class GangRecorder {
- public:
-  GangRecorder(const Gang& gang, const Gang::Loaded& loaded, int member,
-               const std::vector<std::vector<bool>>& reaches)
-      : gang_(gang),
-        loaded_(loaded.members[member]),
-        program_(*gang.members()[member].compiled),
-        member_(member),
-        reaches_(reaches),
-        part_bytes_(RoundUp(gang.published_bytes())) {
-    own_slots_ = static_cast<int>(program_.slots.size());
-  }
-
-  drivers::CommandList Record(std::vector<int>* command_of_call) {
-    list_.num_slots = own_slots_ + gang_.size() + 2;
-    if (loaded_.uses_staging) list_.host_slots = {staging_slot()};
-    size_t exchange = 0;
-    for (size_t i = 0; i < program_.calls.size(); ++i) {
-      while (IsBefore(exchange, i)) AddExchange(exchange++);
-      command_of_call->push_back(static_cast<int>(list_.commands.size()));
-      drivers::LaunchCommand launch{loaded_.kernels[program_.calls[i].kernel].get(), {}};
-      for (const Argument& argument : program_.calls[i].arguments)
-        launch.arguments.push_back(RangeOf(argument));
-      list_.commands.emplace_back(std::move(launch));
-    }
-    while (exchange < program_.exchanges.size()) AddExchange(exchange++);
-    for (const CompiledProgram::Copy& copy : program_.copies) {
-      list_.commands.emplace_back(
-          drivers::CopyCommand{RangeOf(copy.source), RangeOf(copy.destination)});
-    }
-    return std::move(list_);
-  }
-
- private:
-  struct Range {
-    int owner;
-    int64_t offset;
-    int64_t bytes;
-    bool operator<(const Range& other) const {
-      return std::tie(owner, offset, bytes) < std::tie(other.owner, other.offset, other.bytes);
-    }
-  };
-
-  int mirror_slot() const { return own_slots_ + gang_.size(); }
-  int staging_slot() const { return mirror_slot() + 1; }
-  bool IsBefore(size_t exchange, size_t call) const {
-    return exchange < program_.exchanges.size() &&
-           program_.exchanges[exchange].before_call <= static_cast<int>(call);
-  }
-  // Whether everybody in the one group is in the exchange's.
-  static bool Covers(const CompiledProgram& program, size_t exchange, int group) {
-    const std::vector<int>& axes = program.groups[program.exchanges[exchange].group].mesh_axes;
-    const std::vector<int>& needed = program.groups[group].mesh_axes;
-    return std::all_of(needed.begin(), needed.end(), [&](int axis) {
-      return std::find(axes.begin(), axes.end(), axis) != axes.end();
-    });
-  }
-
-  // What `reader` reads of others behind this exchange and before the next one that its group takes
-  // part in. Programs of different targets publish alike, but their kernels may read other ranges.
-  std::set<Range> Reads(int reader, size_t exchange) const {
-    const CompiledProgram& program = *gang_.members()[reader].compiled;
-    const auto end_of = [&](int group) {
-      for (size_t i = exchange + 1; i < program.exchanges.size(); ++i)
-        if (Covers(program, i, group)) return static_cast<size_t>(program.exchanges[i].before_call);
-      return program.calls.size();
-    };
-    std::vector<size_t> ends;  // by group; nothing is read where the exchange does not cover it
-    for (size_t group = 0; group < program.groups.size(); ++group) {
-      const auto number = static_cast<int>(group);
-      ends.push_back(Covers(program, exchange, number) ? end_of(number) : 0);
-    }
-    std::set<Range> ranges;
-    for (size_t i = program.exchanges[exchange].before_call; i < program.calls.size(); ++i) {
-      for (const Argument& argument : program.calls[i].arguments) {
-        if (argument.member < 0 || i >= ends[argument.group]) continue;
-        const DeviceGroup& devices = program.groups[argument.group];
-        const int owner = gang_.MemberOf(reader, devices, argument.member);
-        if (owner == reader) continue;
-        ranges.insert({owner, argument.offset + argument.stride * gang_.NumberIn(reader, devices),
-                       argument.bytes});
-      }
-    }
-    return ranges;
-  }
-
-  void AddExchange(size_t exchange) {
-    const int group = program_.exchanges[exchange].group;
-    const DeviceGroup& devices = program_.groups[group];
-    const int size = gang_.SizeOf(devices);
-    std::set<Range> wanted;  // of this device, by those who cannot reach it
-    for (int number = 0; number < size; ++number) {
-      const int other = gang_.MemberOf(member_, devices, number);
-      if (other == member_ || reaches_[other][member_]) continue;
-      for (const Range& range : Reads(other, exchange))
-        if (range.owner == member_) wanted.insert(range);
-    }
-    for (const Range& range : wanted) {
-      list_.commands.emplace_back(drivers::CopyCommand{
-          {own_slots_ + member_, range.offset, range.bytes},
-          {staging_slot(), member_ * part_bytes_ + range.offset, range.bytes}});
-    }
-    // Numbered by exchange and device, so that each is raised once in a run.
-    const int first = static_cast<int>(exchange) * gang_.size();
-    list_.commands.emplace_back(drivers::SignalCommand{first + member_});
-    for (int number = 0; number < size; ++number) {
-      const int other = gang_.MemberOf(member_, devices, number);
-      if (other != member_) list_.commands.emplace_back(drivers::WaitCommand{first + other});
-    }
-    for (const Range& range : Reads(member_, exchange)) {
-      if (reaches_[member_][range.owner]) continue;
-      const int64_t offset = range.owner * part_bytes_ + range.offset;
-      list_.commands.emplace_back(drivers::CopyCommand{{staging_slot(), offset, range.bytes},
-                                                       {mirror_slot(), offset, range.bytes}});
-    }
-  }
-
-  drivers::SlotRange RangeOf(const Argument& argument) const {
-    const bool is_published =
-        program_.slots[argument.slot].kind == compiler::Slot::Kind::kPublished;
-    int owner = member_;
-    int64_t offset = argument.offset;
-    if (argument.member >= 0) {
-      const DeviceGroup& devices = program_.groups[argument.group];
-      owner = gang_.MemberOf(member_, devices, argument.member);
-      offset += argument.stride * gang_.NumberIn(member_, devices);
-    }
-    if (!is_published) return {argument.slot, offset, argument.bytes};
-    if (reaches_[member_][owner]) return {own_slots_ + owner, offset, argument.bytes};
-    return {mirror_slot(), owner * part_bytes_ + offset, argument.bytes};
-  }
-
-  const Gang& gang_;
-  const Gang::Loaded::OnDevice& loaded_;
-  const CompiledProgram& program_;
-  const int member_;
-  const std::vector<std::vector<bool>>& reaches_;
-  const int64_t part_bytes_;
-  int own_slots_ = 0;
-  drivers::CommandList list_;
-};
 
 int Gang::SizeOf(const DeviceGroup& group) const {
   int64_t size = 1;
@@ -227,6 +78,10 @@ std::vector<int> Gang::distinct() const {
 
 int64_t Gang::published_bytes() const {
   return SlotBytes(*members_.front().compiled, Slot::Kind::kPublished);
+}
+
+int64_t Gang::part_bytes() const {
+  return (published_bytes() + kPartAlignment - 1) / kPartAlignment * kPartAlignment;
 }
 
 int64_t Gang::scratch_bytes(int member) const {
@@ -310,20 +165,21 @@ absl::StatusOr<std::shared_ptr<const Gang::Loaded>> Gang::LoadNow() const {
     result->members.push_back(std::move(member));
   }
   // Whoever reaches that small buffer reaches all of the device's.
-  std::vector<std::vector<bool>> reaches(size(), std::vector<bool>(size(), true));
+  std::vector<std::vector<bool>>& reaches = result->reaches;
+  reaches.assign(size(), std::vector<bool>(size(), true));
   for (int from = 0; from < size(); ++from) {
     for (int to = 0; to < size(); ++to) {
       reaches[from][to] = members_[from].device->device().CanReach(*result->members[to].place);
       if (reaches[from][to] || published_bytes() == 0) continue;
-      result->members[from].mirror_bytes = result->staging_bytes =
-          size() * RoundUp(published_bytes());
+      result->members[from].mirror_bytes = result->staging_bytes = size() * part_bytes();
       result->members[from].uses_staging = result->members[to].uses_staging = true;
     }
   }
   for (int i = 0; i < size(); ++i) {
     Loaded::OnDevice& member = result->members[i];
-    GangRecorder recorder(*this, *result, i, reaches);
-    auto list = members_[i].device->device().Prepare(recorder.Record(&member.command_of_call));
+    GangRecording recording = RecordGang(*this, *result, i);
+    member.command_of_call = std::move(recording.command_of_call);
+    auto list = members_[i].device->device().Prepare(std::move(recording.list));
     if (!list.ok()) return members_[i].device->AfterFailure(list.status());
     member.list = *std::move(list);
   }

@@ -61,6 +61,7 @@ class Gang {
       }
     };
     std::vector<OnDevice> members;
+    std::vector<std::vector<bool>> reaches;  // one member another's memory
     std::shared_ptr<drivers::Signals> signals;
     int64_t staging_bytes = 0;  // host memory; 0: all reach each other
 
@@ -70,6 +71,19 @@ class Gang {
   };
   // Loads it again if a device was lost and revived since. The devices' errors.
   absl::StatusOr<std::shared_ptr<const Loaded>> OnDevices() ABSL_LOCKS_EXCLUDED(loading_mutex_);
+
+  // Each member's list as several, so that others' lists come in between. Piece by piece they have
+  // the same exchanges on all members, so that none waits for a piece that has not been submitted.
+  struct Pieces {
+    std::shared_ptr<const Loaded> loaded;  // whose kernels and signals they use
+    std::vector<double> seconds;           // that each is expected to take; two or more
+    std::vector<std::vector<std::unique_ptr<drivers::PreparedList>>> lists;  // by member and piece
+  };
+  // Null: it would be one piece, or its lists hold memory of the host's, of which each piece's
+  // would hold its own. `call_seconds`: by member. `most`: seconds of a piece.
+  absl::StatusOr<std::shared_ptr<const Pieces>> Cut(
+      const std::shared_ptr<const Loaded>& loaded,
+      const std::vector<std::vector<double>>& call_seconds, double most) const;
 
   // What all runs of it share: their lists run one after another on each device. It goes when no
   // run is queued or under way.
@@ -86,6 +100,9 @@ class Gang {
     std::vector<OnDevice> members;
     std::unique_ptr<drivers::HostBuffer> staging;
     std::shared_ptr<const Loaded> loaded;  // for which it was made
+    // By a run in pieces, until the last has been submitted: others' lists would come in between.
+    // For who holds fairness::GangOrder::mutex.
+    bool is_held = false;
   };
   // RESOURCE_EXHAUSTED, or the devices' errors.
   absl::StatusOr<std::shared_ptr<Memory>> Reserve(const std::shared_ptr<const Loaded>& loaded)
@@ -108,6 +125,8 @@ class Gang {
   int NumberIn(int member, const compiler::DeviceGroup& group) const;
   int SizeOf(const compiler::DeviceGroup& group) const;
   int64_t published_bytes() const;
+  // Of that, rounded up: mirrors and staging memory have a part for each device.
+  int64_t part_bytes() const;
 
   const graph::Mesh mesh_;
   const std::vector<Member> members_;

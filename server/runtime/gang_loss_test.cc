@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -188,12 +189,16 @@ struct Kind {
   bool may_be_missing = false;
 };
 
-class GangLoss : public kiln::testing::GangTest, public ::testing::WithParamInterface<Kind> {
+// And whether runs are cut into pieces; those of devices that need mirrors never are.
+class GangLoss : public kiln::testing::GangTest,
+                 public ::testing::WithParamInterface<std::tuple<Kind, bool>> {
  protected:
   void SetUp() override {
-    machine_ = GetParam().make();
+    const auto& [kind, in_pieces] = GetParam();
+    if (in_pieces) CutAll();
+    machine_ = kind.make();
     for (auto& device : machine_->Open()) UseDevice(std::move(device));
-    if (devices_.empty() && GetParam().may_be_missing) GTEST_SKIP();
+    if (devices_.empty() && kind.may_be_missing) GTEST_SKIP();
     ASSERT_EQ(devices_.size(), 4u);
   }
   void TearDown() override {
@@ -269,14 +274,18 @@ TEST_P(GangLoss, InMidStepFailsItsGangsAlone) {
 
 INSTANTIATE_TEST_SUITE_P(
     Devices, GangLoss,
-    ::testing::Values(Kind{"null", [] { return std::make_unique<NullMachine>(); }},
-                      Kind{"cpu", [] { return std::make_unique<CpuMachine>(); }},
-                      Kind{"cuda", [] { return Cuda(/*apart=*/false); }},
-                      Kind{"cuda_apart", [] { return Cuda(/*apart=*/true); }},
-                      Kind{"hsa", [] { return Hsa(/*apart=*/false); }},
-                      Kind{"hsa_apart", [] { return Hsa(/*apart=*/true); }},
-                      Kind{"level_zero", LevelZero, /*may_be_missing=*/true}),
-    [](const auto& info) { return info.param.name; });
+    ::testing::Combine(::testing::Values(Kind{"null",
+                                              [] { return std::make_unique<NullMachine>(); }},
+                                         Kind{"cpu", [] { return std::make_unique<CpuMachine>(); }},
+                                         Kind{"cuda", [] { return Cuda(/*apart=*/false); }},
+                                         Kind{"cuda_apart", [] { return Cuda(/*apart=*/true); }},
+                                         Kind{"hsa", [] { return Hsa(/*apart=*/false); }},
+                                         Kind{"hsa_apart", [] { return Hsa(/*apart=*/true); }},
+                                         Kind{"level_zero", LevelZero, /*may_be_missing=*/true}),
+                       ::testing::Bool()),
+    [](const auto& info) {
+      return std::get<0>(info.param).name + (std::get<1>(info.param) ? "_in_pieces" : "");
+    });
 
 }  // namespace
 }  // namespace kiln::runtime

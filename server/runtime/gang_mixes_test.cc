@@ -66,8 +66,12 @@ class Watchdog {
   std::jthread thread_;
 };
 
-class GangMixes : public kiln::testing::GangTest {
+// Whether runs are cut into pieces.
+class GangMixes : public kiln::testing::GangTest, public ::testing::WithParamInterface<bool> {
  protected:
+  GangMixes() {
+    if (GetParam()) CutAll();
+  }
   struct Issued {
     Created created;
     float scale = 1;        // of its input
@@ -331,23 +335,23 @@ class GangMixes : public kiln::testing::GangTest {
   std::vector<std::shared_ptr<std::atomic<bool>>> broken_;
 };
 
-TEST_F(GangMixes, OnProcessors) {
+TEST_P(GangMixes, OnProcessors) {
   UseCpus(4);
   RunAll(Number("KILN_GANG_MIXES", 40), /*computes=*/true);
 }
 
 // Where threads run one another's lists.
-TEST_F(GangMixes, OnMoreProcessorsThanCores) {
+TEST_P(GangMixes, OnMoreProcessorsThanCores) {
   UseCpus(4, 2);
   RunAll(Number("KILN_GANG_MIXES", 40), /*computes=*/true);
 }
 
-TEST_F(GangMixes, OnDevicesThatRunNothing) {
+TEST_P(GangMixes, OnDevicesThatRunNothing) {
   UseNulls(5, [] { return absl::OkStatus(); });
   RunAll(Number("KILN_GANG_MIXES", 100), /*computes=*/false);
 }
 
-TEST_F(GangMixes, OnDevicesThatAreLost) {
+TEST_P(GangMixes, OnDevicesThatAreLost) {
   for (int i = 0; i < 4; ++i) {
     const auto broken = std::make_shared<std::atomic<bool>>(false);  // devices ask until they go
     UseNulls(1, [broken] { return *broken ? absl::InternalError("unplugged") : absl::OkStatus(); });
@@ -355,6 +359,9 @@ TEST_F(GangMixes, OnDevicesThatAreLost) {
   }
   RunAll(Number("KILN_GANG_MIXES", 100), /*computes=*/false);
 }
+
+INSTANTIATE_TEST_SUITE_P(Runs, GangMixes, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "InPieces" : "Whole"; });
 
 }  // namespace
 }  // namespace kiln::runtime

@@ -13,7 +13,7 @@ class GangRun::Member : public fairness::Work {
  public:
   Member(std::shared_ptr<GangRun> run, int number) : run_(std::move(run)), number_(number) {}
 
-  double predicted_seconds() const override { return run_->bound_->program->predicted_seconds(); }
+  double predicted_seconds() const override { return run_->bound_->program->first_seconds(); }
   absl::StatusOr<Handed> Submit(int64_t ticket, absl::Duration waited) override {
     return run_->Ready(number_, ticket, waited);
   }
@@ -40,6 +40,9 @@ absl::StatusOr<std::shared_ptr<GangRun>> GangRun::Create(
   if (!loaded.ok()) return loaded.status();
   run->loaded_ = *std::move(loaded);
   if (absl::Status status = run->Allocate(accounts); !status.ok()) return status;
+  auto pieces = run->bound_->program->CutGangIntoPieces(run->loaded_);
+  if (!pieces.ok()) return pieces.status();
+  run->pieces_ = *std::move(pieces);
   run->inputs_ = std::move(inputs);
   run->user_ = accounts.front()->user();
   run->done_ = std::move(done);
@@ -96,7 +99,7 @@ std::vector<std::shared_ptr<fairness::Work>> GangRun::MakeWork() {
 
 absl::Status GangRun::InputFailure() const {
   for (const ValuePointer& input : inputs_) {
-    if (input->resolved() && !input->status().ok()) return DependencyError(input->status());
+    if (absl::Status status = input->failure(); !status.ok()) return DependencyError(status);
   }
   return absl::OkStatus();
 }
@@ -142,16 +145,21 @@ const buffers::Value* GangRun::OnMember(const buffers::Value& value, int home, i
 }
 
 absl::StatusOr<fairness::Work::Handed> GangRun::Begin() {
+  using Handed = fairness::Work::Handed;
   // First: whatever is lost from here on is not revived before it is released, and what was lost
   // and revived before is seen.
   for (const Gang::Member& member : gang().members()) member.device->Hold();
-  absl::StatusOr<fairness::Work::Handed> handed = fairness::Work::Handed::kAll;
+  absl::StatusOr<Handed> handed = Handed::kAll;
   if (absl::Status status = CheckGoesOn(); !status.ok()) handed = status;
   // A daemon that stops begins nothing any more; what has been parked stays so.
   const auto begins = [](const Gang::Member& m) { return m.device->dispatcher().Begins(); };
-  if (handed.ok() && !std::all_of(gang().members().begin(), gang().members().end(), begins))
-    handed = fairness::Work::Handed::kNoRoom;
-  if (handed.ok() && *handed == fairness::Work::Handed::kAll) return handed;
+  const bool has_room =
+      !memory_->is_held && std::all_of(gang().members().begin(), gang().members().end(), begins);
+  if (handed.ok() && !has_room) handed = Handed::kNoRoom;
+  if (handed.ok() && *handed == Handed::kAll) {
+    memory_->is_held = holds_memory_ = pieces_ != nullptr;
+    return handed;
+  }
   for (const Gang::Member& member : gang().members()) member.device->Release();
   return handed;
 }
@@ -159,7 +167,8 @@ absl::StatusOr<fairness::Work::Handed> GangRun::Begin() {
 absl::StatusOr<fairness::Work::Handed> GangRun::Ready(int member, int64_t ticket,
                                                       absl::Duration waited) {
   using Handed = fairness::Work::Handed;
-  std::vector<std::pair<int, absl::Status>> refused;
+  std::vector<Refused> refused;
+  bool goes_on = true;
   {
     absl::MutexLock order(&order_.mutex);
     {
@@ -167,26 +176,40 @@ absl::StatusOr<fairness::Work::Handed> GangRun::Ready(int member, int64_t ticket
       if (!failure_.ok()) return failure_;
     }
     const bool is_last = ready_ + 1 == gang().size();
-    if (is_last) {
+    const bool has_begun = next_ > 0;
+    if (is_last && has_begun) {
+      if (absl::Status status = CheckGoesOn(); !status.ok()) return status;
+    } else if (is_last) {
       const absl::StatusOr<Handed> begun = Begin();
       if (!begun.ok() || *begun != Handed::kAll) return begun;
     }
     tickets_[member] = ticket;
     ++ready_;
     if (!is_last) {
-      device(member).dispatcher().Park(ticket);
+      device(member).dispatcher().Park(ticket, has_begun);
       return Handed::kAll;
     }
-    for (int i = 0; i < gang().size(); ++i) {
-      if (i != member) device(i).dispatcher().Unpark(tickets_[i]);
-      device(i).metrics().RunStarted(waited);
+    ready_ = 0;
+    const std::vector<int64_t> tickets =
+        std::exchange(tickets_, std::vector<int64_t>(tickets_.size()));
+    if (next_ + 1 == pieces()) {
+      // What takes it next is submitted behind this.
+      ReleaseMemory();
+    } else {
+      // Before anything behind it in the flows can start.
+      goes_on = QueueNext(tickets);
     }
-    refused = SubmitAll();
+    for (int i = 0; i < gang().size(); ++i) {
+      if (i != member) device(i).dispatcher().Unpark(tickets[i]);
+      if (!has_begun) device(i).metrics().RunStarted(waited);
+    }
+    refused = SubmitAll(tickets);
   }
+  if (!goes_on) Fail(absl::CancelledError("the session has ended"));
   drivers::SubmitResult result;
-  for (const auto& [at, status] : refused) {
-    result.status = status;
-    Finished(at, result);
+  for (const Refused& each : refused) {
+    result.status = each.why;
+    Finished(each.member, each.ticket, result);
   }
   // What comes behind it in the same flow.
   for (int i = 0; i < gang().size(); ++i)
@@ -194,30 +217,51 @@ absl::StatusOr<fairness::Work::Handed> GangRun::Ready(int member, int64_t ticket
   return Handed::kAll;
 }
 
-std::vector<std::pair<int, absl::Status>> GangRun::SubmitAll() {
-  log::Debug("run_started", {{"run", label_},
-                             {"program", bound_->program->short_digest()},
-                             {"devices", absl::StrCat(gang().size())}});
-  std::vector<std::pair<int, absl::Status>> refused;
-  sampled_ = bound_->program->TakeSample();
-  signals_ = std::make_shared<drivers::SignalGroup>(loaded_->signals);
+bool GangRun::QueueNext(const std::vector<int64_t>& tickets) {
+  bool all = true;
+  for (int i = 0; i < gang().size(); ++i) {
+    all =
+        device(i).dispatcher().Continue(tickets[i], std::make_shared<Member>(shared_from_this(), i),
+                                        pieces_->seconds[next_ + 1]) &&
+        all;
+  }
+  return all;
+}
+
+void GangRun::ReleaseMemory() {
+  if (holds_memory_) memory_->is_held = false;
+  holds_memory_ = false;
+}
+
+std::vector<GangRun::Refused> GangRun::SubmitAll(const std::vector<int64_t>& tickets) {
+  const size_t piece = next_++;
+  if (piece == 0) {
+    log::Debug("run_started", {{"run", label_},
+                               {"program", bound_->program->short_digest()},
+                               {"devices", absl::StrCat(gang().size())},
+                               {"pieces", absl::StrCat(pieces())}});
+    sampled_ = bound_->program->TakeSample();
+    signals_ = std::make_shared<drivers::SignalGroup>(loaded_->signals);
+  }
   {
     absl::MutexLock lock(&mutex_);
-    submitted_ = true;
-    in_flight_ = gang().size();
+    begun_ = true;
+    all_submitted_ = next_ == pieces();
+    in_flight_ += gang().size();
     self_ = shared_from_this();
   }
+  std::vector<Refused> refused;
   for (int i = 0; i < gang().size(); ++i) {
-    const absl::Status status = SubmitOne(i);
+    const absl::Status status = SubmitOne(i, piece, tickets[i]);
     if (status.ok()) continue;
     // Those that have been submitted wait for this one.
     signals_->Abort(status);
-    refused.emplace_back(i, status);
+    refused.push_back({i, tickets[i], status});
   }
   return refused;
 }
 
-absl::Status GangRun::SubmitOne(int member) {
+absl::Status GangRun::SubmitOne(int member, size_t piece, int64_t ticket) {
   {
     absl::MutexLock lock(&mutex_);
     if (!failure_.ok()) return failure_;
@@ -235,12 +279,15 @@ absl::Status GangRun::SubmitOne(int member) {
   options.time_commands = sampled_ && IsTimed(member);
   options.group = signals_;
   options.unwanted = unwanted_;
+  drivers::PreparedList& list =
+      pieces_ == nullptr ? *loaded_->members[member].list : *pieces_->lists[member][piece];
   return device(member).device().Submit(
-      *loaded_->members[member].list, slots, std::move(options),
-      [this, member](const drivers::SubmitResult& result) { Finished(member, result); });
+      list, slots, std::move(options), [this, member, ticket](const drivers::SubmitResult& result) {
+        Finished(member, ticket, result);
+      });
 }
 
-void GangRun::Finished(int member, const drivers::SubmitResult& result) {
+void GangRun::Finished(int member, int64_t ticket, const drivers::SubmitResult& result) {
   absl::Status status = result.status;
   const bool is_wanted = !*unwanted_;
   if (!status.ok() && is_wanted) status = device(member).AfterFailure(status);
@@ -248,26 +295,33 @@ void GangRun::Finished(int member, const drivers::SubmitResult& result) {
   const bool is_cause = !status.ok() && is_wanted && !device(member).CheckUsable(false).ok();
   bool is_end = false;
   ManagedDevice& on = device(member);
-  const int64_t ticket = tickets_[member];
   std::vector<ManagedDevice*> held;
   std::shared_ptr<GangRun> self;
   {
     absl::MutexLock lock(&mutex_);
-    seconds_[member] = result.seconds;
-    command_seconds_[member] = result.command_seconds;
-    if (failure_.ok() || (is_cause && !*unwanted_)) failure_ = status;
-    is_end = --in_flight_ == 0;
+    seconds_[member] += result.seconds;
+    command_seconds_[member].insert(command_seconds_[member].end(), result.command_seconds.begin(),
+                                    result.command_seconds.end());
+    if (failure_.ok() || (is_cause && !*unwanted_)) SetFailure(status);
+    if (--in_flight_ == 0) self.swap(self_);
+    is_end = in_flight_ == 0 && all_submitted_;
     if (is_end) {
       ended_ = true;
-      self.swap(self_);
       for (const Gang::Member& each : gang().members()) held.push_back(each.device);
     }
   }
   if (is_end) End();
-  // The dispatchers come last: this may be gone, and once nothing runs, so may the devices.
+  // The dispatchers come last: this may be gone, and once nothing runs, so may the devices. A run
+  // that has failed and has more pieces waits for its turn somewhere, and fails then.
   self.reset();
   on.dispatcher().Finished(ticket, result.seconds);
   for (ManagedDevice* device : held) device->Release();
+}
+
+void GangRun::SetFailure(const absl::Status& why) {
+  if (why.ok()) return;
+  failure_ = why;
+  for (const ValuePointer& value : results_) value->Doom(why);
 }
 
 bool GangRun::GiveUp(const absl::Status& why) {
@@ -275,9 +329,9 @@ bool GangRun::GiveUp(const absl::Status& why) {
   {
     absl::MutexLock lock(&mutex_);
     if (ended_ || !failure_.ok()) return false;
-    failure_ = why;
+    SetFailure(why);
     *unwanted_ = true;
-    if (submitted_) signals = signals_;
+    if (begun_) signals = signals_;
   }
   // Those that wait for one another need not be told by the devices.
   if (signals) signals->Abort(why);
@@ -289,7 +343,7 @@ bool GangRun::Cancel() {
   for (int i = 0; i < gang().size(); ++i) all_stop = all_stop && device(i).device().stops_lists();
   {
     absl::MutexLock lock(&mutex_);
-    if (submitted_ && !all_stop) return false;
+    if (all_submitted_ && !all_stop) return false;
   }
   return GiveUp(CancelledRun());
 }
@@ -298,20 +352,30 @@ void GangRun::Stop(const absl::Status& why) { GiveUp(why); }
 
 void GangRun::Fail(const absl::Status& why) {
   std::vector<std::pair<ManagedDevice*, int64_t>> parked;
+  std::vector<ManagedDevice*> held;
+  bool is_end = false;
   {
     absl::MutexLock order(&order_.mutex);
     absl::MutexLock lock(&mutex_);
-    if (submitted_ || ended_) return;
-    if (failure_.ok()) failure_ = why;
-    ended_ = true;
-    // What still waits in other queues fails there when its turn comes.
-    *unwanted_ = true;
-    for (int i = 0; i < gang().size(); ++i)
+    if (all_submitted_ || ended_) return;
+    if (failure_.ok()) SetFailure(why);
+    all_submitted_ = true;
+    ReleaseMemory();
+    // What still waits in other queues fails there when its turn comes. The piece on the devices is
+    // stopped, too; not after other errors, which Finished reports.
+    if (!begun_ || absl::IsCancelled(why)) *unwanted_ = true;
+    for (int i = 0; i < gang().size(); ++i) {
       if (tickets_[i] != 0) parked.emplace_back(&device(i), tickets_[i]);
+      tickets_[i] = 0;
+      if (begun_) held.push_back(&device(i));
+    }
+    ended_ = is_end = in_flight_ == 0;
   }
   const std::shared_ptr<GangRun> self = shared_from_this();
-  End();
+  if (is_end) End();
   for (const auto& [on, ticket] : parked) on->dispatcher().Finished(ticket, 0);
+  if (!is_end) return;
+  for (ManagedDevice* device : held) device->Release();
 }
 
 void GangRun::End() {

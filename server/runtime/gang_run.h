@@ -21,11 +21,12 @@
 
 namespace kiln::runtime {
 
-// It is submitted whole: cancelled before that, it never begins; behind it, devices that stop lists
-// leave it, and one that cannot ends it with the others'. When one device fails it, all others'
-// lists end, and the error names that device. Each device counts as busy until all lists have
-// ended, its own or not, since they may still read its memory, which is gone if it is lost and
-// revived. Thread-safe.
+// A long one is submitted in pieces (Gang::Pieces), each when its turn has come everywhere; from
+// the first to the last it holds what its program's runs share. Cancelled before the last, it ends
+// with the piece that runs; behind it, devices that stop lists leave it, and one that cannot ends
+// it with the others'. When one device fails it, all others' lists end, and the error names that
+// device. From the first piece on each device counts as busy until all lists have ended, its own or
+// not, since they may still read its memory, which is gone if it is lost and revived. Thread-safe.
 class GangRun : public QueuedRun, public std::enable_shared_from_this<GangRun> {
  public:
   // Seconds on each device, by place.
@@ -59,21 +60,35 @@ class GangRun : public QueuedRun, public std::enable_shared_from_this<GangRun> {
   Gang& gang() const { return *bound_->program->gang(); }
   ManagedDevice& device(int member) const { return *gang().members()[member].device; }
   absl::Status Allocate(const std::vector<std::shared_ptr<buffers::Account>>& accounts);
-  // Its turn has come on this device.
+  // Its turn, or that of its next piece, has come on this device.
   absl::StatusOr<fairness::Work::Handed> Ready(int member, int64_t ticket, absl::Duration waited)
       ABSL_LOCKS_EXCLUDED(mutex_, order_.mutex);
   absl::Status CheckGoesOn() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Holds all devices if so; not kAll: it does not begin.
-  absl::StatusOr<fairness::Work::Handed> Begin() ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status InputFailure() const;
-  // Returns what the devices refused: what has not been submitted, and why.
-  std::vector<std::pair<int, absl::Status>> SubmitAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(order_.mutex)
+  absl::StatusOr<fairness::Work::Handed> Begin() ABSL_EXCLUSIVE_LOCKS_REQUIRED(order_.mutex)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status SubmitOne(int member) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status InputFailure() const;
+  size_t pieces() const { return pieces_ == nullptr ? 1 : pieces_->seconds.size(); }
+  // Has the next piece wait for its turn everywhere. False if it cannot: the session has ended.
+  bool QueueNext(const std::vector<int64_t>& tickets) ABSL_EXCLUSIVE_LOCKS_REQUIRED(order_.mutex);
+  void ReleaseMemory() ABSL_EXCLUSIVE_LOCKS_REQUIRED(order_.mutex);
+  // What a device refused: what has not been submitted, and why.
+  struct Refused {
+    int member = 0;
+    int64_t ticket = 0;
+    absl::Status why;
+  };
+  // The next piece.
+  std::vector<Refused> SubmitAll(const std::vector<int64_t>& tickets)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(order_.mutex) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status SubmitOne(int member, size_t piece, int64_t ticket) ABSL_LOCKS_EXCLUDED(mutex_);
   // May destroy this.
-  void Finished(int member, const drivers::SubmitResult& result) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Finished(int member, int64_t ticket, const drivers::SubmitResult& result)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   bool GiveUp(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
-  // It will never be submitted.
+  // Before End. OK changes nothing.
+  void SetFailure(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Nothing more of it will be submitted.
   void Fail(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_, order_.mutex);
   void End() ABSL_LOCKS_EXCLUDED(mutex_);
   void RecordTimes(const std::vector<double>& seconds);
@@ -98,24 +113,28 @@ class GangRun : public QueuedRun, public std::enable_shared_from_this<GangRun> {
   std::vector<ValuePointer> inputs_;
   std::vector<ValuePointer> results_;
   Done done_;
-  std::shared_ptr<drivers::SignalGroup> signals_;  // once it is submitted
+  std::shared_ptr<const Gang::Pieces> pieces_;     // null: it is submitted whole
+  std::shared_ptr<drivers::SignalGroup> signals_;  // once it has begun
   bool sampled_ = false;
   std::vector<std::vector<double>> command_seconds_;  // by place; of those that are timed
 
-  // Both under order_.mutex.
-  std::vector<int64_t> tickets_;  // of those whose turn has come; 0: not yet
+  // All under order_.mutex.
+  size_t next_ = 0;               // piece
+  std::vector<int64_t> tickets_;  // of those where its turn has come; 0: not yet
   int ready_ = 0;
+  bool holds_memory_ = false;
 
   // For the devices; true once the run has been given up.
   const std::shared_ptr<std::atomic<bool>> unwanted_ = std::make_shared<std::atomic<bool>>(false);
 
   mutable absl::Mutex mutex_;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
-  bool submitted_ ABSL_GUARDED_BY(mutex_) = false;
+  bool begun_ ABSL_GUARDED_BY(mutex_) = false;          // something was submitted
+  bool all_submitted_ ABSL_GUARDED_BY(mutex_) = false;  // or nothing more will be
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   int in_flight_ ABSL_GUARDED_BY(mutex_) = 0;  // lists
-  // While there are: it goes before the last device counts as idle, since with it may go what the
-  // devices have of the program.
+  // While there are any: it goes before the last device counts as idle, since with it may go what
+  // the devices have of the program.
   std::shared_ptr<GangRun> self_ ABSL_GUARDED_BY(mutex_);
   std::vector<double> seconds_ ABSL_GUARDED_BY(mutex_);
 };

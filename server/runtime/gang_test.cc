@@ -18,13 +18,13 @@
 #include "gtest/gtest.h"
 #include "server/runtime/explain.h"
 #include "server/runtime/testing/gang_fixture.h"
-#include "server/testing/faulty_device.h"
+#include "server/runtime/testing/held_device.h"
 
 namespace kiln::runtime {
 namespace {
 
-using kiln::testing::FaultyDevice;
 using kiln::testing::GangTest;
+using kiln::testing::HeldDevice;
 using kiln::testing::MeanGraph;
 using kiln::testing::StagesGraph;
 using ::testing::HasSubstr;
@@ -235,28 +235,6 @@ TEST_F(GangTest, ACancelledRunEndsAndTheNextOneRuns) {
   EXPECT_TRUE(Await(next).ok()) << *next.status;
   devices_[0]->dispatcher().RemoveFlow(other);
 }
-
-// A processor that holds up its lists as long as a test wants it to.
-class HeldDevice {
- public:
-  std::unique_ptr<drivers::Device> Wrap(std::unique_ptr<drivers::Device> device) {
-    return std::make_unique<FaultyDevice>(std::move(device), [this](const drivers::Command&) {
-      if (is_held_) {
-        if (!has_come_.HasBeenNotified()) has_come_.Notify();
-        go_on_.WaitForNotification();
-      }
-      return absl::OkStatus();
-    });
-  }
-  void Hold() { is_held_ = true; }
-  void AwaitList() { has_come_.WaitForNotification(); }
-  void LetGo() { go_on_.Notify(); }
-
- private:
-  std::atomic<bool> is_held_ = false;
-  absl::Notification has_come_;
-  absl::Notification go_on_;
-};
 
 TEST_F(GangTest, AGangIsLoadedBesideWhatRuns) {
   HeldDevice held;

@@ -1,6 +1,7 @@
 #include "server/runtime/program.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -242,27 +243,51 @@ double Program::first_seconds() const {
   return std::min(predicted_seconds(), device_.dispatcher().limits().piece_seconds());
 }
 
-std::vector<double> Program::CommandSeconds(int64_t* samples) const {
-  const drivers::Rates& rates = device_.info().target.rates;
+std::vector<double> Program::CallSeconds(int64_t* samples) const {
   std::vector<double> seconds;
-  double total = 0;
   absl::MutexLock lock(&mutex_);
   *samples = samples_;
   for (const compiler::KernelCall& call : compiled_.calls) {
     const KernelTimes& times = times_[call.kernel];
+    const drivers::Rates& rates = device_of_kernel(call.kernel).info().target.rates;
     seconds.push_back(times.samples > 0
                           ? times.total_seconds / static_cast<double>(times.samples)
                           : GuessSeconds(compiled_.kernels[call.kernel].image, rates));
-    total += seconds.back();
   }
-  for (const compiler::CompiledProgram::Copy& copy : compiled_.copies) {
-    seconds.push_back(2 * static_cast<double>(copy.source.bytes) / rates.bytes_per_second);
-    total += seconds.back();
-  }
-  // What whole runs take is measured more often.
-  if (total == 0) return seconds;
-  const double scale = runs() == 0 ? kGuessedTooShort : predicted_seconds() / total;
+  return seconds;
+}
+
+double Program::ScaleOf(double total) const {
+  if (total == 0) return 1;
+  return runs() == 0 ? kGuessedTooShort : predicted_seconds() / total;
+}
+
+std::vector<double> Program::CommandSeconds(int64_t* samples) const {
+  std::vector<double> seconds = CallSeconds(samples);
+  const double bytes_per_second = device_.info().target.rates.bytes_per_second;
+  for (const compiler::CompiledProgram::Copy& copy : compiled_.copies)
+    seconds.push_back(2 * static_cast<double>(copy.source.bytes) / bytes_per_second);
+  const double scale = ScaleOf(std::accumulate(seconds.begin(), seconds.end(), 0.0));
   for (double& each : seconds) each *= scale;
+  return seconds;
+}
+
+std::vector<std::vector<double>> Program::GangCallSeconds(int64_t* samples) const {
+  const std::vector<double> all = CallSeconds(samples);
+  const std::vector<Gang::Member>& members = gang_->members();
+  std::vector<std::vector<double>> seconds(members.size());
+  double longest = 0;
+  auto begin = all.begin();
+  for (const int distinct : gang_->distinct()) {
+    const auto end = begin + static_cast<int64_t>(members[distinct].compiled->calls.size());
+    longest = std::max(longest, std::accumulate(begin, end, 0.0));
+    for (size_t i = 0; i < members.size(); ++i)
+      if (members[i].compiled == members[distinct].compiled) seconds[i].assign(begin, end);
+    begin = end;
+  }
+  const double scale = ScaleOf(longest);
+  for (std::vector<double>& member : seconds)
+    for (double& each : member) each *= scale;
   return seconds;
 }
 
@@ -283,24 +308,39 @@ absl::StatusOr<std::shared_ptr<const Program::Pieces>> Program::CutNow(
   return pieces;
 }
 
-absl::StatusOr<std::shared_ptr<const Program::Pieces>> Program::CutIntoPieces(
-    const std::shared_ptr<const Loaded>& loaded) {
-  if (!IsSliced()) return nullptr;
+template <typename LoadedParts, typename Parts, typename MakePieces>
+absl::StatusOr<std::shared_ptr<const Parts>> Program::CutAgainIfOld(
+    const std::shared_ptr<const LoadedParts>& loaded, Cut<LoadedParts, Parts>* cut,
+    const MakePieces& make_pieces) {
   int64_t samples = 0;
   {
     absl::MutexLock lock(&mutex_);
     samples = samples_;
   }
-  absl::MutexLock lock(&loading_mutex_);
-  const bool is_old = cut_.samples == 0 ? samples > 0 : samples >= kCutAgain * cut_.samples;
-  if (cut_.loaded == loaded && !is_old) return cut_.pieces;
+  const bool is_old = cut->samples == 0 ? samples > 0 : samples >= kCutAgain * cut->samples;
+  if (cut->loaded == loaded && !is_old) return cut->pieces;
   int64_t counted = 0;
-  auto pieces = CutNow(loaded, &counted);
-  if (!pieces.ok()) return pieces;
-  cut_.pieces = *std::move(pieces);
-  cut_.loaded = loaded;
-  cut_.samples = counted;
-  return cut_.pieces;
+  auto pieces = make_pieces(&counted);
+  if (!pieces.ok()) return pieces.status();
+  *cut = {loaded, *std::move(pieces), counted};
+  return cut->pieces;
+}
+
+absl::StatusOr<std::shared_ptr<const Program::Pieces>> Program::CutIntoPieces(
+    const std::shared_ptr<const Loaded>& loaded) {
+  if (!IsSliced()) return nullptr;
+  absl::MutexLock lock(&loading_mutex_);
+  return CutAgainIfOld(loaded, &cut_, [&](int64_t* samples) { return CutNow(loaded, samples); });
+}
+
+absl::StatusOr<std::shared_ptr<const Gang::Pieces>> Program::CutGangIntoPieces(
+    const std::shared_ptr<const Gang::Loaded>& loaded) {
+  if (!IsSliced()) return nullptr;
+  absl::MutexLock lock(&loading_mutex_);
+  return CutAgainIfOld(loaded, &gang_cut_, [&](int64_t* samples) {
+    return gang_->Cut(loaded, GangCallSeconds(samples),
+                      device_.dispatcher().limits().piece_seconds());
+  });
 }
 
 bool Program::TakeSample() {

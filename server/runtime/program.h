@@ -110,6 +110,10 @@ class Program {
   // device's errors.
   absl::StatusOr<std::shared_ptr<const Pieces>> CutIntoPieces(
       const std::shared_ptr<const Loaded>& loaded) ABSL_LOCKS_EXCLUDED(loading_mutex_, mutex_);
+  // The same for a gang, whose `loaded` this is.
+  absl::StatusOr<std::shared_ptr<const Gang::Pieces>> CutGangIntoPieces(
+      const std::shared_ptr<const Gang::Loaded>& loaded)
+      ABSL_LOCKS_EXCLUDED(loading_mutex_, mutex_);
   // Expected device time of the first piece.
   double first_seconds() const;
   // Host memory that it takes; about.
@@ -157,8 +161,16 @@ class Program {
           compiler::CompiledProgram compiled);
   drivers::CommandList Commands(const Loaded& loaded) const;
   bool IsSliced() const;
-  // Expected device time of each command. `samples`: how often they were timed.
+  // Expected device time of each call of compiled(). `samples`: how often they were timed.
+  std::vector<double> CallSeconds(int64_t* samples) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // By this, so that all together take what whole runs have been measured to take, which is done
+  // more often; `total`: what they take so far.
+  double ScaleOf(double total) const;
+  // Of each command.
   std::vector<double> CommandSeconds(int64_t* samples) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of a gang, by member: of each of its calls.
+  std::vector<std::vector<double>> GangCallSeconds(int64_t* samples) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<std::pair<std::string, Use>>::iterator FindUser(const std::string& user)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::shared_ptr<const Pieces>> CutNow(const std::shared_ptr<const Loaded>& loaded,
@@ -174,12 +186,20 @@ class Program {
   memory::Charge charge_;
   absl::Mutex loading_mutex_;
   std::shared_ptr<const Loaded> loaded_ ABSL_GUARDED_BY(loading_mutex_);  // shared with runs
+  template <typename LoadedParts, typename Parts>
   struct Cut {
-    std::shared_ptr<const Loaded> loaded;  // what was cut
-    std::shared_ptr<const Pieces> pieces;  // shared with runs
-    int64_t samples = 0;                   // by which it was cut
+    std::shared_ptr<const LoadedParts> loaded;  // what was cut
+    std::shared_ptr<const Parts> pieces;        // shared with runs
+    int64_t samples = 0;                        // by which it was cut
   };
-  Cut cut_ ABSL_GUARDED_BY(loading_mutex_);
+  // What `cut` has; if it is of something else, or old, what `make_pieces` makes.
+  template <typename LoadedParts, typename Parts, typename MakePieces>
+  absl::StatusOr<std::shared_ptr<const Parts>> CutAgainIfOld(
+      const std::shared_ptr<const LoadedParts>& loaded, Cut<LoadedParts, Parts>* cut,
+      const MakePieces& make_pieces) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_mutex_)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  Cut<Loaded, Pieces> cut_ ABSL_GUARDED_BY(loading_mutex_);
+  Cut<Gang::Loaded, Gang::Pieces> gang_cut_ ABSL_GUARDED_BY(loading_mutex_);
   std::atomic<double> predicted_{0};
   std::atomic<int64_t> started_{0};
   std::atomic<int64_t> runs_{0};

@@ -160,7 +160,7 @@ bool Run::IsLost() const {
 
 absl::Status Run::InputFailure() const {
   for (const ValuePointer& input : inputs_) {
-    if (input->resolved() && !input->status().ok()) return DependencyError(input->status());
+    if (absl::Status status = input->failure(); !status.ok()) return DependencyError(status);
   }
   const buffers::Value* variables = bound_->variables.get();
   if (variables != nullptr && variables->resolved()) return variables->status();
@@ -192,9 +192,15 @@ void Run::Stop(const absl::Status& why) {
 bool Run::GiveUp(const absl::Status& why) {
   const bool has_ended = all_submitted_ && in_flight_ == 0;
   if (has_ended || !failure_.ok()) return false;
-  failure_ = why;
+  SetFailure(why);
   *unwanted_ = true;
   return true;
+}
+
+void Run::SetFailure(const absl::Status& why) {
+  if (why.ok() || !failure_.ok()) return;
+  failure_ = why;
+  for (const ValuePointer& value : results_) value->Doom(why);
 }
 
 absl::Status Run::CheckGoesOn() const {
@@ -287,7 +293,7 @@ absl::Status Run::SubmitList(drivers::PreparedList& list, bool is_last, int64_t 
   absl::MutexLock lock(&mutex_);
   // Fail will end it.
   all_submitted_ = false;
-  failure_ = status;
+  SetFailure(status);
   if (--in_flight_ == 0) self_.reset();
   return status;
 }
@@ -304,7 +310,7 @@ void Run::Finished(int64_t ticket, const drivers::SubmitResult& result) {
     seconds_ += result.seconds;
     command_seconds_.insert(command_seconds_.end(), result.command_seconds.begin(),
                             result.command_seconds.end());
-    if (failure_.ok()) failure_ = status;
+    SetFailure(status);
     if (--in_flight_ == 0) self_.reset();
     is_end = in_flight_ == 0 && all_submitted_;
   }
@@ -391,7 +397,7 @@ void Run::Fail(const absl::Status& status) {
   ReleaseArena();
   {
     absl::MutexLock lock(&mutex_);
-    if (failure_.ok()) failure_ = status;
+    SetFailure(status);
     all_submitted_ = true;
     // The piece on the device is stopped, too; not after other errors, which Finished reports.
     if (absl::IsCancelled(status)) *unwanted_ = true;

@@ -88,6 +88,8 @@ class Run : public QueuedRun, public fairness::Work, public std::enable_shared_f
   void LogStarted(int64_t ticket) const;
   void LogEnded(const absl::Status& status) const;
   bool GiveUp(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Unless it is OK, or something went wrong before. Before End.
+  void SetFailure(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Why nothing more of it can be submitted, if so.
   absl::Status CheckGoesOn() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Before the first piece: what the run is submitted as, and its arena. False: there is none now.

@@ -113,8 +113,8 @@ void GangTest::UseDriver(drivers::Driver& driver) {
 
 void GangTest::UseDevice(std::unique_ptr<drivers::Device> device) {
   const std::string name = device->info().name;
-  devices_.push_back(
-      std::make_unique<ManagedDevice>(std::move(device), 0, metrics_.ForDevice(name), absl::Now));
+  devices_.push_back(std::make_unique<ManagedDevice>(std::move(device), 0,
+                                                     metrics_.ForDevice(name), absl::Now, limits_));
   accounts_.push_back(std::make_shared<buffers::Account>());
   flows_.emplace_back();
   for (int user = 0; user < kUsers; ++user)

@@ -44,6 +44,9 @@ class GangTest : public ::testing::Test {
   void UseCpus(int devices, int cores = 64);
   void UseNulls(int devices, std::function<absl::Status()> fault);
 
+  // Devices that are opened from here on: every program is cut before each kernel.
+  void CutAll() { limits_.slice_seconds = 1e-9; }
+
   // Null where it cannot be compiled: compiled_ says why. One place: for one device, if the graph
   // has no mesh.
   std::shared_ptr<const runtime::BoundProgram> Compile(const std::string& text,
@@ -79,6 +82,7 @@ class GangTest : public ::testing::Test {
   static void ExpectSums(const Created& created, float scale);
 
   metrics::Metrics metrics_{"test"};
+  fairness::QueueLimits limits_;
   fairness::GangOrder order_;
   std::vector<std::unique_ptr<runtime::ManagedDevice>> devices_;
   // Who pays on each device.

@@ -1,0 +1,206 @@
+// Gangs' runs that are submitted in pieces: what comes in between, and what ends them early.
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "drivers/cpu/driver.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/runtime/testing/gang_fixture.h"
+#include "server/runtime/testing/held_device.h"
+
+namespace kiln::runtime {
+namespace {
+
+using kiln::testing::GangTest;
+using kiln::testing::HeldDevice;
+using kiln::testing::MeanGraph;
+using kiln::testing::MeanGraphOnOne;
+using kiln::testing::StagesGraph;
+
+size_t PiecesOf(const BoundProgram& bound) {
+  Program& program = *bound.program;
+  const auto pieces = program.CutGangIntoPieces(*program.gang()->OnDevices());
+  EXPECT_TRUE(pieces.ok()) << pieces.status();
+  return *pieces == nullptr ? 1 : (*pieces)->seconds.size();
+}
+
+class GangPiecesTest : public GangTest {
+ protected:
+  // Two processors, the first of which can be held.
+  GangPiecesTest() {
+    CutAll();
+    std::string why_none;
+    auto cpus =
+        *drivers::cpu::CpuDriver({.devices = 2, .threads_per_device = 1}).Enumerate(&why_none);
+    UseDevice(held_.Wrap(std::move(cpus[0])));
+    UseDevice(std::move(cpus[1]));
+  }
+  ~GangPiecesTest() override {
+    for (auto& device : devices_) EXPECT_TRUE(device->WaitIdle(absl::Seconds(60)));
+    devices_.clear();
+  }
+  void ExpectRight(const Created& run, float scale) {
+    const absl::Status status = Await(run);
+    ASSERT_TRUE(status.ok()) << status;
+    ExpectSums(run, scale);
+  }
+
+  std::function<void()> on_kernel_;  // of the first device, once it is set
+  HeldDevice held_{[this](const drivers::Command& command) {
+    if (!std::holds_alternative<drivers::LaunchCommand>(command)) return;
+    ++kernels_;
+    if (on_kernel_) on_kernel_();
+  }};
+  std::atomic<int> kernels_ = 0;
+};
+
+TEST_F(GangTest, ShortRunsAreSubmittedWhole) {
+  limits_.slice_seconds = 60;
+  UseCpus(2);
+  const auto bound = Compile(MeanGraph(2, 8), {0, 1});
+  ASSERT_NE(bound, nullptr) << compiled_;
+  EXPECT_TRUE(Await(Start(bound, Input(*bound, 0))).ok());
+  EXPECT_EQ(PiecesOf(*bound), 1);
+}
+
+TEST_F(GangTest, PiecesMakeTheSame) {
+  CutAll();
+  UseCpus(4, 2);
+  for (const std::string& graph : {MeanGraph(4, 8), StagesGraph(4, 8)}) {
+    const auto bound = Compile(graph, {0, 1, 2, 3});
+    ASSERT_NE(bound, nullptr) << compiled_;
+    EXPECT_GE(PiecesOf(*bound), 2);
+    ValuePointer rows = Input(*bound, 0);
+    std::vector<Created> runs;
+    for (int i = 0; i < 20; ++i) {
+      runs.push_back(Start(bound, rows));
+      rows = runs.back().results[2];
+    }
+    for (int i = 0; i < 20; ++i) {
+      ASSERT_TRUE(Await(runs[i]).ok()) << *runs[i].status;
+      ExpectSums(runs[i], static_cast<float>(1 << i));
+    }
+    EXPECT_EQ(bound->program->runs(), 20);
+    for (const KernelTimes& times : bound->program->kernel_times()) EXPECT_GT(times.samples, 0);
+  }
+}
+
+// They share memory, which the first to begin keeps to its end.
+TEST_F(GangPiecesTest, RunsOfTwoUsersAreKeptApart) {
+  const auto bound = Compile(MeanGraph(2, 8), {0, 1});
+  ASSERT_NE(bound, nullptr) << compiled_;
+  const Created doubled = Start(bound, Input(*bound, 0));
+  ExpectRight(doubled, 1);
+  const ValuePointer rows = Input(*bound, 0);
+  held_.Hold();
+  std::vector<Created> anns;
+  std::vector<Created> bobs;
+  for (int i = 0; i < 30; ++i) {
+    anns.push_back(Start(bound, rows, 0));
+    bobs.push_back(Start(bound, doubled.results[2], 1));
+  }
+  held_.LetGo();
+  for (int i = 0; i < 30; ++i) {
+    ExpectRight(anns[i], 1);
+    ExpectRight(bobs[i], 2);
+  }
+}
+
+TEST_F(GangPiecesTest, OthersComeInBetween) {
+  const auto gang = Compile(MeanGraph(2, 8), {0, 1});
+  const auto alone = Compile(MeanGraphOnOne(), {0});
+  ASSERT_TRUE(gang && alone) << compiled_;
+  ExpectRight(Start(gang, Input(*gang, 0)), 1);
+  ExpectRight(Start(alone, Input(*alone, 0), 1), 1);
+  const ValuePointer rows = Input(*gang, 0);
+  const ValuePointer others_rows = Input(*alone, 0);
+  Created other;
+  std::vector<bool> has_ended;
+  on_kernel_ = [&] { has_ended.push_back(other.ended->HasBeenNotified()); };
+  held_.Hold();
+  const Created run = Start(gang, rows, 0);
+  held_.AwaitList();
+  other = Start(alone, others_rows, 1);
+  held_.LetGo();
+  ExpectRight(run, 1);
+  ExpectRight(other, 1);
+  ASSERT_FALSE(has_ended.empty());
+  EXPECT_FALSE(has_ended.front());
+  EXPECT_TRUE(has_ended.back()) << "the gang's last kernel came behind the other's";
+}
+
+TEST_F(GangPiecesTest, ACancelledRunEndsWithItsPiece) {
+  const auto bound = Compile(MeanGraph(2, 8), {0, 1});
+  ASSERT_NE(bound, nullptr) << compiled_;
+  ExpectRight(Start(bound, Input(*bound, 0)), 1);
+  const int whole = kernels_.exchange(0);
+  const ValuePointer rows = Input(*bound, 0);
+  held_.Hold();
+  const Created run = Start(bound, rows);
+  held_.AwaitList();
+  const Created next = Start(bound, rows);
+  EXPECT_TRUE(run.run->Cancel());
+  EXPECT_FALSE(run.run->Cancel());
+  for (int i = 0; i < 2; ++i) devices_[i]->dispatcher().DropUnwanted(flows_[i][0]);
+  EXPECT_FALSE(run.ended->HasBeenNotified()) << "the device still uses its memory";
+  held_.LetGo();
+  EXPECT_EQ(Await(run).code(), absl::StatusCode::kCancelled);
+  ExpectRight(next, 1);
+  EXPECT_LT(kernels_, 2 * whole);
+}
+
+TEST_F(GangPiecesTest, ItsSessionsEndStopsItAndOthersGoOn) {
+  const auto bound = Compile(MeanGraph(2, 8), {0, 1});
+  ASSERT_NE(bound, nullptr) << compiled_;
+  const ValuePointer rows = Input(*bound, 0);
+  held_.Hold();
+  const Created run = Start(bound, rows, 0);
+  held_.AwaitList();
+  const Created other = Start(bound, rows, 1);
+  for (int i = 0; i < 2; ++i) devices_[i]->dispatcher().RemoveFlow(flows_[i][0]);
+  held_.LetGo();
+  EXPECT_EQ(Await(run).code(), absl::StatusCode::kCancelled);
+  ExpectRight(other, 1);
+}
+
+TEST_F(GangPiecesTest, ADaemonThatStopsEndsWhatHasBegun) {
+  const auto bound = Compile(MeanGraph(2, 8), {0, 1});
+  ASSERT_NE(bound, nullptr) << compiled_;
+  const ValuePointer rows = Input(*bound, 0);
+  held_.Hold();
+  const Created run = Start(bound, rows, 0);
+  held_.AwaitList();
+  const Created waits = Start(bound, rows, 1);
+  for (auto& device : devices_) device->dispatcher().Suspend();
+  held_.LetGo();
+  for (auto& device : devices_) EXPECT_TRUE(device->WaitIdle(absl::Seconds(60)));
+  EXPECT_TRUE(run.ended->HasBeenNotified());
+  ExpectRight(run, 1);
+  EXPECT_FALSE(waits.ended->HasBeenNotified());
+  for (auto& device : devices_)
+    device->dispatcher().Stop(absl::UnavailableError("the daemon stops"));
+  EXPECT_EQ(Await(waits).message(), "the daemon stops");
+}
+
+// What runs behind it has computed with nothing, and may end before it does.
+TEST_F(GangPiecesTest, WhoUsesResultsOfACancelledRunFails) {
+  const auto bound = Compile(MeanGraph(2, 8), {0, 1});
+  const auto alone = Compile(MeanGraphOnOne(), {0});
+  ASSERT_TRUE(bound && alone) << compiled_;
+  for (const auto& program : {bound, alone}) {
+    const Created cancelled = Create(program, Input(*program, 0));
+    EXPECT_TRUE(cancelled.run->Cancel());
+    EXPECT_FALSE(cancelled.results[2]->resolved());
+    const Created next = Start(program, cancelled.results[2]);
+    EXPECT_EQ(Await(next).code(), absl::StatusCode::kCancelled);
+    Enqueue(cancelled, 1);
+    EXPECT_EQ(Await(cancelled).code(), absl::StatusCode::kCancelled);
+  }
+}
+
+}  // namespace
+}  // namespace kiln::runtime
