@@ -189,6 +189,11 @@ bool Dispatcher::Continue(int64_t ticket, std::shared_ptr<Work> work, double pre
   return true;
 }
 
+void Dispatcher::ReleaseHeld() {
+  absl::MutexLock lock(&mutex_);
+  queue_.flows().ReleaseHeld();
+}
+
 void Dispatcher::StopInFlight(const absl::Status& why) {
   std::vector<std::shared_ptr<Work>> running;
   {

@@ -89,6 +89,9 @@ class Dispatcher {
   // returns kAll. False if its flow is gone; then nothing comes.
   bool Continue(int64_t ticket, std::shared_ptr<Work> work, double predicted_seconds)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // What has found no room competes again from here on: it need not wait until a list ends, behind
+  // which others would have the room. Without a look.
+  void ReleaseHeld() ABSL_LOCKS_EXCLUDED(mutex_);
   // That look. Calls Submit of work; the caller holds no lock.
   void LookAgain() ABSL_LOCKS_EXCLUDED(mutex_) { SubmitWaiting(); }
 

@@ -229,8 +229,9 @@ bool GangRun::QueueNext(const std::vector<int64_t>& tickets) {
 }
 
 void GangRun::ReleaseMemory() {
-  if (holds_memory_) memory_->is_held = false;
-  holds_memory_ = false;
+  if (!std::exchange(holds_memory_, false)) return;
+  memory_->is_held = false;
+  for (const Gang::Member& member : gang().members()) member.device->dispatcher().ReleaseHeld();
 }
 
 std::vector<GangRun::Refused> GangRun::SubmitAll(const std::vector<int64_t>& tickets) {

@@ -43,13 +43,18 @@ class AmplifiedTest : public HostileTest {
   // Makes calls whose answers it takes none of, until the same call of `again` is refused.
   void ExpectRefusedWhileUnread(absl::string_view method, const std::string& request,
                                 const std::function<grpc::Status()>& again) {
-    RawConnection connection(Port());
-    // SETTINGS_INITIAL_WINDOW_SIZE (4): no byte of an answer may be sent.
-    connection.Send(Frame(kSettings, 0, 0, std::string("\0\4\0\0\0\0", 6)));
-    for (uint32_t i = 0; i < kCalls; ++i) connection.Send(Call(2 * i + 1, method, request));
-    connection.StayAlive();
+    std::unique_ptr<RawConnection> connection;
+    const auto call = [&] {
+      connection = std::make_unique<RawConnection>(Port());
+      // SETTINGS_INITIAL_WINDOW_SIZE (4): no byte of an answer may be sent.
+      connection->Send(Frame(kSettings, 0, 0, std::string("\0\4\0\0\0\0", 6)));
+      for (uint32_t i = 0; i < kCalls; ++i) connection->Send(Call(2 * i + 1, method, request));
+      connection->StayAlive();
+    };
+    call();
     // However slow the machine: each of them takes its time, and so does every question after them.
-    // Where nobody gets a processor for seconds, the client's own connection misses a ping.
+    // Where nobody gets a processor for seconds, connections miss their pings: the client's own,
+    // and that one with its calls.
     const auto waits = [](const grpc::Status& status) {
       return status.ok() || status.error_code() == grpc::UNAVAILABLE;
     };
@@ -57,6 +62,7 @@ class AmplifiedTest : public HostileTest {
     const absl::Time deadline = absl::Now() + kPatience;
     while (waits(refused) && absl::Now() < deadline) {
       absl::SleepFor(absl::Milliseconds(100));
+      if (connection->HasEnded()) call();
       refused = again();
     }
     EXPECT_EQ(refused.error_code(), grpc::RESOURCE_EXHAUSTED) << refused.error_message();

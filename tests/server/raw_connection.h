@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <thread>
@@ -92,10 +93,13 @@ class RawConnection {
         for (int i = 0; i < 3; ++i) size = size << 8 | static_cast<uint8_t>(head[i]);
         const std::string payload = Read(size);
         const bool is_question = head[3] == kPing && head[4] == 0;
-        if (is_question && !Send(Frame(kPing, kAck, 0, payload))) return;
+        if (is_question && !Send(Frame(kPing, kAck, 0, payload))) break;
       }
+      has_ended_ = true;
     });
   }
+  // While it stays alive: the daemon has ended it all the same.
+  bool HasEnded() const { return has_ended_; }
 
   // False once the daemon has ended the connection.
   bool Send(absl::string_view bytes) {
@@ -116,6 +120,7 @@ class RawConnection {
   }
 
   const int file_;
+  std::atomic<bool> has_ended_ = false;
   std::thread reader_;
 };
 
