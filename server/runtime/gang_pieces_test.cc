@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "drivers/cpu/driver.h"
+#include "drivers/opencl/driver.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/runtime/testing/gang_fixture.h"
@@ -67,11 +68,17 @@ TEST_F(GangTest, ShortRunsAreSubmittedWhole) {
   EXPECT_EQ(PiecesOf(*bound), 1);
 }
 
-TEST_F(GangTest, PiecesMakeTheSame) {
-  CutAll();
-  UseCpus(4, 2);
-  for (const std::string& graph : {MeanGraph(4, 8), StagesGraph(4, 8)}) {
-    const auto bound = Compile(graph, {0, 1, 2, 3});
+class GangInPiecesTest : public GangTest {
+ protected:
+  void ExpectTheSame(const std::vector<int>& places) {
+    const auto devices = static_cast<int>(places.size());
+    for (const std::string& graph : {MeanGraph(devices, 8), StagesGraph(devices, 8)})
+      ExpectTheSame(graph, places);
+  }
+
+ private:
+  void ExpectTheSame(const std::string& graph, const std::vector<int>& places) {
+    const auto bound = Compile(graph, places);
     ASSERT_NE(bound, nullptr) << compiled_;
     EXPECT_GE(PiecesOf(*bound), 2);
     ValuePointer rows = Input(*bound, 0);
@@ -87,6 +94,26 @@ TEST_F(GangTest, PiecesMakeTheSame) {
     EXPECT_EQ(bound->program->runs(), 20);
     for (const KernelTimes& times : bound->program->kernel_times()) EXPECT_GT(times.samples, 0);
   }
+};
+
+TEST_F(GangInPiecesTest, MakesTheSame) {
+  CutAll();
+  UseCpus(4, 2);
+  ExpectTheSame({0, 1, 2, 3});
+}
+
+// Each has kernels of its own, and they hand each other what they have through the host.
+TEST_F(GangInPiecesTest, MakesTheSameOnDevicesOfTwoKinds) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "PoCL keeps what its compiler allocates";
+#endif
+  CutAll();
+  UseCpus(2, 1);
+  drivers::opencl::OpenClDriver opencl({.sharing_host_memory = true});
+  UseDriver(opencl);
+  if (devices_.size() < 3) GTEST_SKIP() << "no OpenCL device";
+  ExpectTheSame({0, 2});
+  ExpectTheSame({2, 1});
 }
 
 // They share memory, which the first to begin keeps to its end.
