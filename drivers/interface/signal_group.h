@@ -39,9 +39,10 @@ class Signals {
   absl::CondVar changed_;  // a signal was raised, or a group aborted
 };
 
-// One group of submissions: each of the lists is submitted once with it. Groups of the same signals
-// that share a device are submitted to all devices in the order in which they were made. A signal
-// once raised stays raised. Thread-safe.
+// One group of submissions: each of the lists is submitted once with it, a device's one behind
+// another, with lists of other signals in between. Groups of the same signals that share a device
+// are submitted to all devices in the order in which they were made, each before the next begins. A
+// signal once raised stays raised. Thread-safe.
 class SignalGroup {
  public:
   explicit SignalGroup(std::shared_ptr<Signals> signals)

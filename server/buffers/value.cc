@@ -94,7 +94,6 @@ void Value::Resolve(absl::Status status) {
 void Value::Doom(const absl::Status& why) {
   for (const std::shared_ptr<Value>& part : parts_) part->Doom(why);
   absl::MutexLock lock(&mutex_);
-  if (!doom_.ok()) return;
   doom_ = why;
   is_doomed_.store(true, std::memory_order_release);
 }

@@ -79,7 +79,7 @@ class Value {
   // Only when resolved.
   const absl::Status& status() const { return status_; }
   // The run that makes it has failed: it will resolve with that, but perhaps not before what runs
-  // behind it ends. With its parts. Later calls do nothing.
+  // behind it ends. With its parts. The last reason counts.
   void Doom(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
   // Why nobody may compute with it, as far as is known before it has resolved.
   absl::Status failure() const ABSL_LOCKS_EXCLUDED(mutex_);

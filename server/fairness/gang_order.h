@@ -9,7 +9,8 @@
 //
 // A gang that takes longer than a slice comes in pieces, each of which is as such a gang: it waits
 // for no list but those of the same piece. The next takes its place in front of its flow on all
-// devices (Dispatcher::Continue) before the piece is submitted, so nothing of the flow overtakes it.
+// devices (Dispatcher::Continue) before the piece is submitted, so nothing of the flow overtakes
+// it.
 #ifndef KILN_SERVER_FAIRNESS_GANG_ORDER_H_
 #define KILN_SERVER_FAIRNESS_GANG_ORDER_H_
 

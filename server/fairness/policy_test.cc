@@ -79,6 +79,13 @@ TEST(Cut, MakesABoundedNumberOfSlices) {
   EXPECT_GT(slices.size(), kMostSlices / 4);
 }
 
+// A slice takes as long as the longest part of any of them.
+TEST(Cut, MakesABoundedNumberOfJointSlicesOfUnlikePrograms) {
+  const std::vector<std::vector<double>> one(2047, {1e-6, 1 - 5e-7, 1e-6});
+  const std::vector<std::vector<double>> other(2047, {1.0});
+  EXPECT_LE(CutTogether({{one, other}}, 1.0).size(), kMostSlices);
+}
+
 // What a program has in a slice, which may reach over several stretches.
 std::vector<double> InSlice(const std::vector<std::vector<double>>& program, int begin, int end) {
   std::vector<double> all;

@@ -22,25 +22,10 @@ std::vector<Slice> Cut(absl::Span<const double> command_seconds, double most) {
 
 namespace {
 
-double Sum(absl::Span<const double> seconds) {
-  return std::accumulate(seconds.begin(), seconds.end(), 0.0);
-}
+using SecondsOfPrograms = absl::Span<const std::vector<std::vector<double>>>;
 
-double SecondsOfAll(absl::Span<const std::vector<std::vector<double>>> seconds) {
-  double total = 0;
-  for (size_t stretch = 0; stretch < seconds[0].size(); ++stretch) {
-    double longest = 0;
-    for (const auto& program : seconds) longest = std::max(longest, Sum(program[stretch]));
-    total += longest;
-  }
-  return total;
-}
-
-}  // namespace
-
-std::vector<JointSlice> CutTogether(absl::Span<const std::vector<std::vector<double>>> seconds,
-                                    double most) {
-  most = std::max(most, 2 * SecondsOfAll(seconds) / (kMostSlices - 1));
+// However many slices there are.
+std::vector<JointSlice> CutAllTogether(SecondsOfPrograms seconds, double most) {
   std::vector<JointSlice> slices;
   std::vector<int> begins(seconds.size());  // of the stretch
   for (size_t stretch = 0; stretch < seconds[0].size(); ++stretch) {
@@ -67,6 +52,14 @@ std::vector<JointSlice> CutTogether(absl::Span<const std::vector<std::vector<dou
     for (size_t i = 0; i < seconds.size(); ++i)
       begins[i] += static_cast<int>(seconds[i][stretch].size());
   }
+  return slices;
+}
+
+}  // namespace
+
+std::vector<JointSlice> CutTogether(SecondsOfPrograms seconds, double most) {
+  std::vector<JointSlice> slices = CutAllTogether(seconds, most);
+  while (static_cast<int>(slices.size()) > kMostSlices) slices = CutAllTogether(seconds, most *= 2);
   return slices;
 }
 

@@ -201,6 +201,9 @@ absl::StatusOr<std::shared_ptr<Gang::Memory>> Gang::Reserve(
     const std::shared_ptr<const Loaded>& loaded) {
   absl::MutexLock lock(&loading_mutex_);
   if (auto memory = memory_.lock(); memory && memory->loaded == loaded) return memory;
+  // What was lost must not take the place of what has been loaded since.
+  for (const Loaded::OnDevice& member : loaded->members)
+    if (member.life != member.pool->life()) return member.pool->LostError();
   auto memory = std::make_shared<Memory>();
   memory->loaded = loaded;
   const auto allocate = [](ManagedDevice& device, int64_t bytes,

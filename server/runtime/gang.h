@@ -1,5 +1,5 @@
-// A program on several devices at once: on each its kernels and one list, which is recorded once
-// with everything that the devices have to do with each other, and replayed by one call.
+// A program on several devices at once: on each its kernels and one list, or several one after
+// another, recorded once with everything that the devices have to do with each other.
 //
 // A list has the program's calls and, at each of its exchanges, signals to the group's others and
 // waits for theirs. What others have published is read where it is. Where a device cannot reach

@@ -13,7 +13,7 @@ class GangRun::Member : public fairness::Work {
  public:
   Member(std::shared_ptr<GangRun> run, int number) : run_(std::move(run)), number_(number) {}
 
-  double predicted_seconds() const override { return run_->bound_->program->first_seconds(); }
+  double predicted_seconds() const override { return run_->first_seconds(); }
   absl::StatusOr<Handed> Submit(int64_t ticket, absl::Duration waited) override {
     return run_->Ready(number_, ticket, waited);
   }
@@ -55,53 +55,14 @@ absl::StatusOr<std::shared_ptr<GangRun>> GangRun::Create(
 
 GangRun::~GangRun() = default;
 
-absl::Status GangRun::Allocate(const std::vector<std::shared_ptr<buffers::Account>>& accounts) {
-  const Signature& signature = bound_->signature;
-  std::vector<TensorTypePointer> types = signature.outputs;
-  types.insert(types.end(), signature.updates.begin(), signature.updates.end());
-  for (size_t i = 0; i < types.size(); ++i) {
-    if (const int member = MemberOfResult(i); member >= 0) {
-      auto whole = device(member).pool()->Allocate(types[i], accounts[member]);
-      if (!whole.ok()) return device(member).AfterFailure(whole.status());
-      results_.push_back(*std::move(whole));
-      continue;
-    }
-    const auto& placement = signature.result_placements[i];
-    // Equal on all devices, also where what they have of it is not.
-    const auto type = std::make_shared<const buffers::TensorType>(buffers::TensorType{
-        types[i]->dtype, buffers::PartOf(*placement, types[i]->shape, 0).memory});
-    std::vector<ValuePointer> parts;
-    for (int member = 0; member < gang().size(); ++member) {
-      auto part = device(member).pool()->Allocate(type, accounts[member]);
-      if (!part.ok()) return device(member).AfterFailure(part.status());
-      parts.push_back(*std::move(part));
-    }
-    results_.push_back(buffers::Value::Sharded(types[i], placement, std::move(parts)));
-  }
-  for (int member = 0; member < gang().size(); ++member) {
-    auto charge = accounts[member]->AddArena(gang().scratch_bytes(member) +
-                                             loaded_->members[member].mirror_bytes);
-    if (!charge.ok()) return charge.status();
-    arena_charges_.push_back(*std::move(charge));
-  }
-  auto memory = gang().Reserve(loaded_);
-  if (!memory.ok()) return memory.status();
-  memory_ = *std::move(memory);
-  return absl::OkStatus();
+double GangRun::first_seconds() const {
+  return pieces_ == nullptr ? bound_->program->predicted_seconds() : pieces_->seconds[0];
 }
 
 std::vector<std::shared_ptr<fairness::Work>> GangRun::MakeWork() {
-  std::vector<std::shared_ptr<fairness::Work>> work;
   for (int member = 0; member < gang().size(); ++member)
-    work.push_back(std::make_shared<Member>(shared_from_this(), member));
-  return work;
-}
-
-absl::Status GangRun::InputFailure() const {
-  for (const ValuePointer& input : inputs_) {
-    if (absl::Status status = input->failure(); !status.ok()) return DependencyError(status);
-  }
-  return absl::OkStatus();
+    work_.push_back(std::make_shared<Member>(shared_from_this(), member));
+  return work_;
 }
 
 absl::Status GangRun::CheckGoesOn() const {
@@ -120,32 +81,9 @@ absl::Status GangRun::CheckGoesOn() const {
   return absl::OkStatus();
 }
 
-bool GangRun::HasLost(int member) const {
-  const auto lost = [](const buffers::Value* value) { return value != nullptr && value->lost(); };
-  for (size_t i = 0; i < inputs_.size(); ++i)
-    if (lost(OnMember(*inputs_[i], MemberOfInput(i), member))) return true;
-  for (size_t i = 0; i < results_.size(); ++i)
-    if (lost(OnMember(*results_[i], MemberOfResult(i), member))) return true;
-  return false;
-}
-
-int GangRun::MemberOfInput(size_t input) const {
-  const std::vector<int>& members = bound_->signature.input_members;
-  return members.empty() ? -1 : members[input];
-}
-
-int GangRun::MemberOfResult(size_t result) const {
-  const std::vector<int>& members = bound_->signature.result_members;
-  return members.empty() ? -1 : members[result];
-}
-
-const buffers::Value* GangRun::OnMember(const buffers::Value& value, int home, int member) {
-  if (home < 0) return value.parts()[member].get();
-  return home == member ? &value : nullptr;
-}
-
 absl::StatusOr<fairness::Work::Handed> GangRun::Begin() {
   using Handed = fairness::Work::Handed;
+  if (memory_->is_held) return Handed::kNoRoom;
   // First: whatever is lost from here on is not revived before it is released, and what was lost
   // and revived before is seen.
   for (const Gang::Member& member : gang().members()) member.device->Hold();
@@ -153,9 +91,8 @@ absl::StatusOr<fairness::Work::Handed> GangRun::Begin() {
   if (absl::Status status = CheckGoesOn(); !status.ok()) handed = status;
   // A daemon that stops begins nothing any more; what has been parked stays so.
   const auto begins = [](const Gang::Member& m) { return m.device->dispatcher().Begins(); };
-  const bool has_room =
-      !memory_->is_held && std::all_of(gang().members().begin(), gang().members().end(), begins);
-  if (handed.ok() && !has_room) handed = Handed::kNoRoom;
+  if (handed.ok() && !std::all_of(gang().members().begin(), gang().members().end(), begins))
+    handed = Handed::kNoRoom;
   if (handed.ok() && *handed == Handed::kAll) {
     memory_->is_held = holds_memory_ = pieces_ != nullptr;
     return handed;
@@ -200,10 +137,9 @@ absl::StatusOr<fairness::Work::Handed> GangRun::Ready(int member, int64_t ticket
       goes_on = QueueNext(tickets);
     }
     for (int i = 0; i < gang().size(); ++i) {
-      if (i != member) device(i).dispatcher().Unpark(tickets[i]);
       if (!has_begun) device(i).metrics().RunStarted(waited);
     }
-    refused = SubmitAll(tickets);
+    refused = SubmitAll(member, tickets);
   }
   if (!goes_on) Fail(absl::CancelledError("the session has ended"));
   drivers::SubmitResult result;
@@ -220,10 +156,8 @@ absl::StatusOr<fairness::Work::Handed> GangRun::Ready(int member, int64_t ticket
 bool GangRun::QueueNext(const std::vector<int64_t>& tickets) {
   bool all = true;
   for (int i = 0; i < gang().size(); ++i) {
-    all =
-        device(i).dispatcher().Continue(tickets[i], std::make_shared<Member>(shared_from_this(), i),
-                                        pieces_->seconds[next_ + 1]) &&
-        all;
+    const double seconds = pieces_->seconds[next_ + 1];
+    all = device(i).dispatcher().Continue(tickets[i], work_[i], seconds) && all;
   }
   return all;
 }
@@ -234,7 +168,7 @@ void GangRun::ReleaseMemory() {
   for (const Gang::Member& member : gang().members()) member.device->dispatcher().ReleaseHeld();
 }
 
-std::vector<GangRun::Refused> GangRun::SubmitAll(const std::vector<int64_t>& tickets) {
+std::vector<GangRun::Refused> GangRun::SubmitAll(int last, const std::vector<int64_t>& tickets) {
   const size_t piece = next_++;
   if (piece == 0) {
     log::Debug("run_started", {{"run", label_},
@@ -254,6 +188,8 @@ std::vector<GangRun::Refused> GangRun::SubmitAll(const std::vector<int64_t>& tic
   std::vector<Refused> refused;
   for (int i = 0; i < gang().size(); ++i) {
     const absl::Status status = SubmitOne(i, piece, tickets[i]);
+    // Behind the list: from here on others of its flow may be submitted, which use its results.
+    if (i != last) device(i).dispatcher().Unpark(tickets[i]);
     if (status.ok()) continue;
     // Those that have been submitted wait for this one.
     signals_->Abort(status);
@@ -401,43 +337,11 @@ void GangRun::End() {
   for (const ValuePointer& value : results_) value->Resolve(status);
   inputs_.clear();
   results_.clear();
+  work_.clear();
   memory_.reset();
   arena_charges_.clear();
   const Done done = std::exchange(done_, nullptr);
   done(status, seconds);
-}
-
-void GangRun::RecordTimes(const std::vector<double>& seconds) {
-  const std::vector<double> kernels = KernelSeconds();
-  Program& program = *bound_->program;
-  // Fair shares are counted on each device; a run is as long as it was on the slowest.
-  program.Record(user_, *std::max_element(seconds.begin(), seconds.end()), kernels);
-  const std::string digest = program.short_digest();
-  const metrics::RunLabels labels{user_, digest};
-  for (int i = 0; i < gang().size(); ++i) device(i).metrics().RunFinished(labels, seconds[i]);
-  const auto& compiled = program.compiled();
-  for (size_t i = 0; i < kernels.size(); ++i) {
-    const int kernel = compiled.calls[i].kernel;
-    program.device_of_kernel(kernel).metrics().KernelRan(
-        labels, compiled.kernels[kernel].image.name, kernels[i]);
-  }
-}
-
-std::vector<double> GangRun::KernelSeconds() const {
-  std::vector<double> kernels;
-  for (const int member : gang().distinct()) {
-    // Signals and copies stand between the kernels.
-    const std::vector<double>& seconds = command_seconds_[member];
-    if (seconds.empty()) return {};
-    for (const int command : loaded_->members[member].command_of_call)
-      kernels.push_back(seconds[command]);
-  }
-  return kernels;
-}
-
-bool GangRun::IsTimed(int member) const {
-  const std::vector<int> distinct = gang().distinct();
-  return std::find(distinct.begin(), distinct.end(), member) != distinct.end();
 }
 
 }  // namespace kiln::runtime

@@ -42,9 +42,9 @@ class GangRun : public QueuedRun, public std::enable_shared_from_this<GangRun> {
       Done done);
   ~GangRun() override;
 
-  // One work for each device's queue. A flow's runs are queued by one thread at a time, each on all
-  // of its devices before the next: with another order on each device two of them would be parked
-  // in front of one another.
+  // One work for each device's queue; once, and all of them are queued. A flow's runs are queued by
+  // one thread at a time, each on all of its devices before the next: with another order on each
+  // device two of them would be parked in front of one another.
   std::vector<std::shared_ptr<fairness::Work>> MakeWork();
 
   const std::vector<ValuePointer>& results() const override { return results_; }
@@ -57,6 +57,7 @@ class GangRun : public QueuedRun, public std::enable_shared_from_this<GangRun> {
   GangRun(std::string label, std::shared_ptr<const BoundProgram> bound, fairness::GangOrder* order)
       : label_(std::move(label)), bound_(std::move(bound)), order_(*order) {}
 
+  double first_seconds() const;  // that the first piece is expected to take
   Gang& gang() const { return *bound_->program->gang(); }
   ManagedDevice& device(int member) const { return *gang().members()[member].device; }
   absl::Status Allocate(const std::vector<std::shared_ptr<buffers::Account>>& accounts);
@@ -78,8 +79,8 @@ class GangRun : public QueuedRun, public std::enable_shared_from_this<GangRun> {
     int64_t ticket = 0;
     absl::Status why;
   };
-  // The next piece.
-  std::vector<Refused> SubmitAll(const std::vector<int64_t>& tickets)
+  // The next piece, on `last` within its Submit; on all others it has been parked.
+  std::vector<Refused> SubmitAll(int last, const std::vector<int64_t>& tickets)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(order_.mutex) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status SubmitOne(int member, size_t piece, int64_t ticket) ABSL_LOCKS_EXCLUDED(mutex_);
   // May destroy this.
@@ -113,6 +114,8 @@ class GangRun : public QueuedRun, public std::enable_shared_from_this<GangRun> {
   std::vector<ValuePointer> inputs_;
   std::vector<ValuePointer> results_;
   Done done_;
+  // For the dispatchers, which know what they have handed over by weak pointers. Until it ends.
+  std::vector<std::shared_ptr<fairness::Work>> work_;
   std::shared_ptr<const Gang::Pieces> pieces_;     // null: it is submitted whole
   std::shared_ptr<drivers::SignalGroup> signals_;  // once it has begun
   bool sampled_ = false;
