@@ -86,7 +86,8 @@ std::vector<const google::protobuf::MethodDescriptor*> AllMethods() {
   return methods;
 }
 
-// Three bytes are a field that no request has, and would take more than ten times that when parsed.
+// Three bytes are a field that no request has, and would take more than ten times that when parsed:
+// 24 MiB of them more than 240. Some messages are there at once, since gRPC lets go of them late.
 TEST_F(HostileTest, MessagesOfManyPartsAreRefusedAndNotParsed) {
   ExpectItServes();
   const int64_t before = PeakBytes();
@@ -106,7 +107,7 @@ TEST_F(HostileTest, MessagesOfManyPartsAreRefusedAndNotParsed) {
     EXPECT_THAT(status.error_message(), HasSubstr(method->input_type()->full_name()));
   }
   if (kMemoryIsOurs) {
-    EXPECT_LT(PeakBytes() - before, 100 * kMebibyte);
+    EXPECT_LT(PeakBytes() - before, 200 * kMebibyte);
   }
   ExpectItServes();
 }
