@@ -43,15 +43,16 @@ class AmplifiedTest : public HostileTest {
   // Makes calls whose answers it takes none of, until the same call of `again` is refused.
   void ExpectRefusedWhileUnread(absl::string_view method, const std::string& request,
                                 const std::function<grpc::Status()>& again) {
-    std::unique_ptr<RawConnection> connection;
-    const auto call = [&] {
-      connection = std::make_unique<RawConnection>(Port());
+    std::vector<std::unique_ptr<RawConnection>> connections;
+    const auto call = [&](uint32_t calls) {
+      RawConnection& connection =
+          *connections.emplace_back(std::make_unique<RawConnection>(Port()));
       // SETTINGS_INITIAL_WINDOW_SIZE (4): no byte of an answer may be sent.
-      connection->Send(Frame(kSettings, 0, 0, std::string("\0\4\0\0\0\0", 6)));
-      for (uint32_t i = 0; i < kCalls; ++i) connection->Send(Call(2 * i + 1, method, request));
-      connection->StayAlive();
+      connection.Send(Frame(kSettings, 0, 0, std::string("\0\4\0\0\0\0", 6)));
+      for (uint32_t i = 0; i < calls; ++i) connection.Send(Call(2 * i + 1, method, request));
+      connection.StayAlive();
     };
-    call();
+    call(kCalls);
     // However slow the machine: each of them takes its time, and so does every question after them.
     // Where nobody gets a processor for seconds, connections miss their pings: the client's own,
     // and that one with its calls.
@@ -62,8 +63,12 @@ class AmplifiedTest : public HostileTest {
     const absl::Time deadline = absl::Now() + kPatience;
     while (waits(refused) && absl::Now() < deadline) {
       absl::SleepFor(absl::Milliseconds(100));
-      if (connection->HasEnded()) call();
       refused = again();
+      if (!waits(refused)) break;
+      // Of several that are made at once the last are refused while there is room for one alone.
+      const bool was_lost = connections.front()->HasEnded();
+      if (was_lost) connections.clear();
+      call(was_lost ? kCalls : 1);
     }
     EXPECT_EQ(refused.error_code(), grpc::RESOURCE_EXHAUSTED) << refused.error_message();
     EXPECT_EQ(Reason(refused), "HOST_MEMORY");
