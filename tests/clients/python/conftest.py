@@ -1,5 +1,6 @@
 """A session with the run's kilnd for the end-to-end tests, a stand-in for the others, PyTorch."""
 
+import importlib.util
 import json
 import os
 import pathlib
@@ -57,6 +58,17 @@ def session(four):
     yield opened
     _connection._default = None
     opened.close()
+
+
+@pytest.fixture(scope="module")
+def example():
+    """The example parallel.py, whose networks and layouts tests of several devices train."""
+    path = HERE.parents[2] / "clients" / "python" / "examples" / "parallel.py"
+    spec = importlib.util.spec_from_file_location("parallel", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["parallel"] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,6 @@
 """Long programs on several devices come in pieces, between which others' have their turn."""
 
-import importlib.util
-import pathlib
 import re
-import sys
 import threading
 
 import numpy as np
@@ -13,7 +10,6 @@ import kiln
 from kiln._session import connection as _connection
 from kilnd_process import Kilnd
 
-EXAMPLES = pathlib.Path(__file__).resolve().parents[3] / "clients" / "python" / "examples"
 DEVICES = ["cpu:0", "cpu:1"]
 
 
@@ -30,16 +26,6 @@ def connection(daemon):
     yield connection
     _connection._default = None
     connection.close()
-
-
-@pytest.fixture(scope="module")
-def example():
-    """The example parallel.py."""
-    spec = importlib.util.spec_from_file_location("parallel", EXAMPLES / "parallel.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["parallel"] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,6 @@
 """Several devices: what is computed on a mesh is what one device computes."""
 
-import importlib.util
 import pathlib
-import sys
 
 import numpy as np
 import pytest
@@ -13,17 +11,7 @@ from kiln._session import connection as _connection
 from device_memory import DeviceMemory
 from meshes import FOUR, GRID, THREE
 
-EXAMPLES = pathlib.Path(__file__).resolve().parents[3] / "clients" / "python" / "examples"
-
-
-@pytest.fixture(scope="module")
-def example():
-    """The example parallel.py, whose networks and layouts these tests train."""
-    spec = importlib.util.spec_from_file_location("parallel", EXAMPLES / "parallel.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["parallel"] = module
-    spec.loader.exec_module(module)
-    return module
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(scope="module")
@@ -279,7 +267,7 @@ def test_a_step_is_one_message(session):
 
 def test_the_readmes_code(session, example):
     """Each block of the section runs, with a network, its optimizer, a step and a batch."""
-    readme = (EXAMPLES.parents[2] / "README.md").read_text()
+    readme = (ROOT / "README.md").read_text()
     section = readme.split("## Several devices")[1].split("\n## ")[0]
     blocks = [block.split("```")[0] for block in section.split("```python")[1:]]
     *blocks, stages = blocks  # test_stages.py has that
