@@ -250,6 +250,20 @@ TEST_F(SlicedWorkTest, WhatHasNoRoomLetsOthersPassAndIsAskedAgain) {
   EXPECT_THAT(journal_.failed, IsEmpty());
 }
 
+TEST_F(SlicedWorkTest, WhatHasNoRoomNeedNotWaitForAnEndOnceThereIsSome) {
+  const auto ann = dispatcher_.AddFlow("ann", 1), bob = dispatcher_.AddFlow("bob", 1);
+  AddSliced(ann, "a", 1);
+  auto big = std::make_shared<SlicedWork>(&journal_, "big", 1);
+  big->needs_room_ = 1;
+  dispatcher_.Enqueue(bob, big);
+  dispatcher_.LookAgain();
+  EXPECT_THAT(journal_.submitted, ElementsAre("a")) << "it waits";
+  dispatcher_.ReleaseHeld();
+  dispatcher_.LookAgain();
+  EXPECT_THAT(journal_.submitted, ElementsAre("a", "big"));
+  for (size_t piece = 0; piece < 2; ++piece) Finish(piece);
+}
+
 TEST_F(SlicedWorkTest, NobodyWaitsForMemoryThatADroppedRunHeld) {
   const auto ann = dispatcher_.AddFlow("ann", 1), bob = dispatcher_.AddFlow("bob", 1);
   auto holder = std::make_shared<SlicedWork>(&journal_, "a", 4);

@@ -30,9 +30,9 @@ enum class Entrance {
   kPeer,      // a Unix socket: the system says who it is
 };
 
-// Thread-safe. A call with a token is its user's, at every entrance. What is refused goes to the
-// audit log, so many times a minute at most: fewer of those whom nobody knows, or they could push
-// everything else out of it.
+// Thread-safe. A call with a token is its user's, at every entrance; one whose headers never ended
+// is nobody's. What is refused goes to the audit log, so many times a minute at most: fewer of
+// those whom nobody knows, or they could push everything else out of it.
 class Access {
  public:
   struct Options {

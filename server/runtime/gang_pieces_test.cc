@@ -44,6 +44,14 @@ class GangPiecesTest : public GangTest {
     for (auto& device : devices_) EXPECT_TRUE(device->WaitIdle(absl::Seconds(60)));
     devices_.clear();
   }
+  // A run that is held in its first piece, and another user's, which waits.
+  std::pair<Created, Created> StartHeld(const std::shared_ptr<const BoundProgram>& bound) {
+    const ValuePointer rows = Input(*bound, 0);
+    held_.Hold();
+    const Created run = Start(bound, rows, 0);
+    held_.AwaitList();
+    return {run, Start(bound, rows, 1)};
+  }
   void ExpectRight(const Created& run, float scale) {
     const absl::Status status = Await(run);
     ASSERT_TRUE(status.ok()) << status;
@@ -183,11 +191,7 @@ TEST_F(GangPiecesTest, ACancelledRunEndsWithItsPiece) {
 TEST_F(GangPiecesTest, ItsSessionsEndStopsItAndOthersGoOn) {
   const auto bound = Compile(MeanGraph(2, 8), {0, 1});
   ASSERT_NE(bound, nullptr) << compiled_;
-  const ValuePointer rows = Input(*bound, 0);
-  held_.Hold();
-  const Created run = Start(bound, rows, 0);
-  held_.AwaitList();
-  const Created other = Start(bound, rows, 1);
+  const auto [run, other] = StartHeld(bound);
   for (int i = 0; i < 2; ++i) devices_[i]->dispatcher().RemoveFlow(flows_[i][0]);
   held_.LetGo();
   EXPECT_EQ(Await(run).code(), absl::StatusCode::kCancelled);
@@ -197,11 +201,7 @@ TEST_F(GangPiecesTest, ItsSessionsEndStopsItAndOthersGoOn) {
 TEST_F(GangPiecesTest, ADaemonThatStopsEndsWhatHasBegun) {
   const auto bound = Compile(MeanGraph(2, 8), {0, 1});
   ASSERT_NE(bound, nullptr) << compiled_;
-  const ValuePointer rows = Input(*bound, 0);
-  held_.Hold();
-  const Created run = Start(bound, rows, 0);
-  held_.AwaitList();
-  const Created waits = Start(bound, rows, 1);
+  const auto [run, waits] = StartHeld(bound);
   for (auto& device : devices_) device->dispatcher().Suspend();
   held_.LetGo();
   for (auto& device : devices_) EXPECT_TRUE(device->WaitIdle(absl::Seconds(60)));
