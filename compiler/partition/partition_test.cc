@@ -261,9 +261,8 @@ TEST_F(PartitionTest, TwoThousandNodesAreQuick) {
   RecordProperty("milliseconds", static_cast<int>(seconds.count() * 1e3));
   EXPECT_GT(nodes, 1500);
   EXPECT_EQ(state->partition.groups.size(), 180);
-  // Hundreds of times what it takes, since sanitizers and busy machines are slower; passes whose
-  // time grows with the cube of the nodes would take minutes.
-  EXPECT_LT(seconds.count(), 5);
+  // Ten times what it takes, since sanitizers and busy machines are slower.
+  EXPECT_LT(seconds.count(), 1);
 }
 
 // The gradient of a variance sums what is centred.

@@ -165,7 +165,7 @@ def test_clients_learn_of_a_shutdown_at_once(fresh_kilnd, work):
     stopper.start()
     with pytest.raises(kiln.Unavailable, match="the daemon has stopped, so this session"):
         work(connection)
-    assert time.monotonic() - heard[0] < 20  # it may take 3 to end what runs on the device
+    assert time.monotonic() - heard[0] < 5  # it may take 3 to end what runs on the device
     with pytest.raises(kiln.Unavailable, match="the daemon has stopped"):
         (kiln.tensor([1.0]) + 1).item()
     with pytest.raises(kiln.Unavailable, match="the daemon has stopped"):
