@@ -10,6 +10,6 @@ find_package(prometheus-cpp CONFIG REQUIRED)
 find_path(TOMLPLUSPLUS_INCLUDE toml++/toml.h REQUIRED)
 find_library(SODIUM sodium REQUIRED)
 find_path(OPENCL_INCLUDE CL/cl.h REQUIRED)
-# LLVM is linked statically and only by compiler/codegen.
+# Only compiler/codegen links LLVM.
 find_package(LLVM 22.1 REQUIRED CONFIG PATHS /usr/lib/llvm-22)
 find_package(OpenSSL REQUIRED)

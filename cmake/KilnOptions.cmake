@@ -12,9 +12,21 @@ set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1")
 
 set(KILN_SANITIZER "" CACHE STRING "-fsanitize= for all of Kiln: address,undefined,float-cast-overflow or thread")
 add_library(kiln_options INTERFACE)
+# With a sanitizer a program that has all libraries in it takes up to 320 MB of the disk, and there are a hundred programs:
+# they share their libraries.
+if(KILN_SANITIZER)
+  set(KILN_LIBRARY_TYPE SHARED)
+  set(hidden "")
+else()
+  set(KILN_LIBRARY_TYPE STATIC)
+  set(hidden -fvisibility=hidden)
+endif()
 # -pthread everywhere: gRPC demands it, and a precompiled header is read only with the options it was made with.
-target_compile_options(kiln_options INTERFACE -Wall -Wextra -Wno-unused-parameter -fvisibility=hidden -pthread)
+target_compile_options(kiln_options INTERFACE -Wall -Wextra -Wno-unused-parameter ${hidden} -pthread)
 target_include_directories(kiln_options INTERFACE ${PROJECT_SOURCE_DIR})
+if(KILN_LIBRARY_TYPE STREQUAL "SHARED")
+  target_compile_options(kiln_options INTERFACE -fvisibility=default -fno-semantic-interposition)
+endif()
 if(KILN_SANITIZER)
   add_compile_options(-fsanitize=${KILN_SANITIZER} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${KILN_SANITIZER})

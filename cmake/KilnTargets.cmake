@@ -7,11 +7,16 @@ include(KilnHeaders)
 # share. Names in anonymous namespaces are unique within a library for that reason.
 set(KILN_UNITY_SOURCES 16)
 
-# kiln_library(NAME SOURCES… PUBLIC… PRIVATE…): a static library; PUBLIC and PRIVATE are the libraries it may know. In folders
-# that set KILN_HEADERS, what was precompiled is that target's.
+# kiln_library(NAME [STATIC] SOURCES… PUBLIC… PRIVATE…): a library; PUBLIC and PRIVATE are the libraries it may know. STATIC: even
+# where others are shared, for what brings GoogleTest, of which a program has one. In folders that set KILN_HEADERS, what
+# was precompiled is that target's.
 function(kiln_library name)
-  cmake_parse_arguments(A "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
-  add_library(${name} STATIC ${A_SOURCES})
+  cmake_parse_arguments(A "STATIC" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  set(type ${KILN_LIBRARY_TYPE})
+  if(A_STATIC)
+    set(type STATIC)
+  endif()
+  add_library(${name} ${type} ${A_SOURCES})
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${KILN_UNITY_SOURCES})
   target_precompile_headers(${name} REUSE_FROM ${KILN_HEADERS})
   target_link_libraries(${name} PUBLIC $<BUILD_INTERFACE:kiln_options> ${A_PUBLIC} PRIVATE ${A_PRIVATE})

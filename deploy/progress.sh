@@ -3,8 +3,18 @@
 # say TEXT…: one line with the seconds since the script began.
 say() { printf '[%4ds] %s\n' "$SECONDS" "$*"; }
 
+# why_failed LOGFILE: what a reader needs of the log of a command that failed. Ninja lets the other jobs end after one has
+# failed, so their lines are the end of its log.
+why_failed() {
+  if grep -q '^FAILED: ' "$1"; then
+    awk '/^FAILED: / { failed = 1 } failed && ++lines <= 40' "$1"
+  else
+    tail -n 40 "$1"
+  fi | cut -c 1-400 | sed 's/^/    | /'
+}
+
 # logged TITLE LOGFILE COMMAND…: runs COMMAND with its output in LOGFILE, shows LOGFILE's last line every ten seconds,
-# and the end of the log if COMMAND fails. Returns COMMAND's status. Sets `background_pid` while it runs, for traps.
+# and what the log says of it if COMMAND fails. Returns COMMAND's status. Sets `background_pid` while it runs, for traps.
 logged() {
   local title=$1 log=$2 began=$SECONDS status=0 shown=""
   shift 2
@@ -26,8 +36,8 @@ logged() {
   wait "$background_pid" || status=$?
   background_pid=""
   if ((status != 0)); then
-    say "FAILED (status $status): $title. The end of $log:"
-    tail -n 40 "$log" | sed 's/^/    | /'
+    say "FAILED (status $status): $title. From $log:"
+    why_failed "$log"
   else
     say "    done in $((SECONDS - began)) s"
   fi
