@@ -3,10 +3,8 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <limits>
-#include <map>
 #include <thread>
 #include <utility>
 
@@ -31,6 +29,7 @@
 #include "server/metrics/metrics.h"
 #include "server/open_devices.h"
 #include "server/quota/limit_store.h"
+#include "server/read_gauges.h"
 #include "server/rpc/access.h"
 #include "server/rpc/graph_source.h"
 #include "server/rpc/server.h"
@@ -40,12 +39,13 @@
 #include "server/runtime/health_probe.h"
 #include "server/runtime/managed_device.h"
 #include "server/runtime/thread_pool.h"
+#include "server/sessions/keep_all.h"
 #include "server/sessions/kept_sessions.h"
 #include "server/sessions/registry.h"
 #include "server/sessions/restorer.h"
 #include "server/sessions/snapshots.h"
-#include "server/sessions/usage.h"
 #include "server/state/folder_lock.h"
+#include "server/upkeep.h"
 
 namespace kiln {
 namespace {
@@ -68,24 +68,11 @@ constexpr int64_t kHostMemoryShare = 6;
 // beyond it gRPC ends streams of any client, and new connections wait.
 constexpr int64_t kTransportShare = 24;
 constexpr int64_t kLeastTransport = 256 << 20;
-// Freed memory goes back to the system once this much less is held than at the peak.
-constexpr int64_t kTrimAfter = 32 << 20;
 // What glibc keeps at the end of each of its arenas, and the smallest memory that it has a mapping
 // for: what gRPC receives into is freed with each message, and should not be given back each time.
 // Left alone, glibc chooses these as it goes along, up to 64 MiB and 32 MiB.
 constexpr int kKeptOfAnArena = 16 << 20;
 constexpr int kLeastMapping = 8 << 20;
-// Of what looks after leases and devices; it takes milliseconds.
-constexpr std::chrono::minutes kLongestRound{1};
-// From the first of a run's results to its answer: a few microseconds, but for the scheduler.
-constexpr absl::Duration kEndOfRuns = absl::Seconds(1);
-// How often programs that nobody uses are looked for.
-constexpr absl::Duration kLookAtPrograms = absl::Minutes(1);
-// Uploads leave their memory to the next ones for so long: who sends a data set in parts needs it
-// again.
-constexpr absl::Duration kKeepMemory = absl::Seconds(10);
-// An upload from which nothing comes for so long is ended: a chunk over a slow link takes less.
-constexpr absl::Duration kIdleUpload = absl::Minutes(10);
 // After the last answer has been queued, the connections get this long to take it.
 constexpr absl::Duration kFlushTime = absl::Seconds(2);
 
@@ -93,10 +80,6 @@ int KernelThreads() { return static_cast<int>(std::max(1u, std::thread::hardware
 
 absl::Status ShuttingDown() {
   return errors::WithReason(absl::UnavailableError("daemon is shutting down"), "SHUTTING_DOWN");
-}
-
-absl::Status NotKept(const absl::Status& why) {
-  return sessions::LostBecause("the daemon that stopped could not keep it for the next one", why);
 }
 
 absl::Status StopsToRestart() {
@@ -149,11 +132,8 @@ struct Daemon::Implementation {
   void MakeRegistry();
   std::string EndedPath() const { return config.state_folder + "/ended_sessions"; }
   absl::Status Serve();
-  void StartLeases(absl::Duration interval);
-  void MakeHealthProbes();
-  // Notices devices that are lost though nobody uses them, and tries those that are.
-  void ReviveDevices();
-  metrics::Gauges ReadGauges() const;
+  std::vector<std::shared_ptr<runtime::HealthProbe>> MakeHealthProbes();
+  void StartUpkeep(absl::Duration interval);
   // Tokens of those who see everybody's sessions.
   metrics::Metrics::Allow MayScrape();
   // Sessions outlive this daemon if their folder can be had. Before the registry is made.
@@ -161,7 +141,6 @@ struct Daemon::Implementation {
   void MakeRestorer();
   absl::Status RequestStop();
   bool Stop(absl::Duration grace, Sessions sessions_then);
-  void KeepSessions(absl::Time deadline);
 
   const config::Config config;
   std::function<absl::Time()> now;
@@ -186,7 +165,7 @@ struct Daemon::Implementation {
   // What `copies` and `digests` still have to do at the end holds calls, which use both.
   rpc::OpenCalls open_calls;
   rpc::OpenUploads open_uploads;
-  rpc::TlsWatch tls_watch{TlsOf(config)};  // of the thread of leases
+  rpc::TlsWatch tls_watch{TlsOf(config)};
   rpc::DaemonView view;
   std::unique_ptr<runtime::ThreadPool> copies;
   std::unique_ptr<runtime::FairPool> digests;
@@ -196,17 +175,13 @@ struct Daemon::Implementation {
   std::unique_ptr<sessions::Registry> registry;
   std::unique_ptr<sessions::Snapshots> snapshots;
   std::unique_ptr<sessions::Restorer> restorer;
-  std::vector<std::shared_ptr<runtime::HealthProbe>> health_probes;
   std::unique_ptr<rpc::Server> server;
   int metrics_port = 0;
+  std::unique_ptr<Upkeep> upkeep;
 
   absl::Mutex mutex;
-  absl::CondVar stop_requested;
   bool stopping ABSL_GUARDED_BY(mutex) = false;
   bool idle ABSL_GUARDED_BY(mutex) = true;  // after stopping: nothing runs any more
-  std::thread leases;
-  // When that thread last went round. Not the clock of leases, which tests stop.
-  std::atomic<std::chrono::steady_clock::time_point> last_round{std::chrono::steady_clock::now()};
 };
 
 Daemon::Implementation::~Implementation() {
@@ -409,7 +384,7 @@ absl::Status Daemon::Implementation::Serve() {
       server->SetServing(changed.name(), changed.health() == runtime::Health::kHealthy);
     });
   }
-  metrics.SetGauges([this] { return ReadGauges(); });
+  metrics.SetGauges([this] { return ReadGauges(view, *host); });
   if (config.metrics_listen.empty()) return absl::OkStatus();
   // Users may also be the system's or those of certificates.
   const bool one_user =
@@ -430,159 +405,36 @@ metrics::Metrics::Allow Daemon::Implementation::MayScrape() {
   };
 }
 
-metrics::Gauges Daemon::Implementation::ReadGauges() const {
-  metrics::Gauges gauges;
-  for (const auto& device : devices) {
-    gauges.devices.push_back({device->name(), device->pool()->used_bytes(),
-                              device->pool()->total_bytes(), device->device().cached_bytes(),
-                              device->dispatcher().queued(),
-                              device->health() != runtime::Health::kFailed});
-  }
-  for (const sessions::Usage& usage : sessions::ListUsage(*registry)) {
-    gauges.users.push_back({usage.user, usage.device, usage.device_seconds, usage.runs,
-                            usage.memory_bytes, usage.sessions, usage.waiting});
-  }
-  for (const auto& session : registry->List()) {
-    ++gauges.sessions;
-    if (session->GetSnapshot().connected) ++gauges.connections;
-  }
-  gauges.programs = programs->size();
-  gauges.blob_bytes = blobs.bytes();
-  for (int i = 0; i < memory::kNumUses; ++i) {
-    const auto use = static_cast<memory::Use>(i);
-    gauges.host_memory.emplace_back(memory::Name(use), host->used_bytes(use));
-  }
-  gauges.host_memory_limit_bytes = host->limit_bytes();
-  gauges.host_memory_refused = host->refused();
-  const cache::KernelCache::Statistics statistics = kernel_cache->GetStatistics();
-  gauges.cache_bytes = statistics.bytes;
-  gauges.cache_kernels = statistics.kernels;
-  return gauges;
-}
-
-void Daemon::Implementation::MakeHealthProbes() {
-  if (config.health_interval_seconds == 0) return;
+std::vector<std::shared_ptr<runtime::HealthProbe>> Daemon::Implementation::MakeHealthProbes() {
+  std::vector<std::shared_ptr<runtime::HealthProbe>> probes;
+  if (config.health_interval_seconds == 0) return probes;
   for (const auto& device : devices) {
     // Devices that compute nothing have nothing to show.
     if (device->info().target.architecture == "null") continue;
-    health_probes.push_back(std::make_shared<runtime::HealthProbe>(
+    probes.push_back(std::make_shared<runtime::HealthProbe>(
         runtime::HealthProbe::Options{.device = device.get(),
                                       .programs = programs.get(),
                                       .interval = absl::Seconds(config.health_interval_seconds),
                                       .longest_run = LongestRun(config)}));
   }
+  return probes;
 }
 
-void Daemon::Implementation::ReviveDevices() {
-  for (const auto& device : devices) {
-    device->CheckHealth();
-    if (!device->TryRevive()) continue;
-    for (const auto& session : registry->List()) {
-      session->DropLost(*device);
-    }
-  }
-}
-
-void Daemon::Implementation::StartLeases(absl::Duration interval) {
-  leases = std::thread([this, interval] {
-    int64_t most = 0;
-    absl::Time next_look = absl::InfinitePast();  // at programs, which are many
-    absl::Time next_drop = absl::InfinitePast();
-    while (true) {
-      {
-        absl::MutexLock lock(&mutex);
-        if (!stopping) stop_requested.WaitWithTimeout(&mutex, interval);
-        if (stopping) return;
-      }
-      // Without the lock: closing a session runs its streams' and readers' callbacks.
-      registry->CloseExpired();
-      open_uploads.EndIdle(now() - kIdleUpload);
-      tls_watch.Look();
-      blobs.DropIdleMemory(host->limit_bytes() - host->used_bytes());
-      if (now() >= next_drop) {
-        blobs.DropUnusedMemory();
-        next_drop = now() + kKeepMemory;
-      }
-      if (config.unused_minutes_limit > 0 && now() >= next_look) {
-        programs->DropUnused(now(), absl::Minutes(config.unused_minutes_limit));
-        next_look = now() + kLookAtPrograms;
-      }
-      ReviveDevices();
-      for (const auto& probe : health_probes) probe->Tick(now());
-      last_round = std::chrono::steady_clock::now();
-      const int64_t held = host->used_bytes();
-      most = std::max(most, held);
-      if (most - held >= kTrimAfter) {
-        // glibc keeps freed memory for itself until it is told to give it back; see malloc_trim(3).
-        malloc_trim(0);
-        most = held;
-      }
-    }
-  });
-}
-
-void Daemon::Implementation::KeepSessions(absl::Time deadline) {
-  const std::vector<std::shared_ptr<sessions::Session>> all = registry->List();
-  // All stand still before the first is looked at, so that their devices come to an end.
-  for (const auto& session : all) session->Pause();
-  for (const auto& device : devices) device->dispatcher().Suspend();
-  struct AtStop {
-    bool hangs = false;
-    sessions::Patience patience;
-  };
-  std::map<const runtime::ManagedDevice*, AtStop> at_stop;
-  for (const auto& device : devices) {
-    const bool is_idle = device->WaitIdle(deadline - now());
-    at_stop.emplace(device.get(), AtStop{!is_idle, sessions::Patience(copy_patience)});
-  }
-  struct Frozen {
-    std::shared_ptr<sessions::Session> session;
-    AtStop* device;
-    absl::StatusOr<sessions::SessionImage> image;
-    int64_t bytes() const { return image.ok() ? image->data_bytes() : 0; }
-  };
-  std::vector<Frozen> frozen;
-  // For all of them together: what is just ending ends side by side.
-  const absl::Time runs_end = absl::Now() + kEndOfRuns;
-  for (const auto& session : all) {
-    auto image = session->Freeze(StopsToRestart(), runs_end - absl::Now());
-    // Of its devices one that hangs, if there is one.
-    AtStop* device = &at_stop.at(&session->device());
-    for (const sessions::UsedDevice* used : session->devices().All())
-      if (!device->hangs) device = &at_stop.at(used->device);
-    frozen.push_back({session, device, std::move(image)});
-  }
-  // The small ones first: should the disk or somebody's patience end, most are kept. A device that
-  // hangs takes none of that from the others'.
-  std::stable_sort(frozen.begin(), frozen.end(), [](const Frozen& a, const Frozen& b) {
-    return std::pair(a.device->hangs, a.bytes()) < std::pair(b.device->hangs, b.bytes());
-  });
-  for (Frozen& each : frozen) {
-    absl::Status status = each.image.status();
-    if (status.ok()) status = kept_sessions->Save(*each.image, each.device->patience);
-    const std::string& name = each.session->identity().name;
-    // One that would survive a kill has an image already, and a journal of all that it has
-    // answered.
-    const bool is_protected = !status.ok() && each.session->IsProtected();
-    if (is_protected) {
-      log::Info("session_kept", {{"session", name},
-                                 {"by", "its last snapshot and the journal since"},
-                                 {"because", std::string(status.message())}});
-    } else if (status.ok()) {
-      log::Info("session_kept", {{"session", name}, {"bytes", absl::StrCat(each.bytes())}});
-    } else {
-      log::Error("session_lost", {{"session", name},
-                                  {"why", std::string(status.message())},
-                                  {"lost", "its tensors and programs; its client is told"}});
-    }
-    const bool stays = status.ok() || is_protected;
-    const absl::Status reason = stays ? StopsToRestart() : NotKept(status);
-    // For a client that is away now.
-    if (!stays)
-      registry->ended().Remember(each.session->identity().id, each.session->user().name, reason);
-    each.session->Close(reason, /*files_stay=*/stays);
-    each.image = absl::CancelledError();  // gives the memory back
-  }
+void Daemon::Implementation::StartUpkeep(absl::Duration interval) {
+  Upkeep::Options options;
+  options.registry = registry.get();
+  options.open_uploads = &open_uploads;
+  options.tls_watch = &tls_watch;
+  options.blobs = &blobs;
+  options.host = host.get();
+  options.programs = programs.get();
+  options.devices = view.devices;
+  options.health_probes = MakeHealthProbes();
+  options.now = now;
+  options.interval = interval;
+  if (config.unused_minutes_limit > 0)
+    options.unused_programs = absl::Minutes(config.unused_minutes_limit);
+  upkeep = std::make_unique<Upkeep>(std::move(options));
 }
 
 absl::Status Daemon::Implementation::RequestStop() {
@@ -604,10 +456,9 @@ bool Daemon::Implementation::Stop(absl::Duration grace, Sessions sessions_then) 
     absl::MutexLock lock(&mutex);
     if (stopping) return idle;
     stopping = true;
-    stop_requested.SignalAll();
   }
   // First, so that no lease expires while the devices are given time to finish.
-  if (leases.joinable()) leases.join();
+  if (upkeep) upkeep->Stop();
   // Start failed before anything could run.
   if (!server) return true;
   log::Info("stopping");
@@ -621,7 +472,15 @@ bool Daemon::Implementation::Stop(absl::Duration grace, Sessions sessions_then) 
   registry->Refuse(keeps ? StopsToRestart() : ShuttingDown());
   // One deadline for all devices: they finish side by side.
   const absl::Time deadline = now() + grace;
-  if (keeps) KeepSessions(deadline);
+  if (keeps) {
+    sessions::KeepAll({.kept = kept_sessions.get(),
+                       .registry = registry.get(),
+                       .devices = view.devices,
+                       .restarting = StopsToRestart(),
+                       .copy_patience = copy_patience,
+                       .now = now},
+                      deadline);
+  }
   programs->StopCompiling();
   for (const auto& device : devices) device->dispatcher().Stop(ShuttingDown());
   for (const auto& device : devices) device->WaitIdle(deadline - now());
@@ -673,7 +532,6 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
   implementation->MakePrograms(std::move(parts.compile));
   implementation->OpenKeptSessions();
   implementation->MakeRegistry();
-  implementation->MakeHealthProbes();
   implementation->MakeRestorer();
   // A daemon that cannot serve restores nothing: what it had restored would be lost with it. And
   // none that serves says of a session that it is lost before it has looked.
@@ -681,7 +539,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
   if (absl::Status status = implementation->Serve(); !status.ok()) return status;
   if (implementation->restorer) implementation->restorer->Start();
   implementation->registry->Refuse(absl::OkStatus());
-  implementation->StartLeases(parts.lease_check_interval);
+  implementation->StartUpkeep(parts.lease_check_interval);
   log::Info("serving", {{"version", DaemonVersion()},
                         {"listen", absl::StrJoin(implementation->server->listening(), ",")},
                         {"metrics_port", absl::StrCat(implementation->metrics_port)},
@@ -692,9 +550,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
 
 std::vector<std::string> Daemon::listening() const { return implementation_->server->listening(); }
 int Daemon::metrics_port() const { return implementation_->metrics_port; }
-bool Daemon::IsAlive() const {
-  return std::chrono::steady_clock::now() - implementation_->last_round.load() < kLongestRound;
-}
+bool Daemon::IsAlive() const { return implementation_->upkeep->IsAlive(); }
 std::string Daemon::MetricsText() const { return implementation_->metrics.Text(); }
 bool Daemon::Stop(absl::Duration grace, Sessions sessions) {
   return implementation_->Stop(grace, sessions);

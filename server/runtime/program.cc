@@ -1,12 +1,10 @@
 #include "server/runtime/program.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/quoted.h"
-#include "server/fairness/slices.h"
 
 namespace kiln::runtime {
 namespace {
@@ -18,15 +16,6 @@ constexpr double kNewWeight = 0.125;  // of a measurement in the moving average
 constexpr int64_t kSampleEvery = 64;
 constexpr int64_t kSampleGapNanoseconds = 100'000'000;
 std::atomic<int64_t> next_sample_nanoseconds{0};
-
-TensorTypePointer TypeOf(ir::DType dtype, const ir::Shape& shape) {
-  return std::make_shared<const buffers::TensorType>(buffers::TensorType{dtype, shape});
-}
-
-// Before its first run a program is taken to run this much longer than its sizes say, and cut so.
-constexpr double kGuessedTooShort = 16;
-// A program is cut again when its kernels have been timed this much more often.
-constexpr int64_t kCutAgain = 8;
 
 // For a kernel that has not run yet.
 double GuessSeconds(const drivers::KernelImage& image, const drivers::Rates& rates) {
@@ -85,55 +74,6 @@ drivers::SlotRange RangeOf(const compiler::Argument& argument) {
 }
 
 }  // namespace
-
-Signature Signature::Of(const graph::Graph& graph) {
-  Signature signature;
-  for (const graph::Input& input : graph.inputs)
-    signature.inputs.push_back(TypeOf(input.dtype, input.shape));
-  for (const ir::Node* output : graph.outputs)
-    signature.outputs.push_back(TypeOf(output->dtype(), output->shape()));
-  for (const graph::Update& update : graph.updates) {
-    // The same object as the input's, so that comparing a result with what the next run wants is
-    // quick.
-    signature.updates.push_back(signature.inputs[update.input]);
-    signature.updated_inputs.push_back(update.input);
-  }
-  return signature;
-}
-
-Signature Signature::Of(const graph::Graph& graph, const std::vector<std::string>& devices) {
-  Signature signature = Of(graph);
-  if (graph.sharding == nullptr) return signature;
-  if (graph.sharding->stages) {
-    signature.input_members = graph.sharding->stages->inputs;
-    signature.result_members = graph.sharding->stages->outputs;
-    for (const graph::Update& update : graph.updates)
-      signature.result_members.push_back(signature.input_members[update.input]);
-    return signature;
-  }
-  const auto place = [&](const std::vector<graph::Spec>& specs, size_t index) {
-    auto placement = std::make_shared<buffers::Placement>();
-    placement->devices = devices;
-    placement->mesh = graph.sharding->mesh;
-    if (index < specs.size()) placement->spec = specs[index];
-    return placement;
-  };
-  for (size_t i = 0; i < graph.inputs.size(); ++i)
-    signature.input_placements.push_back(place(graph.sharding->inputs, i));
-  for (size_t i = 0; i < graph.outputs.size(); ++i)
-    signature.result_placements.push_back(place(graph.sharding->outputs, i));
-  // The same object, so that comparing a result with what the next run wants is quick.
-  for (const graph::Update& update : graph.updates)
-    signature.result_placements.push_back(signature.input_placements[update.input]);
-  return signature;
-}
-
-int64_t Signature::result_bytes() const {
-  int64_t bytes = 0;
-  for (const TensorTypePointer& type : outputs) bytes += type->bytes();
-  for (const TensorTypePointer& type : updates) bytes += type->bytes();
-  return bytes;
-}
 
 Program::Program(ManagedDevice& device, Description description, Signature signature,
                  compiler::CompiledProgram compiled)
@@ -232,17 +172,6 @@ drivers::CommandList Program::Commands(const Loaded& loaded) const {
   return list;
 }
 
-bool Program::IsSliced() const {
-  if (compiled_.calls.size() + compiled_.copies.size() < 2) return false;
-  const double most = device_.dispatcher().limits().slice_seconds;
-  return predicted_seconds() * (runs() == 0 ? kGuessedTooShort : 1) > most;
-}
-
-double Program::first_seconds() const {
-  if (!IsSliced()) return predicted_seconds();
-  return std::min(predicted_seconds(), device_.dispatcher().limits().piece_seconds());
-}
-
 std::vector<double> Program::CallSeconds(int64_t* samples) const {
   std::vector<double> seconds;
   absl::MutexLock lock(&mutex_);
@@ -255,92 +184,6 @@ std::vector<double> Program::CallSeconds(int64_t* samples) const {
                           : GuessSeconds(compiled_.kernels[call.kernel].image, rates));
   }
   return seconds;
-}
-
-double Program::ScaleOf(double total) const {
-  if (total == 0) return 1;
-  return runs() == 0 ? kGuessedTooShort : predicted_seconds() / total;
-}
-
-std::vector<double> Program::CommandSeconds(int64_t* samples) const {
-  std::vector<double> seconds = CallSeconds(samples);
-  const double bytes_per_second = device_.info().target.rates.bytes_per_second;
-  for (const compiler::CompiledProgram::Copy& copy : compiled_.copies)
-    seconds.push_back(2 * static_cast<double>(copy.source.bytes) / bytes_per_second);
-  const double scale = ScaleOf(std::accumulate(seconds.begin(), seconds.end(), 0.0));
-  for (double& each : seconds) each *= scale;
-  return seconds;
-}
-
-std::vector<std::vector<double>> Program::GangCallSeconds(int64_t* samples) const {
-  const std::vector<double> all = CallSeconds(samples);
-  const std::vector<Gang::Member>& members = gang_->members();
-  std::vector<std::vector<double>> seconds(members.size());
-  double longest = 0;
-  auto begin = all.begin();
-  for (const int distinct : gang_->distinct()) {
-    const auto end = begin + static_cast<int64_t>(members[distinct].compiled->calls.size());
-    longest = std::max(longest, std::accumulate(begin, end, 0.0));
-    for (size_t i = 0; i < members.size(); ++i)
-      if (members[i].compiled == members[distinct].compiled) seconds[i].assign(begin, end);
-    begin = end;
-  }
-  const double scale = ScaleOf(longest);
-  for (std::vector<double>& member : seconds)
-    for (double& each : member) each *= scale;
-  return seconds;
-}
-
-absl::StatusOr<std::shared_ptr<const Program::Pieces>> Program::CutNow(
-    const std::shared_ptr<const Loaded>& loaded, int64_t* samples) const {
-  auto pieces = std::make_shared<Pieces>();
-  pieces->loaded = loaded;
-  const drivers::CommandList all = Commands(*loaded);
-  const double most = device_.dispatcher().limits().piece_seconds();
-  for (const fairness::Slice& slice : fairness::Cut(CommandSeconds(samples), most)) {
-    drivers::CommandList list{
-        all.num_slots, {all.commands.begin() + slice.begin, all.commands.begin() + slice.end}};
-    auto prepared = device_.device().Prepare(std::move(list));
-    if (!prepared.ok()) return prepared.status();
-    pieces->list.push_back({slice.seconds, *std::move(prepared)});
-  }
-  if (pieces->list.size() < 2) return nullptr;
-  return pieces;
-}
-
-template <typename LoadedParts, typename Parts, typename MakePieces>
-absl::StatusOr<std::shared_ptr<const Parts>> Program::CutAgainIfOld(
-    const std::shared_ptr<const LoadedParts>& loaded, Cut<LoadedParts, Parts>* cut,
-    const MakePieces& make_pieces) {
-  int64_t samples = 0;
-  {
-    absl::MutexLock lock(&mutex_);
-    samples = samples_;
-  }
-  const bool is_old = cut->samples == 0 ? samples > 0 : samples >= kCutAgain * cut->samples;
-  if (cut->loaded == loaded && !is_old) return cut->pieces;
-  int64_t counted = 0;
-  auto pieces = make_pieces(&counted);
-  if (!pieces.ok()) return pieces.status();
-  *cut = {loaded, *std::move(pieces), counted};
-  return cut->pieces;
-}
-
-absl::StatusOr<std::shared_ptr<const Program::Pieces>> Program::CutIntoPieces(
-    const std::shared_ptr<const Loaded>& loaded) {
-  if (!IsSliced()) return nullptr;
-  absl::MutexLock lock(&loading_mutex_);
-  return CutAgainIfOld(loaded, &cut_, [&](int64_t* samples) { return CutNow(loaded, samples); });
-}
-
-absl::StatusOr<std::shared_ptr<const Gang::Pieces>> Program::CutGangIntoPieces(
-    const std::shared_ptr<const Gang::Loaded>& loaded) {
-  if (!IsSliced()) return nullptr;
-  absl::MutexLock lock(&loading_mutex_);
-  return CutAgainIfOld(loaded, &gang_cut_, [&](int64_t* samples) {
-    return gang_->Cut(loaded, GangCallSeconds(samples),
-                      device_.dispatcher().limits().piece_seconds());
-  });
 }
 
 bool Program::TakeSample() {

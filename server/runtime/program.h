@@ -18,31 +18,9 @@
 #include "server/memory/host_memory.h"
 #include "server/runtime/gang.h"
 #include "server/runtime/managed_device.h"
+#include "server/runtime/signature.h"
 
 namespace kiln::runtime {
-
-using TensorTypePointer = std::shared_ptr<const buffers::TensorType>;
-
-// What a program takes and gives. Results are the outputs, then the updates' new values.
-struct Signature {
-  std::vector<TensorTypePointer> inputs;
-  std::vector<TensorTypePointer> outputs;
-  std::vector<TensorTypePointer> updates;
-  std::vector<int> updated_inputs;  // for each update, the input it replaces
-  // Of a program on several devices, how each lies on them; else empty.
-  using PlacementPointer = std::shared_ptr<const buffers::Placement>;
-  std::vector<PlacementPointer> input_placements;
-  std::vector<PlacementPointer> result_placements;  // outputs, then updates
-  // Of one in stages, the member of its gang that has each, whole; else empty.
-  std::vector<int> input_members;
-  std::vector<int> result_members;  // outputs, then updates
-
-  static Signature Of(const graph::Graph& graph);
-  // On these devices, as the graph's sharding says.
-  static Signature Of(const graph::Graph& graph, const std::vector<std::string>& devices);
-  // Bytes of all outputs and updates.
-  int64_t result_bytes() const;
-};
 
 struct KernelTimes {
   int64_t samples = 0;

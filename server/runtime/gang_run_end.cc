@@ -1,0 +1,133 @@
+// GangRun: how it ends; what its lists report, what fails it, who gives it up.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/log/log.h"
+#include "server/runtime/gang_run.h"
+
+namespace kiln::runtime {
+
+void GangRun::Finished(int member, int64_t ticket, const drivers::SubmitResult& result) {
+  absl::Status status = result.status;
+  const bool is_wanted = !*unwanted_;
+  if (!status.ok() && is_wanted) status = device(member).AfterFailure(status);
+  // Others end because of it; what a lost device says tells more than what they heard.
+  const bool is_cause = !status.ok() && is_wanted && !device(member).CheckUsable(false).ok();
+  bool is_end = false;
+  ManagedDevice& on = device(member);
+  std::vector<ManagedDevice*> held;
+  std::shared_ptr<GangRun> self;
+  {
+    absl::MutexLock lock(&mutex_);
+    seconds_[member] += result.seconds;
+    command_seconds_[member].insert(command_seconds_[member].end(), result.command_seconds.begin(),
+                                    result.command_seconds.end());
+    if (failure_.ok() || (is_cause && !*unwanted_)) SetFailure(status);
+    if (--in_flight_ == 0) self.swap(self_);
+    is_end = in_flight_ == 0 && all_submitted_;
+    if (is_end) {
+      ended_ = true;
+      for (const Gang::Member& each : gang().members()) held.push_back(each.device);
+    }
+  }
+  if (is_end) End();
+  // The dispatchers come last: this may be gone, and once nothing runs, so may the devices. A run
+  // that has failed and has more pieces waits for its turn somewhere, and fails then.
+  self.reset();
+  on.dispatcher().Finished(ticket, result.seconds);
+  for (ManagedDevice* device : held) device->Release();
+}
+
+void GangRun::SetFailure(const absl::Status& why) {
+  if (why.ok()) return;
+  failure_ = why;
+  for (const ValuePointer& value : results_) value->Doom(why);
+}
+
+bool GangRun::GiveUp(const absl::Status& why) {
+  std::shared_ptr<drivers::SignalGroup> signals;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (ended_ || !failure_.ok()) return false;
+    SetFailure(why);
+    *unwanted_ = true;
+    if (begun_) signals = signals_;
+  }
+  // Those that wait for one another need not be told by the devices.
+  if (signals) signals->Abort(why);
+  return true;
+}
+
+bool GangRun::Cancel() {
+  bool all_stop = true;
+  for (int i = 0; i < gang().size(); ++i) all_stop = all_stop && device(i).device().stops_lists();
+  {
+    absl::MutexLock lock(&mutex_);
+    if (all_submitted_ && !all_stop) return false;
+  }
+  return GiveUp(CancelledRun());
+}
+
+void GangRun::Stop(const absl::Status& why) { GiveUp(why); }
+
+void GangRun::Fail(const absl::Status& why) {
+  std::vector<std::pair<ManagedDevice*, int64_t>> parked;
+  std::vector<ManagedDevice*> held;
+  bool is_end = false;
+  {
+    absl::MutexLock order(&order_.mutex);
+    absl::MutexLock lock(&mutex_);
+    if (all_submitted_ || ended_) return;
+    if (failure_.ok()) SetFailure(why);
+    all_submitted_ = true;
+    ReleaseMemory();
+    // What still waits in other queues fails there when its turn comes. The piece on the devices is
+    // stopped, too; not after other errors, which Finished reports.
+    if (!begun_ || absl::IsCancelled(why)) *unwanted_ = true;
+    for (int i = 0; i < gang().size(); ++i) {
+      if (tickets_[i] != 0) parked.emplace_back(&device(i), tickets_[i]);
+      tickets_[i] = 0;
+      if (begun_) held.push_back(&device(i));
+    }
+    ended_ = is_end = in_flight_ == 0;
+  }
+  const std::shared_ptr<GangRun> self = shared_from_this();
+  if (is_end) End();
+  for (const auto& [on, ticket] : parked) on->dispatcher().Finished(ticket, 0);
+  if (!is_end) return;
+  for (ManagedDevice* device : held) device->Release();
+}
+
+void GangRun::End() {
+  absl::Status status;
+  std::vector<double> seconds;
+  {
+    absl::MutexLock lock(&mutex_);
+    status = failure_;
+    seconds = seconds_;
+  }
+  // An input's own run may have failed on the devices after this one was submitted.
+  if (status.ok()) status = InputFailure();
+  if (status.ok()) {
+    RecordTimes(seconds);
+  } else {
+    for (const Gang::Member& member : gang().members()) member.device->metrics().RunFailed();
+  }
+  log::Debug("run_ended", {{"run", label_},
+                           {"program", bound_->program->short_digest()},
+                           {"seconds", absl::StrCat(seconds[0])},
+                           {"status", status.ok() ? "OK" : status.ToString()}});
+  for (const ValuePointer& value : results_) value->Resolve(status);
+  inputs_.clear();
+  results_.clear();
+  work_.clear();
+  memory_.reset();
+  arena_charges_.clear();
+  const Done done = std::exchange(done_, nullptr);
+  done(status, seconds);
+}
+
+}  // namespace kiln::runtime

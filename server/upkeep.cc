@@ -1,0 +1,95 @@
+#include "server/upkeep.h"
+
+#include <malloc.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace kiln {
+namespace {
+
+// A round takes milliseconds.
+constexpr std::chrono::minutes kLongestRound{1};
+// How often programs that nobody uses are looked for: they are many.
+constexpr absl::Duration kLookAtPrograms = absl::Minutes(1);
+// Uploads leave their memory to the next ones for so long: who sends a data set in parts needs it
+// again.
+constexpr absl::Duration kKeepMemory = absl::Seconds(10);
+// An upload from which nothing comes for so long is ended: a chunk over a slow link takes less.
+constexpr absl::Duration kIdleUpload = absl::Minutes(10);
+// Freed memory goes back to the system once this much less is held than at the peak.
+constexpr int64_t kTrimAfter = 32 << 20;
+
+}  // namespace
+
+Upkeep::Upkeep(Options options) : options_(std::move(options)) {
+  thread_ = std::thread([this] { Run(); });
+}
+
+void Upkeep::Stop() {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (std::exchange(stopping_, true)) return;
+    stop_requested_.SignalAll();
+  }
+  thread_.join();
+}
+
+bool Upkeep::IsAlive() const {
+  return std::chrono::steady_clock::now() - last_round_.load() < kLongestRound;
+}
+
+void Upkeep::Run() {
+  while (true) {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (!stopping_) stop_requested_.WaitWithTimeout(&mutex_, options_.interval);
+      if (stopping_) return;
+    }
+    // Without the lock: closing a session runs its streams' and readers' callbacks.
+    GoRound();
+    last_round_ = std::chrono::steady_clock::now();
+    GiveMemoryBack();
+  }
+}
+
+void Upkeep::GoRound() {
+  options_.registry->CloseExpired();
+  options_.open_uploads->EndIdle(options_.now() - kIdleUpload);
+  options_.tls_watch->Look();
+  options_.blobs->DropIdleMemory(options_.host->limit_bytes() - options_.host->used_bytes());
+  DropUnused();
+  ReviveDevices();
+  for (const auto& probe : options_.health_probes) probe->Tick(options_.now());
+}
+
+void Upkeep::DropUnused() {
+  const absl::Time now = options_.now();
+  if (now >= next_memory_) {
+    options_.blobs->DropUnusedMemory();
+    next_memory_ = now + kKeepMemory;
+  }
+  if (options_.unused_programs < absl::InfiniteDuration() && now >= next_programs_) {
+    options_.programs->DropUnused(now, options_.unused_programs);
+    next_programs_ = now + kLookAtPrograms;
+  }
+}
+
+void Upkeep::ReviveDevices() {
+  for (runtime::ManagedDevice* device : options_.devices) {
+    device->CheckHealth();
+    if (!device->TryRevive()) continue;
+    for (const auto& session : options_.registry->List()) session->DropLost(*device);
+  }
+}
+
+void Upkeep::GiveMemoryBack() {
+  const int64_t held = options_.host->used_bytes();
+  most_held_ = std::max(most_held_, held);
+  if (most_held_ - held < kTrimAfter) return;
+  // glibc keeps freed memory for itself until it is told to give it back; see malloc_trim(3).
+  malloc_trim(0);
+  most_held_ = held;
+}
+
+}  // namespace kiln
