@@ -7,9 +7,9 @@ include(KilnHeaders)
 # share. Names in anonymous namespaces are unique within a library for that reason.
 set(KILN_UNITY_SOURCES 16)
 
-# kiln_library(NAME [STATIC] SOURCES… PUBLIC… PRIVATE…): a library; PUBLIC and PRIVATE are the libraries it may know. STATIC: even
-# where others are shared, for what brings GoogleTest, of which a program has one. In folders that set KILN_HEADERS, what
-# was precompiled is that target's.
+# kiln_library(NAME [STATIC] SOURCES… PUBLIC… PRIVATE…): a library; PUBLIC and PRIVATE are the libraries it may know. STATIC:
+# even where others are shared, for what brings GoogleTest, of which a program has one. In folders that set KILN_HEADERS,
+# what was precompiled is that target's.
 function(kiln_library name)
   cmake_parse_arguments(A "STATIC" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   set(type ${KILN_LIBRARY_TYPE})
