@@ -13,7 +13,17 @@ namespace kiln::runtime {
 void GangRun::Finished(int member, int64_t ticket, const drivers::SubmitResult& result) {
   absl::Status status = result.status;
   const bool is_wanted = !*unwanted_;
-  if (!status.ok() && is_wanted) status = device(member).AfterFailure(status);
+  if (!status.ok() && is_wanted) {
+    status = device(member).AfterFailure(status);
+    // Where another was lost, this one ended because of it and may be the first to report; who uses
+    // its results hears the lost one's words from the start.
+    for (int i = 0; i < gang().size() && device(member).CheckUsable(false).ok(); ++i) {
+      const absl::Status said = device(i).AfterFailure(status);
+      if (device(i).CheckUsable(false).ok()) continue;
+      status = said;
+      break;
+    }
+  }
   // Others end because of it; what a lost device says tells more than what they heard.
   const bool is_cause = !status.ok() && is_wanted && !device(member).CheckUsable(false).ok();
   bool is_end = false;
