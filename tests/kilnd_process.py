@@ -87,6 +87,13 @@ class Kilnd:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=5) as answer:
             return answer.read().decode()
 
+    def metric(self, name: str, absent: float | None = None) -> float:
+        """A metric's value, whatever labels it has; `absent`, if given, where there is none yet."""
+        found = re.search(rf"^{re.escape(name)}(?:{{[^}}]*}})? (\S+)$", self.metrics(), re.MULTILINE)
+        if found is None and absent is not None:
+            return absent
+        return float(found[1])
+
     def environment(self) -> dict[str, str]:
         """The caller's environment with $KILN_ADDRESS set to this daemon."""
         return dict(os.environ, KILN_ADDRESS=self.address)

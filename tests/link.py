@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import math
 import socket
 import threading
 import time
@@ -12,10 +13,14 @@ _MOST_BYTES_ON_THE_WAY = 64 << 20
 
 
 class _Direction:
-    """Bytes from one socket to another, each `delay` seconds late; on two threads."""
+    """Bytes from one socket to another, each `delay` seconds late; on two threads.
 
-    def __init__(self, source, sink, delay, count):
-        self._source, self._sink, self._delay, self._count = source, sink, delay, count
+    `enter` is called before a block goes on, and may wait; `count` afterwards, with its size.
+    """
+
+    def __init__(self, source, sink, delay, enter=lambda: None, count=lambda size: None):
+        self._source, self._sink, self._delay = source, sink, delay
+        self._enter, self._count = enter, count
         self._blocks = collections.deque()  # (when it arrives, the bytes); b"" is the end
         self._bytes = 0
         self._changed = threading.Condition()
@@ -45,6 +50,7 @@ class _Direction:
                 self._bytes -= len(data)
                 self._changed.notify_all()
             time.sleep(max(0.0, due - time.monotonic()))
+            self._enter()
             try:
                 if not data:
                     self._sink.shutdown(socket.SHUT_WR)
@@ -73,8 +79,10 @@ class Link:
         self._target = (host, int(port))
         self._delay = delay
         self._lock = threading.Lock()
+        self._may_go_on = threading.Condition(self._lock)
         self._open = []
         self._is_down = False
+        self._most_bytes = math.inf  # of clients, before a cut
         self.bytes_sent = 0  # by clients
         self.connections = 0  # that were made
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -100,17 +108,28 @@ class Link:
                 self.connections += 1
             for end in (client, daemon):
                 end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            _Direction(client, daemon, self._delay, self._count)
-            _Direction(daemon, client, self._delay, lambda size: None)
+            _Direction(client, daemon, self._delay, self._wait, self._count)
+            _Direction(daemon, client, self._delay)
+
+    def _wait(self):
+        with self._may_go_on:
+            self._may_go_on.wait_for(lambda: self._is_down or self.bytes_sent < self._most_bytes)
 
     def _count(self, size):
         with self._lock:
             self.bytes_sent += size
 
+    def hold_at(self, bytes_sent: int) -> None:
+        """What clients send beyond so many bytes, and a block, waits until the next cut, and is lost with it."""
+        with self._lock:
+            self._most_bytes = bytes_sent
+
     def cut(self, seconds: float = 0.0) -> None:
         """Ends all connections, and refuses new ones for so long."""
         with self._lock:
             self._is_down = True
+            self._most_bytes = math.inf
+            self._may_go_on.notify_all()
             for end in self._open:
                 _hang_up(end)
             self._open.clear()

@@ -13,17 +13,7 @@ namespace kiln::runtime {
 void GangRun::Finished(int member, int64_t ticket, const drivers::SubmitResult& result) {
   absl::Status status = result.status;
   const bool is_wanted = !*unwanted_;
-  if (!status.ok() && is_wanted) {
-    status = device(member).AfterFailure(status);
-    // Where another was lost, this one ended because of it and may be the first to report; who uses
-    // its results hears the lost one's words from the start.
-    for (int i = 0; i < gang().size() && device(member).CheckUsable(false).ok(); ++i) {
-      const absl::Status said = device(i).AfterFailure(status);
-      if (device(i).CheckUsable(false).ok()) continue;
-      status = said;
-      break;
-    }
-  }
+  if (!status.ok() && is_wanted) status = AfterFailure(member, status);
   // Others end because of it; what a lost device says tells more than what they heard.
   const bool is_cause = !status.ok() && is_wanted && !device(member).CheckUsable(false).ok();
   bool is_end = false;
@@ -49,6 +39,16 @@ void GangRun::Finished(int member, int64_t ticket, const drivers::SubmitResult& 
   self.reset();
   on.dispatcher().Finished(ticket, result.seconds);
   for (ManagedDevice* device : held) device->Release();
+}
+
+absl::Status GangRun::AfterFailure(int member, const absl::Status& error) {
+  const absl::Status own = device(member).AfterFailure(error);
+  if (!device(member).CheckUsable(false).ok()) return own;
+  for (int i = 0; i < gang().size(); ++i) {
+    const absl::Status said = device(i).AfterFailure(error);
+    if (!device(i).CheckUsable(false).ok()) return said;
+  }
+  return error;
 }
 
 void GangRun::SetFailure(const absl::Status& why) {

@@ -30,7 +30,7 @@ TEST_F(SnapshotTest, AKillBetweenAnImageAndTheEndOfItsJournal) {
   const fs::path kept_image = folder_ + "/image", kept_segment = folder_ + "/segment";
   fs::create_hard_link(image, kept_image);
   fs::create_hard_link(segment, kept_segment);
-  ASSERT_TRUE(Comes([&] { return !fs::exists(segment); }));
+  ASSERT_TRUE(Eventually([&] { return !fs::exists(segment); }));
   for (int i = 0; i < 20; ++i) summer.Step();
   ASSERT_TRUE(summer.Settle());
   End(SIGKILL);
@@ -55,7 +55,7 @@ TEST_F(SnapshotTest, AKillBetweenAnImageAndTheEndOfItsJournal) {
     fs::copy_file(kept_segment, segment);
   }
   Start();
-  EXPECT_TRUE(Comes([&] { return !fs::exists(segment); }));
+  EXPECT_TRUE(Eventually([&] { return !fs::exists(segment); }));
 }
 
 class DamagedTest : public SnapshotTest {
@@ -192,7 +192,7 @@ TEST_F(SnapshotTest, AfterAFewDaemonsASessionIsGivenUp) {
       summer.ExpectRight();
     } else {
       EXPECT_EQ(summer.Attach(), "SESSION_LOST");
-      EXPECT_TRUE(Comes([&] { return absl::StrContains(Log(), "daemons have ended"); }));
+      EXPECT_TRUE(Eventually([&] { return absl::StrContains(Log(), "daemons have ended"); }));
       EXPECT_THAT(Files(".attempts"), IsEmpty());
       EXPECT_THAT(Files(".journal"), IsEmpty());
     }
@@ -268,7 +268,7 @@ class SmallDiskTest : public SnapshotTest {
     const std::vector<float> floats(100'000, 1);
     for (int i = 0; i < 12; ++i) summer.Do(Write(summer.NewHandle(), floats));
     ASSERT_TRUE(summer.Settle());
-    ASSERT_TRUE(Comes([&] { return absl::StrContains(Log(), "event=session_unprotected"); }));
+    ASSERT_TRUE(Eventually([&] { return absl::StrContains(Log(), "event=session_unprotected"); }));
     EXPECT_FALSE(IsProtected());
     EXPECT_THAT(Files(".session"), IsEmpty());
     EXPECT_THAT(Files(".journal"), IsEmpty());
@@ -305,7 +305,8 @@ TEST_F(SmallDiskTest, OneImageFitsAgainAndAgain) {
   ASSERT_TRUE(summer.Settle());
   for (int images = 0; images < 3; ++images) {
     const auto before = Listed().snapshot_taken().SerializeAsString();
-    ASSERT_TRUE(Comes([&] { return Listed().snapshot_taken().SerializeAsString() != before; }));
+    ASSERT_TRUE(
+        Eventually([&] { return Listed().snapshot_taken().SerializeAsString() != before; }));
     summer.Step();
     ASSERT_TRUE(summer.Settle());
   }
@@ -321,7 +322,7 @@ TEST_F(SnapshotTest, ALongJournalBringsTheNextImageEarly) {
   Client client(address_, 0, "", kSeldom);
   auto stream = client.Connect();
   ASSERT_FALSE(stream->Call(Write(1, {0})).has_error());
-  ASSERT_TRUE(Comes([&] { return IsProtected(); }));
+  ASSERT_TRUE(Eventually([&] { return IsProtected(); }));
   const auto first = Files(".journal");
   ASSERT_THAT(first, SizeIs(1));
   constexpr size_t kFloats = 1 << 20;
@@ -337,7 +338,7 @@ TEST_F(SnapshotTest, ALongJournalBringsTheNextImageEarly) {
     const v1::Result result = stream->Call(Write(++handle, written));
     ASSERT_FALSE(result.has_error()) << result.error().message();
   }
-  ASSERT_TRUE(Comes([&] { return Files(".journal").size() == 1 && Files(".journal") != first; }));
+  ASSERT_TRUE(WaitForSegmentAfter(first));
   const uint64_t last = stream->next_sequence() - 1;
   KillAndStart();
   ASSERT_NE(Reattach(address_, client, last), nullptr);

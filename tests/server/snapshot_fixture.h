@@ -17,18 +17,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/server/client.h"
+#include "tests/server/eventually.h"
 #include "tests/server/kilnd_process.h"
 
 namespace kiln::testing {
 
 // No image but the first is taken.
 inline constexpr uint32_t kSeldom = 3600;
-
-inline bool Comes(const std::function<bool()>& condition) {
-  const absl::Time deadline = absl::Now() + absl::Seconds(30);
-  while (!condition() && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(2));
-  return condition();
-}
 
 inline std::string BytesOf(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -61,6 +56,13 @@ class SnapshotTest : public ProcessTest {
       if (absl::EndsWith(entry.path().native(), suffix)) files.push_back(entry.path());
     std::sort(files.begin(), files.end());
     return files;
+  }
+  // Until an image has taken the place of these segments, and the next one is all there is.
+  bool WaitForSegmentAfter(const std::vector<std::filesystem::path>& segments) {
+    return Eventually([&] {
+      const auto now = Files(".journal");
+      return now.size() == 1 && now != segments;
+    });
   }
   // Of the only session.
   v1::Session Listed() {

@@ -49,7 +49,7 @@ TEST_F(SnapshotTest, SeveralDevices) {
   config_ = "[devices]\ncpu_devices = 2\n";
   Start();
   Client client(address_, 0, "cpu:0", kSeldom);
-  ASSERT_TRUE(Comes([&] { return IsProtected(); }));
+  ASSERT_TRUE(Eventually([&] { return IsProtected(); }));
   v1::Placement halves;
   v1::Mesh::Axis* axis = halves.mutable_mesh()->add_axes();
   axis->set_name("data");
@@ -78,7 +78,7 @@ TEST_F(SnapshotTest, SeveralDevices) {
   // From the journal; then from the image that is taken because there was one.
   for (const bool from_image : {false, true}) {
     if (from_image) {
-      ASSERT_TRUE(Comes([&] { return Files(".journal").size() == 1; }));
+      ASSERT_TRUE(Eventually([&] { return Files(".journal").size() == 1; }));
     }
     KillAndStart();
     stream = Reattach(address_, client, received);
@@ -258,8 +258,7 @@ TEST_F(SnapshotTest, ImagesAreTakenAndSegmentsGo) {
     summer.Step();
     ASSERT_TRUE(summer.Settle());
     const auto before = Files(".journal");
-    ASSERT_TRUE(
-        Comes([&] { return Files(".journal") != before && Files(".journal").size() == 1; }));
+    ASSERT_TRUE(WaitForSegmentAfter(before));
   }
   EXPECT_TRUE(IsProtected());
   KillAndStart();

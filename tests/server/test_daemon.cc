@@ -89,13 +89,4 @@ std::string AuditText(const TestDaemon& daemon) {
   return text.str();
 }
 
-bool Eventually(const std::function<bool()>& condition) {
-  const absl::Time deadline = absl::Now() + absl::Seconds(10);
-  while (absl::Now() < deadline) {
-    if (condition()) return true;
-    absl::SleepFor(absl::Milliseconds(2));
-  }
-  return condition();
-}
-
 }  // namespace kiln::testing

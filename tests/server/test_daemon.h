@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "server/daemon.h"
 #include "server/testing/fake_device.h"
+#include "tests/server/eventually.h"
 
 namespace kiln::testing {
 
@@ -66,9 +67,6 @@ std::filesystem::path KeptFile(const TestDaemon& daemon);
 
 // All that its audit log says.
 std::string AuditText(const TestDaemon& daemon);
-
-// True once `condition` holds; false if it does not within ten seconds.
-bool Eventually(const std::function<bool()>& condition);
 
 }  // namespace kiln::testing
 

@@ -53,10 +53,6 @@ class Client:
         self.process.send_signal(signal.SIGINT)
 
 
-def gauge(daemon, name):
-    return float(re.search(rf"^{re.escape(name)} (\S+)$", daemon.metrics(), re.MULTILINE)[1])
-
-
 def eventually(condition, seconds=5):
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -70,7 +66,7 @@ def test_interrupts_at_random_moments(fresh_kilnd, tmp_path):
     moments = random.Random(SEED)
     client = Client(fresh_kilnd, tmp_path, SEED)
     longest, operations = 0.0, {}
-    memory = gauge(fresh_kilnd, MEMORY)
+    memory = fresh_kilnd.metric(MEMORY)
     try:
         for _ in range(INTERRUPTS):
             time.sleep(moments.uniform(0.0, 0.15))
@@ -81,9 +77,9 @@ def test_interrupts_at_random_moments(fresh_kilnd, tmp_path):
             longest = max(longest, float(found[1]))
             operations[found[2]] = operations.get(found[2], 0) + 1
         assert longest < 5.0  # alone on a machine, below 0.1 s
-        assert eventually(lambda: gauge(fresh_kilnd, "kiln_blob_bytes") == 0)
-        assert eventually(lambda: gauge(fresh_kilnd, MEMORY) < memory + (8 << 20))
-        assert gauge(fresh_kilnd, "kiln_sessions") == 1
+        assert eventually(lambda: fresh_kilnd.metric("kiln_blob_bytes") == 0)
+        assert eventually(lambda: fresh_kilnd.metric(MEMORY) < memory + (8 << 20))
+        assert fresh_kilnd.metric("kiln_sessions") == 1
     finally:
         client.process.kill()
         client.process.communicate()
@@ -107,7 +103,7 @@ def test_an_interrupted_process_leaves_no_session(fresh_kilnd):
         process = start(fresh_kilnd, "-c", ENDS)
         try:
             assert process.stdout.readline() == "ready\n", process.stderr.read()
-            assert gauge(fresh_kilnd, "kiln_sessions") == 1
+            assert fresh_kilnd.metric("kiln_sessions") == 1
             time.sleep(moments.uniform(0.0, 0.2))
             process.send_signal(signal.SIGINT)
             _, errors = process.communicate(timeout=20)
@@ -116,5 +112,5 @@ def test_an_interrupted_process_leaves_no_session(fresh_kilnd):
             process.wait()
         assert errors.rstrip().endswith("KeyboardInterrupt"), errors
         # Its lease is longer than this.
-        assert eventually(lambda: gauge(fresh_kilnd, "kiln_sessions") == 0)
-        assert gauge(fresh_kilnd, "kiln_blob_bytes") == 0
+        assert eventually(lambda: fresh_kilnd.metric("kiln_sessions") == 0)
+        assert fresh_kilnd.metric("kiln_blob_bytes") == 0
