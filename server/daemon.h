@@ -51,6 +51,8 @@ class Daemon {
   int metrics_port() const;
   // False if what looks after leases and devices has not gone round for a minute: it hangs.
   bool IsAlive() const;
+  // How often it has.
+  int64_t rounds() const;
   // What a scrape of /metrics gets.
   std::string MetricsText() const;
 

@@ -49,6 +49,7 @@ void Upkeep::Run() {
     // Without the lock: closing a session runs its streams' and readers' callbacks.
     GoRound();
     last_round_ = std::chrono::steady_clock::now();
+    ++rounds_;
     GiveMemoryBack();
   }
 }

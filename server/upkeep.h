@@ -50,6 +50,8 @@ class Upkeep {
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
   // False if no round has ended for a minute: it hangs.
   bool IsAlive() const;
+  // How many have ended.
+  int64_t rounds() const { return rounds_; }
 
  private:
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -66,6 +68,7 @@ class Upkeep {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   // When a round last ended. Not the clock of leases, which tests stop.
   std::atomic<std::chrono::steady_clock::time_point> last_round_{std::chrono::steady_clock::now()};
+  std::atomic<int64_t> rounds_{0};
 
   // Of the thread.
   int64_t most_held_ = 0;  // since memory was last given back

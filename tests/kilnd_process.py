@@ -38,14 +38,19 @@ def opencl_is_installed() -> bool:
     return any(pathlib.Path("/etc/OpenCL/vendors").glob("*.icd"))
 
 
+# For tests that count programs, kernels or runs: the daemon does not look after its devices by one of its own.
+NO_PROBES = "[devices]\nhealth_interval_seconds = 0\n"
+
+
 class Kilnd:
     """A running daemon; ends when the `with` block does.
 
     Its cache and log live in `folder`, a new temporary one unless given, so that a second daemon can start on the cache
-    of a first. `flags` are further ones for kilnd.
+    of a first. `flags` are further ones for kilnd, `config` is what its configuration file says.
     """
 
-    def __init__(self, folder: str | None = None, threads: int | None = None, flags: Sequence[str] = ()):
+    def __init__(self, folder: str | None = None, threads: int | None = None, flags: Sequence[str] = (),
+                 config: str = ""):
         self._owns_folder = folder is None
         self.folder = pathlib.Path(folder or tempfile.mkdtemp(prefix="kilnd-"))
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -60,6 +65,9 @@ class Kilnd:
         ]
         if threads is not None:
             self.command.append(f"--cpu_threads={threads}")
+        if config:
+            (self.folder / "kilnd.toml").write_text(config)
+            self.command.append(f"--config={self.folder}/kilnd.toml")
         self.command += flags
         self.start()
 

@@ -10,6 +10,7 @@
 #include "clients/cpp/placement.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/eventually.h"
 
 namespace kiln {
 namespace {
@@ -72,9 +73,7 @@ TEST_F(ClientTest, LargeTensorsTravelAsBlobsThatAreDeletedAfterwards) {
   auto tensor = client->Upload<int32_t>({2345}, absl::MakeConstSpan(data));
   ASSERT_TRUE(tensor.ok()) << tensor.status();
   EXPECT_EQ(*client->Download<int32_t>(*tensor), data);
-  const absl::Time deadline = absl::Now() + absl::Seconds(10);
-  while (daemon_.blobs() > 0 && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
-  EXPECT_EQ(daemon_.blobs(), 0u);
+  EXPECT_TRUE(testing::Eventually([&] { return daemon_.blobs() == 0; }));
 }
 
 TEST_F(ClientTest, TensorsLieWhereTheyAreSent) {

@@ -126,7 +126,7 @@ TEST_F(LevelZeroDeviceTest, CopiesRunBesideLists) {
       *device().Prepare({.num_slots = 1, .commands = {LaunchCommand{kernel.get(), {{0, 0, 64}}}}});
   auto used = Zeros(64);
   auto other = Zeros(64);
-  control_->launch_milliseconds = 300;
+  control_->holds = true;
   std::atomic<bool> ended = false;
   Buffer* slots[] = {used.get()};
   ASSERT_TRUE(device().Submit(*list, slots, {}, [&](SubmitResult) { ended = true; }).ok());
@@ -138,6 +138,7 @@ TEST_F(LevelZeroDeviceTest, CopiesRunBesideLists) {
                   .ok());
   EXPECT_TRUE(copied.get_future().get().ok());
   EXPECT_FALSE(ended);
+  control_->holds = false;
   EXPECT_TRUE(device().Synchronize().ok());
 }
 

@@ -59,15 +59,17 @@ TEST_F(LevelZeroLostDeviceTest, ADeviceThatIsLostWhileItWorksFailsItsList) {
   const LaunchCommand launch{kernel.get(), {{0, 0, 64}}};
   auto list = *device().Prepare({.num_slots = 1, .commands = {launch, launch, launch}});
   auto buffer = Zeros(64);
-  control_->launch_milliseconds = 50;
+  control_->holds = true;
   std::promise<absl::Status> ended;
   Buffer* slots[] = {buffer.get()};
   ASSERT_TRUE(
       device()
           .Submit(*list, slots, {}, [&](SubmitResult result) { ended.set_value(result.status); })
           .ok());
-  absl::SleepFor(absl::Milliseconds(60));
+  // In its first kernel.
+  while (control_->held == 0) absl::SleepFor(absl::Milliseconds(1));
   control_->lost = ZE_RESULT_ERROR_DEVICE_LOST;
+  control_->holds = false;
   EXPECT_EQ(ended.get_future().get().code(), absl::StatusCode::kUnavailable);
   EXPECT_FALSE(device().Health().ok());
 }

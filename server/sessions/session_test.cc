@@ -309,7 +309,7 @@ TEST_F(SessionTest, EndingInTheMiddleFreesEverything) {
   }
   device_.dispatcher().WaitIdle(absl::InfiniteDuration());
   // The device's thread may still be putting the last run away.
-  for (int i = 0; i < 1000 && raw_->allocated_bytes() > 0; ++i)
+  for (int i = 0; i < 30'000 && raw_->allocated_bytes() > 0; ++i)
     absl::SleepFor(absl::Milliseconds(1));
   EXPECT_EQ(raw_->allocated_bytes(), 0);
 }

@@ -194,6 +194,10 @@ int64_t FakeDevice::allocated_bytes() const {
   absl::MutexLock lock(&mutex_);
   return allocated_;
 }
+size_t FakeDevice::held_copies() const {
+  absl::MutexLock lock(&mutex_);
+  return held_copies_.size();
+}
 int64_t FakeDevice::lists_run() const {
   absl::MutexLock lock(&mutex_);
   return lists_run_;

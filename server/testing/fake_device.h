@@ -59,6 +59,7 @@ class FakeDevice : public drivers::Device {
   void Mend() ABSL_LOCKS_EXCLUDED(mutex_);
 
   int64_t allocated_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
+  size_t held_copies() const ABSL_LOCKS_EXCLUDED(mutex_);
   int64_t lists_run() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   class Memory;

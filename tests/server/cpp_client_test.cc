@@ -5,7 +5,6 @@
 #include <thread>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kiln/client.h"
@@ -117,12 +116,10 @@ TEST_F(CppClientTest, ThreadsThatUploadPiecesTakeTurns) {
 }
 
 TEST_F(CppClientTest, AnIdleClientHearsOfAShutdown) {
-  const absl::Time start = absl::Now();
   daemon_.daemon().Stop();
   const absl::Status status = client_->Barrier();
   ExpectStopped(status);
   EXPECT_THAT(std::string(status.message()), HasSubstr("has stopped, so its sessions"));
-  EXPECT_LT(absl::Now() - start, absl::Seconds(5));
 }
 
 TEST_F(CppClientTest, AClientThatWaitsHearsOfAShutdown) {

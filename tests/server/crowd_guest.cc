@@ -24,7 +24,7 @@ void Guest::VisitOnce(absl::Time until) {
   Model model;
   for (Exact& define : Model::First()) sender.Send(std::move(define));
   const uint64_t steps = 100 + random_() % 2000;
-  for (uint64_t step = 0; step < steps && absl::Now() < until; ++step) {
+  for (uint64_t step = 0; step < steps && MayGoOn(until); ++step) {
     sender.Send(model.Next(random_));
     ++operations_;
     if (sender.in_flight() > random_() % 128) sender.AnswerAllBut(random_() % 32);

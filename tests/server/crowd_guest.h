@@ -24,6 +24,7 @@ struct Crowd {
   static constexpr int64_t kHostBytes = 256 << 20;
   static constexpr uint64_t kGraphNodes = 50;
   static constexpr uint64_t kDeviceBytes = 1 << 20;
+  static constexpr int64_t kLeastOperations = 10;  // of each, in a visit of them all
 };
 
 // The ids of sessions, for others to try.
@@ -56,13 +57,17 @@ class Guest {
         ids_(ids) {}
 
   void Stay(absl::Time until) {
-    while (wrong_.empty() && absl::Now() < until) VisitOnce(until);
+    while (wrong_.empty() && MayGoOn(until)) VisitOnce(until);
   }
   // What was not as expected; empty if all was.
   const std::string& wrong() const { return wrong_; }
   int64_t operations() const { return operations_; }
 
  private:
+  // Each does something, however slow the machine.
+  bool MayGoOn(absl::Time until) const {
+    return absl::Now() < until || operations_ < Crowd::kLeastOperations;
+  }
   bool OneIn(uint64_t chances) { return random_() % chances == 0; }
   void Expect(bool holds, const std::string& what, const std::string& found) {
     if (!holds && wrong_.empty()) wrong_ = absl::StrCat(what, ": ", found);

@@ -102,7 +102,7 @@ TEST_F(ReviveTest, NotWhileACopyIsUnderWay) {
   daemon_.device(0).HoldCopies();
   auto stream = client_.Connect();
   const auto write = stream->Send(Write(1, {5}));
-  ASSERT_TRUE(Eventually([&] { return daemon_.device(0).allocated_bytes() > 0; }));
+  ASSERT_TRUE(Eventually([&] { return daemon_.device(0).held_copies() == 1; }));
   daemon_.device(0).Break("fell off the bus");
   daemon_.device(0).Mend();
   ASSERT_TRUE(Eventually([&] { return HealthOf(client_) == v1::Device::FAILED; }));

@@ -25,11 +25,21 @@ TEST_F(SnapshotTest, AKillBetweenAnImageAndTheEndOfItsJournal) {
   Summer summer(address_, 1);
   for (int i = 0; i < 20; ++i) summer.Step();
   ASSERT_TRUE(summer.Settle());
-  // What is there keeps coming to these names as well.
-  const fs::path image = Files(".session")[0], segment = Files(".journal")[0];
+  // What is there keeps coming to these names as well. The next image may come in between.
+  const fs::path image = Files(".session")[0];
   const fs::path kept_image = folder_ + "/image", kept_segment = folder_ + "/segment";
-  fs::create_hard_link(image, kept_image);
-  fs::create_hard_link(segment, kept_segment);
+  fs::path segment;
+  ASSERT_TRUE(Eventually([&] {
+    const auto segments = Files(".journal");
+    if (segments.size() != 1) return false;
+    segment = segments[0];
+    fs::remove(kept_image);
+    fs::remove(kept_segment);
+    std::error_code image_failed, segment_failed;
+    fs::create_hard_link(image, kept_image, image_failed);
+    fs::create_hard_link(segment, kept_segment, segment_failed);
+    return !image_failed && !segment_failed && Files(".journal") == segments;
+  }));
   ASSERT_TRUE(Eventually([&] { return !fs::exists(segment); }));
   for (int i = 0; i < 20; ++i) summer.Step();
   ASSERT_TRUE(summer.Settle());

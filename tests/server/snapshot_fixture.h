@@ -16,8 +16,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "tests/eventually.h"
 #include "tests/server/client.h"
-#include "tests/server/eventually.h"
 #include "tests/server/kilnd_process.h"
 
 namespace kiln::testing {

@@ -12,7 +12,7 @@
 #include "absl/time/time.h"
 #include "server/daemon.h"
 #include "server/testing/fake_device.h"
-#include "tests/server/eventually.h"
+#include "tests/eventually.h"
 
 namespace kiln::testing {
 

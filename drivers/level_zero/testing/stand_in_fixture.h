@@ -40,7 +40,8 @@ class LevelZeroTest : public testing::Test {
     control_->allocation_bytes_max = int64_t{1} << 30;
     control_->block_threads_max = 1024;
     control_->gives_binaries = true;
-    control_->execution_milliseconds = 0;
+    control_->holds = false;
+    control_->held = 0;
     control_->launch_milliseconds = 0;
     control_->init_fails = 0;
     control_->out_of_memory = false;

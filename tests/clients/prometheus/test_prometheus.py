@@ -11,8 +11,10 @@ import urllib.request
 
 import pytest
 
-from kilnd_process import ROOT, build_folder, free_port
+from eventually import eventually
+from kilnd_process import ROOT, build_folder
 
+LISTENS = re.compile(r'"Listening on" address=127\.0\.0\.1:(\d+)\n')
 WORK = build_folder() / "tests/clients/cpp/client_live_test"
 
 
@@ -86,12 +88,14 @@ def test_deployed_configuration_is_valid():
 
 def test_prometheus_scrapes_the_kernel_histogram(busy, tmp_path):
     assert shutil.which("prometheus"), "deploy/dependencies --test installs prometheus"
-    port = free_port()
+    log = tmp_path / "prometheus.log"
     process = subprocess.Popen(
         ["prometheus", f"--config.file={scrape_configuration(busy.metrics_port, tmp_path)}",
-         f"--storage.tsdb.path={tmp_path}/data", f"--web.listen-address=127.0.0.1:{port}"],
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=open(tmp_path / "prometheus.log", "wb"))
+         f"--storage.tsdb.path={tmp_path}/data", "--web.listen-address=127.0.0.1:0"],
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=open(log, "wb"))
     try:
+        assert eventually(lambda: LISTENS.search(log.read_text())), log.read_text()
+        port = int(LISTENS.search(log.read_text())[1])
         assert wait_for(port, 'up{job="kiln"} == 1', process)
         buckets = wait_for(port, "kiln_kernel_duration_seconds_bucket", process)
         assert {"le", "instance"} <= buckets[0]["metric"].keys()

@@ -8,6 +8,8 @@ import pytest
 
 import kiln
 
+from kilnd_process import Kilnd
+
 STEPS = 300
 
 
@@ -20,8 +22,9 @@ def step(count, x):
 
 
 @pytest.fixture
-def connection(fresh_kilnd):
-    with kiln.connect(fresh_kilnd.address) as connection:
+def connection():
+    """To a daemon that takes seconds for all the steps, however many cores there are."""
+    with Kilnd(threads=2) as kilnd, kiln.connect(kilnd.address) as connection:
         yield connection
 
 
@@ -71,8 +74,8 @@ def test_cancel_leaves_the_state_of_the_last_step_that_went_on(connection):
 
 def test_an_interrupt_cancels_traced_steps_even_if_their_losses_are_held(connection, interrupt):
     count, x, losses = begin()
-    interrupt()
     with pytest.raises(KeyboardInterrupt):
+        interrupt()
         losses[-1].item()
     done = went_on(losses)
     assert done < STEPS
@@ -85,8 +88,8 @@ def test_an_interrupt_cancels_no_result_that_is_held(connection, interrupt):
     before = [step(count, x) for _ in range(30)]
     kept = (x + 1).realize()
     behind = [step(count, x) for _ in range(STEPS)]
-    interrupt()
     with pytest.raises(KeyboardInterrupt):
+        interrupt()
         connection.synchronize()
     assert kept.numpy()[0, 0] == 2
     assert went_on(before) == len(before)

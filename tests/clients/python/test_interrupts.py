@@ -14,6 +14,7 @@ import threading
 import time
 
 import kiln
+from eventually import eventually
 
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = pathlib.Path(kiln.__file__).resolve().parents[1]
@@ -51,15 +52,6 @@ class Client:
         self._time.with_suffix(".new").write_text(str(time.monotonic()))
         self._time.with_suffix(".new").rename(self._time)
         self.process.send_signal(signal.SIGINT)
-
-
-def eventually(condition, seconds=5):
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.02)
-    return condition()
 
 
 def test_interrupts_at_random_moments(fresh_kilnd, tmp_path):
@@ -113,4 +105,4 @@ def test_an_interrupted_process_leaves_no_session(fresh_kilnd):
         assert errors.rstrip().endswith("KeyboardInterrupt"), errors
         # Its lease is longer than this.
         assert eventually(lambda: fresh_kilnd.metric("kiln_sessions") == 0)
-        assert fresh_kilnd.metric("kiln_blob_bytes") == 0
+        assert eventually(lambda: fresh_kilnd.metric("kiln_blob_bytes") == 0)

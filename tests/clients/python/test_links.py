@@ -17,21 +17,17 @@ from kiln._session import rpc as _rpc
 from kiln._session import session as _session
 from kiln._session import waiter as _waiter
 
+from eventually import eventually
 from kilnd_process import Kilnd
 from link import Link
-from upload_data import there_and_back, values
+from upload_data import there_and_back, values, wait_until_attached
 
 pytestmark = pytest.mark.usefixtures("kilnd")
 
 
-def wait_until_taken(kilnd, size):
-    """Until the daemon has taken so many bytes since it started."""
-    while kilnd.metric("kiln_received_bytes_total") < size:
-        time.sleep(0.001)
-
-
 def test_an_upload_goes_on_where_it_was_cut_off(kilnd, link):
     connection = kiln.connect(link.address)
+    wait_until_attached(connection)
     data = values(3, 24 * _pieces.PIECE_BYTES)
     start, taken = link.bytes_sent, kilnd.metric("kiln_received_bytes_total")
     lost = 0
@@ -43,7 +39,8 @@ def test_an_upload_goes_on_where_it_was_cut_off(kilnd, link):
         link.hold_at(start + sent)
         # What is around the data is not counted, nor is a message that was cut off.
         lost += connection._session.chunk_bytes
-        wait_until_taken(kilnd, taken + 0.999 * sent - lost)
+        least = taken + 0.999 * sent - lost
+        assert eventually(lambda: kilnd.metric("kiln_received_bytes_total") >= least)
         link.cut()
     upload.join()
     np.testing.assert_array_equal(result[0].numpy(), data)
@@ -70,11 +67,6 @@ def calls_of(monkeypatch):
     monkeypatch.setattr(_blobs.Blobs, "send", send)
     monkeypatch.setattr(_blobs.Blobs, "send_many", send_many)
     return calls
-
-
-def wait_until_attached(connection):
-    while not connection._session.blobs.takes_many:
-        time.sleep(0.001)
 
 
 def test_one_call_carries_many_pieces_but_not_all(link, monkeypatch):
@@ -108,9 +100,9 @@ def test_an_upload_goes_on_with_an_older_daemon(link, monkeypatch):
     start = link.bytes_sent
     result = []
     upload = threading.Thread(target=lambda: result.append(kiln.tensor(data).realize()))
+    link.hold_at(start + data.nbytes // 2)
     upload.start()
-    while link.bytes_sent - start < data.nbytes / 2:
-        time.sleep(0.001)
+    assert eventually(lambda: link.bytes_sent - start >= data.nbytes // 2)
     monkeypatch.setattr(_blobs.Blobs, "takes_many", False)
     link.cut()
     upload.join()
@@ -121,11 +113,9 @@ def test_an_upload_goes_on_with_an_older_daemon(link, monkeypatch):
     connection.close()
 
 
-def test_what_fails_names_its_piece_and_ends_the_upload(monkeypatch, tmp_path):
+def test_what_fails_names_its_piece_and_ends_the_upload(monkeypatch):
     monkeypatch.setattr(_session, "is_local", lambda target: False)
-    config = tmp_path / "kilnd.toml"
-    config.write_text("[sessions]\nblob_limit = \"10MiB\"\n")
-    with Kilnd(flags=[f"--config={config}"]) as kilnd:
+    with Kilnd(config="[sessions]\nblob_limit = \"10MiB\"\n") as kilnd:
         connection = kiln.connect(kilnd.tcp_address)
         wait_until_attached(connection)
         with pytest.raises(kiln.KilnError, match="blob \"sum64:") as failed:

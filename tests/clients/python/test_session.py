@@ -19,6 +19,7 @@ from kiln._session import connection as _connection
 from kiln._session import waiter
 from kiln._session.rpc import Stub
 from kiln._session.stream import Stream
+from eventually import eventually
 from kilnd_process import Kilnd, build_folder
 from link import Link
 
@@ -103,7 +104,7 @@ def test_a_read_that_waits_survives_a_cut(linked):
 
 
 def test_a_lost_session_is_a_clear_error(fresh_kilnd):
-    connection = kiln.connect(fresh_kilnd.address, lease_seconds=1)
+    connection = kiln.connect(fresh_kilnd.address)
     x = (kiln.tensor([1.0]) + 1).realize()
     assert x.item() == 2
     Stub(connection._session.channel, "kiln.v1.SessionService").CloseSession(
@@ -155,17 +156,18 @@ def downloads(connection):
 def test_clients_learn_of_a_shutdown_at_once(fresh_kilnd, work):
     connection = kiln.connect(fresh_kilnd.address)
     (kiln.tensor([1.0]) + 1).item()
-    heard = []
+    asked = []
 
     def stop():
+        asked.append(time.monotonic())
         fresh_kilnd.process.send_signal(signal.SIGINT)  # by SIGTERM it would keep the session
-        heard.append(time.monotonic())
 
     stopper = threading.Timer(0.3, stop)
     stopper.start()
     with pytest.raises(kiln.Unavailable, match="the daemon has stopped, so this session"):
         work(connection)
-    assert time.monotonic() - heard[0] < 5  # it may take 3 to end what runs on the device
+    # It may take 3 to end what runs on the device; who is not told waits for a lease's 120.
+    assert time.monotonic() - asked[0] < 30
     with pytest.raises(kiln.Unavailable, match="the daemon has stopped"):
         (kiln.tensor([1.0]) + 1).item()
     with pytest.raises(kiln.Unavailable, match="the daemon has stopped"):
@@ -206,15 +208,6 @@ def test_who_is_revoked_is_told_what_to_do():
 
 def memory(connection):
     return connection.devices()[0].memory_used_bytes
-
-
-def eventually(condition, seconds=10):
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def test_dead_tensors_free_their_memory(connection):
@@ -284,15 +277,27 @@ def test_a_connection_that_is_forgotten_while_it_computes_ends_its_session(fresh
         gc.enable()
 
 
-def test_steps_in_flight_do_not_wait_for_one_another(connection):
-    f = kiln.jit(lambda x: x @ x)
-    x = kiln.tensor(np.eye(256, dtype=np.float32))
-    f(x).numpy()
-    start = time.perf_counter()
-    results = [f(x) for _ in range(50)]
-    sending = time.perf_counter() - start
-    results[-1].numpy()
-    assert sending < 0.5
+def test_steps_in_flight_do_not_wait_for_one_another(fresh_kilnd):
+    with kiln.connect(fresh_kilnd.address):
+        f = kiln.jit(lambda x: x @ x)
+        x = kiln.tensor(np.eye(256, dtype=np.float32))
+        f(x).numpy()
+        # While the daemon stands still, no step can end.
+        goes_on = []
+
+        def go_on():
+            goes_on.append(True)
+            fresh_kilnd.process.send_signal(signal.SIGCONT)
+
+        fresh_kilnd.process.send_signal(signal.SIGSTOP)
+        guard = threading.Timer(20, go_on)
+        guard.start()
+        results = [f(x) for _ in range(50)]
+        stood_still = not goes_on
+        guard.cancel()
+        go_on()
+        assert stood_still
+        np.testing.assert_array_equal(results[-1].numpy(), np.eye(256, dtype=np.float32))
 
 
 def test_threads_share_a_connection(connection):
@@ -355,7 +360,7 @@ def test_a_forked_child_is_told_to_connect_again(kilnd):
 
 VICTIM = """
 import numpy as np, kiln
-kiln.connect(lease_seconds=1)
+kiln.connect(lease_seconds=5)
 ballast = (kiln.zeros(16 << 20) + 1).realize()
 ballast[:1].numpy()
 f = kiln.jit(lambda x: x @ x / 512)
@@ -407,7 +412,7 @@ def test_a_killed_clients_memory_comes_back_and_its_neighbour_does_not_notice(ki
     assert beside[0] == alone[0]
     for a, b in zip(alone[1], beside[1]):
         np.testing.assert_array_equal(a, b)
-    assert eventually(lambda: memory(connection) < before + (32 << 20), seconds=15)
+    assert eventually(lambda: memory(connection) < before + (32 << 20))
 
 
 def train_at(target, steps, before, read_every=1, **options):

@@ -16,7 +16,7 @@ from kiln._session import stream as _stream
 from kiln._session import waiter as _waiter
 
 from kilnd_process import Kilnd
-from upload_data import there_and_back, values
+from upload_data import there_and_back, values, wait_until_attached
 
 # By hand also 1024.
 UPLOAD_MEBIBYTES = int(os.environ.get("KILN_UPLOAD_MEBIBYTES", "20"))
@@ -140,14 +140,12 @@ def test_pieces_that_were_changed_while_they_were_sent_are_sent_again(link, monk
     connection.close()
 
 
-def test_threads_upload_equal_pieces_while_memory_is_short(monkeypatch, tmp_path):
+def test_threads_upload_equal_pieces_while_memory_is_short(monkeypatch):
     monkeypatch.setattr(_session, "is_local", lambda target: False)
     monkeypatch.setattr(_pieces, "PIECE_BYTES", 1 << 20)
     shared = values(5, 2 << 20)
     wrong = []
-    config = tmp_path / "kilnd.toml"
-    config.write_text("[sessions]\nblob_limit = \"6MiB\"\n")
-    with Kilnd(flags=[f"--config={config}"]) as kilnd:
+    with Kilnd(config="[sessions]\nblob_limit = \"6MiB\"\n") as kilnd:
         connection = kiln.connect(kilnd.tcp_address)
 
         def upload(thread):
@@ -168,6 +166,7 @@ def test_threads_upload_equal_pieces_while_memory_is_short(monkeypatch, tmp_path
 
 def test_an_interrupted_upload_is_found_by_the_next_one(link, monkeypatch):
     connection = kiln.connect(link.address)
+    wait_until_attached(connection)
     data = values(25, 24 * _pieces.PIECE_BYTES)
     blobs = connection._session.blobs
     work = _waiter.Work()
@@ -207,6 +206,7 @@ def interrupt_while_a_piece_is_sent(connection, data, number, patch):
 
 def test_an_upload_that_was_interrupted_within_a_piece_is_found_too(link, monkeypatch):
     connection = kiln.connect(link.address)
+    wait_until_attached(connection)
     data = values(26, 24 * _pieces.PIECE_BYTES)
     with monkeypatch.context() as patch:
         interrupt_while_a_piece_is_sent(connection, data, 10, patch)
@@ -217,13 +217,12 @@ def test_an_upload_that_was_interrupted_within_a_piece_is_found_too(link, monkey
 
 
 @pytest.fixture
-def small(monkeypatch, tmp_path):
+def small(monkeypatch):
     """A connection to a daemon that takes five pieces at a time."""
     monkeypatch.setattr(_session, "is_local", lambda target: False)
-    config = tmp_path / "kilnd.toml"
-    config.write_text("[sessions]\nblob_limit = \"20MiB\"\n")
-    with Kilnd(flags=[f"--config={config}"]) as kilnd:
+    with Kilnd(config="[sessions]\nblob_limit = \"20MiB\"\n") as kilnd:
         connection = kiln.connect(kilnd.tcp_address)
+        wait_until_attached(connection)
         yield connection
         _connection._default = None
         connection.close()

@@ -4,6 +4,8 @@ import numpy as np
 
 import kiln
 
+from eventually import eventually
+
 
 def values(seed, size):
     return np.random.default_rng(seed).integers(0, 256, size, dtype=np.uint8)
@@ -11,3 +13,8 @@ def values(seed, size):
 
 def there_and_back(data):
     return kiln.tensor(data).realize().numpy()
+
+
+def wait_until_attached(connection):
+    """Before that, a client does not know whether one call may carry many pieces."""
+    assert eventually(lambda: connection._session.blobs.takes_many)

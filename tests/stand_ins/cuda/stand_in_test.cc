@@ -150,7 +150,7 @@ TEST_F(CudaStandInTest, EventsOrderStreams) {
   const CUstream second = Stream();
   const CUevent begin = Event();
   const CUevent end = Event();
-  control_->launch_milliseconds = 20;
+  control_->launch_milliseconds = 500;  // much longer than it takes to ask below
   KILN_EXPECT_CUDA(KILN_CUDA(cuEventRecord)(begin, first));
   KILN_EXPECT_CUDA(Launch(add, values, values, 5, first));
   KILN_EXPECT_CUDA(KILN_CUDA(cuEventRecord)(end, first));
@@ -162,7 +162,7 @@ TEST_F(CudaStandInTest, EventsOrderStreams) {
   EXPECT_THAT(read, ElementsAre(5, 5, 5, 5));
   float milliseconds = 0;
   KILN_EXPECT_CUDA(KILN_CUDA(cuEventElapsedTime)(&milliseconds, begin, end));
-  EXPECT_GE(milliseconds, 20);
+  EXPECT_GE(milliseconds, 500);
   KILN_EXPECT_CUDA(KILN_CUDA(cuStreamDestroy_v2)(first));
   EXPECT_EQ(Launch(add, values, values, 5, first), CUDA_ERROR_INVALID_HANDLE);
   KILN_EXPECT_CUDA(KILN_CUDA(cuEventDestroy_v2)(end));

@@ -27,9 +27,11 @@ struct Control {
   std::atomic<int> block_threads_max = 1024;  // of kernels, as they were built
   std::atomic<bool> gives_binaries = true;
 
-  // How long things take: each execution, and each launch besides.
-  std::atomic<int> execution_milliseconds = 0;
+  // How long each launch takes.
   std::atomic<int> launch_milliseconds = 0;
+  // Launches and fills that begin while this is set wait until it is not; how many have begun to.
+  std::atomic<bool> holds = false;
+  std::atomic<int64_t> held = 0;
   // In which order commands run that no barrier orders; counted up by each list that runs.
   std::atomic<uint64_t> order_seed = 1;
 

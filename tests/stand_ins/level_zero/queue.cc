@@ -17,7 +17,6 @@ void RunFirst(Queue& queue, Lock& lock) {
   if (task.command) {
     ran = RunCommand(*queue.context, queue.device, *task.command);
   } else {
-    std::this_thread::sleep_for(std::chrono::milliseconds(control.execution_milliseconds.load()));
     for (const std::shared_ptr<List>& list : task.lists) {
       const ze_result_t ended = RunList(*queue.context, *list, control.order_seed++);
       if (result == ZE_RESULT_SUCCESS) result = ended;

@@ -38,6 +38,13 @@ std::string RunOnHost(const Command& launch) {
   return "";
 }
 
+void WaitWhileHeld() {
+  Control& control = TheControl();
+  if (!control.holds) return;
+  ++control.held;
+  while (control.holds) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
 ze_result_t Run(const Command& command) {
   Control& control = TheControl();
   switch (command.kind) {
@@ -49,6 +56,7 @@ ze_result_t Run(const Command& command) {
       return ZE_RESULT_SUCCESS;
     }
     case Command::Kind::kFill:
+      WaitWhileHeld();
       for (size_t i = 0; i < command.bytes; ++i)
         command.to[i] = static_cast<char>(command.pattern[i % command.pattern.size()]);
       ++control.fills_run;
@@ -56,6 +64,7 @@ ze_result_t Run(const Command& command) {
     case Command::Kind::kLaunch:
       break;
   }
+  WaitWhileHeld();
   std::this_thread::sleep_for(std::chrono::milliseconds(control.launch_milliseconds.load()));
   OpenClProgram* const program = command.kernel->module->program.get();
   const std::string why = program == nullptr

@@ -1,6 +1,6 @@
 // Waiting for what another thread or process is about to do.
-#ifndef KILN_TESTS_SERVER_EVENTUALLY_H_
-#define KILN_TESTS_SERVER_EVENTUALLY_H_
+#ifndef KILN_TESTS_EVENTUALLY_H_
+#define KILN_TESTS_EVENTUALLY_H_
 
 #include <functional>
 
@@ -22,4 +22,4 @@ inline bool Eventually(const std::function<bool()>& condition) {
 
 }  // namespace kiln::testing
 
-#endif  // KILN_TESTS_SERVER_EVENTUALLY_H_
+#endif  // KILN_TESTS_EVENTUALLY_H_
