@@ -62,6 +62,7 @@ constexpr int kMostFinishWorkers = 4;
 // For values that are too large to be copied on a thread of gRPC's or of a device.
 constexpr int kCopyThreads = 2;
 constexpr int kDigestThreads = 2;
+constexpr int kExplanationThreads = 2;
 // Of the machine's memory, what clients may make the daemon hold if the configuration does not say.
 constexpr int64_t kHostMemoryShare = 6;
 // Of the machine's memory, what gRPC's buffers may take. A last resort, far above ordinary traffic:
@@ -162,13 +163,14 @@ struct Daemon::Implementation {
   std::unique_ptr<FinishingCompiler> kernel_compiler;
   fairness::GangOrder gang_order;
   Devices devices;
-  // What `copies` and `digests` still have to do at the end holds calls, which use both.
+  // What the pools still have to do at the end holds calls, which use both.
   rpc::OpenCalls open_calls;
   rpc::OpenUploads open_uploads;
   rpc::TlsWatch tls_watch{TlsOf(config)};
   rpc::DaemonView view;
   std::unique_ptr<runtime::ThreadPool> copies;
   std::unique_ptr<runtime::FairPool> digests;
+  std::unique_ptr<runtime::FairPool> explanations;
   std::unique_ptr<runtime::ProgramCache> programs;
   // Null: sessions end with this daemon.
   std::unique_ptr<sessions::KeptSessions> kept_sessions;
@@ -287,6 +289,7 @@ void Daemon::Implementation::MakePrograms(runtime::CompileFunction compile) {
   });
   copies = std::make_unique<runtime::ThreadPool>(kCopyThreads);
   digests = std::make_unique<runtime::FairPool>(kDigestThreads, /*most_of_one=*/1);
+  explanations = std::make_unique<runtime::FairPool>(kExplanationThreads, /*most_of_one=*/1);
 }
 
 void Daemon::Implementation::MakeRegistry() {
@@ -323,6 +326,7 @@ void Daemon::Implementation::MakeRegistry() {
   view.metrics = &metrics;
   view.copies = copies.get();
   view.digests = digests.get();
+  view.explanations = explanations.get();
   view.users = users.get();
   view.audit = audit.get();
   view.limits = limits.get();

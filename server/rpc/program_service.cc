@@ -110,6 +110,18 @@ absl::Status Explain(const DaemonView& daemon, const auth::Principal& caller,
   return absl::OkStatus();
 }
 
+// Calls of one user that wait for their turn.
+constexpr size_t kMostWaiting = 64;
+
+absl::Status TooManyExplanations() {
+  return errors::WithReason(
+      absl::ResourceExhaustedError(absl::StrCat(
+          kMostWaiting,
+          " explanations that you have asked for are yet to be made, the limit for a user; ask "
+          "again when some have come")),
+      "TOO_MANY_EXPLANATIONS", {{"limit", absl::StrCat(kMostWaiting)}});
+}
+
 class ProgramService final : public v1::ProgramService::CallbackService {
  public:
   explicit ProgramService(const DaemonView& daemon) : daemon_(daemon) {
@@ -175,8 +187,17 @@ class ProgramService final : public v1::ProgramService::CallbackService {
                                      v1::ExplainProgramResponse* response) override {
     const auto caller = daemon_.access->Caller(*context);
     if (!caller.ok()) return Reply(daemon_, context, caller.status());
-    const absl::Status explained = Explain(daemon_, *caller, *request, response);
-    return ReplyCharged(daemon_, context, *caller, explained, response);
+    const std::shared_ptr<sessions::User> user = daemon_.registry->GetUser(caller->user);
+    auto* const reactor = new ChargedReactor(user->host->Open(memory::Use::kTransfers));
+    const bool is_queued = daemon_.explanations->TrySchedule(
+        user->host->user(), kMostWaiting, [=, this, caller = *caller] {
+          const absl::Status explained = reactor->is_unwanted()
+                                             ? absl::CancelledError("the client went away")
+                                             : Explain(daemon_, caller, *request, response);
+          reactor->Answer(daemon_, *user, explained, response);
+        });
+    if (!is_queued) reactor->Answer(daemon_, *user, TooManyExplanations(), response);
+    return reactor;
   }
 
   ServerUnaryReactor* ListKernels(CallbackServerContext* context,

@@ -6,6 +6,13 @@
 #include "server/rpc/status.h"
 
 namespace kiln::rpc {
+namespace {
+
+bool IsSmall(const google::protobuf::Message& answer) {
+  return static_cast<int64_t>(answer.ByteSizeLong()) <= kSmallAnswer;
+}
+
+}  // namespace
 
 grpc::Status End(const DaemonView& daemon, const absl::Status& status) {
   if (!status.ok()) daemon.metrics->Failed(status.code());
@@ -23,18 +30,24 @@ grpc::ServerUnaryReactor* ReplyCharged(const DaemonView& daemon,
                                        grpc::CallbackServerContext* context,
                                        const auth::Principal& caller, const absl::Status& status,
                                        google::protobuf::Message* response) {
-  const auto bytes = static_cast<int64_t>(response->ByteSizeLong());
-  if (!status.ok() || bytes <= kSmallAnswer) return Reply(daemon, context, status);
+  if (!status.ok() || IsSmall(*response)) return Reply(daemon, context, status);
   const std::shared_ptr<sessions::User> user = daemon.registry->GetUser(caller.user);
-  // The message, and the same in gRPC's hands.
-  auto charge = user->host->Reserve(memory::Use::kTransfers, 2 * bytes);
-  if (!charge.ok()) {
-    response->Clear();
-    return Reply(daemon, context, user->Explain(charge.status()));
-  }
-  auto* const reactor = new ChargedReactor(*std::move(charge));
-  reactor->Finish(End(daemon, status));
+  auto* const reactor = new ChargedReactor(user->host->Open(memory::Use::kTransfers));
+  reactor->Answer(daemon, *user, status, response);
   return reactor;
+}
+
+void ChargedReactor::Answer(const DaemonView& daemon, const sessions::User& user,
+                            absl::Status status, google::protobuf::Message* response) {
+  if (status.ok() && !IsSmall(*response)) {
+    // The message, and the same in gRPC's hands.
+    status = charge_.Resize(2 * static_cast<int64_t>(response->ByteSizeLong()));
+    if (!status.ok()) {
+      response->Clear();
+      status = user.Explain(status);
+    }
+  }
+  Finish(End(daemon, status));
 }
 
 absl::StatusOr<std::shared_ptr<sessions::Session>> FindSession(

@@ -6,6 +6,7 @@
 #include <grpcpp/impl/service_type.h>
 #include <grpcpp/support/server_callback.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -48,6 +49,9 @@ struct DaemonView {
   runtime::ThreadPool* copies = nullptr;
   // Verifies uploads, which can take seconds: nothing short waits behind it.
   runtime::FairPool* digests = nullptr;
+  // Explains programs, which generates their sources again: on gRPC's threads, many such calls of
+  // one user would keep everybody's messages waiting.
+  runtime::FairPool* explanations = nullptr;
   auth::Authenticator* users = nullptr;
   auth::AuditLog* audit = nullptr;
   quota::LimitStore* limits = nullptr;
@@ -96,10 +100,18 @@ grpc::ServerUnaryReactor* ReplyCharged(const DaemonView& daemon,
 class ChargedReactor : public grpc::ServerUnaryReactor {
  public:
   explicit ChargedReactor(memory::Charge charge) : charge_(std::move(charge)) {}
+  // Finishes the call, once, from any thread: as ReplyCharged does, if the charge is `user`'s and
+  // empty.
+  void Answer(const DaemonView& daemon, const sessions::User& user, absl::Status status,
+              google::protobuf::Message* response);
+  // Nobody waits for the answer any more.
+  bool is_unwanted() const { return is_unwanted_; }
+  void OnCancel() override { is_unwanted_ = true; }
   void OnDone() override { delete this; }
 
  private:
-  const memory::Charge charge_;
+  memory::Charge charge_;
+  std::atomic<bool> is_unwanted_{false};
 };
 // Ends a call that streams its answers before the first of them. Deletes itself.
 template <typename Response>

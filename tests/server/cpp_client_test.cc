@@ -130,7 +130,7 @@ TEST_F(CppClientTest, AClientThatWaitsHearsOfAShutdown) {
   RunResult last = first;
   SendMoreThanTheDeviceGets(program, &last);
   ASSERT_TRUE(client_->DownloadBytes(input).ok());  // the daemon has received them all
-  std::thread stop([&] { daemon_.daemon().Stop(); });
+  std::thread stop([&] { daemon_.daemon().Stop(absl::Minutes(1)); });
   // What is on the device ends, what waits for it does not begin.
   ExpectStopped(client_->Read(last.outputs[0]).Get().status());
   daemon_.device().LetGo();
@@ -217,7 +217,7 @@ TEST_F(CppClientTest, ASessionIsInteractiveUnlessItSaysBatch) {
 
 TEST_F(CppClientTest, AnUploadHearsOfAShutdown) {
   ASSERT_TRUE(UploadLarge().ok());
-  std::thread stop([&] { daemon_.daemon().Stop(); });
+  std::thread stop([&] { daemon_.daemon().Stop(absl::Minutes(1)); });
   absl::Status status;
   while (status.ok()) status = UploadLarge();
   ExpectStopped(status);
