@@ -555,7 +555,6 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
 std::vector<std::string> Daemon::listening() const { return implementation_->server->listening(); }
 int Daemon::metrics_port() const { return implementation_->metrics_port; }
 bool Daemon::IsAlive() const { return implementation_->upkeep->IsAlive(); }
-
 int64_t Daemon::rounds() const { return implementation_->upkeep->rounds(); }
 std::string Daemon::MetricsText() const { return implementation_->metrics.Text(); }
 bool Daemon::Stop(absl::Duration grace, Sessions sessions) {

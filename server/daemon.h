@@ -3,6 +3,7 @@
 #ifndef KILN_SERVER_DAEMON_H_
 #define KILN_SERVER_DAEMON_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -51,7 +52,7 @@ class Daemon {
   int metrics_port() const;
   // False if what looks after leases and devices has not gone round for a minute: it hangs.
   bool IsAlive() const;
-  // How often it has.
+  // How many rounds of that have ended, for tests.
   int64_t rounds() const;
   // What a scrape of /metrics gets.
   std::string MetricsText() const;

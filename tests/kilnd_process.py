@@ -96,10 +96,11 @@ class Kilnd:
             return answer.read().decode()
 
     def metric(self, name: str, absent: float | None = None) -> float:
-        """A metric's value, whatever labels it has; `absent`, if given, where there is none yet."""
+        """The value of the first series of that name, whatever its labels; `absent`, if given, where there is none."""
         found = re.search(rf"^{re.escape(name)}(?:{{[^}}]*}})? (\S+)$", self.metrics(), re.MULTILINE)
         if found is None and absent is not None:
             return absent
+        assert found, f"{name} is not among the metrics"
         return float(found[1])
 
     def environment(self) -> dict[str, str]:

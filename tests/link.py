@@ -120,7 +120,10 @@ class Link:
             self.bytes_sent += size
 
     def hold_at(self, bytes_sent: int) -> None:
-        """What clients send beyond so many bytes, and a block, waits until the next cut, and is lost with it."""
+        """Holds what clients send once so many bytes, and at most a block more for each connection, have gone through.
+
+        The next cut drops it, and ends the hold.
+        """
         with self._lock:
             self._most_bytes = bytes_sent
 

@@ -5,10 +5,12 @@
 #include "absl/time/clock.h"
 #include "drivers/level_zero/api_types.h"
 #include "drivers/level_zero/testing/stand_in_fixture.h"
+#include "tests/eventually.h"
 
 namespace kiln::drivers::level_zero {
 namespace {
 
+using ::kiln::testing::Eventually;
 using ::testing::HasSubstr;
 using LevelZeroDeviceTest = LevelZeroTest;
 
@@ -126,18 +128,20 @@ TEST_F(LevelZeroDeviceTest, CopiesRunBesideLists) {
       *device().Prepare({.num_slots = 1, .commands = {LaunchCommand{kernel.get(), {{0, 0, 64}}}}});
   auto used = Zeros(64);
   auto other = Zeros(64);
-  control_->holds = true;
-  std::atomic<bool> ended = false;
-  Buffer* slots[] = {used.get()};
-  ASSERT_TRUE(device().Submit(*list, slots, {}, [&](SubmitResult) { ended = true; }).ok());
-  std::promise<absl::Status> copied;
+  std::atomic<bool> has_copied = false;
   std::string bytes(64, 'x');
-  ASSERT_TRUE(device()
+  control_->holds = true;
+  Buffer* slots[] = {used.get()};
+  EXPECT_TRUE(device().Submit(*list, slots, {}, [](SubmitResult) {}).ok());
+  EXPECT_TRUE(Eventually([&] { return control_->held == 1; }));
+  EXPECT_TRUE(device()
                   .StartCopyToHost(*other, 0, absl::MakeSpan(bytes),
-                                   [&](const absl::Status& status) { copied.set_value(status); })
+                                   [&](const absl::Status& status) {
+                                     EXPECT_TRUE(status.ok()) << status;
+                                     has_copied = true;
+                                   })
                   .ok());
-  EXPECT_TRUE(copied.get_future().get().ok());
-  EXPECT_FALSE(ended);
+  EXPECT_TRUE(Eventually([&] { return has_copied.load(); }));
   control_->holds = false;
   EXPECT_TRUE(device().Synchronize().ok());
 }

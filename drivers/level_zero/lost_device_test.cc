@@ -4,14 +4,15 @@
 #include <memory>
 #include <string>
 
-#include "absl/time/clock.h"
 #include "drivers/interface/signal_group.h"
 #include "drivers/level_zero/api_types.h"
 #include "drivers/level_zero/testing/stand_in_fixture.h"
+#include "tests/eventually.h"
 
 namespace kiln::drivers::level_zero {
 namespace {
 
+using ::kiln::testing::Eventually;
 using ::testing::HasSubstr;
 using LevelZeroLostDeviceTest = LevelZeroTest;
 
@@ -67,7 +68,7 @@ TEST_F(LevelZeroLostDeviceTest, ADeviceThatIsLostWhileItWorksFailsItsList) {
           .Submit(*list, slots, {}, [&](SubmitResult result) { ended.set_value(result.status); })
           .ok());
   // In its first kernel.
-  while (control_->held == 0) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_TRUE(Eventually([&] { return control_->held == 1; }));
   control_->lost = ZE_RESULT_ERROR_DEVICE_LOST;
   control_->holds = false;
   EXPECT_EQ(ended.get_future().get().code(), absl::StatusCode::kUnavailable);

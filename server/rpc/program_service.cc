@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cstddef>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +11,7 @@
 #include "server/rpc/services.h"
 #include "server/rpc/status.h"
 #include "server/runtime/explain.h"
+#include "server/runtime/fair_pool.h"
 
 namespace kiln::rpc {
 namespace {
@@ -110,15 +113,15 @@ absl::Status Explain(const DaemonView& daemon, const auth::Principal& caller,
   return absl::OkStatus();
 }
 
-// Calls of one user that wait for their turn.
+// Explanations that one user may have waiting.
 constexpr size_t kMostWaiting = 64;
 
 absl::Status TooManyExplanations() {
   return errors::WithReason(
       absl::ResourceExhaustedError(absl::StrCat(
           kMostWaiting,
-          " explanations that you have asked for are yet to be made, the limit for a user; ask "
-          "again when some have come")),
+          " explanations that you asked for are still to be made, as many as one user may have "
+          "waiting; ask again once some have come")),
       "TOO_MANY_EXPLANATIONS", {{"limit", absl::StrCat(kMostWaiting)}});
 }
 
@@ -188,7 +191,13 @@ class ProgramService final : public v1::ProgramService::CallbackService {
     const auto caller = daemon_.access->Caller(*context);
     if (!caller.ok()) return Reply(daemon_, context, caller.status());
     const std::shared_ptr<sessions::User> user = daemon_.registry->GetUser(caller->user);
-    auto* const reactor = new ChargedReactor(user->host->Open(memory::Use::kTransfers));
+    memory::Charge charge = user->host->Open(memory::Use::kTransfers);
+    // The request waits for its turn, too: as it came, and parsed.
+    const auto bytes = static_cast<int64_t>(request->ByteSizeLong());
+    if (bytes > kSmallAnswer)
+      if (absl::Status status = charge.Resize(2 * bytes); !status.ok())
+        return Reply(daemon_, context, user->Explain(status));
+    auto* const reactor = new ChargedReactor(std::move(charge));
     const bool is_queued = daemon_.explanations->TrySchedule(
         user->host->user(), kMostWaiting, [=, this, caller = *caller] {
           const absl::Status explained = reactor->is_unwanted()

@@ -41,7 +41,7 @@ void ChargedReactor::Answer(const DaemonView& daemon, const sessions::User& user
                             absl::Status status, google::protobuf::Message* response) {
   if (status.ok() && !IsSmall(*response)) {
     // The message, and the same in gRPC's hands.
-    status = charge_.Resize(2 * static_cast<int64_t>(response->ByteSizeLong()));
+    status = charge_.Resize(charge_.bytes() + 2 * static_cast<int64_t>(response->ByteSizeLong()));
     if (!status.ok()) {
       response->Clear();
       status = user.Explain(status);

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -21,6 +22,7 @@
 #include "server/auth/principal.h"
 #include "server/buffers/blob_store.h"
 #include "server/cache/kernel_cache.h"
+#include "server/memory/host_memory.h"
 #include "server/metrics/metrics.h"
 #include "server/quota/limit_store.h"
 #include "server/rpc/access.h"
@@ -100,8 +102,8 @@ grpc::ServerUnaryReactor* ReplyCharged(const DaemonView& daemon,
 class ChargedReactor : public grpc::ServerUnaryReactor {
  public:
   explicit ChargedReactor(memory::Charge charge) : charge_(std::move(charge)) {}
-  // Finishes the call, once, from any thread: as ReplyCharged does, if the charge is `user`'s and
-  // empty.
+  // Ends the call with an answer that may be large, as ReplyCharged does; once, from any thread.
+  // The charge is `user`'s.
   void Answer(const DaemonView& daemon, const sessions::User& user, absl::Status status,
               google::protobuf::Message* response);
   // Nobody waits for the answer any more.

@@ -1,4 +1,4 @@
-// Threads that serve many owners in turn, for compilation: who asks for much holds up nobody else.
+// Threads that serve many owners in turn: who asks for much holds up nobody else.
 #ifndef KILN_SERVER_RUNTIME_FAIR_POOL_H_
 #define KILN_SERVER_RUNTIME_FAIR_POOL_H_
 

@@ -42,11 +42,11 @@ void GangRun::Finished(int member, int64_t ticket, const drivers::SubmitResult& 
 }
 
 absl::Status GangRun::AfterFailure(int member, const absl::Status& error) {
-  const absl::Status own = device(member).AfterFailure(error);
-  if (!device(member).CheckUsable(false).ok()) return own;
-  for (int i = 0; i < gang().size(); ++i) {
-    const absl::Status said = device(i).AfterFailure(error);
-    if (!device(i).CheckUsable(false).ok()) return said;
+  const int size = gang().size();
+  for (int i = 0; i < size; ++i) {
+    ManagedDevice& asked = device((member + i) % size);  // its own first
+    asked.CheckHealth();
+    if (absl::Status lost = asked.CheckUsable(false); !lost.ok()) return lost;
   }
   return error;
 }

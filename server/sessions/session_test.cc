@@ -28,6 +28,7 @@
 #include "server/sessions/registry.h"
 #include "server/testing/fake_compiler.h"
 #include "server/testing/fake_device.h"
+#include "tests/eventually.h"
 
 namespace kiln::sessions {
 namespace {
@@ -309,9 +310,7 @@ TEST_F(SessionTest, EndingInTheMiddleFreesEverything) {
   }
   device_.dispatcher().WaitIdle(absl::InfiniteDuration());
   // The device's thread may still be putting the last run away.
-  for (int i = 0; i < 30'000 && raw_->allocated_bytes() > 0; ++i)
-    absl::SleepFor(absl::Milliseconds(1));
-  EXPECT_EQ(raw_->allocated_bytes(), 0);
+  EXPECT_TRUE(testing::Eventually([&] { return raw_->allocated_bytes() == 0; }));
 }
 
 TEST_F(SessionTest, ExpiryRacesWithAttaching) {

@@ -111,10 +111,8 @@ def test_without_a_pass():
     assert [report["pass"] for report in passes if report["disabled"]] == optional
 
 
-def test_passes_by_configuration(tmp_path):
-    file = tmp_path / "kiln.toml"
-    file.write_text('[compiler]\ndisable_passes = ["merge_rows"]\ndump_passes = ["lower"]\n')
-    with Kilnd(threads=2, flags=[f"--config={file}"]) as daemon:
+def test_passes_by_configuration():
+    with Kilnd(threads=2, config='[compiler]\ndisable_passes = ["merge_rows"]\ndump_passes = ["lower"]\n') as daemon:
         assert run_client(daemon) == pytest.approx(RESULTS)
         passes = explain(daemon)["passes"]
     assert [report["pass"] for report in passes if report["disabled"]] == ["merge_rows"]

@@ -167,6 +167,19 @@ TEST_F(AmplifiedTest, AQuestionForManyBlobsIsCharged) {
   EXPECT_EQ(Reason(ask()), "HOST_MEMORY");
 }
 
+// It waits for its turn.
+TEST_F(AmplifiedTest, ALargeRequestForAnExplanationIsCharged) {
+  Client client(address_);
+  v1::ExplainProgramRequest request;
+  const auto ask = [&] {
+    return Try(client.programs, &v1::ProgramService::Stub::ExplainProgram, request);
+  };
+  request.set_digest(std::string(1000, 'x'));
+  EXPECT_EQ(ask().error_code(), grpc::NOT_FOUND);
+  request.set_digest(std::string(40 * kMebibyte, 'x'));
+  EXPECT_EQ(Reason(ask()), "HOST_MEMORY");
+}
+
 // Elements of a byte each, of which neighbours lie on different devices.
 TEST_F(AmplifiedTest, AWriteInManyRunsTakesNoMoreThanItsBytes) {
   Client client(address_);

@@ -1,10 +1,16 @@
 // Explanations take time to make: each user's are made in turn, and a bounded number of them wait.
 #include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/testing/fake_compiler.h"
@@ -39,6 +45,7 @@ class ExplanationsTest : public ::testing::Test {
     return [this] {
       ++begun_;
       let_go_.WaitForNotification();
+      absl::SleepFor(takes_);
       return absl::StatusOr<std::string>("// slow");
     };
   }
@@ -47,13 +54,19 @@ class ExplanationsTest : public ::testing::Test {
     EXPECT_FALSE(defined.has_error()) << defined.error().message();
     return defined.digest();
   }
-  static grpc::Status Explain(Client& client, const std::string& digest) {
+  static grpc::Status Explain(Client& client, const std::string& digest,
+                              std::chrono::milliseconds patience = std::chrono::minutes(1)) {
     v1::ExplainProgramRequest request;
     request.set_digest(digest);
-    return Try(client.programs, &v1::ProgramService::Stub::ExplainProgram, request);
+    // Else one that waits for others would do so for ever.
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + patience);
+    v1::ExplainProgramResponse response;
+    return client.programs->ExplainProgram(&context, request, &response);
   }
 
   std::atomic<int> begun_{0};
+  absl::Duration takes_ = absl::ZeroDuration();  // once it has been let go
   absl::Notification let_go_;
   TestDaemon daemon_{Options()};
 };
@@ -72,7 +85,8 @@ TEST_F(ExplanationsTest, WhoAsksForManyHoldsUpNobodyElse) {
     }
     EXPECT_EQ(explained.error_code(), grpc::RESOURCE_EXHAUSTED);
     EXPECT_EQ(Reason(explained), "TOO_MANY_EXPLANATIONS");
-    EXPECT_THAT(explained.error_message(), HasSubstr("the limit for a user; ask again when"));
+    EXPECT_THAT(explained.error_message(),
+                HasSubstr("as many as one user may have waiting; ask again"));
     ++refused;
   };
   std::vector<std::thread> asking;
@@ -87,6 +101,44 @@ TEST_F(ExplanationsTest, WhoAsksForManyHoldsUpNobodyElse) {
   for (std::thread& each : asking) each.join();
   EXPECT_EQ(made, 1 + kWaiting);
   EXPECT_EQ(refused, kTooMany);
+}
+
+TEST_F(ExplanationsTest, WhatNobodyWaitsForIsNotMade) {
+  takes_ = absl::Milliseconds(100);
+  Client client(daemon_.address());
+  const std::string slow = Defined(client, kSlow);
+  std::thread first([&] { EXPECT_TRUE(Explain(client, slow).ok()); });
+  EXPECT_TRUE(Eventually([&] { return begun_ == 1; }));
+  constexpr int kLate = 20;
+  std::vector<std::thread> late;
+  for (int i = 0; i < kLate; ++i)
+    late.emplace_back([&] {
+      EXPECT_EQ(Explain(client, slow, std::chrono::milliseconds(100)).error_code(),
+                grpc::DEADLINE_EXCEEDED);
+    });
+  for (std::thread& each : late) each.join();
+  let_go_.Notify();
+  first.join();
+  // Behind all of them.
+  EXPECT_TRUE(Explain(client, slow).ok());
+  // The daemon hears of each a little later than its client: while it makes the first, of the rest.
+  EXPECT_LT(begun_, 1 + kLate + 1);
+}
+
+TEST_F(ExplanationsTest, ThoseThatWaitEndWithTheDaemon) {
+  Client client(daemon_.address());
+  const std::string slow = Defined(client, kSlow);
+  std::vector<std::thread> asking;
+  const auto ask = [&] { EXPECT_FALSE(Explain(client, slow).ok()); };
+  asking.emplace_back(ask);
+  EXPECT_TRUE(Eventually([&] { return begun_ == 1; }));
+  for (int i = 0; i < 10; ++i) asking.emplace_back(ask);
+  std::thread stop([&] { daemon_.daemon().Stop(); });
+  // Their clients hear of it, though one is still being made.
+  for (std::thread& each : asking) each.join();
+  let_go_.Notify();
+  stop.join();
+  EXPECT_LT(begun_, 11);
 }
 
 }  // namespace

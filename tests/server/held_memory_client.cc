@@ -1,7 +1,10 @@
 // Holds a few megabytes on a daemon's device under a lease of two seconds, until it is killed.
 #include <unistd.h>
 
+#include <vector>
+
 #include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "tests/server/client.h"
 
 int main(int argc, char** argv) {

@@ -76,8 +76,8 @@ class QuotaTest : public ::testing::Test {
     return found;
   }
   std::string tcp() { return daemon_.daemon().listening()[1]; }
-  // Ten minutes and a bit later; from when the daemon has begun to wait for the next message, which
-  // may be behind a step of the clock.
+  // Ten minutes after the daemon began to wait for the next message. It may begin only after the
+  // clock has been moved, so the clock is moved in steps.
   void ExpectIdleUploadsEnd() {
     for (int i = 0; i < 7 && Quota("ann", "uploads").used() > 0; ++i)
       daemon_.Advance(absl::Minutes(2));
@@ -327,6 +327,7 @@ TEST_F(QuotaTest, EachBlobOfAnUploadCountsByItself) {
   // Between two blobs, a call from which nothing comes ends like any other.
   first.writer->Write(byte);
   ASSERT_TRUE(has_come(0));
+  daemon_.Advance(absl::Minutes(9));
   EXPECT_EQ(Quota("ann", "uploads").used(), 1);
   ExpectIdleUploadsEnd();
   EXPECT_EQ(Reason(first.writer->Finish()), "UPLOAD_IDLE");

@@ -75,7 +75,8 @@ void TestDaemon::Advance(absl::Duration duration) {
   seconds_ += absl::ToInt64Seconds(duration);
   // One may be under way.
   const int64_t before = daemon_->rounds();
-  EXPECT_TRUE(Eventually([&] { return daemon_->rounds() > before + 1; }));
+  EXPECT_TRUE(Eventually([&] { return daemon_->rounds() > before + 1; }))
+      << "the daemon's upkeep does not go round";
 }
 
 std::filesystem::path KeptFile(const TestDaemon& daemon) {

@@ -54,6 +54,7 @@ class LevelZeroTest : public testing::Test {
     mistakes_ = control_->mistakes;
   }
   void TearDown() override {
+    if (control_ != nullptr) control_->holds = false;
     devices_.clear();
     if (control_ == nullptr) return;
     EXPECT_EQ(control_->objects, 0);

@@ -32,7 +32,7 @@ def test_an_upload_goes_on_where_it_was_cut_off(kilnd, link):
     start, taken = link.bytes_sent, kilnd.metric("kiln_received_bytes_total")
     lost = 0
     result = []
-    upload = threading.Thread(target=lambda: result.append(kiln.tensor(data).realize()))
+    upload = threading.Thread(target=lambda: result.append(kiln.tensor(data).realize()), daemon=True)
     upload.start()
     for pieces in (6.5, 13, 19.5):  # each time, half a piece has arrived
         sent = int(pieces * _pieces.PIECE_BYTES)
@@ -99,7 +99,7 @@ def test_an_upload_goes_on_with_an_older_daemon(link, monkeypatch):
     data = values(9, 24 * _pieces.PIECE_BYTES)
     start = link.bytes_sent
     result = []
-    upload = threading.Thread(target=lambda: result.append(kiln.tensor(data).realize()))
+    upload = threading.Thread(target=lambda: result.append(kiln.tensor(data).realize()), daemon=True)
     link.hold_at(start + data.nbytes // 2)
     upload.start()
     assert eventually(lambda: link.bytes_sent - start >= data.nbytes // 2)
