@@ -113,16 +113,16 @@ absl::Status Explain(const DaemonView& daemon, const auth::Principal& caller,
   return absl::OkStatus();
 }
 
-// Explanations that one user may have waiting.
-constexpr size_t kMostWaiting = 64;
+// Of one user.
+constexpr size_t kMostExplanationsWaiting = 64;
 
 absl::Status TooManyExplanations() {
   return errors::WithReason(
       absl::ResourceExhaustedError(absl::StrCat(
-          kMostWaiting,
+          kMostExplanationsWaiting,
           " explanations that you asked for are still to be made, as many as one user may have "
           "waiting; ask again once some have come")),
-      "TOO_MANY_EXPLANATIONS", {{"limit", absl::StrCat(kMostWaiting)}});
+      "TOO_MANY_EXPLANATIONS", {{"limit", absl::StrCat(kMostExplanationsWaiting)}});
 }
 
 class ProgramService final : public v1::ProgramService::CallbackService {
@@ -199,7 +199,7 @@ class ProgramService final : public v1::ProgramService::CallbackService {
         return Reply(daemon_, context, user->Explain(status));
     auto* const reactor = new ChargedReactor(std::move(charge));
     const bool is_queued = daemon_.explanations->TrySchedule(
-        user->host->user(), kMostWaiting, [=, this, caller = *caller] {
+        user->host->user(), kMostExplanationsWaiting, [=, this, caller = *caller] {
           const absl::Status explained = reactor->is_unwanted()
                                              ? absl::CancelledError("the client went away")
                                              : Explain(daemon_, caller, *request, response);

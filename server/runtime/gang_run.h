@@ -86,10 +86,10 @@ class GangRun : public QueuedRun, public std::enable_shared_from_this<GangRun> {
   // May destroy this.
   void Finished(int member, int64_t ticket, const drivers::SubmitResult& result)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // What a list of `member` failed with; where a device of the gang was lost, its words. A list
-  // ends because of a lost neighbour, too, and may be the first to report: who uses the results
-  // should hear the cause from the start.
-  absl::Status AfterFailure(int member, const absl::Status& error) ABSL_LOCKS_EXCLUDED(mutex_);
+  // What a lost device of the gang says, `member`'s first; OK if none is. A list ends because of a
+  // lost neighbour, too, and may be the first to report: who uses the results should hear the cause
+  // from the start.
+  absl::Status WhyLost(int member) ABSL_LOCKS_EXCLUDED(mutex_);
   bool GiveUp(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
   // Before End. OK changes nothing.
   void SetFailure(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

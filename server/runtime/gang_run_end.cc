@@ -11,11 +11,10 @@
 namespace kiln::runtime {
 
 void GangRun::Finished(int member, int64_t ticket, const drivers::SubmitResult& result) {
-  absl::Status status = result.status;
-  const bool is_wanted = !*unwanted_;
-  if (!status.ok() && is_wanted) status = AfterFailure(member, status);
+  absl::Status status = result.status, lost;
+  if (!status.ok() && !*unwanted_) lost = WhyLost(member);
   // Others end because of it; what a lost device says tells more than what they heard.
-  const bool is_cause = !status.ok() && is_wanted && !device(member).CheckUsable(false).ok();
+  if (!lost.ok()) status = lost;
   bool is_end = false;
   ManagedDevice& on = device(member);
   std::vector<ManagedDevice*> held;
@@ -25,7 +24,7 @@ void GangRun::Finished(int member, int64_t ticket, const drivers::SubmitResult& 
     seconds_[member] += result.seconds;
     command_seconds_[member].insert(command_seconds_[member].end(), result.command_seconds.begin(),
                                     result.command_seconds.end());
-    if (failure_.ok() || (is_cause && !*unwanted_)) SetFailure(status);
+    if (failure_.ok() || (!lost.ok() && !*unwanted_)) SetFailure(status);
     if (--in_flight_ == 0) self.swap(self_);
     is_end = in_flight_ == 0 && all_submitted_;
     if (is_end) {
@@ -41,14 +40,14 @@ void GangRun::Finished(int member, int64_t ticket, const drivers::SubmitResult& 
   for (ManagedDevice* device : held) device->Release();
 }
 
-absl::Status GangRun::AfterFailure(int member, const absl::Status& error) {
+absl::Status GangRun::WhyLost(int member) {
   const int size = gang().size();
   for (int i = 0; i < size; ++i) {
     ManagedDevice& asked = device((member + i) % size);  // its own first
     asked.CheckHealth();
     if (absl::Status lost = asked.CheckUsable(false); !lost.ok()) return lost;
   }
-  return error;
+  return absl::OkStatus();
 }
 
 void GangRun::SetFailure(const absl::Status& why) {

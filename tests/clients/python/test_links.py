@@ -33,9 +33,10 @@ def test_an_upload_goes_on_where_it_was_cut_off(kilnd, link):
     lost = 0
     result = []
     upload = threading.Thread(target=lambda: result.append(kiln.tensor(data).realize()), daemon=True)
+    stops = [int(pieces * _pieces.PIECE_BYTES) for pieces in (6.5, 13, 19.5)]  # each time, half a piece has arrived
+    link.hold_at(start + stops[0])
     upload.start()
-    for pieces in (6.5, 13, 19.5):  # each time, half a piece has arrived
-        sent = int(pieces * _pieces.PIECE_BYTES)
+    for sent in stops:
         link.hold_at(start + sent)
         # What is around the data is not counted, nor is a message that was cut off.
         lost += connection._session.chunk_bytes
