@@ -5,6 +5,8 @@
 #include <thread>
 #include <vector>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kiln/client.h"
@@ -116,10 +118,13 @@ TEST_F(CppClientTest, ThreadsThatUploadPiecesTakeTurns) {
 }
 
 TEST_F(CppClientTest, AnIdleClientHearsOfAShutdown) {
-  daemon_.daemon().Stop();
+  constexpr absl::Duration kGrace = absl::Minutes(1);
+  const absl::Time start = absl::Now();
+  daemon_.daemon().Stop(kGrace);
   const absl::Status status = client_->Barrier();
   ExpectStopped(status);
   EXPECT_THAT(std::string(status.message()), HasSubstr("has stopped, so its sessions"));
+  EXPECT_LT(absl::Now() - start, kGrace);
 }
 
 TEST_F(CppClientTest, AClientThatWaitsHearsOfAShutdown) {

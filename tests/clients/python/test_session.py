@@ -166,8 +166,7 @@ def test_clients_learn_of_a_shutdown_at_once(fresh_kilnd, work):
     stopper.start()
     with pytest.raises(kiln.Unavailable, match="the daemon has stopped, so this session"):
         work(connection)
-    # It may take 3 to end what runs on the device; who is not told waits for a lease's 120.
-    assert time.monotonic() - asked[0] < 30
+    assert time.monotonic() - asked[0] < 5  # it may take 3 to end what runs on the device
     with pytest.raises(kiln.Unavailable, match="the daemon has stopped"):
         (kiln.tensor([1.0]) + 1).item()
     with pytest.raises(kiln.Unavailable, match="the daemon has stopped"):
