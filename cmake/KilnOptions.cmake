@@ -19,7 +19,7 @@ if(KILN_SANITIZER)
   set(hidden "")
 else()
   set(KILN_LIBRARY_TYPE STATIC)
-  set(hidden -fvisibility=hidden)
+  set(hidden $<$<NOT:$<BOOL:$<TARGET_PROPERTY:KILN_SHOWS_NAMES>>>:-fvisibility=hidden>)
 endif()
 # -pthread everywhere: gRPC demands it, and a precompiled header is read only with the options it was made with.
 target_compile_options(kiln_options INTERFACE -Wall -Wextra -Wno-unused-parameter ${hidden} -pthread)

@@ -7,6 +7,16 @@ include(KilnHeaders)
 # share. Names in anonymous namespaces are unique within a library for that reason.
 set(KILN_UNITY_SOURCES 16)
 
+# kiln_compiled_in_units(NAME HEADERS): the target's sources are compiled as units, with what the target HEADERS precompiled
+# and with its options.
+function(kiln_compiled_in_units name headers)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${KILN_UNITY_SOURCES}
+    POSITION_INDEPENDENT_CODE OFF)
+  target_precompile_headers(${name} REUSE_FROM ${headers})
+  get_target_property(options ${headers} KILN_COMPILE_OPTIONS)
+  target_compile_options(${name} PRIVATE ${options})
+endfunction()
+
 # kiln_library(NAME [STATIC] SOURCES… PUBLIC… PRIVATE…): a library; PUBLIC and PRIVATE are the libraries it may know. STATIC:
 # even where others are shared, for what brings GoogleTest, of which a program has one. In folders that set KILN_HEADERS,
 # what was precompiled is that target's.
@@ -17,9 +27,26 @@ function(kiln_library name)
     set(type STATIC)
   endif()
   add_library(${name} ${type} ${A_SOURCES})
-  set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${KILN_UNITY_SOURCES})
-  target_precompile_headers(${name} REUSE_FROM ${KILN_HEADERS})
+  kiln_compiled_in_units(${name} ${KILN_HEADERS})
   target_link_libraries(${name} PUBLIC $<BUILD_INTERFACE:kiln_options> ${A_PUBLIC} PRIVATE ${A_PRIVATE})
+endfunction()
+
+# kiln_program(NAME SOURCES… LIBRARIES…): an executable that is not a GoogleTest.
+function(kiln_program name)
+  cmake_parse_arguments(A "" "" "SOURCES;LIBRARIES" ${ARGN})
+  add_executable(${name} ${A_SOURCES})
+  kiln_compiled_in_units(${name} ${KILN_HEADERS})
+  target_link_libraries(${name} PRIVATE kiln_options ${A_LIBRARIES})
+endfunction()
+
+# kiln_module(NAME SOURCES… LIBRARIES…): a shared library that a test opens in place of a vendor's. It shows all its names.
+function(kiln_module name)
+  cmake_parse_arguments(A "" "" "SOURCES;LIBRARIES" ${ARGN})
+  add_library(${name} MODULE ${A_SOURCES})
+  kiln_compiled_in_units(${name} ${KILN_HEADERS})
+  target_link_libraries(${name} PRIVATE kiln_options ${A_LIBRARIES})
+  set_target_properties(${name} PROPERTIES KILN_SHOWS_NAMES ON)
+  target_compile_options(${name} PRIVATE -Wno-attributes)  # what was precompiled hides its names
 endfunction()
 
 # kiln_count_coverage(NAME): the library counts what runs of it, if that was asked for. Not optimised, since one
@@ -32,10 +59,10 @@ function(kiln_count_coverage name)
   endif()
 endfunction()
 
-# kiln_test(NAME SOURCES… LIBRARIES… DATA dir): a GoogleTest program. DATA is passed as KILN_TEST_DATA. In folders that set
-# KILN_TEST_HEADERS, what was precompiled is that target's.
-function(kiln_test name)
-  cmake_parse_arguments(A "" "DATA;TIMEOUT" "SOURCES;LIBRARIES;LABELS" ${ARGN})
+# kiln_test_program(NAME SOURCES… LIBRARIES… [DATA dir]): a GoogleTest program that ctest does not run by itself. DATA is
+# passed as KILN_TEST_DATA. In folders that set KILN_TEST_HEADERS, what was precompiled is that target's.
+function(kiln_test_program name)
+  cmake_parse_arguments(A "" "DATA" "SOURCES;LIBRARIES" ${ARGN})
   add_executable(${name} ${A_SOURCES})
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${KILN_UNITY_SOURCES})
   target_precompile_headers(${name} REUSE_FROM ${KILN_TEST_HEADERS})
@@ -46,9 +73,30 @@ function(kiln_test name)
   if(A_DATA)
     target_compile_definitions(${name} PRIVATE KILN_TEST_DATA="${A_DATA}")
   endif()
-  if(NOT A_TIMEOUT)
-    set(A_TIMEOUT 300)
+endfunction()
+
+# kiln_test(NAME SOURCES… LIBRARIES… [DATA dir] [SHARDS n] [TIMEOUT seconds] [COST seconds] [LABELS label]): the GoogleTest program
+# of a folder: one, since each program is linked by itself. ctest runs it as SHARDS processes, each with every n-th of its
+# tests, and begins with the tests of the highest COST.
+function(kiln_test name)
+  cmake_parse_arguments(A "" "DATA;SHARDS;TIMEOUT;COST;LABELS" "SOURCES;LIBRARIES" ${ARGN})
+  kiln_test_program(${name} SOURCES ${A_SOURCES} LIBRARIES ${A_LIBRARIES} DATA "${A_DATA}")
+  set(properties TIMEOUT 300)
+  foreach(property TIMEOUT COST LABELS)
+    if(A_${property})
+      list(APPEND properties ${property} ${A_${property}})
+    endif()
+  endforeach()
+  if(NOT A_SHARDS)
+    add_test(NAME ${name} COMMAND ${name})
+    set_tests_properties(${name} PROPERTIES ${properties})
+    return()
   endif()
-  add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${A_TIMEOUT} LABELS "${A_LABELS}")
+  foreach(shard RANGE 1 ${A_SHARDS})
+    set(test ${name}_${shard}_of_${A_SHARDS})
+    math(EXPR index "${shard} - 1")
+    add_test(NAME ${test} COMMAND ${name})
+    set_tests_properties(${test} PROPERTIES ${properties}
+      ENVIRONMENT "GTEST_TOTAL_SHARDS=${A_SHARDS};GTEST_SHARD_INDEX=${index}")
+  endforeach()
 endfunction()

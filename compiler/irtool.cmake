@@ -1,6 +1,5 @@
 # The tool that runs passes on graphs in text form.
-add_executable(irtool irtool.cc)
-target_link_libraries(irtool PRIVATE kiln_options kiln_pipeline kiln_graph kiln_kernel)
+kiln_program(irtool SOURCES irtool.cc LIBRARIES kiln_pipeline kiln_graph kiln_kernel)
 
 # irtool_test(NAME REGEX ARGUMENT…): its output must match.
 function(irtool_test name regex)

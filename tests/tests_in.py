@@ -1,13 +1,14 @@
-"""Prints the names of the test programs that a build folder's CMakeLists.txt files under given source folders define.
+"""Prints the tests that a build folder's CMakeLists.txt files under given source folders define, each with its program.
 
 usage: tests_in.py BUILD FOLDER...
 
-A test's program has the test's name (kiln_test sees to it); tests that are scripts or call a tool are left out, since they
-need no sanitizer.
+A line a test: its name and the name of the program that it runs. Tests that are scripts or call a tool (label `script`) are
+left out, since they need no sanitizer.
 """
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -17,21 +18,30 @@ def output_of(*command: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def tests_in(build: str, folders: list[str]) -> list[str]:
-    """The names, sorted."""
+def labels_of(test: dict) -> list[str]:
+    """A test's labels, as ctest describes it."""
+    return [label for entry in test["properties"] if entry["name"] == "LABELS" for label in entry["value"]]
+
+
+def tests_in(build: str, folders: list[str]) -> list[tuple[str, str]]:
+    """Names of tests and of their programs, sorted."""
     described = json.loads(output_of("ctest", "--test-dir", build, "--show-only=json-v1"))
     targets = {line.split(":")[0] for line in output_of("ninja", "-C", build, "-t", "targets", "all").splitlines()}
     graph = described["backtraceGraph"]
-    names = set()
+    found = set()
     for test in described["tests"]:
+        program = re.sub(r"_\d+_of_\d+$", "", test["name"])  # as kiln_test names them; ctest knows no command before the build
+        if program not in targets or "script" in labels_of(test):
+            continue
         node = test.get("backtrace")
         while node is not None:
             file = os.path.relpath(graph["files"][graph["nodes"][node]["file"]])
-            if test["name"] in targets and any(file.startswith(folder + "/") for folder in folders):
-                names.add(test["name"])
+            if any(file.startswith(folder + "/") for folder in folders):
+                found.add((test["name"], program))
             node = graph["nodes"][node].get("parent")
-    return sorted(names)
+    return sorted(found)
 
 
 if __name__ == "__main__":
-    print("\n".join(tests_in(sys.argv[1], sys.argv[2:])))
+    for name, program in tests_in(sys.argv[1], sys.argv[2:]):
+        print(name, program)

@@ -29,13 +29,13 @@ drivers::Target Host() {
 }
 
 // A module with one function "f"(ptr) -> void under construction.
-struct Builder {
+struct ModuleBuilder {
   llvm::LLVMContext context;
   llvm::Module module{"test", context};
   llvm::IRBuilder<> ir{context};
   llvm::Function* function;
 
-  Builder() {
+  ModuleBuilder() {
     auto* type = llvm::FunctionType::get(ir.getVoidTy(), {ir.getPtrTy()}, false);
     function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, "f", module);
     ir.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", function));
@@ -54,7 +54,7 @@ void Call(const Blob& blob, void* argument) {
 }
 
 // *argument = *argument * 3.25 + {1, 2, 3, 4}: needs a constant pool.
-void BuildVector(Builder& b) {
+void BuildVector(ModuleBuilder& b) {
   auto* type = llvm::FixedVectorType::get(b.ir.getFloatTy(), 4);
   std::vector<float> offsets = {1, 2, 3, 4};
   auto* x = b.ir.CreateLoad(type, b.argument());
@@ -66,7 +66,7 @@ void BuildVector(Builder& b) {
 }
 
 TEST(X86Test, RelocatesConstants) {
-  Builder b;
+  ModuleBuilder b;
   BuildVector(b);
   auto blob = EmitBlob(b.module, Host(), "f");
   ASSERT_TRUE(blob.ok()) << blob.status();
@@ -78,7 +78,7 @@ TEST(X86Test, RelocatesConstants) {
 }
 
 TEST(X86Test, RelocatesJumpTables) {
-  Builder b;
+  ModuleBuilder b;
   auto* x = b.ir.CreateLoad(b.ir.getInt32Ty(), b.argument());
   auto* done = llvm::BasicBlock::Create(b.context, "done", b.function);
   auto* dispatch = b.ir.CreateSwitch(x, done);
@@ -101,7 +101,7 @@ TEST(X86Test, RelocatesJumpTables) {
 }
 
 TEST(X86Test, CallsHelpersOfTheModule) {
-  Builder b;
+  ModuleBuilder b;
   auto* type = llvm::FunctionType::get(b.ir.getInt64Ty(), {b.ir.getInt64Ty()}, false);
   auto* helper = llvm::Function::Create(type, llvm::Function::InternalLinkage, "helper", b.module);
   llvm::IRBuilder<> in(llvm::BasicBlock::Create(b.context, "entry", helper));
@@ -117,7 +117,7 @@ TEST(X86Test, CallsHelpersOfTheModule) {
 }
 
 TEST(X86Test, UsesFullWidthRegisters) {
-  Builder b;
+  ModuleBuilder b;
   auto* type = llvm::FixedVectorType::get(b.ir.getFloatTy(), 16);
   auto* x = b.ir.CreateLoad(type, b.argument());
   b.ir.CreateStore(b.ir.CreateFAdd(x, x), b.argument());
@@ -133,7 +133,7 @@ TEST(X86Test, UsesFullWidthRegisters) {
 }
 
 TEST(X86Test, NamesExternalSymbols) {
-  Builder b;
+  ModuleBuilder b;
   auto* type = llvm::FixedVectorType::get(b.ir.getFloatTy(), 4);
   auto* x = b.ir.CreateLoad(type, b.argument());
   b.ir.CreateStore(b.ir.CreateUnaryIntrinsic(llvm::Intrinsic::exp2, x), b.argument());
@@ -144,7 +144,7 @@ TEST(X86Test, NamesExternalSymbols) {
 }
 
 TEST(X86Test, RejectsWritableData) {
-  Builder b;
+  ModuleBuilder b;
   auto* global =
       new llvm::GlobalVariable(b.module, b.ir.getInt32Ty(), false,
                                llvm::GlobalValue::InternalLinkage, b.ir.getInt32(5), "counter");
@@ -156,18 +156,18 @@ TEST(X86Test, RejectsWritableData) {
 }
 
 TEST(X86Test, NamesAMissingFunction) {
-  Builder b;
+  ModuleBuilder b;
   b.ir.CreateRetVoid();
   EXPECT_THAT(EmitBlob(b.module, Host(), "g").status().message(), HasSubstr("\"g\""));
 }
 
 TEST(X86Test, RejectsInvalidModules) {
-  Builder b;  // its block has no terminator
+  ModuleBuilder b;  // its block has no terminator
   EXPECT_THAT(EmitBlob(b.module, Host(), "f").status().message(), HasSubstr("terminator"));
 }
 
 TEST(X86Test, RejectsOtherArchitectures) {
-  Builder b;
+  ModuleBuilder b;
   b.ir.CreateRetVoid();
   drivers::Target target = Host();
   target.architecture = "nvptx";
@@ -175,7 +175,7 @@ TEST(X86Test, RejectsOtherArchitectures) {
 }
 
 TEST(X86Test, DisassemblyHasLabelsAndConstants) {
-  Builder b;
+  ModuleBuilder b;
   BuildVector(b);
   auto blob = EmitBlob(b.module, Host(), "f");
   ASSERT_TRUE(blob.ok()) << blob.status();
@@ -185,7 +185,7 @@ TEST(X86Test, DisassemblyHasLabelsAndConstants) {
   EXPECT_THAT(*text, HasSubstr("; constant at 0"));
   EXPECT_THAT(*text, HasSubstr("ret"));
 
-  Builder loop;
+  ModuleBuilder loop;
   auto* body = llvm::BasicBlock::Create(loop.context, "body", loop.function);
   auto* end = llvm::BasicBlock::Create(loop.context, "end", loop.function);
   loop.ir.CreateBr(body);
@@ -210,7 +210,7 @@ TEST(X86Test, ThreadsCompileAtOnce) {
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&code, t] {
       for (int i = 0; i < 5; ++i) {
-        Builder b;
+        ModuleBuilder b;
         BuildVector(b);
         auto blob = EmitBlob(b.module, Host(), "f");
         if (blob.ok()) code[t] = blob->code;

@@ -19,7 +19,7 @@ v1::Graph Proto(const std::string& text) {
 }
 
 // sum(relu(w * x)), its gradient to w, and w := that gradient.
-const char kStep[] = R"(
+const char kWireStep[] = R"(
   nodes { op: "input" dtype: DTYPE_FLOAT32
           attributes { key: "index" value { i: 0 } }
           attributes { key: "shape" value { shape { dims { size: 3 } } } } }
@@ -36,7 +36,7 @@ const char kStep[] = R"(
 )";
 
 TEST(WireTest, ExpandsCompositesAndFixesVariables) {
-  absl::StatusOr<Graph> graph = FromProto(Proto(kStep), {{"rows", 5}});
+  absl::StatusOr<Graph> graph = FromProto(Proto(kWireStep), {{"rows", 5}});
   ASSERT_TRUE(graph.ok()) << graph.status();
   ASSERT_EQ(graph->inputs.size(), 2u);
   EXPECT_EQ(graph->inputs[0].shape, (ir::Shape{3}));
@@ -184,9 +184,9 @@ TEST(WireTest, RefusesStagesThatDoNotFit) {
 }
 
 TEST(WireTest, SameMessageSameText) {
-  absl::StatusOr<Graph> a = FromProto(Proto(kStep), {{"rows", 5}});
-  absl::StatusOr<Graph> b = FromProto(Proto(kStep), {{"rows", 5}});
-  absl::StatusOr<Graph> other = FromProto(Proto(kStep), {{"rows", 6}});
+  absl::StatusOr<Graph> a = FromProto(Proto(kWireStep), {{"rows", 5}});
+  absl::StatusOr<Graph> b = FromProto(Proto(kWireStep), {{"rows", 5}});
+  absl::StatusOr<Graph> other = FromProto(Proto(kWireStep), {{"rows", 6}});
   ASSERT_TRUE(a.ok() && b.ok() && other.ok());
   EXPECT_EQ(Print(*a), Print(*b));
   EXPECT_NE(Print(*a), Print(*other));
@@ -194,7 +194,7 @@ TEST(WireTest, SameMessageSameText) {
 
 TEST(WireTest, PrecisionIsTheHighestUnlessTheGraphSaysMore) {
   const auto precision_of = [](int code) -> absl::StatusOr<MatmulPrecision> {
-    v1::Graph proto = Proto(kStep);
+    v1::Graph proto = Proto(kWireStep);
     proto.set_float32_matmul_precision(static_cast<v1::MatmulPrecision>(code));
     const absl::StatusOr<Graph> graph = FromProto(proto, {{"rows", 5}});
     if (!graph.ok()) return graph.status();
@@ -213,7 +213,7 @@ TEST(WireTest, PrecisionIsTheHighestUnlessTheGraphSaysMore) {
 
 // Programs are told apart by the text.
 TEST(WireTest, AnotherPrecisionIsAnotherText) {
-  v1::Graph proto = Proto(kStep);
+  v1::Graph proto = Proto(kWireStep);
   const auto highest = FromProto(proto, {{"rows", 5}});
   proto.set_float32_matmul_precision(v1::MATMUL_PRECISION_HIGH);
   const auto high = FromProto(proto, {{"rows", 5}});
@@ -222,7 +222,7 @@ TEST(WireTest, AnotherPrecisionIsAnotherText) {
 }
 
 TEST(WireTest, BindingsMustFit) {
-  v1::Graph proto = Proto(kStep);
+  v1::Graph proto = Proto(kWireStep);
   EXPECT_TRUE(FromProto(proto, {{"rows", 1}}).ok());
   EXPECT_TRUE(FromProto(proto, {{"rows", 10}}).ok());
   const std::vector<std::pair<Bindings, std::string>> cases = {
@@ -240,7 +240,7 @@ TEST(WireTest, BindingsMustFit) {
 }
 
 TEST(WireTest, VariablesAreListed) {
-  absl::StatusOr<std::vector<Variable>> variables = Variables(Proto(kStep));
+  absl::StatusOr<std::vector<Variable>> variables = Variables(Proto(kWireStep));
   ASSERT_TRUE(variables.ok());
   ASSERT_EQ(variables->size(), 1u);
   EXPECT_EQ((*variables)[0].name, "rows");
@@ -248,7 +248,7 @@ TEST(WireTest, VariablesAreListed) {
 }
 
 TEST(WireTest, LimitsHold) {
-  v1::Graph proto = Proto(kStep);
+  v1::Graph proto = Proto(kWireStep);
   const std::vector<std::pair<Limits, std::string>> cases = {
       {{.max_nodes = 5}, "has 6 nodes"},
       {{.max_primitives = 3}, "more than 3 primitives"},
@@ -293,7 +293,7 @@ TEST(WireTest, LongChainsNeedNoDeepStack) {
 }
 
 TEST(WireTest, ErrorsCarryTheirDetails) {
-  v1::Graph proto = Proto(kStep);
+  v1::Graph proto = Proto(kWireStep);
   proto.mutable_nodes(2)->set_op("mull");
   absl::Status status = FromProto(proto, {{"rows", 5}}).status();
   EXPECT_EQ(ErrorDetail(status, "node"), "2");

@@ -15,20 +15,20 @@ std::string Merged(const std::string& text) {
   return Print(*kernel);
 }
 
-constexpr char kBuffers[] = "buffer b0 float32[24] read\nbuffer b1 float32[24] write\n";
+constexpr char kTwoBuffers[] = "buffer b0 float32[24] read\nbuffer b1 float32[24] write\n";
 
 TEST(MergeRanges, OneLoopWhereMemoryIsOneRow) {
   EXPECT_EQ(
-      Merged(std::string(kBuffers) + "stage r0:2 r1:3 r2:4\n"
+      Merged(std::string(kTwoBuffers) + "stage r0:2 r1:3 r2:4\n"
                                      "  b1[r0*12 + r1*4 + r2] = neg(b0[r0*12 + r1*4 + r2])\n"),
-      std::string(kBuffers) + "stage r0:24\n  b1[r0] = neg(b0[r0])\n");
+      std::string(kTwoBuffers) + "stage r0:24\n  b1[r0] = neg(b0[r0])\n");
 }
 
 TEST(MergeRanges, TransposedLoopsStayApart) {
-  const std::string text = std::string(kBuffers) +
+  const std::string text = std::string(kTwoBuffers) +
                            "stage r0:4 r1:6\n"
                            "  b1[r0*6 + r1] = neg(b0[r0 + r1*4])\n";
-  EXPECT_EQ(Merged(text), std::string(kBuffers) +
+  EXPECT_EQ(Merged(text), std::string(kTwoBuffers) +
                               "stage r0:4 r1:6\n"
                               "  b1[r0*6 + r1] = neg(b0[r1*4 + r0])\n");
 }
@@ -43,7 +43,7 @@ TEST(MergeRanges, ReducedLoopsMerge) {
 }
 
 TEST(MergeRanges, ConditionsKeepLoopsApart) {
-  const std::string text = std::string(kBuffers) +
+  const std::string text = std::string(kTwoBuffers) +
                            "stage r0:4 r1:6\n"
                            "  b1[r0*6 + r1] = b0[r0*6 + r1 if cmplt(r1, 5)]\n";
   EXPECT_EQ(Merged(text), text);

@@ -27,7 +27,7 @@ drivers::Target WideTarget() {
   return target;
 }
 
-struct Chosen {
+struct ChosenStages {
   ir::Context context;
   kernel::Kernel kernel;
   schedule::Schedule schedule;
@@ -57,7 +57,7 @@ struct Chosen {
   }
 };
 
-void Choose(std::string_view text, Chosen* chosen) {
+void Choose(std::string_view text, ChosenStages* chosen) {
   auto kernel = kernel::ParseKernel(text, chosen->context);
   ASSERT_TRUE(kernel.ok()) << kernel.status();
   chosen->kernel = *kernel;
@@ -68,7 +68,7 @@ void Choose(std::string_view text, Chosen* chosen) {
 }
 
 TEST(StageChooserTest, ASmallKernelIsOneTask) {
-  Chosen chosen;
+  ChosenStages chosen;
   Choose(
       "buffer b0 float32[100] read\nbuffer b1 float32[100] write\n"
       "stage r0:100\n  b1[r0] = exp2(b0[r0])\n",
@@ -79,7 +79,7 @@ TEST(StageChooserTest, ASmallKernelIsOneTask) {
 }
 
 TEST(StageChooserTest, LargeOutputsStream) {
-  Chosen chosen;
+  ChosenStages chosen;
   Choose(
       "buffer b0 float32[16777216] read\nbuffer b1 float32[16777216] write\n"
       "stage r0:16777216\n  b1[r0] = exp2(b0[r0])\n",
@@ -90,7 +90,7 @@ TEST(StageChooserTest, LargeOutputsStream) {
 }
 
 TEST(StageChooserTest, TheLastReaderOfARowFetchesTheNext) {
-  Chosen chosen;
+  ChosenStages chosen;
   Choose(
       "buffer b0 float32[16777216] read\nbuffer b1 float32[16777216] write\n"
       "buffer b2 float32[1] local\ngrid r0:16384\n"
@@ -108,7 +108,7 @@ TEST(StageChooserTest, TheLastReaderOfARowFetchesTheNext) {
 }
 
 TEST(StageChooserTest, RowsInTheCacheAreNotFetchedAhead) {
-  Chosen chosen;
+  ChosenStages chosen;
   Choose(
       "buffer b0 float32[65536] read\nbuffer b1 float32[65536] write\n"
       "buffer b2 float32[1] local\ngrid r0:64\n"
@@ -119,7 +119,7 @@ TEST(StageChooserTest, RowsInTheCacheAreNotFetchedAhead) {
 }
 
 TEST(StageChooserTest, RowsAreSummedInLanesOfColumns) {
-  Chosen chosen;
+  ChosenStages chosen;
   Choose(
       "buffer b0 float32[4194304] read\nbuffer b1 float32[1024] write\n"
       "stage r0:1024 reduce r1:4096\n  b1[r0] = sum(b0[r1*1024 + r0])\n",
@@ -130,7 +130,7 @@ TEST(StageChooserTest, RowsAreSummedInLanesOfColumns) {
 
 TEST(StageChooserTest, AChannelIsSummedAlongItsMemory) {
   // The few results, contiguous along the channels, count for less than the many elements.
-  Chosen chosen;
+  ChosenStages chosen;
   Choose(
       "buffer b0 float32[2359296] read\nbuffer b1 float32[32] write\n"
       "stage r0:32 reduce r1:128 r2:576\n  b1[r0] = sum(b0[r1*18432 + r0*576 + r2])\n",
@@ -139,7 +139,7 @@ TEST(StageChooserTest, AChannelIsSummedAlongItsMemory) {
 }
 
 TEST(StageChooserTest, WindowsAreUnrolled) {
-  Chosen chosen;
+  ChosenStages chosen;
   Choose(
       "buffer b0 float32[1638400] read\nbuffer b1 float32[409600] write\n"
       "stage r0:4096 r1:10 r2:10 reduce r3:2 r4:2\n"
@@ -165,11 +165,11 @@ constexpr std::string_view kLongRows =
     "stage r2:1024\n  b1[r0*1024 + r2] = b0[r0*1024 + r2]/b2[0]\n";
 
 TEST(StageChooserTest, LanesStandAcrossShortRowsAndAlongLongOnes) {
-  Chosen across;
+  ChosenStages across;
   Choose(kShortRows, &across);
   EXPECT_EQ(across.LanesOf(-1), 0);
   for (int stage = 0; stage < 4; ++stage) EXPECT_EQ(across.LanesOf(stage), -1) << stage;
-  Chosen along;
+  ChosenStages along;
   Choose(kLongRows, &along);
   EXPECT_EQ(along.LanesOf(-1), -1);
   EXPECT_EQ(along.LanesOf(0), 1);
@@ -177,7 +177,7 @@ TEST(StageChooserTest, LanesStandAcrossShortRowsAndAlongLongOnes) {
 }
 
 TEST(StageChooserTest, NoLanesWhereEveryStepStoresTheSame) {
-  Chosen chosen;
+  ChosenStages chosen;
   Choose("buffer b0 float32[1] write\nstage reduce r0:3\n  b0[0] = 1:float32\n", &chosen);
   EXPECT_EQ(chosen.LanesOf(0), -1);
 }

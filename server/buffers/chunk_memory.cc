@@ -45,7 +45,7 @@ char* MapBlock() {
 ChunkMemory::ChunkMemory(size_t bytes) : size_(bytes) {
   if (bytes == kBlockBytes) {
     data_ = MapBlock();
-    if (data_ == nullptr) throw std::bad_alloc();
+    if (data_ == nullptr) std::terminate();  // as when operator new finds no memory
   } else {
     data_ = new char[bytes];
   }

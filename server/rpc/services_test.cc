@@ -21,7 +21,7 @@
 namespace kiln::rpc {
 namespace {
 
-std::string MakeFolder() {
+std::string MakeServiceFolder() {
   std::string pattern = ::testing::TempDir() + "kiln_services_XXXXXX";
   return mkdtemp(pattern.data());
 }
@@ -82,7 +82,7 @@ class ServicesTest : public ::testing::Test {
                                  metrics_.ForDevice("cpu:0"), absl::Now};
   std::unique_ptr<runtime::ProgramCache> programs_;
   std::unique_ptr<sessions::Registry> registry_;
-  const std::string folder_ = MakeFolder();
+  const std::string folder_ = MakeServiceFolder();
   std::unique_ptr<auth::UserStore> store_ = *auth::UserStore::Open(folder_ + "/users");
   std::unique_ptr<auth::Authenticator> users_;
   std::unique_ptr<auth::AuditLog> audit_;

@@ -8,13 +8,13 @@
 namespace kiln::rpc {
 namespace {
 
-absl::Status Example() {
+absl::Status ExampleStatus() {
   return errors::WithReason(absl::NotFoundError("handle 7 is unknown"), "UNKNOWN_HANDLE",
                             {{"handle", "7"}});
 }
 
 TEST(Status, CarriesErrorInfo) {
-  const v1::Status proto = ToProto(Example());
+  const v1::Status proto = ToProto(ExampleStatus());
   EXPECT_EQ(proto.code(), 5);
   EXPECT_EQ(proto.message(), "handle 7 is unknown");
   ASSERT_EQ(proto.details_size(), 1);
@@ -50,9 +50,9 @@ TEST(Status, WhatIsLimitedSaysHowMuch) {
 }
 
 TEST(Status, CallsEndWithTheSameDetails) {
-  const grpc::Status status = ToGrpc(Example());
+  const grpc::Status status = ToGrpc(ExampleStatus());
   EXPECT_EQ(status.error_code(), grpc::NOT_FOUND);
-  EXPECT_EQ(status.error_details(), ToProto(Example()).SerializeAsString());
+  EXPECT_EQ(status.error_details(), ToProto(ExampleStatus()).SerializeAsString());
   EXPECT_TRUE(ToGrpc(absl::OkStatus()).ok());
 }
 

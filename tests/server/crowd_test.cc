@@ -3,7 +3,7 @@
 // others', while processes of other clients are killed. Each knows what every answer
 // must be (exact_client.h), and when all have gone the daemon holds nothing of them.
 //
-//   KILN_CROWD_SECONDS=600 KILN_CROWD_CLIENTS=32 KILN_SEED=7 daemon_crowd_test
+//   KILN_CROWD_SECONDS=600 KILN_CROWD_CLIENTS=32 KILN_SEED=7 kilnd_test
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>

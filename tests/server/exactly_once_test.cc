@@ -3,9 +3,9 @@
 // client must see is what a model in this process computes; a number that comes once too often or
 // too early changes all that follow.
 //
-//   KILN_OPERATIONS=1000000 KILN_SEED=7 daemon_exactly_once_test      takes a minute or two
+//   KILN_OPERATIONS=1000000 KILN_SEED=7 daemon_test      takes a minute or two
 //
-// Here the daemon is in this process; daemon_snapshot_test kills real ones.
+// Here the daemon is in this process; kilnd_test kills real ones.
 //
 // A failure prints its seed, and the least number of steps after which it shows.
 #include <cstdio>

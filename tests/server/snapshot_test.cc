@@ -92,7 +92,7 @@ TEST_F(SnapshotTest, SeveralDevices) {
 
 // Whatever the moment of the kill, and whatever the connection does.
 //
-//   KILN_OPERATIONS=1000000 KILN_SEED=7 daemon_snapshot_test --gtest_filter=ExactlyOnceTest.*
+//   KILN_OPERATIONS=1000000 KILN_SEED=7 kilnd_test --gtest_filter=ExactlyOnceTest.*
 class ExactlyOnceTest : public SnapshotTest {
  protected:
   struct Odds {

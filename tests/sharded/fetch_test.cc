@@ -37,11 +37,6 @@ std::vector<ops::HostTensor> Values(const graph::Graph& graph) {
   return values;
 }
 
-std::string Text(const graph::Graph& graph) {
-  const auto program = MakeProgram(graph);
-  return program.ok() ? shard::Print(*program) : program.status().ToString();
-}
-
 void ExpectRight(const graph::Graph& graph) {
   const std::vector<ops::HostTensor> values = Values(graph);
   for (const uint64_t seed : {1, 2, 3}) {
@@ -59,14 +54,14 @@ std::string SumOfRows(int64_t elements) {
 
 TEST(Fetch, ALargeSumIsFetchedToWhereItIsReturned) {
   const graph::Graph graph = Parsed(SumOfRows(16384) + "output %1\n");
-  EXPECT_THAT(Text(graph), HasSubstr("of 3 in x to output 0 from byte 49152"));
+  EXPECT_THAT(ProgramText(graph), HasSubstr("of 3 in x to output 0 from byte 49152"));
   ExpectRight(graph);
 }
 
 TEST(Fetch, PartsThatAreSmallOrOfNoWholeLinesAreNot) {
   for (const int64_t elements : {1024, 16384 + 4}) {
     const graph::Graph graph = Parsed(SumOfRows(elements) + "output %1\n");
-    EXPECT_THAT(Text(graph), Not(HasSubstr("fetch"))) << elements;
+    EXPECT_THAT(ProgramText(graph), Not(HasSubstr("fetch"))) << elements;
     ExpectRight(graph);
   }
 }
@@ -81,8 +76,8 @@ TEST(Fetch, ItIsReadWhereItWasFetchedTo) {
                                     "%6 = add float32[1,16384] %5 %1\n"
                                     "output %1\noutput %2\noutput %6\n"
                                     "output %4 spec=[1,0,0]\n");
-  EXPECT_THAT(Text(graph), HasSubstr("to output 0 from byte 0"));
-  EXPECT_THAT(Text(graph), HasSubstr("to own at"));
+  EXPECT_THAT(ProgramText(graph), HasSubstr("to output 0 from byte 0"));
+  EXPECT_THAT(ProgramText(graph), HasSubstr("to own at"));
   ExpectRight(graph);
 }
 
@@ -92,7 +87,7 @@ TEST(Fetch, AGatheredInputIsHandedOn) {
       "mesh x=4\ninput 0 float32[256,128] spec=[1,0,0]\n%0 = input float32[256,128] index=0\n"
       "%1 = add float32[256,128] %0 %0\noutput %0\noutput %1\n"
       "output %1 spec=[0,1,0]\n");
-  EXPECT_THAT(Text(graph), HasSubstr("fetch"));
+  EXPECT_THAT(ProgramText(graph), HasSubstr("fetch"));
   ExpectRight(graph);
 }
 

@@ -104,7 +104,7 @@ std::vector<ops::HostTensor> Inputs(const graph::Graph& graph) {
 TEST(RandomGraphs, Found) {
   // A slice at the place's number, whose bounds the schedule's padding did not keep to.
   for (const char* name : {"slice_at_the_place"}) {
-    std::ifstream file(absl::StrCat(KILN_TEST_DATA, "/", name, ".txt"));
+    std::ifstream file(absl::StrCat(KILN_SHARDED_TEST_DATA, "/", name, ".txt"));
     const std::string text((std::istreambuf_iterator<char>(file)), {});
     const auto graph = graph::Parse(text);
     ASSERT_TRUE(graph.ok()) << name << ": " << graph.status();

@@ -364,6 +364,11 @@ absl::StatusOr<shard::Program> MakeProgram(const graph::Graph& graph) {
   return *std::move(state->sharded);
 }
 
+std::string ProgramText(const graph::Graph& graph) {
+  const auto program = MakeProgram(graph);
+  return program.ok() ? shard::Print(*program) : program.status().ToString();
+}
+
 absl::StatusOr<CompiledProgram> CompileStage(const graph::Graph& graph, int stage) {
   compiler::Options options;
   options.stage = stage;

@@ -22,6 +22,8 @@ const drivers::Target& ProcessorTarget();
 
 // What sharding makes of the graph, behind all passes before that.
 absl::StatusOr<shard::Program> MakeProgram(const graph::Graph& graph);
+// That program printed, or why there is none.
+std::string ProgramText(const graph::Graph& graph);
 
 // The program of one device of a graph in stages, compiled for this machine's processor.
 absl::StatusOr<compiler::CompiledProgram> CompileStage(const graph::Graph& graph, int stage);

@@ -23,8 +23,8 @@ using Node = ModelBuilder::Node;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr int64_t kRows = 4;  // of a batch's part
-constexpr int64_t kWidth = 6;
+constexpr int64_t kPartRows = 4;  // of a batch's part
+constexpr int64_t kFeatures = 6;
 
 // A layer on each of `stages` devices, a batch in `parts` that follow one another, SGD. The loss is
 // on the last device, and so are the targets; x is on the first.
@@ -33,10 +33,10 @@ class Pipeline {
   Pipeline(int stages, int parts) : stages_(stages), parts_(parts) {}
 
   graph::Graph Make() {
-    const Node x = Input({parts_ * kRows, kWidth}, 0);
-    const Node y = Input({parts_ * kRows, kWidth}, stages_ - 1);
+    const Node x = Input({parts_ * kPartRows, kFeatures}, 0);
+    const Node y = Input({parts_ * kPartRows, kFeatures}, stages_ - 1);
     std::vector<Node> weights;
-    for (int i = 0; i < stages_; ++i) weights.push_back(Input({kWidth, kWidth}, i));
+    for (int i = 0; i < stages_; ++i) weights.push_back(Input({kFeatures, kFeatures}, i));
     Node loss = nullptr;
     for (int part = 0; part < parts_; ++part) {
       const Node error = model_.Op("sub", {Forward(PartOf(x, part), weights), PartOf(y, part)});
@@ -62,7 +62,7 @@ class Pipeline {
     return model_.Input(std::move(shape));
   }
 
-  Node PartOf(Node x, int part) { return model_.ops.Slice(x, 0, part * kRows, (part + 1) * kRows); }
+  Node PartOf(Node x, int part) { return model_.ops.Slice(x, 0, part * kPartRows, (part + 1) * kPartRows); }
 
   Node Forward(Node x, const std::vector<Node>& weights) {
     for (int i = 0; i < stages_; ++i) {
@@ -125,8 +125,8 @@ TEST(Stages, ADeviceHasItsOwnAlone) {
   for (int stage = 0; stage < 2; ++stage) {
     const auto program = CompileStage(graph, stage);
     ASSERT_TRUE(program.ok()) << program.status();
-    constexpr int64_t kBatch = 2 * kRows * kWidth * 4;
-    constexpr int64_t kWeight = kWidth * kWidth * 4;
+    constexpr int64_t kBatch = 2 * kPartRows * kFeatures * 4;
+    constexpr int64_t kWeight = kFeatures * kFeatures * 4;
     std::vector<int64_t> bytes;
     for (int i = 0; i < 4; ++i) bytes.push_back(program->slots[i].bytes);
     const std::vector<int64_t> first = {kBatch, 0, kWeight, 0};

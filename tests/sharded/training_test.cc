@@ -260,17 +260,12 @@ TEST(Training, AProcessorAndAGpuGoTogether) {
   EXPECT_EQ(on_gpu.exchanges.back().before_call, static_cast<int>(on_gpu.calls.size()));
 }
 
-std::string Text(const graph::Graph& graph) {
-  const auto program = MakeProgram(graph);
-  return program.ok() ? shard::Print(*program) : program.status().ToString();
-}
-
 TEST(Golden, ConvnetDataParallel) {
   const golden::KnownGraph step = golden::ConvnetStep({4, 16, 4, 3});
   // The batch, and its labels.
   const graph::Graph graph =
       Placed(step.graph, {{{"data", 2}}}, {{0, {{0}, {}, {}, {}}}, {1, {{0}}}});
-  EXPECT_EQ(golden::DifferenceFromFile("sharded/convnet_data_parallel.txt", Text(graph)), "");
+  EXPECT_EQ(golden::DifferenceFromFile("sharded/convnet_data_parallel.txt", ProgramText(graph)), "");
   EXPECT_EQ(SimulatedDisagreement(graph, InputValues(graph), {1e-3}, 1), "");
 }
 
@@ -282,7 +277,7 @@ TEST(Golden, MlpTensorParallel) {
                                      {kV1, kColumns},
                                      {kM2, kRows},
                                      {kV2, kRows}});
-  EXPECT_EQ(golden::DifferenceFromFile("sharded/mlp_tensor_parallel.txt", Text(graph)), "");
+  EXPECT_EQ(golden::DifferenceFromFile("sharded/mlp_tensor_parallel.txt", ProgramText(graph)), "");
 }
 
 }  // namespace
