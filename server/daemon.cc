@@ -74,8 +74,6 @@ constexpr int64_t kLeastTransport = 256 << 20;
 // Left alone, glibc chooses these as it goes along, up to 64 MiB and 32 MiB.
 constexpr int kKeptOfAnArena = 16 << 20;
 constexpr int kLeastMapping = 8 << 20;
-// After the last answer has been queued, the connections get this long to take it.
-constexpr absl::Duration kFlushTime = absl::Seconds(2);
 
 int KernelThreads() { return static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
 
@@ -142,11 +140,16 @@ struct Daemon::Implementation {
   void MakeRestorer();
   absl::Status RequestStop();
   bool Stop(absl::Duration grace, Sessions sessions_then);
+  // Waits until nothing runs on the device, for `timeout` at most.
+  void WaitFor(runtime::ManagedDevice& device, absl::Duration timeout);
 
   const config::Config config;
   std::function<absl::Time()> now;
   std::function<void()> request_stop;
+  std::function<std::chrono::steady_clock::time_point()> steady_now;
+  std::function<void(const std::string&)> on_wait;
   absl::Duration copy_patience;
+  absl::Duration flush_time;
   metrics::Metrics metrics{DaemonVersion()};
   const std::shared_ptr<memory::HostMemory> host;
   buffers::BlobStore blobs;
@@ -189,7 +192,14 @@ struct Daemon::Implementation {
 Daemon::Implementation::~Implementation() {
   Stop(absl::Seconds(3), Sessions::kEnd);
   // What runs and what is copied uses everything here, so it must have ended.
-  for (const auto& device : devices) device->WaitIdle(absl::InfiniteDuration());
+  for (const auto& device : devices) WaitFor(*device, absl::InfiniteDuration());
+}
+
+void Daemon::Implementation::WaitFor(runtime::ManagedDevice& device, absl::Duration timeout) {
+  if (device.WaitIdle(absl::ZeroDuration())) return;
+  log::Info("waits_for_device", {{"device", device.name()}});
+  if (on_wait) on_wait(device.name());
+  device.WaitIdle(timeout);
 }
 
 absl::Status Daemon::Implementation::OpenUsers() {
@@ -239,7 +249,7 @@ void Daemon::Implementation::MakeCompileWorkers(std::vector<std::string> command
   options.spares = std::min(KernelThreads(), kMostSpareWorkers);
   options.seconds_max = config.compile_seconds_limit;
   options.memory_bytes_max = config.compile_memory_limit_bytes;
-  options.now = std::chrono::steady_clock::now;
+  options.now = steady_now;
   options.on_failure = [this](const workers::KernelJob& job, const workers::Failure& failure) {
     metrics.CompileWorkerFailed();
     log::Error("compile_worker_failed",
@@ -487,7 +497,7 @@ bool Daemon::Implementation::Stop(absl::Duration grace, Sessions sessions_then) 
   }
   programs->StopCompiling();
   for (const auto& device : devices) device->dispatcher().Stop(ShuttingDown());
-  for (const auto& device : devices) device->WaitIdle(deadline - now());
+  for (const auto& device : devices) WaitFor(*device, deadline - now());
   // Nobody gets to see what is still compiled, and it may take as long as its limit.
   for (const auto* pool : {&compile_workers, &finish_workers})
     if (*pool) (*pool)->Stop(ShuttingDown());
@@ -496,7 +506,7 @@ bool Daemon::Implementation::Stop(absl::Duration grace, Sessions sessions_then) 
     log::Warning("ended_sessions_forgotten", {{"why", std::string(status.message())}});
   // From here on nobody is answered, and the next daemon may be started.
   state_lock->Ends();
-  server->Stop(kFlushTime);
+  server->Stop(flush_time);
   // Before the destructors: a scrape reads parts that are destroyed before the metrics are.
   metrics.StopListening();
   log::Info("stopped");
@@ -524,7 +534,10 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
   implementation->now = std::move(parts.now);
   implementation->view.disassemble = std::move(parts.disassemble);
   implementation->request_stop = std::move(parts.request_stop);
+  implementation->steady_now = std::move(parts.steady_now);
+  implementation->on_wait = std::move(parts.on_wait);
   implementation->copy_patience = parts.copy_patience;
+  implementation->flush_time = parts.flush_time;
   auto opened =
       OpenDevices(config, std::move(parts.drivers), implementation->metrics, implementation->now);
   if (!opened.ok()) return opened.status();

@@ -3,6 +3,7 @@
 #ifndef KILN_SERVER_DAEMON_H_
 #define KILN_SERVER_DAEMON_H_
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -33,6 +34,14 @@ struct DaemonParts {
   // For a piece of a tensor on its way to or from a device when sessions are kept or restored; a
   // device that takes longer hangs.
   absl::Duration copy_patience = absl::Minutes(1);
+  // How long clients may take to read their last answers before connections are cut.
+  absl::Duration flush_time = absl::Seconds(2);
+  // Decides how long a kernel may take to compile.
+  std::function<std::chrono::steady_clock::time_point()> steady_now =
+      std::chrono::steady_clock::now;
+  // Called with a device's name where the daemon's end waits for what the device still does, on the
+  // thread that waits. May be empty.
+  std::function<void(const std::string& device)> on_wait;
   // An admin asks for the daemon's end: has Stop called soon, with Sessions::kKeep, on another
   // thread. Empty: nobody can.
   std::function<void()> request_stop;

@@ -9,12 +9,13 @@
 
 namespace kiln::testing {
 
-// True once `condition` holds, which is not asked again then; false if it does not within half a
-// minute.
-inline bool Eventually(const std::function<bool()>& condition) {
-  const absl::Time deadline = absl::Now() + absl::Seconds(30);
+// True once `condition` holds, which is not asked again then. False after `give_up_after`, which a
+// test reaches only if what it waits for never happens.
+inline bool Eventually(const std::function<bool()>& condition,
+                       absl::Duration give_up_after = absl::Minutes(2)) {
+  const absl::Time give_up = absl::Now() + give_up_after;
   while (!condition()) {
-    if (absl::Now() > deadline) return false;
+    if (absl::Now() > give_up) return false;
     absl::SleepFor(absl::Milliseconds(2));
   }
   return true;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
@@ -165,6 +164,7 @@ uint64_t Tensor::handle() const { return handle_->number; }
 
 struct Client::Impl {
   std::shared_ptr<ClientCore> core;
+  absl::Duration closing_timeout;
 };
 
 Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -181,6 +181,7 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const ConnectOptions& op
   absl::StatusOr<v1::OpenSessionResponse> opened = OpenSession(*stub, options, address);
   if (!opened.ok()) return client::WithElsewhere(opened.status(), login->elsewhere);
   auto impl = std::make_unique<Impl>();
+  impl->closing_timeout = options.closing_timeout;
   impl->core = std::make_shared<ClientCore>(*channel, *opened, address);
   return std::unique_ptr<Client>(new Client(std::move(impl)));
 }
@@ -196,6 +197,7 @@ absl::StatusOr<Attached> Client::Attach(const std::string& name, const ConnectOp
   const auto answer = AttachSession(*stub, name, absl::Now() + options.timeout, login->address);
   if (!answer.ok()) return client::WithElsewhere(answer.status(), login->elsewhere);
   auto impl = std::make_unique<Impl>();
+  impl->closing_timeout = options.closing_timeout;
   impl->core = std::make_shared<ClientCore>(*channel, answer->session(), login->address, *answer);
   Attached attached;
   for (const v1::NamedTensor& tensor : answer->tensors()) {
@@ -237,8 +239,7 @@ Client::~Client() {
   request.set_session_id(impl_->core->info.session_id());
   v1::CloseSessionResponse answer;
   grpc::ClientContext context;
-  // A daemon that does not answer ends the session by itself when the lease runs out.
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(2));
+  context.set_deadline(absl::ToChronoTime(absl::Now() + impl_->closing_timeout));
   // .ok() says that the result is ignored on purpose.
   impl_->core->sessions->CloseSession(&context, request, &answer).ok();
 }

@@ -2,7 +2,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <numeric>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -18,6 +21,9 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+// So long that only what is waited for ends a wait.
+constexpr absl::Duration kPatience = absl::Hours(1);
+
 class ClientTest : public ::testing::Test {
  protected:
   ClientTest()
@@ -27,6 +33,7 @@ class ClientTest : public ::testing::Test {
 
   std::unique_ptr<Client> Connect(ConnectOptions options = {}) {
     options.address = socket_;
+    options.timeout = options.closing_timeout = kPatience;
     auto client = Client::Connect(options);
     EXPECT_TRUE(client.ok()) << client.status();
     return *std::move(client);
@@ -51,8 +58,7 @@ TEST_F(ClientTest, ConnectNamesItselfAndLearnsTheSession) {
 }
 
 TEST_F(ClientTest, NoDaemonIsUnavailableAndSaysWhatToDo) {
-  auto client =
-      Client::Connect({.address = "unix:/nowhere/kilnd.sock", .timeout = absl::Seconds(2)});
+  auto client = Client::Connect({.address = "unix:/nowhere/kilnd.sock", .timeout = kPatience});
   ASSERT_EQ(client.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(client.status().message(), HasSubstr("/nowhere/kilnd.sock"));
   EXPECT_THAT(client.status().message(), HasSubstr("Start one with `kilnd`"));
@@ -223,13 +229,17 @@ TEST_F(ClientTest, WhoSendsFarAheadWaits) {
   std::thread sender([&] {
     for (; sent < 5000; ++sent) kept.push_back(client->Run(*program, {*a, *b}).value());
   });
-  while (sent < 4096) std::this_thread::yield();
-  EXPECT_EQ(sent, 4096);
+  EXPECT_TRUE(testing::Eventually([&] { return sent == 4096; }));
   EXPECT_EQ(daemon_.runs(), 0);
   daemon_.LetGo();
   sender.join();
   ASSERT_TRUE(client->Barrier().ok());
   EXPECT_EQ(daemon_.runs(), 5000);
+  // How far ahead of the answers the client was when it sent each operation.
+  uint64_t furthest = 0;
+  for (const v1::ConnectRequest& operation : daemon_.operations())
+    furthest = std::max(furthest, operation.sequence() - operation.acknowledged());
+  EXPECT_EQ(furthest, 4096);
 }
 
 // Also while it attaches again, with operations that have not been sent.

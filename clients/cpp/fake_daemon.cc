@@ -88,7 +88,7 @@ grpc::Status FakeDaemon::OpenSession(grpc::ServerContext*, const v1::OpenSession
   response->set_session_id("secret");
   response->set_name("s1");
   response->set_device(request->device().empty() ? "cpu:0" : request->device());
-  response->set_lease_seconds(request->lease_seconds() == 0 ? 30 : request->lease_seconds());
+  response->set_lease_seconds(request->lease_seconds() == 0 ? 3600 : request->lease_seconds());
   response->set_chunk_bytes(kChunkBytes);
   return grpc::Status::OK;
 }

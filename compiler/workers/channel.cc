@@ -59,7 +59,7 @@ int Deadline::Milliseconds() const {
   if (!now_) return -1;
   // Rounded up, so that poll(2) does not return just before it.
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until_ - now_());
-  return static_cast<int>(std::clamp<int64_t>(left.count(), 0, 3'600'000));
+  return static_cast<int>(std::clamp<int64_t>(left.count(), 0, 1000));
 }
 
 Transfer Send(int socket, std::string_view message, const Deadline& deadline) {

@@ -76,7 +76,10 @@ struct Metrics::Implementation {
                                    "daemon's user had not written them so.")),
         received(AddCounter(*registry, "kiln_received_bytes_total",
                             "Tensor and blob bytes from clients.")),
-        sent(AddCounter(*registry, "kiln_sent_bytes_total", "Tensor bytes to clients.")) {
+        sent(AddCounter(*registry, "kiln_sent_bytes_total", "Tensor bytes to clients.")),
+        abandoned(AddCounter(*registry, "kiln_abandoned_calls_total",
+                             "Calls with large answers that lost their clients before the "
+                             "answer.")) {
     prometheus::BuildGauge()
         .Name("kiln_build_info")
         .Help("1, labelled with the daemon's version.")
@@ -104,6 +107,7 @@ struct Metrics::Implementation {
   Counter* kernel_rejected;
   Counter* received;
   Counter* sent;
+  Counter* abandoned;
   absl::Mutex mutex;
   std::map<std::string, std::unique_ptr<PrometheusDevice>> devices ABSL_GUARDED_BY(mutex);
   absl::Mutex endpoint_mutex;
@@ -145,6 +149,7 @@ void Metrics::Received(int64_t bytes) {
   implementation_->received->Increment(static_cast<double>(bytes));
 }
 void Metrics::Sent(int64_t bytes) { implementation_->sent->Increment(static_cast<double>(bytes)); }
+void Metrics::Abandoned() { implementation_->abandoned->Increment(); }
 void Metrics::Failed(absl::StatusCode code) {
   // Add returns the counter that is there already, if there is one. Errors are rare enough to look
   // it up.

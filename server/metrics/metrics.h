@@ -101,6 +101,8 @@ class Metrics {
   void Sent(int64_t bytes);
   // A failed call or operation.
   void Failed(absl::StatusCode code);
+  // A call with a large answer lost its client before it was answered.
+  void Abandoned();
 
   // `gauges` is called at every scrape, from the server's thread.
   void SetGauges(std::function<Gauges()> gauges);

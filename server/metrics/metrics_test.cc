@@ -42,6 +42,7 @@ void Exercise(Metrics& metrics) {
   metrics.Received(100);
   metrics.Sent(7);
   metrics.Failed(absl::StatusCode::kInvalidArgument);
+  metrics.Abandoned();
   metrics.SetGauges([] {
     Gauges gauges;
     gauges.devices = {{"cpu:0", 10, 20, 5, 3, true}, {"cpu:1", 0, 20, 0, 0, false}};
@@ -63,8 +64,8 @@ TEST(Metrics, ShowsWhatHappened) {
         "program=\"a87a8ab9ef22\",le=\"0.0025\"} 1",
         "kiln_program_duration_seconds_bucket{device=\"cpu:0\",user=\"ann\","
         "program=\"a87a8ab9ef22\",le=\"0.001\"} 0",
-        "kiln_errors_total{code=\"invalid_argument\"} 1", "kiln_received_bytes_total 100",
-        "kiln_device_memory_used_bytes{device=\"cpu:0\"} 10",
+        "kiln_errors_total{code=\"invalid_argument\"} 1", "kiln_abandoned_calls_total 1",
+        "kiln_received_bytes_total 100", "kiln_device_memory_used_bytes{device=\"cpu:0\"} 10",
         "kiln_device_memory_cached_bytes{device=\"cpu:0\"} 5", "kiln_sessions 4",
         "kiln_refused_schedules_total 1", "kiln_compile_worker_failures_total 1",
         "kiln_device_healthy{device=\"cpu:1\"} 0",

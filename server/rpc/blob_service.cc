@@ -162,7 +162,7 @@ class BlobService final : public BlobMethods {
     if (bytes > kSmallAnswer)
       if (absl::Status status = charge.Resize(4 * bytes); !status.ok())
         return Reply(daemon_, context, (*session)->user().Explain(status));
-    auto* const reactor = new ChargedReactor(std::move(charge));
+    auto* const reactor = new ChargedReactor(daemon_, std::move(charge));
     const auto answer = [this, reactor, request, response, session = *session] {
       reactor->Finish(End(daemon_, Hold(*session, *request, response)));
     };

@@ -197,7 +197,7 @@ class ProgramService final : public v1::ProgramService::CallbackService {
     if (bytes > kSmallAnswer)
       if (absl::Status status = charge.Resize(2 * bytes); !status.ok())
         return Reply(daemon_, context, user->Explain(status));
-    auto* const reactor = new ChargedReactor(std::move(charge));
+    auto* const reactor = new ChargedReactor(daemon_, std::move(charge));
     const bool is_queued = daemon_.explanations->TrySchedule(
         user->host->user(), kMostExplanationsWaiting, [=, this, caller = *caller] {
           const absl::Status explained = reactor->is_unwanted()

@@ -32,7 +32,7 @@ grpc::ServerUnaryReactor* ReplyCharged(const DaemonView& daemon,
                                        google::protobuf::Message* response) {
   if (!status.ok() || IsSmall(*response)) return Reply(daemon, context, status);
   const std::shared_ptr<sessions::User> user = daemon.registry->GetUser(caller.user);
-  auto* const reactor = new ChargedReactor(user->host->Open(memory::Use::kTransfers));
+  auto* const reactor = new ChargedReactor(daemon, user->host->Open(memory::Use::kTransfers));
   reactor->Answer(daemon, *user, status, response);
   return reactor;
 }

@@ -101,17 +101,22 @@ grpc::ServerUnaryReactor* ReplyCharged(const DaemonView& daemon,
 // Of a unary call: holds a charge until the call is over. Deletes itself.
 class ChargedReactor : public grpc::ServerUnaryReactor {
  public:
-  explicit ChargedReactor(memory::Charge charge) : charge_(std::move(charge)) {}
+  ChargedReactor(const DaemonView& daemon, memory::Charge charge)
+      : metrics_(*daemon.metrics), charge_(std::move(charge)) {}
   // Ends the call with an answer that may be large, as ReplyCharged does; once, from any thread.
   // The charge is `user`'s.
   void Answer(const DaemonView& daemon, const sessions::User& user, absl::Status status,
               google::protobuf::Message* response);
   // Nobody waits for the answer any more.
   bool is_unwanted() const { return is_unwanted_; }
-  void OnCancel() override { is_unwanted_ = true; }
+  void OnCancel() override {
+    is_unwanted_ = true;
+    metrics_.Abandoned();
+  }
   void OnDone() override { delete this; }
 
  private:
+  metrics::Metrics& metrics_;
   memory::Charge charge_;
   std::atomic<bool> is_unwanted_{false};
 };

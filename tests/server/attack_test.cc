@@ -19,6 +19,8 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kMebibyte = 1 << 20;
 
+constexpr int64_t kSteps = 1000;  // of the trainer's, while clients flood
+
 // A factor for all amounts, for runs by hand: KILN_ATTACK_SCALE=50 with limits as on a real
 // machine.
 int64_t Scale() { return NumberFromEnvironment("KILN_ATTACK_SCALE", 1); }
@@ -34,11 +36,15 @@ class Flood {
       : client_(client), make_(std::move(make)), acknowledges_(acknowledges) {
     stream_ = client.sessions->Connect(&context_);
     stream_->Write(AttachTo(client.session.session_id()));
-    thread_ = std::thread([this] { Send(); });
+    thread_ = std::thread([this] {
+      Send();
+      ended_ = true;
+    });
   }
   ~Flood() { Stop(); }
 
   uint64_t sent() const { return sent_; }
+  bool ended() const { return ended_; }
   // Ends it and reads what there is. The last error of an operation, else of the stream.
   std::string Stop() {
     if (!thread_.joinable()) return error_;
@@ -70,6 +76,7 @@ class Flood {
   grpc::ClientContext context_;
   std::unique_ptr<grpc::ClientReaderWriter<v1::ConnectRequest, v1::ConnectResponse>> stream_;
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> ended_{false};
   std::atomic<uint64_t> sent_{0};
   std::string error_;
   std::thread thread_;
@@ -94,38 +101,24 @@ class AttackTest : public ProcessTest {
     Start();
     trainer_ = std::make_unique<Trainer>(address_);
     ASSERT_TRUE(trainer_->Advances(3));
-    own_ = Resident();
-    watcher_ = std::thread([this] {
-      while (!ended_) {
-        most_ = std::max<int64_t>(most_, Resident());
-        absl::SleepFor(absl::Milliseconds(2));
-      }
-    });
+    own_ = PeakBytes();
   }
   void TearDown() override {
     EXPECT_TRUE(trainer_->Advances(3));
     trainer_.reset();
-    ended_ = true;
-    watcher_.join();
     EXPECT_GT(kill(pid_, 0), -1) << Log();
+    const int64_t most = PeakBytes();
     if (kMemoryIsOurs) {
-      EXPECT_LT(most_, HostLimit() + DeviceLimit() + OwnLimit());
+      EXPECT_LT(most, HostLimit() + DeviceLimit() + OwnLimit());
     }
     std::printf("resident: %lld MiB before, %lld MiB at most; the limits allow %lld MiB\n",
-                static_cast<long long>(own_ / kMebibyte), static_cast<long long>(most_ / kMebibyte),
+                static_cast<long long>(own_ / kMebibyte), static_cast<long long>(most / kMebibyte),
                 static_cast<long long>((HostLimit() + DeviceLimit() + OwnLimit()) / kMebibyte));
     ProcessTest::TearDown();
   }
 
-  // Bytes in memory now.
-  int64_t Resident() const {
-    std::ifstream file(absl::StrCat("/proc/", pid_, "/statm"));
-    int64_t pages = 0;
-    file >> pages >> pages;
-    return pages * sysconf(_SC_PAGESIZE);
-  }
-  // Lets several clients flood while the trainer makes steps, until each has sent more than one
-  // message: how long that takes is the machine's.
+  // Lets several clients flood while the trainer makes many steps, and until each has sent more
+  // than one message.
   void Attack(int clients, const std::function<Flood::Make(Client&, int)>& prepare,
               bool acknowledges) {
     std::vector<std::unique_ptr<Client>> all;
@@ -137,14 +130,12 @@ class AttackTest : public ProcessTest {
     }
     const auto all_flood = [&] {
       return std::all_of(floods.begin(), floods.end(),
-                         [](const auto& flood) { return flood->sent() > 1; });
+                         [](const auto& flood) { return flood->sent() > 1 || flood->ended(); });
     };
-    const absl::Time start = absl::Now();
-    const absl::Time end = start + absl::Seconds(3) * Scale();
-    const absl::Time deadline = start + absl::Seconds(60) * Scale();
-    while (absl::Now() < end || (!all_flood() && absl::Now() < deadline)) {
-      EXPECT_TRUE(trainer_->Advances(1));
-    }
+    const int64_t last = trainer_->steps() + kSteps * Scale();
+    bool trains = true;
+    while (trains && (trainer_->steps() < last || !all_flood())) trains = trainer_->Advances(1);
+    EXPECT_TRUE(trains);
     for (const auto& flood : floods) {
       EXPECT_GT(flood->sent(), 1);
       error_ = flood->Stop();
@@ -153,9 +144,6 @@ class AttackTest : public ProcessTest {
 
   inline static int64_t own_ = 0;
   std::unique_ptr<Trainer> trainer_;
-  std::thread watcher_;
-  std::atomic<bool> ended_{false};
-  std::atomic<int64_t> most_{0};
   std::string error_;
 };
 

@@ -4,16 +4,16 @@
 
 #include <chrono>
 #include <cstring>
-#include <thread>
 #include <utility>
 
 #include "kiln/v1/error.pb.h"
+#include "tests/eventually.h"
 
 namespace kiln::testing {
 namespace {
 
-// Whoever waits for an answer that never comes shall hear of it.
-constexpr std::chrono::minutes kPatience{3};
+// A stream and a download end after this time, so that a test reports an answer that never comes.
+constexpr std::chrono::minutes kPatience{10};
 
 v1::Node* AddNode(v1::Graph* graph, const char* op, const std::vector<uint32_t>& operands) {
   v1::Node* node = graph->add_nodes();
@@ -215,7 +215,7 @@ grpc::Status Client::Upload(const std::string& blob, const std::string& data, si
 
 grpc::Status Client::Download(uint64_t handle, uint64_t after_sequence, std::string* data) {
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
+  context.set_deadline(std::chrono::system_clock::now() + kPatience);
   v1::DownloadRequest request;
   request.set_session_id(session.session_id());
   request.set_handle(handle);
@@ -228,20 +228,20 @@ grpc::Status Client::Download(uint64_t handle, uint64_t after_sequence, std::str
 
 std::unique_ptr<Stream> Reattach(const std::string& address, const Client& client,
                                  uint64_t acknowledged, grpc::Status* why) {
-  while (true) {
-    auto stub = v1::SessionService::NewStub(OpenChannel(address, client.login));
-    auto stream =
-        std::make_unique<Stream>(std::move(stub), client.session.session_id(), acknowledged);
-    if (stream->attached()) return stream;
-    const grpc::Status status = stream->End();
-    if (status.error_code() == grpc::UNAVAILABLE &&
-        (Reason(status).empty() || Reason(status) == "RESTARTING")) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-      continue;
-    }
-    if (why != nullptr) *why = status;
-    return nullptr;
-  }
+  std::unique_ptr<Stream> stream;
+  grpc::Status status;
+  Eventually([&] {
+    stream =
+        std::make_unique<Stream>(v1::SessionService::NewStub(OpenChannel(address, client.login)),
+                                 client.session.session_id(), acknowledged);
+    if (stream->attached()) return true;
+    status = stream->End();
+    stream.reset();
+    return status.error_code() != grpc::UNAVAILABLE ||
+           !(Reason(status).empty() || Reason(status) == "RESTARTING");
+  });
+  if (stream == nullptr && why != nullptr) *why = status;
+  return stream;
 }
 
 grpc::Status TryBytes(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,

@@ -23,7 +23,7 @@ namespace kiln::testing {
 class Stream {
  public:
   Stream(v1::SessionService::Stub& stub, const std::string& session_id, uint64_t acknowledged = 0);
-  // With a connection of its own, for a few minutes.
+  // With a connection of its own, for ten minutes at most.
   Stream(std::unique_ptr<v1::SessionService::Stub> stub, const std::string& session_id,
          uint64_t acknowledged);
   ~Stream();

@@ -5,7 +5,6 @@
 #include <thread>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -18,6 +17,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
+// So long that only what is waited for ends a wait.
+constexpr absl::Duration kPatience = absl::Hours(1);
+
 constexpr int64_t kLargeFloats = (1 << 20) / sizeof(float) + 1;  // travels as a blob
 
 class CppClientTest : public ::testing::Test {
@@ -28,8 +30,17 @@ class CppClientTest : public ::testing::Test {
     options.blob_limit_bytes = 64 << 20;
     return options;
   }
-  CppClientTest() : client_(*kiln::Client::Connect({.address = daemon_.address()})) {
+  CppClientTest() : client_(Open(daemon_.address())) {
     EXPECT_TRUE(client_->Barrier().ok());  // its stream has attached
+  }
+
+  static ConnectOptions Patient(const std::string& address) {
+    return {.address = address, .timeout = kPatience, .closing_timeout = kPatience};
+  }
+  static std::unique_ptr<kiln::Client> Open(const std::string& address) {
+    auto client = kiln::Client::Connect(Patient(address));
+    EXPECT_TRUE(client.ok()) << client.status();
+    return *std::move(client);
   }
 
   // x + x.
@@ -42,9 +53,7 @@ class CppClientTest : public ::testing::Test {
   // A client of the same daemon by an address that might be another machine's.
   std::unique_ptr<kiln::Client> OpenRemote() {
     const std::string tcp = daemon_.daemon().listening()[1];
-    auto remote = kiln::Client::Connect({.address = "0.0.0.0" + tcp.substr(tcp.rfind(':'))});
-    EXPECT_TRUE(remote.ok()) << remote.status();
-    return *std::move(remote);
+    return Open("0.0.0.0" + tcp.substr(tcp.rfind(':')));
   }
   // Each run needs the one before. `last` becomes the last one.
   static constexpr int kRuns = 1000;
@@ -118,13 +127,10 @@ TEST_F(CppClientTest, ThreadsThatUploadPiecesTakeTurns) {
 }
 
 TEST_F(CppClientTest, AnIdleClientHearsOfAShutdown) {
-  constexpr absl::Duration kGrace = absl::Minutes(1);
-  const absl::Time start = absl::Now();
-  daemon_.daemon().Stop(kGrace);
+  daemon_.daemon().Stop(kPatience);
   const absl::Status status = client_->Barrier();
   ExpectStopped(status);
   EXPECT_THAT(std::string(status.message()), HasSubstr("has stopped, so its sessions"));
-  EXPECT_LT(absl::Now() - start, kGrace);
 }
 
 TEST_F(CppClientTest, AClientThatWaitsHearsOfAShutdown) {
@@ -135,7 +141,7 @@ TEST_F(CppClientTest, AClientThatWaitsHearsOfAShutdown) {
   RunResult last = first;
   SendMoreThanTheDeviceGets(program, &last);
   ASSERT_TRUE(client_->DownloadBytes(input).ok());  // the daemon has received them all
-  std::thread stop([&] { daemon_.daemon().Stop(absl::Minutes(1)); });
+  std::thread stop([&] { daemon_.daemon().Stop(kPatience); });
   // What is on the device ends, what waits for it does not begin.
   ExpectStopped(client_->Read(last.outputs[0]).Get().status());
   daemon_.device().LetGo();
@@ -157,7 +163,7 @@ TEST_F(CppClientTest, GoesOnAfterARestart) {
 }
 
 TEST_F(CppClientTest, AnotherClientAttaches) {
-  auto first = *kiln::Client::Connect({.address = daemon_.address()});
+  auto first = Open(daemon_.address());
   auto program = *first->Define(Doubling(), "double");
   daemon_.device().Hold();
   RunResult run = *first->Run(program, {*first->Upload<float>({1}, {3})});
@@ -165,7 +171,7 @@ TEST_F(CppClientTest, AnotherClientAttaches) {
   EXPECT_EQ(ErrorReason(client_->Detach("night", absl::Minutes(1), {})), "NAME_TAKEN");
   first.reset();
   daemon_.device().LetGo();
-  auto attached = kiln::Client::Attach("night", {.address = daemon_.address()});
+  auto attached = kiln::Client::Attach("night", Patient(daemon_.address()));
   ASSERT_TRUE(attached.ok()) << attached.status();
   const NamedTensor& six = attached->tensors.at("six");
   EXPECT_EQ(six.dtype, DType::kFloat32);
@@ -174,7 +180,7 @@ TEST_F(CppClientTest, AnotherClientAttaches) {
   auto again = *attached->client->Define(Doubling(), "double");
   run = *attached->client->Run(again, {six.tensor});
   EXPECT_THAT(*attached->client->Download<float>(run.outputs[0]), ::testing::ElementsAre(12));
-  EXPECT_EQ(ErrorReason(kiln::Client::Attach("day", {.address = daemon_.address()}).status()),
+  EXPECT_EQ(ErrorReason(kiln::Client::Attach("day", Patient(daemon_.address())).status()),
             "UNKNOWN_NAME");
 }
 
@@ -208,7 +214,9 @@ TEST_F(CppClientTest, CancelEndsWhatTheDeviceHasNotBegun) {
 }
 
 TEST_F(CppClientTest, ASessionIsInteractiveUnlessItSaysBatch) {
-  const auto batch = *kiln::Client::Connect({.address = daemon_.address(), .batch = true});
+  ConnectOptions options = Patient(daemon_.address());
+  options.batch = true;
+  const auto batch = *kiln::Client::Connect(options);
   Client admin(daemon_.address());
   grpc::ClientContext context;
   v1::ListSessionsResponse sessions;
@@ -222,7 +230,7 @@ TEST_F(CppClientTest, ASessionIsInteractiveUnlessItSaysBatch) {
 
 TEST_F(CppClientTest, AnUploadHearsOfAShutdown) {
   ASSERT_TRUE(UploadLarge().ok());
-  std::thread stop([&] { daemon_.daemon().Stop(absl::Minutes(1)); });
+  std::thread stop([&] { daemon_.daemon().Stop(kPatience); });
   absl::Status status;
   while (status.ok()) status = UploadLarge();
   ExpectStopped(status);

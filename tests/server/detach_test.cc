@@ -191,7 +191,7 @@ TEST(Detach, OutlivesTheDaemon) {
     stream->Drop();
   }
   daemon.Restart(
-      Daemon::Sessions::kKeep, [&] { daemon.device().LetGo(); }, absl::Milliseconds(20));
+      Daemon::Sessions::kKeep, [&] { daemon.device().LetGo(); }, absl::ZeroDuration());
   Client second(daemon.address());
   Taken taken = Take(second, "night");
   ASSERT_TRUE(taken.status.ok()) << taken.status.error_message();

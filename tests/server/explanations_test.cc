@@ -1,15 +1,17 @@
 // Explanations take time to make: each user's are made in turn, and a bounded number of them wait.
 #include <atomic>
-#include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -32,6 +34,7 @@ class ExplanationsTest : public ::testing::Test {
   }
   TestDaemonOptions Options() {
     TestDaemonOptions options;
+    options.flush_time = absl::ZeroDuration();  // no end waits for what is held
     options.compile = [this](const graph::Graph& graph, const drivers::Target& target,
                              const compiler::Options& compile_options) {
       auto program = FakeCompile(graph, target, compile_options);
@@ -45,7 +48,6 @@ class ExplanationsTest : public ::testing::Test {
     return [this] {
       ++begun_;
       let_go_.WaitForNotification();
-      absl::SleepFor(takes_);
       return absl::StatusOr<std::string>("// slow");
     };
   }
@@ -55,90 +57,125 @@ class ExplanationsTest : public ::testing::Test {
     return defined.digest();
   }
   static grpc::Status Explain(Client& client, const std::string& digest,
-                              std::chrono::milliseconds patience = std::chrono::minutes(1)) {
+                              grpc::ClientContext* context) {
     v1::ExplainProgramRequest request;
     request.set_digest(digest);
-    // Else one that waits for others would do so for ever.
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + patience);
     v1::ExplainProgramResponse response;
-    return client.programs->ExplainProgram(&context, request, &response);
+    return client.programs->ExplainProgram(context, request, &response);
+  }
+  static grpc::Status Explain(Client& client, const std::string& digest) {
+    grpc::ClientContext context;
+    return Explain(client, digest, &context);
+  }
+  bool IsAbandoned(int calls) {
+    return Eventually([&] {
+      return absl::StrContains(daemon_.daemon().MetricsText(),
+                               absl::StrCat("kiln_abandoned_calls_total ", calls, "\n"));
+    });
   }
 
+  static constexpr int kWaiting = 64;  // of one user, at most
   std::atomic<int> begun_{0};
-  absl::Duration takes_ = absl::ZeroDuration();  // once it has been let go
   absl::Notification let_go_;
   TestDaemon daemon_{Options()};
 };
 
+// Explanations that one client asks for, as many as may wait: one is being made, and what is asked
+// for beyond those that wait is refused.
+class ManyExplanations {
+ public:
+  ManyExplanations(std::function<grpc::Status(grpc::ClientContext*)> ask, int waiting)
+      : ask_(std::move(ask)), waiting_(waiting) {}
+
+  // Once `is_begun`, the others are asked for.
+  void AskFor(const std::function<bool()>& is_begun, int too_many) {
+    Add();
+    EXPECT_TRUE(Eventually(is_begun));
+    for (int i = 0; i < waiting_ + too_many; ++i) Add();
+    EXPECT_TRUE(Eventually([&] { return refused_ == too_many; }));
+  }
+  // The client gives up those that wait.
+  void GiveUpAllButFirst() {
+    for (size_t i = 1; i < contexts_.size(); ++i) contexts_[i].TryCancel();
+  }
+  void Join() {
+    for (std::thread& each : threads_) each.join();
+  }
+  int made() const { return made_; }
+  int refused() const { return refused_; }
+  int failed() const { return failed_; }
+
+ private:
+  void Add() {
+    grpc::ClientContext& context = contexts_.emplace_back();
+    threads_.emplace_back([this, &context] {
+      const grpc::Status explained = ask_(&context);
+      if (explained.ok()) {
+        ++made_;
+      } else if (Reason(explained) != "TOO_MANY_EXPLANATIONS") {
+        ++failed_;
+      } else {
+        EXPECT_EQ(explained.error_code(), grpc::RESOURCE_EXHAUSTED);
+        EXPECT_THAT(explained.error_message(),
+                    HasSubstr("as many as one user may have waiting; ask again"));
+        ++refused_;
+      }
+    });
+  }
+
+  const std::function<grpc::Status(grpc::ClientContext*)> ask_;
+  const int waiting_;
+  std::atomic<int> made_{0}, refused_{0}, failed_{0};
+  std::deque<grpc::ClientContext> contexts_;
+  std::vector<std::thread> threads_;
+};
+
 TEST_F(ExplanationsTest, WhoAsksForManyHoldsUpNobodyElse) {
-  constexpr int kWaiting = 64, kTooMany = 6;
+  constexpr int kTooMany = 6;
   Client client(daemon_.address());
   Client other(daemon_.daemon().listening()[1], {.token = AddUser(client, "ann")});
   const std::string slow = Defined(client, kSlow), others = Defined(other, 2 * kSlow);
-  std::atomic<int> made{0}, refused{0};
-  const auto ask = [&] {
-    const grpc::Status explained = Explain(client, slow);
-    if (explained.ok()) {
-      ++made;
-      return;
-    }
-    EXPECT_EQ(explained.error_code(), grpc::RESOURCE_EXHAUSTED);
-    EXPECT_EQ(Reason(explained), "TOO_MANY_EXPLANATIONS");
-    EXPECT_THAT(explained.error_message(),
-                HasSubstr("as many as one user may have waiting; ask again"));
-    ++refused;
-  };
-  std::vector<std::thread> asking;
-  asking.emplace_back(ask);
-  EXPECT_TRUE(Eventually([&] { return begun_ == 1; }));
-  for (int i = 0; i < kWaiting + kTooMany; ++i) asking.emplace_back(ask);
-  EXPECT_TRUE(Eventually([&] { return refused == kTooMany; }));
+  ManyExplanations many([&](auto* context) { return Explain(client, slow, context); }, kWaiting);
+  many.AskFor([&] { return begun_ == 1; }, kTooMany);
   EXPECT_EQ(begun_, 1);
   EXPECT_TRUE(Explain(other, others).ok());
-  EXPECT_EQ(made, 0);
+  EXPECT_EQ(many.made(), 0);
   let_go_.Notify();
-  for (std::thread& each : asking) each.join();
-  EXPECT_EQ(made, 1 + kWaiting);
-  EXPECT_EQ(refused, kTooMany);
+  many.Join();
+  EXPECT_EQ(many.made(), 1 + kWaiting);
+  EXPECT_EQ(many.refused(), kTooMany);
 }
 
 TEST_F(ExplanationsTest, WhatNobodyWaitsForIsNotMade) {
-  takes_ = absl::Milliseconds(100);
   Client client(daemon_.address());
   const std::string slow = Defined(client, kSlow);
-  std::thread first([&] { EXPECT_TRUE(Explain(client, slow).ok()); });
-  EXPECT_TRUE(Eventually([&] { return begun_ == 1; }));
-  constexpr int kLate = 20;
-  std::vector<std::thread> late;
-  for (int i = 0; i < kLate; ++i)
-    late.emplace_back([&] {
-      EXPECT_EQ(Explain(client, slow, std::chrono::milliseconds(100)).error_code(),
-                grpc::DEADLINE_EXCEEDED);
-    });
-  for (std::thread& each : late) each.join();
+  ManyExplanations many([&](auto* context) { return Explain(client, slow, context); }, kWaiting);
+  // Where one is refused, all others are there.
+  many.AskFor([&] { return begun_ == 1; }, /*too_many=*/1);
+  many.GiveUpAllButFirst();
+  EXPECT_TRUE(IsAbandoned(kWaiting));
   let_go_.Notify();
-  first.join();
-  // Behind all of them.
-  EXPECT_TRUE(Explain(client, slow).ok());
-  // The daemon hears of each a little later than its client: while it makes the first, of the rest.
-  EXPECT_LT(begun_, 1 + kLate + 1);
+  many.Join();
+  EXPECT_EQ(many.made(), 1);
+  EXPECT_EQ(many.failed(), kWaiting);
+  // Behind all of them; they have their places until it is their turn.
+  EXPECT_TRUE(Eventually([&] { return Explain(client, slow).ok(); }));
+  EXPECT_EQ(begun_, 2);
 }
 
 TEST_F(ExplanationsTest, ThoseThatWaitEndWithTheDaemon) {
   Client client(daemon_.address());
   const std::string slow = Defined(client, kSlow);
-  std::vector<std::thread> asking;
-  const auto ask = [&] { EXPECT_FALSE(Explain(client, slow).ok()); };
-  asking.emplace_back(ask);
-  EXPECT_TRUE(Eventually([&] { return begun_ == 1; }));
-  for (int i = 0; i < 10; ++i) asking.emplace_back(ask);
+  ManyExplanations many([&](auto* context) { return Explain(client, slow, context); }, kWaiting);
+  many.AskFor([&] { return begun_ == 1; }, /*too_many=*/1);
   std::thread stop([&] { daemon_.daemon().Stop(); });
   // Their clients hear of it, though one is still being made.
-  for (std::thread& each : asking) each.join();
+  many.Join();
+  EXPECT_EQ(many.failed(), 1 + kWaiting);
+  EXPECT_TRUE(IsAbandoned(1 + kWaiting));
   let_go_.Notify();
   stop.join();
-  EXPECT_LT(begun_, 11);
+  EXPECT_EQ(begun_, 1);
 }
 
 }  // namespace

@@ -287,7 +287,7 @@ TEST(PlacementTest, ValuesAndProgramsSurviveARestart) {
     return Sessions(daemon.address()).sessions(0).memory_bytes() >= (24 + 2 * 21) * 4 + 3 * 8;
   }));
   daemon.Restart(
-      Daemon::Sessions::kKeep, [&] { daemon.device(2).LetGo(); }, absl::Milliseconds(200));
+      Daemon::Sessions::kKeep, [&] { daemon.device(2).LetGo(); }, absl::ZeroDuration());
   auto second = Reattach(daemon.address(), client, 3);
   ASSERT_NE(second, nullptr);
   EXPECT_FALSE(second->Answer(moving).has_error());

@@ -96,7 +96,7 @@ TEST(RestartFaults, ACancelledRunIsNotDoneAgain) {
   ASSERT_FALSE(stream->Answer(cancel).has_error());
   EXPECT_EQ(stream->received().count(run), 0) << "the device still uses its memory";
   daemon.Restart(
-      Daemon::Sessions::kKeep, [&] { daemon.device().LetGo(); }, absl::Milliseconds(20));
+      Daemon::Sessions::kKeep, [&] { daemon.device().LetGo(); }, absl::ZeroDuration());
   stream = Reattach(daemon.address(), client, kCounterOperations);
   ASSERT_NE(stream, nullptr);
   for (const auto sequence : {run, read})
@@ -210,7 +210,7 @@ TEST(RestartFaults, LoweredLimitsTakeNothingAway) {
   limit({"programs", "host_memory", "device_memory", "buffers"}, 1);
   daemon.config().blob_limit_bytes = 500;
   daemon.Restart(
-      Daemon::Sessions::kKeep, [&] { daemon.device().LetGo(); }, absl::Milliseconds(20));
+      Daemon::Sessions::kKeep, [&] { daemon.device().LetGo(); }, absl::ZeroDuration());
   ASSERT_TRUE(Eventually([&] { return KeptFile(daemon).empty(); }));
   ASSERT_TRUE(Eventually([&] { return daemon.device().lists_run() == 1; }));
   stream = Reattach(daemon.address(), client, kCounterOperations + 2);
@@ -300,7 +300,8 @@ TEST(RestartFaults, ADeviceThatHangsDoesNotHoldUpTheDaemonsEnd) {
   hanging.hangs = true;
   daemon.Restart();
   hanging.hangs = false;
-  daemon.Restart(Daemon::Sessions::kKeep, [&] { daemon.device(0).LetCopiesGo(); });
+  daemon.Restart(
+      Daemon::Sessions::kKeep, [&] { daemon.device(0).LetCopiesGo(); }, absl::ZeroDuration());
   auto stream = Reattach(daemon.address(), client, 1);
   ASSERT_NE(stream, nullptr);
   EXPECT_THAT(Floats(stream->Call(Read(1)).data()), ElementsAre(4));
@@ -314,7 +315,8 @@ TEST(RestartFaults, OnlySessionsOfADeviceThatHangsAreLost) {
   ASSERT_FALSE(first.Connect()->Call(Write(1, {4})).has_error());
   ASSERT_FALSE(second.Connect()->Call(Write(1, std::vector<float>(1000, 5))).has_error());
   daemon.device(0).HoldCopies();
-  daemon.Restart(Daemon::Sessions::kKeep, [&] { daemon.device(0).LetCopiesGo(); });
+  daemon.Restart(
+      Daemon::Sessions::kKeep, [&] { daemon.device(0).LetCopiesGo(); }, absl::ZeroDuration());
   grpc::Status why;
   EXPECT_EQ(Reattach(daemon.address(), first, 0, &why), nullptr);
   EXPECT_EQ(Reason(why), "SESSION_LOST");

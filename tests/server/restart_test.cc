@@ -73,7 +73,7 @@ TEST(Restart, WhatHasNotRunIsRun) {
   const auto last = stream->Send(Write(3, {1}));
   ASSERT_FALSE(stream->Answer(last).has_error());
   daemon.Restart(
-      Daemon::Sessions::kKeep, [&] { daemon.device().LetGo(); }, absl::Milliseconds(20));
+      Daemon::Sessions::kKeep, [&] { daemon.device().LetGo(); }, absl::ZeroDuration());
   auto second = Reattach(daemon.address(), client, kCounterOperations);
   ASSERT_NE(second, nullptr);
   EXPECT_EQ(second->last_sequence(), last);
@@ -98,7 +98,7 @@ TEST(Restart, AgainWhileItResumes) {
     const auto last = stream->Send(Write(static_cast<uint64_t>(1000 + round), {1}));
     ASSERT_FALSE(stream->Answer(last).has_error());
     daemon.Restart(
-        Daemon::Sessions::kKeep, [&] { daemon.device().LetGo(); }, absl::Milliseconds(20));
+        Daemon::Sessions::kKeep, [&] { daemon.device().LetGo(); }, absl::ZeroDuration());
     // At once, before anybody has attached.
     daemon.Restart();
     stream = Reattach(daemon.address(), client, last);
@@ -165,7 +165,7 @@ TEST(Restart, ADownloadWaitsForWhatIsDoneAgain) {
   const auto run = stream->Send(RunProgram(1, {1, 2}, {10}));
   ASSERT_TRUE(Eventually([&] { return Sessions(daemon.address()).sessions(0).runs() == 1; }));
   daemon.Restart(
-      Daemon::Sessions::kKeep, [&] { daemon.device().LetGo(); }, absl::Milliseconds(20));
+      Daemon::Sessions::kKeep, [&] { daemon.device().LetGo(); }, absl::ZeroDuration());
   auto second = Reattach(daemon.address(), client, kCounterOperations);
   ASSERT_NE(second, nullptr);
   Client other(daemon.address());

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/client.h"
@@ -88,24 +88,19 @@ TEST(Resume, AcknowledgedAnswersAreForgotten) {
   EXPECT_THAT(second->received(), ElementsAre(Pair(3, 1), Pair(4, 1)));
 }
 
+// So many that the test's own time limit ends it if each of them hangs for seconds.
 TEST(Resume, ManyCutsWithAnswersOutstanding) {
   TestDaemon daemon;
   Client client(daemon.address());
   client.Connect()->Call(Write(1, {1}));
-  absl::Duration longest;
   for (int cut = 0; cut < 200; ++cut) {
-    const absl::Time start = absl::Now();
     auto stream = client.Connect(/*acknowledged=*/1);
     // All that was asked for so far is answered again.
     for (uint64_t sequence = 2; sequence <= stream->last_sequence(); ++sequence)
       EXPECT_THAT(Floats(stream->Answer(sequence).data()), ElementsAre(1));
-    longest = std::max(longest, absl::Now() - start);
     stream->Call(Read(1));
     stream->Drop();
   }
-  // A bound against hangs: it takes milliseconds.
-  EXPECT_LT(longest, absl::Seconds(5));
-  RecordProperty("longest", absl::FormatDuration(longest));
 }
 
 TEST(Resume, NewerStreamTakesOver) {

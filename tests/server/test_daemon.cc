@@ -58,6 +58,8 @@ void TestDaemon::Start() {
   parts.now = [this] { return absl::FromUnixSeconds(seconds_); };
   parts.lease_check_interval = kLeaseCheck;
   parts.copy_patience = options_.copy_patience;
+  parts.flush_time = options_.flush_time;
+  parts.on_wait = options_.on_wait;
   auto daemon = Daemon::Start(config_, std::move(parts));
   if (!daemon.ok()) {
     ADD_FAILURE() << daemon.status();

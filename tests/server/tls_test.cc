@@ -179,10 +179,12 @@ TEST_F(TlsTest, FilesThatCannotBeUsedAreInTheLog) {
 
 TEST_F(TlsTest, TheCppClientLogsIn) {
   const std::string token = AddUser("ann");
-  const auto client =
-      kiln::Client::Connect({.address = port(), .token = token, .ca = servers_.ca()});
+  kiln::ConnectOptions options = {
+      .address = port(), .token = token, .ca = servers_.ca(), .timeout = absl::Minutes(10)};
+  const auto client = kiln::Client::Connect(options);
   EXPECT_TRUE(client.ok()) << client.status();
-  const auto refused = kiln::Client::Connect({.address = port(), .ca = servers_.ca()});
+  options.token.clear();
+  const auto refused = kiln::Client::Connect(options);
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kUnauthenticated);
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr("KILN_TOKEN"));
 }

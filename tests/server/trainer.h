@@ -2,9 +2,11 @@
 #ifndef KILN_TESTS_SERVER_TRAINER_H_
 #define KILN_TESTS_SERVER_TRAINER_H_
 
-#include <atomic>
 #include <string>
 #include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 
 namespace kiln::testing {
 
@@ -16,15 +18,23 @@ class Trainer {
   // Stops.
   ~Trainer();
 
-  int steps() const { return steps_; }
-  // Waits until so many more steps are done; false if they are not within thirty seconds.
-  bool Advances(int steps) const;
+  int steps() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return steps_;
+  }
+  // Waits until so many more steps are done; false if something went wrong before.
+  bool Advances(int steps) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  void Train(const std::string& address);
+  // Returns once it is to stop, or something went wrong.
+  void Train(const std::string& address) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Counts a step that is done; false if it was the last.
+  bool CountStep() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  std::atomic<bool> stopping_{false};
-  std::atomic<int> steps_{0};
+  mutable absl::Mutex mutex_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  int steps_ ABSL_GUARDED_BY(mutex_) = 0;
   std::thread thread_;
 };
 

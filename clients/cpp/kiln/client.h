@@ -154,8 +154,11 @@ struct ConnectOptions {
   // Above zero: the session survives a daemon that is killed, too; its images on the daemon's disk
   // are so far apart, a second at least. FAILED_PRECONDITION: the daemon has no folder for them.
   absl::Duration snapshot_interval = absl::ZeroDuration();
-  // How long Connect waits for the daemon.
+  // How long Connect and Attach wait for the daemon.
   absl::Duration timeout = absl::Seconds(10);
+  // How long the client's end waits for the daemon to close the session. A daemon that does not
+  // answer closes it by itself when the lease runs out.
+  absl::Duration closing_timeout = absl::Seconds(2);
 };
 
 // A device of the daemon's machine.

@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 class LiveTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto client = Client::Connect({.description = "live test"});
+    auto client = Client::Connect({.description = "live test", .timeout = absl::Minutes(10)});
     ASSERT_TRUE(client.ok()) << client.status();
     client_ = *std::move(client);
   }

@@ -28,7 +28,7 @@ double GradientOf(double weight, size_t i) { return 2 * kSteepness[i] * weight; 
 class OptimTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto client = Client::Connect({.description = "optim test"});
+    auto client = Client::Connect({.description = "optim test", .timeout = absl::Minutes(10)});
     ASSERT_TRUE(client.ok()) << client.status();
     client_ = *std::move(client);
   }
