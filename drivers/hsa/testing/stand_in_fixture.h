@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "drivers/common/dynamic_library.h"
+#include "drivers/hsa/device.h"
 #include "drivers/hsa/driver.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -19,7 +20,7 @@
 
 namespace kiln::drivers::hsa {
 
-class HsaTest : public testing::Test {
+class HsaTest : public ::testing::Test {
  protected:
   void SetUp() override {
     auto library = DynamicLibrary::Open(KILN_HSA_STAND_IN);
@@ -35,7 +36,8 @@ class HsaTest : public testing::Test {
     control_->peers = true;
     control_->memory_bytes = int64_t{2} << 30;
     control_->queue_packets_max = 4096;
-    control_->launch_milliseconds = 0;
+    control_->time.ShowRealTime();
+    control_->launch_gate.Open();
     control_->init_fails = 0;
     control_->out_of_memory = false;
     control_->next_load_fails = 0;
@@ -46,6 +48,7 @@ class HsaTest : public testing::Test {
     mistakes_ = control_->mistakes;
   }
   void TearDown() override {
+    if (control_ != nullptr) control_->launch_gate.Open();
     devices_.clear();
     if (control_ == nullptr) return;
     EXPECT_EQ(control_->objects, 0);
@@ -60,6 +63,8 @@ class HsaTest : public testing::Test {
     devices_ = *std::move(devices);
   }
   Device& device() { return *devices_.front(); }
+  // HsaDevice::waiting of that one.
+  int waiting() { return static_cast<HsaDevice&>(device()).waiting(); }
 
   // A kernel of 1 or 2 arguments, each a buffer of 32-bit numbers: one thread adds 1 to the last
   // one's first. It takes addresses.
