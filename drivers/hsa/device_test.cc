@@ -151,14 +151,15 @@ TEST_F(HsaDeviceTest, AListThatFailsAbortsItsGroup) {
 }
 
 TEST_F(HsaDeviceTest, CommandsAreTimedOneByOne) {
-  Open();
+  control_->time.Simulate(/*launch_milliseconds=*/20, /*copy_milliseconds=*/1);
+  Open(/*memory_limit=*/0,
+       [this] { return SteadyTime(std::chrono::nanoseconds(control_->time.Nanoseconds())); });
   auto kernel = *device().LoadKernel(Image(1));
   const LaunchCommand launch{kernel.get(), {{0, 0, 64}}};
   auto list = *device().Prepare(
       {.num_slots = 1,
        .commands = {launch, FillCommand{{0, 0, 0}, 1}, launch, FillCommand{{0, 0, 64}, 1}}});
   auto buffer = *device().Allocate(64);
-  control_->time.Simulate(/*launch_milliseconds=*/20, /*copy_milliseconds=*/1);
   const SubmitResult result = Run(*list, {buffer.get()}, {.time_commands = true, .group = nullptr});
   ASSERT_TRUE(result.status.ok()) << result.status;
   ASSERT_EQ(result.command_seconds.size(), 4u);

@@ -168,13 +168,15 @@ TEST_F(LevelZeroDeviceTest, AListThatFailsAbortsItsGroup) {
 }
 
 TEST_F(LevelZeroDeviceTest, CommandsAreTimedOneByOne) {
-  Open();
+  control_->time.Simulate(/*launch_milliseconds=*/20);
+  Open({.now = [this] {
+    return SteadyTime(std::chrono::nanoseconds(control_->time.Nanoseconds()));
+  }});
   auto kernel = *device().LoadKernel(TableImage(1));
   const LaunchCommand launch{kernel.get(), {{0, 0, 64}}};
   auto list =
       *device().Prepare({.num_slots = 1, .commands = {launch, FillCommand{{0, 0, 0}, 1}, launch}});
   auto buffer = Zeros(64);
-  control_->time.Simulate(/*launch_milliseconds=*/20);
   for (int i = 0; i < 2; ++i) {
     const SubmitResult result =
         Run(*list, {buffer.get()}, {.time_commands = true, .group = nullptr});

@@ -137,7 +137,7 @@ class GangMixes : public kiln::testing::GangTest, public ::testing::WithParamInt
       AwaitAllBut(user, depth - 1);
       Issue(user, devices);
       if (user.below(4) == 0) std::this_thread::yield();
-      if (user.below(8) == 0) Yield(user.below(200));
+      if (user.below(8) == 0) Compute(user.below(200));
     }
     AwaitAllBut(user, 0);
     absl::MutexLock lock(&user.mutex);
@@ -146,8 +146,8 @@ class GangMixes : public kiln::testing::GangTest, public ::testing::WithParamInt
 
   void Disturb(User& user, unsigned seed) {
     std::mt19937 random(seed);
-    while (AwaitEvents(user, static_cast<int>(random() % 4))) {
-      Yield(static_cast<int>(random() % 200));
+    while (AwaitEvents(user, static_cast<int>(random() % 3))) {
+      Compute(static_cast<int>(random() % 200));
       if (random() % 32 == 0) {
         EndSession(user);
       } else if (!broken_.empty() && random() % 2 == 0) {
@@ -158,9 +158,8 @@ class GangMixes : public kiln::testing::GangTest, public ::testing::WithParamInt
     }
   }
 
-  static void Yield(int times) {
-    for (int i = 0; i < times; ++i) std::this_thread::yield();
-  }
+  // Takes some microseconds for each step, on whichever core.
+  static void Compute(int steps) { std::mt19937().discard(uint64_t{100} * steps); }
 
   static void Happens(User& user) {
     absl::MutexLock lock(&user.mutex);

@@ -55,10 +55,11 @@ class HsaTest : public ::testing::Test {
     EXPECT_EQ(control_->mistakes, mistakes_) << message_();
   }
 
-  void Open(int64_t memory_limit = 0) {
-    auto devices =
-        HsaDriver({.memory_limit_bytes_per_device = memory_limit, .library = KILN_HSA_STAND_IN})
-            .Enumerate(&why_none_);
+  void Open(int64_t memory_limit = 0, SteadyClock now = std::chrono::steady_clock::now) {
+    auto devices = HsaDriver({.memory_limit_bytes_per_device = memory_limit,
+                              .library = KILN_HSA_STAND_IN,
+                              .now = std::move(now)})
+                       .Enumerate(&why_none_);
     ASSERT_TRUE(devices.ok()) << devices.status();
     devices_ = *std::move(devices);
   }
