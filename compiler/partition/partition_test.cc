@@ -1,7 +1,6 @@
 #include "compiler/partition/partition.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "compiler/graph/round_factors.h"
 #include "compiler/ir/walk.h"
@@ -236,8 +235,8 @@ TEST_F(PartitionTest, VerifyFindsWhatIsMissing) {
   EXPECT_THAT(std::string(Verify(twice, graph_).message()), HasSubstr("exists already"));
 }
 
-// Near linear: a graph of this size must not be noticed beside its compilation.
-TEST_F(PartitionTest, TwoThousandNodesAreQuick) {
+// That the work grows with the nodes alone is shown in tests/scaling.
+TEST_F(PartitionTest, EqualLayersAreThreeKernelsEach) {
   Node x = Input({128, 256});
   std::vector<Node> outputs;
   for (int layer = 0; layer < 60; ++layer) {
@@ -252,17 +251,10 @@ TEST_F(PartitionTest, TwoThousandNodesAreQuick) {
   }
   outputs.push_back(x);
   graph_.outputs = outputs;
-  const size_t nodes = ir::TopologicalOrder(outputs).size();
-  const auto start = std::chrono::steady_clock::now();
   std::vector<compiler::PassReport> reports;
   const auto state = compiler::RunPasses(graph_, {}, {"normalize", "plan_memory"}, {}, &reports);
   ASSERT_TRUE(state.ok()) << state.status();
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  RecordProperty("milliseconds", static_cast<int>(seconds.count() * 1e3));
-  EXPECT_GT(nodes, 1500);
   EXPECT_EQ(state->partition.groups.size(), 180);
-  // Ten times what it takes, since sanitizers and busy machines are slower.
-  EXPECT_LT(seconds.count(), 1);
 }
 
 // The gradient of a variance sums what is centred.

@@ -11,7 +11,6 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "compiler/workers/worker.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -37,6 +36,36 @@ KernelJob Job(const std::string& what, const std::string& code = "") {
   job.target.architecture = "x86-64";
   return job;
 }
+
+// Shows real time between Go and Stop alone: no job is late before and after that. Thread-safe.
+class StoppedClock {
+ public:
+  SteadyTime now() const {
+    const SteadyTime stopped_at = stopped_at_;
+    return stopped_at == SteadyTime::max() ? std::chrono::steady_clock::now() : stopped_at;
+  }
+  void Go() { stopped_at_ = SteadyTime::max(); }
+  void Stop() { stopped_at_ = std::chrono::steady_clock::now(); }
+
+ private:
+  std::atomic<SteadyTime> stopped_at_ = std::chrono::steady_clock::now();
+};
+
+// A file to which jobs add a byte each.
+class Bytes {
+ public:
+  Bytes() { std::filesystem::remove(path_); }
+  ~Bytes() { std::filesystem::remove(path_); }
+  const std::string& path() const { return path_; }
+  int64_t count() const {
+    std::error_code none;
+    const auto size = std::filesystem::file_size(path_, none);
+    return none ? 0 : static_cast<int64_t>(size);
+  }
+
+ private:
+  const std::string path_ = absl::StrCat(::testing::TempDir(), "/kiln_bytes_", getpid());
+};
 
 int CountOpenFiles() {
   const std::filesystem::directory_iterator files("/proc/self/fd");
@@ -186,15 +215,28 @@ TEST_F(PoolTest, ATerminalsSignalsDoNotReachWorkers) {
 }
 
 TEST_F(PoolTest, AJobThatTakesTooLongIsEnded) {
-  options_.seconds_max = 3;
-  // So that a worker runs already: the seconds are for its job.
+  // The pool outlives the test's own variables.
+  auto clock = std::make_shared<StoppedClock>();
+  options_.now = [clock] { return clock->now(); };
+  options_.seconds_max = 1;
   ExpectWorks();
-  const absl::Time start = absl::Now();
+  clock->Go();
   EXPECT_THAT(ErrorOf("spin", absl::StatusCode::kResourceExhausted),
-              AllOf(HasSubstr("took longer than 3 seconds"), HasSubstr("--compile_seconds_limit")));
-  EXPECT_LT(absl::Now() - start, absl::Seconds(60));
+              AllOf(HasSubstr("took longer than 1 seconds"), HasSubstr("--compile_seconds_limit")));
+  clock->Stop();
   EXPECT_EQ(failures().size(), 1u);
   ExpectWorks();
+}
+
+TEST(DeadlineTest, TellsWhatIsLeft) {
+  SteadyTime now;
+  const Deadline deadline([&] { return now; }, std::chrono::seconds(3));
+  EXPECT_EQ(deadline.Milliseconds(), 3000);
+  now += std::chrono::microseconds(2'999'001);
+  EXPECT_EQ(deadline.Milliseconds(), 1);
+  now += std::chrono::seconds(1);
+  EXPECT_EQ(deadline.Milliseconds(), 0);
+  EXPECT_EQ(Deadline().Milliseconds(), -1);
 }
 
 TEST_F(PoolTest, AJobThatTakesTooMuchMemoryIsEnded) {
@@ -223,16 +265,18 @@ TEST_F(PoolTest, WhatWorkersWriteHoldsUpNobody) {
 }
 
 TEST_F(PoolTest, StopEndsWhatRuns) {
+  const Bytes begun;
   std::atomic<int> ended{0};
   std::vector<std::thread> callers;
   pool();
   for (int c = 0; c < 3; ++c) {
     callers.emplace_back([&] {
-      EXPECT_EQ(pool().Compile(Job("spin")).status(), absl::UnavailableError("it is enough"));
+      EXPECT_EQ(pool().Compile(Job("spin", begun.path())).status(),
+                absl::UnavailableError("it is enough"));
       ++ended;
     });
   }
-  absl::SleepFor(absl::Milliseconds(200));
+  EXPECT_TRUE(Eventually([&] { return begun.count() == 3; }));
   EXPECT_EQ(ended, 0);
   pool().Stop(absl::UnavailableError("it is enough"));
   for (std::thread& caller : callers) caller.join();
@@ -242,12 +286,15 @@ TEST_F(PoolTest, StopEndsWhatRuns) {
 
 TEST_F(PoolTest, StopWhileWorkersStart) {
   for (int i = 0; i < 5; ++i) {
+    const Bytes begun;
     Pool pool(options_);
     std::vector<std::thread> callers;
     for (int c = 0; c < 4; ++c) {
-      callers.emplace_back([&] { (void)pool.Compile(Job("spin")).status().IgnoreError(); });
+      callers.emplace_back(
+          [&] { (void)pool.Compile(Job("spin", begun.path())).status().IgnoreError(); });
     }
-    absl::SleepFor(absl::Milliseconds(5 * i));
+    // Workers start one after another.
+    EXPECT_TRUE(Eventually([&] { return begun.count() >= i; }));
     pool.Stop(absl::UnavailableError("it is enough"));
     for (std::thread& caller : callers) caller.join();
   }

@@ -15,9 +15,9 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
 #include "compiler/workers/worker.h"
 #include "gtest/gtest.h"
+#include "tests/eventually.h"
 
 namespace kiln::workers {
 namespace {
@@ -43,16 +43,13 @@ std::string AskChildForSocket() {
   return said;
 }
 
+void AddByte(const std::string& file) { std::ofstream(file, std::ios::app) << 'x'; }
+
 // Until three jobs are here at once, each of which adds a byte to the file; false if they never
 // are.
 bool Meet(const std::string& file) {
-  std::ofstream(file, std::ios::app) << 'x';
-  const absl::Time deadline = absl::Now() + absl::Seconds(60);
-  while (std::filesystem::file_size(file) < 3) {
-    if (absl::Now() > deadline) return false;
-    absl::SleepFor(absl::Milliseconds(5));
-  }
-  return true;
+  AddByte(file);
+  return testing::Eventually([&] { return std::filesystem::file_size(file) >= 3; });
 }
 
 [[noreturn]] void Spin() {
@@ -78,7 +75,11 @@ absl::StatusOr<drivers::KernelImage> Do(const KernelJob& job) {
   if (what == "chatter")
     for (int i = 0; i < 100'000; ++i) std::fputs("a line that nobody reads\n", stderr);
   if (what == "exit") std::exit(3);
-  if (what == "spin") Spin();
+  // The schedule names a file, which gets a byte for each job that has begun.
+  if (what == "spin") {
+    AddByte(job.schedule);
+    Spin();
+  }
   if (what == "eat") EatMemory();
   if (what == "meet" && !Meet(job.schedule)) return absl::UnknownError("nobody came");
   if (what == "disproof") {

@@ -55,8 +55,7 @@ absl::StatusOr<void*> CachingAllocator::Allocate(int64_t bytes) {
     leaving = Trim(options_.memory_bytes - live_bytes_);
   }
   Release(leaving);
-  mutex_.LockWhen(absl::Condition(this, &CachingAllocator::IsWithinLimit));
-  mutex_.Unlock();
+  AwaitReleases(absl::Condition(this, &CachingAllocator::IsWithinLimit));
   void* memory = options_.allocate(size);
   if (memory != nullptr) return memory;
   // The system may be out of memory before the limit is reached; what is cached is memory that it
@@ -65,8 +64,7 @@ absl::StatusOr<void*> CachingAllocator::Allocate(int64_t bytes) {
   leaving = Trim(0);
   mutex_.Unlock();
   Release(leaving);
-  mutex_.LockWhen(absl::Condition(this, &CachingAllocator::NothingLeaves));
-  mutex_.Unlock();
+  AwaitReleases(absl::Condition(this, &CachingAllocator::NothingLeaves));
   memory = options_.allocate(size);
   if (memory != nullptr) return memory;
   absl::MutexLock lock(&mutex_);
@@ -96,6 +94,18 @@ void CachingAllocator::Free(void* memory, int64_t bytes) {
 int64_t CachingAllocator::cached_bytes() const {
   absl::MutexLock lock(&mutex_);
   return cached_bytes_;
+}
+
+int CachingAllocator::waiting() const {
+  absl::MutexLock lock(&mutex_);
+  return waiting_;
+}
+
+void CachingAllocator::AwaitReleases(const absl::Condition& condition) {
+  absl::MutexLock lock(&mutex_);
+  ++waiting_;
+  mutex_.Await(condition);
+  --waiting_;
 }
 
 absl::Status CachingAllocator::Exhausted(int64_t bytes) const {

@@ -40,6 +40,8 @@ class CachingAllocator {
   void Free(void* memory, int64_t bytes);
 
   int64_t cached_bytes() const;
+  // How many threads wait in Allocate for memory that is being released.
+  int waiting() const;
 
   // At least `bytes`, and at most an eighth more beyond 512: eight classes for each power of two,
   // the smallest 64.
@@ -60,12 +62,15 @@ class CachingAllocator {
     return live_bytes_ + cached_bytes_ + leaving_bytes_ <= options_.memory_bytes;
   }
   bool NothingLeaves() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return leaving_bytes_ == 0; }
+  // Blocks until `condition` holds.
+  void AwaitReleases(const absl::Condition& condition) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
   mutable absl::Mutex mutex_;
   int64_t live_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t cached_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t leaving_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // being released
+  int waiting_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<int64_t, std::vector<void*>> cache_
       ABSL_GUARDED_BY(mutex_);  // by size class; no empty lists
 };

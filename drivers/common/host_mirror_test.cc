@@ -15,8 +15,8 @@
 namespace kiln::drivers {
 namespace {
 
-using testing::DoubleNear;
-using testing::ElementsAre;
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
 
 CopyCommand Copied(SlotRange from, SlotRange to) { return {from, to}; }
 

@@ -27,7 +27,7 @@ class InFlight {
   }
   void Enqueue() {
     absl::MutexLock lock(&mutex_);
-    while (enqueued_ >= lists_max_) fell_.Wait(&mutex_);
+    while (enqueued_ >= lists_max_) Wait();
     ++enqueued_;
   }
   void End() {
@@ -61,21 +61,34 @@ class InFlight {
     const auto is_written = [this](Address buffer) ABSL_NO_THREAD_SAFETY_ANALYSIS {
       return copies_to_.contains(buffer);
     };
-    while (std::any_of(buffers.begin(), buffers.end(), is_written)) fell_.Wait(&mutex_);
+    while (std::any_of(buffers.begin(), buffers.end(), is_written)) Wait();
   }
 
   // Until everything has been reported.
   void AwaitAll() {
     absl::MutexLock lock(&mutex_);
-    while (unreported_ > 0) fell_.Wait(&mutex_);
+    while (unreported_ > 0) Wait();
+  }
+
+  // How many threads wait in Enqueue, AwaitCopiesTo or AwaitAll.
+  int waiting() const {
+    absl::MutexLock lock(&mutex_);
+    return waiting_;
   }
 
  private:
+  void Wait() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    ++waiting_;
+    fell_.Wait(&mutex_);
+    --waiting_;
+  }
+
   const int lists_max_;
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   absl::CondVar fell_;                              // one of these
   int64_t unreported_ ABSL_GUARDED_BY(mutex_) = 0;  // lists and copies
   int enqueued_ ABSL_GUARDED_BY(mutex_) = 0;
+  int waiting_ ABSL_GUARDED_BY(mutex_) = 0;
   // How many copies write a buffer.
   absl::flat_hash_map<Address, int> copies_to_ ABSL_GUARDED_BY(mutex_);
 };

@@ -14,10 +14,10 @@
 namespace kiln::drivers::cpu {
 namespace {
 
-class ControlGroupsTest : public testing::Test {
+class ControlGroupsTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string pattern = testing::TempDir() + "/control_groups_XXXXXX";
+    std::string pattern = ::testing::TempDir() + "/control_groups_XXXXXX";
     ASSERT_NE(mkdtemp(pattern.data()), nullptr);
     root_ = pattern;
   }

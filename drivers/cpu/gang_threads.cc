@@ -33,6 +33,12 @@ void GangThreads::Run(Execution& execution) {
   Leave(self);
 }
 
+int GangThreads::asleep() const {
+  absl::MutexLock lock(&mutex_);
+  return static_cast<int>(std::count_if(members_.begin(), members_.end(),
+                                        [](const Member* m) { return !m->is_awake; }));
+}
+
 void GangThreads::LookAtCores() {
   const SteadyTime now = now_();
   if (now < next_look_) return;

@@ -34,6 +34,8 @@ class GangThreads {
 
   // How often a list was run by another list's thread.
   int64_t helped() const { return helped_; }
+  // How many threads sleep since others of their groups are awake.
+  int asleep() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   // A list, and the thread that brought it.
@@ -60,7 +62,7 @@ class GangThreads {
   const std::function<int()> ask_for_cores_;
   const SteadyClock now_;
   std::atomic<int64_t> helped_ = 0;
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   int cores_ ABSL_GUARDED_BY(mutex_) = 1;
   SteadyTime next_look_ ABSL_GUARDED_BY(mutex_);
   std::vector<Member*> members_ ABSL_GUARDED_BY(mutex_);  // what was put aside last stands last

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "drivers/cpu/host.h"
 #include "drivers/cpu/testing/exchanges.h"
 #include "gtest/gtest.h"
+#include "tests/eventually.h"
 
 namespace kiln::drivers::cpu {
 namespace {
@@ -73,6 +75,12 @@ class GangThreadsTest : public ::testing::Test {
         });
     EXPECT_TRUE(status.ok()) << status;
     return submitted;
+  }
+
+  // Waits until the threads of so many lists sleep, which wait for signals of the group.
+  void AwaitSleep(const SignalGroup& group, int count) {
+    EXPECT_TRUE(
+        kiln::testing::Eventually([&] { return threads_->asleep() + group.sleepers() == count; }));
   }
 
   std::shared_ptr<GangThreads> threads_;
@@ -145,7 +153,7 @@ TEST_F(GangThreadsTest, AThreadRunsTheListsOfThoseThatSleep) {
   EXPECT_GT(threads_->helped(), 0);
 }
 
-// Whoever raises them, and however long the threads have slept.
+// Whoever raises them, and whether the threads sleep.
 TEST_F(GangThreadsTest, SignalsOfOthersWakeAllWhoWait) {
   constexpr int kDevices = 5;
   constexpr int kSignals = 6;
@@ -155,19 +163,19 @@ TEST_F(GangThreadsTest, SignalsOfOthersWakeAllWhoWait) {
     for (int i = 0; i < kDevices; ++i)
       lists.push_back(
           Prepare(i, i % 2 == 0 ? WaitsFor({0, 1, 2, 3, 4, 5}) : WaitsFor({5, 4, 3, 2, 1, 0})));
-    for (const int pause_milliseconds : {0, 0, 0, 1, 20}) {
+    for (const bool sleep_first : {false, false, false, true, true}) {
       const Group group = MakeGroup(kSignals);
       std::vector<std::shared_ptr<Submitted>> submitted;
       for (int i = 0; i < kDevices; ++i) submitted.push_back(Submit(i, *lists[i], group));
       std::vector<std::thread> raisers;
       for (int signal = 0; signal < kSignals; ++signal) {
-        raisers.emplace_back([&, signal] {
-          std::this_thread::sleep_for(std::chrono::milliseconds(signal * pause_milliseconds));
-          group->Raise(signal);
-        });
+        if (sleep_first) AwaitSleep(*group, kDevices);
+        raisers.emplace_back([&, signal] { group->Raise(signal); });
+        if (sleep_first) raisers.back().join();
       }
       for (const auto& one : submitted) EXPECT_TRUE(one->Wait().ok()) << one->status;
-      for (std::thread& raiser : raisers) raiser.join();
+      for (std::thread& raiser : raisers)
+        if (raiser.joinable()) raiser.join();
     }
   }
 }
@@ -180,7 +188,7 @@ TEST_F(GangThreadsTest, AnAbortEndsAllThatWait) {
     const Group group = MakeGroup(2);
     std::vector<std::shared_ptr<Submitted>> submitted;
     for (int i = 0; i < 4; ++i) submitted.push_back(Submit(i, *lists[i], group));
-    if (round % 3 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (round % 3 == 0) AwaitSleep(*group, 4);
     if (round % 2 == 0) group->Raise(0);
     group->Abort(absl::CancelledError("nobody will signal"));
     for (const auto& one : submitted)
@@ -257,12 +265,17 @@ TEST_F(GangThreadsTest, ThreadsFollowTheNumberOfCores) {
   }
 }
 
-// A kernel that jumps to itself for ever.
+// A kernel that writes a one to its argument, then jumps to itself for ever.
 KernelImage Endless(const Target& target) {
   KernelImage image;
   image.name = "endless";
   image.architecture = target.architecture;
-  image.code = "\xeb\xfe";
+  image.code = std::string(
+      "\x48\x8b\x07"  // mov rax, [rdi]
+      "\xc6\x00\x01"  // mov byte ptr [rax], 1
+      "\xeb\xfe",     // jmp to itself
+      8);
+  image.num_arguments = 1;
   image.grid_size = 1;
   return image;
 }
@@ -275,18 +288,25 @@ TEST_F(GangThreadsTest, KernelsThatNobodyWantsAreGivenUp) {
   MakeDevices(3, 1);
   auto kernel = devices_[0]->LoadKernel(Endless(devices_[0]->info().target));
   ASSERT_TRUE(kernel.ok()) << kernel.status();
-  auto endless = Prepare(0, {WaitCommand{0}, LaunchCommand{kernel->get(), {}}, SignalCommand{1}});
+  auto endless = Prepare(0,
+                         {WaitCommand{0}, SignalCommand{2},
+                          LaunchCommand{kernel->get(), {{0, 0, 64}}}, SignalCommand{1}},
+                         /*slots=*/1);
+  auto buffer = *devices_[0]->Allocate(64);
+  auto* byte = static_cast<std::atomic<char>*>(buffer->host_pointer());
   auto wait = Prepare(1, WaitsFor({1}));
   auto signal_and_wait = Prepare(2, {SignalCommand{0}, WaitCommand{1}});
   for (int i = 0; i < 40; ++i) {
-    const Group group = MakeGroup(2);
+    const Group group = MakeGroup(3);
     const auto unwanted = std::make_shared<std::atomic<bool>>(false);
     std::vector<std::shared_ptr<Submitted>> submitted;
-    submitted.push_back(Submit(0, *endless, group, {}, unwanted));
+    *byte = 0;
+    submitted.push_back(Submit(0, *endless, group, {buffer.get()}, unwanted));
     submitted.push_back(Submit(1, *wait, group, {}, unwanted));
     submitted.push_back(Submit(2, *signal_and_wait, group, {}, unwanted));
-    // It may have begun or not.
-    if (i % 2 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(i % 4));
+    // It may have begun or not, is about to begin, or has begun.
+    if (i % 3 == 1) EXPECT_TRUE(kiln::testing::Eventually([&] { return group->IsDecided(2); }));
+    if (i % 3 == 2) EXPECT_TRUE(kiln::testing::Eventually([&] { return *byte == 1; }));
     devices_[0]->StopUnwanted();
     *unwanted = true;
     devices_[0]->StopUnwanted();

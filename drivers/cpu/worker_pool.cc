@@ -142,7 +142,9 @@ void WorkerPool::Work(int worker) {
     if (stopping_.load(std::memory_order_acquire)) return;
     const int active = active_.load(std::memory_order_acquire);
     if (worker >= active) {
+      ++sitting_out_;
       active_.wait(active, std::memory_order_acquire);
+      --sitting_out_;
       continue;
     }
     bool worked = false;

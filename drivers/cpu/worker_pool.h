@@ -77,6 +77,9 @@ class WorkerPool {
   // (interruption.h). For any thread, at any time; does not wait.
   void Interrupt();
 
+  // How many workers sleep since there are more threads than cores.
+  int sitting_out() const { return sitting_out_; }
+
  private:
   void Work(int worker);
   void MeetCaller();
@@ -107,6 +110,7 @@ class WorkerPool {
   std::atomic<int> epoch_ = 0;
   // Threads that take part. What the others wait on.
   std::atomic<int> active_;
+  std::atomic<int> sitting_out_ = 0;
   std::atomic<bool> stopping_ = false;
 };
 

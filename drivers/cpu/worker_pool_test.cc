@@ -1,19 +1,23 @@
 #include "drivers/cpu/worker_pool.h"
 
-#include <sys/resource.h>
-#include <unistd.h>
+#include <sys/types.h>
 
 #include <atomic>
+#include <fstream>
+#include <iterator>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "drivers/cpu/thread_control.h"
 #include "gtest/gtest.h"
+#include "tests/eventually.h"
 
 namespace kiln::drivers::cpu {
 namespace {
 
-using std::chrono::milliseconds;
-using std::chrono::seconds;
+using kiln::testing::Eventually;
 
 void CountTasks(const void* context, int64_t begin, int64_t end, void* scratch) {
   // The scratch must be writable to its end.
@@ -42,17 +46,6 @@ TEST(WorkerPoolTest, TakesTheMostChunks) {
   std::atomic<int>* context = counters.data();
   for (int i = 0; i < 20; ++i) pool.Run({CountTasks, &context, WorkerPool::kMaxChunks, 1});
   for (auto& counter : counters) ASSERT_EQ(counter, 20);
-}
-
-// Waits for what other threads must do, for a minute at most.
-template <typename Condition>
-bool Eventually(const Condition& condition) {
-  const auto end = std::chrono::steady_clock::now() + seconds(60);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(milliseconds(1));
-  }
-  return true;
 }
 
 // The thread that gets the first tasks goes on only when all others have ended.
@@ -105,16 +98,20 @@ struct Attendance {
   static void Run(const void* context, int64_t begin, int64_t end, void*) {
     auto* attendance = static_cast<Attendance*>(const_cast<void*>(context));
     if (std::this_thread::get_id() != attendance->caller) attendance->others = true;
-    std::this_thread::sleep_for(milliseconds(1));
+    std::this_thread::yield();
   }
 };
 
 TEST(WorkerPoolTest, ThreadsFollowTheNumberOfCores) {
-  std::atomic<int> cores = 4;
+  std::atomic<int> cores = 4, asked = 0;
   std::atomic<WorkerPool::Clock::time_point> now{};
   WorkerPool pool({.name = "test",
                    .threads = 4,
-                   .cores = [&] { return cores.load(); },
+                   .cores =
+                       [&] {
+                         ++asked;
+                         return cores.load();
+                       },
                    .now = [&] { return now.load(); }});
   auto meet = [&](int64_t threads) {
     Meeting meeting{.threads = threads};
@@ -130,14 +127,20 @@ TEST(WorkerPoolTest, ThreadsFollowTheNumberOfCores) {
   cores = 1;
   now = now.load() + WorkerPool::kCoresInterval;
   // A worker that had looked before the change may still help with one job.
-  EXPECT_TRUE(Eventually([&] { return !others_work(); }));
+  others_work();
+  EXPECT_TRUE(Eventually([&] { return pool.sitting_out() == 3; }));
+  EXPECT_FALSE(others_work());
   cores = 3;
-  EXPECT_FALSE(others_work()) << "it was asked for less than the interval ago";
+  const int asked_before = asked;
+  EXPECT_FALSE(others_work());
+  EXPECT_EQ(asked, asked_before) << "less than the interval ago";
   now = now.load() + WorkerPool::kCoresInterval;
   meet(3);
   cores = 0;
   now = now.load() + WorkerPool::kCoresInterval;
-  EXPECT_TRUE(Eventually([&] { return !others_work(); })) << "the caller is always there";
+  others_work();
+  EXPECT_TRUE(Eventually([&] { return pool.sitting_out() == 3; }));
+  EXPECT_FALSE(others_work()) << "the caller is always there";
   cores = 100;
   now = now.load() + WorkerPool::kCoresInterval;
   meet(4);
@@ -147,36 +150,60 @@ TEST(WorkerPoolTest, EndsWhileThreadsSitOut) {
   WorkerPool pool({.name = "test", .threads = 4, .cores = [] { return 1; }});
   Attendance attendance;
   pool.Run({Attendance::Run, &attendance, 1, 1});
+  EXPECT_TRUE(Eventually([&] { return pool.sitting_out() == 3; }));
 }
 
-double ProcessorSeconds() {
-  rusage usage;
-  getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_utime.tv_sec + usage.ru_stime.tv_sec +
-         1e-6 * (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+// Whether the thread sleeps: it computes nothing, and is not ready to.
+bool Sleeps(pid_t thread) {
+  std::ifstream file(absl::StrCat("/proc/self/task/", thread, "/stat"));
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  const size_t name_end = text.rfind(") ");
+  return name_end != std::string::npos && text[name_end + 2] == 'S';
 }
+
+// Each of its tasks is run by another thread, which goes on when all have come.
+struct Roll {
+  explicit Roll(int64_t count) : threads(count) {}
+  std::vector<std::atomic<pid_t>> threads;  // by task
+  std::atomic<int64_t> here = 0;
+
+  static void Run(const void* context, int64_t begin, int64_t end, void*) {
+    auto* roll = static_cast<Roll*>(const_cast<void*>(context));
+    roll->threads[begin] = ThreadId();
+    ++roll->here;
+    while (roll->here < static_cast<int64_t>(roll->threads.size())) std::this_thread::yield();
+  }
+};
 
 TEST(WorkerPoolTest, IdleWorkersSleep) {
   WorkerPool pool({.name = "test", .threads = 4});
-  std::vector<std::atomic<int>> counters(100);
-  std::atomic<int>* context = counters.data();
-  pool.Run({CountTasks, &context, 100, 1});
-  usleep(20000);
-  const double before = ProcessorSeconds();
-  usleep(200000);
-  EXPECT_LT(ProcessorSeconds() - before, 0.02);
+  Roll roll(4);
+  pool.Run({Roll::Run, &roll, 4, 1});
+  for (const pid_t thread : roll.threads) {
+    if (thread == ThreadId()) continue;
+    EXPECT_TRUE(Eventually([&] { return Sleeps(thread); }));
+  }
 }
 
 TEST(WorkerPoolTest, ACallerThatWaitsLongSleeps) {
   WorkerPool pool({.name = "test", .threads = 2});
-  const double before = ProcessorSeconds();
-  struct Sleep {
-    static void Run(const void*, int64_t begin, int64_t, void*) {
-      if (begin > 0) std::this_thread::sleep_for(milliseconds(200));
+  // The caller ends its task at once, the worker when the caller sleeps.
+  struct Slow {
+    const pid_t caller = ThreadId();
+    std::atomic<int> here = 0;
+    std::atomic<bool> caller_sleeps = false;
+
+    static void Run(const void* context, int64_t, int64_t, void*) {
+      auto* slow = static_cast<Slow*>(const_cast<void*>(context));
+      ++slow->here;
+      while (slow->here < 2) std::this_thread::yield();
+      if (ThreadId() == slow->caller) return;
+      slow->caller_sleeps = Eventually([&] { return Sleeps(slow->caller); });
     }
   };
-  pool.Run({Sleep::Run, nullptr, 2, 1});
-  EXPECT_LT(ProcessorSeconds() - before, 0.1);
+  Slow slow;
+  pool.Run({Slow::Run, &slow, 2, 1});
+  EXPECT_TRUE(slow.caller_sleeps);
 }
 
 }  // namespace

@@ -51,6 +51,9 @@ class CudaDevice : public Device {
   // Another context, in place of the lost one, with which CUDA destroys everything.
   absl::Status Revive() override;
 
+  // How many threads wait until lists and copies before theirs have ended.
+  int waiting() const { return in_flight_.waiting(); }
+
  private:
   // What CUDA has for the device, until it is lost.
   struct Opened {

@@ -1,14 +1,15 @@
 // What a device refuses, how its lists fail and what they copy; the rest is in tests/conformance.
-#include <atomic>
 #include <string>
 
-#include "absl/time/clock.h"
+#include "absl/synchronization/notification.h"
 #include "drivers/cuda/api.h"
 #include "drivers/cuda/testing/stand_in_fixture.h"
+#include "tests/eventually.h"
 
 namespace kiln::drivers::cuda {
 namespace {
 
+using ::kiln::testing::Eventually;
 using ::testing::HasSubstr;
 using CudaDeviceTest = CudaTest;
 
@@ -77,18 +78,27 @@ TEST_F(CudaDeviceTest, AListStartsAfterItsCopiesAreReported) {
   auto fill = *device().Prepare({.num_slots = 1, .commands = {FillCommand{{0, 0, 64}, 1}}});
   auto buffer = *device().Allocate(64);
   const std::string bytes(64, 'a');
-  std::atomic<bool> reported = false;
+  absl::Notification go_on, ended;
   ASSERT_TRUE(device()
                   .StartCopyToDevice(*buffer, 0, bytes,
                                      [&](const absl::Status& status) {
                                        EXPECT_TRUE(status.ok()) << status;
-                                       absl::SleepFor(absl::Milliseconds(100));
-                                       reported = true;
+                                       go_on.WaitForNotification();
                                      })
                   .ok());
-  EXPECT_TRUE(Run(*fill, {buffer.get()}).status.ok());
-  EXPECT_TRUE(reported);
+  Buffer* slots[] = {buffer.get()};
+  ASSERT_TRUE(device()
+                  .Submit(*fill, slots, {},
+                          [&](SubmitResult result) {
+                            EXPECT_TRUE(result.status.ok()) << result.status;
+                            ended.Notify();
+                          })
+                  .ok());
+  EXPECT_TRUE(Eventually([&] { return ended.HasBeenNotified() || waiting() == 1; }));
+  EXPECT_FALSE(ended.HasBeenNotified()) << "while the copy is being reported";
+  go_on.Notify();
   EXPECT_TRUE(device().Synchronize().ok());
+  EXPECT_TRUE(ended.HasBeenNotified());
 }
 
 TEST_F(CudaDeviceTest, AListThatFailsAbortsItsGroup) {
@@ -110,14 +120,14 @@ TEST_F(CudaDeviceTest, CommandsAreTimedOneByOne) {
   auto list =
       *device().Prepare({.num_slots = 1, .commands = {launch, FillCommand{{0, 0, 0}, 1}, launch}});
   auto buffer = *device().Allocate(64);
-  control_->launch_milliseconds = 20;
+  control_->time.Simulate(/*launch_milliseconds=*/20);
   const SubmitResult result = Run(*list, {buffer.get()}, {.time_commands = true, .group = nullptr});
   ASSERT_TRUE(result.status.ok()) << result.status;
   ASSERT_EQ(result.command_seconds.size(), 3u);
-  EXPECT_GE(result.command_seconds[0], 0.015);
+  EXPECT_NEAR(result.command_seconds[0], 0.02, 1e-6);
   EXPECT_EQ(result.command_seconds[1], 0);
-  EXPECT_GE(result.command_seconds[2], 0.015);
-  EXPECT_GE(result.seconds, 0.03);
+  EXPECT_NEAR(result.command_seconds[2], 0.02, 1e-6);
+  EXPECT_NEAR(result.seconds, 0.04, 1e-6);
 }
 
 // In pieces, the last of which is shorter.
@@ -154,10 +164,10 @@ TEST_F(CudaDeviceTest, CopiesOfMoreThanTwoGiBAreMadeInPieces) {
     ASSERT_TRUE(device().CopyToHost(*to, begin, absl::MakeSpan(back)).ok());
     EXPECT_EQ(back, std::string(8, 7)) << begin;
   }
-  control_->task_milliseconds = 10;
+  control_->time.Simulate(/*launch_milliseconds=*/0, /*copy_milliseconds=*/10);
   const auto timed = Run(*list, {from.get(), to.get()}, {.time_commands = true, .group = nullptr});
   ASSERT_EQ(timed.command_seconds.size(), 2u) << timed.status;
-  EXPECT_GE(timed.command_seconds[1], 0.025) << "of three pieces";
+  EXPECT_NEAR(timed.command_seconds[1], 0.03, 1e-6) << "of three pieces";
 }
 
 // A mirror of a gigabyte would stay pinned for as long as the device is open.

@@ -5,10 +5,12 @@
 #include <vector>
 
 #include "drivers/cuda/testing/stand_in_fixture.h"
+#include "tests/eventually.h"
 
 namespace kiln::drivers::cuda {
 namespace {
 
+using ::kiln::testing::Eventually;
 using ::testing::HasSubstr;
 using CudaReplayTest = CudaTest;
 
@@ -85,7 +87,7 @@ TEST_F(CudaReplayTest, SubmissionsInFlightKeepTheirSlots) {
   auto list = *device().Prepare(
       {.num_slots = 1, .commands = {FillCommand{{0, 0, 64}, 0}, count, count, count}});
   auto one = *device().Prepare({.num_slots = 1, .commands = {count}});
-  control_->launch_milliseconds = 1;
+  control_->launch_gate.Close();
   std::vector<std::unique_ptr<Buffer>> buffers;
   for (int i = 0; i < 20; ++i) buffers.push_back(*device().Allocate(64));
   const int64_t updated = control_->graph_nodes_updated;
@@ -98,6 +100,9 @@ TEST_F(CudaReplayTest, SubmissionsInFlightKeepTheirSlots) {
       ASSERT_TRUE(status.ok()) << status;
     }
   }
+  // As many are on their way as may be, and the next one waits for one of them.
+  EXPECT_TRUE(Eventually([&] { return waiting() == 1; }));
+  control_->launch_gate.Open();
   ASSERT_TRUE(device().Synchronize().ok());
   for (const auto& buffer : buffers) EXPECT_EQ(ReadFirst(*buffer), 4u);
   EXPECT_EQ(control_->graph_nodes_updated, updated + 19) << "the fills";

@@ -50,6 +50,9 @@ class HsaDevice : public Device {
   // Another queue with memory of its own, in place of the lost one's.
   absl::Status Revive() override;
 
+  // How many threads wait until lists and copies before theirs have ended.
+  int waiting() const { return in_flight_.waiting(); }
+
  private:
   // What HSA has for the device, until it is lost.
   struct Opened {

@@ -1,14 +1,15 @@
 // What a device refuses, how its lists fail and what they copy; the rest is in tests/conformance.
-#include <atomic>
 #include <string>
 
-#include "absl/time/clock.h"
+#include "absl/synchronization/notification.h"
 #include "drivers/hsa/api.h"
 #include "drivers/hsa/testing/stand_in_fixture.h"
+#include "tests/eventually.h"
 
 namespace kiln::drivers::hsa {
 namespace {
 
+using ::kiln::testing::Eventually;
 using ::testing::HasSubstr;
 using HsaDeviceTest = HsaTest;
 
@@ -114,18 +115,27 @@ TEST_F(HsaDeviceTest, AListStartsAfterItsCopiesAreReported) {
   auto fill = *device().Prepare({.num_slots = 1, .commands = {FillCommand{{0, 0, 64}, 1}}});
   auto buffer = *device().Allocate(64);
   const std::string bytes(64, 'a');
-  std::atomic<bool> reported = false;
+  absl::Notification go_on, ended;
   ASSERT_TRUE(device()
                   .StartCopyToDevice(*buffer, 0, bytes,
                                      [&](const absl::Status& status) {
                                        EXPECT_TRUE(status.ok()) << status;
-                                       absl::SleepFor(absl::Milliseconds(100));
-                                       reported = true;
+                                       go_on.WaitForNotification();
                                      })
                   .ok());
-  EXPECT_TRUE(Run(*fill, {buffer.get()}).status.ok());
-  EXPECT_TRUE(reported);
+  Buffer* slots[] = {buffer.get()};
+  ASSERT_TRUE(device()
+                  .Submit(*fill, slots, {},
+                          [&](SubmitResult result) {
+                            EXPECT_TRUE(result.status.ok()) << result.status;
+                            ended.Notify();
+                          })
+                  .ok());
+  EXPECT_TRUE(Eventually([&] { return ended.HasBeenNotified() || waiting() == 1; }));
+  EXPECT_FALSE(ended.HasBeenNotified()) << "while the copy is being reported";
+  go_on.Notify();
   EXPECT_TRUE(device().Synchronize().ok());
+  EXPECT_TRUE(ended.HasBeenNotified());
 }
 
 TEST_F(HsaDeviceTest, AListThatFailsAbortsItsGroup) {
@@ -141,22 +151,23 @@ TEST_F(HsaDeviceTest, AListThatFailsAbortsItsGroup) {
 }
 
 TEST_F(HsaDeviceTest, CommandsAreTimedOneByOne) {
-  Open();
+  control_->time.Simulate(/*launch_milliseconds=*/20, /*copy_milliseconds=*/1);
+  Open(/*memory_limit=*/0,
+       [this] { return SteadyTime(std::chrono::nanoseconds(control_->time.Nanoseconds())); });
   auto kernel = *device().LoadKernel(Image(1));
   const LaunchCommand launch{kernel.get(), {{0, 0, 64}}};
   auto list = *device().Prepare(
       {.num_slots = 1,
        .commands = {launch, FillCommand{{0, 0, 0}, 1}, launch, FillCommand{{0, 0, 64}, 1}}});
   auto buffer = *device().Allocate(64);
-  control_->launch_milliseconds = 20;
   const SubmitResult result = Run(*list, {buffer.get()}, {.time_commands = true, .group = nullptr});
   ASSERT_TRUE(result.status.ok()) << result.status;
   ASSERT_EQ(result.command_seconds.size(), 4u);
-  EXPECT_GE(result.command_seconds[0], 0.015);
+  EXPECT_NEAR(result.command_seconds[0], 0.02, 1e-6);
   EXPECT_EQ(result.command_seconds[1], 0);
-  EXPECT_GE(result.command_seconds[2], 0.015);
-  EXPECT_GT(result.command_seconds[3], 0);
-  EXPECT_GE(result.seconds, 0.03);
+  EXPECT_NEAR(result.command_seconds[2], 0.02, 1e-6);
+  EXPECT_NEAR(result.command_seconds[3], 0.001, 1e-6);
+  EXPECT_NEAR(result.seconds, 0.041, 1e-6);
 }
 
 // In pieces, the last of which is shorter.

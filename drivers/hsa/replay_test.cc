@@ -5,10 +5,12 @@
 #include <vector>
 
 #include "drivers/hsa/testing/stand_in_fixture.h"
+#include "tests/eventually.h"
 
 namespace kiln::drivers::hsa {
 namespace {
 
+using ::kiln::testing::Eventually;
 using ::testing::HasSubstr;
 using HsaReplayTest = HsaTest;
 
@@ -64,10 +66,10 @@ TEST_F(HsaReplayTest, SubmissionsInFlightKeepTheirSlots) {
       {.num_slots = 1,
        .commands = {FillCommand{{0, 0, 64}, 0}, LaunchCommand{table.get(), {{0, 0, 64}}},
                     LaunchCommand{plain.get(), {{0, 0, 64}}}}});
-  control_->launch_milliseconds = 1;
   std::vector<std::unique_ptr<Buffer>> buffers;
   for (int i = 0; i < 20; ++i) buffers.push_back(*device().Allocate(64));
   const auto submit_all = [&] {
+    control_->launch_gate.Close();
     for (const auto& buffer : buffers) {
       Buffer* slots[] = {buffer.get()};
       const absl::Status status = device().Submit(*list, slots, {}, [](SubmitResult result) {
@@ -75,6 +77,9 @@ TEST_F(HsaReplayTest, SubmissionsInFlightKeepTheirSlots) {
       });
       ASSERT_TRUE(status.ok()) << status;
     }
+    // As many are on their way as may be, and the next one waits for one of them.
+    EXPECT_TRUE(Eventually([&] { return waiting() == 1; }));
+    control_->launch_gate.Open();
     ASSERT_TRUE(device().Synchronize().ok());
   };
   submit_all();

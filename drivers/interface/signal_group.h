@@ -66,6 +66,8 @@ class SignalGroup {
   void WaitForChange(int64_t seen);
   // Makes it another number.
   void Change() { signals_->Changed(); }
+  // How many threads sleep in Wait or WaitForChange of a group of these signals.
+  int sleepers() const { return signals_->sleepers_.load(); }
 
   // Ends all waits, now and later, with `reason` (not OK). Drivers do this when a list of the group
   // fails, and callers when they could not submit the whole group. The first reason stays.

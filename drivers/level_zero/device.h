@@ -48,6 +48,9 @@ class LevelZeroDevice : public Device {
   // Another context beside the lost one.
   absl::Status Revive() override;
 
+  // How many threads wait until lists and copies before theirs have ended.
+  int waiting() const { return in_flight_.waiting(); }
+
  private:
   // What there is for the device, until it is lost.
   struct Opened {

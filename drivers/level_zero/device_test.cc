@@ -2,7 +2,7 @@
 #include <atomic>
 #include <string>
 
-#include "absl/time/clock.h"
+#include "absl/synchronization/notification.h"
 #include "drivers/level_zero/api_types.h"
 #include "drivers/level_zero/testing/stand_in_fixture.h"
 #include "tests/eventually.h"
@@ -107,18 +107,27 @@ TEST_F(LevelZeroDeviceTest, AListStartsAfterItsCopiesAreReported) {
   auto fill = *device().Prepare({.num_slots = 1, .commands = {FillCommand{{0, 0, 64}, 1}}});
   auto buffer = *device().Allocate(64);
   const std::string bytes(64, 'a');
-  std::atomic<bool> reported = false;
+  absl::Notification go_on, ended;
   ASSERT_TRUE(device()
                   .StartCopyToDevice(*buffer, 0, bytes,
                                      [&](const absl::Status& status) {
                                        EXPECT_TRUE(status.ok()) << status;
-                                       absl::SleepFor(absl::Milliseconds(100));
-                                       reported = true;
+                                       go_on.WaitForNotification();
                                      })
                   .ok());
-  EXPECT_TRUE(Run(*fill, {buffer.get()}).status.ok());
-  EXPECT_TRUE(reported);
+  Buffer* slots[] = {buffer.get()};
+  ASSERT_TRUE(device()
+                  .Submit(*fill, slots, {},
+                          [&](SubmitResult result) {
+                            EXPECT_TRUE(result.status.ok()) << result.status;
+                            ended.Notify();
+                          })
+                  .ok());
+  EXPECT_TRUE(Eventually([&] { return ended.HasBeenNotified() || waiting() == 1; }));
+  EXPECT_FALSE(ended.HasBeenNotified()) << "while the copy is being reported";
+  go_on.Notify();
   EXPECT_TRUE(device().Synchronize().ok());
+  EXPECT_TRUE(ended.HasBeenNotified());
 }
 
 TEST_F(LevelZeroDeviceTest, CopiesRunBesideLists) {
@@ -130,10 +139,10 @@ TEST_F(LevelZeroDeviceTest, CopiesRunBesideLists) {
   auto other = Zeros(64);
   std::atomic<bool> has_copied = false;
   std::string bytes(64, 'x');
-  control_->holds = true;
+  control_->gate.Close();
   Buffer* slots[] = {used.get()};
   EXPECT_TRUE(device().Submit(*list, slots, {}, [](SubmitResult) {}).ok());
-  EXPECT_TRUE(Eventually([&] { return control_->held == 1; }));
+  EXPECT_TRUE(Eventually([&] { return control_->gate.held() == 1; }));
   EXPECT_TRUE(device()
                   .StartCopyToHost(*other, 0, absl::MakeSpan(bytes),
                                    [&](const absl::Status& status) {
@@ -142,7 +151,7 @@ TEST_F(LevelZeroDeviceTest, CopiesRunBesideLists) {
                                    })
                   .ok());
   EXPECT_TRUE(Eventually([&] { return has_copied.load(); }));
-  control_->holds = false;
+  control_->gate.Open();
   EXPECT_TRUE(device().Synchronize().ok());
 }
 
@@ -159,23 +168,24 @@ TEST_F(LevelZeroDeviceTest, AListThatFailsAbortsItsGroup) {
 }
 
 TEST_F(LevelZeroDeviceTest, CommandsAreTimedOneByOne) {
-  Open();
+  control_->time.Simulate(/*launch_milliseconds=*/20);
+  Open({.now = [this] {
+    return SteadyTime(std::chrono::nanoseconds(control_->time.Nanoseconds()));
+  }});
   auto kernel = *device().LoadKernel(TableImage(1));
   const LaunchCommand launch{kernel.get(), {{0, 0, 64}}};
   auto list =
       *device().Prepare({.num_slots = 1, .commands = {launch, FillCommand{{0, 0, 0}, 1}, launch}});
   auto buffer = Zeros(64);
-  control_->launch_milliseconds = 20;
   for (int i = 0; i < 2; ++i) {
     const SubmitResult result =
         Run(*list, {buffer.get()}, {.time_commands = true, .group = nullptr});
     ASSERT_TRUE(result.status.ok()) << result.status;
     ASSERT_EQ(result.command_seconds.size(), 3u);
-    EXPECT_GE(result.command_seconds[0], 0.015);
-    EXPECT_LT(result.command_seconds[0], 60);
+    EXPECT_NEAR(result.command_seconds[0], 0.02, 1e-6);
     EXPECT_EQ(result.command_seconds[1], 0);
-    EXPECT_GE(result.command_seconds[2], 0.015);
-    EXPECT_GE(result.seconds, 0.03);
+    EXPECT_NEAR(result.command_seconds[2], 0.02, 1e-6);
+    EXPECT_NEAR(result.seconds, 0.04, 1e-6);
   }
   EXPECT_EQ(Read(*buffer), 4u);
 }

@@ -60,7 +60,7 @@ TEST_F(LevelZeroLostDeviceTest, ADeviceThatIsLostWhileItWorksFailsItsList) {
   const LaunchCommand launch{kernel.get(), {{0, 0, 64}}};
   auto list = *device().Prepare({.num_slots = 1, .commands = {launch, launch, launch}});
   auto buffer = Zeros(64);
-  control_->holds = true;
+  control_->gate.Close();
   std::promise<absl::Status> ended;
   Buffer* slots[] = {buffer.get()};
   ASSERT_TRUE(
@@ -68,9 +68,9 @@ TEST_F(LevelZeroLostDeviceTest, ADeviceThatIsLostWhileItWorksFailsItsList) {
           .Submit(*list, slots, {}, [&](SubmitResult result) { ended.set_value(result.status); })
           .ok());
   // In its first kernel.
-  EXPECT_TRUE(Eventually([&] { return control_->held == 1; }));
+  EXPECT_TRUE(Eventually([&] { return control_->gate.held() == 1; }));
   control_->lost = ZE_RESULT_ERROR_DEVICE_LOST;
-  control_->holds = false;
+  control_->gate.Open();
   EXPECT_EQ(ended.get_future().get().code(), absl::StatusCode::kUnavailable);
   EXPECT_FALSE(device().Health().ok());
 }

@@ -5,10 +5,12 @@
 #include <vector>
 
 #include "drivers/level_zero/testing/stand_in_fixture.h"
+#include "tests/eventually.h"
 
 namespace kiln::drivers::level_zero {
 namespace {
 
+using ::kiln::testing::Eventually;
 using LevelZeroReplayTest = LevelZeroTest;
 
 // Commands between which no barrier stands run in any order here.
@@ -91,7 +93,7 @@ TEST_F(LevelZeroReplayTest, SubmissionsInFlightKeepTheirSlots) {
   auto kernel = *device().LoadKernel(TableImage(1));
   const LaunchCommand count{kernel.get(), {{0, 0, 64}}};
   auto list = *device().Prepare({.num_slots = 1, .commands = {count, count, count}});
-  control_->launch_milliseconds = 1;
+  control_->gate.Close();
   std::vector<std::unique_ptr<Buffer>> buffers;
   for (int i = 0; i < 20; ++i) buffers.push_back(Zeros(64));
   const int64_t appended = control_->commands_appended;
@@ -102,6 +104,9 @@ TEST_F(LevelZeroReplayTest, SubmissionsInFlightKeepTheirSlots) {
     });
     ASSERT_TRUE(status.ok()) << status;
   }
+  // As many are on their way as may be, and the next one waits for one of them.
+  EXPECT_TRUE(Eventually([&] { return waiting() == 1; }));
+  control_->gate.Open();
   ASSERT_TRUE(device().Synchronize().ok());
   for (const auto& buffer : buffers) EXPECT_EQ(Read(*buffer), 3u);
   // Three launches with barriers, and the copy of the table.

@@ -9,7 +9,7 @@
 namespace kiln::drivers::null {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 TEST(NullDeviceTest, IsLostAndRevived) {
   std::atomic<bool> broken = false;

@@ -54,6 +54,9 @@ class OpenClDevice : public Device {
   // A context, queues and memory of its own; what uses the lost ones keeps them.
   absl::Status Revive() override;
 
+  // How many threads wait until lists and copies before theirs have ended.
+  int waiting() const { return in_flight_.waiting(); }
+
  private:
   // What OpenCL has for the device, until it is lost.
   struct Opened {

@@ -1,18 +1,19 @@
 // What goes wrong on a device, and what is the driver's own; the rest is in tests/conformance, on
 // PoCL as well.
-#include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "absl/synchronization/notification.h"
 #include "drivers/opencl/testing/stand_in_fixture.h"
+#include "tests/eventually.h"
 
 namespace kiln::drivers::opencl {
 namespace {
 
+using ::kiln::testing::Eventually;
 using ::testing::HasSubstr;
 using OpenClDeviceTest = OpenClTest;
 
@@ -194,9 +195,23 @@ TEST_F(OpenClDeviceTest, AListEndsWhenNothingOfItRuns) {
        .commands = std::vector<Command>(2, LaunchCommand{kernel.get(), {{0, 0, 64}}})});
   auto buffer = *device().Allocate(64);
   const int64_t launches = control_->launches;
-  control_->launch_milliseconds = 50;
+  control_->launch_gate.Close(/*pass=*/1);
   control_->next_launch_fails = kAllocationFailure;
-  EXPECT_FALSE(Run(*list, {buffer.get()}).status.ok());
+  absl::Notification ended;
+  Buffer* slots[] = {buffer.get()};
+  ASSERT_TRUE(device()
+                  .Submit(*list, slots, {},
+                          [&](SubmitResult result) {
+                            EXPECT_FALSE(result.status.ok());
+                            ended.Notify();
+                          })
+                  .ok());
+  EXPECT_TRUE(Eventually([&] {
+    return ended.HasBeenNotified() || (control_->launch_gate.held() == 1 && control_->waiting == 1);
+  }));
+  EXPECT_FALSE(ended.HasBeenNotified()) << "while its second launch is held";
+  control_->launch_gate.Open();
+  ended.WaitForNotification();
   EXPECT_EQ(control_->launches, launches + 2);
 }
 
@@ -206,18 +221,27 @@ TEST_F(OpenClDeviceTest, AListStartsAfterItsCopiesAreReported) {
   auto fill = *device().Prepare({.num_slots = 1, .commands = {FillCommand{{0, 0, 64}, 1}}});
   auto buffer = *device().Allocate(64);
   const std::string bytes(64, 'a');
-  std::atomic<bool> reported = false;
+  absl::Notification go_on, ended;
   ASSERT_TRUE(device()
                   .StartCopyToDevice(*buffer, 0, bytes,
                                      [&](const absl::Status& status) {
                                        EXPECT_TRUE(status.ok()) << status;
-                                       absl::SleepFor(absl::Milliseconds(100));
-                                       reported = true;
+                                       go_on.WaitForNotification();
                                      })
                   .ok());
-  EXPECT_TRUE(Run(*fill, {buffer.get()}).status.ok());
-  EXPECT_TRUE(reported);
+  Buffer* slots[] = {buffer.get()};
+  ASSERT_TRUE(device()
+                  .Submit(*fill, slots, {},
+                          [&](SubmitResult result) {
+                            EXPECT_TRUE(result.status.ok()) << result.status;
+                            ended.Notify();
+                          })
+                  .ok());
+  EXPECT_TRUE(Eventually([&] { return ended.HasBeenNotified() || waiting() == 1; }));
+  EXPECT_FALSE(ended.HasBeenNotified()) << "while the copy is being reported";
+  go_on.Notify();
   EXPECT_TRUE(device().Synchronize().ok());
+  EXPECT_TRUE(ended.HasBeenNotified());
 }
 
 TEST_F(OpenClDeviceTest, ALostDeviceStaysLost) {

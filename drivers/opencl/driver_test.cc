@@ -118,8 +118,8 @@ TEST_F(OpenClDriverTest, ProcessorsKeepTheCostsOfOne) {
 
 TEST_F(OpenClDriverTest, NegativeLimitsAreRefused) {
   EXPECT_THAT(OpenClDriver({.memory_limit_bytes_per_device = -3}).Enumerate(&why_none_).status(),
-              testing::ResultOf([](const absl::Status& s) { return std::string(s.message()); },
-                                HasSubstr("-3 bytes")));
+              ::testing::ResultOf([](const absl::Status& s) { return std::string(s.message()); },
+                                  HasSubstr("-3 bytes")));
 }
 
 }  // namespace

@@ -12,10 +12,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "drivers/opencl/testing/stand_in_fixture.h"
+#include "tests/eventually.h"
 
 namespace kiln::drivers::opencl {
 namespace {
 
+using ::kiln::testing::Eventually;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -196,7 +198,7 @@ TEST_F(RecordedLaunchesTest, TimedRunsAreEnqueuedOneByOne) {
   Load();
   auto list = Prepare(Steps(10));
   auto buffer = Zeros();
-  control_->launch_milliseconds = 1;
+  control_->time.Simulate(/*launch_milliseconds=*/1);
   SubmitResult result;
   const auto run = [&](bool timed) {
     return CostOf(
@@ -205,11 +207,11 @@ TEST_F(RecordedLaunchesTest, TimedRunsAreEnqueuedOneByOne) {
   run(false);
   EXPECT_EQ(run(true), (Cost{10, 0, 0, 0}));
   ASSERT_EQ(result.command_seconds.size(), 10u);
-  for (const double seconds : result.command_seconds) EXPECT_GE(seconds, 1e-3);
+  for (const double seconds : result.command_seconds) EXPECT_NEAR(seconds, 1e-3, 1e-6);
   EXPECT_EQ(run(false), (Cost{0, 1, 10, 0}));
   EXPECT_TRUE(result.command_seconds.empty());
   // A command buffer's own event would say next to nothing.
-  EXPECT_GE(result.seconds, 10e-3);
+  EXPECT_NEAR(result.seconds, 10e-3, 1e-6);
   EXPECT_EQ(run(true), (Cost{10, 0, 0, 0}));
   EXPECT_EQ(run(false), (Cost{0, 1, 0, 0}));
 }
@@ -225,7 +227,7 @@ TEST_F(RecordedLaunchesTest, ListsMayBeSubmittedBeforeTheyHaveEnded) {
     Settle(*list, {a.get()});
     Settle(*list, {b.get()});
     const int64_t made = control_->buffers_made;
-    control_->launch_milliseconds = 1;
+    control_->launch_gate.Close();
     const Cost cost = CostOf([&] {
       for (int i = 0; i < 20; ++i) {
         Buffer* slots[] = {i % 2 == 0 ? a.get() : b.get()};
@@ -234,9 +236,11 @@ TEST_F(RecordedLaunchesTest, ListsMayBeSubmittedBeforeTheyHaveEnded) {
                                 [](SubmitResult result) { EXPECT_TRUE(result.status.ok()); })
                         .ok());
       }
+      // As many are on their way as may be, and the next one waits for one of them.
+      EXPECT_TRUE(Eventually([&] { return waiting() == 1; }));
+      control_->launch_gate.Open();
       EXPECT_TRUE(device().Synchronize().ok());
     });
-    control_->launch_milliseconds = 0;
     EXPECT_EQ(cost.enqueued, 0);
     EXPECT_EQ(cost.buffers, 20);
     const int64_t buffers = control_->buffers_made - made;
@@ -275,12 +279,17 @@ TEST_F(RecordedLaunchesTest, SignalsAreRaisedBehindACommandBuffer) {
   auto buffer = Zeros();
   Run(*list, {buffer.get()},
       {.group = std::make_shared<SignalGroup>(std::make_shared<Signals>(4))});
-  control_->launch_milliseconds = 4;
+  control_->launch_gate.Close();
   const int64_t launches = control_->launches;
   const int64_t buffers = control_->buffers_enqueued;
   auto group = std::make_shared<SignalGroup>(std::make_shared<Signals>(4));
   Buffer* slots[] = {buffer.get()};
   ASSERT_TRUE(device().Submit(*list, slots, {.group = group}, [](SubmitResult) {}).ok());
+  EXPECT_TRUE(Eventually([&] {
+    return group->IsDecided(0) || (control_->launch_gate.held() == 1 && control_->waiting == 1);
+  }));
+  EXPECT_FALSE(group->IsDecided(0)) << "while its first launch is held";
+  control_->launch_gate.Open();
   EXPECT_TRUE(group->Wait(0).ok());
   EXPECT_EQ(control_->launches, launches + 5);
   EXPECT_TRUE(device().Synchronize().ok());

@@ -8,6 +8,7 @@
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
 #include "server/auth/token.h"
+#include "tests/eventually.h"
 
 namespace kiln::auth {
 namespace {
@@ -98,7 +99,7 @@ TEST_F(AuthenticatorTest, FewVerificationsGoOnAtOnce) {
   std::vector<std::thread> threads;
   for (const std::string& token : tokens)
     threads.emplace_back([&users, &token] { EXPECT_TRUE(users.ByToken(token).ok()); });
-  while (running < 2) std::this_thread::yield();
+  EXPECT_TRUE(kiln::testing::Eventually([&] { return running >= 2; }));
   go.Notify();
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(most, 2);

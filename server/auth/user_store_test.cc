@@ -60,11 +60,11 @@ TEST(UserStore, OneOfTheSystemsUsersIsAddedBeforeHeIsRevoked) {
   auto store = *UserStore::Open(NewFile());
   const absl::Status unknown = store->Revoke("ann", absl::FromUnixSeconds(1));
   EXPECT_EQ(unknown.code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(std::string(unknown.message()), testing::HasSubstr("`kiln user add NAME` first"));
+  EXPECT_THAT(std::string(unknown.message()), ::testing::HasSubstr("`kiln user add NAME` first"));
   ASSERT_TRUE(store->Add(Ann()).ok());
   ASSERT_TRUE(store->Revoke("ann", absl::FromUnixSeconds(1)).ok());
   EXPECT_THAT(std::string(store->Revoke("ann", absl::FromUnixSeconds(1)).message()),
-              testing::HasSubstr("not revoked"));
+              ::testing::HasSubstr("not revoked"));
 }
 
 TEST(UserStore, HasABound) {

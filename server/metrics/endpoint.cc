@@ -18,8 +18,10 @@ namespace {
 
 // Of civetweb, as a row of names and values. A connection holds a thread until its request is
 // there, so that there are several, and none is held for long.
-std::vector<std::string> Options(const std::string& address) {
-  return {"listening_ports", address, "num_threads", "8", "request_timeout_ms", "2000"};
+std::vector<std::string> Options(const std::string& address, absl::Duration request_patience) {
+  return {"listening_ports",    address,
+          "num_threads",        "8",
+          "request_timeout_ms", absl::StrCat(absl::ToInt64Milliseconds(request_patience))};
 }
 
 // Connects to a port of this machine and hangs up.
@@ -38,10 +40,10 @@ void Knock(int port) {
 
 }  // namespace
 
-absl::StatusOr<int> Endpoint::Listen(const std::string& address) {
+absl::StatusOr<int> Endpoint::Listen(const std::string& address, absl::Duration request_patience) {
   try {
     // The library reports a port that it cannot bind by an exception.
-    exposer_ = std::make_unique<prometheus::Exposer>(Options(address));
+    exposer_ = std::make_unique<prometheus::Exposer>(Options(address, request_patience));
   } catch (const std::exception& error) {
     return absl::UnavailableError(
         absl::StrCat("cannot serve metrics on ", address, ": ", error.what(),

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 namespace kiln::metrics {
 
@@ -20,8 +21,9 @@ class Endpoint {
   ~Endpoint() { Stop(); }
 
   // Listens on "host:port"; port 0 picks a free one. Returns the port. UNAVAILABLE if it cannot be
-  // bound. Once, and before the others.
-  absl::StatusOr<int> Listen(const std::string& address);
+  // bound. Closes connections whose requests are not there after `request_patience`. Once, and
+  // before the others.
+  absl::StatusOr<int> Listen(const std::string& address, absl::Duration request_patience);
   // What is collected is served at /metrics from now on.
   void Serve(const std::vector<std::shared_ptr<prometheus::Collectable>>& collectables);
   // From now on a scrape takes a password for which `allow` is true, of any name (RFC 7617). It is

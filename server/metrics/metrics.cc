@@ -161,10 +161,11 @@ void Metrics::SetGauges(std::function<Gauges()> gauges) {
   implementation_->gauges->Set(std::move(gauges));
 }
 
-absl::StatusOr<int> Metrics::Listen(const std::string& address, Allow allow) {
+absl::StatusOr<int> Metrics::Listen(const std::string& address, Allow allow,
+                                    absl::Duration request_patience) {
   absl::MutexLock lock(&implementation_->endpoint_mutex);
   // What is registered later is served later: nothing is seen before it is protected.
-  auto port = implementation_->endpoint.Listen(address);
+  auto port = implementation_->endpoint.Listen(address, request_patience);
   if (!port.ok()) return port;
   if (allow) implementation_->endpoint.Protect(allow);
   implementation_->endpoint.Serve(

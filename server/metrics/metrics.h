@@ -110,8 +110,10 @@ class Metrics {
   // Whether who gives this password may scrape.
   using Allow = std::function<bool(const std::string& password)>;
   // Serves /metrics on "host:port"; port 0 picks a free one. Returns the port. UNAVAILABLE if it
-  // cannot be bound. Everybody may scrape unless `allow` is given, by then or by Protect.
-  absl::StatusOr<int> Listen(const std::string& address, Allow allow = nullptr);
+  // cannot be bound. Everybody may scrape unless `allow` is given, by then or by Protect. A
+  // connection holds a thread for `request_patience` at most before its request is there.
+  absl::StatusOr<int> Listen(const std::string& address, Allow allow = nullptr,
+                             absl::Duration request_patience = absl::Seconds(2));
   void Protect(Allow allow);
   void StopListening();
 

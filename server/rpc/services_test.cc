@@ -130,11 +130,14 @@ TEST_F(ServicesTest, EveryDriverSaysWhatItFoundOrWhyNot) {
 }
 
 // The end of the call meets the watch while it waits, looks or writes: each time it must end once,
-// and touch nothing of itself afterwards (the sanitizers see it).
+// and touch nothing of itself afterwards (the sanitizers see it). Every tenth call ends when
+// another watch, which began at the same time, has sent its second message: both look again at
+// about that time.
 TEST_F(ServicesTest, WatchesEndWheneverTheyAreCancelled) {
   const auto stub = v1::DeviceService::NewStub(channel_);
   v1::WatchDevicesRequest request;
   request.set_min_interval_ms(100);
+  bool is_draining = false;
   for (int i = 0; i < 100; ++i) {
     grpc::ClientContext context;
     const auto reader = stub->WatchDevices(&context, request);
@@ -142,7 +145,19 @@ TEST_F(ServicesTest, WatchesEndWheneverTheyAreCancelled) {
     if (i % 2 == 0) {
       ASSERT_TRUE(reader->Read(&response));
     }
-    if (i % 10 == 0) absl::SleepFor(absl::Milliseconds(100));
+    if (i % 10 == 0) {
+      grpc::ClientContext other_context;
+      const auto other = stub->WatchDevices(&other_context, request);
+      ASSERT_TRUE(other->Read(&response));
+      is_draining = !is_draining;
+      device_.SetDraining(is_draining);
+      ASSERT_TRUE(other->Read(&response));
+      context.TryCancel();
+      other_context.TryCancel();
+      while (other->Read(&response)) {
+      }
+      EXPECT_EQ(other->Finish().error_code(), grpc::CANCELLED);
+    }
     context.TryCancel();
     while (reader->Read(&response)) {
     }

@@ -17,7 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "server/runtime/testing/gang_fixture.h"
 #include "tests/environment.h"
@@ -34,37 +34,6 @@ constexpr int kRows = 12;
 int Number(const char* variable, int otherwise) {
   return static_cast<int>(NumberFromEnvironment(variable, otherwise));
 }
-
-// Ends the program where nothing ends any more: threads that wait for each other cannot be joined.
-class Watchdog {
- public:
-  Watchdog() : thread_([this](const std::stop_token& over) { Watch(over); }) {}
-  void Begin(int seed) {
-    seed_ = seed;
-    ++events_;
-  }
-  void SomethingEnded() { ++events_; }
-
- private:
-  void Watch(const std::stop_token& over) {
-    int64_t seen = events_;
-    absl::Time since = absl::Now();
-    while (!over.stop_requested()) {
-      absl::SleepFor(absl::Milliseconds(20));
-      if (const int64_t now = events_; now != seen) {
-        seen = now;
-        since = absl::Now();
-      } else if (absl::Now() - since > absl::Minutes(1)) {
-        std::fprintf(stderr, "Nothing has ended for a minute: KILN_GANG_SEED=%d\n", seed_.load());
-        std::_Exit(1);
-      }
-    }
-  }
-
-  std::atomic<int> seed_ = 0;
-  std::atomic<int64_t> events_ = 0;
-  std::jthread thread_;
-};
 
 // Whether runs are cut into pieces.
 class GangMixes : public kiln::testing::GangTest, public ::testing::WithParamInterface<bool> {
@@ -85,7 +54,8 @@ class GangMixes : public kiln::testing::GangTest, public ::testing::WithParamInt
     absl::Mutex mutex;
     std::deque<Issued> issued ABSL_GUARDED_BY(mutex);
     bool has_ended ABSL_GUARDED_BY(mutex) = false;  // the session
-    std::atomic<bool> is_over = false;              // nothing more is queued
+    int64_t events ABSL_GUARDED_BY(mutex) = 0;      // runs queued, and ends noticed
+    bool is_over ABSL_GUARDED_BY(mutex) = false;    // nothing more is queued
     int below(int count) { return static_cast<int>(random() % count); }
   };
 
@@ -122,11 +92,10 @@ class GangMixes : public kiln::testing::GangTest, public ::testing::WithParamInt
     CompileAll();
     if (HasFatalFailure()) return;
     const int first = Number("KILN_GANG_SEED", 1);
-    Watchdog watchdog;
-    watchdog_ = &watchdog;
     computes_ = computes;
     for (int seed = first; seed < first + count && !HasFailure(); ++seed) {
-      watchdog.Begin(seed);
+      // Where threads wait for each other for ever, the last line says in which mix.
+      std::fprintf(stderr, "KILN_GANG_SEED=%d\n", seed);
       SCOPED_TRACE(absl::StrCat("KILN_GANG_SEED=", seed));
       RunMix(seed);
     }
@@ -153,7 +122,7 @@ class GangMixes : public kiln::testing::GangTest, public ::testing::WithParamInt
     for (size_t i = 0; i < broken_.size(); ++i) {
       *broken_[i] = false;
       devices_[i]->CheckHealth();
-      EXPECT_TRUE(devices_[i]->WaitIdle(absl::Minutes(1)));
+      EXPECT_TRUE(devices_[i]->WaitIdle(absl::InfiniteDuration()));
       devices_[i]->TryRevive();
       EXPECT_EQ(devices_[i]->health(), Health::kHealthy);
     }
@@ -168,16 +137,17 @@ class GangMixes : public kiln::testing::GangTest, public ::testing::WithParamInt
       AwaitAllBut(user, depth - 1);
       Issue(user, devices);
       if (user.below(4) == 0) std::this_thread::yield();
-      if (user.below(8) == 0) absl::SleepFor(absl::Microseconds(user.below(200)));
+      if (user.below(8) == 0) Compute(user.below(200));
     }
     AwaitAllBut(user, 0);
+    absl::MutexLock lock(&user.mutex);
     user.is_over = true;
   }
 
   void Disturb(User& user, unsigned seed) {
     std::mt19937 random(seed);
-    while (!user.is_over) {
-      absl::SleepFor(absl::Microseconds(random() % 300));
+    while (AwaitEvents(user, static_cast<int>(random() % 3))) {
+      Compute(static_cast<int>(random() % 200));
       if (random() % 32 == 0) {
         EndSession(user);
       } else if (!broken_.empty() && random() % 2 == 0) {
@@ -186,6 +156,25 @@ class GangMixes : public kiln::testing::GangTest, public ::testing::WithParamInt
         CancelSome(user, random);
       }
     }
+  }
+
+  // Takes some microseconds for each step, on whichever core.
+  static void Compute(int steps) { std::mt19937().discard(uint64_t{100} * steps); }
+
+  static void Happens(User& user) {
+    absl::MutexLock lock(&user.mutex);
+    ++user.events;
+  }
+
+  // Waits for so many more events; false: there are none any more.
+  static bool AwaitEvents(User& user, int count) {
+    absl::MutexLock lock(&user.mutex);
+    const int64_t last = user.events + count;
+    const auto has_come = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+      return user.is_over || user.events >= last;
+    };
+    user.mutex.Await(absl::Condition(&has_come));
+    return !user.is_over;
   }
 
   // The gang or the one device of a run, and what it begins with.
@@ -218,6 +207,7 @@ class GangMixes : public kiln::testing::GangTest, public ::testing::WithParamInt
     }
     // It may be cancelled before it is queued everywhere.
     Enqueue(created, user.number);
+    Happens(user);
   }
 
   // A device is lost, or one that was is tried again.
@@ -273,7 +263,7 @@ class GangMixes : public kiln::testing::GangTest, public ::testing::WithParamInt
     for (const Created& created : awaited) {
       if (created.ended->HasBeenNotified()) continue;
       created.ended->WaitForNotification();
-      watchdog_->SomethingEnded();
+      Happens(user);
     }
   }
 
@@ -313,7 +303,7 @@ class GangMixes : public kiln::testing::GangTest, public ::testing::WithParamInt
 
   void ExpectNothingLeft() {
     for (const auto& device : devices_) {
-      EXPECT_TRUE(device->WaitIdle(absl::Seconds(60))) << device->name();
+      EXPECT_TRUE(device->WaitIdle(absl::InfiniteDuration())) << device->name();
       EXPECT_EQ(device->dispatcher().queued(), 0) << device->name();
     }
     inputs_.clear();
@@ -329,7 +319,6 @@ class GangMixes : public kiln::testing::GangTest, public ::testing::WithParamInt
   std::vector<std::vector<int>> places_;
   std::map<std::vector<int>, std::shared_ptr<const BoundProgram>> programs_;
   std::map<std::vector<int>, ValuePointer> inputs_;
-  Watchdog* watchdog_ = nullptr;
   bool computes_ = false;
   // By device; empty: none is ever lost.
   std::vector<std::shared_ptr<std::atomic<bool>>> broken_;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/synchronization/notification.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "drivers/cpu/driver.h"
 #include "gtest/gtest.h"
 #include "server/runtime/testing/gang_fixture.h"
@@ -70,13 +70,14 @@ TEST_F(GangRevival, AwaitsTheEndOfItsGangsEverywhere) {
   const Created run = Start(bound, Input(*bound, 0));
   reads_.WaitForNotification();
   is_lost_.Notify();
-  while (devices_[0]->health() == Health::kHealthy) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_TRUE(devices_[0]->dispatcher().WaitIdle(absl::InfiniteDuration())) << "its own list";
+  EXPECT_EQ(devices_[0]->health(), Health::kFailed);
   first_->Mend();
-  EXPECT_FALSE(devices_[0]->WaitIdle(absl::Milliseconds(50)));
+  EXPECT_FALSE(devices_[0]->WaitIdle(absl::ZeroDuration()));
   EXPECT_FALSE(devices_[0]->TryRevive());
   has_read_.Notify();
   EXPECT_EQ(Await(run).code(), absl::StatusCode::kUnavailable);
-  EXPECT_TRUE(devices_[0]->WaitIdle(absl::Seconds(60)));
+  EXPECT_TRUE(devices_[0]->WaitIdle(absl::InfiniteDuration()));
   EXPECT_TRUE(devices_[0]->TryRevive());
 }
 
@@ -98,11 +99,12 @@ TEST_F(GangRevival, AwaitsThemBehindItsOwnList) {
   EXPECT_EQ(Await(Start(alone, input)).code(), absl::StatusCode::kUnavailable);
   is_unplugged_ = false;
   first_->Mend();
-  EXPECT_FALSE(devices_[0]->WaitIdle(absl::Milliseconds(50)));
+  EXPECT_TRUE(devices_[0]->dispatcher().WaitIdle(absl::InfiniteDuration())) << "its own lists";
+  EXPECT_FALSE(devices_[0]->WaitIdle(absl::ZeroDuration()));
   EXPECT_FALSE(devices_[0]->TryRevive());
   has_read_.Notify();
   EXPECT_EQ(Await(run).code(), absl::StatusCode::kCancelled);
-  EXPECT_TRUE(devices_[0]->WaitIdle(absl::Seconds(60)));
+  EXPECT_TRUE(devices_[0]->WaitIdle(absl::InfiniteDuration()));
   EXPECT_TRUE(devices_[0]->TryRevive());
 }
 

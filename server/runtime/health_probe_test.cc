@@ -8,6 +8,7 @@
 #include "server/errors/errors.h"
 #include "server/testing/fake_compiler.h"
 #include "server/testing/fake_device.h"
+#include "tests/eventually.h"
 
 namespace kiln::runtime {
 namespace {
@@ -57,7 +58,8 @@ class HealthProbeTest : public ::testing::Test {
   void TickAndWait() {
     const int64_t before = runs_;
     probe_->Tick(now_);
-    while (runs_ == before) absl::SleepFor(absl::Milliseconds(1));
+    // The first one is compiled before it is queued.
+    ASSERT_TRUE(kiln::testing::Eventually([&] { return runs_ != before; }));
     ASSERT_TRUE(device_.WaitIdle(absl::InfiniteDuration()));
   }
 

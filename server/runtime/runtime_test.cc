@@ -16,11 +16,13 @@
 #include "server/runtime/testing/copy_source.h"
 #include "server/testing/fake_compiler.h"
 #include "server/testing/fake_device.h"
+#include "tests/eventually.h"
 
 namespace kiln::runtime {
 namespace {
 
 using kiln::testing::CopySource;
+using kiln::testing::Eventually;
 using kiln::testing::ShortOfMemory;
 using kiln::testing::VariableCopySource;
 using ::testing::HasSubstr;
@@ -143,7 +145,7 @@ TEST_F(ProgramCacheTest, OneUserWhoFillsTheQueueHoldsUpNobody) {
   }
   EXPECT_GE(refused, 20 - 7);
   EXPECT_LE(refused, 20 - 5);
-  while (held < 2) std::this_thread::yield();
+  EXPECT_TRUE(Eventually([&] { return held == 2; }));
   is_short = true;
   const auto of_other = memory->NewAccount("a session", other);
   EXPECT_TRUE(Wait(ask(100, of_other)).ok());
@@ -182,14 +184,14 @@ TEST_F(ProgramCacheTest, WhatIsCompiledIsNotHeldInTheQueuesOfOthers) {
                      std::weak_ptr<const GraphSource>(source));
   };
   const auto first = ask(1, bob), second = ask(2, bob);
-  while (begun < 2) std::this_thread::yield();
+  EXPECT_TRUE(Eventually([&] { return begun == 2; }));
   auto wanted = ask(3, ann);
-  while (begun < 3) std::this_thread::yield();
+  EXPECT_TRUE(Eventually([&] { return begun == 3; }));
   EXPECT_EQ(ask(3, bob).first, wanted.first);
   anns.Notify();
   EXPECT_TRUE(Wait(wanted.first).ok());
   // The thread that has compiled it may not have let go of it yet.
-  while (!wanted.second.expired()) std::this_thread::yield();
+  EXPECT_TRUE(Eventually([&] { return wanted.second.expired(); }));
   bobs.Notify();
   EXPECT_TRUE(Wait(first.first).ok());
   EXPECT_TRUE(Wait(second.first).ok());
@@ -343,9 +345,15 @@ TEST_F(ProgramCacheTest, IdleProgramsGoOldestFirst) {
   int64_t count = 2;
   // A compiling thread may hold on to its last request for a while, so the sixth may be needed to
   // push the others out.
-  for (; count <= 5 || (count <= 200 && cache->size() > 3); ++count)
-    ASSERT_TRUE(Get(*cache, std::to_string(count), count).ok());
-  EXPECT_LE(cache->size(), 3);
+  const auto get_next = [&] {
+    EXPECT_TRUE(Get(*cache, std::to_string(count), count).ok());
+    ++count;
+  };
+  while (count <= 5) get_next();
+  EXPECT_TRUE(Eventually([&] {
+    if (cache->size() > 3) get_next();
+    return cache->size() <= 3;
+  }));
   EXPECT_EQ(compiled_, count - 1);
   // The one that is still named is never thrown out.
   EXPECT_TRUE(Get(*cache, "1", 1).ok());
@@ -367,8 +375,12 @@ TEST_F(ProgramCacheTest, AProgramStaysAsLongAsOneOfItsSources) {
   EXPECT_EQ(compiled_, 20);
   held.reset();
   // A compiling thread may hold on to its last request for a while.
-  for (int64_t count = 21; count <= 200 && cache->Find(digest).ok(); ++count)
-    ASSERT_TRUE(Get(*cache, std::to_string(count), count).ok());
+  int64_t count = 21;
+  EXPECT_TRUE(Eventually([&] {
+    EXPECT_TRUE(Get(*cache, std::to_string(count), count).ok());
+    ++count;
+    return !cache->Find(digest).ok();
+  }));
   EXPECT_EQ(cache->Find(digest).status().code(), absl::StatusCode::kNotFound);
 }
 

@@ -103,10 +103,7 @@ class RecordingSink : public Sink {
 
   std::shared_ptr<const Answer> Wait(uint64_t sequence) {
     absl::MutexLock lock(&mutex_);
-    const absl::Time deadline = absl::Now() + absl::Seconds(20);
-    while (answers_.count(sequence) == 0) {
-      if (arrived_.WaitWithDeadline(&mutex_, deadline)) return nullptr;
-    }
+    while (answers_.count(sequence) == 0) arrived_.Wait(&mutex_);
     return answers_[sequence];
   }
   bool Has(uint64_t sequence) {
@@ -301,7 +298,7 @@ TEST_F(SessionTest, EndingInTheMiddleFreesEverything) {
       }
       ended = true;
     });
-    while (done < 50) absl::SleepFor(absl::Milliseconds(1));
+    EXPECT_TRUE(testing::Eventually([&] { return done >= 50; }));
     EXPECT_TRUE(registry_->Close(session->identity().id).ok());
     client.join();
     EXPECT_TRUE(ended);
@@ -514,7 +511,7 @@ class CancelTest : public SessionTest {
   uint64_t SendRun() { return Send(RunOf(1, {1, 2}, {101 + sequence_})); }
   // Until the program is compiled, and so much waits for the device.
   void AwaitQueued(int64_t count) {
-    while (device_.dispatcher().queued() < count) std::this_thread::yield();
+    EXPECT_TRUE(testing::Eventually([&] { return device_.dispatcher().queued() >= count; }));
   }
   absl::Status Ended(uint64_t sequence) {
     const auto answer = sink_->Wait(sequence);

@@ -17,6 +17,7 @@ void Snapshots::Add(const std::shared_ptr<Session>& session) {
   absl::MutexLock lock(&mutex_);
   if (stopping_) return;
   added_.push_back({session, {}});
+  idle_ = false;
   if (!thread_.joinable()) thread_ = std::thread([this] { Loop(); });
   changed_.Signal();
 }
@@ -33,11 +34,17 @@ void Snapshots::Stop() {
   if (ended.joinable()) ended.join();
 }
 
+bool Snapshots::IsIdle() const {
+  absl::MutexLock lock(&mutex_);
+  return idle_;
+}
+
 void Snapshots::Loop() {
   std::vector<Looked> all;
   while (true) {
     {
       absl::MutexLock lock(&mutex_);
+      idle_ = all.empty() && added_.empty();
       while (!stopping_ && all.empty() && added_.empty()) changed_.Wait(&mutex_);
       if (!stopping_ && added_.empty()) changed_.WaitWithTimeout(&mutex_, kLook);
       // Here, too: with no session left, the loop below looks at nothing.

@@ -27,6 +27,9 @@ class Snapshots {
   void Add(const std::shared_ptr<Session>& session) ABSL_LOCKS_EXCLUDED(mutex_);
   // Gives up the image that is being written; no other is begun.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether the thread sleeps until the next Add, since all sessions have ended. Its first look at
+  // a session that has ended comes at once, later ones every 200 ms.
+  bool IsIdle() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Looked {
@@ -39,9 +42,10 @@ class Snapshots {
   static bool Look(Looked& looked, Patience& patience);
 
   const absl::Duration copy_patience_;
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   absl::CondVar changed_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool idle_ ABSL_GUARDED_BY(mutex_) = true;
   std::vector<Looked> added_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<Patience> patience_ ABSL_GUARDED_BY(mutex_);  // of the image being written
   std::thread thread_ ABSL_GUARDED_BY(mutex_);                  // once there is a session

@@ -43,24 +43,27 @@ bool Write(int file, const std::string& text) {
 }
 
 // False: another process has it.
-bool Lock(int file, absl::Duration patience) {
+bool Lock(int file, absl::Duration patience, const std::function<void()>& pause) {
   const absl::Time deadline = absl::Now() + patience;
   while (flock(file, LOCK_EX | LOCK_NB) != 0) {
     if (!IsEnding(file) || absl::Now() > deadline) return false;
-    absl::SleepFor(kLook);
+    pause();
   }
   return true;
 }
 
 }  // namespace
 
+void FolderLock::Pause() { absl::SleepFor(kLook); }
+
 absl::StatusOr<std::unique_ptr<FolderLock>> FolderLock::Take(const std::string& folder,
-                                                             absl::Duration patience) {
+                                                             absl::Duration patience,
+                                                             const std::function<void()>& pause) {
   const std::string path = folder + "/lock";
   const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (file < 0)
     return absl::UnavailableError(absl::StrCat("cannot open ", path, ": ", strerror(errno)));
-  if (!Lock(file, patience)) {
+  if (!Lock(file, patience, pause)) {
     const absl::Status taken = absl::AlreadyExistsError(
         absl::StrCat("another kilnd", Holder(file), " uses the state folder ", folder,
                      "; stop it first, or name another folder with --state_dir"));

@@ -3,6 +3,7 @@
 #ifndef KILN_SERVER_STATE_FOLDER_LOCK_H_
 #define KILN_SERVER_STATE_FOLDER_LOCK_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -17,8 +18,10 @@ class FolderLock {
  public:
   // Waits so long at most for a process that has it and is about to end. ALREADY_EXISTS: another
   // process has it; the message says which, and what to do. UNAVAILABLE: the file cannot be made.
+  // Calls `pause` between two looks at the lock; by default it sleeps for 20 ms.
   static absl::StatusOr<std::unique_ptr<FolderLock>> Take(
-      const std::string& folder, absl::Duration patience = absl::Seconds(30));
+      const std::string& folder, absl::Duration patience = absl::Seconds(30),
+      const std::function<void()>& pause = Pause);
   ~FolderLock();
   // This process is about to end: whoever wants the folder may wait for that. Clients see a daemon
   // as gone once it does not answer, which is a moment before its process is.
@@ -28,6 +31,8 @@ class FolderLock {
 
  private:
   explicit FolderLock(int file) : file_(file) {}
+  static void Pause();
+
   const int file_;
 };
 

@@ -3,10 +3,9 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -38,13 +37,13 @@ TEST(FolderLock, WaitsForOneThatEnds) {
   auto first = FolderLock::Take(folder);
   ASSERT_TRUE(first.ok()) << first.status();
   (*first)->Ends();
-  std::thread end([&] {
-    absl::SleepFor(absl::Milliseconds(100));
-    first->reset();
-  });
-  const auto second = FolderLock::Take(folder);
+  int pauses = 0;
+  const auto end = [&] {
+    if (++pauses == 3) first->reset();
+  };
+  const auto second = FolderLock::Take(folder, absl::InfiniteDuration(), end);
   EXPECT_TRUE(second.ok()) << second.status();
-  end.join();
+  EXPECT_EQ(pauses, 3);
   // The next holder goes on.
   EXPECT_FALSE(FolderLock::Take(folder, absl::InfiniteDuration()).ok());
 }

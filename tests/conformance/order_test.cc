@@ -227,11 +227,12 @@ TEST_P(OrderTest, SignalsReachTheSameGroupOnly) {
 }
 
 TEST_P(OrderTest, AnAbortedListStopsThere) {
-  auto list = Prepare(1, {FillCommand{{0, 0, 64}, 1}, WaitCommand{0}, FillCommand{{0, 0, 64}, 2}});
+  auto list = Prepare(1, {FillCommand{{0, 0, 64}, 1}, SignalCommand{1}, WaitCommand{0},
+                          FillCommand{{0, 0, 64}, 2}});
   auto buffer = Allocate(64);
   auto group = std::make_shared<SignalGroup>(std::make_shared<Signals>(4));
   std::thread aborter([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_TRUE(group->Wait(1).ok());
     group->Abort(absl::CancelledError("the other half failed"));
   });
   EXPECT_EQ(Run(*list, {buffer.get()}, {.group = group}).status.code(),

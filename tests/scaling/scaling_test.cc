@@ -149,6 +149,22 @@ void Layers(ModelBuilder& model, int size) {
   }
 }
 
+// Equal layers, each of which has a sum among the results.
+void LayersWithSums(ModelBuilder& model, int size) {
+  ops::Builder& ops = model.ops;
+  Node x = model.Input({128, 256});
+  for (int layer = 0; layer < size / 30; ++layer) {
+    const Node weight = model.Input({256, 256});
+    const Node product = ops.Mul(ops.Reshape(x, {128, 1, 256}), ops.Reshape(weight, {1, 256, 256}));
+    const Node y = ops.Add(ops.Reshape(ops.Sum(product, {2}), {128, 256}), model.Input({256}));
+    const Node centered = ops.Sub(y, ops.Mul(ops.Sum(y, {1}, true), 1.0 / 256));
+    const Node variance = ops.Mul(ops.Sum(ops.Mul(centered, centered), {1}, true), 1.0 / 256);
+    x = ops.Mul(centered, ops.Reciprocal(ops.Sqrt(ops.Add(variance, 1e-5))));
+    model.Output(ops.Sum(x, {0}));
+  }
+  model.Output(x);
+}
+
 struct Kind {
   const char* name;
   Maker make;
@@ -180,7 +196,8 @@ TEST_P(ScalingTest, WorkGrowsWithTheNodes) {
 INSTANTIATE_TEST_SUITE_P(Kinds, ScalingTest,
                          testing::Values(Kind{"chain", Chain}, Kind{"chained_sums", ChainedSums},
                                          Kind{"chain_gradient", ChainGradient}, Kind{"tree", Tree},
-                                         Kind{"layers", Layers}),
+                                         Kind{"layers", Layers},
+                                         Kind{"layers_with_sums", LayersWithSums}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(EqualLayersTest, ShareTheirKernels) {

@@ -17,7 +17,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int64_t kMebibyte = 1 << 20;
 
 constexpr int64_t kSteps = 1000;  // of the trainer's, while clients flood
 

@@ -33,7 +33,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr int64_t kMebibyte = 1 << 20;
 
 // Processes of clients, killed at random moments, in a thread of its own: each when the daemon has
 // answered a random number of calls. Their sessions are the owner's.

@@ -19,7 +19,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr int64_t kMebibyte = 1 << 20;
 constexpr int64_t kFloodBytes = 400 * kMebibyte;  // that a connection would send
 constexpr char kOpenSession[] = "/kiln.v1.SessionService/OpenSession";
 constexpr char kConnect[] = "/kiln.v1.SessionService/Connect";

@@ -19,7 +19,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr int64_t kMebibyte = 1 << 20;
 
 TEST_F(HostileTest, NumbersOutOfTurnEndTheirStreamAndChangeNothing) {
   Client client(address_);

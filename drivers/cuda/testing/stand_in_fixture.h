@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "drivers/common/dynamic_library.h"
+#include "drivers/cuda/device.h"
 #include "drivers/cuda/driver.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -17,7 +18,7 @@
 
 namespace kiln::drivers::cuda {
 
-class CudaTest : public testing::Test {
+class CudaTest : public ::testing::Test {
  protected:
   void SetUp() override {
     auto library = DynamicLibrary::Open(KILN_CUDA_STAND_IN);
@@ -33,8 +34,8 @@ class CudaTest : public testing::Test {
     control_->peers = true;
     control_->memory_bytes = int64_t{2} << 30;
     control_->bytes_moved_max = INT64_MAX;
-    control_->launch_milliseconds = 0;
-    control_->task_milliseconds = 0;
+    control_->time.ShowRealTime();
+    control_->launch_gate.Open();
     control_->init_fails = 0;
     control_->out_of_memory = false;
     control_->next_load_fails = 0;
@@ -45,6 +46,7 @@ class CudaTest : public testing::Test {
     mistakes_ = control_->mistakes;
   }
   void TearDown() override {
+    if (control_ != nullptr) control_->launch_gate.Open();
     devices_.clear();
     if (control_ == nullptr) return;
     EXPECT_EQ(control_->objects, 0);
@@ -59,6 +61,8 @@ class CudaTest : public testing::Test {
     devices_ = *std::move(devices);
   }
   Device& device() { return *devices_.front(); }
+  // CudaDevice::waiting of that one.
+  int waiting() { return static_cast<CudaDevice&>(device()).waiting(); }
 
   // A kernel of so many arguments, each a buffer of 32-bit numbers: one thread adds 1 to the last
   // one's first. It takes addresses.

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "drivers/common/dynamic_library.h"
+#include "drivers/hsa/device.h"
 #include "drivers/hsa/driver.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -19,7 +20,7 @@
 
 namespace kiln::drivers::hsa {
 
-class HsaTest : public testing::Test {
+class HsaTest : public ::testing::Test {
  protected:
   void SetUp() override {
     auto library = DynamicLibrary::Open(KILN_HSA_STAND_IN);
@@ -35,7 +36,8 @@ class HsaTest : public testing::Test {
     control_->peers = true;
     control_->memory_bytes = int64_t{2} << 30;
     control_->queue_packets_max = 4096;
-    control_->launch_milliseconds = 0;
+    control_->time.ShowRealTime();
+    control_->launch_gate.Open();
     control_->init_fails = 0;
     control_->out_of_memory = false;
     control_->next_load_fails = 0;
@@ -46,20 +48,24 @@ class HsaTest : public testing::Test {
     mistakes_ = control_->mistakes;
   }
   void TearDown() override {
+    if (control_ != nullptr) control_->launch_gate.Open();
     devices_.clear();
     if (control_ == nullptr) return;
     EXPECT_EQ(control_->objects, 0);
     EXPECT_EQ(control_->mistakes, mistakes_) << message_();
   }
 
-  void Open(int64_t memory_limit = 0) {
-    auto devices =
-        HsaDriver({.memory_limit_bytes_per_device = memory_limit, .library = KILN_HSA_STAND_IN})
-            .Enumerate(&why_none_);
+  void Open(int64_t memory_limit = 0, SteadyClock now = std::chrono::steady_clock::now) {
+    auto devices = HsaDriver({.memory_limit_bytes_per_device = memory_limit,
+                              .library = KILN_HSA_STAND_IN,
+                              .now = std::move(now)})
+                       .Enumerate(&why_none_);
     ASSERT_TRUE(devices.ok()) << devices.status();
     devices_ = *std::move(devices);
   }
   Device& device() { return *devices_.front(); }
+  // HsaDevice::waiting of that one.
+  int waiting() { return static_cast<HsaDevice&>(device()).waiting(); }
 
   // A kernel of 1 or 2 arguments, each a buffer of 32-bit numbers: one thread adds 1 to the last
   // one's first. It takes addresses.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "drivers/common/dynamic_library.h"
+#include "drivers/level_zero/device.h"
 #include "drivers/level_zero/driver.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -19,7 +20,7 @@
 
 namespace kiln::drivers::level_zero {
 
-class LevelZeroTest : public testing::Test {
+class LevelZeroTest : public ::testing::Test {
  protected:
   void SetUp() override {
     auto library = DynamicLibrary::Open(KILN_LEVEL_ZERO_STAND_IN);
@@ -40,9 +41,8 @@ class LevelZeroTest : public testing::Test {
     control_->allocation_bytes_max = int64_t{1} << 30;
     control_->block_threads_max = 1024;
     control_->gives_binaries = true;
-    control_->holds = false;
-    control_->held = 0;
-    control_->launch_milliseconds = 0;
+    control_->time.ShowRealTime();
+    control_->gate.Open();
     control_->init_fails = 0;
     control_->out_of_memory = false;
     control_->next_build_fails = false;
@@ -54,7 +54,7 @@ class LevelZeroTest : public testing::Test {
     mistakes_ = control_->mistakes;
   }
   void TearDown() override {
-    if (control_ != nullptr) control_->holds = false;
+    if (control_ != nullptr) control_->gate.Open();
     devices_.clear();
     if (control_ == nullptr) return;
     EXPECT_EQ(control_->objects, 0);
@@ -68,6 +68,8 @@ class LevelZeroTest : public testing::Test {
     devices_ = *std::move(devices);
   }
   Device& device() { return *devices_.front(); }
+  // LevelZeroDevice::waiting of that one.
+  int waiting() { return static_cast<LevelZeroDevice&>(device()).waiting(); }
 
   // A module with one entry point, "kernel", that does nothing: with so many parameters, pointers
   // or, behind a slot table, numbers, of one of which it makes a pointer. `block`: the threads that

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "drivers/common/dynamic_library.h"
+#include "drivers/opencl/device.h"
 #include "drivers/opencl/driver.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -19,7 +20,7 @@ namespace kiln::drivers::opencl {
 
 inline constexpr int kOutOfResources = -5;  // CL_OUT_OF_RESOURCES
 
-class OpenClTest : public testing::Test {
+class OpenClTest : public ::testing::Test {
  protected:
   void SetUp() override {
     auto library = DynamicLibrary::Open(KILN_OPENCL_STAND_IN);
@@ -39,7 +40,8 @@ class OpenClTest : public testing::Test {
     control_->lost = false;
     control_->unplugged = false;
     control_->gpus_share_memory = false;
-    control_->launch_milliseconds = 0;
+    control_->time.ShowRealTime();
+    control_->launch_gate.Open();
     control_->has_command_buffers = false;
     control_->command_buffer_capabilities = 0;
     control_->required_queue_properties = 0;
@@ -56,6 +58,7 @@ class OpenClTest : public testing::Test {
     control_->binaries_built = 0;
   }
   void TearDown() override {
+    if (control_ != nullptr) control_->launch_gate.Open();
     devices_.clear();
     if (control_ != nullptr) {
       EXPECT_EQ(control_->objects, 0);
@@ -77,6 +80,8 @@ class OpenClTest : public testing::Test {
     devices_ = *std::move(devices);
   }
   Device& device() { return *devices_.front(); }
+  // OpenClDevice::waiting of that one.
+  int waiting() { return static_cast<OpenClDevice&>(device()).waiting(); }
 
   // A kernel of so many arguments, each a buffer. It takes addresses.
   static KernelImage Image(int arguments) {

@@ -75,7 +75,7 @@ class GangTest : public ::testing::Test {
     Enqueue(created, user);
     return created;
   }
-  // Its status, or DEADLINE_EXCEEDED after a minute.
+  // Its status, once it has ended.
   static absl::Status Await(const Created& created);
 
   // Of 8 rows from Input(…, 0) times `scale`: column c has c, 8 + c, …, 56 + c.

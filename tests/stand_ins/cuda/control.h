@@ -6,6 +6,8 @@
 #include <cstdint>
 
 #include "tests/stand_ins/asked.h"
+#include "tests/stand_ins/device_time.h"
+#include "tests/stand_ins/gate.h"
 
 namespace kiln::stand_ins::cuda {
 
@@ -19,9 +21,8 @@ struct Control {
   std::atomic<int64_t> memory_bytes = int64_t{2} << 30;  // of each device
   std::atomic<bool> peers = PeersAsked();                // devices reach each other's memory
 
-  // How long things take: every task of a stream, and a launch besides.
-  std::atomic<int> task_milliseconds = 0;
-  std::atomic<int> launch_milliseconds = 0;
+  DeviceTime time;   // what events tell
+  Gate launch_gate;  // every kernel passes it before it runs
 
   // Of each copy and fill, those that come first; the rest stays as it was.
   std::atomic<int64_t> bytes_moved_max = INT64_MAX;

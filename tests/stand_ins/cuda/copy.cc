@@ -112,6 +112,7 @@ CUresult RunCopy(Context&, const Copy& copy, Accesses* accesses) {
     accesses->writes.push_back({begin_to, begin_to + copy.bytes});
   }
   ++TheControl().copies_run;
+  TheControl().time.HasCopied();
   return CUDA_SUCCESS;
 }
 
@@ -126,6 +127,7 @@ CUresult RunFill(Context&, const Fill& fill, Accesses* accesses) {
     std::memcpy(to + i * fill.element_bytes, &fill.value, fill.element_bytes);
   if (accesses != nullptr) accesses->writes.push_back({fill.to, fill.to + bytes});
   ++TheControl().fills_run;
+  TheControl().time.HasCopied();
   return CUDA_SUCCESS;
 }
 

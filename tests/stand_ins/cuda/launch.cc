@@ -100,8 +100,7 @@ CUresult RunKernel(Context& context, const KernelLaunch& launch, Accesses* acces
     Lock lock(TheRuntime().mutex);
     snapshot = TakeSnapshot(context);
   }
-  const int milliseconds = TheControl().launch_milliseconds;
-  if (milliseconds > 0) std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+  TheControl().launch_gate.Pass();
   if (const int code = TheControl().next_launch_fails.exchange(0))
     return static_cast<CUresult>(code);
   const KernelFunction& function = *launch.function;
@@ -111,6 +110,7 @@ CUresult RunKernel(Context& context, const KernelLaunch& launch, Accesses* acces
                                           .find_races = TheControl().find_races,
                                           .note_accesses = accesses != nullptr});
   ++TheControl().kernels_run;
+  TheControl().time.HasLaunched();
   CountDownToLoss(context.device);
   if (result.fault.kind != ptx::FaultKind::kNone) Report(result.fault.message);
   if (accesses != nullptr) *accesses = {std::move(result.reads), std::move(result.writes)};

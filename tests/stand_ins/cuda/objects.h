@@ -37,7 +37,7 @@ inline constexpr size_t kPitchMax = (size_t{1} << 31) - 1;  // of a copy's rows
 // The end of a task; what events record.
 struct Completion {
   bool done = false;
-  std::chrono::steady_clock::time_point time;
+  int64_t nanoseconds = 0;                        // when, by the devices' clock
   std::vector<std::shared_ptr<Completion>> with;  // that end with it if they did not before
 };
 

@@ -150,19 +150,24 @@ TEST_F(CudaStandInTest, EventsOrderStreams) {
   const CUstream second = Stream();
   const CUevent begin = Event();
   const CUevent end = Event();
-  control_->launch_milliseconds = 500;  // much longer than it takes to ask below
+  const CUdeviceptr copied = Allocate(16);
+  control_->time.Simulate(/*launch_milliseconds=*/500);
+  control_->launch_gate.Close();
   KILN_EXPECT_CUDA(KILN_CUDA(cuEventRecord)(begin, first));
   KILN_EXPECT_CUDA(Launch(add, values, values, 5, first));
   KILN_EXPECT_CUDA(KILN_CUDA(cuEventRecord)(end, first));
   EXPECT_EQ(KILN_CUDA(cuEventQuery)(end), CUDA_ERROR_NOT_READY);
   EXPECT_EQ(KILN_CUDA(cuStreamQuery)(first), CUDA_ERROR_NOT_READY);
   KILN_EXPECT_CUDA(KILN_CUDA(cuStreamWaitEvent)(second, end, 0));
+  KILN_EXPECT_CUDA(KILN_CUDA(cuMemcpyDtoDAsync_v2)(copied, values, 16, second));
+  EXPECT_EQ(KILN_CUDA(cuStreamQuery)(second), CUDA_ERROR_NOT_READY);
+  control_->launch_gate.Open();
   std::vector<uint32_t> read(4);
-  KILN_EXPECT_CUDA(KILN_CUDA(cuMemcpyDtoHAsync_v2)(read.data(), values, 16, second));
+  KILN_EXPECT_CUDA(KILN_CUDA(cuMemcpyDtoHAsync_v2)(read.data(), copied, 16, second));
   EXPECT_THAT(read, ElementsAre(5, 5, 5, 5));
   float milliseconds = 0;
   KILN_EXPECT_CUDA(KILN_CUDA(cuEventElapsedTime)(&milliseconds, begin, end));
-  EXPECT_GE(milliseconds, 500);
+  EXPECT_FLOAT_EQ(milliseconds, 500);
   KILN_EXPECT_CUDA(KILN_CUDA(cuStreamDestroy_v2)(first));
   EXPECT_EQ(Launch(add, values, values, 5, first), CUDA_ERROR_INVALID_HANDLE);
   KILN_EXPECT_CUDA(KILN_CUDA(cuEventDestroy_v2)(end));

@@ -6,13 +6,11 @@ namespace {
 
 bool HasWork(const Stream& stream) { return stream.last != nullptr && !stream.last->done; }
 
-// Sleeps where a test wants slow queues; skips the work of a context that has failed.
+// Skips the work of a context that has failed.
 CUresult RunTask(Context& context, const Stream::Task& task, Lock& lock) {
   if (const CUresult answer = AnswerOf(context); answer != CUDA_SUCCESS) return answer;
   if (task.work == nullptr) return CUDA_SUCCESS;
   lock.unlock();
-  const int milliseconds = TheControl().task_milliseconds;
-  if (milliseconds > 0) std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
   const CUresult result = task.work();
   lock.lock();
   return result;
@@ -39,7 +37,7 @@ void RunStream(const std::shared_ptr<Stream>& stream) {
 void Complete(Completion& completion) {
   if (completion.done) return;
   completion.done = true;
-  completion.time = std::chrono::steady_clock::now();
+  completion.nanoseconds = TheControl().time.Nanoseconds();
   for (const std::shared_ptr<Completion>& other : completion.with) Complete(*other);
   TheRuntime().changed.notify_all();
 }
@@ -227,8 +225,7 @@ CUresult cuEventElapsedTime(float* milliseconds, CUevent start_handle, CUevent e
       return Mistake("cuEventElapsedTime: an event that has no time", CUDA_ERROR_INVALID_HANDLE);
     if (!start->recorded->done || !end->recorded->done) return CUDA_ERROR_NOT_READY;
     *milliseconds =
-        std::chrono::duration<float, std::milli>(end->recorded->time - start->recorded->time)
-            .count();
+        1e-6f * static_cast<float>(end->recorded->nanoseconds - start->recorded->nanoseconds);
     return CUDA_SUCCESS;
   });
 }

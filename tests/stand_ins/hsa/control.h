@@ -6,6 +6,8 @@
 #include <cstdint>
 
 #include "tests/stand_ins/asked.h"
+#include "tests/stand_ins/device_time.h"
+#include "tests/stand_ins/gate.h"
 
 namespace kiln::stand_ins::hsa {
 
@@ -20,8 +22,8 @@ struct Control {
   std::atomic<int> queue_packets_max = 4096;
   std::atomic<bool> peers = PeersAsked();  // devices reach each other's memory
 
-  // How long a kernel takes, beside its work.
-  std::atomic<int> launch_milliseconds = 0;
+  DeviceTime time;   // what signals tell
+  Gate launch_gate;  // every kernel passes it before it runs
 
   // Faults.
   std::atomic<int> init_fails = 0;

@@ -79,6 +79,7 @@ void RunCopies() {
     lock.unlock();
     const uint64_t begin = Ticks();
     std::memcpy(task.to, task.from, task.bytes);
+    TheControl().time.HasCopied();
     const uint64_t end = std::max(Ticks(), begin + 1);
     lock.lock();
     ++TheControl().copies_run;

@@ -1,7 +1,6 @@
 // Queues and what processes their packets.
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <cstring>
 
 #include "absl/status/status.h"
@@ -106,9 +105,10 @@ absl::Status RunKernel(Queue& queue, const hsa_kernel_dispatch_packet_t& packet,
                                              .shared_bytes = packet.group_segment_size,
                                              .arguments = packet.kernarg_address};
   lock.unlock();
+  TheControl().launch_gate.Pass();
   const uint64_t begin = Ticks();
   const absl::Status status = kernel->twin->Run(dispatch);
-  std::this_thread::sleep_for(std::chrono::milliseconds(TheControl().launch_milliseconds));
+  TheControl().time.HasLaunched();
   const uint64_t end = std::max(Ticks(), begin + 1);
   lock.lock();
   ++TheControl().kernels_run;

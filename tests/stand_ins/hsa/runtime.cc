@@ -16,9 +16,7 @@ stand_ins::hsa::Control& TheControl() {
 }
 
 uint64_t Ticks() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()) /
-         (1'000'000'000 / kTicksPerSecond);
+  return static_cast<uint64_t>(TheControl().time.Nanoseconds()) / (1'000'000'000 / kTicksPerSecond);
 }
 
 hsa_status_t Mistake(const std::string& what, hsa_status_t code) {

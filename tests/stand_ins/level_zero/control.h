@@ -6,6 +6,8 @@
 #include <cstdint>
 
 #include "tests/stand_ins/asked.h"
+#include "tests/stand_ins/device_time.h"
+#include "tests/stand_ins/gate.h"
 
 namespace kiln::stand_ins::level_zero {
 
@@ -27,11 +29,8 @@ struct Control {
   std::atomic<int> block_threads_max = 1024;  // of kernels, as they were built
   std::atomic<bool> gives_binaries = true;
 
-  // How long each launch takes.
-  std::atomic<int> launch_milliseconds = 0;
-  // Launches and fills that begin while this is set wait until it is not; how many have begun to.
-  std::atomic<bool> holds = false;
-  std::atomic<int64_t> held = 0;
+  DeviceTime time;  // what events tell
+  Gate gate;        // every launch and fill passes it before it runs
   // In which order commands run that no barrier orders; counted up by each list that runs.
   std::atomic<uint64_t> order_seed = 1;
 

@@ -9,11 +9,7 @@
 namespace kiln::drivers::level_zero {
 namespace {
 
-uint64_t Now() {
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                   std::chrono::steady_clock::now().time_since_epoch())
-                                   .count());
-}
+uint64_t Now() { return static_cast<uint64_t>(TheControl().time.Nanoseconds()); }
 
 // Control::host_kernels.
 std::string RunOnHost(const Command& launch) {
@@ -38,13 +34,6 @@ std::string RunOnHost(const Command& launch) {
   return "";
 }
 
-void WaitWhileHeld() {
-  Control& control = TheControl();
-  if (!control.holds) return;
-  ++control.held;
-  while (control.holds) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-}
-
 ze_result_t Run(const Command& command) {
   Control& control = TheControl();
   switch (command.kind) {
@@ -53,25 +42,27 @@ ze_result_t Run(const Command& command) {
     case Command::Kind::kCopy: {
       std::memcpy(command.to, command.from, command.bytes);
       ++control.copies_run;
+      control.time.HasCopied();
       return ZE_RESULT_SUCCESS;
     }
     case Command::Kind::kFill:
-      WaitWhileHeld();
+      control.gate.Pass();
       for (size_t i = 0; i < command.bytes; ++i)
         command.to[i] = static_cast<char>(command.pattern[i % command.pattern.size()]);
       ++control.fills_run;
+      control.time.HasCopied();
       return ZE_RESULT_SUCCESS;
     case Command::Kind::kLaunch:
       break;
   }
-  WaitWhileHeld();
-  std::this_thread::sleep_for(std::chrono::milliseconds(control.launch_milliseconds.load()));
+  control.gate.Pass();
   OpenClProgram* const program = command.kernel->module->program.get();
   const std::string why = program == nullptr
                               ? RunOnHost(command)
                               : program->Run(command.kernel->entry->name, command.arguments,
                                              command.groups, command.group_size);
   ++control.kernels_run;
+  control.time.HasLaunched();
   if (why.empty()) return ZE_RESULT_SUCCESS;
   Report(why);
   return ZE_RESULT_ERROR_UNKNOWN;

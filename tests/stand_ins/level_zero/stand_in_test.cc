@@ -119,7 +119,7 @@ TEST_F(LevelZeroStandInTest, ListsOnTheirWayAreLeftAlone) {
   ze_command_list_handle_t list = List();
   KILN_EXPECT_ZE(Fill(list, memory, 64));
   KILN_EXPECT_ZE(KILN_ZE(zeCommandListClose)(list));
-  control_->holds = true;
+  control_->gate.Close();
   KILN_EXPECT_ZE(Execute(list));
   EXPECT_NE(KILN_ZE(zeCommandQueueExecuteCommandLists)(queue_, 1, &list, nullptr),
             ZE_RESULT_SUCCESS);
@@ -132,7 +132,7 @@ TEST_F(LevelZeroStandInTest, ListsOnTheirWayAreLeftAlone) {
   ExpectMistake("memory that a list on its way copies");
   EXPECT_NE(KILN_ZE(zeFenceReset)(fence_), ZE_RESULT_SUCCESS);
   ExpectMistake("zeFenceReset of one on its way");
-  control_->holds = false;
+  control_->gate.Open();
   Await();
   KILN_EXPECT_ZE(KILN_ZE(zeCommandListDestroy)(list));
   EXPECT_NE(KILN_ZE(zeCommandListDestroy)(list), ZE_RESULT_SUCCESS);

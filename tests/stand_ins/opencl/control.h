@@ -5,6 +5,9 @@
 #include <atomic>
 #include <cstdint>
 
+#include "tests/stand_ins/device_time.h"
+#include "tests/stand_ins/gate.h"
+
 namespace kiln::stand_ins::opencl {
 
 // A kernel's run on the device: its parameters, addresses among them, and the memory that it was
@@ -38,8 +41,10 @@ struct Control {
 
   // What a kernel does, whatever its source says; nothing if null. On the queue's thread.
   std::atomic<void (*)(const KernelRun&)> kernel = nullptr;
-  // How long a launch takes.
-  std::atomic<int> launch_milliseconds = 0;
+  DeviceTime time;   // what events tell
+  Gate launch_gate;  // every launch passes it before it runs
+  // How many threads wait for events and queues that have not ended.
+  std::atomic<int> waiting = 0;
 
   // Faults.
   std::atomic<bool> out_of_memory = false;

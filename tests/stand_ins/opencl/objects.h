@@ -64,6 +64,7 @@ struct _cl_event : CountedObject {
   std::mutex mutex;
   std::condition_variable ended;
   cl_int status = CL_QUEUED;
+  int waiting = 0;  // threads, until it has ended
   cl_ulong start = 0;
   cl_ulong end = 0;
 };

@@ -1,5 +1,4 @@
 // Queues, events and memory: what the stand-in does for real. Kernels do what a test says.
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <set>
@@ -9,10 +8,7 @@
 
 namespace {
 
-cl_ulong Now() {
-  const auto since = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(since).count();
-}
+cl_ulong Now() { return TheControl().time.Nanoseconds(); }
 
 // Of a device, whatever it was asked to do.
 cl_int Working(const std::function<void()>& work) {
@@ -33,11 +29,15 @@ void _cl_event::End(cl_int with) {
   std::lock_guard lock(mutex);
   end = Now();
   status = with;
+  TheControl().waiting -= std::exchange(waiting, 0);
   ended.notify_all();
 }
 
 cl_int _cl_event::Wait() {
   std::unique_lock lock(mutex);
+  if (status <= CL_COMPLETE) return status;
+  ++waiting;
+  ++TheControl().waiting;
   ended.wait(lock, [this] { return status <= CL_COMPLETE; });
   return status;
 }
@@ -52,10 +52,10 @@ cl_int _cl_kernel::Launch(cl_uint dimensions, const size_t* global, const size_t
   if (dimensions != 1 || *local == 0 || *global % *local != 0) return CL_INVALID_WORK_GROUP_SIZE;
   if (set != parameters) return CL_INVALID_KERNEL_ARGS;
   *run = [values = values, named = named] {
-    const int milliseconds = TheControl().launch_milliseconds;
-    if (milliseconds > 0) std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    TheControl().launch_gate.Pass();
     return Working([&] {
       ++TheControl().launches;
+      TheControl().time.HasLaunched();
       if (const auto kernel = TheControl().kernel.load()) {
         kernel({values.data(), static_cast<int>(values.size()), named.data(),
                 static_cast<int>(named.size())});
@@ -147,8 +147,11 @@ cl_int clEnqueueSVMMemFill(cl_command_queue queue, void* memory, const void* pat
                            cl_event* event) {
   if (pattern_size != 1 || size == 0) return CL_INVALID_VALUE;
   const int value = *static_cast<const unsigned char*>(pattern);
-  return queue->Push([=] { return Working([=] { std::memset(memory, value, size); }); }, false,
-                     event);
+  const auto fill = [=] {
+    std::memset(memory, value, size);
+    TheControl().time.HasCopied();
+  };
+  return queue->Push([=] { return Working(fill); }, false, event);
 }
 
 cl_int clEnqueueSVMMemcpy(cl_command_queue queue, cl_bool blocking, void* to, const void* from,
@@ -158,8 +161,11 @@ cl_int clEnqueueSVMMemcpy(cl_command_queue queue, cl_bool blocking, void* to, co
   const char* b = static_cast<const char*>(from);
   if (a < b + size && b < a + size) return CL_MEM_COPY_OVERLAP;
   ++TheControl().copies;
-  return queue->Push([=] { return Working([=] { std::memcpy(to, from, size); }); },
-                     blocking == CL_TRUE, event);
+  const auto copy = [=] {
+    std::memcpy(to, from, size);
+    TheControl().time.HasCopied();
+  };
+  return queue->Push([=] { return Working(copy); }, blocking == CL_TRUE, event);
 }
 
 cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,

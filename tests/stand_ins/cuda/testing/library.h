@@ -120,8 +120,8 @@ class CudaStandInTest : public testing::Test {
     control_->driver_version = 13000;
     control_->compute_capability = 80;
     control_->memory_bytes = int64_t{1} << 30;
-    control_->task_milliseconds = 0;
-    control_->launch_milliseconds = 0;
+    control_->time.ShowRealTime();
+    control_->launch_gate.Open();
     control_->branches_max = int64_t{1} << 30;
     control_->out_of_memory = false;
     control_->next_load_fails = 0;
