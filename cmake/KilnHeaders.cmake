@@ -35,15 +35,15 @@ function(kiln_precompiled_library_headers name)
 endfunction()
 kiln_precompiled_library_headers(kiln_headers HEADERS ${KILN_COMMON_HEADERS})
 set(KILN_HEADERS kiln_headers)
-# Server, drivers and clients spend their time waiting, and under a sanitizer a third of the build in being optimised: there
-# they are not. What the compiler computes is.
+# Light libraries compute little: server, drivers and clients wait, code generation calls LLVM. Under a sanitizer a third of
+# the build would go into optimising them.
 if(KILN_SANITIZER)
-  set(KILN_DAEMON_OPTIONS -O0)
-  kiln_precompiled_library_headers(kiln_daemon_headers OPTIONS ${KILN_DAEMON_OPTIONS} HEADERS ${KILN_COMMON_HEADERS})
-  set(KILN_DAEMON_HEADERS kiln_daemon_headers)
+  set(KILN_LIGHT_OPTIONS -O0)
+  kiln_precompiled_library_headers(kiln_light_headers OPTIONS ${KILN_LIGHT_OPTIONS} HEADERS ${KILN_COMMON_HEADERS})
+  set(KILN_LIGHT_HEADERS kiln_light_headers)
 else()
-  set(KILN_DAEMON_OPTIONS "")
-  set(KILN_DAEMON_HEADERS kiln_headers)
+  set(KILN_LIGHT_OPTIONS "")
+  set(KILN_LIGHT_HEADERS kiln_headers)
 endif()
 # kiln_precompiled_test_headers(NAME MORE…): those of tests, and more that some folders' tests share.
 function(kiln_precompiled_test_headers name)

@@ -305,8 +305,12 @@ TEST_F(GangThreadsTest, KernelsThatNobodyWantsAreGivenUp) {
     submitted.push_back(Submit(1, *wait, group, {}, unwanted));
     submitted.push_back(Submit(2, *signal_and_wait, group, {}, unwanted));
     // It may have begun or not, is about to begin, or has begun.
-    if (i % 3 == 1) EXPECT_TRUE(kiln::testing::Eventually([&] { return group->IsDecided(2); }));
-    if (i % 3 == 2) EXPECT_TRUE(kiln::testing::Eventually([&] { return *byte == 1; }));
+    if (i % 3 == 1) {
+      EXPECT_TRUE(kiln::testing::Eventually([&] { return group->IsDecided(2); }));
+    }
+    if (i % 3 == 2) {
+      EXPECT_TRUE(kiln::testing::Eventually([&] { return *byte == 1; }));
+    }
     devices_[0]->StopUnwanted();
     *unwanted = true;
     devices_[0]->StopUnwanted();

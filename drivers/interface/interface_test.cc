@@ -206,7 +206,9 @@ TEST(SignalGroupTest, EveryChangeWakesWhoeverWaitsForOne) {
   for (const bool sleeps : {false, true}) {
     const int64_t seen = group.changes();
     std::thread changer([&] {
-      if (sleeps) EXPECT_TRUE(kiln::testing::Eventually([&] { return group.sleepers() == 1; }));
+      if (sleeps) {
+        EXPECT_TRUE(kiln::testing::Eventually([&] { return group.sleepers() == 1; }));
+      }
       group.Change();
     });
     group.WaitForChange(seen);

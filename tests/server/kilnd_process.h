@@ -23,6 +23,8 @@
 
 namespace kiln::testing {
 
+constexpr int64_t kMebibyte = 1 << 20;
+
 // Whether what is resident says what a daemon holds: a sanitizer's shadow of what was touched is
 // resident, too.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
