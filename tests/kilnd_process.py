@@ -1,5 +1,6 @@
 """Starts a kilnd of its own for a test or a benchmark: its own folder, socket and ports."""
 
+import contextlib
 import os
 import pathlib
 import re
@@ -10,7 +11,9 @@ import subprocess
 import tempfile
 import time
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
+from eventually import GIVE_UP_SECONDS, eventually
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -73,6 +76,7 @@ class Kilnd:
 
     def start(self) -> None:
         """Starts it again in the same folder, once it has ended."""
+        self.started = time.monotonic()
         with open(self.log, "ab") as log:
             before = log.tell()
             self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -81,18 +85,20 @@ class Kilnd:
 
     def _ports_when_ready(self, before: int) -> tuple[int, int]:
         """The ports that the daemon chose, as what its log has after `before` bytes says, once it serves."""
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline and self.process.poll() is None:
+
+        def serving() -> "re.Match[str] | None":
             written = self.log.read_bytes()[before:].decode(errors="replace")
-            if found := re.search(r"event=serving .*127\.0\.0\.1:(\d+) metrics_port=(\d+) .*\n", written):
-                return int(found[1]), int(found[2])
-            time.sleep(0.02)
+            return re.search(r"event=serving .*127\.0\.0\.1:(\d+) metrics_port=(\d+) .*\n", written)
+
+        eventually(lambda: serving() is not None or self.process.poll() is not None)
+        if found := serving():
+            return int(found[1]), int(found[2])
         self.stop()
         raise RuntimeError(f"kilnd did not start. Its log:\n{self.log.read_text(errors='replace')}")
 
     def metrics(self) -> str:
         """The text of /metrics."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=GIVE_UP_SECONDS) as answer:
             return answer.read().decode()
 
     def metric(self, name: str, absent: float | None = None) -> float:
@@ -107,12 +113,22 @@ class Kilnd:
         """The caller's environment with $KILN_ADDRESS set to this daemon."""
         return dict(os.environ, KILN_ADDRESS=self.address)
 
+    @contextlib.contextmanager
+    def standing_still(self) -> Iterator[None]:
+        """No thread of the daemon runs while the `with` block does."""
+        self.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
+
     def stop(self, by: signal.Signals = signal.SIGINT) -> int:
         """Asks the daemon to end, waits, and returns its exit status. By SIGTERM it keeps its sessions."""
         if self.process.poll() is None:
             self.process.send_signal(by)
             try:
-                self.process.wait(timeout=20)
+                self.process.wait(timeout=GIVE_UP_SECONDS)
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()

@@ -15,12 +15,13 @@ _MOST_BYTES_ON_THE_WAY = 64 << 20
 class _Direction:
     """Bytes from one socket to another, each `delay` seconds late; on two threads.
 
-    `enter` is called before a block goes on, and may wait; `count` afterwards, with its size.
+    `admits` is called with the sink and a block's size before the block goes on, and may wait. The direction ends where
+    it returns False.
     """
 
-    def __init__(self, source, sink, delay, enter=lambda: None, count=lambda size: None):
+    def __init__(self, source, sink, delay, admits):
         self._source, self._sink, self._delay = source, sink, delay
-        self._enter, self._count = enter, count
+        self._admits = admits
         self._blocks = collections.deque()  # (when it arrives, the bytes); b"" is the end
         self._bytes = 0
         self._changed = threading.Condition()
@@ -50,13 +51,13 @@ class _Direction:
                 self._bytes -= len(data)
                 self._changed.notify_all()
             time.sleep(max(0.0, due - time.monotonic()))
-            self._enter()
+            if not self._admits(self._sink, len(data)):
+                return
             try:
                 if not data:
                     self._sink.shutdown(socket.SHUT_WR)
                     return
                 self._sink.sendall(data)
-                self._count(len(data))
             except OSError:
                 _hang_up(self._source)
                 return
@@ -66,6 +67,10 @@ def _hang_up(connection):
     with contextlib.suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)
     connection.close()
+
+
+def _is_hung_up(connection):
+    return connection.fileno() < 0
 
 
 class Link:
@@ -82,8 +87,11 @@ class Link:
         self._may_go_on = threading.Condition(self._lock)
         self._open = []
         self._is_down = False
+        self._refuses = 0  # of the next connections
         self._most_bytes = math.inf  # of clients, before a cut
-        self.bytes_sent = 0  # by clients
+        self._cut_at_sent = self._cut_at_received = math.inf
+        self.bytes_sent = 0  # by clients; a block counts before it goes on
+        self.bytes_received = 0  # by clients
         self.connections = 0  # that were made
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
@@ -96,7 +104,8 @@ class Link:
             except OSError:
                 return
             with self._lock:
-                if self._is_down:
+                if self._is_down or self._refuses > 0:
+                    self._refuses = max(0, self._refuses - 1)
                     _hang_up(client)
                     continue
                 try:
@@ -108,16 +117,36 @@ class Link:
                 self.connections += 1
             for end in (client, daemon):
                 end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            _Direction(client, daemon, self._delay, self._wait, self._count)
-            _Direction(daemon, client, self._delay)
+            _Direction(client, daemon, self._delay, self._admits_sent)
+            _Direction(daemon, client, self._delay, self._admits_received)
 
-    def _wait(self):
+    def _admits_sent(self, sink, size):
         with self._may_go_on:
-            self._may_go_on.wait_for(lambda: self._is_down or self.bytes_sent < self._most_bytes)
-
-    def _count(self, size):
-        with self._lock:
+            self._may_go_on.wait_for(lambda: _is_hung_up(sink) or self.bytes_sent < self._most_bytes)
+            if _is_hung_up(sink):
+                return False
             self.bytes_sent += size
+            if self.bytes_sent >= self._cut_at_sent:
+                self._cut()
+                return False
+        return True
+
+    def _admits_received(self, sink, size):
+        with self._lock:
+            if _is_hung_up(sink):
+                return False
+            self.bytes_received += size
+            if self.bytes_received >= self._cut_at_received:
+                self._cut()
+                return False
+        return True
+
+    def _cut(self):  # with the lock held
+        self._most_bytes = self._cut_at_sent = self._cut_at_received = math.inf
+        for end in self._open:
+            _hang_up(end)
+        self._open.clear()
+        self._may_go_on.notify_all()
 
     def hold_at(self, bytes_sent: int) -> None:
         """Holds what clients send once so many bytes, and at most a block more for each connection, have gone through.
@@ -127,18 +156,32 @@ class Link:
         with self._lock:
             self._most_bytes = bytes_sent
 
-    def cut(self, seconds: float = 0.0) -> None:
-        """Ends all connections, and refuses new ones for so long."""
+    def cut(self, refuses: int = 0) -> None:
+        """Ends all connections, and refuses so many of the next ones."""
+        with self._lock:
+            self._refuses = refuses
+            self._cut()
+
+    def cut_after(self, sent: float = math.inf, received: float = math.inf) -> None:
+        """Ends all connections once clients have sent or received more than so many bytes from here on; once.
+
+        The block with the next byte is lost.
+        """
+        with self._lock:
+            self._cut_at_sent = self.bytes_sent + sent + 1
+            self._cut_at_received = self.bytes_received + received + 1
+
+    @contextlib.contextmanager
+    def down(self):
+        """Ends all connections, and refuses new ones until the `with` block ends."""
         with self._lock:
             self._is_down = True
-            self._most_bytes = math.inf
-            self._may_go_on.notify_all()
-            for end in self._open:
-                _hang_up(end)
-            self._open.clear()
-        time.sleep(seconds)
-        with self._lock:
-            self._is_down = False
+            self._cut()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._is_down = False
 
     def __enter__(self) -> "Link":
         return self

@@ -1,5 +1,6 @@
 #include "server/rpc/server.h"
 
+#include <grpc/grpc.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
@@ -32,6 +33,10 @@ void SetUpOnce() {
   std::call_once(once, [] {
     grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+    // Keeps gRPC's threads until the process ends. Without this reference, the last server's destructor
+    // joins them, which takes up to 10 s after a connection was slow to take an answer: that is how
+    // long the thread polls which then writes the rest.
+    grpc_init();
   });
 }
 

@@ -1,6 +1,5 @@
 """Fixtures for tests of clients against a live kilnd."""
 
-import os
 import pathlib
 import sys
 
@@ -11,10 +10,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from kilnd_process import Kilnd  # noqa: E402
 
 
-def threads() -> int | None:
-    """The cores' share of one of pytest's processes, but two, so that kernels are split; None: all cores."""
-    processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    return None if processes == 1 else max(2, (os.cpu_count() or 1) // processes)
+# Of a daemon, on every machine: kernels are split, and the daemons of several of pytest's processes fit beside each other.
+THREADS = 2
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -29,12 +26,12 @@ def pytest_terminal_summary(terminalreporter):
 @pytest.fixture(scope="session")
 def kilnd():
     """A daemon that all tests of the process share."""
-    with Kilnd(threads=threads()) as daemon:
+    with Kilnd(threads=THREADS) as daemon:
         yield daemon
 
 
 @pytest.fixture
 def fresh_kilnd():
     """A daemon of the test's own."""
-    with Kilnd(threads=threads()) as daemon:
+    with Kilnd(threads=THREADS) as daemon:
         yield daemon

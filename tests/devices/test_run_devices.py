@@ -59,7 +59,7 @@ def test_a_part_that_hangs_is_a_row(tmp_path):
     loader = importlib.machinery.SourceFileLoader("run_devices", str(HERE / "run"))
     run = importlib.util.module_from_spec(importlib.util.spec_from_loader("run_devices", loader))
     loader.exec_module(run)
-    slow = Part("slow", [Command(["sleep", "60"], 1)], lambda outputs: [failed("slow", "sleep", outputs[0])])
+    slow = Part("slow", [Command(["tail", "-f", "/dev/null"], 1)], lambda outputs: [failed("slow", "tail", outputs[0])])
     (row,) = run.run_part("cpu", slow, sys.executable, tmp_path, time.monotonic() + 100)
     assert row.verdict == "late"
 
@@ -69,7 +69,7 @@ def test_it_runs_on_the_stand_in(tmp_path):
         pytest.skip("the stand-in for CUDA is not built: kiln_cuda_stand_in")
     # The loader finds no other, even where ROCm is installed.
     (tmp_path / "libhsa-runtime64.so.1").write_text("no library")
-    command = [sys.executable, str(HERE / "run"), "--quick", "--devices", "cuda,hsa", "--only", "embedding"]
+    command = [sys.executable, str(HERE / "run"), "--quick", "--patience", "10", "--devices", "cuda,hsa", "--only", "embedding"]
     done = subprocess.run([*command, "--out", str(tmp_path)], env=dict(os.environ, LD_LIBRARY_PATH=f"{STAND_IN}:{tmp_path}"),
                           capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -98,7 +98,7 @@ def test_an_example_that_learns_too_little_failed():
 def test_a_machine_without_packages_is_told_what_to_install(tmp_path):
     python = tmp_path / "python"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(python)], check=True)
-    command = [str(python / "bin/python"), str(HERE / "run"), "--quick", "--devices", "cpu", "--only", "digits"]
+    command = [str(python / "bin/python"), str(HERE / "run"), "--quick", "--patience", "10", "--devices", "cpu", "--only", "digits"]
     done = subprocess.run([*command, "--out", str(tmp_path)], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = json.loads((tmp_path / "results.json").read_text())["results"]

@@ -4,6 +4,7 @@ import subprocess
 
 import pytest
 
+from eventually import GIVE_UP_SECONDS
 from kilnd_process import Kilnd, build_folder
 
 PROGRAM = build_folder() / "tests/clients/cpp/client_live_test"
@@ -23,7 +24,7 @@ def cases() -> list[str]:
 
 def run(case: str, daemon: Kilnd) -> None:
     done = subprocess.run(
-        [PROGRAM, f"--gtest_filter={case}"], env=daemon.environment(), capture_output=True, text=True, timeout=300
+        [PROGRAM, f"--gtest_filter={case}"], env=daemon.environment(), capture_output=True, text=True, timeout=GIVE_UP_SECONDS
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 test from 1 test suite ran" in done.stdout

@@ -1,5 +1,6 @@
 """/metrics as Prometheus sees it."""
 
+import contextlib
 import json
 import pathlib
 import re
@@ -11,7 +12,7 @@ import urllib.request
 
 import pytest
 
-from eventually import eventually
+from eventually import GIVE_UP_SECONDS, eventually
 from kilnd_process import ROOT, build_folder
 
 LISTENS = re.compile(r'"Listening on" address=127\.0\.0\.1:(\d+)\n')
@@ -22,7 +23,7 @@ WORK = build_folder() / "tests/clients/cpp/client_live_test"
 def busy(kilnd):
     """The daemon after enough runs for sampled kernel times to have come."""
     subprocess.run([WORK, "--gtest_filter=*Update*", "--gtest_repeat=40"], env=kilnd.environment(), check=True,
-                   capture_output=True, timeout=120)
+                   capture_output=True, timeout=GIVE_UP_SECONDS)
     return kilnd
 
 
@@ -44,6 +45,8 @@ def test_what_was_done_is_counted(busy):
     assert value(metrics, "kiln_compiles_total") >= 1
     assert value(metrics, "kiln_kernel_duration_seconds_count") >= 1
     assert value(metrics, "kiln_program_duration_seconds_count") >= 1
+    # In seconds: one device's kernels take turns, since the daemon was started.
+    assert 0 < value(metrics, "kiln_kernel_duration_seconds_sum") < time.monotonic() - busy.started
 
 
 def test_labels_are_bounded(busy):
@@ -53,22 +56,21 @@ def test_labels_are_bounded(busy):
 
 def query(port: int, expression: str) -> list:
     url = f"http://127.0.0.1:{port}/api/v1/query?query={urllib.parse.quote(expression)}"
-    with urllib.request.urlopen(url, timeout=5) as answer:
+    with urllib.request.urlopen(url, timeout=GIVE_UP_SECONDS) as answer:
         return json.load(answer)["data"]["result"]
 
 
 def wait_for(port: int, expression: str, process: subprocess.Popen) -> list:
     """Asks Prometheus until it has an answer."""
-    deadline = time.monotonic() + 40
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            result = query(port, expression)
-            if result:
-                return result
-        except OSError:
-            pass
-        time.sleep(0.3)
-    raise AssertionError(f"Prometheus has no {expression}")
+    result = []
+
+    def answers() -> bool:
+        with contextlib.suppress(OSError):
+            result[:] = query(port, expression)
+        return bool(result) or process.poll() is not None
+
+    assert eventually(answers) and result, f"Prometheus has no {expression}"
+    return result
 
 
 def scrape_configuration(metrics_port: int, folder: pathlib.Path) -> pathlib.Path:
@@ -100,7 +102,7 @@ def test_prometheus_scrapes_the_kernel_histogram(busy, tmp_path):
         buckets = wait_for(port, "kiln_kernel_duration_seconds_bucket", process)
         assert {"le", "instance"} <= buckets[0]["metric"].keys()
         quantile = wait_for(port, "histogram_quantile(0.5, sum by (le) (kiln_kernel_duration_seconds_bucket)) > 0", process)
-        assert 0 < float(quantile[0]["value"][1]) < 10
+        assert float(quantile[0]["value"][1]) > 0
     finally:
         process.terminate()
-        process.wait(timeout=20)
+        process.wait(timeout=GIVE_UP_SECONDS)

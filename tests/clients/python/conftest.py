@@ -21,9 +21,14 @@ except ImportError:
 
 from kiln._session import connection as _connection  # noqa: E402
 from kiln._session import session as _session  # noqa: E402
-from kilnd_process import Kilnd, opencl_is_installed  # noqa: E402
+from device_memory import DeviceMemory  # noqa: E402
+from eventually import GIVE_UP_SECONDS  # noqa: E402
+from kilnd_process import NO_PROBES, Kilnd, opencl_is_installed  # noqa: E402
 from link import Link  # noqa: E402
 from stand_in_connection import StandInConnection  # noqa: E402
+
+# Tests count on it that a session ends when its connection is closed, however busy the machine is.
+_session._END_SECONDS = GIVE_UP_SECONDS
 
 
 @pytest.fixture
@@ -58,6 +63,16 @@ def session(four):
     yield opened
     _connection._default = None
     opened.close()
+
+
+@pytest.fixture
+def device_memory():
+    """The memory of four devices that nobody has used yet; the test's tensors are there."""
+    with Kilnd(threads=4, flags=["--cpu_devices=4"], config=NO_PROBES) as daemon:
+        opened = kiln.connect(daemon.address)
+        yield DeviceMemory()
+        _connection._default = None
+        opened.close()
 
 
 @pytest.fixture(scope="module")

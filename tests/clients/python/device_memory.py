@@ -1,10 +1,10 @@
 """How much memory of devices something takes."""
 
-import time
-
 import numpy as np
 
 import kiln
+
+from eventually import eventually
 
 
 def _used():
@@ -12,28 +12,16 @@ def _used():
 
 
 class DeviceMemory:
-    """What all devices have more than when this was made, in MiB."""
+    """What tensors take on all devices of a new daemon. (Programs that have run keep some memory, whoever ran them.)"""
 
     def __init__(self):
-        kiln.default_connection().synchronize()
-        # A session that has ended may still give back.
-        self._before = _used()
-        for _ in range(3):
-            time.sleep(0.02)
-            before, self._before = self._before, _used()
-            while not np.array_equal(before, self._before):
-                time.sleep(0.02)
-                before, self._before = self._before, _used()
+        assert not _used().any(), _used()
 
     def taken(self, most):
-        """By device. Where it is more than `most`, that is after some seconds.
+        """In MiB, by device, once it is no more than `most`; if it stays more, that.
 
         A program's last results are there before its thread has given back what it worked with.
         """
         kiln.default_connection().synchronize()
-        deadline = time.monotonic() + 10
-        while True:
-            taken = _used() - self._before
-            if np.all(taken <= most) or time.monotonic() > deadline:
-                return taken
-            time.sleep(0.01)
+        eventually(lambda: np.all(_used() <= most))
+        return _used()

@@ -1,17 +1,15 @@
-"""Works for ever; answers each SIGINT with "interrupted SECONDS OPERATION" once all is right.
-
-SECONDS is from the parent's signal, whose time it wrote to a file, to the KeyboardInterrupt here.
+"""Works for ever, and prints "begins OPERATION"; answers each SIGINT with "interrupted OPERATION" at once, and with
+"ready" once all is right.
 """
 
-import pathlib
+import os
 import sys
-import time
 
 import numpy as np
 
 import kiln
 
-FOLDER, SEED = pathlib.Path(sys.argv[1]), int(sys.argv[2])
+SEED = int(sys.argv[1])
 LARGE = np.arange(6 << 20, dtype=np.float32)  # 24 MiB: travels in chunks
 SMALL = np.arange(1000, dtype=np.float32)
 
@@ -53,6 +51,11 @@ class Work:
         assert (self.x * self.number).sum().item() == 64 * self.number
 
 
+def say(line):
+    """In one step, so that an interrupt leaves no half a line."""
+    os.write(1, f"{line}\n".encode())
+
+
 def check(work, session):
     """The same session works as if nothing had happened."""
     assert kiln.default_connection().name == session
@@ -68,18 +71,18 @@ def main():
     check(work, session)
     operations = [work.upload, work.upload_small, work.download, work.run, work.read, work.compile]
     order = np.random.default_rng(SEED)
-    name, news = "", "ready"
+    name = ""
     while True:
         try:
-            print(news, flush=True)  # from here on the parent may interrupt
+            say("ready")
             while True:
                 operation = operations[order.integers(len(operations))]
                 name = operation.__name__
+                say(f"begins {name}")  # from here on the parent may interrupt
                 operation()
         except KeyboardInterrupt:
-            seconds = time.monotonic() - float((FOLDER / "signalled").read_text())
+            say(f"interrupted {name}")
             check(work, session)
-            news = f"interrupted {seconds:.3f} {name}"
 
 
 main()

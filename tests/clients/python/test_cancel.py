@@ -1,13 +1,16 @@
 """What was sent ahead is cancelled by Connection.cancel() and by Ctrl-C, and no state is torn."""
 
 import signal
+import sys
 import threading
 
 import numpy as np
 import pytest
 
 import kiln
+from kiln._session.waiter import Waiter
 
+from eventually import eventually
 from kilnd_process import Kilnd
 
 STEPS = 300
@@ -22,28 +25,50 @@ def step(count, x):
 
 
 @pytest.fixture
-def connection():
-    """To a daemon that takes seconds for all the steps, however many cores there are."""
-    with Kilnd(threads=2) as kilnd, kiln.connect(kilnd.address) as connection:
-        yield connection
+def kilnd():
+    """A daemon that takes seconds for all the steps, however many cores there are."""
+    with Kilnd(threads=2) as kilnd:
+        yield kilnd
 
 
 @pytest.fixture
-def interrupt():
-    """Ctrl-C while this thread waits."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+def connection(kilnd):
+    with kiln.connect(kilnd.address) as connection:
+        yield connection
+
+
+def interrupt_what_waits(connection, kind, wait):
+    """Ctrl-C while wait() waits for the answer of an operation of this kind."""
     main = threading.main_thread().ident
-    timer = threading.Timer(0.3, lambda: signal.pthread_kill(main, signal.SIGINT))
-    yield timer.start
-    timer.join()
-    signal.signal(signal.SIGINT, before)
+    stream = connection.stream
+
+    def waits():
+        with stream._lock:
+            is_sent = any(pending.request.HasField(kind) for pending in stream._pending.values())
+        return is_sent and sys._current_frames()[main].f_code is Waiter.wait.__code__
+
+    def interrupt():
+        if eventually(waits):
+            signal.pthread_kill(main, signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    interrupter = threading.Thread(target=interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            interrupter.start()
+            wait()
+    finally:
+        interrupter.join()
+        signal.signal(signal.SIGINT, before)
 
 
 def begin():
-    """A counter, what a step takes, and steps' losses: many seconds' worth."""
+    """A counter, what a step takes, and steps' losses: many seconds' worth, of which a few have ended."""
     count, x = kiln.tensor(0.0), kiln.tensor(np.eye(1024, dtype=np.float32))
     step(count, x).item()
-    return count, x, [step(count, x) for _ in range(STEPS)]
+    losses = [step(count, x) for _ in range(STEPS)]
+    losses[2].item()
+    return count, x, losses
 
 
 def went_on(losses):
@@ -61,36 +86,38 @@ def went_on(losses):
     return done
 
 
-def test_cancel_leaves_the_state_of_the_last_step_that_went_on(connection):
+# What is sent while the daemon stands still has come before it goes on with its steps.
+
+
+def test_cancel_leaves_the_state_of_the_last_step_that_went_on(kilnd, connection):
     count, x, losses = begin()
-    connection.cancel()
-    after = step(count, x)
+    with kilnd.standing_still():
+        connection.cancel()
+        after = step(count, x)
     done = went_on(losses)
-    assert done < STEPS
+    assert 3 <= done < STEPS
     after.item()
     assert count.item() == 1 + done + 1
     connection.synchronize()
 
 
-def test_an_interrupt_cancels_traced_steps_even_if_their_losses_are_held(connection, interrupt):
+def test_an_interrupt_cancels_traced_steps_even_if_their_losses_are_held(kilnd, connection):
     count, x, losses = begin()
-    with pytest.raises(KeyboardInterrupt):
-        interrupt()
-        losses[-1].item()
+    with kilnd.standing_still():
+        interrupt_what_waits(connection, "read", lambda: losses[-1].item())
     done = went_on(losses)
-    assert done < STEPS
+    assert 3 <= done < STEPS
     assert count.item() == 1 + done
 
 
-def test_an_interrupt_cancels_no_result_that_is_held(connection, interrupt):
+def test_an_interrupt_cancels_no_result_that_is_held(kilnd, connection):
     count, x = kiln.tensor(0.0), kiln.tensor(np.eye(1024, dtype=np.float32))
     step(count, x).item()
     before = [step(count, x) for _ in range(30)]
     kept = (x + 1).realize()
     behind = [step(count, x) for _ in range(STEPS)]
-    with pytest.raises(KeyboardInterrupt):
-        interrupt()
-        connection.synchronize()
+    with kilnd.standing_still():
+        interrupt_what_waits(connection, "barrier", connection.synchronize)
     assert kept.numpy()[0, 0] == 2
     assert went_on(before) == len(before)
     done = went_on(behind)

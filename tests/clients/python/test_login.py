@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from kiln._session import connection as _connection
 from kiln._session.login import Login, find
+from eventually import GIVE_UP_SECONDS
 from kilnd_process import Kilnd, build_folder
 
 
@@ -48,7 +49,7 @@ def test_a_user_trains_over_tls_with_a_token(tmp_path):
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("KILN_", "XDG_"))}
         environment["HOME"] = str(home)
         answer = subprocess.run(
-            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120)
+            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=GIVE_UP_SECONDS)
         assert answer.stdout == f"[2.0, 2.0, 2.0] {daemon.tcp_address}\n", answer.stderr
 
         try:
@@ -85,7 +86,7 @@ def test_mistakes_with_tls_are_told_apart(tmp_path):
         # The command line says it in one line.
         command = [build_folder() / "clients" / "cli" / "kiln", "devices", "--address", daemon.tcp_address]
         for more, wanted in (["--ca", other], "not by the authority"), ([], "hangs up at once"):
-            told = subprocess.run([*command, *more], capture_output=True, text=True, timeout=60).stderr
+            told = subprocess.run([*command, *more], capture_output=True, text=True, timeout=GIVE_UP_SECONDS).stderr
             assert told.startswith(f"kiln devices: {daemon.tcp_address} ") and wanted in told
             assert told.count("\n") == 1, told
     with Kilnd(flags=[f"--tls_certificate={late}", f"--tls_key={late_key}"]) as daemon:

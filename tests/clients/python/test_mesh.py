@@ -8,8 +8,8 @@ import pytest
 import kiln
 from kiln import nn
 from kiln._session import connection as _connection
-from device_memory import DeviceMemory
 from meshes import FOUR, GRID, THREE
+from sent_operations import sent_operations
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
@@ -67,18 +67,16 @@ def state_of(rule_of_model, rule_of_state):
 
 @pytest.mark.parametrize("rule_of_model, rule_of_state, mebibytes", [
     (None, None, 12), (None, "data", 4 + 8 / 4), ("data", None, 12 / 4)])  # fmt: skip
-def test_each_device_has_the_memory_of_its_part(session, rule_of_model, rule_of_state, mebibytes):
-    memory = DeviceMemory()
+def test_each_device_has_the_memory_of_its_part(device_memory, rule_of_model, rule_of_state, mebibytes):
     state = state_of(rule_of_model, rule_of_state)
     most = 1.2 * mebibytes + 0.5
-    taken = memory.taken(most)
+    taken = device_memory.taken(most)
     assert np.all(taken >= mebibytes) and np.all(taken <= most), taken
     del state
 
 
-def test_zero_2_keeps_no_gradients(session):
+def test_zero_2_keeps_no_gradients(device_memory):
     """A device has 4 MiB of weights and its part of 8 of state, but none of 4 of gradients."""
-    memory = DeviceMemory()
     model, optimizer = state_of(None, "data")
 
     @kiln.jit
@@ -93,17 +91,16 @@ def test_zero_2_keeps_no_gradients(session):
     for _ in range(3):
         step(kiln.shard(np.ones((8, 1024), np.float32), mesh, ("data",))).item()
     most = 1.2 * (4 + 8 / 4) + 0.5
-    taken = memory.taken(most)
+    taken = device_memory.taken(most)
     assert np.all(taken <= most), taken
     (program,) = step.programs()
     assert program.runs == 3 and step.traces == 1
 
 
-def test_uneven_parts_take_the_memory_of_equal_ones(session):
-    memory = DeviceMemory()
+def test_uneven_parts_take_the_memory_of_equal_ones(device_memory):
     x = kiln.shard(np.ones((5, 1 << 18), np.float32), THREE, ("data",))
     most = np.array([2.5, 2.5, 2.5, 0.5])
-    taken = memory.taken(most)
+    taken = device_memory.taken(most)
     assert np.all(taken[:3] >= 2) and np.all(taken <= most), taken
     del x
 
@@ -215,7 +212,7 @@ def test_a_detached_session_keeps_its_layout(four):
     array = np.arange(16.0, dtype=np.float32).reshape(4, 4)
     connection = kiln.connect(four.address)
     x = kiln.shard(array, mesh, ("data",))
-    connection.detach("mesh", 60, {"x": x})
+    connection.detach("mesh", 3600, {"x": x})
     attached = kiln.attach("mesh", four.address)
     try:
         x = attached["x"]
@@ -256,10 +253,9 @@ def test_a_step_is_one_message(session):
 
     x = kiln.shard(np.ones((4, 2), np.float32), mesh, ("data",))
     step(x).item()
-    kiln.default_connection().synchronize()
-    before = session.stream.last_sequence()
-    last = step(x)
-    assert session.stream.last_sequence() == before + 1
+    with sent_operations(session) as sent:
+        last = step(x)
+    assert sent == ["run"]
     assert last.item() == 14
     (info,) = step.programs()
     assert info.name.endswith("step")

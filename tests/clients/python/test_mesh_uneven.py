@@ -9,6 +9,7 @@ import pytest
 import kiln
 from kiln import nn
 from kiln._session import connection as _connection
+from eventually import GIVE_UP_SECONDS
 from kilnd_process import Kilnd, build_folder
 from meshes import FOUR, GRID, THREE
 
@@ -217,7 +218,7 @@ def test_kiln_explain_shows_padding(session, four):
     (program,) = summed.programs()
     said = subprocess.run(
         [build_folder() / "clients" / "cli" / "kiln", "explain", program.digest],
-        env=four.environment(), capture_output=True, text=True, timeout=30)
+        env=four.environment(), capture_output=True, text=True, timeout=GIVE_UP_SECONDS)
     assert said.returncode == 0, said.stderr
     assert "input 0 float32[10,7] padded to float32[12,7]" in said.stdout, said.stdout
     assert "output 0 float32[10,7] padded to float32[10,9]" in said.stdout, said.stdout
@@ -244,9 +245,9 @@ def test_they_survive_restarts():
                 elif how == "drained":
                     said = subprocess.run(
                         [build_folder() / "clients" / "cli" / "kiln", "drain"],
-                        env=daemon.environment(), capture_output=True, text=True, timeout=30)
+                        env=daemon.environment(), capture_output=True, text=True, timeout=GIVE_UP_SECONDS)
                     assert said.returncode == 0, said.stderr
-                    assert daemon.process.wait(timeout=20) == 0
+                    assert daemon.process.wait(timeout=GIVE_UP_SECONDS) == 0
                 else:
                     assert daemon.stop(signal.SIGTERM) == 0
                 daemon.start()
@@ -255,7 +256,7 @@ def test_they_survive_restarts():
                 np.testing.assert_array_equal(z.numpy(), numbers((10, 7)) * 2)
                 np.testing.assert_array_equal((x - y).sum(0).numpy(),
                                               (array - numbers((10, 7))).sum(0))
-            connection.detach("uneven", 60, {"x": x})
+            connection.detach("uneven", 3600, {"x": x})
             attached = kiln.attach("uneven", daemon.address)
             np.testing.assert_array_equal(attached["x"].numpy(), array)
             np.testing.assert_array_equal((attached["x"] * 2).sum(1).numpy(), (array * 2).sum(1))

@@ -7,6 +7,8 @@ import sys
 
 import kiln
 
+from eventually import GIVE_UP_SECONDS
+
 PROGRAM = """
 import kiln
 import numpy as np
@@ -34,5 +36,5 @@ def test_scikit_learn_and_scipy_take_tensors(kilnd):
     environment = dict(os.environ, SCIPY_ARRAY_API="1", KILN_ADDRESS=kilnd.address)
     environment["PYTHONPATH"] = os.pathsep.join([str(package), environment.get("PYTHONPATH", "")])
     done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True,
-                          text=True, timeout=120)
+                          text=True, timeout=GIVE_UP_SECONDS)
     assert done.stdout == "done\n", done.stderr

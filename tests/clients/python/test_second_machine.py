@@ -8,10 +8,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
+from eventually import eventually
 from kilnd_process import build_folder
 
 BOX, LAPTOP = "10.205.0.1", "10.205.0.2"
@@ -74,9 +74,11 @@ def kilnd(command, folder, *flags):
              f"--state_dir={folder}/state", f"--listen={','.join([address, *flags[:1]])}", *flags[1:]],
             stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     try:
-        while b"event=serving" not in (folder / "log").read_bytes()[start:]:
-            assert daemon.poll() is None, (folder / "log").read_text(errors="replace")
-            time.sleep(0.02)
+        def serves():
+            return b"event=serving" in (folder / "log").read_bytes()[start:]
+
+        assert eventually(lambda: serves() or daemon.poll() is not None)
+        assert serves(), (folder / "log").read_text(errors="replace")
         yield address
     finally:
         daemon.send_signal(signal.SIGTERM)

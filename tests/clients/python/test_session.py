@@ -1,13 +1,14 @@
 """Sessions: reconnection, release, processes that fork or are killed."""
 
+import contextlib
 import gc
 import os
 import pathlib
+import queue
 import signal
 import subprocess
 import sys
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -18,16 +19,15 @@ from kiln._proto.kiln.v1 import error_pb2, session_pb2
 from kiln._session import connection as _connection
 from kiln._session import waiter
 from kiln._session.rpc import Stub
-from kiln._session.stream import Stream
-from eventually import eventually
+from kiln._session.stream import FIRST_DELAY_SECONDS, Stream
+from eventually import GIVE_UP_SECONDS, eventually
 from kilnd_process import Kilnd, build_folder
 from link import Link
 
 CUTS = int(os.environ.get("KILN_CUTS", "20"))
-# Longer by hand: a link that is down for 5 s (KILN_CUT_SECONDS=5), a laptop that sleeps for a minute.
-CUT_SECONDS = float(os.environ.get("KILN_CUT_SECONDS", "0.1"))
-SLEEP_SECONDS = float(os.environ.get("KILN_SLEEP_SECONDS", "1"))
-# By hand, too: the daemon of another build, to which this one is upgraded.
+# Longer than any test: a session that ends before does not end by its lease.
+LONG_LEASE_SECONDS = 3600
+# By hand: the daemon of another build, to which this one is upgraded.
 OTHER_KILND = os.environ.get("KILN_OTHER_KILND")
 SOURCE = pathlib.Path(kiln.__file__).resolve().parents[1]
 
@@ -58,49 +58,65 @@ def test_a_dropped_connection_resumes_and_runs_everything_once(linked):
         if i % 50 == 0:
             assert results[-1].item() == i + 1
     assert [result.item() for result in results] == list(range(1, 301))
-    assert count.item() == 300 and link.connections > 3
+    assert count.item() == 300
+    # Between two cuts, and after the last one, a value was read.
+    assert link.connections == 1 + 5
+
+
+class Pauses(queue.SimpleQueue):
+    """Where a stream pauses before it attaches again: remembers the pauses that follow a loss."""
+
+    def __init__(self, stream):
+        self._stream = stream
+        self.after_losses = []
+
+    def get(self, block=True, timeout=None):
+        if self._stream._attachment.last_received is not None:
+            self.after_losses.append(timeout)
+        return super().get(block, timeout)
 
 
 def test_cuts_with_answers_outstanding_resume_soon(linked):
     link, connection = linked
     x = kiln.tensor(np.arange(1000, dtype=np.float32)).realize()
-    waits = []
-    for _ in range(CUTS):
+    connection.synchronize()
+    pauses = connection.stream._closing = Pauses(connection.stream)
+    for i in range(CUTS):
+        # Either what is sent first is lost, or the first answer is.
+        link.cut_after(**{("sent", "received")[i % 2]: 0})
         answers = [waiter.Waiter() for _ in range(20)]
         for answer in answers:
             connection.stream.send(
                 answer.resolve, read=session_pb2.Read(handle=x._node.buffer.handle))
-        link.cut()
-        start = time.monotonic()
         assert all(len(answer.wait().data) == 4000 for answer in answers)
-        waits.append(time.monotonic() - start)
-    print(f"{CUTS} cuts, the slowest resumed after {max(waits):.3f} s")
-    assert max(waits) < 5 and link.connections > CUTS // 2
+        assert link.connections >= 2 + i
+    # However many cuts there were, each is followed by an attempt after the shortest pause.
+    assert len(pauses.after_losses) >= CUTS
+    assert max(pauses.after_losses) <= FIRST_DELAY_SECONDS
 
 
-def test_large_transfers_survive_cuts(linked):
+@pytest.mark.parametrize("share", [0.05, 0.5, 0.95])
+def test_large_transfers_survive_cuts(linked, share):
     link, _ = linked
     data = np.arange(8 << 20, dtype=np.float32)
-    for delay in (0.005, 0.02, 0.05):
-        cutter = threading.Timer(delay, link.cut)
-        cutter.start()
-        x = kiln.tensor(data).realize()
-        cutter.join()
-        cutter = threading.Timer(delay, link.cut)
-        cutter.start()
-        np.testing.assert_array_equal(x.numpy(), data)
-        cutter.join()
+    link.cut_after(sent=share * data.nbytes)
+    x = kiln.tensor(data).realize()
+    x[:1].numpy()
+    assert link.connections == 2
+    link.cut_after(received=share * data.nbytes)
+    np.testing.assert_array_equal(x.numpy(), data)
+    assert link.connections == 3
 
 
 def test_a_read_that_waits_survives_a_cut(linked):
-    link, _ = linked
+    link, connection = linked
     x = kiln.tensor(np.ones((64, 64), np.float32)).realize()
-    cutter = threading.Timer(0.05, link.cut)
-    cutter.start()
-    for _ in range(40):
+    for i in range(10):
         x = (x @ x / 64).realize()
+        connection.synchronize()
+        link.cut_after(received=100 * i)  # of its 16 KiB
         assert x.numpy()[0, 0] == 1
-    cutter.join()
+        assert link.connections == 2 + i
 
 
 def test_a_lost_session_is_a_clear_error(fresh_kilnd):
@@ -110,63 +126,70 @@ def test_a_lost_session_is_a_clear_error(fresh_kilnd):
     Stub(connection._session.channel, "kiln.v1.SessionService").CloseSession(
         session_pb2.CloseSessionRequest(session_id=connection._session.id))
     with pytest.raises(kiln.KilnError):
-        for _ in range(100):
-            (x + 1).numpy()
-            time.sleep(0.05)
+        (x + 1).numpy()
     _connection._default = None
     kiln.connect(fresh_kilnd.address)
     assert (kiln.tensor([1.0]) + 1).item() == 2
     _connection._default = None
 
 
-def idles(connection):
-    while True:
-        connection.stream.check()
-        time.sleep(0.01)
+def idles(connection, begun):
+    begun()
+    connection._session._wait_for_end(GIVE_UP_SECONDS)  # which begins when the stream has failed
+    connection.stream.check()
 
 
-def waits(connection):
+def waits(connection, begun):
     x = kiln.tensor(np.ones((1024, 1024), np.float32))
     f = kiln.jit(lambda x: x @ x / 1024)
-    for _ in range(2000):
-        x = f(x)
-    x.numpy()
+    while True:
+        for _ in range(500):
+            x = f(x)
+        begun()
+        x.numpy()
 
 
-def runs(connection):
+def runs(connection, begun):
     f = kiln.jit(lambda x: x + 1)
     x = kiln.tensor(np.ones(10, np.float32))
     while True:
         x = f(x)
         x.numpy()
+        begun()
 
 
-def uploads(connection):
+def uploads(connection, begun):
     while True:
         kiln.tensor(np.ones(32 << 20, np.float32)).realize()
+        begun()
 
 
-def downloads(connection):
+def downloads(connection, begun):
     x = kiln.tensor(np.ones(32 << 20, np.float32)).realize()
     while True:
         x.numpy()
+        begun()
 
 
 @pytest.mark.parametrize("work", [idles, waits, runs, uploads, downloads])
-def test_clients_learn_of_a_shutdown_at_once(fresh_kilnd, work):
+def test_clients_learn_of_a_shutdown(fresh_kilnd, work):
+    """From the daemon: a client that does not hear of it tries again until its lease is over, and says so."""
     connection = kiln.connect(fresh_kilnd.address)
     (kiln.tensor([1.0]) + 1).item()
-    asked = []
+    begun = threading.Event()
 
     def stop():
-        asked.append(time.monotonic())
+        begun.wait()
         fresh_kilnd.process.send_signal(signal.SIGINT)  # by SIGTERM it would keep the session
 
-    stopper = threading.Timer(0.3, stop)
+    stopper = threading.Thread(target=stop)
     stopper.start()
     with pytest.raises(kiln.Unavailable, match="the daemon has stopped, so this session"):
-        work(connection)
-    assert time.monotonic() - asked[0] < 5  # it may take 3 to end what runs on the device
+        try:
+            work(connection, begun.set)
+        finally:
+            begun.set()
+            stopper.join()
     with pytest.raises(kiln.Unavailable, match="the daemon has stopped"):
         (kiln.tensor([1.0]) + 1).item()
     with pytest.raises(kiln.Unavailable, match="the daemon has stopped"):
@@ -254,7 +277,7 @@ def test_a_thousand_uploads_leave_no_blobs(fresh_kilnd):
 
 def test_a_forgotten_connection_ends_its_session(fresh_kilnd):
     for _ in range(3):
-        kiln.connect(fresh_kilnd.address)
+        kiln.connect(fresh_kilnd.address, lease_seconds=LONG_LEASE_SECONDS)
         assert (kiln.tensor([1.0]) + 1).item() == 2
     _connection._default = None
     gc.collect()
@@ -262,7 +285,7 @@ def test_a_forgotten_connection_ends_its_session(fresh_kilnd):
 
 
 def test_a_connection_that_is_forgotten_while_it_computes_ends_its_session(fresh_kilnd):
-    kiln.connect(fresh_kilnd.address)
+    kiln.connect(fresh_kilnd.address, lease_seconds=LONG_LEASE_SECONDS)
     x = kiln.ones(2048, 2048).realize()
     gc.disable()  # it must not take another collection, once the answers are there
     try:
@@ -282,20 +305,18 @@ def test_steps_in_flight_do_not_wait_for_one_another(fresh_kilnd):
         x = kiln.tensor(np.eye(256, dtype=np.float32))
         f(x).numpy()
         # While the daemon stands still, no step can end.
-        goes_on = []
+        gave_up = []
 
-        def go_on():
-            goes_on.append(True)
+        def give_up():
+            gave_up.append(True)
             fresh_kilnd.process.send_signal(signal.SIGCONT)
 
-        fresh_kilnd.process.send_signal(signal.SIGSTOP)
-        guard = threading.Timer(20, go_on)
-        guard.start()
-        results = [f(x) for _ in range(50)]
-        stood_still = not goes_on
-        guard.cancel()
-        go_on()
-        assert stood_still
+        guard = threading.Timer(GIVE_UP_SECONDS, give_up)
+        with fresh_kilnd.standing_still():
+            guard.start()
+            results = [f(x) for _ in range(50)]
+            guard.cancel()
+        assert not gave_up
         np.testing.assert_array_equal(results[-1].numpy(), np.eye(256, dtype=np.float32))
 
 
@@ -353,7 +374,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), x.item())
 @pytest.mark.skipif(sys.version_info < (3, 9), reason="needs waitstatus_to_exitcode")
 def test_a_forked_child_is_told_to_connect_again(kilnd):
     process = script(FORK, kilnd)
-    output, errors = process.communicate(timeout=60)
+    output, errors = process.communicate(timeout=GIVE_UP_SECONDS)
     assert output.split() == ["42", "2.0"], errors
 
 
@@ -435,25 +456,16 @@ def test_training_through_twenty_cuts_changes_no_bit(fresh_kilnd, read_every):
     undisturbed = train_at(fresh_kilnd.tcp_address, 200, lambda step: None)
     random = np.random.default_rng(CUTS)
     cut_at = set(random.choice(200, 20, replace=False).tolist())
-    cutters = []
     with Link(fresh_kilnd.tcp_address) as link:
 
         def cut(step):
-            # The link goes down while steps go on being sent.
+            # Steps go on being sent while the link refuses the client. Every other time it comes back at once.
             if step in cut_at:
-                for cutter in cutters:
-                    cutter.join()
-                cutters.append(threading.Thread(target=link.cut, args=(CUT_SECONDS,)))
-                cutters[-1].start()
+                link.cut(refuses=step % 2)
 
-        try:
-            cut_off = train_at(link.address, 200, cut, read_every)
-        finally:
-            for cutter in cutters:
-                cutter.join()
-        print(f"20 cuts of {CUT_SECONDS:g} s, {link.connections} connections")
-        assert link.connections > 10  # one may meet a client that has not come back from the cut before
-    assert len(cutters) == 20
+        cut_off = train_at(link.address, 200, cut, read_every)
+        # After each cut, the next loss that is read comes over a new connection.
+        assert link.connections > len({(step + 1) // read_every for step in cut_at})
     assert_same_training(undisturbed, cut_off)
 
 
@@ -467,10 +479,10 @@ def test_training_through_restarts_changes_no_bit(fresh_kilnd):
         elif step == 40:
             said = subprocess.run(
                 [build_folder() / "clients" / "cli" / "kiln", "drain"], env=fresh_kilnd.environment(),
-                capture_output=True, text=True, timeout=30)
+                capture_output=True, text=True, timeout=GIVE_UP_SECONDS)
             assert said.returncode == 0, said.stderr
             assert "the daemon has ended" in said.stdout
-            assert fresh_kilnd.process.wait(timeout=20) == 0
+            assert fresh_kilnd.process.wait(timeout=GIVE_UP_SECONDS) == 0
         else:
             return
         fresh_kilnd.start()
@@ -541,7 +553,7 @@ def test_a_daemon_that_was_killed_is_one_clear_error(fresh_kilnd):
 def set_quota(kilnd, limit):
     """Of who comes over loopback."""
     subprocess.run([build_folder() / "clients" / "cli" / "kiln", "quota", "set", "local", limit],
-                   env=kilnd.environment(), check=True, timeout=60)
+                   env=kilnd.environment(), check=True, timeout=GIVE_UP_SECONDS)
 
 
 def test_what_has_died_is_free_for_the_next_operation_once_a_quota_has_refused_one(fresh_kilnd):
@@ -573,7 +585,7 @@ def test_what_has_no_room_on_the_disk_says_so(fresh_kilnd):
     connection.close()
 
 
-def test_a_client_that_sleeps_within_its_lease_goes_on(linked):
+def test_a_client_that_was_away_within_its_lease_goes_on(linked):
     link, _ = linked
     count = kiln.tensor(0)
 
@@ -583,22 +595,22 @@ def test_a_client_that_sleeps_within_its_lease_goes_on(linked):
         return count * 1
 
     f()
-    link.cut(SLEEP_SECONDS)
+    link.cut(refuses=3)
     assert f().item() == 2
+    assert link.connections == 2
 
 
 SLEEPER = """
-import sys
+import os, signal, sys
 import numpy as np
 import kiln
 import test_session
 
-def tell(step):
+def sleep(step):
     if step == 29:
-        print("halfway", flush=True)
-        sys.stdin.readline()
+        os.kill(os.getpid(), signal.SIGSTOP)
 
-losses, weights = test_session.train_at(sys.argv[1], 60, tell, read_every=7, lease_seconds=int(sys.argv[2]))
+losses, weights = test_session.train_at(sys.argv[1], 60, sleep, read_every=7, lease_seconds=int(sys.argv[2]))
 np.savez(sys.argv[3], losses, *weights)
 """
 
@@ -609,20 +621,18 @@ def test_training_that_sleeps_within_its_lease_changes_no_bit(fresh_kilnd, tmp_p
     with Link(fresh_kilnd.tcp_address) as link:
         tests = pathlib.Path(__file__).resolve().parent
         path = os.pathsep.join([str(SOURCE), str(tests), str(tests.parents[1]), os.environ.get("PYTHONPATH", "")])
-        lease = max(60, 2 * int(SLEEP_SECONDS))
         laptop = subprocess.Popen(
-            [sys.executable, "-c", SLEEPER, link.address, str(lease), str(tmp_path / "trained.npz")],
-            env=dict(os.environ, PYTHONPATH=path), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            [sys.executable, "-c", SLEEPER, link.address, str(LONG_LEASE_SECONDS), str(tmp_path / "trained.npz")],
+            env=dict(os.environ, PYTHONPATH=path), stdin=subprocess.DEVNULL)
         try:
-            assert laptop.stdout.readline() == "halfway\n"
-            laptop.stdin.write("\n")
-            laptop.stdin.flush()
-            laptop.send_signal(signal.SIGSTOP)
+            changed = os.waitid(os.P_PID, laptop.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+            assert changed.si_code == os.CLD_STOPPED
             if network == "goes":
                 link.cut()
-            time.sleep(SLEEP_SECONDS)
+                assert eventually(lambda: fresh_kilnd.metric("kiln_connections") == 0)
+            assert eventually(lambda: fresh_kilnd.metric("kiln_device_queue_length") == 0)
             laptop.send_signal(signal.SIGCONT)
-            assert laptop.wait(timeout=120) == 0
+            assert laptop.wait(timeout=GIVE_UP_SECONDS) == 0
         finally:
             laptop.kill()
             laptop.communicate()
@@ -636,7 +646,7 @@ import sys, kiln
 tensors = kiln.attach("night", sys.argv[1])
 count = tensors["count"]
 assert (count + 1).item() == 301, count.item()
-kiln.default_connection().detach("morning", 60, {"count": count, "more": count * 2})
+kiln.default_connection().detach("morning", 3600, {"count": count, "more": count * 2})
 """
 
 
@@ -652,12 +662,12 @@ def test_another_process_attaches_while_the_work_goes_on(fresh_kilnd):
         step()
     with pytest.raises(kiln.InvalidArgument, match="is not made of 1 to 64 letters"):
         connection.detach("../night")
-    connection.detach("night", keep_seconds=60, tensors={"count": count})
+    connection.detach("night", keep_seconds=3600, tensors={"count": count})
     with pytest.raises(kiln.FailedPrecondition, match="kiln.attach\\('night'\\) goes on with it"):
         count.numpy()
     environment = dict(os.environ, PYTHONPATH=str(SOURCE))
     said = subprocess.run([sys.executable, "-c", ATTACHING, fresh_kilnd.address], env=environment,
-                          capture_output=True, text=True, timeout=60)
+                          capture_output=True, text=True, timeout=GIVE_UP_SECONDS)
     assert said.returncode == 0, said.stderr
     with pytest.raises(kiln.NotFound, match="no session of the name"):
         kiln.attach("night", fresh_kilnd.address)
@@ -687,7 +697,7 @@ if sys.argv[1] == "begin":
     train()
     train()
     optimizer.param_groups[0].lr = 1 / 3
-    kiln.default_connection().detach("training", 60, {
+    kiln.default_connection().detach("training", 3600, {
         **model.state_dict(), **optimizer.state_dict(), "more": 1})
     print("left")
 else:
@@ -705,7 +715,7 @@ def test_a_model_and_its_optimizer_are_left_and_taken_up(fresh_kilnd):
     outputs = []
     for what in ("begin", "end"):
         process = script(TRAINING, fresh_kilnd, what)
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate(timeout=GIVE_UP_SECONDS)
         assert process.returncode == 0, errors
         outputs.append(output)
     assert outputs[0] == "left\n"
@@ -725,7 +735,7 @@ def test_a_model_and_its_optimizer_are_left_and_taken_up(fresh_kilnd):
 
 def close_session(kilnd, name):
     return subprocess.run([build_folder() / "clients" / "cli" / "kiln", "sessions", "close", name],
-                          env=kilnd.environment(), capture_output=True, text=True, timeout=60)
+                          env=kilnd.environment(), capture_output=True, text=True, timeout=GIVE_UP_SECONDS)
 
 
 def test_a_session_that_was_left_is_closed_by_its_name(fresh_kilnd):
@@ -746,14 +756,10 @@ def test_a_session_that_somebody_closed_is_one_clear_error(fresh_kilnd, away):
         kiln.connect(link.address)
         x = (kiln.tensor([1.0]) + 1).realize()
         assert x.item() == 2
-        outage = threading.Thread(target=link.cut, args=(1.0,))
-        if away:
-            outage.start()
-        done = close_session(fresh_kilnd, "s1")
-        assert done.returncode == 0, done.stderr
-        assert "\nkiln_sessions 0\n" in fresh_kilnd.metrics()
-        if away:
-            outage.join()
+        with link.down() if away else contextlib.nullcontext():
+            done = close_session(fresh_kilnd, "s1")
+            assert done.returncode == 0, done.stderr
+            assert "\nkiln_sessions 0\n" in fresh_kilnd.metrics()
         closed = "s1 was closed by .* with `kiln sessions close`, .*call kiln.connect"
         with pytest.raises(kiln.NotFound, match=closed) as raised:
             (x + 1).numpy()
@@ -771,7 +777,7 @@ def test_what_a_session_cannot_keep_is_named(connection):
 def test_whoever_is_taken_over_hears_so_at_once(fresh_kilnd):
     first = kiln.connect(fresh_kilnd.address)
     x = kiln.ones(2).realize()
-    first.detach("mine", 60, {"x": x})
+    first.detach("mine", 3600, {"x": x})
     kiln.attach("mine", fresh_kilnd.address)
     second = kiln.default_connection()
     kiln.attach("mine", fresh_kilnd.address)

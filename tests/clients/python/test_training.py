@@ -13,6 +13,8 @@ import pytest
 import kiln
 from kiln import nn
 
+from eventually import GIVE_UP_SECONDS
+
 EXAMPLES = pathlib.Path(__file__).resolve().parents[3] / "clients" / "python" / "examples"
 START = np.array([1.0, -2.0, 3.0], np.float32)
 TARGET = np.array([0.5, 0.5, -1.0], np.float32)
@@ -255,7 +257,7 @@ def test_the_gpt2_example_learns_loads_and_writes(kilnd, tmp_path):
 
 def test_the_mnist_example_says_what_to_do_without_a_network(tmp_path):
     done = subprocess.run(
-        [sys.executable, str(EXAMPLES / "mnist.py")], capture_output=True, text=True, timeout=120,
+        [sys.executable, str(EXAMPLES / "mnist.py")], capture_output=True, text=True, timeout=GIVE_UP_SECONDS,
         env=dict(os.environ, XDG_CACHE_HOME=str(tmp_path), https_proxy="http://127.0.0.1:9",
                  PYTHONPATH=python_path()))
     assert done.returncode != 0 and "--data" in done.stderr and "Traceback" not in done.stderr

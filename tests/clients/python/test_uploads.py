@@ -2,7 +2,6 @@
 
 import os
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -164,6 +163,15 @@ def test_threads_upload_equal_pieces_while_memory_is_short(monkeypatch):
     assert wrong == []
 
 
+def pieces_sent(monkeypatch):
+    """The names of the pieces that uploads send from here on."""
+    names = []
+    requests = _blobs.Blobs._upload_requests
+    monkeypatch.setattr(_blobs.Blobs, "_upload_requests", lambda self, name, piece, work: (
+        names.append(name) or requests(self, name, piece, work)))
+    return names
+
+
 def test_an_interrupted_upload_is_found_by_the_next_one(link, monkeypatch):
     connection = kiln.connect(link.address)
     wait_until_attached(connection)
@@ -181,9 +189,9 @@ def test_an_interrupted_upload_is_found_by_the_next_one(link, monkeypatch):
         patch.setattr(_blobs.Blobs, "send_many", abandons)
         patch.setattr(_pieces, "PIECES_OF_A_CALL", 9)
         blobs._upload(memoryview(data), lambda names: pytest.fail("half of it was used"), work)
-    before = link.bytes_sent
+    sent = pieces_sent(monkeypatch)
     np.testing.assert_array_equal(there_and_back(data), data)
-    assert link.bytes_sent - before < 15.5 * _pieces.PIECE_BYTES
+    assert len(sent) == 15
     assert not blobs._left
     connection.close()
 
@@ -210,9 +218,9 @@ def test_an_upload_that_was_interrupted_within_a_piece_is_found_too(link, monkey
     data = values(26, 24 * _pieces.PIECE_BYTES)
     with monkeypatch.context() as patch:
         interrupt_while_a_piece_is_sent(connection, data, 10, patch)
-    before = link.bytes_sent
+    sent = pieces_sent(monkeypatch)
     np.testing.assert_array_equal(there_and_back(data), data)
-    assert link.bytes_sent - before < 15.5 * _pieces.PIECE_BYTES
+    assert len(sent) == 15
     connection.close()
 
 
@@ -257,24 +265,37 @@ def test_so_is_what_it_has_hashed_or_found(small):
 def test_what_is_forgotten_is_not_told_to_be_there(small, monkeypatch):
     pieces = values(32, 4 * _pieces.PIECE_BYTES).view(np.uint64).reshape(4, -1)
     np.testing.assert_array_equal(there_and_back(pieces), pieces)
-    send, missing = _stream.Stream.send, _blobs.Blobs.missing
+    send, missing, wait = _stream.Stream.send, _blobs.Blobs.missing, _waiter.Waiter.wait
+    held = []
 
-    def releases_late(self, *arguments, **operation):
-        late = threading.Timer(
-            0.2 if "release" in operation else 0, send, (self, *arguments), operation)
-        late.start()
-        if "release" not in operation:
-            late.join()
+    def holds_releases(self, *arguments, **operation):
+        if "release" in operation:
+            held.append(lambda: send(self, *arguments, **operation))
+        else:
+            send(self, *arguments, **operation)
 
-    def goes_on_late(self, *arguments):
+    def sends_them():
+        while held:
+            held.pop(0)()
+
+    def waits(self):
+        if self is small._session.blobs._forgetting:
+            sends_them()
+        return wait(self)
+
+    def is_told(self, *arguments):
         result = missing(self, *arguments)
-        time.sleep(0.4)
+        sends_them()
         return result
 
-    monkeypatch.setattr(_stream.Stream, "send", releases_late)
+    monkeypatch.setattr(_stream.Stream, "send", holds_releases)
     refused(np.concatenate([pieces, pieces[:, ::-1]]))
-    monkeypatch.setattr(_blobs.Blobs, "missing", goes_on_late)
+    assert held
+    # The release comes as late as it can: when the next upload waits for it, or else after what that was told.
+    monkeypatch.setattr(_waiter.Waiter, "wait", waits)
+    monkeypatch.setattr(_blobs.Blobs, "missing", is_told)
     np.testing.assert_array_equal(there_and_back(pieces), pieces)
+    assert not held
 
 
 def test_what_an_interrupted_upload_has_left_ends_with_a_failure(small, monkeypatch):

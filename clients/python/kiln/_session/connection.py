@@ -40,7 +40,7 @@ class Connection:
     _kiln_watched = ()
 
     def __init__(self, target: str, device: str = "", lease_seconds: int = 0,
-                 timeout: float = 5.0, login: Optional[Login] = None,
+                 timeout: float = 30.0, login: Optional[Login] = None,
                  batch: bool = False, detached_name: str = "", snapshot_seconds: int = 0) -> None:
         self.target = target
         self._session = session = Session(
