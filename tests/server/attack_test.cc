@@ -18,8 +18,6 @@ namespace {
 using ::testing::HasSubstr;
 
 
-constexpr int64_t kSteps = 1000;  // of the trainer's, while clients flood
-
 // A factor for all amounts, for runs by hand: KILN_ATTACK_SCALE=50 with limits as on a real
 // machine.
 int64_t Scale() { return NumberFromEnvironment("KILN_ATTACK_SCALE", 1); }
@@ -116,10 +114,10 @@ class AttackTest : public ProcessTest {
     ProcessTest::TearDown();
   }
 
-  // Lets several clients flood while the trainer makes many steps, and until each has sent more
-  // than one message.
-  void Attack(int clients, const std::function<Flood::Make(Client&, int)>& prepare,
-              bool acknowledges) {
+  // Lets several clients flood until each has sent so many messages, or has been refused, or all
+  // are held up: they send nothing while the trainer makes some steps.
+  void Attack(int clients, uint64_t messages,
+              const std::function<Flood::Make(Client&, int)>& prepare, bool acknowledges) {
     std::vector<std::unique_ptr<Client>> all;
     std::vector<std::unique_ptr<Flood>> floods;
     for (int i = 0; i < clients; ++i) {
@@ -127,20 +125,30 @@ class AttackTest : public ProcessTest {
       ASSERT_TRUE(all.back()->opened.ok()) << all.back()->opened.error_message();
       floods.push_back(std::make_unique<Flood>(*all.back(), prepare(*all.back(), i), acknowledges));
     }
-    const auto all_flood = [&] {
-      return std::all_of(floods.begin(), floods.end(),
-                         [](const auto& flood) { return flood->sent() > 1 || flood->ended(); });
+    const uint64_t enough = messages * static_cast<uint64_t>(Scale());
+    const auto all_have_sent = [&](uint64_t number) {
+      return std::all_of(floods.begin(), floods.end(), [number](const auto& flood) {
+        return flood->sent() >= number || flood->ended();
+      });
     };
-    const int64_t last = trainer_->steps() + kSteps * Scale();
-    bool trains = true;
-    while (trains && (trainer_->steps() < last || !all_flood())) trains = trainer_->Advances(1);
-    EXPECT_TRUE(trains);
+    const auto sent = [&] {
+      uint64_t sum = 0;
+      for (const auto& flood : floods) sum += flood->sent();
+      return sum;
+    };
+    int held_up = 0;  // the trainer's last steps
+    while (!all_have_sent(enough) && !(held_up >= kHeldUp && all_have_sent(2))) {
+      const uint64_t before = sent();
+      ASSERT_TRUE(trainer_->Advances(1));
+      held_up = sent() == before ? held_up + 1 : 0;
+    }
     for (const auto& flood : floods) {
       EXPECT_GT(flood->sent(), 1);
       error_ = flood->Stop();
     }
   }
 
+  static constexpr int kHeldUp = 50;
   inline static int64_t own_ = 0;
   std::unique_ptr<Trainer> trainer_;
   std::string error_;
@@ -153,8 +161,8 @@ Flood::Make Reads(Client& client, int) {
       [](uint64_t number) { return number == 1 ? WriteBlob(1, "values", kMebibyte / 4) : Read(1); };
 }
 
-TEST_F(AttackTest, SlowReader) { Attack(4, Reads, false); }
-TEST_F(AttackTest, SlowReaderThatAcknowledgesAll) { Attack(4, Reads, true); }
+TEST_F(AttackTest, SlowReader) { Attack(4, 100'000, Reads, false); }
+TEST_F(AttackTest, SlowReaderThatAcknowledgesAll) { Attack(4, 100'000, Reads, true); }
 
 TEST_F(AttackTest, AnswersThatNobodyAcknowledges) {
   Client client(address_);
@@ -183,7 +191,7 @@ v1::Graph HugeGraph(uint64_t number, int64_t bytes) {
 
 TEST_F(AttackTest, HugeGraphs) {
   Attack(
-      4,
+      4, 100,
       [](Client&, int client) -> Flood::Make {
         return [client](uint64_t number) {
           return Define(number, HugeGraph(10 * number + client, kMebibyte / 2 * Scale()));
@@ -194,7 +202,7 @@ TEST_F(AttackTest, HugeGraphs) {
 
 TEST_F(AttackTest, FailedHandles) {
   Attack(
-      4,
+      4, 20'000,
       [](Client&, int) -> Flood::Make {
         return [](uint64_t number) {
           std::vector<uint64_t> outputs(100);
@@ -207,7 +215,7 @@ TEST_F(AttackTest, FailedHandles) {
 
 TEST_F(AttackTest, Releases) {
   Attack(
-      4,
+      4, 8,
       [](Client&, int) -> Flood::Make {
         const std::vector<uint64_t> handles(200'000, 7);
         return [handles](uint64_t) { return Release(handles); };
@@ -217,7 +225,7 @@ TEST_F(AttackTest, Releases) {
 
 TEST_F(AttackTest, SmallTensorsThatNobodyReleases) {
   Attack(
-      4,
+      4, 50'000,
       [](Client&, int) -> Flood::Make {
         return [](uint64_t number) { return Write(3 * number, {1}); };
       },
@@ -254,7 +262,7 @@ TEST_F(AttackTest, FreedTensorsOfManySizes) {
 
 TEST_F(AttackTest, ProgramsThatNobodyReleases) {
   Attack(
-      2,
+      2, 20'000,
       [](Client&, int client) -> Flood::Make {
         return [client](uint64_t number) {
           return Define(number, AddGraph(static_cast<int64_t>(2 * number + client + 20'000)));

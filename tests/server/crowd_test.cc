@@ -63,7 +63,7 @@ class Killer {
       pid_t client = 0;
       if (posix_spawn(&client, KILND_TEST_CLIENT, nullptr, nullptr, arguments, environ) != 0)
         return;
-      for (uint64_t calls = random_() % 400; calls > 0; --calls) CountSessions();
+      for (uint64_t calls = random_() % 40; calls > 0; --calls) CountSessions();
       kill(client, SIGKILL);
       int status = 0;
       waitpid(client, &status, 0);
