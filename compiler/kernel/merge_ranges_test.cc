@@ -20,7 +20,7 @@ constexpr char kTwoBuffers[] = "buffer b0 float32[24] read\nbuffer b1 float32[24
 TEST(MergeRanges, OneLoopWhereMemoryIsOneRow) {
   EXPECT_EQ(
       Merged(std::string(kTwoBuffers) + "stage r0:2 r1:3 r2:4\n"
-                                     "  b1[r0*12 + r1*4 + r2] = neg(b0[r0*12 + r1*4 + r2])\n"),
+                                        "  b1[r0*12 + r1*4 + r2] = neg(b0[r0*12 + r1*4 + r2])\n"),
       std::string(kTwoBuffers) + "stage r0:24\n  b1[r0] = neg(b0[r0])\n");
 }
 

@@ -17,7 +17,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-
 // A factor for all amounts, for runs by hand: KILN_ATTACK_SCALE=50 with limits as on a real
 // machine.
 int64_t Scale() { return NumberFromEnvironment("KILN_ATTACK_SCALE", 1); }

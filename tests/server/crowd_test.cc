@@ -3,7 +3,8 @@
 // others', while processes of other clients are killed. Each knows what every answer
 // must be (exact_client.h), and when all have gone the daemon holds nothing of them.
 //
-//   KILN_CROWD_OPERATIONS=100000 KILN_CROWD_CLIENTS=32 KILN_SEED=7 kilnd_test --gtest_filter=*Crowd*
+//   KILN_CROWD_OPERATIONS=100000 KILN_CROWD_CLIENTS=32 KILN_SEED=7 kilnd_test
+//   --gtest_filter=*Crowd*
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -32,7 +33,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
 
 // Processes of clients, killed at random moments, in a thread of its own: each when the daemon has
 // answered a random number of calls. Their sessions are the owner's.

@@ -19,7 +19,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-
 TEST_F(HostileTest, NumbersOutOfTurnEndTheirStreamAndChangeNothing) {
   Client client(address_);
   client.Connect()->Call(Write(1, {1}));

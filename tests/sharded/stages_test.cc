@@ -62,7 +62,9 @@ class Pipeline {
     return model_.Input(std::move(shape));
   }
 
-  Node PartOf(Node x, int part) { return model_.ops.Slice(x, 0, part * kPartRows, (part + 1) * kPartRows); }
+  Node PartOf(Node x, int part) {
+    return model_.ops.Slice(x, 0, part * kPartRows, (part + 1) * kPartRows);
+  }
 
   Node Forward(Node x, const std::vector<Node>& weights) {
     for (int i = 0; i < stages_; ++i) {

@@ -265,7 +265,8 @@ TEST(Golden, ConvnetDataParallel) {
   // The batch, and its labels.
   const graph::Graph graph =
       Placed(step.graph, {{{"data", 2}}}, {{0, {{0}, {}, {}, {}}}, {1, {{0}}}});
-  EXPECT_EQ(golden::DifferenceFromFile("sharded/convnet_data_parallel.txt", ProgramText(graph)), "");
+  EXPECT_EQ(golden::DifferenceFromFile("sharded/convnet_data_parallel.txt", ProgramText(graph)),
+            "");
   EXPECT_EQ(SimulatedDisagreement(graph, InputValues(graph), {1e-3}, 1), "");
 }
 
