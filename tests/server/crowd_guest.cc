@@ -8,27 +8,38 @@
 #include <vector>
 
 #include "absl/synchronization/notification.h"
+#include "tests/eventually.h"
 
 namespace kiln::testing {
 
-void Guest::VisitOnce(absl::Time until) {
-  Client client(address_, login_, Crowd::kLeaseSeconds);
-  if (client.opened.error_code() == grpc::RESOURCE_EXHAUSTED) {
-    // Those who have vanished still have their sessions.
-    return absl::SleepFor(absl::Milliseconds(50));
-  }
-  Expect(client.opened.ok(), "a session", client.opened.error_message());
+std::unique_ptr<Client> Guest::Enter(uint32_t lease_seconds) {
+  std::unique_ptr<Client> client;
+  Eventually([&] {
+    client = std::make_unique<Client>(address_, login_, lease_seconds);
+    return client->opened.error_code() != grpc::RESOURCE_EXHAUSTED;
+  });
+  Expect(client->opened.ok(), "a session", client->opened.error_message());
+  return client;
+}
+
+void Guest::VisitOnce(int64_t operations) {
+  const bool vanishes = OneIn(4);
+  const std::unique_ptr<Client> entered =
+      Enter(vanishes ? Crowd::kShortLeaseSeconds : Crowd::kLeaseSeconds);
   if (!wrong_.empty()) return;
+  Client& client = *entered;
   ids_.Add(user_, client.session.session_id());
   Sender sender(address_, client);
   Model model;
   for (Exact& define : Model::First()) sender.Send(std::move(define));
   const uint64_t steps = 100 + random_() % 2000;
-  for (uint64_t step = 0; step < steps && MayGoOn(until); ++step) {
+  for (uint64_t step = 0; step < steps && operations_ < operations; ++step) {
     sender.Send(model.Next(random_));
     ++operations_;
     if (sender.in_flight() > random_() % 128) sender.AnswerAllBut(random_() % 32);
     if (OneIn(300)) sender.Cut();
+    if (!sender.wrong().empty()) break;
+    if (vanishes) continue;
     if (OneIn(500)) AskTooMuch(client);
     if (OneIn(500)) ExceedQuotas();
     if (OneIn(500)) SendNonsense(client);
@@ -36,8 +47,10 @@ void Guest::VisitOnce(absl::Time until) {
     if (step > 128 && OneIn(500)) SendWrongNumber(client);
     if (OneIn(500)) Pry(client);
     if (OneIn(1000)) CancelSome();
-    if (!sender.wrong().empty()) break;
-    if (OneIn(3000)) return;  // vanishes
+  }
+  if (vanishes) {
+    Expect(sender.wrong().empty() || sender.has_lost_session(), "an answer", sender.wrong());
+    return;
   }
   for (Exact& read : model.Last()) sender.Send(std::move(read));
   sender.AnswerAllBut(0);

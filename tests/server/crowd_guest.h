@@ -3,14 +3,13 @@
 #define KILN_TESTS_SERVER_CROWD_GUEST_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "tests/server/client.h"
 #include "tests/server/exact_client.h"
 
@@ -19,12 +18,13 @@ namespace kiln::testing {
 // What the daemon grants to each user of the crowd, and all in all.
 struct Crowd {
   static constexpr int kUsers = 8;
-  // Of sessions: more than a slow machine takes to come back after a cut.
-  static constexpr uint32_t kLeaseSeconds = 20;
+  static constexpr char kUserPrefix[] = "user";
+  // Of sessions that are closed in the end, and of those whose clients vanish. The latter may end
+  // while their clients still use them, where the machine is slow.
+  static constexpr uint32_t kLeaseSeconds = 3600, kShortLeaseSeconds = 2;
   static constexpr int64_t kHostBytes = 256 << 20;
   static constexpr uint64_t kGraphNodes = 50;
   static constexpr uint64_t kDeviceBytes = 1 << 20;
-  static constexpr int64_t kLeastOperations = 10;  // of each, in a visit of them all
 };
 
 // The ids of sessions, for others to try.
@@ -56,24 +56,22 @@ class Guest {
         random_(seed),
         ids_(ids) {}
 
-  void Stay(absl::Time until) {
-    while (wrong_.empty() && MayGoOn(until)) VisitOnce(until);
+  // Visits until so many operations have been sent.
+  void Stay(int64_t operations) {
+    while (wrong_.empty() && operations_ < operations) VisitOnce(operations);
   }
   // What was not as expected; empty if all was.
   const std::string& wrong() const { return wrong_; }
   int64_t operations() const { return operations_; }
 
  private:
-  // Each does something, however slow the machine.
-  bool MayGoOn(absl::Time until) const {
-    const absl::Time now = absl::Now();
-    return now < until || (operations_ < Crowd::kLeastOperations && now < until + absl::Minutes(2));
-  }
   bool OneIn(uint64_t chances) { return random_() % chances == 0; }
   void Expect(bool holds, const std::string& what, const std::string& found) {
     if (!holds && wrong_.empty()) wrong_ = absl::StrCat(what, ": ", found);
   }
-  void VisitOnce(absl::Time until);
+  void VisitOnce(int64_t operations);
+  // Opens a session, once there is room: those who have vanished have theirs for a while.
+  std::unique_ptr<Client> Enter(uint32_t lease_seconds);
   void Close(Client& client);
   // Announced, and never sent: refused, since it cannot come to anything.
   void AskTooMuch(Client& client);

@@ -150,6 +150,7 @@ bool Sender::Attach() {
   grpc::Status why;
   stream_ = Reattach(address_, client_, Acknowledged(), &why);
   if (!stream_) {
+    has_lost_session_ = true;
     wrong_ = absl::StrCat("the session is lost: ", why.error_message());
     return false;
   }

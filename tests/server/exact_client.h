@@ -72,6 +72,8 @@ class Sender {
   size_t in_flight() const { return pending_.size(); }
   // What was not as expected; empty if all was.
   const std::string& wrong() const { return wrong_; }
+  // That the session is lost is what was not as expected.
+  bool has_lost_session() const { return has_lost_session_; }
 
  private:
   void SendHeld();
@@ -89,6 +91,7 @@ class Sender {
   std::vector<v1::ConnectRequest> held_;  // the last of pending_, not sent yet
   uint64_t missed_ = 0;                   // the oldest when a stream last ended by its deadline
   std::string wrong_;
+  bool has_lost_session_ = false;
 };
 
 // The least number of steps that fails, of those up to `failing`, which does. What depends on

@@ -3,14 +3,19 @@
 #ifndef KILN_TESTS_SERVER_FAULTS_FIXTURE_H_
 #define KILN_TESTS_SERVER_FAULTS_FIXTURE_H_
 
+#include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "server/daemon_parts.h"
+#include "tests/eventually.h"
 #include "tests/server/client.h"
 
 namespace kiln::testing {
@@ -35,6 +40,7 @@ class FaultsTest : public ::testing::Test {
   // The drivers of a test's own devices.
   virtual void AddDrivers(config::Config*, DaemonParts*) {}
 
+  // With the time that a kernel may take to compile, by a clock that Advance alone moves.
   void Start(int seconds_limit) {
     config::Config config;
     config.listen = {address_};
@@ -47,17 +53,27 @@ class FaultsTest : public ::testing::Test {
     config.compile_memory_limit_bytes = 256 << 20;
     auto parts = ProductionParts(config);
     ASSERT_TRUE(parts.ok()) << parts.status();
+    parts->steady_now = [this] {
+      return std::chrono::steady_clock::time_point(std::chrono::seconds(seconds_));
+    };
     AddDrivers(&config, &*parts);
     auto daemon = Daemon::Start(config, *std::move(parts));
     ASSERT_TRUE(daemon.ok()) << daemon.status();
     daemon_ = *std::move(daemon);
   }
 
-  // Has a client define a program that cannot be compiled, and then one that can.
-  std::string ErrorOf(const v1::Graph& graph, const std::string& device = "") {
+  void Advance(int seconds) { seconds_ += seconds; }
+
+  // Has a client define a program that cannot be compiled, and then one that can. `meanwhile` is
+  // called while the first is compiled.
+  std::string ErrorOf(
+      const v1::Graph& graph, const std::string& device = "",
+      const std::function<void()>& meanwhile = [] {}) {
     Client client(address_, 0, device);
     auto stream = client.Connect();
-    const v1::Result failed = stream->Call(Define(1, graph));
+    const uint64_t define = stream->Send(Define(1, graph));
+    meanwhile();
+    const v1::Result failed = stream->Answer(define);
     EXPECT_TRUE(failed.has_error());
     EXPECT_FALSE(stream->Call(Define(2, AddGraph(++next_size_))).has_error());
     return failed.error().message();
@@ -67,6 +83,7 @@ class FaultsTest : public ::testing::Test {
   std::string address_;
   std::unique_ptr<Daemon> daemon_;
   int64_t next_size_ = 20;
+  std::atomic<int64_t> seconds_{0};
 };
 
 }  // namespace kiln::testing

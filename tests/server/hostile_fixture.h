@@ -58,15 +58,6 @@ class HostileTest : public ProcessTest {
     EXPECT_EQ(pclose(pipe), 0);
     return text;
   }
-  // The most bytes that the daemon has had in memory.
-  int64_t PeakBytes() const {
-    std::ifstream file(absl::StrCat("/proc/", pid_, "/status"));
-    int64_t kibibytes = 0;
-    for (std::string line; std::getline(file, line);) {
-      if (absl::StartsWith(line, "VmHWM:")) kibibytes = std::stoll(line.substr(6));
-    }
-    return kibibytes << 10;
-  }
   void ExpectItServes() {
     Client client(address_);
     ASSERT_TRUE(client.opened.ok()) << client.opened.error_message() << Log();

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -16,9 +17,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/eventually.h"
 
 namespace kiln::testing {
 
@@ -61,11 +62,17 @@ class ProcessTest : public ::testing::Test {
   }
   // Starts kilnd and waits until it serves.
   void Start() {
+    const size_t before = Log().size();
     pid_ = Spawn(Flags());
-    const absl::Time deadline = absl::Now() + absl::Seconds(30);
-    while (Log().find("event=serving") == std::string::npos && absl::Now() < deadline)
-      absl::SleepFor(absl::Milliseconds(5));
-    ASSERT_THAT(Log(), ::testing::HasSubstr("event=serving"));
+    const auto serves = [&] { return Log().find("event=serving", before) != std::string::npos; };
+    Eventually([&] { return serves() || HasEnded(); });
+    ASSERT_TRUE(serves()) << Log();
+  }
+  // Whether kilnd has ended, which is still to be waited for.
+  bool HasEnded() const {
+    siginfo_t info{};
+    return waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == pid_;
   }
   static int Wait(pid_t pid) {
     int status = 0;
@@ -81,10 +88,24 @@ class ProcessTest : public ::testing::Test {
     text << std::ifstream(folder_ + "/log").rdbuf();
     return text.str();
   }
+  // The bytes that kilnd has in memory, and the most that it has had.
+  int64_t Resident() const { return StatusBytes("VmRSS:"); }
+  int64_t PeakBytes() const { return StatusBytes("VmHWM:"); }
 
   std::string folder_;
   std::string address_;
   pid_t pid_ = 0;
+
+ private:
+  // A line of /proc/PID/status, proc(5).
+  int64_t StatusBytes(const std::string& name) const {
+    std::ifstream file(absl::StrCat("/proc/", pid_, "/status"));
+    int64_t kibibytes = 0;
+    for (std::string line; std::getline(file, line);) {
+      if (line.compare(0, name.size(), name) == 0) kibibytes = std::stoll(line.substr(name.size()));
+    }
+    return kibibytes << 10;
+  }
 };
 
 }  // namespace kiln::testing

@@ -1,9 +1,9 @@
 // Kernels that take minutes: whoever has started one can end it, and whoever waits gets the device.
 #include <string>
 
-#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/eventually.h"
 #include "tests/server/client.h"
 #include "tests/server/kilnd_process.h"
 
@@ -33,8 +33,8 @@ class LongRunTest : public ProcessTest {
     EXPECT_FALSE(stream.Call(Define(kLong, SumOfSines(kElements))).has_error());
     const size_t before = Log().size();
     const uint64_t run = stream.Send(RunProgram(kLong, {}, {1}));
-    while (Log().find("event=run_started", before) == std::string::npos)
-      absl::SleepFor(absl::Milliseconds(1));
+    EXPECT_TRUE(
+        Eventually([&] { return Log().find("event=run_started", before) != std::string::npos; }));
     return run;
   }
   void ExpectOthersAreServed() {

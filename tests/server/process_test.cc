@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -21,7 +22,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/eventually.h"
@@ -64,7 +64,7 @@ TEST_F(ProcessTest, TellsSystemdThatItServesAndLivesAndStops) {
   address.sun_family = AF_UNIX;
   path.copy(address.sun_path, sizeof(address.sun_path) - 1);
   const int listener = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  const timeval patience{.tv_sec = 30, .tv_usec = 0};
+  const timeval patience{.tv_sec = 120, .tv_usec = 0};
   ASSERT_EQ(setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
   ASSERT_EQ(bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
   setenv("NOTIFY_SOCKET", path.c_str(), 1);
@@ -90,23 +90,19 @@ TEST_F(ProcessTest, TellsSystemdThatItServesAndLivesAndStops) {
 
 TEST_F(ProcessTest, TermUnderLoadExitsWithZero) {
   Start();
-  std::atomic<bool> loaded{false};
+  std::atomic<int> answered{0};
   std::thread load([&] {
     Client client(address_);
     auto stream = client.Connect();
     stream->Call(Define(1, AccumulateGraph(1000)));
     stream->Call(Write(1, std::vector<float>(1000)));
     stream->Call(Write(2, std::vector<float>(1000)));
-    loaded = true;
-    for (uint64_t i = 0; i < 1'000'000; ++i) {
-      if (stream->Call(RunProgram(1, {1, 2}, {10 + i})).error().code() != 0) break;
-    }
+    // Without end, unless the daemon ends.
+    for (uint64_t i = 0; !stream->Call(RunProgram(1, {1, 2}, {10 + i})).has_error(); ++i)
+      ++answered;
   });
-  while (!loaded) absl::SleepFor(absl::Milliseconds(1));
-  absl::SleepFor(absl::Milliseconds(50));
-  const absl::Time start = absl::Now();
+  EXPECT_TRUE(Eventually([&] { return answered >= 100; }));
   const int status = End(SIGTERM);
-  EXPECT_LT(absl::Now() - start, absl::Seconds(10));
   load.join();
   EXPECT_THAT(Log(), HasSubstr("event=stopped"));
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status << "\n" << Log();

@@ -6,9 +6,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "tests/environment.h"
+#include "tests/eventually.h"
 #include "tests/server/exact_client.h"
 #include "tests/server/snapshot_fixture.h"
 
@@ -123,23 +122,31 @@ class ExactlyOnceTest : public SnapshotTest {
     request.set_name("exact");
     v1::AttachSessionResponse taken;
     grpc::Status status;
-    const absl::Time deadline = absl::Now() + absl::Minutes(2);
-    do {
+    Eventually([&] {
       const auto stub = v1::SessionService::NewStub(
           grpc::CreateChannel(address_, grpc::InsecureChannelCredentials()));
       grpc::ClientContext context;
       status = stub->AttachSession(&context, request, &taken);
-    } while (status.error_code() == grpc::UNAVAILABLE && absl::Now() < deadline);
+      return status.error_code() != grpc::UNAVAILABLE;
+    });
     if (!status.ok()) return absl::StrCat("it cannot be taken over: ", status.error_message());
     client->session = taken.session();
     return {};
   }
-  // By a signal; then perhaps the next ones are killed, while they restore the session.
+  void CallOnce() {
+    const auto stub = v1::DeviceService::NewStub(
+        grpc::CreateChannel(address_, grpc::InsecureChannelCredentials()));
+    grpc::ClientContext context;
+    v1::ListDevicesResponse devices;
+    EXPECT_TRUE(stub->ListDevices(&context, {}, &devices).ok());
+  }
+  // By a signal; then perhaps the next ones are killed, while they restore the session or after it:
+  // once they have answered some calls.
   void EndSome(Random& accidents, Outcome* outcome) {
     EndAndStart(accidents() % 4 == 0 ? SIGTERM : SIGKILL, outcome);
     // After five in a row the session is given up.
     for (int more = 0; more < 3 && accidents() % 2 == 0; ++more) {
-      absl::SleepFor(absl::Milliseconds(accidents() % 50));
+      for (uint64_t calls = accidents() % 50; calls > 0; --calls) CallOnce();
       EndAndStart(SIGKILL, outcome);
     }
   }
