@@ -36,11 +36,11 @@ struct DaemonParts {
   absl::Duration copy_patience = absl::Minutes(1);
   // How long clients may take to read their last answers before connections are cut.
   absl::Duration flush_time = absl::Seconds(2);
-  // Decides how long a kernel may take to compile.
+  // The clock of the limit on a kernel's compile time.
   std::function<std::chrono::steady_clock::time_point()> steady_now =
       std::chrono::steady_clock::now;
-  // Called with a device's name where the daemon's end waits for what the device still does, on the
-  // thread that waits. May be empty.
+  // Called with a device's name when the daemon's end has to wait for that device, on the thread
+  // that waits. May be empty.
   std::function<void(const std::string& device)> on_wait;
   // An admin asks for the daemon's end: has Stop called soon, with Sessions::kKeep, on another
   // thread. Empty: nobody can.

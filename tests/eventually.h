@@ -9,8 +9,8 @@
 
 namespace kiln::testing {
 
-// True once `condition` holds, which is not asked again then. False after `give_up_after`, which a
-// test reaches only if what it waits for never happens.
+// Returns true once `condition` holds, and does not call it again. Returns false after
+// `give_up_after`; a test that passes never waits that long.
 inline bool Eventually(const std::function<bool()>& condition,
                        absl::Duration give_up_after = absl::Minutes(2)) {
   const absl::Time give_up = absl::Now() + give_up_after;

@@ -21,7 +21,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// So long that only what is waited for ends a wait.
+// Longer than any test: a wait ends only because its event has happened.
 constexpr absl::Duration kPatience = absl::Hours(1);
 
 class ClientTest : public ::testing::Test {
@@ -235,7 +235,7 @@ TEST_F(ClientTest, WhoSendsFarAheadWaits) {
   sender.join();
   ASSERT_TRUE(client->Barrier().ok());
   EXPECT_EQ(daemon_.runs(), 5000);
-  // How far ahead of the answers the client was when it sent each operation.
+  // An operation's acknowledged number says how far ahead of the answers the client was then.
   uint64_t furthest = 0;
   for (const v1::ConnectRequest& operation : daemon_.operations())
     furthest = std::max(furthest, operation.sequence() - operation.acknowledged());

@@ -23,8 +23,8 @@ class Deadline {
   Deadline(SteadyClock now, std::chrono::nanoseconds left) : now_(std::move(now)) {
     until_ = now_() + left;
   }
-  // What is left, as poll(2) takes it: -1 for ever, 0 if it has passed. A second at most, since the
-  // clock need not be the system's.
+  // Returns what is left, as poll(2) takes it: -1 for ever, 0 if it has passed. Returns a second at
+  // most, because the clock need not be the system's.
   int Milliseconds() const;
 
  private:

@@ -17,7 +17,7 @@
 namespace kiln::testing {
 namespace {
 
-// However slow the machine: each answer takes its time, and so does every question after it.
+// A slow machine takes minutes for this many calls.
 constexpr absl::Duration kPatience = absl::Minutes(8);
 constexpr int kCalls = 750;       // their requests fit into what a connection may send unasked
 constexpr int kCallsAtOnce = 50;  // fewer than may wait

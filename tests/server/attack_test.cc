@@ -113,8 +113,8 @@ class AttackTest : public ProcessTest {
     ProcessTest::TearDown();
   }
 
-  // Lets several clients flood until each has sent so many messages, or has been refused, or all
-  // are held up: they send nothing while the trainer makes some steps.
+  // Lets several clients flood until each has sent `messages` messages or has been refused, or
+  // until all are held up: they send nothing while the trainer makes kHeldUp steps.
   void Attack(int clients, uint64_t messages,
               const std::function<Flood::Make(Client&, int)>& prepare, bool acknowledges) {
     std::vector<std::unique_ptr<Client>> all;
@@ -124,7 +124,7 @@ class AttackTest : public ProcessTest {
       ASSERT_TRUE(all.back()->opened.ok()) << all.back()->opened.error_message();
       floods.push_back(std::make_unique<Flood>(*all.back(), prepare(*all.back(), i), acknowledges));
     }
-    // Where the memory is not looked at, fewer will do: a sanitizer makes all of it slow.
+    // A sanitizer is slow, and the memory is not checked there: fewer messages are enough.
     const uint64_t enough = std::max<uint64_t>(2, messages * Scale() / (kMemoryIsOurs ? 1 : 10));
     const auto all_have_sent = [&](uint64_t number) {
       return std::all_of(floods.begin(), floods.end(), [number](const auto& flood) {
@@ -136,7 +136,7 @@ class AttackTest : public ProcessTest {
       for (const auto& flood : floods) sum += flood->sent();
       return sum;
     };
-    int held_up = 0;  // the trainer's last steps
+    int held_up = 0;  // the trainer's steps since a message was last sent
     while (!all_have_sent(enough) && !(held_up >= kHeldUp && all_have_sent(2))) {
       const uint64_t before = sent();
       ASSERT_TRUE(trainer_->Advances(1));

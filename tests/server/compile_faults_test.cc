@@ -81,7 +81,7 @@ TEST_F(CompileFaults, AreErrorsOfTheirOwnPrograms) {
 }
 
 TEST_F(CompileFaults, DoNotHoldUpAShutdown) {
-  Start(30);  // which never pass
+  Start(30);  // the test's clock stands still
   Client client(address_);
   auto stream = client.Connect();
   const uint64_t spinning = stream->Send(Define(1, AddGraph(kSpins)));

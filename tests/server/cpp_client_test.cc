@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// So long that only what is waited for ends a wait.
+// Longer than any test: a wait ends only because its event has happened.
 constexpr absl::Duration kPatience = absl::Hours(1);
 
 constexpr int64_t kLargeFloats = (1 << 20) / sizeof(float) + 1;  // travels as a blob

@@ -19,8 +19,8 @@ namespace kiln::testing {
 struct Crowd {
   static constexpr int kUsers = 8;
   static constexpr char kUserPrefix[] = "user";
-  // Of sessions that are closed in the end, and of those whose clients vanish. The latter may end
-  // while their clients still use them, where the machine is slow.
+  // Sessions have long leases, except where the client vanishes in the end. On a slow machine a
+  // short lease may run out while the client still uses its session.
   static constexpr uint32_t kLeaseSeconds = 3600, kShortLeaseSeconds = 2;
   static constexpr int64_t kHostBytes = 256 << 20;
   static constexpr uint64_t kGraphNodes = 50;
@@ -56,7 +56,7 @@ class Guest {
         random_(seed),
         ids_(ids) {}
 
-  // Visits until so many operations have been sent.
+  // Makes visits until `operations` operations have been sent.
   void Stay(int64_t operations) {
     while (wrong_.empty() && operations_ < operations) VisitOnce(operations);
   }
@@ -70,7 +70,8 @@ class Guest {
     if (!holds && wrong_.empty()) wrong_ = absl::StrCat(what, ": ", found);
   }
   void VisitOnce(int64_t operations);
-  // Opens a session, once there is room: those who have vanished have theirs for a while.
+  // Waits until there is room for a session, and opens it: sessions of vanished clients stay for a
+  // while.
   std::unique_ptr<Client> Enter(uint32_t lease_seconds);
   void Close(Client& client);
   // Announced, and never sent: refused, since it cannot come to anything.

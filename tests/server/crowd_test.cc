@@ -34,8 +34,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Processes of clients, killed at random moments, in a thread of its own: each when the daemon has
-// answered a random number of calls. Their sessions are the owner's.
+// Starts processes of clients and kills them, in a thread of its own: each after a random number of
+// calls that the daemon has answered. Their sessions are the owner's.
 class Killer {
  public:
   Killer(std::string address, uint64_t seed)
@@ -52,7 +52,7 @@ class Killer {
   }
 
  private:
-  // What sessions of those that were killed hold must leave room for the others.
+  // The owner's sessions hold memory until their leases end, and the guests need some of it.
   static constexpr int kMostSessions = 4;
 
   void Run() {
@@ -71,7 +71,7 @@ class Killer {
     } while (!stopping_);
   }
 
-  // Of the owner.
+  // Returns how many sessions the owner has.
   int CountSessions() {
     grpc::ClientContext context;
     v1::ListSessionsResponse all;
@@ -110,7 +110,8 @@ class CrowdTest : public ProcessTest {
       ASSERT_TRUE(Try(owner_->admin, &v1::AdminService::Stub::SetQuota, quota).ok());
     }
   }
-  // So many guests, each with so many operations; then all are gone.
+  // Lets so many guests send so many operations each, and waits until the daemon holds nothing of
+  // them.
   void Visit(int64_t guests, int64_t operations, uint64_t seed) {
     Ids ids;
     std::vector<std::unique_ptr<Guest>> all;
@@ -154,7 +155,7 @@ class CrowdTest : public ProcessTest {
 
 TEST_F(CrowdTest, EachIsServedExactlyAndNothingIsLeft) {
   const int64_t guests = NumberFromEnvironment("KILN_CROWD_CLIENTS", 32);
-  // A sanitizer makes all of it slow.
+  // A sanitizer is slow.
   const int64_t operations =
       NumberFromEnvironment("KILN_CROWD_OPERATIONS", kMemoryIsOurs ? 1000 : 200);
   const auto seed = static_cast<uint64_t>(NumberFromEnvironment("KILN_SEED", 1));

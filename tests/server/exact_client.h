@@ -72,7 +72,7 @@ class Sender {
   size_t in_flight() const { return pending_.size(); }
   // What was not as expected; empty if all was.
   const std::string& wrong() const { return wrong_; }
-  // That the session is lost is what was not as expected.
+  // Whether wrong() says that the session is lost.
   bool has_lost_session() const { return has_lost_session_; }
 
  private:

@@ -43,7 +43,7 @@ std::string TakeOver(const std::string& address, Client* client) {
   request.set_name("exact");
   v1::AttachSessionResponse taken;
   grpc::Status status;
-  Eventually([&] {  // what was sent has to be executed first
+  Eventually([&] {  // the daemon executes first what the client has sent
     grpc::ClientContext context;
     status = stub->AttachSession(&context, request, &taken);
     return Reason(status) != "RESTARTING";

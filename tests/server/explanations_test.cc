@@ -34,7 +34,7 @@ class ExplanationsTest : public ::testing::Test {
   }
   TestDaemonOptions Options() {
     TestDaemonOptions options;
-    options.flush_time = absl::ZeroDuration();  // no end waits for what is held
+    options.flush_time = absl::ZeroDuration();  // the daemon's end does not wait for held calls
     options.compile = [this](const graph::Graph& graph, const drivers::Target& target,
                              const compiler::Options& compile_options) {
       auto program = FakeCompile(graph, target, compile_options);
@@ -80,21 +80,22 @@ class ExplanationsTest : public ::testing::Test {
   TestDaemon daemon_{Options()};
 };
 
-// Explanations that one client asks for, as many as may wait: one is being made, and what is asked
-// for beyond those that wait is refused.
+// The calls of a client that asks for many explanations, each on a thread of its own. The daemon
+// makes one, lets `waiting` wait, and refuses the rest.
 class ManyExplanations {
  public:
   ManyExplanations(std::function<grpc::Status(grpc::ClientContext*)> ask, int waiting)
       : ask_(std::move(ask)), waiting_(waiting) {}
 
-  // Once `is_begun`, the others are asked for.
+  // Makes the first call, waits until `is_begun`, makes the others, and waits until the daemon has
+  // refused `too_many`.
   void AskFor(const std::function<bool()>& is_begun, int too_many) {
     Add();
     EXPECT_TRUE(Eventually(is_begun));
     for (int i = 0; i < waiting_ + too_many; ++i) Add();
     EXPECT_TRUE(Eventually([&] { return refused_ == too_many; }));
   }
-  // The client gives up those that wait.
+  // Cancels the calls that wait.
   void GiveUpAllButFirst() {
     for (size_t i = 1; i < contexts_.size(); ++i) contexts_[i].TryCancel();
   }
@@ -150,7 +151,7 @@ TEST_F(ExplanationsTest, WhatNobodyWaitsForIsNotMade) {
   Client client(daemon_.address());
   const std::string slow = Defined(client, kSlow);
   ManyExplanations many([&](auto* context) { return Explain(client, slow, context); }, kWaiting);
-  // Where one is refused, all others are there.
+  // Once one is refused, the daemon has all the others.
   many.AskFor([&] { return begun_ == 1; }, /*too_many=*/1);
   many.GiveUpAllButFirst();
   EXPECT_TRUE(IsAbandoned(kWaiting));
@@ -158,7 +159,7 @@ TEST_F(ExplanationsTest, WhatNobodyWaitsForIsNotMade) {
   many.Join();
   EXPECT_EQ(many.made(), 1);
   EXPECT_EQ(many.failed(), kWaiting);
-  // Behind all of them; they have their places until it is their turn.
+  // This call comes after them. They keep their places until their turns come.
   EXPECT_TRUE(Eventually([&] { return Explain(client, slow).ok(); }));
   EXPECT_EQ(begun_, 2);
 }

@@ -40,7 +40,8 @@ class FaultsTest : public ::testing::Test {
   // The drivers of a test's own devices.
   virtual void AddDrivers(config::Config*, DaemonParts*) {}
 
-  // With the time that a kernel may take to compile, by a clock that Advance alone moves.
+  // Starts the daemon. `seconds_limit` is a kernel's compile time by a clock that only Advance
+  // moves.
   void Start(int seconds_limit) {
     config::Config config;
     config.listen = {address_};

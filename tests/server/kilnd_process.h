@@ -70,7 +70,7 @@ class ProcessTest : public ::testing::Test {
     Eventually([&] { return serves() || HasEnded(); });
     ASSERT_TRUE(serves()) << Log();
   }
-  // Whether kilnd has ended, which is still to be waited for.
+  // Returns whether kilnd has ended. Wait still has to be called.
   bool HasEnded() const {
     siginfo_t info{};
     return waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
@@ -99,7 +99,7 @@ class ProcessTest : public ::testing::Test {
   pid_t pid_ = 0;
 
  private:
-  // A line of /proc/PID/status, proc(5).
+  // Reads a line of /proc/PID/status, proc(5).
   int64_t StatusBytes(const std::string& name) const {
     std::ifstream file(absl::StrCat("/proc/", pid_, "/status"));
     int64_t kibibytes = 0;

@@ -97,7 +97,7 @@ TEST_F(ProcessTest, TermUnderLoadExitsWithZero) {
     stream->Call(Define(1, AccumulateGraph(1000)));
     stream->Call(Write(1, std::vector<float>(1000)));
     stream->Call(Write(2, std::vector<float>(1000)));
-    // Without end, unless the daemon ends.
+    // Only the daemon's end ends this loop.
     for (uint64_t i = 0; !stream->Call(RunProgram(1, {1, 2}, {10 + i})).has_error(); ++i)
       ++answered;
   });

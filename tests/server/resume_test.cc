@@ -88,7 +88,7 @@ TEST(Resume, AcknowledgedAnswersAreForgotten) {
   EXPECT_THAT(second->received(), ElementsAre(Pair(3, 1), Pair(4, 1)));
 }
 
-// So many that the test's own time limit ends it if each of them hangs for seconds.
+// There are so many cuts that the test runs into its time limit if each of them takes seconds.
 TEST(Resume, ManyCutsWithAnswersOutstanding) {
   TestDaemon daemon;
   Client client(daemon.address());

@@ -106,7 +106,7 @@ TEST_F(ReviveTest, NotWhileACopyIsUnderWay) {
   daemon_.device(0).Break("fell off the bus");
   daemon_.device(0).Mend();
   ASSERT_TRUE(Eventually([&] { return HealthOf(client_) == v1::Device::FAILED; }));
-  daemon_.Advance(absl::ZeroDuration());  // the daemon tries to revive it, in vain
+  daemon_.Advance(absl::ZeroDuration());  // the daemon tries to revive the device meanwhile
   EXPECT_EQ(HealthOf(client_), v1::Device::FAILED);
   daemon_.device(0).LetCopiesGo();
   EXPECT_EQ(Reason(stream->Answer(write).error()), "DEVICE_FAILED");

@@ -37,7 +37,7 @@ DaemonParts FakeParts() {
   return parts;
 }
 
-// So long that a test ends only where what is on the devices ends by itself.
+// Longer than any test: Stop returns only because the devices have ended their work.
 constexpr absl::Duration kGrace = absl::Hours(1);
 
 TEST(Shutdown, UnderLoadEveryOperationIsAnsweredOrRefused) {
@@ -141,7 +141,7 @@ TEST(Shutdown, UploadsEndWithTheReason) {
   std::thread stop([&] { daemon.daemon().Stop(kGrace); });
   request.clear_header();
   request.set_data(std::string(1, 'x'));
-  // Far fewer than the upload may still bring.
+  // The upload has room for far more bytes than this loop can send.
   EXPECT_TRUE(Eventually([&] { return !writer->Write(request); }));
   const grpc::Status status = writer->Finish();
   stop.join();

@@ -140,8 +140,8 @@ class ExactlyOnceTest : public SnapshotTest {
     v1::ListDevicesResponse devices;
     EXPECT_TRUE(stub->ListDevices(&context, {}, &devices).ok());
   }
-  // By a signal; then perhaps the next ones are killed, while they restore the session or after it:
-  // once they have answered some calls.
+  // Ends the daemon by a signal. Then perhaps the next ones are killed after a random number of
+  // calls, while they restore the session or later.
   void EndSome(Random& accidents, Outcome* outcome) {
     EndAndStart(accidents() % 4 == 0 ? SIGTERM : SIGKILL, outcome);
     // After five in a row the session is given up.

@@ -25,7 +25,7 @@ struct TestDaemonOptions {
   // Called with each fake device before its daemon starts, also at a restart.
   std::function<void(FakeDevice&)> prepare = [](FakeDevice&) {};
   absl::Duration copy_patience = absl::Minutes(1);
-  // See DaemonParts. Clients have all the time that they need to read their last answers.
+  // See DaemonParts. By default clients have all the time that they need to read their answers.
   absl::Duration flush_time = absl::Hours(1);
   std::function<void(const std::string& device)> on_wait{};
   // Whose devices take the place of the fake ones. They need a `compile`.
@@ -43,8 +43,8 @@ class TestDaemon {
   Daemon& daemon() { return *daemon_; }
   config::Config& config() { return config_; }
   // Ends the daemon and starts another one, with new devices, in the same folder. `before_end`, if
-  // there is one, is called once the sessions have been kept or ended. What is on a device ends by
-  // itself, unless `grace` is over before. Not with a driver of one's own.
+  // there is one, is called once the sessions have been kept or ended. With a device that is held,
+  // `grace` must be zero, or the daemon waits for it. Not with a driver of one's own.
   void Restart(Daemon::Sessions sessions = Daemon::Sessions::kKeep,
                const std::function<void()>& before_end = nullptr,
                absl::Duration grace = absl::Hours(1));
