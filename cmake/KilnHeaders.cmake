@@ -35,8 +35,8 @@ function(kiln_precompiled_library_headers name)
 endfunction()
 kiln_precompiled_library_headers(kiln_headers HEADERS ${KILN_COMMON_HEADERS})
 set(KILN_HEADERS kiln_headers)
-# Light libraries compute little: server, drivers and clients wait, code generation calls LLVM. Under a sanitizer a third of
-# the build would go into optimising them.
+# Light libraries compute little: server, drivers and clients wait. Under a sanitizer a third of the build would go into
+# optimising them.
 if(KILN_SANITIZER)
   set(KILN_LIGHT_OPTIONS -O0)
   kiln_precompiled_library_headers(kiln_light_headers OPTIONS ${KILN_LIGHT_OPTIONS} HEADERS ${KILN_COMMON_HEADERS})
