@@ -244,6 +244,18 @@ std::unique_ptr<Stream> Reattach(const std::string& address, const Client& clien
   return stream;
 }
 
+Taken TakeOver(v1::SessionService::Stub& sessions, const std::string& name) {
+  Taken taken;
+  v1::AttachSessionRequest request;
+  request.set_name(name);
+  Eventually([&] {
+    grpc::ClientContext context;
+    taken.status = sessions.AttachSession(&context, request, &taken.session);
+    return Reason(taken.status) != "RESTARTING";
+  });
+  return taken;
+}
+
 grpc::Status TryBytes(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
                       const grpc::ByteBuffer& request, grpc::ClientContext& context) {
   grpc::GenericStub stub(channel);

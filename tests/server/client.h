@@ -109,6 +109,14 @@ struct Client {
 std::unique_ptr<Stream> Reattach(const std::string& address, const Client& client,
                                  uint64_t acknowledged = 0, grpc::Status* why = nullptr);
 
+struct Taken {
+  grpc::Status status;
+  v1::AttachSessionResponse session;
+};
+// Takes over the session that was left under this name. The daemon executes first what its holder
+// has sent, and answers RESTARTING until then: the call is repeated as often as it does.
+Taken TakeOver(v1::SessionService::Stub& sessions, const std::string& name);
+
 // A call of whose answer only the status matters.
 template <typename Service, typename Stub, typename Request, typename Response>
 grpc::Status Try(const std::unique_ptr<Stub>& service,

@@ -14,24 +14,6 @@ namespace {
 
 using ::testing::ElementsAre;
 
-struct Taken {
-  grpc::Status status;
-  v1::AttachSessionResponse session;
-};
-
-// As often as the daemon says that the session is on its way.
-Taken Take(Client& client, const std::string& name) {
-  Taken taken;
-  v1::AttachSessionRequest request;
-  request.set_name(name);
-  Eventually([&] {
-    grpc::ClientContext context;
-    taken.status = client.sessions->AttachSession(&context, request, &taken.session);
-    return Reason(taken.status) != "RESTARTING";
-  });
-  return taken;
-}
-
 std::unique_ptr<Stream> Connect(Client& client, const v1::AttachSessionResponse& session) {
   auto stream = std::make_unique<Stream>(*client.sessions, session.session().session_id(),
                                          session.last_sequence());
@@ -52,7 +34,7 @@ TEST(Detach, QueuedWorkGoesOnAndAnotherTakesItUp) {
   daemon.device().LetGo();
 
   Client second(daemon.address());
-  const Taken taken = Take(second, "night");
+  const Taken taken = TakeOver(*second.sessions, "night");
   ASSERT_TRUE(taken.status.ok()) << taken.status.error_message();
   EXPECT_EQ(taken.session.last_sequence(), detached);
   EXPECT_EQ(taken.session.last_handle(), 29);
@@ -80,10 +62,10 @@ TEST(Detach, WhoeverStillHasItHearsThatItIsTakenOver) {
   stream->Call(Write(1, {1}));
   stream->Call(Detach("mine", 600, {{"x", 1}}));
   Client second(daemon.address());
-  const Taken taken = Take(second, "mine");
+  const Taken taken = TakeOver(*second.sessions, "mine");
   EXPECT_EQ(Reason(stream->End()), "TAKEN_OVER");
   // An answer that was lost on its way: the same process, or a third one, asks again.
-  const Taken again = Take(second, "mine");
+  const Taken again = TakeOver(*second.sessions, "mine");
   ASSERT_TRUE(again.status.ok());
   EXPECT_NE(taken.session.session().session_id(), again.session.session().session_id());
   EXPECT_EQ(Reason(Connect(second, taken.session)->End()), "TAKEN_OVER");
@@ -117,8 +99,8 @@ TEST(Detach, NamesAreCheckedAndWhatFailsChangesNothing) {
   EXPECT_FALSE(stream->Call(Detach("mine", 600, many)).has_error());
   // A new name is instead of the one before, which others may have then.
   EXPECT_FALSE(stream->Call(Detach("hers", 600, {{"x", 1}})).has_error());
-  EXPECT_EQ(Reason(Take(other, "mine").status), "UNKNOWN_NAME");
-  EXPECT_TRUE(Take(other, "hers").status.ok());
+  EXPECT_EQ(Reason(TakeOver(*other.sessions, "mine").status), "UNKNOWN_NAME");
+  EXPECT_TRUE(TakeOver(*other.sessions, "hers").status.ok());
 }
 
 TEST(Detach, NamesAreTheUsersOwn) {
@@ -129,12 +111,12 @@ TEST(Detach, NamesAreTheUsersOwn) {
   auto anns = ann.Connect();
   anns->Call(Write(1, {1}));
   anns->Call(Detach("run", 600, {{"x", 1}}));
-  EXPECT_EQ(Reason(Take(bob, "run").status), "UNKNOWN_NAME");
-  EXPECT_EQ(Reason(Take(admin, "run").status), "UNKNOWN_NAME");
+  EXPECT_EQ(Reason(TakeOver(*bob.sessions, "run").status), "UNKNOWN_NAME");
+  EXPECT_EQ(Reason(TakeOver(*admin.sessions, "run").status), "UNKNOWN_NAME");
   auto bobs = bob.Connect();
   EXPECT_FALSE(bobs->Call(Detach("run", 600, {})).has_error());
-  EXPECT_EQ(Take(bob, "run").session.tensors_size(), 0);
-  EXPECT_EQ(Take(ann, "run").session.tensors_size(), 1);
+  EXPECT_EQ(TakeOver(*bob.sessions, "run").session.tensors_size(), 0);
+  EXPECT_EQ(TakeOver(*ann.sessions, "run").session.tensors_size(), 1);
 }
 
 TEST(Detach, KeptForItsTimeAndNoLonger) {
@@ -155,15 +137,15 @@ TEST(Detach, KeptForItsTimeAndNoLonger) {
   };
   ASSERT_TRUE(Eventually([&] { return !is_connected(); }));
   daemon.Advance(absl::Seconds(590));
-  auto taken = Take(other, "night");
+  auto taken = TakeOver(*other.sessions, "night");
   ASSERT_TRUE(taken.status.ok()) << taken.status.error_message();
   // Whoever has it dies: it is kept as long again.
   Connect(other, taken.session)->Call(Read(1));
   ASSERT_TRUE(Eventually([&] { return !is_connected(); }));
   daemon.Advance(absl::Seconds(590));
-  EXPECT_TRUE(Take(other, "night").status.ok());
+  EXPECT_TRUE(TakeOver(*other.sessions, "night").status.ok());
   daemon.Advance(absl::Seconds(601));
-  EXPECT_EQ(Reason(Take(other, "night").status), "UNKNOWN_NAME");
+  EXPECT_EQ(Reason(TakeOver(*other.sessions, "night").status), "UNKNOWN_NAME");
 }
 
 TEST(Detach, NoLongerThanTheDaemonsLimit) {
@@ -193,7 +175,7 @@ TEST(Detach, OutlivesTheDaemon) {
   daemon.Restart(
       Daemon::Sessions::kKeep, [&] { daemon.device().LetGo(); }, absl::ZeroDuration());
   Client second(daemon.address());
-  Taken taken = Take(second, "night");
+  Taken taken = TakeOver(*second.sessions, "night");
   ASSERT_TRUE(taken.status.ok()) << taken.status.error_message();
   EXPECT_EQ(taken.session.last_handle(), 19);
   EXPECT_THAT(Floats(Connect(second, taken.session)->Call(Read(1)).data()), ElementsAre(10));
@@ -205,7 +187,7 @@ TEST(Detach, OutlivesTheDaemon) {
   const grpc::Status why = stream->attached() ? grpc::Status() : stream->End();
   EXPECT_TRUE(stream->attached() || Reason(why) == "RESTARTING") << why.error_message();
   Client third(daemon.address());
-  EXPECT_TRUE(Take(third, "night").status.ok());
+  EXPECT_TRUE(TakeOver(*third.sessions, "night").status.ok());
 }
 
 }  // namespace

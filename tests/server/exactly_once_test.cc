@@ -36,20 +36,13 @@ struct Outcome {
 };
 
 // The client becomes the one that has taken over its session, which it had left under a name.
-std::string TakeOver(const std::string& address, Client* client) {
+std::string BecomeHolder(const std::string& address, Client* client) {
   const auto stub =
       v1::SessionService::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
-  v1::AttachSessionRequest request;
-  request.set_name("exact");
-  v1::AttachSessionResponse taken;
-  grpc::Status status;
-  Eventually([&] {  // the daemon executes first what the client has sent
-    grpc::ClientContext context;
-    status = stub->AttachSession(&context, request, &taken);
-    return Reason(status) != "RESTARTING";
-  });
-  if (!status.ok()) return absl::StrCat("it cannot be taken over: ", status.error_message());
-  client->session = taken.session();
+  const Taken taken = TakeOver(*stub, "exact");
+  if (!taken.status.ok())
+    return absl::StrCat("it cannot be taken over: ", taken.status.error_message());
+  client->session = taken.session.session();
   return {};
 }
 
@@ -76,7 +69,7 @@ Outcome TrySteps(uint64_t seed, int64_t steps, const Odds& odds) {
       sender.Send(model.Leave("exact"));
       sender.AnswerAllBut(0);
       sender.Cut();
-      outcome.wrong = TakeOver(daemon.address(), &client);
+      outcome.wrong = BecomeHolder(daemon.address(), &client);
       if (!outcome.wrong.empty()) return outcome;
       for (Exact& define : model.DefineAgain()) sender.Send(std::move(define));
       ++outcome.takeovers;

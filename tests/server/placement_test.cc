@@ -322,13 +322,10 @@ TEST(PlacementTest, ATakenOverTensorSaysWhereItLies) {
   stream->Call(WriteTo(1, Counting(4), {4}, placement));
   stream->Call(WriteTo(2, Counting(4), {4}, On(1)));
   ASSERT_FALSE(stream->Call(Detach("mine", 60, {{"whole", 2}, {"split", 1}})).has_error());
-  v1::AttachSessionRequest request;
-  request.set_name("mine");
-  v1::AttachSessionResponse response;
-  grpc::ClientContext context;
-  ASSERT_TRUE(client.sessions->AttachSession(&context, request, &response).ok());
+  const Taken taken = TakeOver(*client.sessions, "mine");
+  ASSERT_TRUE(taken.status.ok()) << taken.status.error_message();
   std::map<std::string, std::string> placements;
-  for (const v1::NamedTensor& tensor : response.tensors())
+  for (const v1::NamedTensor& tensor : taken.session.tensors())
     placements[tensor.name()] = tensor.placement().SerializeAsString();
   EXPECT_EQ(placements["split"], placement.SerializeAsString());
   EXPECT_EQ(placements["whole"], On(1).SerializeAsString());

@@ -68,16 +68,6 @@ class CompileGate {
   bool open_ ABSL_GUARDED_BY(mutex_) = true;
 };
 
-grpc::Status TakeOver(const std::string& address, const std::string& name,
-                      v1::AttachSessionResponse* taken) {
-  const auto stub =
-      v1::SessionService::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
-  grpc::ClientContext context;
-  v1::AttachSessionRequest request;
-  request.set_name(name);
-  return stub->AttachSession(&context, request, taken);
-}
-
 // The device still has it when the daemon ends, so that it has not been answered yet.
 TEST(RestartFaults, ACancelledRunIsNotDoneAgain) {
   TestDaemonOptions options;
@@ -151,10 +141,12 @@ TEST(RestartFaults, WhatWasCancelledDoesNotConcernWhoTakesOver) {
   stream->Send(CancelFrom(stream->Send(RunProgram(1, {1, 2}, {10}))));
   ASSERT_TRUE(Eventually([&] { return AreWaiting(daemon, 3); }));
   daemon.Restart(Daemon::Sessions::kKeep, [&] { gate.Open(); });
-  v1::AttachSessionResponse taken;
-  ASSERT_TRUE(Eventually([&] { return TakeOver(daemon.address(), "left", &taken).ok(); }));
-  client.session = taken.session();
-  stream = Reattach(daemon.address(), client, taken.last_sequence());
+  const auto stub = v1::SessionService::NewStub(
+      grpc::CreateChannel(daemon.address(), grpc::InsecureChannelCredentials()));
+  const Taken taken = TakeOver(*stub, "left");
+  ASSERT_TRUE(taken.status.ok()) << taken.status.error_message();
+  client.session = taken.session.session();
+  stream = Reattach(daemon.address(), client, taken.session.last_sequence());
   ASSERT_NE(stream, nullptr);
   EXPECT_FALSE(stream->Call(RunProgram(1, {1, 2}, {10})).has_error());
 }
