@@ -6,6 +6,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import zlib
 
 import numpy as np
 import pytest
@@ -31,9 +32,34 @@ from stand_in_connection import StandInConnection  # noqa: E402
 _session._END_SECONDS = GIVE_UP_SECONDS
 
 
+@pytest.fixture(autouse=True)
+def draws(request):
+    """What a test draws of its module's RANDOM does not depend on the tests that this process has run before."""
+    random = getattr(request.module, "RANDOM", None)
+    if random is not None:
+        seed = zlib.crc32(request.node.name.encode())
+        random.bit_generator.state = np.random.default_rng(seed).bit_generator.state
+
+
+@pytest.fixture(scope="module")
+def shared_connection(kilnd):
+    """A session for all tests of a module."""
+    opened = kiln.connect(kilnd.address)
+    yield opened
+    _connection._default = None
+    opened.close()
+
+
 @pytest.fixture
-def connection(kilnd):
-    """A session of its own, which the test's tensors use."""
+def connection(request, kilnd):
+    """A session that the test's tensors use: its own, or the module's if that says ONE_SESSION.
+
+    A module says so if it has many small tests, for which the session would take longer than what they compute, and if
+    they leave nothing in it.
+    """
+    if getattr(request.module, "ONE_SESSION", False):
+        yield request.getfixturevalue("shared_connection")
+        return
     opened = kiln.connect(kilnd.address)
     yield opened
     _connection._default = None

@@ -7,6 +7,8 @@ import pytest
 import kiln
 from array_api_oracle import ALL, FLOATS, INTEGERS, NUMBERS
 
+ONE_SESSION = True
+
 
 @pytest.mark.parametrize("a", ALL)
 @pytest.mark.parametrize("b", ALL)

@@ -6,6 +6,8 @@ import pytest
 import kiln
 from kiln import functional as F
 
+ONE_SESSION = True
+
 RANDOM = np.random.default_rng(11)
 X = RANDOM.normal(size=(3, 4))
 Y = RANDOM.normal(size=(3, 4))

@@ -7,6 +7,8 @@ import pytest
 import kiln
 from op_table.row import INTEGERS
 
+ONE_SESSION = True
+
 UNARY = {
     "neg": np.negative, "abs": np.abs, "square": np.square, "sqrt": np.sqrt, "cbrt": np.cbrt,
     "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log2": np.log2,

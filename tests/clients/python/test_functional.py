@@ -7,6 +7,8 @@ import kiln
 from kiln import functional as F
 from torch_oracle import cosines
 
+ONE_SESSION = True
+
 RANDOM = np.random.default_rng(7)
 
 

@@ -7,6 +7,8 @@ import kiln
 from kiln import nn
 from torch_oracle import flat, inputs_of, weights_of
 
+ONE_SESSION = True
+
 N = "normal"
 
 

@@ -8,6 +8,8 @@ import pytest
 import kiln
 from kiln import functional as F
 
+ONE_SESSION = True
+
 RANDOM = np.random.default_rng(7)
 A = RANDOM.normal(size=(3, 4)).astype(np.float32)
 B = RANDOM.normal(size=(3, 4)).astype(np.float32)

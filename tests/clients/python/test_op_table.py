@@ -18,6 +18,8 @@ from op_table.row import ALL, FLOATS, INTEGERS, NUMBERS, Case, Domain, Row, epsi
 from op_table.shapes import BASE, SAME, VIEWS, cases_of
 from op_table.table import ELSEWHERE, ROWS
 
+ONE_SESSION = True
+
 
 def cases_for(name: str, dtype: str) -> Sequence[Case]:
     row = ROWS[name]

@@ -5,6 +5,8 @@ import pytest
 
 import kiln
 
+ONE_SESSION = True
+
 pytestmark = pytest.mark.usefixtures("connection")
 
 RANDOM = np.random.default_rng(5)
