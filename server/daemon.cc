@@ -389,7 +389,8 @@ absl::Status Daemon::Implementation::Serve() {
       rpc::Server::Start(view, {.addresses = config.listen,
                                 .tls = TlsOf(config),
                                 .system_users = config.system_users,
-                                .idle_connection = absl::Seconds(config.idle_connection_seconds)});
+                                .idle_connection = absl::Seconds(config.idle_connection_seconds),
+                                .ping_answer = absl::Seconds(config.ping_answer_seconds)});
   if (!started.ok()) return started.status();
   server = std::move(*started);
   server->SetServing("", true);

@@ -164,6 +164,8 @@ const std::vector<Key>& Keys() {
        [](const toml::node& n, Config* c) { return TakeInt(n, &c->session_limit); }},
       {"sessions.idle_connection_seconds", kNumber,
        [](const toml::node& n, Config* c) { return TakeInt(n, &c->idle_connection_seconds); }},
+      {"sessions.ping_answer_seconds", kNumber,
+       [](const toml::node& n, Config* c) { return TakeInt(n, &c->ping_answer_seconds); }},
       {"sessions.blob_limit", kBytes,
        [](const toml::node& n, Config* c) { return TakeBytes(n, &c->blob_limit_bytes); }},
   }));
@@ -309,6 +311,11 @@ absl::Status Check(const Config& config) {
   if (config.idle_connection_seconds < 1 || config.idle_connection_seconds > kSecondsPerWeek) {
     return absl::InvalidArgumentError(
         absl::StrCat("sessions.idle_connection_seconds: ", config.idle_connection_seconds,
+                     " is not between 1 and ", kSecondsPerWeek));
+  }
+  if (config.ping_answer_seconds < 1 || config.ping_answer_seconds > kSecondsPerWeek) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("sessions.ping_answer_seconds: ", config.ping_answer_seconds,
                      " is not between 1 and ", kSecondsPerWeek));
   }
   if (config.memory_limit_bytes < 0 || config.cache_limit_bytes < 0 ||

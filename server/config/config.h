@@ -87,6 +87,7 @@
 //                                      # one user may have as many as are still free, or eight
 //   idle_connection_seconds = 120      # a connection on which no call is under way for so long is closed;
 //                                      # clients connect again by themselves
+//   ping_answer_seconds = 10           # a connection that leaves a ping unanswered for so long is closed
 //   blob_limit = "0"                   # of the host memory, for uploads; 0: as much as there is
 // clang-format on
 //
@@ -133,6 +134,7 @@ struct Config {
   int detach_hours_limit = 168;
   int session_limit = 1024;
   int idle_connection_seconds = 120;
+  int ping_answer_seconds = 10;
   int64_t blob_limit_bytes = 0;         // 0: within host_memory_limit_bytes
   int64_t host_memory_limit_bytes = 0;  // 0: a share of what there is
   int run_seconds_limit = 600;          // 0: none

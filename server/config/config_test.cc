@@ -71,6 +71,7 @@ lease_seconds_limit = 50
 detach_hours_limit = 3
 limit = 7
 idle_connection_seconds = 30
+ping_answer_seconds = 40
 blob_limit = "1MB"
 )",
                                         "kiln.toml", &config);
@@ -99,6 +100,7 @@ blob_limit = "1MB"
   EXPECT_EQ(config.detach_hours_limit, 3);
   EXPECT_EQ(config.session_limit, 7);
   EXPECT_EQ(config.idle_connection_seconds, 30);
+  EXPECT_EQ(config.ping_answer_seconds, 40);
   EXPECT_EQ(config.blob_limit_bytes, 1000000);
   EXPECT_EQ(config.log_level, "debug");
 }
@@ -150,6 +152,7 @@ TEST(Config, ChecksValues) {
       {[](Config* c) { c->lease_seconds_limit = 0; }, "lease_seconds_limit: 0 is not"},
       {[](Config* c) { c->detach_hours_limit = -1; }, "detach_hours_limit: -1 is not"},
       {[](Config* c) { c->idle_connection_seconds = 0; }, "idle_connection_seconds: 0 is"},
+      {[](Config* c) { c->ping_answer_seconds = 0; }, "ping_answer_seconds: 0 is"},
       {[](Config* c) { c->session_limit = 0; }, "sessions.limit: 0 is not between"}};
   for (const auto& row : kCases) {
     Config config = Plain();

@@ -78,6 +78,8 @@ ABSL_FLAG(std::vector<std::string>, disable_passes, {},
 ABSL_FLAG(std::vector<std::string>, dump_passes, {},
           "passes of the compiler whose outcome `kiln explain` shows, for example normalize,lower");
 ABSL_FLAG(int, lease_seconds, -1, "lease of clients that name none");
+ABSL_FLAG(int, ping_answer_seconds, -1,
+          "seconds after which a connection with an unanswered ping is closed");
 ABSL_FLAG(int, session_limit, -1, "sessions open at once, of all users");
 ABSL_FLAG(std::string, log_level, "", "debug, info, warning or error");
 
@@ -156,6 +158,7 @@ absl::Status ApplyFlags(Config* config) {
   OverrideNumber(FLAGS_cpu_threads, &config->cpu_threads);
   OverrideText(FLAGS_cpu_features, &config->cpu_features);
   OverrideNumber(FLAGS_lease_seconds, &config->lease_seconds);
+  OverrideNumber(FLAGS_ping_answer_seconds, &config->ping_answer_seconds);
   OverrideNumber(FLAGS_session_limit, &config->session_limit);
   OverrideNumber(FLAGS_compile_seconds_limit, &config->compile_seconds_limit);
   OverrideNumber(FLAGS_run_seconds_limit, &config->run_seconds_limit);

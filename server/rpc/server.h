@@ -21,6 +21,9 @@ class Server {
     bool system_users = false;  // see PeerSocket
     // A connection without a call for so long is closed, so that idle ones use up no descriptors.
     absl::Duration idle_connection = absl::Minutes(2);
+    // A connection that leaves a ping unanswered for so long is closed. A client that vanished
+    // without a word (a laptop put to sleep) is noticed so, and its lease starts to run.
+    absl::Duration ping_answer = absl::Seconds(10);
   };
   // `daemon` outlives the server. ALREADY_EXISTS or UNAVAILABLE name an address that cannot be had;
   // INVALID_ARGUMENT one that the daemon must not listen on (CheckListening).

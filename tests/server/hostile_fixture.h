@@ -29,6 +29,7 @@ class HostileTest : public ProcessTest {
             "--cache_dir=" + folder_ + "/cache",
             "--state_dir=" + folder_ + "/state",
             "--config=" + folder_ + "/kiln.toml",
+            kPatientFlag,
             "--log_level=debug",
             "--cpu_threads=1"};
   }

@@ -58,9 +58,11 @@ class ProcessTest : public ::testing::Test {
     execv(pointers[0], pointers.data());
     _exit(127);
   }
+  // A slow machine must not lose connections.
+  static constexpr char kPatientFlag[] = "--ping_answer_seconds=3600";
   virtual std::vector<std::string> Flags() {
     return {"--listen=" + address_, "--metrics_listen=none", "--cache_dir=" + folder_ + "/cache",
-            "--state_dir=" + folder_ + "/state"};
+            "--state_dir=" + folder_ + "/state", kPatientFlag};
   }
   // Starts kilnd and waits until it serves.
   void Start() {
