@@ -69,8 +69,8 @@ class TlsEnd : public ClientEnd {
     const int index = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
     if (index < 0) return {};
     unsigned char* text = nullptr;
-    const int size = ASN1_STRING_to_UTF8(
-        &text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, index)));
+    const int size =
+        ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, index)));
     if (size < 0) return {};
     std::string name(reinterpret_cast<char*>(text), static_cast<size_t>(size));
     OPENSSL_free(text);

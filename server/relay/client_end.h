@@ -13,10 +13,10 @@ namespace kiln::relay {
 
 struct Io {
   enum Outcome {
-    kDone,       // `bytes` were moved; zero of them after a handshake
-    kWantsRead,  // try again when the socket can be read,
+    kDone,        // `bytes` were moved; zero of them after a handshake
+    kWantsRead,   // try again when the socket can be read,
     kWantsWrite,  // or written
-    kEnded,      // by the peer, or broken
+    kEnded,       // by the peer, or broken
   };
   Outcome outcome = kDone;
   size_t bytes = 0;
@@ -40,8 +40,7 @@ class ClientEnd {
 
 std::unique_ptr<ClientEnd> MakePlainEnd(int file);
 // `why_failed`, which outlives this, gets the reason when the handshake fails.
-std::unique_ptr<ClientEnd> MakeTlsEnd(int file, const TlsContext& context,
-                                      std::string* why_failed);
+std::unique_ptr<ClientEnd> MakeTlsEnd(int file, const TlsContext& context, std::string* why_failed);
 
 // The same for plain sockets of any kind.
 Io ReadSocket(int file, char* to, size_t size);

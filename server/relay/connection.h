@@ -20,7 +20,7 @@ struct Peer {
   // Connections of one origin share a budget: "192.0.2.7", the first 64 bits of an IPv6 address,
   // "uid=1000".
   std::string origin = {};
-  unsigned user_id = 0;          // of a Unix socket
+  unsigned user_id = 0;               // of a Unix socket
   std::string certificate_name = {};  // that TLS has verified; empty: none
 };
 

@@ -60,18 +60,17 @@ std::vector<uint64_t> ConnectionTable::CloseExcess(const std::string& owner) {
 
 uint64_t ConnectionTable::MostSilent(const std::string& owner) const {
   const std::set<uint64_t>& numbers = owners_.at(owner);
-  return *std::min_element(numbers.begin(), numbers.end(), [&](uint64_t a, uint64_t b)
-                                                               ABSL_EXCLUSIVE_LOCKS_REQUIRED(
-                                                                   mutex_) {
-    return entries_.at(a).activity->nanoseconds() < entries_.at(b).activity->nanoseconds();
-  });
+  return *std::min_element(numbers.begin(), numbers.end(),
+                           [&](uint64_t a, uint64_t b) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                             return entries_.at(a).activity->nanoseconds() <
+                                    entries_.at(b).activity->nanoseconds();
+                           });
 }
 
 const std::string& ConnectionTable::OwnerWithMost() const {
-  const auto most =
-      std::max_element(owners_.begin(), owners_.end(), [](const auto& a, const auto& b) {
-        return a.second.size() < b.second.size();
-      });
+  const auto most = std::max_element(
+      owners_.begin(), owners_.end(),
+      [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
   return most->first;
 }
 

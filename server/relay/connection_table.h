@@ -19,8 +19,8 @@
 namespace kiln::relay {
 
 struct ConnectionLimits {
-  // For a process that may have so many open files. A connection takes three of them, and a quarter,
-  // up to 1,024, is left for everything else.
+  // For a process that may have so many open files. A connection takes three of them, and a
+  // quarter, up to 1,024, is left for everything else.
   static ConnectionLimits ForFiles(uint64_t files);
 
   size_t connections_max = 1024;
@@ -66,8 +66,7 @@ class ConnectionTable {
     std::shared_ptr<Activity> activity;
   };
 
-  std::vector<uint64_t> CloseExcess(const std::string& owner)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<uint64_t> CloseExcess(const std::string& owner) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   uint64_t MostSilent(const std::string& owner) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   const std::string& OwnerWithMost() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveLocked(uint64_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -42,8 +42,8 @@ class FrameMeter {
  private:
   absl::Status CheckHeaderBlock(const Frame& frame);
 
-  size_t preface_bytes_ = 0;    // that have passed
-  int64_t payload_left_ = 0;    // of the frame whose header has passed
+  size_t preface_bytes_ = 0;  // that have passed
+  int64_t payload_left_ = 0;  // of the frame whose header has passed
   int64_t header_block_bytes_ = 0;
 };
 

@@ -124,11 +124,17 @@ absl::Status Link::HandOver(absl::Time now) {
 absl::Status Link::AdmitFrames(absl::Time now) {
   if (now < held_until_) return absl::OkStatus();
   const absl::string_view waiting = to_server_.bytes().substr(admitted_bytes_);
-  const auto passed =
-      meter_.Pass(waiting, [&](const Frame& frame) { return Admit(frame, now); });
+  const auto passed = meter_.Pass(waiting, [&](const Frame& frame) { return Admit(frame, now); });
   if (!passed.ok()) return passed.status();
   admitted_bytes_ += *passed;
-  return absl::OkStatus();
+  if (now >= held_until_) {
+    held_since_ = absl::InfiniteFuture();
+  } else {
+    held_since_ = std::min(held_since_, now);
+  }
+  if (now - held_since_ < kHeldMax) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      "the client begins calls, or sends small frames, faster than it may");
 }
 
 bool Link::Admit(const Frame& frame, absl::Time now) {

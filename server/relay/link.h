@@ -33,11 +33,13 @@ struct Interest {
 class Link {
  public:
   static constexpr size_t kBufferBytesMax = 256 << 10;
+  // A client that wants more than its budget for so long without a break is closed.
+  static constexpr absl::Duration kHeldMax = absl::Seconds(10);
   // Small frames of a connection, whatever they are: even an empty one costs the server.
   static constexpr Rate kSmallFrames{.per_second = 50'000, .burst = 100'000};
 
   struct Options {
-    int client_file = -1;            // the link owns it
+    int client_file = -1;  // the link owns it
     uint64_t number = 0;
     TlsContext tls;                  // null: none
     std::string name;                // of the server's end, see Connection
@@ -59,8 +61,8 @@ class Link {
   void ServerIsReadable() { server_drained_ = false; }
   // Moves what can be moved without waiting. Not OK: the connection is over, and the message says
   // why: OUT_OF_RANGE: an end closed it, DEADLINE_EXCEEDED: the client has not introduced itself,
-  // UNAUTHENTICATED: TLS failed, INVALID_ARGUMENT and RESOURCE_EXHAUSTED: see FrameMeter,
-  // UNAVAILABLE: the process has no more descriptors.
+  // UNAUTHENTICATED: TLS failed, INVALID_ARGUMENT: see FrameMeter, RESOURCE_EXHAUSTED: see
+  // FrameMeter and kHeldMax, UNAVAILABLE: the process has no more descriptors.
   absl::Status Advance(absl::Time now);
   // After Advance. May want to go on at once (`time` is `now` or earlier).
   const Interest& interest() const { return interest_; }
@@ -97,6 +99,7 @@ class Link {
   Buffer to_server_;
   size_t admitted_bytes_ = 0;  // of to_server_
   absl::Time held_until_ = absl::InfinitePast();
+  absl::Time held_since_ = absl::InfiniteFuture();  // without a break
   Buffer to_client_;
 
   bool has_shaken_hands_ = false;

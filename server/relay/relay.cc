@@ -275,16 +275,16 @@ void Relay::Add(int client_file, Peer peer, TlsContext tls) {
   auto activity = std::make_shared<ConnectionTable::Activity>(now);
   // Before the loop has the link, which may end it at once.
   const std::vector<uint64_t> closed = table_.Add(number, peer.origin, activity);
-  LoopOf(number).Add(std::make_unique<Link>(
-      Link::Options{.client_file = client_file,
-                    .number = number,
-                    .tls = std::move(tls),
-                    .name = absl::StrCat(name_prefix_, number),
-                    .peer = std::move(peer),
-                    .budgets = &budgets_,
-                    .activity = std::move(activity),
-                    .handshake_until = now + options_.handshake,
-                    .hand_over = std::move(hand_over)}));
+  LoopOf(number).Add(
+      std::make_unique<Link>(Link::Options{.client_file = client_file,
+                                           .number = number,
+                                           .tls = std::move(tls),
+                                           .name = absl::StrCat(name_prefix_, number),
+                                           .peer = std::move(peer),
+                                           .budgets = &budgets_,
+                                           .activity = std::move(activity),
+                                           .handshake_until = now + options_.handshake,
+                                           .hand_over = std::move(hand_over)}));
   Close(closed);
 }
 

@@ -66,7 +66,8 @@ class Relay {
 
   const Options options_;
   const std::string name_prefix_;
-  // Held while the table and the loops learn of a connection, so that both know it when it is closed.
+  // Held while the table and the loops learn of a connection, so that both know it when it is
+  // closed.
   absl::Mutex add_mutex_;
   ConnectionTable table_;
   CallBudgets budgets_;

@@ -6,9 +6,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -16,7 +19,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/relay/frame_meter.h"
-#include "server/relay/steady_clock.h"
+#include "server/relay/link.h"
 #include "server/relay/testing/frames.h"
 #include "tests/eventually.h"
 
@@ -24,8 +27,8 @@ namespace kiln::relay {
 namespace {
 
 using kiln::testing::Eventually;
-using ::testing::HasSubstr;
 using testing::FrameBytes;
+using ::testing::HasSubstr;
 using testing::kPreface;
 
 // Ends with the socket.
@@ -75,24 +78,24 @@ class RelayTest : public ::testing::Test {
   ~RelayTest() override { relay_.reset(); }
 
   std::unique_ptr<Relay> MakeRelay(CallRates rates = {}, ConnectionLimits limits = {}) {
-    return std::make_unique<Relay>(Relay::Options{
-        .threads = 2,
-        .handshake = absl::Hours(1),
-        .rates = rates,
-        .limits = limits,
-        .now = [this] { return SteadyNow() + Skipped(); },
-        .hand_over =
-            [this](const ConnectionPointer& connection, int file) {
-              // Reads of the test block.
-              fcntl(file, F_SETFL, fcntl(file, F_GETFL) & ~O_NONBLOCK);
-              absl::MutexLock lock(&mutex_);
-              arrivals_.push_back({connection, std::make_unique<Socket>(file)});
-            },
-        .on_refused =
-            [this](const Peer& peer, const absl::Status& why) {
-              absl::MutexLock lock(&mutex_);
-              refusals_.push_back(absl::StrCat(peer.address, ": ", why.ToString()));
-            }});
+    return std::make_unique<Relay>(
+        Relay::Options{.threads = 2,
+                       .handshake = absl::Hours(1),
+                       .rates = rates,
+                       .limits = limits,
+                       .now = [this] { return absl::UnixEpoch() + Skipped(); },
+                       .hand_over =
+                           [this](const ConnectionPointer& connection, int file) {
+                             // Reads of the test block.
+                             fcntl(file, F_SETFL, fcntl(file, F_GETFL) & ~O_NONBLOCK);
+                             absl::MutexLock lock(&mutex_);
+                             arrivals_.push_back({connection, std::make_unique<Socket>(file)});
+                           },
+                       .on_refused =
+                           [this](const Peer& peer, const absl::Status& why) {
+                             absl::MutexLock lock(&mutex_);
+                             refusals_.push_back(absl::StrCat(peer.address, ": ", why.ToString()));
+                           }});
   }
   std::unique_ptr<Socket> Connect(const std::string& origin = "here") {
     int pair[2];
@@ -104,7 +107,8 @@ class RelayTest : public ::testing::Test {
   // The next connection that the server gets.
   Arrival Arrive() {
     absl::MutexLock lock(&mutex_);
-    const auto is_there = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return !arrivals_.empty(); };
+    const auto is_there = [this]()
+                              ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return !arrivals_.empty(); };
     mutex_.Await(absl::Condition(&is_there));
     Arrival arrival = std::move(arrivals_.front());
     arrivals_.erase(arrivals_.begin());
@@ -221,8 +225,7 @@ TEST_F(RelayTest, HeadersWithoutEndCloseTheConnection) {
 constexpr Rate kPlenty{.per_second = 1e6, .burst = 1e6};
 
 TEST_F(RelayTest, CallsBeyondTheBudgetWaitAndAreNotLost) {
-  // Time passes only when the test says so, as far as this rate is concerned.
-  relay_ = MakeRelay({.connection = {.per_second = 1e-3, .burst = 3},
+  relay_ = MakeRelay({.connection = {.per_second = 1, .burst = 3},
                       .peer = kPlenty,
                       .user = kPlenty,
                       .strangers_of_peer = kPlenty,
@@ -231,7 +234,7 @@ TEST_F(RelayTest, CallsBeyondTheBudgetWaitAndAreNotLost) {
   client->Write(kPreface);
   const std::string pair =
       absl::StrCat(FrameBytes(Frame::kHeaders, 5, 10), FrameBytes(Frame::kReset, 0, 4));
-  for (int i = 0; i < 5; ++i) client->Write(pair);
+  for (int i = 0; i < 50; ++i) client->Write(pair);
   const Arrival arrival = Arrive();
   EXPECT_EQ(arrival.server->Read(kPreface.size() + 3 * pair.size()).size(),
             kPreface.size() + 3 * pair.size());
@@ -240,9 +243,15 @@ TEST_F(RelayTest, CallsBeyondTheBudgetWaitAndAreNotLost) {
   EXPECT_EQ(client->Read(13), "answers go on");
   char byte;
   EXPECT_EQ(recv(arrival.server->file(), &byte, 1, MSG_DONTWAIT), -1);
-  Skip(absl::Seconds(1000));
+  Skip(absl::Seconds(1));
   client->Write(FrameBytes(Frame::kData, 0, 1));
   EXPECT_EQ(arrival.server->Read(pair.size()), pair);
+  // The rest is held for too long.
+  Skip(Link::kHeldMax);
+  client->Write(FrameBytes(Frame::kData, 0, 1));
+  EXPECT_EQ(client->Read(1), "");
+  ASSERT_TRUE(Eventually([&] { return !refusals().empty(); }));
+  EXPECT_THAT(refusals()[0], HasSubstr("begins calls, or sends small frames, faster than it may"));
 }
 
 TEST_F(RelayTest, ConnectionsThatAreTooManyClose) {

@@ -77,8 +77,8 @@ class Processor : public grpc::AuthMetadataProcessor {
     if (!IsWhole(metadata)) return {grpc::RESOURCE_EXHAUSTED, "the call's headers have no end"};
     access_.Mark(*connection, door_);
     const auto path = metadata.find(":path");
-    const absl::Status status =
-        access_.Check(CredentialsOf(metadata, door_), path == metadata.end() ? "" : ToString(path->second));
+    const absl::Status status = access_.Check(CredentialsOf(metadata, door_),
+                                              path == metadata.end() ? "" : ToString(path->second));
     if (status.ok() && access_.MarkAccepted(*connection)) on_accepted_();
     // gRPC sends code and message alone here; a status' details would be lost.
     return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};

@@ -90,7 +90,8 @@ struct ConnectionWatch::Watched {
 void ConnectionWatch::Watched::CountMessages(
     const std::optional<std::map<std::string, int64_t>>& numbers, bool is_accepted) {
   if (!number && numbers) {
-    if (const auto found = numbers->find(connection->name()); found != numbers->end()) number = found->second;
+    if (const auto found = numbers->find(connection->name()); found != numbers->end())
+      number = found->second;
   }
   const auto statistics = number ? ReadConnectionStatistics(*number) : std::nullopt;
   if (!statistics) return;
@@ -171,8 +172,8 @@ void ConnectionWatch::LookAtAll() {
     all.reserve(connections_.size());
     for (const auto& [name, watched] : connections_) all.push_back(watched);
   }
-  const auto ended = std::partition(
-      all.begin(), all.end(), [](const WatchedPointer& each) { return each->CountBytes(); });
+  const auto ended = std::partition(all.begin(), all.end(),
+                                    [](const WatchedPointer& each) { return each->CountBytes(); });
   std::for_each(ended, all.end(), [this](const WatchedPointer& each) { Forget(*each); });
   all.erase(ended, all.end());
   // After the bytes, so that who was accepted meanwhile is held to no stranger's bound; and before
@@ -181,7 +182,7 @@ void ConnectionWatch::LookAtAll() {
   const std::vector<Traffic> traffic = TrafficOf(all);
   for (const size_t index : BeyondBounds(options_.bounds, traffic, more_accepted))
     End(*all[index], traffic[index].accepted ? "they make no message of a call"
-                                            : "no call that it brought was accepted");
+                                             : "no call that it brought was accepted");
   for (const size_t index : BeyondCalls(options_.bounds, traffic))
     End(*all[index], "its user has too many calls at once");
 }

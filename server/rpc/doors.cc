@@ -100,8 +100,7 @@ absl::StatusOr<auth::Principal> Doors::SystemUser(unsigned user_id) const {
 
 const Doors::Door& Doors::DoorOfSystemUser(unsigned user_id) {
   auto& [doors, door_of] = system_users_;
-  if (const auto known = door_of.find(user_id); known != door_of.end())
-    return doors[known->second];
+  if (const auto known = door_of.find(user_id); known != door_of.end()) return doors[known->second];
   auto user = SystemUser(user_id);
   const size_t reserved = RunsDaemon(user_id) ? 0 : kReserved;
   if (!user.ok() || door_of.size() + reserved >= kSystemUsersMax) {

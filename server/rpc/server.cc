@@ -39,9 +39,9 @@ void SetUpOnce() {
   std::call_once(once, [] {
     grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-    // Keeps gRPC's threads until the process ends. Without this reference, the last server's destructor
-    // joins them, which takes up to 10 s after a connection was slow to take an answer: that is how
-    // long the thread polls which then writes the rest.
+    // Keeps gRPC's threads until the process ends. Without this reference, the last server's
+    // destructor joins them, which takes up to 10 s after a connection was slow to take an answer:
+    // that is how long the thread polls which then writes the rest.
     grpc_init();
   });
 }
@@ -136,10 +136,9 @@ std::unique_ptr<relay::Relay> Server::Implementation::MakeRelay(const DaemonView
             watch->Add(connection);
             doors->HandOver(connection->peer(), file);
           },
-      .on_refused = [this, now = daemon.now](const relay::Peer& peer,
-                                             const absl::Status& why) {
-        LogRefusal(peer, why, now());
-      }});
+      .on_refused = [this, now = daemon.now](
+                        const relay::Peer& peer,
+                        const absl::Status& why) { LogRefusal(peer, why, now()); }});
 }
 
 std::unique_ptr<ConnectionWatch> Server::Implementation::MakeWatch(const DaemonView& daemon) {
@@ -149,21 +148,24 @@ std::unique_ptr<ConnectionWatch> Server::Implementation::MakeWatch(const DaemonV
       .abort = [this](const relay::Connection& connection) { relay->Abort(connection); },
       .set_user = [this](relay::Connection& connection,
                          const std::string& user) { relay->SetUser(connection, user); },
-      .user_of = [access = daemon.access](const grpc::ServerContextBase& call) {
-        const auto caller = access->Caller(call);
-        return caller.ok() ? caller->user : std::string();
-      }});
+      .user_of =
+          [access = daemon.access](const grpc::ServerContextBase& call) {
+            const auto caller = access->Caller(call);
+            return caller.ok() ? caller->user : std::string();
+          }});
 }
 
 absl::Status Server::Implementation::Listen(const std::string& address, const Options& options) {
   absl::string_view path = address;
   if (absl::ConsumePrefix(&path, "unix:")) {
-    auto socket = PeerSocket::Listen(
-        std::string(path), options.system_users, [this](int file, relay::Peer peer) {
-          // Those who could stop the daemon anyway have the shorter way.
-          if (Doors::RunsDaemon(peer.user_id)) return doors->HandOver(peer, file);
-          relay->Add(file, std::move(peer), nullptr);
-        });
+    auto socket = PeerSocket::Listen(std::string(path), options.system_users,
+                                     [this](int file, relay::Peer peer) {
+                                       // Those who could stop the daemon anyway have the shorter
+                                       // way.
+                                       if (Doors::RunsDaemon(peer.user_id))
+                                         return doors->HandOver(peer, file);
+                                       relay->Add(file, std::move(peer), nullptr);
+                                     });
     if (!socket.ok()) return socket.status();
     listening.push_back(address);
     sockets.push_back(*std::move(socket));
@@ -217,10 +219,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const DaemonView& daemon,
   interceptors.push_back(implementation->watch->MakeInterceptorFactory());
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
   implementation->doors = std::make_unique<Doors>(
-      Doors::Options{.system_users = options.system_users,
-                     .access = daemon.access,
-                     .name_of = SystemUserName,
-                     .on_accepted = [watch = implementation->watch.get()] { watch->CallAccepted(); }},
+      Doors::Options{
+          .system_users = options.system_users,
+          .access = daemon.access,
+          .name_of = SystemUserName,
+          .on_accepted = [watch = implementation->watch.get()] { watch->CallAccepted(); }},
       builder);
   for (const std::string& address : addresses) {
     if (absl::Status status = implementation->Listen(address, options); !status.ok()) return status;

@@ -164,9 +164,8 @@ TEST_F(TlsTest, FilesThatCannotBeUsedLeaveTheEarlierOnesInUse) {
   auto stream = before.Connect();
   const std::string certificate = ReadAll(server_ + ".pem"), key = ReadAll(server_ + ".key");
   const std::string strange = ReadAll(servers_.Issue("box", "strange") + ".key");
-  for (const std::string& bad :
-       {std::string(), certificate.substr(0, certificate.size() / 2), std::string(999, '\xff'),
-        strange}) {
+  for (const std::string& bad : {std::string(), certificate.substr(0, certificate.size() / 2),
+                                 std::string(999, '\xff'), strange}) {
     for (const char* ending : {".pem", ".key"}) {
       std::ofstream(server_ + ending) << bad;
       const int64_t rounds = daemon_.daemon().rounds();
