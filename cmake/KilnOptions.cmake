@@ -35,6 +35,11 @@ if(KILN_SANITIZER)
   # Debian's LLVM, Protocol Buffers and Abseil are built without: the vptr check needs their type information.
   if(KILN_SANITIZER MATCHES "undefined")
     add_compile_options(-fno-sanitize=vptr)
+    # AddressSanitizer sees what a null pointer or an access beyond an object does; these checks would take an eighth of the
+    # time to compile.
+    if(KILN_SANITIZER MATCHES "address")
+      add_compile_options(-fno-sanitize=null,object-size)
+    endif()
   endif()
   # What AddressSanitizer cannot see: an index beyond a vector's size and within its capacity, the front of an empty one.
   if(KILN_SANITIZER MATCHES "address")

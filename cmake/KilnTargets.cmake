@@ -75,18 +75,19 @@ function(kiln_test_program name)
   endif()
 endfunction()
 
-# kiln_test(NAME SOURCES… LIBRARIES… [DATA dir] [SHARDS n] [TIMEOUT seconds] [COST seconds] [LABELS label]): the GoogleTest program
+# kiln_test(NAME SOURCES… LIBRARIES… [DATA dir] [SHARDS n] [COST seconds] [LABELS label]): the GoogleTest program
 # of a folder: one, since each program is linked by itself. ctest runs it as SHARDS processes, each with every n-th of its
 # tests, and begins with the tests of the highest COST.
 function(kiln_test name)
-  cmake_parse_arguments(A "" "DATA;SHARDS;TIMEOUT;COST;LABELS" "SOURCES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(A "" "DATA;SHARDS;COST;LABELS" "SOURCES;LIBRARIES" ${ARGN})
   kiln_test_program(${name} SOURCES ${A_SOURCES} LIBRARIES ${A_LIBRARIES} DATA "${A_DATA}")
-  set(properties TIMEOUT 300)
-  foreach(property TIMEOUT COST LABELS)
-    if(A_${property})
-      list(APPEND properties ${property} ${A_${property}})
-    endif()
-  endforeach()
+  if(NOT A_COST)
+    set(A_COST 0)
+  endif()
+  set(properties COST ${A_COST})
+  if(A_LABELS)
+    list(APPEND properties LABELS ${A_LABELS})
+  endif()
   if(NOT A_SHARDS)
     add_test(NAME ${name} COMMAND ${name})
     set_tests_properties(${name} PROPERTIES ${properties})

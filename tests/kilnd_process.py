@@ -49,11 +49,12 @@ class Kilnd:
     """A running daemon; ends when the `with` block does.
 
     Its cache and log live in `folder`, a new temporary one unless given, so that a second daemon can start on the cache
-    of a first. `flags` are further ones for kilnd, `config` is what its configuration file says.
+    of a first. `flags` are further ones for kilnd, `config` is what its configuration file says. `devices` are all that
+    it looks for, since looking for others takes longer than the rest of a start; None: whatever the machine has.
     """
 
     def __init__(self, folder: str | None = None, threads: int | None = None, flags: Sequence[str] = (),
-                 config: str = ""):
+                 config: str = "", devices: str | None = "cpu"):
         self._owns_folder = folder is None
         self.folder = pathlib.Path(folder or tempfile.mkdtemp(prefix="kilnd-"))
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -66,6 +67,8 @@ class Kilnd:
             f"--cache_dir={self.folder}/cache",
             f"--state_dir={self.folder}/state",
         ]
+        if devices is not None:
+            self.command.append(f"--devices={devices}")
         if threads is not None:
             self.command.append(f"--cpu_threads={threads}")
         if config:

@@ -1,11 +1,13 @@
 #include "compiler/ops/host_tensor.h"
 
+#include <algorithm>
+#include <bit>
 #include <cassert>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <utility>
 
+#include "compiler/ops/double_bits.h"
 #include "compiler/ops/round.h"
 
 namespace kiln::ops {
@@ -17,9 +19,10 @@ using ir::DType;
 struct Layout {
   int exponent_bits;
   int mantissa_bits;
+  constexpr int bias() const { return (1 << (exponent_bits - 1)) - 1; }
 };
 
-Layout LayoutOf(DType dtype) {
+constexpr Layout LayoutOf(DType dtype) {
   switch (dtype) {
     case DType::kFloat16:
       return {5, 10};
@@ -34,12 +37,12 @@ Layout LayoutOf(DType dtype) {
 
 // E4M3 spends the highest exponent on numbers; its one NaN has all bits set.
 double Decode(DType dtype, uint32_t bits) {
-  const auto [exponent_bits, mantissa_bits] = LayoutOf(dtype);
-  const int highest = (1 << exponent_bits) - 1;
-  const int bias = highest >> 1;
+  const Layout layout = LayoutOf(dtype);
+  const int mantissa_bits = layout.mantissa_bits;
+  const int highest = (1 << layout.exponent_bits) - 1;
   const int exponent = static_cast<int>(bits >> mantissa_bits) & highest;
   const int mantissa = static_cast<int>(bits) & ((1 << mantissa_bits) - 1);
-  const double sign = (bits >> (exponent_bits + mantissa_bits)) & 1 ? -1.0 : 1.0;
+  const double sign = (bits >> (layout.exponent_bits + mantissa_bits)) & 1 ? -1.0 : 1.0;
   const bool is_special = dtype == DType::kFloat8E4M3
                               ? exponent == highest && mantissa == (1 << mantissa_bits) - 1
                               : exponent == highest;
@@ -50,15 +53,16 @@ double Decode(DType dtype, uint32_t bits) {
   }
   // Subnormal numbers lack the implicit bit and have the exponent of the least normal one.
   const int implicit = exponent == 0 ? 0 : 1 << mantissa_bits;
-  return sign * std::ldexp(implicit + mantissa, std::max(exponent, 1) - bias - mantissa_bits);
+  return sign * (implicit + mantissa) *
+         PowerOfTwo(std::max(exponent, 1) - layout.bias() - mantissa_bits);
 }
 
 // `value` has been rounded to the dtype.
 uint32_t Encode(DType dtype, double value) {
-  const auto [exponent_bits, mantissa_bits] = LayoutOf(dtype);
-  const uint32_t highest = (1u << exponent_bits) - 1;
-  const int bias = static_cast<int>(highest >> 1);
-  const uint32_t sign = std::signbit(value) ? 1u << (exponent_bits + mantissa_bits) : 0;
+  const Layout layout = LayoutOf(dtype);
+  const int mantissa_bits = layout.mantissa_bits;
+  const uint32_t highest = (1u << layout.exponent_bits) - 1;
+  const uint32_t sign = std::signbit(value) ? 1u << (layout.exponent_bits + mantissa_bits) : 0;
   const uint32_t mantissa_mask = (1u << mantissa_bits) - 1;
   if (std::isnan(value)) {
     return highest << mantissa_bits |
@@ -66,12 +70,16 @@ uint32_t Encode(DType dtype, double value) {
   }
   if (std::isinf(value)) return sign | highest << mantissa_bits;
   if (value == 0) return sign;
-  // Below the least normal number the exponent stays, and `scaled` lacks the implicit bit.
-  const int exponent = std::max(std::ilogb(value), 1 - bias);
-  const auto scaled = static_cast<uint32_t>(std::ldexp(std::abs(value), mantissa_bits - exponent));
-  const bool is_normal = scaled >> mantissa_bits != 0;
-  return sign | (is_normal ? static_cast<uint32_t>(exponent + bias) << mantissa_bits : 0) |
-         (scaled & mantissa_mask);
+  const double magnitude = std::abs(value);
+  // Below the least normal number the exponent stays, and there is no implicit bit.
+  const int lowest = 1 - layout.bias();
+  if (magnitude < PowerOfTwo(lowest))
+    return sign | static_cast<uint32_t>(magnitude * PowerOfTwo(mantissa_bits - lowest));
+  const auto bits = std::bit_cast<uint64_t>(magnitude);
+  const auto exponent = static_cast<uint32_t>(static_cast<int>(bits >> kDoubleMantissaBits) -
+                                              kDoubleBias + layout.bias());
+  return sign | exponent << mantissa_bits |
+         (static_cast<uint32_t>(bits >> (kDoubleMantissaBits - mantissa_bits)) & mantissa_mask);
 }
 
 }  // namespace
@@ -95,49 +103,15 @@ HostTensor HostTensor::Of(DType dtype, ir::Shape shape, absl::Span<const double>
   return tensor;
 }
 
-double HostTensor::Float(int64_t i) const {
-  if (dtype == DType::kFloat32) {
-    float value = 0;
-    std::memcpy(&value, bytes.data() + 4 * i, sizeof(value));
-    return value;
-  }
-  if (dtype == DType::kFloat64) {
-    double value = 0;
-    std::memcpy(&value, bytes.data() + 8 * i, sizeof(value));
-    return value;
-  }
-  const int size = ir::SizeOf(dtype);
-  uint32_t bits = 0;
-  std::memcpy(&bits, bytes.data() + size * i, size);
+double HostTensor::ShortFloat(int64_t i) const {
+  const uint32_t bits = ir::SizeOf(dtype) == 1 ? Load<uint8_t>(i) : Load<uint16_t>(i);
   return Decode(dtype, bits);
 }
 
-void HostTensor::SetFloat(int64_t i, double value) {
-  const double rounded = RoundToFloat(dtype, value);
-  if (dtype == DType::kFloat32) {
-    const auto narrow = static_cast<float>(rounded);
-    std::memcpy(bytes.data() + 4 * i, &narrow, sizeof(narrow));
-  } else if (dtype == DType::kFloat64) {
-    std::memcpy(bytes.data() + 8 * i, &rounded, sizeof(rounded));
-  } else {
-    const int size = ir::SizeOf(dtype);
-    const uint32_t bits = Encode(dtype, rounded);
-    std::memcpy(bytes.data() + size * i, &bits, size);
-  }
-}
-
-int64_t HostTensor::Int(int64_t i) const {
-  const int size = ir::SizeOf(dtype);
-  int64_t value = 0;
-  // Little-endian: these are the low bytes, from which WrapToInteger extends the sign.
-  std::memcpy(&value, bytes.data() + size * i, size);
-  return WrapToInteger(dtype, value);
-}
-
-void HostTensor::SetInt(int64_t i, int64_t value) {
-  const int64_t wrapped = WrapToInteger(dtype, value);
-  const int size = ir::SizeOf(dtype);
-  std::memcpy(bytes.data() + size * i, &wrapped, size);
+void HostTensor::SetShortFloat(int64_t i, double value) {
+  const uint32_t bits = Encode(dtype, RoundToFloat(dtype, value));
+  if (ir::SizeOf(dtype) == 1) return Store<uint8_t>(i, bits);
+  Store<uint16_t>(i, bits);
 }
 
 double HostTensor::Number(int64_t i) const {

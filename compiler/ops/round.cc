@@ -1,7 +1,10 @@
 #include "compiler/ops/round.h"
 
+#include <bit>
 #include <cmath>
 #include <limits>
+
+#include "compiler/ops/double_bits.h"
 
 namespace kiln::ops {
 namespace {
@@ -34,12 +37,20 @@ double RoundNarrow(const Format& format, double value) {
     if (std::isinf(value) && !format.has_infinity) return std::numeric_limits<double>::quiet_NaN();
     return value;
   }
-  int exponent = 0;
-  std::frexp(value, &exponent);  // |value| in [2^(exponent-1), 2^exponent)
-  // The exponent of the last bit that is kept; subnormal numbers all have that of the least normal
-  // one. nearbyint rounds ties to even.
-  const int lowest = std::max(exponent - 1, format.min_exponent) - format.mantissa_bits;
-  const double rounded = std::ldexp(std::nearbyint(std::ldexp(value, -lowest)), lowest);
+  double rounded;
+  if (std::abs(value) < PowerOfTwo(format.min_exponent)) {
+    // Subnormal numbers all have the last bit of the least normal one. nearbyint rounds ties to
+    // even.
+    const double scale = PowerOfTwo(format.mantissa_bits - format.min_exponent);
+    rounded = std::copysign(std::nearbyint(value * scale) / scale, value);
+  } else {
+    // Half of the last bit that is kept, or a little less where a tie goes down; what overflows
+    // goes to the exponent.
+    const int dropped = kDoubleMantissaBits - format.mantissa_bits;
+    auto bits = std::bit_cast<uint64_t>(value);
+    bits += (uint64_t{1} << (dropped - 1)) - 1 + (bits >> dropped & 1);
+    rounded = std::bit_cast<double>(bits >> dropped << dropped);
+  }
   if (std::abs(rounded) <= format.largest) return rounded;
   const double beyond = format.has_infinity ? std::numeric_limits<double>::infinity()
                                             : std::numeric_limits<double>::quiet_NaN();

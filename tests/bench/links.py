@@ -176,7 +176,7 @@ def trainer(address: str, make_step: "Callable[[], Callable[[], kiln.Tensor]]", 
 
 def main() -> None:
     quick = sys.argv[1] == "quick"
-    with Kilnd() as kilnd:
+    with Kilnd(devices=None) as kilnd:
         for row in (*training_rows(kilnd, 20 if quick else 1500, 1 if quick else 9),
                     *upload_rows(kilnd, 32 if quick else 1024, 1 if quick else 5)):
             print(row.name, row.value, row.unit, row.peer, row.peer_value, sep="\t", flush=True)

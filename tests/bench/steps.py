@@ -83,12 +83,12 @@ def convnet_rows(quick: bool) -> Iterator[Row]:
     """One daemon for the cold compile and the step's time, a second one on its cache for the warm compile."""
     rounds, steps = (1, 2) if quick else (7, 8)
     with tempfile.TemporaryDirectory(prefix="kiln-bench-") as folder:
-        with Kilnd(folder) as daemon:
+        with Kilnd(folder, devices=None) as daemon:
             yield step_times(daemon, "convnet", "convnet step, batch 128, Adam", rounds, steps)
             cold = step_program(daemon)
         yield Row("convnet step, kernels", cold["kernels"], "kernels")
         yield Row("convnet step, cold compile", cold["compile_seconds"], "s")
-        with Kilnd(folder) as daemon, kiln_stepper(daemon, "convnet") as ours:
+        with Kilnd(folder, devices=None) as daemon, kiln_stepper(daemon, "convnet") as ours:
             ours.steps(3)
             yield Row("convnet step, warm compile after a restart", step_program(daemon)["compile_seconds"], "s")
 
@@ -114,7 +114,7 @@ def shared_rows(quick: bool) -> Iterator[Row]:
     cores = sorted(all_cores)[:2]
     os.sched_setaffinity(0, cores)  # for all that is started here
     try:
-        with Kilnd() as daemon:
+        with Kilnd(devices=None) as daemon:
             for bound, where in [(False, "free"), (True, "one on each core")]:
                 with busy_loops(cores, bound):
                     yield step_times(daemon, "convnet", f"convnet step beside {len(cores)} busy loops, {where}", rounds, steps)
@@ -138,7 +138,7 @@ def model_rows(quick: bool) -> Iterator[Row]:
         "gpt2": "GPT-2 small step, context 256",
     }
     for model, name in models.items():
-        with Kilnd() as daemon:
+        with Kilnd(devices=None) as daemon:
             yield step_times(daemon, model, name, rounds, steps)
             cold = step_program(daemon)
             yield Row(f"{name}, distinct kernels", cold["distinct_kernels"], "kernels")
@@ -152,7 +152,7 @@ def embedding_rows(quick: bool) -> Iterator[Row]:
     script = str(BENCH / "embedding_step.py")
     threads = str(min(2, len(os.sched_getaffinity(0))))
     peers = ["/usr/bin/python3", script]
-    with Kilnd() as daemon:
+    with Kilnd(devices=None) as daemon:
         with (Stepper([str(ROOT / "build/venv/bin/python"), script, "kiln"], daemon.environment()) as ours,
               Stepper([*peers, "torch", "1"], dict(os.environ)) as one,
               Stepper([*peers, "torch", threads], dict(os.environ)) as several,

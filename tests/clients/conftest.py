@@ -12,8 +12,6 @@ from kilnd_process import Kilnd  # noqa: E402
 
 # Of a daemon, on every machine: kernels are split, and the daemons of several of pytest's processes fit beside each other.
 THREADS = 2
-# Nobody looks for other devices, which takes longer than all else of a daemon's start.
-DEVICES = ["--devices=cpu"]
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -28,12 +26,12 @@ def pytest_terminal_summary(terminalreporter):
 @pytest.fixture(scope="session")
 def kilnd():
     """A daemon that all tests of the process share."""
-    with Kilnd(threads=THREADS, flags=DEVICES) as daemon:
+    with Kilnd(threads=THREADS) as daemon:
         yield daemon
 
 
 @pytest.fixture
 def fresh_kilnd():
     """A daemon of the test's own."""
-    with Kilnd(threads=THREADS, flags=DEVICES) as daemon:
+    with Kilnd(threads=THREADS) as daemon:
         yield daemon

@@ -147,7 +147,7 @@ def test_without_schedules():
 
 @answers("is it the device?")
 def test_null_device():
-    with Kilnd(flags=["--devices=null"]) as daemon:
+    with Kilnd(devices="null") as daemon:
         assert "null:0" in output(KILN, "devices", daemon=daemon)
         assert "cpu:0" not in output(KILN, "devices", daemon=daemon)
         assert run_client(daemon) == [0, 0], "nothing is computed, so all reads as zeros"
@@ -156,22 +156,22 @@ def test_null_device():
     assert all(kernel["source"] and not kernel["assembly"] for kernel in explained["kernels"])
 
 
-@pytest.mark.parametrize("flag, devices", [
-    ("--devices=null:1", ["null:1"]),
-    ("--devices=null,cpu", ["cpu:0", "null:0"]),
+@pytest.mark.parametrize("devices, names", [
+    ("null:1", ["null:1"]),
+    ("null,cpu", ["cpu:0", "null:0"]),
 ])
-def test_names_of_devices(flag, devices):
-    with Kilnd(flags=[flag]) as daemon:
+def test_names_of_devices(devices, names):
+    with Kilnd(devices=devices) as daemon:
         found = json.loads(output(KILN, "devices", "--json", daemon=daemon))["devices"]
-    assert [device["name"] for device in found] == devices
+    assert [device["name"] for device in found] == names
 
 
 def test_opencl_devices_are_there_if_named():
     if not opencl_is_installed():
         with pytest.raises(RuntimeError, match="opencl: "):  # whatever is missing is named
-            Kilnd(flags=["--devices=opencl,cpu"])
+            Kilnd(devices="opencl,cpu")
         pytest.skip("no OpenCL here; pocl-opencl-icd makes the processor a device")
-    with Kilnd(flags=["--devices=opencl,cpu"]) as daemon:
+    with Kilnd(devices="opencl,cpu") as daemon:
         found = json.loads(output(KILN, "devices", "--json", daemon=daemon))["devices"]
     assert [device["name"] for device in found][:2] == ["cpu:0", "opencl:0"]
 
@@ -186,7 +186,7 @@ def test_opencl_devices_are_there_if_named():
 ])
 def test_devices_that_there_are_not(devices, why):
     with pytest.raises(RuntimeError, match=why):
-        Kilnd(flags=[f"--devices={devices}"])
+        Kilnd(devices=devices)
 
 
 @answers("is it this vector width?")

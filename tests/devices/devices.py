@@ -21,7 +21,7 @@ class Driver(NamedTuple):
 def look_for(driver: str) -> Driver:
     """Starts a daemon for the driver's devices alone; it does not start where there is none."""
     try:
-        with Kilnd(flags=[f"--devices={driver}"]) as daemon:
+        with Kilnd(devices=driver) as daemon:
             told = subprocess.run([program("clients/cli/kiln"), "devices", "--json"], env=daemon.environment(), timeout=60,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     except (RuntimeError, OSError, subprocess.SubprocessError) as error:

@@ -78,7 +78,7 @@ int CountSpills(const compiler::CompiledProgram& program) {
     const auto assembled = numerics::Assemble(kernel.image.code, H100().processor);
     if (assembled.status == 0 && numerics::SaysNoSpills(assembled)) continue;
     ++spills;
-    absl::PrintF("  %s: %s\n", kernel.image.name, assembled.said);
+    absl::PrintF("  %s: %s\n", kernel.image.name, assembled.text);
   }
   absl::PrintF("  ptxas: %d of %d kernels spill, %d use local memory\n", spills,
                program.kernels.size(), local);

@@ -8,14 +8,12 @@
 #include "compiler/kernel/testing/interpret.h"
 #include "compiler/kernel/text.h"
 #include "compiler/pipeline.h"
-#include "compiler/proof/prove.h"
-#include "compiler/schedule/apply.h"
-#include "compiler/schedule/synchronize.h"
 #include "compiler/schedule/testing/interpret.h"
 #include "compiler/search/thread_chooser.h"
 #include "gtest/gtest.h"
 #include "tests/numerics/cases.h"
 #include "tests/numerics/compare.h"
+#include "tests/numerics/proved_loops.h"
 #include "tests/numerics/random_graph.h"
 #include "tests/numerics/random_threads.h"
 #include "tests/numerics/some_gpu.h"
@@ -32,16 +30,13 @@ using ops::HostTensor;
 std::string Disagreement(const Kernel& kernel, const schedule::Schedule& schedule,
                          const std::vector<HostTensor>& before,
                          const std::vector<HostTensor>& expected, double tolerance) {
-  const auto program = schedule::Apply(kernel, schedule);
-  if (!program.ok()) return program.status().ToString();
-  const absl::Status proved = proof::Prove(kernel, schedule, *program);
-  if (!proved.ok()) return proved.ToString();
+  const auto loops = ProvedLoops(kernel, schedule);
+  if (!loops.ok()) return loops.status().ToString();
   std::vector<HostTensor> actual = before;
   std::vector<HostTensor*> pointers;
   for (HostTensor& tensor : actual) pointers.push_back(&tensor);
-  const schedule::LoopProgram loops = schedule::Synchronize(*program);
-  const absl::Status status = schedule::Interpret(loops, pointers);
-  if (!status.ok()) return absl::StrCat(status.ToString(), "\n", schedule::Print(loops));
+  const absl::Status status = schedule::Interpret(*loops, pointers);
+  if (!status.ok()) return absl::StrCat(status.ToString(), "\n", schedule::Print(*loops));
   for (size_t i = 0; i < actual.size(); ++i) {
     const std::string difference = Difference(actual[i], expected[i], tolerance, tolerance);
     if (!difference.empty()) return absl::StrCat("buffer ", i, ": ", difference);

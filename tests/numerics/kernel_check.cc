@@ -108,28 +108,36 @@ std::string Difference(const HostTensor& want, const HostTensor& got, double tol
 
 }  // namespace
 
-absl::Status CompareWithInterpreter(const kernel::Kernel& kernel,
-                                    const absl::StatusOr<drivers::KernelImage>& image,
-                                    double tolerance, bool specials) {
-  std::vector<HostTensor> want = Globals(kernel, specials);
-  std::vector<HostTensor> got = want;
+absl::StatusOr<InterpretedKernel> InterpretKernel(const kernel::Kernel& kernel, bool specials) {
+  InterpretedKernel result;
+  result.before = Globals(kernel, specials);
+  result.after = result.before;
   std::vector<HostTensor*> pointers;
-  for (HostTensor& tensor : want) pointers.push_back(&tensor);
+  for (HostTensor& tensor : result.after) pointers.push_back(&tensor);
   if (absl::Status status = kernel::Interpret(kernel, pointers); !status.ok()) return status;
+  return result;
+}
+
+absl::Status CompareWithInterpreter(const absl::StatusOr<InterpretedKernel>& interpreted,
+                                    const absl::StatusOr<drivers::KernelImage>& image,
+                                    double tolerance) {
+  if (!interpreted.ok()) return interpreted.status();
+  std::vector<HostTensor> got = interpreted->before;
   if (absl::Status status = RunImage(image, &got); !status.ok()) return status;
-  for (size_t i = 0; i < want.size(); ++i) {
-    const std::string difference = Difference(want[i], got[i], tolerance);
+  for (size_t i = 0; i < got.size(); ++i) {
+    const std::string difference = Difference(interpreted->after[i], got[i], tolerance);
     if (!difference.empty()) return absl::InternalError(StrCat("buffer ", i, ", ", difference));
   }
   return absl::OkStatus();
 }
 
 void ExpectMatches(const kernel::Kernel& kernel, const schedule::Schedule& schedule,
-                   const drivers::Target& target, double tolerance, bool specials,
+                   const drivers::Target& target,
+                   const absl::StatusOr<InterpretedKernel>& interpreted, double tolerance,
                    const std::string& what) {
   const MachineCode& machine = **compiler::FindMachineCode(target.architecture);
   const auto image = CompileKernel(machine, kernel, schedule, target);
-  EXPECT_EQ(CompareWithInterpreter(kernel, image, tolerance, specials), absl::OkStatus())
+  EXPECT_EQ(CompareWithInterpreter(interpreted, image, tolerance), absl::OkStatus())
       << what << "\n"
       << schedule::Print(schedule);
 }
@@ -140,13 +148,15 @@ void KernelsTest::ExpectRight(const std::string& kernel, const std::string& dire
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   const auto schedule = schedule::Parse(directives);
   ASSERT_TRUE(schedule.ok()) << schedule.status();
-  ExpectMatches(*parsed, *schedule, HostTarget(), tolerance, false, kernel + directives);
+  ExpectMatches(*parsed, *schedule, HostTarget(), InterpretKernel(*parsed), tolerance,
+                kernel + directives);
 }
 
 void ExpectAllMatch(const kernel::Kernel& kernel, double tolerance, const std::string& what,
                     bool specials) {
-  ExpectMatches(kernel, {}, HostTarget(), tolerance, specials, what + " unscheduled");
-  ExpectMatches(kernel, search::Choose(kernel, HostTarget()), HostTarget(), tolerance, specials,
+  const auto interpreted = InterpretKernel(kernel, specials);
+  ExpectMatches(kernel, {}, HostTarget(), interpreted, tolerance, what + " unscheduled");
+  ExpectMatches(kernel, search::Choose(kernel, HostTarget()), HostTarget(), interpreted, tolerance,
                 what);
 }
 

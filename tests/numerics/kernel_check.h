@@ -5,10 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/node.h"
 #include "compiler/kernel/kernel.h"
+#include "compiler/ops/host_tensor.h"
 #include "compiler/schedule/schedule.h"
 #include "drivers/interface/kernel_image.h"
 #include "drivers/interface/target.h"
@@ -18,17 +20,27 @@ namespace kiln::codegen {
 
 using numerics::HostTarget;
 
-// OK if the image gives what the interpreter does of the kernel: floats within tolerance * (1 +
-// |expected|), NaN for NaN, all else exactly. Each task runs with guarded pages around its buffers
-// and a scratch of its own. `specials`: inputs have infinities, NaN, zeros of either sign and
-// integers of all sizes among them.
-absl::Status CompareWithInterpreter(const kernel::Kernel& kernel,
+// A kernel's global buffers before it runs, and what the interpreter makes of them.
+struct InterpretedKernel {
+  std::vector<ops::HostTensor> before;
+  std::vector<ops::HostTensor> after;
+};
+// `specials`: inputs have infinities, NaN, zeros of either sign and integers of all sizes among
+// them.
+absl::StatusOr<InterpretedKernel> InterpretKernel(const kernel::Kernel& kernel,
+                                                  bool specials = false);
+
+// OK if the image gives what the interpreter did: floats within tolerance * (1 + |expected|), NaN
+// for NaN, all else exactly. Each task runs with guarded pages around its buffers and a scratch of
+// its own.
+absl::Status CompareWithInterpreter(const absl::StatusOr<InterpretedKernel>& interpreted,
                                     const absl::StatusOr<drivers::KernelImage>& image,
-                                    double tolerance, bool specials);
+                                    double tolerance);
 // Fails the test unless that holds for the kernel compiled with the schedule. `what` names the
 // kernel.
 void ExpectMatches(const kernel::Kernel& kernel, const schedule::Schedule& schedule,
-                   const drivers::Target& target, double tolerance, bool specials,
+                   const drivers::Target& target,
+                   const absl::StatusOr<InterpretedKernel>& interpreted, double tolerance,
                    const std::string& what);
 // Unscheduled, and with the schedule that the heuristic chooses for this machine.
 void ExpectAllMatch(const kernel::Kernel& kernel, double tolerance, const std::string& what,

@@ -29,19 +29,20 @@ TEST_F(KernelsTest, Matmuls) {
 TEST_F(KernelsTest, SumsLongerThanTheCache) {
   drivers::Target small = HostTarget();
   small.limits.private_cache_bytes = 16 << 10;
-  for (int threads : {1, 3}) {
-    small.limits.compute_units = threads;
-    const ConvolutionShape shape = {5, 24, 20, 9, 3, 1}, plain = {5, 24, 20, 9, 3};
-    const kernel::Kernel kernels[] = {MatmulKernel(context_, 40, 70, 300),
-                                      MatmulKernel(context_, 600, 33, 520),
-                                      MatmulKernel(context_, 3, 700, 900),
-                                      MatmulKernel(context_, 700, 5, 301),
-                                      MatmulKernel(context_, 9, 700, 400, 0, 1),
-                                      ConvolutionKernel(context_, shape),
-                                      ConvolutionInputGradientKernel(context_, plain),
-                                      ConvolutionWeightGradientKernel(context_, plain)};
-    for (const kernel::Kernel& kernel : kernels) {
-      ExpectMatches(kernel, search::Choose(kernel, small), small, 1e-3, false, kernel.name);
+  const ConvolutionShape shape = {5, 24, 20, 9, 3, 1}, plain = {5, 24, 20, 9, 3};
+  const kernel::Kernel kernels[] = {MatmulKernel(context_, 40, 70, 300),
+                                    MatmulKernel(context_, 600, 33, 520),
+                                    MatmulKernel(context_, 3, 700, 900),
+                                    MatmulKernel(context_, 700, 5, 301),
+                                    MatmulKernel(context_, 9, 700, 400, 0, 1),
+                                    ConvolutionKernel(context_, shape),
+                                    ConvolutionInputGradientKernel(context_, plain),
+                                    ConvolutionWeightGradientKernel(context_, plain)};
+  for (const kernel::Kernel& kernel : kernels) {
+    const auto interpreted = InterpretKernel(kernel);
+    for (int threads : {1, 3}) {
+      small.limits.compute_units = threads;
+      ExpectMatches(kernel, search::Choose(kernel, small), small, interpreted, 1e-3, kernel.name);
     }
   }
 }
@@ -79,14 +80,15 @@ TEST_F(KernelsTest, RaggedSchedules) {
       "order 0 2 1 0",
       "bind 0 unroll\norder 0 2 1 0",
   };
-  for (const char* text : schedules) {
-    const auto schedule = schedule::Parse(text);
-    ASSERT_TRUE(schedule.ok()) << schedule.status();
-    for (const auto& s : {std::array<int64_t, 3>{23, 37, 29}, {24, 64, 32}, {5, 9, 3}, {1, 1, 1}}) {
-      for (int transposes = 0; transposes < 4; ++transposes) {
-        const kernel::Kernel kernel =
-            MatmulKernel(context_, s[0], s[1], s[2], transposes & 1, transposes & 2);
-        ExpectMatches(kernel, *schedule, HostTarget(), 2e-4, false,
+  for (const auto& s : {std::array<int64_t, 3>{23, 37, 29}, {24, 64, 32}, {5, 9, 3}, {1, 1, 1}}) {
+    for (int transposes = 0; transposes < 4; ++transposes) {
+      const kernel::Kernel kernel =
+          MatmulKernel(context_, s[0], s[1], s[2], transposes & 1, transposes & 2);
+      const auto interpreted = InterpretKernel(kernel);
+      for (const char* text : schedules) {
+        const auto schedule = schedule::Parse(text);
+        ASSERT_TRUE(schedule.ok()) << schedule.status();
+        ExpectMatches(kernel, *schedule, HostTarget(), interpreted, 2e-4,
                       StrCat(s[0], " ", s[1], " ", s[2], " ", transposes));
       }
     }

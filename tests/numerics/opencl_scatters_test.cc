@@ -1,6 +1,6 @@
 // Scatters that threads share on an OpenCL device, against the interpreter.
 #include "gtest/gtest.h"
-#include "tests/numerics/run_opencl.h"
+#include "tests/numerics/machine_code.h"
 #include "tests/numerics/scatter_cases.h"
 
 namespace kiln::numerics {
@@ -8,28 +8,30 @@ namespace {
 
 using ir::DType;
 
-RunGraph OnThreads() {
-  return [](const graph::Graph& graph, absl::Span<const ops::HostTensor> inputs) {
-    return RunOnOpenCl(graph, inputs, Scheduled::kThreads);
-  };
-}
+class OpenClScattersTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string why = OpenClC().why_not_run(); !why.empty()) GTEST_SKIP() << why;
+  }
+};
 
 // Few of them: the device's compiler takes most of a second for a kernel.
-TEST(OpenClScattersTest, FewDestinations) {
+TEST_F(OpenClScattersTest, FewDestinations) {
   ExpectScatterRight(FindScatterCase("few_destinations"), "mul", DType::kFloat32, true,
-                     OnThreads());
+                     On(OpenClC()));
 }
-TEST(OpenClScattersTest, ManyDestinations) {
+TEST_F(OpenClScattersTest, ManyDestinations) {
   ExpectScatterRight(FindScatterCase("many_destinations"), "add", DType::kFloat32, false,
-                     OnThreads());
-  ExpectScatterRight(FindScatterCase("many_destinations"), "set", DType::kInt8, false, OnThreads());
+                     On(OpenClC()));
+  ExpectScatterRight(FindScatterCase("many_destinations"), "set", DType::kInt8, false,
+                     On(OpenClC()));
 }
-TEST(OpenClScattersTest, PiecesOfOneDestination) {
+TEST_F(OpenClScattersTest, PiecesOfOneDestination) {
   ExpectScatterRight(FindScatterCase("one_destination"), "add", DType::kFloat32, false,
-                     OnThreads());
+                     On(OpenClC()));
 }
-TEST(OpenClScattersTest, Runs) {
-  ExpectScatterRight(FindScatterCase("runs"), "min", DType::kInt32, false, OnThreads());
+TEST_F(OpenClScattersTest, Runs) {
+  ExpectScatterRight(FindScatterCase("runs"), "min", DType::kInt32, false, On(OpenClC()));
 }
 
 }  // namespace

@@ -5,36 +5,26 @@
 
 #include "compiler/codegen/testing/sample_kernels.h"
 #include "compiler/ir/str_cat.h"
+#include "compiler/kernel/text.h"
 #include "gtest/gtest.h"
-#include "tests/numerics/cases.h"
-#include "tests/numerics/compare.h"
-#include "tests/numerics/run_opencl.h"
+#include "tests/numerics/machine_code.h"
 #include "tests/numerics/scheduled_kernels.h"
 
 namespace kiln::numerics {
 namespace {
 
-using ir::DType;
-using ops::HostTensor;
+class OpenClSchedulesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string why = OpenClC().why_not_run(); !why.empty()) GTEST_SKIP() << why;
+  }
+};
 
 void ExpectRight(const kernel::Kernel& kernel, const schedule::Schedule& schedule,
                  double tolerance) {
-  std::vector<HostTensor> expected;
-  for (const kernel::Buffer& buffer : kernel.buffers) {
-    if (buffer.memory != kernel::Memory::kGlobal) continue;
-    const double low = ir::IsInteger(buffer.dtype) && !ir::IsSigned(buffer.dtype) ? 0 : -2;
-    expected.push_back(OperandValue({{buffer.elements}, low, 2, buffer.dtype}, DType::kFloat32,
-                                    static_cast<int>(expected.size())));
-  }
-  std::vector<HostTensor> actual = expected;
-  std::vector<HostTensor*> pointers, run;
-  for (HostTensor& tensor : expected) pointers.push_back(&tensor);
-  for (HostTensor& tensor : actual) run.push_back(&tensor);
-  ASSERT_EQ(kernel::Interpret(kernel, pointers), absl::OkStatus());
-  ASSERT_EQ(RunOnOpenCl(kernel, schedule, run), absl::OkStatus());
-  for (size_t i = 0; i < actual.size(); ++i) {
-    EXPECT_EQ(Difference(actual[i], expected[i], tolerance, tolerance), "") << "buffer " << i;
-  }
+  const auto image = OpenClC().compile(kernel, schedule, OpenClC().target);
+  ASSERT_TRUE(image.ok()) << image.status();
+  EXPECT_EQ(Disagreement(OpenClC(), kernel, *image, OpenClC().target, tolerance), "");
 }
 
 void ExpectRight(const std::string& text, const std::vector<std::string>& schedules,
@@ -50,7 +40,7 @@ void ExpectRight(const std::string& text, const std::vector<std::string>& schedu
   }
 }
 
-TEST(OpenClSchedulesTest, PlainLoops) {
+TEST_F(OpenClSchedulesTest, PlainLoops) {
   ir::Context context;
   ExpectRight(codegen::MatmulKernel(context, 20, 30, 40), {}, 1e-4);
   ExpectRight(codegen::SoftmaxKernel(context, 5, 37), {}, 1e-5);
@@ -58,7 +48,7 @@ TEST(OpenClSchedulesTest, PlainLoops) {
   ExpectRight(codegen::ConvolutionKernel(context, {2, 3, 4, 9, 3, 1}), {}, 1e-4);
 }
 
-TEST(OpenClSchedulesTest, Contractions) {
+TEST_F(OpenClSchedulesTest, Contractions) {
   ExpectRight(
       Matmul("float32"),
       {"split 1 16\nbind 4 vector\norder 0 0 3 2 4\nprefetch 0 1 2 4\nprefetch 0 2 0 1\n",
@@ -74,7 +64,7 @@ TEST(OpenClSchedulesTest, Contractions) {
   }
 }
 
-TEST(OpenClSchedulesTest, StreamsAndRaggedLanes) {
+TEST_F(OpenClSchedulesTest, StreamsAndRaggedLanes) {
   ExpectRight(R"(buffer b0 float32[100] read
 buffer b1 int64[100] read
 buffer b2 float32[100] write
@@ -85,12 +75,12 @@ stage r0:100
   ExpectRight(kRaggedLocal, {"", "split 1 8\nbind 3 vector\norder 1 2 3\n"});
 }
 
-TEST(OpenClSchedulesTest, Scatters) {
+TEST_F(OpenClSchedulesTest, Scatters) {
   ExpectRight(kScatter, {"", "fuse 0 1\nsplit 4 4\nbind 6 vector\norder 0 2 3 5 6\n",
                          "bind 0 task\nsplit 3 2\nbind 5 unroll\norder 0 0 2 4 5 1\n"});
 }
 
-TEST(OpenClSchedulesTest, MorePrivateMemoryThanThereIsIsRefused) {
+TEST_F(OpenClSchedulesTest, MorePrivateMemoryThanThereIsIsRefused) {
   ir::Context context;
   const auto kernel = kernel::ParseKernel(R"(buffer b0 float32[20000] read
 buffer b1 float32[20000] write
@@ -102,7 +92,7 @@ stage r1:20000
 )",
                                           context);
   ASSERT_TRUE(kernel.ok()) << kernel.status();
-  EXPECT_EQ(RunOnOpenCl(*kernel, {}, {}).code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(CompileAndRun(OpenClC(), *kernel, {}, {}).code(), absl::StatusCode::kUnimplemented);
 }
 
 }  // namespace

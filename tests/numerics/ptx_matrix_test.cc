@@ -6,22 +6,16 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "compiler/codegen/ptx.h"
 #include "compiler/compiler.h"
 #include "compiler/graph/round_factors.h"
-#include "compiler/kernel/testing/interpret.h"
 #include "compiler/kernel/text.h"
-#include "compiler/machine_codes.h"
 #include "compiler/ops/builder.h"
 #include "compiler/ops/testing/evaluate.h"
-#include "compiler/proof/prove.h"
-#include "compiler/schedule/apply.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/numerics/cases.h"
 #include "tests/numerics/compare.h"
-#include "tests/numerics/run_ptx.h"
-#include "tests/numerics/thread_cases.h"
+#include "tests/numerics/machine_code.h"
 
 namespace kiln::numerics {
 namespace {
@@ -71,34 +65,23 @@ TEST_P(PtxMatrixTest, EqualsTheKernel) {
   const auto kernel = kernel::ParseKernel(KernelOf(GetParam()), context);
   ASSERT_TRUE(kernel.ok()) << kernel.status() << KernelOf(GetParam());
   const drivers::Target target = PtxTarget();
-  const schedule::Schedule schedule =
-      (*compiler::FindMachineCode(codegen::kPtxArchitecture))->choose(*kernel, target);
+  const schedule::Schedule schedule = ChooseForTarget(*kernel, target);
   SCOPED_TRACE(schedule::Print(schedule));
-  const auto program = schedule::Apply(*kernel, schedule);
-  ASSERT_TRUE(program.ok()) << program.status();
-  ASSERT_EQ(proof::Prove(*kernel, schedule, *program), absl::OkStatus());
-  const auto image = CompileToPtx(*kernel, schedule, target);
+  const auto image = CompileForTarget(*kernel, schedule, target);
   ASSERT_TRUE(image.ok()) << image.status();
   EXPECT_THAT(image->code, HasSubstr("mma.sync.aligned.m16n8k"));
-  std::vector<HostTensor> expected = GlobalsOf(*kernel);
-  std::vector<HostTensor> actual = expected;
-  std::vector<HostTensor*> wanted, run;
-  for (HostTensor& tensor : expected) wanted.push_back(&tensor);
-  for (HostTensor& tensor : actual) run.push_back(&tensor);
-  ASSERT_EQ(kernel::Interpret(*kernel, wanted), absl::OkStatus());
-  ASSERT_EQ(RunOnPtx(*kernel, schedule, run), absl::OkStatus());
   const double tolerance = GetParam().result == "float32" ? 1e-5 : 1e-2;
-  EXPECT_EQ(Difference(actual[2], expected[2], tolerance, tolerance), "");
+  EXPECT_EQ(Disagreement(Ptx(), *kernel, *image, target, tolerance), "");
 }
 
-struct GraphCase {
+struct PrecisionCase {
   std::string name;
   Case test_case;
   // Whose sums are on matrix units, at least: the result's, or each gradient's as well.
   size_t kernels = 1;
 };
 
-void PrintTo(const GraphCase& at, std::ostream* out) { *out << at.name; }
+void PrintTo(const PrecisionCase& at, std::ostream* out) { *out << at.name; }
 
 std::string Code(const graph::Graph& graph, size_t* matrix_kernels) {
   const auto program = compiler::Compile(graph, PtxTarget(), {});
@@ -137,12 +120,12 @@ TEST(PtxMatrixGraphTest, PaddedSumsOfInfinitiesAreInfinite) {
   SCOPED_TRACE(Code(graph, &kernels));
   const auto expected = ops::Evaluate(graph.outputs, inputs);
   ASSERT_TRUE(expected.ok()) << expected.status();
-  const auto actual = RunOnPtx(graph, inputs);
+  const auto actual = On(Ptx())(graph, inputs);
   ASSERT_TRUE(actual.ok()) << actual.status();
   EXPECT_EQ(Difference(actual->outputs[0], (*expected)[0], 1e-5, 1e-5), "");
 }
 
-class PtxPrecisionTest : public testing::TestWithParam<GraphCase> {};
+class PtxPrecisionTest : public testing::TestWithParam<PrecisionCase> {};
 
 // float32 as a client asks for it with "high".
 TEST_P(PtxPrecisionTest, FactorsRoundedToTf32AreOnMatrixUnits) {
@@ -159,14 +142,14 @@ TEST_P(PtxPrecisionTest, FactorsRoundedToTf32AreOnMatrixUnits) {
   inputs.push_back(OperandValue({graph->inputs.back().shape, -1, 1}, ir::DType::kFloat32, 9));
   const auto expected = ops::Evaluate(graph::RoundFactors(*graph).outputs, inputs);
   ASSERT_TRUE(expected.ok()) << expected.status();
-  const auto actual = RunOnPtx(*graph, inputs);
+  const auto actual = On(Ptx())(*graph, inputs);
   ASSERT_TRUE(actual.ok()) << actual.status();
   for (size_t i = 0; i < expected->size(); ++i) {
     EXPECT_EQ(Difference(actual->outputs[i], (*expected)[i], 1e-5, 1e-5), "") << "output " << i;
   }
 }
 
-std::vector<GraphCase> GraphCases() {
+std::vector<PrecisionCase> PrecisionCases() {
   Case matmul;
   matmul.op = "matmul";
   matmul.operands = {{{64, 32}}, {{32, 48}}};
@@ -178,7 +161,7 @@ std::vector<GraphCase> GraphCases() {
   return {{"matmul", matmul, 3}, {"batched", batched, 3}, {"convolution", convolution, 1}};
 }
 
-INSTANTIATE_TEST_SUITE_P(All, PtxPrecisionTest, testing::ValuesIn(GraphCases()),
+INSTANTIATE_TEST_SUITE_P(All, PtxPrecisionTest, testing::ValuesIn(PrecisionCases()),
                          [](const auto& info) { return info.param.name; });
 
 std::vector<MatrixCase> MatrixCases() {

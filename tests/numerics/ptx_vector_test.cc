@@ -2,15 +2,10 @@
 #include <string>
 #include <vector>
 
-#include "compiler/codegen/ptx.h"
-#include "compiler/kernel/testing/interpret.h"
 #include "compiler/kernel/text.h"
-#include "compiler/machine_codes.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/numerics/compare.h"
-#include "tests/numerics/run_ptx.h"
-#include "tests/numerics/thread_cases.h"
+#include "tests/numerics/machine_code.h"
 
 namespace kiln::numerics {
 namespace {
@@ -36,25 +31,15 @@ TEST_P(PtxVectorTest, EqualsTheKernel) {
   drivers::Target target = PtxTarget();
   target.limits.compute_units = 1;
   target.limits.threads_per_unit = 32;
-  const schedule::Schedule schedule =
-      (*compiler::FindMachineCode(codegen::kPtxArchitecture))->choose(*kernel, target);
+  const schedule::Schedule schedule = ChooseForTarget(*kernel, target);
   SCOPED_TRACE(schedule::Print(schedule));
   EXPECT_THAT(schedule::Print(schedule), GetParam().is_vector
                                              ? ::testing::Matcher<std::string>(HasSubstr("vector"))
                                              : Not(HasSubstr("vector")));
-  const auto image = CompileToPtx(*kernel, schedule, target);
+  const auto image = CompileForTarget(*kernel, schedule, target);
   ASSERT_TRUE(image.ok()) << image.status();
   EXPECT_THAT(image->code, HasSubstr(GetParam().access));
-  std::vector<ops::HostTensor> expected = GlobalsOf(*kernel);
-  std::vector<ops::HostTensor> actual = expected;
-  std::vector<ops::HostTensor*> wanted, run;
-  for (ops::HostTensor& tensor : expected) wanted.push_back(&tensor);
-  for (ops::HostTensor& tensor : actual) run.push_back(&tensor);
-  ASSERT_EQ(kernel::Interpret(*kernel, wanted), absl::OkStatus());
-  ASSERT_EQ(RunOnPtx(*kernel, schedule, run), absl::OkStatus());
-  for (size_t i = 0; i < actual.size(); ++i) {
-    EXPECT_EQ(Difference(actual[i], expected[i], 1e-6, 1e-6), "") << "buffer " << i;
-  }
+  EXPECT_EQ(Disagreement(Ptx(), *kernel, *image, target, 1e-6), "");
 }
 
 std::vector<VectorCase> VectorCases() {

@@ -4,20 +4,18 @@
 
 #include <string>
 
+#include "tests/numerics/outside_tools.h"
+
 namespace kiln::numerics {
 
 // The program. Empty: there is none.
 std::string Ptxas();
 
-struct Assembled {
-  int status = 0;    // of the program
-  std::string said;  // by ptxas -v
-};
-// Threads may call it at once.
-Assembled Assemble(const std::string& ptx, const std::string& processor);
+// What ptxas -v says. Threads may call it at once.
+ToolSays Assemble(const std::string& ptx, const std::string& processor);
 
 // That no register of what was assembled is spilled.
-bool SaysNoSpills(const Assembled& assembled);
+bool SaysNoSpills(const ToolSays& assembled);
 
 }  // namespace kiln::numerics
 

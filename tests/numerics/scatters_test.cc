@@ -6,20 +6,17 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/codegen/ptx.h"
 #include "compiler/kernel/lower.h"
 #include "compiler/ops/builder.h"
 #include "compiler/partition/spread_scatter.h"
-#include "compiler/pipeline.h"
-#include "compiler/proof/prove.h"
 #include "compiler/schedule/apply.h"
-#include "compiler/schedule/synchronize.h"
 #include "compiler/schedule/testing/interpret.h"
 #include "compiler/search/thread_chooser.h"
 #include "gtest/gtest.h"
 #include "tests/launches/h100.h"
+#include "tests/numerics/machine_code.h"
 #include "tests/numerics/primitive_values.h"
-#include "tests/numerics/run_ptx.h"
+#include "tests/numerics/proved_loops.h"
 #include "tests/numerics/scatter_cases.h"
 #include "tests/numerics/serial_depth.h"
 #include "tests/numerics/some_gpu.h"
@@ -32,23 +29,12 @@ using ir::ScatterMode;
 using kernel::Kernel;
 using ops::HostTensor;
 
-absl::StatusOr<compiler::PassState> Passes(const graph::Graph& graph,
-                                           const drivers::Target& target) {
-  std::vector<compiler::PassReport> reports;
-  compiler::Options options;
-  options.verify = true;
-  return compiler::RunPasses(graph, target, {}, options, &reports);
-}
-
-absl::Status RunBlocks(const Kernel& kernel, absl::Span<HostTensor* const> globals) {
+absl::Status RunScatter(const Kernel& kernel, absl::Span<HostTensor* const> globals) {
   for (const kernel::Stage& stage : kernel.stages) {
     if (!stage.ordered_ranges.empty()) return absl::InternalError("a scatter was left");
   }
-  const schedule::Schedule schedule = search::ChooseThreads(kernel, SomeGpu());
-  auto program = schedule::Apply(kernel, schedule);
-  if (!program.ok()) return program.status();
-  if (absl::Status proved = proof::Prove(kernel, schedule, *program); !proved.ok()) return proved;
-  return schedule::Interpret(schedule::Synchronize(*std::move(program)), globals);
+  const auto loops = ProvedLoops(kernel, search::ChooseThreads(kernel, SomeGpu()));
+  return loops.ok() ? schedule::Interpret(*loops, globals) : loops.status();
 }
 
 RunGraph OnHost() {
@@ -56,17 +42,11 @@ RunGraph OnHost() {
             absl::Span<const HostTensor> inputs) -> absl::StatusOr<kernel::PartitionResults> {
     const auto state = Passes(graph, SomeGpu());
     if (!state.ok()) return state.status();
-    return kernel::RunPartition(state->partition, inputs, RunBlocks);
+    return kernel::RunPartition(state->partition, inputs, RunScatter);
   };
 }
 
-RunGraph OnPtx() {
-  return [](const graph::Graph& graph, absl::Span<const HostTensor> inputs) {
-    return RunOnPtx(graph, inputs);
-  };
-}
-
-std::vector<ScatterCase> CasesOf(bool large) {
+std::vector<ScatterCase> ScatterCasesOf(bool large) {
   std::vector<ScatterCase> cases;
   for (const ScatterCase& scatter : ScatterCases()) {
     if (scatter.large == large) cases.push_back(scatter);
@@ -86,21 +66,21 @@ TEST_P(ScattersTest, OnHost) {
 
 TEST_P(ScattersTest, OnPtx) {
   for (const char* mode : kScatterModes) {
-    ExpectScatterRight(GetParam(), mode, DType::kFloat32, true, OnPtx());
+    ExpectScatterRight(GetParam(), mode, DType::kFloat32, true, On(Ptx()));
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ScattersTest, testing::ValuesIn(CasesOf(false)), NameOf);
+INSTANTIATE_TEST_SUITE_P(All, ScattersTest, testing::ValuesIn(ScatterCasesOf(false)), NameOf);
 
 class LargeScattersTest : public testing::TestWithParam<ScatterCase> {};
 
 TEST_P(LargeScattersTest, OnPtx) {
   for (const char* mode : {"add", "set"}) {
-    ExpectScatterRight(GetParam(), mode, DType::kFloat32, false, OnPtx());
+    ExpectScatterRight(GetParam(), mode, DType::kFloat32, false, On(Ptx()));
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, LargeScattersTest, testing::ValuesIn(CasesOf(true)), NameOf);
+INSTANTIATE_TEST_SUITE_P(All, LargeScattersTest, testing::ValuesIn(ScatterCasesOf(true)), NameOf);
 
 class ScatterDTypesTest : public testing::TestWithParam<DType> {};
 
@@ -108,7 +88,7 @@ TEST_P(ScatterDTypesTest, EachMode) {
   for (const std::string mode : kScatterModes) {
     if (GetParam() == DType::kBool && mode != "set") continue;
     for (const char* name : {"few_destinations", "many_destinations"}) {
-      ExpectScatterRight(FindScatterCase(name), mode, GetParam(), false, OnPtx());
+      ExpectScatterRight(FindScatterCase(name), mode, GetParam(), false, On(Ptx()));
     }
   }
 }
@@ -116,12 +96,12 @@ TEST_P(ScatterDTypesTest, EachMode) {
 INSTANTIATE_TEST_SUITE_P(All, ScatterDTypesTest, testing::ValuesIn(AllDTypes()),
                          [](const auto& info) { return std::string(ir::Name(info.param)); });
 
-struct Size {
+struct ScatterSize {
   std::string name;
   int64_t positions, destinations, columns;
 };
 
-class ScatterDepthTest : public testing::TestWithParam<Size> {};
+class ScatterDepthTest : public testing::TestWithParam<ScatterSize> {};
 
 // Of the kernels one after the other. What grows with the positions grows with their logarithm:
 // kernels that merge runs, and levels of pieces.
@@ -160,11 +140,11 @@ TEST_P(ScatterDepthTest, IsBounded) {
 }
 
 INSTANTIATE_TEST_SUITE_P(H100, ScatterDepthTest,
-                         testing::Values(Size{"embedding_of_gpt2", 8 * 256, 50257, 768},
-                                         Size{"ten_classes", 1'000'000, 10, 1},
-                                         Size{"bytes", 1'000'000, 256, 1},
-                                         Size{"words", 1'000'000, 50257, 1},
-                                         Size{"segments", 1'000'000, 1000, 16}),
+                         testing::Values(ScatterSize{"embedding_of_gpt2", 8 * 256, 50257, 768},
+                                         ScatterSize{"ten_classes", 1'000'000, 10, 1},
+                                         ScatterSize{"bytes", 1'000'000, 256, 1},
+                                         ScatterSize{"words", 1'000'000, 50257, 1},
+                                         ScatterSize{"segments", 1'000'000, 1000, 16}),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -11,8 +11,6 @@
 #include "compiler/kernel/testing/interpret.h"
 #include "compiler/ops/testing/evaluate.h"
 #include "compiler/partition/limits.h"
-#include "compiler/pipeline.h"
-#include "compiler/proof/prove.h"
 #include "compiler/schedule/apply.h"
 #include "compiler/schedule/synchronize.h"
 #include "compiler/schedule/testing/interpret.h"
@@ -20,8 +18,9 @@
 #include "gtest/gtest.h"
 #include "tests/launches/h100.h"
 #include "tests/numerics/cases.h"
+#include "tests/numerics/machine_code.h"
 #include "tests/numerics/primitive_values.h"
-#include "tests/numerics/run_ptx.h"
+#include "tests/numerics/proved_loops.h"
 #include "tests/numerics/some_gpu.h"
 
 namespace kiln::numerics {
@@ -90,14 +89,6 @@ HostTensor ValuesOf(const SortCase& sort, DType dtype) {
   return values;
 }
 
-absl::StatusOr<compiler::PassState> Passes(const graph::Graph& graph,
-                                           const drivers::Target& target) {
-  std::vector<compiler::PassReport> reports;
-  compiler::Options options;
-  options.verify = true;
-  return compiler::RunPasses(graph, target, {}, options, &reports);
-}
-
 // What a thread may keep to itself.
 constexpr int64_t kThreadBytesMax = 1 << 10;
 
@@ -110,16 +101,14 @@ int64_t LocalBytes(const Kernel& kernel) {
   return bytes;
 }
 
-absl::Status RunBlocks(const Kernel& kernel, absl::Span<HostTensor* const> globals) {
-  const schedule::Schedule schedule = search::ChooseThreads(kernel, SmallGpu());
-  auto program = schedule::Apply(kernel, schedule);
-  if (!program.ok()) return program.status();
-  if (absl::Status proved = proof::Prove(kernel, schedule, *program); !proved.ok()) return proved;
-  if (LocalBytes(kernel) > kThreadBytesMax && program->threads == 1) {
+absl::Status RunSort(const Kernel& kernel, absl::Span<HostTensor* const> globals) {
+  const auto loops = ProvedLoops(kernel, search::ChooseThreads(kernel, SmallGpu()));
+  if (!loops.ok()) return loops.status();
+  if (LocalBytes(kernel) > kThreadBytesMax && loops->threads == 1) {
     return absl::InternalError("a tile was given to one thread");
   }
-  EXPECT_LE(program->shared_bytes, partition::SharedBytes(SmallGpu().limits));
-  return schedule::Interpret(schedule::Synchronize(*std::move(program)), globals);
+  EXPECT_LE(loops->shared_bytes, partition::SharedBytes(SmallGpu().limits));
+  return schedule::Interpret(*loops, globals);
 }
 
 class SortsTest : public testing::TestWithParam<SortCase> {
@@ -135,7 +124,7 @@ class SortsTest : public testing::TestWithParam<SortCase> {
     const auto state = Passes(graph, SmallGpu());
     ASSERT_TRUE(state.ok()) << state.status();
     const auto results =
-        kernel::RunPartition(state->partition, {ValuesOf(GetParam(), dtype)}, RunBlocks);
+        kernel::RunPartition(state->partition, {ValuesOf(GetParam(), dtype)}, RunSort);
     ASSERT_TRUE(results.ok()) << results.status();
     ExpectRight(dtype, results->outputs[0]);
   }
@@ -147,7 +136,7 @@ TEST_P(SortsTest, OnPtx) {
   const auto state = Passes(GraphOf(GetParam(), dtype), SmallGpu());
   ASSERT_TRUE(state.ok()) << state.status();
   const auto run = [](const Kernel& kernel, absl::Span<HostTensor* const> globals) {
-    return RunOnPtx(kernel, search::ChooseThreads(kernel, SmallGpu()), globals);
+    return CompileAndRun(Ptx(), kernel, search::ChooseThreads(kernel, SmallGpu()), globals);
   };
   const auto results = kernel::RunPartition(state->partition, {ValuesOf(GetParam(), dtype)}, run);
   ASSERT_TRUE(results.ok()) << results.status();
@@ -178,7 +167,7 @@ TEST_P(SortDTypesTest, OnPtx) {
     const SortCase sort = {"rows", "argsort", {3, 70}, {{"descending", descending}}};
     const std::vector<HostTensor> inputs = {ValuesOf(sort, GetParam())};
     const graph::Graph graph = GraphOf(sort, GetParam());
-    const auto results = RunOnPtx(graph, inputs);
+    const auto results = On(Ptx())(graph, inputs);
     ASSERT_TRUE(results.ok()) << results.status();
     const auto expected = ops::Evaluate(graph.outputs, inputs);
     ASSERT_TRUE(expected.ok()) << expected.status();
@@ -225,14 +214,14 @@ TEST(SortBarriersTest, EachIsNeeded) {
   EXPECT_TRUE(results.ok()) << results.status();
 }
 
-struct Size {
+struct SortSize {
   std::string name, op;
   ir::Shape shape;
   DType dtype;
   size_t kernels;  // at most
 };
 
-class SortKernelsTest : public testing::TestWithParam<Size> {};
+class SortKernelsTest : public testing::TestWithParam<SortSize> {};
 
 TEST_P(SortKernelsTest, AreFew) {
   const auto& [name, op, shape, dtype, kernels] = GetParam();
@@ -257,14 +246,14 @@ TEST_P(SortKernelsTest, AreFew) {
 
 INSTANTIATE_TEST_SUITE_P(
     H100, SortKernelsTest,
-    testing::Values(Size{"small", "sort", {4096}, DType::kFloat32, 3},
-                    Size{"small_long_keys", "sort", {4096}, DType::kFloat64, 6},
-                    Size{"million", "sort", {1'000'000}, DType::kFloat32, 50},
-                    Size{"power_of_two", "argsort", {1 << 20}, DType::kFloat32, 50},
-                    Size{"million_long_keys", "sort", {1'000'000}, DType::kFloat64, 70},
-                    Size{"rows", "sort", {1000, 256}, DType::kFloat32, 1},
-                    Size{"top", "topk", {1'000'000}, DType::kFloat32, 7},
-                    Size{"top_of_vocabulary", "topk", {8, 50257}, DType::kFloat32, 7}),
+    testing::Values(SortSize{"small", "sort", {4096}, DType::kFloat32, 3},
+                    SortSize{"small_long_keys", "sort", {4096}, DType::kFloat64, 6},
+                    SortSize{"million", "sort", {1'000'000}, DType::kFloat32, 50},
+                    SortSize{"power_of_two", "argsort", {1 << 20}, DType::kFloat32, 50},
+                    SortSize{"million_long_keys", "sort", {1'000'000}, DType::kFloat64, 70},
+                    SortSize{"rows", "sort", {1000, 256}, DType::kFloat32, 1},
+                    SortSize{"top", "topk", {1'000'000}, DType::kFloat32, 7},
+                    SortSize{"top_of_vocabulary", "topk", {8, 50257}, DType::kFloat32, 7}),
     [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -37,7 +37,10 @@ int RunTests(int argc, char** argv, const std::vector<TestFlag>& flags) {
     std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
     return absl::IsFailedPrecondition(status) ? kSkipped : 2;
   }
-  return RUN_ALL_TESTS();
+  const int failed = RUN_ALL_TESTS();
+  const testing::UnitTest& tests = *testing::UnitTest::GetInstance();
+  const bool ran = tests.test_to_run_count() > tests.skipped_test_count();
+  return failed != 0 || ran || GTEST_FLAG_GET(list_tests) ? failed : kSkipped;
 }
 
 }  // namespace kiln::numerics

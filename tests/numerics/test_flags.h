@@ -18,7 +18,8 @@ struct TestFlag {
 };
 
 // Runs the tests with the flags NAME=VALUE of the command line set. --list_cpu_features prints the
-// words that this machine can execute, and does nothing else. Returns the process' status.
+// words that this machine can execute, and does nothing else. Returns the process' status: 77, by
+// which CTest tells that a program was skipped, where no test ran to its end.
 int RunTests(int argc, char** argv, const std::vector<TestFlag>& flags);
 
 }  // namespace kiln::numerics

@@ -151,10 +151,66 @@ std::vector<ThreadCase> MakeCases() {
   };
 }
 
+// The first stage runs in one thread of those that the second one has.
+constexpr char kOneThread[] = R"(buffer b0 float32[9] read
+buffer b1 float32[27] read
+buffer b2 float32[3] write
+buffer b3 float32[32] read
+buffer b4 float32[32] write
+stage r0:3 reduce r1:9
+  b2[r0] = sum(b0[r1]*b1[r1*3 + r0])
+stage r2:32
+  b4[r2] = b3[r2]
+)";
+
+constexpr char kRows[] = R"(buffer b0 float32[320] read
+buffer b1 float32[320] read
+buffer b2 float32[5] write
+stage r0:5 reduce r1:64
+  b2[r0] = sum(b0[r0*64 + r1]*b1[r0*64 + r1])
+)";
+
+// Rows that overlap, two places apart.
+constexpr char kWindows[] = R"(buffer b0 float16[352] read
+buffer b1 float16[512] read
+buffer b2 float32[128] write
+stage r0:16 r1:8 reduce r2:4 r3:16
+  b2[r0*8 + r1] = sum(float32(b0[r3*22 + r0 + r2*2])*float32(b1[r1*64 + r2*16 + r3]))
+)";
+
+std::vector<ThreadCase> MakeEmitterCases() {
+  return {
+      // A thread waits for what it copied itself.
+      {"one_thread", kOneThread, {"bind 2 thread\norder 0 1 0\nstage 0 0 1 1 1\nahead 1\n"}, 1e-5},
+      // The same sum over threads inside of a loop and behind it.
+      {"sums_ahead",
+       kRows,
+       {"split 1 32\nbind 3 thread\norder 0 0 2 3\nstage 0 0 0 1 1\nahead 0\n"},
+       1e-5},
+      // Tiles of rows that end early in two ways, each with loops of its own.
+      {"sums_in_branches",
+       Matmul("float32"),
+       {"bind 0 task\nsplit 1 16\nsplit 4 3\nbind 3 task\nbind 6 unroll\nsplit 2 4\n"
+        "bind 8 thread\norder 0 0 3 7 5 6 8\n"},
+       2e-5},
+      // No lines of 16 bytes for a matrix unit.
+      {"windows",
+       kWindows,
+       {"split 0 8\nsplit 1 2\nbind 4 matrix\nbind 5 thread\nbind 6 thread\nbind 7 matrix\n"
+        "bind 3 matrix\norder 0 5 6 2 4 7 3\nstage 0 0 -1 8 3 1*0+2*2\nstage 0 1 -1 8 1 2 3\n"},
+       1e-5},
+  };
+}
+
 }  // namespace
 
 const std::vector<ThreadCase>& ThreadCases() {
   static const auto& cases = *new std::vector<ThreadCase>(MakeCases());
+  return cases;
+}
+
+const std::vector<ThreadCase>& EmitterCases() {
+  static const auto& cases = *new std::vector<ThreadCase>(MakeEmitterCases());
   return cases;
 }
 

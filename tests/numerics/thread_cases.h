@@ -21,6 +21,8 @@ struct ThreadCase {
   int spare_barriers = 0;
 };
 const std::vector<ThreadCase>& ThreadCases();
+// More of them, with what only emitters of machine code do differently.
+const std::vector<ThreadCase>& EmitterCases();
 
 // Values for the global buffers of a kernel, the same at each call.
 std::vector<ops::HostTensor> GlobalsOf(const kernel::Kernel& kernel);

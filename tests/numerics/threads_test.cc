@@ -18,6 +18,7 @@
 #include "gtest/gtest.h"
 #include "tests/numerics/compare.h"
 #include "tests/numerics/planted_faults.h"
+#include "tests/numerics/proved_loops.h"
 #include "tests/numerics/thread_cases.h"
 
 namespace kiln::numerics {
@@ -43,12 +44,7 @@ class ThreadsTest : public testing::TestWithParam<ThreadCase> {
   // Loops that were proved, for `shuffling` neighbours that hand each other values.
   absl::StatusOr<LoopProgram> Loops(const std::string& directives, int shuffling) {
     const auto schedule = schedule::Parse(directives);
-    if (!schedule.ok()) return schedule.status();
-    auto program = schedule::Apply(kernel_, *schedule);
-    if (!program.ok()) return program.status();
-    const absl::Status proved = proof::Prove(kernel_, *schedule, *program);
-    if (!proved.ok()) return proved;
-    return schedule::Synchronize(*std::move(program), shuffling);
+    return schedule.ok() ? ProvedLoops(kernel_, *schedule, shuffling) : schedule.status();
   }
 
   absl::Status Run(const LoopProgram& program, std::vector<HostTensor>* results) {

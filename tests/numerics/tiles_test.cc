@@ -9,8 +9,8 @@
 #include "compiler/ops/testing/evaluate.h"
 #include "gtest/gtest.h"
 #include "tests/numerics/compare.h"
+#include "tests/numerics/machine_code.h"
 #include "tests/numerics/primitive_values.h"
-#include "tests/numerics/run_ptx.h"
 
 namespace kiln::numerics {
 namespace {
@@ -76,7 +76,7 @@ TEST_P(TilesTest, OnPtx) {
   graph.outputs = GetParam().outputs(b, b.Input(0, DType::kFloat32, shape));
   const std::vector<ops::HostTensor> inputs = {
       OperandValue({shape, -8, 8, DType::kFloat32}, DType::kFloat32, 0)};
-  const auto results = RunOnPtx(graph, inputs);
+  const auto results = On(Ptx())(graph, inputs);
   ASSERT_TRUE(results.ok()) << results.status();
   const auto expected = ops::Evaluate(graph.outputs, inputs);
   ASSERT_TRUE(expected.ok()) << expected.status();

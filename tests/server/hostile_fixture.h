@@ -30,6 +30,7 @@ class HostileTest : public ProcessTest {
             "--state_dir=" + folder_ + "/state",
             "--config=" + folder_ + "/kiln.toml",
             kPatientFlag,
+            kQuickFlag,
             "--log_level=debug",
             "--cpu_threads=1"};
   }

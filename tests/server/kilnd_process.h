@@ -60,9 +60,11 @@ class ProcessTest : public ::testing::Test {
   }
   // A slow machine must not lose connections.
   static constexpr char kPatientFlag[] = "--ping_answer_seconds=3600";
+  // Looking for other devices takes longer than the rest of a start.
+  static constexpr char kQuickFlag[] = "--devices=cpu";
   virtual std::vector<std::string> Flags() {
     return {"--listen=" + address_, "--metrics_listen=none", "--cache_dir=" + folder_ + "/cache",
-            "--state_dir=" + folder_ + "/state", kPatientFlag};
+            "--state_dir=" + folder_ + "/state", kPatientFlag, kQuickFlag};
   }
   // Starts kilnd and waits until it serves.
   void Start() {

@@ -107,7 +107,6 @@ class ExactlyOnceTest : public SnapshotTest {
   // No drivers that it would have to look for, so that it starts at once.
   std::vector<std::string> Flags() override {
     std::vector<std::string> flags = SnapshotTest::Flags();
-    flags.push_back("--devices=cpu");
     return flags;
   }
   void EndAndStart(int signal, Outcome* outcome) {

@@ -87,13 +87,9 @@ class BlockEvaluator {
   HostTensor Constant(const Node* node) const {
     HostTensor result = HostTensor::Zeros(node->dtype(), {points_});
     const ir::ConstValue& value = node->attr<ir::ConstValue>();
-    for (int64_t i = 0; i < points_; ++i) {
-      if (ir::IsFloat(node->dtype())) {
-        result.SetFloat(i, value.AsDouble());
-      } else {
-        result.SetInt(i, value.AsInt());
-      }
-    }
+    const bool is_float = ir::IsFloat(node->dtype());
+    for (int64_t i = 0; i < points_; ++i)
+      is_float ? result.SetFloat(i, value.AsDouble()) : result.SetInt(i, value.AsInt());
     return result;
   }
 
@@ -102,15 +98,15 @@ class BlockEvaluator {
     const HostTensor& index = values_.at(node->operand(0));
     const HostTensor* valid = node->operands().size() > 1 ? &values_.at(node->operand(1)) : nullptr;
     HostTensor result = HostTensor::Zeros(node->dtype(), {points_});
-    const int64_t size = ir::SizeOf(node->dtype());
+    const int64_t elements = source.size();
     for (int64_t i = 0; i < points_; ++i) {
       if (valid != nullptr && valid->Int(i) == 0) continue;
       const int64_t at = index.Int(i);
-      if (at < 0 || at >= source.size()) {
+      if (at < 0 || at >= elements) {
         return absl::InternalError(
-            absl::StrCat("load at ", at, " of ", source.size(), ": ", PrintExpression(node)));
+            absl::StrCat("load at ", at, " of ", elements, ": ", PrintExpression(node)));
       }
-      std::memcpy(&result.bytes[i * size], &source.bytes[at * size], size);
+      ops::CopyElement(source, at, result, i);
     }
     return result;
   }
@@ -186,11 +182,14 @@ class KernelInterpreter {
                         int64_t begin, int64_t count, int64_t repeat, int64_t cycles) {
     int64_t stride = 1;
     for (size_t i = ranges.size(); i-- > 0;) {
+      const int64_t extent = ir::ExtentOf(ranges[i]);
       HostTensor values = HostTensor::Zeros(DType::kInt64, {cycles * count * repeat});
-      for (int64_t j = 0; j < values.size(); ++j) {
-        values.SetInt(j, (begin + j / repeat % count) / stride % ir::ExtentOf(ranges[i]));
-      }
-      stride *= ir::ExtentOf(ranges[i]);
+      auto* const all = reinterpret_cast<int64_t*>(values.bytes.data());
+      int64_t* end = all;
+      for (int64_t j = 0; j < count; ++j)
+        end = std::fill_n(end, repeat, (begin + j) / stride % extent);
+      for (int64_t cycle = 1; cycle < cycles; ++cycle) end = std::copy_n(all, count * repeat, end);
+      stride *= extent;
       block.SetRange(ranges[i], std::move(values));
     }
   }
@@ -204,9 +203,11 @@ class KernelInterpreter {
     SetRanges(outer, stage.ranges, begin, size, 1, 1);
     // A stage with ordered ranges has no reductions (Verify), so these need no values here.
     BlockEvaluator inner(buffers_, size * reduce_points);
-    SetRanges(inner, kernel_.grid, grid_point, 1, 1, size * reduce_points);
-    SetRanges(inner, stage.ranges, begin, size, reduce_points, 1);
-    SetRanges(inner, stage.reduce_ranges, 0, reduce_points, 1, size);
+    if (!stage.reduce_ranges.empty()) {
+      SetRanges(inner, kernel_.grid, grid_point, 1, 1, size * reduce_points);
+      SetRanges(inner, stage.ranges, begin, size, reduce_points, 1);
+      SetRanges(inner, stage.reduce_ranges, 0, reduce_points, 1, size);
+    }
     for (const Store& store : stage.stores) {
       for (const Node* root : {store.index, store.value, store.valid}) {
         if (root == nullptr) continue;
@@ -251,17 +252,19 @@ class KernelInterpreter {
   }
 
   absl::Status Write(const Store& store, BlockEvaluator& outer) {
-    const HostTensor index = **outer.Evaluate(store.index);
-    const HostTensor value = **outer.Evaluate(store.value);
+    // All of them were evaluated, so that no pointer moves.
+    const HostTensor& index = **outer.Evaluate(store.index);
+    const HostTensor& value = **outer.Evaluate(store.value);
+    const HostTensor* valid = store.valid == nullptr ? nullptr : *outer.Evaluate(store.valid);
     HostTensor& destination = *buffers_[store.buffer];
-    const int64_t size = ir::SizeOf(destination.dtype);
-    for (int64_t i = 0; i < index.size(); ++i) {
-      if (store.valid != nullptr && (*outer.Evaluate(store.valid))->Int(i) == 0) continue;
+    const int64_t points = index.size(), elements = destination.size();
+    for (int64_t i = 0; i < points; ++i) {
+      if (valid != nullptr && valid->Int(i) == 0) continue;
       const int64_t at = index.Int(i);
-      if (at < 0 || at >= destination.size()) {
-        return absl::InternalError(absl::StrCat("store at ", at, " of ", destination.size()));
+      if (at < 0 || at >= elements) {
+        return absl::InternalError(absl::StrCat("store at ", at, " of ", elements));
       }
-      std::memcpy(&destination.bytes[at * size], &value.bytes[i * size], size);
+      ops::CopyElement(value, i, destination, at);
     }
     return absl::OkStatus();
   }

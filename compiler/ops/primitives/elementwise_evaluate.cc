@@ -1,4 +1,5 @@
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "absl/status/status.h"
@@ -12,6 +13,16 @@ using ir::DType;
 using ir::Node;
 using Result = absl::StatusOr<HostTensor>;
 
+// The elements of a tensor of that type's dtype.
+template <typename T>
+const T* ElementsOf(const HostTensor& tensor) {
+  return reinterpret_cast<const T*>(tensor.bytes.data());
+}
+template <typename T>
+T* ElementsOf(HostTensor& tensor) {
+  return reinterpret_cast<T*>(tensor.bytes.data());
+}
+
 // Functions of floats compute in double and are rounded by SetFloat. Of +, -, *, / and square roots
 // that is float32's correctly rounded result, since double has more than twice its digits
 // (Figueroa, "When is double rounding innocuous?", 1995).
@@ -19,12 +30,11 @@ template <typename FloatFn, typename IntFn>
 Result MapUnary(const Node* node, HostOperands operands, FloatFn on_floats, IntFn on_integers) {
   const HostTensor& x = *operands[0];
   HostTensor result = HostTensor::Zeros(node->dtype(), node->shape());
-  for (int64_t i = 0; i < result.size(); ++i) {
-    if (ir::IsFloat(x.dtype)) {
-      result.SetFloat(i, on_floats(x.Float(i)));
-    } else {
-      result.SetInt(i, on_integers(x.Int(i)));
-    }
+  const int64_t size = result.size();
+  if (ir::IsFloat(x.dtype)) {
+    for (int64_t i = 0; i < size; ++i) result.SetFloat(i, on_floats(x.Float(i)));
+  } else {
+    for (int64_t i = 0; i < size; ++i) result.SetInt(i, on_integers(x.Int(i)));
   }
   return result;
 }
@@ -34,17 +44,31 @@ Result MapFloat(const Node* node, HostOperands operands, FloatFn on_floats) {
   return MapUnary(node, operands, on_floats, [](int64_t v) { return v; });
 }
 
+// For the dtypes that kernels are full of: numbers, and the places where they are.
+template <typename T, typename Fn>
+void MapElements(const HostTensor& a, const HostTensor& b, int64_t size, Fn function,
+                 HostTensor& result) {
+  const T* const left = ElementsOf<T>(a);
+  const T* const right = ElementsOf<T>(b);
+  T* const to = ElementsOf<T>(result);
+  for (int64_t i = 0; i < size; ++i) to[i] = static_cast<T>(function(left[i], right[i]));
+}
+
 template <typename FloatFn, typename IntFn>
 Result MapBinary(const Node* node, HostOperands operands, FloatFn on_floats, IntFn on_integers) {
   const HostTensor& a = *operands[0];
   const HostTensor& b = *operands[1];
   HostTensor result = HostTensor::Zeros(node->dtype(), node->shape());
-  for (int64_t i = 0; i < result.size(); ++i) {
-    if (ir::IsFloat(a.dtype)) {
-      result.SetFloat(i, on_floats(a.Float(i), b.Float(i)));
-    } else {
-      result.SetInt(i, on_integers(a.Int(i), b.Int(i)));
-    }
+  const int64_t size = result.size();
+  const bool same = a.dtype == result.dtype && b.dtype == result.dtype;
+  if (same && a.dtype == DType::kFloat32) {
+    MapElements<float>(a, b, size, on_floats, result);
+  } else if (same && a.dtype == DType::kInt64) {
+    MapElements<int64_t>(a, b, size, on_integers, result);
+  } else if (ir::IsFloat(a.dtype)) {
+    for (int64_t i = 0; i < size; ++i) result.SetFloat(i, on_floats(a.Float(i), b.Float(i)));
+  } else {
+    for (int64_t i = 0; i < size; ++i) result.SetInt(i, on_integers(a.Int(i), b.Int(i)));
   }
   return result;
 }
@@ -60,9 +84,11 @@ Result Compare(const Node* node, HostOperands operands, FloatFn on_floats, IntFn
   const HostTensor& a = *operands[0];
   const HostTensor& b = *operands[1];
   HostTensor result = HostTensor::Zeros(node->dtype(), node->shape());
-  for (int64_t i = 0; i < result.size(); ++i) {
-    result.SetInt(i, ir::IsFloat(a.dtype) ? on_floats(a.Float(i), b.Float(i))
-                                          : on_integers(a.Int(i), b.Int(i)));
+  const int64_t size = result.size();
+  if (ir::IsFloat(a.dtype)) {
+    for (int64_t i = 0; i < size; ++i) result.SetInt(i, on_floats(a.Float(i), b.Float(i)));
+  } else {
+    for (int64_t i = 0; i < size; ++i) result.SetInt(i, on_integers(a.Int(i), b.Int(i)));
   }
   return result;
 }
@@ -164,15 +190,16 @@ Result EvaluateNot(const Node* node, HostOperands operands) {
 Result EvaluateCast(const Node* node, HostOperands operands) {
   const HostTensor& x = *operands[0];
   HostTensor result = HostTensor::Zeros(node->dtype(), node->shape());
-  for (int64_t i = 0; i < result.size(); ++i) {
-    if (ir::IsFloat(result.dtype)) {
-      result.SetFloat(i, ir::IsFloat(x.dtype)
-                             ? x.Float(i)
-                             : IntegerToFloat(result.dtype, x.Int(i), x.dtype == DType::kUInt64));
-    } else if (ir::IsFloat(x.dtype)) {
-      result.SetInt(i, FloatToInteger(result.dtype, x.Float(i)));
-    } else {
-      result.SetInt(i, x.Int(i));
+  const int64_t size = result.size();
+  const bool from_float = ir::IsFloat(x.dtype), is_uint64 = x.dtype == DType::kUInt64;
+  if (ir::IsFloat(result.dtype)) {
+    for (int64_t i = 0; i < size; ++i) {
+      result.SetFloat(i,
+                      from_float ? x.Float(i) : IntegerToFloat(result.dtype, x.Int(i), is_uint64));
+    }
+  } else {
+    for (int64_t i = 0; i < size; ++i) {
+      result.SetInt(i, from_float ? FloatToInteger(result.dtype, x.Float(i)) : x.Int(i));
     }
   }
   return result;
@@ -272,11 +299,12 @@ Result EvaluateShr(const Node* node, HostOperands operands) {
 
 Result EvaluateWhere(const Node* node, HostOperands operands) {
   HostTensor result = HostTensor::Zeros(node->dtype(), node->shape());
-  const int size = ir::SizeOf(node->dtype());
-  for (int64_t i = 0; i < result.size(); ++i) {
+  const int bytes = ir::SizeOf(node->dtype());
+  const int64_t size = result.size();
+  for (int64_t i = 0; i < size; ++i) {
     const HostTensor& chosen = *operands[operands[0]->Int(i) != 0 ? 1 : 2];
     // Bytes, so that even a NaN's payload stays.
-    std::copy_n(chosen.bytes.begin() + i * size, size, result.bytes.begin() + i * size);
+    std::memcpy(&result.bytes[i * bytes], &chosen.bytes[i * bytes], bytes);
   }
   return result;
 }

@@ -36,17 +36,43 @@ template <typename SourceFn>
 HostTensor View(const Node* node, const HostTensor& x, SourceFn source) {
   HostTensor result = HostTensor::Zeros(node->dtype(), node->shape());
   const std::vector<int64_t> strides = StridesOf(x.shape);
-  const int size = ir::SizeOf(node->dtype());
-  Point point(node->shape().size(), 0);
-  for (int64_t i = 0; i < result.size(); ++i) {
-    Point from = point;
+  const int64_t size = result.size();
+  Point point(node->shape().size(), 0), from = point;
+  for (int64_t i = 0; i < size; ++i) {
+    std::copy(point.begin(), point.end(), from.begin());
     if (source(from)) {
       int64_t offset = 0;
       for (size_t d = 0; d < strides.size(); ++d) offset += from[d] * strides[d];
-      std::copy_n(x.bytes.begin() + offset * size, size, result.bytes.begin() + i * size);
+      CopyElement(x, offset, result, i);
     }
     for (size_t d = point.size(); d-- > 0;) {
       if (++point[d] < node->shape()[d]) break;
+      point[d] = 0;
+    }
+  }
+  return result;
+}
+
+// The same where the operand's element is `first`, and for each dimension of the result its place
+// times that dimension's step.
+HostTensor AffineView(const Node* node, const HostTensor& x, int64_t first,
+                      const std::vector<int64_t>& steps) {
+  HostTensor result = HostTensor::Zeros(node->dtype(), node->shape());
+  const ir::Shape& shape = node->shape();
+  if (shape.empty()) {
+    CopyElement(x, first, result, 0);
+    return result;
+  }
+  const int64_t columns = shape.back(), rows = columns == 0 ? 0 : result.size() / columns;
+  Point point(shape.size(), 0);
+  int64_t from = first, to = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t column = 0; column < columns; ++column)
+      CopyElement(x, from + column * steps.back(), result, to++);
+    for (size_t d = shape.size() - 1; d-- > 0;) {
+      from += steps[d];
+      if (++point[d] < shape[d]) break;
+      from -= shape[d] * steps[d];
       point[d] = 0;
     }
   }
@@ -116,22 +142,18 @@ Result EvaluateReshape(const Node* node, HostOperands operands) {
 }
 
 Result EvaluatePermute(const Node* node, HostOperands operands) {
-  const std::vector<int64_t>& axes = ir::IntsOf(node);
-  return View(node, *operands[0], [&](Point& point) {
-    const Point to = point;
-    for (size_t i = 0; i < axes.size(); ++i) point[axes[i]] = to[i];
-    return true;
-  });
+  const std::vector<int64_t> strides = StridesOf(operands[0]->shape);
+  std::vector<int64_t> steps;
+  for (const int64_t axis : ir::IntsOf(node)) steps.push_back(strides[axis]);
+  return AffineView(node, *operands[0], 0, steps);
 }
 
 Result EvaluateExpand(const Node* node, HostOperands operands) {
-  const ir::Shape& shape = operands[0]->shape;
-  return View(node, *operands[0], [&](Point& point) {
-    for (size_t d = 0; d < shape.size(); ++d) {
-      if (shape[d] == 1) point[d] = 0;
-    }
-    return true;
-  });
+  std::vector<int64_t> steps = StridesOf(operands[0]->shape);
+  for (size_t d = 0; d < steps.size(); ++d) {
+    if (operands[0]->shape[d] == 1) steps[d] = 0;
+  }
+  return AffineView(node, *operands[0], 0, steps);
 }
 
 Result EvaluatePad(const Node* node, HostOperands operands) {
@@ -147,26 +169,29 @@ Result EvaluatePad(const Node* node, HostOperands operands) {
 }
 
 Result EvaluateShrink(const Node* node, HostOperands operands) {
-  const std::vector<int64_t>& bounds = ir::IntsOf(node);
-  return View(node, *operands[0], [&](Point& point) {
-    for (size_t d = 0; d < point.size(); ++d) point[d] += bounds[2 * d];
-    return true;
-  });
+  const std::vector<int64_t> strides = StridesOf(operands[0]->shape);
+  int64_t first = 0;
+  for (size_t d = 0; d < strides.size(); ++d) first += ir::IntsOf(node)[2 * d] * strides[d];
+  return AffineView(node, *operands[0], first, strides);
 }
 
 Result EvaluateFlip(const Node* node, HostOperands operands) {
-  return View(node, *operands[0], [&](Point& point) {
-    for (const int64_t axis : ir::IntsOf(node)) point[axis] = node->shape()[axis] - 1 - point[axis];
-    return true;
-  });
+  std::vector<int64_t> steps = StridesOf(operands[0]->shape);
+  int64_t first = 0;
+  for (const int64_t axis : ir::IntsOf(node)) {
+    first += (node->shape()[axis] - 1) * steps[axis];
+    steps[axis] = -steps[axis];
+  }
+  return AffineView(node, *operands[0], first, steps);
 }
 
 Result EvaluateWindow(const Node* node, HostOperands operands) {
   const std::vector<int64_t>& window = ir::IntsOf(node);  // axis, size, stride, dilation
-  return View(node, *operands[0], [&](Point& point) {
-    point[window[0]] = point[window[0]] * window[2] + point.back() * window[3];
-    return true;
-  });
+  std::vector<int64_t> steps = StridesOf(operands[0]->shape);
+  const int64_t step = steps[window[0]];
+  steps[window[0]] = step * window[2];
+  steps.push_back(step * window[3]);
+  return AffineView(node, *operands[0], 0, steps);
 }
 
 Result EvaluateUnwindow(const Node* node, HostOperands operands) {

@@ -31,23 +31,29 @@ OpDef Reduction(std::string_view name, Op op, DTypeClass operand_class, Gradient
           .doc = doc};
 }
 
-// For each element of the operand, the element of the result it goes to.
-std::vector<int64_t> Destinations(const Node* node, const HostTensor& x) {
+// Calls `fold` with each element of the operand, in order, and the element of the result it goes
+// to.
+template <typename Fn>
+void ForEachDestination(const Node* node, const HostTensor& x, Fn fold) {
   const std::vector<int64_t> strides = StridesOf(node->shape());
-  std::vector<int64_t> destinations(x.size());
-  std::vector<int64_t> point(x.shape.size(), 0);
-  for (int64_t& destination : destinations) {
-    destination = 0;
-    for (size_t d = 0; d < point.size(); ++d) {
-      // Reduced dimensions are kept with size 1.
-      if (node->shape()[d] != 1) destination += point[d] * strides[d];
-    }
-    for (size_t d = point.size(); d-- > 0;) {
+  // Reduced dimensions are kept with size 1.
+  const auto step = [&](size_t d) { return node->shape()[d] == 1 ? 0 : strides[d]; };
+  const size_t dimensions = x.shape.size();
+  if (dimensions == 0) return fold(0, 0);
+  const int64_t columns = x.shape.back(), rows = columns == 0 ? 0 : x.size() / columns;
+  const int64_t last_step = step(dimensions - 1);
+  std::vector<int64_t> point(dimensions, 0);
+  int64_t i = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    int64_t destination = 0;
+    for (size_t d = 0; d + 1 < dimensions; ++d) destination += point[d] * step(d);
+    for (int64_t column = 0; column < columns; ++column)
+      fold(i++, destination + column * last_step);
+    for (size_t d = dimensions - 1; d-- > 0;) {
       if (++point[d] < x.shape[d]) break;
       point[d] = 0;
     }
   }
-  return destinations;
 }
 
 // Folds every element into its destination; accumulators are double or int64, rounded or cut once
@@ -56,19 +62,19 @@ template <typename FloatFn, typename IntFn>
 HostTensor Fold(const Node* node, const HostTensor& x, double first_float, int64_t first_int,
                 FloatFn fold_floats, IntFn fold_integers) {
   HostTensor result = HostTensor::Zeros(node->dtype(), node->shape());
-  const std::vector<int64_t> destinations = Destinations(node, x);
+  const int64_t size = result.size();
   if (ir::IsFloat(x.dtype)) {
-    std::vector<double> sums(result.size(), first_float);
-    for (int64_t i = 0; i < x.size(); ++i) {
-      sums[destinations[i]] = fold_floats(sums[destinations[i]], x.Float(i));
-    }
-    for (int64_t i = 0; i < result.size(); ++i) result.SetFloat(i, sums[i]);
+    std::vector<double> sums(size, first_float);
+    ForEachDestination(node, x, [&](int64_t from, int64_t to) {
+      sums[to] = fold_floats(sums[to], x.Float(from));
+    });
+    for (int64_t i = 0; i < size; ++i) result.SetFloat(i, sums[i]);
   } else {
-    std::vector<int64_t> sums(result.size(), first_int);
-    for (int64_t i = 0; i < x.size(); ++i) {
-      sums[destinations[i]] = fold_integers(sums[destinations[i]], x.Int(i));
-    }
-    for (int64_t i = 0; i < result.size(); ++i) result.SetInt(i, sums[i]);
+    std::vector<int64_t> sums(size, first_int);
+    ForEachDestination(node, x, [&](int64_t from, int64_t to) {
+      sums[to] = fold_integers(sums[to], x.Int(from));
+    });
+    for (int64_t i = 0; i < size; ++i) result.SetInt(i, sums[i]);
   }
   return result;
 }

@@ -1,13 +1,13 @@
 #include "compiler/schedule/testing/interpret.h"
 
 #include <algorithm>
-#include <cstring>
-#include <optional>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/walk.h"
 #include "compiler/ops/op_def.h"
 #include "compiler/schedule/reduction.h"
 
@@ -92,8 +92,14 @@ class BlockInterpreter {
     return RunBody(section.body, Mask(threads_, true));
   }
 
+  template <typename ValueOf>
+  void SetRange(const Node* range, ValueOf value_of_thread) {
+    HostTensor& values = ranges_[range];
+    if (values.bytes.empty()) values = HostTensor::Zeros(DType::kInt64, {threads_});
+    for (int t = 0; t < threads_; ++t) values.SetInt(t, value_of_thread(t));
+  }
   void SetRange(const Node* range, int64_t value) {
-    ranges_[range] = std::vector<int64_t>(threads_, value);
+    SetRange(range, [value](int) { return value; });
   }
 
   absl::Status RunBody(const std::vector<Statement>& body, const Mask& mask) {
@@ -113,26 +119,22 @@ class BlockInterpreter {
   // Of groups of neighbours, each of which is here as a whole or not at all.
   absl::Status RunOne(const ThreadReduce& reduce, const Mask& mask) {
     const int64_t group = ir::ExtentOf(reduce.value->operand(1));
-    std::vector<int64_t> members(threads_);
     Mask first = mask;
     for (int t = 0; t < threads_; ++t) {
-      members[t] = t % group;
-      if (mask[t] != mask[t - members[t]]) return absl::InternalError("a part of a group");
-      first[t] = mask[t] && members[t] == 0;
+      const int64_t member = t % group;
+      if (mask[t] != mask[t - member]) return absl::InternalError("a part of a group");
+      first[t] = mask[t] && member == 0;
     }
-    ranges_[reduce.value->operand(1)] = members;
+    SetRange(reduce.value->operand(1), [group](int t) { return t % group; });
     absl::StatusOr<HostTensor> value = Evaluate(reduce.value->operand(0), mask);
     if (!value.ok()) return value.status();
-    const Node* mine = context_.Get(Op::kInput, value->dtype, {}, {}, ir::InputAttr{0});
-    const Node* other = context_.Get(Op::kInput, value->dtype, {}, {}, ir::InputAttr{1});
-    const Node* both = Combine(context_, reduce.value->attr<ir::ReduceAttr>().kind, mine, other);
-    const int64_t size = ir::SizeOf(value->dtype);
+    const Node* input = context_.Get(Op::kInput, value->dtype, {}, {}, ir::InputAttr{});
+    const Node* both = Combine(context_, reduce.value->attr<ir::ReduceAttr>().kind, input, input);
+    const Node* twin = Twin(both);
     for (int64_t distance = group / 2; distance >= 1; distance /= 2) {
-      Values values = {{mine, *value}, {other, *value}};
-      for (int t = 0; t < threads_; ++t) {
-        std::memcpy(&values.at(other).bytes[t * size], &value->bytes[(t ^ distance) * size], size);
-      }
-      value = Apply(both, values);
+      HostTensor others = *value;
+      for (int t = 0; t < threads_; ++t) ops::CopyElement(*value, t ^ distance, others, t);
+      value = Apply(both, twin, {&*value, &others});
       if (!value.ok()) return value.status();
     }
     return StoreValues(reduce.buffer, reduce.index, *value, first);
@@ -188,13 +190,10 @@ class BlockInterpreter {
   }
 
   absl::Status RunThreads(const Loop& loop, const Mask& mask, absl::Span<const int64_t> extents) {
-    std::vector<int64_t> places(threads_);
+    const auto place = [&loop](int t) { return t / loop.stride % loop.places; };
     Mask inner = mask;
-    for (int t = 0; t < threads_; ++t) {
-      places[t] = t / loop.stride % loop.places;
-      inner[t] = mask[t] && places[t] < extents[t];
-    }
-    ranges_[loop.range] = std::move(places);
+    for (int t = 0; t < threads_; ++t) inner[t] = mask[t] && place(t) < extents[t];
+    SetRange(loop.range, place);
     const bool was_in_threads = std::exchange(in_threads_, true);
     absl::Status status = RunBody(loop.body, inner);
     in_threads_ = was_in_threads;
@@ -221,13 +220,12 @@ class BlockInterpreter {
                            const Mask& writers) {
     absl::StatusOr<HostTensor> index = Evaluate(where, writers);
     if (!index.ok()) return index.status();
-    const int64_t size = ir::SizeOf(value.dtype);
     for (int t = 0; t < threads_; ++t) {
       if (!writers[t]) continue;
       absl::StatusOr<int64_t> at = Place(buffer, index->Int(t), t);
       if (!at.ok()) return at.status();
       if (absl::Status status = Write(buffer, *at, t); !status.ok()) return status;
-      std::memcpy(&memory_[buffer].content->bytes[*at * size], &value.bytes[t * size], size);
+      ops::CopyElement(value, t, *memory_[buffer].content, *at);
     }
     return absl::OkStatus();
   }
@@ -278,86 +276,108 @@ class BlockInterpreter {
     return absl::OkStatus();
   }
 
-  // The values of all threads; of those that do not take part they are anything.
-  absl::StatusOr<HostTensor> Evaluate(const Node* root, const Mask& mask) {
-    Values values;
-    absl::Status status = Compute(root, mask, &values);
-    if (!status.ok()) return status;
-    return std::move(values.at(root));
-  }
+  // One node of an expression. Operands are steps in front of it.
+  struct Step {
+    const Node* node;
+    std::vector<int> operands;
+    // The table of ops evaluates tensor nodes, so a scalar one gets a twin whose one dimension is
+    // the threads. Null: a range, a constant or a load.
+    const Node* twin = nullptr;
+    HostTensor constant;
+  };
+  // An expression as steps, the last one its value.
+  using Plan = std::vector<Step>;
 
-  using Values = absl::flat_hash_map<const Node*, HostTensor>;
-
-  absl::Status Compute(const Node* node, const Mask& mask, Values* values) {
-    if (values->contains(node)) return absl::OkStatus();
-    for (const Node* operand : node->operands()) {
-      if (absl::Status status = Compute(operand, mask, values); !status.ok()) return status;
-    }
-    absl::StatusOr<HostTensor> value = node->op() == Op::kRange   ? Range(node)
-                                       : node->op() == Op::kConst ? Constant(node)
-                                       : node->op() == Op::kLoad  ? Load(node, mask, *values)
-                                                                  : Apply(node, *values);
-    if (!value.ok()) return value.status();
-    values->insert_or_assign(node, *std::move(value));
-    return absl::OkStatus();
-  }
-
-  absl::StatusOr<HostTensor> Range(const Node* node) const {
-    const auto found = ranges_.find(node);
-    if (found == ranges_.end()) return absl::InternalError("a range of no open loop");
-    HostTensor result = HostTensor::Zeros(DType::kInt64, {threads_});
-    for (int t = 0; t < threads_; ++t) result.SetInt(t, found->second[t]);
-    return result;
-  }
-
-  absl::StatusOr<HostTensor> Constant(const Node* node) const {
-    HostTensor result = HostTensor::Zeros(node->dtype(), {threads_});
-    const auto& value = node->attr<ir::ConstValue>();
-    for (int t = 0; t < threads_; ++t) {
-      if (ir::IsFloat(node->dtype())) {
-        result.SetFloat(t, value.AsDouble());
-      } else {
-        result.SetInt(t, value.AsInt());
+  const Plan& PlanOf(const Node* root) {
+    std::unique_ptr<Plan>& plan = plans_[root];
+    if (plan == nullptr) {
+      plan = std::make_unique<Plan>();
+      absl::flat_hash_map<const Node*, int> places;
+      for (const Node* node : ir::TopologicalOrder({&root, 1})) {
+        Step step{.node = node, .operands = {}, .twin = nullptr, .constant = {}};
+        for (const Node* operand : node->operands()) step.operands.push_back(places.at(operand));
+        if (node->op() == Op::kConst) {
+          step.constant = Constant(node);
+        } else if (node->op() != Op::kRange && node->op() != Op::kLoad) {
+          step.twin = Twin(node);
+        }
+        places[node] = static_cast<int>(plan->size());
+        plan->push_back(std::move(step));
       }
     }
+    return *plan;
+  }
+
+  // The values of all threads; of those that do not take part they are anything.
+  absl::StatusOr<HostTensor> Evaluate(const Node* root, const Mask& mask) {
+    const Plan& plan = PlanOf(root);
+    std::vector<HostTensor> own(plan.size());
+    std::vector<const HostTensor*> values(plan.size());
+    std::vector<const HostTensor*> operands;
+    for (size_t i = 0; i < plan.size(); ++i) {
+      const Step& step = plan[i];
+      if (step.node->op() == Op::kConst) {
+        values[i] = &step.constant;
+        continue;
+      }
+      if (step.node->op() == Op::kRange) {
+        const auto found = ranges_.find(step.node);
+        if (found == ranges_.end()) return absl::InternalError("a range of no open loop");
+        values[i] = &found->second;
+        continue;
+      }
+      operands.clear();
+      for (const int operand : step.operands) operands.push_back(values[operand]);
+      absl::StatusOr<HostTensor> value = step.node->op() == Op::kLoad
+                                             ? Load(step.node, mask, operands)
+                                             : Apply(step.node, step.twin, operands);
+      if (!value.ok()) return value.status();
+      own[i] = *std::move(value);
+      values[i] = &own[i];
+    }
+    return values.back() == &own.back() ? std::move(own.back()) : *values.back();
+  }
+
+  HostTensor Constant(const Node* node) const {
+    HostTensor result = HostTensor::Zeros(node->dtype(), {threads_});
+    const auto& value = node->attr<ir::ConstValue>();
+    const bool is_float = ir::IsFloat(node->dtype());
+    for (int t = 0; t < threads_; ++t)
+      is_float ? result.SetFloat(t, value.AsDouble()) : result.SetInt(t, value.AsInt());
     return result;
   }
 
-  absl::StatusOr<HostTensor> Load(const Node* node, const Mask& mask, const Values& values) {
+  absl::StatusOr<HostTensor> Load(const Node* node, const Mask& mask,
+                                  absl::Span<const HostTensor* const> operands) {
     const auto buffer = static_cast<int>(node->attr<ir::IntAttr>().value);
-    const HostTensor& index = values.at(node->operand(0));
-    const HostTensor* valid = node->operands().size() > 1 ? &values.at(node->operand(1)) : nullptr;
+    const HostTensor& index = *operands[0];
+    const HostTensor* valid = operands.size() > 1 ? operands[1] : nullptr;
     HostTensor result = HostTensor::Zeros(node->dtype(), {threads_});
-    const int64_t size = ir::SizeOf(node->dtype());
     for (int t = 0; t < threads_; ++t) {
       if (!mask[t] || (valid != nullptr && valid->Int(t) == 0)) continue;
       absl::StatusOr<int64_t> at = Place(buffer, index.Int(t), t);
       if (!at.ok()) return at.status();
       if (absl::Status status = Read(buffer, *at, t); !status.ok()) return status;
-      std::memcpy(&result.bytes[t * size], &memory_[buffer].content->bytes[*at * size], size);
+      ops::CopyElement(*memory_[buffer].content, *at, result, t);
     }
     return result;
   }
 
-  // The table of ops evaluates tensor nodes, so a scalar one gets a twin whose one dimension is the
-  // threads.
-  absl::StatusOr<HostTensor> Apply(const Node* node, const Values& values) {
+  const Node* Twin(const Node* node) {
+    std::vector<const Node*> inputs;
+    for (const Node* operand : node->operands()) {
+      inputs.push_back(context_.Get(Op::kInput, operand->dtype(), {threads_}, {}, ir::InputAttr{}));
+    }
+    return context_.Get(node->op(), node->dtype(), {threads_}, std::move(inputs),
+                        node->attribute());
+  }
+
+  static absl::StatusOr<HostTensor> Apply(const Node* node, const Node* twin,
+                                          absl::Span<const HostTensor* const> operands) {
     const ops::OpDef& row = ops::DefOf(node->op());
     if (row.evaluate == nullptr) {
       return absl::UnimplementedError(
           absl::StrCat("no meaning for ", std::string(ir::Name(node->op()))));
-    }
-    const Node*& twin = twins_[node];
-    std::vector<const HostTensor*> operands;
-    for (const Node* operand : node->operands()) operands.push_back(&values.at(operand));
-    if (twin == nullptr) {
-      std::vector<const Node*> inputs;
-      for (const Node* operand : node->operands()) {
-        inputs.push_back(
-            context_.Get(Op::kInput, operand->dtype(), {threads_}, {}, ir::InputAttr{}));
-      }
-      twin =
-          context_.Get(node->op(), node->dtype(), {threads_}, std::move(inputs), node->attribute());
     }
     return row.evaluate(twin, operands);
   }
@@ -366,8 +386,8 @@ class BlockInterpreter {
   const int threads_;
   std::vector<HostTensor> own_;
   std::vector<Memory> memory_;
-  absl::flat_hash_map<const Node*, std::vector<int64_t>> ranges_;
-  absl::flat_hash_map<const Node*, const Node*> twins_;
+  absl::flat_hash_map<const Node*, HostTensor> ranges_;  // of the open loops
+  absl::flat_hash_map<const Node*, std::unique_ptr<Plan>> plans_;
   ir::Context context_;
   int64_t task_ = 0;
   int64_t phase_ = 0;

@@ -117,7 +117,7 @@ def mixed():
     """A daemon with cpu:0 and opencl:0."""
     if not opencl_is_installed():
         pytest.skip("no OpenCL is installed")
-    with Kilnd(threads=2, flags=["--devices=cpu,opencl"]) as daemon:
+    with Kilnd(threads=2, devices="cpu,opencl") as daemon:
         connection = kiln.connect(daemon.address)
         names = [device.name for device in kiln.devices()]
         _connection._default = None

@@ -18,7 +18,7 @@ def both_kinds() -> Iterator[Kilnd]:
         patch.setenv("LD_LIBRARY_PATH", str(stand_in))
         patch.setenv("KILN_STAND_IN_DEVICES", "2")
         patch.setenv("KILN_STAND_IN_PEERS", "0")
-        with Kilnd(flags=["--devices=cpu,hsa"]) as daemon:
+        with Kilnd(devices="cpu,hsa") as daemon:
             yield daemon
 
 

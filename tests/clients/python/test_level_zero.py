@@ -26,7 +26,7 @@ def both_kinds() -> Iterator[Kilnd]:
         patch.setenv("KILN_STAND_IN_DEVICES", "2")
         if vendors.is_dir():
             patch.setenv("OCL_ICD_VENDORS", str(vendors))
-        with Kilnd(flags=["--devices=cpu,level_zero"]) as daemon:
+        with Kilnd(devices="cpu,level_zero") as daemon:
             yield daemon
 
 

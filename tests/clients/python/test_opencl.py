@@ -16,7 +16,7 @@ def both_kinds() -> Iterator[Kilnd]:
     """A daemon with this machine's CPU and whatever OpenCL has."""
     if not opencl_is_installed():
         pytest.skip("no OpenCL here; pocl-opencl-icd makes the processor a device")
-    with Kilnd(flags=["--devices=cpu,opencl"]) as daemon:
+    with Kilnd(devices="cpu,opencl") as daemon:
         yield daemon
 
 

@@ -36,6 +36,7 @@ uint8_t* LocateGlobal(Thread& thread, const Instruction& at, uint64_t address, i
                              " are in no allocation: ", thread.block->memory->Describe(address)));
     return nullptr;
   }
+  if (!thread.block->options.note_accesses) return region->host + offset;
   if (kind != AccessKind::kWrite) {
     AddRange(site.reads, address, address + bytes, kRangesMax);
   }

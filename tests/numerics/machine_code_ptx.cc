@@ -1,14 +1,14 @@
-#include "tests/numerics/run_ptx.h"
-
+// Kernels as PTX.
 #include <cstring>
 #include <memory>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "compiler/codegen/codegen.h"
 #include "compiler/codegen/ptx.h"
-#include "compiler/machine_codes.h"
-#include "compiler/pipeline.h"
+#include "tests/numerics/machine_code.h"
+#include "tests/numerics/primitive_values.h"
+#include "tests/numerics/ptxas.h"
 #include "tests/numerics/some_gpu.h"
 #include "tests/stand_ins/cuda/ptx/interpret.h"
 #include "tests/stand_ins/cuda/ptx/load.h"
@@ -18,10 +18,6 @@ namespace {
 
 using ops::HostTensor;
 namespace ptx = stand_ins::ptx;
-
-const codegen::MachineCode& PtxCode() {
-  return **compiler::FindMachineCode(codegen::kPtxArchitecture);
-}
 
 // Device memory at addresses that are not the host's, far apart.
 class PtxMemory {
@@ -40,7 +36,8 @@ class PtxMemory {
   std::vector<std::unique_ptr<std::vector<uint8_t>>> blocks_;
 };
 
-absl::Status RunImage(const drivers::KernelImage& image, absl::Span<HostTensor* const> globals) {
+absl::Status RunPtx(const drivers::KernelImage& image, const drivers::Target&,
+                    absl::Span<HostTensor* const> globals) {
   PtxMemory memory;
   const auto module =
       ptx::Load(image.code, [&](int64_t bytes, int64_t) { return memory.Allocate(bytes); });
@@ -74,16 +71,44 @@ absl::Status RunImage(const drivers::KernelImage& image, absl::Span<HostTensor* 
   return absl::OkStatus();
 }
 
+// Each operation rounds by itself, keeps denormals, and none is approximated.
+std::string WhatIsWrongWithPtx(const WrittenKernel& kernel) {
+  const std::string& ptx = kernel.image.code;
+  const std::string& processor = kernel.target.processor;
+  if (!absl::StrContains(ptx, absl::StrCat(".target ", processor)))
+    return absl::StrCat("it is not for ", processor);
+  for (const char* word : {".ftz", ".approx"}) {
+    if (absl::StrContains(ptx, word)) return absl::StrCat("it has ", word);
+  }
+  const int64_t shared_bytes = kernel.image.shared_bytes;
+  if (shared_bytes > 0 && !absl::StrContains(ptx, absl::StrCat("shared[", shared_bytes, "]")))
+    return absl::StrCat("its blocks do not share ", shared_bytes, " bytes");
+  if (Ptxas().empty()) return "";
+  const ToolSays assembled = Assemble(ptx, processor);
+  if (assembled.status != 0) return assembled.text;
+  // Where a schedule keeps much for each thread, registers do not hold it.
+  return absl::StrContains(ptx, ".local") || SaysNoSpills(assembled) ? "" : assembled.text;
+}
+
+std::string WhatIsWrongWithAllPtx(const std::vector<WrittenKernel>& kernels) {
+  std::string wrong;
+  for (const WrittenKernel& kernel : kernels) {
+    if (const std::string one = WhatIsWrongWithPtx(kernel); !one.empty())
+      absl::StrAppend(&wrong, one, "\n", kernel.image.code);
+  }
+  return wrong;
+}
+
 }  // namespace
 
-drivers::Target PtxTarget(const char* processor, const char* features) {
+drivers::Target PtxTarget(const std::string& processor, const std::string& features) {
   drivers::Target target = SomeGpu();
   target.architecture = codegen::kPtxArchitecture;
   target.processor = processor;
   target.features = features;
   target.limits.threads_per_shuffle = 32;
   target.limits.bytes_per_access = 16;
-  const bool ampere = absl::string_view(processor) != "sm_75";
+  const bool ampere = processor != "sm_75";
   target.capabilities = {.fma = true,
                          .fp64 = true,
                          .fp16 = true,
@@ -93,29 +118,22 @@ drivers::Target PtxTarget(const char* processor, const char* features) {
   return target;
 }
 
-absl::StatusOr<drivers::KernelImage> CompileToPtx(const kernel::Kernel& kernel,
-                                                  const schedule::Schedule& schedule,
-                                                  const drivers::Target& target) {
-  return codegen::CompileKernel(PtxCode(), kernel, schedule, target);
-}
-
-absl::Status RunOnPtx(const kernel::Kernel& kernel, const schedule::Schedule& schedule,
-                      absl::Span<HostTensor* const> globals) {
-  const auto image = CompileToPtx(kernel, schedule, PtxTarget());
-  return image.ok() ? RunImage(*image, globals) : image.status();
-}
-
-absl::StatusOr<kernel::PartitionResults> RunOnPtx(const graph::Graph& graph,
-                                                  absl::Span<const HostTensor> inputs) {
-  const drivers::Target target = PtxTarget();
-  std::vector<compiler::PassReport> reports;
-  const auto state = compiler::RunPasses(graph, target, {}, {}, &reports);
-  if (!state.ok()) return state.status();
-  return kernel::RunPartition(
-      state->partition, inputs,
-      [&target](const kernel::Kernel& kernel, absl::Span<HostTensor* const> globals) {
-        return RunOnPtx(kernel, PtxCode().choose(kernel, target), globals);
-      });
+const MachineCode& Ptx() {
+  static const auto& row = *new MachineCode{
+      .name = "ptx",
+      .target = PtxTarget(),
+      .generations = {PtxTarget("sm_75"), PtxTarget("sm_80"), PtxTarget("sm_90"),
+                      PtxTarget("sm_100", "+ptx86")},
+      .thread_targets = {{.target = PtxTarget("sm_75"), .is_run = false},
+                         {.target = PtxTarget(), .is_read = false}},
+      .closeness = ClosenessOf,
+      .what_is_wrong = WhatIsWrongWithAllPtx,
+      .why_unread = []() -> std::string {
+        return Ptxas().empty() ? "no ptxas on $PATH or in $KILN_PTXAS: nothing is assembled" : "";
+      },
+      .why_not_run = [] { return std::string(); },
+      .run = RunPtx};
+  return row;
 }
 
 }  // namespace kiln::numerics
