@@ -169,9 +169,8 @@ class Relay::Loop {
     }
     const auto bits = reinterpret_cast<uintptr_t>(event.data.ptr);
     auto* const one = reinterpret_cast<Served*>(bits & ~uintptr_t{1});
-    // An error or the other end's close is found by reading.
-    const bool readable = (event.events & (EPOLLIN | EPOLLERR | EPOLLHUP)) != 0;
-    if (readable) (bits & 1) != 0 ? one->link->ServerIsReadable() : one->link->ClientIsReadable();
+    // An error or the other end's close is found by reading, and TLS may write before it can read.
+    (bits & 1) != 0 ? one->link->ServerIsReadable() : one->link->ClientIsReadable();
     ready_.insert(one);
   }
 
