@@ -32,9 +32,9 @@
 #include "server/read_gauges.h"
 #include "server/rpc/access.h"
 #include "server/rpc/graph_source.h"
+#include "server/rpc/credentials.h"
 #include "server/rpc/server.h"
 #include "server/rpc/services.h"
-#include "server/rpc/tls_watch.h"
 #include "server/runtime/fair_pool.h"
 #include "server/runtime/health_probe.h"
 #include "server/runtime/managed_device.h"
@@ -99,7 +99,7 @@ config::Config WithLimits(config::Config config, const DaemonParts& parts) {
   return config;
 }
 
-rpc::TlsFiles TlsOf(const config::Config& config) {
+relay::TlsFiles TlsOf(const config::Config& config) {
   return {config.tls_certificate, config.tls_key, config.tls_client_ca};
 }
 
@@ -169,7 +169,6 @@ struct Daemon::Implementation {
   // What the pools still have to do at the end holds calls, which use both.
   rpc::OpenCalls open_calls;
   rpc::OpenUploads open_uploads;
-  rpc::TlsWatch tls_watch{TlsOf(config)};
   rpc::DaemonView view;
   std::unique_ptr<runtime::ThreadPool> copies;
   std::unique_ptr<runtime::FairPool> digests;
@@ -439,7 +438,7 @@ void Daemon::Implementation::StartUpkeep(absl::Duration interval) {
   Upkeep::Options options;
   options.registry = registry.get();
   options.open_uploads = &open_uploads;
-  options.tls_watch = &tls_watch;
+  options.reload_tls = [this] { server->ReloadTls(); };
   options.blobs = &blobs;
   options.host = host.get();
   options.programs = programs.get();

@@ -57,7 +57,7 @@ void Upkeep::Run() {
 void Upkeep::GoRound() {
   options_.registry->CloseExpired();
   options_.open_uploads->EndIdle(options_.now() - kIdleUpload);
-  options_.tls_watch->Look();
+  options_.reload_tls();
   options_.blobs->DropIdleMemory(options_.host->limit_bytes() - options_.host->used_bytes());
   DropUnused();
   ReviveDevices();

@@ -16,7 +16,6 @@
 #include "server/buffers/blob_store.h"
 #include "server/memory/host_memory.h"
 #include "server/rpc/open_uploads.h"
-#include "server/rpc/tls_watch.h"
 #include "server/runtime/health_probe.h"
 #include "server/runtime/managed_device.h"
 #include "server/runtime/program_cache.h"
@@ -32,7 +31,7 @@ class Upkeep {
   struct Options {
     sessions::Registry* registry = nullptr;
     rpc::OpenUploads* open_uploads = nullptr;
-    rpc::TlsWatch* tls_watch = nullptr;  // of this thread alone
+    std::function<void()> reload_tls;  // if its files were replaced
     buffers::BlobStore* blobs = nullptr;
     memory::HostMemory* host = nullptr;
     runtime::ProgramCache* programs = nullptr;

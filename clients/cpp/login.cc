@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "clients/cpp/socket_trust.h"
 
 namespace kiln::client {
 namespace {
@@ -151,6 +152,7 @@ absl::StatusOr<Login> FindLogin(const Login& given, const Surroundings& surround
   if (!login.address.empty()) {
     if (absl::Status status = CheckAddress(login.address); !status.ok()) return status;
   }
+  login.is_found = login.address.empty();
   login.address = FindAddress(login.address, surroundings);
   if (login.certificate.empty() != login.key.empty())
     return absl::InvalidArgumentError("a certificate and its key go together");
@@ -180,6 +182,11 @@ absl::Status WithElsewhere(const absl::Status& status, const std::string& elsewh
 absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const Login& login,
                                                            const grpc::ChannelArguments& arguments,
                                                            const Surroundings& surroundings) {
+  // An address that was found here may be a trap, token or not.
+  if (login.ca.empty() && (!login.token.empty() || login.is_found)) {
+    if (absl::Status status = RequireTrusted(login.address, surroundings.user_id); !status.ok())
+      return status;
+  }
   std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
   if (!login.ca.empty()) {
     grpc::SslCredentialsOptions options;

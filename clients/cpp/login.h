@@ -21,6 +21,7 @@ struct Login {
       {};  // the authorities of the daemon's certificate; "system": those of this machine
   std::string certificate = {};  // the caller's own
   std::string key = {};
+  bool is_found = false;  // nobody has said the address
   // What the file has for another address, as a sentence; empty if it has nothing.
   std::string elsewhere = {};
 };
@@ -36,7 +37,8 @@ struct Login {
 absl::StatusOr<Login> FindLogin(const Login& given, const Surroundings& surroundings);
 
 // With TLS if the login has a `ca`; every call carries the token. INVALID_ARGUMENT: a file cannot
-// be read, or the `ca` has no certificate.
+// be read, or the `ca` has no certificate. PERMISSION_DENIED: see RequireTrusted; not for an
+// address that somebody has said if there is no token.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const Login& login,
                                                            const grpc::ChannelArguments& arguments,
                                                            const Surroundings& surroundings);

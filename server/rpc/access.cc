@@ -17,7 +17,6 @@ namespace {
 constexpr char kDoorProperty[] = "kiln_door";
 constexpr char kAcceptedProperty[] = "kiln_accepted";
 constexpr char kAuthorization[] = "authorization";
-constexpr char kCertificateName[] = "x509_common_name";
 
 absl::Status NoToken() {
   return errors::WithReason(
@@ -54,14 +53,12 @@ bool IsWhole(const Metadata& metadata) {
   return bytes <= kMostMetadataBytes;
 }
 
-Access::Credentials CredentialsOf(const Metadata& metadata, const grpc::AuthContext& connection) {
-  Access::Credentials credentials;
+Access::Credentials CredentialsOf(const Metadata& metadata, int door) {
+  Access::Credentials credentials{.door = door, .authorization = std::nullopt};
   const auto [first, end] = metadata.equal_range(kAuthorization);
   // Two of them, and nobody knows which is meant.
   if (first != end)
     credentials.authorization = std::next(first) == end ? ToString(first->second) : "";
-  for (const auto& name : connection.FindPropertyValues(kCertificateName))
-    credentials.certificate_name = ToString(name);
   return credentials;
 }
 
@@ -79,11 +76,9 @@ class Processor : public grpc::AuthMetadataProcessor {
     // The watch would take another connection for the one whose call is accepted here.
     if (!IsWhole(metadata)) return {grpc::RESOURCE_EXHAUSTED, "the call's headers have no end"};
     access_.Mark(*connection, door_);
-    Access::Credentials credentials = CredentialsOf(metadata, *connection);
-    credentials.door = door_;
     const auto path = metadata.find(":path");
-    const absl::Status status =
-        access_.Check(credentials, path == metadata.end() ? "" : ToString(path->second));
+    const absl::Status status = access_.Check(CredentialsOf(metadata, door_),
+                                              path == metadata.end() ? "" : ToString(path->second));
     if (status.ok() && access_.MarkAccepted(*connection)) on_accepted_();
     // gRPC sends code and message alone here; a status' details would be lost.
     return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
@@ -104,9 +99,9 @@ Access::Door Access::MakeDoor(Entrance entrance, std::function<void()> on_accept
   return {number, std::make_shared<Processor>(*this, number, std::move(on_accepted))};
 }
 
-void Access::SetPeer(int door, absl::StatusOr<auth::Principal> peer) {
+void Access::SetVisitor(int door, absl::StatusOr<auth::Principal> visitor) {
   absl::MutexLock lock(&mutex_);
-  doors_[static_cast<size_t>(door)].peer = std::move(peer);
+  doors_[static_cast<size_t>(door)].visitor = std::move(visitor);
 }
 
 void Access::Mark(grpc::AuthContext& connection, int door) {
@@ -124,7 +119,7 @@ bool Access::MarkAccepted(grpc::AuthContext& connection) {
 }
 
 absl::StatusOr<auth::Principal> Access::Identify(const Credentials& credentials) const {
-  absl::StatusOr<auth::Principal> peer;
+  absl::StatusOr<auth::Principal> visitor;
   Entrance entrance;
   {
     absl::MutexLock lock(&mutex_);
@@ -132,7 +127,7 @@ absl::StatusOr<auth::Principal> Access::Identify(const Credentials& credentials)
       return NoToken();
     const DoorState& door = doors_[static_cast<size_t>(credentials.door)];
     entrance = door.entrance;
-    peer = door.peer;
+    visitor = door.visitor;
   }
   if (credentials.authorization) {
     absl::string_view token = *credentials.authorization;
@@ -145,13 +140,14 @@ absl::StatusOr<auth::Principal> Access::Identify(const Credentials& credentials)
         return auth::Principal{auth::kLocalUser, auth::Role::kUser, "loopback"};
       return NoToken();
     case Entrance::kTls:
-      if (!credentials.certificate_name.empty())
-        return options_.users->ByCertificate(credentials.certificate_name);
       return NoToken();
+    case Entrance::kCertificate:
+      if (!visitor.ok()) return visitor;
+      return options_.users->ByCertificate(visitor->user);
     case Entrance::kPeer:
-      if (peer.ok() && peer->role != auth::Role::kAdmin)
-        return options_.users->BySystemName(peer->user);
-      return peer;
+      if (visitor.ok() && visitor->role != auth::Role::kAdmin)
+        return options_.users->BySystemName(visitor->user);
+      return visitor;
   }
   return NoToken();
 }
@@ -187,12 +183,11 @@ void Access::AuditRefusal(const std::string& user, const std::string& method,
 
 absl::StatusOr<auth::Principal> Access::Caller(const grpc::ServerContextBase& context) const {
   const auto connection = context.auth_context();
-  Credentials credentials = CredentialsOf(context.client_metadata(), *connection);
-  credentials.door = -1;
+  int number = -1;
   for (const auto& door : connection->FindPropertyValues(kDoorProperty)) {
-    if (!absl::SimpleAtoi(ToString(door), &credentials.door)) return NoToken();
+    if (!absl::SimpleAtoi(ToString(door), &number)) return NoToken();
   }
-  return Identify(credentials);
+  return Identify(CredentialsOf(context.client_metadata(), number));
 }
 
 }  // namespace kiln::rpc

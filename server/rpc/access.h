@@ -25,9 +25,10 @@ namespace kiln::rpc {
 
 // Where connections come in, and what is known of them before they say anything.
 enum class Entrance {
-  kLoopback,  // open to all as "local" while the daemon has no users; then a token is needed
-  kTls,       // a token or a verified certificate is needed
-  kPeer,      // a Unix socket: the system says who it is
+  kLoopback,     // open to all as "local" while the daemon has no users; then a token is needed
+  kTls,          // a token is needed
+  kCertificate,  // TLS has verified a certificate, which names the user
+  kPeer,         // a Unix socket: the system says who it is
 };
 
 // Thread-safe. A call with a token is its user's, at every entrance; one whose headers never ended
@@ -43,8 +44,8 @@ class Access {
   };
   explicit Access(Options options) : options_(std::move(options)) {}
 
-  // For the credentials of one listening socket. Outlives neither this nor the server. At an
-  // entrance for peers everybody is refused until SetPeer was called with the number.
+  // For the credentials of one way into gRPC. Outlives neither this nor the server. With
+  // kCertificate and kPeer, every call is refused until SetVisitor was called with the number.
   struct Door {
     int number = 0;
     std::shared_ptr<grpc::AuthMetadataProcessor> processor;
@@ -53,8 +54,9 @@ class Access {
   // name here; from any thread.
   Door MakeDoor(
       Entrance entrance, std::function<void()> on_accepted = [] {}) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Who comes in there from now on, or why nobody may. Before the first connection is let in.
-  void SetPeer(int door, absl::StatusOr<auth::Principal> peer) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Who comes in there, or why nobody may: with kPeer the user of the system, with kCertificate
+  // whoever the certificate names. Before the first connection is let in.
+  void SetVisitor(int door, absl::StatusOr<auth::Principal> visitor) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Of a call that has passed the processor. An error if his token was revoked in between.
   absl::StatusOr<auth::Principal> Caller(const grpc::ServerContextBase& context) const
@@ -65,7 +67,6 @@ class Access {
   struct Credentials {
     int door = 0;
     std::optional<std::string> authorization;  // the metadata's value
-    std::string certificate_name;
   };
   absl::StatusOr<auth::Principal> Identify(const Credentials& credentials) const
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -80,7 +81,7 @@ class Access {
  private:
   struct DoorState {
     Entrance entrance;
-    absl::StatusOr<auth::Principal> peer;
+    absl::StatusOr<auth::Principal> visitor;
   };
   void AuditRefusal(const std::string& user, const std::string& method, const absl::Status& why)
       ABSL_LOCKS_EXCLUDED(mutex_);

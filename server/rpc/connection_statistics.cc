@@ -7,7 +7,6 @@
 #include <limits>
 #include <memory>
 
-#include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "server/rpc/channelz.pb.h"
 
@@ -28,15 +27,9 @@ Message ParseJson(char* text) {
 
 }  // namespace
 
-std::string AddressOfPeer(absl::string_view peer) {
-  if (absl::ConsumePrefix(&peer, "ipv4:")) return std::string(peer);
-  if (!absl::ConsumePrefix(&peer, "ipv6:")) return std::string(peer);
-  std::string address =
-      absl::StrReplaceAll(peer, {{"%5B", "["}, {"%5D", "]"}, {"%5b", "["}, {"%5d", "]"}});
-  const size_t scope = address.find('%');
-  const size_t end = address.find(']');
-  if (scope < end && end != std::string::npos) address.erase(scope, end - scope);
-  return address;
+std::string NameOfPeer(absl::string_view peer) {
+  absl::ConsumePrefix(&peer, "unix-abstract:");
+  return std::string(peer);
 }
 
 std::map<std::string, int64_t> ListConnections() {
@@ -48,9 +41,9 @@ std::map<std::string, int64_t> ListConnections() {
         grpc_channelz_get_server_sockets(server.ref().server_id(), /*start_socket_id=*/0,
                                          /*max_results=*/std::numeric_limits<int>::max()));
     for (const channelz::SocketRef& socket : sockets.socket_ref()) {
-      // "ipv4:127.0.0.1:7433 ipv4:127.0.0.1:40112", the peer last
+      // "unix: unix-abstract:kiln.…", the peer last
       const std::string& name = socket.name();
-      connections[AddressOfPeer(absl::string_view(name).substr(name.rfind(' ') + 1))] =
+      connections[NameOfPeer(absl::string_view(name).substr(name.rfind(' ') + 1))] =
           socket.socket_id();
     }
   }

@@ -12,11 +12,11 @@
 
 namespace kiln::rpc {
 
-// "127.0.0.1:7433" of a server context's peer "ipv4:127.0.0.1:7433", "[fe80::1]:7433" of
-// "ipv6:%5Bfe80::1%252%5D:7433". Anything else comes back as it is.
-std::string AddressOfPeer(absl::string_view peer);
+// The relay's name for a connection (relay::Connection::name), of a call's peer() or of one that
+// gRPC lists: "unix-abstract:kiln.…". Anything else comes back as it is.
+std::string NameOfPeer(absl::string_view peer);
 
-// The numbers of all connections, by the peer's address. Takes time for each, so remember what you
+// The numbers of all connections, by their names. Takes time for each, so remember what you
 // need of it.
 std::map<std::string, int64_t> ListConnections();
 

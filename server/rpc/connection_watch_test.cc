@@ -64,12 +64,9 @@ TEST(BeyondCallsTest, OfAUserWithTooManyTheConnectionsWithTheMostEnd) {
   EXPECT_THAT(BeyondCalls(bounds, {of("", 60), of("", 61)}), ElementsAre(1));
 }
 
-TEST(AddressOfPeerTest, IsWhatTheSystemCallsIt) {
-  EXPECT_EQ(AddressOfPeer("ipv4:127.0.0.1:7433"), "127.0.0.1:7433");
-  EXPECT_EQ(AddressOfPeer("ipv6:%5B::1%5D:7433"), "[::1]:7433");
-  EXPECT_EQ(AddressOfPeer("ipv6:[::1]:7433"), "[::1]:7433");
-  EXPECT_EQ(AddressOfPeer("ipv6:%5Bfe80::1%252%5D:7433"), "[fe80::1]:7433");
-  EXPECT_EQ(AddressOfPeer("unix:"), "unix:");
+TEST(NameOfPeerTest, IsTheRelaysName) {
+  EXPECT_EQ(NameOfPeer("unix-abstract:kiln.1234.5"), "kiln.1234.5");
+  EXPECT_EQ(NameOfPeer("unix:"), "unix:");
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ TEST(Credentials, MetricsAreForOthersOnlyWithAPassword) {
 }
 
 TEST(Credentials, FilesOfTlsMustBeThere) {
-  const std::pair<TlsFiles, const char*> cases[] = {
+  const std::pair<relay::TlsFiles, const char*> cases[] = {
       {{"/nowhere.pem", "/nowhere.key", ""}, "tls.certificate: /nowhere.pem"},
       {{"/nowhere.pem", "", ""}, "go together"},
       {{"", "/nowhere.key", ""}, "go together"},

@@ -1,75 +1,46 @@
-// A Unix socket that knows who connects: it asks the system for each connection's user (SO_PEERCRED
-// of socket(7)), which gRPC does not tell, and hands the connection to gRPC by a door of that
-// user's.
+// A Unix socket that knows who connects: the system says which user that is (SO_PEERCRED of
+// socket(7)).
 #ifndef KILN_SERVER_RPC_PEER_SOCKET_H_
 #define KILN_SERVER_RPC_PEER_SOCKET_H_
 
-#include <grpcpp/server_builder.h>
-
 #include <functional>
-#include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/status/statusor.h"
+#include "server/relay/connection.h"
 #include "server/rpc/accept_loop.h"
-#include "server/rpc/access.h"
 #include "server/rpc/unix_socket.h"
 
 namespace kiln::rpc {
 
-// Who runs the daemon, and root, are admins. Others have the role user under the names that the
-// system has for them; who has none is refused, and so is everybody after kMostPeers users.
+// For one thread at a time.
 class PeerSocket {
  public:
-  static constexpr int kMostPeers = 64;  // different users while the daemon runs
-
-  struct Options {
-    std::string path;
-    // Others than who runs the daemon and root may connect, as far as the folder lets them.
-    bool system_users = false;
-    Access* access = nullptr;  // outlives this
-    // A user's name; nothing if the system knows none.
-    std::function<std::optional<std::string>(unsigned user_id)> name_of;
-  };
-  // Listens; connections wait until Start. The errors of SocketClaim::Take. UNAVAILABLE: cannot
-  // listen.
-  static absl::StatusOr<std::unique_ptr<PeerSocket>> Listen(Options options,
-                                                            grpc::ServerBuilder& builder);
+  // Connections wait until Start, and go to `take`, which owns them then, on a thread of this.
+  // `is_open`: all users of the system may connect, as far as the folder lets them; else only the
+  // daemon's own. The errors of SocketClaim::Take. UNAVAILABLE: cannot listen.
+  using Take = std::function<void(int file, relay::Peer peer)>;
+  static absl::StatusOr<std::unique_ptr<PeerSocket>> Listen(const std::string& path, bool is_open,
+                                                            Take take);
   ~PeerSocket() { Stop(); }
 
-  // Once the server has started.
   void Start() { loop_.Start(); }
-  // Lets nobody in any more. Before the server ends. Idempotent.
+  // Lets nobody in any more. Idempotent.
   void Stop() { loop_.Stop(); }
 
  private:
-  struct Slot {
-    int door = 0;
-    std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
-  };
-  PeerSocket(Options options, std::unique_ptr<SocketClaim> claim, int socket)
-      : options_(std::move(options)),
-        claim_(std::move(claim)),
-        loop_({socket}, [this](int listener, int file) { Take(listener, file); }) {}
+  PeerSocket(std::unique_ptr<SocketClaim> claim, int socket, Take take)
+      : claim_(std::move(claim)),
+        take_(std::move(take)),
+        loop_({socket}, [this](int, int file) { Accept(file); }) {}
+  void Accept(int file);
 
-  void Take(int listener, int file);
-  // The slot of this user; the last one, where everybody is refused, if he has none.
-  Slot& SlotOf(unsigned user_id);
-  absl::StatusOr<auth::Principal> PrincipalOf(unsigned user_id) const;
-
-  const Options options_;
   const std::unique_ptr<SocketClaim> claim_;
-  std::vector<Slot> slots_;
-  std::map<unsigned, size_t> slot_of_user_;  // of the accepting thread
-  AcceptLoop loop_;                          // last: it uses the rest
+  const Take take_;
+  AcceptLoop loop_;  // last: it uses the rest
 };
-
-// From the system's table of users.
-std::optional<std::string> SystemUserName(unsigned user_id);
 
 }  // namespace kiln::rpc
 

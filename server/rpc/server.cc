@@ -5,6 +5,7 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <mutex>
@@ -13,8 +14,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "server/log/log.h"
+#include "server/log/rate_limit.h"
+#include "server/relay/relay.h"
+#include "server/relay/steady_clock.h"
+#include "server/relay/tls_reloader.h"
 #include "server/rpc/connection_watch.h"
+#include "server/rpc/credentials.h"
 #include "server/rpc/deadline.h"
+#include "server/rpc/doors.h"
 #include "server/rpc/peer_socket.h"
 #include "server/rpc/tcp_socket.h"
 
@@ -31,9 +39,9 @@ void SetUpOnce() {
   std::call_once(once, [] {
     grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-    // Keeps gRPC's threads until the process ends. Without this reference, the last server's destructor
-    // joins them, which takes up to 10 s after a connection was slow to take an answer: that is how
-    // long the thread polls which then writes the rest.
+    // Keeps gRPC's threads until the process ends. Without this reference, the last server's
+    // destructor joins them, which takes up to 10 s after a connection was slow to take an answer:
+    // that is how long the thread polls which then writes the rest.
     grpc_init();
   });
 }
@@ -43,6 +51,9 @@ constexpr int kPollMilliseconds = 1000;
 
 // A client that wants more at a time opens another connection.
 constexpr int kMostStreamsOfAConnection = 1000;
+
+// Clients have read what was sent before the server's end, after this time at the latest.
+constexpr absl::Duration kLastAnswers = absl::Seconds(2);
 
 // Whoever connects says so within this time, or a shorter one in which connections may be idle.
 constexpr absl::Duration kHandshakeTime = absl::Seconds(20);
@@ -81,6 +92,12 @@ void Configure(grpc::ServerBuilder& builder, int64_t transport_bytes) {
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
 }
 
+uint64_t OpenFilesMax() {
+  rlimit limit{};
+  constexpr uint64_t kUsual = 1024;
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : kUsual;
+}
+
 std::string WithPort(const std::string& address, int port) {
   return absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
 }
@@ -88,15 +105,95 @@ std::string WithPort(const std::string& address, int port) {
 }  // namespace
 
 struct Server::Implementation {
+  std::unique_ptr<relay::Relay> MakeRelay(const DaemonView& daemon, const Options& options);
+  std::unique_ptr<ConnectionWatch> MakeWatch(const DaemonView& daemon);
+  absl::Status Listen(const std::string& address, const Options& options);
+  void LogRefusal(const relay::Peer& peer, const absl::Status& why, absl::Time now);
+
   OpenCalls* open_calls;
   std::vector<std::unique_ptr<grpc::Service>> services;
   std::vector<std::string> listening;
-  std::unique_ptr<ConnectionWatch> watch;
+  std::unique_ptr<relay::TlsReloader> tls;
+  absl::Mutex refused_mutex;
+  log::RateLimit refused ABSL_GUARDED_BY(refused_mutex){30, absl::Minutes(1)};
+  std::unique_ptr<relay::Relay> relay;
+  std::unique_ptr<ConnectionWatch> watch;  // ends connections of the relay
+  std::unique_ptr<Doors> doors;
   std::unique_ptr<grpc::Server> server;  // after what it uses
-  // Last: they hand connections to the server.
+  // Last: they give connections to the relay.
   std::vector<std::unique_ptr<PeerSocket>> sockets;
   std::vector<std::unique_ptr<TcpSocket>> ports;
 };
+
+std::unique_ptr<relay::Relay> Server::Implementation::MakeRelay(const DaemonView& daemon,
+                                                                const Options& options) {
+  return std::make_unique<relay::Relay>(relay::Relay::Options{
+      .handshake = std::min(kHandshakeTime, options.idle_connection),
+      .limits = relay::ConnectionLimits::ForFiles(OpenFilesMax()),
+      .now = relay::SteadyNow,
+      .hand_over =
+          [this](const relay::ConnectionPointer& connection, int file) {
+            watch->Add(connection);
+            doors->HandOver(connection->peer(), file);
+          },
+      .on_refused = [this, now = daemon.now](
+                        const relay::Peer& peer,
+                        const absl::Status& why) { LogRefusal(peer, why, now()); }});
+}
+
+std::unique_ptr<ConnectionWatch> Server::Implementation::MakeWatch(const DaemonView& daemon) {
+  return std::make_unique<ConnectionWatch>(ConnectionWatch::Options{
+      .bounds = {.call_bytes_max = kMaxMessageBytes, .bytes_together_max = daemon.transport_bytes},
+      .now = daemon.now,
+      .abort = [this](const relay::Connection& connection) { relay->Abort(connection); },
+      .set_user = [this](relay::Connection& connection,
+                         const std::string& user) { relay->SetUser(connection, user); },
+      .user_of =
+          [access = daemon.access](const grpc::ServerContextBase& call) {
+            const auto caller = access->Caller(call);
+            return caller.ok() ? caller->user : std::string();
+          }});
+}
+
+absl::Status Server::Implementation::Listen(const std::string& address, const Options& options) {
+  absl::string_view path = address;
+  if (absl::ConsumePrefix(&path, "unix:")) {
+    auto socket = PeerSocket::Listen(std::string(path), options.system_users,
+                                     [this](int file, relay::Peer peer) {
+                                       // Those who could stop the daemon anyway have the shorter
+                                       // way.
+                                       if (Doors::RunsDaemon(peer.user_id))
+                                         return doors->HandOver(peer, file);
+                                       relay->Add(file, std::move(peer), nullptr);
+                                     });
+    if (!socket.ok()) return socket.status();
+    listening.push_back(address);
+    sockets.push_back(*std::move(socket));
+    return absl::OkStatus();
+  }
+  auto port = TcpSocket::Listen(address, [this](int file, relay::Peer peer) {
+    relay::TlsContext context = tls->current();
+    peer.entrance = context == nullptr ? relay::Peer::kPort : relay::Peer::kTlsPort;
+    relay->Add(file, std::move(peer), std::move(context));
+  });
+  if (!port.ok()) return port.status();
+  listening.push_back(WithPort(address, (*port)->port()));
+  ports.push_back(*std::move(port));
+  return absl::OkStatus();
+}
+
+void Server::Implementation::LogRefusal(const relay::Peer& peer, const absl::Status& why,
+                                        absl::Time now) {
+  std::optional<int64_t> held_back;
+  {
+    absl::MutexLock lock(&refused_mutex);
+    held_back = refused.Admit(now);
+  }
+  if (!held_back) return;
+  log::Warning("connection_refused", {{"peer", peer.address},
+                                      {"why", std::string(why.message())},
+                                      {"unlogged", absl::StrCat(*held_back)}});
+}
 
 Server::Server(std::unique_ptr<Implementation> implementation)
     : implementation_(std::move(implementation)) {}
@@ -111,39 +208,25 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const DaemonView& daemon,
   SetUpOnce();
   auto implementation = std::make_unique<Implementation>();
   implementation->open_calls = daemon.open_calls;
+  auto tls = relay::TlsReloader::Load(options.tls);
+  if (!tls.ok()) return tls.status();
+  implementation->tls = *std::move(tls);
   grpc::ServerBuilder builder;
   Configure(builder, daemon.transport_bytes);
   CloseDeadConnections(builder, options.idle_connection, options.ping_answer);
-  implementation->watch = std::make_unique<ConnectionWatch>(ConnectionWatch::Options{
-      .bounds = {.call_bytes_max = kMaxMessageBytes, .bytes_together_max = daemon.transport_bytes},
-      .now = daemon.now,
-      .user_of = [access = daemon.access](const grpc::ServerContextBase& call) {
-        const auto caller = access->Caller(call);
-        return caller.ok() ? caller->user : std::string();
-      }});
+  implementation->watch = implementation->MakeWatch(daemon);
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
   interceptors.push_back(implementation->watch->MakeInterceptorFactory());
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
+  implementation->doors = std::make_unique<Doors>(
+      Doors::Options{
+          .system_users = options.system_users,
+          .access = daemon.access,
+          .name_of = SystemUserName,
+          .on_accepted = [watch = implementation->watch.get()] { watch->CallAccepted(); }},
+      builder);
   for (const std::string& address : addresses) {
-    absl::string_view path = address;
-    if (absl::ConsumePrefix(&path, "unix:")) {
-      auto socket = PeerSocket::Listen({.path = std::string(path),
-                                        .system_users = options.system_users,
-                                        .access = daemon.access,
-                                        .name_of = SystemUserName},
-                                       builder);
-      if (!socket.ok()) return socket.status();
-      implementation->sockets.push_back(*std::move(socket));
-      implementation->listening.push_back(address);
-      continue;
-    }
-    ConnectionWatch& watch = *implementation->watch;
-    const auto credentials =
-        PortCredentials(options.tls, *daemon.access, [&watch] { watch.CallAccepted(); });
-    auto port = TcpSocket::Listen(address, credentials, watch, builder);
-    if (!port.ok()) return port.status();
-    implementation->listening.push_back(WithPort(address, (*port)->port()));
-    implementation->ports.push_back(*std::move(port));
+    if (absl::Status status = implementation->Listen(address, options); !status.ok()) return status;
   }
   for (const auto make : {MakeDeviceService, MakeSessionService, MakeBlobService,
                           MakeProgramService, MakeAdminService}) {
@@ -154,6 +237,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const DaemonView& daemon,
   if (!implementation->server) {
     return absl::UnavailableError(absl::StrCat("cannot serve on ", absl::StrJoin(addresses, ", ")));
   }
+  implementation->relay = implementation->MakeRelay(daemon, options);
   for (const auto& socket : implementation->sockets) socket->Start();
   for (const auto& port : implementation->ports) port->Start();
   return std::unique_ptr<Server>(new Server(std::move(implementation)));
@@ -174,7 +258,11 @@ void Server::Stop(absl::Duration patience) {
   implementation_->open_calls->WaitUntilNone(patience);
   for (const auto& socket : implementation_->sockets) socket->Stop();
   for (const auto& port : implementation_->ports) port->Stop();
+  implementation_->relay->StopHandingOver();
   implementation_->server->Shutdown(FromNow(patience));
+  implementation_->relay->Drain(kLastAnswers);
 }
+
+void Server::ReloadTls() { implementation_->tls->Look(); }
 
 }  // namespace kiln::rpc

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "server/rpc/credentials.h"
+#include "server/relay/tls_context.h"
 #include "server/rpc/services.h"
 
 namespace kiln::rpc {
@@ -17,8 +17,8 @@ class Server {
  public:
   struct Options {
     std::vector<std::string> addresses;  // "unix:PATH" or "host:port"; port 0 picks a free one
-    TlsFiles tls;
-    bool system_users = false;  // see PeerSocket
+    relay::TlsFiles tls;
+    bool system_users = false;  // see Doors
     // A connection without a call for so long is closed, so that idle ones use up no descriptors.
     absl::Duration idle_connection = absl::Minutes(2);
     // A connection that leaves a ping unanswered for so long is closed. A client that vanished
@@ -35,6 +35,8 @@ class Server {
   const std::vector<std::string>& listening() const;
   // grpc.health.v1: "" is the daemon, other names are devices.
   void SetServing(const std::string& name, bool serving);
+  // Reads the files of TLS again if they were replaced (TlsReloader::Look).
+  void ReloadTls();
   // Lets the streams end, which somebody has told them to; then takes no more calls, lets those end
   // that there are, and ends the rest. Each of the two waits takes no longer than `patience`.
   void Stop(absl::Duration patience);

@@ -2,6 +2,7 @@
 #include "server/rpc/services.h"
 
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/security/server_credentials.h>
 
 #include <cstdlib>
 #include <memory>
@@ -14,7 +15,7 @@
 #include "gtest/gtest.h"
 #include "kiln/v1/device.grpc.pb.h"
 #include "kiln/v1/session.grpc.pb.h"
-#include "server/rpc/credentials.h"
+#include "server/rpc/access.h"
 #include "server/testing/fake_compiler.h"
 #include "server/testing/fake_device.h"
 
@@ -24,6 +25,12 @@ namespace {
 std::string MakeServiceFolder() {
   std::string pattern = ::testing::TempDir() + "kiln_services_XXXXXX";
   return mkdtemp(pattern.data());
+}
+
+std::shared_ptr<grpc::ServerCredentials> Loopback(Access& access) {
+  auto credentials = grpc::experimental::LocalServerCredentials(LOCAL_TCP);
+  credentials->SetAuthMetadataProcessor(access.MakeDoor(Entrance::kLoopback).processor);
+  return credentials;
 }
 
 class ServicesTest : public ::testing::Test {
@@ -64,7 +71,7 @@ class ServicesTest : public ::testing::Test {
     grpc::ServerBuilder builder;
     for (const auto& service : services_) builder.RegisterService(service.get());
     int port = 0;
-    builder.AddListeningPort("127.0.0.1:0", PortCredentials({}, *access_), &port);
+    builder.AddListeningPort("127.0.0.1:0", Loopback(*access_), &port);
     server_ = builder.BuildAndStart();
     channel_ =
         grpc::CreateChannel(absl::StrCat("127.0.0.1:", port), grpc::InsecureChannelCredentials());

@@ -1,5 +1,6 @@
 #include "server/rpc/tcp_socket.h"
 
+#include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -85,11 +86,36 @@ absl::StatusOr<Listening> ListenAtAll(const addrinfo* found, int port, bool both
   return absl::UnavailableError(absl::StrCat(strerror(error), hint));
 }
 
+// An IPv4 address that comes by an IPv6 socket is one.
+relay::Peer PeerOf(int file) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  if (getpeername(file, reinterpret_cast<sockaddr*>(&address), &size) != 0) return {};
+  char text[INET6_ADDRSTRLEN] = "";
+  relay::Peer peer;
+  const auto& six = reinterpret_cast<const sockaddr_in6&>(address);
+  const bool is_mapped = address.ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&six.sin6_addr);
+  if (address.ss_family == AF_INET || is_mapped) {
+    const auto& four = reinterpret_cast<const sockaddr_in&>(address);
+    const void* const number =
+        is_mapped ? static_cast<const void*>(&six.sin6_addr.s6_addr[12]) : &four.sin_addr;
+    peer.origin = inet_ntop(AF_INET, number, text, sizeof(text));
+    peer.address = absl::StrCat(text, ":", ntohs(is_mapped ? six.sin6_port : four.sin_port));
+    return peer;
+  }
+  peer.address = absl::StrCat("[", inet_ntop(AF_INET6, &six.sin6_addr, text, sizeof(text)),
+                              "]:", ntohs(six.sin6_port));
+  // A machine has its network's whole range of addresses.
+  in6_addr network = six.sin6_addr;
+  std::memset(&network.s6_addr[8], 0, 8);
+  peer.origin = absl::StrCat(inet_ntop(AF_INET6, &network, text, sizeof(text)), "/64");
+  return peer;
+}
+
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<TcpSocket>> TcpSocket::Listen(
-    const std::string& address, const std::shared_ptr<grpc::ServerCredentials>& credentials,
-    ConnectionWatch& watch, grpc::ServerBuilder& builder) {
+absl::StatusOr<std::unique_ptr<TcpSocket>> TcpSocket::Listen(const std::string& address,
+                                                             Take take) {
   const size_t colon = address.rfind(':');
   const std::string host(absl::StripSuffix(absl::StripPrefix(address.substr(0, colon), "["), "]"));
   const std::string port = address.substr(colon + 1);
@@ -108,22 +134,14 @@ absl::StatusOr<std::unique_ptr<TcpSocket>> TcpSocket::Listen(
     return absl::UnavailableError(
         absl::StrCat("cannot listen on ", address, ": ", listening.status().message()));
   }
-  using Builder = grpc::ServerBuilder::experimental_type;
   return std::unique_ptr<TcpSocket>(
-      new TcpSocket(listening->port, std::move(listening->files),
-                    builder.experimental().AddExternalConnectionAcceptor(
-                        Builder::ExternalConnectionType::FROM_FD, credentials),
-                    watch));
+      new TcpSocket(listening->port, std::move(listening->files), std::move(take)));
 }
 
-void TcpSocket::Take(int listener, int file) {
+void TcpSocket::Accept(int file) {
   Set(file, IPPROTO_TCP, TCP_NODELAY, 1);
   Set(file, IPPROTO_TCP, TCP_USER_TIMEOUT, kUnconfirmedMilliseconds);
-  watch_.Add(file);
-  Acceptor::NewConnectionParameters connection;
-  connection.listener_fd = listener;
-  connection.fd = file;
-  acceptor_->HandleNewConnection(&connection);
+  take_(file, PeerOf(file));
 }
 
 }  // namespace kiln::rpc

@@ -1,18 +1,16 @@
-// A port whose connections are handed to gRPC.
+// A port.
 #ifndef KILN_SERVER_RPC_TCP_SOCKET_H_
 #define KILN_SERVER_RPC_TCP_SOCKET_H_
 
-#include <grpcpp/security/server_credentials.h>
-#include <grpcpp/server_builder.h>
-
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "server/relay/connection.h"
 #include "server/rpc/accept_loop.h"
-#include "server/rpc/connection_watch.h"
 
 namespace kiln::rpc {
 
@@ -20,32 +18,26 @@ namespace kiln::rpc {
 class TcpSocket {
  public:
   // Listens at "host:port", at all addresses that the host has here; port 0 picks a free one.
-  // Connections wait until Start; `watch`, which outlives this, looks after them. UNAVAILABLE:
-  // cannot listen, and why.
-  static absl::StatusOr<std::unique_ptr<TcpSocket>> Listen(
-      const std::string& address, const std::shared_ptr<grpc::ServerCredentials>& credentials,
-      ConnectionWatch& watch, grpc::ServerBuilder& builder);
+  // Connections wait until Start, and go to `take`, which owns them then, on a thread of this.
+  // UNAVAILABLE: cannot listen, and why.
+  using Take = std::function<void(int file, relay::Peer peer)>;
+  static absl::StatusOr<std::unique_ptr<TcpSocket>> Listen(const std::string& address, Take take);
 
   int port() const { return port_; }
-  // Once the server has started.
   void Start() { loop_.Start(); }
-  // Lets nobody in any more. Before the server ends. Idempotent.
+  // Lets nobody in any more. Idempotent.
   void Stop() { loop_.Stop(); }
 
  private:
-  using Acceptor = grpc::experimental::ExternalConnectionAcceptor;
-  TcpSocket(int port, std::vector<int> listeners, std::unique_ptr<Acceptor> acceptor,
-            ConnectionWatch& watch)
+  TcpSocket(int port, std::vector<int> listeners, Take take)
       : port_(port),
-        watch_(watch),
-        acceptor_(std::move(acceptor)),
-        loop_(std::move(listeners), [this](int listener, int file) { Take(listener, file); }) {}
-  void Take(int listener, int file);
+        take_(std::move(take)),
+        loop_(std::move(listeners), [this](int, int file) { Accept(file); }) {}
+  void Accept(int file);
 
   const int port_;
-  ConnectionWatch& watch_;
-  const std::unique_ptr<Acceptor> acceptor_;
-  AcceptLoop loop_;  // last: it uses the acceptor
+  const Take take_;
+  AcceptLoop loop_;  // last: it uses the rest
 };
 
 }  // namespace kiln::rpc

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/rpc/peer_socket.h"
+#include "server/rpc/doors.h"
 #include "tests/server/client.h"
 #include "tests/server/test_daemon.h"
 

@@ -13,7 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kiln/v1/error.pb.h"
-#include "server/rpc/peer_socket.h"
+#include "server/rpc/doors.h"
 #include "tests/server/client.h"
 #include "tests/server/test_daemon.h"
 

@@ -12,7 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kiln/client.h"
-#include "server/rpc/tls_watch.h"
+#include "server/relay/tls_reloader.h"
 #include "tests/server/client.h"
 #include "tests/server/test_daemon.h"
 
@@ -156,24 +156,50 @@ TEST_F(TlsTest, CertificatesAreReadAgainWhileStreamsGoOn) {
   EXPECT_EQ(Floats(stream->Call(Read(1)).data()), std::vector<float>{7});
 }
 
+// An empty file, the first bytes of one, no PEM, another certificate's key: the daemon goes on with
+// what it had.
+TEST_F(TlsTest, FilesThatCannotBeUsedLeaveTheEarlierOnesInUse) {
+  const std::string token = AddUser("ann");
+  Client before(port(), {token, Trusting(servers_)});
+  auto stream = before.Connect();
+  const std::string certificate = ReadAll(server_ + ".pem"), key = ReadAll(server_ + ".key");
+  const std::string strange = ReadAll(servers_.Issue("box", "strange") + ".key");
+  for (const std::string& bad : {std::string(), certificate.substr(0, certificate.size() / 2),
+                                 std::string(999, '\xff'), strange}) {
+    for (const char* ending : {".pem", ".key"}) {
+      std::ofstream(server_ + ending) << bad;
+      const int64_t rounds = daemon_.daemon().rounds();
+      ASSERT_TRUE(Eventually([&] { return daemon_.daemon().rounds() > rounds + 1; }));
+      const Client meanwhile(port(), {token, Trusting(servers_)});
+      EXPECT_TRUE(meanwhile.opened.ok()) << meanwhile.opened.error_message();
+      std::ofstream(server_ + ".pem") << certificate;
+      std::ofstream(server_ + ".key") << key;
+    }
+  }
+  EXPECT_FALSE(stream->Call(Write(1, {7})).has_error());
+}
+
 TEST_F(TlsTest, FilesThatCannotBeUsedAreInTheLog) {
   // Not the daemon's own, which has a watch, too.
   const std::string used = servers_.Issue("box", "used");
-  rpc::TlsWatch watch({used + ".pem", used + ".key", clients_.ca()});
+  const auto tls = *relay::TlsReloader::Load({used + ".pem", used + ".key", clients_.ca()});
+  const relay::TlsContext first = tls->current();
   const std::string renewed = servers_.Issue("box", "renewed");
   ::testing::internal::CaptureStderr();
-  watch.Look();
+  tls->Look();
   std::filesystem::rename(renewed + ".key", used + ".key");
-  watch.Look();
-  watch.Look();
+  tls->Look();
+  tls->Look();
   const std::string refused = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(refused, ::testing::AllOf(
                            HasSubstr("event=tls_files_refused"),
                            HasSubstr("used.key is no file with the certificate's private key")));
   EXPECT_EQ(refused.find("tls_files_refused"), refused.rfind("tls_files_refused"));
+  EXPECT_EQ(tls->current(), first);
   ::testing::internal::CaptureStderr();
   std::filesystem::rename(renewed + ".pem", used + ".pem");
-  watch.Look();
+  tls->Look();
+  EXPECT_NE(tls->current(), first);
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("event=tls_files_replaced"));
 }
 

@@ -9,6 +9,7 @@ import grpc
 
 from kiln._basics.errors import InvalidArgument
 from kiln._session.address import check, is_local, is_same
+from kiln._session.socket_trust import require_trusted
 
 _VARIABLES = {
     "address": "KILN_ADDRESS",
@@ -79,6 +80,9 @@ def open_channel(target: str, login: Login, options: Sequence[Tuple[str, Any]]) 
             "~/.config/kiln/config.toml (\"system\" for those that this machine knows)"
             + with_elsewhere(login))
     else:
+        # What the client has found by itself may be a trap, token or not.
+        if login.token or not login.address:
+            require_trusted(target, os.getuid())
         channel = grpc.insecure_channel(target, options=options)
     return grpc.intercept_channel(channel, _Bearer(login.token)) if login.token else channel
 

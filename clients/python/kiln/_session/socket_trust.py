@@ -1,0 +1,62 @@
+"""Whether a Unix socket can be another account's than it seems to be."""
+
+import os
+import stat
+from typing import Optional
+
+from kiln._basics.errors import PermissionDenied
+
+_ROOT = 0
+_LINKS_MAX = 40
+
+
+def require_trusted(target: str, uid: int) -> None:
+    """Raises PermissionDenied if another account may have put the socket of a gRPC target there.
+
+    A token that is sent to such a socket is that account's. Other targets are trusted.
+    """
+    if not target.startswith("unix:"):
+        return
+    path = "/" + target[len("unix:"):].lstrip("/") if target.startswith(
+        "unix:/") else os.path.abspath(target[len("unix:"):])
+    why = why_distrusted(path, uid)
+    if why is not None:
+        raise PermissionDenied(
+            f"{path} may be another account's socket: {why}. Have kilnd listen in a folder that "
+            "only its own account or root can write to, such as $XDG_RUNTIME_DIR/kiln or /run/kiln, "
+            "and name it in KILN_ADDRESS", "UNTRUSTED_SOCKET")
+
+
+def why_distrusted(path: str, uid: int) -> Optional[str]:
+    """Why accounts other than this one, root, and those whom they trust can replace `path`.
+
+    Trust begins with this account and root. Whatever is in a folder in which only trusted accounts
+    can write is trusted, and so is its owner: /run/kiln, which root gave to the account of a
+    service. In a folder in which others can write, it has to belong to a trusted account, and the
+    folder must be sticky, as /tmp is, or the others could rename it.
+    """
+    trusted = {_ROOT, uid}
+    folder, names, links = "/", [name for name in path.split("/") if name], 0
+    while names:
+        place = os.path.join(folder, names.pop(0))
+        try:
+            above, here = os.stat(folder), os.lstat(place)
+        except OSError:
+            return None  # there is nothing; connecting fails
+        if above.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            if not above.st_mode & stat.S_ISVTX:
+                return f"others can replace what is in {folder} (mode {above.st_mode & 0o7777:o})"
+            if here.st_uid not in trusted:
+                return f"{place} belongs to the account with the number {here.st_uid}"
+        trusted.add(here.st_uid)
+        if not stat.S_ISLNK(here.st_mode):
+            folder = place
+            continue
+        links += 1
+        if links > _LINKS_MAX:
+            return None  # nor does the system follow so many
+        target = os.readlink(place)
+        if target.startswith("/"):
+            folder = "/"
+        names = [name for name in target.split("/") if name] + names
+    return None

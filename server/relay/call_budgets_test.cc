@@ -1,0 +1,103 @@
+#include "server/relay/call_budgets.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+
+namespace kiln::relay {
+namespace {
+
+constexpr CallRates kRates{.connection = {.per_second = 10, .burst = 20},
+                           .peer = {.per_second = 15, .burst = 30},
+                           .user = {.per_second = 18, .burst = 40},
+                           .strangers_of_peer = {.per_second = 12, .burst = 25},
+                           .strangers = {.per_second = 30, .burst = 60}};
+
+class CallBudgetsTest : public ::testing::Test {
+ protected:
+  // How many calls may begin now.
+  int Begin(CallBudgets::Connection& connection) {
+    int count = 0;
+    while (connection.BeginCall(now_) == absl::ZeroDuration()) ++count;
+    return count;
+  }
+  std::unique_ptr<CallBudgets::Connection> Open(const std::string& peer) {
+    return budgets_.Open(peer, now_);
+  }
+
+  CallBudgets budgets_{kRates};
+  absl::Time now_ = absl::UnixEpoch() + absl::Hours(1);
+};
+
+TEST_F(CallBudgetsTest, AConnectionHasABurstAndThenItsRate) {
+  const auto connection = Open("a");
+  EXPECT_EQ(Begin(*connection), 20);
+  EXPECT_EQ(connection->BeginCall(now_), absl::Milliseconds(100));
+  now_ += absl::Milliseconds(100);
+  EXPECT_EQ(Begin(*connection), 1);
+  now_ += absl::Seconds(1);
+  EXPECT_EQ(Begin(*connection), 10);
+  now_ += absl::Hours(1);
+  EXPECT_EQ(Begin(*connection), 20);
+}
+
+TEST_F(CallBudgetsTest, ConnectingAgainGivesNoNewBurst) {
+  EXPECT_EQ(Begin(*Open("a")), 20);
+  EXPECT_EQ(Begin(*Open("a")), 5);
+  EXPECT_EQ(Begin(*Open("a")), 0);
+  now_ += absl::Seconds(1);
+  EXPECT_EQ(Begin(*Open("a")), 12);
+  // Nor does a user: the peer's is as it was.
+  const auto known = Open("a");
+  known->SetUser("ann");
+  EXPECT_EQ(Begin(*known), 30 - 25 + 15 - 12);
+}
+
+TEST_F(CallBudgetsTest, StrangersHaveOneBudgetOfWhichUsersTakeNothing) {
+  const auto known = Open("user's");
+  known->SetUser("ann");
+  for (const char* peer : {"a", "b", "c"}) EXPECT_EQ(Begin(*Open(peer)), 20);
+  EXPECT_EQ(Begin(*Open("d")), 0);
+  EXPECT_EQ(Begin(*known), 20);
+}
+
+TEST_F(CallBudgetsTest, AUserHasOneBudgetFromEverywhere) {
+  std::vector<std::unique_ptr<CallBudgets::Connection>> connections;
+  int begun = 0;
+  for (int i = 0; i < 4; ++i) {
+    connections.push_back(Open(absl::StrCat(i)));
+    connections.back()->SetUser("ann");
+    begun += Begin(*connections.back());
+  }
+  EXPECT_EQ(begun, 40);
+  const auto other = Open("5");
+  other->SetUser("bob");
+  EXPECT_EQ(Begin(*other), 20);
+}
+
+TEST_F(CallBudgetsTest, TheTableHasABoundAndRemembersWhoHasUsedTheirs) {
+  Begin(*Open("first"));
+  std::vector<std::unique_ptr<CallBudgets::Connection>> open;
+  for (size_t i = 0; i < CallBudgets::kBucketsMax + 10; ++i) {
+    open.push_back(Open(absl::StrCat(i)));
+    open.back()->SetUser(absl::StrCat(i));
+  }
+  // The last ones share a bucket. All others are in use, and the first one's is not full.
+  EXPECT_EQ(Begin(*open[5]), 20);
+  EXPECT_EQ(Begin(*open[open.size() - 1]) + Begin(*open[open.size() - 2]), 30);
+  EXPECT_EQ(Begin(*Open("first")), 5);
+  // They go when their connections do and time has passed.
+  open.clear();
+  now_ += absl::Hours(1);
+  const auto late = Open("late"), later = Open("later");
+  for (const auto& each : {late.get(), later.get()}) {
+    each->SetUser(absl::StrCat(each == late.get()));
+    EXPECT_EQ(Begin(*each), 20);
+  }
+}
+
+}  // namespace
+}  // namespace kiln::relay

@@ -1,0 +1,226 @@
+#include "server/relay/link.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+
+namespace kiln::relay {
+namespace {
+
+constexpr size_t kReadBytes = 64 << 10;
+constexpr uint32_t kSmallFrameBytes = 1 << 10;
+// Rounds of a busy link before others have their turn.
+constexpr int kRoundsMax = 8;
+// After the server has ended a connection, the client has this long to read the last answers. A
+// socket that is closed with unread bytes is reset, and the answers on their way are lost.
+constexpr absl::Duration kLinger = absl::Seconds(2);
+absl::Status Ended(absl::string_view which) {
+  return absl::OutOfRangeError(absl::StrCat("the ", which, " has closed the connection"));
+}
+
+// One for all links of the thread.
+char* Scratch() {
+  static thread_local std::array<char, kReadBytes> bytes;
+  return bytes.data();
+}
+
+// Two connected sockets, of which the first has a name that gRPC can tell as its peer's.
+absl::StatusOr<std::array<int, 2>> NamedPair(const std::string& name) {
+  std::array<int, 2> pair;
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair.data()) != 0)
+    return absl::UnavailableError(absl::StrCat("no pair of sockets: ", strerror(errno)));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  // A name that begins with a zero byte is no file's (unix(7)).
+  name.copy(address.sun_path + 1, sizeof(address.sun_path) - 1);
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  if (bind(pair[0], reinterpret_cast<sockaddr*>(&address), size) == 0) return pair;
+  const absl::Status failed =
+      absl::UnavailableError(absl::StrCat("no name for a socket: ", strerror(errno)));
+  for (const int file : pair) close(file);
+  return failed;
+}
+
+}  // namespace
+
+Link::Link(Options options)
+    : options_(std::move(options)),
+      client_(options_.tls == nullptr
+                  ? MakePlainEnd(options_.client_file)
+                  : MakeTlsEnd(options_.client_file, options_.tls, &why_no_tls_)) {}
+
+Link::~Link() {
+  if (connection_ != nullptr) connection_->MarkClosed();
+  if (server_file_ >= 0) close(server_file_);
+}
+
+absl::Status Link::Advance(absl::Time now) {
+  if (connection_ == nullptr) {
+    if (absl::Status status = Introduce(now); !status.ok()) return status;
+    if (connection_ == nullptr) return absl::OkStatus();
+  }
+  bool moved = true;
+  for (int round = 0; moved && round < kRoundsMax; ++round) {
+    moved = ReadClient();
+    if (moved) options_.activity->Note(now);
+    if (absl::Status status = AdmitFrames(now); !status.ok()) return status;
+    moved |= WriteServer();
+    moved |= ReadServer();
+    moved |= WriteClient();
+  }
+  // Nobody is there who could read the answers.
+  if (client_ended_ && admitted_bytes_ == 0) return Ended("client");
+  if (server_ended_ && to_client_.empty()) Linger(now);
+  if (now >= close_at_) return Ended("server");
+  SetInterest(now, moved);
+  return absl::OkStatus();
+}
+
+absl::Status Link::Introduce(absl::Time now) {
+  if (!has_shaken_hands_) {
+    const Io io = client_->Handshake();
+    if (io.outcome == Io::kEnded) return absl::UnauthenticatedError(why_no_tls_);
+    has_shaken_hands_ = io.outcome == Io::kDone;
+    read_waits_ = io.outcome == Io::kWantsWrite ? Io::kWantsWrite : Io::kWantsRead;
+  }
+  if (has_shaken_hands_) {
+    while (!meter_.has_preface() && ReadClient()) {
+      if (absl::Status status = AdmitFrames(now); !status.ok()) return status;
+    }
+    if (meter_.has_preface()) return HandOver(now);
+    if (client_ended_) return Ended("client");
+  }
+  if (now >= options_.handshake_until)
+    return absl::DeadlineExceededError("the client has not introduced itself in time");
+  interest_ = {.client_read = read_waits_ == Io::kWantsRead,
+               .client_write = read_waits_ == Io::kWantsWrite,
+               .time = options_.handshake_until};
+  return absl::OkStatus();
+}
+
+absl::Status Link::HandOver(absl::Time now) {
+  Peer peer = options_.peer;
+  peer.certificate_name = client_->CertificateName();
+  auto budget = options_.budgets->Open(peer.origin, now);
+  const auto pair = NamedPair(options_.name);
+  if (!pair.ok()) return pair.status();
+  server_file_ = (*pair)[0];
+  connection_ = std::make_shared<Connection>(options_.number, options_.name, std::move(peer),
+                                             std::move(budget));
+  options_.hand_over(connection_, (*pair)[1]);
+  return absl::OkStatus();
+}
+
+absl::Status Link::AdmitFrames(absl::Time now) {
+  if (now < held_until_) return absl::OkStatus();
+  const absl::string_view waiting = to_server_.bytes().substr(admitted_bytes_);
+  const auto passed = meter_.Pass(waiting, [&](const Frame& frame) { return Admit(frame, now); });
+  if (!passed.ok()) return passed.status();
+  admitted_bytes_ += *passed;
+  if (now >= held_until_) {
+    held_since_ = absl::InfiniteFuture();
+  } else {
+    held_since_ = std::min(held_since_, now);
+  }
+  if (now - held_since_ < kHeldMax) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      "the client begins calls, or sends small frames, faster than it may");
+}
+
+bool Link::Admit(const Frame& frame, absl::Time now) {
+  // Frames that follow the preface at once wait until there is a budget.
+  if (connection_ == nullptr) return false;
+  const bool is_small = frame.payload_bytes < kSmallFrameBytes;
+  absl::Duration wait = is_small ? small_frames_.Wait(now) : absl::ZeroDuration();
+  if (wait <= absl::ZeroDuration() && frame.BeginsCall())
+    wait = connection_->budget().BeginCall(now);
+  if (wait > absl::ZeroDuration()) {
+    held_until_ = now + wait;
+    return false;
+  }
+  if (is_small) small_frames_.Take();
+  return true;
+}
+
+bool Link::ReadClient() {
+  if (client_drained_ || client_ended_ || to_server_.size() >= kBufferBytesMax) return false;
+  const Io io = client_->Read(Scratch(), kReadBytes);
+  // TLS returns a record at a time.
+  client_drained_ = io.outcome != Io::kDone || (options_.tls == nullptr && io.bytes < kReadBytes);
+  if (io.outcome == Io::kEnded) client_ended_ = true;
+  if (io.outcome != Io::kDone) read_waits_ = io.outcome;
+  // What comes after the server has ended is nobody's.
+  if (!server_ended_) to_server_.Append({Scratch(), io.bytes});
+  return io.outcome == Io::kDone;
+}
+
+bool Link::WriteServer() {
+  if (admitted_bytes_ == 0) return false;
+  const Io io = WriteSocket(server_file_, to_server_.bytes().substr(0, admitted_bytes_));
+  if (io.outcome == Io::kEnded) {
+    // What it has said before its end is still to be read.
+    admitted_bytes_ = 0;
+    to_server_.Clear();
+    server_drained_ = false;
+    return false;
+  }
+  connection_->AddReceived(io.bytes);
+  admitted_bytes_ -= io.bytes;
+  to_server_.Consume(io.bytes);
+  return io.bytes > 0;
+}
+
+bool Link::ReadServer() {
+  if (server_drained_ || server_ended_ || to_client_.size() >= kBufferBytesMax) return false;
+  const Io io = ReadSocket(server_file_, Scratch(), kReadBytes);
+  server_drained_ = io.outcome != Io::kDone || io.bytes < kReadBytes;
+  if (io.outcome == Io::kEnded) server_ended_ = true;
+  to_client_.Append({Scratch(), io.bytes});
+  return io.outcome == Io::kDone;
+}
+
+bool Link::WriteClient() {
+  if (to_client_.empty() || client_ended_) return false;
+  const Io io = client_->Write(to_client_.bytes());
+  if (io.outcome == Io::kEnded) client_ended_ = true;
+  if (io.outcome != Io::kDone) {
+    write_waits_ = io.outcome;
+    return false;
+  }
+  to_client_.Consume(io.bytes);
+  return io.bytes > 0;
+}
+
+void Link::Linger(absl::Time now) {
+  if (close_at_ != absl::InfiniteFuture()) return;
+  client_->EndWriting();
+  close_at_ = now + kLinger;
+}
+
+void Link::SetInterest(absl::Time now, bool may_go_on) {
+  const bool reads = !client_ended_ && to_server_.size() < kBufferBytesMax;
+  const bool writes = !client_ended_ && !to_client_.empty();
+  interest_ = {};
+  for (const auto& [active, waits] :
+       {std::pair(reads, read_waits_), std::pair(writes, write_waits_)}) {
+    interest_.client_read |= active && waits == Io::kWantsRead;
+    interest_.client_write |= active && waits == Io::kWantsWrite;
+  }
+  interest_.server_read = !server_ended_ && to_client_.size() < kBufferBytesMax;
+  interest_.server_write = !server_ended_ && admitted_bytes_ > 0;
+  interest_.time = close_at_;
+  if (held_until_ > now) interest_.time = std::min(interest_.time, held_until_);
+  if (may_go_on) interest_.time = now;
+}
+
+}  // namespace kiln::relay

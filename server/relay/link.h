@@ -1,0 +1,119 @@
+// Carries the bytes of one connection both ways, and holds the client back where its budget ends.
+#ifndef KILN_SERVER_RELAY_LINK_H_
+#define KILN_SERVER_RELAY_LINK_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "server/relay/buffer.h"
+#include "server/relay/client_end.h"
+#include "server/relay/connection.h"
+#include "server/relay/connection_table.h"
+#include "server/relay/frame_meter.h"
+#include "server/relay/token_bucket.h"
+
+namespace kiln::relay {
+
+// For what the link waits. Nothing at all: for its time.
+struct Interest {
+  bool client_read = false;
+  bool client_write = false;
+  bool server_read = false;
+  bool server_write = false;
+  absl::Time time = absl::InfiniteFuture();
+
+  bool operator==(const Interest&) const = default;
+};
+
+// For one thread. What is written to one end waits in a buffer of kBufferBytesMax at most; as long
+// as that is full, the other end is not read, so that the system slows its sender down.
+class Link {
+ public:
+  static constexpr size_t kBufferBytesMax = 256 << 10;
+  // A client that wants more than its budget for so long without a break is closed.
+  static constexpr absl::Duration kHeldMax = absl::Seconds(10);
+  // Small frames of a connection, whatever they are: even an empty one costs the server.
+  static constexpr Rate kSmallFrames{.per_second = 50'000, .burst = 100'000};
+
+  struct Options {
+    int client_file = -1;  // the link owns it
+    uint64_t number = 0;
+    TlsContext tls;                  // null: none
+    std::string name;                // of the server's end, see Connection
+    Peer peer;                       // without a certificate's name
+    CallBudgets* budgets = nullptr;  // outlives the link
+    // Shared with the table of connections.
+    std::shared_ptr<ConnectionTable::Activity> activity;
+    // By then the client has said that it speaks HTTP/2.
+    absl::Time handshake_until = absl::InfiniteFuture();
+    // Gives one end of a pair of sockets to gRPC, which owns it then. Until the client has
+    // introduced itself, gRPC knows nothing of it.
+    std::function<void(const ConnectionPointer&, int server_file)> hand_over;
+  };
+  explicit Link(Options options);
+  ~Link();
+
+  // An end can be read. Both can be, until Advance has found out otherwise.
+  void ClientIsReadable() { client_drained_ = false; }
+  void ServerIsReadable() { server_drained_ = false; }
+  // Moves what can be moved without waiting. Not OK: the connection is over, and the message says
+  // why: OUT_OF_RANGE: an end closed it, DEADLINE_EXCEEDED: the client has not introduced itself,
+  // UNAUTHENTICATED: TLS failed, INVALID_ARGUMENT: see FrameMeter, RESOURCE_EXHAUSTED: see
+  // FrameMeter and kHeldMax, UNAVAILABLE: the process has no more descriptors.
+  absl::Status Advance(absl::Time now);
+  // After Advance. May want to go on at once (`time` is `now` or earlier).
+  const Interest& interest() const { return interest_; }
+
+  int client_file() const { return options_.client_file; }
+  // -1 until it is handed over.
+  int server_file() const { return server_file_; }
+  // Null until then.
+  const ConnectionPointer& connection() const { return connection_; }
+  const Peer& peer() const { return options_.peer; }
+  uint64_t number() const { return options_.number; }
+
+ private:
+  absl::Status Introduce(absl::Time now);
+  absl::Status HandOver(absl::Time now);
+  absl::Status AdmitFrames(absl::Time now);
+  bool Admit(const Frame& frame, absl::Time now);
+  // These return whether they have moved anything.
+  bool ReadClient();
+  bool WriteServer();
+  bool ReadServer();
+  bool WriteClient();
+  void Linger(absl::Time now);
+  void SetInterest(absl::Time now, bool may_go_on);
+
+  const Options options_;
+  std::string why_no_tls_;
+  const std::unique_ptr<ClientEnd> client_;
+  ConnectionPointer connection_;
+  int server_file_ = -1;
+
+  FrameMeter meter_;
+  TokenBucket small_frames_{kSmallFrames};
+  Buffer to_server_;
+  size_t admitted_bytes_ = 0;  // of to_server_
+  absl::Time held_until_ = absl::InfinitePast();
+  absl::Time held_since_ = absl::InfiniteFuture();  // without a break
+  Buffer to_client_;
+
+  bool has_shaken_hands_ = false;
+  bool client_drained_ = false;
+  bool server_drained_ = false;
+  bool client_ended_ = false;
+  bool server_ended_ = false;
+  absl::Time close_at_ = absl::InfiniteFuture();  // after the server has ended
+  // What TLS waits for, which may be the other direction.
+  Io::Outcome read_waits_ = Io::kWantsRead;
+  Io::Outcome write_waits_ = Io::kWantsWrite;
+  Interest interest_;
+};
+
+}  // namespace kiln::relay
+
+#endif  // KILN_SERVER_RELAY_LINK_H_

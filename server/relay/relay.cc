@@ -1,0 +1,310 @@
+#include "server/relay/relay.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <set>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "server/relay/link.h"
+
+namespace kiln::relay {
+namespace {
+
+constexpr int kEventsMax = 64;
+
+uint32_t Events(bool read, bool write) { return (read ? EPOLLIN : 0u) | (write ? EPOLLOUT : 0u); }
+
+std::string RandomPrefix() {
+  uint64_t number = 0;
+  // For fewer than 256 bytes it does not fail (getrandom(2)).
+  static_cast<void>(getrandom(&number, sizeof(number), 0));
+  return absl::StrCat("kiln.", absl::Hex(number), ".");
+}
+
+int MillisecondsUntil(absl::Time time, absl::Time now) {
+  if (time == absl::InfiniteFuture()) return -1;
+  if (time <= now) return 0;
+  // Not a little too early: it would look again at once.
+  const absl::Duration wait = std::min<absl::Duration>(time - now, absl::Hours(1));
+  return static_cast<int>(absl::ToInt64Milliseconds(absl::Ceil(wait, absl::Milliseconds(1))));
+}
+
+}  // namespace
+
+// A thread with the links that it serves.
+class Relay::Loop {
+ public:
+  Loop(const Options& options, ConnectionTable& table)
+      : options_(options),
+        table_(table),
+        epoll_(epoll_create1(EPOLL_CLOEXEC)),
+        wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    uint32_t events = 0;
+    Watch(wake_, nullptr, events, EPOLLIN);
+    thread_ = std::thread([this] { Run(); });
+  }
+  ~Loop() {
+    {
+      absl::MutexLock lock(&mutex_);
+      stopping_ = true;
+    }
+    Wake();
+    thread_.join();
+    close(epoll_);
+    close(wake_);
+  }
+
+  void Add(std::unique_ptr<Link> link) ABSL_LOCKS_EXCLUDED(mutex_) {
+    {
+      absl::MutexLock lock(&mutex_);
+      ++links_count_;
+      added_.push_back(std::move(link));
+    }
+    Wake();
+  }
+  void Close(uint64_t number) ABSL_LOCKS_EXCLUDED(mutex_) {
+    {
+      absl::MutexLock lock(&mutex_);
+      closing_.push_back(number);
+    }
+    Wake();
+  }
+  // False: some links were still there at the deadline.
+  bool WaitUntilEmpty(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    const auto is_empty = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return links_count_ == 0; };
+    return mutex_.AwaitWithDeadline(absl::Condition(&is_empty), deadline);
+  }
+
+ private:
+  // A link with what the system was told of it.
+  struct Served {
+    std::unique_ptr<Link> link;
+    uint32_t client_events = 0;
+    uint32_t server_events = 0;
+    absl::Time time = absl::InfiniteFuture();  // as in times_
+    bool is_over = false;
+  };
+
+  void Wake() { eventfd_write(wake_, 1); }
+  // An event's pointer says which end of the link it is: the lowest bit is the server's.
+  static void* ClientOf(Served* served) { return served; }
+  static void* ServerOf(Served* served) {
+    return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(served) | 1);
+  }
+
+  void Run() {
+    // OpenSSL writes to sockets without MSG_NOSIGNAL.
+    sigset_t pipe;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
+    while (TakeOrders()) {
+      Wait();
+      DropEnded();
+    }
+    served_.clear();
+  }
+
+  // False: the relay stops.
+  bool TakeOrders() ABSL_LOCKS_EXCLUDED(mutex_) {
+    std::vector<std::unique_ptr<Link>> added;
+    std::vector<uint64_t> closing;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (stopping_) return false;
+      added.swap(added_);
+      closing.swap(closing_);
+    }
+    for (std::unique_ptr<Link>& link : added) Serve(std::move(link));
+    for (const uint64_t number : closing) {
+      const auto found = served_.find(number);
+      if (found != served_.end()) End(*found->second);
+    }
+    DropEnded();
+    return true;
+  }
+
+  void Serve(std::unique_ptr<Link> link) {
+    auto served = std::make_unique<Served>();
+    served->link = std::move(link);
+    Served* const one = served.get();
+    served_.emplace(one->link->number(), std::move(served));
+    Advance(*one);
+  }
+
+  void Wait() {
+    const absl::Time now = options_.now();
+    const absl::Time next = times_.empty() ? absl::InfiniteFuture() : times_.begin()->first;
+    std::array<epoll_event, kEventsMax> events;
+    const int count = epoll_wait(epoll_, events.data(), kEventsMax, MillisecondsUntil(next, now));
+    ready_.clear();
+    for (int i = 0; i < count; ++i) Note(events[static_cast<size_t>(i)]);
+    const absl::Time after = options_.now();
+    for (auto each = times_.begin(); each != times_.end() && each->first <= after; ++each)
+      ready_.insert(each->second);
+    for (Served* const one : ready_) {
+      if (!one->is_over) Advance(*one);
+    }
+  }
+
+  void Note(const epoll_event& event) {
+    if (event.data.ptr == nullptr) {
+      eventfd_t orders = 0;
+      eventfd_read(wake_, &orders);
+      return;
+    }
+    const auto bits = reinterpret_cast<uintptr_t>(event.data.ptr);
+    auto* const one = reinterpret_cast<Served*>(bits & ~uintptr_t{1});
+    // An error or the other end's close is found by reading, and TLS may write before it can read.
+    (bits & 1) != 0 ? one->link->ServerIsReadable() : one->link->ClientIsReadable();
+    ready_.insert(one);
+  }
+
+  void Advance(Served& one) {
+    const absl::Status status = one.link->Advance(options_.now());
+    if (!status.ok()) {
+      if (!absl::IsOutOfRange(status)) options_.on_refused(one.link->peer(), status);
+      return End(one);
+    }
+    Tell(one);
+  }
+
+  // Tells the system what the link waits for, if that has changed.
+  void Tell(Served& one) {
+    const Interest& interest = one.link->interest();
+    Watch(one.link->client_file(), ClientOf(&one), one.client_events,
+          Events(interest.client_read, interest.client_write));
+    Watch(one.link->server_file(), ServerOf(&one), one.server_events,
+          Events(interest.server_read, interest.server_write));
+    SetTime(one, interest.time);
+  }
+  // The end of a socket's other side is an event that cannot be refused, so that one of which
+  // nothing is wanted is not registered.
+  void Watch(int file, void* what, uint32_t& now, uint32_t wanted) {
+    if (now == wanted) return;
+    epoll_event event{};
+    event.events = wanted;
+    event.data.ptr = what;
+    const int change = wanted == 0 ? EPOLL_CTL_DEL : now == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
+    epoll_ctl(epoll_, change, file, &event);
+    now = wanted;
+  }
+
+  void SetTime(Served& one, absl::Time time) {
+    if (one.time == time) return;
+    if (one.time != absl::InfiniteFuture()) times_.erase({one.time, &one});
+    if (time != absl::InfiniteFuture()) times_.emplace(time, &one);
+    one.time = time;
+  }
+
+  void End(Served& one) {
+    if (std::exchange(one.is_over, true)) return;
+    SetTime(one, absl::InfiniteFuture());
+    over_.push_back(&one);
+  }
+
+  // Events of this round may still name them before.
+  void DropEnded() ABSL_LOCKS_EXCLUDED(mutex_) {
+    if (over_.empty()) return;
+    const size_t count = over_.size();
+    for (Served* const one : std::exchange(over_, {})) {
+      table_.Remove(one->link->number());
+      served_.erase(one->link->number());
+    }
+    absl::MutexLock lock(&mutex_);
+    links_count_ -= count;
+  }
+
+  const Options& options_;
+  ConnectionTable& table_;
+  const int epoll_;
+  const int wake_;  // an eventfd
+
+  absl::Mutex mutex_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::unique_ptr<Link>> added_ ABSL_GUARDED_BY(mutex_);
+  std::vector<uint64_t> closing_ ABSL_GUARDED_BY(mutex_);
+  size_t links_count_ ABSL_GUARDED_BY(mutex_) = 0;  // added and not dropped
+
+  // The rest is the thread's.
+  std::unordered_map<uint64_t, std::unique_ptr<Served>> served_;  // by the links' numbers
+  std::set<std::pair<absl::Time, Served*>> times_;
+  std::set<Served*> ready_;
+  std::vector<Served*> over_;
+  std::thread thread_;  // last
+};
+
+Relay::Relay(Options options)
+    : options_(std::move(options)),
+      name_prefix_(RandomPrefix()),
+      table_(options_.limits),
+      budgets_(options_.rates) {
+  for (int i = 0; i < options_.threads; ++i)
+    loops_.push_back(std::make_unique<Loop>(options_, table_));
+}
+
+Relay::~Relay() = default;
+
+void Relay::Add(int client_file, Peer peer, TlsContext tls) {
+  const uint64_t number = added_.fetch_add(1);
+  auto hand_over = [this](const ConnectionPointer& connection, int server_file) {
+    absl::MutexLock handing_over(&hand_over_mutex_);
+    if (!hands_over_) {
+      close(server_file);
+      return;
+    }
+    options_.hand_over(connection, server_file);
+  };
+  const absl::Time now = options_.now();
+  absl::MutexLock lock(&add_mutex_);
+  auto activity = std::make_shared<ConnectionTable::Activity>(now);
+  // Before the loop has the link, which may end it at once.
+  const std::vector<uint64_t> closed = table_.Add(number, peer.origin, activity);
+  LoopOf(number).Add(
+      std::make_unique<Link>(Link::Options{.client_file = client_file,
+                                           .number = number,
+                                           .tls = std::move(tls),
+                                           .name = absl::StrCat(name_prefix_, number),
+                                           .peer = std::move(peer),
+                                           .budgets = &budgets_,
+                                           .activity = std::move(activity),
+                                           .handshake_until = now + options_.handshake,
+                                           .hand_over = std::move(hand_over)}));
+  Close(closed);
+}
+
+void Relay::SetUser(Connection& connection, const std::string& user) {
+  connection.budget().SetUser(user);
+  absl::MutexLock lock(&add_mutex_);
+  Close(table_.SetUser(connection.number(), user));
+}
+
+void Relay::Close(const std::vector<uint64_t>& numbers) {
+  for (const uint64_t number : numbers) LoopOf(number).Close(number);
+}
+
+void Relay::StopHandingOver() {
+  absl::MutexLock lock(&hand_over_mutex_);
+  hands_over_ = false;
+}
+
+void Relay::Drain(absl::Duration patience) {
+  const absl::Time deadline = absl::Now() + patience;
+  for (const auto& loop : loops_) loop->WaitUntilEmpty(deadline);
+}
+
+}  // namespace kiln::relay

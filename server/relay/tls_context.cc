@@ -1,0 +1,59 @@
+#include "server/relay/tls_context.h"
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+
+#include "absl/strings/str_cat.h"
+
+namespace kiln::relay {
+namespace {
+
+int SelectHttp2(SSL*, const unsigned char** selected, unsigned char* selected_size,
+                const unsigned char* offered, unsigned int offered_size, void*) {
+  static constexpr unsigned char kHttp2[] = {2, 'h', '2'};
+  unsigned char* chosen = nullptr;
+  if (SSL_select_next_proto(&chosen, selected_size, kHttp2, sizeof(kHttp2), offered,
+                            offered_size) != OPENSSL_NPN_NEGOTIATED)
+    return SSL_TLSEXT_ERR_ALERT_FATAL;
+  *selected = chosen;
+  return SSL_TLSEXT_ERR_OK;
+}
+
+// The client's certificate is asked for and verified; a client without one may have a token.
+bool TrustClients(SSL_CTX* context, const std::string& authorities) {
+  SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
+  STACK_OF(X509_NAME)* const names = SSL_load_client_CA_file(authorities.c_str());
+  if (names == nullptr) return false;
+  SSL_CTX_set_client_CA_list(context, names);  // owns them
+  return SSL_CTX_load_verify_locations(context, authorities.c_str(), nullptr) == 1;
+}
+
+}  // namespace
+
+absl::StatusOr<TlsContext> LoadTlsContext(const TlsFiles& files) {
+  TlsContext context(SSL_CTX_new(TLS_server_method()), &SSL_CTX_free);
+  const auto bad = [](const std::string& key, const std::string& path, const std::string& what) {
+    ERR_clear_error();
+    return absl::InvalidArgumentError(absl::StrCat("tls.", key, ": ", path, " ", what));
+  };
+  SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
+  SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
+                                         SSL_OP_NO_TICKET | SSL_OP_IGNORE_UNEXPECTED_EOF);
+  SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE |
+                                      SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+                                      SSL_MODE_RELEASE_BUFFERS);
+  // No session is resumed: each handshake proves again who the client is.
+  SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_num_tickets(context.get(), 0);
+  SSL_CTX_set_alpn_select_cb(context.get(), SelectHttp2, nullptr);
+  if (SSL_CTX_use_certificate_chain_file(context.get(), files.certificate.c_str()) != 1)
+    return bad("certificate", files.certificate, "is no file with a certificate in PEM");
+  if (SSL_CTX_use_PrivateKey_file(context.get(), files.key.c_str(), SSL_FILETYPE_PEM) != 1 ||
+      SSL_CTX_check_private_key(context.get()) != 1)
+    return bad("key", files.key, "is no file with the certificate's private key in PEM");
+  if (!files.client_ca.empty() && !TrustClients(context.get(), files.client_ca))
+    return bad("client_ca", files.client_ca, "is no file with certificates in PEM");
+  return context;
+}
+
+}  // namespace kiln::relay

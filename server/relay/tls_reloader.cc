@@ -1,0 +1,54 @@
+#include "server/relay/tls_reloader.h"
+
+#include <sys/stat.h>
+
+#include "absl/strings/str_cat.h"
+#include "server/log/log.h"
+
+namespace kiln::relay {
+
+absl::StatusOr<std::unique_ptr<TlsReloader>> TlsReloader::Load(TlsFiles files) {
+  std::unique_ptr<TlsReloader> reloader(new TlsReloader(std::move(files)));
+  if (reloader->files_.empty()) return reloader;
+  absl::MutexLock lock(&reloader->mutex_);
+  // The state first: a file that is replaced meanwhile is read again.
+  reloader->state_ = reloader->State();
+  auto context = LoadTlsContext(reloader->files_);
+  if (!context.ok()) return context.status();
+  reloader->current_ = *std::move(context);
+  return reloader;
+}
+
+TlsContext TlsReloader::current() const {
+  absl::MutexLock lock(&mutex_);
+  return current_;
+}
+
+std::string TlsReloader::State() const {
+  std::string state;
+  for (const std::string* path : {&files_.certificate, &files_.key, &files_.client_ca}) {
+    struct stat found {};
+    if (path->empty() || stat(path->c_str(), &found) != 0) found = {};
+    absl::StrAppend(&state, found.st_ino, " ", found.st_size, " ", found.st_mtim.tv_sec, ".",
+                    found.st_mtim.tv_nsec, " ");
+  }
+  return state;
+}
+
+void TlsReloader::Look() {
+  if (files_.empty()) return;
+  absl::MutexLock lock(&mutex_);
+  std::string state = State();
+  if (state == state_) return;
+  state_ = std::move(state);
+  auto context = LoadTlsContext(files_);
+  if (!context.ok()) {
+    log::Warning("tls_files_refused", {{"why", std::string(context.status().message())},
+                                       {"until_mended", "the earlier files stay in use"}});
+    return;
+  }
+  current_ = *std::move(context);
+  log::Info("tls_files_replaced", {{"certificate", files_.certificate}});
+}
+
+}  // namespace kiln::relay

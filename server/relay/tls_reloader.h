@@ -1,0 +1,40 @@
+// Replaces the TLS of a port when its files are replaced.
+#ifndef KILN_SERVER_RELAY_TLS_RELOADER_H_
+#define KILN_SERVER_RELAY_TLS_RELOADER_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "server/relay/tls_context.h"
+
+namespace kiln::relay {
+
+// Thread-safe.
+class TlsReloader {
+ public:
+  // The errors of LoadTlsContext. Empty `files`: current() is always null.
+  static absl::StatusOr<std::unique_ptr<TlsReloader>> Load(TlsFiles files);
+
+  TlsContext current() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Reads the files if they are others than at the last look. Files that cannot be used are logged
+  // ("tls_files_refused"), and the earlier ones stay in use; else "tls_files_replaced".
+  void Look() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  explicit TlsReloader(TlsFiles files) : files_(std::move(files)) {}
+  // Another text after every change of a file.
+  std::string State() const;
+
+  const TlsFiles files_;
+  mutable absl::Mutex mutex_;
+  std::string state_ ABSL_GUARDED_BY(mutex_);
+  TlsContext current_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace kiln::relay
+
+#endif  // KILN_SERVER_RELAY_TLS_RELOADER_H_

@@ -1,0 +1,36 @@
+// A rate with a burst.
+#ifndef KILN_SERVER_RELAY_TOKEN_BUCKET_H_
+#define KILN_SERVER_RELAY_TOKEN_BUCKET_H_
+
+#include "absl/time/time.h"
+
+namespace kiln::relay {
+
+struct Rate {
+  double per_second = 0;
+  double burst = 0;  // at once, after a quiet time; at least 1
+};
+
+// A token bucket: full at first, and refilled at its rate. Not thread-safe. Time that goes
+// backwards is taken to stand still.
+class TokenBucket {
+ public:
+  explicit TokenBucket(Rate rate) : rate_(rate), tokens_(rate.burst) {}
+
+  // How long until there is a token; zero if there is one.
+  absl::Duration Wait(absl::Time now);
+  // Requires: Wait(now) is zero.
+  void Take() { tokens_ -= 1; }
+  bool IsFull(absl::Time now);
+
+ private:
+  void Refill(absl::Time now);
+
+  const Rate rate_;
+  double tokens_;
+  absl::Time refilled_ = absl::InfinitePast();
+};
+
+}  // namespace kiln::relay
+
+#endif  // KILN_SERVER_RELAY_TOKEN_BUCKET_H_
