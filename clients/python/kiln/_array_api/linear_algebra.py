@@ -6,12 +6,13 @@ Matrices are the last two dimensions; leading ones are a batch.
 import builtins
 from typing import Any, Sequence, Tuple, Union
 
-from kiln._array_api.operands import Operand, binary
+from kiln._array_api.operands import Operand
 from kiln._array_api.statistical import sum
 from kiln._basics.errors import InvalidArgument
 from kiln._basics.keywords import also, torch_names
 from kiln._rules import normalize_axis
 from kiln._tensor.base import tensor_of
+from kiln._tensor.contractions import contracted
 from kiln.tensor import Tensor, apply
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -29,12 +30,13 @@ def require_matrix(name: str, x: Tensor) -> None:
 def matmul(x1: Operand, x2: Operand, /) -> Tensor:
     """The matrix product, as NumPy's: leading dimensions broadcast, vectors lend a dimension.
 
-    Shapes (…, N, K) and (…, K, M) give (…, N, M). Numeric; the two promote.
+    Shapes (…, N, K) and (…, K, M) give (…, N, M). The two promote; of bools it is whether any
+    product is true.
 
     >>> kiln.matmul(kiln.tensor([[1, 2], [3, 4]]), kiln.tensor([1, 1])).tolist()
     [3, 7]
     """
-    return binary("matmul", x1, x2)
+    return contracted("matmul", (x1, x2))
 
 
 def einsum(equation: str, *operands: Operand) -> Tensor:
@@ -43,13 +45,14 @@ def einsum(equation: str, *operands: Operand) -> Tensor:
     Letters name dimensions: "bij,bjk->bik" is a batch of matrix products. A letter that is not in
     the result is summed, one repeated in an operand takes its diagonal, "..." stands for the other
     dimensions, which broadcast. Without "->" the result has the letters that occur once, in
-    alphabetical order. Operands promote; the cheapest order of contractions is taken.
+    alphabetical order. Operands promote, of bools it is whether any product is true; the cheapest
+    order of contractions is taken.
 
     >>> a, b = kiln.tensor([[1, 2], [3, 4]]), kiln.tensor([[1, 0], [1, 1]])
     >>> kiln.einsum("ij,jk->ik", a, b).tolist(), kiln.einsum("ii", a).item()
     ([[3, 2], [7, 4]], 5)
     """
-    return apply("einsum", operands, equation=equation)
+    return contracted("einsum", operands, equation=equation)
 
 
 @also(dims="axes")

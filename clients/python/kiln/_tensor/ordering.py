@@ -180,6 +180,9 @@ class Ordering(Reductions):
 
     def _extremes_so_far(self, op: str, dim: int) -> ValuesAndIndices:
         along = self._one_dim(op, dim)
+        if self.dtype is dtypes.bool_:
+            found = self.cast(dtypes.uint8)._tensor._extremes_so_far(op, dim)
+            return ValuesAndIndices(found.values.cast(dtypes.bool_), found.indices)
         values = self._op(op, axis=along)
         # An element that is the extreme so far has its own place, every other one that of the last
         # such.

@@ -6,6 +6,7 @@ import numpy as np
 
 from kiln._basics.errors import InvalidArgument
 from kiln._rules import normalize_axis
+from kiln._tensor.assignment import in_dtype
 from kiln._tensor.base import construct
 from kiln._tensor.making import concat, filled
 from kiln._tensor.shapes import Shapes, axes_tuple, sizes, whole
@@ -109,6 +110,8 @@ class Rearranging(Shapes):
     def pad(self, padding: Sequence[int], value: Any = 0) -> "Tensor":
         """Padded as PyTorch's: (left, right) of the last dimension, then of the one before, …
 
+        The dtype stays.
+
         >>> kiln.tensor([1, 2]).pad((1, 2), value=9).tolist()
         [9, 1, 2, 9, 9]
         """
@@ -126,7 +129,7 @@ class Rearranging(Shapes):
         if value == 0:
             return padded
         inside = filled(self.shape, True)._op("pad", padding=amounts)
-        return padded.where(inside, value)
+        return padded.where(inside, in_dtype(value, self.dtype))
 
     def one_hot(self, classes: int) -> "Tensor":
         """1 at the index that each integer names, 0 elsewhere, along a new last dimension.

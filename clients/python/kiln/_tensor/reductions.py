@@ -6,6 +6,7 @@ from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument
 from kiln._basics.keywords import numpy_names
 from kiln._tensor.casting import Casting
+from kiln._tensor.contractions import contracted
 from kiln._tensor.shapes import whole
 
 if TYPE_CHECKING:
@@ -190,12 +191,12 @@ class Reductions(Casting):
         return self._op("cumulative_logsumexp", axis=int(dim))
 
     def matmul(self, other: Any) -> "Tensor":
-        """The matrix product, as NumPy's.
+        """The matrix product, as NumPy's; of bools, whether any product is true.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).matmul(kiln.tensor([[1, 2], [3, 4]])).tolist()
         [[7, 10], [15, 22]]
         """
-        return self._op("matmul", other)
+        return contracted("matmul", (self._tensor, other))
 
     mm = bmm = matmul
 
