@@ -1,5 +1,6 @@
 """Attention, and where positions enter it."""
 
+import math
 from typing import Optional, Tuple
 
 import numpy as np
@@ -39,21 +40,20 @@ def _with_dropout(query: Tensor, key: Tensor, value: Tensor, mask: Optional[Tens
         raise InvalidArgument("attention with both dropout_p and enable_gqa; repeat the heads")
     weights = query @ key.transpose(-1, -2) * (scale or query.shape[-1] ** -0.5)
     rows, columns = weights.shape[-2:]
-    kept = None
     if is_causal:
         kept = arange(rows).unsqueeze(1) >= arange(columns).unsqueeze(0)
-    if mask is not None and mask.dtype.name == "bool":
-        kept = mask if kept is None else kept & mask
-    elif mask is not None:
-        weights = weights + mask
-    if kept is None:
+        weights = weights.where(kept, -math.inf)
+    if mask is None:
         return dropout(softmax(weights), p) @ value
-    weights = apply("where", (kept, weights, float("-inf")))
+    if mask.dtype.name == "bool":
+        weights = weights.where(mask, -math.inf)
+    else:
+        weights = weights + mask.cast(weights.dtype)
     # A row that keeps no key would be NaN after the softmax, and so would its gradient, even where
     # the value is replaced. So its scores are replaced before and its weights after.
-    none = ~kept.any(-1, keepdim=True)
-    safe = softmax(apply("where", (none, 0.0, weights)))
-    return dropout(apply("where", (none, 0.0, safe)), p) @ value
+    some = weights.detach().ne(-math.inf).any(-1, keepdim=True)
+    safe = softmax(weights.where(some, 0.0))
+    return dropout(safe.where(some, 0.0), p) @ value
 
 
 def rotary_tables(positions: Tensor, features: int, base: float = 10000.0,
