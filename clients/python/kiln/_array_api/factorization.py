@@ -11,6 +11,7 @@ from kiln._array_api.linear_algebra import require_matrix
 from kiln._array_api.operands import binary
 from kiln._array_api.statistical import Axis, max, min, reduced
 from kiln._basics.errors import InvalidArgument
+from kiln._rules import flag, whole
 from kiln._tensor.base import tensor_of
 from kiln.tensor import Tensor, apply
 
@@ -77,7 +78,7 @@ def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
     [[2.0, 0.0], [1.0, 2.0]]
     """
     _require_square("cholesky", x)
-    return x._op("cholesky", upper=bool(upper))
+    return x._op("cholesky", upper=flag(upper, "upper"))
 
 
 def qr(x: Tensor, /, *, mode: str = "reduced") -> QRResult:
@@ -116,7 +117,8 @@ def solve_triangular(x1: Tensor, x2: Tensor, /, *, upper: bool = False,
     [1.0, 2.0]
     """
     return apply(
-        "triangular_solve", (x1, x2), upper=bool(upper), unit_diagonal=bool(unit_diagonal))
+        "triangular_solve", (x1, x2), upper=flag(upper, "upper"),
+        unit_diagonal=flag(unit_diagonal, "unit_diagonal"))
 
 
 def inv(x: Tensor, /) -> Tensor:
@@ -154,7 +156,7 @@ def matrix_power(x: Tensor, n: int, /) -> Tensor:
     [[1, 5], [0, 1]]
     """
     _require_square("matrix_power", x)
-    if n < 0:
+    if whole(n, "n") < 0:
         return matrix_power(inv(x), -n)
     if n == 0:
         return eye(x.shape[-1], dtype=x.dtype).expand(x.shape)

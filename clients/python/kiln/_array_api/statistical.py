@@ -8,6 +8,7 @@ from typing import Any, Optional, Sequence, Union
 from kiln._array_api.creation import full
 from kiln._basics.errors import InvalidArgument
 from kiln._basics.keywords import torch_names
+from kiln._rules import flag, whole
 from kiln._tensor.base import tensor_of
 from kiln._tensor.making import concat
 from kiln._tensor.shapes import axes_tuple
@@ -24,7 +25,7 @@ def reduced(name: str, x: Tensor, axis: Axis, keepdims: bool, **more: Any) -> Te
         single = x.unsqueeze(0)._op(name, axes=(0,), keepdims=False, **more)
         return single.reshape(shape)
     axes = () if axis is None else axes_tuple(axis)
-    return x._op(name, axes=axes, keepdims=bool(keepdims), **more)
+    return x._op(name, axes=axes, keepdims=flag(keepdims, "keepdims"), **more)
 
 
 @torch_names
@@ -148,7 +149,7 @@ def _cumulative(op: str, x: Tensor, axis: Optional[int], dtype: Any,
 def _only_axis(name: str, x: Tensor, axis: Optional[int]) -> int:
     if axis is None and x.ndim != 1:
         raise InvalidArgument(f"{name} of shape {x.shape} without an axis; name one")
-    return 0 if axis is None else axis
+    return 0 if axis is None else whole(axis, "axis")
 
 
 def with_initial(x: Tensor, value: int, axis: int) -> Tensor:

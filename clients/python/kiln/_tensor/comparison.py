@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from kiln._basics import conversion
+from kiln._rules import flag
 from kiln._tensor.base import tensor_of
 from kiln._tensor.casting import Casting
 from kiln._tensor.making import filled
@@ -103,7 +104,7 @@ class Comparison(Casting):
         [True, False]
         """
         return self._op("isclose", other, rtol=float(rtol), atol=float(atol),
-                        equal_nan=bool(equal_nan))
+                        equal_nan=flag(equal_nan, "equal_nan"))
 
     def allclose(self, other: "Tensor", rtol: float = 1e-5, atol: float = 1e-8,
                  equal_nan: bool = False) -> bool:

@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Tuple, Union, overl
 from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument
 from kiln._basics.keywords import numpy_names
-from kiln._rules import normalize_axis
+from kiln._rules import flag, normalize_axis, whole
 from kiln._tensor.making import iota
 from kiln._tensor.reductions import Axes, Reductions
-from kiln._tensor.shapes import whole
 
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
@@ -100,7 +99,7 @@ class Ordering(Reductions):
             advice = f", or use {of_several}, which gives values alone" if of_several else ""
             raise InvalidArgument(
                 f"{name} along {tuple(dim)}; it gives places, so name one dimension{advice}")
-        return normalize_axis(whole(dim, "dimension"), self.ndim)
+        return normalize_axis(whole(dim, "dim"), self.ndim)
 
     @numpy_names
     def argmax(self, dim: Optional[int] = None, keepdim: bool = False) -> "Tensor":
@@ -122,13 +121,13 @@ class Ordering(Reductions):
 
     def _place(self, name: str, dim: Optional[int], keepdim: bool) -> "Tensor":
         size = self._tensor.numel() if dim is None else (
-            self.shape[normalize_axis(int(dim), self.ndim)])
+            self.shape[normalize_axis(whole(dim, "dim"), self.ndim)])
         if size == 0:
             raise InvalidArgument(f"{name} of no elements of a tensor of shape {self.shape}")
         x = self.cast(dtypes.uint8) if self.dtype is dtypes.bool_ else self._tensor
         if dim is None:
             return x.flatten()._op(name, axes=(0,), keepdims=False)
-        return x._op(name, axes=(int(dim),), keepdims=bool(keepdim))
+        return x._op(name, axes=(whole(dim, "dim"),), keepdims=flag(keepdim, "keepdim"))
 
     @overload
     def median(self, dim: None = None, keepdim: bool = False) -> "Tensor": ...
@@ -145,6 +144,7 @@ class Ordering(Reductions):
         >>> [part.tolist() for part in kiln.tensor([[3, 1, 2], [9, 7, 8]]).median(dim=1)]
         [[2, 8], [2, 2]]
         """
+        keepdim = flag(keepdim, "keepdim")
         if dim is None:
             return self._tensor.flatten().median(0).values
         along = self._one_dim("median", dim)
@@ -199,7 +199,7 @@ class Ordering(Reductions):
         >>> [part.tolist() for part in kiln.tensor([3, 1, 2]).sort()]
         [[1, 2, 3], [1, 2, 0]]
         """
-        how = {"axis": int(dim), "descending": bool(descending)}
+        how = {"axis": whole(dim, "dim"), "descending": flag(descending, "descending")}
         return ValuesAndIndices(self._op("sort", **how), self._op("argsort", **how))
 
     @numpy_names
@@ -209,7 +209,8 @@ class Ordering(Reductions):
         >>> kiln.tensor([3, 1, 2]).argsort().tolist()
         [1, 2, 0]
         """
-        return self._op("argsort", axis=int(dim), descending=bool(descending))
+        return self._op("argsort", axis=whole(dim, "dim"),
+                        descending=flag(descending, "descending"))
 
     @numpy_names
     def topk(self, k: int, dim: int = -1, largest: bool = True) -> ValuesAndIndices:
@@ -218,5 +219,5 @@ class Ordering(Reductions):
         >>> [part.tolist() for part in kiln.tensor([3, 1, 2]).topk(2)]
         [[3, 2], [0, 2]]
         """
-        how = {"k": int(k), "axis": int(dim), "largest": bool(largest)}
+        how = {"k": whole(k, "k"), "axis": whole(dim, "dim"), "largest": flag(largest, "largest")}
         return ValuesAndIndices(self._op("topk", **how), self._op("topk_indices", **how))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Sequence, Union
 from kiln._basics.conversion import integer_range
 from kiln._basics.dtypes import DType
 from kiln._basics.errors import InvalidArgument
-from kiln._rules import normalize_axis
+from kiln._rules import flag, normalize_axis
 from kiln._tensor.assignment import assigned
 from kiln._tensor.base import TensorBase
 from kiln._tensor.casting import Casting
@@ -132,7 +132,7 @@ class GatherScatter(Casting):
         >>> x.scatter_reduce(0, i, kiln.tensor([3.0, 5.0]), "amax").tolist()
         [0.0, 5.0]
         """
-        if include_self:
+        if flag(include_self, "include_self"):
             return self.scatter(dim, index, src, reduce=reduce)
         cleared = self.scatter(dim, index, _neutral(_mode_of(reduce), self.dtype))
         return cleared.scatter(dim, index, src, reduce=reduce)
@@ -146,7 +146,7 @@ class GatherScatter(Casting):
         [0.0, 8.0]
         """
         x = self._tensor
-        if not accumulate:
+        if not flag(accumulate, "accumulate"):
             return assigned(x, tuple(indices), values)
         counted, rest = x.shape[: len(indices)], x.shape[len(indices) :]
         places = combined(indices, counted)

@@ -6,6 +6,7 @@ from kiln._array_api.creation import arange, full, zeros
 from kiln._array_api.sorting import searchsorted
 from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument
+from kiln._rules import flag, whole
 from kiln.tensor import Tensor, apply
 
 MODES = ("sum", "mean", "max")
@@ -29,7 +30,7 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Optional[Tensor] = Non
     _check(input, weight, offsets, mode, per_sample_weights)
     if padding_idx is not None:
         size = weight.shape[0]
-        if not -size <= padding_idx < size:
+        if not -size <= whole(padding_idx, "padding_idx") < size:
             raise InvalidArgument(
                 f"padding_idx {padding_idx} of a table of {size} rows; it must be one of them")
         padding_idx %= size
@@ -37,7 +38,7 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Optional[Tensor] = Non
         bags, length = input.shape
         bag = arange(bags).reshape(-1, 1).expand(bags, length).reshape(-1)
     else:
-        bags = offsets.shape[0] - include_last_offset
+        bags = offsets.shape[0] - flag(include_last_offset, "include_last_offset")
         # The last bag that begins at this place or before it.
         bag = searchsorted(offsets, arange(input.shape[0]), side="right") - 1
     places = input.reshape(-1)
