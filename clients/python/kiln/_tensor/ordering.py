@@ -7,7 +7,8 @@ from kiln._basics.errors import InvalidArgument
 from kiln._basics.keywords import numpy_names
 from kiln._rules import flag, normalize_axis, whole
 from kiln._tensor.making import iota
-from kiln._tensor.reductions import Axes, Reductions
+from kiln._tensor.base import TensorBase
+from kiln._tensor.reductions import Axes, Reductions, axes_of, require_elements
 
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
@@ -20,6 +21,14 @@ class ValuesAndIndices(NamedTuple):
     indices: "Tensor"
 
 
+def without_keepdim(name: str, other: "Tensor", keepdim: bool) -> "Tensor":
+    """`other`, the second tensor of max or min, which keeps all dimensions."""
+    if flag(keepdim, "keepdim"):
+        raise InvalidArgument(
+            f"{name} of two tensors with keepdim; that is for one tensor along a dim")
+    return other
+
+
 class Ordering(Reductions):
     """With a `dim`, an int, most of these give PyTorch's pairs; the functions of `kiln` and amax
     and amin, which take several dimensions, give the values alone.
@@ -29,20 +38,24 @@ class Ordering(Reductions):
 
     @numpy_names
     def amax(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
-        """The largest element; NaN if any is. Equal ones share the gradient equally.
+        """The largest element; NaN if any is, InvalidArgument if there is none. Equal ones share
+        the gradient equally.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).amax((0, 1)).item()
         4
         """
+        require_elements("amax", self.shape, axes_of(dim))
         return self._reduce("max", dim, keepdim)
 
     @numpy_names
     def amin(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
-        """The smallest element; NaN if any is. Equal ones share the gradient equally.
+        """The smallest element; NaN if any is, InvalidArgument if there is none. Equal ones share
+        the gradient equally.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).amin(1, keepdim=True).tolist()
         [[1], [3]]
         """
+        require_elements("amin", self.shape, axes_of(dim))
         return self._reduce("min", dim, keepdim)
 
     def aminmax(self, dim: Axes = None, keepdim: bool = False) -> Tuple["Tensor", "Tensor"]:
@@ -57,12 +70,15 @@ class Ordering(Reductions):
     def max(self, dim: None = None, keepdim: bool = False) -> "Tensor": ...
     @overload
     def max(self, dim: int, keepdim: bool = False) -> ValuesAndIndices: ...
+    @overload
+    def max(self, dim: "Tensor", keepdim: bool = False) -> "Tensor": ...
     @numpy_names
-    def max(self, dim: Optional[int] = None,
+    def max(self, dim: "Union[None, int, Tensor]" = None,
             keepdim: bool = False) -> "Union[Tensor, ValuesAndIndices]":
-        """The largest element; along a dim also its index, the first of equals. NaN if any is.
+        """The largest element; along a dim also its index, the first of equals. NaN if any is. Of
+        a tensor in place of a dim, the larger of the two elementwise, as maximum().
 
-        Equal ones share the gradient equally.
+        Along a dim the element at the index has the gradient; otherwise equal ones share it.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).max().item()
         4
@@ -70,29 +86,51 @@ class Ordering(Reductions):
         >>> values.tolist(), indices.tolist()
         ([5, 4], [1, 1])
         """
+        if isinstance(dim, TensorBase):
+            return self._op("maximum", without_keepdim("max", dim, keepdim))
         if dim is None:
             return self.amax(keepdim=keepdim)
         along = self._one_dim("max", dim, "amax")
-        return ValuesAndIndices(self.amax(along, keepdim), self.argmax(along, keepdim))
+        places = self.argmax(along, keepdim=True)
+        values = self.amax(along, keepdim)
+        if not values.requires_grad:
+            return ValuesAndIndices(values, places if keepdim else places.squeeze(along))
+        # Of equal elements the one at the index has the gradient.
+        return self._found(along, places, keepdim)
 
     @overload
     def min(self, dim: None = None, keepdim: bool = False) -> "Tensor": ...
     @overload
     def min(self, dim: int, keepdim: bool = False) -> ValuesAndIndices: ...
+    @overload
+    def min(self, dim: "Tensor", keepdim: bool = False) -> "Tensor": ...
     @numpy_names
-    def min(self, dim: Optional[int] = None,
+    def min(self, dim: "Union[None, int, Tensor]" = None,
             keepdim: bool = False) -> "Union[Tensor, ValuesAndIndices]":
-        """The smallest element; along a dim also its index, the first of equals. NaN if any is.
+        """The smallest element; along a dim also its index, the first of equals. NaN if any is. Of
+        a tensor in place of a dim, the smaller of the two elementwise, as minimum().
 
-        Equal ones share the gradient equally.
+        Along a dim the element at the index has the gradient; otherwise equal ones share it.
 
         >>> [part.tolist() for part in kiln.tensor([[1, 5], [3, 4]]).min(dim=0)]
         [[1, 4], [0, 1]]
         """
+        if isinstance(dim, TensorBase):
+            return self._op("minimum", without_keepdim("min", dim, keepdim))
         if dim is None:
             return self.amin(keepdim=keepdim)
         along = self._one_dim("min", dim, "amin")
-        return ValuesAndIndices(self.amin(along, keepdim), self.argmin(along, keepdim))
+        places = self.argmin(along, keepdim=True)
+        values = self.amin(along, keepdim)
+        if not values.requires_grad:
+            return ValuesAndIndices(values, places if keepdim else places.squeeze(along))
+        # Of equal elements the one at the index has the gradient.
+        return self._found(along, places, keepdim)
+
+    def _found(self, along: int, places: "Tensor", keepdim: bool) -> ValuesAndIndices:
+        """The elements at places along a dimension, with size 1 there if keepdim."""
+        found = ValuesAndIndices(self._tensor._op("gather_elements", places, axis=along), places)
+        return found if keepdim else ValuesAndIndices(*[part.squeeze(along) for part in found])
 
     def _one_dim(self, name: str, dim: Any, of_several: str = "") -> int:
         if isinstance(dim, (tuple, list)):
@@ -155,13 +193,12 @@ class Ordering(Reductions):
         if self.dtype.is_float:
             nan = self._tensor.isnan()
             place = nan.argmax(along, keepdim=True).where(nan.any(along, keepdim=True), place)
-        found = ValuesAndIndices(self._tensor.gather(along, place), place)
-        return found if keepdim else ValuesAndIndices(*[part.squeeze(along) for part in found])
+        return self._found(along, place, keepdim)
 
     @numpy_names
     def cummax(self, dim: int) -> ValuesAndIndices:
-        """The largest up to each place along `dim` and its place, the last of equals; NaN from the
-        first one on.
+        """The largest up to each place along `dim` and its place, the last of equals, which has
+        the gradient; NaN from the first one on.
 
         >>> [part.tolist() for part in kiln.tensor([1, 3, 2]).cummax(0)]
         [[1, 3, 3], [0, 1, 1]]
@@ -170,8 +207,8 @@ class Ordering(Reductions):
 
     @numpy_names
     def cummin(self, dim: int) -> ValuesAndIndices:
-        """The smallest up to each place along `dim` and its place, the last of equals; NaN from the
-        first one on.
+        """The smallest up to each place along `dim` and its place, the last of equals, which has
+        the gradient; NaN from the first one on.
 
         >>> [part.tolist() for part in kiln.tensor([3, 1, 2]).cummin(0)]
         [[3, 1, 1], [0, 1, 1]]
@@ -187,8 +224,11 @@ class Ordering(Reductions):
         # An element that is the extreme so far has its own place, every other one that of the last
         # such.
         own = self._tensor.eq(values).logical_or(self._tensor.isnan())
-        place = iota(self.shape, along).where(own, 0)
-        return ValuesAndIndices(values, place._op("cumulative_max", axis=along))
+        place = iota(self.shape, along).where(own, 0)._op("cumulative_max", axis=along)
+        if not values.requires_grad:
+            return ValuesAndIndices(values, place)
+        # Of equal elements the one at the index has the gradient.
+        return self._found(along, place, keepdim=True)
 
     @numpy_names
     def sort(self, dim: int = -1, descending: bool = False,

@@ -1,5 +1,6 @@
 """Reductions and contractions of Tensor."""
 
+import math
 from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple, Union
 
 from kiln._basics import dtypes
@@ -21,6 +22,14 @@ def axes_of(dim: Axes) -> Tuple[int, ...]:
         return ()
     axes = dim if isinstance(dim, (tuple, list)) else (dim,)
     return tuple(whole(axis, "dim") for axis in axes)
+
+
+def require_elements(name: str, shape: Sequence[int], axes: Sequence[int]) -> None:
+    """Raises where a reduction over axes, or over all, has no element and no value for that."""
+    rank = len(shape)
+    if any(shape[place] == 0 for place in axes or range(rank) if -rank <= place < rank):
+        raise InvalidArgument(
+            f"{name} over no elements of a tensor of shape {tuple(shape)}; that is undefined")
 
 
 class Reductions(Casting):
@@ -110,6 +119,8 @@ class Reductions(Casting):
         >>> kiln.tensor([3.0, 4.0]).norm().item()
         5.0
         """
+        if abs(p) == math.inf:
+            require_elements("the norm of order inf", self.shape, axes_of(dim))
         return self._op("vector_norm", axes=axes_of(dim), ord=float(p),
                         keepdims=flag(keepdim, "keepdim"))
 

@@ -80,11 +80,24 @@ def _put_together(rows: Tensor, bag: Tensor, bags: int, mode: str) -> Tensor:
     if mode == "max":
         lowest = full(shape, -float("inf"), dtype=rows.dtype)
         largest = lowest._op("scatter", bag, rows, axis=0, mode="max")
-        return apply("where", (_counts(bag, bags) > 0, largest, 0.0))
+        if rows.requires_grad:
+            largest = _first(rows, bag, largest.detach())
+        return largest.where(_counts(bag, bags) > 0, 0.0)
     total = zeros(shape, dtype=rows.dtype)._op("scatter_add", bag, rows, axis=0)
     if mode == "sum":
         return total
     return total / _counts(bag, bags).maximum(1).cast(rows.dtype)
+
+
+def _first(rows: Tensor, bag: Tensor, largest: Tensor) -> Tensor:
+    """The largest of each bag's rows, of which the first of equal ones has the gradient."""
+    wins = rows.eq(largest._op("gather", bag, axis=0)) | rows.isnan()
+    count = rows.shape[0]
+    place = arange(count).unsqueeze(1)
+    nowhere = full(largest.shape, count, dtype=dtypes.int64)
+    first = nowhere._op("scatter", bag, place.where(wins, count), axis=0, mode="min")
+    chosen = rows.where(place.eq(first._op("gather", bag, axis=0)), 0.0)
+    return zeros(largest.shape, dtype=rows.dtype)._op("scatter_add", bag, chosen, axis=0)
 
 
 def _counts(bag: Tensor, bags: int) -> Tensor:

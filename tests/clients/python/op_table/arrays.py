@@ -62,6 +62,9 @@ def _definite(generator, shape):
 def _cholesky(x, upper=False):
     lower = jnp.tril(jnp.swapaxes(x, -1, -2) if upper else x)
     whole = lower + jnp.swapaxes(jnp.tril(lower, -1), -1, -2)
+    # One half is read, but the gradient is of a symmetric matrix.
+    both = (x + jnp.swapaxes(x, -1, -2)) / 2
+    whole = lax.stop_gradient(whole - both) + both
     factor = lax.linalg.cholesky(whole, symmetrize_input=False)
     return jnp.swapaxes(factor, -1, -2) if upper else factor
 
