@@ -13,6 +13,8 @@ from kiln._array_api.statistical import Axis, max, min, reduced
 from kiln._basics.errors import InvalidArgument
 from kiln._rules import flag, whole
 from kiln._tensor.base import tensor_of
+from kiln._tensor.reductions import require_elements
+from kiln._tensor.shapes import axes_tuple
 from kiln.tensor import Tensor, apply
 
 
@@ -43,7 +45,11 @@ def vector_norm(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False,
     >>> kiln.linalg.vector_norm(kiln.tensor([3.0, 4.0])).item()
     5.0
     """
-    return reduced("vector_norm", tensor_of(x), axis, keepdims, ord=float(ord))
+    source = tensor_of(x)
+    if abs(ord) == float("inf") and (axis is None or axes_tuple(axis)):
+        require_elements("the norm of order inf", source.shape,
+                         () if axis is None else axes_tuple(axis))
+    return reduced("vector_norm", source, axis, keepdims, ord=float(ord))
 
 
 def matrix_norm(x: Tensor, /, *, keepdims: bool = False,

@@ -101,7 +101,8 @@ def histogram(x: Tensor, bins: Union[int, Tensor] = 10,
 
 
 def cov(x: Tensor, /, *, correction: float = 1.0) -> Tensor:
-    """The covariances of variables, which are rows, over observations, which are columns.
+    """The covariances of variables, which are rows, over observations, which are columns; of one
+    variable its variance, without dimensions.
 
     >>> kiln.cov(kiln.tensor([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])).tolist()
     [[1.0, -1.0], [-1.0, 1.0]]
@@ -110,13 +111,14 @@ def cov(x: Tensor, /, *, correction: float = 1.0) -> Tensor:
         raise InvalidArgument(f"cov of shape {x.shape}; it must be (variables, observations)")
     rows = x.reshape(1, -1) if x.ndim < 2 else x
     far = rows - rows.mean(1, keepdim=True)
-    freedom = full((), rows.shape[1], dtype=far.dtype) - float(correction)
+    freedom = (full((), rows.shape[1], dtype=far.dtype) - float(correction)).clamp_min(0)
     result = (far @ far.mT) / freedom
-    return result.reshape(()) if x.ndim < 2 else result
+    return result.reshape(()) if rows.shape[0] == 1 else result
 
 
 def corrcoef(x: Tensor, /) -> Tensor:
-    """The correlations of variables, which are rows, over observations, which are columns.
+    """The correlations of variables, which are rows, over observations, which are columns; of one
+    variable 1, without dimensions.
 
     >>> kiln.corrcoef(kiln.tensor([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])).tolist()
     [[1.0, -1.0], [-1.0, 1.0]]

@@ -7,6 +7,7 @@ from kiln._basics.errors import InvalidArgument
 from kiln._tensor.base import TensorBase, weak_or_tensor
 from kiln._tensor.comparison import Comparison
 from kiln._tensor.contractions import contracted
+from kiln._tensor.making import filled
 
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
@@ -219,12 +220,17 @@ class Arithmetic(Comparison):
         return self.add(a.div(b), value)
 
     def addmm(self, a: "Tensor", b: "Tensor", beta: Any = 1, alpha: Any = 1) -> "Tensor":
-        """beta * self + alpha * (a @ b).
+        """beta * self + alpha * (a @ b). With a beta of 0, NaN and infinities of self do not count.
 
         >>> kiln.zeros(2, 2).addmm(kiln.eye(2), kiln.ones(2, 2), alpha=3).tolist()
         [[3.0, 3.0], [3.0, 3.0]]
         """
-        return (self._tensor if beta == 1 else self.mul(beta)).add(a.matmul(b), alpha)
+        mine = self._tensor
+        if beta == 0:
+            mine = filled((), 0, self.dtype).where(filled((), True), mine)
+        elif beta != 1:
+            mine = self.mul(beta)
+        return mine.add(a.matmul(b), alpha)
 
     baddbmm = addmm
 

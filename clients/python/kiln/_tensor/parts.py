@@ -9,6 +9,7 @@ from kiln._basics.keywords import numpy_names
 from kiln._graph import realize
 from kiln._rules import NUMBER, broadcast, normalize_axis, whole
 from kiln._tensor.base import constant
+from kiln._tensor.selection import combined, one_place
 from kiln._tensor.shapes import Shapes
 
 if TYPE_CHECKING:
@@ -135,18 +136,24 @@ class Parts(Shapes):
                         axis1=whole(dim1, "dim1"), axis2=whole(dim2, "dim2"))
 
     def index_select(self, dim: int, index: "Tensor") -> "Tensor":
-        """The entries at `index` along a dimension; negative indices count from the end.
+        """The entries at `index` along a dimension.
 
-        An index out of range raises IndexError where its value is known here; otherwise it reads
-        zero.
+        An index out of range, which a negative one is, too, raises IndexError where its value is
+        known here; otherwise it reads zero.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).index_select(0, kiln.tensor([1])).tolist()
         [[3, 4]]
         """
-        return self._tensor[(*[slice(None)] * normalize_axis(dim, self.ndim), index)]
+        axis = normalize_axis(dim, self.ndim)
+        if index.ndim > 1:
+            raise InvalidArgument(
+                f"index_select with an index of shape {index.shape}; it must have one dimension")
+        place = one_place(index.reshape((index.numel(),)), self.shape[axis])
+        return self._op("gather", place, axis=axis)
 
     def take_along_dim(self, index: "Tensor", dim: int) -> "Tensor":
-        """Entries at indices along a dimension; the other dimensions broadcast.
+        """Entries at indices along a dimension, negative ones from the end; the other dimensions
+        broadcast.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).take_along_dim(kiln.tensor([[1], [0]]), 1).tolist()
         [[2], [3]]
@@ -161,7 +168,8 @@ class Parts(Shapes):
             if i != axis and wide[i] == 1:
                 wide[i] = size
         full = [size if i == axis else wide[i] for i, size in enumerate(self.shape)]
-        return self.expand(full).gather(axis, index.expand(wide))
+        place = combined([index.expand(wide)], [full[axis]])
+        return self.expand(full)._op("gather_elements", place, axis=axis)
 
     def masked_select(self, mask: "Tensor") -> "Tensor":
         """The elements where the mask is true, flat; reads the mask.
