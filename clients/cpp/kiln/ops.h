@@ -892,7 +892,7 @@ struct MaxPool1dOptions {
   bool ceil_mode = false;
   Dimensions dilation = {1};
 };
-// The largest of each window; padding never wins, equal ones share the gradient equally.
+// The largest of each window; padding never wins, of equal ones the first has the gradient.
 // Shape: pool. DType: same.
 Value MaxPool1d(Value x, const Dimensions& kernel, const MaxPool1dOptions& options = {},
                 Location location = Location::current());
@@ -903,7 +903,7 @@ struct MaxPool2dOptions {
   bool ceil_mode = false;
   Dimensions dilation = {1, 1};
 };
-// The largest of each window; padding never wins, equal ones share the gradient equally.
+// The largest of each window; padding never wins, of equal ones the first has the gradient.
 // Shape: pool. DType: same.
 Value MaxPool2d(Value x, const Dimensions& kernel, const MaxPool2dOptions& options = {},
                 Location location = Location::current());
@@ -914,7 +914,7 @@ struct MaxPool3dOptions {
   bool ceil_mode = false;
   Dimensions dilation = {1, 1, 1};
 };
-// The largest of each window; padding never wins, equal ones share the gradient equally.
+// The largest of each window; padding never wins, of equal ones the first has the gradient.
 // Shape: pool. DType: same.
 Value MaxPool3d(Value x, const Dimensions& kernel, const MaxPool3dOptions& options = {},
                 Location location = Location::current());
@@ -1012,7 +1012,8 @@ Value Interpolate(Value x, const Dimensions& size, const InterpolateOptions& opt
 // Shape: resize. DType: promote_float.
 Value AdaptiveAvgPool(Value x, const Dimensions& size, Location location = Location::current());
 
-// The largest of the elements that adaptive_avg_pool takes the mean of.
+// The largest of the elements that adaptive_avg_pool takes the mean of; of equal ones the first has
+// the gradient.
 // Shape: resize. DType: same.
 Value AdaptiveMaxPool(Value x, const Dimensions& size, Location location = Location::current());
 
@@ -1552,7 +1553,7 @@ struct CholeskyOptions {
   bool upper = false;
 };
 // The lower (or upper) triangular factor L of symmetric positive definite matrices L L^T, of which
-// only that half is read; else NaN.
+// only that half is read; else NaN. The gradient is symmetric.
 // Shape: same. DType: promote_float.
 Value Cholesky(Value x, const CholeskyOptions& options = {},
                Location location = Location::current());

@@ -16,6 +16,7 @@ from kiln._array_api.sorting import topk
 from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument
 from kiln._graph.node import make, mode
+from kiln._rules import NUMBER, flag, normalize_axis, whole
 from kiln._tensor.shapes import sizes
 from kiln.tensor import Tensor, wrap
 
@@ -185,7 +186,7 @@ def randint(low: int, high: Optional[int] = None, shape: Any = (), dtype: Any = 
     if not 0 < span <= _WORD:
         raise InvalidArgument(f"randint from {low} to {high}; 1 to 2**32 values are possible")
     kind = dtypes.as_dtype(dtype or dtypes.int64)
-    wanted = sizes((shape,)) if not isinstance(shape, int) else (shape,)
+    wanted = sizes((shape,))
     bits = random_bits(wanted, generator=generator).cast(dtypes.uint64)
     # The high word of bits * span: uniform but for one part in 2**32 / span. (Lemire, 2019.)
     return (bits * span >> 32).cast(kind) + low
@@ -244,7 +245,7 @@ def categorical(logits: Tensor, shape: Any = (), generator: Optional[Generator] 
     >>> kiln.random.categorical(kiln.tensor([-1e9, 0.0, -1e9]), (4,)).tolist()
     [1, 1, 1, 1]
     """
-    lead = (shape,) if isinstance(shape, int) else sizes((shape,))
+    lead = sizes((shape,))
     noise = gumbel((*lead, *logits.shape), generator=generator)
     return (logits + noise.cast(logits.dtype)).argmax(-1)
 
@@ -259,10 +260,10 @@ def multinomial(probabilities: Tensor, count: int, replacement: bool = False,
     [0, 1, 2]
     """
     logits = probabilities.log()
-    if replacement:
+    if flag(replacement, "replacement"):
         drawn = categorical(logits, (count,), generator)
         return drawn.permute((*range(1, drawn.ndim), 0))
-    if count > probabilities.shape[-1]:
+    if whole(count, "count") > probabilities.shape[-1]:
         raise InvalidArgument(
             f"multinomial draws {count} of {probabilities.shape[-1]} classes; without "
             "replacement there cannot be more draws than classes")
@@ -284,10 +285,10 @@ def permutation(x: Any, axis: int = 0, generator: Optional[Generator] = None) ->
     >>> sorted(kiln.random.permutation(kiln.tensor([3, 1, 2])).tolist())
     [1, 2, 3]
     """
-    if isinstance(x, int):
-        return randperm(x, generator)
-    order = randperm(x.shape[axis], generator)
-    result: Tensor = x._op("gather", order, axis=axis)
+    if isinstance(x, NUMBER):
+        return randperm(whole(x, "x"), generator)
+    place = normalize_axis(axis, x.ndim)
+    result: Tensor = x._op("gather", randperm(x.shape[place], generator), axis=place)
     return result
 
 

@@ -91,13 +91,15 @@ Expansion ExpandSoftsign(Builder& b, Operands x, const Attributes&) {
 Expansion ExpandSquareplus(Builder& b, Operands x, const Attributes& attributes) {
   const double spread = FloatOf(attributes, "b");
   const DType dtype = x[0]->dtype();
-  const Node* size = Abs(b, x[0]);
+  const Node* is_negative = b.Less(x[0], b.Const(dtype, 0));
+  // Unlike the absolute value it has the derivative 1 at 0, where the result's is 1/2.
+  const Node* size = b.Where(is_negative, b.Neg(x[0]), x[0]);
   const Node* is_far = b.Less(b.Const(dtype, dtype == DType::kFloat64 ? 0x1p500 : 0x1p60), size);
   const Node* held = b.Where(is_far, b.Const(dtype, 1), size);
   const Node* root = b.Where(is_far, size, b.Sqrt(b.Add(b.Mul(held, held), spread)));
   const Node* half = b.Add(b.Mul(size, 0.5), b.Mul(root, 0.5));
   const Node* below = b.Div(b.Const(dtype, spread / 4), half);
-  return b.Where(b.Less(x[0], b.Const(dtype, 0)), below, half);
+  return b.Where(is_negative, below, half);
 }
 
 // The first half along the axis times the sigmoid of the second.

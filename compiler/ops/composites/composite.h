@@ -96,7 +96,12 @@ Expansion ExpandBinary(Builder& b, Operands x, const Attributes&) {
 
 // Over normal axes; `count` elements go into each.
 int64_t CountOver(const ir::Node* x, absl::Span<const int64_t> axes);
+// NaN of no elements.
 const ir::Node* Mean(Builder& b, const ir::Node* x, absl::Span<const int64_t> axes, bool keepdims);
+// The largest over axes. Of equal ones the first in row-major order has the gradient, and of NaN
+// the first one; `counts`, of x's shape, says which elements may, null: all.
+const ir::Node* MaxOfFirst(Builder& b, const ir::Node* x, std::vector<int64_t> axes,
+                           const ir::Node* counts);
 // Its gradient is 0 where all elements are -inf.
 const ir::Node* LogSumExp(Builder& b, const ir::Node* x, absl::Span<const int64_t> axes,
                           bool keepdims);

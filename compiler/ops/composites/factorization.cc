@@ -27,8 +27,13 @@ const Node* Batched(Builder& b, const Node* x) {
 Expansion ExpandCholesky(Builder& b, Operands x, const Attributes& attributes) {
   if (ir::NumElements(x[0]->shape()) == 0) return x[0];
   const bool upper = BoolOf(attributes, "upper");
-  const Node* matrix = Batched(b, x[0]);
-  const Node* factor = CholeskyFactor(b, upper ? b.Transpose(matrix, 1, 2) : matrix);
+  const Node* read = Batched(b, x[0]);
+  // Only one half is read, but as the matrix is symmetric, so is its gradient.
+  const Node* transposed = b.Transpose(read, 1, 2);
+  const Node* both = b.Mul(b.Add(read, transposed), 0.5);
+  const Node* matrix =
+      b.WithDerivative(b.Detach(upper ? transposed : read), both, b.Const(read->dtype(), 1));
+  const Node* factor = CholeskyFactor(b, matrix);
   return b.Reshape(upper ? b.Transpose(factor, 1, 2) : factor, x[0]->shape());
 }
 
@@ -171,9 +176,11 @@ OpDef Matrix(std::string_view name, std::vector<std::string_view> operands, Rule
 }  // namespace
 
 std::vector<OpDef> FactorizationComposites() {
-  OpDef cholesky = Matrix("cholesky", {"x"}, kSameShape, ExpandCholesky,
-                          "The lower (or upper) triangular factor L of symmetric positive definite "
-                          "matrices L L^T, of which only that half is read; else NaN");
+  OpDef cholesky =
+      Matrix("cholesky", {"x"}, kSameShape, ExpandCholesky,
+             "The lower (or upper) triangular factor L of symmetric positive definite "
+             "matrices L L^T, of which only that half is read; else NaN. The gradient is "
+             "symmetric");
   cholesky.attributes = {OptionalBool("upper", false)};
   OpDef triangular =
       Matrix("triangular_solve", {"a", "b"}, kSolveShape, ExpandTriangularSolve,

@@ -29,7 +29,9 @@ struct Losses {
 };
 
 Expansion Reduce(Builder& b, const Losses& losses, const Attributes& attributes) {
-  if (losses.divisor == nullptr || StringOf(attributes, "reduction") != "mean") {
+  // The sum of no parts would be 0; the mean of nothing is NaN.
+  const bool is_empty = ir::NumElements(losses.values->shape()) == 0;
+  if (losses.divisor == nullptr || is_empty || StringOf(attributes, "reduction") != "mean") {
     return ReduceLoss(b, losses.values, attributes);
   }
   // Each loss is divided, not their sum, so that its gradient is known before all losses are: one

@@ -84,8 +84,8 @@ Expansion ExpandAbs(Builder& b, Operands x, const Attributes&) { return Abs(b, x
 Expansion ExpandSign(Builder& b, Operands x, const Attributes&) {
   const DType dtype = x[0]->dtype();
   const Node* zero = b.Const(dtype, 0);
-  // What is neither is itself, 0 or NaN, but without x's gradient.
-  const Node* rest = ir::IsFloat(dtype) ? b.Detach(x[0]) : zero;
+  // NaN stays NaN, but without x's gradient; -0 becomes 0.
+  const Node* rest = ir::IsFloat(dtype) ? b.Where(b.Equal(x[0], zero), zero, b.Detach(x[0])) : zero;
   const Node* positive = b.Where(b.Less(zero, x[0]), b.Const(dtype, 1), rest);
   if (!ir::IsFloat(dtype) && !ir::IsSigned(dtype)) return positive;
   return b.Where(b.Less(x[0], zero), b.Const(dtype, -1), positive);

@@ -36,12 +36,14 @@ Expansion ExpandMaxPool(Builder& b, Operands operands, const Attributes& attribu
   const Node* x = operands[0];
   const Sliding sliding = SlidingOf(x, attributes);
   const Node* padded = PadSpatial(b, x, sliding);
+  const Node* inside = nullptr;
   if (padded != x) {
-    const Node* inside = PadSpatial(b, b.Full(DType::kBool, x->shape(), 1), sliding);
+    inside = PadSpatial(b, b.Full(DType::kBool, x->shape(), 1), sliding);
     const double lowest = -std::numeric_limits<double>::infinity();
     padded = b.Where(inside, padded, b.Const(x->dtype(), lowest));
+    inside = Windows(b, inside, sliding);
   }
-  return b.Max(Windows(b, padded, sliding), LastAxes(sliding.rank()));
+  return MaxOfFirst(b, Windows(b, padded, sliding), LastAxes(sliding.rank()), inside);
 }
 
 // The part of a padded dimension whose elements a mean counts.
@@ -130,9 +132,10 @@ OpDef Pool(std::string_view kind, size_t rank, DTypeRule dtype_rule, DTypeClass 
 }
 
 OpDef MaxPool(std::string_view name, size_t rank) {
-  OpDef row = Pool(name, rank, DTypeRule::kSame, DTypeClass::kNumeric, ExpandMaxPool,
-                   "The largest of each window; padding never wins, equal ones share the gradient "
-                   "equally");
+  OpDef row =
+      Pool(name, rank, DTypeRule::kSame, DTypeClass::kNumeric, ExpandMaxPool,
+           "The largest of each window; padding never wins, of equal ones the first has the "
+           "gradient");
   row.attributes.push_back(OptionalInts("dilation", Ints(rank, 1)));
   return row;
 }

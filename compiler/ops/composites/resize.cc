@@ -221,18 +221,19 @@ const Node* AdaptiveMean(Builder& b, const Node* x, const Resize& r) {
 
 const Node* AdaptiveMax(Builder& b, const Node* x, const Resize& r) {
   if (r.length % r.size == 0) {
-    return b.Max(SplitAxis(b, x, r.axis, r.size, r.length / r.size), {r.axis + 1});
+    return MaxOfFirst(b, SplitAxis(b, x, r.axis, r.size, r.length / r.size), {r.axis + 1}, nullptr);
   }
   const Taps taps = AdaptiveTaps(b, x, r);
   const Node* lowest = b.Const(x->dtype(), -std::numeric_limits<double>::infinity());
-  return b.Max(b.Where(taps.inside, taps.values, lowest), {r.axis + 1});
+  return MaxOfFirst(b, b.Where(taps.inside, taps.values, lowest), {r.axis + 1}, taps.inside);
 }
 
+// From the last dimension on, so that the first of equal elements is the first in row-major order.
 template <typename PoolFn>
 Expansion ExpandAdaptive(Builder& b, const Node* x, const Attributes& attributes, PoolFn pool) {
   const std::vector<int64_t>& size = IntsOf(attributes, "size");
   const size_t first = x->shape().size() - size.size();
-  for (size_t i = 0; i < size.size(); ++i) {
+  for (size_t i = size.size(); i-- > 0;) {
     const auto axis = static_cast<int64_t>(first + i);
     x = pool(b, x, Resize{axis, x->shape()[axis], size[i], 0, false});
   }
@@ -283,7 +284,8 @@ std::vector<OpDef> ResizeComposites() {
                          "length / size), over the last dimensions")),
       Resizing(Composite("adaptive_max_pool", {"x"}, DTypeRule::kSame, DTypeClass::kNumeric,
                          ExpandAdaptiveMax,
-                         "The largest of the elements that adaptive_avg_pool takes the mean of")),
+                         "The largest of the elements that adaptive_avg_pool takes the mean of; of "
+                         "equal ones the first has the gradient")),
   };
 }
 

@@ -155,7 +155,30 @@ int64_t CountOver(const Node* x, absl::Span<const int64_t> axes) {
 }
 
 const Node* Mean(Builder& b, const Node* x, absl::Span<const int64_t> axes, bool keepdims) {
-  return b.Mul(b.Sum(x, axes, keepdims), 1.0 / static_cast<double>(CountOver(x, axes)));
+  const Node* sum = b.Sum(x, axes, keepdims);
+  // 0 / 0, where the factor would be infinite.
+  if (CountOver(x, axes) == 0) return b.FullLike(sum, std::numeric_limits<double>::quiet_NaN());
+  return b.Mul(sum, 1.0 / static_cast<double>(CountOver(x, axes)));
+}
+
+const Node* MaxOfFirst(Builder& b, const Node* x, std::vector<int64_t> axes, const Node* counts) {
+  const Node* value = b.Max(x, axes);
+  const DType dtype = x->dtype();
+  if (!ir::IsFloat(dtype) || ir::NumElements(x->shape()) == 0) return value;
+  axes = NormalizeAxes(axes, x->shape().size()).value();
+  ir::Shape shape(x->shape().size(), 1);
+  for (const int64_t axis : axes) shape[axis] = x->shape()[axis];
+  const int64_t count = CountOver(x, axes);
+  const DType place = count >> 31 == 0 ? DType::kInt32 : DType::kInt64;
+  const auto whole = [&](int64_t number) { return b.ConstInt(place, number); };
+  // 1 at the last place, one more at each before it.
+  const Node* from_end = b.Sub(whole(count), b.Reshape(b.Iota(place, {count}, 0), shape));
+  const Node* wins = b.Binary(Op::kOr, b.Equal(x, b.Max(x, axes, true)), IsNan(b, x));
+  if (counts != nullptr) wins = b.Binary(Op::kAnd, wins, counts);
+  const Node* first = b.Max(b.Where(wins, from_end, whole(0)), axes, true);
+  const Node* zero = b.Const(dtype, 0);
+  const Node* chosen = b.Sum(b.Where(b.Equal(from_end, first), x, zero), axes);
+  return b.WithDerivative(b.Detach(value), chosen, b.Const(dtype, 1));
 }
 
 // What is subtracted before exp is the largest element where that is finite, else 0; its gradient

@@ -9,11 +9,11 @@ namespace {
 using ir::Node;
 using ir::Op;
 
-// The part of `upstream` that goes to the operand that won (`wins`), half of it where both are
-// equal, as PyTorch shares it.
-const Node* Share(Builder& b, const Node* wins, const Node* ties, const Node* upstream) {
+// The part of `upstream` that goes to an operand: none where it lost, half where both are equal and
+// all where either is NaN, as PyTorch shares it.
+const Node* Share(Builder& b, const Node* loses, const Node* ties, const Node* upstream) {
   const Node* zero = b.Const(upstream->dtype(), 0);
-  return b.Where(wins, upstream, b.Where(ties, b.Mul(upstream, 0.5), zero));
+  return b.Where(loses, zero, b.Where(ties, b.Mul(upstream, 0.5), upstream));
 }
 
 }  // namespace
@@ -78,14 +78,14 @@ Adjoints MaximumGradient(Builder& b, const Node* node, const Node* upstream) {
   const Node* x = node->operand(0);
   const Node* y = node->operand(1);
   const Node* ties = b.Equal(x, y);
-  return {Share(b, b.Less(y, x), ties, upstream), Share(b, b.Less(x, y), ties, upstream)};
+  return {Share(b, b.Less(x, y), ties, upstream), Share(b, b.Less(y, x), ties, upstream)};
 }
 
 Adjoints MinimumGradient(Builder& b, const Node* node, const Node* upstream) {
   const Node* x = node->operand(0);
   const Node* y = node->operand(1);
   const Node* ties = b.Equal(x, y);
-  return {Share(b, b.Less(x, y), ties, upstream), Share(b, b.Less(y, x), ties, upstream)};
+  return {Share(b, b.Less(y, x), ties, upstream), Share(b, b.Less(x, y), ties, upstream)};
 }
 
 Adjoints PowGradient(Builder& b, const Node* node, const Node* upstream) {

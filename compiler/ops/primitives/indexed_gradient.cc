@@ -50,9 +50,11 @@ Adjoints SetGradient(const Scattering& s) {
 
 Adjoints ExtremeGradient(const Scattering& s) {
   const DType dtype = s.node->dtype();
-  const Node* x_wins = s.b.Equal(s.x, s.node);
-  const Node* value_wins = s.b.Equal(s.values, s.At(s.node));
-  // All that equal the result share its gradient, x's own element included.
+  const auto is_nan = [&](const Node* x) { return s.b.Binary(Op::kCmpNe, x, x); };
+  const Node* x_wins = s.b.Binary(Op::kOr, s.b.Equal(s.x, s.node), is_nan(s.x));
+  const Node* value_wins = s.b.Binary(Op::kOr, s.b.Equal(s.values, s.At(s.node)), is_nan(s.values));
+  // All that equal the result share its gradient, x's own element included; NaN is the result where
+  // there is one.
   const Node* winners = s.Add(s.b.Cast(x_wins, dtype), s.b.Cast(value_wins, dtype));
   const Node* share = s.b.Div(s.upstream, winners);
   const Node* zero = s.b.Const(dtype, 0);

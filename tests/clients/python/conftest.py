@@ -163,7 +163,8 @@ def torch_values(ask_torch):
     def ask(cases):
         return ask_torch("functions", [
             [expression,
-             [[name, str(array.dtype), array.tolist()] for name, array in arrays.items()]]
+             [[name, str(array.dtype), array.tolist(), array.shape]
+              for name, array in arrays.items()]]
             for expression, arrays in cases
         ])  # fmt: skip
 

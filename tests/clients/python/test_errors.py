@@ -48,13 +48,13 @@ MISTAKES = {
     "no scalar": (lambda:
                   kiln.zeros(2, requires_grad=True).backward(), ["(2,)", "scalar"]),
     "an attribute": (lambda:
-                     kiln.zeros(2).softmax("x"), ["softmax"]),
+                     kiln.zeros(2).softmax("x"), ["dim", "'x'", "integer"]),
     "a name": (lambda:
                kiln.isdtype(kiln.bool, "float"), ["'float'", "real floating"]),
     "a size": (lambda:
-               kiln.zeros(2.0, 3), ["2.0", "no size", "integer"]),
+               kiln.zeros(2.0, 3), ["a size is 2.0", "integer"]),
     "a fraction of an axis": (lambda:
-                              kiln.zeros(2, 3).sum(1.0), ["1.0", "no dimension"]),
+                              kiln.zeros(2, 3).sum(1.0), ["dim is 1.0", "integer"]),
     "two unknown sizes": (lambda:
                           kiln.zeros(2, 3).view(-1, -1), ["(-1, -1)", "only one"]),
     "parts of nothing": (lambda:

@@ -265,11 +265,13 @@ def test_a_row_that_attends_to_nothing_is_zero_and_so_is_its_gradient(connection
     query, key = (kiln.tensor(normal(2, 3, 4), requires_grad=True) for _ in range(2))
     kept = np.array([[True, False, True], [False, False, False], [True, True, True]])
     for mask in (kiln.tensor(kept), kiln.tensor(np.where(kept, 0, -np.inf).astype(np.float32))):
-        query.grad = key.grad = None
-        attended = F.scaled_dot_product_attention(query, key, key, mask)
-        attended.sum().backward()
-        assert not attended.numpy()[:, 1].any() and not query.grad.numpy()[:, 1].any()
-        assert np.isfinite(key.grad.numpy()).all() and query.grad.numpy()[:, 2].any()
+        for dropped in (0.0, 0.1):
+            query.grad = key.grad = None
+            attended = F.scaled_dot_product_attention(query, key, key, mask, dropout_p=dropped)
+            attended.sum().backward()
+            assert not attended.numpy()[:, 1].any() and not query.grad.numpy()[:, 1].any()
+            assert np.isfinite(key.grad.numpy()).all() and np.isfinite(query.grad.numpy()).all()
+            assert dropped or query.grad.numpy()[:, 2].any()
 
 
 def test_heads_in_groups_are_repeated_heads(connection):

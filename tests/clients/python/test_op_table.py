@@ -201,7 +201,9 @@ def difference(one: Compared) -> str:
     eps = epsilon(one.got.dtype.name)
     value, wanted = got.astype(np.float64), one.wanted.astype(np.float64)
     with np.errstate(invalid="ignore"):
-        allowed = one.factor * eps * np.maximum(np.abs(wanted), 1)
+        # An infinity allows no distance from it.
+        size = np.where(np.isinf(wanted), 0, np.abs(wanted))
+        allowed = one.factor * eps * np.maximum(size, 1)
         bad = ~((np.abs(value - wanted) <= allowed) | (value == wanted)
                 | (np.isnan(value) & np.isnan(wanted)))
     if not bad.any():

@@ -23,10 +23,19 @@ CUBE = distinct(np.float32, 2, 3, 4)
 WHOLE = distinct(np.int64, 5, 6)
 BOUNDS = np.array([0, 1, 1, 1.5, 2, 2, 3, -np.inf, np.inf], np.float32)
 CASES = [
-    # Upper case: no gradient is asked for, as of equal elements all share it here.
-    *[(f"x.{call}.values", {"x": array}) for call in ("max(1)", "min(0)", "median(1)", "cummax(1)",
-                                                      "cummin(0)", "sort(1)", "sort(0, True)")
-      for array in (MATRIX,)],
+    # In lower case a gradient is asked for, which goes to the element at the index.
+    *[(f"x.{call}.values", {"x": MATRIX}) for call in (
+        "max(1)", "min(0)", "max(0, True)", "median(1)", "median(0, True)", "cummax(1)",
+        "cummin(0)", "sort(1)", "sort(0, True)", "topk(2, 1)", "kthvalue(2, 1)")],
+    *[(f"x.{call}.values", {"x": CUBE})
+      for call in ("max(-2)", "min(2)", "median(-3)", "cummax(0)")],
+    *[(f"x.{call}.values", {"x": array}) for call in (
+        "max(1)", "min(1)", "max(0, keepdim=True)", "min(0)", "cummax(1)", "cummin(1)", "cummax(0)")
+      for array in (TIES, SPECIAL)],
+    *[(f"x.{call}", {"x": TIES})
+      for call in ("amax(1)", "amin(0)", "amax((0, 1))", "max()", "min()")],
+    *[(f"x.{call}", {"x": SPECIAL}) for call in ("max()", "min()")],
+    ("torch.stack(X.aminmax(dim=1))", {"X": TIES}),
     *[(f"X.{call}.{part}", {"X": array})
       for call in ("max(1)", "min(0)", "max(0, keepdim=True)", "median(1)", "median(0, True)",
                    "cummax(1)", "cummin(0)", "sort(1)", "sort(0, descending=True)", "sort()",

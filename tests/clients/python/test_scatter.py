@@ -207,3 +207,41 @@ def test_scatter_reduce_without_the_element_itself(connection, dtype):
     wanted = {"sum": [8, 1, 7], "prod": [15, 1, 7], "amax": [5, 1, 7], "amin": [3, 1, 7]}
     for reduce, result in wanted.items():
         assert x.scatter_reduce(0, index, src, reduce, include_self=False).tolist() == result
+
+
+@pytest.mark.parametrize("act", [
+    "x.gather(0, i)", "x.scatter(0, i, v)", "x.scatter(0, i, 7.0)", "x.scatter_add(0, i, v)",
+    "x.scatter_reduce(0, i, v, 'sum')", "x.scatter_reduce(0, i, v, 'amax', include_self=False)",
+    "x.index_add(0, i, v)", "x.index_copy(0, i, v)", "x.index_reduce(0, i, v, 'prod')",
+    "x.index_select(0, i)",
+])  # fmt: skip
+@pytest.mark.parametrize("places", [[0, -1], [-3, 0], [3, 0]])
+def test_an_index_counts_from_no_end(connection, act, places):
+    """As in PyTorch; what only the device knows is out of range like any other such index."""
+    named = {"x": kiln.tensor([1.0, 2.0, 3.0]), "v": kiln.tensor([5.0, 7.0])}
+    sent = kiln.tensor(places)
+    sent.realize()
+    for index in (kiln.tensor(places), sent):
+        with pytest.raises(IndexError, match=r"of a dimension of size 3; it must be in \[0, 3\)"):
+            eval(act, {**named, "i": index})
+    got = eval(act, {**named, "i": kiln.tensor(places) * 1})
+    inside = [place in (0, 1, 2) for place in places]
+    kept = {"v": named["v"][kiln.tensor(inside)],
+            "i": kiln.tensor([place for place in places if place in (0, 1, 2)])}  # fmt: skip
+    wanted = eval(act, {**named, **kept})
+    if act.startswith(("x.gather", "x.index_select")):
+        np.testing.assert_array_equal(got.numpy()[inside], wanted.numpy())
+        assert not got.numpy()[np.logical_not(inside)].any()
+    else:
+        np.testing.assert_array_equal(got.numpy(), wanted.numpy())
+
+
+def test_a_key_counts_from_the_end(connection):
+    x, i = kiln.tensor([1.0, 2.0, 3.0]), kiln.tensor([0, -1])
+    assert x[i].tolist() == x.take_along_dim(i, 0).tolist() == kiln.take(x, i).tolist() == [1, 3]
+    assert kiln.take_along_axis(x, i * 1, axis=0).tolist() == [1, 3]
+    assert x.index_put((i,), kiln.ones(2), accumulate=True).tolist() == [2, 2, 4]
+    matrix = kiln.tensor([[1, 2], [3, 4], [5, 6]])
+    assert matrix.index_select(0, kiln.tensor(1)).tolist() == [[3, 4]]
+    with pytest.raises(kiln.InvalidArgument, match=r"shape \(1, 2\); it must have one dimension"):
+        matrix.index_select(0, kiln.tensor([[0, 1]]))

@@ -7,8 +7,8 @@ serves Kiln, so that names, arguments and layouts are compared, too. Results are
 float32's numbers.
 
 A case of a function is [an expression in which F is torch.nn.functional and torch itself, its
-arrays as [name, dtype, values]]; results are its value and, if that has any, the gradients of
-arrays whose names are in lower case.
+arrays as [name, dtype, values, shape]]; results are its value and, if that has any, the gradients
+of arrays whose names are in lower case.
 
 A case of training is text that makes an optimizer of parameters `p` and `q`, or a scheduler of an
 optimizer `o`; the results are the parameters, or the learning rates, after each step.
@@ -126,8 +126,9 @@ def run_functions(cases):
 
     results = {}
     for i, (expression, arrays) in enumerate(cases):
-        tensors = {name: torch.from_numpy(np.array(values, dtype))
-                   for name, dtype, values in arrays}  # fmt: skip
+        # Lists without elements do not say their shape.
+        tensors = {name: torch.from_numpy(np.array(values, dtype).reshape(shape))
+                   for name, dtype, values, shape in arrays}  # fmt: skip
         for name, tensor in tensors.items():
             tensor.requires_grad_(tensor.is_floating_point() and name.islower())
         value = eval(expression, {"F": torch.nn.functional, "torch": torch, **tensors})

@@ -8,6 +8,7 @@ import numpy as np
 from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument
 from kiln._graph import places
+from kiln._rules import whole
 from kiln._tensor.making import filled, iota
 from kiln._tensor.shapes import sizes
 from kiln.tensor import Tensor, wrap
@@ -203,7 +204,7 @@ def linspace(start: float, stop: float, /, num: int, *, dtype: Any = None, devic
     if device is not None:
         return on(device, linspace(start, stop, num, dtype=dtype, endpoint=endpoint))
     kind = dtypes.as_dtype(dtype or dtypes.float32)
-    if num < 0:
+    if whole(num, "num") < 0:
         raise InvalidArgument(f"linspace with {num} numbers")
     parts = num - 1 if endpoint else num
     if num == 0 or parts == 0:
@@ -226,7 +227,8 @@ def eye(n_rows: int, n_cols: Optional[int] = None, /, *, k: int = 0, dtype: Any 
     """
     if device is not None:
         return on(device, eye(n_rows, n_cols, k=k, dtype=dtype))
-    shape = (n_rows, n_rows if n_cols is None else n_cols)
+    shape = sizes((n_rows, n_rows if n_cols is None else n_cols))
+    k = whole(k, "k")
     if not has_dims(shape):
         k = max(-shape[0], min(k, shape[1]))  # there are no diagonals beyond
     return (iota(shape, 0) + k).eq(iota(shape, 1)).cast(dtype or dtypes.float32)

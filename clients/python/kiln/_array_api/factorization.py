@@ -11,7 +11,10 @@ from kiln._array_api.linear_algebra import require_matrix
 from kiln._array_api.operands import binary
 from kiln._array_api.statistical import Axis, max, min, reduced
 from kiln._basics.errors import InvalidArgument
+from kiln._rules import flag, whole
 from kiln._tensor.base import tensor_of
+from kiln._tensor.reductions import require_elements
+from kiln._tensor.shapes import axes_tuple
 from kiln.tensor import Tensor, apply
 
 
@@ -42,7 +45,11 @@ def vector_norm(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False,
     >>> kiln.linalg.vector_norm(kiln.tensor([3.0, 4.0])).item()
     5.0
     """
-    return reduced("vector_norm", tensor_of(x), axis, keepdims, ord=float(ord))
+    source = tensor_of(x)
+    if abs(ord) == float("inf") and (axis is None or axes_tuple(axis)):
+        require_elements("the norm of order inf", source.shape,
+                         () if axis is None else axes_tuple(axis))
+    return reduced("vector_norm", source, axis, keepdims, ord=float(ord))
 
 
 def matrix_norm(x: Tensor, /, *, keepdims: bool = False,
@@ -77,7 +84,7 @@ def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
     [[2.0, 0.0], [1.0, 2.0]]
     """
     _require_square("cholesky", x)
-    return x._op("cholesky", upper=bool(upper))
+    return x._op("cholesky", upper=flag(upper, "upper"))
 
 
 def qr(x: Tensor, /, *, mode: str = "reduced") -> QRResult:
@@ -116,7 +123,8 @@ def solve_triangular(x1: Tensor, x2: Tensor, /, *, upper: bool = False,
     [1.0, 2.0]
     """
     return apply(
-        "triangular_solve", (x1, x2), upper=bool(upper), unit_diagonal=bool(unit_diagonal))
+        "triangular_solve", (x1, x2), upper=flag(upper, "upper"),
+        unit_diagonal=flag(unit_diagonal, "unit_diagonal"))
 
 
 def inv(x: Tensor, /) -> Tensor:
@@ -154,7 +162,7 @@ def matrix_power(x: Tensor, n: int, /) -> Tensor:
     [[1, 5], [0, 1]]
     """
     _require_square("matrix_power", x)
-    if n < 0:
+    if whole(n, "n") < 0:
         return matrix_power(inv(x), -n)
     if n == 0:
         return eye(x.shape[-1], dtype=x.dtype).expand(x.shape)

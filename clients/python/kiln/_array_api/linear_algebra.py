@@ -6,12 +6,13 @@ Matrices are the last two dimensions; leading ones are a batch.
 import builtins
 from typing import Any, Sequence, Tuple, Union
 
-from kiln._array_api.operands import Operand, binary
+from kiln._array_api.operands import Operand
 from kiln._array_api.statistical import sum
 from kiln._basics.errors import InvalidArgument
 from kiln._basics.keywords import also, torch_names
-from kiln._rules import normalize_axis
+from kiln._rules import NUMBER, normalize_axis, whole
 from kiln._tensor.base import tensor_of
+from kiln._tensor.contractions import contracted
 from kiln.tensor import Tensor, apply
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -29,12 +30,13 @@ def require_matrix(name: str, x: Tensor) -> None:
 def matmul(x1: Operand, x2: Operand, /) -> Tensor:
     """The matrix product, as NumPy's: leading dimensions broadcast, vectors lend a dimension.
 
-    Shapes (…, N, K) and (…, K, M) give (…, N, M). Numeric; the two promote.
+    Shapes (…, N, K) and (…, K, M) give (…, N, M). The two promote; of bools it is whether any
+    product is true.
 
     >>> kiln.matmul(kiln.tensor([[1, 2], [3, 4]]), kiln.tensor([1, 1])).tolist()
     [3, 7]
     """
-    return binary("matmul", x1, x2)
+    return contracted("matmul", (x1, x2))
 
 
 def einsum(equation: str, *operands: Operand) -> Tensor:
@@ -43,13 +45,14 @@ def einsum(equation: str, *operands: Operand) -> Tensor:
     Letters name dimensions: "bij,bjk->bik" is a batch of matrix products. A letter that is not in
     the result is summed, one repeated in an operand takes its diagonal, "..." stands for the other
     dimensions, which broadcast. Without "->" the result has the letters that occur once, in
-    alphabetical order. Operands promote; the cheapest order of contractions is taken.
+    alphabetical order. Operands promote, of bools it is whether any product is true; the cheapest
+    order of contractions is taken.
 
     >>> a, b = kiln.tensor([[1, 2], [3, 4]]), kiln.tensor([[1, 0], [1, 1]])
     >>> kiln.einsum("ij,jk->ik", a, b).tolist(), kiln.einsum("ii", a).item()
     ([[3, 2], [7, 4]], 5)
     """
-    return apply("einsum", operands, equation=equation)
+    return contracted("einsum", operands, equation=equation)
 
 
 @also(dims="axes")
@@ -61,7 +64,8 @@ def tensordot(x1: Tensor, x2: Tensor, /, *,
     >>> kiln.tensordot(kiln.ones(2, 3), kiln.ones(3, 4), axes=1).tolist()
     [[3.0, 3.0, 3.0, 3.0], [3.0, 3.0, 3.0, 3.0]]
     """
-    if isinstance(axes, int):
+    if isinstance(axes, NUMBER):
+        axes = whole(axes, "axes")
         if not 0 <= axes <= (x1.ndim if x1.ndim < x2.ndim else x2.ndim):
             raise InvalidArgument(
                 f"tensordot over {axes} axes of shapes {x1.shape} and {x2.shape}; both must have "
@@ -95,7 +99,7 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     >>> kiln.vecdot(kiln.tensor([[1, 2], [3, 4]]), kiln.tensor([1, 1])).tolist()
     [3, 7]
     """
-    if axis >= 0 and x1.ndim != x2.ndim:
+    if whole(axis, "axis") >= 0 and x1.ndim != x2.ndim:
         raise InvalidArgument(
             f"vecdot along axis {axis} of shapes {x1.shape} and {x2.shape}; of different ranks, "
             "count the axis from the end")
@@ -160,7 +164,7 @@ def cross(x1: Operand, x2: Operand, /, *, axis: int = -1) -> Tensor:
     >>> kiln.cross(kiln.tensor([1, 0, 0]), kiln.tensor([0, 1, 0])).tolist()
     [0, 0, 1]
     """
-    return apply("cross", (x1, x2), axis=int(axis))
+    return apply("cross", (x1, x2), axis=whole(axis, "axis"))
 
 
 # Views.
@@ -183,7 +187,7 @@ def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
     [1, 4]
     """
     require_matrix("diagonal", x)
-    return x._op("diagonal", offset=int(offset), axis1=-2, axis2=-1)
+    return x._op("diagonal", offset=whole(offset, "offset"), axis1=-2, axis2=-1)
 
 
 def diag_embed(x: Tensor, /, offset: int = 0) -> Tensor:
@@ -192,7 +196,7 @@ def diag_embed(x: Tensor, /, offset: int = 0) -> Tensor:
     >>> kiln.diag_embed(kiln.tensor([1, 2])).tolist()
     [[1, 0], [0, 2]]
     """
-    return x._op("diag_embed", offset=int(offset))
+    return x._op("diag_embed", offset=whole(offset, "offset"))
 
 
 def diag(x: Tensor, /, offset: int = 0) -> Tensor:

@@ -94,7 +94,8 @@ def squeeze(x: Tensor, /, axis: Optional[Axes] = None) -> Tensor:
     """
     if axis is None:
         return x.squeeze()
-    axes = _rules.normalize_axes(axes_tuple(axis), x.ndim) if axis != () else ()
+    axes = axes_tuple(axis)
+    axes = _rules.normalize_axes(axes, x.ndim) if axes else ()
     for place in axes:
         if x.shape[place] != 1:
             raise InvalidArgument(

@@ -12,7 +12,7 @@ from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument
 from kiln._basics.keywords import torch_names
 from kiln._graph import realize
-from kiln._rules import normalize_axis
+from kiln._rules import normalize_axis, whole
 from kiln._tensor.base import tensor_of
 from kiln._tensor.making import concat
 from kiln.tensor import Tensor
@@ -30,13 +30,14 @@ def bincount(x: Tensor, /, weights: Optional[Tensor] = None, minlength: int = 0,
     """
     if x.ndim != 1:
         raise InvalidArgument(f"bincount of shape {x.shape}; it must be a vector")
+    minlength = whole(minlength, "minlength")
     if length is None:
         realize.refuse_in_trace("bincount without length")
         largest = int(x.max().item()) if x.numel() else -1
         length = largest + 1 if largest + 1 > minlength else minlength
     if weights is None:
         weights = full(x.shape, 1, dtype=dtypes.int64)
-    zeros = full((length,), 0, dtype=weights.dtype)
+    zeros = full((whole(length, "length"),), 0, dtype=weights.dtype)
     return zeros._op("scatter_add", x, weights, axis=0)
 
 
@@ -51,7 +52,7 @@ def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     """
     if not x.dtype.is_float:
         raise InvalidArgument(f"histc of {x.dtype.name}; it must be float, cast it first")
-    if bins < 1 or max < min:
+    if whole(bins, "bins") < 1 or max < min:
         raise InvalidArgument(
             f"histc with {bins} bins from {min} to {max}; there must be 1 or more, and max must "
             "not be below min")
@@ -84,7 +85,7 @@ def histogram(x: Tensor, bins: Union[int, Tensor] = 10,
     values = x.flatten() if x.dtype.is_float else x.flatten().cast(dtypes.float32)
     if isinstance(bins, Tensor):
         edges = bins
-    elif bins < 1:
+    elif whole(bins, "bins") < 1:
         raise InvalidArgument(f"histogram with {bins} bins; there must be at least 1")
     elif range is not None:
         edges = linspace(*range, bins + 1, dtype=values.dtype)
@@ -100,7 +101,8 @@ def histogram(x: Tensor, bins: Union[int, Tensor] = 10,
 
 
 def cov(x: Tensor, /, *, correction: float = 1.0) -> Tensor:
-    """The covariances of variables, which are rows, over observations, which are columns.
+    """The covariances of variables, which are rows, over observations, which are columns; of one
+    variable its variance, without dimensions.
 
     >>> kiln.cov(kiln.tensor([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])).tolist()
     [[1.0, -1.0], [-1.0, 1.0]]
@@ -109,13 +111,14 @@ def cov(x: Tensor, /, *, correction: float = 1.0) -> Tensor:
         raise InvalidArgument(f"cov of shape {x.shape}; it must be (variables, observations)")
     rows = x.reshape(1, -1) if x.ndim < 2 else x
     far = rows - rows.mean(1, keepdim=True)
-    freedom = full((), rows.shape[1], dtype=far.dtype) - float(correction)
+    freedom = (full((), rows.shape[1], dtype=far.dtype) - float(correction)).clamp_min(0)
     result = (far @ far.mT) / freedom
-    return result.reshape(()) if x.ndim < 2 else result
+    return result.reshape(()) if rows.shape[0] == 1 else result
 
 
 def corrcoef(x: Tensor, /) -> Tensor:
-    """The correlations of variables, which are rows, over observations, which are columns.
+    """The correlations of variables, which are rows, over observations, which are columns; of one
+    variable 1, without dimensions.
 
     >>> kiln.corrcoef(kiln.tensor([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])).tolist()
     [[1.0, -1.0], [-1.0, 1.0]]

@@ -12,7 +12,7 @@ from kiln._array_api.searching import take, where
 from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument
 from kiln._basics.keywords import torch_names
-from kiln._rules import normalize_axis
+from kiln._rules import flag, normalize_axis, whole
 from kiln._tensor.base import tensor_of
 from kiln._tensor.ordering import ValuesAndIndices
 from kiln.tensor import Tensor, apply
@@ -25,7 +25,7 @@ def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool
     >>> kiln.sort(kiln.tensor([3, 1, 2])).tolist()
     [1, 2, 3]
     """
-    return x._op("sort", axis=int(axis), descending=bool(descending))
+    return x._op("sort", axis=whole(axis, "axis"), descending=flag(descending, "descending"))
 
 
 @torch_names
@@ -36,7 +36,7 @@ def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False,
     >>> kiln.argsort(kiln.tensor([3, 1, 2])).tolist()
     [1, 2, 0]
     """
-    return x._op("argsort", axis=int(axis), descending=bool(descending))
+    return x._op("argsort", axis=whole(axis, "axis"), descending=flag(descending, "descending"))
 
 
 @torch_names
@@ -59,8 +59,8 @@ def kthvalue(x: Tensor, /, k: int, axis: int = -1, *,
     >>> [part.item() for part in kiln.kthvalue(kiln.tensor([3, 1, 5, 2]), 2)]
     [2, 3]
     """
-    place = normalize_axis(axis, x.ndim)
-    if not 1 <= k <= x.shape[place]:
+    place, keepdims = normalize_axis(axis, x.ndim), flag(keepdims, "keepdims")
+    if not 1 <= whole(k, "k") <= x.shape[place]:
         raise InvalidArgument(
             f"kthvalue {k} along a dimension of size {x.shape[place]}; k must be in "
             f"[1, {x.shape[place]}]")
@@ -91,7 +91,7 @@ def searchsorted(x1: Tensor, x2: Operand, /, *, side: str = "left",
         raise InvalidArgument(
             f"searchsorted in a sequence of shape {x1.shape}; it must have one dimension")
     ordered = x1 if sorter is None else take(x1, sorter)
-    return apply("searchsorted", (x2, ordered), right=right or side == "right")
+    return apply("searchsorted", (x2, ordered), right=flag(right, "right") or side == "right")
 
 
 def bucketize(x: Operand, boundaries: Tensor, /, *, right: bool = False) -> Tensor:
@@ -117,7 +117,7 @@ def quantile(x: Tensor, q: Union[float, Tensor], /, *, axis: Optional[int] = Non
     >>> kiln.quantile(kiln.tensor([1.0, 2.0, 3.0, 4.0]), 0.5).item()
     2.5
     """
-    rank = x.ndim
+    rank, keepdims = x.ndim, flag(keepdims, "keepdims")
     source = x if x.dtype.is_float else x.cast(dtypes.float32)
     source = source.flatten() if axis is None else source
     place = 0 if axis is None else normalize_axis(axis, rank)

@@ -8,8 +8,11 @@ from typing import Any, Optional, Sequence, Union
 from kiln._array_api.creation import full
 from kiln._basics.errors import InvalidArgument
 from kiln._basics.keywords import torch_names
+from kiln._rules import flag, whole
 from kiln._tensor.base import tensor_of
 from kiln._tensor.making import concat
+from kiln._tensor.ordering import without_keepdim
+from kiln._tensor.reductions import require_elements
 from kiln._tensor.shapes import axes_tuple
 from kiln.tensor import Tensor
 
@@ -24,7 +27,7 @@ def reduced(name: str, x: Tensor, axis: Axis, keepdims: bool, **more: Any) -> Te
         single = x.unsqueeze(0)._op(name, axes=(0,), keepdims=False, **more)
         return single.reshape(shape)
     axes = () if axis is None else axes_tuple(axis)
-    return x._op(name, axes=axes, keepdims=bool(keepdims), **more)
+    return x._op(name, axes=axes, keepdims=flag(keepdims, "keepdims"), **more)
 
 
 @torch_names
@@ -49,33 +52,37 @@ def prod(x: Tensor, /, axis: Axis = None, *, dtype: Any = None, keepdims: bool =
     return reduced("prod", tensor_of(x)._summable(dtype), axis, keepdims)
 
 
-def _require_elements(name: str, x: Tensor, axis: Axis) -> None:
-    axes = range(x.ndim) if axis is None else axes_tuple(axis)
-    if any(x.shape[place] == 0 for place in axes if -x.ndim <= place < x.ndim):
-        raise InvalidArgument(
-            f"{name} over no elements of a tensor of shape {x.shape}; that is undefined")
-
-
 @torch_names
-def max(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+def max(x: Tensor, /, axis: Union[Axis, Tensor] = None, *, keepdims: bool = False) -> Tensor:
     """The largest element; NaN if any is. Numeric; InvalidArgument where there is none.
+
+    Of a tensor in place of an axis, the larger of the two elementwise, as maximum().
 
     >>> kiln.max(kiln.tensor([[1, 4], [3, 2]]), axis=1).tolist()
     [4, 3]
     """
-    _require_elements("max", x, axis)
-    return reduced("max", tensor_of(x), axis, keepdims)
+    return _extreme("max", x, axis, keepdims)
 
 
 @torch_names
-def min(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+def min(x: Tensor, /, axis: Union[Axis, Tensor] = None, *, keepdims: bool = False) -> Tensor:
     """The smallest element; NaN if any is. Numeric; InvalidArgument where there is none.
+
+    Of a tensor in place of an axis, the smaller of the two elementwise, as minimum().
 
     >>> kiln.min(kiln.tensor([[1, 4], [3, 2]]), axis=1).tolist()
     [1, 2]
     """
-    _require_elements("min", x, axis)
-    return reduced("min", tensor_of(x), axis, keepdims)
+    return _extreme("min", x, axis, keepdims)
+
+
+def _extreme(name: str, x: Tensor, axis: Union[Axis, Tensor], keepdims: bool) -> Tensor:
+    source = tensor_of(x)
+    if isinstance(axis, Tensor):
+        return source._op(f"{name}imum", without_keepdim(name, axis, keepdims))
+    if axis is None or axes_tuple(axis):
+        require_elements(name, source.shape, () if axis is None else axes_tuple(axis))
+    return reduced(name, source, axis, keepdims)
 
 
 @torch_names
@@ -148,7 +155,7 @@ def _cumulative(op: str, x: Tensor, axis: Optional[int], dtype: Any,
 def _only_axis(name: str, x: Tensor, axis: Optional[int]) -> int:
     if axis is None and x.ndim != 1:
         raise InvalidArgument(f"{name} of shape {x.shape} without an axis; name one")
-    return 0 if axis is None else axis
+    return 0 if axis is None else whole(axis, "axis")
 
 
 def with_initial(x: Tensor, value: int, axis: int) -> Tensor:

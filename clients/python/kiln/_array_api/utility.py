@@ -5,7 +5,7 @@ from typing import Optional
 from kiln._array_api.statistical import Axis, reduced
 from kiln._basics.errors import InvalidArgument
 from kiln._basics.keywords import torch_names
-from kiln._rules import normalize_axis
+from kiln._rules import normalize_axis, whole
 from kiln._tensor.base import tensor_of
 from kiln._tensor.making import concat
 from kiln.tensor import Tensor
@@ -43,7 +43,7 @@ def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Optional[Tensor] 
     """
     if x.ndim == 0:
         raise InvalidArgument("diff of a tensor without dimensions")
-    if n < 0:
+    if whole(n, "n") < 0:
         raise InvalidArgument(f"diff taken {n} times; n is at least 0")
     place = normalize_axis(axis, x.ndim)
     parts = [part for part in (prepend, x, append) if part is not None]

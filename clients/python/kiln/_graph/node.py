@@ -94,9 +94,9 @@ class Node:
         return self.op == "input" or self.buffer is not None
 
 
-# The shape, the dtype, and the attributes as the wire takes them, by what was given. Attributes are
-# left out where equal keys may need other ones: 1, 1.0 and True are equal, and so are variables
-# whatever their values.
+# The shape, the dtype, and the attributes as the wire takes them, by what was given and its types,
+# since 1, 1.0 and True are equal. Attributes are left out where equal keys may need other ones:
+# variables are equal whatever their values.
 _inferred: Dict[Any, Tuple[Shape, DType, Optional[Attributes]]] = {}
 _INFERRED_KEPT = 1 << 16
 _OF_ANY_NUMBER = frozenset(
@@ -108,7 +108,9 @@ def make(name: str, operands: Tuple[Node, ...], attributes: Attributes = (),
     """A node of an op in the table; what the rules object to raises with the user's line."""
     if mode.autocast is not None:
         operands = mode.autocast.operands(name, operands)
-    key = (name, attributes, dtype, *[(node.shape, node.dtype) for node in operands])
+    types = [tuple(map(type, value)) if type(value) is tuple else type(value)
+             for _, value in attributes]
+    key = (name, attributes, dtype, *types, *[(node.shape, node.dtype) for node in operands])
     try:
         found = _inferred.get(key)
     except TypeError:  # not hashable, so no attribute that _infer accepts

@@ -11,6 +11,7 @@ from typing import Sequence
 
 from kiln._basics.errors import InvalidArgument
 from kiln._ops.definition import Op
+from kiln._rules.arguments import NUMBER, flag, whole
 from kiln._rules.attributes import complete_attributes
 from kiln._rules.dtypes import FIXED_DTYPES, infer_dtype
 from kiln._rules.generated import CONSTRAINTS, SHAPE_RULES
@@ -28,6 +29,7 @@ from kiln._rules.windows import spatial_rank
 __all__ = [
     "CONSTRAINTS",
     "FIXED_DTYPES",
+    "NUMBER",
     "SHAPE_RULES",
     "Attributes",
     "Query",
@@ -37,11 +39,13 @@ __all__ = [
     "check_operand_count",
     "check_shape",
     "complete_attributes",
+    "flag",
     "infer_dtype",
     "infer_shape",
     "normalize_axes",
     "normalize_axis",
     "spatial_rank",
+    "whole",
 ]
 
 

@@ -4,6 +4,7 @@ from typing import Any, Callable, List, Mapping, Sequence, Tuple
 
 from kiln._basics.errors import InvalidArgument
 from kiln._ops.definition import Op
+from kiln._rules.arguments import whole
 from kiln.variables import Dim
 
 Shape = Tuple[int, ...]
@@ -37,6 +38,7 @@ def check_shape(shape: Shape) -> Shape:
 
 def normalize_axis(axis: int, rank: int) -> int:
     """The axis in [0, rank) that `axis` in [-rank, rank) means."""
+    axis = whole(axis, "the axis")
     if not -rank <= axis < rank:
         raise InvalidArgument(
             f"axis {axis} of a tensor with {rank} dimensions; it must be in [{-rank}, {rank})")

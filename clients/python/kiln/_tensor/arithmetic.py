@@ -4,10 +4,17 @@ from typing import TYPE_CHECKING, Any, Optional, Tuple
 
 from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument
+from kiln._tensor.base import TensorBase, weak_or_tensor
 from kiln._tensor.comparison import Comparison
+from kiln._tensor.contractions import contracted
+from kiln._tensor.making import filled
 
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
+
+
+# The sum and the product of two bools, which are bools as NumPy's and PyTorch's are.
+_OF_BOOLS = {"add": "or", "mul": "and"}
 
 
 class Arithmetic(Comparison):
@@ -15,23 +22,30 @@ class Arithmetic(Comparison):
 
     __slots__ = ()
 
-    # Arithmetic. Bools count as integers.
+    # Arithmetic. A bool beside a number counts as 0 or 1.
 
     def _numeric(self, name: str, other: Any, reflected: bool = False) -> "Tensor":
         mine = self._tensor
+        other = weak_or_tensor(other)
+        given = isinstance(other, TensorBase)
+        is_bool = other.dtype is dtypes.bool_ if given else isinstance(other, bool)
         if self.dtype is dtypes.bool_:
-            kind = getattr(other, "dtype", None)
-            if not isinstance(kind, dtypes.DType):
-                kind = dtypes.float32 if isinstance(other, float) else dtypes.int64
-            mine = self.cast(dtypes.int64 if kind is dtypes.bool_ else kind)
-            if kind is dtypes.bool_:
-                other = other.cast(dtypes.int64)
-        elif getattr(other, "dtype", None) is dtypes.bool_:
-            other = other.cast(self.dtype)
+            if is_bool and name in _OF_BOOLS:
+                return mine._op(_OF_BOOLS[name], other)
+            if is_bool and name == "sub":
+                raise InvalidArgument(
+                    "the difference of two bools; it must be of numbers. Take a ^ b for where they "
+                    "differ, ~b for the opposite, or cast them to an integer")
+            if given and not is_bool:
+                mine = self.cast(other.dtype)
+            else:
+                mine = self.cast(dtypes.float32 if isinstance(other, float) else dtypes.int64)
+        if is_bool and given:
+            other = other.cast(mine.dtype)
         return mine._reflected(name, other) if reflected else mine._op(name, other)
 
     def add(self, other: Any, alpha: Any = 1) -> "Tensor":
-        """self + alpha * other.
+        """self + alpha * other; of two bools, whether either is true.
 
         >>> kiln.tensor([1.0, 4.0]).add(2, alpha=10).tolist()
         [21.0, 24.0]
@@ -41,7 +55,7 @@ class Arithmetic(Comparison):
         return self._numeric("add", other)
 
     def sub(self, other: Any, alpha: Any = 1) -> "Tensor":
-        """self - alpha * other.
+        """self - alpha * other; InvalidArgument for two bools.
 
         >>> kiln.tensor([1.0, 4.0]).sub(kiln.tensor([1.0, 1.0])).tolist()
         [0.0, 3.0]
@@ -51,7 +65,7 @@ class Arithmetic(Comparison):
         return self._numeric("sub", other)
 
     def mul(self, other: Any) -> "Tensor":
-        """self * other.
+        """self * other; of two bools, whether both are true.
 
         >>> kiln.tensor([1.0, 4.0]).mul(2).tolist()
         [2.0, 8.0]
@@ -102,6 +116,8 @@ class Arithmetic(Comparison):
         [1.0, 16.0]
         """
         if isinstance(exponent, int) and not isinstance(exponent, bool):
+            if self.dtype is dtypes.bool_:
+                return self.cast(dtypes.int64).pow(exponent)
             if exponent == 2:
                 return self._tensor.square()
             if exponent == 1:
@@ -204,12 +220,17 @@ class Arithmetic(Comparison):
         return self.add(a.div(b), value)
 
     def addmm(self, a: "Tensor", b: "Tensor", beta: Any = 1, alpha: Any = 1) -> "Tensor":
-        """beta * self + alpha * (a @ b).
+        """beta * self + alpha * (a @ b). With a beta of 0, NaN and infinities of self do not count.
 
         >>> kiln.zeros(2, 2).addmm(kiln.eye(2), kiln.ones(2, 2), alpha=3).tolist()
         [[3.0, 3.0], [3.0, 3.0]]
         """
-        return (self._tensor if beta == 1 else self.mul(beta)).add(a.matmul(b), alpha)
+        mine = self._tensor
+        if beta == 0:
+            mine = filled((), 0, self.dtype).where(filled((), True), mine)
+        elif beta != 1:
+            mine = self.mul(beta)
+        return mine.add(a.matmul(b), alpha)
 
     baddbmm = addmm
 
@@ -246,7 +267,7 @@ class Arithmetic(Comparison):
         return self._tensor.matmul(other)
 
     def __rmatmul__(self, other: Any) -> "Tensor":
-        return self._reflected("matmul", other)
+        return contracted("matmul", (other, self._tensor))
 
     def __divmod__(self, other: Any) -> Tuple["Tensor", "Tensor"]:
         return self // other, self % other

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def assigned(tensor: "Tensor", key: Any, value: Any) -> "Tensor":
     """What `tensor` is after tensor[key] = value."""
     parts, apart = parse(tensor.shape, key)
-    values = _values(value, tensor.dtype)
+    values = in_dtype(value, tensor.dtype)
     if any(is_mask(part) for part in parts):
         whole = _through_mask(tensor, parts, values)
         if whole is not None:
@@ -29,8 +29,8 @@ def assigned(tensor: "Tensor", key: Any, value: Any) -> "Tensor":
     return _assigned_at(tensor, Selection(tensor.shape, parts, (), apart), values)
 
 
-def _values(value: Any, dtype: DType) -> "Tensor":
-    """The value in the tensor's dtype; a kind that would lose is refused."""
+def in_dtype(value: Any, dtype: DType) -> "Tensor":
+    """A value in the dtype of the tensor that takes it; a kind that would lose is refused."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, (bool, int, float)):

@@ -243,24 +243,40 @@ def constant(array: np.ndarray) -> "Tensor":
     return wrap(node)
 
 
+def weak_or_tensor(value: Any) -> Any:
+    """`value` as an operand: a Python number, which has no dtype of its own, or a tensor."""
+    if isinstance(value, np.generic):
+        # NumPy's scalars are as weak as Python's numbers.
+        value = value.item()
+    return value if isinstance(value, (bool, int, float, Dim)) else tensor_of(value)
+
+
 def operand_node(value: Any, like: Node) -> Node:
     """`value` as a node; a Python number takes the dtype of `like` where that can hold it."""
     if isinstance(value, TensorBase):
         return value._node
-    if isinstance(value, np.generic):
-        # NumPy's scalars are as weak as Python's numbers.
-        value = value.item()
+    value = weak_or_tensor(value)
     if isinstance(value, (bool, int, float)):
         return _node.scalar(value, conversion.weak_dtype(value, like.dtype))
     if isinstance(value, Dim):
         return _node.scalar(value, conversion.weak_dtype(value.high, like.dtype))
-    return construct(value)._node
+    node: Node = value._node
+    return node
 
 
 def apply(name: str, operands: Sequence[Any], dtype: Optional[DType] = None,
           **attributes: Any) -> "Tensor":
-    """The op `name` of operands of which at least one is a tensor."""
-    first = next((operand for operand in operands if isinstance(operand, TensorBase)), None)
+    """The op `name` of operands of which at least one is a tensor.
+
+    A Python number takes the dtype of the first tensor, except of one that stands apart, such as
+    the condition of `where`.
+    """
+    op = _node.TABLE[name]
+    tensors = [(op.is_special(place), operand) for place, operand in enumerate(operands)
+               if isinstance(operand, TensorBase)]
+    first = next((tensor for special, tensor in tensors if not special), None)
+    if first is None and tensors:
+        first = tensors[0][1]
     if first is None:
         made = construct(operands[0])
         first, operands = made, [made, *operands[1:]]

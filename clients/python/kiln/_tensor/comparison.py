@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from kiln._basics import conversion
+from kiln._rules import flag
 from kiln._tensor.base import tensor_of
 from kiln._tensor.casting import Casting
 from kiln._tensor.making import filled
@@ -96,16 +97,14 @@ class Comparison(Casting):
 
     def isclose(self, other: "Tensor", rtol: float = 1e-5, atol: float = 1e-8,
                 equal_nan: bool = False) -> "Tensor":
-        """Where elements are near: |self - other| <= atol + rtol * |other|, or they are equal.
+        """Where elements are near: |self - other| <= atol + rtol * |other|, or they are equal; NaN
+        is near NaN with equal_nan alone.
 
         >>> kiln.tensor([1.0, 4.0]).isclose(kiln.tensor([1.0, 5.0])).tolist()
         [True, False]
         """
-        near = self._tensor.sub(other).abs().le(other.abs().mul(rtol).add(atol))
-        near = near.logical_and(other.isfinite()).logical_or(self.eq(other))
-        if equal_nan:
-            near = near.logical_or(self._tensor.isnan().logical_and(other.isnan()))
-        return near
+        return self._op("isclose", other, rtol=float(rtol), atol=float(atol),
+                        equal_nan=flag(equal_nan, "equal_nan"))
 
     def allclose(self, other: "Tensor", rtol: float = 1e-5, atol: float = 1e-8,
                  equal_nan: bool = False) -> bool:

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Tuple, Union, overl
 from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument
 from kiln._basics.keywords import numpy_names
-from kiln._rules import normalize_axis
+from kiln._rules import flag, normalize_axis, whole
 from kiln._tensor.making import iota
-from kiln._tensor.reductions import Axes, Reductions
-from kiln._tensor.shapes import whole
+from kiln._tensor.base import TensorBase
+from kiln._tensor.reductions import Axes, Reductions, axes_of, require_elements
 
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
@@ -21,6 +21,14 @@ class ValuesAndIndices(NamedTuple):
     indices: "Tensor"
 
 
+def without_keepdim(name: str, other: "Tensor", keepdim: bool) -> "Tensor":
+    """`other`, the second tensor of max or min, which keeps all dimensions."""
+    if flag(keepdim, "keepdim"):
+        raise InvalidArgument(
+            f"{name} of two tensors with keepdim; that is for one tensor along a dim")
+    return other
+
+
 class Ordering(Reductions):
     """With a `dim`, an int, most of these give PyTorch's pairs; the functions of `kiln` and amax
     and amin, which take several dimensions, give the values alone.
@@ -30,20 +38,24 @@ class Ordering(Reductions):
 
     @numpy_names
     def amax(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
-        """The largest element; NaN if any is. Equal ones share the gradient equally.
+        """The largest element; NaN if any is, InvalidArgument if there is none. Equal ones share
+        the gradient equally.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).amax((0, 1)).item()
         4
         """
+        require_elements("amax", self.shape, axes_of(dim))
         return self._reduce("max", dim, keepdim)
 
     @numpy_names
     def amin(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
-        """The smallest element; NaN if any is. Equal ones share the gradient equally.
+        """The smallest element; NaN if any is, InvalidArgument if there is none. Equal ones share
+        the gradient equally.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).amin(1, keepdim=True).tolist()
         [[1], [3]]
         """
+        require_elements("amin", self.shape, axes_of(dim))
         return self._reduce("min", dim, keepdim)
 
     def aminmax(self, dim: Axes = None, keepdim: bool = False) -> Tuple["Tensor", "Tensor"]:
@@ -58,12 +70,15 @@ class Ordering(Reductions):
     def max(self, dim: None = None, keepdim: bool = False) -> "Tensor": ...
     @overload
     def max(self, dim: int, keepdim: bool = False) -> ValuesAndIndices: ...
+    @overload
+    def max(self, dim: "Tensor", keepdim: bool = False) -> "Tensor": ...
     @numpy_names
-    def max(self, dim: Optional[int] = None,
+    def max(self, dim: "Union[None, int, Tensor]" = None,
             keepdim: bool = False) -> "Union[Tensor, ValuesAndIndices]":
-        """The largest element; along a dim also its index, the first of equals. NaN if any is.
+        """The largest element; along a dim also its index, the first of equals. NaN if any is. Of
+        a tensor in place of a dim, the larger of the two elementwise, as maximum().
 
-        Equal ones share the gradient equally.
+        Along a dim the element at the index has the gradient; otherwise equal ones share it.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).max().item()
         4
@@ -71,36 +86,58 @@ class Ordering(Reductions):
         >>> values.tolist(), indices.tolist()
         ([5, 4], [1, 1])
         """
+        if isinstance(dim, TensorBase):
+            return self._op("maximum", without_keepdim("max", dim, keepdim))
         if dim is None:
             return self.amax(keepdim=keepdim)
         along = self._one_dim("max", dim, "amax")
-        return ValuesAndIndices(self.amax(along, keepdim), self.argmax(along, keepdim))
+        places = self.argmax(along, keepdim=True)
+        values = self.amax(along, keepdim)
+        if not values.requires_grad:
+            return ValuesAndIndices(values, places if keepdim else places.squeeze(along))
+        # Of equal elements the one at the index has the gradient.
+        return self._found(along, places, keepdim)
 
     @overload
     def min(self, dim: None = None, keepdim: bool = False) -> "Tensor": ...
     @overload
     def min(self, dim: int, keepdim: bool = False) -> ValuesAndIndices: ...
+    @overload
+    def min(self, dim: "Tensor", keepdim: bool = False) -> "Tensor": ...
     @numpy_names
-    def min(self, dim: Optional[int] = None,
+    def min(self, dim: "Union[None, int, Tensor]" = None,
             keepdim: bool = False) -> "Union[Tensor, ValuesAndIndices]":
-        """The smallest element; along a dim also its index, the first of equals. NaN if any is.
+        """The smallest element; along a dim also its index, the first of equals. NaN if any is. Of
+        a tensor in place of a dim, the smaller of the two elementwise, as minimum().
 
-        Equal ones share the gradient equally.
+        Along a dim the element at the index has the gradient; otherwise equal ones share it.
 
         >>> [part.tolist() for part in kiln.tensor([[1, 5], [3, 4]]).min(dim=0)]
         [[1, 4], [0, 1]]
         """
+        if isinstance(dim, TensorBase):
+            return self._op("minimum", without_keepdim("min", dim, keepdim))
         if dim is None:
             return self.amin(keepdim=keepdim)
         along = self._one_dim("min", dim, "amin")
-        return ValuesAndIndices(self.amin(along, keepdim), self.argmin(along, keepdim))
+        places = self.argmin(along, keepdim=True)
+        values = self.amin(along, keepdim)
+        if not values.requires_grad:
+            return ValuesAndIndices(values, places if keepdim else places.squeeze(along))
+        # Of equal elements the one at the index has the gradient.
+        return self._found(along, places, keepdim)
+
+    def _found(self, along: int, places: "Tensor", keepdim: bool) -> ValuesAndIndices:
+        """The elements at places along a dimension, with size 1 there if keepdim."""
+        found = ValuesAndIndices(self._tensor._op("gather_elements", places, axis=along), places)
+        return found if keepdim else ValuesAndIndices(*[part.squeeze(along) for part in found])
 
     def _one_dim(self, name: str, dim: Any, of_several: str = "") -> int:
         if isinstance(dim, (tuple, list)):
             advice = f", or use {of_several}, which gives values alone" if of_several else ""
             raise InvalidArgument(
                 f"{name} along {tuple(dim)}; it gives places, so name one dimension{advice}")
-        return normalize_axis(whole(dim, "dimension"), self.ndim)
+        return normalize_axis(whole(dim, "dim"), self.ndim)
 
     @numpy_names
     def argmax(self, dim: Optional[int] = None, keepdim: bool = False) -> "Tensor":
@@ -122,13 +159,13 @@ class Ordering(Reductions):
 
     def _place(self, name: str, dim: Optional[int], keepdim: bool) -> "Tensor":
         size = self._tensor.numel() if dim is None else (
-            self.shape[normalize_axis(int(dim), self.ndim)])
+            self.shape[normalize_axis(whole(dim, "dim"), self.ndim)])
         if size == 0:
             raise InvalidArgument(f"{name} of no elements of a tensor of shape {self.shape}")
         x = self.cast(dtypes.uint8) if self.dtype is dtypes.bool_ else self._tensor
         if dim is None:
             return x.flatten()._op(name, axes=(0,), keepdims=False)
-        return x._op(name, axes=(int(dim),), keepdims=bool(keepdim))
+        return x._op(name, axes=(whole(dim, "dim"),), keepdims=flag(keepdim, "keepdim"))
 
     @overload
     def median(self, dim: None = None, keepdim: bool = False) -> "Tensor": ...
@@ -145,6 +182,7 @@ class Ordering(Reductions):
         >>> [part.tolist() for part in kiln.tensor([[3, 1, 2], [9, 7, 8]]).median(dim=1)]
         [[2, 8], [2, 2]]
         """
+        keepdim = flag(keepdim, "keepdim")
         if dim is None:
             return self._tensor.flatten().median(0).values
         along = self._one_dim("median", dim)
@@ -155,13 +193,12 @@ class Ordering(Reductions):
         if self.dtype.is_float:
             nan = self._tensor.isnan()
             place = nan.argmax(along, keepdim=True).where(nan.any(along, keepdim=True), place)
-        found = ValuesAndIndices(self._tensor.gather(along, place), place)
-        return found if keepdim else ValuesAndIndices(*[part.squeeze(along) for part in found])
+        return self._found(along, place, keepdim)
 
     @numpy_names
     def cummax(self, dim: int) -> ValuesAndIndices:
-        """The largest up to each place along `dim` and its place, the last of equals; NaN from the
-        first one on.
+        """The largest up to each place along `dim` and its place, the last of equals, which has
+        the gradient; NaN from the first one on.
 
         >>> [part.tolist() for part in kiln.tensor([1, 3, 2]).cummax(0)]
         [[1, 3, 3], [0, 1, 1]]
@@ -170,8 +207,8 @@ class Ordering(Reductions):
 
     @numpy_names
     def cummin(self, dim: int) -> ValuesAndIndices:
-        """The smallest up to each place along `dim` and its place, the last of equals; NaN from the
-        first one on.
+        """The smallest up to each place along `dim` and its place, the last of equals, which has
+        the gradient; NaN from the first one on.
 
         >>> [part.tolist() for part in kiln.tensor([3, 1, 2]).cummin(0)]
         [[3, 1, 1], [0, 1, 1]]
@@ -180,12 +217,18 @@ class Ordering(Reductions):
 
     def _extremes_so_far(self, op: str, dim: int) -> ValuesAndIndices:
         along = self._one_dim(op, dim)
+        if self.dtype is dtypes.bool_:
+            found = self.cast(dtypes.uint8)._tensor._extremes_so_far(op, dim)
+            return ValuesAndIndices(found.values.cast(dtypes.bool_), found.indices)
         values = self._op(op, axis=along)
         # An element that is the extreme so far has its own place, every other one that of the last
         # such.
         own = self._tensor.eq(values).logical_or(self._tensor.isnan())
-        place = iota(self.shape, along).where(own, 0)
-        return ValuesAndIndices(values, place._op("cumulative_max", axis=along))
+        place = iota(self.shape, along).where(own, 0)._op("cumulative_max", axis=along)
+        if not values.requires_grad:
+            return ValuesAndIndices(values, place)
+        # Of equal elements the one at the index has the gradient.
+        return self._found(along, place, keepdim=True)
 
     @numpy_names
     def sort(self, dim: int = -1, descending: bool = False,
@@ -196,7 +239,7 @@ class Ordering(Reductions):
         >>> [part.tolist() for part in kiln.tensor([3, 1, 2]).sort()]
         [[1, 2, 3], [1, 2, 0]]
         """
-        how = {"axis": int(dim), "descending": bool(descending)}
+        how = {"axis": whole(dim, "dim"), "descending": flag(descending, "descending")}
         return ValuesAndIndices(self._op("sort", **how), self._op("argsort", **how))
 
     @numpy_names
@@ -206,7 +249,8 @@ class Ordering(Reductions):
         >>> kiln.tensor([3, 1, 2]).argsort().tolist()
         [1, 2, 0]
         """
-        return self._op("argsort", axis=int(dim), descending=bool(descending))
+        return self._op("argsort", axis=whole(dim, "dim"),
+                        descending=flag(descending, "descending"))
 
     @numpy_names
     def topk(self, k: int, dim: int = -1, largest: bool = True) -> ValuesAndIndices:
@@ -215,5 +259,5 @@ class Ordering(Reductions):
         >>> [part.tolist() for part in kiln.tensor([3, 1, 2]).topk(2)]
         [[3, 2], [0, 2]]
         """
-        how = {"k": int(k), "axis": int(dim), "largest": bool(largest)}
+        how = {"k": whole(k, "k"), "axis": whole(dim, "dim"), "largest": flag(largest, "largest")}
         return ValuesAndIndices(self._op("topk", **how), self._op("topk_indices", **how))

@@ -7,8 +7,9 @@ import numpy as np
 from kiln._basics.errors import InvalidArgument
 from kiln._basics.keywords import numpy_names
 from kiln._graph import realize
-from kiln._rules import broadcast, normalize_axis
+from kiln._rules import NUMBER, broadcast, normalize_axis, whole
 from kiln._tensor.base import constant
+from kiln._tensor.selection import combined, one_place
 from kiln._tensor.shapes import Shapes
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class Parts(Shapes):
         [1, 2, 3]
         """
         axis = normalize_axis(dim, self.ndim)
+        start, length = whole(start, "start"), whole(length, "length")
         bounds: List[int] = []
         for i, size in enumerate(self.shape):
             bounds += [start, start + length] if i == axis else [0, size]
@@ -39,7 +41,7 @@ class Parts(Shapes):
         [1, 3]
         """
         axis = normalize_axis(dim, self.ndim)
-        return self._tensor[(*[slice(None)] * axis, index)]
+        return self._tensor[(*[slice(None)] * axis, whole(index, "index"))]
 
     @numpy_names
     def chunk(self, chunks: int, dim: int = 0) -> List["Tensor"]:
@@ -49,7 +51,7 @@ class Parts(Shapes):
         [[0, 1, 2], [3, 4]]
         """
         size = self.shape[normalize_axis(dim, self.ndim)]
-        if chunks < 1:
+        if whole(chunks, "chunks") < 1:
             raise InvalidArgument(f"{chunks} chunks; there must be at least one")
         return self.split(max(1, -(-size // chunks)), dim)
 
@@ -61,10 +63,13 @@ class Parts(Shapes):
         [[0, 1], [2, 3], [4]]
         """
         total = self.shape[normalize_axis(dim, self.ndim)]
-        if isinstance(size, int) and size < 1:
-            raise InvalidArgument(f"split into parts of {size}; it must be 1 or more")
-        parts = list(size) if not isinstance(size, int) else (
-            [min(size, total - start) for start in range(0, total, size)])
+        if isinstance(size, NUMBER):
+            each = whole(size, "size")
+            if each < 1:
+                raise InvalidArgument(f"split into parts of {each}; it must be 1 or more")
+            parts = [min(each, total - start) for start in range(0, total, each)]
+        else:
+            parts = [whole(part, "a size") for part in size]
         if sum(parts) != total:
             raise InvalidArgument(
                 f"split of dimension {dim} of shape {self.shape} into {parts}: they add up to "
@@ -90,7 +95,8 @@ class Parts(Shapes):
         [(3,), (2,)]
         """
         size = self.shape[normalize_axis(dim, self.ndim)]
-        if isinstance(parts, int):
+        if isinstance(parts, NUMBER):
+            parts = whole(parts, "parts")
             ends = [size * (i + 1) // parts for i in range(parts)]
             extra = size % parts  # the first ones are the larger ones
             ends = [(size // parts) * (i + 1) + min(i + 1, extra) for i in range(parts)]
@@ -117,8 +123,8 @@ class Parts(Shapes):
         >>> kiln.arange(5).unfold(0, 3, 2).tolist()
         [[0, 1, 2], [2, 3, 4]]
         """
-        return self._op("window", axis=normalize_axis(dim, self.ndim), size=size, stride=step,
-                        dilation=1)
+        return self._op("window", axis=normalize_axis(dim, self.ndim), size=whole(size, "size"),
+                        stride=whole(step, "step"), dilation=1)
 
     def diagonal(self, offset: int = 0, dim1: int = 0, dim2: int = 1) -> "Tensor":
         """The diagonal of two dimensions as a last one.
@@ -126,21 +132,28 @@ class Parts(Shapes):
         >>> kiln.tensor([[1, 2], [3, 4]]).diagonal().tolist()
         [1, 4]
         """
-        return self._op("diagonal", offset=int(offset), axis1=int(dim1), axis2=int(dim2))
+        return self._op("diagonal", offset=whole(offset, "offset"),
+                        axis1=whole(dim1, "dim1"), axis2=whole(dim2, "dim2"))
 
     def index_select(self, dim: int, index: "Tensor") -> "Tensor":
-        """The entries at `index` along a dimension; negative indices count from the end.
+        """The entries at `index` along a dimension.
 
-        An index out of range raises IndexError where its value is known here; otherwise it reads
-        zero.
+        An index out of range, which a negative one is, too, raises IndexError where its value is
+        known here; otherwise it reads zero.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).index_select(0, kiln.tensor([1])).tolist()
         [[3, 4]]
         """
-        return self._tensor[(*[slice(None)] * normalize_axis(dim, self.ndim), index)]
+        axis = normalize_axis(dim, self.ndim)
+        if index.ndim > 1:
+            raise InvalidArgument(
+                f"index_select with an index of shape {index.shape}; it must have one dimension")
+        place = one_place(index.reshape((index.numel(),)), self.shape[axis])
+        return self._op("gather", place, axis=axis)
 
     def take_along_dim(self, index: "Tensor", dim: int) -> "Tensor":
-        """Entries at indices along a dimension; the other dimensions broadcast.
+        """Entries at indices along a dimension, negative ones from the end; the other dimensions
+        broadcast.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).take_along_dim(kiln.tensor([[1], [0]]), 1).tolist()
         [[2], [3]]
@@ -155,7 +168,8 @@ class Parts(Shapes):
             if i != axis and wide[i] == 1:
                 wide[i] = size
         full = [size if i == axis else wide[i] for i, size in enumerate(self.shape)]
-        return self.expand(full).gather(axis, index.expand(wide))
+        place = combined([index.expand(wide)], [full[axis]])
+        return self.expand(full)._op("gather_elements", place, axis=axis)
 
     def masked_select(self, mask: "Tensor") -> "Tensor":
         """The elements where the mask is true, flat; reads the mask.

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Any, List, Optional, Sequence
 import numpy as np
 
 from kiln._basics.errors import InvalidArgument
-from kiln._rules import normalize_axis
+from kiln._rules import NUMBER, normalize_axis, whole
+from kiln._tensor.assignment import in_dtype
 from kiln._tensor.base import construct
 from kiln._tensor.making import concat, filled
-from kiln._tensor.shapes import Shapes, axes_tuple, sizes, whole
+from kiln._tensor.shapes import Shapes, axes_tuple, sizes
 from kiln.variables import Dim
 
 if TYPE_CHECKING:
@@ -58,11 +59,13 @@ class Rearranging(Shapes):
             return self._tensor.flatten().repeat_interleave(repeats, 0)
         place = normalize_axis(dim, self.ndim)
         size, before, after = self.shape[place], self.shape[:place], self.shape[place + 1 :]
-        if isinstance(repeats, (int, np.integer)):
-            count = int(repeats)
+        if isinstance(repeats, NUMBER):
+            count = whole(repeats, "repeats")
             wide = self.unsqueeze(place + 1).expand((*before, size, count, *after))
             return wide.reshape((*before, size * count, *after))
         counts = np.asarray(repeats)
+        if counts.size and counts.dtype.kind not in "iu":
+            raise InvalidArgument(f"repeats of {counts.dtype}; they must be integers")
         if counts.size and counts.min() < 0:
             raise InvalidArgument(f"repeat {counts.min()} times; counts are at least 0")
         if counts.shape not in ((), (1,), (size,)):
@@ -109,6 +112,8 @@ class Rearranging(Shapes):
     def pad(self, padding: Sequence[int], value: Any = 0) -> "Tensor":
         """Padded as PyTorch's: (left, right) of the last dimension, then of the one before, …
 
+        The dtype stays.
+
         >>> kiln.tensor([1, 2]).pad((1, 2), value=9).tolist()
         [9, 1, 2, 9, 9]
         """
@@ -126,7 +131,7 @@ class Rearranging(Shapes):
         if value == 0:
             return padded
         inside = filled(self.shape, True)._op("pad", padding=amounts)
-        return padded.where(inside, value)
+        return padded.where(inside, in_dtype(value, self.dtype))
 
     def one_hot(self, classes: int) -> "Tensor":
         """1 at the index that each integer names, 0 elsewhere, along a new last dimension.
@@ -134,7 +139,7 @@ class Rearranging(Shapes):
         >>> kiln.tensor([1, 0]).one_hot(3).tolist()
         [[0, 1, 0], [1, 0, 0]]
         """
-        return self._op("one_hot", classes=int(classes))
+        return self._op("one_hot", classes=whole(classes, "classes"))
 
     def tril(self, diagonal: int = 0) -> "Tensor":
         """The lower triangle of the last two dimensions, zero above.
@@ -142,7 +147,7 @@ class Rearranging(Shapes):
         >>> kiln.tensor([[1, 2], [3, 4]]).tril().tolist()
         [[1, 0], [3, 4]]
         """
-        return self._op("tril", diagonal=int(diagonal))
+        return self._op("tril", diagonal=whole(diagonal, "diagonal"))
 
     def triu(self, diagonal: int = 0) -> "Tensor":
         """The upper triangle of the last two dimensions, zero below.
@@ -150,7 +155,7 @@ class Rearranging(Shapes):
         >>> kiln.tensor([[1, 2], [3, 4]]).triu().tolist()
         [[1, 2], [0, 4]]
         """
-        return self._op("triu", diagonal=int(diagonal))
+        return self._op("triu", diagonal=whole(diagonal, "diagonal"))
 
 
 def _rolled_off(amount: int, size: Any) -> Any:

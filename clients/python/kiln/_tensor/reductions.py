@@ -1,12 +1,14 @@
 """Reductions and contractions of Tensor."""
 
+import math
 from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple, Union
 
 from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument
 from kiln._basics.keywords import numpy_names
+from kiln._rules import flag, whole
 from kiln._tensor.casting import Casting
-from kiln._tensor.shapes import whole
+from kiln._tensor.contractions import contracted
 
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
@@ -19,7 +21,15 @@ def axes_of(dim: Axes) -> Tuple[int, ...]:
     if dim is None:
         return ()
     axes = dim if isinstance(dim, (tuple, list)) else (dim,)
-    return tuple(whole(axis, "dimension") for axis in axes)
+    return tuple(whole(axis, "dim") for axis in axes)
+
+
+def require_elements(name: str, shape: Sequence[int], axes: Sequence[int]) -> None:
+    """Raises where a reduction over axes, or over all, has no element and no value for that."""
+    rank = len(shape)
+    if any(shape[place] == 0 for place in axes or range(rank) if -rank <= place < rank):
+        raise InvalidArgument(
+            f"{name} over no elements of a tensor of shape {tuple(shape)}; that is undefined")
 
 
 class Reductions(Casting):
@@ -28,7 +38,7 @@ class Reductions(Casting):
     __slots__ = ()
 
     def _reduce(self, name: str, dim: Axes, keepdim: bool) -> "Tensor":
-        return self._op(name, axes=axes_of(dim), keepdims=bool(keepdim))
+        return self._op(name, axes=axes_of(dim), keepdims=flag(keepdim, "keepdim"))
 
     def _summable(self, dtype: Any = None) -> "Tensor":
         """In the dtype its sum has: `dtype`, else of bools and integers 64 bits."""
@@ -67,30 +77,40 @@ class Reductions(Casting):
         return self._reduce("mean", dim, keepdim)
 
     @numpy_names
-    def var(self, dim: Axes = None, keepdim: bool = False, correction: float = 1, *,
-            unbiased: Optional[bool] = None) -> "Tensor":
-        """The variance, divided by N - correction; unbiased is a correction of 1 (True) or 0.
+    def var(self, dim: Union[Axes, bool] = None, unbiased: Optional[bool] = None,
+            keepdim: bool = False, *, correction: Optional[float] = None) -> "Tensor":
+        """The variance, divided by N - correction, which is 1; unbiased is a correction of 1 (True)
+        or 0 (False). As in PyTorch, x.var(False) is unbiased=False over all dimensions.
 
         >>> kiln.tensor([1.0, 3.0]).var().item()
         2.0
+        >>> kiln.tensor([[1.0, 3.0]]).var(1, False).tolist()
+        [1.0]
         """
-        return self._spread("var", dim, keepdim, correction, unbiased)
+        return self._spread("var", dim, unbiased, keepdim, correction)
 
     @numpy_names
-    def std(self, dim: Axes = None, keepdim: bool = False, correction: float = 1, *,
-            unbiased: Optional[bool] = None) -> "Tensor":
+    def std(self, dim: Union[Axes, bool] = None, unbiased: Optional[bool] = None,
+            keepdim: bool = False, *, correction: Optional[float] = None) -> "Tensor":
         """The standard deviation, the root of var().
 
         >>> kiln.tensor([1.0, 4.0, 7.0]).std().item()
         3.0
         """
-        return self._spread("std", dim, keepdim, correction, unbiased)
+        return self._spread("std", dim, unbiased, keepdim, correction)
 
-    def _spread(self, name: str, dim: Axes, keepdim: bool, correction: float,
-                unbiased: Optional[bool]) -> "Tensor":
-        return self._op(
-            name, axes=axes_of(dim), keepdims=bool(keepdim),
-            correction=float(correction if unbiased is None else unbiased))
+    def _spread(self, name: str, dim: Union[Axes, bool], unbiased: Optional[bool], keepdim: bool,
+                correction: Optional[float]) -> "Tensor":
+        if isinstance(dim, bool) and unbiased is None:
+            dim, unbiased = None, dim
+        if unbiased is not None:
+            if correction is not None:
+                raise InvalidArgument(
+                    f"{name} with unbiased={unbiased} and correction={correction}; give one of "
+                    "them: unbiased is a correction of 1 or 0")
+            correction = flag(unbiased, "unbiased")
+        return self._op(name, axes=axes_of(dim), keepdims=flag(keepdim, "keepdim"),
+                        correction=1.0 if correction is None else float(correction))
 
     @numpy_names
     def norm(self, p: float = 2, dim: Axes = None, keepdim: bool = False) -> "Tensor":
@@ -99,7 +119,10 @@ class Reductions(Casting):
         >>> kiln.tensor([3.0, 4.0]).norm().item()
         5.0
         """
-        return self._op("vector_norm", axes=axes_of(dim), keepdims=bool(keepdim), ord=float(p))
+        if abs(p) == math.inf:
+            require_elements("the norm of order inf", self.shape, axes_of(dim))
+        return self._op("vector_norm", axes=axes_of(dim), ord=float(p),
+                        keepdims=flag(keepdim, "keepdim"))
 
     def dist(self, other: "Tensor") -> "Tensor":
         """The Euclidean distance.
@@ -151,7 +174,7 @@ class Reductions(Casting):
         >>> print(kiln.tensor([1.0, 4.0]).softmax())
         tensor([0.0474, 0.9526], dtype=float32)
         """
-        return self._op("softmax", axis=dim)
+        return self._op("softmax", axis=whole(dim, "dim"))
 
     @numpy_names
     def log_softmax(self, dim: int = -1) -> "Tensor":
@@ -160,7 +183,7 @@ class Reductions(Casting):
         >>> print(kiln.tensor([1.0, 4.0]).log_softmax())
         tensor([-3.0486, -0.0486], dtype=float32)
         """
-        return self._op("log_softmax", axis=dim)
+        return self._op("log_softmax", axis=whole(dim, "dim"))
 
     @numpy_names
     def cumsum(self, dim: int) -> "Tensor":
@@ -169,7 +192,7 @@ class Reductions(Casting):
         >>> kiln.tensor([[1, 2], [3, 4]]).cumsum(1).tolist()
         [[1, 3], [3, 7]]
         """
-        return self._summable()._op("cumulative_sum", axis=int(dim))
+        return self._summable()._op("cumulative_sum", axis=whole(dim, "dim"))
 
     @numpy_names
     def cumprod(self, dim: int) -> "Tensor":
@@ -178,7 +201,7 @@ class Reductions(Casting):
         >>> kiln.tensor([[1, 2], [3, 4]]).cumprod(1).tolist()
         [[1, 2], [3, 12]]
         """
-        return self._summable()._op("cumulative_prod", axis=int(dim))
+        return self._summable()._op("cumulative_prod", axis=whole(dim, "dim"))
 
     @numpy_names
     def logcumsumexp(self, dim: int) -> "Tensor":
@@ -187,15 +210,15 @@ class Reductions(Casting):
         >>> print(kiln.tensor([1.0, 4.0]).logcumsumexp(0))
         tensor([1.    , 4.0486], dtype=float32)
         """
-        return self._op("cumulative_logsumexp", axis=int(dim))
+        return self._op("cumulative_logsumexp", axis=whole(dim, "dim"))
 
     def matmul(self, other: Any) -> "Tensor":
-        """The matrix product, as NumPy's.
+        """The matrix product, as NumPy's; of bools, whether any product is true.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).matmul(kiln.tensor([[1, 2], [3, 4]])).tolist()
         [[7, 10], [15, 22]]
         """
-        return self._op("matmul", other)
+        return contracted("matmul", (self._tensor, other))
 
     mm = bmm = matmul
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Sequence, Union
 from kiln._basics.conversion import integer_range
 from kiln._basics.dtypes import DType
 from kiln._basics.errors import InvalidArgument
-from kiln._rules import normalize_axis
+from kiln._rules import flag, normalize_axis
 from kiln._tensor.assignment import assigned
 from kiln._tensor.base import TensorBase
 from kiln._tensor.casting import Casting
-from kiln._tensor.selection import combined
+from kiln._tensor.selection import combined, one_place
 
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
@@ -39,7 +39,7 @@ def gather_along(tensor: "Tensor", dim: int, places: "Tensor") -> "Tensor":
     """PyTorch's gather."""
     axis = normalize_axis(dim, tensor.ndim)
     source = _beside(tensor, axis, places.shape, "gather of")
-    return source._op("gather_elements", combined([places], [source.shape[axis]]), axis=axis)
+    return source._op("gather_elements", one_place(places, source.shape[axis]), axis=axis)
 
 
 def scatter_along(tensor: "Tensor", dim: int, places: "Tensor", values: "Tensor",
@@ -54,7 +54,7 @@ def scatter_along(tensor: "Tensor", dim: int, places: "Tensor", values: "Tensor"
             f"scatter of values of shape {values.shape} with an index of shape {places.shape}; "
             "no dimension of the values may be smaller")
     fitting = values[tuple(slice(size) for size in places.shape)]
-    place = combined([places], [part.shape[axis]])
+    place = one_place(places, part.shape[axis])
     written = part._op("scatter_elements", place, fitting, axis=axis, mode=mode)
     if part.shape == tensor.shape:
         return written
@@ -79,13 +79,14 @@ def put_along(tensor: "Tensor", dim: int, index: "Tensor", values: "Tensor",
     axis = normalize_axis(dim, tensor.ndim)
     if index.ndim > 1:
         raise InvalidArgument(f"an index of shape {index.shape}; it must have one dimension")
-    place = combined([index.reshape((index.numel(),))], [tensor.shape[axis]])
+    place = one_place(index.reshape((index.numel(),)), tensor.shape[axis])
     return tensor._op("scatter", place, values, axis=axis, mode=mode)
 
 
 class GatherScatter(Casting):
-    """Negative indices count from the end. One out of range raises IndexError where its value is
-    known to this process; otherwise nothing is written for it."""
+    """An index out of range, which a negative one is, too, raises IndexError where its value is
+    known to this process; otherwise it reads zero, and nothing is written for it. In index_put, as
+    in a key, negative ones count from the end."""
 
     __slots__ = ()
 
@@ -132,7 +133,7 @@ class GatherScatter(Casting):
         >>> x.scatter_reduce(0, i, kiln.tensor([3.0, 5.0]), "amax").tolist()
         [0.0, 5.0]
         """
-        if include_self:
+        if flag(include_self, "include_self"):
             return self.scatter(dim, index, src, reduce=reduce)
         cleared = self.scatter(dim, index, _neutral(_mode_of(reduce), self.dtype))
         return cleared.scatter(dim, index, src, reduce=reduce)
@@ -146,7 +147,7 @@ class GatherScatter(Casting):
         [0.0, 8.0]
         """
         x = self._tensor
-        if not accumulate:
+        if not flag(accumulate, "accumulate"):
             return assigned(x, tuple(indices), values)
         counted, rest = x.shape[: len(indices)], x.shape[len(indices) :]
         places = combined(indices, counted)
@@ -168,7 +169,7 @@ class GatherScatter(Casting):
     def index_copy(self, dim: int, index: "Tensor", source: "Tensor") -> "Tensor":
         """self with source's i-th entry along dim in place of the entry index[i].
 
-        >>> kiln.zeros(3).index_copy(0, kiln.tensor([-1]), kiln.ones(1)).tolist()
+        >>> kiln.zeros(3).index_copy(0, kiln.tensor([2]), kiln.ones(1)).tolist()
         [0.0, 0.0, 1.0]
         """
         return put_along(self._tensor, dim, index, source, "set")

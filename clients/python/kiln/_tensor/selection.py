@@ -191,6 +191,16 @@ def _is_together(parts: Sequence[Part]) -> bool:
     return not places or places == list(range(places[0], places[-1] + 1))
 
 
+def one_place(index: "Tensor", size: int) -> "Tensor":
+    """Places along one dimension, of which none is negative: PyTorch's, not NumPy's.
+
+    Raises IndexError as combined() does, for negative ones too. What only the device knows reads
+    zero and writes nothing where it is out of range.
+    """
+    _check(index, size, 0)
+    return index
+
+
 def combined(indices: Sequence["Tensor"], sizes: Sequence[int]) -> "Tensor":
     """Row-major places of index tensors that broadcast; negative ones count from the end.
 
@@ -198,7 +208,7 @@ def combined(indices: Sequence["Tensor"], sizes: Sequence[int]) -> "Tensor":
     the device knows give -1 there, which reads zero and writes nothing.
     """
     for index, size in zip(indices, sizes):
-        _check(index, size)
+        _check(index, size, -size)
     known = [index._node.host for index in indices]
     if all(values is not None for values in known):
         return _combined_here([values for values in known if values is not None], sizes)
@@ -224,7 +234,7 @@ def _wrapped(index: "Tensor", size: int) -> "Tensor":
     return (row + size).where(row < 0, row) if index.dtype.is_signed else row
 
 
-def _check(index: "Tensor", size: int) -> None:
+def _check(index: "Tensor", size: int, low: int) -> None:
     if index.dtype.is_float or index.dtype is dtypes.bool_:
         raise InvalidIndex(f"an index of {index.dtype.name}; it must be of integers. Cast it first")
     node = index._node
@@ -234,9 +244,9 @@ def _check(index: "Tensor", size: int) -> None:
         least, most = node.buffer.least_most
     else:
         return
-    if not -size <= least <= most < size:
-        raise OutOfRange(f"index {least if least < -size else most} of a dimension of size {size}; "
-                         f"it must be in [{-size}, {size})")
+    if not low <= least <= most < size:
+        raise OutOfRange(f"index {least if least < low else most} of a dimension of size {size}; "
+                         f"it must be in [{low}, {size})")
 
 
 def _combined_here(indices: Sequence[np.ndarray], sizes: Sequence[int]) -> "Tensor":

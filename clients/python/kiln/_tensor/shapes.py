@@ -1,13 +1,11 @@
 """Methods of Tensor that give its elements another shape or order of dimensions."""
 
-import operator
 from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple, Union
 
 from kiln._basics.errors import InvalidArgument
 from kiln._basics.keywords import numpy_names
-from kiln._rules import normalize_axis
+from kiln._rules import normalize_axis, whole
 from kiln._tensor.base import TensorBase
-from kiln.variables import Dim
 
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
@@ -19,23 +17,13 @@ def sizes(args: Tuple[Any, ...]) -> Tuple[int, ...]:
     """A shape given as one sequence or as several numbers."""
     if len(args) == 1 and isinstance(args[0], (tuple, list)):
         args = tuple(args[0])
-    return tuple(whole(size, "size") for size in args)
-
-
-def whole(value: Any, what: str) -> int:
-    """An integer, which a float is not, even without a fraction; or what variables make one."""
-    if isinstance(value, Dim):
-        return value  # type: ignore[return-value]
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise InvalidArgument(f"{value!r:.80} is no {what}; it must be an integer") from None
+    return tuple(whole(size, "a size") for size in args)
 
 
 def axes_tuple(axis: Axes) -> Tuple[int, ...]:
     """One axis or several, as a tuple."""
     axes = axis if isinstance(axis, (tuple, list, range)) else (axis,)
-    return tuple(whole(place, "axis") for place in axes)
+    return tuple(whole(place, "the axis") for place in axes)
 
 
 class Shapes(TensorBase):

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from kiln._basics import dtypes
+from kiln._tensor.assignment import in_dtype
 from kiln._tensor.base import TensorBase
 from kiln._tensor.making import where
 
@@ -71,12 +73,13 @@ class Unary(TensorBase):
         return self._op("reciprocal")
 
     def square(self) -> "Tensor":
-        """self * self.
+        """self * self; of bools as int64.
 
         >>> kiln.tensor([1.0, 4.0]).square().tolist()
         [1.0, 16.0]
         """
-        return self._op("square")
+        x = self._tensor
+        return (x.cast(dtypes.int64) if x.dtype is dtypes.bool_ else x)._op("square")
 
     def relu(self) -> "Tensor":
         """max(self, 0).
@@ -197,12 +200,12 @@ class Unary(TensorBase):
         return where(condition, self._tensor, other)
 
     def masked_fill(self, mask: "Tensor", value: Any) -> "Tensor":
-        """`value` where `mask` is true, else self.
+        """`value` where `mask` is true, else self, in self's dtype.
 
         >>> kiln.tensor([1.0, 4.0]).masked_fill(kiln.tensor([True, False]), -1).tolist()
         [-1.0, 4.0]
         """
-        return where(mask, value, self._tensor)
+        return where(mask, in_dtype(value, self.dtype), self._tensor)
 
     absolute = abs
     negative = neg

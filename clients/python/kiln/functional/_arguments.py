@@ -3,6 +3,7 @@
 from typing import Any, List, Optional, Sequence, Tuple, Union
 
 from kiln._basics.errors import InvalidArgument
+from kiln._rules import NUMBER, whole
 from kiln.tensor import Tensor, apply
 
 # One number for every spatial dimension, or one for each.
@@ -11,9 +12,9 @@ Sizes = Union[int, Sequence[int]]
 
 def spread(value: Sizes, rank: int, name: str) -> Tuple[int, ...]:
     """`value` for each of `rank` spatial dimensions."""
-    if isinstance(value, int):
-        return (value,) * rank
-    values = tuple(int(part) for part in value)
+    if isinstance(value, NUMBER):
+        return (whole(value, name),) * rank
+    values = tuple(whole(part, name) for part in value)
     if len(values) == 1:
         return values * rank
     if len(values) != rank:

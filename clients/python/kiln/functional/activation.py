@@ -2,6 +2,8 @@
 
 from kiln._array_api.creation import ones_like
 from kiln._basics.errors import InvalidArgument
+from kiln._rules import whole
+from kiln._rules import whole
 from kiln.random import rand
 from kiln.tensor import Tensor
 
@@ -241,7 +243,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     >>> F.glu(kiln.tensor([4.0, 0.0])).tolist()
     [2.0]
     """
-    return input._op("glu", axis=int(dim))
+    return input._op("glu", axis=whole(dim, "dim"))
 
 
 def softmax(input: Tensor, dim: int = -1) -> Tensor:
@@ -250,7 +252,7 @@ def softmax(input: Tensor, dim: int = -1) -> Tensor:
     >>> F.softmax(kiln.tensor([1.0, 1.0])).tolist()
     [0.5, 0.5]
     """
-    return input._op("softmax", axis=int(dim))
+    return input._op("softmax", axis=whole(dim, "dim"))
 
 
 def softmin(input: Tensor, dim: int = -1) -> Tensor:
@@ -259,7 +261,7 @@ def softmin(input: Tensor, dim: int = -1) -> Tensor:
     >>> F.softmin(kiln.tensor([1.0, 1.0])).tolist()
     [0.5, 0.5]
     """
-    return (-input)._op("softmax", axis=int(dim))
+    return (-input)._op("softmax", axis=whole(dim, "dim"))
 
 
 def log_softmax(input: Tensor, dim: int = -1) -> Tensor:
@@ -268,7 +270,7 @@ def log_softmax(input: Tensor, dim: int = -1) -> Tensor:
     >>> F.log_softmax(kiln.tensor([1000.0, 0.0])).tolist()
     [0.0, -1000.0]
     """
-    return input._op("log_softmax", axis=int(dim))
+    return input._op("log_softmax", axis=whole(dim, "dim"))
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, dim: int = -1) -> Tensor:
@@ -284,7 +286,8 @@ def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, dim: in
     # Strictly between 0 and 1, where both logarithms are finite.
     uniform = rand(logits.shape) * (1 - 2.0**-23) + 2.0**-24
     noise = -(-uniform.log()).log()
-    soft = ((logits + noise.cast(logits.dtype)) * (1 / tau))._op("softmax", axis=int(dim))
+    scores = (logits + noise.cast(logits.dtype)) * (1 / tau)
+    soft = scores._op("softmax", axis=whole(dim, "dim"))
     if not hard:
         return soft
     chosen = soft.argmax(dim, keepdim=True)

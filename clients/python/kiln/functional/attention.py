@@ -1,11 +1,13 @@
 """Attention, and where positions enter it."""
 
+import math
 from typing import Optional, Tuple
 
 import numpy as np
 
 from kiln._array_api.creation import arange
 from kiln._basics.errors import InvalidArgument
+from kiln._rules import flag, whole
 from kiln.functional.activation import softmax
 from kiln.functional.regularization import dropout
 from kiln.tensor import Tensor, apply
@@ -29,8 +31,8 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor,
     if dropout_p > 0:
         return _with_dropout(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     operands = [part for part in (query, key, value, attn_mask) if part is not None]
-    return apply("scaled_dot_product_attention", operands, causal=bool(is_causal),
-                 scale=float(scale or 0.0), grouped=bool(enable_gqa))
+    return apply("scaled_dot_product_attention", operands, causal=flag(is_causal, "is_causal"),
+                 scale=float(scale or 0.0), grouped=flag(enable_gqa, "enable_gqa"))
 
 
 def _with_dropout(query: Tensor, key: Tensor, value: Tensor, mask: Optional[Tensor], p: float,
@@ -39,21 +41,20 @@ def _with_dropout(query: Tensor, key: Tensor, value: Tensor, mask: Optional[Tens
         raise InvalidArgument("attention with both dropout_p and enable_gqa; repeat the heads")
     weights = query @ key.transpose(-1, -2) * (scale or query.shape[-1] ** -0.5)
     rows, columns = weights.shape[-2:]
-    kept = None
     if is_causal:
         kept = arange(rows).unsqueeze(1) >= arange(columns).unsqueeze(0)
-    if mask is not None and mask.dtype.name == "bool":
-        kept = mask if kept is None else kept & mask
-    elif mask is not None:
-        weights = weights + mask
-    if kept is None:
+        weights = weights.where(kept, -math.inf)
+    if mask is None:
         return dropout(softmax(weights), p) @ value
-    weights = apply("where", (kept, weights, float("-inf")))
+    if mask.dtype.name == "bool":
+        weights = weights.where(mask, -math.inf)
+    else:
+        weights = weights + mask.cast(weights.dtype)
     # A row that keeps no key would be NaN after the softmax, and so would its gradient, even where
     # the value is replaced. So its scores are replaced before and its weights after.
-    none = ~kept.any(-1, keepdim=True)
-    safe = softmax(apply("where", (none, 0.0, weights)))
-    return dropout(apply("where", (none, 0.0, safe)), p) @ value
+    some = weights.detach().ne(-math.inf).any(-1, keepdim=True)
+    safe = softmax(weights.where(some, 0.0))
+    return dropout(safe.where(some, 0.0), p) @ value
 
 
 def rotary_tables(positions: Tensor, features: int, base: float = 10000.0,
@@ -66,7 +67,7 @@ def rotary_tables(positions: Tensor, features: int, base: float = 10000.0,
     >>> cos.shape, sin[0].tolist()
     ((3, 2), [0.0, 0.0])
     """
-    if features < 2 or features % 2:
+    if whole(features, "features") < 2 or features % 2:
         raise InvalidArgument(f"rotary tables of {features} features; it must be an even number")
     angles = positions.float().unsqueeze(-1) * _frequencies(features, base)
     return angles.cos(), angles.sin()
@@ -91,7 +92,7 @@ def rotary_embedding(input: Tensor, cos: Tensor, sin: Tensor, interleaved: bool 
     >>> F.rotary_embedding(kiln.ones(2, 5, 8, dtype="bfloat16"), cos, sin).dtype
     kiln.bfloat16
     """
-    return input._op("rotary_embedding", cos, sin, interleaved=bool(interleaved))
+    return input._op("rotary_embedding", cos, sin, interleaved=flag(interleaved, "interleaved"))
 
 
 def sinusoidal_positions(positions: Tensor, features: int, base: float = 10000.0) -> Tensor:
@@ -114,9 +115,10 @@ def alibi_bias(heads: int, rows: int, columns: int) -> Tensor:
     >>> F.alibi_bias(8, 1, 3)[0, 0, :2].tolist()
     [-1.0, -0.5]
     """
-    if heads < 1 or heads & (heads - 1):
+    if whole(heads, "heads") < 1 or heads & (heads - 1):
         raise InvalidArgument(f"alibi_bias of {heads} heads; it must be a power of two")
     slopes = Tensor([2.0 ** (-8 * (h + 1) / heads) for h in range(heads)]).reshape(heads, 1, 1)
+    rows, columns = whole(rows, "rows"), whole(columns, "columns")
     row = arange(rows).unsqueeze(1) + (columns - rows)
     distance = (row - arange(columns).unsqueeze(0)).abs()
     return distance.float().unsqueeze(0) * -slopes

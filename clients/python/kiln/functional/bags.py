@@ -6,6 +6,7 @@ from kiln._array_api.creation import arange, full, zeros
 from kiln._array_api.sorting import searchsorted
 from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument
+from kiln._rules import flag, whole
 from kiln.tensor import Tensor, apply
 
 MODES = ("sum", "mean", "max")
@@ -29,7 +30,7 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Optional[Tensor] = Non
     _check(input, weight, offsets, mode, per_sample_weights)
     if padding_idx is not None:
         size = weight.shape[0]
-        if not -size <= padding_idx < size:
+        if not -size <= whole(padding_idx, "padding_idx") < size:
             raise InvalidArgument(
                 f"padding_idx {padding_idx} of a table of {size} rows; it must be one of them")
         padding_idx %= size
@@ -37,7 +38,7 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Optional[Tensor] = Non
         bags, length = input.shape
         bag = arange(bags).reshape(-1, 1).expand(bags, length).reshape(-1)
     else:
-        bags = offsets.shape[0] - include_last_offset
+        bags = offsets.shape[0] - flag(include_last_offset, "include_last_offset")
         # The last bag that begins at this place or before it.
         bag = searchsorted(offsets, arange(input.shape[0]), side="right") - 1
     places = input.reshape(-1)
@@ -79,11 +80,24 @@ def _put_together(rows: Tensor, bag: Tensor, bags: int, mode: str) -> Tensor:
     if mode == "max":
         lowest = full(shape, -float("inf"), dtype=rows.dtype)
         largest = lowest._op("scatter", bag, rows, axis=0, mode="max")
-        return apply("where", (_counts(bag, bags) > 0, largest, 0.0))
+        if rows.requires_grad:
+            largest = _first(rows, bag, largest.detach())
+        return largest.where(_counts(bag, bags) > 0, 0.0)
     total = zeros(shape, dtype=rows.dtype)._op("scatter_add", bag, rows, axis=0)
     if mode == "sum":
         return total
     return total / _counts(bag, bags).maximum(1).cast(rows.dtype)
+
+
+def _first(rows: Tensor, bag: Tensor, largest: Tensor) -> Tensor:
+    """The largest of each bag's rows, of which the first of equal ones has the gradient."""
+    wins = rows.eq(largest._op("gather", bag, axis=0)) | rows.isnan()
+    count = rows.shape[0]
+    place = arange(count).unsqueeze(1)
+    nowhere = full(largest.shape, count, dtype=dtypes.int64)
+    first = nowhere._op("scatter", bag, place.where(wins, count), axis=0, mode="min")
+    chosen = rows.where(place.eq(first._op("gather", bag, axis=0)), 0.0)
+    return zeros(largest.shape, dtype=rows.dtype)._op("scatter_add", bag, chosen, axis=0)
 
 
 def _counts(bag: Tensor, bags: int) -> Tensor:

@@ -3,6 +3,7 @@
 from typing import Optional, Tuple, Union
 
 from kiln._basics.errors import InvalidArgument
+from kiln._rules import NUMBER, whole
 from kiln.functional._arguments import Sizes, batched, spread
 from kiln.tensor import Tensor, apply
 
@@ -53,7 +54,7 @@ def _convolve(rank: int, x: Tensor, weight: Tensor, bias: Optional[Tensor], stri
     operands = (x, weight) if bias is None else (x, weight, bias)
     result = apply(
         name, operands, stride=steps, padding=_padding(padding, weight, steps, spacing, rank),
-        dilation=spacing, groups=int(groups))
+        dilation=spacing, groups=whole(groups, "groups"))
     return result.squeeze(0) if single else result
 
 
@@ -115,7 +116,8 @@ def _transpose(rank: int, x: Tensor, weight: Tensor, bias: Optional[Tensor], str
     result = apply(
         name, operands, stride=spread(stride, rank, "stride"),
         padding=spread(padding, rank, "padding"), dilation=spread(dilation, rank, "dilation"),
-        groups=int(groups), output_padding=spread(output_padding, rank, "output_padding"))
+        groups=whole(groups, "groups"),
+        output_padding=spread(output_padding, rank, "output_padding"))
     return result.squeeze(0) if single else result
 
 
@@ -140,7 +142,7 @@ def fold(input: Tensor, output_size: Sizes, kernel_size: Sizes, dilation: Sizes 
     >>> F.fold(kiln.ones(1, 9, 4), (4, 4), 3)[0, 0, 1].tolist()
     [2.0, 4.0, 4.0, 2.0]
     """
-    rank = 2 if isinstance(output_size, int) else len(output_size)
+    rank = 2 if isinstance(output_size, NUMBER) else len(output_size)
     return apply(
         "fold", (input,), size=spread(output_size, rank, "output_size"),
         kernel=spread(kernel_size, rank, "kernel_size"), stride=spread(stride, rank, "stride"),
@@ -153,7 +155,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     >>> F.pixel_shuffle(kiln.arange(4).reshape(4, 1, 1), 2).tolist()
     [[[0, 1], [2, 3]]]
     """
-    return input._op("pixel_shuffle", factor=int(upscale_factor))
+    return input._op("pixel_shuffle", factor=whole(upscale_factor, "upscale_factor"))
 
 
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
@@ -162,7 +164,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     >>> F.pixel_unshuffle(kiln.arange(4).reshape(1, 2, 2), 2).shape
     (4, 1, 1)
     """
-    return input._op("pixel_unshuffle", factor=int(downscale_factor))
+    return input._op("pixel_unshuffle", factor=whole(downscale_factor, "downscale_factor"))
 
 
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
@@ -172,7 +174,7 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     [[0, 2, 1, 3]]
     """
     channels = input.shape[1]
-    if groups < 1 or channels % groups:
+    if whole(groups, "groups") < 1 or channels % groups:
         raise InvalidArgument(
             f"channel_shuffle of {channels} channels in {groups} groups; groups must divide them")
     split = input.reshape(input.shape[0], groups, channels // groups, *input.shape[2:])

@@ -4,6 +4,7 @@ from typing import Optional, Union
 
 from kiln._array_api.creation import zeros_like
 from kiln._basics.errors import InvalidArgument
+from kiln._rules import flag, whole
 from kiln.functional._arguments import reduction_of, with_optional
 from kiln.tensor import Tensor, apply
 
@@ -22,7 +23,7 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Optional[Tensor] = None
     """
     return apply(
         "cross_entropy", with_optional((input, target), weight),
-        label_smoothing=float(label_smoothing), ignore_index=int(ignore_index),
+        label_smoothing=float(label_smoothing), ignore_index=whole(ignore_index, "ignore_index"),
         reduction=reduction_of("cross_entropy", reduction))
 
 
@@ -34,7 +35,8 @@ def nll_loss(input: Tensor, target: Tensor, weight: Optional[Tensor] = None,
     2.0
     """
     return apply(
-        "nll_loss", with_optional((input, target), weight), ignore_index=int(ignore_index),
+        "nll_loss", with_optional((input, target), weight),
+        ignore_index=whole(ignore_index, "ignore_index"),
         reduction=reduction_of("nll_loss", reduction))
 
 
@@ -115,7 +117,7 @@ def kl_div(input: Tensor, target: Tensor, reduction: str = "mean",
     by_batch = reduction == "batchmean"
     if by_batch and not input.ndim:
         raise InvalidArgument('kl_div(reduction="batchmean") of a scalar; it needs a batch')
-    loss = apply("kl_div", (input, target), log_target=bool(log_target),
+    loss = apply("kl_div", (input, target), log_target=flag(log_target, "log_target"),
                  reduction="sum" if by_batch else reduction)
     return loss / input.shape[0] if by_batch else loss
 
@@ -191,7 +193,7 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
     """
     return apply(
         "triplet_margin_loss", (anchor, positive, negative), margin=float(margin), p=float(p),
-        epsilon=float(eps), swap=bool(swap), reduction=reduction)
+        epsilon=float(eps), swap=flag(swap, "swap"), reduction=reduction)
 
 
 def gaussian_nll_loss(input: Tensor, target: Tensor, var: Union[Tensor, float],
@@ -211,7 +213,7 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Union[Tensor, float],
         raise InvalidArgument(
             f"gaussian_nll_loss: var of shape {spread.shape} for input of shape {input.shape}")
     return apply("gaussian_nll_loss", (input, target, spread.expand(*input.shape)),
-                 full=bool(full), epsilon=float(eps), reduction=reduction)
+                 full=flag(full, "full"), epsilon=float(eps), reduction=reduction)
 
 
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False,
@@ -222,8 +224,8 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full
     >>> F.poisson_nll_loss(kiln.zeros(1), kiln.ones(1)).item()
     1.0
     """
-    return apply("poisson_nll_loss", (input, target), log_input=bool(log_input), full=bool(full),
-                 epsilon=float(eps), reduction=reduction)
+    return apply("poisson_nll_loss", (input, target), log_input=flag(log_input, "log_input"),
+                 full=flag(full, "full"), epsilon=float(eps), reduction=reduction)
 
 
 __all__ = [

@@ -5,6 +5,7 @@ from typing import Any, Optional, Sequence, Tuple, Union
 from kiln._array_api.creation import ones_like
 from kiln._basics.errors import InvalidArgument
 from kiln._graph.gradient_mode import no_grad
+from kiln._rules import NUMBER, whole
 from kiln.functional._arguments import with_optional
 from kiln.functional._statistics import corrected
 from kiln.tensor import Tensor, apply
@@ -79,7 +80,8 @@ def layer_norm(input: Tensor, normalized_shape: Union[int, Sequence[int]],
 
 def _last_shape(name: str, x: Tensor,
                 normalized_shape: Union[int, Sequence[int]]) -> Tuple[int, ...]:
-    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    given = (normalized_shape,) if isinstance(normalized_shape, NUMBER) else normalized_shape
+    shape = tuple(whole(size, "normalized_shape") for size in given)
     if not shape or x.shape[max(0, x.ndim - len(shape)) :] != shape:
         raise InvalidArgument(
             f"{name} over {shape} of a tensor of shape {x.shape}; its last dimensions must be "
@@ -115,7 +117,8 @@ def group_norm(input: Tensor, num_groups: int, weight: Optional[Tensor] = None,
     >>> F.group_norm(kiln.tensor([[1.0, 3.0, 5.0, 7.0]]), 2, eps=0.0).tolist()
     [[-1.0, 1.0, -1.0, 1.0]]
     """
-    return _affine("group_norm", input, weight, bias, groups=int(num_groups), epsilon=float(eps))
+    return _affine("group_norm", input, weight, bias, groups=whole(num_groups, "num_groups"),
+                   epsilon=float(eps))
 
 
 def instance_norm(input: Tensor, running_mean: Optional[Tensor] = None,
@@ -154,8 +157,8 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     >>> F.local_response_norm(kiln.ones(1, 1, 2), 1, alpha=3.0, beta=1.0).tolist()
     [[[0.25, 0.25]]]
     """
-    return input._op("local_response_norm", size=int(size), alpha=float(alpha), beta=float(beta),
-                     k=float(k))
+    return input._op("local_response_norm", size=whole(size, "size"), alpha=float(alpha),
+                     beta=float(beta), k=float(k))
 
 
 __all__ = [

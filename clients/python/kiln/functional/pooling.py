@@ -2,7 +2,10 @@
 
 from typing import Any, Optional, Sequence, Tuple, Union
 
+from kiln._array_api.creation import ones_like
+from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument
+from kiln._rules import NUMBER, flag, whole
 from kiln.functional._arguments import Sizes, spread
 from kiln.tensor import Tensor, apply
 
@@ -11,8 +14,8 @@ def max_pool1d(input: Tensor, kernel_size: Sizes, stride: Optional[Sizes] = None
                padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False) -> Tensor:
     """The largest of each window over the last dimension; stride defaults to the kernel's size.
 
-    Padding never wins. Equal elements share the gradient equally. With ceil_mode the last window
-    may hang over the end.
+    Padding never wins. Of equal elements the first has the gradient, as in PyTorch. With ceil_mode
+    the last window may hang over the end.
 
     >>> F.max_pool1d(kiln.tensor([1.0, 3.0, 2.0, 5.0, 4.0]), 2).tolist()
     [3.0, 5.0]
@@ -41,7 +44,7 @@ def max_pool3d(input: Tensor, kernel_size: Sizes, stride: Optional[Sizes] = None
 
 
 def _stride(stride: Optional[Sizes], kernel: Tuple[int, ...]) -> Tuple[int, ...]:
-    empty = stride is None or (not isinstance(stride, int) and len(stride) == 0)
+    empty = stride is None or (not isinstance(stride, NUMBER) and len(stride) == 0)
     return kernel if empty else spread(stride, len(kernel), "stride")  # type: ignore[arg-type]
 
 
@@ -49,7 +52,8 @@ def _pool(name: str, rank: int, x: Tensor, kernel_size: Sizes, stride: Optional[
           padding: Sizes, ceil_mode: bool, **attributes: Any) -> Tensor:
     kernel = spread(kernel_size, rank, "kernel_size")
     return apply(f"{name}{rank}d", (x,), kernel=kernel, stride=_stride(stride, kernel),
-                 padding=spread(padding, rank, "padding"), ceil_mode=bool(ceil_mode), **attributes)
+                 padding=spread(padding, rank, "padding"), ceil_mode=flag(ceil_mode, "ceil_mode"),
+                 **attributes)
 
 
 def _max_pool(rank: int, x: Tensor, kernel_size: Sizes, stride: Optional[Sizes], padding: Sizes,
@@ -64,6 +68,7 @@ def avg_pool1d(input: Tensor, kernel_size: Sizes, stride: Optional[Sizes] = None
     """The mean of each window over the last dimension; stride defaults to the kernel's size.
 
     Padding counts as zeros unless count_include_pad is False; what ceil_mode adds never counts.
+    Floats, or int64, whose means are rounded towards 0, as in PyTorch.
 
     >>> F.avg_pool1d(kiln.tensor([1.0, 3.0, 2.0, 6.0]), 2).tolist()
     [2.0, 4.0]
@@ -99,10 +104,27 @@ def avg_pool3d(input: Tensor, kernel_size: Sizes, stride: Optional[Sizes] = None
 
 def _avg_pool(rank: int, x: Tensor, kernel_size: Sizes, stride: Optional[Sizes], padding: Sizes,
               ceil_mode: bool, count_include_pad: bool, divisor: Optional[int]) -> Tensor:
-    if divisor is not None and divisor < 1:
+    if divisor is not None and whole(divisor, "divisor_override") < 1:
         raise InvalidArgument(f"divisor_override is {divisor}; it must be positive")
-    return _pool("avg_pool", rank, x, kernel_size, stride, padding, ceil_mode,
-                 count_include_pad=bool(count_include_pad), divisor_override=int(divisor or 0))
+    if x.dtype is not dtypes.int64 and not x.dtype.is_float:
+        raise InvalidArgument(
+            f"avg_pool{rank}d of {x.dtype.name}; it must be of floats or int64, cast it first")
+
+    def pool(of: Tensor, by: Optional[int]) -> Tensor:
+        return _pool("avg_pool", rank, of, kernel_size, stride, padding, ceil_mode,
+                     count_include_pad=flag(count_include_pad, "count_include_pad"),
+                     divisor_override=0 if by is None else by)
+
+    if x.dtype.is_float:
+        return pool(x, divisor)
+    # float64 holds the sums of either half of the bits.
+    high, low = (pool(half.double(), 1).long() for half in (x >> 32, x & 0xFFFFFFFF))
+    total = (high << 32) + low
+    if divisor is not None:
+        return total.div(divisor, rounding_mode="trunc")
+    ones = ones_like(x, dtypes.float64)
+    counts = (pool(ones, 1) / pool(ones, None)).round().long()
+    return total.div(counts, rounding_mode="trunc")
 
 
 def lp_pool1d(input: Tensor, norm_type: float, kernel_size: Sizes,
@@ -142,13 +164,13 @@ AdaptiveSizes = Union[int, None, Sequence[Optional[int]]]
 def _adaptive(name: str, rank: int, x: Tensor, output_size: AdaptiveSizes) -> Tensor:
     if x.ndim < rank:
         raise InvalidArgument(f"{name}{rank}d of shape {x.shape}; it needs {rank} dimensions")
-    each = (output_size,) * rank if isinstance(output_size, int) or output_size is None else (
+    each = (output_size,) * rank if output_size is None or isinstance(output_size, NUMBER) else (
         tuple(output_size))
     if len(each) != rank:
         raise InvalidArgument(f"output_size {each} of {name}{rank}d; it needs {rank} entries")
     spatial = x.shape[x.ndim - rank :]
     return x._op(name, size=tuple(
-        old if size is None else int(size) for old, size in zip(spatial, each)))
+        old if size is None else whole(size, "output_size") for old, size in zip(spatial, each)))
 
 
 def adaptive_avg_pool1d(input: Tensor, output_size: AdaptiveSizes) -> Tensor:

@@ -3,6 +3,7 @@
 from typing import Optional
 
 from kiln._basics.errors import InvalidArgument
+from kiln._rules import whole
 from kiln.tensor import Tensor, apply
 
 
@@ -41,7 +42,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: Optional[int] = None) 
     if padding_idx is None:
         return rows
     size = weight.shape[0]
-    if not -size <= padding_idx < size:
+    if not -size <= whole(padding_idx, "padding_idx") < size:
         raise InvalidArgument(
             f"padding_idx {padding_idx} of an embedding of {size} rows; it must be one of them")
     fixed = (input == padding_idx % size).unsqueeze(-1)
@@ -54,7 +55,7 @@ def one_hot(tensor: Tensor, num_classes: int) -> Tensor:
     >>> F.one_hot(kiln.tensor([2, 0]), 3).tolist()
     [[0, 0, 1], [1, 0, 0]]
     """
-    return tensor._op("one_hot", classes=int(num_classes))
+    return tensor._op("one_hot", classes=whole(num_classes, "num_classes"))
 
 
 __all__ = ["bilinear", "embedding", "linear", "one_hot"]

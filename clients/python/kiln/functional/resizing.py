@@ -3,6 +3,7 @@
 from typing import Any, Optional, Sequence, Tuple, Union
 
 from kiln._basics.errors import InvalidArgument
+from kiln._rules import flag, whole
 from kiln.functional._arguments import Sizes, spread
 from kiln.functional.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from kiln.tensor import Tensor
@@ -46,7 +47,8 @@ def _amounts(x: Tensor, padding: Sequence[int]) -> Tuple[Tuple[int, int], ...]:
         raise InvalidArgument(
             f"pad {tuple(padding)} of a tensor with {x.ndim} dimensions; it must be pairs, for at "
             "most as many dimensions, the last one first")
-    pairs = [(int(padding[i]), int(padding[i + 1])) for i in range(0, len(padding), 2)]
+    pairs = [(whole(padding[i], "pad"), whole(padding[i + 1], "pad"))
+             for i in range(0, len(padding), 2)]
     return ((0, 0),) * (x.ndim - len(pairs)) + tuple(reversed(pairs))
 
 
@@ -97,7 +99,8 @@ def interpolate(input: Tensor, size: Optional[Sizes] = None,
         pools = (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)
         result = pools[rank - 1](input, wanted)
         return result if input.dtype.is_float else result.round().cast(input.dtype)
-    return _resample(input, wanted, scales, kind, bool(align_corners))
+    corners = align_corners is not None and flag(align_corners, "align_corners")
+    return _resample(input, wanted, scales, kind, corners)
 
 
 def _checked_mode(x: Tensor, mode: str, align_corners: Optional[bool]) -> str:

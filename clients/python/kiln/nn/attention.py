@@ -161,7 +161,7 @@ class MultiheadAttention(Module):
         scores = q @ k.transpose(2, 3) * (1 / math.sqrt(q.shape[-1]))
         if mask is not None:
             scores = scores.where(mask, -math.inf) if mask.dtype is dtypes.bool_ else (
-                scores + mask)
+                scores + mask.cast(scores.dtype))
         weights = functional.dropout(scores.softmax(-1), share)
         return weights @ v, weights
 

@@ -5,6 +5,7 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
 from kiln import functional
 from kiln._basics.errors import InvalidArgument
+from kiln._rules import NUMBER, whole
 from kiln.nn.linear import uniform_parameter
 from kiln.nn.module import Module
 from kiln.tensor import Tensor
@@ -14,9 +15,9 @@ Sizes = Union[int, Sequence[int]]
 
 def sizes_of(value: Sizes, rank: int, name: str) -> Tuple[int, ...]:
     """One number for every dimension, or one for each."""
-    if isinstance(value, int):
-        return (value,) * rank
-    result = tuple(int(number) for number in value)
+    if isinstance(value, NUMBER):
+        return (whole(value, name),) * rank
+    result = tuple(whole(number, name) for number in value)
     if len(result) != rank:
         raise InvalidArgument(f"{name} {result}; there must be one number or {rank}")
     return result

@@ -7,6 +7,7 @@ from kiln._array_api.creation import ones, zeros
 from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument
 from kiln._graph.gradient_mode import no_grad
+from kiln._tensor.shapes import sizes
 from kiln.functional._statistics import corrected
 from kiln.nn.module import Module
 from kiln.nn.parameter import Parameter
@@ -222,8 +223,7 @@ class LayerNorm(Module):
     def __init__(self, normalized_shape: Union[int, Sequence[int]], eps: float = 1e-5,
                  elementwise_affine: bool = True, bias: bool = True) -> None:
         super().__init__()
-        shape = (normalized_shape,) if isinstance(normalized_shape, int) else (
-            tuple(normalized_shape))
+        shape = sizes((normalized_shape,))
         self.normalized_shape = shape
         self.eps = eps
         self.weight = Parameter(ones(shape)) if elementwise_affine else None
@@ -248,8 +248,7 @@ class RMSNorm(Module):
     def __init__(self, normalized_shape: Union[int, Sequence[int]], eps: float = 1e-6,
                  elementwise_affine: bool = True) -> None:
         super().__init__()
-        shape = (normalized_shape,) if isinstance(normalized_shape, int) else (
-            tuple(normalized_shape))
+        shape = sizes((normalized_shape,))
         if len(shape) != 1:
             raise InvalidArgument(f"RMSNorm over {shape}; it normalises the last dimension")
         self.normalized_shape = shape

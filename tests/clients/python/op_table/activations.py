@@ -8,14 +8,19 @@ from op_table.row import ANY, Domain, Row, cases
 _ACROSS = Domain(-5.0, 8.0)
 
 
+def _or_nan(x, value):
+    """The value, where x is a number."""
+    return jnp.where(jnp.isnan(x), x, value)
+
+
 def _hardtanh(x):
     """The gradient at both ends is 0."""
     low = 0 if jnp.issubdtype(x.dtype, jnp.unsignedinteger) else -1
-    return jnp.where(x > low, jnp.where(x < 1, x, 1), low).astype(x.dtype)
+    return _or_nan(x, jnp.where(x > low, jnp.where(x < 1, x, 1), low).astype(x.dtype))
 
 
 def _relu6(x):
-    return jnp.where(x > 0, jnp.where(x < 6, x, 6), 0).astype(x.dtype)
+    return _or_nan(x, jnp.where(x > 0, jnp.where(x < 6, x, 6), 0).astype(x.dtype))
 
 
 def _mish(x):
@@ -46,9 +51,10 @@ ROWS = {
     "softsign": Row(lambda x: x / (1 + jnp.abs(x))),
     "hardsigmoid": Row(lambda x: _relu6(x + 3) / 6, (_ACROSS,)),
     "hardswish": Row(lambda x: x * _relu6(x + 3) / 6, (_ACROSS,), factor=8),
-    "softshrink": Row(lambda x: jnp.where(x > 0.5, x - 0.5, jnp.where(x < -0.5, x + 0.5, 0.0))),
-    "hardshrink": Row(lambda x: jnp.where(jnp.abs(x) > 0.5, x, 0.0)),
-    "threshold": Row(lambda x: jnp.where(x > 0, x, 0).astype(x.dtype)),
+    "softshrink": Row(lambda x: _or_nan(
+        x, jnp.where(x > 0.5, x - 0.5, jnp.where(x < -0.5, x + 0.5, 0.0)))),
+    "hardshrink": Row(lambda x: _or_nan(x, jnp.where(jnp.abs(x) > 0.5, x, 0.0))),
+    "threshold": Row(lambda x: _or_nan(x, jnp.where(x > 0, x, 0).astype(x.dtype))),
     "glu": Row(_glu, factor=8, cases=cases(
         ((6,),), ((3, 4),), ((3, 8, 5), {"axis": 1}), ((65, 66),), ((2, 0, 4),))),
     "prelu": Row(_prelu, (ANY, ANY), gradient_factor=128, cases=cases(

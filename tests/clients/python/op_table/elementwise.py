@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from op_table.row import ANY, POSITIVE, Domain, Row
+from op_table.row import ANY, POSITIVE, Domain, Row, flat_abs
 
 _NONZERO = Domain(1.0, 4.0)
 # By less than the width, by it, by more, and by negative amounts, which count as more.
@@ -30,8 +30,8 @@ ROWS = {
     "mod": Row(jnp.remainder, (ANY, _NONZERO)),
     "maximum": Row(jnp.maximum, (ANY, ANY)),
     "minimum": Row(jnp.minimum, (ANY, ANY)),
-    "clamp_min": Row(lambda a, b: jnp.where(a < b, b, a), (ANY, ANY)),
-    "clamp_max": Row(lambda a, b: jnp.where(a > b, b, a), (ANY, ANY)),
+    "clamp_min": Row(lambda a, b: jnp.where((a < b) | jnp.isnan(b), b, a), (ANY, ANY)),
+    "clamp_max": Row(lambda a, b: jnp.where((a > b) | jnp.isnan(b), b, a), (ANY, ANY)),
     "pow": Row(lambda a, b: jnp.power(jnp.asarray(a, jnp.float64), jnp.asarray(b, jnp.float64)),
                (POSITIVE, Domain(-2.0, 2.0))),
     "cmplt": Row(jnp.less, (ANY, ANY)),
@@ -49,7 +49,7 @@ ROWS = {
     "tan": Row(jnp.tan, (Domain(-1.2, 1.2),), factor=8),
     "tanh": Row(jnp.tanh),
     "erf": Row(jax.scipy.special.erf),
-    "abs": Row(jnp.abs),
+    "abs": Row(flat_abs),
     "sign": Row(jnp.sign),
     "square": Row(jnp.square),
     "rsqrt": Row(lambda x: 1 / jnp.sqrt(x), (POSITIVE,)),

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jax import lax
 
-from op_table.neural import distinct, pool
+from op_table.neural import ZEROS_COUNT, distinct, pool
 from op_table.row import ANY, Domain, Row, cases
 
 
@@ -80,24 +80,25 @@ def _instance_norm(x, weight=None, bias=None, epsilon=1e-5):
 
 
 _SUMS = {"factor": 512, "gradient_factor": 1024}
+_PRODUCTS = {**_SUMS, "exempt": ZEROS_COUNT}
 _BORDERS = cases(((7,), {"padding": (2, 1)}), ((3, 5), {"padding": (0, 2, 3, 0)}),
                  ((2, 33, 17), {"padding": (0, 0, 1, 4, 2, 2)}))
 
 ROWS = {
-    "conv1d": Row(_conv, (ANY, ANY, ANY), **_SUMS, cases=cases(
+    "conv1d": Row(_conv, (ANY, ANY, ANY), **_PRODUCTS, cases=cases(
         ((1, 1, 5), (1, 1, 3)), ((2, 4, 19), (6, 2, 3), (6,), {"stride": (2,), "padding": (1,),
                                                               "groups": 2}),
         ((2, 8, 65), (5, 8, 4), {"dilation": (3,)}))),
-    "conv3d": Row(_conv, (ANY, ANY, ANY), **_SUMS, cases=cases(
+    "conv3d": Row(_conv, (ANY, ANY, ANY), **_PRODUCTS, cases=cases(
         ((1, 2, 4, 5, 3), (3, 2, 2, 3, 1), (3,)),
         ((2, 3, 5, 7, 6), (4, 3, 3, 3, 3), {"stride": (2, 1, 2), "padding": (1, 1, 1)}))),
-    "conv_transpose1d": Row(_conv_transpose, (ANY, ANY, ANY), **_SUMS, cases=cases(
+    "conv_transpose1d": Row(_conv_transpose, (ANY, ANY, ANY), **_PRODUCTS, cases=cases(
         ((1, 1, 4), (1, 1, 3)), ((2, 4, 9), (4, 3, 4), (6,), {
             "stride": (3,), "padding": (1,), "output_padding": (2,), "groups": 2}))),
-    "conv_transpose2d": Row(_conv_transpose, (ANY, ANY, ANY), **_SUMS, cases=cases(
+    "conv_transpose2d": Row(_conv_transpose, (ANY, ANY, ANY), **_PRODUCTS, cases=cases(
         ((1, 2, 3, 4), (2, 3, 3, 2), (3,)), ((2, 3, 7, 6), (3, 5, 3, 3), {
             "stride": (2, 2), "padding": (1, 1), "output_padding": (1, 0)}))),
-    "conv_transpose3d": Row(_conv_transpose, (ANY, ANY, ANY), **_SUMS, cases=cases(
+    "conv_transpose3d": Row(_conv_transpose, (ANY, ANY, ANY), **_PRODUCTS, cases=cases(
         ((1, 2, 3, 2, 4), (2, 3, 2, 2, 2), (3,), {"stride": (1, 2, 2)}))),
     "max_pool1d": Row(_max_pool, (Domain(values=distinct),), cases=cases(
         ((1, 1, 6), {"kernel": (2,)}), ((2, 3, 17), {"kernel": (3,), "stride": (2,),

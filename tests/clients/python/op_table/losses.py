@@ -2,7 +2,7 @@
 
 import jax.numpy as jnp
 
-from op_table.row import ANY, Domain, Row, cases
+from op_table.row import ANY, Domain, Row, cases, flat_abs
 
 _CHANCE = Domain(0.05, 0.95)
 _REDUCTIONS = cases(*[((7, 5), (7, 5), {"reduction": how}) for how in ("mean", "sum", "none")],
@@ -31,10 +31,10 @@ def _binary_cross_entropy(x, target):
 _SUMS = {"factor": 256, "gradient_factor": 64, "cases": _REDUCTIONS}
 
 ROWS = {
-    "l1_loss": Row(reduced(lambda x, y: jnp.abs(x - y)), (ANY, ANY), **_SUMS),
+    "l1_loss": Row(reduced(lambda x, y: flat_abs(x - y)), (ANY, ANY), **_SUMS),
     "smooth_l1_loss": Row(reduced(_smooth_l1), (ANY, ANY), **_SUMS),
     "huber_loss": Row(reduced(_smooth_l1), (ANY, ANY), **_SUMS),
     "binary_cross_entropy": Row(reduced(_binary_cross_entropy), (_CHANCE, _CHANCE), **_SUMS),
-    "kl_div": Row(reduced(lambda x, y: y * (jnp.log(y) - x)), (ANY, _CHANCE), **_SUMS),
+    "kl_div": Row(reduced(lambda x, y: y * jnp.log(y) - y * x), (ANY, _CHANCE), **_SUMS),
     "soft_margin_loss": Row(reduced(lambda x, y: jnp.log1p(jnp.exp(-y * x))), (ANY, ANY), **_SUMS),
 }

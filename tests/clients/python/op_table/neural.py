@@ -92,6 +92,10 @@ def _clip(x, min=-jnp.inf, max=jnp.inf):
     return jnp.where(x < min, min, jnp.where(x > max, max, x)).astype(x.dtype)
 
 
+# What lies beside the input is 0, which times NaN or an infinity is NaN; JAX leaves it out.
+ZEROS_COUNT = {kind: "zeros around and between elements are multiplied" for kind in ("nan", "inf")}
+
+
 def distinct(generator, shape):
     """Whole numbers around 0, each once: of equal ones the gradient could go to any."""
     count = math.prod(shape)
@@ -119,7 +123,8 @@ ROWS = {
     "rotary_embedding": Row(_rotary, (ANY, UNIT, UNIT), gradient_factor=32, cases=cases(
         ((4, 6), (4, 3), (4, 3)), ((2, 3, 5, 8), (5, 2), (5, 2), {"interleaved": True}),
         ((2, 33, 16), (33, 5), (33, 5)), ((0, 2), (0, 1), (0, 1)))),
-    "conv2d": Row(_conv2d, (ANY, ANY, ANY), factor=512, gradient_factor=1024, cases=cases(
+    "conv2d": Row(_conv2d, (ANY, ANY, ANY), factor=512, gradient_factor=1024, exempt=ZEROS_COUNT,
+                  cases=cases(
         ((1, 1, 3, 3), (1, 1, 3, 3)), ((2, 3, 7, 6), (4, 3, 3, 2), (4,)),
         ((2, 4, 9, 9), (6, 2, 3, 3), {"stride": (2, 2), "padding": (1, 1), "groups": 2}),
         ((1, 2, 11, 8), (3, 2, 3, 3), {"dilation": (2, 1), "padding": (2, 0)}),

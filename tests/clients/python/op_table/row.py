@@ -3,6 +3,7 @@
 import zlib
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
+import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 
@@ -60,7 +61,8 @@ class Row(NamedTuple):
     many epsilons of the dtype the result may be off, relative to its size or to 1, whichever is
     more.
     `refused`: dtypes of the op's class that it does not take, with the reason; all others are
-    tried.
+    tried. `exempt`: kinds of unusual elements (ties, zeros, nan, inf) that it is not tried on, with
+    the reason.
     """
 
     reference: Callable[..., Any]
@@ -72,6 +74,12 @@ class Row(NamedTuple):
     differentiable: bool = True
     refused: Dict[str, str] = {}  # noqa: RUF012
     raw: bool = False  # the reference takes arrays of the dtypes as they are, and is NumPy's
+    exempt: Dict[str, str] = {}  # noqa: RUF012
+
+
+def flat_abs(x: Any) -> Any:
+    """The absolute value, whose gradient at 0 is 0, as PyTorch's."""
+    return jnp.where(x == 0, jnp.zeros((), x.dtype), jnp.abs(x))
 
 
 def values(domain: Domain, shape: Shape, dtype: str, salt: str) -> np.ndarray:

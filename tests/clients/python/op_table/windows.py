@@ -42,13 +42,14 @@ def _lp_pool(x, kernel, stride=(), norm=2.0):
         starts = range(0, powers.shape[axis] - size + 1, step)
         powers = jnp.stack([jnp.take(powers, jnp.arange(start, start + size), axis).sum(axis)
                             for start in starts], axis)
-    safe = jnp.where(powers > 0, powers, 1)
-    return jnp.where(powers > 0, safe ** (1 / norm), 0)
+    safe = jnp.where(powers <= 0, 1, powers)
+    return jnp.where(powers <= 0, 0, safe ** (1 / norm))
 
 
 def _adaptive(reduce):
     def reference(x, size):
-        for axis, count in enumerate(size, start=x.ndim - len(size)):
+        # From the last dimension on, as the first of equal elements in row-major order is found.
+        for axis, count in reversed([*enumerate(size, start=x.ndim - len(size))]):
             length = x.shape[axis]
             parts = [jnp.take(x, jnp.arange(o * length // count, -(-(o + 1) * length // count)),
                               axis) for o in range(count)]
@@ -56,6 +57,12 @@ def _adaptive(reduce):
         return x
 
     return reference
+
+
+def _first_largest(x, axis):
+    """The largest, of which the first of equal ones has the gradient."""
+    place = jnp.argmax(x, axis, keepdims=True)
+    return jnp.take_along_axis(x, place, axis).squeeze(axis)
 
 
 def _cubic(t):
@@ -150,8 +157,9 @@ ROWS = {
     "lp_pool3d": Row(_lp_pool, (POSITIVE,), factor=32, gradient_factor=64, cases=cases(
         ((1, 2, 5, 4, 6), {"kernel": (2, 2, 3), "norm": 1.5}))),
     "adaptive_avg_pool": Row(_adaptive(jnp.mean), factor=16, cases=_SIZES),
-    "adaptive_max_pool": Row(_adaptive(jnp.max), (Domain(values=distinct),), cases=_SIZES),
-    "interpolate": Row(_interpolate, factor=64, gradient_factor=64, cases=_interpolations),
+    "adaptive_max_pool": Row(_adaptive(_first_largest), (Domain(values=distinct),), cases=_SIZES),
+    "interpolate": Row(_interpolate, factor=64, gradient_factor=64, cases=_interpolations, exempt={
+        kind: "the reference multiplies by weights of 0" for kind in ("nan", "inf")}),
     "pixel_unshuffle": Row(_pixel_unshuffle, cases=cases(
         ((1, 2, 2), {"factor": 2}), ((2, 2, 15, 9), {"factor": 3}))),
     "local_response_norm": Row(_local_response_norm, factor=16, gradient_factor=32, cases=cases(

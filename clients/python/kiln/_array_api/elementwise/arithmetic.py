@@ -17,7 +17,7 @@ def abs(x: Operand, /) -> Tensor:
 
 
 def add(x1: Operand, x2: Operand, /) -> Tensor:
-    """The sum; integers wrap.
+    """The sum; integers wrap; of two bools, whether either is true.
 
     Shapes broadcast; either may be a Python number. Numeric; the two promote.
 
@@ -28,7 +28,7 @@ def add(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 def subtract(x1: Operand, x2: Operand, /) -> Tensor:
-    """The first less the second; integers wrap.
+    """The first less the second; integers wrap; InvalidArgument for two bools.
 
     Shapes broadcast; either may be a Python number. Numeric; the two promote.
 
@@ -39,7 +39,7 @@ def subtract(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 def multiply(x1: Operand, x2: Operand, /) -> Tensor:
-    """The product; integers wrap.
+    """The product; integers wrap; of two bools, whether both are true.
 
     Shapes broadcast; either may be a Python number. Numeric; the two promote.
 
@@ -130,12 +130,12 @@ def reciprocal(x: Operand, /) -> Tensor:
 def square(x: Operand, /) -> Tensor:
     """x * x.
 
-    Any shape. Numeric; the dtype stays.
+    Any shape. Numeric, whose dtype stays; bools become int64.
 
     >>> print(kiln.square(kiln.tensor([3.0, -2.0])))
     tensor([9., 4.], dtype=float32)
     """
-    return unary("square", x)
+    return tensor_of(x).square()
 
 
 def sign(x: Operand, /) -> Tensor:

@@ -3,6 +3,7 @@
 from typing import Optional, Tuple
 
 from kiln._array_api.operands import Operand, arithmetic, binary, unary
+from kiln._rules import flag
 from kiln._tensor.base import tensor_of
 from kiln.tensor import Tensor, apply
 
@@ -76,7 +77,8 @@ def isclose(x1: Operand, x2: Operand, /, *, rtol: float = 1e-5, atol: float = 1e
     [True, False]
     """
     return apply(
-        "isclose", (x1, x2), rtol=float(rtol), atol=float(atol), equal_nan=bool(equal_nan))
+        "isclose", (x1, x2), rtol=float(rtol), atol=float(atol),
+        equal_nan=flag(equal_nan, "equal_nan"))
 
 
 def nan_to_num(x: Operand, /, nan: float = 0.0, posinf: Optional[float] = None,
