@@ -214,6 +214,10 @@ class Relay::Loop {
   void End(Served& one) {
     if (std::exchange(one.is_over, true)) return;
     SetTime(one, absl::InfiniteFuture());
+    // Closing would not do: a process that was forked a moment ago has the sockets, too, and the
+    // system would go on telling of them.
+    Watch(one.link->client_file(), ClientOf(&one), one.client_events, 0);
+    Watch(one.link->server_file(), ServerOf(&one), one.server_events, 0);
     over_.push_back(&one);
   }
 
