@@ -27,6 +27,8 @@ from test_op_table import (
     variable,
 )
 
+ONE_SESSION = True
+
 KINDS = ("ties", "zeros", "nan", "inf")
 # The smallest cases: what is unusual here is the elements, not the shapes.
 CASES_MOST, ELEMENTS_MOST = 2, 120
