@@ -2,6 +2,8 @@
 
 #include <sys/stat.h>
 
+#include <cerrno>
+#include <cstring>
 #include <deque>
 #include <filesystem>
 #include <set>
@@ -34,12 +36,18 @@ std::string WhyDistrusted(const std::string& path, unsigned user_id) {
   for (int links = 0; !names.empty();) {
     const std::string place = absl::StrCat(absl::StripSuffix(folder, "/"), "/", names.front());
     names.pop_front();
-    struct stat above {
-    }, here{};
-    // Where there is nothing, connecting fails.
-    if (stat(folder.c_str(), &above) != 0 || lstat(place.c_str(), &here) != 0) return "";
-    if ((above.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-      if ((above.st_mode & S_ISVTX) == 0) {
+    struct stat above = {}, here = {};
+    if (stat(folder.c_str(), &above) != 0)
+      return absl::StrCat(folder, " cannot be looked at: ", strerror(errno));
+    const bool is_open = (above.st_mode & (S_IWGRP | S_IWOTH)) != 0;
+    if (lstat(place.c_str(), &here) != 0) {
+      if (errno != ENOENT) return absl::StrCat(place, " cannot be looked at: ", strerror(errno));
+      // Connecting fails, until somebody makes it; a client tries again and again.
+      return is_open ? absl::StrCat("others can make ", place, ", which is not there") : "";
+    }
+    if (is_open) {
+      const bool is_socket = names.empty() && !S_ISLNK(here.st_mode);
+      if ((above.st_mode & S_ISVTX) == 0 || is_socket) {
         return absl::StrCat("others can replace what is in ", folder, " (mode ",
                             absl::StrFormat("%o", above.st_mode & 07777), ")");
       }

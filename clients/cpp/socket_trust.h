@@ -14,7 +14,8 @@ namespace kiln::client {
 // Trust begins with this account and root. Whatever is in a folder in which only trusted accounts
 // can write is trusted, and so is its owner: /run/kiln, which root gave to the account of a
 // service. In a folder in which others can write, it has to belong to a trusted account, and the
-// folder must be sticky, as /tmp is, or the others could rename it.
+// folder must be sticky, as /tmp is, or the others could rename it. The socket itself must not be in
+// such a folder: whenever the daemon ends, others can make one of that name.
 std::string WhyDistrusted(const std::string& path, unsigned user_id);
 
 // PERMISSION_DENIED, UNTRUSTED_SOCKET, if another account may have put the socket of an address in

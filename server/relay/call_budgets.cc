@@ -3,16 +3,9 @@
 #include <algorithm>
 
 namespace kiln::relay {
-namespace {
-
-// Of a connection's buckets, those that it keeps when its user is known.
-constexpr size_t kOwnAndPeers = 2;
-
-}  // namespace
-
 void CallBudgets::Connection::SetUser(const std::string& user) {
   absl::MutexLock lock(&budgets_.mutex_);
-  buckets_.resize(kOwnAndPeers);
+  buckets_.resize(1);
   buckets_.push_back(
       budgets_.Find(budgets_.users_, user, budgets_.rates_.user, budgets_.other_users_));
 }
@@ -27,15 +20,13 @@ absl::Duration CallBudgets::Connection::BeginCall(absl::Time now) {
   return wait;
 }
 
-std::unique_ptr<CallBudgets::Connection> CallBudgets::Open(const std::string& peer,
+std::unique_ptr<CallBudgets::Connection> CallBudgets::Open(const std::string& origin,
                                                            absl::Time now) {
   std::unique_ptr<Connection> connection(new Connection(*this));
   absl::MutexLock lock(&mutex_);
   now_ = std::max(now_, now);
-  connection->buckets_ = {
-      std::make_shared<TokenBucket>(rates_.connection),
-      Find(peers_, peer, rates_.peer, other_peers_),
-      Find(strangers_of_peers_, peer, rates_.strangers_of_peer, other_strangers_), strangers_};
+  connection->buckets_ = {std::make_shared<TokenBucket>(rates_.connection),
+                          Find(origins_, origin, rates_.origin, other_origins_), strangers_};
   return connection;
 }
 

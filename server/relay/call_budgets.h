@@ -16,20 +16,20 @@
 
 namespace kiln::relay {
 
-// A call needs a token of each bucket that it concerns.
+// A call needs a token of each bucket that it concerns: its connection's, and its user's. As long
+// as no call of the connection was accepted, it is a stranger's, and concerns all strangers of its
+// origin (Peer::origin), and all strangers.
 struct CallRates {
   Rate connection{.per_second = 1000, .burst = 2000};
-  Rate peer{.per_second = 2000, .burst = 4000};  // an address, or a user of the system
   Rate user{.per_second = 2000, .burst = 4000};
-  // Connections of which no call was accepted yet: of a peer, and all together.
-  Rate strangers_of_peer{.per_second = 200, .burst = 400};
+  Rate origin{.per_second = 200, .burst = 400};
   Rate strangers{.per_second = 2000, .burst = 4000};
 };
 
 // The buckets that connections share. Thread-safe.
 class CallBudgets {
  public:
-  // Peers and users whose buckets are kept. Above that, the rest share one bucket of each kind.
+  // Origins and users whose buckets are kept. Above that, the rest share one bucket of each kind.
   static constexpr size_t kBucketsMax = 4096;
 
   class Connection {
@@ -45,21 +45,19 @@ class CallBudgets {
     explicit Connection(CallBudgets& budgets) : budgets_(budgets) {}
 
     CallBudgets& budgets_;
-    // Its own and its peer's; then its user's, or the strangers'. Shared with other connections and
-    // with the tables.
+    // Its own first. The others are shared with other connections and with the tables.
     std::vector<std::shared_ptr<TokenBucket>> buckets_ ABSL_GUARDED_BY(budgets_.mutex_);
   };
 
   explicit CallBudgets(CallRates rates)
       : rates_(rates),
         strangers_(std::make_shared<TokenBucket>(rates.strangers)),
-        other_strangers_(std::make_shared<TokenBucket>(rates.strangers_of_peer)),
-        other_peers_(std::make_shared<TokenBucket>(rates.peer)),
+        other_origins_(std::make_shared<TokenBucket>(rates.origin)),
         other_users_(std::make_shared<TokenBucket>(rates.user)) {}
 
-  // Of a new connection. A peer that comes back finds its bucket as it left it. Outlives neither
-  // this nor its relay.
-  std::unique_ptr<Connection> Open(const std::string& peer, absl::Time now)
+  // Returns the budget of a new connection. An origin that comes back finds its bucket as it left
+  // it. Requires: this outlives the result.
+  std::unique_ptr<Connection> Open(const std::string& origin, absl::Time now)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -73,12 +71,10 @@ class CallBudgets {
   const CallRates rates_;
   absl::Mutex mutex_;
   absl::Time now_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();  // the latest that was given
-  Table peers_ ABSL_GUARDED_BY(mutex_);
-  Table strangers_of_peers_ ABSL_GUARDED_BY(mutex_);
+  Table origins_ ABSL_GUARDED_BY(mutex_);
   Table users_ ABSL_GUARDED_BY(mutex_);
   const std::shared_ptr<TokenBucket> strangers_ ABSL_PT_GUARDED_BY(mutex_);
-  const std::shared_ptr<TokenBucket> other_strangers_ ABSL_PT_GUARDED_BY(mutex_);
-  const std::shared_ptr<TokenBucket> other_peers_ ABSL_PT_GUARDED_BY(mutex_);
+  const std::shared_ptr<TokenBucket> other_origins_ ABSL_PT_GUARDED_BY(mutex_);
   const std::shared_ptr<TokenBucket> other_users_ ABSL_PT_GUARDED_BY(mutex_);
 };
 

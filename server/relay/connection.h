@@ -43,12 +43,15 @@ class Connection {
   // How many bytes of the client have gone on to gRPC.
   int64_t received_bytes() const { return received_bytes_.load(std::memory_order_relaxed); }
   bool is_open() const { return is_open_.load(std::memory_order_relaxed); }
+  // Whether a call was accepted, so that its user is known.
+  bool is_users() const { return is_users_.load(std::memory_order_relaxed); }
 
   // The rest is for the relay.
 
   void AddReceived(size_t bytes) {
     received_bytes_.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
   }
+  void MarkUsers() { is_users_.store(true, std::memory_order_relaxed); }
   void MarkClosed() { is_open_.store(false, std::memory_order_relaxed); }
 
  private:
@@ -58,6 +61,7 @@ class Connection {
   const std::unique_ptr<CallBudgets::Connection> budget_;
   std::atomic<int64_t> received_bytes_ = 0;
   std::atomic<bool> is_open_ = true;
+  std::atomic<bool> is_users_ = false;
 };
 
 // Shared by the relay and by whoever watches.

@@ -12,8 +12,11 @@ ConnectionLimits ConnectionLimits::ForFiles(uint64_t files) {
   constexpr uint64_t kFilesElsewhereMax = 1024;
   const uint64_t elsewhere = std::min(files / 4, kFilesElsewhereMax);
   const auto connections = static_cast<size_t>((files - elsewhere) / kFilesOfConnection);
+  constexpr size_t kStrangersMax = 256;
+  const size_t half = std::max<size_t>(connections / 2, 1);
   return {.connections_max = std::max<size_t>(connections, 2),
-          .owner_max = std::max<size_t>(connections / 2, 1)};
+          .user_max = half,
+          .strangers_max = std::min(half, kStrangersMax)};
 }
 
 std::vector<uint64_t> ConnectionTable::Add(uint64_t number, const std::string& origin,
@@ -23,7 +26,7 @@ std::vector<uint64_t> ConnectionTable::Add(uint64_t number, const std::string& o
   std::string owner = absl::StrCat("strangers of ", origin);
   owners_[owner].insert(number);
   entries_.emplace(number, Entry{owner, std::move(activity)});
-  return CloseExcess(owner);
+  return CloseExcess(owner, limits_.strangers_max);
 }
 
 std::vector<uint64_t> ConnectionTable::SetUser(uint64_t number, const std::string& user) {
@@ -34,7 +37,7 @@ std::vector<uint64_t> ConnectionTable::SetUser(uint64_t number, const std::strin
   RemoveLocked(number);
   owners_[user].insert(number);
   entries_.emplace(number, Entry{user, std::move(activity)});
-  return CloseExcess(user);
+  return CloseExcess(user, limits_.user_max);
 }
 
 void ConnectionTable::Remove(uint64_t number) {
@@ -47,13 +50,13 @@ size_t ConnectionTable::size() const {
   return entries_.size();
 }
 
-std::vector<uint64_t> ConnectionTable::CloseExcess(const std::string& owner) {
+std::vector<uint64_t> ConnectionTable::CloseExcess(const std::string& owner, size_t owner_max) {
   std::vector<uint64_t> closed;
   const auto close_one = [&](const std::string& of) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     closed.push_back(MostSilent(of));
     RemoveLocked(closed.back());
   };
-  if (owners_.at(owner).size() > limits_.owner_max) close_one(owner);
+  if (owners_.at(owner).size() > owner_max) close_one(owner);
   if (entries_.size() > limits_.connections_max) close_one(OwnerWithMost());
   return closed;
 }

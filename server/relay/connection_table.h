@@ -24,8 +24,11 @@ struct ConnectionLimits {
   static ConnectionLimits ForFiles(uint64_t files);
 
   size_t connections_max = 1024;
-  // Of one owner: a user, or all strangers of one origin (Peer::origin).
-  size_t owner_max = 256;
+  // Of one user.
+  size_t user_max = 256;
+  // Of one origin (Peer::origin), connections of which no call was accepted yet. They compete for
+  // the same tokens (CallRates::origin), and an honest one must get one soon.
+  size_t strangers_max = 256;
 };
 
 // Thread-safe.
@@ -66,7 +69,8 @@ class ConnectionTable {
     std::shared_ptr<Activity> activity;
   };
 
-  std::vector<uint64_t> CloseExcess(const std::string& owner) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<uint64_t> CloseExcess(const std::string& owner, size_t owner_max)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   uint64_t MostSilent(const std::string& owner) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   const std::string& OwnerWithMost() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveLocked(uint64_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -29,7 +29,7 @@ class ConnectionTableTest : public ::testing::Test {
 
   absl::Time now_ = absl::UnixEpoch();
   std::map<uint64_t, std::shared_ptr<ConnectionTable::Activity>> activities_;
-  ConnectionTable table_{{.connections_max = 6, .owner_max = 3}};
+  ConnectionTable table_{{.connections_max = 6, .user_max = 3, .strangers_max = 3}};
 };
 
 TEST_F(ConnectionTableTest, OfAnOwnerWithTooManyTheMostSilentOneCloses) {

@@ -18,12 +18,20 @@ namespace kiln::relay {
 namespace {
 
 constexpr size_t kReadBytes = 64 << 10;
+// Of a client whose user is not known. It may have to wait, and there may be thousands.
+constexpr size_t kStrangersReadBytes = 8 << 10;
+// A link that is held looks again after a quarter of the time that it has been held already, and
+// this at the most: thousands may wait for the same tokens.
+constexpr int kHeldFraction = 4;
+constexpr absl::Duration kHeldPauseMax = absl::Seconds(1);
 constexpr uint32_t kSmallFrameBytes = 1 << 10;
 // Rounds of a busy link before others have their turn.
 constexpr int kRoundsMax = 8;
 // After the server has ended a connection, the client has this long to read the last answers. A
 // socket that is closed with unread bytes is reset, and the answers on their way are lost.
 constexpr absl::Duration kLinger = absl::Seconds(2);
+// As long as it takes them at all.
+constexpr absl::Duration kLastAnswers = absl::Seconds(10);
 absl::Status Ended(absl::string_view which) {
   return absl::OutOfRangeError(absl::StrCat("the ", which, " has closed the connection"));
 }
@@ -71,8 +79,8 @@ absl::Status Link::Advance(absl::Time now) {
   }
   bool moved = true;
   for (int round = 0; moved && round < kRoundsMax; ++round) {
-    moved = ReadClient();
-    if (moved) options_.activity->Note(now);
+    moved = ReadClient(now);
+    if (moved && server_reads_) options_.activity->Note(now);
     if (absl::Status status = AdmitFrames(now); !status.ok()) return status;
     moved |= WriteServer();
     moved |= ReadServer();
@@ -80,7 +88,7 @@ absl::Status Link::Advance(absl::Time now) {
   }
   // Nobody is there who could read the answers.
   if (client_ended_ && admitted_bytes_ == 0) return Ended("client");
-  if (server_ended_ && to_client_.empty()) Linger(now);
+  if (server_ended_) Linger(now);
   if (now >= close_at_) return Ended("server");
   SetInterest(now, moved);
   return absl::OkStatus();
@@ -94,7 +102,7 @@ absl::Status Link::Introduce(absl::Time now) {
     read_waits_ = io.outcome == Io::kWantsWrite ? Io::kWantsWrite : Io::kWantsRead;
   }
   if (has_shaken_hands_) {
-    while (!meter_.has_preface() && ReadClient()) {
+    while (!meter_.has_preface() && ReadClient(now)) {
       if (absl::Status status = AdmitFrames(now); !status.ok()) return status;
     }
     if (meter_.has_preface()) return HandOver(now);
@@ -122,16 +130,12 @@ absl::Status Link::HandOver(absl::Time now) {
 }
 
 absl::Status Link::AdmitFrames(absl::Time now) {
-  if (now < held_until_) return absl::OkStatus();
+  if (now < held_until_ || !server_reads_) return absl::OkStatus();
   const absl::string_view waiting = to_server_.bytes().substr(admitted_bytes_);
   const auto passed = meter_.Pass(waiting, [&](const Frame& frame) { return Admit(frame, now); });
   if (!passed.ok()) return passed.status();
   admitted_bytes_ += *passed;
-  if (now >= held_until_) {
-    held_since_ = absl::InfiniteFuture();
-  } else {
-    held_since_ = std::min(held_since_, now);
-  }
+  if (now >= held_until_) held_since_ = absl::InfiniteFuture();
   if (now - held_since_ < kHeldMax) return absl::OkStatus();
   return absl::ResourceExhaustedError(
       "the client begins calls, or sends small frames, faster than it may");
@@ -145,22 +149,29 @@ bool Link::Admit(const Frame& frame, absl::Time now) {
   if (wait <= absl::ZeroDuration() && frame.BeginsCall())
     wait = connection_->budget().BeginCall(now);
   if (wait > absl::ZeroDuration()) {
-    held_until_ = now + wait;
+    held_since_ = std::min(held_since_, now);
+    const absl::Duration pause = std::min((now - held_since_) / kHeldFraction, kHeldPauseMax);
+    held_until_ = now + std::max(wait, pause);
     return false;
   }
   if (is_small) small_frames_.Take();
   return true;
 }
 
-bool Link::ReadClient() {
-  if (client_drained_ || client_ended_ || to_server_.size() >= kBufferBytesMax) return false;
-  const Io io = client_->Read(Scratch(), kReadBytes);
+size_t Link::ReadBytes() const {
+  return connection_ != nullptr && connection_->is_users() ? kReadBytes : kStrangersReadBytes;
+}
+
+bool Link::ReadClient(absl::Time now) {
+  if (client_drained_ || client_ended_ || held_until_ > now || to_server_.size() >= kBufferBytesMax)
+    return false;
+  const size_t size = ReadBytes();
+  const Io io = client_->Read(Scratch(), size);
   // TLS returns a record at a time.
-  client_drained_ = io.outcome != Io::kDone || (options_.tls == nullptr && io.bytes < kReadBytes);
+  client_drained_ = io.outcome != Io::kDone || (options_.tls == nullptr && io.bytes < size);
   if (io.outcome == Io::kEnded) client_ended_ = true;
   if (io.outcome != Io::kDone) read_waits_ = io.outcome;
-  // What comes after the server has ended is nobody's.
-  if (!server_ended_) to_server_.Append({Scratch(), io.bytes});
+  if (server_reads_) to_server_.Append({Scratch(), io.bytes});
   return io.outcome == Io::kDone;
 }
 
@@ -169,6 +180,7 @@ bool Link::WriteServer() {
   const Io io = WriteSocket(server_file_, to_server_.bytes().substr(0, admitted_bytes_));
   if (io.outcome == Io::kEnded) {
     // What it has said before its end is still to be read.
+    server_reads_ = false;
     admitted_bytes_ = 0;
     to_server_.Clear();
     server_drained_ = false;
@@ -184,7 +196,10 @@ bool Link::ReadServer() {
   if (server_drained_ || server_ended_ || to_client_.size() >= kBufferBytesMax) return false;
   const Io io = ReadSocket(server_file_, Scratch(), kReadBytes);
   server_drained_ = io.outcome != Io::kDone || io.bytes < kReadBytes;
-  if (io.outcome == Io::kEnded) server_ended_ = true;
+  if (io.outcome == Io::kEnded) {
+    server_ended_ = true;
+    server_reads_ = false;
+  }
   to_client_.Append({Scratch(), io.bytes});
   return io.outcome == Io::kDone;
 }
@@ -202,13 +217,14 @@ bool Link::WriteClient() {
 }
 
 void Link::Linger(absl::Time now) {
-  if (close_at_ != absl::InfiniteFuture()) return;
+  close_at_ = std::min(close_at_, now + kLastAnswers);
+  if (!to_client_.empty() || std::exchange(said_end_, true)) return;
   client_->EndWriting();
-  close_at_ = now + kLinger;
+  close_at_ = std::min(close_at_, now + kLinger);
 }
 
 void Link::SetInterest(absl::Time now, bool may_go_on) {
-  const bool reads = !client_ended_ && to_server_.size() < kBufferBytesMax;
+  const bool reads = !client_ended_ && held_until_ <= now && to_server_.size() < kBufferBytesMax;
   const bool writes = !client_ended_ && !to_client_.empty();
   interest_ = {};
   for (const auto& [active, waits] :

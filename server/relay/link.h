@@ -81,10 +81,11 @@ class Link {
   absl::Status AdmitFrames(absl::Time now);
   bool Admit(const Frame& frame, absl::Time now);
   // These return whether they have moved anything.
-  bool ReadClient();
+  bool ReadClient(absl::Time now);
   bool WriteServer();
   bool ReadServer();
   bool WriteClient();
+  size_t ReadBytes() const;
   void Linger(absl::Time now);
   void SetInterest(absl::Time now, bool may_go_on);
 
@@ -106,7 +107,9 @@ class Link {
   bool client_drained_ = false;
   bool server_drained_ = false;
   bool client_ended_ = false;
+  bool server_reads_ = true;  // false: what the client sends is nobody's
   bool server_ended_ = false;
+  bool said_end_ = false;
   absl::Time close_at_ = absl::InfiniteFuture();  // after the server has ended
   // What TLS waits for, which may be the other direction.
   Io::Outcome read_waits_ = Io::kWantsRead;

@@ -27,11 +27,13 @@ constexpr int kEventsMax = 64;
 
 uint32_t Events(bool read, bool write) { return (read ? EPOLLIN : 0u) | (write ? EPOLLOUT : 0u); }
 
-std::string RandomPrefix() {
-  uint64_t number = 0;
+// Nobody can guess it: any account may take an abstract name before the relay does.
+std::string NewName() {
+  std::array<uint64_t, 2> number{};
   // For fewer than 256 bytes it does not fail (getrandom(2)).
-  static_cast<void>(getrandom(&number, sizeof(number), 0));
-  return absl::StrCat("kiln.", absl::Hex(number), ".");
+  static_cast<void>(getrandom(number.data(), sizeof(number), 0));
+  return absl::StrCat("kiln.", absl::Hex(number[0], absl::kZeroPad16),
+                      absl::Hex(number[1], absl::kZeroPad16));
 }
 
 int MillisecondsUntil(absl::Time time, absl::Time now) {
@@ -82,6 +84,14 @@ class Relay::Loop {
     }
     Wake();
   }
+  // Closes links whose clients have not introduced themselves.
+  void CloseUnknown() ABSL_LOCKS_EXCLUDED(mutex_) {
+    {
+      absl::MutexLock lock(&mutex_);
+      closes_unknown_ = true;
+    }
+    Wake();
+  }
   // False: some links were still there at the deadline.
   bool WaitUntilEmpty(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
@@ -123,16 +133,23 @@ class Relay::Loop {
   bool TakeOrders() ABSL_LOCKS_EXCLUDED(mutex_) {
     std::vector<std::unique_ptr<Link>> added;
     std::vector<uint64_t> closing;
+    bool closes_unknown = false;
     {
       absl::MutexLock lock(&mutex_);
       if (stopping_) return false;
       added.swap(added_);
       closing.swap(closing_);
+      closes_unknown = closes_unknown_;
     }
     for (std::unique_ptr<Link>& link : added) Serve(std::move(link));
     for (const uint64_t number : closing) {
       const auto found = served_.find(number);
       if (found != served_.end()) End(*found->second);
+    }
+    if (closes_unknown) {
+      for (const auto& [number, served] : served_) {
+        if (served->link->connection() == nullptr) End(*served);
+      }
     }
     DropEnded();
     return true;
@@ -242,6 +259,7 @@ class Relay::Loop {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::unique_ptr<Link>> added_ ABSL_GUARDED_BY(mutex_);
   std::vector<uint64_t> closing_ ABSL_GUARDED_BY(mutex_);
+  bool closes_unknown_ ABSL_GUARDED_BY(mutex_) = false;
   size_t links_count_ ABSL_GUARDED_BY(mutex_) = 0;  // added and not dropped
 
   // The rest is the thread's.
@@ -253,10 +271,7 @@ class Relay::Loop {
 };
 
 Relay::Relay(Options options)
-    : options_(std::move(options)),
-      name_prefix_(RandomPrefix()),
-      table_(options_.limits),
-      budgets_(options_.rates) {
+    : options_(std::move(options)), table_(options_.limits), budgets_(options_.rates) {
   for (int i = 0; i < options_.threads; ++i)
     loops_.push_back(std::make_unique<Loop>(options_, table_));
 }
@@ -282,7 +297,7 @@ void Relay::Add(int client_file, Peer peer, TlsContext tls) {
       std::make_unique<Link>(Link::Options{.client_file = client_file,
                                            .number = number,
                                            .tls = std::move(tls),
-                                           .name = absl::StrCat(name_prefix_, number),
+                                           .name = NewName(),
                                            .peer = std::move(peer),
                                            .budgets = &budgets_,
                                            .activity = std::move(activity),
@@ -292,6 +307,7 @@ void Relay::Add(int client_file, Peer peer, TlsContext tls) {
 }
 
 void Relay::SetUser(Connection& connection, const std::string& user) {
+  connection.MarkUsers();
   connection.budget().SetUser(user);
   absl::MutexLock lock(&add_mutex_);
   Close(table_.SetUser(connection.number(), user));
@@ -304,6 +320,7 @@ void Relay::Close(const std::vector<uint64_t>& numbers) {
 void Relay::StopHandingOver() {
   absl::MutexLock lock(&hand_over_mutex_);
   hands_over_ = false;
+  for (const auto& loop : loops_) loop->CloseUnknown();
 }
 
 void Relay::Drain(absl::Duration patience) {

@@ -65,7 +65,6 @@ class Relay {
   void Close(const std::vector<uint64_t>& numbers);
 
   const Options options_;
-  const std::string name_prefix_;
   // Held while the table and the loops learn of a connection, so that both know it when it is
   // closed.
   absl::Mutex add_mutex_;

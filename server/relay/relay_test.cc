@@ -226,9 +226,8 @@ constexpr Rate kPlenty{.per_second = 1e6, .burst = 1e6};
 
 TEST_F(RelayTest, CallsBeyondTheBudgetWaitAndAreNotLost) {
   relay_ = MakeRelay({.connection = {.per_second = 1, .burst = 3},
-                      .peer = kPlenty,
                       .user = kPlenty,
-                      .strangers_of_peer = kPlenty,
+                      .origin = kPlenty,
                       .strangers = kPlenty});
   const auto client = Connect();
   client->Write(kPreface);
@@ -255,7 +254,7 @@ TEST_F(RelayTest, CallsBeyondTheBudgetWaitAndAreNotLost) {
 }
 
 TEST_F(RelayTest, ConnectionsThatAreTooManyClose) {
-  relay_ = MakeRelay({}, {.connections_max = 3, .owner_max = 3});
+  relay_ = MakeRelay({}, {.connections_max = 3, .user_max = 3, .strangers_max = 3});
   std::vector<std::unique_ptr<Socket>> clients;
   std::vector<Arrival> arrivals;
   const auto connect = [&] {

@@ -42,6 +42,11 @@ absl::StatusOr<TlsContext> LoadTlsContext(const TlsFiles& files) {
   SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE |
                                       SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                       SSL_MODE_RELEASE_BUFFERS);
+  // A read returns after each record, also after one without data, of which a client may send any
+  // number: others have their turn.
+  SSL_CTX_clear_mode(context.get(), SSL_MODE_AUTO_RETRY);
+  // An encrypted key is refused. OpenSSL would ask for its password on the terminal.
+  SSL_CTX_set_default_passwd_cb(context.get(), [](char*, int, int, void*) { return 0; });
   // No session is resumed: each handshake proves again who the client is.
   SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(context.get(), 0);

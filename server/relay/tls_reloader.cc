@@ -29,8 +29,8 @@ std::string TlsReloader::State() const {
   for (const std::string* path : {&files_.certificate, &files_.key, &files_.client_ca}) {
     struct stat found {};
     if (path->empty() || stat(path->c_str(), &found) != 0) found = {};
-    absl::StrAppend(&state, found.st_ino, " ", found.st_size, " ", found.st_mtim.tv_sec, ".",
-                    found.st_mtim.tv_nsec, " ");
+    absl::StrAppend(&state, found.st_dev, " ", found.st_ino, " ", found.st_size, " ",
+                    found.st_mtim.tv_sec, ".", found.st_mtim.tv_nsec, " ");
   }
   return state;
 }
@@ -40,14 +40,15 @@ void TlsReloader::Look() {
   absl::MutexLock lock(&mutex_);
   std::string state = State();
   if (state == state_) return;
-  state_ = std::move(state);
   auto context = LoadTlsContext(files_);
+  if (!context.ok() && std::exchange(refused_, state) == state) return;
   if (!context.ok()) {
     log::Warning("tls_files_refused", {{"why", std::string(context.status().message())},
                                        {"until_mended", "the earlier files stay in use"}});
     return;
   }
   current_ = *std::move(context);
+  state_ = std::move(state);
   log::Info("tls_files_replaced", {{"certificate", files_.certificate}});
 }
 

@@ -20,8 +20,9 @@ class TlsReloader {
   static absl::StatusOr<std::unique_ptr<TlsReloader>> Load(TlsFiles files);
 
   TlsContext current() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Reads the files if they are others than at the last look. Files that cannot be used are logged
-  // ("tls_files_refused"), and the earlier ones stay in use; else "tls_files_replaced".
+  // Reads the files if they are others than those in use. Files that cannot be used are logged once
+  // ("tls_files_refused"), and the earlier ones stay in use until a later look can use them; else
+  // "tls_files_replaced".
   void Look() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -31,7 +32,8 @@ class TlsReloader {
 
   const TlsFiles files_;
   mutable absl::Mutex mutex_;
-  std::string state_ ABSL_GUARDED_BY(mutex_);
+  std::string state_ ABSL_GUARDED_BY(mutex_);    // of the files in use
+  std::string refused_ ABSL_GUARDED_BY(mutex_);  // of those that were logged
   TlsContext current_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -13,8 +13,8 @@
 namespace kiln::rpc {
 namespace {
 
-// Of the system's users, for those who run the daemon.
-constexpr size_t kReserved = 2;
+// Those who run the daemon: its own account, and root.
+constexpr size_t kAdminsMax = 2;
 
 absl::Status NoPeer() {
   return errors::WithReason(
@@ -47,20 +47,23 @@ bool Doors::RunsDaemon(unsigned user_id) { return user_id == geteuid() || user_i
 
 Doors::Doors(Options options, grpc::ServerBuilder& builder)
     : options_(std::move(options)),
-      port_(MakeDoor(Entrance::kLoopback, builder)),
-      tls_port_(MakeDoor(Entrance::kTls, builder)) {
+      port_(MakeDoor(Entrance::kLoopback, builder, options_.on_accepted)),
+      tls_port_(MakeDoor(Entrance::kTls, builder, options_.on_accepted)) {
   absl::MutexLock lock(&mutex_);
+  for (size_t i = 0; i < kAdminsMax; ++i)
+    admins_.doors.push_back(MakeDoor(Entrance::kPeer, builder, [] {}));
   for (size_t i = 0; i <= kSystemUsersMax; ++i)
-    system_users_.doors.push_back(MakeDoor(Entrance::kPeer, builder));
+    system_users_.doors.push_back(MakeDoor(Entrance::kPeer, builder, options_.on_accepted));
   for (size_t i = 0; i <= kCertificatesMax; ++i)
-    certificates_.doors.push_back(MakeDoor(Entrance::kCertificate, builder));
+    certificates_.doors.push_back(MakeDoor(Entrance::kCertificate, builder, options_.on_accepted));
   options_.access->SetVisitor(system_users_.doors.back().number, NoPeer());
   options_.access->SetVisitor(certificates_.doors.back().number, TooManyCertificates());
 }
 
 // gRPC gets sockets within this process alone. TLS is the relay's.
-Doors::Door Doors::MakeDoor(Entrance entrance, grpc::ServerBuilder& builder) {
-  const Access::Door door = options_.access->MakeDoor(entrance, options_.on_accepted);
+Doors::Door Doors::MakeDoor(Entrance entrance, grpc::ServerBuilder& builder,
+                            std::function<void()> on_accepted) {
+  const Access::Door door = options_.access->MakeDoor(entrance, std::move(on_accepted));
   const auto credentials = grpc::experimental::LocalServerCredentials(UDS);
   credentials->SetAuthMetadataProcessor(door.processor);
   using Builder = grpc::ServerBuilder::experimental_type;
@@ -99,11 +102,11 @@ absl::StatusOr<auth::Principal> Doors::SystemUser(unsigned user_id) const {
 }
 
 const Doors::Door& Doors::DoorOfSystemUser(unsigned user_id) {
-  auto& [doors, door_of] = system_users_;
+  const bool runs_daemon = RunsDaemon(user_id);
+  auto& [doors, door_of] = runs_daemon ? admins_ : system_users_;
   if (const auto known = door_of.find(user_id); known != door_of.end()) return doors[known->second];
   auto user = SystemUser(user_id);
-  const size_t reserved = RunsDaemon(user_id) ? 0 : kReserved;
-  if (!user.ok() || door_of.size() + reserved >= kSystemUsersMax) {
+  if (!runs_daemon && (!user.ok() || door_of.size() >= kSystemUsersMax)) {
     log::Warning("peer_refused", {{"uid", absl::StrCat(user_id)}});
     return doors.back();
   }

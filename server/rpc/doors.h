@@ -36,7 +36,8 @@ class Doors {
     Access* access = nullptr;  // outlives this
     // A user's name; nothing if the system knows none.
     std::function<std::optional<std::string>(unsigned user_id)> name_of;
-    // The first call of a connection was accepted (Access::MakeDoor).
+    // The first call of a connection was accepted (Access::MakeDoor). Not called for those who run
+    // the daemon, whose connections the relay does not know.
     std::function<void()> on_accepted;
   };
   // Before the server's start.
@@ -60,7 +61,7 @@ class Doors {
     std::map<Key, size_t> door_of;
   };
 
-  Door MakeDoor(Entrance entrance, grpc::ServerBuilder& builder);
+  Door MakeDoor(Entrance entrance, grpc::ServerBuilder& builder, std::function<void()> on_accepted);
   const Door& DoorOf(const relay::Peer& peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   const Door& DoorOfSystemUser(unsigned user_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   const Door& DoorOfCertificate(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -70,6 +71,7 @@ class Doors {
   Door port_;
   Door tls_port_;
   absl::Mutex mutex_;
+  Row<unsigned> admins_ ABSL_GUARDED_BY(mutex_);  // who run the daemon
   Row<unsigned> system_users_ ABSL_GUARDED_BY(mutex_);
   Row<std::string> certificates_ ABSL_GUARDED_BY(mutex_);
 };

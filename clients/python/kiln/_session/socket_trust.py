@@ -1,5 +1,6 @@
 """Whether a Unix socket can be another account's than it seems to be."""
 
+import contextlib
 import os
 import stat
 from typing import Optional
@@ -33,18 +34,26 @@ def why_distrusted(path: str, uid: int) -> Optional[str]:
     Trust begins with this account and root. Whatever is in a folder in which only trusted accounts
     can write is trusted, and so is its owner: /run/kiln, which root gave to the account of a
     service. In a folder in which others can write, it has to belong to a trusted account, and the
-    folder must be sticky, as /tmp is, or the others could rename it.
+    folder must be sticky, as /tmp is, or the others could rename it. The socket itself must not be
+    in such a folder: whenever the daemon ends, others can make one of that name.
     """
     trusted = {_ROOT, uid}
     folder, names, links = "/", [name for name in path.split("/") if name], 0
     while names:
         place = os.path.join(folder, names.pop(0))
+        here: Optional[os.stat_result] = None
         try:
-            above, here = os.stat(folder), os.lstat(place)
-        except OSError:
-            return None  # there is nothing; connecting fails
-        if above.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            if not above.st_mode & stat.S_ISVTX:
+            above = os.stat(folder)
+            with contextlib.suppress(FileNotFoundError):
+                here = os.lstat(place)
+        except OSError as error:
+            return f"{place} cannot be looked at: {error.strerror}"
+        is_open = above.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        if here is None:
+            # Connecting fails, until somebody makes it; a client tries again and again.
+            return f"others can make {place}, which is not there" if is_open else None
+        if is_open:
+            if not above.st_mode & stat.S_ISVTX or not (names or stat.S_ISLNK(here.st_mode)):
                 return f"others can replace what is in {folder} (mode {above.st_mode & 0o7777:o})"
             if here.st_uid not in trusted:
                 return f"{place} belongs to the account with the number {here.st_uid}"
