@@ -1,11 +1,13 @@
 #include "server/state/folder_lock.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -27,14 +29,22 @@ std::string Written(int file) {
   return size <= 0 ? "" : std::string(absl::StripAsciiWhitespace(text));
 }
 
-bool IsEnding(int file) { return absl::EndsWith(Written(file), kEnds); }
-
-// " (process 123)", if the file says so.
-std::string Holder(int file) {
+// The process that holds it, if the file says so.
+std::optional<int> HolderOf(int file) {
   const std::string text = Written(file);
   int process = 0;
-  if (!absl::SimpleAtoi(absl::StripSuffix(text, kEnds), &process)) return "";
-  return absl::StrCat(" (process ", process, ")");
+  if (!absl::SimpleAtoi(absl::StripSuffix(text, kEnds), &process)) return std::nullopt;
+  return process;
+}
+
+// A daemon that was killed is gone, while a process that it has just forked still has its files,
+// and so the lock, for a moment.
+bool IsGone(int process) { return kill(process, 0) != 0 && errno == ESRCH; }
+
+bool IsEnding(int file) {
+  if (absl::EndsWith(Written(file), kEnds)) return true;
+  const auto holder = HolderOf(file);
+  return holder && IsGone(*holder);
 }
 
 bool Write(int file, const std::string& text) {
@@ -64,8 +74,10 @@ absl::StatusOr<std::unique_ptr<FolderLock>> FolderLock::Take(const std::string& 
   if (file < 0)
     return absl::UnavailableError(absl::StrCat("cannot open ", path, ": ", strerror(errno)));
   if (!Lock(file, patience, pause)) {
+    const auto holder = HolderOf(file);
     const absl::Status taken = absl::AlreadyExistsError(
-        absl::StrCat("another kilnd", Holder(file), " uses the state folder ", folder,
+        absl::StrCat("another kilnd", holder ? absl::StrCat(" (process ", *holder, ")") : "",
+                     " uses the state folder ", folder,
                      "; stop it first, or name another folder with --state_dir"));
     close(file);
     return taken;

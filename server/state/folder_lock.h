@@ -16,9 +16,10 @@ namespace kiln::state {
 // process ends, however that happens; the file, which says who holds it, stays.
 class FolderLock {
  public:
-  // Waits so long at most for a process that has it and is about to end. ALREADY_EXISTS: another
-  // process has it; the message says which, and what to do. UNAVAILABLE: the file cannot be made.
-  // Calls `pause` between two looks at the lock; by default it sleeps for 20 ms.
+  // Waits so long at most for a process that has it and is about to end, or was killed a moment
+  // ago. ALREADY_EXISTS: another process has it; the message says which, and what to do.
+  // UNAVAILABLE: the file cannot be made. Calls `pause` between two looks at the lock; by default
+  // it sleeps for 20 ms.
   static absl::StatusOr<std::unique_ptr<FolderLock>> Take(
       const std::string& folder, absl::Duration patience = absl::Seconds(30),
       const std::function<void()>& pause = Pause);

@@ -1,5 +1,7 @@
 #include "server/state/folder_lock.h"
 
+#include <sched.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -46,6 +48,35 @@ TEST(FolderLock, WaitsForOneThatEnds) {
   EXPECT_EQ(pauses, 3);
   // The next holder goes on.
   EXPECT_FALSE(FolderLock::Take(folder, absl::InfiniteDuration()).ok());
+}
+
+// A daemon forks processes for what may crash. One that has just been forked has the lock, too.
+TEST(FolderLock, WaitsForWhatAKilledOneHasForked) {
+  const std::string folder = NewLockedFolder();
+  int gate[2];
+  ASSERT_EQ(pipe(gate), 0);
+  const pid_t holder = fork();
+  if (holder == 0) {
+    const auto lock = FolderLock::Take(folder);
+    if (lock.ok() && fork() == 0) {
+      close(gate[1]);
+      char byte;
+      static_cast<void>(!read(gate[0], &byte, 1));  // until the test lets go
+    }
+    _exit(lock.ok() ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(holder, &status, 0), holder);
+  ASSERT_EQ(status, 0);
+  int pauses = 0;
+  const auto let_go = [&] {
+    if (++pauses == 3) close(gate[1]);
+    sched_yield();
+  };
+  const auto next = FolderLock::Take(folder, absl::InfiniteDuration(), let_go);
+  EXPECT_TRUE(next.ok()) << next.status();
+  EXPECT_GE(pauses, 3);
+  close(gate[0]);
 }
 
 TEST(FolderLock, GivesUpOnOneThatDoesNotEnd) {
