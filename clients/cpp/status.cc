@@ -22,6 +22,12 @@ struct Cause {
   const char* sign;  // in what gRPC says, in small letters; it has no codes for them
   const char* text;  // behind the address
 };
+constexpr char kHangsUp[] =
+    " hangs up at once. If its kilnd speaks TLS, name the file with the authority of its "
+    "certificate in $KILN_CA or as \"ca\" in ~/.config/kiln/config.toml. If you have a certificate "
+    "of "
+    "your own, perhaps kilnd takes none by its authority (--tls_client_ca)";
+
 constexpr Cause kCauses[] = {
     {"certificate has expired",
      " has a certificate that has expired. Whoever runs its kilnd makes a new one and starts kilnd "
@@ -41,11 +47,10 @@ constexpr Cause kCauses[] = {
      " speaks no TLS. Say no $KILN_CA for it (nor \"ca\" in ~/.config/kiln/config.toml), or name "
      "the "
      "port at which kilnd speaks TLS"},
-    {"socket closed",
-     " hangs up at once. If its kilnd speaks TLS, name the file with the authority of its "
-     "certificate in $KILN_CA or as \"ca\" in ~/.config/kiln/config.toml. If you have a "
-     "certificate "
-     "of your own, perhaps kilnd takes none by its authority (--tls_client_ca)"},
+    {"socket closed", kHangsUp},
+    {"connection reset by peer", kHangsUp},
+    // An alert, which gRPC cannot read.
+    {"tsi data corrupted", kHangsUp},
 };
 
 // What to tell the user when gRPC itself says that a call failed for want of a connection.

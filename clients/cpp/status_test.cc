@@ -36,7 +36,9 @@ TEST(FromGrpc, TellsMistakesWithTlsApart) {
       {"UNAUTHENTICATED: Hostname Verification Check failed.", "for other names"},
       {"SSL_ERROR_SSL: error:0A00010B:SSL routines::wrong version number",
        "box:7433 speaks no TLS"},
-      {"Socket closed", "hangs up at once. If its kilnd speaks TLS"}};
+      {"Socket closed", "hangs up at once. If its kilnd speaks TLS"},
+      {"recvmsg:Connection reset by peer (104)", "hangs up at once. If its kilnd speaks TLS"},
+      {"Unwrap failed (TSI_DATA_CORRUPTED)", "perhaps kilnd takes none by its authority"}};
   for (const auto& [said, wanted] : cases) {
     EXPECT_THAT(Told(absl::StrCat(kFailed, said)),
                 AllOf(HasSubstr(wanted), HasSubstr("box:7433"), Not(HasSubstr("Start one"))));

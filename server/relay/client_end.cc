@@ -11,10 +11,21 @@
 namespace kiln::relay {
 namespace {
 
+// A socket that is closed with unread bytes is reset, and its client is told of a broken network
+// instead of a server that has hung up.
+void HangUp(int file) {
+  constexpr int kReadsMax = 64;
+  char unread[4096];
+  shutdown(file, SHUT_WR);
+  for (int i = 0; i < kReadsMax && recv(file, unread, sizeof(unread), MSG_DONTWAIT) > 0; ++i) {
+  }
+  close(file);
+}
+
 class PlainEnd : public ClientEnd {
  public:
   explicit PlainEnd(int file) : file_(file) {}
-  ~PlainEnd() override { close(file_); }
+  ~PlainEnd() override { HangUp(file_); }
   Io Handshake() override { return {}; }
   Io Read(char* to, size_t size) override { return ReadSocket(file_, to, size); }
   Io Write(absl::string_view from) override { return WriteSocket(file_, from); }
@@ -33,7 +44,7 @@ class TlsEnd : public ClientEnd {
     SSL_set_fd(ssl_.get(), file);
     SSL_set_accept_state(ssl_.get());
   }
-  ~TlsEnd() override { close(file_); }
+  ~TlsEnd() override { HangUp(file_); }
 
   Io Handshake() override {
     ERR_clear_error();

@@ -25,6 +25,10 @@ _CAUSES = (
 )
 
 
+# A server was there and hung up before it said a word, or with an alert, which gRPC cannot read.
+_HANGS_UP = ("socket closed", "connection reset by peer", "tsi data corrupted")
+
+
 def explain(target: str, login: Login, message: str) -> str:
     """What to tell the user when connecting to `target` has failed with gRPC's `message`.
 
@@ -35,8 +39,7 @@ def explain(target: str, login: Login, message: str) -> str:
         if any(sign in said for sign in signs):
             return text.format(target=target, host=target.rpartition(":")[0],
                                ca=_authority(login))
-    # Somebody was there and hung up before a word was said.
-    if not ("failed to connect" in said and "socket closed" in said):
+    if not ("failed to connect" in said and any(sign in said for sign in _HANGS_UP)):
         return ""
     if login.certificate:
         return (f"{target} hangs up at once. Perhaps its kilnd takes no certificates by the "
