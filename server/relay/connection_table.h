@@ -24,9 +24,9 @@ struct ConnectionLimits {
   static ConnectionLimits ForFiles(uint64_t files);
 
   size_t connections_max = 1024;
-  // Of one user.
+  // Connections of one user.
   size_t user_max = 256;
-  // Of one origin (Peer::origin), connections of which no call was accepted yet. They compete for
+  // Connections of one origin (Peer::origin) with no accepted call yet. They compete for
   // the same tokens (CallRates::origin), and an honest one must get one soon.
   size_t strangers_max = 256;
 };

@@ -56,7 +56,7 @@ def prod(x: Tensor, /, axis: Axis = None, *, dtype: Any = None, keepdims: bool =
 def max(x: Tensor, /, axis: Union[Axis, Tensor] = None, *, keepdims: bool = False) -> Tensor:
     """The largest element; NaN if any is. Numeric; InvalidArgument where there is none.
 
-    Of a tensor in place of an axis, the larger of the two elementwise, as maximum().
+    Given a tensor instead of an axis, takes the larger of the two elementwise, as maximum().
 
     >>> kiln.max(kiln.tensor([[1, 4], [3, 2]]), axis=1).tolist()
     [4, 3]
@@ -68,7 +68,7 @@ def max(x: Tensor, /, axis: Union[Axis, Tensor] = None, *, keepdims: bool = Fals
 def min(x: Tensor, /, axis: Union[Axis, Tensor] = None, *, keepdims: bool = False) -> Tensor:
     """The smallest element; NaN if any is. Numeric; InvalidArgument where there is none.
 
-    Of a tensor in place of an axis, the smaller of the two elementwise, as minimum().
+    Given a tensor instead of an axis, takes the smaller of the two elementwise, as minimum().
 
     >>> kiln.min(kiln.tensor([[1, 4], [3, 2]]), axis=1).tolist()
     [1, 2]

@@ -13,7 +13,7 @@ from kiln._basics.errors import InvalidArgument
 from kiln.variables import Dim
 
 
-# What is one number where a sequence of several is allowed, too; whole() then refuses a bool.
+# A number may stand for a sequence of equal ones; whole() then refuses a bool.
 NUMBER = (int, np.integer, np.bool_)
 
 

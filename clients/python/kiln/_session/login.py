@@ -80,7 +80,7 @@ def open_channel(target: str, login: Login, options: Sequence[Tuple[str, Any]]) 
             "~/.config/kiln/config.toml (\"system\" for those that this machine knows)"
             + with_elsewhere(login))
     else:
-        # What the client has found by itself may be a trap, token or not.
+        # An address that the client found by itself may be a trap, with or without a token.
         if login.token or not login.address:
             require_trusted(target, os.getuid())
         channel = grpc.insecure_channel(target, options=options)

@@ -95,7 +95,7 @@ class Ordering(Reductions):
         values = self.amax(along, keepdim)
         if not values.requires_grad:
             return ValuesAndIndices(values, places if keepdim else places.squeeze(along))
-        # Of equal elements the one at the index has the gradient.
+        # The element at the index has the gradient, not those that equal it.
         return self._found(along, places, keepdim)
 
     @overload
@@ -124,7 +124,7 @@ class Ordering(Reductions):
         values = self.amin(along, keepdim)
         if not values.requires_grad:
             return ValuesAndIndices(values, places if keepdim else places.squeeze(along))
-        # Of equal elements the one at the index has the gradient.
+        # The element at the index has the gradient, not those that equal it.
         return self._found(along, places, keepdim)
 
     def _found(self, along: int, places: "Tensor", keepdim: bool) -> ValuesAndIndices:
@@ -227,7 +227,7 @@ class Ordering(Reductions):
         place = iota(self.shape, along).where(own, 0)._op("cumulative_max", axis=along)
         if not values.requires_grad:
             return ValuesAndIndices(values, place)
-        # Of equal elements the one at the index has the gradient.
+        # The element at the index has the gradient, not those that equal it.
         return self._found(along, place, keepdim=True)
 
     @numpy_names
