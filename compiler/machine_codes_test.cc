@@ -152,8 +152,11 @@ TEST(MachineCodesTest, APtxKernelHasATableAndANumberForEachArgumentAndAThreadFor
   EXPECT_THAT(image->code, HasSubstr(".version 7.8\n.target sm_80\n"));
   EXPECT_THAT(image->code, HasSubstr(".visible .entry kernel("));
   EXPECT_TRUE(image->takes_slot_table);
-  EXPECT_THAT(image->code, HasSubstr("kernel_param_2"));
-  EXPECT_THAT(image->code, Not(HasSubstr("kernel_param_3")));
+  // The last one is the launch's first block.
+  EXPECT_TRUE(image->runs_parts);
+  EXPECT_EQ(image->num_parameters(), 4);
+  EXPECT_THAT(image->code, HasSubstr("kernel_param_3"));
+  EXPECT_THAT(image->code, Not(HasSubstr("kernel_param_4")));
   EXPECT_THAT(image->code, HasSubstr(".maxntid 32"));
   // What is only read goes through the caches that do not see writes.
   EXPECT_THAT(image->code, HasSubstr("ld.global.nc.b32"));

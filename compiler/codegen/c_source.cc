@@ -59,11 +59,12 @@ class SourcePrinter {
                          : StrCat(PointerType(buffer), " restrict ", buffer.name));
       first = false;
     }
+    if (by_table) StrAppend(&head, ", ulong first_point");
     Line(head + ") {");
     depth_ = 1;
     if (by_table) PrintArguments();
     if (HasBlocks()) {
-      Line("const long task = get_group_id(0);");
+      Line(StrCat("const long task = ", by_table ? "first_point + " : "", "get_group_id(0);"));
       Line("const long thread = get_local_id(0);");
       const bool keeps_loops = std::any_of(
           program_.sections.begin(), program_.sections.end(),
@@ -73,7 +74,8 @@ class SourcePrinter {
       Line("const long once = get_num_groups(0) > 0;  // 1, which no compiler knows");
       return;
     }
-    Line("const long task = get_global_id(0);");
+    Line(StrCat("const long task = ", by_table ? "first_point * get_local_size(0) + " : "",
+                "get_global_id(0);"));
     std::string condition = StrCat("task >= ", program_.grid_size());
     if (by_table) {
       // What a compiler loads behind the branch it loads anew for each thread, and PoCL's then

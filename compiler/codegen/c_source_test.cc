@@ -275,12 +275,12 @@ TEST(CSourceTest, ArgumentsMayComeByASlotTable) {
   EXPECT_THAT(
       PrintSource(b.program, Parameters::kSlotTable),
       HasSubstr("__kernel void kiln_kernel(__global const ulong* restrict slots, ulong in0_slot, "
-                "ulong out1_slot) {\n"
+                "ulong out1_slot, ulong first_point) {\n"
                 "  __global const float* restrict in0 = (__global const float*)"
                 "(slots[in0_slot >> 44] + (in0_slot & 17592186044352ul));\n"
                 "  __global float* restrict out1 = (__global float*)"
                 "(slots[out1_slot >> 44] + (out1_slot & 17592186044352ul));\n"
-                "  const long task = get_global_id(0);\n"
+                "  const long task = first_point * get_local_size(0) + get_global_id(0);\n"
                 "  if ((task >= 1) | !in0 | !out1) return;\n"));
 }
 

@@ -110,6 +110,7 @@ absl::StatusOr<drivers::KernelImage> CompileLoops(const MachineCode& machine,
   image.scratch_bytes = code->scratch_bytes;
   image.num_arguments = program.num_arguments;
   image.takes_slot_table = code->takes_slot_table;
+  image.runs_parts = true;
   for (const kernel::Buffer& buffer : kernel.buffers) {
     if (buffer.memory == kernel::Memory::kGlobal) image.access.push_back(AccessOf(buffer));
   }

@@ -20,7 +20,8 @@ constexpr int64_t kGpuBlockSizeMax = 256;
 llvm::Function* GpuFrame::DeclareKernel(llvm::Module& module, const schedule::LoopProgram& program,
                                         const std::string& symbol) const {
   llvm::LLVMContext& context = module.getContext();
-  std::vector<llvm::Type*> parameters(program.num_arguments + 1, llvm::Type::getInt64Ty(context));
+  // And the first grid point of the launch.
+  std::vector<llvm::Type*> parameters(program.num_arguments + 2, llvm::Type::getInt64Ty(context));
   parameters[0] = llvm::PointerType::get(context, global_);
   auto* type =
       llvm::FunctionType::get(llvm::Type::getVoidTy(context), parameters, /*isVarArg=*/false);
@@ -62,7 +63,11 @@ void GpuFrame::RunTasks(llvm::IRBuilder<>& builder, ControlFlow& control,
   const int64_t tasks = program.grid_size();
   const int64_t numbers = (tasks + tasks_per_block_ - 1) / tasks_per_block_ * tasks_per_block_;
   llvm::Type* type = numbers <= INT32_MAX ? builder.getInt32Ty() : builder.getInt64Ty();
-  llvm::Value* number = builder.CreateZExt(Block(builder), type);
+  const llvm::Function* function = builder.GetInsertBlock()->getParent();
+  llvm::Value* first = function->getArg(static_cast<unsigned>(program.num_arguments) + 1);
+  llvm::Value* number =
+      builder.CreateAdd(builder.CreateZExt(Block(builder), type), builder.CreateTrunc(first, type),
+                        "", /*HasNUW=*/true, /*HasNSW=*/true);
   if (tasks_per_block_ > 1) {
     number = builder.CreateMul(
         number, llvm::ConstantInt::get(type, static_cast<uint64_t>(tasks_per_block_)));

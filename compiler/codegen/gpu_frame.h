@@ -12,8 +12,8 @@
 
 namespace kiln::codegen {
 
-// The slot table and a number for each argument. A task is a block's, or a thread's: then of its
-// own number in the grid.
+// The slot table, a number for each argument, and the first grid point of the launch. A task is a
+// block's, or a thread's: then of its own number in the grid.
 class GpuFrame : public Frame {
  public:
   // `block_size`: the threads of a block; `tasks_per_block`: 1, or as many. `global`: the address

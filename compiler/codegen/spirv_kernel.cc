@@ -66,7 +66,8 @@ class SpirvFrame : public Frame {
                           const std::string& symbol) const override {
     BeginSpirvModule(module);
     llvm::LLVMContext& context = module.getContext();
-    std::vector<llvm::Type*> parameters(program.num_arguments + 1, llvm::Type::getInt64Ty(context));
+    // And the first grid point of the launch.
+    std::vector<llvm::Type*> parameters(program.num_arguments + 2, llvm::Type::getInt64Ty(context));
     parameters[0] = llvm::PointerType::get(context, kSpirvGlobal);
     auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), parameters,
                                          /*isVarArg=*/false);
@@ -139,7 +140,10 @@ class SpirvFrame : public Frame {
     const auto constant = [type](int64_t value) {
       return llvm::ConstantInt::get(type, static_cast<uint64_t>(value));
     };
-    llvm::Value* number = Number(builder, kGroupNumber, type);
+    const llvm::Function* function = builder.GetInsertBlock()->getParent();
+    llvm::Value* first = function->getArg(static_cast<unsigned>(program.num_arguments) + 1);
+    llvm::Value* number =
+        builder.CreateAdd(Number(builder, kGroupNumber, type), builder.CreateTrunc(first, type));
     if (tasks_per_block_ > 1) {
       number = builder.CreateMul(number, constant(tasks_per_block_));
       number = builder.CreateAdd(number, Number(builder, kThreadNumber, type));

@@ -50,6 +50,7 @@ class ListChecker {
       return Invalid("the kernel ", image.name, " takes ", image.num_arguments, " arguments, not ",
                      launch.arguments.size());
     }
+    if (absl::Status status = CheckPoints(launch); !status.ok()) return status;
     for (const SlotRange& range : launch.arguments) {
       if (absl::Status status = Use(range); !status.ok()) return status;
       if (needs_.IsHost(range.slot)) {
@@ -63,6 +64,18 @@ class ListChecker {
       }
     }
     return absl::OkStatus();
+  }
+
+  static absl::Status CheckPoints(const LaunchCommand& launch) {
+    const KernelImage& image = launch.kernel->image();
+    const auto [begin, end] = PointsOf(launch);
+    if (begin < 0 || begin >= end || end > image.grid_size) {
+      return Invalid("points ", begin, " to ", end, " of the kernel ", image.name,
+                     ", which has a grid of ", image.grid_size);
+    }
+    if (image.runs_parts || end - begin == image.grid_size) return absl::OkStatus();
+    return Invalid("the kernel ", image.name, " runs its whole grid alone, not points ", begin,
+                   " to ", end);
   }
 
   absl::Status Check(const CopyCommand& copy) {
@@ -134,6 +147,10 @@ absl::Status CheckHostSlot(const ListNeeds& needs, absl::Span<Buffer* const> slo
 }
 
 }  // namespace
+
+GridRange PointsOf(const LaunchCommand& launch) {
+  return launch.points.value_or(GridRange{0, launch.kernel->image().grid_size});
+}
 
 absl::StatusOr<ListNeeds> CheckCommandList(const CommandList& list) {
   return ListChecker(list).Run();

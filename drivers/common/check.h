@@ -24,6 +24,9 @@ struct ListNeeds {
   bool IsHost(size_t slot) const { return !is_host.empty() && is_host[slot]; }
 };
 
+// What a launch runs of its kernel's grid.
+GridRange PointsOf(const LaunchCommand& launch);
+
 // Slots, offsets and sizes of all commands are in range, launches have as many arguments as their
 // kernels, copies do not overlap. INVALID_ARGUMENT names the command by its number. Whether the
 // kernels are this driver's is for the driver.

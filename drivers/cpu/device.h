@@ -38,6 +38,7 @@ class CpuDevice : public Device {
                       std::function<void(SubmitResult)> done) override;
   void StopUnwanted() override { pool_.Interrupt(); }
   bool stops_lists() const override { return true; }
+  bool yields() const override { return true; }
   // Copies in memory: they have ended when this returns.
   absl::Status StartCopyToDevice(Buffer& destination, int64_t offset, absl::Span<const char> source,
                                  CopyDone done) override;

@@ -1,12 +1,35 @@
 #include "drivers/cpu/execution.h"
 
+#include <algorithm>
+#include <chrono>
 #include <vector>
 
 namespace kiln::drivers::cpu {
+namespace {
+
+// Of a slice: a portion that takes longer than it is expected to still ends soon.
+constexpr double kPortionOfSlice = 0.25;
+// Bytes of a portion of a copy, which take some ten microseconds.
+constexpr int64_t kCopiedAtLeast = 128 << 10;
+
+SteadyTime After(SteadyTime time, double seconds) {
+  return time +
+         std::chrono::duration_cast<SteadyTime::duration>(std::chrono::duration<double>(seconds));
+}
+
+}  // namespace
 
 Execution::Execution(Program& program, absl::Span<char* const> slots, const SubmitOptions& options,
                      WorkerPool& pool)
-    : program_(program), options_(options), pool_(pool), start_(pool.Now()), last_end_(start_) {
+    : program_(program),
+      options_(options),
+      pool_(pool),
+      start_(pool.Now()),
+      last_end_(start_),
+      next_(options.begin.command),
+      task_(options.begin.task),
+      looked_(start_),
+      slice_end_(After(start_, options.slice_seconds)) {
   program_.SetPointers(slots);
   if (options_.time_commands) result_.command_seconds.reserve(program_.calls_.size());
 }
@@ -14,18 +37,69 @@ Execution::Execution(Program& program, absl::Span<char* const> slots, const Subm
 bool Execution::IsHeld() const { return !group().IsDecided(program_.calls_[next_].signal); }
 
 bool Execution::RunCommands(bool blocks) {
-  const std::vector<Program::Call>& calls = program_.calls_;
-  for (; next_ < calls.size(); ++next_) {
+  std::vector<Program::Call>& calls = program_.calls_;
+  const bool may_end_early = options_.goes_on != nullptr;
+  for (bool goes_on = true; goes_on && next_ < calls.size(); next_ += goes_on ? 1 : 0) {
     if (!blocks && calls[next_].kind == Program::Kind::kWait && IsHeld()) return false;
-    result_.status = program_.Execute(calls[next_], options_, pool_);
+    if (may_end_early) {
+      goes_on = RunWhileItGoesOn(calls[next_]);
+    } else {
+      result_.status = program_.Execute(calls[next_], options_, pool_);
+    }
     if (!result_.status.ok()) break;
-    if (!options_.time_commands) continue;
-    const SteadyTime now = pool_.Now();
-    result_.command_seconds.push_back(Seconds(last_end_, now));
-    last_end_ = now;
+    if (options_.time_commands && (goes_on || task_ > 0)) {
+      const SteadyTime now = pool_.Now();
+      result_.command_seconds.push_back(Seconds(last_end_, now));
+      last_end_ = now;
+    }
   }
+  if (result_.status.ok() && next_ < calls.size())
+    result_.rest = ListPosition{static_cast<int>(next_), task_};
   End();
   return true;
+}
+
+bool Execution::RunWhileItGoesOn(Program::Call& call) {
+  if (call.looks && !GoesOn()) return false;
+  if (!call.is_long) {
+    result_.status = program_.Execute(call, options_, pool_);
+    return true;
+  }
+  while (true) {
+    const Program::Portion portion = NextPortion(call);
+    const SteadyTime start = looked_;
+    result_.status = program_.Execute(call, portion, options_, pool_);
+    task_ = portion.end;
+    looked_ = pool_.Now();
+    call.task_seconds = Seconds(start, looked_) / static_cast<double>(portion.end - portion.begin);
+    if (!result_.status.ok()) return true;
+    if (task_ == call.size) break;
+    if (!GoesOn()) return false;
+  }
+  task_ = 0;
+  return true;
+}
+
+bool Execution::GoesOn() {
+  looked_ = pool_.Now();
+  if (looked_ < slice_end_) return true;
+  if (!options_.goes_on(Seconds(start_, looked_))) return false;
+  slice_end_ = After(looked_, options_.slice_seconds);
+  return true;
+}
+
+Program::Portion Execution::NextPortion(const Program::Call& call) const {
+  const double seconds =
+      std::min(kPortionOfSlice * options_.slice_seconds, Seconds(looked_, slice_end_));
+  // Each thread has at least one.
+  const bool copies = call.kind == Program::Kind::kCopy || call.kind == Program::Kind::kFill;
+  const int64_t least = copies                                ? kCopiedAtLeast
+                        : call.kind == Program::Kind::kKernel ? 1
+                                                              : pool_.threads();
+  const double most = static_cast<double>(call.size - task_);
+  const double fit = call.task_seconds > 0 ? seconds / call.task_seconds : most;
+  const auto tasks = static_cast<int64_t>(std::clamp(fit, std::min<double>(least, most), most));
+  return {task_, task_ + tasks};
 }
 
 void Execution::End() {

@@ -1,4 +1,5 @@
-// One submission of a list, which can stop at a wait and go on later.
+// One submission of a list, which can stop at a wait and go on later, and can end between two tasks
+// of a kernel, so that others get the device.
 #ifndef KILN_DRIVERS_CPU_EXECUTION_H_
 #define KILN_DRIVERS_CPU_EXECUTION_H_
 
@@ -20,7 +21,8 @@ class Execution {
   Execution(Program& program, absl::Span<char* const> slots, const SubmitOptions& options,
             WorkerPool& pool);
 
-  // Runs all that is left, and blocks where that has to wait.
+  // Runs all that is left, and blocks where that has to wait; or what SubmitOptions::goes_on lets
+  // it.
   void Finish() { RunCommands(/*blocks=*/true); }
   // Runs what is left up to a wait that would block. True: nothing is left.
   bool GoOn() { return RunCommands(/*blocks=*/false); }
@@ -35,6 +37,13 @@ class Execution {
  private:
   bool RunCommands(bool blocks);
   void End();
+  // For lists that may end early. Runs a command from task_ on, unless its slice ends before.
+  // False: it does, and nothing more is run.
+  bool RunWhileItGoesOn(Program::Call& call);
+  // Whether the slice is not over yet, or another one follows.
+  bool GoesOn();
+  // As many tasks as fit into what is left of the slice, a quarter of one at most; one at least.
+  Program::Portion NextPortion(const Program::Call& call) const;
 
   Program& program_;
   const SubmitOptions& options_;
@@ -42,6 +51,10 @@ class Execution {
   const SteadyTime start_;
   SteadyTime last_end_;  // of a command
   size_t next_ = 0;      // command
+  // For lists that may end early.
+  int64_t task_ = 0;   // of the next command, the first that is left
+  SteadyTime looked_;  // at the clock
+  SteadyTime slice_end_;
   SubmitResult result_;
 };
 

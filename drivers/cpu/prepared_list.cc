@@ -12,6 +12,14 @@ namespace {
 
 constexpr int64_t kCopyChunk = 512 << 10;
 
+// A list that may end early looks at the clock this often, by estimates, which may promise too
+// much: a kernel's first portion is as long.
+constexpr double kLookSeconds = 40e-6;
+constexpr double kCallSecondsMin = 0.2e-6;
+constexpr double kEstimatedTooShort = 64;
+// A portion is shared out in this many parts for each thread at least.
+constexpr int64_t kPartsPerThread = 8;
+
 // On one thread; it decides only whether others are worth waking.
 double EstimatedSeconds(const KernelImage& image, const Rates& rates) {
   return std::max(image.flops / rates.unit_flops_per_second,
@@ -67,10 +75,15 @@ absl::Status Program::Add(const LaunchCommand& launch, const Threads& threads) {
   }
   const KernelImage& image = kernel->image();
   const int64_t chunk = ChunkOf(image, threads);
+  const GridRange points = PointsOf(launch);
   calls_.push_back({.kind = chunk < image.grid_size ? Kind::kParallelKernel : Kind::kKernel,
                     .function = kernel->function(),
-                    .size = image.grid_size,
+                    .first = points.begin,
+                    .size = points.size(),
                     .chunk = chunk});
+  SetEstimate(EstimatedSeconds(image, threads.rates) * static_cast<double>(points.size()) /
+                  static_cast<double>(image.grid_size),
+              &calls_.back());
   for (const SlotRange& range : launch.arguments) AddPointer(range);
   return absl::OkStatus();
 }
@@ -79,6 +92,7 @@ absl::Status Program::Add(const CopyCommand& copy, const Threads& threads) {
   const int64_t bytes = copy.destination.bytes;
   calls_.push_back(
       {.kind = Kind::kCopy, .size = bytes, .chunk = CopyChunkOf(bytes, threads.count)});
+  SetEstimate(2 * static_cast<double>(bytes) / threads.rates.unit_bytes_per_second, &calls_.back());
   AddPointer(copy.destination);
   AddPointer(copy.source);
   return absl::OkStatus();
@@ -90,6 +104,7 @@ absl::Status Program::Add(const FillCommand& fill, const Threads& threads) {
                     .value = fill.value,
                     .size = bytes,
                     .chunk = CopyChunkOf(bytes, threads.count)});
+  SetEstimate(static_cast<double>(bytes) / threads.rates.unit_bytes_per_second, &calls_.back());
   AddPointer(fill.destination);
   return absl::OkStatus();
 }
@@ -102,6 +117,16 @@ absl::Status Program::Add(const SignalCommand& command, const Threads& threads) 
 absl::Status Program::Add(const WaitCommand& command, const Threads& threads) {
   calls_.push_back({.kind = Kind::kWait, .signal = command.signal});
   return absl::OkStatus();
+}
+
+void Program::SetEstimate(double seconds, Call* call) {
+  call->is_long = seconds > kLookSeconds && call->size > 1;
+  call->task_seconds =
+      kEstimatedTooShort * seconds / static_cast<double>(std::max<int64_t>(call->size, 1));
+  unlooked_seconds_ += std::max(seconds, kCallSecondsMin);
+  if (unlooked_seconds_ < kLookSeconds) return;
+  unlooked_seconds_ = 0;
+  call->looks = true;
 }
 
 void Program::AddPointer(const SlotRange& range) {
@@ -124,27 +149,34 @@ void Program::SetPointers(absl::Span<char* const> slots) {
   }
 }
 
-absl::Status Program::Execute(const Call& call, const SubmitOptions& options,
-                              WorkerPool& pool) const {
+void Program::RunTasks(const Call& call, const Portion& portion, const std::atomic<bool>* unwanted,
+                       WorkerPool& pool) {
+  const auto run = call.kind == Kind::kCopy   ? RunCopyRange
+                   : call.kind == Kind::kFill ? RunFillRange
+                                              : RunKernelRange;
+  Job job{run,        &call,    portion.end - portion.begin,
+          call.chunk, unwanted, call.first + portion.begin};
+  // Small enough for this thread alone.
+  if (call.kind == Kind::kKernel || call.size <= call.chunk) return pool.RunAlone(job);
+  if (job.tasks < call.size) {
+    // Whole cache lines of a copy.
+    const int64_t unit = call.kind == Kind::kParallelKernel ? 1 : 64;
+    const int64_t part = job.tasks / (kPartsPerThread * pool.threads()) / unit * unit;
+    job.chunk = std::clamp(part, unit, call.chunk);
+  }
+  pool.Run(job);
+}
+
+absl::Status Program::Execute(const Call& call, const Portion& portion,
+                              const SubmitOptions& options, WorkerPool& pool) const {
   const std::atomic<bool>* unwanted = options.unwanted.get();
   switch (call.kind) {
     case Kind::kKernel:
-      pool.RunAlone({RunKernelRange, &call, call.size, call.size, unwanted});
-      break;
     case Kind::kParallelKernel:
-      pool.Run({RunKernelRange, &call, call.size, call.chunk, unwanted});
-      break;
     case Kind::kCopy:
-    case Kind::kFill: {
-      auto run = call.kind == Kind::kCopy ? RunCopyRange : RunFillRange;
-      // Small enough for this thread alone.
-      if (call.size <= call.chunk) {
-        pool.RunAlone({run, &call, call.size, call.size, unwanted});
-      } else {
-        pool.Run({run, &call, call.size, call.chunk, unwanted});
-      }
+    case Kind::kFill:
+      RunTasks(call, portion, unwanted, pool);
       break;
-    }
     case Kind::kSignal:
       options.group->Raise(call.signal);
       break;

@@ -41,11 +41,24 @@ class Program {
   struct Call {
     Kind kind;
     uint8_t value = 0;  // kFill
-    int signal = 0;     // kSignal, kWait
+    // By estimates. A list that may end early looks at the clock before it, and runs it in
+    // portions.
+    bool looks = false;
+    bool is_long = false;
+    int signal = 0;  // kSignal, kWait
     KernelFunction function = nullptr;
+    int64_t first = 0;          // grid point
     int64_t size = 0;           // grid points, or bytes
     int64_t chunk = 0;          // the least of it that one thread takes
     void** pointers = nullptr;  // arguments, or destination and source
+    // Of is_long: what a task takes on all threads together, as measured; before that, many times
+    // the estimate.
+    double task_seconds = 0;
+  };
+  // Some tasks of a call, numbered from its first.
+  struct Portion {
+    int64_t begin = 0;
+    int64_t end = 0;
   };
   // pointers_[pointer] = the slot's address + offset.
   struct Patch {
@@ -62,7 +75,15 @@ class Program {
   void AddPointer(const SlotRange& range);
   void ResolvePointers();
   void SetPointers(absl::Span<char* const> slots);
-  absl::Status Execute(const Call& call, const SubmitOptions& options, WorkerPool& pool) const;
+  // For a list that may end early.
+  void SetEstimate(double seconds, Call* call);
+  absl::Status Execute(const Call& call, const SubmitOptions& options, WorkerPool& pool) const {
+    return Execute(call, {0, call.size}, options, pool);
+  }
+  absl::Status Execute(const Call& call, const Portion& portion, const SubmitOptions& options,
+                       WorkerPool& pool) const;
+  static void RunTasks(const Call& call, const Portion& portion, const std::atomic<bool>* unwanted,
+                       WorkerPool& pool);
   static void RunKernelRange(const void* call, int64_t begin, int64_t end, void* scratch);
   static void RunCopyRange(const void* call, int64_t begin, int64_t end, void* scratch);
   static void RunFillRange(const void* call, int64_t begin, int64_t end, void* scratch);
@@ -74,6 +95,7 @@ class Program {
   std::vector<char*> slots_;                 // as the pointers have them
   std::vector<void*> pointers_;
   int64_t pointers_set_ = 0;
+  double unlooked_seconds_ = 0;  // while it is made: of the calls since the last that looks
 };
 
 class CpuPreparedList : public PreparedList {

@@ -90,7 +90,8 @@ void WorkerPool::Run(const Job& job) {
 
 void WorkerPool::RunAlone(const Job& job) {
   MeetCaller();
-  RunInterruptibly({job.run, job.context, 0, job.tasks, scratch_[0]}, job.unwanted);
+  RunInterruptibly({job.run, job.context, job.first, job.first + job.tasks, scratch_[0]},
+                   job.unwanted);
 }
 
 bool WorkerPool::RunPart(void* scratch) {
@@ -104,8 +105,8 @@ bool WorkerPool::RunPart(void* scratch) {
     taken = std::max<uint64_t>((count - first) / parts, 1);
   } while (!state_.compare_exchange_weak(state, state + taken, std::memory_order_acquire));
   const int64_t begin = static_cast<int64_t>(first) * job_.chunk;
-  const int64_t end = static_cast<int64_t>(first + taken) * job_.chunk;
-  RunInterruptibly({job_.run, job_.context, begin, std::min(end, job_.tasks), scratch},
+  const int64_t end = std::min(static_cast<int64_t>(first + taken) * job_.chunk, job_.tasks);
+  RunInterruptibly({job_.run, job_.context, job_.first + begin, job_.first + end, scratch},
                    job_.unwanted);
   // The last one tells the caller. Release and acquire make what every thread has written visible
   // to it.

@@ -27,6 +27,7 @@ struct Job {
   int64_t chunk = 1;  // the fewest that are worth taking at once; at most kMaxChunks chunks in all
   // Once this is true the tasks that are left need not be run; see Interrupt. May be null.
   const std::atomic<bool>* unwanted = nullptr;
+  int64_t first = 0;  // the number of the first task
 };
 
 // The caller of Run and threads - 1 workers.

@@ -35,6 +35,8 @@ class Parameters {
       values_.push_back(by_table ? PackSlot(operand.slot, operand.offset)
                                  : AddressOf(operand, places));
     }
+    if (call.kernel->image().runs_parts)
+      values_.push_back(static_cast<uint64_t>(call.points.begin));
     for (uint64_t& value : values_) pointers_.push_back(&value);
   }
   void** get() { return pointers_.data(); }
@@ -48,7 +50,7 @@ CUDA_KERNEL_NODE_PARAMS KernelParameters(const Call& call, Parameters& parameter
   const KernelImage& image = call.kernel->image();
   CUDA_KERNEL_NODE_PARAMS result = {};
   result.func = call.kernel->function();
-  result.gridDimX = static_cast<unsigned>(image.grid_size);
+  result.gridDimX = static_cast<unsigned>(call.points.size());
   result.blockDimX = static_cast<unsigned>(image.block_size);
   result.gridDimY = result.gridDimZ = result.blockDimY = result.blockDimZ = 1;
   result.kernelParams = parameters.get();

@@ -27,6 +27,7 @@ struct Call {
   size_t bytes = 0;                    // kCopy, kFill; more than 0, less than 2^31
   const CudaKernel* kernel = nullptr;  // kLaunch
   size_t command = 0;                  // whose part or whole it is: its number in the list
+  GridRange points = {};               // kLaunch
   std::vector<Operand> operands = {};
   // The calls of the same part that it waits for, counted from the part's first.
   std::vector<int> dependencies = {};

@@ -79,9 +79,9 @@ Limits MakeLimits(const Attributes& get) {
   limits.private_cache_bytes = get(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE) / limits.compute_units;
   // A thread has little memory of its own, and there are many threads.
   limits.local_bytes_max = 4 << 10;
-  // What a launch may bring of parameters, one of which is the slot table: 4 KiB. More only since
-  // CUDA 12.1.
-  limits.arguments_max = static_cast<int>((4 << 10) / sizeof(CUdeviceptr)) - 1;
+  // What a launch may bring of parameters, two of which are the slot table and the first grid
+  // point: 4 KiB. More only since CUDA 12.1.
+  limits.arguments_max = static_cast<int>((4 << 10) / sizeof(CUdeviceptr)) - 2;
   // A line of the caches.
   limits.buffer_alignment = 128;
   return limits;

@@ -47,9 +47,9 @@ TEST_F(CudaDeviceTest, KernelsThatTheDeviceCannotRunAreRefused) {
   refused([](KernelImage& image) { image.shared_bytes = (48 << 10) + 1; }, "the device has 49152");
   refused([](KernelImage& image) { image.scratch_bytes = 64; }, "64 bytes of scratch");
   refused([](KernelImage& image) { image.grid_size = int64_t{1} << 31; }, "2^31 - 1");
-  EXPECT_TRUE(device().LoadKernel(TableImage(511)).ok());
-  refused([](KernelImage& image) { image = TableImage(512); },
-          "takes 512 arguments; the device takes 511");
+  EXPECT_TRUE(device().LoadKernel(TableImage(510)).ok());
+  refused([](KernelImage& image) { image = TableImage(511); },
+          "takes 511 arguments; the device takes 510");
 }
 
 TEST_F(CudaDeviceTest, AnErrorThatPassesFailsOneList) {

@@ -66,7 +66,7 @@ TEST_F(CudaDriverTest, TargetIsWhatTheDeviceSays) {
   EXPECT_EQ(info.target.limits.threads_per_subgroup, 32);
   EXPECT_EQ(info.target.limits.threads_per_block, 1024);
   EXPECT_EQ(info.target.limits.shared_bytes_per_block, 48 << 10);
-  EXPECT_EQ(info.target.limits.arguments_max, 511);
+  EXPECT_EQ(info.target.limits.arguments_max, 510);
   EXPECT_EQ(info.target.limits.register_bytes_per_unit, 256 << 10);
   EXPECT_EQ(info.target.costs.Key(), kGpuCosts.Key());
   // 64 lanes of 4 units at 1.41 GHz; 5,120 bits twice at 1.215 GHz.

@@ -60,7 +60,11 @@ absl::Status Program::Add(const LaunchCommand& launch, size_t command) {
     if (!table.ok()) return table.status();
     table_ = *std::move(table);
   }
-  AddCall({.kind = Call::Kind::kLaunch, .kernel = kernel, .command = command}, AccessesOf(launch));
+  AddCall({.kind = Call::Kind::kLaunch,
+           .kernel = kernel,
+           .command = command,
+           .points = PointsOf(launch)},
+          AccessesOf(launch));
   return absl::OkStatus();
 }
 

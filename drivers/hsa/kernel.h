@@ -27,10 +27,8 @@ class HsaKernel : public LoadedKernel {
   uint64_t object() const { return object_; }
   uint32_t group_bytes() const { return group_bytes_; }
   uint32_t private_bytes() const { return private_bytes_; }
-  // Of its arguments: the slot table's address, if it takes one, and a number for each.
-  int64_t argument_bytes() const {
-    return 8 * (int64_t{image_.num_arguments} + (image_.takes_slot_table ? 1 : 0));
-  }
+  // Of its parameters, which are numbers of 64 bits.
+  int64_t argument_bytes() const { return 8 * int64_t{image_.num_parameters()}; }
 
  private:
   HsaKernel(std::shared_ptr<Context> context, const KernelImage& image)

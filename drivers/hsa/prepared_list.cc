@@ -71,6 +71,7 @@ absl::Status Program::Add(const LaunchCommand& launch, size_t command) {
   if (after_all) last_after_all_ = number;
   launches_.push_back({.kernel = kernel,
                        .arguments = launch.arguments,
+                       .points = PointsOf(launch),
                        .after_all = after_all,
                        .command = command});
   ++step.end;

@@ -52,6 +52,11 @@ void Replay::BuildPackets() {
         numbers.push_back(PackSlot(range.slot, range.offset));
       std::memcpy(arguments, numbers.data(), numbers.size() * sizeof(uint64_t));
     }
+    if (image.runs_parts) {
+      const auto first = static_cast<uint64_t>(launch.points.begin);
+      std::memcpy(arguments + launch.kernel->argument_bytes() - sizeof(first), &first,
+                  sizeof(first));
+    }
     Packet packet = {.dispatch = {}};
     hsa_kernel_dispatch_packet_t& dispatch = packet.dispatch;
     // What the host and copies have written is seen from the first packet of a part on; what
@@ -62,7 +67,7 @@ void Replay::BuildPackets() {
     dispatch.setup = 1;
     dispatch.workgroup_size_x = static_cast<uint16_t>(image.block_size);
     dispatch.workgroup_size_y = dispatch.workgroup_size_z = 1;
-    dispatch.grid_size_x = static_cast<uint32_t>(image.grid_size * image.block_size);
+    dispatch.grid_size_x = static_cast<uint32_t>(launch.points.size() * image.block_size);
     dispatch.grid_size_y = dispatch.grid_size_z = 1;
     dispatch.private_segment_size = launch.kernel->private_bytes();
     dispatch.group_segment_size = launch.kernel->group_bytes();

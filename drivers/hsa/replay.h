@@ -21,6 +21,7 @@ namespace kiln::drivers::hsa {
 struct Launch {
   const HsaKernel* kernel = nullptr;
   std::vector<SlotRange> arguments;
+  GridRange points;
   bool after_all = false;  // waits for all before it in its part of the list
   size_t command = 0;
 };

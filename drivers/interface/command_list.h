@@ -6,7 +6,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -26,9 +28,19 @@ struct SlotRange {
   int64_t bytes = 0;
 };
 
+// Points [begin, end) of a kernel's grid.
+struct GridRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+  int64_t size() const { return end - begin; }
+};
+
 struct LaunchCommand {
   const LoadedKernel* kernel = nullptr;
   std::vector<SlotRange> arguments;
+  // The points of the kernel's grid that run; nothing: all. A part of them only where the image
+  // says that it runs parts.
+  std::optional<GridRange> points = std::nullopt;
 };
 struct CopyCommand {
   SlotRange source;
@@ -66,6 +78,13 @@ class PreparedList {
   virtual int64_t host_bytes() const { return 0; }
 };
 
+// A place in a list between two tasks: in front of this task of this command. A command's tasks are
+// the points of a kernel's grid, or the bytes of a copy or a fill.
+struct ListPosition {
+  int command = 0;
+  int64_t task = 0;
+};
+
 struct SubmitOptions {
   // Time each command. Costs a little: sample it.
   bool time_commands = false;
@@ -76,12 +95,23 @@ struct SubmitOptions {
   // Once this is true nobody wants what the list computes, and the device may leave it where it is:
   // see Device::StopUnwanted. Null: it is always wanted.
   std::shared_ptr<const std::atomic<bool>> unwanted = nullptr;
+  // For devices that yield (Device::yields), and lists without signals and waits. Asked on the
+  // device's thread, between two tasks, when the list has run for slice_seconds and whenever it has
+  // run for as long again, with the seconds that it has run. False: it ends there, and
+  // SubmitResult::rest says where. It must not block. Null: the list runs to its end.
+  std::function<bool(double seconds)> goes_on = nullptr;
+  double slice_seconds = 0;
+  // Where it begins: the `rest` of an earlier submission with the same buffers.
+  ListPosition begin = {};
 };
 
 struct SubmitResult {
   absl::Status status;
-  double seconds = 0;                   // of the whole list on the device
-  std::vector<double> command_seconds;  // one for each command, if asked for
+  double seconds = 0;  // of the whole list on the device
+  // One for each command of which something was run, if asked for.
+  std::vector<double> command_seconds;
+  // What `goes_on` has left.
+  std::optional<ListPosition> rest = std::nullopt;
 };
 
 }  // namespace kiln::drivers

@@ -85,6 +85,8 @@ class Device {
   virtual void StopUnwanted() {}
   // Whether it can: then a list that takes long is no sign of a device that hangs.
   virtual bool stops_lists() const { return false; }
+  // Whether a list can end between two tasks of a kernel (SubmitOptions::goes_on).
+  virtual bool yields() const { return false; }
 
   // Copies between host memory and a buffer that run beside submitted lists, whoever's they are,
   // and wait for none: the caller knows that nothing submitted before writes these bytes or, if it

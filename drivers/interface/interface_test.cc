@@ -25,6 +25,7 @@ KernelImage Example() {
   image.scratch_bytes = 4096;
   image.num_arguments = 3;
   image.takes_slot_table = true;
+  image.runs_parts = true;
   image.finished = std::string(
       "\x7f"
       "ELF\0 a binary",
@@ -49,6 +50,7 @@ TEST(KernelImageTest, SurvivesARoundTrip) {
   EXPECT_EQ(read.scratch_bytes, image.scratch_bytes);
   EXPECT_EQ(read.num_arguments, image.num_arguments);
   EXPECT_EQ(read.takes_slot_table, image.takes_slot_table);
+  EXPECT_EQ(read.runs_parts, image.runs_parts);
   EXPECT_EQ(read.finished, image.finished);
   EXPECT_EQ(read.access, image.access);
   EXPECT_EQ(read.flops, image.flops);

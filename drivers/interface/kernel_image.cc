@@ -9,7 +9,7 @@ namespace kiln::drivers {
 namespace {
 
 // "KILNIMG" and the version of the layout. Grows by one with every change to the fields below.
-constexpr uint64_t kMagic = 0x04474d494e4c494bULL;
+constexpr uint64_t kMagic = 0x05474d494e4c494bULL;
 
 // FNV-1a over 64 bits, eight bytes a step: guards against damaged files, not against forgers.
 uint64_t Checksum(std::string_view data) {
@@ -111,6 +111,7 @@ void Visit(Archive& archive, Image& image) {
   integer(image.scratch_bytes);
   integer(image.num_arguments);
   integer(image.takes_slot_table);
+  integer(image.runs_parts);
   string(image.finished);
   accesses(image.access);
   integer(image.flops);

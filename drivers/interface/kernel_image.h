@@ -60,21 +60,25 @@ constexpr uint64_t PackSlot(int slot, int64_t offset) {
 // has holds shared_bytes, and its private memory what a work-item keeps; scratch_bytes and entry
 // are 0. What stands behind the file's end is no part of it.
 //
-// For spirv64, `code` is a module of SPIR-V 1.2 with the capability Kernel, for 64-bit addresses, in
-// words of the host's byte order. It has exactly one entry point, of any name, with num_arguments
-// parameters: pointers to CrossWorkgroup memory, which are what the parameters of opencl-c are. The
-// kernel is launched in the same way, WorkgroupId and LocalInvocationId being the numbers; if it has
-// a LocalSize, that is block_size. shared_bytes is what its Workgroup variables take; scratch_bytes
-// and entry are 0.
+// For spirv64, `code` is a module of SPIR-V 1.2 with the capability Kernel, for 64-bit addresses,
+// in words of the host's byte order. It has exactly one entry point, of any name, with
+// num_arguments parameters: pointers to CrossWorkgroup memory, which are what the parameters of
+// opencl-c are. The kernel is launched in the same way, WorkgroupId and LocalInvocationId being the
+// numbers; if it has a LocalSize, that is block_size. shared_bytes is what its Workgroup variables
+// take; scratch_bytes and entry are 0.
 //
-// Kernels of opencl-c, nvptx64, amdgcn and spirv64 that take a slot table have other parameters, so that a
-// list with other buffers needs another table and no other command:
+// Kernels of opencl-c, nvptx64, amdgcn and spirv64 that take a slot table have other parameters, so
+// that a list with other buffers needs another table and no other command:
 //
 //   __kernel void any_name(__global const ulong* restrict table, ulong a, ulong b, …)
 //
 // table[i] is the address of slot i, and each argument is what PackSlot makes of its slot and
 // offset: a's bytes begin at table[a >> kSlotOffsetBits] + (a & kSlotOffsetMask). Nobody writes the
 // table while the kernel runs.
+//
+// A kernel whose image says `runs_parts` runs any part of its grid in one launch. For x86-64 all
+// do. For the others its function has one more parameter, the last: the first grid point of the
+// launch, as a number of 64 bits, to be added to the block's own number, which counts from 0.
 struct KernelImage {
   std::string name;           // x86-64: also the symbol
   std::string architecture;   // Target::architecture
@@ -86,6 +90,7 @@ struct KernelImage {
   int64_t scratch_bytes = 0;  // per thread
   int num_arguments = 0;
   bool takes_slot_table = false;
+  bool runs_parts = false;
   // What Driver::Finish has made of `code`, and the device loads in its place; empty: it loads
   // `code`.
   std::string finished;
@@ -93,6 +98,11 @@ struct KernelImage {
   // Estimates, from which a driver decides whether to wake other threads.
   int64_t flops = 0;
   int64_t bytes = 0;
+
+  // Of the function; not for x86-64.
+  int num_parameters() const {
+    return num_arguments + (takes_slot_table ? 1 : 0) + (runs_parts ? 1 : 0);
+  }
 
   std::string Serialize() const;
   // False if `data` is not what Serialize wrote (another version, cut short, damaged).

@@ -24,6 +24,9 @@ ze_result_t SetArguments(const Library& ze, const Call& call, const Places& plac
     code = by_table ? ze.KernelSetArgumentValue(function, index++, sizeof(packed), &packed)
                     : ze.KernelSetArgumentValue(function, index++, sizeof(address), &address);
   }
+  const auto first = static_cast<uint64_t>(call.points.begin);
+  if (code == ZE_RESULT_SUCCESS && call.kernel->image().runs_parts)
+    code = ze.KernelSetArgumentValue(function, index, sizeof(first), &first);
   return code;
 }
 
@@ -52,7 +55,7 @@ ze_result_t Append(const Context& context, const Call& call, const Places& place
     case Call::Kind::kLaunch: {
       const ze_result_t code = SetArguments(ze, call, places);
       if (code != ZE_RESULT_SUCCESS) return code;
-      const ze_group_count_t groups = {static_cast<uint32_t>(call.kernel->image().grid_size), 1, 1};
+      const ze_group_count_t groups = {static_cast<uint32_t>(call.points.size()), 1, 1};
       return ze.CommandListAppendLaunchKernel(list, call.kernel->function(), &groups, signal, 0,
                                               nullptr);
     }

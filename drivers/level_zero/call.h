@@ -26,6 +26,7 @@ struct Call {
   size_t bytes = 0;                         // kCopy, kFill; more than 0
   const LevelZeroKernel* kernel = nullptr;  // kLaunch
   size_t command = 0;                       // its number in the list
+  GridRange points = {};                    // kLaunch
   std::vector<Operand> operands = {};
   // Whether it waits for a call since the last barrier of its part, and so has one in front.
   bool needs_barrier = false;

@@ -104,9 +104,9 @@ Limits MakeLimits(const Answers& answers) {
   if (cache > 0) limits.private_cache_bytes = static_cast<int64_t>(cache) / limits.compute_units;
   // A thread has little memory of its own, and there are many threads.
   limits.local_bytes_max = 4 << 10;
-  // One of them is the slot table.
+  // Two of them are the slot table and the first grid point.
   limits.arguments_max =
-      std::max(1, static_cast<int>(answers.module.maxArgumentsSize / sizeof(uint64_t)) - 1);
+      std::max(1, static_cast<int>(answers.module.maxArgumentsSize / sizeof(uint64_t)) - 2);
   // Two lines of the caches.
   limits.buffer_alignment = 128;
   return limits;

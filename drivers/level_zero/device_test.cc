@@ -67,8 +67,8 @@ TEST_F(LevelZeroDeviceTest, KernelsThatTheDeviceCannotRunAreRefused) {
         image.access.clear();
       },
       "its function takes 1");
-  refused([](KernelImage& image) { image = TableImage(256); },
-          "takes 256 arguments; the device allows 255");
+  refused([](KernelImage& image) { image = TableImage(255); },
+          "takes 255 arguments; the device allows 254");
   refused([](KernelImage& image) { image.block_size = 1025; }, "the device takes 1024");
   refused([](KernelImage& image) { image.code = Spirv(1, false, 32); },
           "its blocks have 1 threads, but its function wants 32");

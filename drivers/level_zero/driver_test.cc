@@ -79,7 +79,7 @@ TEST_F(LevelZeroDriverTest, TheTargetIsWhatTheDeviceSays) {
   EXPECT_EQ(target.limits.register_bytes_per_unit, 16 * 8 * 4096);
   EXPECT_EQ(target.limits.shared_bytes_per_block, 64 << 10);
   EXPECT_EQ(target.limits.private_cache_bytes, 2 << 20);
-  EXPECT_EQ(target.limits.arguments_max, 255);
+  EXPECT_EQ(target.limits.arguments_max, 254);
   EXPECT_TRUE(target.capabilities.fma);
   EXPECT_TRUE(target.capabilities.fp16);
   EXPECT_TRUE(target.capabilities.fp64);

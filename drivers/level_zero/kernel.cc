@@ -140,12 +140,11 @@ absl::Status LevelZeroKernel::CheckFunction() const {
   ze_result_t code = ze.KernelGetProperties(function_, &properties);
   if (code != ZE_RESULT_SUCCESS)
     return context_->Failure(absl::StrCat("cannot inspect the kernel ", image_.name), code);
-  const auto expected =
-      static_cast<uint32_t>(image_.num_arguments + (image_.takes_slot_table ? 1 : 0));
-  if (properties.numKernelArgs != expected) {
+  if (properties.numKernelArgs != static_cast<uint32_t>(image_.num_parameters())) {
     return Refused(image_, "says that it takes ", image_.num_arguments, " arguments",
-                   image_.takes_slot_table ? " and a slot table" : "", ", but its function takes ",
-                   properties.numKernelArgs);
+                   image_.takes_slot_table ? " and a slot table" : "",
+                   image_.runs_parts ? " and its first grid point" : "",
+                   ", but its function takes ", properties.numKernelArgs);
   }
   const auto block = static_cast<uint32_t>(image_.block_size);
   if (properties.requiredGroupSizeX != 0 && properties.requiredGroupSizeX != block) {

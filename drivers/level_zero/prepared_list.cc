@@ -49,7 +49,11 @@ absl::Status Program::Add(const LaunchCommand& launch, size_t command) {
                                                    " was not loaded by this Level Zero device"));
   }
   if (kernel->image().takes_slot_table) recorded_.wants_table = true;
-  AddCall({.kind = Call::Kind::kLaunch, .kernel = kernel, .command = command}, AccessesOf(launch));
+  AddCall({.kind = Call::Kind::kLaunch,
+           .kernel = kernel,
+           .command = command,
+           .points = PointsOf(launch)},
+          AccessesOf(launch));
   return absl::OkStatus();
 }
 

@@ -73,9 +73,9 @@ Limits MakeLimits(const Library& cl, cl_device_id id, bool is_cpu) {
   // A thread has little memory of its own, and there are many threads.
   limits.local_bytes_max = 4 << 10;
   const auto parameters = Get<size_t>(cl, id, CL_DEVICE_MAX_PARAMETER_SIZE);
-  // One of them is the slot table.
+  // Two of them are the slot table and the first grid point.
   limits.arguments_max =
-      static_cast<int>(std::max(parameters, kParameterBytesMin) / sizeof(cl_ulong)) - 1;
+      static_cast<int>(std::max(parameters, kParameterBytesMin) / sizeof(cl_ulong)) - 2;
   limits.buffer_alignment = Context::kAlignment;
   return limits;
 }

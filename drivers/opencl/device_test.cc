@@ -67,8 +67,8 @@ TEST_F(OpenClDeviceTest, KernelsThatTheDeviceCannotRunAreRefused) {
   };
   refused([](KernelImage& image) { image.code += image.code; }, "2 functions marked __kernel");
   refused([](KernelImage& image) { image.num_arguments = 2; }, "its function takes 1");
-  refused([](KernelImage& image) { image = Image(128); },
-          "takes 128 arguments; the device allows 127");
+  refused([](KernelImage& image) { image = Image(127); },
+          "takes 127 arguments; the device allows 126");
   refused([](KernelImage& image) { image.block_size = 257; }, "the device takes 256");
   refused([](KernelImage& image) { image.block_size = 129; },
           "as it was built the device takes 128");

@@ -168,11 +168,11 @@ absl::Status OpenClKernel::CheckFunction(const DeviceFacts& facts) const {
   const Library& cl = context_->cl();
   cl_uint parameters = 0;
   cl.GetKernelInfo(function->get(), CL_KERNEL_NUM_ARGS, sizeof(parameters), &parameters, nullptr);
-  const int expected = image_.num_arguments + (image_.takes_slot_table ? 1 : 0);
-  if (parameters != static_cast<cl_uint>(expected)) {
+  if (parameters != static_cast<cl_uint>(image_.num_parameters())) {
     return Refused(image_, "says that it takes ", image_.num_arguments, " arguments",
-                   image_.takes_slot_table ? " and a slot table" : "", ", but its function takes ",
-                   parameters);
+                   image_.takes_slot_table ? " and a slot table" : "",
+                   image_.runs_parts ? " and its first grid point" : "",
+                   ", but its function takes ", parameters);
   }
   // Less than the device's most where a thread needs many registers.
   size_t block_size_max = 0;

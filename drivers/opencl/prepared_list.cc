@@ -52,13 +52,26 @@ absl::Status Program::Add(const LaunchCommand& launch) {
   Call call{.kind = Kind::kLaunch};
   call.kernel = *std::move(function);
   call.image = &kernel->image();
+  call.points = PointsOf(launch);
   calls_.push_back(std::move(call));
-  if (kernel->image().takes_slot_table) return SetParameters(launch, calls_.back().kernel.get());
-  AddOperands(launch.arguments);
-  return absl::OkStatus();
+  if (!kernel->image().takes_slot_table) AddOperands(launch.arguments);
+  return SetParameters(launch, calls_.back().kernel.get());
 }
 
 absl::Status Program::SetParameters(const LaunchCommand& launch, cl_kernel kernel) {
+  const KernelImage& image = launch.kernel->image();
+  if (image.takes_slot_table) {
+    if (absl::Status status = SetSlotParameters(launch, kernel); !status.ok()) return status;
+  }
+  if (!image.runs_parts) return absl::OkStatus();
+  const auto first = static_cast<cl_ulong>(PointsOf(launch).begin);
+  const cl_int code = context_->cl().SetKernelArg(
+      kernel, static_cast<cl_uint>(image.num_parameters() - 1), sizeof(first), &first);
+  if (code == CL_SUCCESS) return absl::OkStatus();
+  return context_->Failure(absl::StrCat("cannot set the first grid point of ", image.name), code);
+}
+
+absl::Status Program::SetSlotParameters(const LaunchCommand& launch, cl_kernel kernel) {
   if (table_ == nullptr) {
     auto table = SlotTable::Make(context_, num_slots_);
     if (!table.ok()) return table.status();

@@ -78,11 +78,12 @@ class Program {
     Handle<cl_kernel> kernel =
         {};  // of this call alone, so that its arguments stay from run to run
     const KernelImage* image = nullptr;
+    GridRange points = {};  // kLaunch
     size_t first_operand = 0;
     size_t num_operands = 0;
 
     size_t block() const { return static_cast<size_t>(image->block_size); }
-    size_t threads() const { return static_cast<size_t>(image->grid_size) * block(); }
+    size_t threads() const { return static_cast<size_t>(points.size()) * block(); }
   };
   // An argument, or a copy's destination and source, or what is filled.
   struct Operand {
@@ -94,8 +95,9 @@ class Program {
   Program(std::shared_ptr<Context> context, size_t num_slots)
       : context_(std::move(context)), num_slots_(num_slots) {}
   absl::Status Add(const LaunchCommand& launch);
-  // Of a kernel that takes a slot table: they stay.
+  // Those that stay: of a kernel that takes a slot table all, and the first grid point.
   absl::Status SetParameters(const LaunchCommand& launch, cl_kernel kernel);
+  absl::Status SetSlotParameters(const LaunchCommand& launch, cl_kernel kernel);
   absl::Status Add(const CopyCommand& copy);
   absl::Status Add(const FillCommand& fill);
   absl::Status Add(const SignalCommand& command);

@@ -1,5 +1,6 @@
 // Kernels: every grid point once, arguments, scratch, images that must be refused.
 #include <numeric>
+#include <utility>
 
 #include "tests/conformance/fixture.h"
 
@@ -87,6 +88,99 @@ TEST_P(KernelTest, OddGridsRunOnceToo) {
     EXPECT_EQ(values[0], 20);
     EXPECT_EQ(values[grid - 1], 20);
   }
+}
+
+// As parts of one list and of several: each point once, and no other.
+TEST_P(KernelTest, PartsOfAGridRunOnce) {
+  KILN_REQUIRE(Feature::kKernels);
+  auto ramp = Load(kernels().ramp);
+  auto count = Load(kernels().count);
+  auto counters = Allocate(kBytes);
+  auto out = Allocate(kBytes);
+  Write(*counters, std::vector<int32_t>(kGrid, 0));
+  Write(*out, std::vector<int32_t>(kGrid, 0));
+  const auto part = [](const LoadedKernel& kernel, int slot, int64_t begin, int64_t end) {
+    return LaunchCommand{&kernel, {{slot, 0, kBytes}}, drivers::GridRange{begin, end}};
+  };
+  constexpr int64_t kPoints[] = {0, 1, 64, 5000, kGrid - 1};
+  auto list = Prepare(2, {part(*count, 0, 64, 5000), part(*count, 0, 0, 1),
+                          part(*ramp, 1, 5000, kGrid - 1), part(*count, 0, 1, 64)});
+  ASSERT_TRUE(Run(*list, {counters.get(), out.get()}).status.ok());
+  auto rest = Prepare(2, {part(*count, 0, 5000, kGrid - 1)});
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(Run(*rest, {counters.get(), out.get()}).status.ok());
+  const auto counted = Read<int32_t>(*counters, kGrid);
+  const auto values = Read<int32_t>(*out, kGrid);
+  for (int64_t i = 0; i < kGrid; ++i) {
+    ASSERT_EQ(counted[i], i < kPoints[3] ? 1 : i < kPoints[4] ? 3 : 0) << i;
+    ASSERT_EQ(values[i], i >= kPoints[3] && i < kPoints[4] ? 3 * i + 1 : 0) << i;
+  }
+}
+
+TEST_P(KernelTest, PartsThatAreNoneAreRefused) {
+  KILN_REQUIRE(Feature::kKernels);
+  auto count = Load(kernels().count);
+  const std::pair<drivers::GridRange, std::string> cases[] = {
+      {{-1, 5}, "points -1 to 5"}, {{5, 5}, "points 5 to 5"}, {{0, kGrid + 1}, "a grid of 10007"}};
+  for (const auto& [points, message] : cases) {
+    auto list = device().Prepare(
+        {.num_slots = 1, .commands = {LaunchCommand{count.get(), {{0, 0, kBytes}}, points}}});
+    ASSERT_EQ(list.status().code(), absl::StatusCode::kInvalidArgument) << message;
+    EXPECT_THAT(list.status().message(), HasSubstr(message));
+  }
+  KernelImage image = kernels().scratch;
+  if (image.runs_parts) return;
+  auto whole = Load(image);
+  auto list = device().Prepare(
+      {.num_slots = 1,
+       .commands = {LaunchCommand{whole.get(), {{0, 0, kBytes}}, drivers::GridRange{0, 5}}}});
+  EXPECT_THAT(list.status().message(), HasSubstr("runs its whole grid alone"));
+}
+
+// Of kernels, copies and fills, between any two tasks: it is asked after each of them, and ends
+// every eighth time.
+TEST_P(KernelTest, AListThatEndsEarlyGoesOnWhereItWas) {
+  KILN_REQUIRE(Feature::kKernels);
+  if (!device().yields()) GTEST_SKIP() << GetParam().name << " runs lists to their ends";
+  constexpr int64_t kMany = 4 << 20;
+  auto count = Load(kernels().count);
+  auto saxpy = Load(kernels().saxpy);
+  auto counters = Allocate(kBytes);
+  auto bytes = Allocate(kMany), copied = Allocate(kMany);
+  auto x = Allocate(kBytes), sum = Allocate(kBytes);
+  Write(*counters, std::vector<int32_t>(kGrid, 0));
+  Write(*x, std::vector<float>(kGrid, 1));
+  Write(*sum, std::vector<float>(kGrid, 0));
+  const LaunchCommand once{count.get(), {{0, 0, kBytes}}};
+  const LaunchCommand add{saxpy.get(), {{3, 0, kBytes}, {4, 0, kBytes}, {4, 0, kBytes}}};
+  auto list = Prepare(5, {once, FillCommand{{1, 0, kMany}, 7}, once, add,
+                          CopyCommand{{1, 0, kMany}, {2, 0, kMany}}, add, once});
+  for (const bool timed : {false, true}) {
+    SubmitOptions options{.time_commands = timed, .slice_seconds = 1e-9};
+    double seconds = 0;
+    size_t times = 0;
+    int submissions = 0;
+    int asked = 0;
+    options.goes_on = [&asked](double ran) {
+      EXPECT_GE(ran, 0);
+      return ++asked % 8 != 0;
+    };
+    for (bool is_whole = false; !is_whole; ++submissions) {
+      const SubmitResult result =
+          Run(*list, {counters.get(), bytes.get(), copied.get(), x.get(), sum.get()}, options);
+      ASSERT_TRUE(result.status.ok()) << result.status;
+      const bool in_the_middle = options.begin.task > 0;
+      times += result.command_seconds.size() - (timed && in_the_middle ? 1 : 0);
+      seconds += result.seconds;
+      is_whole = !result.rest.has_value();
+      options.begin = result.rest.value_or(drivers::ListPosition{});
+    }
+    EXPECT_GT(submissions, 100);
+    EXPECT_GT(seconds, 0);
+    EXPECT_EQ(times, timed ? 7u : 0u);
+  }
+  EXPECT_THAT(Read<int32_t>(*counters, kGrid), Each(6));
+  EXPECT_THAT(Read<char>(*copied, kMany), Each(7));
+  EXPECT_THAT(Read<float>(*sum, kGrid), Each(8));
 }
 
 TEST_P(KernelTest, ScratchIsPrivate) {

@@ -91,7 +91,8 @@ constexpr char kBlocksIr[] = R"(
   store i32 %swapped, ptr addrspace(1) %to
 )";
 
-std::string IrOf(int arguments, int block_size, bool by_table, const std::string& body) {
+std::string IrOf(int arguments, int block_size, bool by_table, bool runs_parts,
+                 const std::string& body) {
   std::string parameters = by_table ? "ptr addrspace(1) %table" : "";
   std::string find;
   for (int i = 0; i < arguments; ++i) {
@@ -109,6 +110,11 @@ std::string IrOf(int arguments, int block_size, bool by_table, const std::string
             " = and i64 %packed" + n + ", " + std::to_string(drivers::kSlotOffsetMask) + "\n  %p" +
             n + " = getelementptr i8, ptr addrspace(1) %base" + n + ", i64 %offset" + n + "\n";
   }
+  if (runs_parts) parameters += ", i64 %first_point";
+  const std::string add_first =
+      runs_parts
+          ? "  %first_low = trunc i64 %first_point to i32\n  %i = add i32 %block, %first_low\n"
+          : "  %i = add i32 %block, 0\n";
   const std::string last = std::to_string(arguments - 1);
   const bool shares = body.find("@shared") != std::string::npos;
   return std::string(shares ? "@shared = internal addrspace(3) global [64 x i32] poison, align 64\n"
@@ -116,9 +122,9 @@ std::string IrOf(int arguments, int block_size, bool by_table, const std::string
          "declare i32 @llvm.amdgcn.workitem.id.x()\ndeclare i32 @llvm.amdgcn.workgroup.id.x()\n"
          "declare void @llvm.amdgcn.s.barrier()\n"
          "define protected amdgpu_kernel void @kernel(" +
-         parameters + ") #0 {\nentry:\n  %i = call i32 @llvm.amdgcn.workgroup.id.x()\n" + find +
-         "  %at = getelementptr i32, ptr addrspace(1) %p" + last + ", i32 %i\n" + body +
-         "  ret void\n}\nattributes #0 = { nounwind \"amdgpu-flat-work-group-size\"=\"" +
+         parameters + ") #0 {\nentry:\n  %block = call i32 @llvm.amdgcn.workgroup.id.x()\n" +
+         add_first + find + "  %at = getelementptr i32, ptr addrspace(1) %p" + last + ", i32 %i\n" +
+         body + "  ret void\n}\nattributes #0 = { nounwind \"amdgpu-flat-work-group-size\"=\"" +
          std::to_string(block_size) + "," + std::to_string(block_size) +
          "\" \"uniform-work-group-size\"=\"true\" \"amdgpu-no-implicitarg-ptr\" "
          "\"amdgpu-no-dispatch-ptr\" \"amdgpu-no-queue-ptr\" \"amdgpu-no-dispatch-id\" "
@@ -131,7 +137,9 @@ std::string IrOf(int arguments, int block_size, bool by_table, const std::string
 drivers::KernelImage MakeAmdgcnImage(const std::string& name, int arguments, int64_t grid,
                                      bool by_table, const std::string& body,
                                      const drivers::Target& target, int block_size = 1) {
-  auto code = codegen::EmitCodeObjectFromText(IrOf(arguments, block_size, by_table, body), target);
+  const bool runs_parts = name == "ramp" || name == "count" || name == "blocks";
+  auto code = codegen::EmitCodeObjectFromText(
+      IrOf(arguments, block_size, by_table, runs_parts, body), target);
   if (!code.ok()) {
     std::fprintf(stderr, "%s: %s\n", name.c_str(), code.status().ToString().c_str());
     std::abort();
@@ -144,6 +152,7 @@ drivers::KernelImage MakeAmdgcnImage(const std::string& name, int arguments, int
   image.block_size = block_size;
   image.num_arguments = arguments;
   image.takes_slot_table = by_table;
+  image.runs_parts = runs_parts;
   return image;
 }
 

@@ -1,3 +1,4 @@
+#include <regex>
 #include <string>
 
 #include "tests/conformance/test_kernels.h"
@@ -86,6 +87,16 @@ drivers::KernelImage TakingTable(drivers::KernelImage image) {
   return image;
 }
 
+// The kernel, whatever else it takes, but it runs parts of its grid.
+drivers::KernelImage RunningParts(drivers::KernelImage image) {
+  image.code =
+      std::regex_replace(image.code, std::regex("get_group_id\\(0\\)"), "($& + first_point)");
+  image.code =
+      std::regex_replace(image.code, std::regex("(__kernel [^)]*)\\)"), "$1, ulong first_point)");
+  image.runs_parts = true;
+  return image;
+}
+
 }  // namespace
 
 TestKernels MakeOpenClKernels(const drivers::Target& target) {
@@ -98,6 +109,8 @@ TestKernels MakeOpenClKernels(const drivers::Target& target) {
   kernels.slow = TakingTable(MakeImage("slow", 1, 1, kSlowSource));
   kernels.blocks = MakeImage("blocks", 2, kBlocksGrid, kBlocksSource);
   kernels.blocks.block_size = kBlockSize;
+  for (drivers::KernelImage* image : {&kernels.ramp, &kernels.count, &kernels.blocks})
+    *image = RunningParts(*image);
   kernels.blocks.shared_bytes = kBlockSize * sizeof(int32_t);
   kernels.blocks.access = {drivers::Access::kRead, drivers::Access::kWrite};
   return kernels;

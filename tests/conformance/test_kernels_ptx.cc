@@ -173,6 +173,18 @@ drivers::KernelImage PtxTakingTable(drivers::KernelImage image) {
   return image;
 }
 
+// The kernel, whatever else it takes, but it runs parts of its grid.
+drivers::KernelImage PtxRunningParts(drivers::KernelImage image) {
+  image.code = std::regex_replace(
+      image.code, std::regex("kernel\\(([^)]*)\\) \\{"),
+      "kernel($1, .param .u64 first) {\n  .reg .b64 %first;\n  .reg .b32 %first_low;\n"
+      "  ld.param.u64 %first, [first];\n  cvt.u32.u64 %first_low, %first;");
+  image.code = std::regex_replace(image.code, std::regex("mov\\.u32 %i, %ctaid\\.x;"),
+                                  "$&\n  add.u32 %i, %i, %first_low;");
+  image.runs_parts = true;
+  return image;
+}
+
 }  // namespace
 
 TestKernels MakePtxKernels(const drivers::Target& target) {
@@ -191,6 +203,8 @@ TestKernels MakePtxKernels(const drivers::Target& target) {
   for (drivers::KernelImage* image :
        {&kernels.saxpy, &kernels.count, &kernels.step, &kernels.blocks})
     *image = PtxTakingTable(*image);
+  for (drivers::KernelImage* image : {&kernels.ramp, &kernels.count, &kernels.blocks})
+    *image = PtxRunningParts(*image);
   return kernels;
 }
 

@@ -12,7 +12,7 @@ enum class Takes { kAddresses, kTable };
 
 // A kernel around `body`, LLVM IR that sees the group's number as %i, the thread's as %thread and
 // the arguments as %p0 to %p2, and falls out at its end.
-std::string SpirvKernel(int arguments, Takes takes, const std::string& body) {
+std::string SpirvKernel(int arguments, Takes takes, bool runs_parts, const std::string& body) {
   std::string text = R"(
 @shared = internal addrspace(3) global [64 x i32] poison, align 4
 declare spir_func i64 @_Z12get_group_idj(i32)
@@ -22,9 +22,12 @@ define spir_kernel void @kernel()";
   if (takes == Takes::kTable) text += "ptr addrspace(1) %table, ";
   const std::string kind = takes == Takes::kTable ? "i64 %a" : "ptr addrspace(1) %p";
   for (int i = 0; i < arguments; ++i) text += (i > 0 ? ", " : "") + kind + std::to_string(i);
+  if (runs_parts) text += ", i64 %first";
   text += R"() {
 entry:
-  %i = call spir_func i64 @_Z12get_group_idj(i32 0)
+  %group = call spir_func i64 @_Z12get_group_idj(i32 0)
+  %i = add i64 %group, )" +
+          std::string(runs_parts ? "%first" : "0") + R"(
   %thread = call spir_func i64 @_Z12get_local_idj(i32 0)
 )";
   for (int i = 0; i < arguments && takes == Takes::kTable; ++i) {
@@ -126,7 +129,8 @@ constexpr char kBlocksSpirv[] = R"(
 drivers::KernelImage MakeSpirvImage(const drivers::Target& target, const std::string& name,
                                     int arguments, int64_t grid, Takes takes,
                                     const std::string& body) {
-  auto words = codegen::EmitSpirvFromText(SpirvKernel(arguments, takes, body), target);
+  const bool runs_parts = name == "ramp" || name == "count" || name == "blocks";
+  auto words = codegen::EmitSpirvFromText(SpirvKernel(arguments, takes, runs_parts, body), target);
   if (!words.ok()) {
     fprintf(stderr, "cannot compile the test kernel %s: %s\n", name.c_str(),
             words.status().ToString().c_str());
@@ -139,6 +143,7 @@ drivers::KernelImage MakeSpirvImage(const drivers::Target& target, const std::st
   image.grid_size = grid;
   image.num_arguments = arguments;
   image.takes_slot_table = takes == Takes::kTable;
+  image.runs_parts = runs_parts;
   return image;
 }
 

@@ -119,6 +119,7 @@ drivers::KernelImage Make(const drivers::Target& target, const std::string& name
   image.entry = blob->entry;
   image.grid_size = grid;
   image.num_arguments = arguments;
+  image.runs_parts = true;
   return image;
 }
 
