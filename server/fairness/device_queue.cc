@@ -4,6 +4,14 @@
 
 namespace kiln::fairness {
 
+double QueueLimits::credit_seconds() const {
+  return std::isfinite(slice_seconds) ? slice_seconds : QueueLimits().slice_seconds;
+}
+
+bool MayTakeASlice(double predicted_seconds, const QueueLimits& limits, double differs_by) {
+  return predicted_seconds * differs_by > limits.slice_seconds;
+}
+
 bool DeviceQueue::Fits(double cost) const {
   const int64_t count = in_flight();
   if (count == 0) return true;
@@ -18,7 +26,7 @@ std::optional<DeviceQueue::Start> DeviceQueue::Next() {
   if (!first || !Fits(first->cost)) return std::nullopt;
   const FairQueue::Entry entry = *flows_.Pop();
   const Start start{next_ticket_++, entry.flow, entry.item, entry.cost};
-  running_.emplace(start.ticket, Running{start.flow, start.cost});
+  running_.emplace(start.ticket, Running{start.flow, start.cost, start.cost});
   seconds_in_flight_ += start.cost;
   return start;
 }
@@ -58,6 +66,24 @@ void DeviceQueue::Unpark(int64_t ticket) {
   parked_.erase(found);
 }
 
+void DeviceQueue::KeepAlone(int64_t ticket) {
+  const auto found = running_.find(ticket);
+  if (found == running_.end()) return;
+  found->second.alone = true;
+  flows_.Block(found->second.flow);
+}
+
+bool DeviceQueue::GoesOn(int64_t ticket, double seconds) {
+  const auto found = running_.find(ticket);
+  if (found == running_.end()) return true;
+  // What is in flight is behind it: lists run in order.
+  if (flows_.First() || in_flight() > 1) return false;
+  Running& list = found->second;
+  flows_.GoOn(list.flow, list.charged, seconds, limits_.slice_seconds);
+  list.charged = seconds + limits_.slice_seconds;
+  return true;
+}
+
 void DeviceQueue::Forget(double predicted) {
   seconds_in_flight_ -= predicted;
   // Sums of many small numbers drift.
@@ -70,7 +96,8 @@ bool DeviceQueue::Finished(int64_t ticket, double seconds) {
   if (found == running_.end()) return false;
   const Running ended = found->second;
   running_.erase(found);
-  flows_.Correct(ended.flow, ended.predicted, seconds);
+  flows_.Correct(ended.flow, ended.charged, seconds);
+  if (ended.alone) flows_.Unblock(ended.flow);
   Forget(ended.predicted);
   flows_.ReleaseHeld();
   return true;

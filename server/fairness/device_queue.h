@@ -16,17 +16,32 @@
 namespace kiln::fairness {
 
 // A list is handed to the device if none is in flight, or if together with what is in flight it is
-// predicted to take at most half a slice (the usual one, where slice_seconds is infinity). What
-// takes longer than a slice is cut into pieces of half of one. Of short lists there are enough for
-// the device to go on while the threads that tell of their ends and start others wait for a core.
-// So a newcomer waits for half a slice in flight (or one list, where that takes longer), and then
-// for at most one list of each competitor.
+// predicted to take at most half a slice (the usual one, where slice_seconds is infinity). Of short
+// lists there are enough for the device to go on while the threads that tell of their ends and
+// start others wait for a core.
+//
+// What takes longer than a slice ends with it. Devices that yield (drivers::Device::yields) ask at
+// its end whether the list goes on (GoesOn): it does while nothing else waits. A list that may take
+// longer than a slice (MayTakeASlice) is in flight there alone, and predicted to take one. For
+// other devices it is cut into pieces of half a slice beforehand, by what it is predicted to take.
+// So nobody has the device for longer than a slice and one task of a kernel's grid while others
+// wait, as far as predictions are right where the device does not yield.
+//
+// A user who has had less than the others, by a slice at least, waits for what is in flight: a list
+// of one slice, or several of half of one together. Then comes their list, however many others
+// wait. Who has had as much as the others waits for their turn (fair_queue.h).
 struct QueueLimits {
   int max_in_flight = 512;
   double slice_seconds = 0.010;
 
   double piece_seconds() const { return slice_seconds / 2; }
+  // What FairQueue lets those begin with who were idle.
+  double credit_seconds() const;
 };
+
+// Whether a run may take longer than a slice that is predicted to take so many seconds. They last
+// `differs_by` times as long as those before them at most.
+bool MayTakeASlice(double predicted_seconds, const QueueLimits& limits, double differs_by = 4);
 
 class DeviceQueue {
  public:
@@ -39,7 +54,7 @@ class DeviceQueue {
     double cost = 0;
   };
 
-  explicit DeviceQueue(QueueLimits limits) : limits_(limits) {}
+  explicit DeviceQueue(QueueLimits limits) : limits_(limits), flows_(limits.credit_seconds()) {}
 
   FairQueue& flows() { return flows_; }
   const FairQueue& flows() const { return flows_; }
@@ -63,6 +78,12 @@ class DeviceQueue {
   void Park(int64_t ticket);
   // It runs now, with the others.
   void Unpark(int64_t ticket);
+  // What was started may end early: until it has ended nothing else of its flow is started, which
+  // would overtake its rest. Nothing happens if it has ended.
+  void KeepAlone(int64_t ticket);
+  // What was started has run for `seconds`, and its slice is over. True: nothing else waits, so
+  // that it goes on, and its flow is charged for another slice. False: it is to end.
+  bool GoesOn(int64_t ticket, double seconds);
   // It took `seconds` on the device. False if the ticket is unknown.
   bool Finished(int64_t ticket, double seconds);
   // It never reached the device, parked or not.
@@ -76,7 +97,9 @@ class DeviceQueue {
  private:
   struct Running {
     FlowId flow = 0;
-    double predicted = 0;
+    double predicted = 0;  // to be in flight for so long
+    double charged = 0;
+    bool alone = false;
   };
   void Forget(double predicted);
   bool Fits(double cost) const;

@@ -163,6 +163,11 @@ void Dispatcher::SubmitWaitingAndUnlock() {
   mutex_.Unlock();
 }
 
+bool Dispatcher::GoesOn(int64_t ticket, double seconds) {
+  absl::MutexLock lock(&mutex_);
+  return queue_.GoesOn(ticket, seconds);
+}
+
 void Dispatcher::Park(int64_t ticket, bool has_begun) {
   absl::MutexLock lock(&mutex_);
   queue_.Park(ticket);
@@ -222,7 +227,8 @@ void Dispatcher::SubmitStarted(const DeviceQueue::Start& start, Waiting waiting)
   // other locks.
   const std::shared_ptr<Work> work = waiting.work;
   const auto handed = work->Submit(start.ticket, now_() - waiting.since);
-  const bool has_more = handed.ok() && *handed != Work::Handed::kAll;
+  const bool has_more =
+      handed.ok() && (*handed == Work::Handed::kSome || *handed == Work::Handed::kNoRoom);
   const double next_seconds = has_more ? work->predicted_seconds() : 0;
   absl::Status failure;
   {
@@ -248,6 +254,9 @@ absl::Status Dispatcher::Settle(const DeviceQueue::Start& start,
   }
   switch (*handed) {
     case Work::Handed::kAll:
+      return absl::OkStatus();
+    case Work::Handed::kAlone:
+      queue_.KeepAlone(start.ticket);
       return absl::OkStatus();
     case Work::Handed::kNoRoom:
       if (!stopped_.ok() && !waiting->begun) {

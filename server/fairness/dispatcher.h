@@ -29,6 +29,8 @@ class Work {
  public:
   enum class Handed {
     kAll,     // nothing of it is left
+    kAlone,   // likewise, but the list may end early (Dispatcher::GoesOn): the rest of the flow
+              // waits
     kSome,    // Submit is called again, when its turn has come
     kNoRoom,  // nothing: it needs memory that other work holds which has begun and not been handed
               // over whole. Submit is called again once a list has ended.
@@ -76,6 +78,11 @@ class Dispatcher {
   // A submitted list ended after `seconds` on the device.
   void Finished(int64_t ticket, double seconds) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Asked when a list has run for `seconds` and its slice is over. True: it goes on. False: others
+  // wait, so that it is to end early; Continue comes before Finished then. Cheap. For a device's
+  // thread.
+  bool GoesOn(int64_t ticket, double seconds) ABSL_LOCKS_EXCLUDED(mutex_);
+
   // For work on several devices at once (gang_order.h), within its Submit: the ticket's turn has
   // come here, but not everywhere. It is in flight no longer, and the rest of its flow waits.
   // `has_begun`: not with this list, so that it holds what others may wait for.
@@ -86,7 +93,7 @@ class Dispatcher {
   void Unpark(int64_t ticket) ABSL_LOCKS_EXCLUDED(mutex_);
   // What comes of the same work behind the ticket's list, before the rest of its flow: `work`, of
   // which this is not the first piece. Before it is unparked, or within its Submit, which then
-  // returns kAll. False if its flow is gone; then nothing comes.
+  // returns kAll; or when the list has ended early. False if its flow is gone; then nothing comes.
   bool Continue(int64_t ticket, std::shared_ptr<Work> work, double predicted_seconds)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // What has found no room competes again from here on: it need not wait until a list ends, behind

@@ -315,6 +315,65 @@ TEST_F(SlicedWorkTest, WhatHasBegunAndIsParkedKeepsItsMemory) {
   EXPECT_TRUE(dispatcher_.WaitIdle(absl::ZeroDuration()));
 }
 
+// Work that is submitted whole and may end early.
+class YieldingWork : public Work {
+ public:
+  YieldingWork(Journal* journal, std::string name) : journal_(journal), name_(std::move(name)) {}
+  double predicted_seconds() const override { return 4.0; }
+  std::string label() const override { return name_; }
+  absl::StatusOr<Handed> Submit(int64_t ticket, absl::Duration waited) override {
+    journal_->submitted.push_back(name_);
+    journal_->tickets.push_back(ticket);
+    return Handed::kAlone;
+  }
+  void Fail(const absl::Status& status) override { journal_->failed.push_back(name_); }
+
+ private:
+  Journal* journal_;
+  std::string name_;
+};
+
+TEST_F(DispatcherTest, AListGoesOnWhileNobodyWaits) {
+  const auto ann = dispatcher_.AddFlow("ann", 1), bob = dispatcher_.AddFlow("bob", 1);
+  dispatcher_.Enqueue(ann, std::make_shared<YieldingWork>(&journal_, "long"));
+  Add(ann, "next", 1e-6);
+  EXPECT_THAT(journal_.submitted, ElementsAre("long")) << "nothing of its flow is behind it";
+  const int64_t ticket = journal_.tickets[0];
+  EXPECT_TRUE(dispatcher_.GoesOn(ticket, 4));
+  EXPECT_TRUE(dispatcher_.GoesOn(ticket, 8));
+  Add(bob, "other", 1.0);
+  EXPECT_FALSE(dispatcher_.GoesOn(ticket, 12));
+  EXPECT_TRUE(dispatcher_.GoesOn(/*ticket=*/99, 4));
+}
+
+TEST_F(DispatcherTest, TheRestOfAListComesBeforeTheRestOfItsFlowAndAfterOthers) {
+  const auto ann = dispatcher_.AddFlow("ann", 1), bob = dispatcher_.AddFlow("bob", 1);
+  const auto work = std::make_shared<YieldingWork>(&journal_, "long");
+  dispatcher_.Enqueue(ann, work);
+  Add(ann, "next", 1e-6);
+  Add(bob, "other", 1.0);
+  EXPECT_FALSE(dispatcher_.GoesOn(journal_.tickets[0], 4));
+  EXPECT_TRUE(dispatcher_.Continue(journal_.tickets[0], work, 4.0));
+  EXPECT_THAT(journal_.submitted, ElementsAre("long"));
+  dispatcher_.Finished(journal_.tickets[0], 4);
+  EXPECT_THAT(journal_.submitted, ElementsAre("long", "other"));
+  dispatcher_.Finished(journal_.tickets[1], 1);
+  EXPECT_THAT(journal_.submitted, ElementsAre("long", "other", "long"));
+  dispatcher_.Finished(journal_.tickets[2], 4);
+  EXPECT_THAT(journal_.submitted, ElementsAre("long", "other", "long", "next"));
+  EXPECT_THAT(journal_.failed, IsEmpty());
+}
+
+TEST_F(DispatcherTest, TheRestOfAListIsGoneWithItsFlow) {
+  const auto ann = dispatcher_.AddFlow("ann", 1);
+  const auto work = std::make_shared<YieldingWork>(&journal_, "long");
+  dispatcher_.Enqueue(ann, work);
+  dispatcher_.RemoveFlow(ann);
+  EXPECT_FALSE(dispatcher_.Continue(journal_.tickets[0], work, 4.0));
+  dispatcher_.Finished(journal_.tickets[0], 4);
+  EXPECT_TRUE(dispatcher_.WaitIdle(absl::ZeroDuration()));
+}
+
 TEST_F(DispatcherTest, UnknownTicketIsIgnored) {
   dispatcher_.Finished(99, 1.0);
   EXPECT_THAT(journal_.submitted, IsEmpty());

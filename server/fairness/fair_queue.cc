@@ -12,7 +12,7 @@ void TagOrder::Activate(int64_t id) {
   if (flow.waiting) return;
   flow.waiting = true;
   // An idle flow's old tag would let it run alone until it has caught up with the others.
-  flow.tag = std::max(flow.tag, virtual_time_);
+  flow.tag = std::max(flow.tag, LeastTag(flow));
   flow.since = arrivals_++;
   waiting_.insert(KeyOf(id, flow));
 }
@@ -44,7 +44,7 @@ void TagOrder::Serve(int64_t id) { virtual_time_ = std::max(virtual_time_, flows
 
 bool TagOrder::IsAhead(int64_t id) const {
   const auto found = flows_.find(id);
-  return found != flows_.end() && found->second.tag > virtual_time_;
+  return found != flows_.end() && found->second.tag > LeastTag(found->second);
 }
 
 void TagOrder::Forget(int64_t id) {
@@ -52,7 +52,8 @@ void TagOrder::Forget(int64_t id) {
   flows_.erase(id);
 }
 
-FairQueue::FairQueue() {
+FairQueue::FairQueue(double credit_seconds) : credit_seconds_(credit_seconds) {
+  users_order_.fill(TagOrder(credit_seconds));
   priorities_.SetWeight(IndexOf(Priority::kInteractive), kInteractiveWeight);
   priorities_.SetWeight(IndexOf(Priority::kBatch), 1);
 }
@@ -63,6 +64,7 @@ FairQueue::FlowId FairQueue::AddFlow(const std::string& user, double weight, Pri
     known->second = next_id_++;
     users_[known->second].name = user;
     users_[known->second].priority = priority;
+    users_[known->second].sessions = TagOrder(credit_seconds_);
   }
   const int64_t user_id = known->second;
   SetWeight(user, weight);
@@ -193,13 +195,9 @@ std::optional<FairQueue::Entry> FairQueue::Pop() {
   const auto first = First();
   if (!first) return std::nullopt;
   Flow& flow = flows_.at(first->flow);
-  User& user = users_.at(flow.user);
   flow.items.pop_front();
   --size_;
-  // The virtual time is the start tag of what is served, so this comes before the charge.
-  priorities_.Serve(IndexOf(user.priority));
-  users_order_[IndexOf(user.priority)].Serve(flow.user);
-  user.sessions.Serve(first->flow);
+  Serve(flow, first->flow);
   Charge(flow, first->flow, first->cost);
   Update(first->flow, flow);
   return first;
@@ -215,6 +213,22 @@ void FairQueue::Charge(const Flow& flow, FlowId id, double seconds) {
 void FairQueue::Correct(FlowId flow, double predicted, double actual) {
   const auto found = flows_.find(flow);
   if (found != flows_.end()) Charge(found->second, flow, actual - predicted);
+}
+
+void FairQueue::GoOn(FlowId flow, double predicted, double actual, double cost) {
+  const auto found = flows_.find(flow);
+  if (found == flows_.end()) return;
+  Charge(found->second, flow, actual - predicted);
+  Serve(found->second, flow);
+  Charge(found->second, flow, cost);
+}
+
+// The virtual time is the start tag of what is served.
+void FairQueue::Serve(const Flow& flow, FlowId id) {
+  User& user = users_.at(flow.user);
+  priorities_.Serve(IndexOf(user.priority));
+  users_order_[IndexOf(user.priority)].Serve(flow.user);
+  user.sessions.Serve(id);
 }
 
 void FairQueue::Hold(FlowId flow) {

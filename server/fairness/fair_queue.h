@@ -4,17 +4,20 @@
 // Start-time fair queueing (Goyal, Vin, Cheng: "Start-time Fair Queueing", SIGCOMM 1996) at three
 // levels: the priorities share the device, the users of one priority share its part, and the
 // sessions of one user that user's. Every flow has the start tag of its next item; the least tag
-// goes first; taking an item moves its flow's tag by cost / weight. A flow that was idle starts at
-// the virtual time (the tag last served), so that idling saves up nothing. Costs are predictions;
-// Correct() settles the difference when the time is known, so that a flow cannot gain by being
-// predicted too cheap.
+// goes first; taking an item moves its flow's tag by cost / weight. A user or session that was idle
+// starts behind the virtual time (the tag last served) by what it had less than the others, but by
+// at most `credit_seconds` / weight (the idea is that of Duda, Cheriton: "Borrowed-virtual-time
+// scheduling", SOSP 1999). So who asks for less than their share runs next, before all who wait
+// there with work for a long time, and idling saves up no more than the credit. Costs are
+// predictions; Correct() settles the difference when the time is known, so that a flow cannot gain
+// by being predicted too cheap.
 //
 // What holds for any two at one level, of weights v and w, that have work from one moment to
 // another, where no item of theirs takes longer than a and b seconds: the times they get, divided
-// by their weights, differ by at most a / v + b / w, and by what predictions that are not corrected
-// yet are wrong by. While both priorities have work, batch therefore gets one part in
-// kInteractiveWeight + 1, less one item: it is never starved. Where one has none, the other gets
-// everything.
+// by their weights, differ by at most a / v + b / w, by the credit with which one of them began,
+// and by what predictions that are not corrected yet are wrong by. While both priorities have work,
+// batch therefore gets one part in kInteractiveWeight + 1, less one item: it is never starved.
+// Where one has none, the other gets everything.
 //
 // Items of one flow keep their order. Pure and clock-free; not thread-safe: the dispatcher guards
 // it.
@@ -25,6 +28,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -37,6 +41,9 @@ namespace kiln::fairness {
 // The order among flows, without items: one level of the hierarchy.
 class TagOrder {
  public:
+  // `credit`: see above.
+  explicit TagOrder(double credit = 0) : credit_(credit) {}
+
   // `id` has work now. Nothing happens if it is waiting already.
   void Activate(int64_t id);
   void Deactivate(int64_t id);
@@ -47,21 +54,24 @@ class TagOrder {
   void Charge(int64_t id, double seconds);
   // The virtual time moves to the tag of `id`, which is being served.
   void Serve(int64_t id);
-  // Whether `id` has had more than others: its tag is ahead of the virtual time.
+  // Whether `id` has had so much that it would not begin with the whole credit.
   bool IsAhead(int64_t id) const;
   void SetWeight(int64_t id, double weight) { flows_[id].weight = weight; }
   void Forget(int64_t id);
 
  private:
   struct Flow {
-    double tag = 0;
+    double tag = -std::numeric_limits<double>::infinity();  // until it begins
     double weight = 1;
     bool waiting = false;
     uint64_t since = 0;  // breaks ties in the order of arrival
   };
   using Key = std::pair<std::pair<double, uint64_t>, int64_t>;
   static Key KeyOf(int64_t id, const Flow& flow) { return {{flow.tag, flow.since}, id}; }
+  // The least tag with which a flow may begin.
+  double LeastTag(const Flow& flow) const { return virtual_time_ - credit_ / flow.weight; }
 
+  double credit_ = 0;
   double virtual_time_ = 0;
   uint64_t arrivals_ = 0;
   std::map<int64_t, Flow> flows_;
@@ -84,7 +94,8 @@ class FairQueue {
     double cost = 0;  // seconds, as predicted
   };
 
-  FairQueue();
+  // Users and sessions that were idle begin with this credit; the priorities have none.
+  explicit FairQueue(double credit_seconds = 0);
 
   // A session of `user`. `weight` > 0 is the user's share relative to other users of the same
   // priority (the last one given counts).
@@ -113,6 +124,8 @@ class FairQueue {
   // The popped item took `actual` seconds where `predicted` were charged. A flow that is gone is
   // ignored.
   void Correct(FlowId flow, double predicted, double actual);
+  // The same, and it goes on as if another item of `cost` seconds had been popped.
+  void GoOn(FlowId flow, double predicted, double actual, double cost);
 
   // Until ReleaseHeld the flow's items are not popped; it then begins as one that was idle.
   void Hold(FlowId flow);
@@ -143,11 +156,14 @@ class FairQueue {
   // Has every level know whether there is something to pop below.
   void Update(FlowId id, const Flow& flow);
   void Charge(const Flow& flow, FlowId id, double seconds);
+  // The virtual times move to the flow's tags. Before it is charged.
+  void Serve(const Flow& flow, FlowId id);
   void Depart(int64_t user_id);
   // Forgets those who have left and are no longer ahead of others, and the first of too many.
   void ForgetDeparted();
   void Forget(int64_t user_id);
 
+  const double credit_seconds_;
   int64_t next_id_ = 1;
   int64_t size_ = 0;
   TagOrder priorities_;

@@ -1,6 +1,7 @@
 #include "server/fairness/fair_queue.h"
 
 #include <map>
+#include <string>
 
 #include "gtest/gtest.h"
 
@@ -71,6 +72,58 @@ TEST(FairQueue, IdlingSavesNothingUp) {
   auto got = Share(queue, {{idle, 0.01}}, 1);
   EXPECT_NEAR(got[busy], 0.5, 0.03);
   EXPECT_NEAR(got[idle], 0.5, 0.03);
+}
+
+// Each of many has work at any time; who was idle has had less.
+TEST(FairQueue, WhoHasHadLessGoesBeforeAllWhoWait) {
+  FairQueue queue(/*credit_seconds=*/0.01);
+  std::map<FairQueue::FlowId, double> busy;
+  for (int user = 0; user < 8; ++user) busy[queue.AddFlow("busy" + std::to_string(user), 1)] = 0.01;
+  const auto light = queue.AddFlow("light", 1);
+  Share(queue, busy, 1);
+  for (int request = 0; request < 20; ++request) {
+    queue.Push(light, 1, 0.001);
+    EXPECT_EQ(queue.Pop()->flow, light) << request;
+    // A round of the others.
+    for (size_t i = 0; i < busy.size(); ++i) queue.Push(queue.Pop()->flow, 0, 0.01);
+  }
+}
+
+TEST(FairQueue, IdlingSavesUpTheCreditAlone) {
+  FairQueue queue(/*credit_seconds=*/0.05);
+  const auto busy = queue.AddFlow("ann", 1);
+  const auto idle = queue.AddFlow("bob", 1);
+  Share(queue, {{busy, 0.01}}, 100);
+  const auto got = Share(queue, {{idle, 0.01}}, 1);
+  EXPECT_NEAR(got.at(idle) - got.at(busy), 0.05, 0.021);
+}
+
+// Whoever comes back under the same name has had what they have had.
+TEST(FairQueue, NobodyGetsTheCreditAgainByLeaving) {
+  FairQueue queue(/*credit_seconds=*/0.05);
+  const auto busy = queue.AddFlow("ann", 1);
+  for (int i = 0; i < 200; ++i) queue.Push(busy, i, 0.01);
+  double got = 0, others = 0;
+  for (int i = 0; i < 100; ++i) {
+    const auto flow = queue.AddFlow("bob", 1);
+    queue.Push(flow, 1000, 0.01);
+    for (auto entry = queue.Pop(); entry->flow != flow; entry = queue.Pop()) others += entry->cost;
+    got += 0.01;
+    queue.RemoveFlow(flow);
+  }
+  EXPECT_LE(got - others, 0.05 + 0.021);
+}
+
+TEST(FairQueue, WhatGoesOnIsChargedAndTheVirtualTimeFollows) {
+  FairQueue queue;
+  const auto alone = queue.AddFlow("ann", 1), newcomer = queue.AddFlow("bob", 1);
+  queue.Push(alone, 1, 0.01);
+  queue.Push(alone, 2, 0.01);
+  EXPECT_EQ(queue.Pop()->item, 1);
+  for (int slice = 1; slice < 1000; ++slice) queue.GoOn(alone, 0.01, 0.01, 0.01);
+  // It has run for ten seconds; nobody has to have as much now.
+  auto got = Share(queue, {{newcomer, 0.01}}, 1);
+  EXPECT_NEAR(got[newcomer], 0.5, 0.03);
 }
 
 TEST(FairQueue, MeasuredTimeReplacesThePrediction) {

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -12,40 +11,13 @@
 #include "gtest/gtest.h"
 #include "server/fairness/device_queue.h"
 #include "server/fairness/slices.h"
+#include "server/fairness/testing/random.h"
 #include "server/fairness/testing/simulator.h"
 
 namespace kiln::fairness {
 namespace {
 
 constexpr double kRounding = 1e-9;
-
-class Random {
- public:
-  explicit Random(int seed) : engine_(seed) {}
-  double Between(double least, double most) {
-    return std::uniform_real_distribution<double>(least, most)(engine_);
-  }
-  // So that every order of magnitude is as likely as another.
-  double Scale(double least, double most) {
-    return std::exp(Between(std::log(least), std::log(most)));
-  }
-  int Below(int count) { return std::uniform_int_distribution<int>(0, count - 1)(engine_); }
-  // Runs of 0.2 to 200 ms, in kernels of up to `longest` seconds.
-  SimulatedProgram Program(double longest = 0.004) {
-    SimulatedProgram program;
-    const double total = Scale(2e-4, 0.2);
-    double left = total;
-    while (left > 0) {
-      const double seconds = std::min(left, Scale(std::max(1e-5, total / 1000), longest));
-      program.commands.push_back(seconds);
-      left -= seconds;
-    }
-    return program;
-  }
-
- private:
-  std::mt19937 engine_;
-};
 
 struct Flow {
   FairQueue::FlowId id = 0;
@@ -70,6 +42,46 @@ TEST(Cut, EveryCommandIsInOneSliceOfBoundedTime) {
     }
     EXPECT_EQ(next, static_cast<int>(commands.size()));
   }
+}
+
+TEST(Split, EveryPointIsInOnePartOfBoundedTime) {
+  for (int seed = 0; seed < 2000; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    Random random(seed);
+    std::vector<CommandCost> commands(1 + random.Below(20));
+    for (CommandCost& command : commands)
+      command = {random.Scale(1e-6, 1), static_cast<int64_t>(random.Scale(1, 1e12))};
+    constexpr double kMost = 0.005;
+    const std::vector<CommandPart> parts = Split(commands, kMost);
+    EXPECT_LE(parts.size(), kMostSlices + commands.size());
+    size_t part = 0;
+    for (size_t i = 0; i < commands.size(); ++i) {
+      int64_t next = 0;
+      double seconds = 0;
+      for (; part < parts.size() && parts[part].command == static_cast<int>(i); ++part) {
+        ASSERT_EQ(parts[part].begin, next);
+        ASSERT_GT(parts[part].end, next);
+        next = parts[part].end;
+        seconds += parts[part].seconds;
+        // A point more than an even share.
+        const double point = commands[i].seconds / static_cast<double>(commands[i].points);
+        EXPECT_LE(parts[part].seconds, kMost + point + 1e-6);
+      }
+      EXPECT_EQ(next, commands[i].points);
+      EXPECT_NEAR(seconds, commands[i].seconds, kRounding);
+    }
+    EXPECT_EQ(part, parts.size());
+    const std::vector<CommandPart> joined = Join(parts);
+    EXPECT_EQ(joined.size(), commands.size());
+    for (size_t i = 0; i < joined.size(); ++i) EXPECT_EQ(joined[i].end, commands[i].points);
+  }
+}
+
+TEST(Split, MakesABoundedNumberOfParts) {
+  const std::vector<CommandCost> commands = {{60, 1'000'000'000}, {1e6, 1'000'000'000}, {60, 1}};
+  const size_t parts = Split(commands, 0.005).size();
+  EXPECT_LE(parts, kMostSlices + 3);
+  EXPECT_GT(parts, kMostSlices / 4);
 }
 
 TEST(Cut, MakesABoundedNumberOfSlices) {
@@ -196,36 +208,6 @@ TEST(Policy, JainsIndexAndWeightsOfVeryDifferentPrograms) {
     EXPECT_GT(sum * sum / (4 * squares), 0.9999);
     for (const Flow& flow : flows)
       EXPECT_NEAR(simulator.Got(flow.id) / flow.weight, sum / 4, 0.01 * sum / 4);
-  }
-}
-
-// Requests that come now and then, beside users with more work than the device can do.
-TEST(Policy, AShortRequestWaitsForHalfASliceInFlightAndOneListOfEachCompetitor) {
-  for (int seed = 0; seed < 80; ++seed) {
-    SCOPED_TRACE(absl::StrCat("seed ", seed));
-    Random random(seed);
-    const QueueLimits limits;
-    Simulator simulator(limits);
-    const int competitors = 1 + random.Below(4);
-    std::vector<Flow> flows;
-    for (int user = 0; user < competitors; ++user) {
-      flows.push_back({simulator.flows().AddFlow(absl::StrCat("user", user), 1)});
-      const auto program = random.Program();
-      simulator.KeepBusy(flows.back().id, program, /*deep=*/0.5);
-    }
-    const auto asking = simulator.flows().AddFlow("asks", 1);
-    for (int request = 0; request < 20; ++request) {
-      simulator.RunUntil(simulator.now() + random.Between(0.1, 0.3));
-      const double asked = simulator.now();
-      double answered = 0;
-      simulator.Submit(asking, {{0.001}}, [&] { answered = simulator.now(); });
-      simulator.RunUntil(asked + 0.5);
-      double bound = 0.001 + limits.piece_seconds();
-      for (const Flow& flow : flows) bound += simulator.LongestList(flow.id);
-      ASSERT_GT(answered, 0);
-      ASSERT_LE(answered - asked, bound + kRounding);
-      ASSERT_LE(answered - asked, 0.001 + limits.slice_seconds * competitors + kRounding);
-    }
   }
 }
 

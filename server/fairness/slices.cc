@@ -1,10 +1,52 @@
 #include "server/fairness/slices.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
 namespace kiln::fairness {
+
+std::vector<CommandPart> Split(absl::Span<const CommandCost> commands, double most) {
+  double total = 0;
+  for (const CommandCost& command : commands) total += command.seconds;
+  most = std::max(most, total / kMostSlices);
+  std::vector<CommandPart> parts;
+  for (size_t i = 0; i < commands.size(); ++i) {
+    const auto [seconds, points] = commands[i];
+    // Rounding makes no part of its own.
+    const double wanted = std::ceil(std::min(seconds / most, double{kMostSlices}) - 1e-6);
+    const int64_t count = std::clamp<int64_t>(static_cast<int64_t>(wanted), 1, points);
+    for (int64_t part = 0; part < count; ++part) {
+      // Without an overflow, however many points there are.
+      const int64_t share = points / count, more = points % count;
+      const int64_t begin = part * share + std::min(part, more);
+      const int64_t end = begin + share + (part < more ? 1 : 0);
+      parts.push_back({static_cast<int>(i), begin, end,
+                       seconds * static_cast<double>(end - begin) / static_cast<double>(points)});
+    }
+  }
+  return parts;
+}
+
+std::vector<double> SecondsOf(absl::Span<const CommandPart> parts) {
+  std::vector<double> seconds;
+  for (const CommandPart& part : parts) seconds.push_back(part.seconds);
+  return seconds;
+}
+
+std::vector<CommandPart> Join(absl::Span<const CommandPart> parts) {
+  std::vector<CommandPart> joined;
+  for (const CommandPart& part : parts) {
+    if (joined.empty() || joined.back().command != part.command) {
+      joined.push_back(part);
+      continue;
+    }
+    joined.back().end = part.end;
+    joined.back().seconds += part.seconds;
+  }
+  return joined;
+}
 
 std::vector<Slice> Cut(absl::Span<const double> command_seconds, double most) {
   const double total = std::accumulate(command_seconds.begin(), command_seconds.end(), 0.0);

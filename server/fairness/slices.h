@@ -1,12 +1,38 @@
-// Where a program is cut: slices of consecutive commands that take about equally long at most.
+// Where a program is cut: slices of consecutive commands that take about equally long at most. A
+// kernel that takes longer is split first, between the points of its grid.
 #ifndef KILN_SERVER_FAIRNESS_SLICES_H_
 #define KILN_SERVER_FAIRNESS_SLICES_H_
 
+#include <cstdint>
 #include <vector>
 
 #include "absl/types/span.h"
 
 namespace kiln::fairness {
+
+struct CommandCost {
+  double seconds = 0;
+  int64_t points = 1;  // of the grid of a kernel that can be split; else 1
+};
+
+// Points [begin, end) of a command, or all of it.
+struct CommandPart {
+  int command = 0;
+  int64_t begin = 0;
+  int64_t end = 1;
+  double seconds = 0;
+};
+
+// Splits commands that take longer than `most` seconds into parts of equally many points that take
+// about as long as that at most, or have one point; of all commands no more than kMostSlices parts
+// and one for each command. In order.
+std::vector<CommandPart> Split(absl::Span<const CommandCost> commands, double most);
+
+// The seconds of each, for Cut and CutTogether.
+std::vector<double> SecondsOf(absl::Span<const CommandPart> parts);
+
+// As one where neighbours are of the same command.
+std::vector<CommandPart> Join(absl::Span<const CommandPart> parts);
 
 struct Slice {
   int begin = 0;  // the first command

@@ -77,7 +77,9 @@ class Gang {
   struct Pieces {
     std::shared_ptr<const Loaded> loaded;  // whose kernels and signals they use
     std::vector<double> seconds;           // that each is expected to take; two or more
-    std::vector<std::vector<std::unique_ptr<drivers::PreparedList>>> lists;  // by member and piece
+    // By member and piece; the first command as in Program::Pieces.
+    std::vector<std::vector<std::unique_ptr<drivers::PreparedList>>> lists;
+    std::vector<std::vector<int>> first_commands;
   };
   // Null: it would be one piece, or its lists hold memory of the host's, of which each piece's
   // would hold its own. `call_seconds`: by member. `most`: seconds of a piece.

@@ -7,41 +7,83 @@
 #include "server/fairness/slices.h"
 #include "server/runtime/gang.h"
 #include "server/runtime/gang_recorder.h"
+#include "server/runtime/program.h"
 
 namespace kiln::runtime {
 namespace {
 
 using compiler::CompiledProgram;
 
-// By stretch between exchanges, what its calls take.
+using fairness::CommandPart;
+
+std::vector<CommandPart> SplitCalls(const CompiledProgram& program,
+                                    const std::vector<double>& call_seconds, double most) {
+  const std::vector<int64_t> points = CallPoints(program);
+  std::vector<fairness::CommandCost> costs;
+  for (size_t call = 0; call < points.size(); ++call)
+    costs.push_back({call_seconds[call], points[call]});
+  return fairness::Split(costs, most);
+}
+
+// By stretch between exchanges, what its parts of calls take.
 std::vector<std::vector<double>> ByStretch(const CompiledProgram& program,
-                                           const std::vector<double>& call_seconds) {
+                                           const std::vector<CommandPart>& calls) {
   std::vector<std::vector<double>> stretches(1);
   size_t exchange = 0;
-  for (size_t call = 0; call <= call_seconds.size(); ++call) {
-    for (; exchange < program.exchanges.size() &&
-           program.exchanges[exchange].before_call <= static_cast<int>(call);
+  const auto end_before = [&](int call) {
+    for (; exchange < program.exchanges.size() && program.exchanges[exchange].before_call <= call;
          ++exchange)
       stretches.emplace_back();
-    if (call < call_seconds.size()) stretches.back().push_back(call_seconds[call]);
+  };
+  for (const CommandPart& part : calls) {
+    end_before(part.command);
+    stretches.back().push_back(part.seconds);
   }
+  end_before(static_cast<int>(program.calls.size()));
   return stretches;
 }
 
-// The command before which the slice ends: behind its last call, or behind the exchange with which
-// its stretch begins where there is none.
-int EndOf(const fairness::JointSlice& slice, int member, const GangRecording& recording) {
-  const int after_exchange = slice.stretch == 0 ? 0 : recording.exchange_ends[slice.stretch - 1];
-  const int calls = slice.ends[member];
-  return calls == 0 ? after_exchange
-                    : std::max(after_exchange, recording.command_of_call[calls - 1] + 1);
+// A member's list, of which calls are in parts.
+struct MemberParts {
+  std::vector<CommandPart> commands;
+  // How many of these come before the end of each part of a call, and of each exchange.
+  std::vector<int> part_ends;
+  std::vector<int> exchange_ends;
+};
+
+MemberParts PartsOf(const GangRecording& recording, const std::vector<CommandPart>& calls) {
+  MemberParts parts;
+  size_t next = 0, exchange = 0;  // part of a call
+  const auto count = [&parts] { return static_cast<int>(parts.commands.size()); };
+  const auto end_exchanges = [&](int command) {
+    for (;
+         exchange < recording.exchange_ends.size() && recording.exchange_ends[exchange] <= command;
+         ++exchange)
+      parts.exchange_ends.push_back(count());
+  };
+  const int commands = static_cast<int>(recording.list.commands.size());
+  for (int command = 0; command < commands; ++command) {
+    end_exchanges(command);
+    const auto is_next = [&] {
+      return next < calls.size() && recording.command_of_call[calls[next].command] == command;
+    };
+    if (!is_next()) parts.commands.push_back({.command = command});
+    for (; is_next(); ++next) {
+      parts.commands.push_back(calls[next]);
+      parts.commands.back().command = command;
+      parts.part_ends.push_back(count());
+    }
+  }
+  end_exchanges(commands);
+  return parts;
 }
 
-drivers::CommandList PartOf(const drivers::CommandList& list, int begin, int end) {
-  drivers::CommandList part = {list.num_slots,
-                               {list.commands.begin() + begin, list.commands.begin() + end}};
-  part.host_slots = list.host_slots;
-  return part;
+// Behind its last part of a call, or behind the exchange with which its stretch begins where there
+// is none.
+int EndOf(const fairness::JointSlice& slice, int member, const MemberParts& parts) {
+  const int after_exchange = slice.stretch == 0 ? 0 : parts.exchange_ends[slice.stretch - 1];
+  const int calls = slice.ends[member];
+  return calls == 0 ? after_exchange : std::max(after_exchange, parts.part_ends[calls - 1]);
 }
 
 }  // namespace
@@ -51,9 +93,12 @@ absl::StatusOr<std::shared_ptr<const Gang::Pieces>> Gang::Cut(
     const std::vector<std::vector<double>>& call_seconds, double most) const {
   for (const Loaded::OnDevice& member : loaded->members)
     if (member.list->host_bytes() > 0) return nullptr;
+  std::vector<std::vector<CommandPart>> calls;
   std::vector<std::vector<std::vector<double>>> stretches;
-  for (int i = 0; i < size(); ++i)
-    stretches.push_back(ByStretch(*members_[i].compiled, call_seconds[i]));
+  for (int i = 0; i < size(); ++i) {
+    calls.push_back(SplitCalls(*members_[i].compiled, call_seconds[i], most));
+    stretches.push_back(ByStretch(*members_[i].compiled, calls.back()));
+  }
   const std::vector<fairness::JointSlice> slices = fairness::CutTogether(stretches, most);
   if (slices.size() < 2) return nullptr;
   auto pieces = std::make_shared<Pieces>();
@@ -62,16 +107,20 @@ absl::StatusOr<std::shared_ptr<const Gang::Pieces>> Gang::Cut(
   for (int i = 0; i < size(); ++i) {
     ManagedDevice& device = *members_[i].device;
     const GangRecording recording = RecordGang(*this, *loaded, i);
+    const MemberParts parts = PartsOf(recording, calls[i]);
     auto& lists = pieces->lists.emplace_back();
+    auto& first_commands = pieces->first_commands.emplace_back();
     int begin = 0;
     for (size_t piece = 0; piece < slices.size(); ++piece) {
       // What is behind all calls, exchanges and copies, is the last one's.
       const bool is_last = piece + 1 == slices.size();
-      const int end = is_last ? static_cast<int>(recording.list.commands.size())
-                              : EndOf(slices[piece], i, recording);
-      auto list = device.device().Prepare(PartOf(recording.list, begin, end));
+      const int end =
+          is_last ? static_cast<int>(parts.commands.size()) : EndOf(slices[piece], i, parts);
+      const auto some = absl::MakeConstSpan(parts.commands).subspan(begin, end - begin);
+      auto list = device.device().Prepare(CommandsOf(recording.list, some));
       if (!list.ok()) return device.AfterFailure(list.status());
       lists.push_back(*std::move(list));
+      first_commands.push_back(some.empty() ? 0 : some.front().command);
       begin = end;
     }
   }

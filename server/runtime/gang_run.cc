@@ -50,6 +50,7 @@ absl::StatusOr<std::shared_ptr<GangRun>> GangRun::Create(
   run->command_seconds_.resize(size);
   absl::MutexLock lock(&run->mutex_);
   run->seconds_.resize(size);
+  run->pieces_ended_.resize(size);
   return run;
 }
 

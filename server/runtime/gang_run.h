@@ -123,7 +123,8 @@ class GangRun : public QueuedRun, public std::enable_shared_from_this<GangRun> {
   std::shared_ptr<const Gang::Pieces> pieces_;     // null: it is submitted whole
   std::shared_ptr<drivers::SignalGroup> signals_;  // once it has begun
   bool sampled_ = false;
-  std::vector<std::vector<double>> command_seconds_;  // by place; of those that are timed
+  // By place; of those that are timed, as Run has them.
+  std::vector<std::vector<double>> command_seconds_;
 
   // All under order_.mutex.
   size_t next_ = 0;               // piece
@@ -144,6 +145,7 @@ class GangRun : public QueuedRun, public std::enable_shared_from_this<GangRun> {
   // the devices have of the program.
   std::shared_ptr<GangRun> self_ ABSL_GUARDED_BY(mutex_);
   std::vector<double> seconds_ ABSL_GUARDED_BY(mutex_);
+  std::vector<size_t> pieces_ended_ ABSL_GUARDED_BY(mutex_);  // by place
 };
 
 }  // namespace kiln::runtime

@@ -22,8 +22,9 @@ void GangRun::Finished(int member, int64_t ticket, const drivers::SubmitResult& 
   {
     absl::MutexLock lock(&mutex_);
     seconds_[member] += result.seconds;
-    command_seconds_[member].insert(command_seconds_[member].end(), result.command_seconds.begin(),
-                                    result.command_seconds.end());
+    const size_t piece = pieces_ended_[member]++;
+    AddCommandSeconds(pieces_ ? pieces_->first_commands[member][piece] : 0, result.command_seconds,
+                      &command_seconds_[member]);
     if (failure_.ok() || (!lost.ok() && !*unwanted_)) SetFailure(status);
     if (--in_flight_ == 0) self.swap(self_);
     is_end = in_flight_ == 0 && all_submitted_;

@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "compiler/compiler.h"
 #include "server/buffers/value.h"
+#include "server/fairness/slices.h"
 #include "server/memory/host_memory.h"
 #include "server/runtime/gang.h"
 #include "server/runtime/managed_device.h"
@@ -73,7 +74,8 @@ class Program {
   // The same as several lists, so that others' come in between (fairness/slices.h).
   struct Pieces {
     struct Piece {
-      double seconds = 0;  // expected
+      double seconds = 0;     // expected
+      int first_command = 0;  // of the whole list; the piece before may have a part of it
       std::unique_ptr<drivers::PreparedList> list;
     };
     std::shared_ptr<const Loaded> loaded;  // whose kernels they use
@@ -81,19 +83,23 @@ class Program {
   };
   // Loads it again if the device was lost and revived since. The device's errors.
   absl::StatusOr<std::shared_ptr<const Loaded>> OnDevice() ABSL_LOCKS_EXCLUDED(loading_mutex_);
+  // Whether a run that begins now may take longer than a slice, on a device that yields: it is then
+  // submitted as a list that may end early. Before its first run nothing is known, and by how much
+  // runs differ depends on whether dimensions are variables (`varies`).
+  bool MayEndEarly(bool varies) const;
   // The pieces in which a run that begins now is submitted; null: it is submitted whole, as
-  // `loaded.list`. It is cut where it is expected to take longer than a slice: by what its kernels
-  // have been measured to take, again when they have been timed eight times as often; before the
-  // first run by their sizes, and into pieces a fraction as long, since sizes promise too much. The
-  // device's errors.
+  // `loaded.list`, on devices that yield always. It is cut where it is expected to take longer than
+  // a slice: by what its kernels have been measured to take, again when they have been timed eight
+  // times as often; before the first run by their sizes, and into pieces a fraction as long, since
+  // sizes promise too much. The device's errors.
   absl::StatusOr<std::shared_ptr<const Pieces>> CutIntoPieces(
       const std::shared_ptr<const Loaded>& loaded) ABSL_LOCKS_EXCLUDED(loading_mutex_, mutex_);
   // The same for a gang, whose `loaded` this is.
   absl::StatusOr<std::shared_ptr<const Gang::Pieces>> CutGangIntoPieces(
       const std::shared_ptr<const Gang::Loaded>& loaded)
       ABSL_LOCKS_EXCLUDED(loading_mutex_, mutex_);
-  // Expected device time of the first piece.
-  double first_seconds() const;
+  // Expected device time of the first piece; of a run that may end early, a slice.
+  double first_seconds(bool varies = false) const;
   // Host memory that it takes; about.
   int64_t host_bytes() const { return host_bytes_; }
   // The charge for that memory lives as long as the program. Before others see it.
@@ -138,6 +144,7 @@ class Program {
   Program(ManagedDevice& device, Description description, Signature signature,
           compiler::CompiledProgram compiled);
   drivers::CommandList Commands(const Loaded& loaded) const;
+  // Whether it is to be cut into pieces.
   bool IsSliced() const;
   // Expected device time of each call of compiled(). `samples`: how often they were timed.
   std::vector<double> CallSeconds(int64_t* samples) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -145,7 +152,8 @@ class Program {
   // more often; `total`: what they take so far.
   double ScaleOf(double total) const;
   // Of each command.
-  std::vector<double> CommandSeconds(int64_t* samples) const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<fairness::CommandCost> CommandCosts(int64_t* samples) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Of a gang, by member: of each of its calls.
   std::vector<std::vector<double>> GangCallSeconds(int64_t* samples) const
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -189,6 +197,12 @@ class Program {
   std::vector<KernelTimes> times_ ABSL_GUARDED_BY(mutex_);
   int64_t samples_ ABSL_GUARDED_BY(mutex_) = 0;  // runs that were timed kernel by kernel
 };
+
+// Those commands of a list, or parts of them.
+drivers::CommandList CommandsOf(const drivers::CommandList& all,
+                                absl::Span<const fairness::CommandPart> parts);
+// Of each call, as fairness::CommandCost has it.
+std::vector<int64_t> CallPoints(const compiler::CompiledProgram& program);
 
 // A name's readable part for labels and lists: the first line, at most 80 bytes.
 std::string ShortName(const std::string& name);

@@ -1,5 +1,6 @@
 // Program: cut into slices, whole or with the other members of its gang.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <numeric>
@@ -14,20 +15,58 @@ namespace {
 
 // Before its first run a program is taken to run this much longer than its sizes say, and cut so.
 constexpr double kGuessedTooShort = 16;
+// A run with variables in dimensions is taken to last this much longer than those before it at
+// most.
+constexpr double kVariesBy = 16;
 // A program is cut again when its kernels have been timed this much more often.
 constexpr int64_t kCutAgain = 8;
 
+// Of the kernel's grid, where it can run a part of it.
+int64_t PointsOf(const compiler::CompiledProgram& program, size_t call) {
+  const drivers::KernelImage& image = program.kernels[program.calls[call].kernel].image;
+  return image.runs_parts ? image.grid_size : 1;
+}
+
 }  // namespace
 
+drivers::CommandList CommandsOf(const drivers::CommandList& all,
+                                absl::Span<const fairness::CommandPart> parts) {
+  drivers::CommandList list{all.num_slots, {}, all.host_slots};
+  for (const fairness::CommandPart& part : fairness::Join(parts)) {
+    list.commands.push_back(all.commands[part.command]);
+    auto* launch = std::get_if<drivers::LaunchCommand>(&list.commands.back());
+    if (launch != nullptr && launch->kernel->image().runs_parts)
+      launch->points = drivers::GridRange{part.begin, part.end};
+  }
+  return list;
+}
+
+std::vector<int64_t> CallPoints(const compiler::CompiledProgram& program) {
+  std::vector<int64_t> points;
+  for (size_t call = 0; call < program.calls.size(); ++call)
+    points.push_back(PointsOf(program, call));
+  return points;
+}
+
+bool Program::MayEndEarly(bool varies) const {
+  const fairness::QueueLimits& limits = device_.dispatcher().limits();
+  if (gang_ != nullptr || !device_.device().yields() || !std::isfinite(limits.slice_seconds))
+    return false;
+  if (runs() == 0) return true;
+  return varies ? fairness::MayTakeASlice(predicted_seconds(), limits, kVariesBy)
+                : fairness::MayTakeASlice(predicted_seconds(), limits);
+}
+
 bool Program::IsSliced() const {
-  if (compiled_.calls.size() + compiled_.copies.size() < 2) return false;
   const double most = device_.dispatcher().limits().slice_seconds;
   return predicted_seconds() * (runs() == 0 ? kGuessedTooShort : 1) > most;
 }
 
-double Program::first_seconds() const {
-  if (!IsSliced()) return predicted_seconds();
-  return std::min(predicted_seconds(), device_.dispatcher().limits().piece_seconds());
+double Program::first_seconds(bool varies) const {
+  const fairness::QueueLimits& limits = device_.dispatcher().limits();
+  if (MayEndEarly(varies)) return limits.slice_seconds;
+  const bool is_cut = !device_.device().yields() && IsSliced();
+  return is_cut ? std::min(predicted_seconds(), limits.piece_seconds()) : predicted_seconds();
 }
 
 double Program::ScaleOf(double total) const {
@@ -35,14 +74,19 @@ double Program::ScaleOf(double total) const {
   return runs() == 0 ? kGuessedTooShort : predicted_seconds() / total;
 }
 
-std::vector<double> Program::CommandSeconds(int64_t* samples) const {
+std::vector<fairness::CommandCost> Program::CommandCosts(int64_t* samples) const {
   std::vector<double> seconds = CallSeconds(samples);
   const double bytes_per_second = device_.info().target.rates.bytes_per_second;
   for (const compiler::CompiledProgram::Copy& copy : compiled_.copies)
     seconds.push_back(2 * static_cast<double>(copy.source.bytes) / bytes_per_second);
   const double scale = ScaleOf(std::accumulate(seconds.begin(), seconds.end(), 0.0));
-  for (double& each : seconds) each *= scale;
-  return seconds;
+  std::vector<fairness::CommandCost> costs;
+  for (const double each : seconds) {
+    const size_t call = costs.size();
+    const bool is_call = call < compiled_.calls.size();
+    costs.push_back({each * scale, is_call ? PointsOf(compiled_, call) : 1});
+  }
+  return costs;
 }
 
 std::vector<std::vector<double>> Program::GangCallSeconds(int64_t* samples) const {
@@ -70,12 +114,12 @@ absl::StatusOr<std::shared_ptr<const Program::Pieces>> Program::CutNow(
   pieces->loaded = loaded;
   const drivers::CommandList all = Commands(*loaded);
   const double most = device_.dispatcher().limits().piece_seconds();
-  for (const fairness::Slice& slice : fairness::Cut(CommandSeconds(samples), most)) {
-    drivers::CommandList list{
-        all.num_slots, {all.commands.begin() + slice.begin, all.commands.begin() + slice.end}};
-    auto prepared = device_.device().Prepare(std::move(list));
+  const std::vector<fairness::CommandPart> parts = fairness::Split(CommandCosts(samples), most);
+  for (const fairness::Slice& slice : fairness::Cut(fairness::SecondsOf(parts), most)) {
+    const auto part = absl::MakeSpan(parts).subspan(slice.begin, slice.end - slice.begin);
+    auto prepared = device_.device().Prepare(CommandsOf(all, part));
     if (!prepared.ok()) return prepared.status();
-    pieces->list.push_back({slice.seconds, *std::move(prepared)});
+    pieces->list.push_back({slice.seconds, part.front().command, *std::move(prepared)});
   }
   if (pieces->list.size() < 2) return nullptr;
   return pieces;
@@ -101,7 +145,7 @@ absl::StatusOr<std::shared_ptr<const Parts>> Program::CutAgainIfOld(
 
 absl::StatusOr<std::shared_ptr<const Program::Pieces>> Program::CutIntoPieces(
     const std::shared_ptr<const Loaded>& loaded) {
-  if (!IsSliced()) return nullptr;
+  if (device_.device().yields() || !IsSliced()) return nullptr;
   absl::MutexLock lock(&loading_mutex_);
   return CutAgainIfOld(loaded, &cut_, [&](int64_t* samples) { return CutNow(loaded, samples); });
 }

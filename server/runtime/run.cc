@@ -39,6 +39,12 @@ absl::Status CheckPlacement(const Signature& signature, size_t input, const buff
 
 }  // namespace
 
+void AddCommandSeconds(int first, absl::Span<const double> seconds, std::vector<double>* all) {
+  if (seconds.empty()) return;  // it was not timed
+  all->resize(std::max(all->size(), first + seconds.size()));
+  for (size_t i = 0; i < seconds.size(); ++i) (*all)[first + i] += seconds[i];
+}
+
 absl::Status DependencyError(const absl::Status& cause) {
   // Said once, however long the chain of what depends on what.
   if (absl::StartsWith(cause.message(), kDependency)) return cause;
@@ -168,7 +174,8 @@ absl::Status Run::InputFailure() const {
 }
 
 double Run::predicted_seconds() const {
-  if (pieces_ == nullptr) return program().first_seconds();
+  if (may_end_early_) return program().device().dispatcher().limits().slice_seconds;
+  if (pieces_ == nullptr) return program().first_seconds(bound_->variables != nullptr);
   return pieces_->list[std::min(next_.load(), pieces_->list.size() - 1)].seconds;
 }
 
@@ -221,15 +228,17 @@ absl::Status Run::CheckGoesOn() const {
 absl::StatusOr<bool> Run::Begin() {
   auto pieces = program().CutIntoPieces(loaded_);
   if (!pieces.ok()) return program().device().AfterFailure(pieces.status());
+  const bool may_end_early = program().MayEndEarly(/*varies=*/bound_->variables != nullptr);
   if (arena_ != nullptr) {
-    auto arena =
-        program().device().arenas().Take(program().arena_bytes(), /*hold=*/*pieces != nullptr);
+    const bool hold = *pieces != nullptr || may_end_early;
+    auto arena = program().device().arenas().Take(program().arena_bytes(), hold);
     if (!arena.ok()) return program().device().AfterFailure(arena.status());
     if (*arena == nullptr) return false;
     arena_ = *std::move(arena);
-    holds_arena_ = *pieces != nullptr;
+    holds_arena_ = hold;
   }
   pieces_ = *std::move(pieces);
+  may_end_early_ = may_end_early;
   return true;
 }
 
@@ -257,6 +266,7 @@ absl::StatusOr<fairness::Work::Handed> Run::Submit(int64_t ticket, absl::Duratio
     LogStarted(ticket);
     if (absl::Status status = Widen(); !status.ok()) return status;
   }
+  if (may_end_early_) return SubmitRest(ticket);
   if (pieces_ == nullptr) {
     const absl::Status status = SubmitList(*loaded_->list, /*is_last=*/true, ticket);
     if (!status.ok()) return status;
@@ -272,8 +282,15 @@ absl::StatusOr<fairness::Work::Handed> Run::Submit(int64_t ticket, absl::Duratio
   return is_last ? Handed::kAll : Handed::kSome;
 }
 
+absl::StatusOr<fairness::Work::Handed> Run::SubmitRest(int64_t ticket) {
+  const absl::Status status = SubmitList(*loaded_->list, /*is_last=*/true, ticket);
+  if (!status.ok()) return status;
+  return Handed::kAlone;
+}
+
 absl::Status Run::SubmitList(drivers::PreparedList& list, bool is_last, int64_t ticket) {
   const Slots slots = MakeSlots();
+  drivers::SubmitOptions options;
   {
     absl::MutexLock lock(&mutex_);
     // Cancelled since it was last looked at.
@@ -282,8 +299,15 @@ absl::Status Run::SubmitList(drivers::PreparedList& list, bool is_last, int64_t 
     ++in_flight_;
     // The device keeps this alive. A captured shared_ptr would make the function allocate.
     self_ = shared_from_this();
+    options.begin = begin_;
   }
-  drivers::SubmitOptions options;
+  if (may_end_early_) {
+    fairness::Dispatcher& dispatcher = program().device().dispatcher();
+    options.slice_seconds = dispatcher.limits().slice_seconds;
+    options.goes_on = [&dispatcher, ticket](double seconds) {
+      return dispatcher.GoesOn(ticket, seconds);
+    };
+  }
   options.time_commands = sampled_;
   options.unwanted = unwanted_;
   absl::Status status = program().device().device().Submit(
@@ -302,22 +326,35 @@ void Run::Finished(int64_t ticket, const drivers::SubmitResult& result) {
   ManagedDevice& device = program().device();
   const absl::Status status =
       result.status.ok() || *unwanted_ ? result.status : device.AfterFailure(result.status);
-  bool is_end = false;
+  bool is_end = false, has_rest = false;
   std::shared_ptr<Run> self;  // the device's callback holds a bare pointer
   {
     absl::MutexLock lock(&mutex_);
     self = self_;
-    seconds_ += result.seconds;
-    command_seconds_.insert(command_seconds_.end(), result.command_seconds.begin(),
-                            result.command_seconds.end());
+    AddTimes(result);
     SetFailure(status);
     if (--in_flight_ == 0) self_.reset();
+    has_rest = result.rest.has_value() && failure_.ok();
+    if (has_rest) {
+      begin_ = *result.rest;
+      all_submitted_ = false;
+    }
     is_end = in_flight_ == 0 && all_submitted_;
   }
+  // Before anything of its flow can start.
+  if (has_rest && !device.dispatcher().Continue(ticket, self, predicted_seconds()))
+    Fail(absl::CancelledError("the session has ended"));
   if (is_end) End();
   // Last, so that whoever waits for an idle device finds its results resolved and answered. A run
   // that has failed and has more pieces waits there for its turn, and fails then.
   device.dispatcher().Finished(ticket, result.seconds);
+}
+
+void Run::AddTimes(const drivers::SubmitResult& result) {
+  seconds_ += result.seconds;
+  // Lists end in the order of their submission.
+  const int first = pieces_ ? pieces_->list[pieces_ended_++].first_command : begin_.command;
+  AddCommandSeconds(first, result.command_seconds, &command_seconds_);
 }
 
 void Run::ReleaseArena() {
@@ -327,6 +364,7 @@ void Run::ReleaseArena() {
 }
 
 void Run::End() {
+  ReleaseArena();
   ManagedDevice& device = program().device();
   absl::Status status;
   double seconds = 0;

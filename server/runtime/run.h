@@ -1,8 +1,10 @@
 // One run of a program: its buffers, on their way through the queue and the device.
 //
-// A long program's run is handed to the device in pieces (Program::CutIntoPieces), between which
-// others' lists run. From the first piece to the last it holds an arena of its own (arenas.h), and
-// whatever ends it early, its buffers stay until the last piece that was submitted has ended.
+// A long program's run shares the device: others' lists run in the middle of it. A device that
+// yields is given all of it, and ends the list when its slice is over and others wait; the rest is
+// submitted when its turn has come again. Other devices are given it in pieces
+// (Program::CutIntoPieces). Until its end, or its last piece, it holds an arena of its own
+// (arenas.h), and whatever ends it early, its buffers stay until what was submitted last has ended.
 #ifndef KILN_SERVER_RUNTIME_RUN_H_
 #define KILN_SERVER_RUNTIME_RUN_H_
 
@@ -96,10 +98,14 @@ class Run : public QueuedRun, public fairness::Work, public std::enable_shared_f
   absl::StatusOr<bool> Begin();
   // In the order of compiler::CompiledProgram::slots: inputs, results, arena.
   Slots MakeSlots() const;
+  // Of a run that may end early, what is left.
+  absl::StatusOr<Handed> SubmitRest(int64_t ticket) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status SubmitList(drivers::PreparedList& list, bool is_last, int64_t ticket)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // A list of it ended.
   void Finished(int64_t ticket, const drivers::SubmitResult& result) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Adds up what the pieces of it took.
+  void AddTimes(const drivers::SubmitResult& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Nothing of it is on the device, and nothing will be. `self_` is released when it returns.
   void End() ABSL_LOCKS_EXCLUDED(mutex_);
   void RecordTimes();
@@ -130,6 +136,7 @@ class Run : public QueuedRun, public fairness::Work, public std::enable_shared_f
   bool holds_arena_ = false;
   std::unique_ptr<buffers::Account::Arena> arena_charge_;
   std::shared_ptr<const Program::Pieces> pieces_;  // null: it is submitted whole
+  bool may_end_early_ = false;                     // and comes back then
   bool begun_ = false;
   bool sampled_ = false;
   std::atomic<size_t> next_{0};  // piece
@@ -140,12 +147,18 @@ class Run : public QueuedRun, public fairness::Work, public std::enable_shared_f
   mutable absl::Mutex mutex_;
   // The first thing that went wrong.
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
-  bool all_submitted_ ABSL_GUARDED_BY(mutex_) = false;  // or nothing more will be
-  int in_flight_ ABSL_GUARDED_BY(mutex_) = 0;           // lists
+  bool all_submitted_ ABSL_GUARDED_BY(mutex_) = false;   // or nothing more will be
+  int in_flight_ ABSL_GUARDED_BY(mutex_) = 0;            // lists
+  drivers::ListPosition begin_ ABSL_GUARDED_BY(mutex_);  // of what is left
+  size_t pieces_ended_ ABSL_GUARDED_BY(mutex_) = 0;
   double seconds_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::vector<double> command_seconds_ ABSL_GUARDED_BY(mutex_);
+  std::vector<double> command_seconds_ ABSL_GUARDED_BY(mutex_);  // of the whole list's, if timed
   std::shared_ptr<Run> self_ ABSL_GUARDED_BY(mutex_);  // while the device has something of it
 };
+
+// Adds what a list took that began with this command of the whole one. Another list may have run a
+// part of it.
+void AddCommandSeconds(int first, absl::Span<const double> seconds, std::vector<double>* all);
 
 // The error of a run that its client cancelled.
 absl::Status CancelledRun();

@@ -1,5 +1,6 @@
 // Runs that are submitted in pieces: what comes in between, what ends them early, and what becomes
 // of their memory.
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <memory>
@@ -47,12 +48,15 @@ class SlicedRunTest : public ::testing::Test {
 
   // Three times its input: a copy to the arena, a sum in the arena, a sum to the output. Each
   // kernel takes so many milliseconds; `last` is the code of the last.
-  std::shared_ptr<Program> Triple(int64_t milliseconds, const std::string& last = "add") {
+  std::shared_ptr<Program> Triple(int64_t milliseconds, const std::string& last = "add",
+                                  int64_t points = 1) {
     compiler::CompiledProgram compiled;
     const auto kernel = [&](const std::string& code) {
       compiled.kernels.emplace_back();
       compiled.kernels.back().image.name = compiled.kernels.back().image.code = code;
       compiled.kernels.back().image.flops = 1000 * milliseconds;
+      compiled.kernels.back().image.grid_size = points;
+      compiled.kernels.back().image.runs_parts = points > 1;
     };
     kernel("copy");
     kernel("add");
@@ -126,7 +130,69 @@ TEST_F(SlicedRunTest, ProgramsAreCutWhereTheyTakeLongerThanASlice) {
   EXPECT_EQ(pieces(Triple(1)), 1);
   EXPECT_EQ(pieces(Triple(3)), 1);
   EXPECT_EQ(pieces(Triple(4)), 3);
-  EXPECT_EQ(pieces(Triple(100)), 3) << "a kernel is never cut";
+  EXPECT_EQ(pieces(Triple(100)), 3) << "a kernel that runs no parts is never cut";
+}
+
+TEST_F(SlicedRunTest, KernelsAreCutBetweenThePointsOfTheirGrids) {
+  std::vector<drivers::GridRange> ran;
+  raw_->SetKernel("note", [&](const kiln::testing::FakeArguments& arguments) {
+    ran.push_back(arguments.points);
+    return absl::OkStatus();
+  });
+  const auto program = Triple(100, "note", /*points=*/100);
+  RunOnce(program);
+  const auto pieces = *program->CutIntoPieces(*program->OnDevice());
+  ASSERT_EQ(pieces->list.size(), 60);
+  for (size_t i = 0; i < 60; ++i) {
+    EXPECT_NEAR(pieces->list[i].seconds, 0.005, 1e-6);
+    EXPECT_EQ(pieces->list[i].first_command, i / 20);
+  }
+  ran.clear();
+  RunOnce(program);
+  ASSERT_EQ(ran.size(), 20);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(ran[i].begin, 5 * i);
+    EXPECT_EQ(ran[i].end, 5 * (i + 1));
+  }
+  // Of a kernel all parts together.
+  const auto times = program->kernel_times();
+  for (const KernelTimes& each : times) {
+    EXPECT_EQ(each.samples, 1);
+    EXPECT_NEAR(each.total_seconds, 0.1, 1e-6);
+  }
+}
+
+// Another user's step comes after each piece of a kernel, in which the device stays.
+TEST_F(SlicedRunTest, AnotherUsersRunsComeBetweenThePartsOfAKernel) {
+  std::string order;
+  const auto note = [&order](char letter) {
+    return [&order, letter](const kiln::testing::FakeArguments& arguments) {
+      order += letter;
+      return absl::OkStatus();
+    };
+  };
+  raw_->SetKernel("long", note('L'));
+  raw_->SetKernel("step", note('s'));
+  const auto heavy = Triple(20, "long", /*points=*/1000);
+  const auto light = Triple(1, "step");
+  RunOnce(heavy);
+  RunOnce(light);
+  order.clear();
+  const auto ann = device_->dispatcher().AddFlow("ann", 1);
+  const auto bob = device_->dispatcher().AddFlow("bob", 1);
+  raw_->Hold();
+  std::vector<std::shared_ptr<Waited>> all;
+  for (int i = 0; i < 5; ++i) all.push_back(Start(ann, heavy, 1));
+  for (int i = 0; i < 40; ++i) all.push_back(Start(bob, light, 1));
+  raw_->LetGo();
+  for (const auto& waited : all) waited->ended.WaitForNotification();
+  // While both have work, each gets 5 ms in turn, bob's in steps of 3 ms.
+  size_t longest = 0, now = 0;
+  for (const char letter : order.substr(0, order.rfind('s'))) {
+    now = letter == 'L' ? now + 1 : 0;
+    longest = std::max(longest, now);
+  }
+  EXPECT_LE(longest, 1) << order;
 }
 
 TEST_F(SlicedRunTest, ProgramsAreCutAgainByWhatTheirKernelsTake) {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "drivers/common/check.h"
 
 namespace kiln::testing {
 class FakeDevice::Memory : public drivers::Buffer {
@@ -70,6 +71,7 @@ absl::Status RunCommand(const drivers::Command& command, absl::Span<drivers::Buf
     return group->Wait(wait->signal);
   if (const auto* launch = std::get_if<drivers::LaunchCommand>(&command)) {
     FakeArguments arguments;
+    arguments.points = drivers::PointsOf(*launch);
     for (const drivers::SlotRange& range : launch->arguments) {
       arguments.data.push_back(Address(slots, range));
       arguments.bytes.push_back(range.bytes);
@@ -86,7 +88,10 @@ absl::Status RunCommand(const drivers::Command& command, absl::Span<drivers::Buf
 
 double OperationsOf(const drivers::Command& command) {
   const auto* launch = std::get_if<drivers::LaunchCommand>(&command);
-  return launch == nullptr ? 0 : static_cast<double>(launch->kernel->image().flops);
+  if (launch == nullptr) return 0;
+  const drivers::KernelImage& image = launch->kernel->image();
+  return static_cast<double>(image.flops) * static_cast<double>(drivers::PointsOf(*launch).size()) /
+         static_cast<double>(image.grid_size);
 }
 
 absl::Status AddKernel(const FakeArguments& arguments) {

@@ -23,6 +23,7 @@ namespace kiln::testing {
 struct FakeArguments {
   std::vector<char*> data;
   std::vector<int64_t> bytes;
+  drivers::GridRange points;
 };
 using FakeKernel = std::function<absl::Status(const FakeArguments&)>;
 

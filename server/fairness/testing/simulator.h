@@ -21,13 +21,17 @@ namespace kiln::fairness {
 struct SimulatedProgram {
   std::vector<double> commands;
   double prediction = 1;
+  // Of each command: of a kernel's grid, by which it can be split.
+  int64_t points = 1;
 };
 
-// Lists run one after another, in the order in which the policy starts them. Programs that are
-// predicted to take longer than a slice are cut as runtime::Program cuts them.
+// Lists run one after another, in the order in which the policy starts them. On a device that
+// yields they are whole programs, and end between two tasks where the policy says so. On others
+// programs that are predicted to take longer than a slice are cut as runtime::Program cuts them.
 class Simulator {
  public:
-  explicit Simulator(QueueLimits limits = {}) : limits_(limits), queue_(limits) {}
+  explicit Simulator(QueueLimits limits = {}, bool yields = false)
+      : limits_(limits), yields_(yields), queue_(limits) {}
 
   FairQueue& flows() { return queue_.flows(); }
   double now() const { return now_; }
@@ -48,13 +52,17 @@ class Simulator {
 
  private:
   struct Run {
-    std::deque<Slice> slices;  // with their true times
+    std::deque<double> slices;  // their true times
+    double task_seconds = 0;    // where lists may end early: at a multiple of it
+    bool may_end_early = false;
     double prediction = 1;
     std::function<void()> done;
   };
   struct List {
     DeviceQueue::Start start;
-    double seconds = 0;
+    double seconds = 0;  // until it ends, or is asked whether it goes on
+    double left = 0;     // after that
+    double ran = 0;      // before
     bool is_last = false;
   };
   struct Service {
@@ -65,10 +73,14 @@ class Simulator {
   void SubmitForever(FairQueue::FlowId flow, const std::shared_ptr<const Run>& run);
   void SubmitRun(FairQueue::FlowId flow, Run run);
   Run MakeRun(const SimulatedProgram& program) const;
+  double Predicted(const Run& run) const;
+  // What the list does until its slice is over.
+  void BeginSlice(List& list, const Run& run) const;
   void StartLists();
   void EndList();
 
   const QueueLimits limits_;
+  const bool yields_;
   DeviceQueue queue_;
   double now_ = 0;
   double idle_seconds_ = 0;
