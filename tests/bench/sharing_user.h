@@ -41,12 +41,28 @@ inline absl::StatusOr<Graph> MeansOfSines(int kernels, int64_t size) {
   return builder.Build();
 }
 
+// One kernel of many independent means: over sizes[0] sines each, of which there are sizes[1].
+inline absl::StatusOr<Graph> RowsOfSines(absl::Span<const int64_t> sizes) {
+  GraphBuilder builder;
+  const Value x = builder.Input(DType::kFloat32, {sizes[0]});
+  const Value scale = builder.Input(DType::kFloat32, {sizes[1], 1});
+  builder.Output(ops::Mean(ops::Sin(x * scale), {.axes = std::vector<int64_t>{1}}));
+  return builder.Build();
+}
+
 struct Load {
   const char* name;
   int kernels;
   double kernel_seconds;
-  int64_t size = 0;  // of a kernel, so that it takes as long
+  int64_t size = 0;      // of a kernel, so that it takes as long
+  bool is_rows = false;  // one kernel, RowsOfSines of `size` in all
   double seconds() const { return kernels * kernel_seconds; }
+  // Of its inputs.
+  std::vector<int64_t> sizes() const {
+    constexpr int64_t kRow = 4096;
+    return is_rows ? std::vector<int64_t>{kRow, std::max<int64_t>(size / kRow, 1)}
+                   : std::vector<int64_t>{size};
+  }
 };
 
 // One user's session with a program.
@@ -54,9 +70,13 @@ class User {
  public:
   User(const std::string& address, const std::string& token, const Load& load) {
     client_ = OrExit(Client::Connect({.address = address, .token = token}));
-    program_.push_back(OrExit(client_->Define(MeansOfSines(load.kernels, load.size), load.name)));
-    input_.push_back(
-        OrExit(client_->Upload<float>({load.size}, std::vector<float>(load.size, 0.5f))));
+    const std::vector<int64_t> sizes = load.sizes();
+    program_.push_back(OrExit(client_->Define(
+        load.is_rows ? RowsOfSines(sizes) : MeansOfSines(load.kernels, load.size), load.name)));
+    for (const int64_t size : sizes) {
+      const Shape shape = input_.empty() ? Shape{size} : Shape{size, 1};
+      input_.push_back(OrExit(client_->Upload<float>(shape, std::vector<float>(size, 0.5f))));
+    }
     for (int i = 0; i < 3; ++i) Run();
   }
 
@@ -95,8 +115,8 @@ class User {
     }
   };
   // Keeps `deep` runs on their way for so long. What counts is from the first end to the last, so
-  // that long runs are not cut off. Those who share a device pass how many of them still count: each
-  // works on until nobody does, so that nobody counts what others have left to him.
+  // that long runs are not cut off. Those who share a device pass how many of them still count:
+  // each works on until nobody does, so that nobody counts what others have left to him.
   Share Work(int deep, absl::Duration duration, std::atomic<int>* counting = nullptr) {
     std::deque<RunResult> open;
     Share share;
