@@ -4,13 +4,8 @@ include(GoogleTest)
 include(KilnHeaders)
 
 # A unit of compilation is sixteen sources of a library together: most of what a source costs are the headers that they
-# share. Names in anonymous namespaces are unique within a library for that reason. Builds with a sanitizer are made once and
-# seldom after an edit: they have larger units.
-if(KILN_SANITIZER)
-  set(KILN_UNITY_SOURCES 48)
-else()
-  set(KILN_UNITY_SOURCES 16)
-endif()
+# share. Names in anonymous namespaces are unique within a library for that reason.
+set(KILN_UNITY_SOURCES 16)
 
 # kiln_compiled_in_units(NAME HEADERS): the target's sources are compiled as units, with what the target HEADERS precompiled
 # and with its options.

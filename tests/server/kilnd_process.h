@@ -46,9 +46,12 @@ class ProcessTest : public ::testing::Test {
     std::filesystem::remove_all(folder_);
   }
 
+  // In the process that becomes kilnd.
+  virtual void Prepare() {}
   pid_t Spawn(std::vector<std::string> arguments) {
     const pid_t child = fork();
     if (child != 0) return child;
+    Prepare();
     const int log = open((folder_ + "/log").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
     dup2(log, STDERR_FILENO);
     arguments.insert(arguments.begin(), KILND);
