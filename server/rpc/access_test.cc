@@ -71,7 +71,7 @@ class AccessTest : public ::testing::Test {
   std::unique_ptr<auth::UserStore> store_ = *auth::UserStore::Open(folder_ + "/users");
   auth::Authenticator users_{{.store = store_.get(),
                               .key = *cache::Secret::Open(folder_ + "/key"),
-                              .now = [] { return absl::Now(); }}};
+                              .clock = SystemClock()}};
   std::unique_ptr<auth::AuditLog> audit_ = *auth::AuditLog::Open(folder_ + "/audit");
   Access access_{{&users_, audit_.get(), &metrics_, [] { return absl::Now(); }}};
   int accepted_ = 0;

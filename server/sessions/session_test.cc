@@ -141,7 +141,7 @@ class SessionTest : public ::testing::Test {
       return program;
     };
     options.metrics = &metrics_;
-    options.now = [] { return absl::Now(); };
+    options.clock = SystemClock();
     programs_ = std::make_unique<runtime::ProgramCache>(std::move(options));
     Registry::Options registry;
     registry.new_id = RandomId;
@@ -187,7 +187,7 @@ class SessionTest : public ::testing::Test {
   std::function<void()> slow_compile_;
   kiln::testing::FakeDevice* raw_ = new kiln::testing::FakeDevice("cpu:0", kMemory);
   runtime::ManagedDevice device_{std::unique_ptr<drivers::Device>(raw_), 0,
-                                 metrics_.ForDevice("cpu:0"), absl::Now};
+                                 metrics_.ForDevice("cpu:0"), SystemClock()};
   std::unique_ptr<runtime::ProgramCache> programs_;
   std::unique_ptr<Registry> registry_;
 };
