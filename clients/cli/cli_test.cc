@@ -547,9 +547,9 @@ TEST_F(CliTest, UsersAreAddedWithWhatTheyAreKnownBy) {
   ASSERT_EQ(Run({"user", "add", "ann", "--role=viewer"}), 0) << error();
   EXPECT_EQ(out(), "kiln_1_2\n");
   EXPECT_TRUE(admin_.add_user.identities().empty());
-  ASSERT_EQ(Run({"user", "add", "ann", "--system", "--certificate"}), 0) << error();
+  ASSERT_EQ(Run({"user", "add", "ann", "--by", "system", "--by=certificate"}), 0) << error();
   EXPECT_THAT(admin_.add_user.identities(), ElementsAre("system", "certificate"));
-  EXPECT_EQ(Run({"user", "add", "ann", "--socket"}), 2);
+  EXPECT_EQ(Run({"user", "add", "ann", "--system"}), 2);
 }
 
 TEST_F(CliTest, TokensAreAddedListedAndRevoked) {

@@ -1,4 +1,4 @@
-// kiln user add NAME [--role ROLE] | list | revoke NAME | token …
+// kiln user add NAME [--role ROLE] [--by KIND] | list | revoke NAME | token …
 #include <grpcpp/grpcpp.h>
 
 #include "absl/strings/match.h"
@@ -38,8 +38,10 @@ absl::Status Add(Invocation& invocation, v1::AdminService::Stub& stub) {
       request.set_role(argument.substr(7));
     } else if (argument == "--role" && i + 1 < invocation.arguments.size()) {
       request.set_role(invocation.arguments[++i]);
-    } else if (argument == "--certificate" || argument == "--system") {
-      request.add_identities(argument.substr(2));
+    } else if (absl::StartsWith(argument, "--by=")) {
+      request.add_identities(argument.substr(5));
+    } else if (argument == "--by" && i + 1 < invocation.arguments.size()) {
+      request.add_identities(invocation.arguments[++i]);
     } else if (request.name().empty() && !absl::StartsWith(argument, "-")) {
       request.set_name(argument);
     } else {

@@ -108,7 +108,7 @@ absl::StatusOr<Principal> Authenticator::ByCertificate(const std::string& name) 
   return errors::WithReason(
       absl::UnauthenticatedError(
           "no user of this daemon is known by a certificate of this name; an admin adds one with "
-          "`kiln user add NAME --certificate`"),
+          "`kiln user add NAME --by certificate`"),
       "UNKNOWN_CERTIFICATE");
 }
 
@@ -120,14 +120,14 @@ absl::StatusOr<Principal> Authenticator::BySystemName(const std::string& name) c
                                   ", who is known by a token and may be somebody else: give that "
                                   "user's token, or have an "
                                   "admin revoke the user and add the account with `kiln user add ",
-                                  name, " --system`")),
+                                  name, " --by system`")),
                               "ANOTHER_USERS_NAME", {{"user", name}});
   }
   if (CheckUserName(name).ok() && (!added || !added->revoked))
     return Principal{name, added ? added->role : Role::kUser, "socket"};
   return errors::WithReason(
       absl::UnauthenticatedError("this user of the system may not use the daemon; an admin of the "
-                                 "daemon lets it in with `kiln user add NAME --system`"),
+                                 "daemon lets it in with `kiln user add NAME --by system`"),
       "SYSTEM_USER");
 }
 
@@ -153,7 +153,7 @@ absl::StatusOr<std::string> Authenticator::AddUser(const std::string& name, Role
             "this machine has an account ", name,
             ", who may use the daemon by its socket and would share sessions with the user: choose "
             "another name, or say with `kiln user add ",
-            name, " --system` that the user is this account")),
+            name, " --by system` that the user is this account")),
         "ACCOUNT_EXISTS", {{"user", name}});
   }
   auto token = Make(absl::InfiniteDuration());

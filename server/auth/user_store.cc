@@ -229,7 +229,7 @@ absl::Status UserStore::Revoke(const std::string& name, absl::Time now) {
         absl::NotFoundError(absl::StrCat(
             "there is no user ", Quoted(name),
             "; `kiln user list` shows all. One of the system's users, who comes without a token, "
-            "is kept out by `kiln user add NAME --system` first and `kiln user revoke NAME` "
+            "is kept out by `kiln user add NAME --by system` first and `kiln user revoke NAME` "
             "then")),
         "UNKNOWN_USER", {{"user", name}});
   }

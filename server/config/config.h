@@ -27,14 +27,14 @@
 //
 //   [auth]
 //   system_users = false               # other users of this machine may use the Unix sockets, under their
-//                                      # names, unless a user who was added without --system has that name;
+//                                      # names, unless a user who was added without `--by system` has that name;
 //                                      # who runs kilnd, and root, are its admins there
 //
 //   [tls]                              # of all ports; beyond loopback there is no listening without
 //   certificate = ""                   # PEM files, read again when they change
 //   key = ""
 //   client_ca = ""                     # whose certificates are users', by their common names, if the users were
-//                                      # added with --certificate
+//                                      # added with `--by certificate`
 //
 //   [devices]
 //   use = []                           # ["cpu:0"], or all of a kind: ["cpu"]; empty: all but "null", which

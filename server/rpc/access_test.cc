@@ -71,9 +71,9 @@ class AccessTest : public ::testing::Test {
   std::unique_ptr<auth::UserStore> store_ = *auth::UserStore::Open(folder_ + "/users");
   auth::Authenticator users_{{.store = store_.get(),
                               .key = *cache::Secret::Open(folder_ + "/key"),
-                              .clock = SystemClock()}};
+                              .now = [] { return absl::Now(); }}};
   std::unique_ptr<auth::AuditLog> audit_ = *auth::AuditLog::Open(folder_ + "/audit");
-  Access access_{{&users_, audit_.get(), &metrics_, [] { return absl::Now(); }}};
+  Access access_{{&users_, audit_.get(), &metrics_, SystemClock()}};
   int accepted_ = 0;
   std::shared_ptr<grpc::AuthMetadataProcessor> processor_ =
       access_.MakeDoor(Entrance::kLoopback, [this] { ++accepted_; }).processor;

@@ -43,8 +43,7 @@ class ServicesTest : public ::testing::Test {
     programs_ = std::make_unique<runtime::ProgramCache>(std::move(programs));
     sessions::Registry::Options registry;
     registry.new_id = sessions::RandomId;
-    registry.services = {
-        programs_.get(), &blobs_, &metrics_, &copies_, [] { return absl::Now(); }, {}, {}};
+    registry.services = {programs_.get(), &blobs_, &metrics_, &copies_, SystemClock(), {}, {}};
     registry_ = std::make_unique<sessions::Registry>(std::move(registry), std::vector{&device_});
     daemon_.registry = registry_.get();
     daemon_.programs = programs_.get();

@@ -22,6 +22,7 @@
 #include "compiler/graph/error.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/clock/testing/clocks.h"
 #include "server/errors/errors.h"
 #include "server/fairness/device_queue.h"
 #include "server/sessions/kept_sessions.h"
@@ -146,8 +147,13 @@ class SessionTest : public ::testing::Test {
     Registry::Options registry;
     registry.new_id = RandomId;
     registry.max_sessions = kSessions;
-    registry.services = {
-        programs_.get(), &blobs_, &metrics_, &copies_, [this] { return now_.load(); }, {}, {}};
+    registry.services = {programs_.get(),
+                         &blobs_,
+                         &metrics_,
+                         &copies_,
+                         kiln::testing::ClockOf([this] { return now_.load(); }),
+                         {},
+                         {}};
     registry_ = std::make_unique<Registry>(std::move(registry), std::vector{&device_});
   }
   ~SessionTest() override {
@@ -750,8 +756,13 @@ TEST_F(SessionTest, ImagesThatFailLeaveFewFiles) {
   Registry::Options options;
   options.new_id = RandomId;
   options.max_sessions = 1;
-  options.services = {
-      programs_.get(), &blobs_, &metrics_, &copies_, [this] { return now_.load(); }, {}, {}};
+  options.services = {programs_.get(),
+                      &blobs_,
+                      &metrics_,
+                      &copies_,
+                      kiln::testing::ClockOf([this] { return now_.load(); }),
+                      {},
+                      {}};
   options.services.kept = kept->get();
   Registry registry(std::move(options), std::vector{&device_});
   const auto session = *registry.Open("ann", {}, absl::Seconds(10), "",

@@ -175,7 +175,7 @@ TEST_F(TlsTest, ACertificateOfAnotherUsersNameIsRefused) {
   const Client::Login login{"", Trusting(servers_, clients_.Issue("games", "games"))};
   const Client refused(port(), login);
   EXPECT_EQ(refused.opened.error_code(), grpc::UNAUTHENTICATED);
-  EXPECT_THAT(refused.opened.error_message(), HasSubstr("`kiln user add NAME --certificate`"));
+  EXPECT_THAT(refused.opened.error_message(), HasSubstr("`kiln user add NAME --by certificate`"));
   EXPECT_FALSE(stream->Call(Write(1, {7})).has_error());
 }
 
@@ -317,7 +317,7 @@ TEST(PeerTest, AnAccountOfAnotherUsersNameIsNotThatUser) {
               HasSubstr("this machine has an account nobody"));
   EXPECT_THAT(AsNobody(daemon, "sessions"), HasSubstr("no session is open"));
   // Unless the user is that account.
-  EXPECT_THAT(Output(absl::StrCat(KILN_CLI " user add nobody --role admin --system", at)),
+  EXPECT_THAT(Output(absl::StrCat(KILN_CLI " user add nobody --role admin --by system", at)),
               HasSubstr("kiln_"));
   EXPECT_THAT(AsNobody(daemon, "audit"), HasSubstr("exit 0"));
 }
