@@ -66,8 +66,14 @@ class ProcessTest : public ::testing::Test {
   // Looking for other devices takes longer than the rest of a start.
   static constexpr char kQuickFlag[] = "--devices=cpu";
   virtual std::vector<std::string> Flags() {
-    return {"--listen=" + address_, "--metrics_listen=none", "--cache_dir=" + folder_ + "/cache",
-            "--state_dir=" + folder_ + "/state", kPatientFlag, kQuickFlag};
+    std::vector<std::string> flags = {"--listen=" + address_,
+                                      "--metrics_listen=none",
+                                      "--cache_dir=" + folder_ + "/cache",
+                                      "--state_dir=" + folder_ + "/state",
+                                      kPatientFlag,
+                                      kQuickFlag};
+    flags.insert(flags.end(), more_flags_.begin(), more_flags_.end());
+    return flags;
   }
   // Starts kilnd and waits until it serves.
   void Start() {
@@ -103,6 +109,7 @@ class ProcessTest : public ::testing::Test {
 
   std::string folder_;
   std::string address_;
+  std::vector<std::string> more_flags_;
   pid_t pid_ = 0;
 
  private:
