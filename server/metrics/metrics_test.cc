@@ -193,9 +193,8 @@ TEST(Metrics, TheTimeOfEveryRunIsDividedAmongKernels) {
   const auto second = Shares({{"add", 0.25}, {"mul", 0.75}}, 0);
   device->RunFinished({"ann", "p"}, 8, nullptr);  // nothing is known yet
   for (int i = 0; i < 100; ++i) device->RunFinished({"ann", "p"}, 4, first);
-  // None of his runs was timed, and no kernel of his is in the histogram.
+  // None of his runs was timed.
   device->RunFinished({"bob", "p"}, 4, first);
-  EXPECT_THAT(metrics.Text(), Not(HasSubstr("user=\"bob\",program=\"p\",kernel=\"add\"} 1")));
   for (int i = 0; i < 10; ++i) device->RunFinished({"ann", "p"}, 4, second);
   const std::string text = metrics.Text();
   EXPECT_THAT(KernelSecondsOf(text, "ann"),

@@ -102,9 +102,8 @@ TEST_F(GangTest, KernelsTimeIsCountedOnEachDevice) {
   const std::string text = metrics_.Text();
   const std::string& kernel = program.compiled().kernels[0].image.name;
   for (int member = 0; member < 2; ++member) {
-    const std::string labels =
-        absl::StrCat("{device=\"cpu:", member, "\",user=\"\",program=\"",
-                     program.short_digest(), "\",kernel=\"", kernel, "\"} ");
+    const std::string labels = absl::StrCat("{device=\"cpu:", member, "\",user=\"\",program=\"",
+                                            program.short_digest(), "\",kernel=\"", kernel, "\"} ");
     EXPECT_THAT(text, HasSubstr("kiln_kernel_device_seconds_total" + labels));
     EXPECT_THAT(text, Not(HasSubstr("kiln_kernel_device_seconds_total" + labels + "0\n")));
     EXPECT_THAT(text, HasSubstr("kiln_kernel_duration_seconds_count" + labels));

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 
 #include "absl/strings/str_cat.h"
 
@@ -46,10 +47,18 @@ Endpoint::~Endpoint() {
 void Endpoint::Take(int file, std::string origin) {
   {
     absl::MutexLock lock(&mutex_);
-    // The thread has not come round for so many: whoever connects now comes back later.
-    if (arrived_.size() >= kConnectionsMax) {
-      close(file);
-      return;
+    // The thread may not come round for long: the bounds hold for those that wait for it, too.
+    const auto is_of_origin = [&](const Arrived& other) { return other.origin == origin; };
+    auto dropped = arrived_.end();
+    if (std::count_if(arrived_.begin(), arrived_.end(), is_of_origin) >=
+        static_cast<std::ptrdiff_t>(kOfOriginMax)) {
+      dropped = std::find_if(arrived_.begin(), arrived_.end(), is_of_origin);
+    } else if (arrived_.size() >= kConnectionsMax) {
+      dropped = arrived_.begin();
+    }
+    if (dropped != arrived_.end()) {
+      close(dropped->file);
+      arrived_.erase(dropped);
     }
     arrived_.push_back({file, std::move(origin)});
   }

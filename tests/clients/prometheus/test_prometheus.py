@@ -146,7 +146,8 @@ def test_kernels_take_the_time_that_programs_take(tmp_path):
         configuration = as_password(scrape_configuration(daemon.metrics_port, tmp_path), reader)
         with prometheus(configuration, tmp_path) as ask:
             for labels in "", "user", "device", "user, device, program":
-                kernels, programs = f"sum by ({labels}) (kiln_kernel_device_seconds_total)", f"sum by ({labels}) (kiln_program_duration_seconds_sum)"
+                kernels, programs = (f"sum by ({labels}) ({name})" for name in
+                                     ("kiln_kernel_device_seconds_total", "kiln_program_duration_seconds_sum"))
                 for sample in ask(f"{kernels} / {programs}"):
                     assert 0.9 < float(sample["value"][1]) < 1.1, (labels, sample)
             # What fair shares go by is counted elsewhere.
@@ -156,7 +157,8 @@ def test_kernels_take_the_time_that_programs_take(tmp_path):
                 assert 0.9 < float(sample["value"][1]) < 1.1, sample
             # Kernels of every user on every device where the user ran, though few of the runs were timed.
             def where(expression: str) -> set:
-                return {(sample["metric"]["user"], sample["metric"]["device"]) for sample in ask(f"sum by (user, device) ({expression}) > 0")}
+                series = [sample["metric"] for sample in ask(f"sum by (user, device) ({expression}) > 0")]
+                return {(labels["user"], labels["device"]) for labels in series}
 
             ran = where("kiln_program_duration_seconds_sum")
             assert ran >= {(user, device) for user in ("ann", "carl") for device in ("cpu:0", "cpu:1")}
