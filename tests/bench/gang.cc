@@ -17,6 +17,7 @@
 #include "absl/time/clock.h"
 #include "compiler/graph/text.h"
 #include "drivers/cpu/driver.h"
+#include "server/clock/clock.h"
 #include "server/runtime/gang_run.h"
 #include "server/runtime/program_compiler.h"
 

@@ -34,6 +34,7 @@
 #include "drivers/cpu/driver.h"
 #include "grpcpp/grpcpp.h"
 #include "kiln/v1/admin.grpc.pb.h"
+#include "server/clock/clock.h"
 #include "server/daemon.h"
 #include "server/log/log.h"
 #include "server/quota/resource.h"
