@@ -62,6 +62,9 @@ class StandInConnection:
         self._next += 1
         return _handles.Program(self, self._next)
 
+    def accepts(self, program):
+        return True
+
     def run(self, program, inputs, outputs, changes_state=False, bindings=None, updates=False):
         handles = [buffer.handle for buffer in inputs]
         self.runs.append((program.number, handles, list(outputs), changes_state))

@@ -1,44 +1,33 @@
 """Computing and reading values."""
 
-import weakref
 from typing import Any, Container, Dict, Iterable, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from kiln import variables
 from kiln._basics import conversion
-from kiln._basics.bindings import require
+from kiln._basics.bindings import Bindings, require
 from kiln._basics.errors import FailedPrecondition, InvalidArgument, TraceError
-from kiln._graph import build, places, stages
+from kiln._graph import build, live, places, plans, stages
 from kiln._graph import node as _node
 from kiln._graph.node import Node, mode
+from kiln._graph.outline import outline
 from kiln._placement import placement as placements
 from kiln._placement.mesh import Mesh
 from kiln._placement.placement import Placement, ProgramHome, Stages, described, placed
 from kiln._session import connection as connections
 
-# Tensors that were assigned a lazy value. They are computed together with whatever is computed
-# next, so that state (running statistics, weights, moments) costs no program of its own and no
-# chain of updates grows.
-_pending: Dict[int, "weakref.ref[Any]"] = {}
+def realize(tensors: Iterable[Any], without: Container[int] = ()) -> None:
+    """Computes tensors, and with them what `live` says, in one program for each home.
 
-
-def assigned(tensor: Any) -> None:
-    """Takes note that `tensor` was given a lazy value."""
-    if mode.trace is None and not tensor._node.is_value:
-        _pending[id(tensor)] = weakref.ref(tensor)
-
-
-def _take_pending() -> List[Any]:
-    tensors = [reference() for reference in list(_pending.values())]
-    _pending.clear()
-    return [tensor for tensor in tensors if tensor is not None]
-
-
-def realize(tensors: Iterable[Any]) -> None:
-    """Computes tensors, and what was assigned before, in one program for each home."""
+    Tensors whose id is in `without` are not computed along.
+    """
     refuse_in_trace()
-    realize_nodes([tensor._node for tensor in [*tensors, *_take_pending()]])
+    nodes = [tensor._node for tensor in [*tensors, *live.take_assigned()]]
+    lazy = [node for node in nodes if not node.is_value]
+    if lazy:
+        nodes += live.companions(lazy, without)
+    realize_nodes(nodes)
 
 
 def realize_nodes(nodes: Iterable[Node]) -> None:
@@ -64,8 +53,21 @@ def realize_nodes(nodes: Iterable[Node]) -> None:
 def _compute(roots: Sequence[Node], home: ProgramHome) -> None:
     if not roots:
         return
+    found = outline(roots, build.differentiated(roots))
+    if found is None:
+        _compute_with_variables(roots, home)
+        return
+    connection = _connection_of(found.nodes)
+    graph, nodes, bindings = plans.ready(connection, found, roots, home)
+    connection, inputs = bind(nodes, graph.home)
+    lie = [places.where(node) for node in roots] if graph.home is not None else []
+    program = graph.program(connection, inputs, lie)
+    _run(roots, program, inputs, bindings, graph.home, lie)
+
+
+def _compute_with_variables(roots: Sequence[Node], home: ProgramHome) -> None:
+    """Computes nodes with sizes of the user's own variables."""
     built = build.build(roots)
-    outputs = [(node.dtype, variables.shape_at(node.shape, built.bindings)) for node in roots]
     require(built.graph.variables, built.bindings)
     home = stages.home_of(built) or home
     connection, inputs = bind(built.inputs, home)
@@ -73,7 +75,13 @@ def _compute(roots: Sequence[Node], home: ProgramHome) -> None:
     graph = places.with_sharding(
         built.graph, home, [buffer.placement for buffer in inputs], lie)
     program = connection.define(graph, devices=places.devices_of(home))
-    results = connection.run(program, inputs, outputs, bindings=built.bindings)
+    _run(roots, program, inputs, built.bindings, home, lie)
+
+
+def _run(roots: Sequence[Node], program: Any, inputs: Sequence[Any], bindings: Bindings,
+         home: ProgramHome, lie: Sequence[Optional[Placement]]) -> None:
+    outputs = [(node.dtype, variables.shape_at(node.shape, bindings)) for node in roots]
+    results = program.connection.run(program, inputs, outputs, bindings=bindings)
     if home is not None:
         lies(results, lie, home)
     for node, buffer in zip(roots, results):
@@ -100,6 +108,13 @@ def settle(node: Node, buffer: Any) -> None:
         node.attributes = ()
 
 
+def _connection_of(nodes: Iterable[Node]) -> Any:
+    for node in nodes:
+        if node.buffer is not None:
+            return node.buffer.connection
+    return connections.default_connection()
+
+
 def bind(nodes: Sequence[Node], home: ProgramHome = None,
          changing: Container[Node] = ()) -> Tuple[Any, List[Any]]:
     """The connection on which these values are, and their buffers where a program runs.
@@ -107,9 +122,7 @@ def bind(nodes: Sequence[Node], home: ProgramHome = None,
     Uploads what is not there, and copies what lies elsewhere. Of what the program is `changing`,
     the copy stays the value.
     """
-    connection = next((node.buffer.connection for node in nodes if node.buffer is not None), None)
-    if connection is None:
-        connection = connections.default_connection()
+    connection = _connection_of(nodes)
     if not placements.in_use:
         return connection, [buffer_of(node, connection) for node in nodes]
     if isinstance(home, Stages):

@@ -280,6 +280,19 @@ class Connection:
         del retired  # may end it, which must not happen under the lock
         return program
 
+    def accepts(self, program: Program) -> bool:
+        """Whether the daemon takes a program that has just been defined. Waits for its answer.
+
+        >>> import kiln._proto.kiln.v1.graph_pb2 as wire
+        >>> connection = kiln.default_connection()
+        >>> connection.accepts(connection.define(wire.Graph(op_set_version=1)))
+        False
+        """
+        waiter = Waiter()
+        self.stream.send(waiter.resolve, barrier=session_pb2.Barrier())
+        self.stream.wait(waiter)
+        return program.error is None
+
     def run(self, program: Program, inputs: Sequence[Buffer],
             outputs: Sequence[Tuple[DType, Tuple[int, ...]]],
             changes_state: bool = False,

@@ -10,7 +10,6 @@ from kiln._basics.errors import InvalidArgument, NotFound, TraceError
 from kiln._graph import realize
 from kiln._graph.gradient_mode import no_grad
 from kiln._graph.node import mode
-from kiln._tensor.gradients import recent_output
 from kiln._tensor.moving import beside
 from kiln.tensor import Tensor
 
@@ -223,8 +222,8 @@ class Optimizer:
         """Changes the parameters by their gradients; those without a gradient stay as they are.
 
         With `only_if`, a bool scalar on the device, nothing changes where it is false: neither
-        parameters nor state. Outside of kiln.jit this also computes, in one program with the tensor
-        that backward() was called on.
+        parameters nor state. Outside of kiln.jit this also computes, in one program with other
+        tensors that are held, such as the loss.
 
         >>> w = kiln.nn.Parameter(kiln.ones(2))
         >>> optimizer = kiln.optim.SGD([w], lr=0.1)
@@ -251,7 +250,9 @@ class Optimizer:
                 assert only_if is not None
                 tensor.assign(tensor.where(beside(only_if, tensor), old))
         if mode.trace is None:
-            realize.realize([*self.params, *recent_output.take()])
+            # Gradients have been used, and most are dropped unread.
+            gradients = {id(parameter.grad) for parameter in self.params}
+            realize.realize(self.params, without=gradients)
 
     def _changing(self) -> List[Tensor]:
         tensors = [self._count]

@@ -1,0 +1,220 @@
+"""Which programs eager code runs: found again without writing its graph down.
+
+A loop makes much the same graph at each iteration; its outline finds its plan, and that the
+program. Numbers and sizes are constants at first, of which the compiler makes the better kernels.
+Those that have changed are inputs and variables of one more program.
+"""
+
+import threading
+import weakref
+from collections import OrderedDict
+from typing import Any, Dict, Generic, Hashable, List, NamedTuple, Optional, Sequence, Tuple, TypeVar
+
+from kiln._basics.bindings import Bindings
+from kiln._basics.dtypes import DType
+from kiln._graph import build, compiles, places, stages
+from kiln._graph.lifting import Lifting, Numbers, vector
+from kiln._graph.node import Node
+from kiln._graph.outline import Outline
+from kiln._graph.sizes import Form, Guess, form_of
+from kiln._placement.mesh import Mesh
+from kiln._placement.placement import ProgramHome, Stages
+
+_KEPT = 512  # of each table's entries
+_LAYOUTS_KEPT = 16  # programs of one graph, by how its inputs lie on a mesh
+# So often is it guessed anew what changes.
+_GUESSES = 5
+
+
+class _Graph:
+    """A graph and its programs."""
+
+    def __init__(self, outline: Outline, roots: Sequence[Node], home: ProgramHome,
+                 lifted: Any) -> None:
+        built = build.build(roots, lifted=lifted)
+        self.home = stages.home_of(built) or home
+        self._graph = built.graph
+        # Where each input is found: among the outline's nodes, or the vectors of numbers.
+        found: Dict[Node, Any] = {node: place for place, node in enumerate(outline.nodes)}
+        found.update({stand_in: dtype for dtype, stand_in in lifted.vectors.items()})
+        self._inputs = [found[node] for node in built.inputs]
+        self._programs: Dict[Any, Any] = {}
+        self._is_accepted = False
+
+    def inputs(self, outline: Outline, vectors: Dict[DType, Node]) -> List[Node]:
+        """The nodes of its inputs."""
+        nodes = outline.nodes
+        return [vectors[place] if isinstance(place, DType) else nodes[place]
+                for place in self._inputs]
+
+    def is_accepted(self, connection: Any) -> bool:
+        """Whether the daemon takes the graph; asked once."""
+        if not self._is_accepted:
+            self._is_accepted = connection.accepts(self.program(connection, (), ()))
+        return self._is_accepted
+
+    def program(self, connection: Any, buffers: Sequence[Any], lie: Sequence[Any]) -> Any:
+        """The program for inputs that lie so, and results that are to lie so."""
+        given = places.as_given(buffers, self.home)
+        program = self._programs.get(given)
+        # What failed is tried again: the reason, such as a lack of memory, may be gone.
+        if program is not None and program.error is None:
+            compiles.note_known()
+        else:
+            compiles.note_new()
+            graph = places.with_sharding(
+                self._graph, self.home, [buffer.placement for buffer in buffers], lie)
+            program = connection.define(graph, devices=places.devices_of(self.home))
+            if len(self._programs) >= _LAYOUTS_KEPT:
+                self._programs.clear()
+            self._programs[given] = program
+        return program
+
+
+class _Plan:
+    """The graph of one outline or, with a guess of its sizes, of one form."""
+
+    def __init__(self, samples: Sequence[Numbers] = (), guess: Optional[Guess] = None) -> None:
+        """`samples` are numbers that were met before."""
+        self._samples = list(samples)
+        self._guess = guess
+        self._lifting: Optional[Lifting] = None
+        self._graph: Optional[_Graph] = None
+
+    def graph(self, outline: Outline, roots: Sequence[Node], home: ProgramHome,
+              form: Optional[Form]) -> _Graph:
+        """The graph that computes an outline with these numbers."""
+        if self._graph is None or self._lifting is None or not self._lifting.fits(outline.numbers):
+            # More samples than guesses: then all numbers are inputs.
+            all_apart = len(self._samples) >= _GUESSES
+            if not all_apart:
+                self._samples.append(outline.numbers)
+            self._lifting = Lifting(outline.positions, self._samples, all_apart)
+            sizes = self._guess.written(form) if self._guess is not None and form else None
+            self._graph = _Graph(
+                outline, roots, home, self._lifting.written(outline.positions, sizes))
+        return self._graph
+
+    def vectors(self, connection: Any, outline: Outline) -> Dict[DType, Node]:
+        """The values of the inputs that are numbers."""
+        assert self._lifting is not None
+        return {dtype: vector(connection, dtype, numbers)
+                for dtype, numbers in self._lifting.inputs(outline.numbers)}
+
+
+class Ready(NamedTuple):
+    """What a run needs."""
+
+    graph: _Graph
+    inputs: List[Node]
+    bindings: Bindings
+
+
+class _Form:
+    """The plan of outlines that differ in sizes alone."""
+
+    def __init__(self) -> None:
+        self._sizes: List[Sequence[int]] = []
+        self._numbers: List[Numbers] = []
+        self._guess: Optional[Guess] = None
+        self._plan: Optional[_Plan] = None
+
+    def met(self, outline: Outline, form: Form) -> None:
+        """Takes note of an outline of the form."""
+        self._sizes.append(form.sizes)
+        self._numbers.append(outline.numbers)
+
+    def plan(self, outline: Outline, form: Form) -> Optional[Tuple[_Plan, Bindings]]:
+        """The plan and the variables' values; None where another guess would help no more."""
+        bindings = self._guess.bindings(form.sizes) if self._guess is not None else None
+        if bindings is None:
+            if len(self._sizes) > _GUESSES:
+                return None
+            self.met(outline, form)
+            self._guess = Guess(self._sizes, form)
+            bindings = self._guess.bindings(form.sizes)
+            self._plan = _Plan(self._numbers[:-1], self._guess)
+        return None if bindings is None or self._plan is None else (self._plan, bindings)
+
+    def refused(self) -> None:
+        """The daemon cannot compute it with variables: each outline gets a program of its own."""
+        self._guess = self._plan = None
+        self._sizes = [()] * (_GUESSES + 1)
+
+
+Entry = TypeVar("Entry")
+
+
+class _Table(Generic[Entry]):
+    """The entries that were used last."""
+
+    def __init__(self) -> None:
+        self._entries: OrderedDict[Hashable, Entry] = OrderedDict()
+
+    def get(self, key: Hashable) -> Optional[Entry]:
+        """An entry, used now."""
+        found = self._entries.get(key)
+        if found is not None:
+            self._entries.move_to_end(key)
+        return found
+
+    def put(self, key: Hashable, entry: Entry) -> Entry:
+        """A new one, in place of the one that was not used for longest."""
+        self._entries[key] = entry
+        if len(self._entries) > _KEPT:
+            self._entries.popitem(last=False)
+        return entry
+
+
+class _Plans:
+    """The plans of one connection."""
+
+    def __init__(self) -> None:
+        self._plans: _Table[_Plan] = _Table()
+        self._forms: _Table[_Form] = _Table()
+
+    def ready(self, connection: Any, outline: Outline, roots: Sequence[Node],
+              home: ProgramHome) -> Ready:
+        """What computes an outline."""
+        key = outline.key, home
+        plan = self._plans.get(key)
+        # Sizes of what lies on several devices are numbers.
+        if plan is None and not isinstance(home, (Mesh, Stages)):
+            ready = self._by_form(connection, outline, roots, home)
+            if ready is not None:
+                return ready
+        if plan is None:
+            plan = self._plans.put(key, _Plan())
+        graph = plan.graph(outline, roots, home, None)
+        return Ready(graph, graph.inputs(outline, plan.vectors(connection, outline)), {})
+
+    def _by_form(self, connection: Any, outline: Outline, roots: Sequence[Node],
+                 home: ProgramHome) -> Optional[Ready]:
+        form = form_of(outline)
+        known = self._forms.get((form.key, home))
+        if known is None:
+            if form.sizes:
+                self._forms.put((form.key, home), _Form()).met(outline, form)
+            return None
+        found = known.plan(outline, form)
+        if found is None:
+            return None
+        plan, bindings = found
+        graph = plan.graph(outline, roots, home, form)
+        if not graph.is_accepted(connection):
+            known.refused()
+            return None
+        return Ready(graph, graph.inputs(outline, plan.vectors(connection, outline)), bindings)
+
+
+_lock = threading.Lock()
+_plans: "weakref.WeakKeyDictionary[Any, _Plans]" = weakref.WeakKeyDictionary()
+
+
+def ready(connection: Any, outline: Outline, roots: Sequence[Node], home: ProgramHome) -> Ready:
+    """What computes an outline."""
+    with _lock:
+        plans = _plans.get(connection)
+        if plans is None:
+            plans = _plans[connection] = _Plans()
+        return plans.ready(connection, outline, roots, home)
