@@ -24,45 +24,38 @@ class Slot(NamedTuple):
 
 
 class Lifting:
-    """Which numbers of an outline are inputs. Those that were always equal are one."""
+    """Which numbers of an outline are inputs.
+
+    Each by itself, though many may be equal, such as a learning rate: those that are so far need
+    not be later.
+    """
 
     def __init__(self, positions: Sequence[Position], samples: Sequence[Numbers],
-                 all_apart: bool = False) -> None:
-        """Those are that differ among the samples; or all of them, each by itself."""
+                 all_of_them: bool = False) -> None:
+        """Those are that differ among the samples."""
         self._fixed: List[Tuple[int, Any]] = []
-        # By dtype: the places of the numbers that an element stands for.
-        self._vectors: Dict[DType, List[List[int]]] = {}
+        self._vectors: Dict[DType, List[int]] = {}  # by dtype, the places of the numbers
         self._slots: Dict[int, Slot] = {}
-        known: Dict[Any, Slot] = {}
         for place, position in enumerate(positions):
-            values: Any = place if all_apart else tuple([sample[place] for sample in samples])
-            if not all_apart and values.count(values[0]) == len(values):
+            values = [sample[place] for sample in samples]
+            if not all_of_them and values.count(values[0]) == len(values):
                 self._fixed.append((place, values[0]))
                 continue
             dtype = dtype_of(position)
             elements = self._vectors.setdefault(dtype, [])
-            slot = known.get((dtype, values))
-            if slot is None:
-                slot = known[dtype, values] = Slot(dtype, len(elements))
-                elements.append([])
-            elements[slot.element].append(place)
-            self._slots[place] = slot
+            self._slots[place] = Slot(dtype, len(elements))
+            elements.append(place)
 
     def fits(self, numbers: Numbers) -> bool:
-        """Whether a program serves these: constants are equal, and those that share an input."""
+        """Whether a program serves these: what is constant in it is equal."""
         for place, value in self._fixed:
             if numbers[place] != value:
                 return False
-        for elements in self._vectors.values():
-            for places in elements:
-                for place in places:
-                    if numbers[place] != numbers[places[0]]:
-                        return False
         return True
 
     def inputs(self, numbers: Numbers) -> List[Tuple[DType, Numbers]]:
         """The values of the vectors."""
-        return [(dtype, tuple([numbers[places[0]] for places in elements]))
+        return [(dtype, tuple([numbers[place] for place in elements]))
                 for dtype, elements in self._vectors.items()]
 
     def written(self, positions: Sequence[Position], sizes: Optional[Sizes]) -> "LiftedNumbers":

@@ -86,10 +86,10 @@ class _Plan:
         """The graph that computes an outline with these numbers."""
         if self._graph is None or self._lifting is None or not self._lifting.fits(outline.numbers):
             # More samples than guesses: then all numbers are inputs.
-            all_apart = len(self._samples) >= _GUESSES
-            if not all_apart:
+            all_of_them = len(self._samples) >= _GUESSES
+            if not all_of_them:
                 self._samples.append(outline.numbers)
-            self._lifting = Lifting(outline.positions, self._samples, all_apart)
+            self._lifting = Lifting(outline.positions, self._samples, all_of_them)
             sizes = self._guess.written(form) if self._guess is not None and form else None
             self._graph = _Graph(
                 outline, roots, home, self._lifting.written(outline.positions, sizes))
