@@ -18,6 +18,7 @@ import weakref
 from typing import Any, Container, Dict, Iterable, Iterator, List, Optional, Set
 
 from kiln._graph.node import Node, mode
+from kiln._session import connection as connections
 
 # Ops that only say where elements are found: as cheap when they are read as when they are stored.
 _SAME_SIZE = frozenset(("reshape", "permute", "flip", "detach", "expand"))
@@ -122,6 +123,8 @@ class _Check:
         self._fine: Set[Node] = set()
         self._connection: Any = None
         self._walk(self._asked, asked=True)
+        if self._connection is None:
+            self._connection = connections.default_connection()
 
     def allows(self, node: Node) -> bool:
         """Whether a node may be."""

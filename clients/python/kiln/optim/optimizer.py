@@ -236,16 +236,7 @@ class Optimizer:
             changing = self._changing() if only_if is not None else []
             # No program can branch on a value: all is computed, and taken back where it is false.
             before = [tensor.detach() for tensor in changing]
-            self._count.assign(self._count + 1)
-            states = iter(self._state)
-            for group in self.param_groups:
-                for parameter, state in zip(group.params, states):
-                    if parameter.grad is not None:
-                        gradient = parameter.grad.detach()
-                        if group.options.get("maximize"):
-                            gradient = -gradient
-                        lr = group._wide_lr if parameter.dtype == dtypes.float64 else group._lr
-                        self.update(parameter, gradient, state, lr, self._count, group.options)
+            self._update_all()
             for tensor, old in zip(changing, before):
                 assert only_if is not None
                 tensor.assign(tensor.where(beside(only_if, tensor), old))
@@ -253,6 +244,18 @@ class Optimizer:
             # Gradients have been used, and most are dropped unread.
             gradients = {id(parameter.grad) for parameter in self.params}
             realize.realize(self.params, without=gradients)
+
+    def _update_all(self) -> None:
+        self._count.assign(self._count + 1)
+        states = iter(self._state)
+        for group in self.param_groups:
+            for parameter, state in zip(group.params, states):
+                if parameter.grad is not None:
+                    gradient = parameter.grad.detach()
+                    if group.options.get("maximize"):
+                        gradient = -gradient
+                    lr = group._wide_lr if parameter.dtype == dtypes.float64 else group._lr
+                    self.update(parameter, gradient, state, lr, self._count, group.options)
 
     def _changing(self) -> List[Tensor]:
         tensors = [self._count]
