@@ -2,11 +2,15 @@
 
 import os
 import sys
-from typing import Optional, Tuple
+from typing import Dict, Optional, Tuple
 
 Source = Tuple[str, int]
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+# Whether files are this package's, by name: as many as have code that called it.
+_is_own: Dict[str, bool] = {}
 
 
 def user_source() -> Optional[Source]:
@@ -14,7 +18,10 @@ def user_source() -> Optional[Source]:
     frame = sys._getframe(1)
     while frame is not None:
         filename = frame.f_code.co_filename
-        if not filename.startswith(_PACKAGE):
+        own = _is_own.get(filename)
+        if own is None:
+            own = _is_own[filename] = filename.startswith(_PACKAGE)
+        if not own:
             return filename, frame.f_lineno
         frame = frame.f_back  # type: ignore[assignment]
     return None

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from kiln._basics.source import Source, format_source, user_source
 
 # So many new programs in a row at one line are a loop's.
-_MANY = 16
+_MANY = 32
 _LINES_KEPT = 1024
 
 # By the user's line: how many programs in a row were new there.
@@ -24,12 +24,12 @@ def note_new() -> None:
     if count >= _MANY:
         del _new[source]
         _warned[source] = None
-        warnings.warn(
+        warnings.warn_explicit(
             f"{format_source(source)} has computed {count} programs in a row that were all new, "
             "and each is compiled. Numbers, begins of slices and sizes may change without that; "
             "what changes here is another thing, such as how many operations there are, an axis "
             "or a small exponent. Make it a tensor, or the same in each iteration",
-            RuntimeWarning, stacklevel=2)
+            RuntimeWarning, *source)
     for lines in (_new, _warned):
         if len(lines) > _LINES_KEPT:
             lines.popitem(last=False)

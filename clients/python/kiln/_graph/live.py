@@ -83,7 +83,7 @@ def companions(asked: Iterable[Node], without: Container[int] = ()) -> List[Node
     found: List[Node] = []
     for reference in references:
         tensor = reference()
-        if not _is_lazy(tensor) or id(tensor) in without:
+        if tensor is None or not _is_lazy(tensor) or id(tensor) in without:
             continue
         node = _worth_computing(tensor._node)
         if node is None or not check.allows(node):

@@ -4,13 +4,14 @@ Two graphs with one outline are computed by one program once their numbers are i
 is an operand that Python gave, where a slice begins, or how far a tensor is moved by padding.
 """
 
+import operator
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from kiln import variables
 from kiln._basics import dtypes
 from kiln._basics.dtypes import DType
 from kiln._graph import places
-from kiln._graph.build import MOVES, topological
+from kiln._graph.build import MOVES, differentiated
 from kiln._graph.matmul_precision import current_code
 from kiln._graph.node import Node
 from kiln._placement import placement as placements
@@ -70,66 +71,131 @@ def moved_axes(node: Node) -> Sequence[Tuple[int, int, int]]:
     return found
 
 
-def outline(roots: Sequence[Node], again: Set[Node]) -> Optional[Outline]:
+def outline(roots: Sequence[Node]) -> Optional[Outline]:
     """The outline of a program; None if sizes of it are variables already."""
-    index: Dict[Node, int] = {}
-    nodes: List[Node] = []
-    key: List[Any] = [current_code()]
-    numbers: List[Any] = []
-    positions: List[Position] = []
-    inputs: Dict[int, int] = {}
-    values: Set[Node] = set()
-    lies = placements.in_use
-    for node in topological(roots, again):
-        op = node.op
-        if variables.in_use and _has_variables(node):
-            return None
-        stands = _stands(node, lies)
-        if op == "input" or (node.buffer is not None and node not in again):
-            same = inputs.setdefault(id(node if node.buffer is None else node.buffer), len(inputs))
-            key.append((None, node.dtype, node.shape, same, stands))
-            values.add(node)
-        elif op == "const" and is_number(node):
-            index[node] = -1
-            continue
-        else:
-            if op in MOVES:
-                attributes: Any = []
-                for axis, begin, length in moved_axes(node):
-                    numbers.append(begin)
-                    positions.append(Position(node, axis))
-                    attributes.append((axis, length))
-                attributes = tuple(attributes)
+    again: Set[Node] = set()
+    operations, requests = _reached(roots, again)
+    if requests:
+        again = differentiated(roots)
+        if any(node.buffer is not None for node in again):
+            operations, _ = _reached(roots, again)
+    made = _Outliner(again)
+    made.add(operations)
+    if variables.in_use and any(map(_has_variables, made.nodes)):
+        return None
+    return made.finished(roots)
+
+
+_by_number = operator.attrgetter("number")
+
+
+def _reached(roots: Sequence[Node], again: Set[Node]) -> Tuple[List[Node], bool]:
+    """The operations under the roots, operands first, and whether gradients are asked for.
+
+    Sorted by when they were made, which takes less time than another walk.
+    """
+    found = {root for root in roots if root.operands}
+    stack = list(found)
+    requests = False
+    while stack:
+        node = stack.pop()
+        if node.op == "gradient":
+            requests = True
+        for operand in node.operands:
+            if operand.operands and operand not in found and (
+                    operand.buffer is None or operand in again):
+                found.add(operand)
+                stack.append(operand)
+    return sorted(found, key=_by_number), requests
+
+
+class _Outliner:
+    """An outline in the making."""
+
+    def __init__(self, again: Set[Node]) -> None:
+        self.nodes: List[Node] = []
+        self._again = again
+        self._values: Set[Node] = set()
+        self._index: Dict[Node, int] = {}
+        self._key: List[Any] = [current_code()]
+        self._numbers: List[Any] = []
+        self._positions: List[Position] = []
+        self._buffers: Dict[int, int] = {}
+
+    def add(self, operations: Sequence[Node]) -> None:
+        """Adds operations, and what they are made of where it is first used."""
+        index, nodes, key = self._index, self.nodes, self._key
+        lies = placements.in_use
+        for node in operations:
+            # Before the operation, which so is told from its operands.
+            for operand in node.operands:
+                if operand not in index:
+                    self._add_source(operand)
+            if node.op in MOVES:
+                self._add_move(node)
+            elif node.kind is not None:
+                key.append(node.kind)
             else:
-                attributes = node.attributes if op != "const" else repr(node.attributes)
-            operands: List[Any] = []
+                key.append((node.op, node.dtype, repr(node.attributes)))
             for place, operand in enumerate(node.operands):
                 number = index[operand]
-                operands.append(number if number >= 0 else operand.dtype)
+                key.append(number)
                 if number < 0:
-                    value = _value(operand)
-                    if op == "pow" and place == 1 and _is_special(value):
-                        operands.append(value)
-                    else:
-                        numbers.append(value)
-                        positions.append(Position(node, place))
-            key.append((op, node.dtype, attributes, tuple(operands), stands))
-        index[node] = len(nodes)
-        nodes.append(node)
-    for node in roots:
-        number = index[node]
-        key.append(number if number >= 0 else (node.dtype, _value(node)))
-    return Outline(nodes, values, tuple(key), tuple(numbers), positions)
+                    self._add_number(node, place, operand)
+            index[node] = len(nodes)
+            nodes.append(node)
+            if node.tracked or lies or node.variable or node.leaf is not None:
+                key.append(stands(node))
+
+    def finished(self, roots: Sequence[Node]) -> Outline:
+        """The outline with these roots."""
+        for node in roots:
+            if node not in self._index:
+                self._add_source(node)
+            number = self._index[node]
+            self._key.append(number if number >= 0 else (node.dtype, _value(node)))
+        return Outline(self.nodes, self._values, tuple(self._key), tuple(self._numbers),
+                       self._positions)
+
+    def _add_source(self, node: Node) -> None:
+        if is_number(node):
+            self._index[node] = -1
+            return
+        self._index[node] = len(self.nodes)
+        self.nodes.append(node)
+        apart = stands(node)
+        if node.op == "input" or (node.buffer is not None and node not in self._again):
+            self._values.add(node)
+            # Tensors that share a buffer are one input.
+            same = self._buffers.setdefault(
+                id(node if node.buffer is None else node.buffer), len(self._buffers))
+            self._key.append((node.dtype, node.shape, same, apart))
+        else:
+            self._key.append((node.op, node.dtype, repr(node.attributes), apart))
+
+    def _add_move(self, node: Node) -> None:
+        self._key += (node.op, node.dtype)
+        for axis, begin, length in moved_axes(node):
+            self._numbers.append(begin)
+            self._positions.append(Position(node, axis))
+            self._key += (axis, length)
+
+    def _add_number(self, node: Node, place: int, operand: Node) -> None:
+        self._key.append(operand.dtype)
+        if is_fixed(node, place):
+            self._key.append(_value(operand))
+        else:
+            self._numbers.append(_value(operand))
+            self._positions.append(Position(node, place))
 
 
-def _stands(node: Node, lies: bool) -> Any:
+def stands(node: Node) -> Any:
     """What tells nodes apart that compute the same: gradients by them, and where they lie."""
-    if lies and node.home is not None:
-        at = places.where(node)
-        return (node.tracked, node.variable, node.leaf is not None, node.home, at and at.number)
-    if node.tracked or node.variable or node.leaf is not None:
-        return node.tracked, node.variable, node.leaf is not None
-    return None
+    gradient = node.tracked, node.variable, node.leaf is not None
+    if node.home is None:
+        return gradient
+    at = places.where(node)
+    return (*gradient, node.home, at and at.number)
 
 
 def _has_variables(node: Node) -> bool:
@@ -144,6 +210,9 @@ def _value(node: Node) -> Any:
     return value if value and value == value else repr(value)
 
 
-def _is_special(exponent: Any) -> bool:
-    return isinstance(exponent, str) or (
-        abs(exponent) <= _LARGEST_SPECIAL_EXPONENT and exponent == int(exponent))
+def is_fixed(node: Node, place: int) -> bool:
+    """Whether a number chooses how the node is computed, and so is never an input."""
+    if node.op != "pow" or place != 1:
+        return False
+    exponent = node.operands[1].attributes[0][1]
+    return abs(exponent) <= _LARGEST_SPECIAL_EXPONENT and exponent == int(exponent)

@@ -190,7 +190,7 @@ class _Plans:
 
     def _by_form(self, connection: Any, outline: Outline, roots: Sequence[Node],
                  home: ProgramHome) -> Optional[Ready]:
-        form = form_of(outline)
+        form = form_of(outline, roots)
         known = self._forms.get((form.key, home))
         if known is None:
             if form.sizes:

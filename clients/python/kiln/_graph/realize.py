@@ -53,7 +53,7 @@ def realize_nodes(nodes: Iterable[Node]) -> None:
 def _compute(roots: Sequence[Node], home: ProgramHome) -> None:
     if not roots:
         return
-    found = outline(roots, build.differentiated(roots))
+    found = outline(roots)
     if found is None:
         _compute_with_variables(roots, home)
         return

@@ -11,7 +11,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 from kiln._basics.bindings import Symbol
 from kiln._graph.build import MOVES, declare
 from kiln._graph.node import TABLE, Attributes, Node
-from kiln._graph.outline import Outline, moved_axes
+from kiln._graph.outline import Outline, is_fixed, moved_axes, stands
 from kiln.variables import Dim, Number, bounds
 
 # Sizes below stay numbers: they broadcast, or are nothing.
@@ -38,7 +38,7 @@ class Form(NamedTuple):
     places: List[_Place]
 
 
-def form_of(outline: Outline) -> Form:
+def form_of(outline: Outline, roots: Sequence[Node]) -> Form:
     """The form of an outline."""
     key: List[Any] = [outline.key[0]]
     sizes: List[int] = []
@@ -51,19 +51,34 @@ def form_of(outline: Outline) -> Form:
                 places.append((node, kind, axis))
         return tuple([size if size < _LEAST else None for size in shape])
 
-    for node, (op, dtype, given, *rest) in zip(outline.nodes, outline.key[1:]):
-        if op is None:
-            given = note(node, "shape", node.shape)
+    index = {node: place for place, node in enumerate(outline.nodes)}
+    inputs: Dict[Any, int] = {}
+    for node in outline.nodes:
+        op: Any = node.op
+        given: Any = node.attributes
+        operands = tuple([_operand(index, node, place) for place in range(len(node.operands))])
+        if node in outline.values:
+            op = inputs.setdefault(id(node.buffer or node), len(inputs))
+            given, operands = note(node, "shape", node.shape), ()
         elif op in MOVES:
-            given = (tuple([axis for axis, _ in given]),
+            given = (tuple([axis for axis, _, _ in moved_axes(node)]),
                      note(node, "operand", node.operands[0].shape),
                      note(node, "result", node.shape))
-        elif op in _WITH_SHAPE and op != "const":
+        elif op == "const":
+            given = repr(given)
+        elif op in _WITH_SHAPE:
             given = tuple([(name, note(node, "shape", value) if name == "shape" else value)
                            for name, value in given])
-        key.append((op, dtype, given, *rest))
-    key.extend(outline.key[1 + len(outline.nodes) :])
+        key.append((op, node.dtype, given, operands, stands(node)))
+    key.extend(index.get(root, repr(root.attributes)) for root in roots)
     return Form(tuple(key), tuple(sizes), places)
+
+
+def _operand(index: Dict[Node, int], node: Node, place: int) -> Any:
+    operand = node.operands[place]
+    if operand in index:
+        return index[operand]
+    return operand.dtype, repr(operand.attributes) if is_fixed(node, place) else None
 
 
 class Guess:
