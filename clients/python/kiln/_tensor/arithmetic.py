@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Any, Optional, Tuple
 
 from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument
-from kiln._tensor.base import TensorBase, weak_or_tensor
+from kiln._graph.node import make, scalar
+from kiln._tensor.base import TensorBase, weak_or_tensor, wrap
 from kiln._tensor.comparison import Comparison
 from kiln._tensor.contractions import contracted
 from kiln._tensor.making import filled
@@ -26,6 +27,9 @@ class Arithmetic(Comparison):
 
     def _numeric(self, name: str, other: Any, reflected: bool = False) -> "Tensor":
         mine = self._tensor
+        if type(other) is float and self._node.dtype.is_float:  # the most common case
+            nodes = self._node, scalar(other, self._node.dtype)
+            return wrap(make(name, nodes[::-1] if reflected else nodes))
         other = weak_or_tensor(other)
         given = isinstance(other, TensorBase)
         is_bool = other.dtype is dtypes.bool_ if given else isinstance(other, bool)

@@ -1,6 +1,6 @@
 """What all optimizers share: groups of parameters, state, the step."""
 
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Hashable, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
 
 import numpy as np
 
@@ -118,6 +118,7 @@ class Optimizer:
         self.param_groups: List[ParameterGroup] = []
         self._state: List[Dict[str, Tensor]] = []  # by parameter, in the order of the groups
         self._count = Tensor(np.float32(0))
+        self._of_step: Dict[Hashable, Tensor] = {}
         given = list(params)
         if not given:
             raise InvalidArgument("an optimizer without parameters")
@@ -245,7 +246,20 @@ class Optimizer:
             gradients = {id(parameter.grad) for parameter in self.params}
             realize.realize(self.params, without=gradients)
 
+    def _once(self, key: Hashable, make: Callable[[], Tensor]) -> Tensor:
+        """What `make` gives, once in each step for all parameters that ask by this key."""
+        found = self._of_step.get(key)
+        if found is None:
+            found = self._of_step[key] = make()
+        return found
+
     def _update_all(self) -> None:
+        try:
+            self._update_each()
+        finally:
+            self._of_step.clear()  # what is held would be computed as a result
+
+    def _update_each(self) -> None:
         self._count.assign(self._count + 1)
         states = iter(self._state)
         for group in self.param_groups:
