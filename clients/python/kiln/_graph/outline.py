@@ -127,41 +127,44 @@ class _Outliner:
         index, nodes, key = self._index, self.nodes, self._key
         lies = placements.in_use
         for node in operations:
-            # Before the operation, which so is told from its operands.
-            for operand in node.operands:
-                if operand not in index:
-                    self._add_source(operand)
             if node.op in MOVES:
                 self._add_move(node)
             elif node.kind is not None:
                 key.append(node.kind)
             else:
                 key.append((node.op, node.dtype, repr(node.attributes)))
-            for place, operand in enumerate(node.operands):
-                number = index[operand]
+            place = 0
+            for operand in node.operands:
+                number = index.get(operand)
+                if number is None:
+                    number = self._add_source(operand)
                 key.append(number)
                 if number < 0:
                     self._add_number(node, place, operand)
+                place += 1
             index[node] = len(nodes)
             nodes.append(node)
-            if node.tracked or lies or node.variable or node.leaf is not None:
+            if lies:
                 key.append(stands(node))
+            elif node.tracked or node.variable or node.leaf is not None:
+                # Below what operands have.
+                key.append(-2 - node.tracked - 2 * node.variable - 4 * (node.leaf is not None))
 
     def finished(self, roots: Sequence[Node]) -> Outline:
         """The outline with these roots."""
         for node in roots:
-            if node not in self._index:
-                self._add_source(node)
-            number = self._index[node]
+            number = self._index.get(node)
+            if number is None:
+                number = self._add_source(node)
             self._key.append(number if number >= 0 else (node.dtype, _value(node)))
         return Outline(self.nodes, self._values, tuple(self._key), tuple(self._numbers),
                        self._positions)
 
-    def _add_source(self, node: Node) -> None:
+    def _add_source(self, node: Node) -> int:
         if is_number(node):
             self._index[node] = -1
-            return
-        self._index[node] = len(self.nodes)
+            return -1
+        number = self._index[node] = len(self.nodes)
         self.nodes.append(node)
         apart = stands(node)
         if node.op == "input" or (node.buffer is not None and node not in self._again):
@@ -172,6 +175,7 @@ class _Outliner:
             self._key.append((node.dtype, node.shape, same, apart))
         else:
             self._key.append((node.op, node.dtype, repr(node.attributes), apart))
+        return number
 
     def _add_move(self, node: Node) -> None:
         self._key += (node.op, node.dtype)

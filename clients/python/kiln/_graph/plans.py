@@ -7,7 +7,6 @@ Those that have changed are inputs and variables of one more program.
 
 import threading
 import weakref
-from collections import OrderedDict
 from typing import Any, Dict, Generic, Hashable, List, NamedTuple, Optional, Sequence, Tuple, TypeVar
 
 from kiln._basics.bindings import Bindings
@@ -20,7 +19,7 @@ from kiln._graph.sizes import Form, Guess, form_of
 from kiln._placement.mesh import Mesh
 from kiln._placement.placement import ProgramHome, Stages
 
-_KEPT = 512  # of each table's entries
+_KEPT = 512  # of each generation of a table
 _LAYOUTS_KEPT = 16  # programs of one graph, by how its inputs lie on a mesh
 # So often is it guessed anew what changes.
 _GUESSES = 5
@@ -146,23 +145,26 @@ Entry = TypeVar("Entry")
 
 
 class _Table(Generic[Entry]):
-    """The entries that were used last."""
+    """The entries that were used last, in two generations, so that a look-up hashes its key once."""
 
     def __init__(self) -> None:
-        self._entries: OrderedDict[Hashable, Entry] = OrderedDict()
+        self._young: Dict[Hashable, Entry] = {}
+        self._old: Dict[Hashable, Entry] = {}
 
     def get(self, key: Hashable) -> Optional[Entry]:
         """An entry, used now."""
-        found = self._entries.get(key)
-        if found is not None:
-            self._entries.move_to_end(key)
+        found = self._young.get(key)
+        if found is None:
+            found = self._old.get(key)
+            if found is not None:
+                self.put(key, found)
         return found
 
     def put(self, key: Hashable, entry: Entry) -> Entry:
-        """A new one, in place of the one that was not used for longest."""
-        self._entries[key] = entry
-        if len(self._entries) > _KEPT:
-            self._entries.popitem(last=False)
+        """A new one; those of the old generation that nobody has used go when the young is full."""
+        if len(self._young) >= _KEPT:
+            self._old, self._young = self._young, {}
+        self._young[key] = entry
         return entry
 
 
