@@ -16,6 +16,7 @@ from kiln._placement import placement as placements
 from kiln._placement.mesh import Mesh
 from kiln._placement.placement import Placement, ProgramHome, Stages, described, placed
 from kiln._session import connection as connections
+from kiln._session.stream import before_a_read
 
 def realize(tensors: Iterable[Any], without: Container[int] = ()) -> None:
     """Computes tensors, and with them what `live` says, in one program for each home.
@@ -230,11 +231,14 @@ def read(node: Node, tensor: Any) -> np.ndarray:
         if node.dtype.numpy is None:
             return conversion.from_bytes(node.host.tobytes(), node.dtype, node.shape)
         return node.host.copy()
-    if node.buffer is None:
-        realize([tensor])
-        node = tensor._node
-    assert node.buffer is not None
-    data = node.buffer.connection.download(node.buffer)
+    if node.buffer is not None:
+        data = node.buffer.connection.download(node.buffer)
+    else:
+        with before_a_read():
+            realize([tensor])
+            node = tensor._node
+            assert node.buffer is not None
+            data = node.buffer.connection.download(node.buffer)
     return conversion.from_bytes(data, node.dtype, node.buffer.shape)
 
 

@@ -236,6 +236,8 @@ class Connection:
         waiter = Waiter() if buffer.nbytes <= self._session.chunk_bytes else None
         if waiter is not None:
             self.stream.send(waiter.resolve, read=session_pb2.Read(handle=buffer.handle))
+        else:
+            self.stream.wake()  # this read is a call of its own, for which no run waits
         try:
             data = waiter.wait().data if waiter is not None else self._session.blobs.download(
                 buffer.handle, self.stream.last_sequence())
