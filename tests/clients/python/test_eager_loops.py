@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import kiln
+from kiln._graph import lifting, plans
 from kilnd_process import NO_PROBES, Kilnd
 
 RANDOM = np.random.default_rng(0)
@@ -222,3 +223,150 @@ def test_a_loop_compiles_two_programs(loop, compiled):
         got, wanted = step(i)
         np.testing.assert_allclose(got.numpy(), wanted, rtol=1e-4, atol=1e-4, err_msg=str(i))
     assert compiled() <= 2
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int64", "uint64"])
+@pytest.mark.parametrize("kind", [int, float])
+def test_numbers_of_each_type_beside_each_dtype(dtype, kind, compiled):
+    # Their values are compared in test_eager_numbers.py.
+    x = kiln.tensor([1, 2, 3, 4, 5], dtype)
+    for i in range(TIMES):
+        (x * (kind(i) + (0.5 if kind is float else 0))).sum().item()
+    assert compiled() <= 2
+
+
+def softmaxed(x, y):
+    return (x @ y).softmax(0).square().sum(0)
+
+
+def differentiated(x, y):
+    z = y.detach().requires_grad_()
+    (x @ z).tanh().mean().backward()
+    return z.grad
+
+
+def reshaped(x, y):
+    return (x[:, :, None] * y).reshape(-1, 3).sum(0)
+
+
+def joined(x, y):
+    return kiln.cat([x, kiln.zeros(len(x), 8), x * 2]).square().mean(0)
+
+
+def its_middle(x, y):
+    return x[1:-1].sum(0) + x[len(x) // 2] - len(x)
+
+
+@pytest.mark.parametrize("function", [softmaxed, differentiated, reshaped, joined, its_middle],
+                         ids=lambda function: function.__name__)
+def test_sizes_within_and_beyond_the_first_bounds(function, compiled):
+    x, y = normal(700, 8), normal(8, 3)
+    lengths = [3, 5, 4, 128, 9, 77, 3]  # and then, beyond what two lengths below 64 make of it:
+    weights = kiln.tensor(y)
+    for length in lengths:
+        got = function(kiln.tensor(x[:length]), weights).numpy()
+        alone = kiln.jit(lambda x: function(x, weights))(kiln.tensor(x[:length])).numpy()
+        np.testing.assert_allclose(got, alone, rtol=1e-4, atol=1e-5, err_msg=str(length))
+    kiln.default_connection().synchronize()
+    eager = compiled() - len(set(lengths))  # those of kiln.jit are alone
+    assert eager <= 2
+    for length in (650, 300, 700, 200):
+        got = function(kiln.tensor(x[:length]), weights).numpy()
+        assert np.isfinite(got).all()
+    assert compiled() - len(set(lengths)) <= eager + 1
+
+
+def test_sizes_that_follow_from_each_other_are_one_variable(stand_in):
+    for length in (10, 12):
+        x = kiln.tensor(np.ones((length, 4), np.float32))
+        ((x[1:] - x[:-1]).reshape(-1, 2) * kiln.arange(2 * length - 2)[:, None]).sum().numpy()
+    graph = stand_in.graphs[-1][1]
+    assert [(variable.name, variable.min) for variable in graph.variables] == [("size0", 3)]
+    shapes = [node.attributes["shape"].shape for node in graph.nodes if "shape" in node.attributes]
+    sums = {(dim.sum.terms[0].factor, dim.sum.constant)
+            for shape in shapes for dim in shape.dims if dim.HasField("sum")}
+    assert sums == {(2, -2)}
+
+
+def test_a_third_size_that_follows_otherwise_makes_a_second_variable(stand_in):
+    for rows, columns in [(4, 6), (5, 7), (5, 9), (6, 12)]:
+        (kiln.tensor(np.ones((rows, columns), np.float32)) + 1).numpy()
+    assert [len(graph.variables) for _, graph in stand_in.graphs] == [0, 1, 2]
+
+
+def test_sizes_of_one_and_none_are_no_variables(stand_in):
+    for length in (1, 0, 2, 3, 4):
+        (kiln.tensor(np.ones(length, np.float32)) + 1).numpy()
+    assert [len(graph.variables) for _, graph in stand_in.graphs] == [0, 0, 0, 1]
+
+
+def test_bounds_do_not_make_large_tensors_far_larger(stand_in):
+    for length in (5, 6):
+        (kiln.tensor(np.ones((length, 1 << 20), np.float32)) + 1).numpy()
+    (variable,) = stand_in.graphs[-1][1].variables
+    assert variable.max == 16
+
+
+def test_slices_stay_within_what_they_are_slices_of(stand_in):
+    x = kiln.tensor(np.ones(30, np.float32)).realize()
+    for length in (5, 6):
+        (x[:length] + 1).numpy()
+    (variable,) = stand_in.graphs[-1][1].variables
+    assert variable.max == 30
+
+
+def test_what_the_daemon_refuses_with_variables_has_a_program_for_each_size(stand_in, monkeypatch):
+    monkeypatch.setattr(type(stand_in), "accepts", lambda self, program: False)
+    for length in (5, 6, 7, 6):
+        (kiln.tensor(np.ones(length, np.float32)) + 1).numpy()
+    assert [len(graph.variables) for _, graph in stand_in.graphs] == [0, 1, 0, 0]
+    assert len(stand_in.runs) == 4
+
+
+def test_a_mesh_has_sizes_that_are_numbers(stand_in):
+    mesh = kiln.Mesh("data", ["cpu:0", "cpu:1"])
+    for length in (6, 8, 10):
+        x = kiln.shard(kiln.tensor(np.ones(length, np.float32)), mesh, "data")
+        (x * length).numpy()
+    graphs = [graph for _, graph in stand_in.graphs]
+    assert [len(graph.variables) for graph in graphs] == [0, 0, 0]
+
+
+def test_a_users_own_variables_stay(connection):
+    n = kiln.Variable("n", 1, 50)
+    for length in (3, 4, 5):
+        x = kiln.tensor(np.ones(length, np.float32)).with_variable(0, n)
+        assert (x * length).sum().item() == length * length
+
+
+def test_a_loop_that_goes_on_compiling_warns_once_with_its_line(stand_in):
+    x = kiln.tensor([1.0, 2.0])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for i in range(100):
+            y = x
+            for _ in range(i):
+                y = y.tanh()
+            y.numpy()
+        for i in range(100):
+            (x * i).numpy()
+    (warning,) = [item for item in caught if "all new" in str(item.message)]
+    assert warning.filename == __file__ and "test_eager_loops.py:" in str(warning.message)
+
+
+def test_tables_are_bounded(stand_in, monkeypatch):
+    monkeypatch.setattr(plans, "_KEPT", 4)
+    x = kiln.tensor([1.0, 2.0])
+    for i in range(50):
+        y = x
+        for _ in range(i):
+            y = y.tanh()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            y.numpy()
+    tables = plans._plans[stand_in]
+    for table in (tables._plans, tables._forms):
+        assert len(table._young) + len(table._old) <= 8
+    for i in range(1000):
+        (x * i).numpy()
+    assert len(lifting._vectors[stand_in]) == lifting._VECTORS_KEPT
