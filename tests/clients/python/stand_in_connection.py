@@ -24,6 +24,7 @@ class StandInConnection:
         self.runs = []  # (program, inputs, outputs, changes_state)
         self.uploads = []
         self.written = []  # (shape, placement), by upload
+        self.plans = None
         self.moves = []  # (source, handle, placement)
         self._next = 1
 

@@ -300,11 +300,20 @@ def test_sizes_of_one_and_none_are_no_variables(stand_in):
     assert [len(graph.variables) for _, graph in stand_in.graphs] == [0, 0, 0, 1]
 
 
-def test_bounds_do_not_make_large_tensors_far_larger(stand_in):
-    for length in (5, 6):
+@pytest.mark.parametrize(("lengths", "most"), [((5, 6), 12), ((6, 5), 6), ((6, 5, 7), 14)])
+def test_bounds_do_not_make_much_work_far_more(lengths, most, stand_in):
+    """Double of what grows, and as much as there was of what does not."""
+    for length in lengths:
         (kiln.tensor(np.ones((length, 1 << 20), np.float32)) + 1).numpy()
     (variable,) = stand_in.graphs[-1][1].variables
-    assert variable.max == 16
+    assert variable.max == most
+
+
+def test_what_grows_for_long_has_a_program_for_each_doubling(stand_in):
+    for length in range(2, 5000):
+        (kiln.tensor(np.ones(length, np.float32)) + 1).numpy()
+    assert [variable.max for _, graph in stand_in.graphs for variable in graph.variables] == [
+        128, 512, 2048, 8192]
 
 
 def test_slices_stay_within_what_they_are_slices_of(stand_in):
@@ -364,9 +373,8 @@ def test_tables_are_bounded(stand_in, monkeypatch):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             y.numpy()
-    tables = plans._plans[stand_in]
-    for table in (tables._plans, tables._forms):
+    for table in (stand_in.plans._plans, stand_in.plans._forms):
         assert len(table._young) + len(table._old) <= 8
     for i in range(1000):
         (x * i).numpy()
-    assert len(lifting._vectors[stand_in]) == lifting._VECTORS_KEPT
+    assert len(stand_in.plans._vectors._nodes) == lifting._VECTORS_KEPT

@@ -9,8 +9,9 @@ Source = Tuple[str, int]
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
-# Whether files are this package's, by name: as many as have code that called it.
+# Whether files are this package's, by name.
 _is_own: Dict[str, bool] = {}
+_FILES_KEPT = 4096
 
 
 def user_source() -> Optional[Source]:
@@ -20,6 +21,8 @@ def user_source() -> Optional[Source]:
         filename = frame.f_code.co_filename
         own = _is_own.get(filename)
         if own is None:
+            if len(_is_own) >= _FILES_KEPT:
+                _is_own.clear()
             own = _is_own[filename] = filename.startswith(_PACKAGE)
         if not own:
             return filename, frame.f_lineno

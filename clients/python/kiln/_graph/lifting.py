@@ -1,6 +1,5 @@
 """Numbers of a graph as inputs of its program."""
 
-import weakref
 from collections import OrderedDict
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -66,25 +65,27 @@ class Lifting:
 
 
 _VECTORS_KEPT = 256
-# Those that were uploaded last, by dtype and numbers: many loops go round and round.
-_vectors: "weakref.WeakKeyDictionary[Any, OrderedDict[Any, Node]]" = weakref.WeakKeyDictionary()
 
 
-def vector(connection: Any, dtype: DType, numbers: Numbers) -> Node:
-    """The value of a vector of numbers, rounded as the daemon rounds constants."""
-    kept = _vectors.get(connection)
-    if kept is None:
-        kept = _vectors[connection] = OrderedDict()
-    node = kept.get((dtype, numbers))
-    if node is None:
-        parse = float if dtype.is_float else int
-        values = [parse(number) if isinstance(number, str) else number for number in numbers]
-        node = Node("input", dtype, (len(values),), (), (), None)
-        node.host = conversion.to_array(values, dtype)[0]
-        kept[dtype, numbers] = node
-        if len(kept) > _VECTORS_KEPT:
-            kept.popitem(last=False)
-    return node
+class Vectors:
+    """Values of vectors that were used last: many loops go round and round."""
+
+    def __init__(self) -> None:
+        self._nodes: OrderedDict[Any, Node] = OrderedDict()
+
+    def get(self, dtype: DType, numbers: Numbers) -> Node:
+        """The value of a vector, rounded as the daemon rounds constants."""
+        node = self._nodes.get((dtype, numbers))
+        # One whose upload failed is made anew.
+        if node is None or (node.buffer is not None and node.buffer.error is not None):
+            parse = float if dtype.is_float else int
+            values = [parse(number) if isinstance(number, str) else number for number in numbers]
+            node = Node("input", dtype, (len(values),), (), (), None)
+            node.host = conversion.to_array(values, dtype)[0]
+            self._nodes[dtype, numbers] = node
+            if len(self._nodes) > _VECTORS_KEPT:
+                self._nodes.popitem(last=False)
+        return node
 
 
 class LiftedNumbers:

@@ -6,13 +6,12 @@ Those that have changed are inputs and variables of one more program.
 """
 
 import threading
-import weakref
 from typing import Any, Dict, Generic, Hashable, List, NamedTuple, Optional, Sequence, Tuple, TypeVar
 
 from kiln._basics.bindings import Bindings
 from kiln._basics.dtypes import DType
 from kiln._graph import build, compiles, places, stages
-from kiln._graph.lifting import Lifting, Numbers, vector
+from kiln._graph.lifting import Lifting, Numbers, Vectors
 from kiln._graph.node import Node
 from kiln._graph.outline import Outline
 from kiln._graph.sizes import Form, Guess, form_of
@@ -94,11 +93,10 @@ class _Plan:
                 outline, roots, home, self._lifting.written(outline.positions, sizes))
         return self._graph
 
-    def vectors(self, connection: Any, outline: Outline) -> Dict[DType, Node]:
+    def inputs(self, outline: Outline) -> List[Tuple[DType, Numbers]]:
         """The values of the inputs that are numbers."""
         assert self._lifting is not None
-        return {dtype: vector(connection, dtype, numbers)
-                for dtype, numbers in self._lifting.inputs(outline.numbers)}
+        return self._lifting.inputs(outline.numbers)
 
 
 class Ready(NamedTuple):
@@ -112,33 +110,36 @@ class Ready(NamedTuple):
 class _Form:
     """The plan of outlines that differ in sizes alone."""
 
-    def __init__(self) -> None:
-        self._sizes: List[Sequence[int]] = []
-        self._numbers: List[Numbers] = []
+    def __init__(self, outline: Outline, form: Form) -> None:
+        """The first of them, which has a program of its own."""
+        self._sizes: List[Sequence[int]] = [form.sizes]
+        self._numbers: List[Numbers] = [outline.numbers]
         self._guess: Optional[Guess] = None
         self._plan: Optional[_Plan] = None
-
-    def met(self, outline: Outline, form: Form) -> None:
-        """Takes note of an outline of the form."""
-        self._sizes.append(form.sizes)
-        self._numbers.append(outline.numbers)
+        self._guesses_left = _GUESSES
 
     def plan(self, outline: Outline, form: Form) -> Optional[Tuple[_Plan, Bindings]]:
-        """The plan and the variables' values; None where another guess would help no more."""
-        bindings = self._guess.bindings(form.sizes) if self._guess is not None else None
+        """The plan and the variables' values; None where an outline has a plan of its own."""
+        guess, plan = self._guess, self._plan
+        fits = guess is not None and guess.fits(form.sizes)
+        bindings = guess.bindings(form.sizes) if guess is not None and fits else None
         if bindings is None:
-            if len(self._sizes) > _GUESSES:
+            if not fits and not self._guesses_left:
                 return None
-            self.met(outline, form)
-            self._guess = Guess(self._sizes, form)
-            bindings = self._guess.bindings(form.sizes)
-            self._plan = _Plan(self._numbers[:-1], self._guess)
-        return None if bindings is None or self._plan is None else (self._plan, bindings)
+            self._guesses_left -= not fits
+            self._sizes.append(form.sizes)
+            self._numbers.append(outline.numbers)
+            guess = self._guess = Guess(self._sizes, outline, form)
+            bindings = guess.bindings(form.sizes)
+            assert bindings is not None
+            plan = self._plan = _Plan(self._numbers[-_GUESSES:-1], guess)
+        assert plan is not None
+        return plan, bindings
 
     def refused(self) -> None:
-        """The daemon cannot compute it with variables: each outline gets a program of its own."""
+        """The daemon cannot compute it with variables: each outline gets a plan of its own."""
         self._guess = self._plan = None
-        self._sizes = [()] * (_GUESSES + 1)
+        self._guesses_left = 0
 
 
 Entry = TypeVar("Entry")
@@ -168,27 +169,34 @@ class _Table(Generic[Entry]):
         return entry
 
 
-class _Plans:
-    """The plans of one connection."""
+class Plans:
+    """The plans of one connection. Thread-safe."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._plans: _Table[_Plan] = _Table()
         self._forms: _Table[_Form] = _Table()
+        self._vectors = Vectors()
 
     def ready(self, connection: Any, outline: Outline, roots: Sequence[Node],
               home: ProgramHome) -> Ready:
         """What computes an outline."""
-        key = outline.key, home
-        plan = self._plans.get(key)
-        # Sizes of what lies on several devices are numbers.
-        if plan is None and not isinstance(home, (Mesh, Stages)):
-            ready = self._by_form(connection, outline, roots, home)
-            if ready is not None:
-                return ready
-        if plan is None:
-            plan = self._plans.put(key, _Plan())
-        graph = plan.graph(outline, roots, home, None)
-        return Ready(graph, graph.inputs(outline, plan.vectors(connection, outline)), {})
+        with self._lock:
+            key = outline.key, home
+            plan = self._plans.get(key)
+            # Sizes of what lies on several devices are numbers.
+            if plan is None and not isinstance(home, (Mesh, Stages)):
+                found = self._by_form(connection, outline, roots, home)
+                if found is not None:
+                    return found
+            if plan is None:
+                plan = self._plans.put(key, _Plan())
+            return self._ready(plan, plan.graph(outline, roots, home, None), outline, {})
+
+    def _ready(self, plan: _Plan, graph: _Graph, outline: Outline, bindings: Bindings) -> Ready:
+        vectors = {dtype: self._vectors.get(dtype, numbers)
+                   for dtype, numbers in plan.inputs(outline)}
+        return Ready(graph, graph.inputs(outline, vectors), bindings)
 
     def _by_form(self, connection: Any, outline: Outline, roots: Sequence[Node],
                  home: ProgramHome) -> Optional[Ready]:
@@ -196,7 +204,7 @@ class _Plans:
         known = self._forms.get((form.key, home))
         if known is None:
             if form.sizes:
-                self._forms.put((form.key, home), _Form()).met(outline, form)
+                self._forms.put((form.key, home), _Form(outline, form))
             return None
         found = known.plan(outline, form)
         if found is None:
@@ -206,17 +214,12 @@ class _Plans:
         if not graph.is_accepted(connection):
             known.refused()
             return None
-        return Ready(graph, graph.inputs(outline, plan.vectors(connection, outline)), bindings)
-
-
-_lock = threading.Lock()
-_plans: "weakref.WeakKeyDictionary[Any, _Plans]" = weakref.WeakKeyDictionary()
+        return self._ready(plan, graph, outline, bindings)
 
 
 def ready(connection: Any, outline: Outline, roots: Sequence[Node], home: ProgramHome) -> Ready:
     """What computes an outline."""
-    with _lock:
-        plans = _plans.get(connection)
-        if plans is None:
-            plans = _plans[connection] = _Plans()
-        return plans.ready(connection, outline, roots, home)
+    if connection.plans is None:
+        connection.plans = Plans()
+    found: Ready = connection.plans.ready(connection, outline, roots, home)
+    return found

@@ -6,21 +6,21 @@ The daemon proves for each value that its one program is right there, so a wrong
 alone.
 """
 
+from math import prod
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from kiln._basics.bindings import Symbol
 from kiln._graph.build import MOVES, declare
 from kiln._graph.node import TABLE, Attributes, Node
 from kiln._graph.outline import Outline, is_fixed, moved_axes, stands
-from kiln.variables import Dim, Number, bounds
+from kiln.variables import Dim, Number
 
 # Sizes below stay numbers: they broadcast, or are nothing.
 _LEAST = 2
-# The first bounds reach so far at least, and then twice as far as what was seen.
+# A program does the work of its bounds' largest sizes. They reach so far at least, and twice as far
+# as what was seen, as long as that is less than so many elements of all tensors together.
 _LEAST_REACH = 128
-# Tensors take the room of the largest size, so bounds end where one would have more elements than
-# this, if what was seen does not need more.
-_MOST_ELEMENTS = 1 << 24
+_CHEAP_ELEMENTS = 1 << 22
 
 _WITH_SHAPE = frozenset(
     op.name for op in TABLE.values() if any(part.type == "shape" for part in op.attributes))
@@ -84,8 +84,8 @@ def _operand(index: Dict[Node, int], node: Node, place: int) -> Any:
 class Guess:
     """How the sizes of a form follow from variables."""
 
-    def __init__(self, samples: Sequence[Sequence[int]], form: Form) -> None:
-        """From the sizes of several outlines; `form` is the last one's."""
+    def __init__(self, samples: Sequence[Sequence[int]], outline: Outline, form: Form) -> None:
+        """From the sizes of several outlines, of which the last one is given."""
         columns = list(zip(*samples))
         spread = [max(column) - min(column) for column in columns]
         self._bases: List[int] = []  # the places whose size is a variable itself
@@ -103,16 +103,20 @@ class Guess:
                 self._follow[place] = (len(self._bases), 1, 0)
                 self._bases.append(place)
         self._fixed = form.sizes
-        self.symbols = self._bounded([columns[base] for base in self._bases], form)
+        self.symbols = self._bounded(
+            [columns[base] for base in self._bases], outline, form)
 
-    def bindings(self, sizes: Sequence[int]) -> Optional[Dict[Symbol, int]]:
-        """The variables' values with these sizes; None: they do not follow so."""
-        values = [sizes[base] for base in self._bases]
+    def fits(self, sizes: Sequence[int]) -> bool:
+        """Whether sizes follow from variables so, be it within the bounds or not."""
         for size, fixed, follows in zip(sizes, self._fixed, self._follow):
             if size != (fixed if follows is None else
-                        follows[1] * values[follows[0]] + follows[2]):
-                return None
-        bound = dict(zip(self.symbols, values))
+                        follows[1] * sizes[self._bases[follows[0]]] + follows[2]):
+                return False
+        return True
+
+    def bindings(self, sizes: Sequence[int]) -> Optional[Dict[Symbol, int]]:
+        """The variables' values, with sizes that fit; None: one is out of bounds."""
+        bound = {symbol: sizes[base] for symbol, base in zip(self.symbols, self._bases)}
         inside = all(symbol.low <= value <= symbol.high for symbol, value in bound.items())
         return bound if inside else None
 
@@ -128,9 +132,15 @@ class Guess:
         number, factor, constant = follows
         return Dim({(self.symbols[number],): factor, (): constant})
 
-    def _bounded(self, seen: Sequence[Sequence[int]], form: Form) -> List[Symbol]:
-        most = [max(_LEAST_REACH, 2 << max(values).bit_length()) for values in seen]
+    def _bounded(self, seen: Sequence[Sequence[int]], outline: Outline, form: Form) -> List[Symbol]:
         least = [_LEAST] * len(seen)
+        most = [_reach(sizes) for sizes in seen]
+        elements = sum(prod(node.shape) for node in outline.nodes)
+        for number, sizes in enumerate(seen):
+            elements = elements * most[number] // sizes[-1]
+        if elements > _CHEAP_ELEMENTS:
+            # What grows goes on growing; what does not, such as an epoch's last batch, need not.
+            most = [2 * sizes[-1] if sizes[-1] > max(sizes[:-1]) else max(sizes) for sizes in seen]
         for follows in self._follow:
             if follows is not None:
                 number, factor, constant = follows
@@ -140,18 +150,8 @@ class Guess:
                 else:
                     most[number] = min(most[number], (constant - _LEAST) // -factor)
         self._keep_slices_inside(most, form)
-        elements = 0
-        symbols: List[Symbol] = []
-        while True:
-            symbols = [Symbol(f"size{number}", min(low, min(values)), max(high, max(values)))
-                       for number, (low, high, values) in enumerate(zip(least, most, seen))]
-            self.symbols = symbols
-            elements = self._largest(form)
-            reaching = [number for number, high in enumerate(most) if high > max(seen[number])]
-            if elements <= _MOST_ELEMENTS or not reaching:
-                return symbols
-            for number in reaching:
-                most[number] = max(most[number] // 2, max(seen[number]))
+        return [Symbol(f"size{number}", min(low, min(sizes)), max(high, max(sizes)))
+                for number, (low, high, sizes) in enumerate(zip(least, most, seen))]
 
     def _keep_slices_inside(self, most: List[int], form: Form) -> None:
         number_of = {place: number for number, place in enumerate(form.places)}
@@ -168,11 +168,9 @@ class Guess:
     def _follow_at(self, place: Optional[int]) -> Optional[Tuple[int, int, int]]:
         return None if place is None else self._follow[place]
 
-    def _largest(self, form: Form) -> int:
-        counts: Dict[Tuple[Node, str], int] = {}
-        for number, (node, kind, _) in enumerate(form.places):
-            counts[node, kind] = counts.get((node, kind), 1) * bounds(self._dim(number))[1]
-        return max(counts.values(), default=0)
+
+def _reach(sizes: Sequence[int]) -> int:
+    return max(_LEAST_REACH, 1 << (2 * max(sizes) - 1).bit_length())
 
 
 def _affine(base: Sequence[int], column: Sequence[int]) -> Optional[Tuple[int, int]]:

@@ -59,6 +59,7 @@ class Connection:
         self._programs: weakref.WeakValueDictionary[bytes, Program] = (
             weakref.WeakValueDictionary())
         self._recent: OrderedDict[bytes, Program] = OrderedDict()
+        self.plans: Any = None  # of eager code, by `kiln._graph.plans`
         # Of what changed state, for the next run or barrier to raise; of the rest, for a barrier.
         self._unreported: List[KilnError] = []
         self._unseen: List[KilnError] = []
