@@ -8,6 +8,7 @@ import pytest
 import kiln
 from kiln._graph import lifting, plans
 from kilnd_process import NO_PROBES, Kilnd
+from sent_operations import sent_operations
 
 RANDOM = np.random.default_rng(0)
 TIMES = 100
@@ -378,3 +379,33 @@ def test_tables_are_bounded(stand_in, monkeypatch):
     for i in range(1000):
         (x * i).numpy()
     assert len(stand_in.plans._vectors._nodes) == lifting._VECTORS_KEPT
+
+
+def on_a_mesh():
+    x = np.arange(10, dtype=np.float32)
+    w = kiln.shard(kiln.tensor(x), kiln.Mesh("data", ["cpu:0", "cpu:1"]), "data")
+    return lambda i: ((w * i + w[i % 10]).sum(), (x * i + x[i % 10]).sum())
+
+
+def on_another_device():
+    x = normal(110)
+    w = kiln.tensor(x).to("cpu:3")
+    return lambda i: (w[i : i + 4].sum() * i, x[i : i + 4].sum() * np.float32(i))
+
+
+def in_stages():
+    x = normal(4, 4)
+    w = kiln.tensor(x).requires_grad_()
+    there = kiln.tensor(np.ones((4, 4), np.float32)).to("cpu:1")
+    return lambda i: (((w * i).to("cpu:2").to("cpu:1") @ there * (1 / (i + 1))).sum(),
+                      (x * i @ np.ones((4, 4), np.float32) / (i + 1)).sum())
+
+
+@pytest.mark.parametrize("loop", [on_a_mesh, on_another_device, in_stages], ids=lambda loop: loop.__name__)
+def test_a_loop_on_other_devices(loop, session):
+    step = loop()
+    with sent_operations(session) as sent:
+        for i in range(TIMES):
+            got, wanted = step(i)
+            np.testing.assert_allclose(got.numpy(), wanted, rtol=1e-3, atol=1e-4, err_msg=str(i))
+    assert sent.count("define_program") <= 2 and sent.count("run") == TIMES

@@ -219,4 +219,4 @@ def is_fixed(node: Node, place: int) -> bool:
     if node.op != "pow" or place != 1:
         return False
     exponent = node.operands[1].attributes[0][1]
-    return abs(exponent) <= _LARGEST_SPECIAL_EXPONENT and exponent == int(exponent)
+    return bool(abs(exponent) <= _LARGEST_SPECIAL_EXPONENT and exponent == int(exponent))
