@@ -13,7 +13,7 @@ import numpy
 import kiln
 from kiln import nn
 
-WORDS, BATCH, LENGTH = 1000, 16, 12
+WORDS, BATCH, LENGTH, WIDTH = 2000, 20, 20, 128
 FIRST = 3  # steps that may compile
 
 
@@ -22,15 +22,15 @@ class Lstm(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.embedding = nn.Embedding(WORDS, 64)
-        self.lstm = nn.LSTM(64, 128, 2)
-        self.output = nn.Linear(128, WORDS)
-        self.initial = (kiln.zeros(2, BATCH, 128).realize(), kiln.zeros(2, BATCH, 128).realize())
+        self.embedding = nn.Embedding(WORDS, WIDTH)
+        self.lstm = nn.LSTM(WIDTH, WIDTH, 2)
+        self.output = nn.Linear(WIDTH, WORDS)
+        self.initial = (kiln.zeros(2, BATCH, WIDTH).realize(), kiln.zeros(2, BATCH, WIDTH).realize())
 
     def forward(self, x, state):
         """Logits by place and word, and the state."""
         hidden, state = self.lstm(self.embedding(x), state)
-        return self.output(hidden.reshape(-1, 128)), [part.detach() for part in state]
+        return self.output(hidden.reshape(-1, WIDTH)), [part.detach() for part in state]
 
 
 class Transformer(nn.Module):
@@ -40,16 +40,16 @@ class Transformer(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.embedding = nn.Embedding(WORDS, 64)
-        self.position = nn.Parameter(kiln.randn(LENGTH, 1, 64) * 0.1)
-        self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(64, 4, 128, 0.0), 2)
-        self.output = nn.Linear(64, WORDS)
+        self.embedding = nn.Embedding(WORDS, WIDTH)
+        self.position = nn.Parameter(kiln.randn(LENGTH, 1, WIDTH) * 0.1)
+        self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(WIDTH, 4, 2 * WIDTH, 0.0), 2)
+        self.output = nn.Linear(WIDTH, WORDS)
 
     def forward(self, x, state):
         """Logits by place and word, and no state."""
         mask = kiln.full((LENGTH, LENGTH), float("-inf")).triu(1)
         hidden = self.encoder(self.embedding(x) + self.position, mask)
-        return self.output(hidden.reshape(-1, 64)), state
+        return self.output(hidden.reshape(-1, WIDTH)), state
 
 
 def trainer(model, traced: bool):

@@ -1,8 +1,10 @@
 """Where in the user's program something was asked for."""
 
+import contextlib
 import os
 import sys
-from typing import Dict, Optional, Tuple
+import threading
+from typing import Dict, Iterator, Optional, Tuple
 
 Source = Tuple[str, int]
 
@@ -14,8 +16,28 @@ _is_own: Dict[str, bool] = {}
 _FILES_KEPT = 4096
 
 
+class _Known(threading.local):
+    source: Optional[Source] = None
+
+
+_known = _Known()
+
+
+@contextlib.contextmanager
+def one_source() -> Iterator[None]:
+    """Within it no code of the user's is called, so all stands where it was called: known at once."""
+    before = _known.source
+    _known.source = user_source()
+    try:
+        yield
+    finally:
+        _known.source = before
+
+
 def user_source() -> Optional[Source]:
     """Where the innermost frame outside of this package stands: (file, line)."""
+    if _known.source is not None:
+        return _known.source
     frame = sys._getframe(1)
     while frame is not None:
         filename = frame.f_code.co_filename

@@ -116,9 +116,16 @@ def make(name: str, operands: Tuple[Node, ...], attributes: Attributes = (),
     """A node of an op in the table; what the rules object to raises with the user's line."""
     if mode.autocast is not None:
         operands = mode.autocast.operands(name, operands)
-    types = [tuple(map(type, value)) if type(value) is tuple else type(value)
-             for _, value in attributes] if attributes else ()
-    key = (name, attributes, dtype, *types, *[(node.shape, node.dtype) for node in operands])
+    if attributes:
+        types = [tuple(map(type, value)) if type(value) is tuple else type(value)
+                 for _, value in attributes]
+        key: Any = (name, attributes, dtype, *types,
+                    *[(node.shape, node.dtype) for node in operands])
+    elif len(operands) == 2:  # by far the most common
+        one, other = operands
+        key = (name, dtype, one.shape, one.dtype, other.shape, other.dtype)
+    else:
+        key = (name, dtype, *[(node.shape, node.dtype) for node in operands])
     try:
         found = _inferred.get(key)
     except TypeError:  # not hashable, so no attribute that _infer accepts

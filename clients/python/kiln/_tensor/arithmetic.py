@@ -26,10 +26,16 @@ class Arithmetic(Comparison):
     # Arithmetic. A bool beside a number counts as 0 or 1.
 
     def _numeric(self, name: str, other: Any, reflected: bool = False) -> "Tensor":
+        node = self._node
+        if node.dtype.is_float:  # the most common cases, in short
+            beside = None
+            if type(other) is float:
+                beside = scalar(other, node.dtype)
+            elif isinstance(other, TensorBase) and other._node.dtype is node.dtype:
+                beside = other._node
+            if beside is not None:
+                return wrap(make(name, (beside, node) if reflected else (node, beside)))
         mine = self._tensor
-        if type(other) is float and self._node.dtype.is_float:  # the most common case
-            nodes = self._node, scalar(other, self._node.dtype)
-            return wrap(make(name, nodes[::-1] if reflected else nodes))
         other = weak_or_tensor(other)
         given = isinstance(other, TensorBase)
         is_bool = other.dtype is dtypes.bool_ if given else isinstance(other, bool)

@@ -1,5 +1,6 @@
 """What all optimizers share: groups of parameters, state, the step."""
 
+import contextlib
 from typing import Any, Callable, Dict, Hashable, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
 
 import numpy as np
@@ -7,12 +8,14 @@ import numpy as np
 from kiln._array_api.creation import zeros_like
 from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument, NotFound, TraceError
+from kiln._basics.source import one_source
 from kiln._graph import realize
 from kiln._graph.gradient_mode import no_grad
 from kiln._graph.node import mode
 from kiln._tensor.moving import beside
 from kiln.tensor import Tensor
 
+_OPTIMIZERS = __name__.rpartition(".")[0]
 Params = Iterable[Union[Tensor, Mapping[str, Any]]]
 
 
@@ -254,8 +257,10 @@ class Optimizer:
         return found
 
     def _update_all(self) -> None:
+        own = type(self).update.__module__.startswith(_OPTIMIZERS)
         try:
-            self._update_each()
+            with one_source() if own else contextlib.nullcontext():
+                self._update_each()
         finally:
             self._of_step.clear()  # what is held would be computed as a result
 
