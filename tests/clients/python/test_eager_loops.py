@@ -409,3 +409,47 @@ def test_a_loop_on_other_devices(loop, session):
             got, wanted = step(i)
             np.testing.assert_allclose(got.numpy(), wanted, rtol=1e-3, atol=1e-4, err_msg=str(i))
     assert sent.count("define_program") <= 2 and sent.count("run") == TIMES
+
+
+@pytest.fixture
+def wakes(connection, monkeypatch):
+    """The operations that were there to be sent, each time that the sending thread was woken."""
+    found = []
+    stream = connection.stream
+    wake = stream.wake
+    with sent_operations(connection) as sent:
+        def woken():
+            found.append(list(sent))
+            sent.clear()
+            wake()
+
+        monkeypatch.setattr(stream, "wake", woken)
+        yield found
+
+
+def test_a_run_and_its_read_are_one_message(connection, wakes):
+    x = kiln.tensor([1.0, 2.0])
+    (x + 1).numpy()
+    wakes.clear()
+    assert (x + 1).tolist() == [2.0, 3.0]
+    assert wakes == [["run", "read"]]
+    (x + 1).realize()
+    assert wakes == [["run", "read"], ["run"]]
+
+
+def test_the_run_of_a_large_value_does_not_wait_for_its_read(connection, wakes):
+    x = kiln.tensor(np.ones(1 << 19, np.float32)).realize()
+    (x + 1).numpy()
+    wakes.clear()
+    assert (x + 1).numpy()[-1] == 2
+    assert wakes == [["run"]]
+
+
+def test_a_run_goes_off_if_no_read_follows(connection, wakes, monkeypatch):
+    x = kiln.tensor([1.0, 2.0])
+    (x + 1).numpy()
+    wakes.clear()
+    monkeypatch.setattr(type(connection), "download", lambda self, buffer: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        (x + 1).numpy()
+    assert wakes == [["run"]]

@@ -128,8 +128,7 @@ def before_a_read() -> Iterator[None]:
     finally:
         _reading.now = False
         if _reading.has_run is not None:  # an error came before the read
-            stream, _reading.has_run = _reading.has_run, None
-            stream.wake()
+            _reading.has_run.wake()
 
 
 class _Attachment:
@@ -199,7 +198,6 @@ class Stream:
             _reading.has_run = self
             return
         # An interrupt before this only lets the operation wait for the next idle moment.
-        _reading.has_run = None
         self.wake()
 
     def wait(self, waiter: Waiter) -> Any:
@@ -238,6 +236,7 @@ class Stream:
 
     def wake(self) -> None:
         """Has what can be sent sent."""
+        _reading.has_run = None
         self._attachment.wakeups.put(None)
 
     def last_sequence(self) -> int:
