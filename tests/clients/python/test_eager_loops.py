@@ -277,6 +277,16 @@ def test_sizes_within_and_beyond_the_first_bounds(function, compiled):
     assert compiled() - len(set(lengths)) <= eager + 1
 
 
+@pytest.mark.parametrize(("exponents", "inputs"), [((2, 3, 8, -1), 1), ((2.5, 3.5, 9, 0.1), 2)])
+def test_small_whole_exponents_stay_constants(exponents, inputs, stand_in):
+    """Since powers of them are products."""
+    x = kiln.tensor([1.0, 2.0]).realize()
+    for exponent in exponents:
+        (x**exponent).numpy()
+    nodes = stand_in.graphs[-1][1].nodes
+    assert [node.op for node in nodes].count("input") == inputs
+
+
 def test_sizes_that_follow_from_each_other_are_one_variable(stand_in):
     for length in (10, 12):
         x = kiln.tensor(np.ones((length, 4), np.float32))
@@ -364,6 +374,22 @@ def test_a_loop_that_goes_on_compiling_warns_once_with_its_line(stand_in):
     assert warning.filename == __file__ and "test_eager_loops.py:" in str(warning.message)
 
 
+def test_new_programs_among_known_ones_are_no_such_loop(stand_in):
+    x = kiln.tensor([1.0, 2.0])
+
+    def read(tensor):
+        return tensor.numpy()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for i in range(100):
+            y = x
+            for _ in range(i):
+                y = y.tanh()
+            read(y)
+            read(x.exp())
+
+
 def test_tables_are_bounded(stand_in, monkeypatch):
     monkeypatch.setattr(plans, "_KEPT", 4)
     x = kiln.tensor([1.0, 2.0])
@@ -437,12 +463,16 @@ def test_a_run_and_its_read_are_one_message(connection, wakes):
     assert wakes == [["run", "read"], ["run"]]
 
 
-def test_the_run_of_a_large_value_does_not_wait_for_its_read(connection, wakes):
+def test_the_run_of_a_large_value_does_not_wait_for_its_read(connection, wakes, monkeypatch):
     x = kiln.tensor(np.ones(1 << 19, np.float32)).realize()
     (x + 1).numpy()
     wakes.clear()
+    blobs = connection._session.blobs
+    download = blobs.download
+    before = []
+    monkeypatch.setattr(blobs, "download", lambda *args: before.extend(wakes) or download(*args))
     assert (x + 1).numpy()[-1] == 2
-    assert wakes == [["run"]]
+    assert wakes == before == [["run"]]
 
 
 def test_a_run_goes_off_if_no_read_follows(connection, wakes, monkeypatch):

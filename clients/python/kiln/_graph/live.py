@@ -7,15 +7,15 @@ something made of h) begins each iteration with a value, and its graph does not 
 - *assigned* tensors (running statistics, weights, moments) are always computed along.
 - others only where that costs little: not views of what has a value, not what is far larger than
   what it is made of (a reduction may be fused with it, so that it never lies in memory), not a
-  gradient of what was computed before, and nothing that could make the program fail: another
-  connection's values, failed ones, placeholders of a traced function.
+  gradient of what was computed before, not very many at once, and nothing that could make the
+  program fail: another connection's values, failed ones, placeholders of a traced function.
 
 Each thread computes its own; what nobody holds any more is not computed.
 """
 
 import threading
 import weakref
-from typing import Any, Container, Dict, Iterable, Iterator, List, Optional, Set
+from typing import Any, Container, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
 from kiln._graph.node import Node, mode
 from kiln._session import connection as connections
@@ -29,6 +29,10 @@ _LONGEST_VIEW = 16
 # What is larger than this, and so many times larger than all that it is made of, stays lazy.
 _ALWAYS_BYTES = 16 << 20
 _TIMES_LARGER = 4
+# More tensors on the way to what is asked for, or more others, are no state: they are many at once,
+# such as the samples of a data set, and each is computed when it is used.
+_MOST_NEAR = 512
+_MOST_FAR = 64
 _KEPT_AT_FIRST = 1024  # references, until those that are dead are looked for
 
 _assigned: Dict[int, "weakref.ref[Any]"] = {}
@@ -80,19 +84,33 @@ def companions(asked: Iterable[Node], without: Container[int] = ()) -> List[Node
         return []
     _made.references = []
     check = _Check(asked)
-    found: List[Node] = []
+    near: List[Tuple[weakref.ref[Any], Node]] = []
+    far: List[Tuple[weakref.ref[Any], Node]] = []
     for reference in references:
         tensor = reference()
         if tensor is None or not _is_lazy(tensor) or id(tensor) in without:
             continue
         node = _worth_computing(tensor._node)
-        if node is None or not check.allows(node):
+        if check.asks_for(tensor._node):
+            continue
+        if node is None:
             _made.references.append(reference)  # later, perhaps
         else:
-            found.append(node)
-            if node is not tensor._node:
-                _made.references.append(reference)  # a view, of a value from here on
+            (near if check.reaches(node) else far).append((reference, node))
+    found: List[Node] = []
+    for group, most in ((near, _MOST_NEAR), (far, _MOST_FAR)):
+        if len(group) <= most:
+            found += [node for reference, node in group if _is_taken(reference, node, check)]
     return found
+
+
+def _is_taken(reference: "weakref.ref[Any]", node: Node, check: "_Check") -> bool:
+    allowed = check.allows(node)
+    tensor = reference()
+    if not allowed or tensor is None or node is not tensor._node:
+        # Later, perhaps; or a view, which will be one of a value.
+        _made.references.append(reference)
+    return allowed
 
 
 def _is_lazy(tensor: Optional[Any]) -> bool:
@@ -118,13 +136,21 @@ class _Check:
     """Whether nodes may be computed along with others."""
 
     def __init__(self, asked: Iterable[Node]) -> None:
-        self._asked = list(asked)
+        self._asked = set(asked)
         self._homes = {None, *(node.home for node in self._asked)}
         self._fine: Set[Node] = set()
         self._connection: Any = None
         self._walk(self._asked, asked=True)
         if self._connection is None:
             self._connection = connections.default_connection()
+
+    def asks_for(self, node: Node) -> bool:
+        """Whether a node is computed anyway."""
+        return node in self._asked
+
+    def reaches(self, node: Node) -> bool:
+        """Whether a node is on the way to what was asked for; before others are allowed."""
+        return node in self._fine
 
     def allows(self, node: Node) -> bool:
         """Whether a node may be."""
