@@ -357,6 +357,8 @@ def test_a_users_own_variables_stay(connection):
     for length in (3, 4, 5):
         x = kiln.tensor(np.ones(length, np.float32)).with_variable(0, n)
         assert (x * length).sum().item() == length * length
+        assert kiln.arange(n.bind(length)).tolist() == [*range(length)]
+        assert x[: n.bind(length)].tolist() == [1.0] * length
 
 
 def test_a_loop_that_goes_on_compiling_warns_once_with_its_line(stand_in):

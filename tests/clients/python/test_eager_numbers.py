@@ -123,6 +123,13 @@ def test_of_bools(connection):
     _same(lambda x, n: kiln.where(x > 0, n, x < -1), x, [True, False, True])
 
 
+@pytest.mark.parametrize("dtype", ["float8_e4m3", "float8_e5m2"])
+def test_of_floats_of_a_byte(dtype, connection):
+    numbers = [1.0, 3.3, float("inf"), -0.0, float("nan"), 7.7]
+    x = kiln.ones(3).realize()
+    _same(lambda x, n: kiln.full((3,), n, dtype=dtype).float() + x, x, numbers)
+
+
 def test_a_number_of_another_type_keeps_its_dtype(connection):
     x = kiln.tensor([1, 2, 3])
     for number, dtype in [(2, "int64"), (3, "int64"), (2.5, "float32"), (3.5, "float32"), (4, "int64"), (True, "int64")]:

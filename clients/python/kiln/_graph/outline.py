@@ -45,9 +45,11 @@ class Outline:
 def is_number(node: Node) -> bool:
     """Whether a node is a number of Python's that may become an input.
 
-    Bools choose between two programs, and variables are inputs already.
+    Bools choose between two programs, variables are inputs already, and numbers of a byte are few,
+    and rounded in another way where they come from outside.
     """
     return (node.op == "const" and node.dtype is not dtypes.bool_ and not node.shape
+            and not (node.dtype.is_float and node.dtype.itemsize == 1)
             and not isinstance(node.attributes[0][1], Dim))
 
 
@@ -81,9 +83,8 @@ def outline(roots: Sequence[Node]) -> Optional[Outline]:
             operations, _ = _reached(roots, again)
     made = _Outliner(again)
     made.add(operations)
-    if variables.in_use and any(map(_has_variables, made.nodes)):
-        return None
-    return made.finished(roots)
+    found = made.finished(roots)
+    return None if variables.in_use and any(map(_has_variables, found.nodes)) else found
 
 
 _by_number = operator.attrgetter("number")
@@ -113,7 +114,7 @@ class _Outliner:
     """An outline in the making."""
 
     def __init__(self, again: Set[Node]) -> None:
-        self.nodes: List[Node] = []
+        self._nodes: List[Node] = []
         self._again = again
         self._values: Set[Node] = set()
         self._index: Dict[Node, int] = {}
@@ -124,7 +125,7 @@ class _Outliner:
 
     def add(self, operations: Sequence[Node]) -> None:
         """Adds operations, and what they are made of where it is first used."""
-        index, nodes, key = self._index, self.nodes, self._key
+        index, nodes, key = self._index, self._nodes, self._key
         lies = placements.in_use
         for node in operations:
             if node.op in MOVES:
@@ -157,15 +158,15 @@ class _Outliner:
             if number is None:
                 number = self._add_source(node)
             self._key.append(number if number >= 0 else (node.dtype, _value(node)))
-        return Outline(self.nodes, self._values, tuple(self._key), tuple(self._numbers),
+        return Outline(self._nodes, self._values, tuple(self._key), tuple(self._numbers),
                        self._positions)
 
     def _add_source(self, node: Node) -> int:
         if is_number(node):
             self._index[node] = -1
             return -1
-        number = self._index[node] = len(self.nodes)
-        self.nodes.append(node)
+        number = self._index[node] = len(self._nodes)
+        self._nodes.append(node)
         apart = stands(node)
         if node.op == "input" or (node.buffer is not None and node not in self._again):
             self._values.add(node)
