@@ -25,7 +25,7 @@ _known = _Known()
 
 @contextlib.contextmanager
 def one_source() -> Iterator[None]:
-    """Within it no code of the user's is called, so all stands where it was called: known at once."""
+    """Within it no code of the user's is called, so all stands where this was called from."""
     before = _known.source
     _known.source = user_source()
     try:

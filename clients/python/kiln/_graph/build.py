@@ -15,7 +15,6 @@ from kiln._placement import placement as placements
 from kiln._proto.kiln.v1 import graph_pb2
 from kiln.variables import Dim
 
-
 # Ops whose attribute says where along each axis something begins.
 MOVES = frozenset(("shrink", "pad"))
 

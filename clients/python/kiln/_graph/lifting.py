@@ -47,10 +47,7 @@ class Lifting:
 
     def fits(self, numbers: Numbers) -> bool:
         """Whether a program serves these: what is constant in it is equal."""
-        for place, value in self._fixed:
-            if numbers[place] != value:
-                return False
-        return True
+        return all(numbers[place] == value for place, value in self._fixed)
 
     def inputs(self, numbers: Numbers) -> List[Tuple[DType, Numbers]]:
         """The values of the vectors."""

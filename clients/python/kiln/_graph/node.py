@@ -101,9 +101,9 @@ class Node:
         return self.op == "input" or self.buffer is not None
 
 
-# The shape, the dtype, the attributes as the wire takes them, and the kind, by what was given and its
-# types, since 1, 1.0 and True are equal. Attributes are left out where equal keys may need other ones:
-# variables are equal whatever their values.
+# The shape, the dtype, the attributes as the wire takes them, and the kind, by what was given and
+# its types, since 1, 1.0 and True are equal. Attributes and kind are left out where equal keys may
+# need other ones: variables are equal whatever their values.
 _inferred: Dict[Any, Tuple[Shape, DType, Optional[Attributes], Optional[int]]] = {}
 _kinds = itertools.count()
 _INFERRED_KEPT = 1 << 16

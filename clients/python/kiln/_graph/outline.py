@@ -33,8 +33,8 @@ class Outline:
 
     __slots__ = ("key", "nodes", "numbers", "positions", "values")
 
-    def __init__(self, nodes: List[Node], values: Set[Node], key: Tuple[Any, ...], numbers: Tuple[Any, ...],
-                 positions: List[Position]) -> None:
+    def __init__(self, nodes: List[Node], values: Set[Node], key: Tuple[Any, ...],
+                 numbers: Tuple[Any, ...], positions: List[Position]) -> None:
         self.nodes = nodes
         self.values = values  # those of the nodes that are inputs
         self.key = key
@@ -134,15 +134,13 @@ class _Outliner:
                 key.append(node.kind)
             else:
                 key.append((node.op, node.dtype, repr(node.attributes)))
-            place = 0
-            for operand in node.operands:
+            for place, operand in enumerate(node.operands):
                 number = index.get(operand)
                 if number is None:
                     number = self._add_source(operand)
                 key.append(number)
                 if number < 0:
                     self._add_number(node, place, operand)
-                place += 1
             index[node] = len(nodes)
             nodes.append(node)
             if lies:

@@ -6,7 +6,7 @@ Those that have changed are inputs and variables of one more program.
 """
 
 import threading
-from typing import Any, Dict, Generic, Hashable, List, NamedTuple, Optional, Sequence, Tuple, TypeVar
+from typing import Any, Dict, Hashable, List, NamedTuple, Optional, Sequence, Tuple
 
 from kiln._basics.bindings import Bindings
 from kiln._basics.dtypes import DType
@@ -142,17 +142,17 @@ class _Form:
         self._guesses_left = 0
 
 
-Entry = TypeVar("Entry")
+class _Table:
+    """The entries that were used last.
 
-
-class _Table(Generic[Entry]):
-    """The entries that were used last, in two generations, so that a look-up hashes its key once."""
+    In two generations, so that a look-up hashes its key once.
+    """
 
     def __init__(self) -> None:
-        self._young: Dict[Hashable, Entry] = {}
-        self._old: Dict[Hashable, Entry] = {}
+        self._young: Dict[Hashable, Any] = {}
+        self._old: Dict[Hashable, Any] = {}
 
-    def get(self, key: Hashable) -> Optional[Entry]:
+    def get(self, key: Hashable) -> Any:
         """An entry, used now."""
         found = self._young.get(key)
         if found is None:
@@ -161,7 +161,7 @@ class _Table(Generic[Entry]):
                 self.put(key, found)
         return found
 
-    def put(self, key: Hashable, entry: Entry) -> Entry:
+    def put(self, key: Hashable, entry: Any) -> Any:
         """A new one; those of the old generation that nobody has used go when the young is full."""
         if len(self._young) >= _KEPT:
             self._old, self._young = self._young, {}
@@ -174,8 +174,8 @@ class Plans:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._plans: _Table[_Plan] = _Table()
-        self._forms: _Table[_Form] = _Table()
+        self._plans = _Table()  # by outline
+        self._forms = _Table()
         self._vectors = Vectors()
 
     def ready(self, connection: Any, outline: Outline, roots: Sequence[Node],

@@ -1,6 +1,6 @@
 """Computing and reading values."""
 
-from typing import Any, Container, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Any, Container, Iterable, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from kiln._placement.mesh import Mesh
 from kiln._placement.placement import Placement, ProgramHome, Stages, described, placed
 from kiln._session import connection as connections
 from kiln._session.stream import before_a_read
+
 
 def realize(tensors: Iterable[Any], without: Container[int] = ()) -> None:
     """Computes tensors, and with them what `live` says, in one program for each home.

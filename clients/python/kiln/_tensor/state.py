@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Optional
 import numpy as np
 
 from kiln._basics.errors import InvalidArgument
-from kiln._graph import node as _node
 from kiln._graph import live, places, realize
+from kiln._graph import node as _node
 from kiln._graph.node import make, mode
 from kiln._placement import placement as placements
 from kiln._tensor import temporaries

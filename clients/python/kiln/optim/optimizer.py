@@ -1,7 +1,7 @@
 """What all optimizers share: groups of parameters, state, the step."""
 
 import contextlib
-from typing import Any, Callable, Dict, Hashable, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
 
 import numpy as np
 
@@ -121,7 +121,7 @@ class Optimizer:
         self.param_groups: List[ParameterGroup] = []
         self._state: List[Dict[str, Tensor]] = []  # by parameter, in the order of the groups
         self._count = Tensor(np.float32(0))
-        self._of_step: Dict[Hashable, Tensor] = {}
+        self._of_step: Dict[Any, Tensor] = {}  # made once, for all parameters
         given = list(params)
         if not given:
             raise InvalidArgument("an optimizer without parameters")
@@ -249,7 +249,7 @@ class Optimizer:
             gradients = {id(parameter.grad) for parameter in self.params}
             realize.realize(self.params, without=gradients)
 
-    def _once(self, key: Hashable, make: Callable[[], Tensor]) -> Tensor:
+    def _once(self, key: Any, make: Callable[[], Tensor]) -> Tensor:
         """What `make` gives, once in each step for all parameters that ask by this key."""
         found = self._of_step.get(key)
         if found is None:
