@@ -5,18 +5,33 @@ So an eager loop that carries state from one iteration to the next (`h = step(h)
 something made of h) begins each iteration with a value, and its graph does not grow. Two kinds:
 
 - *assigned* tensors (running statistics, weights, moments) are always computed along.
-- others only where that costs little: not views of what has a value, not what is far larger than
-  what it is made of (a reduction may be fused with it, so that it never lies in memory), not a
-  gradient of what was computed before, not very many at once, and nothing that could make the
-  program fail: another connection's values, failed ones, placeholders of a traced function.
+- others only where that costs little. If they are on the way to what is asked for, the program
+  computes them anyway; others only once they have become many operations, as state that nobody reads
+  does. Not computed are views of values, what is far larger than what it is made of (a reduction may
+  be fused with it, so that it never lies in memory), gradients of what was computed before, more than
+  a bound of bytes, and what would make the program another one or fail: what lies on another device or
+  connection, failed values, placeholders of a traced function, and products of matrices that were
+  written down under another precision.
 
 Each thread computes its own; what nobody holds any more is not computed.
 """
 
 import threading
 import weakref
-from typing import Any, Container, Dict, Iterable, Iterator, List, Optional, Set, Tuple
+from typing import (
+    Any,
+    Container,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+)
 
+from kiln._graph.matmul_precision import current_code
 from kiln._graph.node import Node, mode
 from kiln._session import connection as connections
 
@@ -29,10 +44,14 @@ _LONGEST_VIEW = 16
 # What is larger than this, and so many times larger than all that it is made of, stays lazy.
 _ALWAYS_BYTES = 16 << 20
 _TIMES_LARGER = 4
-# More tensors on the way to what is asked for, or more others, are no state: they are many at once,
-# such as the samples of a data set, and each is computed when it is used.
-_MOST_NEAR = 512
-_MOST_FAR = 64
+# Of what is computed along, the newest first. State is little; what is kept of each layer, or of each
+# sample of a data set, is not, and is computed when it is used.
+_NEAR_MAX = 512  # tensors on the way to what is asked for
+_NEAR_BYTES_MAX = 256 << 20
+_FAR_MAX = 64  # others
+_FAR_BYTES_MAX = 64 << 20
+# Others are computed along once they are made of so many operations: each set of roots is a program.
+_FAR_NODES_MIN = 64
 _KEPT_AT_FIRST = 1024  # references, until those that are dead are looked for
 
 _assigned: Dict[int, "weakref.ref[Any]"] = {}
@@ -43,6 +62,7 @@ class _Made(threading.local):
 
     def __init__(self) -> None:
         self.references: List[weakref.ref[Any]] = []
+        self.precision = current_code()  # when they were made
         self.most = _KEPT_AT_FIRST
 
 
@@ -54,6 +74,8 @@ def note_made(tensor: Any) -> None:
     node = tensor._node
     if node.op == "input" or node.buffer is not None or mode.trace is not None:
         return
+    if _made.precision != current_code():
+        _made.references, _made.precision = [], current_code()
     references = _made.references
     references.append(weakref.ref(tensor))
     if len(references) >= _made.most:
@@ -80,37 +102,50 @@ def companions(asked: Iterable[Node], without: Container[int] = ()) -> List[Node
     Tensors whose id is in `without` are forgotten, until they are asked for.
     """
     references = _made.references
-    if not references:
+    if not references or _made.precision != current_code():
         return []
     _made.references = []
     check = _Check(asked)
-    near: List[Tuple[weakref.ref[Any], Node]] = []
-    far: List[Tuple[weakref.ref[Any], Node]] = []
+    near: List[_Held] = []
+    far: List[_Held] = []
     for reference in references:
         tensor = reference()
         if tensor is None or not _is_lazy(tensor) or id(tensor) in without:
             continue
-        node = _worth_computing(tensor._node)
         if check.asks_for(tensor._node):
             continue
+        node = _worth_computing(tensor._node)
         if node is None:
-            _made.references.append(reference)  # later, perhaps
+            _made.references.append(reference)  # it may become more than a view of a value
         else:
-            (near if check.reaches(node) else far).append((reference, node))
+            (near if check.reaches(node) else far).append(_Held(reference, node))
+    return [*_taken(near[-_NEAR_MAX:], _NEAR_BYTES_MAX, check),
+            *_taken(far[-_FAR_MAX:], _FAR_BYTES_MAX, check, _FAR_NODES_MIN)]
+
+
+class _Held(NamedTuple):
+    """A tensor and the node that is to be computed for it."""
+
+    reference: "weakref.ref[Any]"
+    node: Node
+
+
+def _taken(group: Sequence[_Held], bytes_max: int, check: "_Check",
+           nodes_min: int = 0) -> List[Node]:
+    """Of a group those that are computed along; the others are looked at again with the next read."""
     found: List[Node] = []
-    for group, most in ((near, _MOST_NEAR), (far, _MOST_FAR)):
-        if len(group) <= most:
-            found += [node for reference, node in group if _is_taken(reference, node, check)]
-    return found
-
-
-def _is_taken(reference: "weakref.ref[Any]", node: Node, check: "_Check") -> bool:
-    allowed = check.allows(node)
-    tensor = reference()
-    if not allowed or tensor is None or node is not tensor._node:
-        # Later, perhaps; or a view, which will be one of a value.
-        _made.references.append(reference)
-    return allowed
+    left = bytes_max
+    for held in reversed(group):
+        size = _nbytes(held.node)
+        # One is always little enough, or a loop with large state would never compute it.
+        taken = (size <= left or not found) and check.allows(held.node, nodes_min)
+        if taken:
+            left -= size
+            found.append(held.node)
+        tensor = held.reference()
+        if tensor is not None and not (taken and held.node is tensor._node):
+            _made.references.append(held.reference)
+    return found[::-1]
 
 
 def _is_lazy(tensor: Optional[Any]) -> bool:
@@ -137,49 +172,64 @@ class _Check:
 
     def __init__(self, asked: Iterable[Node]) -> None:
         self._asked = set(asked)
-        self._homes = {None, *(node.home for node in self._asked)}
-        self._fine: Set[Node] = set()
+        self._homes = {node.home for node in self._asked}
+        self._fine: Set[Node] = set()  # what can be computed on the connection, with all under it
         self._connection: Any = None
-        self._walk(self._asked, asked=True)
+        reached = self._reached(self._asked, asked=True)
         if self._connection is None:
             self._connection = connections.default_connection()
+        self._fine |= reached or set()
 
     def asks_for(self, node: Node) -> bool:
         """Whether a node is computed anyway."""
         return node in self._asked
 
     def reaches(self, node: Node) -> bool:
-        """Whether a node is on the way to what was asked for; before others are allowed."""
+        """Whether a node is on the way to what was asked for, or to what is allowed already."""
         return node in self._fine
 
-    def allows(self, node: Node) -> bool:
-        """Whether a node may be."""
-        return node.home in self._homes and self._walk([node]) and _is_small(node)
+    def allows(self, node: Node, nodes_min: int) -> bool:
+        """Whether a node may be, and is made of so many nodes that nothing else computes."""
+        if node.home not in self._homes or not _is_small(node):
+            return False
+        if node in self._fine:
+            return True
+        reached = self._reached([node])
+        if reached is None or len(reached) < nodes_min:
+            return False
+        self._fine |= reached
+        return True
 
-    def _walk(self, roots: Iterable[Node], asked: bool = False) -> bool:
-        """Whether all under these nodes can be computed here."""
+    def _reached(self, roots: Iterable[Node], asked: bool = False) -> Optional[Set[Node]]:
+        """The nodes under these that are not known to be fine; None if they cannot be computed here."""
         seen: Set[Node] = set()
         stack = list(roots)
+        has_connection = asked
         while stack:
             node = stack.pop()
+            if node in self._fine:
+                has_connection = True
             if node in seen or node in self._fine:
                 continue
             seen.add(node)
             buffer = node.buffer
             if buffer is not None:
+                has_connection = True
                 if self._connection is None:
                     self._connection = buffer.connection
-                if buffer.error is not None or buffer.connection is not self._connection:
-                    return False
+                if not asked and (
+                        buffer.error is not None or buffer.connection is not self._connection):
+                    return None
             elif node.op == "input":
-                if node.host is None:
-                    return False
+                if node.host is None and not asked:
+                    return None
             elif node.op == "gradient" and node.operands[0].buffer is not None and not asked:
-                return False  # all that led to y would be computed again
+                return None  # all that led to y would be computed again
             else:
                 stack.extend(node.operands)
-        self._fine |= seen
-        return True
+        # What is made of nothing that lies on a connection belongs to the default one.
+        is_here = has_connection or self._connection is connections.default_connection()
+        return seen if is_here else None
 
 
 def _is_small(node: Node) -> bool:

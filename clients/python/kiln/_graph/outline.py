@@ -134,6 +134,7 @@ class _Outliner:
                 key.append(node.kind)
             else:
                 key.append((node.op, node.dtype, repr(node.attributes)))
+            key.append(len(node.operands))
             for place, operand in enumerate(node.operands):
                 number = index.get(operand)
                 if number is None:
@@ -177,8 +178,9 @@ class _Outliner:
         return number
 
     def _add_move(self, node: Node) -> None:
-        self._key += (node.op, node.dtype)
-        for axis, begin, length in moved_axes(node):
+        moved = moved_axes(node)
+        self._key += (node.op, node.dtype, len(moved))
+        for axis, begin, length in moved:
             self._numbers.append(begin)
             self._positions.append(Position(node, axis))
             self._key += (axis, length)
@@ -186,7 +188,7 @@ class _Outliner:
     def _add_number(self, node: Node, place: int, operand: Node) -> None:
         self._key.append(operand.dtype)
         if is_fixed(node, place):
-            self._key.append(_value(operand))
+            self._key.append((_value(operand),))
         else:
             self._numbers.append(_value(operand))
             self._positions.append(Position(node, place))

@@ -16,7 +16,7 @@ from kiln._graph.node import Node
 from kiln._graph.outline import Outline
 from kiln._graph.sizes import Form, Guess, form_of
 from kiln._placement.mesh import Mesh
-from kiln._placement.placement import ProgramHome, Stages
+from kiln._placement.placement import ProgramHome
 
 _KEPT = 512  # of each generation of a table
 _LAYOUTS_KEPT = 16  # programs of one graph, by how its inputs lie on a mesh
@@ -184,8 +184,7 @@ class Plans:
         with self._lock:
             key = outline.key, home
             plan = self._plans.get(key)
-            # Sizes of what lies on several devices are numbers.
-            if plan is None and not isinstance(home, (Mesh, Stages)):
+            if plan is None and _is_on_one_device(home, outline):
                 found = self._by_form(connection, outline, roots, home)
                 if found is not None:
                     return found
@@ -215,6 +214,12 @@ class Plans:
             known.refused()
             return None
         return self._ready(plan, graph, outline, bindings)
+
+
+def _is_on_one_device(home: ProgramHome, outline: Outline) -> bool:
+    """Whether sizes may be variables. On a mesh, and in stages, they are numbers."""
+    homes = {node.home for node in outline.nodes}
+    return not isinstance(home, Mesh) and len(homes - {None}) < 2
 
 
 def ready(connection: Any, outline: Outline, roots: Sequence[Node], home: ProgramHome) -> Ready:

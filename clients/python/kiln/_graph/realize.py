@@ -160,12 +160,14 @@ def _buffer_at(node: Node, connection: Any, wanted: Optional[Placement], changes
 
 def buffer_of(node: Node, connection: Any = None, placement: Optional[Placement] = None) -> Any:
     """The buffer of a value; uploads it if need be, to where `placement` says."""
+    # Another thread may upload it at the same time: it sets the buffer first.
+    host = node.host
     if node.buffer is None:
-        if node.host is None:
+        if host is None:
             build.require_no_placeholders([node])
-        assert node.host is not None
+        assert host is not None
         connection = connection or connections.default_connection()
-        node.buffer = upload(connection, node, placement)
+        node.buffer = upload(connection, node, host, placement)
         # The device has it now; two copies would double the memory of a data set.
         node.host = None
     elif connection is not None and node.buffer.connection is not connection:
@@ -175,15 +177,14 @@ def buffer_of(node: Node, connection: Any = None, placement: Optional[Placement]
     return node.buffer
 
 
-def upload(connection: Any, node: Node, placement: Optional[Placement] = None,
+def upload(connection: Any, node: Node, host: np.ndarray, placement: Optional[Placement] = None,
            is_chosen: bool = False) -> Any:
     """A buffer with the host data of a node."""
-    assert node.host is not None
-    data: Any = node.host.reshape(-1).view(np.uint8)
+    data: Any = host.reshape(-1).view(np.uint8)
     buffer = connection.upload(memoryview(data), node.dtype, node.shape, placement, is_chosen)
     # So that an index out of range is an error here, where its value is known.
-    if node.dtype.is_integer and node.host.size:
-        buffer.least_most = int(node.host.min()), int(node.host.max())
+    if node.dtype.is_integer and host.size:
+        buffer.least_most = int(host.min()), int(host.max())
     return buffer
 
 
@@ -204,7 +205,8 @@ def elsewhere(given: Node, placement: Optional[Placement]) -> Node:
         realize_nodes([given])
     if given.buffer is None:
         connection = connections.default_connection()
-        return _node.value(upload(connection, given, placement, is_chosen=True))
+        assert given.host is not None
+        return _node.value(upload(connection, given, given.host, placement, is_chosen=True))
     connection = given.buffer.connection
     return _node.value(connection.move(given.buffer, placement, placement is not None), given)
 

@@ -70,7 +70,7 @@ def form_of(outline: Outline, roots: Sequence[Node]) -> Form:
             given = tuple([(name, note(node, "shape", value) if name == "shape" else value)
                            for name, value in given])
         key.append((op, node.dtype, given, operands, stands(node)))
-    key.extend(index.get(root, repr(root.attributes)) for root in roots)
+    key.extend(index.get(root, (root.dtype, repr(root.attributes))) for root in roots)
     return Form(tuple(key), tuple(sizes), places)
 
 
