@@ -66,7 +66,7 @@ absl::StatusOr<std::unique_ptr<Program>> Program::Make(drivers::Device& device,
                                                        workers::KernelCompiler* kernel_compiler) {
   compiler::Options options;
   options.kernel_compiler = kernel_compiler;
-  options.now = absl::Now;
+  options.clock = SystemClock();
   options.threads = 2;
   auto compiled = compiler::Compile(graph, device.info().target, options);
   if (!compiled.ok()) return compiled.status();

@@ -57,7 +57,7 @@ class Bench {
     parts.drivers.push_back(std::make_unique<drivers::cpu::CpuDriver>(
         drivers::cpu::CpuOptions{.threads_per_device = threads}));
     parts.compile = compiler::Compile;
-    parts.now = [] { return absl::Now(); };
+    parts.clock = SystemClock();
     daemon_ = OrExit(Daemon::Start(config, std::move(parts)));
     for (size_t i = 0; i < loads_.size(); ++i) tokens_.push_back(AddUser(absl::StrCat("user", i)));
     tokens_.push_back(AddUser("asks"));

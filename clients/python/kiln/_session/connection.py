@@ -20,6 +20,7 @@ from kiln._session.placements import from_wire, to_wire
 from kiln._session.refused import explain
 from kiln._session.rpc import call
 from kiln._session.session import Session
+from kiln._session.socket_trust import UNTRUSTED_SOCKET
 from kiln._session.stream import Stream
 from kiln._session.waiter import Waiter
 
@@ -486,6 +487,13 @@ def open_default(given: Login, device: str = "", lease_seconds: int = 0, batch: 
         except (_errors.Unavailable, _errors.DeadlineExceeded) as error:
             tried.append(f"{target}: {error}")
             explained = explained or explain(target, login, error.message)
+            continue
+        except _errors.PermissionDenied as error:
+            # Nor does a socket that another account has put there keep the client from its daemon.
+            if login.address or error.reason != UNTRUSTED_SOCKET:
+                raise
+            tried.append(f"{target}: {error}")
+            explained = explained or error.message
             continue
         except _errors.Unauthenticated as error:
             raise _errors.Unauthenticated(
