@@ -1,5 +1,7 @@
 """Loops outside of kiln.jit: numbers and sizes that change, and state that is carried, compile no program each time."""
 
+import sys
+import threading
 import warnings
 
 import numpy as np
@@ -439,6 +441,22 @@ def test_a_loop_on_other_devices(loop, session):
     assert sent.count("define_program") <= 2 and sent.count("run") == TIMES
 
 
+def test_sizes_that_change_in_stages_are_programs_of_their_own(session):
+    first = kiln.tensor(np.ones((4, 4), np.float32)).to("cpu:1").requires_grad_()
+    second = kiln.tensor(np.ones((4, 2), np.float32)).to("cpu:2")
+    for size in (3, 4, 5, 3):
+        x = kiln.tensor(np.ones((size, 4), np.float32)).to("cpu:1")
+        assert ((x @ first).to("cpu:2") @ second).sum().item() == 32 * size
+
+
+def test_what_is_held_stays_on_its_device(session):
+    state, there = kiln.ones(4), kiln.tensor(np.ones(4, np.float32)).to("cpu:1")
+    for _ in range(3):
+        state = state * 2
+        assert (there * 2).sum().item() == 8
+    assert state.device == "cpu:0" and state.tolist() == [8] * 4
+
+
 @pytest.fixture
 def wakes(connection, monkeypatch):
     """The operations that were there to be sent, each time that the sending thread was woken."""
@@ -485,3 +503,34 @@ def test_a_run_goes_off_if_no_read_follows(connection, wakes, monkeypatch):
     with pytest.raises(ZeroDivisionError):
         (x + 1).numpy()
     assert wakes == [["run"]]
+
+
+def test_a_number_that_is_asked_for_has_its_own_dtype(connection):
+    for size, dtype in [(5, kiln.float32), (6, kiln.bfloat16), (7, kiln.int64), (8, kiln.float16)]:
+        total, number = kiln.tensor(np.ones(size, np.float32)).sum(), kiln.zeros((), dtype=dtype)
+        number[()] = 17
+        kiln.realize(total, number)
+        assert (total.item(), number.item(), number.dtype) == (size, 17, dtype)
+
+
+def test_threads_share_numbers(connection):
+    x = kiln.tensor(np.arange(20, dtype=np.float32)).realize()
+    wrong = []
+
+    def loop():
+        for i in range(200):
+            got = (x[i % 5 : i % 5 + 3] + i).tolist()
+            if got != [i % 5 + i, i % 5 + i + 1, i % 5 + i + 2]:
+                wrong.append((i, got))
+
+    threads = [threading.Thread(target=loop) for _ in range(4)]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert not wrong

@@ -108,14 +108,15 @@ def nodes_alive():
 def test_carried_state_uses_one_program(step, kilnd, connection, outlines):
     state = {name: normal(8, 8).realize() for name in "hcw"}
     before = kilnd.metric("kiln_compiles_total", absent=0)
-    step(state).item()
-    step(state).item()
-    alive = nodes_alive()
-    for _ in range(STEPS - 2):
+    for _ in range(3):
         step(state).item()
-        assert outlines[-1] == outlines[1]
+    alive = nodes_alive()
+    for _ in range(STEPS - 3):
+        step(state).item()
+        assert outlines[-1] == outlines[2]
     assert len(outlines) == STEPS
-    assert kilnd.metric("kiln_compiles_total") - before <= 2
+    # State apart shows as such when it has been lazy at one read.
+    assert kilnd.metric("kiln_compiles_total") - before <= (3 if step in (apart, several) else 2)
     if step is not never_differentiated:
         assert nodes_alive() <= alive
 
@@ -123,13 +124,13 @@ def test_carried_state_uses_one_program(step, kilnd, connection, outlines):
 def test_what_only_a_later_read_needs_is_computed_before(kilnd, connection):
     h, total, w = normal(4, 4), kiln.zeros(4), normal(4, 4)
     wanted_h, wanted = h.numpy(), np.zeros(4, np.float32)
-    for _ in range(50):
+    for i in range(50):
         h = (h @ w).tanh()
         total = total + h.sum(0)
         wanted_h = np.tanh(wanted_h @ w.numpy())
         wanted = wanted + wanted_h.sum(0)
         np.testing.assert_allclose(h.mean().item(), wanted_h.mean(), rtol=1e-3, atol=1e-5)
-        assert total.is_realized
+        assert total.is_realized or not i
     np.testing.assert_allclose(total.numpy(), wanted, rtol=1e-3, atol=1e-3)
 
 
@@ -154,8 +155,8 @@ def test_views_of_values_stay_lazy(stand_in):
 def test_of_a_view_what_it_is_a_view_of_is_computed(stand_in):
     x = kiln.tensor(np.ones((4, 2), np.float32)).realize()
     wide = (x * 2).T.unsqueeze(0).expand(50, 2, 4)
-    (x + 1).numpy()
-    assert [shape for _, shape in stand_in.runs[-1][2]] == [(4, 2), (4, 2)]
+    wide.sum().numpy()
+    assert [shape for _, shape in stand_in.runs[-1][2]] == [(), (4, 2)]
     (wide + 1).numpy()
     graph = stand_in.graphs[-1][1]
     assert [node.op for node in graph.nodes] == ["input", "permute", "reshape", "expand", "const", "add"]
@@ -246,19 +247,73 @@ def test_the_record_of_what_was_made_is_bounded():
     assert len(live._made.references) <= 2 * live._KEPT_AT_FIRST
 
 
-@pytest.mark.parametrize(("count", "computed"), [(live._MOST_FAR, True), (live._MOST_FAR + 1, False)])
-def test_many_tensors_at_once_are_no_state(count, computed, stand_in):
+def test_of_many_on_the_way_the_newest_are_computed(stand_in):
     x = kiln.tensor([1.0, 2.0]).realize()
-    samples = [x * i for i in range(count)]
-    for _ in range(2):
-        (x + 1).numpy()
-        assert {sample.is_realized for sample in samples} == {computed}
-    assert len(stand_in.runs[-1][2]) == 1
-
-
-@pytest.mark.parametrize(("count", "computed"), [(live._MOST_NEAR, True), (live._MOST_NEAR + 1, False)])
-def test_neither_are_many_on_the_way(count, computed, stand_in):
-    x = kiln.tensor([1.0, 2.0]).realize()
-    samples = [x * i for i in range(count)]
+    samples = [x * i for i in range(live._NEAR_MAX + 10)]
     kiln.cat(samples).sum().numpy()
-    assert {sample.is_realized for sample in samples} == {computed}
+    assert [sample.is_realized for sample in samples] == [False] * 10 + [True] * live._NEAR_MAX
+
+
+def test_on_the_way_no_more_bytes_than_the_bound_are_computed(stand_in, monkeypatch):
+    monkeypatch.setattr(live, "_NEAR_BYTES_MAX", 10 * 8)
+    x = kiln.tensor([1.0, 2.0]).realize()
+    samples = [x * i for i in range(20)]
+    kiln.cat(samples).sum().numpy()
+    assert [sample.is_realized for sample in samples] == [False] * 10 + [True] * 10
+    monkeypatch.setattr(live, "_NEAR_BYTES_MAX", 1)
+    for _ in range(5):  # large state is computed all the same
+        x = x * 2
+        x.sum().numpy()
+        assert x.is_realized
+
+
+def test_what_is_kept_beside_the_way_waits_until_it_is_asked_for(stand_in):
+    """Another set of roots would be another program, for each number of records."""
+    x = kiln.tensor([1.0, 2.0]).realize()
+    records = []
+    for i in range(40):
+        if i % 3:
+            records.append((x * i).exp())
+        (x + 1).sum().numpy()
+    graphs = {graph.SerializeToString(deterministic=True) for _, graph in stand_in.graphs}
+    assert len(graphs) == 1
+    assert not any(record.is_realized for record in records)
+    records[5].numpy()
+    assert [i for i, record in enumerate(records) if record.is_realized] == [5]
+
+
+def test_what_is_held_is_computed_at_its_own_precision(stand_in):
+    a = kiln.tensor(np.ones((4, 4), np.float32)).realize()
+    product = a @ a
+    before = kiln.get_float32_matmul_precision()
+    kiln.set_float32_matmul_precision("medium")
+    try:
+        (product + 1).sum().numpy()
+        assert not product.is_realized
+    finally:
+        kiln.set_float32_matmul_precision(before)
+    product.numpy()
+    assert stand_in.graphs[-1][1].float32_matmul_precision != stand_in.graphs[-2][1].float32_matmul_precision
+
+
+def test_what_belongs_to_another_connection_is_not_taken_along(connection):
+    own = kiln.tensor([1.0]).realize()
+    second = kiln.connect(connection.target)
+    here = kiln.tensor([3.0]).realize()
+    state = kiln.ones(1)  # of the default connection, which is the second one
+    for _ in range(3):
+        state = state * 2
+        assert (own * 2).item() == 2
+    assert (here + state).item() == 11
+    second.close()
+
+
+def test_a_number_that_was_realised_is_a_number_again(connection):
+    second = kiln.connect(connection.target)
+    number = kiln.zeros(())
+    number[()] = 77
+    assert number.item() == 77
+    second.close()
+    kiln.connect(connection.target)
+    assert (kiln.tensor([1.0]).realize() * 77).item() == 77
+    kiln.default_connection().close()

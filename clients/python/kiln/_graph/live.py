@@ -6,12 +6,13 @@ something made of h) begins each iteration with a value, and its graph does not 
 
 - *assigned* tensors (running statistics, weights, moments) are always computed along.
 - others only where that costs little. If they are on the way to what is asked for, the program
-  computes them anyway; others only once they have become many operations, as state that nobody reads
-  does. Not computed are views of values, what is far larger than what it is made of (a reduction may
-  be fused with it, so that it never lies in memory), gradients of what was computed before, more than
-  a bound of bytes, and what would make the program another one or fail: what lies on another device or
-  connection, failed values, placeholders of a traced function, and products of matrices that were
-  written down under another precision.
+  computes them anyway, and gradients of it would have it computed again. The rest only if it is
+  state: made since the last read of what was lazy at that read already, or at a line that has made
+  such a tensor before. Not computed are views of values, what is far larger than what it is made of
+  (a reduction may be fused with it, so that it never lies in memory), gradients of what was computed
+  before, more than a bound of bytes, and what would make the program another one or fail: what lies
+  on another device or connection, failed values, placeholders of a traced function, and what was
+  written down under another precision of matrix products.
 
 Each thread computes its own; what nobody holds any more is not computed.
 """
@@ -31,8 +32,9 @@ from typing import (
     Set,
 )
 
+from kiln._basics.source import Source
 from kiln._graph.matmul_precision import current_code
-from kiln._graph.node import Node, mode
+from kiln._graph.node import Node, mode, moment
 from kiln._session import connection as connections
 
 # Ops that only say where elements are found: as cheap when they are read as when they are stored.
@@ -50,8 +52,9 @@ _NEAR_MAX = 512  # tensors on the way to what is asked for
 _NEAR_BYTES_MAX = 256 << 20
 _FAR_MAX = 64  # others
 _FAR_BYTES_MAX = 64 << 20
-# Others are computed along once they are made of so many operations: each set of roots is a program.
-_FAR_NODES_MIN = 64
+_LINES_MAX = 1024
+# What is held and not computed is looked at again with each read, so much of it.
+_KEPT_MAX = 1024
 _KEPT_AT_FIRST = 1024  # references, until those that are dead are looked for
 
 _assigned: Dict[int, "weakref.ref[Any]"] = {}
@@ -63,10 +66,14 @@ class _Made(threading.local):
     def __init__(self) -> None:
         self.references: List[weakref.ref[Any]] = []
         self.precision = current_code()  # when they were made
+        self.last_read = 0.0  # nodes with a larger number were made since
         self.most = _KEPT_AT_FIRST
 
 
 _made = _Made()
+
+# Lines of the user's program that make state which is not on the way to what is read.
+_state_lines: Dict[Source, None] = {}
 
 
 def note_made(tensor: Any) -> None:
@@ -119,8 +126,11 @@ def companions(asked: Iterable[Node], without: Container[int] = ()) -> List[Node
             _made.references.append(reference)  # it may become more than a view of a value
         else:
             (near if check.reaches(node) else far).append(_Held(reference, node))
-    return [*_taken(near[-_NEAR_MAX:], _NEAR_BYTES_MAX, check),
-            *_taken(far[-_FAR_MAX:], _FAR_BYTES_MAX, check, _FAR_NODES_MIN)]
+    found = _taken(near[-_NEAR_MAX:], _NEAR_BYTES_MAX, check)
+    found += _taken(far[-_FAR_MAX:], _FAR_BYTES_MAX, check)
+    del _made.references[:-_KEPT_MAX]
+    _made.last_read = moment()
+    return found
 
 
 class _Held(NamedTuple):
@@ -130,15 +140,14 @@ class _Held(NamedTuple):
     node: Node
 
 
-def _taken(group: Sequence[_Held], bytes_max: int, check: "_Check",
-           nodes_min: int = 0) -> List[Node]:
+def _taken(group: Sequence[_Held], bytes_max: int, check: "_Check") -> List[Node]:
     """Of a group those that are computed along; the others are looked at again with the next read."""
     found: List[Node] = []
     left = bytes_max
     for held in reversed(group):
         size = _nbytes(held.node)
         # One is always little enough, or a loop with large state would never compute it.
-        taken = (size <= left or not found) and check.allows(held.node, nodes_min)
+        taken = (size <= left or not found) and check.allows(held.node)
         if taken:
             left -= size
             found.append(held.node)
@@ -188,17 +197,21 @@ class _Check:
         """Whether a node is on the way to what was asked for, or to what is allowed already."""
         return node in self._fine
 
-    def allows(self, node: Node, nodes_min: int) -> bool:
-        """Whether a node may be, and is made of so many nodes that nothing else computes."""
+    def allows(self, node: Node) -> bool:
+        """Whether a node may be, and is state if nothing else computes it."""
         if node.home not in self._homes or not _is_small(node):
             return False
         if node in self._fine:
             return True
         reached = self._reached([node])
-        if reached is None or len(reached) < nodes_min:
+        if reached is None or not (self._has_gradients(reached) or _is_state(node, reached)):
             return False
         self._fine |= reached
         return True
+
+    def _has_gradients(self, nodes: Iterable[Node]) -> bool:
+        """Whether gradients of what is computed are among these: later, it would be computed again."""
+        return any(node.op == "gradient" and node.operands[0] in self._fine for node in nodes)
 
     def _reached(self, roots: Iterable[Node], asked: bool = False) -> Optional[Set[Node]]:
         """The nodes under these that are not known to be fine; None if they cannot be computed here."""
@@ -208,8 +221,10 @@ class _Check:
         while stack:
             node = stack.pop()
             if node in self._fine:
-                has_connection = True
-            if node in seen or node in self._fine:
+                # A number may stand in graphs of several connections.
+                has_connection = has_connection or node.is_value or bool(node.operands)
+                continue
+            if node in seen:
                 continue
             seen.add(node)
             buffer = node.buffer
@@ -230,6 +245,20 @@ class _Check:
         # What is made of nothing that lies on a connection belongs to the default one.
         is_here = has_connection or self._connection is connections.default_connection()
         return seen if is_here else None
+
+
+def _is_state(node: Node, reached: Set[Node]) -> bool:
+    """Whether a loop carries the node on, of which these nodes have no value yet."""
+    if node.number <= _made.last_read:
+        return False  # what has not changed since then can wait
+    if node.source is None or node.source in _state_lines:
+        return node.source is not None
+    carried = any(other.operands and other.number <= _made.last_read for other in reached)
+    if carried:
+        if len(_state_lines) >= _LINES_MAX:
+            _state_lines.clear()
+        _state_lines[node.source] = None
+    return carried
 
 
 def _is_small(node: Node) -> bool:

@@ -54,6 +54,11 @@ class TracedCall(NamedTuple):
 _made = itertools.count()
 
 
+def moment() -> int:
+    """A number between those of the nodes that were made and those that will be."""
+    return next(_made)
+
+
 class Node:
     """One operation, or a value.
 
@@ -251,10 +256,11 @@ def scalar(number: Any, dtype: DType) -> Node:
     # 1, 1.0 and True are equal, and so are 0.0 and -0.0, but they are different constants.
     key = (number, type(number), dtype, str(number) if number == 0 else "")
     node = _scalars.get(key)
-    if node is None:
+    # A tensor that is a number and was realised has made a value of its node, on its connection.
+    if node is None or node.is_value:
         typed = _typed(number, dtype)
         node = Node("const", dtype, (), (), (("value", typed),), None)
-        if len(_scalars) < _INFERRED_KEPT:
+        if key in _scalars or len(_scalars) < _INFERRED_KEPT:
             _scalars[key] = node
     return node
 
