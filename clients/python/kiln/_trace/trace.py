@@ -14,7 +14,7 @@ from kiln._basics.bindings import Bindings, merged, require
 from kiln._basics.dtypes import uint32
 from kiln._basics.errors import TraceError
 from kiln._basics.source import Source, format_source
-from kiln._graph import build, places, realize, stages
+from kiln._graph import build, compiles, places, realize, stages
 from kiln._graph import node as _node
 from kiln._graph.node import Node, make, mode
 from kiln._placement import placement as placements
@@ -253,7 +253,9 @@ class Trace:
         programs = self.programs.setdefault(connection, {})
         given = places.as_given(buffers, self.home) if placements.in_use else None
         found = programs.get(given)
-        if found is None:
+        if found is not None:
+            compiles.note_known()
+        else:
             lie = [buffers[how].placement if isinstance(how, int) else how for how in self.lie]
             graph = places.with_sharding(
                 self.graph, self.home, [buffer.placement for buffer in buffers], lie)
