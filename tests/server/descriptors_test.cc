@@ -51,7 +51,8 @@ class DescriptorsTest : public HostileTest, public ::testing::WithParamInterface
     ASSERT_TRUE(owner_->opened.ok()) << owner_->opened.error_message();
     mallory_ = AddUser(*owner_, "mallory");
     ann_ = AddUser(*owner_, "ann");
-    viewer_ = AddUser(*owner_, "prometheus", "viewer");
+    // (An account of the machine, as prometheus may be one, is no user's name.)
+    viewer_ = AddUser(*owner_, "scraper", "viewer");
     trainer_ = std::make_unique<Trainer>(address_);
     ASSERT_TRUE(trainer_->Advances(3));
   }
