@@ -75,29 +75,28 @@ function(kiln_test_program name)
   endif()
 endfunction()
 
-# kiln_test(NAME SOURCES… LIBRARIES… [DATA dir] [SHARDS n] [COST seconds] [LABELS label]): the GoogleTest program
-# of a folder: one, since each program is linked by itself. ctest runs it as SHARDS processes, each with every n-th of its
-# tests, and begins with the tests of the highest COST.
+# kiln_test(NAME SOURCES… LIBRARIES… [DATA dir] [SHARDS n] [COST seconds] [LABELS label] [NOT_WITH sanitizer…]): the
+# GoogleTest program of a folder: one, since each program is linked by itself. ctest runs it as SHARDS processes, each with
+# every n-th of its tests, and begins with the tests of the highest COST. NOT_WITH: sanitizers (address, thread) with which
+# tests/run leaves it out.
 function(kiln_test name)
-  cmake_parse_arguments(A "" "DATA;SHARDS;COST;LABELS" "SOURCES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(A "" "DATA;SHARDS;COST;LABELS" "SOURCES;LIBRARIES;NOT_WITH" ${ARGN})
   kiln_test_program(${name} SOURCES ${A_SOURCES} LIBRARIES ${A_LIBRARIES} DATA "${A_DATA}")
   if(NOT A_COST)
     set(A_COST 0)
   endif()
-  set(properties COST ${A_COST})
-  if(A_LABELS)
-    list(APPEND properties LABELS ${A_LABELS})
-  endif()
+  list(TRANSFORM A_NOT_WITH PREPEND not_with_)
+  set(labels ${A_LABELS} ${A_NOT_WITH})
   if(NOT A_SHARDS)
     add_test(NAME ${name} COMMAND ${name})
-    set_tests_properties(${name} PROPERTIES ${properties})
+    set_tests_properties(${name} PROPERTIES COST ${A_COST} LABELS "${labels}")
     return()
   endif()
   foreach(shard RANGE 1 ${A_SHARDS})
     set(test ${name}_${shard}_of_${A_SHARDS})
     math(EXPR index "${shard} - 1")
     add_test(NAME ${test} COMMAND ${name})
-    set_tests_properties(${test} PROPERTIES ${properties}
+    set_tests_properties(${test} PROPERTIES COST ${A_COST} LABELS "${labels}"
       ENVIRONMENT "GTEST_TOTAL_SHARDS=${A_SHARDS};GTEST_SHARD_INDEX=${index}")
   endforeach()
 endfunction()

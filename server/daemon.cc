@@ -1,9 +1,11 @@
 #include "server/daemon.h"
 
 #include <malloc.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <limits>
 #include <thread>
 #include <utility>
@@ -15,6 +17,7 @@
 #include "compiler/ops/op_def.h"
 #include "compiler/workers/pool.h"
 #include "proto/text/printable.h"
+#include "server/auth/accounts.h"
 #include "server/auth/audit_log.h"
 #include "server/auth/authenticator.h"
 #include "server/auth/user_store.h"
@@ -30,15 +33,17 @@
 #include "server/open_devices.h"
 #include "server/quota/limit_store.h"
 #include "server/read_gauges.h"
+#include "server/relay/tls_reloader.h"
 #include "server/rpc/access.h"
-#include "server/rpc/graph_source.h"
 #include "server/rpc/credentials.h"
+#include "server/rpc/graph_source.h"
 #include "server/rpc/server.h"
 #include "server/rpc/services.h"
 #include "server/runtime/fair_pool.h"
 #include "server/runtime/health_probe.h"
 #include "server/runtime/managed_device.h"
 #include "server/runtime/thread_pool.h"
+#include "server/scrape/endpoint.h"
 #include "server/sessions/keep_all.h"
 #include "server/sessions/kept_sessions.h"
 #include "server/sessions/registry.h"
@@ -125,6 +130,7 @@ struct Daemon::Implementation {
 
   // Who may do what, from the state folder.
   absl::Status OpenUsers();
+  absl::StatusOr<cache::Secret> OpenTokenKey(const std::string& path);
   void MakeKernelCache();
   void MakeCompileWorkers(std::vector<std::string> command);
   void MakePrograms(runtime::CompileFunction compile);
@@ -133,8 +139,14 @@ struct Daemon::Implementation {
   absl::Status Serve();
   std::vector<std::shared_ptr<runtime::HealthProbe>> MakeHealthProbes();
   void StartUpkeep(absl::Duration interval);
-  // Tokens of those who see everybody's sessions.
-  metrics::Metrics::Allow MayScrape();
+  // Whether the name is that of an account that may use the daemon by its socket, and has sessions
+  // of its own there. An admin's are open to another admin in any case.
+  bool MayUseSocket(const std::string& name, auth::Role role) const;
+  absl::Status ServeMetrics();
+  // True as long as the daemon has one user, and everybody on the machine is that one.
+  bool IsForEverybody() const;
+  // Else tokens of those who see everybody's sessions.
+  bool MayScrape(const std::optional<std::string>& token);
   // Sessions outlive this daemon if their folder can be had. Before the registry is made.
   void OpenKeptSessions();
   void MakeRestorer();
@@ -144,7 +156,7 @@ struct Daemon::Implementation {
   void WaitFor(runtime::ManagedDevice& device, absl::Duration timeout);
 
   const config::Config config;
-  std::function<absl::Time()> now;
+  Clock clock;
   std::function<void()> request_stop;
   std::function<std::chrono::steady_clock::time_point()> steady_now;
   std::function<void(const std::string&)> on_wait;
@@ -180,6 +192,8 @@ struct Daemon::Implementation {
   std::unique_ptr<sessions::Snapshots> snapshots;
   std::unique_ptr<sessions::Restorer> restorer;
   std::unique_ptr<rpc::Server> server;
+  std::unique_ptr<relay::TlsReloader> metrics_tls;
+  std::unique_ptr<scrape::Endpoint> endpoint;  // null: metrics are not served
   int metrics_port = 0;
   std::unique_ptr<Upkeep> upkeep;
 
@@ -216,7 +230,7 @@ absl::Status Daemon::Implementation::OpenUsers() {
   auto store = auth::UserStore::Open(users_path);
   if (!store.ok()) return store.status();
   user_store = *std::move(store);
-  auto key = cache::Secret::Open(key_path);
+  auto key = OpenTokenKey(key_path);
   if (!key.ok()) return key.status();
   auto log = auth::AuditLog::Open(config.state_folder + "/audit.jsonl");
   if (!log.ok()) return log.status();
@@ -225,15 +239,53 @@ absl::Status Daemon::Implementation::OpenUsers() {
   if (!quotas.ok()) return quotas.status();
   limits = *std::move(quotas);
   users = std::make_unique<auth::Authenticator>(
-      auth::Authenticator::Options{.store = user_store.get(), .key = *std::move(key), .now = now});
+      auth::Authenticator::Options{.store = user_store.get(),
+                                   .key = *std::move(key),
+                                   .now = clock.wall,
+                                   .is_account = [this](const std::string& name, auth::Role role) {
+                                     return MayUseSocket(name, role);
+                                   }});
   access = std::make_unique<rpc::Access>(rpc::Access::Options{
-      .users = users.get(), .audit = audit.get(), .metrics = &metrics, .now = now});
+      .users = users.get(), .audit = audit.get(), .metrics = &metrics, .clock = clock});
   return absl::OkStatus();
+}
+
+bool Daemon::Implementation::MayUseSocket(const std::string& name, auth::Role role) const {
+  if (config.system_users) return auth::HasAccount(name);
+  if (role == auth::Role::kAdmin) return false;
+  return name == auth::AccountName(geteuid()) || name == auth::AccountName(0);
+}
+
+// Tokens carry the key's tag, so that without it none is known any more.
+absl::StatusOr<cache::Secret> Daemon::Implementation::OpenTokenKey(const std::string& path) {
+  if (!user_store->HasTokensOfAnotherKey("")) return cache::Secret::Open(path);
+  auto key = cache::Secret::OpenExisting(path);
+  std::string why;
+  if (key.ok() && user_store->HasTokensOfAnotherKey(key->Fingerprint())) {
+    why = absl::StrCat(path, " is not the key that made the users' tokens");
+  } else if (absl::IsNotFound(key.status())) {
+    why = absl::StrCat("there is no ", path, ", the key that made the users' tokens");
+  } else if (absl::IsDataLoss(key.status())) {
+    why = std::string(key.status().message());
+  } else {
+    return key;
+  }
+  if (!config.new_token_key) {
+    return absl::DataLossError(absl::StrCat(
+        why, "; restore it, or, if it is lost, start kilnd once with --new_token_key, ",
+        "which ends all tokens: users stay, and `kiln user token add NAME` makes new ",
+        "tokens for them"));
+  }
+  log::Warning("tokens_ended", {{"why", why}});
+  if (absl::Status status = user_store->DropTokens(); !status.ok()) return status;
+  std::error_code ignored;
+  std::filesystem::remove(path, ignored);
+  return cache::Secret::Open(path);
 }
 
 void Daemon::Implementation::MakeKernelCache() {
   kernel_cache = std::make_unique<cache::KernelCache>(cache::KernelCache::Options{
-      .folder = config.cache_folder, .limit_bytes = config.cache_limit_bytes, .now = now});
+      .folder = config.cache_folder, .limit_bytes = config.cache_limit_bytes, .now = clock.wall});
   using Lookup = cache::KernelCache::Lookup;
   kernel_cache->SetObserver([this](Lookup lookup) {
     metrics.KernelCacheLookup(lookup == Lookup::kHit);
@@ -283,10 +335,11 @@ void Daemon::Implementation::MakePrograms(runtime::CompileFunction compile) {
   options.kernel_cache = kernel_cache.get();
   options.kernel_compiler = kernel_compiler.get();
   options.metrics = &metrics;
-  options.now = now;
+  options.clock = clock;
   options.threads = {.threads = kCompileThreads,
                      .threads_of_one = kCompileThreadsOfOne,
                      .waiting_of_one = static_cast<size_t>(config.compiles_waiting_limit)};
+  options.shared = config.programs_shared;
   options.run_seconds_max = config.run_seconds_limit;
   options.disabled_passes = config.disabled_passes;
   options.dumped_passes = config.dumped_passes;
@@ -318,7 +371,7 @@ void Daemon::Implementation::MakeRegistry() {
   options.services.metrics = &metrics;
   options.services.copies = copies.get();
   options.services.gang_order = &gang_order;
-  options.services.now = now;
+  options.services.clock = clock;
   options.services.host = host;
   options.services.limits.read_bytes = rpc::kChunkBytes;
   options.services.unpack_graph = rpc::UnpackGraphSource;
@@ -343,14 +396,13 @@ void Daemon::Implementation::MakeRegistry() {
   view.open_calls = &open_calls;
   view.open_uploads = &open_uploads;
   view.devices = all;
-  view.now = now;
+  view.clock = clock;
   view.version = DaemonVersion();
   view.op_set_version = static_cast<uint32_t>(ops::kOpSetVersion);
-  view.started = now();
+  view.started = clock.wall();
   view.kept_bytes = [this](const std::string& user) {
     return kept_sessions ? kept_sessions->BytesOf(user) : 0;
   };
-  view.protect_metrics = [this] { metrics.Protect(MayScrape()); };
   view.stop = [this] { return RequestStop(); };
   view.listening = [this] { return server ? server->listening() : std::vector<std::string>{}; };
 }
@@ -374,7 +426,7 @@ void Daemon::Implementation::OpenKeptSessions() {
 void Daemon::Implementation::MakeRestorer() {
   if (!kept_sessions) return;
   restorer = std::make_unique<sessions::Restorer>(
-      *kept_sessions, *registry, now,
+      *kept_sessions, *registry, clock.steady,
       [this](const std::string& name) {
         const auto user = users->store().Find(name);
         return user && user->revoked;
@@ -399,24 +451,42 @@ absl::Status Daemon::Implementation::Serve() {
     });
   }
   metrics.SetGauges([this] { return ReadGauges(view, *host); });
+  return ServeMetrics();
+}
+
+absl::Status Daemon::Implementation::ServeMetrics() {
   if (config.metrics_listen.empty()) return absl::OkStatus();
-  // Users may also be the system's or those of certificates.
-  const bool one_user =
-      users->nobody_known() && !config.system_users && config.tls_client_ca.empty();
-  if (absl::Status status = rpc::CheckMetricsListening(config.metrics_listen, one_user);
-      !status.ok())
-    return status;
-  const auto port = metrics.Listen(config.metrics_listen, one_user ? nullptr : MayScrape());
-  if (!port.ok()) return port.status();
-  metrics_port = *port;
+  const bool has_tls = !config.tls_certificate.empty() && !config.metrics_plain_http;
+  absl::Status status = rpc::CheckMetricsListening(
+      config.metrics_listen, {.is_open = IsForEverybody(), .is_plain = config.metrics_plain_http});
+  if (!status.ok()) return status;
+  // Without the authorities of clients: scrapers have tokens.
+  auto tls = relay::TlsReloader::Load(
+      has_tls ? relay::TlsFiles{config.tls_certificate, config.tls_key, ""} : relay::TlsFiles(),
+      relay::Protocol::kHttp1);
+  if (!tls.ok()) return tls.status();
+  metrics_tls = *std::move(tls);
+  auto started =
+      scrape::Endpoint::Start({.address = config.metrics_listen,
+                               .text = [this] { return metrics.Text(); },
+                               .allow = [this](const auto& token) { return MayScrape(token); },
+                               .tls = [this] { return metrics_tls->current(); },
+                               .steady_now = clock.steady});
+  if (!started.ok()) return started.status();
+  endpoint = *std::move(started);
+  metrics_port = endpoint->port();
   return absl::OkStatus();
 }
 
-metrics::Metrics::Allow Daemon::Implementation::MayScrape() {
-  return [this](const std::string& token) {
-    const auto caller = users->ByToken(token);
-    return caller.ok() && caller->sees_all();
-  };
+// Users may also be the system's or those of certificates.
+bool Daemon::Implementation::IsForEverybody() const {
+  return users->nobody_known() && !config.system_users && config.tls_client_ca.empty();
+}
+
+bool Daemon::Implementation::MayScrape(const std::optional<std::string>& token) {
+  if (IsForEverybody()) return true;
+  const auto caller = users->ByToken(token.value_or(""));
+  return caller.ok() && caller->sees_all();
 }
 
 std::vector<std::shared_ptr<runtime::HealthProbe>> Daemon::Implementation::MakeHealthProbes() {
@@ -438,13 +508,16 @@ void Daemon::Implementation::StartUpkeep(absl::Duration interval) {
   Upkeep::Options options;
   options.registry = registry.get();
   options.open_uploads = &open_uploads;
-  options.reload_tls = [this] { server->ReloadTls(); };
+  options.reload_tls = [this] {
+    server->ReloadTls();
+    if (metrics_tls) metrics_tls->Look();
+  };
   options.blobs = &blobs;
   options.host = host.get();
   options.programs = programs.get();
   options.devices = view.devices;
   options.health_probes = MakeHealthProbes();
-  options.now = now;
+  options.steady_now = clock.steady;
   options.interval = interval;
   if (config.unused_minutes_limit > 0)
     options.unused_programs = absl::Minutes(config.unused_minutes_limit);
@@ -485,19 +558,19 @@ bool Daemon::Implementation::Stop(absl::Duration grace, Sessions sessions_then) 
   // that no answer is lost.
   registry->Refuse(keeps ? StopsToRestart() : ShuttingDown());
   // One deadline for all devices: they finish side by side.
-  const absl::Time deadline = now() + grace;
+  const absl::Time deadline = clock.steady() + grace;
   if (keeps) {
     sessions::KeepAll({.kept = kept_sessions.get(),
                        .registry = registry.get(),
                        .devices = view.devices,
                        .restarting = StopsToRestart(),
                        .copy_patience = copy_patience,
-                       .now = now},
+                       .steady_now = clock.steady},
                       deadline);
   }
   programs->StopCompiling();
   for (const auto& device : devices) device->dispatcher().Stop(ShuttingDown());
-  for (const auto& device : devices) WaitFor(*device, deadline - now());
+  for (const auto& device : devices) WaitFor(*device, deadline - clock.steady());
   // Nobody gets to see what is still compiled, and it may take as long as its limit.
   for (const auto* pool : {&compile_workers, &finish_workers})
     if (*pool) (*pool)->Stop(ShuttingDown());
@@ -508,7 +581,7 @@ bool Daemon::Implementation::Stop(absl::Duration grace, Sessions sessions_then) 
   state_lock->Ends();
   server->Stop(flush_time);
   // Before the destructors: a scrape reads parts that are destroyed before the metrics are.
-  metrics.StopListening();
+  endpoint.reset();
   log::Info("stopped");
   // Only now: downloads went on while the connections were flushed.
   bool all_idle = true;
@@ -531,7 +604,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
   auto implementation = std::make_unique<Implementation>(WithLimits(config, parts));
   implementation->view.transport_bytes =
       std::max(kLeastTransport, parts.memory_bytes / kTransportShare);
-  implementation->now = std::move(parts.now);
+  implementation->clock = std::move(parts.clock);
   implementation->view.disassemble = std::move(parts.disassemble);
   implementation->request_stop = std::move(parts.request_stop);
   implementation->steady_now = std::move(parts.steady_now);
@@ -539,7 +612,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
   implementation->copy_patience = parts.copy_patience;
   implementation->flush_time = parts.flush_time;
   auto opened =
-      OpenDevices(config, std::move(parts.drivers), implementation->metrics, implementation->now);
+      OpenDevices(config, std::move(parts.drivers), implementation->metrics, implementation->clock);
   if (!opened.ok()) return opened.status();
   implementation->devices = std::move(opened->devices);
   implementation->view.drivers = std::move(opened->reports);

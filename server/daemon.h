@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "drivers/interface/driver.h"
+#include "server/clock/clock.h"
 #include "server/config/config.h"
 #include "server/runtime/program_cache.h"
 
@@ -28,7 +29,7 @@ struct DaemonParts {
   // Starts a process that compiles kernels (compiler/workers/worker.h), or finishes them. Empty:
   // `compile` makes them in this process, and devices load them as they are.
   std::vector<std::string> compile_worker;
-  std::function<absl::Time()> now;  // decides on leases
+  Clock clock;
   absl::Duration lease_check_interval = absl::Milliseconds(250);
   int64_t memory_bytes = int64_t{4} << 30;  // of the machine, or what this process may have of it
   // For a piece of a tensor on its way to or from a device when sessions are kept or restored; a

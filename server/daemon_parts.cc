@@ -211,7 +211,7 @@ absl::StatusOr<DaemonParts> ProductionParts(const config::Config& config) {
   parts.compile = compiler::Compile;
   parts.disassemble = compiler::Disassemble;
   parts.compile_worker = workers::WorkerCommand(config.compile_memory_limit_bytes);
-  parts.now = absl::Now;
+  parts.clock = SystemClock();
   return parts;
 }
 

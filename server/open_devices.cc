@@ -37,8 +37,7 @@ fairness::QueueLimits LimitsOf(const config::Config& config) {
 
 absl::StatusOr<OpenedDevices> OpenDevices(const config::Config& config,
                                           std::vector<std::unique_ptr<drivers::Driver>> drivers,
-                                          metrics::Metrics& metrics,
-                                          const std::function<absl::Time()>& now) {
+                                          metrics::Metrics& metrics, const Clock& clock) {
   OpenedDevices opened;
   std::vector<std::string> why;
   for (const auto& driver : drivers) {
@@ -59,9 +58,9 @@ absl::StatusOr<OpenedDevices> OpenDevices(const config::Config& config,
         continue;
       }
       ++report.devices;
-      opened.devices.push_back(
-          std::make_unique<runtime::ManagedDevice>(std::move(device), config.memory_limit_bytes,
-                                                   metrics.ForDevice(name), now, LimitsOf(config)));
+      opened.devices.push_back(std::make_unique<runtime::ManagedDevice>(
+          std::move(device), config.memory_limit_bytes, metrics.ForDevice(name), clock,
+          LimitsOf(config)));
       const drivers::DeviceInfo& info = opened.devices.back()->info();
       log::Info("device",
                 {{"device", name}, {"model", info.model}, {"target", info.target.Summary()}});

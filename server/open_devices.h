@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "drivers/interface/driver.h"
+#include "server/clock/clock.h"
 #include "server/config/config.h"
 #include "server/metrics/metrics.h"
 #include "server/runtime/driver_report.h"
@@ -27,8 +28,7 @@ struct OpenedDevices {
 // FAILED_PRECONDITION if one is missing or there is none: the message says why.
 absl::StatusOr<OpenedDevices> OpenDevices(const config::Config& config,
                                           std::vector<std::unique_ptr<drivers::Driver>> drivers,
-                                          metrics::Metrics& metrics,
-                                          const std::function<absl::Time()>& now);
+                                          metrics::Metrics& metrics, const Clock& clock);
 
 }  // namespace kiln
 

@@ -56,16 +56,16 @@ void Upkeep::Run() {
 
 void Upkeep::GoRound() {
   options_.registry->CloseExpired();
-  options_.open_uploads->EndIdle(options_.now() - kIdleUpload);
+  options_.open_uploads->EndIdle(options_.steady_now() - kIdleUpload);
   options_.reload_tls();
   options_.blobs->DropIdleMemory(options_.host->limit_bytes() - options_.host->used_bytes());
   DropUnused();
   ReviveDevices();
-  for (const auto& probe : options_.health_probes) probe->Tick(options_.now());
+  for (const auto& probe : options_.health_probes) probe->Tick(options_.steady_now());
 }
 
 void Upkeep::DropUnused() {
-  const absl::Time now = options_.now();
+  const absl::Time now = options_.steady_now();
   if (now >= next_memory_) {
     options_.blobs->DropUnusedMemory();
     next_memory_ = now + kKeepMemory;
@@ -85,7 +85,8 @@ void Upkeep::ReviveDevices() {
 }
 
 void Upkeep::GiveMemoryBack() {
-  const int64_t held = options_.host->used_bytes();
+  // Memory that waits for the next upload is the daemon's, too, until it is freed.
+  const int64_t held = options_.host->used_bytes() + options_.blobs->idle_bytes();
   most_held_ = std::max(most_held_, held);
   if (most_held_ - held < kTrimAfter) return;
   // glibc keeps freed memory for itself until it is told to give it back; see malloc_trim(3).

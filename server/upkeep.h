@@ -37,7 +37,7 @@ class Upkeep {
     runtime::ProgramCache* programs = nullptr;
     std::vector<runtime::ManagedDevice*> devices;
     std::vector<std::shared_ptr<runtime::HealthProbe>> health_probes;
-    std::function<absl::Time()> now;                            // decides on leases
+    std::function<absl::Time()> steady_now;                     // decides on leases and ages
     absl::Duration interval;                                    // from one round to the next
     absl::Duration unused_programs = absl::InfiniteDuration();  // are dropped after so long
   };

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <map>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
@@ -23,6 +24,7 @@ namespace kiln::cli {
 namespace {
 
 using ::testing::ContainsRegex;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -78,21 +80,26 @@ class Sessions : public v1::SessionService::Service {
 class Programs : public v1::ProgramService::Service {
  public:
   std::string name = "train_step";
+  std::vector<std::string> devices = {"cpu:0"};
+  bool cold = false;
 
   void Fill(v1::Program* program) {
     program->set_digest("abcdef0123456789");
     program->set_name(name);
+    program->set_device(devices.front());
+    program->mutable_devices()->Assign(devices.begin(), devices.end());
     program->set_runs(4);
     program->set_device_seconds(0.1);
     program->set_compile_seconds(1.25);
   }
-  static void Fill(v1::Kernel* kernel, const std::string& name, double mean) {
+  void Fill(v1::Kernel* kernel, const std::string& name, double median) {
     kernel->set_name(name);
     kernel->set_digest("feed" + name);
     kernel->set_launches(2);
-    kernel->set_seconds_mean(mean);
+    kernel->set_seconds_median(median);
     kernel->set_flops(2000000);
     kernel->set_samples(3);
+    kernel->set_cold(cold);
   }
   grpc::Status ListPrograms(grpc::ServerContext*, const v1::ListProgramsRequest*,
                             v1::ListProgramsResponse* answer) override {
@@ -199,6 +206,26 @@ class Admin : public v1::AdminService::Service {
     answer->set_sessions_closed(request->name() == "ann" ? 1 : 2);
     return grpc::Status::OK;
   }
+  grpc::Status AddUser(grpc::ServerContext*, const v1::AddUserRequest* request,
+                       v1::AddUserResponse* answer) override {
+    add_user = *request;
+    answer->mutable_user()->set_name(request->name());
+    answer->set_token("kiln_1_2");
+    return grpc::Status::OK;
+  }
+  grpc::Status AddToken(grpc::ServerContext*, const v1::AddTokenRequest* request,
+                        v1::AddTokenResponse* answer) override {
+    add_token = *request;
+    answer->mutable_user()->set_name(request->user());
+    answer->set_token("kiln_3_4");
+    return grpc::Status::OK;
+  }
+  grpc::Status RevokeToken(grpc::ServerContext*, const v1::RevokeTokenRequest* request,
+                           v1::RevokeTokenResponse* answer) override {
+    if (request->token_id() != "1") return {grpc::StatusCode::NOT_FOUND, "no such token"};
+    answer->mutable_user()->set_name("ann");
+    return grpc::Status::OK;
+  }
   // Each call finds that another second of ann's has passed.
   grpc::Status ListUsers(grpc::ServerContext*, const v1::ListUsersRequest*,
                          v1::ListUsersResponse* answer) override {
@@ -210,6 +237,10 @@ class Admin : public v1::AdminService::Service {
     use->set_sessions(1);
     use->set_runs(static_cast<uint64_t>(calls_));
     answer->add_users()->set_name("idle");
+    v1::Token* token = answer->mutable_users(1)->add_tokens();
+    token->set_id("1234");
+    token->mutable_created()->set_seconds(86400);
+    token->mutable_expires()->set_seconds(3 * 86400);
     answer->mutable_users(1)->add_devices()->set_device("cpu:0");
     return calls_ == fail_at_ ? failure_ : grpc::Status::OK;
   }
@@ -220,6 +251,8 @@ class Admin : public v1::AdminService::Service {
   grpc::Status failure_{grpc::StatusCode::UNAVAILABLE, "starts again"};
   std::atomic<bool> stopped_ = false;
   v1::SetQuotaRequest set_quota;
+  v1::AddUserRequest add_user;
+  v1::AddTokenRequest add_token;
 };
 
 class CliTest : public ::testing::Test {
@@ -311,6 +344,25 @@ TEST_F(CliTest, WhatOthersWroteIsEscaped) {
 TEST_F(CliTest, Programs) {
   ASSERT_EQ(Run({"programs"}), 0) << error();
   EXPECT_THAT(out(), ContainsRegex("abcdef012345 +train_step .* 1.25 s +4 +25.0 ms"));
+}
+
+TEST_F(CliTest, AProgramsDevicesAreAllNamed) {
+  programs_.devices = {"cpu:0"};
+  ASSERT_EQ(Run({"explain", "train_step", "--summary"}), 0) << error();
+  EXPECT_THAT(out(), HasSubstr("\ndevice    cpu:0\n"));
+  programs_.devices = {"cpu:0", "cpu:1"};
+  ASSERT_EQ(Run({"explain", "train_step", "--summary"}), 0) << error();
+  EXPECT_THAT(out(), HasSubstr("\ndevices   cpu:0, cpu:1\n"));
+  ASSERT_EQ(Run({"programs"}), 0) << error();
+  EXPECT_THAT(out(), ContainsRegex("train_step +cpu:0, cpu:1 "));
+}
+
+TEST_F(CliTest, TimesOfAFirstRunAreMarked) {
+  ASSERT_EQ(Run({"kernels"}), 0) << error();
+  EXPECT_THAT(out(), Not(HasSubstr("cold")));
+  programs_.cold = true;
+  ASSERT_EQ(Run({"kernels"}), 0) << error();
+  EXPECT_THAT(out(), ContainsRegex("1 +slow +feedslow +2 +3.00 ms \\(cold\\) "));
 }
 
 TEST_F(CliTest, KernelsByTimeWithTheirShare) {
@@ -489,6 +541,36 @@ TEST_F(CliTest, AuditAsJsonIsALineForEachEvent) {
     EXPECT_EQ(lines[i].front(), '{');
     EXPECT_EQ(lines[i].back(), '}');
   }
+}
+
+TEST_F(CliTest, UsersAreAddedWithWhatTheyAreKnownBy) {
+  ASSERT_EQ(Run({"user", "add", "ann", "--role=viewer"}), 0) << error();
+  EXPECT_EQ(out(), "kiln_1_2\n");
+  EXPECT_TRUE(admin_.add_user.identities().empty());
+  ASSERT_EQ(Run({"user", "add", "ann", "--by", "system", "--by=certificate"}), 0) << error();
+  EXPECT_THAT(admin_.add_user.identities(), ElementsAre("system", "certificate"));
+  EXPECT_EQ(Run({"user", "add", "ann", "--system"}), 2);
+}
+
+TEST_F(CliTest, TokensAreAddedListedAndRevoked) {
+  ASSERT_EQ(Run({"user", "token", "add", "ann"}), 0) << error();
+  EXPECT_EQ(out(), "kiln_3_4\n");
+  EXPECT_EQ(admin_.add_token.valid_seconds(), 0);
+  for (const auto& [text, seconds] :
+       std::map<std::string, uint64_t>{{"30d", 30 * 86400}, {"12h", 12 * 3600}, {"1h30m", 5400}}) {
+    ASSERT_EQ(Run({"user", "token", "add", "--expires", text, "ann"}), 0) << error();
+    EXPECT_EQ(admin_.add_token.valid_seconds(), seconds) << text;
+  }
+  for (const char* text : {"0d", "-1h", "soon", "", "36501d", "3"})
+    EXPECT_EQ(Run({"user", "token", "add", "ann", std::string("--expires=") + text}), 2) << text;
+  ASSERT_EQ(Run({"user", "token", "list", "idle"}), 0) << error();
+  EXPECT_THAT(out(), ContainsRegex("1234 +1970-01-02 +1970-01-04"));
+  EXPECT_EQ(Run({"user", "token", "list", "nobody"}), 1);
+  ASSERT_EQ(Run({"user", "token", "revoke", "1"}), 0) << error();
+  EXPECT_THAT(out(), HasSubstr("ann's sessions go on"));
+  EXPECT_THAT(error(), HasSubstr("`kiln user token add ann` makes one"));
+  EXPECT_EQ(Run({"user", "token", "revoke", "2"}), 1);
+  EXPECT_EQ(Run({"user", "token"}), 2);
 }
 
 TEST_F(CliTest, RevokingSaysHowManySessionsEnded) {

@@ -49,12 +49,18 @@ constexpr Command kCommands[] = {
      "  --count N            ends after so many tables; without it: when it is interrupted\n"
      "SHARE is of the device's time. Callers with the role user see themselves alone.\n",
      RunTop},
-    {"user", "add|list|revoke", "who may use the daemon",
+    {"user", "add|list|revoke|token", "who may use the daemon",
      "  add NAME [--role ROLE]   prints the user's token, this once; ROLE: viewer (sees lists), "
      "user\n"
      "                           (the default) or admin\n"
+     "    --by certificate       the user is also known by a certificate with this common name\n"
+     "    --by system            the user is also this account of the daemon's machine\n"
      "  list                     all users\n"
-     "  revoke NAME              ends the user's token and sessions\n",
+     "  revoke NAME              ends the user's tokens and sessions\n"
+     "  token add NAME           prints another token of the user's; the earlier ones stay valid\n"
+     "    --expires TIME         until then: 30d, 12h, 90m\n"
+     "  token list NAME          the user's tokens\n"
+     "  token revoke ID          ends one; the user's sessions go on\n",
      RunUser},
     {"quota", "[set USER ...]", "how much users have, and may have",
      "  set USER NAME=LIMIT...   NAME: a resource of the list; LIMIT: a number, bytes such as "

@@ -58,7 +58,8 @@ void PrintSection(const std::string& title, const std::string& text, std::ostrea
 void PrintProgram(const v1::Program& program, std::ostream& out) {
   out << "program   " << Printable(program.digest()) << '\n'
       << "name      " << Printable(program.name()) << '\n'
-      << "device    " << Printable(program.device()) << '\n'
+      << (program.devices_size() > 1 ? "devices   " : "device    ")
+      << Printable(DevicesText(program)) << '\n'
       << "kernels   " << program.kernels() << " launches of " << program.distinct_kernels()
       << " kernels, " << program.kernels_from_cache() << " from the cache; compiled in "
       << Duration(program.compile_seconds()) << '\n'
@@ -85,8 +86,8 @@ void PrintPasses(const google::protobuf::RepeatedPtrField<v1::PassReport>& passe
 void PrintKernel(int number, const v1::Kernel& kernel, std::ostream& out) {
   const std::string title = absl::StrCat("kernel ", number, " ", Printable(kernel.name()));
   out << "\n==== " << title << ": " << kernel.launches()
-      << (kernel.launches() == 1 ? " launch, " : " launches, ") << Duration(kernel.seconds_mean())
-      << " each (" << kernel.samples() << " timed, best " << Duration(kernel.seconds_min()) << "), "
+      << (kernel.launches() == 1 ? " launch, " : " launches, ") << MedianText(kernel) << " each ("
+      << kernel.samples() << " timed, best " << Duration(kernel.seconds_min()) << "), "
       << kernel.flops() << " FLOP, " << Bytes(kernel.bytes()) << '\n';
   PrintSection(title + ": loops", kernel.ir(), out);
   PrintSection(title + ": schedule", kernel.schedule(), out);

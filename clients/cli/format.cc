@@ -4,7 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "kiln/v1/device.pb.h"
+#include "kiln/v1/program.pb.h"
 
 namespace kiln::cli {
 namespace {
@@ -46,6 +48,12 @@ std::string Rate(double amount, double seconds, const std::string& unit) {
 }
 
 std::string Percent(double share) { return absl::StrFormat("%.0f%%", share * 100); }
+
+std::string DevicesText(const v1::Program& program) {
+  // An older daemon names the first one alone.
+  if (program.devices().empty()) return program.device();
+  return absl::StrJoin(program.devices(), ", ");
+}
 
 std::string Health(const v1::Device& device) {
   switch (device.health()) {

@@ -7,7 +7,8 @@
 
 namespace kiln::v1 {
 class Device;
-}
+class Program;
+}  // namespace kiln::v1
 
 namespace kiln::cli {
 
@@ -21,6 +22,8 @@ std::string Rate(double amount, double seconds, const std::string& unit);
 std::string Percent(double share);
 // "healthy", "draining", or "failed: " and why.
 std::string Health(const v1::Device& device);
+// "cpu:0", or "cpu:0, cpu:1" of a program on several devices.
+std::string DevicesText(const v1::Program& program);
 // The first twelve characters of a digest: enough to name it.
 std::string ShortDigest(const std::string& digest);
 

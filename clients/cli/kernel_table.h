@@ -3,6 +3,7 @@
 #define KILN_CLIENTS_CLI_KERNEL_TABLE_H_
 
 #include <ostream>
+#include <string>
 
 #include "google/protobuf/repeated_ptr_field.h"
 #include "kiln/v1/program.pb.h"
@@ -11,6 +12,10 @@ namespace kiln::cli {
 
 // Seconds that all launches of the kernel take in one run of its program; 0 if it was never timed.
 double SecondsPerRun(const v1::Kernel& kernel);
+
+// The median time of a launch; "(cold)" marks that of a program's first run, if no later one has
+// been timed yet.
+std::string MedianText(const v1::Kernel& kernel);
 
 // One row a kernel, numbered from 1 in the order given, with its share of the time of all.
 void PrintKernels(const google::protobuf::RepeatedPtrField<v1::Kernel>& kernels, std::ostream& out);

@@ -18,7 +18,7 @@ absl::Status RunPrograms(Invocation& invocation) {
   for (const v1::Program& program : answer->programs()) {
     const double mean =
         program.runs() == 0 ? 0 : program.device_seconds() / static_cast<double>(program.runs());
-    table.Add({ShortDigest(program.digest()), program.name(), program.device(),
+    table.Add({ShortDigest(program.digest()), program.name(), DevicesText(program),
                absl::StrCat(program.kernels()), absl::StrCat(program.distinct_kernels()),
                absl::StrCat(program.kernels_from_cache()), Duration(program.compile_seconds()),
                absl::StrCat(program.runs()), Duration(mean), Bytes(program.arena_bytes())});

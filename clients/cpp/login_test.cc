@@ -83,6 +83,14 @@ TEST(FindLogin, ATokenIsNotSentUnencryptedOverANetwork) {
   EXPECT_FALSE(FindLogin({.address = "127.example.org:1", .token = "t"}, Around({}, "")).ok());
 }
 
+TEST(FindLogin, ATokenDoesNotGoToAPortThatWasFound) {
+  const auto found = FindLogin({.token = "t"}, Around({}, ""));
+  EXPECT_EQ(found.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(found.status().message()), HasSubstr("KILN_ADDRESS=127.0.0.1:7433"));
+  EXPECT_TRUE(FindLogin({.token = "t"}, Around({{"KILN_ADDRESS", "127.0.0.1:7433"}}, "")).ok());
+  EXPECT_TRUE(FindLogin({.token = "t", .ca = "system"}, Around({}, "")).ok());
+}
+
 TEST(FindLogin, APathOfTheFileMayBeginAtTheHomeFolder) {
   const auto login = FindLogin({}, Around({},
                                           "address = '~/k.sock'\nca = '~/box.pem'\n"

@@ -17,8 +17,8 @@ constexpr size_t kFingerprintBytes = 32;
 
 absl::Status BadToken() {
   return errors::WithReason(
-      absl::UnauthenticatedError("the token is unknown, wrong or revoked; an admin of the daemon "
-                                 "makes a new one with `kiln user add NAME`"),
+      absl::UnauthenticatedError("the token is unknown, wrong, expired or revoked; an admin of the "
+                                 "daemon makes a new one with `kiln user token add NAME`"),
       "BAD_TOKEN");
 }
 
@@ -62,8 +62,9 @@ std::optional<Principal> Authenticator::Remembered(const std::string& fingerprin
     version_ = now;
   }
   const auto found = verified_.find(fingerprint);
-  if (found == verified_.end()) return std::nullopt;
-  return found->second;
+  if (found == verified_.end() || found->second.token.IsExpired(options_.now()))
+    return std::nullopt;
+  return found->second.principal;
 }
 
 absl::StatusOr<Principal> Authenticator::ByToken(const std::string& token) {
@@ -87,44 +88,91 @@ absl::StatusOr<Principal> Authenticator::ByToken(const std::string& token) {
   }
   // Again: the users may have changed meanwhile.
   const auto user = options_.store->FindByToken(parsed->id);
-  const bool right = user && options_.verify(user->hash, parsed->secret);
+  const StoredToken* stored = user ? user->FindToken(parsed->id) : nullptr;
+  const bool right = stored != nullptr && !stored->IsExpired(options_.now()) &&
+                     options_.verify(stored->hash, parsed->secret);
   absl::MutexLock lock(&mutex_);
   --verifying_;
   if (!right) return BadToken();
   const Principal principal{user->name, user->role, "token"};
   // What was found before a change is not remembered after it.
   if (version == options_.store->version() && version == version_)
-    verified_[fingerprint] = principal;
+    verified_[fingerprint] = {principal, *stored};
   return principal;
 }
 
 absl::StatusOr<Principal> Authenticator::ByCertificate(const std::string& name) const {
-  const auto user = options_.store->FindByName(name);
-  if (user) return Principal{user->name, user->role, "certificate"};
+  const auto user = options_.store->Find(name);
+  if (user && !user->revoked && user->identities.certificate)
+    return Principal{user->name, user->role, "certificate"};
   return errors::WithReason(
-      absl::UnauthenticatedError("the name in the certificate is no user's of this daemon, or is "
-                                 "revoked; an admin adds it with `kiln user add NAME`"),
+      absl::UnauthenticatedError(
+          "no user of this daemon is known by a certificate of this name; an admin adds one with "
+          "`kiln user add NAME --by certificate`"),
       "UNKNOWN_CERTIFICATE");
 }
 
 absl::StatusOr<Principal> Authenticator::BySystemName(const std::string& name) const {
   const auto added = options_.store->Find(name);
+  if (added && !added->revoked && !added->identities.system) {
+    return errors::WithReason(absl::UnauthenticatedError(absl::StrCat(
+                                  "this account of the machine has the name of the user ", name,
+                                  ", who is known by a token and may be somebody else: give that "
+                                  "user's token, or have an "
+                                  "admin revoke the user and add the account with `kiln user add ",
+                                  name, " --by system`")),
+                              "ANOTHER_USERS_NAME", {{"user", name}});
+  }
   if (CheckUserName(name).ok() && (!added || !added->revoked))
     return Principal{name, added ? added->role : Role::kUser, "socket"};
   return errors::WithReason(
       absl::UnauthenticatedError("this user of the system may not use the daemon; an admin of the "
-                                 "daemon lets him in with `kiln user add NAME`"),
+                                 "daemon lets it in with `kiln user add NAME --by system`"),
       "SYSTEM_USER");
 }
 
-absl::StatusOr<std::string> Authenticator::AddUser(const std::string& name, Role role) {
+absl::StatusOr<Authenticator::NewToken> Authenticator::Make(absl::Duration valid) const {
   const Token token = MakeToken(options_.key);
   auto hash = options_.hash(token.secret);
   if (!hash.ok()) return hash.status();
-  absl::Status added =
-      options_.store->Add({name, role, token.id, *std::move(hash), options_.now(), std::nullopt});
+  NewToken made{{.id = token.id,
+                 .hash = *std::move(hash),
+                 .created = options_.now(),
+                 .expires = std::nullopt,
+                 .key = options_.key.Fingerprint()},
+                Text(token)};
+  if (valid < absl::InfiniteDuration()) made.stored.expires = made.stored.created + valid;
+  return made;
+}
+
+absl::StatusOr<std::string> Authenticator::AddUser(const std::string& name, Role role,
+                                                   Identities identities) {
+  if (!identities.system && CheckUserName(name).ok() && options_.is_account(name, role)) {
+    return errors::WithReason(
+        absl::AlreadyExistsError(absl::StrCat(
+            "this machine has an account ", name,
+            ", who may use the daemon by its socket and would share sessions with the user: choose "
+            "another name, or say with `kiln user add ",
+            name, " --by system` that the user is this account")),
+        "ACCOUNT_EXISTS", {{"user", name}});
+  }
+  auto token = Make(absl::InfiniteDuration());
+  if (!token.ok()) return token.status();
+  absl::Status added = options_.store->Add(
+      {name, role, identities, token->stored.created, std::nullopt, {token->stored}});
   if (!added.ok()) return added;
-  return Text(token);
+  return token->text;
+}
+
+absl::StatusOr<std::string> Authenticator::AddToken(const std::string& name, absl::Duration valid) {
+  auto token = Make(valid);
+  if (!token.ok()) return token.status();
+  if (absl::Status added = options_.store->AddToken(name, token->stored); !added.ok()) return added;
+  return token->text;
+}
+
+absl::StatusOr<std::string> Authenticator::RevokeToken(const std::string& token_id) {
+  return options_.store->RevokeToken(token_id);
 }
 
 absl::Status Authenticator::RevokeUser(const std::string& name) {

@@ -8,6 +8,7 @@
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
 #include "server/auth/token.h"
+#include "server/errors/errors.h"
 #include "tests/eventually.h"
 
 namespace kiln::auth {
@@ -19,7 +20,8 @@ class AuthenticatorTest : public ::testing::Test {
   Authenticator::Options Options() {
     return {.store = store_.get(),
             .key = *cache::Secret::Open(folder_ + "/key"),
-            .now = [] { return absl::FromUnixSeconds(1); },
+            .now = [this] { return now_; },
+            .is_account = [](const std::string& name, Role) { return name == "games"; },
             .hash = [](const std::string& secret) { return "hash_of_" + secret; },
             .verify =
                 [this](const std::string& hash, const std::string& secret) {
@@ -35,6 +37,7 @@ class AuthenticatorTest : public ::testing::Test {
   const std::string folder_ = MakeFolder();
   std::unique_ptr<UserStore> store_ = *UserStore::Open(folder_ + "/users");
   std::atomic<int> verified_{0};
+  absl::Time now_ = absl::FromUnixSeconds(1);
 };
 
 TEST_F(AuthenticatorTest, KnowsATokenUntilItIsRevoked) {
@@ -115,8 +118,8 @@ TEST_F(AuthenticatorTest, HashesWithArgon2id) {
 
 TEST_F(AuthenticatorTest, CertificatesAndSystemNames) {
   Authenticator users(Options());
-  ASSERT_TRUE(users.AddUser("ann", Role::kAdmin).ok());
-  ASSERT_TRUE(users.AddUser("bob", Role::kUser).ok());
+  ASSERT_TRUE(users.AddUser("ann", Role::kAdmin, {.certificate = true, .system = true}).ok());
+  ASSERT_TRUE(users.AddUser("bob", Role::kUser, {.certificate = true, .system = true}).ok());
   ASSERT_TRUE(users.RevokeUser("bob").ok());
   EXPECT_EQ(users.ByCertificate("ann")->role, Role::kAdmin);
   EXPECT_FALSE(users.ByCertificate("bob").ok());
@@ -126,6 +129,50 @@ TEST_F(AuthenticatorTest, CertificatesAndSystemNames) {
   EXPECT_EQ(users.BySystemName("ann")->role, Role::kAdmin);
   EXPECT_FALSE(users.BySystemName("bob").ok());
   EXPECT_FALSE(users.BySystemName("local").ok());
+}
+
+// Somebody else's, perhaps.
+TEST_F(AuthenticatorTest, NamesOfOtherKindsAreNotAUsers) {
+  Authenticator users(Options());
+  ASSERT_TRUE(users.AddUser("ann", Role::kAdmin).ok());
+  EXPECT_FALSE(users.ByCertificate("ann").ok());
+  EXPECT_EQ(errors::Reason(users.BySystemName("ann").status()), "ANOTHER_USERS_NAME");
+  ASSERT_TRUE(users.AddUser("cat", Role::kAdmin, {.certificate = true}).ok());
+  EXPECT_TRUE(users.ByCertificate("cat").ok());
+  EXPECT_FALSE(users.BySystemName("cat").ok());
+  ASSERT_TRUE(users.AddUser("sam", Role::kAdmin, {.system = true}).ok());
+  EXPECT_FALSE(users.ByCertificate("sam").ok());
+  EXPECT_TRUE(users.BySystemName("sam").ok());
+  // The account may have sessions already.
+  EXPECT_EQ(errors::Reason(users.AddUser("games", Role::kUser).status()), "ACCOUNT_EXISTS");
+  EXPECT_EQ(users.BySystemName("games")->role, Role::kUser);
+  EXPECT_TRUE(users.AddUser("games", Role::kViewer, {.system = true}).ok());
+  EXPECT_EQ(users.BySystemName("games")->role, Role::kViewer);
+}
+
+TEST_F(AuthenticatorTest, ATokenIsExchangedForAnother) {
+  Authenticator users(Options());
+  const std::string old = *users.AddUser("ann", Role::kUser);
+  const std::string next = *users.AddToken("ann", absl::InfiniteDuration());
+  EXPECT_EQ(users.ByToken(old)->user, "ann");
+  EXPECT_EQ(users.ByToken(next)->user, "ann");
+  EXPECT_EQ(*users.RevokeToken(old.substr(5, 16)), "ann");
+  EXPECT_FALSE(users.ByToken(old).ok());
+  EXPECT_EQ(users.ByToken(next)->user, "ann");
+}
+
+TEST_F(AuthenticatorTest, ATokenExpires) {
+  Authenticator users(Options());
+  const std::string old = *users.AddUser("ann", Role::kUser);
+  const std::string brief = *users.AddToken("ann", absl::Seconds(10));
+  const std::string unused = *users.AddToken("ann", absl::Seconds(10));
+  now_ += absl::Seconds(9);
+  EXPECT_TRUE(users.ByToken(brief).ok());
+  now_ += absl::Seconds(1);
+  // Also one that was verified before.
+  EXPECT_EQ(users.ByToken(brief).status().code(), absl::StatusCode::kUnauthenticated);
+  EXPECT_FALSE(users.ByToken(unused).ok());
+  EXPECT_TRUE(users.ByToken(old).ok());
 }
 
 }  // namespace

@@ -29,6 +29,8 @@ constexpr MethodRule kTable[] = {
     {"/kiln.v1.AdminService/ClearCache", Role::kAdmin},
     {"/kiln.v1.AdminService/AddUser", Role::kAdmin},
     {"/kiln.v1.AdminService/RevokeUser", Role::kAdmin},
+    {"/kiln.v1.AdminService/AddToken", Role::kAdmin},
+    {"/kiln.v1.AdminService/RevokeToken", Role::kAdmin},
     {"/kiln.v1.AdminService/ListUsers", Role::kViewer},
     {"/kiln.v1.AdminService/SetQuota", Role::kAdmin},
     {"/kiln.v1.AdminService/ListQuotas", Role::kViewer},

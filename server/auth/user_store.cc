@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -16,34 +17,134 @@
 namespace kiln::auth {
 namespace {
 
-// A line for each user: name, role, token's id, created and revoked in seconds since 1970 (0: he is
-// not), hash. None of them has a blank in it.
-constexpr char kHeader[] = "kiln users 2";
+// A line for each user: name, role, identities ("certificate,system", or "-"), created and revoked,
+// then the tokens: each "id;created;expires;key;hash". Times are seconds since 1970, 0 where there
+// is none. None of them has a blank or a semicolon in it.
+constexpr char kHeader[] = "kiln users 3";
+// Name, role, token's id, created, revoked, hash.
+constexpr char kHeaderBefore[] = "kiln users 2";
 constexpr size_t kLongestName = 64;
+constexpr char kNoIdentities[] = "-";
+
+std::string ToText(const std::optional<absl::Time>& time) {
+  return absl::StrCat(time ? absl::ToUnixSeconds(*time) : 0);
+}
+
+bool ParseTime(const std::string& text, std::optional<absl::Time>* time) {
+  int64_t seconds = 0;
+  if (!absl::SimpleAtoi(text, &seconds)) return false;
+  if (seconds != 0) *time = absl::FromUnixSeconds(seconds);
+  return true;
+}
 
 std::string ToLine(const StoredUser& user) {
-  return absl::StrJoin(
-      {user.name, std::string(Name(user.role)), user.token_id,
-       absl::StrCat(absl::ToUnixSeconds(user.created)),
-       absl::StrCat(user.revoked ? absl::ToUnixSeconds(*user.revoked) : 0), user.hash},
+  const std::string identities = absl::StrJoin(user.identities.names(), ",");
+  std::string line = absl::StrJoin(
+      {user.name, std::string(Name(user.role)), identities.empty() ? kNoIdentities : identities,
+       ToText(user.created), ToText(user.revoked)},
       " ");
+  for (const StoredToken& token : user.tokens) {
+    absl::StrAppend(&line, " ", token.id, ";", ToText(token.created), ";", ToText(token.expires),
+                    ";", token.key, ";", token.hash);
+  }
+  return line;
+}
+
+std::optional<StoredToken> TokenFrom(const std::string& text) {
+  const std::vector<std::string> fields = absl::StrSplit(text, ';');
+  std::optional<absl::Time> created, expires;
+  if (fields.size() != 5 || !ParseTime(fields[1], &created) || !ParseTime(fields[2], &expires))
+    return std::nullopt;
+  return StoredToken{fields[0], fields[4], created.value_or(absl::UnixEpoch()), expires, fields[3]};
+}
+
+// The fields that both versions have.
+std::optional<StoredUser> UserFrom(const std::string& name, const std::string& role,
+                                   const std::string& created, const std::string& revoked) {
+  StoredUser user;
+  user.name = name;
+  const auto parsed = ParseRole(role);
+  std::optional<absl::Time> since;
+  if (!CheckUserName(name).ok() || !parsed || !ParseTime(created, &since) ||
+      !ParseTime(revoked, &user.revoked))
+    return std::nullopt;
+  user.role = *parsed;
+  user.created = since.value_or(absl::UnixEpoch());
+  return user;
 }
 
 std::optional<StoredUser> FromLine(const std::string& line) {
   const std::vector<std::string> fields = absl::StrSplit(line, ' ');
-  if (fields.size() != 6 || !CheckUserName(fields[0]).ok()) return std::nullopt;
-  const auto role = ParseRole(fields[1]);
-  int64_t created = 0;
-  int64_t revoked = 0;
-  if (!role || !absl::SimpleAtoi(fields[3], &created) || !absl::SimpleAtoi(fields[4], &revoked))
-    return std::nullopt;
-  StoredUser user{fields[0],   *role, fields[2], fields[5], absl::FromUnixSeconds(created),
-                  std::nullopt};
-  if (revoked != 0) user.revoked = absl::FromUnixSeconds(revoked);
+  if (fields.size() < 5 || fields.size() > 5 + kTokensMax) return std::nullopt;
+  auto user = UserFrom(fields[0], fields[1], fields[3], fields[4]);
+  if (!user) return std::nullopt;
+  if (fields[2] != kNoIdentities) {
+    const auto identities = ParseIdentities(absl::StrSplit(fields[2], ','));
+    if (!identities.ok()) return std::nullopt;
+    user->identities = *identities;
+  }
+  for (size_t i = 5; i < fields.size(); ++i) {
+    auto token = TokenFrom(fields[i]);
+    if (!token) return std::nullopt;
+    user->tokens.push_back(*std::move(token));
+  }
   return user;
 }
 
+std::optional<StoredUser> FromLineBefore(const std::string& line) {
+  const std::vector<std::string> fields = absl::StrSplit(line, ' ');
+  if (fields.size() != 6) return std::nullopt;
+  auto user = UserFrom(fields[0], fields[1], fields[3], fields[4]);
+  if (!user) return std::nullopt;
+  user->identities = {.certificate = true, .system = true};
+  user->tokens = {{.id = fields[2], .hash = fields[5], .created = user->created}};
+  return user;
+}
+
+bool HasHeader(const std::string& path, const std::string& header) {
+  std::ifstream stream(path);
+  std::string line;
+  return std::getline(stream, line) && line == header;
+}
+
+absl::Status UnknownUser(const std::string& name) {
+  return errors::WithReason(
+      absl::NotFoundError(absl::StrCat("there is no user ", Quoted(name),
+                                       " who is not revoked; `kiln user list` shows all")),
+      "UNKNOWN_USER", {{"user", name}});
+}
+
 }  // namespace
+
+std::vector<std::string> Identities::names() const {
+  std::vector<std::string> names;
+  if (certificate) names.push_back("certificate");
+  if (system) names.push_back("system");
+  return names;
+}
+
+absl::StatusOr<Identities> ParseIdentities(const std::vector<std::string>& names) {
+  Identities identities;
+  for (const std::string& name : names) {
+    if (name == "certificate") {
+      identities.certificate = true;
+    } else if (name == "system") {
+      identities.system = true;
+    } else {
+      return errors::WithReason(
+          absl::InvalidArgumentError(absl::StrCat(
+              Quoted(name), " is no identity; there are \"certificate\" and \"system\"")),
+          "UNKNOWN_IDENTITY", {{"identity", name}});
+    }
+  }
+  return identities;
+}
+
+const StoredToken* StoredUser::FindToken(const std::string& id) const {
+  for (const StoredToken& token : tokens)
+    if (token.id == id) return &token;
+  return nullptr;
+}
 
 absl::Status CheckUserName(const std::string& name) {
   const bool known = std::all_of(name.begin(), name.end(), [](char c) {
@@ -67,11 +168,12 @@ absl::StatusOr<std::unique_ptr<UserStore>> UserStore::Open(const std::string& pa
   if (!std::filesystem::exists(path)) {
     if (absl::Status status = state::WriteLines(path, kHeader, {}); !status.ok()) return status;
   }
-  const auto lines = state::ReadLines(path, kHeader);
+  const bool is_before = HasHeader(path, kHeaderBefore);
+  const auto lines = state::ReadLines(path, is_before ? kHeaderBefore : kHeader);
   if (!lines.ok()) return lines.status();
   Users users;
   for (const std::string& line : *lines) {
-    auto user = FromLine(line);
+    auto user = is_before ? FromLineBefore(line) : FromLine(line);
     // With fewer users than there are, a revoked one, or everybody, would get in.
     if (!user) return state::Damaged(path);
     users[user->name] = *std::move(user);
@@ -127,16 +229,63 @@ absl::Status UserStore::Revoke(const std::string& name, absl::Time now) {
         absl::NotFoundError(absl::StrCat(
             "there is no user ", Quoted(name),
             "; `kiln user list` shows all. One of the system's users, who comes without a token, "
-            "is kept out by `kiln user add NAME` first and `kiln user revoke NAME` then")),
+            "is kept out by `kiln user add NAME --by system` first and `kiln user revoke NAME` "
+            "then")),
         "UNKNOWN_USER", {{"user", name}});
   }
-  if (found->second.revoked) {
-    return errors::WithReason(
-        absl::NotFoundError(absl::StrCat("there is no user ", Quoted(name),
-                                         " who is not revoked; `kiln user list` shows all")),
-        "UNKNOWN_USER", {{"user", name}});
-  }
+  if (found->second.revoked) return UnknownUser(name);
   found->second.revoked = now;
+  return Replace(std::move(users));
+}
+
+absl::Status UserStore::AddToken(const std::string& name, const StoredToken& token) {
+  absl::MutexLock lock(&mutex_);
+  Users users = users_;
+  const auto found = users.find(name);
+  if (found == users.end() || found->second.revoked) return UnknownUser(name);
+  std::vector<StoredToken>& tokens = found->second.tokens;
+  std::erase_if(tokens, [&](const StoredToken& old) { return old.IsExpired(token.created); });
+  if (tokens.size() >= kTokensMax) {
+    return errors::WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                                  "the user ", Quoted(name), " has ", tokens.size(),
+                                  " tokens, as many as one user may have; `kiln user token list ",
+                                  name, "` shows them, and `kiln user token revoke ID` ends one")),
+                              "TOO_MANY_TOKENS", {{"limit", absl::StrCat(kTokensMax)}});
+  }
+  tokens.push_back(token);
+  return Replace(std::move(users));
+}
+
+absl::StatusOr<std::string> UserStore::RevokeToken(const std::string& token_id) {
+  absl::MutexLock lock(&mutex_);
+  Users users = users_;
+  for (auto& [name, user] : users) {
+    if (user.revoked || user.FindToken(token_id) == nullptr) continue;
+    std::erase_if(user.tokens, [&](const StoredToken& token) { return token.id == token_id; });
+    const std::string whose = name;
+    if (absl::Status status = Replace(std::move(users)); !status.ok()) return status;
+    return whose;
+  }
+  return errors::WithReason(
+      absl::NotFoundError(absl::StrCat("there is no token ", Quoted(token_id),
+                                       "; `kiln user token list NAME` shows a user's")),
+      "UNKNOWN_TOKEN", {{"token", token_id}});
+}
+
+bool UserStore::HasTokensOfAnotherKey(const std::string& fingerprint) const {
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [name, user] : users_) {
+    if (user.revoked) continue;
+    for (const StoredToken& token : user.tokens)
+      if (fingerprint.empty() || (!token.key.empty() && token.key != fingerprint)) return true;
+  }
+  return false;
+}
+
+absl::Status UserStore::DropTokens() {
+  absl::MutexLock lock(&mutex_);
+  Users users = users_;
+  for (auto& [name, user] : users) user.tokens.clear();
   return Replace(std::move(users));
 }
 
@@ -154,17 +303,10 @@ std::optional<StoredUser> UserStore::Find(const std::string& name) const {
   return found->second;
 }
 
-std::optional<StoredUser> UserStore::FindByName(const std::string& name) const {
-  absl::MutexLock lock(&mutex_);
-  const auto found = users_.find(name);
-  if (found == users_.end() || found->second.revoked) return std::nullopt;
-  return found->second;
-}
-
 std::optional<StoredUser> UserStore::FindByToken(const std::string& token_id) const {
   absl::MutexLock lock(&mutex_);
   for (const auto& [name, user] : users_) {
-    if (user.token_id == token_id && !user.revoked) return user;
+    if (!user.revoked && user.FindToken(token_id) != nullptr) return user;
   }
   return std::nullopt;
 }

@@ -18,13 +18,40 @@
 
 namespace kiln::auth {
 
+struct StoredToken {
+  std::string id;
+  std::string hash;  // of the token's secret, as crypto_pwhash_str writes it
+  absl::Time created{};
+  std::optional<absl::Time> expires{};  // nothing: never
+  std::string key{};  // cache::Secret::Fingerprint of that which made it; empty: not known
+
+  bool IsExpired(absl::Time now) const { return expires && *expires <= now; }
+};
+
+// By what else than a token a user is known. A certificate's common name and the name of one of the
+// machine's accounts are not the users' names: whoever has them may be somebody else.
+struct Identities {
+  bool certificate = false;
+  bool system = false;
+
+  std::vector<std::string> names() const;  // "certificate", "system"
+};
+// INVALID_ARGUMENT: one of the names is not among these.
+absl::StatusOr<Identities> ParseIdentities(const std::vector<std::string>& names);
+
+// Of each user.
+inline constexpr size_t kTokensMax = 8;
+
 struct StoredUser {
   std::string name;
   Role role = Role::kUser;
-  std::string token_id;
-  std::string hash;  // of the token's secret, as crypto_pwhash_str writes it
-  absl::Time created;
-  std::optional<absl::Time> revoked;
+  Identities identities{};
+  absl::Time created{};
+  std::optional<absl::Time> revoked{};
+  std::vector<StoredToken> tokens{};  // oldest first; kTokensMax at most
+
+  // Null if the user has none of that id.
+  const StoredToken* FindToken(const std::string& id) const;
 };
 
 // OK for 1 to 64 letters, digits, "_", "-", "." and "@" that begin with a letter or digit;
@@ -35,8 +62,9 @@ absl::Status CheckUserName(const std::string& name);
 // disk: a crash leaves one or the other.
 class UserStore {
  public:
-  // The users in the file `path`, which is made if there is none. DATA_LOSS: it is damaged.
-  // `most_users`: with those that are revoked, whose names stay taken for others.
+  // The users in the file `path`, which is made if there is none. DATA_LOSS: it is damaged. Users
+  // in a file of an earlier version, which had no identities, keep both of them. `most_users`: with
+  // those that are revoked, whose names stay taken for others.
   static absl::StatusOr<std::unique_ptr<UserStore>> Open(const std::string& path,
                                                          int most_users = 4096);
 
@@ -50,11 +78,23 @@ class UserStore {
   // NOT_FOUND: there is none, or he is revoked already.
   absl::Status Revoke(const std::string& name, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Drops the user's expired tokens. NOT_FOUND: there is no such user, or the user is revoked.
+  // RESOURCE_EXHAUSTED: the user has kTokensMax others.
+  absl::Status AddToken(const std::string& name, const StoredToken& token)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns the name of the user whose token it was. NOT_FOUND: it is nobody's.
+  absl::StatusOr<std::string> RevokeToken(const std::string& token_id) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Whether anybody has a token that another key than this one has made, or, if it is empty, a
+  // token at all. Revoked users do not count.
+  bool HasTokensOfAnotherKey(const std::string& fingerprint) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends all tokens; users stay, without any.
+  absl::Status DropTokens() ABSL_LOCKS_EXCLUDED(mutex_);
+
   // By name.
   std::vector<StoredUser> List() const ABSL_LOCKS_EXCLUDED(mutex_);
   std::optional<StoredUser> Find(const std::string& name) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Nothing if there is none, or he is revoked.
-  std::optional<StoredUser> FindByName(const std::string& name) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Nothing if the token is nobody's, or its user is revoked.
   std::optional<StoredUser> FindByToken(const std::string& token_id) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   // True as long as nobody was ever added.

@@ -114,14 +114,17 @@ void BlobStore::ShareAs(const std::string& name, Entries::iterator own) {
   const Key shared{own->first.user, name, kShared};
   if (own->first.name == name || own->second.use != 0) {
     if (own->second.use != 0) used_[own->second.use] = shared;
+    ForgetHolders(own->first, own->second);
     auto node = blobs_.extract(own);
     node.key() = shared;
-    blobs_.insert(std::move(node));
+    const auto moved = blobs_.insert(std::move(node)).position;
+    NoteHolders(shared, moved->second);
     return;
   }
   // Its session may have sent an operation that uses it by the name it gave. Until then the bytes
   // are there under both names.
   const auto entry = blobs_.emplace(shared, own->second).first;
+  NoteHolders(shared, entry->second);
   for (auto& [session, holder] : entry->second.holders) holder.wants = false;
   LetDropIfUnwanted(entry);
 }
@@ -153,6 +156,7 @@ std::vector<std::string> BlobStore::Hold(SessionNumber session, const std::strin
     }
     if (entry == blobs_.end()) continue;
     Holder& holder = entry->second.holders[session];
+    held_[session].insert(entry->first);
     holder = {true, std::max(holder.after_sequence, after_sequence)};
     KeepFromDropping(entry->second);
     found.push_back(name);
@@ -202,6 +206,7 @@ BlobStore::Blob BlobStore::Peek(SessionNumber session, const std::string& user,
 
 void BlobStore::DropHolder(Entries::iterator entry, SessionNumber session) {
   entry->second.holders.erase(session);
+  ForgetHolder(entry->first, session);
   if (entry->second.holders.empty()) return Erase(entry);
   // The others may have used it.
   LetDropIfUnwanted(entry);
@@ -222,9 +227,11 @@ std::vector<std::pair<std::string, BlobStore::Blob>> BlobStore::HeldBy(
     SessionNumber session) const {
   std::vector<std::pair<std::string, Blob>> held;
   absl::MutexLock lock(&mutex_);
-  for (const auto& [key, entry] : blobs_) {
+  const auto keys = held_.find(session);
+  if (keys == held_.end()) return held;
+  for (const Key& key : keys->second) {
+    const Entry& entry = blobs_.at(key);
     const auto holder = entry.holders.find(session);
-    if (holder == entry.holders.end()) continue;
     // What the session has used it can ask for again; kept, it would come back once for each
     // session that holds it.
     if (IsContentAddressed(key.name) && !holder->second.wants) continue;
@@ -237,11 +244,24 @@ std::vector<std::pair<std::string, BlobStore::Blob>> BlobStore::HeldBy(
 
 void BlobStore::EndSession(SessionNumber session) {
   absl::MutexLock lock(&mutex_);
-  for (auto entry = blobs_.begin(); entry != blobs_.end();) {
-    // Before DropHolder, which may erase the entry.
-    const auto current = entry++;
-    if (current->second.holders.count(session) > 0) DropHolder(current, session);
-  }
+  const auto keys = held_.extract(session);
+  if (keys.empty()) return;
+  for (const Key& key : keys.mapped()) DropHolder(blobs_.find(key), session);
+}
+
+void BlobStore::NoteHolders(const Key& key, const Entry& entry) {
+  for (const auto& [session, holder] : entry.holders) held_[session].insert(key);
+}
+
+void BlobStore::ForgetHolders(const Key& key, const Entry& entry) {
+  for (const auto& [session, holder] : entry.holders) ForgetHolder(key, session);
+}
+
+void BlobStore::ForgetHolder(const Key& key, SessionNumber session) {
+  const auto keys = held_.find(session);
+  if (keys == held_.end()) return;
+  keys->second.erase(key);
+  if (keys->second.empty()) held_.erase(keys);
 }
 
 int64_t BlobStore::bytes() const {
@@ -317,6 +337,7 @@ void BlobStore::DropUsed(int64_t bytes, const std::string& user, std::vector<Blo
 void BlobStore::Erase(Entries::iterator entry) {
   used_.erase(entry->second.use);
   bytes_ -= BytesOnlyOf(entry->second);
+  ForgetHolders(entry->first, entry->second);
   blobs_.erase(entry);
 }
 
@@ -341,7 +362,9 @@ void BlobStore::Store(const Key& key, Blob data) {
   // A name may be uploaded again.
   if (entry.data) bytes_ -= BytesOnlyOf(entry);
   KeepFromDropping(entry);
+  ForgetHolders(key, entry);
   entry = {.data = std::move(data), .holders = {{key.session, {}}}};
+  NoteHolders(key, entry);
 }
 
 }  // namespace kiln::buffers

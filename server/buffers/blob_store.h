@@ -81,6 +81,8 @@ class BlobStore {
     recycler_->DropBeyond(static_cast<size_t>(std::max<int64_t>(most_bytes, 0)));
   }
   void DropUnusedMemory() { recycler_->DropUnused(); }
+  // That wait for the next uploads.
+  int64_t idle_bytes() const { return static_cast<int64_t>(recycler_->bytes()); }
 
   int64_t bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -180,6 +182,10 @@ class BlobStore {
   void DropUsed(int64_t bytes, const std::string& user, std::vector<Blob>* dropped)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Erase(Entries::iterator entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Adds the entry to held_ for each of its holders, or takes it out.
+  void NoteHolders(const Key& key, const Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ForgetHolders(const Key& key, const Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ForgetHolder(const Key& key, SessionNumber session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropHolder(Entries::iterator entry, SessionNumber session)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -188,6 +194,8 @@ class BlobStore {
   mutable absl::Mutex mutex_;
   int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // that have come
   Entries blobs_ ABSL_GUARDED_BY(mutex_);
+  // By holder, so that a session's end takes no look at all blobs.
+  std::map<SessionNumber, std::set<Key>> held_ ABSL_GUARDED_BY(mutex_);
   // Users and names of which a thread verifies a blob.
   std::set<std::pair<std::string, std::string>> verifying_ ABSL_GUARDED_BY(mutex_);
   int64_t uses_ ABSL_GUARDED_BY(mutex_) = 0;

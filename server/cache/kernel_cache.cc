@@ -2,12 +2,16 @@
 
 #include <sqlite3.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "proto/digest/sha256.h"
 #include "server/cache/statement.h"
@@ -29,6 +33,20 @@ constexpr char kRemedy[] = "remove the file, or start kilnd with another --cache
 // Of the table: rows of earlier versions carry no tag.
 constexpr int64_t kFormat = 2;
 
+// The log beside the database (WAL) may grow to this part of the limit, and by one value, before it
+// is written back; it is cut to that afterwards. SQLite's own bound is 1,000 pages.
+constexpr int64_t kLogShare = 8;
+constexpr int64_t kPageBytes = 4096;
+constexpr int64_t kLogPagesMin = 16;
+constexpr int64_t kLogPagesMax = 1000;
+
+std::string BoundLog(int64_t limit_bytes) {
+  const int64_t pages =
+      std::clamp(limit_bytes / kLogShare / kPageBytes, kLogPagesMin, kLogPagesMax);
+  return absl::StrCat("PRAGMA wal_autocheckpoint=", pages,
+                      ";PRAGMA journal_size_limit=", pages * kPageBytes, ";");
+}
+
 // In WAL mode, synchronous=NORMAL cannot corrupt the file: a power failure loses the last commits
 // at worst, and those kernels are compiled again.
 constexpr char kSchema[] =
@@ -45,6 +63,16 @@ std::string DigestOf(const std::string& key) {
   Sha256 digest;
   digest.Update(key);
   return digest.Finish();
+}
+
+// A path as a part of SQLite's URIs (sqlite.org/uri.html).
+std::string Escaped(const std::string& path) {
+  return absl::StrReplaceAll(path, {{"%", "%25"}, {"?", "%3f"}, {"#", "%23"}});
+}
+
+// Nobody can write there: a folder of an image, or one that was mounted so.
+bool IsReadOnly(const std::string& folder) {
+  return access(folder.c_str(), W_OK) != 0 && (errno == EROFS || errno == EACCES);
 }
 
 int64_t FormatOf(sqlite3* handle) {
@@ -91,6 +119,7 @@ struct KernelCache::Database {
   std::unique_ptr<sqlite3, Closer> handle;  // before the statements: it goes last
   Statement get, put, drop, touch, total, clear, evict;
   int64_t bytes = 0;  // about: other daemons may share the file
+  bool is_read_only = false;
 };
 
 KernelCache::KernelCache(Options options)
@@ -106,6 +135,7 @@ absl::Status KernelCache::Open() {
   auto secret = Secret::Open(absl::StrCat(options_.folder, "/kernels.key"));
   if (!secret.ok()) return secret.status();
   secret_ = *std::move(secret);
+  if (IsReadOnly(options_.folder)) return OpenReadOnly();
   sqlite3* raw = nullptr;
   const int opened =
       sqlite3_open_v2(path_.c_str(), &raw,
@@ -124,7 +154,8 @@ absl::Status KernelCache::Open() {
         absl::StrCat("DROP TABLE IF EXISTS kernels; PRAGMA user_version=", kFormat);
     sqlite3_exec(raw, renew.c_str(), nullptr, nullptr, nullptr);
   }
-  const int made = sqlite3_exec(raw, kSchema, nullptr, nullptr, nullptr);
+  const std::string schema = absl::StrCat(kSchema, BoundLog(options_.limit_bytes));
+  const int made = sqlite3_exec(raw, schema.c_str(), nullptr, nullptr, nullptr);
   if (made == SQLITE_CORRUPT || made == SQLITE_NOTADB)
     return absl::DataLossError(sqlite3_errmsg(raw));
   if (made != SQLITE_OK)
@@ -134,7 +165,29 @@ absl::Status KernelCache::Open() {
   return absl::OkStatus();
 }
 
+absl::Status KernelCache::OpenReadOnly() {
+  sqlite3* raw = nullptr;
+  // Nobody changes the file, so SQLite needs neither locks nor files of its own beside it.
+  const std::string uri = absl::StrCat("file:", Escaped(path_), "?immutable=1");
+  const int opened = sqlite3_open_v2(
+      uri.c_str(), &raw, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, nullptr);
+  std::unique_ptr<sqlite3, Database::Closer> handle(raw);
+  if (opened != SQLITE_OK || FormatOf(raw) != kFormat) {
+    return absl::UnavailableError(absl::StrCat(
+        "the folder cannot be written to, and ", path_,
+        " is no cache that could be read there; start kilnd with another --cache_dir"));
+  }
+  database_ = std::make_unique<Database>(handle.release(), path_);
+  database_->is_read_only = true;
+  if (!std::exchange(complained_, true)) {
+    log::Info("kernel_cache_read_only",
+              {{"path", path_}, {"so", "kernels that it has are used, and no others are kept"}});
+  }
+  return absl::OkStatus();
+}
+
 void KernelCache::MoveAside(const std::string& why) {
+  if (database_ && database_->is_read_only) return;
   database_.reset();
   const std::string aside = absl::StrCat(path_, ".damaged");
   log::Warning("kernel_cache_damaged", {{"path", path_}, {"moved_to", aside}, {"why", why}});
@@ -195,7 +248,9 @@ KernelCache::Lookup KernelCache::Find(const std::string& digest,
     Drop(digest);
     return Lookup::kRejected;
   }
-  if (now - used >= kTouchSeconds) {
+  // The clock may have been set back since.
+  const bool is_old = now - used >= kTouchSeconds || now < used;
+  if (is_old && !database_->is_read_only) {
     database_->touch.Blob(1, digest).Int(2, now).Step();
     database_->touch.Reset();
   }
@@ -208,6 +263,7 @@ void KernelCache::Drop(const std::string& digest) {
       {{"path", path_},
        {"row", absl::BytesToHexString(digest).substr(0, 12)},
        {"why", "it was not written under this cache's key; the kernel is compiled again"}});
+  if (database_->is_read_only) return;
   database_->drop.Blob(1, digest).Step();
   database_->drop.Reset();
 }
@@ -217,6 +273,7 @@ void KernelCache::Put(const std::string& key, const std::string& value) {
   absl::MutexLock lock(&mutex_);
   // A value beyond the limit would drive out all others and then itself.
   if (static_cast<int64_t>(value.size()) > options_.limit_bytes || !Ready()) return;
+  if (database_->is_read_only) return;
   const std::string sealed = secret_->Seal(digest, value);
   const int64_t size = static_cast<int64_t>(sealed.size() + digest.size());
   const int64_t now = absl::ToUnixSeconds(options_.now());
@@ -245,6 +302,9 @@ absl::StatusOr<int64_t> KernelCache::Clear() {
   absl::MutexLock lock(&mutex_);
   if (!Ready())
     return absl::UnavailableError(absl::StrCat("the kernel cache ", path_, " cannot be opened"));
+  if (database_->is_read_only)
+    return absl::FailedPreconditionError(
+        absl::StrCat("the kernel cache ", path_, " is in a folder that cannot be written to"));
   const int done = database_->clear.Step();
   const int64_t deleted = sqlite3_changes(database_->handle.get());
   database_->clear.Reset();

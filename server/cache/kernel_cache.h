@@ -3,6 +3,7 @@
 // Deleting the file, even while a daemon runs, costs compilations and nothing else; so does SIGKILL
 // at any moment. A database that cannot be read is moved aside (`kernels.sqlite.damaged`) and a new
 // one is made. When nothing can be opened at all, the cache holds nothing and the daemon works on.
+// In a folder that cannot be written to, what is there is used and nothing is added.
 //
 // What comes out is executed, so it must be what this user's daemons have put in, under this key:
 // the folder must be the user's alone (0700) or is refused, and each row is sealed with the secret
@@ -64,6 +65,8 @@ class KernelCache : public compiler::KernelCache {
   struct Database;
 
   absl::Status Open() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Where nobody can write.
+  absl::Status OpenReadOnly() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Opens again if the file was deleted or replaced under us. False if there is no database.
   bool Ready() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Lookup Find(const std::string& digest, std::optional<std::string>* value)

@@ -1,11 +1,14 @@
 #include "server/cache/kernel_cache.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <sqlite3.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -123,6 +126,63 @@ TEST_F(KernelCacheTest, MayBeDeletedWhileInUse) {
   std::filesystem::remove_all(folder_);
   second->Put("key", "value");
   EXPECT_EQ(second->Get("key"), "value");
+}
+
+TEST_F(KernelCacheTest, TheLogBesideItIsBounded) {
+  constexpr int64_t kLimit = 1 << 20;
+  auto cache = Open(kLimit);
+  int64_t most = 0;
+  for (int i = 0; i < 300; ++i) {
+    now_ += absl::Seconds(1);
+    cache->Put(absl::StrCat("key", i), std::string(50'000, static_cast<char>('a' + i % 26)));
+    most = std::max(most, static_cast<int64_t>(std::filesystem::file_size(path() + "-wal")));
+  }
+  EXPECT_LT(most, kLimit / 2);
+  EXPECT_TRUE(cache->Get("key299").has_value());
+}
+
+// In a process of its own, where the folder is mounted so that nobody can write to it.
+TEST_F(KernelCacheTest, AReadOnlyCacheIsUsed) {
+  Open()->Put("key", "value");
+  const pid_t child = fork();
+  if (child == 0) {
+    if (geteuid() != 0) {
+      chmod(path().c_str(), 0400);
+      chmod(folder_.c_str(), 0500);
+    } else if (unshare(CLONE_NEWNS) != 0 ||
+               mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+               mount(folder_.c_str(), folder_.c_str(), nullptr, MS_BIND, nullptr) != 0 ||
+               mount("none", folder_.c_str(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY, nullptr) !=
+                   0) {
+      _exit(77);
+    }
+    auto cache = Open();
+    const bool is_used = cache->Get("key") == "value";
+    cache->Put("other", "value");
+    const bool is_left = !cache->Get("other") && cache->GetStatistics().kernels == 1 &&
+                         cache->Clear().status().code() == absl::StatusCode::kFailedPrecondition;
+    _exit(is_used ? (is_left ? 0 : 2) : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  chmod(folder_.c_str(), 0700);
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "this process may not mount";
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "1: it was not used; 2: it was changed";
+  EXPECT_EQ(Open()->Get("key"), "value");
+}
+
+// As one is that a clock has stepped back from.
+TEST_F(KernelCacheTest, AUseInTheFutureIsNoLatestUseForEver) {
+  auto cache = Open(1000);
+  now_ += absl::Hours(1000);
+  cache->Put("a", std::string(168, 'x'));
+  now_ -= absl::Hours(1000);
+  EXPECT_TRUE(cache->Get("a").has_value());
+  for (const char* key : {"b", "c", "d", "e"}) {
+    now_ += absl::Minutes(2);
+    cache->Put(key, std::string(168, 'x'));
+  }
+  EXPECT_FALSE(cache->Get("a").has_value());
 }
 
 TEST_F(KernelCacheTest, WorksWithoutAPlace) {

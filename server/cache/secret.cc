@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -77,7 +78,7 @@ absl::Status Make(const std::string& path) {
   return absl::OkStatus();
 }
 
-// NOT_FOUND if there is no file, or one of another size, which is removed.
+// NOT_FOUND if there is no file. DATA_LOSS: it has another size.
 absl::StatusOr<std::string> Read(const std::string& path) {
   // O_NONBLOCK, because opening a FIFO would otherwise wait for somebody to write to it. All checks
   // are made on the open file, which nobody can exchange between them.
@@ -96,8 +97,8 @@ absl::StatusOr<std::string> Read(const std::string& path) {
       read(file, bytes.data(), bytes.size()) == static_cast<ssize_t>(kSecretBytes)) {
     return bytes;
   }
-  unlink(path.c_str());
-  return absl::NotFoundError(path);
+  return absl::DataLossError(absl::StrCat(path, " is damaged: it has ", found.st_size,
+                                          " bytes, and a key has ", kSecretBytes));
 }
 
 }  // namespace
@@ -155,6 +156,10 @@ bool SameTag(absl::string_view a, absl::string_view b) {
 
 absl::StatusOr<Secret> Secret::Open(const std::string& path) {
   auto bytes = Read(path);
+  if (absl::IsDataLoss(bytes.status())) {
+    unlink(path.c_str());
+    bytes = absl::NotFoundError(path);
+  }
   if (absl::IsNotFound(bytes.status())) {
     if (absl::Status made = Make(path); !made.ok()) return made;
     bytes = Read(path);
@@ -162,6 +167,16 @@ absl::StatusOr<Secret> Secret::Open(const std::string& path) {
   if (absl::IsNotFound(bytes.status())) return absl::UnavailableError("the key file disappears");
   if (!bytes.ok()) return bytes.status();
   return Secret(*std::move(bytes));
+}
+
+absl::StatusOr<Secret> Secret::OpenExisting(const std::string& path) {
+  auto bytes = Read(path);
+  if (!bytes.ok()) return bytes.status();
+  return Secret(*std::move(bytes));
+}
+
+std::string Secret::Fingerprint() const {
+  return absl::BytesToHexString(Tag("fingerprint of a key", "").substr(0, 8));
 }
 
 std::string Secret::Tag(absl::string_view key_digest, absl::string_view value) const {

@@ -49,6 +49,11 @@ class Secret {
   // FAILED_PRECONDITION: it is no regular file, belongs to somebody else, or others may read it.
   // UNAVAILABLE: it can be neither read nor made.
   static absl::StatusOr<Secret> Open(const std::string& path);
+  // The same, but NOT_FOUND if it is not there, DATA_LOSS if it has another size.
+  static absl::StatusOr<Secret> OpenExisting(const std::string& path);
+
+  // 16 digits that tell this key from others, and nothing else about it.
+  std::string Fingerprint() const;
 
   // Of what is too large for Seal.
   std::unique_ptr<Authenticator> Authenticate() const {

@@ -43,6 +43,17 @@ TEST_F(SecretTest, IsMadeOnceForItsUserAlone) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
 }
 
+TEST_F(SecretTest, OneThatIsNeededIsNotReplaced) {
+  EXPECT_EQ(Secret::OpenExisting(path_).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  const Secret secret = *Secret::Open(path_);
+  EXPECT_EQ(Secret::OpenExisting(path_)->Fingerprint(), secret.Fingerprint());
+  EXPECT_NE(Secret::Open(folder_ + "/other")->Fingerprint(), secret.Fingerprint());
+  std::filesystem::resize_file(path_, 31);
+  EXPECT_EQ(Secret::OpenExisting(path_).status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(std::filesystem::file_size(path_), 31);
+}
+
 TEST_F(SecretTest, UnsealsWhatWasSealedUnderTheSameKeyAlone) {
   const Secret secret = *Secret::Open(path_);
   const std::string sealed = secret.Seal("key", "value");

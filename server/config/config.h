@@ -12,10 +12,12 @@
 //   log_level = "info"                 # debug, info, warning, error
 //
 //   [metrics]
-//   listen = "127.0.0.1:7434"          # "" serves none
+//   listen = "127.0.0.1:7434"          # "" serves none; over HTTPS where there is TLS
+//   plain_http = false                 # over HTTP all the same, on a loopback address
 //
 //   [cache]
-//   folder = "/home/ann/.cache/kiln"   # $XDG_CACHE_HOME/kiln, else ~/.cache/kiln
+//   folder = "/home/ann/.cache/kiln"   # $XDG_CACHE_HOME/kiln, else ~/.cache/kiln; one that cannot be written
+//                                      # to is read
 //   limit = "4GiB"
 //
 //   [state]
@@ -25,12 +27,14 @@
 //
 //   [auth]
 //   system_users = false               # other users of this machine may use the Unix sockets, under their
-//                                      # names; who runs kilnd, and root, are its admins there
+//                                      # names, unless a user who was added without `--by system` has that name;
+//                                      # who runs kilnd, and root, are its admins there
 //
 //   [tls]                              # of all ports; beyond loopback there is no listening without
 //   certificate = ""                   # PEM files, read again when they change
 //   key = ""
-//   client_ca = ""                     # whose certificates are users', by their common names
+//   client_ca = ""                     # whose certificates are users', by their common names, if the users were
+//                                      # added with `--by certificate`
 //
 //   [devices]
 //   use = []                           # ["cpu:0"], or all of a kind: ["cpu"]; empty: all but "null", which
@@ -59,6 +63,11 @@
 //                                      # for debugging; `irtool --list` names the passes:
 //   disable_passes = []                # optional passes to leave out: ["simplify", "schedule"]
 //   dump_passes = []                   # those whose outcome `kiln explain` shows: ["normalize", "lower"]
+//
+//   [programs]
+//   shared = true                      # one program for all users who send the same graph, and its kernels in the
+//                                      # cache; false: each has their own, so that how long a graph takes to be
+//                                      # compiled does not tell whether another user has compiled it
 //
 //   [memory]
 //   host_limit = "0"                   # what clients make the daemon hold beside device memory; 0: a sixth
@@ -116,10 +125,12 @@ inline constexpr int kMetricsPort = 7434;
 struct Config {
   std::vector<std::string> listen;  // "unix:PATH" or "host:port"
   std::string metrics_listen;       // "host:port"; empty: none
+  bool metrics_plain_http = false;  // without TLS, even if there is a certificate
   std::string cache_folder;
   int64_t cache_limit_bytes = int64_t{4} << 30;
   std::string state_folder;
   bool system_users = false;
+  bool new_token_key = false;   // where the old one is lost, and users' tokens with it
   std::string tls_certificate;  // empty: no TLS
   std::string tls_key;
   std::string tls_client_ca;
@@ -146,6 +157,7 @@ struct Config {
   int compile_seconds_limit = 60;
   int64_t compile_memory_limit_bytes = int64_t{4} << 30;
   int unused_minutes_limit = 60;  // of programs; 0: none
+  bool programs_shared = true;    // by users
   // The compiler knows which there are (compiler/pipeline.h).
   std::vector<std::string> disabled_passes;
   std::vector<std::string> dumped_passes;

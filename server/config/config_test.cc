@@ -42,6 +42,9 @@ listen = ["127.0.0.1:0"]
 log_level = "debug"
 [metrics]
 listen = ""
+plain_http = true
+[programs]
+shared = false
 [cache]
 folder = "/x"
 limit = "1.5GiB"
@@ -78,6 +81,8 @@ blob_limit = "1MB"
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_THAT(config.listen, ElementsAre("127.0.0.1:0"));
   EXPECT_EQ(config.metrics_listen, "");
+  EXPECT_TRUE(config.metrics_plain_http);
+  EXPECT_FALSE(config.programs_shared);
   EXPECT_THAT(config.disabled_passes, ElementsAre("simplify"));
   EXPECT_THAT(config.dumped_passes, ElementsAre("cluster", "lower"));
   EXPECT_EQ(config.cache_folder, "/x");

@@ -41,6 +41,13 @@ ABSL_FLAG(std::string, metrics_listen, "", "host:port that serves /metrics; \"no
 ABSL_FLAG(std::string, cache_dir, "", "folder of the kernel cache");
 ABSL_FLAG(std::string, state_dir, "",
           "folder of what outlives the daemon: users, limits, sessions");
+ABSL_FLAG(std::optional<bool>, metrics_plain_http, std::nullopt,
+          "serve /metrics over HTTP on a loopback address, even if there is TLS");
+ABSL_FLAG(std::optional<bool>, programs_shared, std::nullopt,
+          "users who send the same graph share its program and kernels");
+ABSL_FLAG(
+    bool, new_token_key, false,
+    "make a new state/token_key if the one that made the users' tokens is lost; ends all tokens");
 ABSL_FLAG(std::optional<bool>, system_users, std::nullopt,
           "other users of this machine may use the Unix sockets, under their names there");
 ABSL_FLAG(std::string, tls_certificate, "",
@@ -87,7 +94,8 @@ namespace kiln::config {
 namespace {
 
 // Flags that are on where they stand without a value.
-constexpr std::array kSwitches = {"system_users"};
+constexpr std::array kSwitches = {"metrics_plain_http", "new_token_key", "programs_shared",
+                                  "system_users"};
 
 // Abseil asks for a value of each flag whose type it does not take for its own bool.
 std::vector<std::string> WithValues(int argc, char** argv) {
@@ -149,6 +157,10 @@ absl::Status ApplyFlags(Config* config) {
   if (config->metrics_listen == "none") config->metrics_listen.clear();
   OverrideText(FLAGS_cache_dir, &config->cache_folder);
   OverrideText(FLAGS_state_dir, &config->state_folder);
+  config->programs_shared = absl::GetFlag(FLAGS_programs_shared).value_or(config->programs_shared);
+  config->new_token_key = absl::GetFlag(FLAGS_new_token_key);
+  config->metrics_plain_http =
+      absl::GetFlag(FLAGS_metrics_plain_http).value_or(config->metrics_plain_http);
   config->system_users = absl::GetFlag(FLAGS_system_users).value_or(config->system_users);
   OverrideText(FLAGS_tls_certificate, &config->tls_certificate);
   OverrideText(FLAGS_tls_key, &config->tls_key);

@@ -14,7 +14,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/synchronization/mutex.h"
 #include "server/metrics/buckets.h"
-#include "server/metrics/endpoint.h"
 #include "server/metrics/gauge_collector.h"
 #include "server/metrics/program_collector.h"
 #include "server/metrics/prometheus_device.h"
@@ -110,8 +109,6 @@ struct Metrics::Implementation {
   Counter* abandoned;
   absl::Mutex mutex;
   std::map<std::string, std::unique_ptr<PrometheusDevice>> devices ABSL_GUARDED_BY(mutex);
-  absl::Mutex endpoint_mutex;
-  Endpoint endpoint ABSL_GUARDED_BY(endpoint_mutex);  // last, so that it ends before what it serves
 };
 
 Metrics::Metrics(const std::string& version)
@@ -159,28 +156,6 @@ void Metrics::Failed(absl::StatusCode code) {
 
 void Metrics::SetGauges(std::function<Gauges()> gauges) {
   implementation_->gauges->Set(std::move(gauges));
-}
-
-absl::StatusOr<int> Metrics::Listen(const std::string& address, Allow allow,
-                                    absl::Duration request_patience) {
-  absl::MutexLock lock(&implementation_->endpoint_mutex);
-  // What is registered later is served later: nothing is seen before it is protected.
-  auto port = implementation_->endpoint.Listen(address, request_patience);
-  if (!port.ok()) return port;
-  if (allow) implementation_->endpoint.Protect(allow);
-  implementation_->endpoint.Serve(
-      {implementation_->registry, implementation_->gauges, implementation_->programs});
-  return port;
-}
-
-void Metrics::Protect(Allow allow) {
-  absl::MutexLock lock(&implementation_->endpoint_mutex);
-  implementation_->endpoint.Protect(allow);
-}
-
-void Metrics::StopListening() {
-  absl::MutexLock lock(&implementation_->endpoint_mutex);
-  implementation_->endpoint.Stop();
 }
 
 std::string Metrics::Text() const {

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "server/metrics/kernel_shares.h"
 
 namespace kiln::metrics {
 
@@ -69,10 +69,11 @@ class DeviceMetrics {
  public:
   virtual ~DeviceMetrics() = default;
   virtual void RunStarted(absl::Duration waited_in_queue) = 0;
-  // `seconds` on the device.
-  virtual void RunFinished(const RunLabels& run, double seconds) = 0;
+  // `seconds` on the device, which belong to the kernels by `shares`; null: they are not known yet.
+  virtual void RunFinished(const RunLabels& run, double seconds,
+                           const std::shared_ptr<const KernelShares>& shares) = 0;
   virtual void RunFailed() = 0;
-  // From sampled runs only.
+  // From sampled runs only, and not from a program's first run, which is cold.
   virtual void KernelRan(const RunLabels& run, absl::string_view kernel, double seconds) = 0;
 };
 
@@ -104,20 +105,10 @@ class Metrics {
   // A call with a large answer lost its client before it was answered.
   void Abandoned();
 
-  // `gauges` is called at every scrape, from the server's thread.
+  // `gauges` is called by Text.
   void SetGauges(std::function<Gauges()> gauges);
 
-  // Whether who gives this password may scrape.
-  using Allow = std::function<bool(const std::string& password)>;
-  // Serves /metrics on "host:port"; port 0 picks a free one. Returns the port. UNAVAILABLE if it
-  // cannot be bound. Everybody may scrape unless `allow` is given, by then or by Protect. A
-  // connection holds a thread for `request_patience` at most before its request is there.
-  absl::StatusOr<int> Listen(const std::string& address, Allow allow = nullptr,
-                             absl::Duration request_patience = absl::Seconds(2));
-  void Protect(Allow allow);
-  void StopListening();
-
-  // The text that a scrape gets.
+  // What a scrape gets (server/scrape); every call counts as one.
   std::string Text() const;
 
  private:

@@ -1,12 +1,10 @@
 #include "server/metrics/metrics.h"
 
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,12 +22,14 @@ namespace {
 
 using testing::HasSubstr;
 using testing::Not;
+using testing::Pair;
+using testing::UnorderedElementsAre;
 
 // One of everything.
 void Exercise(Metrics& metrics) {
   DeviceMetrics* device = metrics.ForDevice("cpu:0");
   device->RunStarted(absl::Microseconds(3));
-  device->RunFinished({"ann", "a87a8ab9ef22"}, 0.002);
+  device->RunFinished({"ann", "a87a8ab9ef22"}, 0.002, nullptr);
   device->RunFailed();
   device->KernelRan({"ann", "a87a8ab9ef22"}, "reduce_sum_512", 0.0015);
   metrics.Compiled(0.2);
@@ -117,7 +117,7 @@ TEST(Metrics, OneUsersProgramsLeaveNamesForAnothers) {
   DeviceMetrics* device = metrics.ForDevice("cpu:0");
   const auto run = [&](const std::string& user, int programs) {
     for (int i = 0; i < programs; ++i) {
-      device->RunFinished({user, absl::StrCat(user, i)}, 1);
+      device->RunFinished({user, absl::StrCat(user, i)}, 1, nullptr);
       device->KernelRan({user, absl::StrCat(user, i)}, "add", 1);
     }
   };
@@ -136,13 +136,13 @@ TEST(Metrics, ProgramsThatDoNotRunGiveWayAndNothingIsLost) {
   DeviceMetrics* device = metrics.ForDevice("cpu:0");
   const auto run = [&](const std::string& user, const std::string& first, int programs) {
     for (int i = 0; i < programs; ++i) {
-      device->RunFinished({user, absl::StrCat(first, i)}, 2);
+      device->RunFinished({user, absl::StrCat(first, i)}, 2, nullptr);
       device->KernelRan({user, absl::StrCat(first, i)}, "add", 1e-3);
     }
   };
   run("ann", "old", 51);
   for (int i = 0; i <= kIdleScrapes; ++i) {
-    device->RunFinished({"ann", "old0"}, 2);
+    device->RunFinished({"ann", "old0"}, 2, nullptr);
     EXPECT_EQ(ProgramsOf(metrics.Text(), "ann"), std::pair(50, 1));
   }
   // All but one are idle, and do not count as hers any more.
@@ -160,14 +160,78 @@ TEST(Metrics, ProgramsThatDoNotRunGiveWayAndNothingIsLost) {
   // One of hers that runs again is in use.
   int idle = 1;
   while (!absl::StrContains(text, absl::StrCat("program=\"old", idle, "\"}"))) ++idle;
-  device->RunFinished({"ann", absl::StrCat("old", idle)}, 2);
+  device->RunFinished({"ann", absl::StrCat("old", idle)}, 2, nullptr);
   EXPECT_THAT(metrics.Text(), HasSubstr(absl::StrCat("program=\"old", idle, "\"} 2")));
+}
+
+// The seconds of each kernel of `user`, as the counter has them.
+std::map<std::string, double> KernelSecondsOf(const std::string& text, const std::string& user) {
+  const std::string begin = absl::StrCat(
+      "kiln_kernel_device_seconds_total{device=\"cpu:0\",user=\"", user, "\",program=\"");
+  std::map<std::string, double> seconds;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    absl::string_view rest = line;
+    if (!absl::ConsumePrefix(&rest, begin)) continue;
+    const std::vector<std::string> parts =
+        absl::StrSplit(rest, '"');  // program, kernel=, name, value
+    double value = 0;
+    EXPECT_TRUE(absl::SimpleAtod(absl::StripPrefix(parts[3], "} "), &value)) << line;
+    seconds[absl::StrCat(parts[0], " ", parts[2])] += value;
+  }
+  return seconds;
+}
+
+std::shared_ptr<const KernelShares> Shares(std::vector<KernelShares::Share> kernels,
+                                           double outside) {
+  return std::make_shared<KernelShares>(KernelShares{std::move(kernels), outside});
+}
+
+TEST(Metrics, TheTimeOfEveryRunIsDividedAmongKernels) {
+  Metrics metrics("1");
+  DeviceMetrics* device = metrics.ForDevice("cpu:0");
+  const auto first = Shares({{"add", 0.5}, {"mul", 0.25}}, 0.25);
+  const auto second = Shares({{"add", 0.25}, {"mul", 0.75}}, 0);
+  device->RunFinished({"ann", "p"}, 8, nullptr);  // nothing is known yet
+  for (int i = 0; i < 100; ++i) device->RunFinished({"ann", "p"}, 4, first);
+  // None of his runs was timed.
+  device->RunFinished({"bob", "p"}, 4, first);
+  for (int i = 0; i < 10; ++i) device->RunFinished({"ann", "p"}, 4, second);
+  const std::string text = metrics.Text();
+  EXPECT_THAT(KernelSecondsOf(text, "ann"),
+              UnorderedElementsAre(Pair("p add", 200 + 10), Pair("p mul", 100 + 30),
+                                   Pair("p outside_kernels", 8 + 100)));
+  EXPECT_THAT(KernelSecondsOf(text, "bob"), UnorderedElementsAre(Pair("p add", 2), Pair("p mul", 1),
+                                                                 Pair("p outside_kernels", 1)));
+}
+
+TEST(Metrics, KernelSecondsOfProgramsWithoutNamesAreNotLost) {
+  Metrics metrics("1");
+  DeviceMetrics* device = metrics.ForDevice("cpu:0");
+  const auto shares = Shares({{"add", 0.5}}, 0.5);
+  const auto run = [&](const std::string& first, int programs) {
+    for (int i = 0; i < programs; ++i)
+      device->RunFinished({"ann", absl::StrCat(first, i)}, 2, shares);
+  };
+  const auto sum = [&] {
+    double seconds = 0;
+    for (const auto& [kernel, of_kernel] : KernelSecondsOf(metrics.Text(), "ann"))
+      seconds += of_kernel;
+    return seconds;
+  };
+  run("old", 150);
+  EXPECT_EQ(KernelSecondsOf(metrics.Text(), "ann").at("other other"), 100);
+  EXPECT_EQ(sum(), 300);
+  // All give way to others, which leave what they took.
+  for (int i = 0; i <= kIdleScrapes; ++i) metrics.Text();
+  run("new", 100);
+  EXPECT_GT(KernelSecondsOf(metrics.Text(), "ann").at("other other"), 100);
+  EXPECT_EQ(sum(), 500);
 }
 
 TEST(Metrics, UsersOfProgramsAreBounded) {
   Metrics metrics("1");
   for (int i = 0; i < kMaxUserNames + 3; ++i)
-    metrics.ForDevice("cpu:0")->RunFinished({absl::StrCat("u", i), "p"}, 1);
+    metrics.ForDevice("cpu:0")->RunFinished({absl::StrCat("u", i), "p"}, 1, nullptr);
   const std::string text = metrics.Text();
   EXPECT_THAT(text, HasSubstr(absl::StrCat("\"u", kMaxUserNames - 1, "\"")));
   EXPECT_THAT(text, Not(HasSubstr(absl::StrCat("\"u", kMaxUserNames, "\""))));
@@ -202,44 +266,6 @@ TEST(Metrics, PromtoolFindsNothing) {
   std::ofstream(path) << metrics.Text();
   EXPECT_EQ(std::system(absl::StrCat("promtool check metrics < ", path).c_str()), 0);
   std::remove(path.c_str());
-}
-
-TEST(Metrics, ServesOnAFreePort) {
-  Metrics metrics("1");
-  const auto port = metrics.Listen("127.0.0.1:0");
-  ASSERT_TRUE(port.ok()) << port.status();
-  EXPECT_GT(*port, 0);
-  Metrics second("1");
-  EXPECT_FALSE(second.Listen(absl::StrCat("127.0.0.1:", *port)).ok());
-}
-
-// A connection to a port of this machine on which `text` was sent.
-int Send(int port, const std::string& text) {
-  const int connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  EXPECT_EQ(connect(connection, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  EXPECT_EQ(send(connection, text.data(), text.size(), MSG_NOSIGNAL),
-            static_cast<ssize_t>(text.size()));
-  return connection;
-}
-
-TEST(Metrics, RequestsThatNeverEndHoldUpNoScrape) {
-  Metrics metrics("1");
-  const auto port = metrics.Listen("127.0.0.1:0", nullptr, absl::Milliseconds(50));
-  ASSERT_TRUE(port.ok()) << port.status();
-  std::vector<int> stuck;
-  // More than there are threads; some say nothing at all. With civetweb's own patience, half a
-  // minute, the threads would need longer for so many than a test may take.
-  for (int i = 0; i < 120; ++i) stuck.push_back(Send(*port, i % 2 == 0 ? "GET /metr" : ""));
-  const int scrape = Send(*port, "GET /metrics HTTP/1.0\r\n\r\n");
-  char answer[5] = {};
-  EXPECT_EQ(recv(scrape, answer, 4, MSG_WAITALL), 4);
-  EXPECT_STREQ(answer, "HTTP");
-  close(scrape);
-  for (const int connection : stuck) close(connection);
 }
 
 }  // namespace

@@ -14,15 +14,24 @@ ProgramTimes& ProgramCollector::ForDevice(const std::string& device) {
 }
 
 std::vector<MetricFamily> ProgramCollector::Collect() const {
-  std::vector<MetricFamily> families(2);
-  families[0].name = "kiln_program_duration_seconds";
-  families[0].help = "Device time of a whole run, by user and program.";
-  families[1].name = "kiln_kernel_duration_seconds";
-  families[1].help = "Device time of one kernel, from sampled runs.";
-  for (MetricFamily& family : families) family.type = prometheus::MetricType::Histogram;
+  using prometheus::MetricType;
+  ProgramTimes::Families families{
+      {"kiln_program_duration_seconds",
+       "Device time of a whole run, by user and program.",
+       MetricType::Histogram,
+       {}},
+      {"kiln_kernel_duration_seconds",
+       "Device time of one launch of a kernel, from sampled runs.",
+       MetricType::Histogram,
+       {}},
+      {"kiln_kernel_device_seconds_total",
+       "Device time of all runs, divided among kernels as sampled runs were.",
+       MetricType::Counter,
+       {}}};
   absl::MutexLock lock(&mutex_);
-  for (auto& [device, times] : devices_) times.Scrape(families[0], families[1]);
-  return families;
+  for (auto& [device, times] : devices_) times.Scrape(families);
+  return {std::move(families.programs), std::move(families.kernels),
+          std::move(families.kernel_seconds)};
 }
 
 }  // namespace kiln::metrics

@@ -16,6 +16,7 @@ using prometheus::Histogram;
 using prometheus::MetricFamily;
 
 constexpr char kOther[] = "other";
+constexpr char kOutside[] = "outside_kernels";
 
 Histogram::BucketBoundaries RunBuckets() { return Buckets(1e-6, 100); }
 Histogram::BucketBoundaries KernelBuckets() { return Buckets(1e-6, 1); }
@@ -38,12 +39,35 @@ void AddSample(const Histogram& histogram, const std::vector<ClientMetric::Label
   family.metric.back().label = labels;
 }
 
+void AddCount(double count, const std::vector<ClientMetric::Label>& labels, MetricFamily& family) {
+  ClientMetric& metric = family.metric.emplace_back();
+  metric.label = labels;
+  metric.counter.value = count;
+}
+
 }  // namespace
+
+ProgramTimes::Kernel::Kernel() : launches(KernelBuckets()) {}
 
 ProgramTimes::Times::Times(bool has_name) : has_name(has_name), runs(RunBuckets()) {}
 
-Histogram& ProgramTimes::KernelOf(Kernels& kernels, absl::string_view name) {
-  return kernels.try_emplace(std::string(name), KernelBuckets()).first->second;
+ProgramTimes::Kernel& ProgramTimes::FindKernel(User& user, Times& times, absl::string_view name) {
+  const auto known = times.kernels.find(name);
+  if (known != times.kernels.end()) return known->second;
+  const bool has_name = times.has_name && user.kernels < kMaxKernelNames - kernels_;
+  if (has_name) {
+    ++user.kernels;
+    ++kernels_;
+  }
+  return times.kernels[has_name ? std::string(name) : kOther];
+}
+
+void ProgramTimes::Divide(User& user, Times& times) {
+  const double seconds = std::exchange(times.undivided_seconds, 0);
+  if (seconds == 0) return;
+  for (const KernelShares::Share& share : times.shares->kernels)
+    FindKernel(user, times, share.kernel).seconds += seconds * share.share;
+  times.outside_seconds += seconds * times.shares->outside;
 }
 
 ProgramTimes::User& ProgramTimes::FindUser(absl::string_view name) {
@@ -87,11 +111,15 @@ void ProgramTimes::DropMostIdle() {
     }
   }
   const auto dropped = std::move(most->second);
+  Divide(*user, *dropped);
   user->programs.erase(most);
   Times& others = OthersOf(*user);
   AddTo(dropped->runs, others.runs);
-  for (const auto& [name, histogram] : dropped->kernels) {
-    AddTo(histogram, KernelOf(others.kernels, kOther));
+  others.outside_seconds += dropped->outside_seconds;
+  for (const auto& [name, kernel] : dropped->kernels) {
+    Kernel& other = others.kernels[kOther];
+    AddTo(kernel.launches, other.launches);
+    other.seconds += kernel.seconds;
     if (name == kOther) continue;
     --user->kernels;
     --kernels_;
@@ -101,23 +129,29 @@ void ProgramTimes::DropMostIdle() {
   --programs_;
 }
 
-void ProgramTimes::RunFinished(const RunLabels& run, double seconds) {
+void ProgramTimes::RunFinished(const RunLabels& run, double seconds,
+                               const std::shared_ptr<const KernelShares>& shares) {
   absl::MutexLock lock(&mutex_);
-  Find(FindUser(run.user), run.program).runs.Observe(seconds);
+  User& user = FindUser(run.user);
+  Times& times = Find(user, run.program);
+  times.runs.Observe(seconds);
+  if (shares == nullptr) {
+    times.outside_seconds += seconds;
+  } else if (!times.has_name) {
+    // Programs without names share these times, so each run is divided by its own shares.
+    times.outside_seconds += seconds * shares->outside;
+    times.kernels[kOther].seconds += seconds * (1 - shares->outside);
+  } else {
+    if (times.shares != shares) Divide(user, times);
+    times.shares = shares;
+    times.undivided_seconds += seconds;
+  }
 }
 
 void ProgramTimes::KernelRan(const RunLabels& run, absl::string_view kernel, double seconds) {
   absl::MutexLock lock(&mutex_);
   User& user = FindUser(run.user);
-  Times& times = Find(user, run.program);
-  const auto known = times.kernels.find(kernel);
-  if (known != times.kernels.end()) return known->second.Observe(seconds);
-  const bool has_name = times.has_name && user.kernels < kMaxKernelNames - kernels_;
-  if (has_name) {
-    ++user.kernels;
-    ++kernels_;
-  }
-  KernelOf(times.kernels, has_name ? kernel : kOther).Observe(seconds);
+  FindKernel(user, Find(user, run.program), kernel).launches.Observe(seconds);
 }
 
 void ProgramTimes::Age(User& user, Times& times) {
@@ -127,19 +161,23 @@ void ProgramTimes::Age(User& user, Times& times) {
   ++idle_;
 }
 
-void ProgramTimes::Scrape(MetricFamily& programs, MetricFamily& kernels) {
+void ProgramTimes::Scrape(Families& families) {
   absl::MutexLock lock(&mutex_);
   for (auto& [user_name, user] : users_) {
-    const auto add = [&](const std::string& program, const Times& times) {
-      std::vector<ClientMetric::Label> labels = {
-          {"device", device_}, {"user", user_name}, {"program", program}};
-      AddSample(times.runs, labels, programs);
-      labels.push_back({"kernel", ""});
-      for (const auto& [kernel, histogram] : times.kernels) {
-        labels.back().value = kernel;
-        AddSample(histogram, labels, kernels);
-      }
-    };
+    const auto add = [&, &user = user](const std::string& program, Times& times)
+                         ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                           Divide(user, times);
+                           std::vector<ClientMetric::Label> labels = {
+                               {"device", device_}, {"user", user_name}, {"program", program}};
+                           AddSample(times.runs, labels, families.programs);
+                           labels.push_back({"kernel", kOutside});
+                           AddCount(times.outside_seconds, labels, families.kernel_seconds);
+                           for (const auto& [name, kernel] : times.kernels) {
+                             labels.back().value = name;
+                             AddSample(kernel.launches, labels, families.kernels);
+                             AddCount(kernel.seconds, labels, families.kernel_seconds);
+                           }
+                         };
     for (const auto& [program, times] : user.programs) {
       add(program, *times);
       Age(user, *times);

@@ -30,16 +30,26 @@ class ProgramTimes {
  public:
   explicit ProgramTimes(std::string device) : device_(std::move(device)) {}
 
-  void RunFinished(const RunLabels& run, double seconds) ABSL_LOCKS_EXCLUDED(mutex_);
+  void RunFinished(const RunLabels& run, double seconds,
+                   const std::shared_ptr<const KernelShares>& shares) ABSL_LOCKS_EXCLUDED(mutex_);
   void KernelRan(const RunLabels& run, absl::string_view kernel, double seconds)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Adds what there is to both families; a scrape.
-  void Scrape(prometheus::MetricFamily& programs, prometheus::MetricFamily& kernels)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  struct Families {
+    prometheus::MetricFamily programs;        // histogram of runs
+    prometheus::MetricFamily kernels;         // histogram of sampled launches
+    prometheus::MetricFamily kernel_seconds;  // counter
+  };
+  // Adds what there is to the families; a scrape.
+  void Scrape(Families& families) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  using Kernels = std::map<std::string, prometheus::Histogram, std::less<>>;
+  struct Kernel {
+    Kernel();
+    prometheus::Histogram launches;  // sampled
+    double seconds = 0;              // of all runs
+  };
+  using Kernels = std::map<std::string, Kernel, std::less<>>;
   struct Times {
     explicit Times(bool has_name);
     bool is_idle() const { return idle_scrapes >= kIdleScrapes; }
@@ -47,6 +57,11 @@ class ProgramTimes {
     const bool has_name;
     prometheus::Histogram runs;
     Kernels kernels;
+    double outside_seconds = 0;  // of kernels
+    // Time of runs that is still to be divided, and how: dividing takes a step for each kernel, so
+    // it is done once for many runs. Not null if there is any.
+    double undivided_seconds = 0;
+    std::shared_ptr<const KernelShares> shares;
     bool has_run = true;  // since the last scrape
     int idle_scrapes = 0;
   };
@@ -60,7 +75,10 @@ class ProgramTimes {
   User& FindUser(absl::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Times& Find(User& user, absl::string_view program) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static Times& OthersOf(User& user);
-  static prometheus::Histogram& KernelOf(Kernels& kernels, absl::string_view name);
+  // The kernel of this name, or "other" if it has no name of its own.
+  Kernel& FindKernel(User& user, Times& times, absl::string_view name)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Divide(User& user, Times& times) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Of all users'. There is one that is idle.
   void DropMostIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Age(User& user, Times& times) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

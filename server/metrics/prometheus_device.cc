@@ -31,9 +31,10 @@ PrometheusDevice::PrometheusDevice(DeviceFamilies& families, ProgramTimes& progr
 void PrometheusDevice::RunStarted(absl::Duration waited) {
   queue_wait_.Observe(absl::ToDoubleSeconds(waited));
 }
-void PrometheusDevice::RunFinished(const RunLabels& run, double seconds) {
+void PrometheusDevice::RunFinished(const RunLabels& run, double seconds,
+                                   const std::shared_ptr<const KernelShares>& shares) {
   runs_.Increment();
-  programs_.RunFinished(run, seconds);
+  programs_.RunFinished(run, seconds, shares);
 }
 void PrometheusDevice::RunFailed() { failures_.Increment(); }
 void PrometheusDevice::KernelRan(const RunLabels& run, absl::string_view kernel, double seconds) {

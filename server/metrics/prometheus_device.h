@@ -6,6 +6,7 @@
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 
+#include <memory>
 #include <string>
 
 #include "server/metrics/metrics.h"
@@ -29,7 +30,8 @@ class PrometheusDevice : public DeviceMetrics {
   PrometheusDevice(DeviceFamilies& families, ProgramTimes& programs, const std::string& device);
 
   void RunStarted(absl::Duration waited) override;
-  void RunFinished(const RunLabels& run, double seconds) override;
+  void RunFinished(const RunLabels& run, double seconds,
+                   const std::shared_ptr<const KernelShares>& shares) override;
   void RunFailed() override;
   void KernelRan(const RunLabels& run, absl::string_view kernel, double seconds) override;
 

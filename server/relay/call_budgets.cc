@@ -3,21 +3,26 @@
 #include <algorithm>
 
 namespace kiln::relay {
+
 void CallBudgets::Connection::SetUser(const std::string& user) {
   absl::MutexLock lock(&budgets_.mutex_);
-  buckets_.resize(1);
-  buckets_.push_back(
-      budgets_.Find(budgets_.users_, user, budgets_.rates_.user, budgets_.other_users_));
+  owners_.resize(1);
+  owners_.push_back(budgets_.User(user));
 }
 
 absl::Duration CallBudgets::Connection::BeginCall(absl::Time now) {
   absl::MutexLock lock(&budgets_.mutex_);
-  budgets_.now_ = std::max(budgets_.now_, now);
-  absl::Duration wait = absl::ZeroDuration();
-  for (const auto& bucket : buckets_) wait = std::max(wait, bucket->Wait(now));
-  if (wait > absl::ZeroDuration()) return wait;
-  for (const auto& bucket : buckets_) bucket->Take();
-  return wait;
+  return budgets_.Take(owners_, &Owner::calls, now);
+}
+
+absl::Duration CallBudgets::Connection::SendSmallFrame(absl::Time now) {
+  absl::MutexLock lock(&budgets_.mutex_);
+  return budgets_.Take(owners_, &Owner::small_frames, now);
+}
+
+absl::Duration CallBudgets::Greet(const std::string& origin, absl::Time now) {
+  absl::MutexLock lock(&mutex_);
+  return Take({Origin(origin), strangers_}, &Owner::greetings, now);
 }
 
 std::unique_ptr<CallBudgets::Connection> CallBudgets::Open(const std::string& origin,
@@ -25,25 +30,49 @@ std::unique_ptr<CallBudgets::Connection> CallBudgets::Open(const std::string& or
   std::unique_ptr<Connection> connection(new Connection(*this));
   absl::MutexLock lock(&mutex_);
   now_ = std::max(now_, now);
-  connection->buckets_ = {std::make_shared<TokenBucket>(rates_.connection),
-                          Find(origins_, origin, rates_.origin, other_origins_), strangers_};
+  connection->owners_ = {MakeOwner(&Rates::connection, rates_.greetings), Origin(origin),
+                         strangers_};
   return connection;
 }
 
-std::shared_ptr<TokenBucket> CallBudgets::Find(Table& table, const std::string& key, Rate rate,
-                                               const std::shared_ptr<TokenBucket>& others) {
-  if (const auto found = table.find(key); found != table.end()) return found->second;
-  if (table.size() >= kBucketsMax) DropUnused(table);
-  if (table.size() >= kBucketsMax) return others;
-  return table.emplace(key, std::make_shared<TokenBucket>(rate)).first->second;
+absl::Duration CallBudgets::Take(const std::vector<std::shared_ptr<Owner>>& owners, Bucket bucket,
+                                 absl::Time now) {
+  now_ = std::max(now_, now);
+  absl::Duration wait = absl::ZeroDuration();
+  for (const auto& owner : owners) wait = std::max(wait, ((*owner).*bucket).Wait(now));
+  if (wait > absl::ZeroDuration()) return wait;
+  for (const auto& owner : owners) ((*owner).*bucket).Take();
+  return wait;
 }
 
-// A bucket that is full again says nothing about the past.
-void CallBudgets::DropUnused(Table& table) {
+std::shared_ptr<CallBudgets::Owner> CallBudgets::MakeOwner(Rate Rates::*whose,
+                                                           Rate greetings) const {
+  return std::make_shared<Owner>(Owner{TokenBucket(rates_.calls.*whose),
+                                       TokenBucket(rates_.small_frames.*whose),
+                                       TokenBucket(greetings)});
+}
+
+std::shared_ptr<CallBudgets::Owner> CallBudgets::Origin(const std::string& origin) {
+  if (const auto found = origins_.find(origin); found != origins_.end()) return found->second;
+  if (!HasPlace(origins_)) return other_origins_;
+  return origins_.emplace(origin, MakeOwner(&Rates::origin, rates_.greetings_of_origin))
+      .first->second;
+}
+
+std::shared_ptr<CallBudgets::Owner> CallBudgets::User(const std::string& user) {
+  if (const auto found = users_.find(user); found != users_.end()) return found->second;
+  if (!HasPlace(users_)) return other_users_;
+  return users_.emplace(user, MakeOwner(&Rates::user, rates_.greetings)).first->second;
+}
+
+// One that is full again says nothing about the past.
+bool CallBudgets::HasPlace(Table& table) {
+  if (table.size() < kBucketsMax) return true;
   for (auto each = table.begin(); each != table.end();) {
     const bool is_unused = each->second.use_count() == 1 && each->second->IsFull(now_);
     each = is_unused ? table.erase(each) : std::next(each);
   }
+  return table.size() < kBucketsMax;
 }
 
 }  // namespace kiln::relay

@@ -10,10 +10,10 @@
 namespace kiln::relay {
 namespace {
 
-constexpr CallRates kRates{.connection = {.per_second = 10, .burst = 20},
-                           .user = {.per_second = 18, .burst = 40},
-                           .origin = {.per_second = 12, .burst = 25},
-                           .strangers = {.per_second = 30, .burst = 60}};
+constexpr Rates kCalls{.connection = {.per_second = 10, .burst = 20},
+                       .user = {.per_second = 18, .burst = 40},
+                       .origin = {.per_second = 12, .burst = 25},
+                       .strangers = {.per_second = 30, .burst = 60}};
 
 class CallBudgetsTest : public ::testing::Test {
  protected:
@@ -27,7 +27,9 @@ class CallBudgetsTest : public ::testing::Test {
     return budgets_.Open(peer, now_);
   }
 
-  CallBudgets budgets_{kRates};
+  CallBudgets budgets_{{.calls = kCalls,
+                        .greetings_of_origin = {.per_second = 2, .burst = 5},
+                        .greetings = {.per_second = 3, .burst = 8}}};
   absl::Time now_ = absl::UnixEpoch() + absl::Hours(1);
 };
 
@@ -61,6 +63,39 @@ TEST_F(CallBudgetsTest, StrangersHaveOneBudgetOfWhichUsersTakeNothing) {
   for (const char* peer : {"a", "b", "c"}) EXPECT_EQ(Begin(*Open(peer)), 20);
   EXPECT_EQ(Begin(*Open("d")), 0);
   EXPECT_EQ(Begin(*known), 20);
+}
+
+TEST_F(CallBudgetsTest, SmallFramesHaveBudgetsOfTheirOwn) {
+  const auto known = Open("a");
+  known->SetUser("ann");
+  EXPECT_EQ(Begin(*known), 20);
+  const auto send_all = [&](CallBudgets::Connection& connection) {
+    int count = 0;
+    while (connection.SendSmallFrame(now_) == absl::ZeroDuration()) ++count;
+    return count;
+  };
+  EXPECT_EQ(send_all(*known), 100'000);
+  const auto second = Open("b");
+  second->SetUser("ann");
+  EXPECT_EQ(send_all(*second), 100'000);
+  const auto third = Open("c");
+  third->SetUser("ann");
+  EXPECT_EQ(send_all(*third), 0);
+  EXPECT_EQ(send_all(*Open("d")), 40'000);
+}
+
+TEST_F(CallBudgetsTest, NewConnectionsHaveARateForAnOriginAndForAll) {
+  const auto greet_all = [&](const std::string& origin) {
+    int count = 0;
+    while (budgets_.Greet(origin, now_) == absl::ZeroDuration()) ++count;
+    return count;
+  };
+  EXPECT_EQ(greet_all("a"), 5);
+  EXPECT_EQ(budgets_.Greet("a", now_), absl::Milliseconds(500));
+  EXPECT_EQ(greet_all("b"), 3);
+  now_ += absl::Seconds(1);
+  EXPECT_EQ(greet_all("a"), 2);
+  EXPECT_EQ(greet_all("b"), 1);
 }
 
 TEST_F(CallBudgetsTest, AUserHasOneBudgetFromEverywhere) {

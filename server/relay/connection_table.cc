@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-
 namespace kiln::relay {
 
 ConnectionLimits ConnectionLimits::ForFiles(uint64_t files) {
@@ -13,20 +11,19 @@ ConnectionLimits ConnectionLimits::ForFiles(uint64_t files) {
   const uint64_t elsewhere = std::min(files / 4, kFilesElsewhereMax);
   const auto connections = static_cast<size_t>((files - elsewhere) / kFilesOfConnection);
   constexpr size_t kStrangersMax = 256;
+  constexpr size_t kUserMax = 1024;
   const size_t half = std::max<size_t>(connections / 2, 1);
   return {.connections_max = std::max<size_t>(connections, 2),
-          .user_max = half,
-          .strangers_max = std::min(half, kStrangersMax)};
+          .user_max = std::min(half, kUserMax),
+          .strangers_max = std::min(half, kStrangersMax),
+          .all_strangers_max = half};
 }
 
 std::vector<uint64_t> ConnectionTable::Add(uint64_t number, const std::string& origin,
                                            std::shared_ptr<Activity> activity) {
   absl::MutexLock lock(&mutex_);
-  // No user's name has a blank.
-  std::string owner = absl::StrCat("strangers of ", origin);
-  owners_[owner].insert(number);
-  entries_.emplace(number, Entry{owner, std::move(activity)});
-  return CloseExcess(owner, limits_.strangers_max);
+  Insert(number, {false, origin, std::move(activity)});
+  return CloseExcess(origins_.at(origin), limits_.strangers_max);
 }
 
 std::vector<uint64_t> ConnectionTable::SetUser(uint64_t number, const std::string& user) {
@@ -35,9 +32,14 @@ std::vector<uint64_t> ConnectionTable::SetUser(uint64_t number, const std::strin
   if (entry == entries_.end()) return {};
   std::shared_ptr<Activity> activity = entry->second.activity;
   RemoveLocked(number);
-  owners_[user].insert(number);
-  entries_.emplace(number, Entry{user, std::move(activity)});
-  return CloseExcess(user, limits_.user_max);
+  Insert(number, {true, user, std::move(activity)});
+  return CloseExcess(users_.at(user), limits_.user_max);
+}
+
+void ConnectionTable::Insert(uint64_t number, Entry entry) {
+  (entry.is_users ? users_ : origins_)[entry.owner].insert(number);
+  if (!entry.is_users) ++strangers_;
+  entries_.emplace(number, std::move(entry));
 }
 
 void ConnectionTable::Remove(uint64_t number) {
@@ -50,39 +52,54 @@ size_t ConnectionTable::size() const {
   return entries_.size();
 }
 
-std::vector<uint64_t> ConnectionTable::CloseExcess(const std::string& owner, size_t owner_max) {
+std::vector<uint64_t> ConnectionTable::CloseExcess(const std::set<uint64_t>& owned,
+                                                   size_t owned_max) {
   std::vector<uint64_t> closed;
-  const auto close_one = [&](const std::string& of) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    closed.push_back(MostSilent(of));
-    RemoveLocked(closed.back());
+  const auto close_one = [&](uint64_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    closed.push_back(number);
+    RemoveLocked(number);
   };
-  if (owners_.at(owner).size() > owner_max) close_one(owner);
-  if (entries_.size() > limits_.connections_max) close_one(OwnerWithMost());
+  if (owned.size() > owned_max) close_one(MostSilent(owned));
+  if (strangers_ > limits_.all_strangers_max) close_one(MostSilentOfMost(origins_));
+  if (entries_.size() > limits_.connections_max) {
+    const bool are_strangers = strangers_ > std::max<size_t>(limits_.connections_max / 8, 1);
+    close_one(MostSilentOfMost(are_strangers || users_.empty() ? origins_ : users_));
+  }
   return closed;
 }
 
-uint64_t ConnectionTable::MostSilent(const std::string& owner) const {
-  const std::set<uint64_t>& numbers = owners_.at(owner);
+bool ConnectionTable::IsMoreSilent(uint64_t a, uint64_t b) const {
+  return entries_.at(a).activity->nanoseconds() < entries_.at(b).activity->nanoseconds();
+}
+
+uint64_t ConnectionTable::MostSilent(const std::set<uint64_t>& numbers) const {
   return *std::min_element(numbers.begin(), numbers.end(),
                            [&](uint64_t a, uint64_t b) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-                             return entries_.at(a).activity->nanoseconds() <
-                                    entries_.at(b).activity->nanoseconds();
+                             return IsMoreSilent(a, b);
                            });
 }
 
-const std::string& ConnectionTable::OwnerWithMost() const {
-  const auto most = std::max_element(
-      owners_.begin(), owners_.end(),
-      [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
-  return most->first;
+uint64_t ConnectionTable::MostSilentOfMost(const Owners& owners) const {
+  size_t most = 0;
+  uint64_t number = 0;
+  for (const auto& [owner, numbers] : owners) {
+    const uint64_t silent = MostSilent(numbers);
+    if (numbers.size() < most || (numbers.size() == most && !IsMoreSilent(silent, number)))
+      continue;
+    most = numbers.size();
+    number = silent;
+  }
+  return number;
 }
 
 void ConnectionTable::RemoveLocked(uint64_t number) {
   const auto entry = entries_.find(number);
   if (entry == entries_.end()) return;
-  const auto owner = owners_.find(entry->second.owner);
+  Owners& owners = entry->second.is_users ? users_ : origins_;
+  if (!entry->second.is_users) --strangers_;
+  const auto owner = owners.find(entry->second.owner);
   owner->second.erase(number);
-  if (owner->second.empty()) owners_.erase(owner);
+  if (owner->second.empty()) owners.erase(owner);
   entries_.erase(entry);
 }
 

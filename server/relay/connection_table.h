@@ -27,8 +27,10 @@ struct ConnectionLimits {
   // Connections of one user.
   size_t user_max = 256;
   // Connections of one origin (Peer::origin) with no accepted call yet. They compete for
-  // the same tokens (CallRates::origin), and an honest one must get one soon.
+  // the same tokens (Rates::origin), and an honest one must get one soon.
   size_t strangers_max = 256;
+  // Of all origins. Whoever has many addresses or accounts takes no more, and nothing of users'.
+  size_t all_strangers_max = 512;
 };
 
 // Thread-safe.
@@ -50,8 +52,10 @@ class ConnectionTable {
   explicit ConnectionTable(ConnectionLimits limits) : limits_(limits) {}
 
   // These return the numbers of the connections that must be closed, which the table forgets: of an
-  // owner with too many, or of the owner with the most if all together are too many, those from
-  // which nothing has come for the longest time. Clients connect again by themselves.
+  // owner (a user, or the strangers of an origin) with too many; of the origin with the most, if
+  // strangers have too many, or all together and strangers more than an eighth; else of the user
+  // with the most. Those are closed from which nothing has come for the longest time. Clients
+  // connect again by themselves.
   //
   // A new connection is a stranger's. Requires: the number is new.
   std::vector<uint64_t> Add(uint64_t number, const std::string& origin,
@@ -64,21 +68,28 @@ class ConnectionTable {
   size_t size() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  using Owners = std::map<std::string, std::set<uint64_t>>;  // no set is empty
   struct Entry {
+    bool is_users = false;
     std::string owner;
     std::shared_ptr<Activity> activity;
   };
 
-  std::vector<uint64_t> CloseExcess(const std::string& owner, size_t owner_max)
+  void Insert(uint64_t number, Entry entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<uint64_t> CloseExcess(const std::set<uint64_t>& owned, size_t owned_max)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  uint64_t MostSilent(const std::string& owner) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  const std::string& OwnerWithMost() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsMoreSilent(uint64_t a, uint64_t b) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  uint64_t MostSilent(const std::set<uint64_t>& numbers) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  uint64_t MostSilentOfMost(const Owners& owners) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveLocked(uint64_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ConnectionLimits limits_;
   mutable absl::Mutex mutex_;
   std::map<uint64_t, Entry> entries_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, std::set<uint64_t>> owners_ ABSL_GUARDED_BY(mutex_);  // none is empty
+  Owners users_ ABSL_GUARDED_BY(mutex_);
+  Owners origins_ ABSL_GUARDED_BY(mutex_);        // of strangers
+  size_t strangers_ ABSL_GUARDED_BY(mutex_) = 0;  // connections of all origins
 };
 
 }  // namespace kiln::relay

@@ -1,5 +1,6 @@
 #include "server/relay/connection_table.h"
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,7 +30,8 @@ class ConnectionTableTest : public ::testing::Test {
 
   absl::Time now_ = absl::UnixEpoch();
   std::map<uint64_t, std::shared_ptr<ConnectionTable::Activity>> activities_;
-  ConnectionTable table_{{.connections_max = 6, .user_max = 3, .strangers_max = 3}};
+  ConnectionTable table_{
+      {.connections_max = 6, .user_max = 3, .strangers_max = 3, .all_strangers_max = 4}};
 };
 
 TEST_F(ConnectionTableTest, OfAnOwnerWithTooManyTheMostSilentOneCloses) {
@@ -57,6 +59,22 @@ TEST_F(ConnectionTableTest, WhereAllAreTooManyTheOwnerWithTheMostLosesOne) {
   for (const uint64_t number : {4, 5, 6}) EXPECT_THAT(AddOfUser(number, "ann"), IsEmpty());
   EXPECT_THAT(AddOfUser(7, "eve"), ElementsAre(4));
   EXPECT_THAT(AddOfUser(8, "ann"), ElementsAre(5));
+}
+
+// Whoever has many addresses, or many accounts of a Unix socket.
+TEST_F(ConnectionTableTest, StrangersOfManyOriginsCloseEachOther) {
+  for (const uint64_t number : {1, 2, 3}) EXPECT_THAT(AddOfUser(number, "ann"), IsEmpty());
+  for (const uint64_t number : {4, 5, 6})
+    EXPECT_THAT(Add(number, std::to_string(number)), IsEmpty());
+  // All together are too many, and strangers more than an eighth of that.
+  EXPECT_THAT(Add(7, "0"), ElementsAre(4));
+  EXPECT_THAT(Add(8, "1"), ElementsAre(5));
+  // An origin that has more than others loses one first.
+  EXPECT_THAT(Add(9, "1"), ElementsAre(8));
+  table_.Remove(1);
+  table_.Remove(2);
+  EXPECT_THAT(Add(10, "2"), IsEmpty());
+  EXPECT_THAT(Add(11, "2"), ElementsAre(10));
 }
 
 TEST_F(ConnectionTableTest, AConnectionThatHasEndedCountsNoMore) {

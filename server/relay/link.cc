@@ -24,6 +24,9 @@ constexpr size_t kStrangersReadBytes = 8 << 10;
 // this at the most: thousands may wait for the same tokens.
 constexpr int kHeldFraction = 4;
 constexpr absl::Duration kHeldPauseMax = absl::Seconds(1);
+absl::Time LooksAgain(absl::Duration wait, absl::Time held_since, absl::Time now) {
+  return now + std::max(wait, std::min((now - held_since) / kHeldFraction, kHeldPauseMax));
+}
 constexpr uint32_t kSmallFrameBytes = 1 << 10;
 // Rounds of a busy link before others have their turn.
 constexpr int kRoundsMax = 8;
@@ -38,8 +41,8 @@ absl::Status Ended(absl::string_view which) {
 
 // One for all links of the thread.
 char* Scratch() {
-  // On the heap: variables of a thread take from the stack of every thread of the process, and those
-  // of the metrics' server have 100 KiB.
+  // On the heap: variables of a thread take from the stack of every thread of the process, and
+  // those of the metrics' server have 100 KiB.
   static thread_local const std::unique_ptr<char[]> bytes(new char[kReadBytes]);
   return bytes.get();
 }
@@ -96,7 +99,23 @@ absl::Status Link::Advance(absl::Time now) {
   return absl::OkStatus();
 }
 
+bool Link::IsGreeted(absl::Time now) {
+  if (is_greeted_) return true;
+  if (now < held_until_) return false;
+  const absl::Duration wait = options_.budgets->Greet(options_.peer.origin, now);
+  is_greeted_ = wait <= absl::ZeroDuration();
+  held_since_ = is_greeted_ ? absl::InfiniteFuture() : std::min(held_since_, now);
+  if (!is_greeted_) held_until_ = LooksAgain(wait, held_since_, now);
+  return is_greeted_;
+}
+
 absl::Status Link::Introduce(absl::Time now) {
+  if (now >= options_.handshake_until)
+    return absl::DeadlineExceededError("the client has not introduced itself in time");
+  if (!IsGreeted(now)) {
+    interest_ = {.time = std::min(held_until_, options_.handshake_until)};
+    return absl::OkStatus();
+  }
   if (!has_shaken_hands_) {
     const Io io = client_->Handshake();
     if (io.outcome == Io::kEnded) return absl::UnauthenticatedError(why_no_tls_);
@@ -110,8 +129,6 @@ absl::Status Link::Introduce(absl::Time now) {
     if (meter_.has_preface()) return HandOver(now);
     if (client_ended_) return Ended("client");
   }
-  if (now >= options_.handshake_until)
-    return absl::DeadlineExceededError("the client has not introduced itself in time");
   interest_ = {.client_read = read_waits_ == Io::kWantsRead,
                .client_write = read_waits_ == Io::kWantsWrite,
                .time = options_.handshake_until};
@@ -146,18 +163,16 @@ absl::Status Link::AdmitFrames(absl::Time now) {
 bool Link::Admit(const Frame& frame, absl::Time now) {
   // Frames that follow the preface at once wait until there is a budget.
   if (connection_ == nullptr) return false;
-  const bool is_small = frame.payload_bytes < kSmallFrameBytes;
-  absl::Duration wait = is_small ? small_frames_.Wait(now) : absl::ZeroDuration();
-  if (wait <= absl::ZeroDuration() && frame.BeginsCall())
+  absl::Duration wait = absl::ZeroDuration();
+  if (frame.BeginsCall()) {
     wait = connection_->budget().BeginCall(now);
-  if (wait > absl::ZeroDuration()) {
-    held_since_ = std::min(held_since_, now);
-    const absl::Duration pause = std::min((now - held_since_) / kHeldFraction, kHeldPauseMax);
-    held_until_ = now + std::max(wait, pause);
-    return false;
+  } else if (frame.payload_bytes < kSmallFrameBytes) {
+    wait = connection_->budget().SendSmallFrame(now);
   }
-  if (is_small) small_frames_.Take();
-  return true;
+  if (wait <= absl::ZeroDuration()) return true;
+  held_since_ = std::min(held_since_, now);
+  held_until_ = LooksAgain(wait, held_since_, now);
+  return false;
 }
 
 size_t Link::ReadBytes() const {

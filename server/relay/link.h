@@ -13,7 +13,6 @@
 #include "server/relay/connection.h"
 #include "server/relay/connection_table.h"
 #include "server/relay/frame_meter.h"
-#include "server/relay/token_bucket.h"
 
 namespace kiln::relay {
 
@@ -35,8 +34,6 @@ class Link {
   static constexpr size_t kBufferBytesMax = 256 << 10;
   // A client that wants more than its budget for so long without a break is closed.
   static constexpr absl::Duration kHeldMax = absl::Seconds(10);
-  // Small frames of a connection, whatever they are: even an empty one costs the server.
-  static constexpr Rate kSmallFrames{.per_second = 50'000, .burst = 100'000};
 
   struct Options {
     int client_file = -1;  // the link owns it
@@ -77,6 +74,7 @@ class Link {
 
  private:
   absl::Status Introduce(absl::Time now);
+  bool IsGreeted(absl::Time now);
   absl::Status HandOver(absl::Time now);
   absl::Status AdmitFrames(absl::Time now);
   bool Admit(const Frame& frame, absl::Time now);
@@ -96,13 +94,13 @@ class Link {
   int server_file_ = -1;
 
   FrameMeter meter_;
-  TokenBucket small_frames_{kSmallFrames};
   Buffer to_server_;
   size_t admitted_bytes_ = 0;  // of to_server_
   absl::Time held_until_ = absl::InfinitePast();
   absl::Time held_since_ = absl::InfiniteFuture();  // without a break
   Buffer to_client_;
 
+  bool is_greeted_ = false;
   bool has_shaken_hands_ = false;
   bool client_drained_ = false;
   bool server_drained_ = false;

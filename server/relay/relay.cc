@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <set>
 #include <thread>
 #include <unordered_map>
@@ -49,9 +50,14 @@ int MillisecondsUntil(absl::Time time, absl::Time now) {
 // A thread with the links that it serves.
 class Relay::Loop {
  public:
-  Loop(const Options& options, ConnectionTable& table)
+  // Where a link goes on whose client has introduced itself.
+  using NextLoop = std::function<Loop&(uint64_t number)>;
+
+  // `next`: null for a loop that keeps its links.
+  Loop(const Options& options, ConnectionTable& table, NextLoop next)
       : options_(options),
         table_(table),
+        next_(std::move(next)),
         epoll_(epoll_create1(EPOLL_CLOEXEC)),
         wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     uint32_t events = 0;
@@ -107,6 +113,7 @@ class Relay::Loop {
     uint32_t server_events = 0;
     absl::Time time = absl::InfiniteFuture();  // as in times_
     bool is_over = false;
+    bool is_leaving = false;
   };
 
   void Wake() { eventfd_write(wake_, 1); }
@@ -132,19 +139,18 @@ class Relay::Loop {
   // False: the relay stops.
   bool TakeOrders() ABSL_LOCKS_EXCLUDED(mutex_) {
     std::vector<std::unique_ptr<Link>> added;
-    std::vector<uint64_t> closing;
     bool closes_unknown = false;
     {
       absl::MutexLock lock(&mutex_);
       if (stopping_) return false;
       added.swap(added_);
-      closing.swap(closing_);
       closes_unknown = closes_unknown_;
+      for (const uint64_t number : std::exchange(closing_, {})) CloseOne(number, added);
+      // With the lock: whoever closes a connection asks this loop before the next one.
+      for (Served* const one : std::exchange(leaving_, {})) Leave(*one);
     }
-    for (std::unique_ptr<Link>& link : added) Serve(std::move(link));
-    for (const uint64_t number : closing) {
-      const auto found = served_.find(number);
-      if (found != served_.end()) End(*found->second);
+    for (std::unique_ptr<Link>& link : added) {
+      if (link != nullptr) Serve(std::move(link));
     }
     if (closes_unknown) {
       for (const auto& [number, served] : served_) {
@@ -153,6 +159,29 @@ class Relay::Loop {
     }
     DropEnded();
     return true;
+  }
+
+  void CloseOne(uint64_t number, std::vector<std::unique_ptr<Link>>& added)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (const auto found = served_.find(number); found != served_.end()) End(*found->second);
+    for (std::unique_ptr<Link>& link : added) {
+      if (link == nullptr || link->number() != number) continue;
+      link.reset();
+      table_.Remove(number);
+      --links_count_;
+    }
+  }
+
+  void Leave(Served& one) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (one.is_over) return;
+    Forget(one);
+    std::unique_ptr<Link> link = std::move(one.link);
+    const uint64_t number = link->number();
+    served_.erase(number);
+    link->ClientIsReadable();
+    link->ServerIsReadable();
+    next_(number).Add(std::move(link));
+    --links_count_;
   }
 
   void Serve(std::unique_ptr<Link> link) {
@@ -192,33 +221,41 @@ class Relay::Loop {
   }
 
   void Advance(Served& one) {
-    const absl::Status status = one.link->Advance(options_.now());
-    if (!status.ok()) {
-      if (!absl::IsOutOfRange(status)) options_.on_refused(one.link->peer(), status);
-      return End(one);
+    if (one.is_leaving) return;
+    absl::Status status = one.link->Advance(options_.now());
+    if (status.ok() && next_ != nullptr && one.link->connection() != nullptr) {
+      one.is_leaving = true;
+      leaving_.push_back(&one);
+      return Wake();
     }
-    Tell(one);
+    if (status.ok() && !Tell(one))
+      status = absl::UnavailableError(
+          absl::StrCat("the system watches no more sockets: ", strerror(errno)));
+    if (status.ok()) return;
+    if (!absl::IsOutOfRange(status)) options_.on_refused(one.link->peer(), status);
+    End(one);
   }
 
-  // Tells the system what the link waits for, if that has changed.
-  void Tell(Served& one) {
+  // Tells the system what the link waits for, if that has changed. False: the system refuses.
+  bool Tell(Served& one) {
     const Interest& interest = one.link->interest();
-    Watch(one.link->client_file(), ClientOf(&one), one.client_events,
-          Events(interest.client_read, interest.client_write));
-    Watch(one.link->server_file(), ServerOf(&one), one.server_events,
-          Events(interest.server_read, interest.server_write));
     SetTime(one, interest.time);
+    return Watch(one.link->client_file(), ClientOf(&one), one.client_events,
+                 Events(interest.client_read, interest.client_write)) &&
+           Watch(one.link->server_file(), ServerOf(&one), one.server_events,
+                 Events(interest.server_read, interest.server_write));
   }
   // The end of a socket's other side is an event that cannot be refused, so that one of which
   // nothing is wanted is not registered.
-  void Watch(int file, void* what, uint32_t& now, uint32_t wanted) {
-    if (now == wanted) return;
+  bool Watch(int file, void* what, uint32_t& now, uint32_t wanted) {
+    if (now == wanted) return true;
     epoll_event event{};
     event.events = wanted;
     event.data.ptr = what;
     const int change = wanted == 0 ? EPOLL_CTL_DEL : now == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
-    epoll_ctl(epoll_, change, file, &event);
+    if (epoll_ctl(epoll_, change, file, &event) != 0) return false;
     now = wanted;
+    return true;
   }
 
   void SetTime(Served& one, absl::Time time) {
@@ -230,12 +267,15 @@ class Relay::Loop {
 
   void End(Served& one) {
     if (std::exchange(one.is_over, true)) return;
+    Forget(one);
+    over_.push_back(&one);
+  }
+  void Forget(Served& one) {
     SetTime(one, absl::InfiniteFuture());
     // Closing would not do: a process that was forked a moment ago has the sockets, too, and the
     // system would go on telling of them.
     Watch(one.link->client_file(), ClientOf(&one), one.client_events, 0);
     Watch(one.link->server_file(), ServerOf(&one), one.server_events, 0);
-    over_.push_back(&one);
   }
 
   // Events of this round may still name them before.
@@ -252,6 +292,7 @@ class Relay::Loop {
 
   const Options& options_;
   ConnectionTable& table_;
+  const NextLoop next_;
   const int epoll_;
   const int wake_;  // an eventfd
 
@@ -267,13 +308,16 @@ class Relay::Loop {
   std::set<std::pair<absl::Time, Served*>> times_;
   std::set<Served*> ready_;
   std::vector<Served*> over_;
+  std::vector<Served*> leaving_;
   std::thread thread_;  // last
 };
 
 Relay::Relay(Options options)
     : options_(std::move(options)), table_(options_.limits), budgets_(options_.rates) {
   for (int i = 0; i < options_.threads; ++i)
-    loops_.push_back(std::make_unique<Loop>(options_, table_));
+    loops_.push_back(std::make_unique<Loop>(options_, table_, nullptr));
+  entrance_ = std::make_unique<Loop>(options_, table_,
+                                     [this](uint64_t number) -> Loop& { return LoopOf(number); });
 }
 
 Relay::~Relay() = default;
@@ -293,16 +337,15 @@ void Relay::Add(int client_file, Peer peer, TlsContext tls) {
   auto activity = std::make_shared<ConnectionTable::Activity>(now);
   // Before the loop has the link, which may end it at once.
   const std::vector<uint64_t> closed = table_.Add(number, peer.origin, activity);
-  LoopOf(number).Add(
-      std::make_unique<Link>(Link::Options{.client_file = client_file,
-                                           .number = number,
-                                           .tls = std::move(tls),
-                                           .name = NewName(),
-                                           .peer = std::move(peer),
-                                           .budgets = &budgets_,
-                                           .activity = std::move(activity),
-                                           .handshake_until = now + options_.handshake,
-                                           .hand_over = std::move(hand_over)}));
+  entrance_->Add(std::make_unique<Link>(Link::Options{.client_file = client_file,
+                                                      .number = number,
+                                                      .tls = std::move(tls),
+                                                      .name = NewName(),
+                                                      .peer = std::move(peer),
+                                                      .budgets = &budgets_,
+                                                      .activity = std::move(activity),
+                                                      .handshake_until = now + options_.handshake,
+                                                      .hand_over = std::move(hand_over)}));
   Close(closed);
 }
 
@@ -314,17 +357,21 @@ void Relay::SetUser(Connection& connection, const std::string& user) {
 }
 
 void Relay::Close(const std::vector<uint64_t>& numbers) {
-  for (const uint64_t number : numbers) LoopOf(number).Close(number);
+  for (const uint64_t number : numbers) {
+    entrance_->Close(number);  // first, see TakeOrders
+    LoopOf(number).Close(number);
+  }
 }
 
 void Relay::StopHandingOver() {
   absl::MutexLock lock(&hand_over_mutex_);
   hands_over_ = false;
-  for (const auto& loop : loops_) loop->CloseUnknown();
+  entrance_->CloseUnknown();
 }
 
 void Relay::Drain(absl::Duration patience) {
   const absl::Time deadline = absl::Now() + patience;
+  entrance_->WaitUntilEmpty(deadline);
   for (const auto& loop : loops_) loop->WaitUntilEmpty(deadline);
 }
 

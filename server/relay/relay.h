@@ -31,10 +31,10 @@ namespace kiln::relay {
 class Relay {
  public:
   struct Options {
-    int threads = 2;
+    int threads = 2;  // besides the one on which clients introduce themselves
     // From a connection's begin until the client has said that it speaks HTTP/2.
     absl::Duration handshake = absl::Seconds(20);
-    CallRates rates = {};
+    BudgetRates rates = {};
     ConnectionLimits limits = {};
     // Of budgets and deadlines: it does not step (CLOCK_BOOTTIME).
     std::function<absl::Time()> now;
@@ -61,7 +61,7 @@ class Relay {
  private:
   class Loop;
 
-  Loop& LoopOf(uint64_t number) { return *loops_[number % loops_.size()]; }
+  Loop& LoopOf(uint64_t number) const { return *loops_[number % loops_.size()]; }
   void Close(const std::vector<uint64_t>& numbers);
 
   const Options options_;
@@ -73,7 +73,11 @@ class Relay {
   absl::Mutex hand_over_mutex_;  // held while a connection is handed over
   bool hands_over_ ABSL_GUARDED_BY(hand_over_mutex_) = true;
   std::atomic<uint64_t> added_ = 0;
-  std::vector<std::unique_ptr<Loop>> loops_;  // last: their threads use the rest
+  // Last: their threads use the rest. TLS handshakes and unknown clients are on a thread of their
+  // own, so that they delay nobody whose connection is there. It hands on to the others, and ends
+  // first.
+  std::vector<std::unique_ptr<Loop>> loops_;
+  std::unique_ptr<Loop> entrance_;
 };
 
 }  // namespace kiln::relay

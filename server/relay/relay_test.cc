@@ -77,7 +77,7 @@ class RelayTest : public ::testing::Test {
 
   ~RelayTest() override { relay_.reset(); }
 
-  std::unique_ptr<Relay> MakeRelay(CallRates rates = {}, ConnectionLimits limits = {}) {
+  std::unique_ptr<Relay> MakeRelay(BudgetRates rates = {}, ConnectionLimits limits = {}) {
     return std::make_unique<Relay>(
         Relay::Options{.threads = 2,
                        .handshake = absl::Hours(1),
@@ -213,6 +213,27 @@ TEST_F(RelayTest, WhoeverSaysNothingIsRefusedAfterATime) {
   EXPECT_EQ(slow->Read(1), "");
 }
 
+TEST_F(RelayTest, NewConnectionsBeyondTheRateOfTheirOriginWait) {
+  relay_ = MakeRelay({.greetings_of_origin = {.per_second = 1, .burst = 2}});
+  std::vector<std::unique_ptr<Socket>> clients;
+  for (int i = 0; i < 3; ++i) {
+    clients.push_back(Connect());
+    clients.back()->Write(kPreface);
+  }
+  const Arrival first = Arrive(), second = Arrive();
+  // Others do not wait with it.
+  const auto other = Connect("there");
+  other->Write(kPreface);
+  EXPECT_EQ(Arrive().connection->peer().origin, "there");
+  {
+    absl::MutexLock lock(&mutex_);
+    EXPECT_TRUE(arrivals_.empty());
+  }
+  Skip(absl::Seconds(1));
+  clients.push_back(Connect("there"));  // any event has the relay look at its clock
+  EXPECT_EQ(Arrive().connection->peer().origin, "here");
+}
+
 TEST_F(RelayTest, HeadersWithoutEndCloseTheConnection) {
   const auto client = Connect();
   client->Write(absl::StrCat(kPreface, FrameBytes(Frame::kHeaders, 0, 16'000)));
@@ -225,10 +246,10 @@ TEST_F(RelayTest, HeadersWithoutEndCloseTheConnection) {
 constexpr Rate kPlenty{.per_second = 1e6, .burst = 1e6};
 
 TEST_F(RelayTest, CallsBeyondTheBudgetWaitAndAreNotLost) {
-  relay_ = MakeRelay({.connection = {.per_second = 1, .burst = 3},
-                      .user = kPlenty,
-                      .origin = kPlenty,
-                      .strangers = kPlenty});
+  relay_ = MakeRelay({.calls = {.connection = {.per_second = 1, .burst = 3},
+                                .user = kPlenty,
+                                .origin = kPlenty,
+                                .strangers = kPlenty}});
   const auto client = Connect();
   client->Write(kPreface);
   const std::string pair =

@@ -19,6 +19,18 @@ int SelectHttp2(SSL*, const unsigned char** selected, unsigned char* selected_si
   return SSL_TLSEXT_ERR_OK;
 }
 
+// A client that names no protocol, or others only, speaks HTTP/1.1 all the same.
+int SelectHttp1(SSL*, const unsigned char** selected, unsigned char* selected_size,
+                const unsigned char* offered, unsigned int offered_size, void*) {
+  static constexpr unsigned char kHttp1[] = {8, 'h', 't', 't', 'p', '/', '1', '.', '1'};
+  unsigned char* chosen = nullptr;
+  if (SSL_select_next_proto(&chosen, selected_size, kHttp1, sizeof(kHttp1), offered,
+                            offered_size) != OPENSSL_NPN_NEGOTIATED)
+    return SSL_TLSEXT_ERR_NOACK;
+  *selected = chosen;
+  return SSL_TLSEXT_ERR_OK;
+}
+
 // The client's certificate is asked for and verified; a client without one may have a token.
 bool TrustClients(SSL_CTX* context, const std::string& authorities) {
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
@@ -30,7 +42,7 @@ bool TrustClients(SSL_CTX* context, const std::string& authorities) {
 
 }  // namespace
 
-absl::StatusOr<TlsContext> LoadTlsContext(const TlsFiles& files) {
+absl::StatusOr<TlsContext> LoadTlsContext(const TlsFiles& files, Protocol protocol) {
   TlsContext context(SSL_CTX_new(TLS_server_method()), &SSL_CTX_free);
   const auto bad = [](const std::string& key, const std::string& path, const std::string& what) {
     ERR_clear_error();
@@ -50,7 +62,8 @@ absl::StatusOr<TlsContext> LoadTlsContext(const TlsFiles& files) {
   // No session is resumed: each handshake proves again who the client is.
   SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(context.get(), 0);
-  SSL_CTX_set_alpn_select_cb(context.get(), SelectHttp2, nullptr);
+  SSL_CTX_set_alpn_select_cb(context.get(),
+                             protocol == Protocol::kHttp2 ? SelectHttp2 : SelectHttp1, nullptr);
   if (SSL_CTX_use_certificate_chain_file(context.get(), files.certificate.c_str()) != 1)
     return bad("certificate", files.certificate, "is no file with a certificate in PEM");
   if (SSL_CTX_use_PrivateKey_file(context.get(), files.key.c_str(), SSL_FILETYPE_PEM) != 1 ||

@@ -21,12 +21,16 @@ struct TlsFiles {
   bool empty() const { return certificate.empty(); }
 };
 
+// What is spoken inside, for ALPN.
+enum class Protocol { kHttp2, kHttp1 };
+
 // Connections keep it until their end, while new ones may already use another.
 using TlsContext = std::shared_ptr<ssl_ctx_st>;
 
-// TLS 1.2 or later, HTTP/2 by ALPN. INVALID_ARGUMENT names the file that cannot be used: empty,
-// truncated, no PEM, or the key of another certificate.
-absl::StatusOr<TlsContext> LoadTlsContext(const TlsFiles& files);
+// TLS 1.2 or later, the protocol by ALPN. INVALID_ARGUMENT names the file that cannot be used:
+// empty, truncated, no PEM, or the key of another certificate.
+absl::StatusOr<TlsContext> LoadTlsContext(const TlsFiles& files,
+                                          Protocol protocol = Protocol::kHttp2);
 
 }  // namespace kiln::relay
 

@@ -7,13 +7,13 @@
 
 namespace kiln::relay {
 
-absl::StatusOr<std::unique_ptr<TlsReloader>> TlsReloader::Load(TlsFiles files) {
-  std::unique_ptr<TlsReloader> reloader(new TlsReloader(std::move(files)));
+absl::StatusOr<std::unique_ptr<TlsReloader>> TlsReloader::Load(TlsFiles files, Protocol protocol) {
+  std::unique_ptr<TlsReloader> reloader(new TlsReloader(std::move(files), protocol));
   if (reloader->files_.empty()) return reloader;
   absl::MutexLock lock(&reloader->mutex_);
   // The state first: a file that is replaced meanwhile is read again.
   reloader->state_ = reloader->State();
-  auto context = LoadTlsContext(reloader->files_);
+  auto context = LoadTlsContext(reloader->files_, protocol);
   if (!context.ok()) return context.status();
   reloader->current_ = *std::move(context);
   return reloader;
@@ -40,7 +40,7 @@ void TlsReloader::Look() {
   absl::MutexLock lock(&mutex_);
   std::string state = State();
   if (state == state_) return;
-  auto context = LoadTlsContext(files_);
+  auto context = LoadTlsContext(files_, protocol_);
   if (!context.ok() && std::exchange(refused_, state) == state) return;
   if (!context.ok()) {
     log::Warning("tls_files_refused", {{"why", std::string(context.status().message())},

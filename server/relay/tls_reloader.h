@@ -17,7 +17,8 @@ namespace kiln::relay {
 class TlsReloader {
  public:
   // The errors of LoadTlsContext. Empty `files`: current() is always null.
-  static absl::StatusOr<std::unique_ptr<TlsReloader>> Load(TlsFiles files);
+  static absl::StatusOr<std::unique_ptr<TlsReloader>> Load(TlsFiles files,
+                                                           Protocol protocol = Protocol::kHttp2);
 
   TlsContext current() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Reads the files if they are others than those in use. Files that cannot be used are logged once
@@ -26,11 +27,12 @@ class TlsReloader {
   void Look() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  explicit TlsReloader(TlsFiles files) : files_(std::move(files)) {}
+  TlsReloader(TlsFiles files, Protocol protocol) : files_(std::move(files)), protocol_(protocol) {}
   // Another text after every change of a file.
   std::string State() const;
 
   const TlsFiles files_;
+  const Protocol protocol_;
   mutable absl::Mutex mutex_;
   std::string state_ ABSL_GUARDED_BY(mutex_);    // of the files in use
   std::string refused_ ABSL_GUARDED_BY(mutex_);  // of those that were logged

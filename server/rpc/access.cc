@@ -167,7 +167,7 @@ absl::Status Access::Check(const Credentials& credentials, const std::string& me
 void Access::AuditRefusal(const std::string& user, const std::string& method,
                           const absl::Status& why) {
   options_.metrics->Failed(why.code());
-  const absl::Time now = options_.now();
+  const absl::Time now = options_.clock.steady();
   std::optional<int64_t> held_back;
   {
     absl::MutexLock lock(&mutex_);
@@ -178,7 +178,7 @@ void Access::AuditRefusal(const std::string& user, const std::string& method,
   if (*held_back > 0) absl::StrAppend(&outcome, " (and ", *held_back, " more before)");
   // Of other methods the caller chose the text.
   const std::string subject = auth::LeastRole(method) ? method : "unknown method";
-  options_.audit->Append({0, now, user, "refused", subject, std::move(outcome)});
+  options_.audit->Append({0, options_.clock.wall(), user, "refused", subject, std::move(outcome)});
 }
 
 absl::StatusOr<auth::Principal> Access::Caller(const grpc::ServerContextBase& context) const {

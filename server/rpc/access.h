@@ -18,6 +18,7 @@
 #include "server/auth/audit_log.h"
 #include "server/auth/authenticator.h"
 #include "server/auth/principal.h"
+#include "server/clock/clock.h"
 #include "server/log/rate_limit.h"
 #include "server/metrics/metrics.h"
 
@@ -40,7 +41,7 @@ class Access {
     auth::Authenticator* users = nullptr;  // all outlive this
     auth::AuditLog* audit = nullptr;
     metrics::Metrics* metrics = nullptr;
-    std::function<absl::Time()> now;
+    Clock clock;
   };
   explicit Access(Options options) : options_(std::move(options)) {}
 

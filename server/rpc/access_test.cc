@@ -73,7 +73,7 @@ class AccessTest : public ::testing::Test {
                               .key = *cache::Secret::Open(folder_ + "/key"),
                               .now = [] { return absl::Now(); }}};
   std::unique_ptr<auth::AuditLog> audit_ = *auth::AuditLog::Open(folder_ + "/audit");
-  Access access_{{&users_, audit_.get(), &metrics_, [] { return absl::Now(); }}};
+  Access access_{{&users_, audit_.get(), &metrics_, SystemClock()}};
   int accepted_ = 0;
   std::shared_ptr<grpc::AuthMetadataProcessor> processor_ =
       access_.MakeDoor(Entrance::kLoopback, [this] { ++accepted_; }).processor;

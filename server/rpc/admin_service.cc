@@ -26,7 +26,14 @@ constexpr int kEventsAtOnce = 100;
 void Fill(const auth::StoredUser& user, v1::User* proto) {
   proto->set_name(user.name);
   proto->set_role(std::string(auth::Name(user.role)));
-  proto->set_token_id(user.token_id);
+  if (!user.tokens.empty()) proto->set_token_id(user.tokens.back().id);
+  for (const auth::StoredToken& token : user.tokens) {
+    v1::Token* filled = proto->add_tokens();
+    filled->set_id(token.id);
+    *filled->mutable_created() = ToProto(token.created);
+    if (token.expires) *filled->mutable_expires() = ToProto(*token.expires);
+  }
+  for (const std::string& identity : user.identities.names()) proto->add_identities(identity);
   *proto->mutable_created() = ToProto(user.created);
   if (user.revoked) *proto->mutable_revoked() = ToProto(*user.revoked);
 }
@@ -50,6 +57,17 @@ absl::StatusOr<auth::Role> RoleOf(const std::string& name) {
       absl::InvalidArgumentError(absl::StrCat(Quoted(name), " is no role; there are ",
                                               absl::StrJoin(auth::kRoleNames, ", "))),
       "UNKNOWN_ROLE", {{"role", name}});
+}
+
+// Of a token, so that its end can be written as a time.
+constexpr uint64_t kValidSecondsMax = uint64_t{100} * 366 * 24 * 3600;
+
+absl::Status CheckValidSeconds(uint64_t seconds) {
+  if (seconds <= kValidSecondsMax) return absl::OkStatus();
+  return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
+                                "a token is valid for ", kValidSecondsMax,
+                                " seconds at most, or without an end (0); ", seconds, " is more")),
+                            "TOKEN_TIME");
 }
 
 absl::Status AsksWhoCalls() {
@@ -118,6 +136,8 @@ class AdminService final : public v1::AdminService::CallbackService {
     bound("ClearCache", &AdminService::ClearCache);
     bound("AddUser", &AdminService::AddUser);
     bound("RevokeUser", &AdminService::RevokeUser);
+    bound("AddToken", &AdminService::AddToken);
+    bound("RevokeToken", &AdminService::RevokeToken);
     bound("ListUsers", &AdminService::ListUsers);
     bound("SetQuota", &AdminService::SetQuota);
     bound("ListQuotas", &AdminService::ListQuotas);
@@ -188,17 +208,17 @@ class AdminService final : public v1::AdminService::CallbackService {
     const auto caller = daemon_.access->Caller(*context);
     if (!caller.ok()) return Reply(daemon_, context, caller.status());
     const auto role = RoleOf(request->role());
+    const auto identities =
+        auth::ParseIdentities({request->identities().begin(), request->identities().end()});
     absl::Status status = role.status();
+    if (status.ok()) status = identities.status();
     if (status.ok()) {
-      auto token = daemon_.users->AddUser(request->name(), *role);
+      auto token = daemon_.users->AddUser(request->name(), *role, *identities);
       status = token.status();
       if (status.ok()) response->set_token(*std::move(token));
     }
-    // From the first user on, nobody sees others' numbers or goes on without saying who he is.
-    if (status.ok()) {
-      daemon_.protect_metrics();
-      daemon_.registry->CloseAllOf(auth::kLocalUser, AsksWhoCalls());
-    }
+    // From the first user on, nobody goes on without saying who calls.
+    if (status.ok()) daemon_.registry->CloseAllOf(auth::kLocalUser, AsksWhoCalls());
     const auto user = daemon_.users->store().Find(request->name());
     if (status.ok() && user) Fill(*user, response->mutable_user());
     return Audited(context, *caller, "add_user",
@@ -222,6 +242,36 @@ class AdminService final : public v1::AdminService::CallbackService {
       for (const auto& program : daemon_.programs->List()) program->ForgetUser(request->name());
     }
     return Audited(context, *caller, "revoke_user", request->name(), status);
+  }
+
+  ServerUnaryReactor* AddToken(CallbackServerContext* context, const v1::AddTokenRequest* request,
+                               v1::AddTokenResponse* response) override {
+    const auto caller = daemon_.access->Caller(*context);
+    if (!caller.ok()) return Reply(daemon_, context, caller.status());
+    absl::Status status = CheckValidSeconds(request->valid_seconds());
+    if (status.ok()) {
+      auto token = daemon_.users->AddToken(
+          request->user(), request->valid_seconds() == 0
+                               ? absl::InfiniteDuration()
+                               : absl::Seconds(static_cast<int64_t>(request->valid_seconds())));
+      status = token.status();
+      if (status.ok()) response->set_token(*std::move(token));
+    }
+    const auto user = daemon_.users->store().Find(request->user());
+    if (status.ok() && user) Fill(*user, response->mutable_user());
+    return Audited(context, *caller, "add_token", request->user(), status);
+  }
+
+  ServerUnaryReactor* RevokeToken(CallbackServerContext* context,
+                                  const v1::RevokeTokenRequest* request,
+                                  v1::RevokeTokenResponse* response) override {
+    const auto caller = daemon_.access->Caller(*context);
+    if (!caller.ok()) return Reply(daemon_, context, caller.status());
+    const auto name = daemon_.users->RevokeToken(request->token_id());
+    const auto user = name.ok() ? daemon_.users->store().Find(*name) : std::nullopt;
+    if (user) Fill(*user, response->mutable_user());
+    return Audited(context, *caller, "revoke_token",
+                   absl::StrCat(name.ok() ? *name + " " : "", request->token_id()), name.status());
   }
 
   ServerUnaryReactor* ListUsers(CallbackServerContext* context, const v1::ListUsersRequest* request,

@@ -40,8 +40,14 @@ absl::Status CheckListening(const std::vector<std::string>& addresses, const rel
   return absl::OkStatus();
 }
 
-absl::Status CheckMetricsListening(const std::string& address, bool is_open) {
-  if (!is_open || IsLoopback(address)) return absl::OkStatus();
+absl::Status CheckMetricsListening(const std::string& address, MetricsAccess access) {
+  if (IsLoopback(address)) return absl::OkStatus();
+  if (access.is_plain) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "metrics: ", address, " can be reached from other machines, and plain_http is for this ",
+        "machine alone: leave it out, or serve them on 127.0.0.1"));
+  }
+  if (!access.is_open) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "metrics: ", address, " can be reached from other machines, and the daemon has no users: ",
       "add one with `kiln user add NAME --role viewer`, whose token is the password for scraping, ",

@@ -18,9 +18,12 @@ bool IsLoopback(const std::string& address);
 absl::Status CheckListening(const std::vector<std::string>& addresses, const relay::TlsFiles& tls,
                             bool nobody_known);
 
-// `is_open`: whoever connects may read them. INVALID_ARGUMENT if that could be from another
-// machine.
-absl::Status CheckMetricsListening(const std::string& address, bool is_open);
+struct MetricsAccess {
+  bool is_open = false;   // whoever connects may read them
+  bool is_plain = false;  // over HTTP, though there is TLS
+};
+// INVALID_ARGUMENT if that could be from another machine.
+absl::Status CheckMetricsListening(const std::string& address, MetricsAccess access);
 
 }  // namespace kiln::rpc
 

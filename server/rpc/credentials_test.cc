@@ -25,9 +25,11 @@ TEST(Credentials, TheDaemonListensBeyondLoopbackWithTlsAlone) {
 }
 
 TEST(Credentials, MetricsAreForOthersOnlyWithAPassword) {
-  EXPECT_TRUE(CheckMetricsListening("127.0.0.1:7434", true).ok());
-  EXPECT_TRUE(CheckMetricsListening("0.0.0.0:7434", false).ok());
-  EXPECT_THAT(std::string(CheckMetricsListening("0.0.0.0:7434", true).message()),
+  EXPECT_TRUE(CheckMetricsListening("127.0.0.1:7434", {.is_open = true, .is_plain = true}).ok());
+  EXPECT_TRUE(CheckMetricsListening("0.0.0.0:7434", {}).ok());
+  EXPECT_THAT(std::string(CheckMetricsListening("0.0.0.0:7434", {.is_plain = true}).message()),
+              HasSubstr("plain_http is for this machine alone"));
+  EXPECT_THAT(std::string(CheckMetricsListening("0.0.0.0:7434", {.is_open = true}).message()),
               HasSubstr("0.0.0.0:7434 can be reached"));
 }
 

@@ -59,7 +59,7 @@ class DeviceWatch : public Watch<v1::WatchDevicesResponse> {
       return Next::kEnd;
     }
     for (runtime::ManagedDevice* device : daemon_.devices) {
-      v1::Device now = Describe(*device, daemon_.now());
+      v1::Device now = Describe(*device, daemon_.clock.steady());
       std::string& sent = sent_[now.name()];
       // Comparing the bytes covers every field that a device has.
       std::string bytes = now.SerializeAsString();
@@ -90,7 +90,7 @@ class DeviceService final : public v1::DeviceService::CallbackService {
                                         const v1::ListDevicesRequest* request,
                                         v1::ListDevicesResponse* response) override {
     for (runtime::ManagedDevice* device : daemon_.devices)
-      *response->add_devices() = Describe(*device, daemon_.now());
+      *response->add_devices() = Describe(*device, daemon_.clock.steady());
     for (const runtime::DriverReport& report : daemon_.drivers) {
       v1::Driver* driver = response->add_drivers();
       driver->set_name(report.driver);

@@ -1,12 +1,11 @@
 #include "server/rpc/doors.h"
 
 #include <grpcpp/security/server_credentials.h>
-#include <pwd.h>
-#include <unistd.h>
 
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/auth/accounts.h"
 #include "server/errors/errors.h"
 #include "server/log/log.h"
 
@@ -33,17 +32,6 @@ absl::Status TooManyCertificates() {
 }
 
 }  // namespace
-
-std::optional<std::string> SystemUserName(unsigned user_id) {
-  passwd entry{};
-  passwd* found = nullptr;
-  std::vector<char> text(1 << 14);
-  if (getpwuid_r(user_id, &entry, text.data(), text.size(), &found) != 0 || found == nullptr)
-    return std::nullopt;
-  return std::string(found->pw_name);
-}
-
-bool Doors::RunsDaemon(unsigned user_id) { return user_id == geteuid() || user_id == 0; }
 
 Doors::Doors(Options options, grpc::ServerBuilder& builder)
     : options_(std::move(options)),
@@ -93,7 +81,7 @@ const Doors::Door& Doors::DoorOf(const relay::Peer& peer) {
 
 absl::StatusOr<auth::Principal> Doors::SystemUser(unsigned user_id) const {
   const auto name = options_.name_of(user_id);
-  if (RunsDaemon(user_id)) {
+  if (auth::RunsDaemon(user_id)) {
     return auth::Principal{name.value_or(absl::StrCat("uid-", user_id)), auth::Role::kAdmin,
                            "socket"};
   }
@@ -102,7 +90,7 @@ absl::StatusOr<auth::Principal> Doors::SystemUser(unsigned user_id) const {
 }
 
 const Doors::Door& Doors::DoorOfSystemUser(unsigned user_id) {
-  const bool runs_daemon = RunsDaemon(user_id);
+  const bool runs_daemon = auth::RunsDaemon(user_id);
   auto& [doors, door_of] = runs_daemon ? admins_ : system_users_;
   if (const auto known = door_of.find(user_id); known != door_of.end()) return doors[known->second];
   auto user = SystemUser(user_id);

@@ -45,8 +45,6 @@ class Doors {
 
   // Gives gRPC a socket, which it owns then, of a client that is known to this extent.
   void HandOver(const relay::Peer& peer, int file) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whether this user of the system is an admin.
-  static bool RunsDaemon(unsigned user_id);
 
  private:
   using Acceptor = grpc::experimental::ExternalConnectionAcceptor;
@@ -75,9 +73,6 @@ class Doors {
   Row<unsigned> system_users_ ABSL_GUARDED_BY(mutex_);
   Row<std::string> certificates_ ABSL_GUARDED_BY(mutex_);
 };
-
-// From the system's table of users.
-std::optional<std::string> SystemUserName(unsigned user_id);
 
 }  // namespace kiln::rpc
 

@@ -38,13 +38,16 @@ void Fill(const DaemonView& daemon, const auth::Principal& caller,
   const runtime::Program::Use use = UseOf(*program, caller);
   proto->set_name(use.name);
   proto->set_device(program->device().name());
+  for (const std::string& name : program->device_names()) proto->add_devices(name);
   *proto->mutable_compiled() = ToProto(use.since);
-  proto->set_compile_seconds(description.compile_seconds);
   proto->set_kernels(static_cast<uint32_t>(compiled.calls.size()));
   proto->set_distinct_kernels(static_cast<uint32_t>(compiled.kernels.size()));
-  proto->set_kernels_from_cache(static_cast<uint32_t>(runtime::KernelsFromCache(compiled)));
   proto->set_runs(static_cast<uint64_t>(use.runs));
   proto->set_device_seconds(use.device_seconds);
+  if (caller.sees_all()) {
+    proto->set_compile_seconds(description.compile_seconds);
+    proto->set_kernels_from_cache(static_cast<uint32_t>(runtime::KernelsFromCache(compiled)));
+  }
   proto->set_arena_bytes(static_cast<uint64_t>(program->arena_bytes()));
   proto->set_arena_bytes_without_reuse(static_cast<uint64_t>(compiled.arena_bytes_without_reuse));
   uint32_t sessions = 0;
@@ -53,19 +56,22 @@ void Fill(const DaemonView& daemon, const auth::Principal& caller,
   proto->set_sessions(sessions);
 }
 
-// `runs`: the caller's. How often others' were timed, and how long they took, would tell of them.
+// Of what the caller has not done alone, only who sees everything is told: how often others' runs
+// were timed and how long they took, and whether somebody had compiled the kernel before.
 void Fill(const compiler::CompiledKernel& kernel, const runtime::KernelTimes& times, int64_t runs,
-          v1::Kernel* proto) {
+          bool sees_all, v1::Kernel* proto) {
   proto->set_name(kernel.image.name);
   proto->set_digest(kernel.digest);
   proto->set_flops(static_cast<uint64_t>(kernel.image.flops));
   proto->set_bytes(static_cast<uint64_t>(kernel.image.bytes));
   proto->set_samples(static_cast<uint64_t>(std::min(times.samples, runs)));
   if (times.samples > 0 && runs > 0) {
-    proto->set_seconds_mean(times.total_seconds / static_cast<double>(times.samples));
+    proto->set_seconds_median(times.median_seconds);
     proto->set_seconds_min(times.least_seconds);
+    proto->set_cold(times.is_cold);
   }
   proto->set_launches(static_cast<uint32_t>(times.launches));
+  if (!sees_all) return;
   proto->set_from_cache(kernel.from_cache);
   proto->set_compile_seconds(kernel.compile_seconds);
 }
@@ -83,7 +89,7 @@ absl::Status Explain(const DaemonView& daemon, const auth::Principal& caller,
   for (const compiler::PassReport& pass : compiled.passes) {
     v1::PassReport* proto = response->add_passes();
     proto->set_pass(pass.pass);
-    proto->set_seconds(pass.seconds);
+    if (caller.sees_all()) proto->set_seconds(pass.seconds);
     proto->set_disabled(pass.disabled);
     proto->set_text(pass.text);
   }
@@ -92,7 +98,7 @@ absl::Status Explain(const DaemonView& daemon, const auth::Principal& caller,
   for (size_t i = 0; i < compiled.kernels.size(); ++i) {
     const compiler::CompiledKernel& kernel = compiled.kernels[i];
     v1::Kernel* proto = response->add_kernels();
-    Fill(kernel, times[i], runs, proto);
+    Fill(kernel, times[i], runs, caller.sees_all(), proto);
     proto->set_ir(kernel.ir);
     proto->set_schedule(kernel.schedule);
     proto->set_refused_schedule(kernel.refused_schedule);
@@ -224,7 +230,8 @@ class ProgramService final : public v1::ProgramService::CallbackService {
       const auto times = program->kernel_times();
       const int64_t runs = UseOf(*program, *caller).runs;
       for (size_t i = 0; i < times.size(); ++i) {
-        Fill(program->compiled().kernels[i], times[i], runs, response->add_kernels());
+        Fill(program->compiled().kernels[i], times[i], runs, caller->sees_all(),
+             response->add_kernels());
       }
     }
     return ReplyCharged(daemon_, context, *caller, absl::OkStatus(), response);

@@ -14,10 +14,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "server/auth/accounts.h"
+#include "server/clock/clock.h"
 #include "server/log/log.h"
 #include "server/log/rate_limit.h"
 #include "server/relay/relay.h"
-#include "server/relay/steady_clock.h"
 #include "server/relay/tls_reloader.h"
 #include "server/rpc/connection_watch.h"
 #include "server/rpc/credentials.h"
@@ -130,13 +131,13 @@ std::unique_ptr<relay::Relay> Server::Implementation::MakeRelay(const DaemonView
   return std::make_unique<relay::Relay>(relay::Relay::Options{
       .handshake = std::min(kHandshakeTime, options.idle_connection),
       .limits = relay::ConnectionLimits::ForFiles(OpenFilesMax()),
-      .now = relay::SteadyNow,
+      .now = SteadyNow,
       .hand_over =
           [this](const relay::ConnectionPointer& connection, int file) {
             watch->Add(connection);
             doors->HandOver(connection->peer(), file);
           },
-      .on_refused = [this, now = daemon.now](
+      .on_refused = [this, now = daemon.clock.steady](
                         const relay::Peer& peer,
                         const absl::Status& why) { LogRefusal(peer, why, now()); }});
 }
@@ -144,7 +145,7 @@ std::unique_ptr<relay::Relay> Server::Implementation::MakeRelay(const DaemonView
 std::unique_ptr<ConnectionWatch> Server::Implementation::MakeWatch(const DaemonView& daemon) {
   return std::make_unique<ConnectionWatch>(ConnectionWatch::Options{
       .bounds = {.call_bytes_max = kMaxMessageBytes, .bytes_together_max = daemon.transport_bytes},
-      .now = daemon.now,
+      .now = daemon.clock.steady,
       .abort = [this](const relay::Connection& connection) { relay->Abort(connection); },
       .set_user = [this](relay::Connection& connection,
                          const std::string& user) { relay->SetUser(connection, user); },
@@ -162,7 +163,7 @@ absl::Status Server::Implementation::Listen(const std::string& address, const Op
                                      [this](int file, relay::Peer peer) {
                                        // Those who could stop the daemon anyway have the shorter
                                        // way.
-                                       if (Doors::RunsDaemon(peer.user_id))
+                                       if (auth::RunsDaemon(peer.user_id))
                                          return doors->HandOver(peer, file);
                                        relay->Add(file, std::move(peer), nullptr);
                                      });
@@ -222,7 +223,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const DaemonView& daemon,
       Doors::Options{
           .system_users = options.system_users,
           .access = daemon.access,
-          .name_of = SystemUserName,
+          .name_of = auth::AccountName,
           .on_accepted = [watch = implementation->watch.get()] { watch->CallAccepted(); }},
       builder);
   for (const std::string& address : addresses) {

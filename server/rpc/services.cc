@@ -78,7 +78,7 @@ std::vector<std::shared_ptr<runtime::Program>> VisiblePrograms(const DaemonView&
 
 void Audit(const DaemonView& daemon, const auth::Principal& caller, const std::string& action,
            const std::string& subject, const absl::Status& outcome) {
-  daemon.audit->Append({0, daemon.now(), caller.user, action, subject,
+  daemon.audit->Append({0, daemon.clock.wall(), caller.user, action, subject,
                         outcome.ok() ? "ok" : errors::Reason(outcome)});
 }
 

@@ -22,6 +22,7 @@
 #include "server/auth/principal.h"
 #include "server/buffers/blob_store.h"
 #include "server/cache/kernel_cache.h"
+#include "server/clock/clock.h"
 #include "server/memory/host_memory.h"
 #include "server/metrics/metrics.h"
 #include "server/quota/limit_store.h"
@@ -62,7 +63,7 @@ struct DaemonView {
   OpenCalls* open_calls = nullptr;  // of the streams that answer
   std::vector<runtime::ManagedDevice*> devices;
   std::vector<runtime::DriverReport> drivers;
-  std::function<absl::Time()> now;
+  Clock clock;
   std::function<absl::StatusOr<std::string>(const drivers::KernelImage&, const drivers::Target&)>
       disassemble;
   std::string version;
@@ -74,7 +75,6 @@ struct DaemonView {
   std::function<int64_t(const std::string& user)> kept_bytes = [](const std::string&) {
     return int64_t{0};
   };
-  std::function<void()> protect_metrics;  // scrapes take a token from here on
   // Has the daemon end soon, and keep its sessions; an error if it cannot keep them.
   std::function<absl::Status()> stop;
 };

@@ -39,12 +39,11 @@ class ServicesTest : public ::testing::Test {
     runtime::ProgramCache::Options programs;
     programs.compile = kiln::testing::FakeCompile;
     programs.metrics = &metrics_;
-    programs.now = [] { return absl::Now(); };
+    programs.clock = SystemClock();
     programs_ = std::make_unique<runtime::ProgramCache>(std::move(programs));
     sessions::Registry::Options registry;
     registry.new_id = sessions::RandomId;
-    registry.services = {
-        programs_.get(), &blobs_, &metrics_, &copies_, [] { return absl::Now(); }, {}, {}};
+    registry.services = {programs_.get(), &blobs_, &metrics_, &copies_, SystemClock(), {}, {}};
     registry_ = std::make_unique<sessions::Registry>(std::move(registry), std::vector{&device_});
     daemon_.registry = registry_.get();
     daemon_.programs = programs_.get();
@@ -65,7 +64,7 @@ class ServicesTest : public ::testing::Test {
     daemon_.open_uploads = &open_uploads_;
     daemon_.devices = {&device_};
     daemon_.drivers = {{"cpu", 1, ""}, {"cuda", 0, "no library \xff"}};
-    daemon_.now = [] { return absl::Now(); };
+    daemon_.clock = SystemClock();
     services_.push_back(MakeSessionService(daemon_));
     services_.push_back(MakeDeviceService(daemon_));
     grpc::ServerBuilder builder;
@@ -86,7 +85,7 @@ class ServicesTest : public ::testing::Test {
   buffers::BlobStore blobs_{1000};
   runtime::ThreadPool copies_{1};
   runtime::ManagedDevice device_{std::make_unique<kiln::testing::FakeDevice>("cpu:0", 1000), 0,
-                                 metrics_.ForDevice("cpu:0"), absl::Now};
+                                 metrics_.ForDevice("cpu:0"), SystemClock()};
   std::unique_ptr<runtime::ProgramCache> programs_;
   std::unique_ptr<sessions::Registry> registry_;
   const std::string folder_ = MakeServiceFolder();

@@ -203,7 +203,7 @@ class SessionService final : public SessionMethods {
                 const absl::Status& outcome) {
     if (caller.role != auth::Role::kAdmin) {
       absl::MutexLock lock(&mutex_);
-      if (!users_ends_.Admit(daemon_.now())) return;
+      if (!users_ends_.Admit(daemon_.clock.steady())) return;
     }
     Audit(daemon_, caller, "close_session", subject, outcome);
   }

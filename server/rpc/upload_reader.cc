@@ -95,7 +95,7 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer>, public Op
       if (finished_) return;
       is_held_up_ = false;
       waits_ = true;
-      last_ = daemon_.now();
+      last_ = daemon_.clock.steady();
     }
     StartRead(&request_bytes_);
   }

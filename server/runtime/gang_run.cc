@@ -214,7 +214,7 @@ absl::Status GangRun::SubmitOne(int member, size_t piece, int64_t ticket) {
     add(OnMember(*results_[i], MemberOfResult(i), member));
   gang().AddSlots(*loaded_, *memory_, member, &slots);
   drivers::SubmitOptions options;
-  options.time_commands = sampled_ && IsTimed(member);
+  options.time_commands = sampled_;
   options.group = signals_;
   options.unwanted = unwanted_;
   drivers::PreparedList& list =

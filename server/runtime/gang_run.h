@@ -97,10 +97,8 @@ class GangRun : public QueuedRun, public std::enable_shared_from_this<GangRun> {
   void Fail(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_, order_.mutex);
   void End() ABSL_LOCKS_EXCLUDED(mutex_);
   void RecordTimes(const std::vector<double>& seconds);
-  // Of each call of the program's compiled(), if this run was timed.
-  std::vector<double> KernelSeconds() const;
-  // Whether the member stands for all that run its program.
-  bool IsTimed(int member) const;
+  // By member, of each of its calls; empty: this run was not timed.
+  std::vector<std::vector<double>> CallSeconds() const;
   // Of a program in stages, the member that has it; else -1: each has its part.
   int MemberOfInput(size_t input) const;
   int MemberOfResult(size_t result) const;

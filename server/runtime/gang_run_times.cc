@@ -1,5 +1,4 @@
 // GangRun: what its kernels took.
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -8,36 +7,32 @@
 namespace kiln::runtime {
 
 void GangRun::RecordTimes(const std::vector<double>& seconds) {
-  const std::vector<double> kernels = KernelSeconds();
+  const std::vector<std::vector<double>> calls = CallSeconds();
   Program& program = *bound_->program;
-  // Fair shares are counted on each device; a run is as long as it was on the slowest.
-  program.Record(user_, *std::max_element(seconds.begin(), seconds.end()), kernels);
+  const bool is_warm_sample = program.RecordGang(user_, seconds, calls);
   const std::string digest = program.short_digest();
   const metrics::RunLabels labels{user_, digest};
-  for (int i = 0; i < gang().size(); ++i) device(i).metrics().RunFinished(labels, seconds[i]);
-  const auto& compiled = program.compiled();
-  for (size_t i = 0; i < kernels.size(); ++i) {
-    const int kernel = compiled.calls[i].kernel;
-    program.device_of_kernel(kernel).metrics().KernelRan(
-        labels, compiled.kernels[kernel].image.name, kernels[i]);
+  for (int i = 0; i < gang().size(); ++i) {
+    metrics::DeviceMetrics& metrics = device(i).metrics();
+    metrics.RunFinished(labels, seconds[i], program.kernel_shares(i));
+    if (!is_warm_sample) continue;
+    const compiler::CompiledProgram& compiled = *gang().members()[i].compiled;
+    for (size_t call = 0; call < calls[i].size(); ++call)
+      metrics.KernelRan(labels, compiled.kernels[compiled.calls[call].kernel].image.name,
+                        calls[i][call]);
   }
 }
 
-std::vector<double> GangRun::KernelSeconds() const {
-  std::vector<double> kernels;
-  for (const int member : gang().distinct()) {
+std::vector<std::vector<double>> GangRun::CallSeconds() const {
+  std::vector<std::vector<double>> calls(gang().size());
+  for (int i = 0; i < gang().size(); ++i) {
     // Signals and copies stand between the kernels.
-    const std::vector<double>& seconds = command_seconds_[member];
+    const std::vector<double>& seconds = command_seconds_[i];
     if (seconds.empty()) return {};
-    for (const int command : loaded_->members[member].command_of_call)
-      kernels.push_back(seconds[command]);
+    for (const int command : loaded_->members[i].command_of_call)
+      calls[i].push_back(seconds[command]);
   }
-  return kernels;
-}
-
-bool GangRun::IsTimed(int member) const {
-  const std::vector<int> distinct = gang().distinct();
-  return std::find(distinct.begin(), distinct.end(), member) != distinct.end();
+  return calls;
 }
 
 }  // namespace kiln::runtime

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "drivers/cpu/driver.h"
 #include "drivers/opencl/driver.h"
@@ -28,6 +29,7 @@ using kiln::testing::HeldDevice;
 using kiln::testing::MeanGraph;
 using kiln::testing::StagesGraph;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // As many cores as devices, and fewer.
 class GangOnCoresTest : public GangTest, public ::testing::WithParamInterface<int> {};
@@ -85,6 +87,32 @@ TEST_P(GangOnCoresTest, StagesHandOnWhatTheyHave) {
     }
     // The first run of a program is timed, kernel by kernel.
     for (const KernelTimes& times : program.kernel_times()) EXPECT_GT(times.samples, 0);
+  }
+}
+
+// Also on those that run what another runs.
+TEST_F(GangTest, KernelsTimeIsCountedOnEachDevice) {
+  UseCpus(2);
+  const auto bound = Compile(MeanGraph(2, 8), {0, 1});
+  ASSERT_NE(bound, nullptr) << compiled_;
+  const Program& program = *bound->program;
+  EXPECT_THAT(program.device_names(), ::testing::ElementsAre("cpu:0", "cpu:1"));
+  const ValuePointer rows = Input(*bound, 0);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(Await(Start(bound, rows)).ok());
+  const std::string text = metrics_.Text();
+  const std::string& kernel = program.compiled().kernels[0].image.name;
+  for (int member = 0; member < 2; ++member) {
+    const std::string labels = absl::StrCat("{device=\"cpu:", member, "\",user=\"\",program=\"",
+                                            program.short_digest(), "\",kernel=\"", kernel, "\"} ");
+    EXPECT_THAT(text, HasSubstr("kiln_kernel_device_seconds_total" + labels));
+    EXPECT_THAT(text, Not(HasSubstr("kiln_kernel_device_seconds_total" + labels + "0\n")));
+    EXPECT_THAT(text, HasSubstr("kiln_kernel_duration_seconds_count" + labels));
+    // All shares of a run's time are somebody's.
+    const auto shares = program.kernel_shares(member);
+    ASSERT_NE(shares, nullptr);
+    double sum = shares->outside;
+    for (const auto& share : shares->kernels) sum += share.share;
+    EXPECT_NEAR(sum, 1, 1e-9);
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/clock/testing/clocks.h"
 #include "server/errors/errors.h"
 #include "server/testing/fake_compiler.h"
 #include "server/testing/fake_device.h"
@@ -37,7 +38,7 @@ class HealthProbeTest : public ::testing::Test {
     ProgramCache::Options options;
     options.compile = kiln::testing::FakeCompile;
     options.metrics = &metrics_;
-    options.now = [this] { return now_; };
+    options.clock = kiln::testing::ClockOf([this] { return now_; });
     programs_ = std::make_unique<ProgramCache>(std::move(options));
     probe_ = std::make_shared<HealthProbe>(HealthProbe::Options{.device = &device_,
                                                                 .programs = programs_.get(),
@@ -67,7 +68,7 @@ class HealthProbeTest : public ::testing::Test {
   absl::Time now_ = absl::UnixEpoch();
   kiln::testing::FakeDevice* raw_ = new kiln::testing::FakeDevice("cpu:0", 1 << 20);
   ManagedDevice device_{std::unique_ptr<drivers::Device>(raw_), 0, metrics_.ForDevice("cpu:0"),
-                        absl::Now};
+                        SystemClock()};
   std::unique_ptr<ProgramCache> programs_;
   std::shared_ptr<HealthProbe> probe_;
   std::atomic<int64_t> runs_{0};

@@ -10,14 +10,14 @@
 namespace kiln::runtime {
 
 ManagedDevice::ManagedDevice(std::unique_ptr<drivers::Device> device, int64_t memory_limit,
-                             metrics::DeviceMetrics* metrics, std::function<absl::Time()> now,
+                             metrics::DeviceMetrics* metrics, Clock clock,
                              fairness::QueueLimits limits)
     : device_(std::move(device)),
       pool_(std::make_shared<buffers::Pool>(*device_, memory_limit)),
       arenas_(pool_),
       metrics_(metrics),
-      now_(std::move(now)),
-      dispatcher_(name(), now_, limits) {
+      clock_(std::move(clock)),
+      dispatcher_(name(), clock_.steady, limits) {
   pool_->SetReclaimer([this] { arenas_.DropIdle(); });
 }
 
@@ -27,15 +27,16 @@ ManagedDevice::~ManagedDevice() {
 }
 
 bool ManagedDevice::WaitIdle(absl::Duration timeout) {
-  const absl::Time deadline = now_() + timeout;
+  const absl::Time deadline = clock_.steady() + timeout;
   if (!dispatcher_.WaitIdle(timeout)) return false;
   {
     absl::MutexLock lock(&holds_mutex_);
     const auto is_free = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return holds_ == 0; };
-    if (!holds_mutex_.AwaitWithTimeout(absl::Condition(&is_free), deadline - now_())) return false;
+    if (!holds_mutex_.AwaitWithTimeout(absl::Condition(&is_free), deadline - clock_.steady()))
+      return false;
   }
   // A list's end may start a copy of its result.
-  return pool_->WaitForCopies(deadline - now_());
+  return pool_->WaitForCopies(deadline - clock_.steady());
 }
 
 void ManagedDevice::Hold() {
@@ -165,14 +166,14 @@ bool ManagedDevice::TryRevive() {
   return true;
 }
 
-double ManagedDevice::Utilization(absl::Time now) {
+double ManagedDevice::Utilization(absl::Time steady_now) {
   const double seconds = dispatcher_.device_seconds();
   absl::MutexLock lock(&mutex_);
-  const double passed = absl::ToDoubleSeconds(now - utilization_since_);
+  const double passed = absl::ToDoubleSeconds(steady_now - utilization_since_);
   // However often people look, the share is always that of a second or more.
   if (passed < 1) return utilization_;
   utilization_ = std::clamp((seconds - seconds_then_) / passed, 0.0, 1.0);
-  utilization_since_ = now;
+  utilization_since_ = steady_now;
   seconds_then_ = seconds;
   return utilization_;
 }

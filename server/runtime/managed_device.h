@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "drivers/interface/device.h"
 #include "server/buffers/pool.h"
+#include "server/clock/clock.h"
 #include "server/fairness/dispatcher.h"
 #include "server/metrics/metrics.h"
 #include "server/runtime/arenas.h"
@@ -31,13 +32,12 @@ class ManagedDevice {
 
   // `memory_limit` in bytes; 0: all of the device's. `metrics` outlives this.
   ManagedDevice(std::unique_ptr<drivers::Device> device, int64_t memory_limit,
-                metrics::DeviceMetrics* metrics, std::function<absl::Time()> now,
-                fairness::QueueLimits limits = {});
+                metrics::DeviceMetrics* metrics, Clock clock, fairness::QueueLimits limits = {});
   // Waits until the device has ended everything.
   ~ManagedDevice();
 
   const std::string& name() const { return device_->info().name; }
-  absl::Time Now() const { return now_(); }
+  const Clock& clock() const { return clock_; }
   drivers::Device& device() { return *device_; }
   const drivers::DeviceInfo& info() const { return device_->info(); }
   const std::shared_ptr<buffers::Pool>& pool() const { return pool_; }
@@ -80,7 +80,7 @@ class ManagedDevice {
 
   // Share of the time between the last two calls, at least a second apart, in which programs ran: 0
   // to 1.
-  double Utilization(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+  double Utilization(absl::Time steady_now) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   void ReportHealth() ABSL_LOCKS_EXCLUDED(report_mutex_);
@@ -90,7 +90,7 @@ class ManagedDevice {
   const std::shared_ptr<buffers::Pool> pool_;
   Arenas arenas_;
   metrics::DeviceMetrics* const metrics_;
-  const std::function<absl::Time()> now_;
+  const Clock clock_;
   fairness::Dispatcher dispatcher_;
   absl::Mutex holds_mutex_;
   int64_t holds_ ABSL_GUARDED_BY(holds_mutex_) = 0;

@@ -81,13 +81,11 @@ Program::Program(ManagedDevice& device, Description description, Signature signa
       description_(std::move(description)),
       signature_(std::move(signature)),
       compiled_(std::move(compiled)),
-      predicted_(GuessSeconds(compiled_, device.info().target.rates)),
-      times_(compiled_.kernels.size()) {
+      predicted_(GuessSeconds(compiled_, device.info().target.rates)) {
   for (const compiler::Slot& slot : compiled_.slots) {
     if (slot.kind == compiler::Slot::Kind::kArena) arena_bytes_ = slot.bytes;
   }
-  host_bytes_ = HostBytes(compiled_);
-  for (const compiler::KernelCall& call : compiled_.calls) ++times_[call.kernel].launches;
+  host_bytes_ = HostBytes(compiled_) + KernelSamples::HostBytes(compiled_);
 }
 
 absl::StatusOr<std::shared_ptr<Program>> Program::Load(ManagedDevice& device,
@@ -95,6 +93,10 @@ absl::StatusOr<std::shared_ptr<Program>> Program::Load(ManagedDevice& device,
                                                        compiler::CompiledProgram compiled) {
   std::shared_ptr<Program> program(
       new Program(device, std::move(description), std::move(signature), std::move(compiled)));
+  {
+    absl::MutexLock lock(&program->mutex_);
+    program->kernel_samples_.emplace_back(program->compiled_);
+  }
   if (auto loaded = program->OnDevice(); !loaded.ok()) return loaded.status();
   return program;
 }
@@ -115,7 +117,22 @@ absl::StatusOr<std::shared_ptr<Program>> Program::LoadGang(std::unique_ptr<Gang>
   const auto loaded = program->gang_->OnDevices();
   if (!loaded.ok()) return loaded.status();
   program->host_bytes_ += (*loaded)->host_bytes();
+  absl::MutexLock lock(&program->mutex_);
+  for (const Gang::Member& member : program->gang_->members()) {
+    program->kernel_samples_.emplace_back(*member.compiled);
+    program->host_bytes_ += KernelSamples::HostBytes(*member.compiled);
+  }
   return program;
+}
+
+std::vector<std::string> Program::device_names() const {
+  if (gang_ == nullptr) return {device_.name()};
+  std::vector<std::string> names;
+  for (const Gang::Member& member : gang_->members()) {
+    const std::string& name = member.device->name();
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
 }
 
 ManagedDevice& Program::device_of_kernel(size_t kernel) const {
@@ -176,11 +193,12 @@ std::vector<double> Program::CallSeconds(int64_t* samples) const {
   std::vector<double> seconds;
   absl::MutexLock lock(&mutex_);
   *samples = samples_;
+  const std::vector<KernelTimes> all = KernelTimesNow();
   for (const compiler::KernelCall& call : compiled_.calls) {
-    const KernelTimes& times = times_[call.kernel];
+    const KernelTimes& times = all[call.kernel];
     const drivers::Rates& rates = device_of_kernel(call.kernel).info().target.rates;
     seconds.push_back(times.samples > 0
-                          ? times.total_seconds / static_cast<double>(times.samples)
+                          ? times.median_seconds
                           : GuessSeconds(compiled_.kernels[call.kernel].image, rates));
   }
   return seconds;
@@ -188,40 +206,57 @@ std::vector<double> Program::CallSeconds(int64_t* samples) const {
 
 bool Program::TakeSample() {
   const int64_t run = started_.fetch_add(1, std::memory_order_relaxed);
-  if (run == 0) return true;
-  if (run % kSampleEvery != 0) return false;
+  // The first one is cold, so the next one is timed as well.
+  if (run < 2) return true;
+  if (run % kSampleEvery != 0 && (run > kSampleEvery || (run & (run - 1)) != 0)) return false;
   // The limit in time is for programs of a few microseconds, which end 64 runs in no time.
-  const int64_t now = absl::ToUnixNanos(device_.Now());
+  const int64_t now = absl::ToUnixNanos(device_.clock().steady());
   int64_t next = next_sample_nanoseconds.load(std::memory_order_relaxed);
   // Of several programs that come at once, one gets the sample.
   return now >= next && next_sample_nanoseconds.compare_exchange_strong(
                             next, now + kSampleGapNanoseconds, std::memory_order_relaxed);
 }
 
-void Program::Record(const std::string& user, double seconds,
-                     const std::vector<double>& command_seconds) {
+void Program::RecordRun(const std::string& user, double seconds) {
   // A measurement replaces the guess; after that, an outlier moves the average by an eighth. Runs
   // end one after another on the device's thread, so load and store need not be one step.
   const bool first = runs_.fetch_add(1, std::memory_order_relaxed) == 0;
   const double before = predicted_.load(std::memory_order_relaxed);
   predicted_.store(first ? seconds : before + kNewWeight * (seconds - before),
                    std::memory_order_relaxed);
-  absl::MutexLock lock(&mutex_);
   device_seconds_ += seconds;
   if (const auto known = FindUser(user); known != users_.end()) {
     ++known->second.runs;
     known->second.device_seconds += seconds;
   }
-  // The list's copies come after the kernels and are not counted by kernel.
-  const size_t timed = std::min(command_seconds.size(), compiled_.calls.size());
-  if (timed > 0) ++samples_;
-  for (size_t i = 0; i < timed; ++i) {
-    KernelTimes& times = times_[compiled_.calls[i].kernel];
-    times.least_seconds =
-        times.samples == 0 ? command_seconds[i] : std::min(times.least_seconds, command_seconds[i]);
-    times.total_seconds += command_seconds[i];
-    ++times.samples;
-  }
+}
+
+bool Program::Record(const std::string& user, double seconds,
+                     const std::vector<double>& command_seconds) {
+  absl::MutexLock lock(&mutex_);
+  RecordRun(user, seconds);
+  if (command_seconds.empty()) return false;
+  ++samples_;
+  // The list's copies come after the kernels.
+  return kernel_samples_[0].Add(seconds, command_seconds);
+}
+
+bool Program::RecordGang(const std::string& user, const std::vector<double>& seconds,
+                         const std::vector<std::vector<double>>& call_seconds) {
+  absl::MutexLock lock(&mutex_);
+  // Fair shares are counted on each device; a run is as long as it was on the slowest.
+  RecordRun(user, *std::max_element(seconds.begin(), seconds.end()));
+  if (call_seconds.empty()) return false;
+  ++samples_;
+  bool is_warm = true;
+  for (size_t i = 0; i < kernel_samples_.size(); ++i)
+    is_warm = kernel_samples_[i].Add(seconds[i], call_seconds[i]) && is_warm;
+  return is_warm;
+}
+
+std::shared_ptr<const metrics::KernelShares> Program::kernel_shares(int member) const {
+  absl::MutexLock lock(&mutex_);
+  return kernel_samples_[member].shares();
 }
 
 void Program::NoteUser(const std::string& user, const std::string& name) {
@@ -234,7 +269,7 @@ void Program::NoteUser(const std::string& user, const std::string& name) {
     return;
   }
   if (users_.size() >= kMostUsers) users_.erase(users_.begin());
-  users_.emplace_back(user, Use{.name = name, .since = device_.Now()});
+  users_.emplace_back(user, Use{.name = name, .since = device_.clock().wall()});
 }
 
 void Program::ForgetUser(const std::string& user) {
@@ -267,7 +302,17 @@ double Program::device_seconds() const {
 
 std::vector<KernelTimes> Program::kernel_times() const {
   absl::MutexLock lock(&mutex_);
-  return times_;
+  return KernelTimesNow();
+}
+
+std::vector<KernelTimes> Program::KernelTimesNow() const {
+  if (gang_ == nullptr) return kernel_samples_[0].Times();
+  std::vector<KernelTimes> all;
+  for (const int member : gang_->distinct()) {
+    const std::vector<KernelTimes> times = kernel_samples_[member].Times();
+    all.insert(all.end(), times.begin(), times.end());
+  }
+  return all;
 }
 
 std::string ShortName(const std::string& name) {

@@ -18,17 +18,11 @@
 #include "server/fairness/slices.h"
 #include "server/memory/host_memory.h"
 #include "server/runtime/gang.h"
+#include "server/runtime/kernel_samples.h"
 #include "server/runtime/managed_device.h"
 #include "server/runtime/signature.h"
 
 namespace kiln::runtime {
-
-struct KernelTimes {
-  int64_t samples = 0;
-  double total_seconds = 0;
-  double least_seconds = 0;
-  int launches = 0;
-};
 
 // As logs and people have it.
 inline std::string ShortDigest(const std::string& digest) { return digest.substr(0, 12); }
@@ -62,6 +56,8 @@ class Program {
   // Of a gang whose members run several programs, the kernels and calls of one behind the other's;
   // the rest is the first one's.
   const compiler::CompiledProgram& compiled() const { return compiled_; }
+  // The names of all devices that it runs on, without repetition.
+  std::vector<std::string> device_names() const;
   // The device that runs this kernel of compiled(), or the first of those.
   ManagedDevice& device_of_kernel(size_t kernel) const;
   ManagedDevice& device() const { return device_; }
@@ -109,12 +105,20 @@ class Program {
   // Expected device time of a run: a moving average of what was measured; before that, a guess from
   // the kernels' sizes.
   double predicted_seconds() const { return predicted_.load(std::memory_order_relaxed); }
-  // True for the first run, and then for every 64th at most ten times a second over all programs:
-  // these runs are timed kernel by kernel. The limit in time keeps the cost far below 1%; see
-  // metrics/README.md.
+  // True for the first two runs, then for the 4th, 8th, 16th and 32nd and for every 64th, these at
+  // most ten times a second over all programs: these runs are timed kernel by kernel. The limit in
+  // time keeps the cost far below 1%; see metrics/README.md.
   bool TakeSample();
-  // A run of `user`'s ended well. `command_seconds` is empty unless it was a sampled one.
-  void Record(const std::string& user, double seconds, const std::vector<double>& command_seconds)
+  // A run of `user`'s on one device ended well. `command_seconds` is empty unless it was a sampled
+  // one. Returns true if it was and was not the first of those, which is cold.
+  bool Record(const std::string& user, double seconds, const std::vector<double>& command_seconds)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same for a run on several devices: by member, what its list and each of its calls took.
+  bool RecordGang(const std::string& user, const std::vector<double>& seconds,
+                  const std::vector<std::vector<double>>& call_seconds) ABSL_LOCKS_EXCLUDED(mutex_);
+  // How a run's time on its device, or on this member's, divides among kernels; null before one has
+  // been timed.
+  std::shared_ptr<const metrics::KernelShares> kernel_shares(int member = 0) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   int64_t runs() const { return runs_.load(std::memory_order_relaxed); }
@@ -146,6 +150,8 @@ class Program {
   drivers::CommandList Commands(const Loaded& loaded) const;
   // Whether it is to be cut into pieces.
   bool IsSliced() const;
+  void RecordRun(const std::string& user, double seconds) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<KernelTimes> KernelTimesNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Expected device time of each call of compiled(). `samples`: how often they were timed.
   std::vector<double> CallSeconds(int64_t* samples) const ABSL_LOCKS_EXCLUDED(mutex_);
   // By this, so that all together take what whole runs have been measured to take, which is done
@@ -194,7 +200,7 @@ class Program {
   // By user, the latest last.
   std::vector<std::pair<std::string, Use>> users_ ABSL_GUARDED_BY(mutex_);
   bool has_users_ ABSL_GUARDED_BY(mutex_) = false;
-  std::vector<KernelTimes> times_ ABSL_GUARDED_BY(mutex_);
+  std::vector<KernelSamples> kernel_samples_ ABSL_GUARDED_BY(mutex_);  // by member
   int64_t samples_ ABSL_GUARDED_BY(mutex_) = 0;  // runs that were timed kernel by kernel
 };
 

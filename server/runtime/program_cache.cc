@@ -4,11 +4,13 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 namespace kiln::runtime {
 namespace {
 
 ProgramsBySource::Key KeyOf(const ProgramRequest& request, const Bindings& bindings) {
-  return {request.DeviceNames(), request.source->key(), bindings};
+  return {request.DeviceNames(), absl::StrCat(request.source->key(), request.owner), bindings};
 }
 
 ProgramsBySource::Key KeyOf(const ProgramRequest& request) {
@@ -19,6 +21,7 @@ ProgramsBySource::Key KeyOf(const ProgramRequest& request) {
 
 ProgramCache::ProgramCache(Options options)
     : metrics_(options.metrics),
+      shared_(options.shared),
       compiler_(std::move(static_cast<ProgramCompiler::Options&>(options))),
       by_digest_(&compiler_, &threads_),
       by_source_({options.max_idle_programs, options.max_idle_bindings}),
@@ -45,6 +48,7 @@ std::shared_ptr<ProgramFuture> ProgramCache::Get(std::shared_ptr<const GraphSour
                   {},
                   {}};
   request.members = std::move(devices);
+  if (!shared_) request.owner = UserOf(request);
   const ProgramsBySource::Key key = KeyOf(request);
   ProgramsBySource::Dropped dropped;  // outlives the lock: programs unload
   {

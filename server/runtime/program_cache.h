@@ -1,4 +1,5 @@
-// Every program in memory, shared by all sessions; compiles those that are missing, each once.
+// Every program in memory, shared by all sessions, or by each user's; compiles those that are
+// missing, each once.
 #ifndef KILN_SERVER_RUNTIME_PROGRAM_CACHE_H_
 #define KILN_SERVER_RUNTIME_PROGRAM_CACHE_H_
 
@@ -42,6 +43,9 @@ class ProgramCache {
  public:
   struct Options : ProgramCompiler::Options {
     CompileThreads::Options threads;
+    // False: each user has programs and kernels of their own, so that how long one takes to be
+    // compiled says nothing about what others have compiled.
+    bool shared = true;
     int max_idle_programs = 512;  // programs that no session names any more; the oldest go first
     // Values at which a program for all values is known to be right; the oldest go first.
     int max_idle_bindings = 1 << 15;
@@ -122,6 +126,7 @@ class ProgramCache {
   bool Knows(const ProgramsBySource::Key& key) ABSL_LOCKS_EXCLUDED(mutex_);
 
   metrics::Metrics* const metrics_;
+  const bool shared_;
   ProgramCompiler compiler_;
   ProgramsByDigest by_digest_;
   absl::Mutex mutex_;

@@ -17,12 +17,6 @@ namespace {
 // Of those that the compiler failed on: a client that asks again and again must not fill the log.
 constexpr size_t kMostShownGraphs = 100;
 
-// Who asked first; empty for what the daemon runs for itself.
-std::string UserOf(const ProgramRequest& request) {
-  const memory::Account* payer = request.payer.account().get();
-  return payer == nullptr ? std::string() : payer->user_name();
-}
-
 absl::Status CheckFits(const std::string& what, int64_t bytes, const ManagedDevice& device) {
   const int64_t limit = device.pool()->total_bytes();
   if (bytes <= limit) return absl::OkStatus();
@@ -63,6 +57,25 @@ bool ShrinkBlocks(const absl::Status& loaded, const CompileLabel& label, drivers
                                     {"why", std::string(loaded.message())}});
   return true;
 }
+
+// One user's part of a cache.
+class OwnersCache : public compiler::KernelCache {
+ public:
+  OwnersCache(compiler::KernelCache* cache, std::string owner)
+      : cache_(cache), owner_(std::move(owner)) {}
+  std::optional<std::string> Get(const std::string& key) override { return cache_->Get(Own(key)); }
+  void Put(const std::string& key, const std::string& value) override {
+    cache_->Put(Own(key), value);
+  }
+
+ private:
+  std::string Own(const std::string& key) const {
+    return absl::StrCat(key, "\nof the user ", owner_);
+  }
+
+  compiler::KernelCache* const cache_;
+  const std::string owner_;
+};
 
 // Remembers, and knows nothing.
 class WriteOnlyCache : public compiler::KernelCache {
@@ -128,12 +141,14 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::CompileGang(const Prog
   }
   const CompileLabel label{digest, request.name, request.DeviceNames(), UserOf(request)};
   LogCompileStarted(label, graph);
-  const absl::Time start = options_.now();
+  const absl::Time start = options_.clock.steady();
+  OwnersCache owners(options_.kernel_cache, request.owner);
   std::map<std::string, std::shared_ptr<const compiler::CompiledProgram>> by_target;
   std::vector<Gang::Member> members;
   for (ManagedDevice* member : devices) {
     const drivers::Target& target = member->info().target;
     compiler::Options options = CompilerOptions();
+    if (!request.owner.empty() && options.cache != nullptr) options.cache = &owners;
     if (graph.sharding->stages) options.stage = static_cast<int>(members.size());
     auto& known = by_target[absl::StrCat(options.stage, " ", target.CacheKey())];
     if (known == nullptr) {
@@ -148,11 +163,11 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::CompileGang(const Prog
     }
     members.push_back({member, known});
   }
-  const double seconds = absl::ToDoubleSeconds(options_.now() - start);
+  const double seconds = absl::ToDoubleSeconds(options_.clock.steady() - start);
   options_.metrics->Compiled(seconds);
   auto program = Program::LoadGang(
       std::make_unique<Gang>(graph.sharding->mesh, std::move(members)),
-      {label.digest, request.source->key(), request.name, options_.now(), seconds},
+      {label.digest, request.source->key(), request.name, options_.clock.wall(), seconds},
       Signature::Of(graph, names));
   if (!program.ok()) return program;
   if (absl::Status status = CheckRunTime(**program); !status.ok()) return status;
@@ -181,9 +196,11 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::CompileFor(const Attem
                                                                      const graph::Graph& graph,
                                                                      const Signature& signature,
                                                                      const CompileLabel& label) {
-  const absl::Time start = options_.now();
-  WriteOnlyCache write_only(options_.kernel_cache);
+  const absl::Time start = options_.clock.steady();
   compiler::Options options = CompilerOptions();
+  OwnersCache owners(options.cache, request.owner);
+  if (!request.owner.empty() && options.cache != nullptr) options.cache = &owners;
+  WriteOnlyCache write_only(options.cache);
   if (!attempt.reads_cache) options.cache = &write_only;
   auto compiled = options_.compile(graph, attempt.target, options);
   // A vendor's compiler that is to take smaller blocks has not failed yet.
@@ -193,12 +210,13 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::CompileFor(const Attem
     LogCompileFailed(label, graph, compiled.status(), ShowsGraphOf(label.digest));
     return compiled.status();
   }
-  const double seconds = absl::ToDoubleSeconds(options_.now() - start);
+  const double seconds = absl::ToDoubleSeconds(options_.clock.steady() - start);
   options_.metrics->Compiled(seconds);
   ReportRefusals(*compiled, label.digest);
-  return Program::Load(*request.device,
-                       {label.digest, request.source->key(), request.name, options_.now(), seconds},
-                       signature, std::move(*compiled));
+  return Program::Load(
+      *request.device,
+      {label.digest, request.source->key(), request.name, options_.clock.wall(), seconds},
+      signature, std::move(*compiled));
 }
 
 compiler::Options ProgramCompiler::CompilerOptions() const {
@@ -208,7 +226,7 @@ compiler::Options ProgramCompiler::CompilerOptions() const {
   options.threads = options_.kernel_threads;
   options.disabled_passes = options_.disabled_passes;
   options.dumped_passes = options_.dumped_passes;
-  options.now = options_.now;
+  options.now = options_.clock.steady;
   return options;
 }
 

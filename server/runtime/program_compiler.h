@@ -15,6 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "compiler/compiler.h"
+#include "server/clock/clock.h"
 #include "server/metrics/metrics.h"
 #include "server/runtime/compile_log.h"
 #include "server/runtime/program.h"
@@ -33,7 +34,7 @@ class ProgramCompiler {
     compiler::KernelCache* kernel_cache = nullptr;       // may be null
     workers::KernelCompiler* kernel_compiler = nullptr;  // as compiler::Options has it
     metrics::Metrics* metrics = nullptr;                 // not null
-    std::function<absl::Time()> now;
+    Clock clock;
     int kernel_threads = 1;  // kernels of one program compiled at once
     // Programs that are predicted to run longer are refused; 0: none is.
     double run_seconds_max = 0;

@@ -3,6 +3,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/clock/testing/clocks.h"
 #include "server/errors/errors.h"
 #include "server/runtime/testing/copy_source.h"
 #include "server/testing/fake_compiler.h"
@@ -23,7 +24,7 @@ class ProgramCompilerTest : public ::testing::Test {
       return kiln::testing::FakeCompile(graph, target, options);
     };
     options.metrics = &metrics_;
-    options.now = [] { return absl::UnixEpoch(); };
+    options.clock = kiln::testing::StoppedClock();
     return options;
   }
   absl::StatusOr<std::shared_ptr<Program>> Compile(
@@ -56,7 +57,7 @@ class ProgramCompilerTest : public ::testing::Test {
 
   metrics::Metrics metrics_{"test"};
   ManagedDevice device_{std::make_unique<kiln::testing::FakeDevice>("cpu:0", 1000), 0,
-                        metrics_.ForDevice("cpu:0"), absl::Now};
+                        metrics_.ForDevice("cpu:0"), SystemClock()};
   std::vector<int> block_sizes_;
   int compiled_ = 0;
 };

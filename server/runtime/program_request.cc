@@ -77,4 +77,9 @@ std::string ProgramRequest::DeviceNames() const {
   return absl::StrJoin(names, ", ");
 }
 
+std::string UserOf(const ProgramRequest& request) {
+  const memory::Account* payer = request.payer.account().get();
+  return payer == nullptr ? std::string() : payer->user_name();
+}
+
 }  // namespace kiln::runtime

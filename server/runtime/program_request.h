@@ -68,6 +68,8 @@ struct ProgramRequest {
   Payer payer;
   // All devices, by place of the graph's mesh; `device` is the first. Empty: it alone.
   std::vector<ManagedDevice*> members{};
+  // Whose program it is alone; empty: everybody's who asks for the same.
+  std::string owner{};
 
   // Names all its devices, in their order: "cpu:0", "cpu:0, cpu:1".
   std::string DeviceNames() const;
@@ -76,6 +78,9 @@ struct ProgramRequest {
     return source->Build(bindings, payer.ForNextGraph());
   }
 };
+
+// Who asked first; empty for what the daemon runs for itself.
+std::string UserOf(const ProgramRequest& request);
 
 // What one account was refused for want of host memory, another may have.
 bool LacksHostMemory(const absl::Status& status);

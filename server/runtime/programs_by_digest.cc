@@ -17,6 +17,7 @@ std::string DigestOf(const graph::Graph& graph, const ProgramRequest& request) {
       absl::StrCat(graph::Print(graph), "\n", request.device->info().target.CacheKey());
   for (size_t i = 1; i < request.members.size(); ++i)
     absl::StrAppend(&text, "\n", request.members[i]->info().target.CacheKey());
+  if (!request.owner.empty()) absl::StrAppend(&text, "\nof the user ", request.owner);
   return Sha256Hex(text);
 }
 

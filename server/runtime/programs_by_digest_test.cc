@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/clock/testing/clocks.h"
 #include "server/errors/errors.h"
 #include "server/runtime/testing/copy_source.h"
 #include "server/testing/fake_compiler.h"
@@ -39,7 +40,7 @@ class ProgramsByDigestTest : public ::testing::Test {
       return kiln::testing::FakeCompile(graph, target, options);
     };
     options.metrics = &metrics_;
-    options.now = [] { return absl::UnixEpoch(); };
+    options.clock = kiln::testing::StoppedClock();
     return options;
   }
   void Ask(Client& client) {
@@ -61,7 +62,7 @@ class ProgramsByDigestTest : public ::testing::Test {
 
   metrics::Metrics metrics_{"test"};
   ManagedDevice device_{std::make_unique<kiln::testing::FakeDevice>("cpu:0", 1000), 0,
-                        metrics_.ForDevice("cpu:0"), absl::Now};
+                        metrics_.ForDevice("cpu:0"), SystemClock()};
   std::atomic<int> compiled_{0};
   std::function<void()> at_first_compile_ = [] {};
   bool fails_ = false;

@@ -131,7 +131,7 @@ class ProgramsBySourceReclaim : public ::testing::Test {
 
   metrics::Metrics metrics_{"test"};
   ManagedDevice device_{std::make_unique<kiln::testing::FakeDevice>("cpu:0", 1000), 0,
-                        metrics_.ForDevice("cpu:0"), absl::Now};
+                        metrics_.ForDevice("cpu:0"), SystemClock()};
 };
 
 TEST_F(ProgramsBySourceReclaim, DropsTheOldestProgramsUntilThereIsRoom) {

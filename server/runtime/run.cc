@@ -387,10 +387,11 @@ void Run::End() {
 void Run::RecordTimes() {
   ManagedDevice& device = program().device();
   absl::MutexLock lock(&mutex_);
-  program().Record(user_, seconds_, command_seconds_);
+  const bool is_warm_sample = program().Record(user_, seconds_, command_seconds_);
   const std::string digest = program().short_digest();
   const metrics::RunLabels labels{user_, digest};
-  device.metrics().RunFinished(labels, seconds_);
+  device.metrics().RunFinished(labels, seconds_, program().kernel_shares());
+  if (!is_warm_sample) return;
   const auto& compiled = program().compiled();
   for (size_t i = 0; i < command_seconds_.size() && i < compiled.calls.size(); ++i) {
     device.metrics().KernelRan(labels, compiled.kernels[compiled.calls[i].kernel].image.name,

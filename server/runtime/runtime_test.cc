@@ -7,6 +7,7 @@
 #include "compiler/graph/error.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/clock/testing/clocks.h"
 #include "server/errors/errors.h"
 #include "server/runtime/explain.h"
 #include "server/runtime/graph_source.h"
@@ -85,7 +86,7 @@ class ProgramCacheTest : public ::testing::Test {
       return program;
     };
     options.metrics = &metrics_;
-    options.now = [] { return absl::UnixEpoch(); };
+    options.clock = kiln::testing::StoppedClock();
     options.max_idle_programs = max_idle;
     return std::make_unique<ProgramCache>(std::move(options));
   }
@@ -105,7 +106,7 @@ class ProgramCacheTest : public ::testing::Test {
   metrics::Metrics metrics_{"test"};
   kiln::testing::FakeDevice* raw_ = new kiln::testing::FakeDevice("cpu:0", 1000);
   ManagedDevice device_{std::unique_ptr<drivers::Device>(raw_), 0, metrics_.ForDevice("cpu:0"),
-                        absl::Now};
+                        SystemClock()};
   std::atomic<int> compiled_{0};
   bool refuse_schedules_ = false;
   CompileThreads::Options threads_;
@@ -414,10 +415,11 @@ TEST_F(ProgramCacheTest, StoppedCacheCompilesNothing) {
   EXPECT_EQ(graph::ErrorDetail(stopped, "reason"), "SHUTTING_DOWN");
 }
 
-TEST_F(ProgramCacheTest, FirstRunIsSampledThenFew) {
+TEST_F(ProgramCacheTest, FirstRunsAreSampledThenFew) {
   auto cache = Make();
   const auto program = Get(*cache, "a", 1);
   ASSERT_TRUE(program.ok());
+  EXPECT_TRUE((*program)->TakeSample());
   EXPECT_TRUE((*program)->TakeSample());
   int sampled = 0;
   for (int i = 0; i < 64 * 100; ++i) sampled += (*program)->TakeSample() ? 1 : 0;
@@ -430,7 +432,7 @@ TEST_F(ProgramCacheTest, PredictionFollowsMeasurement) {
   ASSERT_TRUE(program.ok());
   // Until then it is the work at the device's rates, a launch for its kernel and one for the list.
   EXPECT_GE((*program)->predicted_seconds(), 2 * device_.info().target.rates.launch_seconds);
-  (*program)->Record("ann", 0.5, {0.5});
+  EXPECT_FALSE((*program)->Record("ann", 0.5, {0.5}));
   EXPECT_DOUBLE_EQ((*program)->predicted_seconds(), 0.5);
   for (int i = 0; i < 100; ++i) (*program)->Record("ann", 0.1, {});
   EXPECT_NEAR((*program)->predicted_seconds(), 0.1, 0.001);

@@ -39,7 +39,7 @@ class SlicedRunTest : public ::testing::Test {
       : raw_(new kiln::testing::FakeDevice("cpu:0", memory_bytes)) {
     raw_->TakeTime();
     device_ = std::make_unique<ManagedDevice>(std::unique_ptr<drivers::Device>(raw_), 0,
-                                              metrics_.ForDevice("cpu:0"), absl::Now);
+                                              metrics_.ForDevice("cpu:0"), SystemClock());
   }
 
   ~SlicedRunTest() override {

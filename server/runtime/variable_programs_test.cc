@@ -6,6 +6,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/clock/testing/clocks.h"
 #include "server/runtime/testing/copy_source.h"
 #include "server/testing/fake_compiler.h"
 #include "server/testing/fake_device.h"
@@ -27,7 +28,7 @@ class VariableProgramsTest : public ::testing::Test {
       return kiln::testing::FakeCompile(graph, target, options);
     };
     options.metrics = &metrics_;
-    options.now = [] { return absl::UnixEpoch(); };
+    options.clock = kiln::testing::StoppedClock();
     return options;
   }
   ProgramRequest RequestOf(std::shared_ptr<const GraphSource> source, int64_t n) {
@@ -41,7 +42,7 @@ class VariableProgramsTest : public ::testing::Test {
 
   metrics::Metrics metrics_{"test"};
   ManagedDevice device_{std::make_unique<kiln::testing::FakeDevice>("cpu:0", 1 << 20), 0,
-                        metrics_.ForDevice("cpu:0"), absl::Now};
+                        metrics_.ForDevice("cpu:0"), SystemClock()};
   std::atomic<int> compiled_{0};
   std::function<void()> at_first_compile_ = [] {};
   ProgramCompiler compiler_{Options()};

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "server/clock/clock.h"
 #include "server/log/log.h"
 #include "server/sessions/ended_sessions.h"
 #include "server/sessions/image.h"
@@ -39,7 +40,7 @@ DevicesAtStop HaltDevices(const KeepAllOptions& options, absl::Time deadline) {
   for (runtime::ManagedDevice* device : options.devices) device->dispatcher().Suspend();
   DevicesAtStop halted;
   for (runtime::ManagedDevice* device : options.devices) {
-    const bool is_idle = device->WaitIdle(deadline - options.now());
+    const bool is_idle = device->WaitIdle(deadline - options.steady_now());
     halted.emplace(device, DeviceAtStop{!is_idle, Patience(options.copy_patience)});
   }
   return halted;
@@ -57,9 +58,9 @@ std::vector<Frozen> Freeze(const std::vector<std::shared_ptr<Session>>& all, Dev
                            const absl::Status& restarting) {
   std::vector<Frozen> frozen;
   // For all of them together: what is just ending ends side by side.
-  const absl::Time runs_end = absl::Now() + kEndOfRuns;
+  const absl::Time runs_end = SteadyNow() + kEndOfRuns;
   for (const auto& session : all) {
-    auto image = session->Freeze(restarting, runs_end - absl::Now());
+    auto image = session->Freeze(restarting, runs_end - SteadyNow());
     frozen.push_back({session, DeviceOf(*session, devices), std::move(image)});
   }
   // The small ones first: should the disk or somebody's patience end, most are kept. A device that
@@ -106,6 +107,7 @@ void KeepOne(const KeepAllOptions& options, Frozen& frozen) {
 }  // namespace
 
 void KeepAll(const KeepAllOptions& options, absl::Time deadline) {
+  options.kept->BeginSavingAll();
   const std::vector<std::shared_ptr<Session>> all = options.registry->List();
   // All stand still before the first is looked at, so that their devices come to an end.
   for (const auto& session : all) session->Pause();

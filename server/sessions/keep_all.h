@@ -19,7 +19,7 @@ struct KeepAllOptions {
   std::vector<runtime::ManagedDevice*> devices;
   absl::Status restarting;       // what clients of kept sessions hear
   absl::Duration copy_patience;  // for a piece of a tensor on its way from a device
-  std::function<absl::Time()> now;
+  std::function<absl::Time()> steady_now;
 };
 
 // Halts all sessions, lets what is on the devices end until `deadline`, writes the sessions to

@@ -211,32 +211,41 @@ absl::StatusOr<std::unique_ptr<SealedReader>> KeptSessions::Read(const Kept& kep
   return SealedReader::Open(kept.path, secret_, kImageVersion);
 }
 
-int64_t KeptSessions::BytesOnDisk(const std::string& prefix, const std::string& except) const {
-  int64_t bytes = 0;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(options_.folder, error)) {
-    const std::string name = entry.path().filename();
-    if (!absl::StartsWith(name, prefix) || entry.path().extension() == ".draft") continue;
-    if (!except.empty() && absl::StartsWith(name, absl::StrCat(except, "."))) continue;
-    const auto size = entry.file_size(error);
-    if (!error) bytes += static_cast<int64_t>(size);
-  }
-  return bytes;
+FolderUse KeptSessions::Look() const {
+  FolderUse use = FolderUse::Look(options_.folder);
+  files_looked_at_ += use.files();
+  return use;
 }
 
 int64_t KeptSessions::BytesOf(const std::string& user) const {
-  return BytesOnDisk(PrefixOf(user), "");
+  return Look().OfUser(PrefixOf(user), "");
+}
+
+void KeptSessions::BeginSavingAll() {
+  FolderUse use = Look();
+  absl::MutexLock lock(&mutex_);
+  use_ = std::move(use);
 }
 
 absl::Status KeptSessions::CheckRoom(const std::string& user, const std::string& except,
                                      int64_t bytes, bool goes_on) const {
-  const int64_t used = BytesOnDisk("", except);
+  {
+    absl::MutexLock lock(&mutex_);
+    if (use_) return CheckRoomIn(*use_, user, except, bytes, goes_on);
+  }
+  return CheckRoomIn(Look(), user, except, bytes, goes_on);
+}
+
+absl::Status KeptSessions::CheckRoomIn(const FolderUse& use, const std::string& user,
+                                       const std::string& except, int64_t bytes,
+                                       bool goes_on) const {
+  const int64_t used = use.Total(except);
   if (bytes > options_.limit_bytes - used) {
     return absl::ResourceExhaustedError(
         absl::StrCat(bytes, " bytes do not fit: kept sessions take ", used, " of ",
                      options_.limit_bytes, " bytes of disk; raise state.session_limit"));
   }
-  const int64_t his = BytesOnDisk(PrefixOf(user), except);
+  const int64_t his = use.OfUser(PrefixOf(user), except);
   if (goes_on && his + bytes > options_.limit_bytes - used - bytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat(bytes, " bytes do not fit: this user's sessions take ", his,
@@ -275,9 +284,13 @@ absl::Status KeptSessions::Save(const SessionImage& image, Patience& patience) {
   if (!writer.ok()) return writer.status();
   absl::Status status = (*writer)->Commit();
   if (!status.ok()) return status;
-  const std::string stem = PlaceOf(image.identity, image.user).stem;
+  const std::string path = PlaceOf(image.identity, image.user).stem;
   for (uint64_t old = image.journal; old > 1; --old)
-    if (unlink(SegmentPath(stem, old - 1).c_str()) != 0) break;
+    if (unlink(SegmentPath(path, old - 1).c_str()) != 0) break;
+  std::error_code error;
+  const auto bytes = fs::file_size(path + kSuffix, error);
+  absl::MutexLock lock(&mutex_);
+  if (use_ && !error) use_->Set(StemOf(image.identity, image.user), static_cast<int64_t>(bytes));
   return status;
 }
 

@@ -3,15 +3,21 @@
 #ifndef KILN_SERVER_SESSIONS_KEPT_SESSIONS_H_
 #define KILN_SERVER_SESSIONS_KEPT_SESSIONS_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "server/cache/secret.h"
+#include "server/sessions/folder_use.h"
 #include "server/sessions/image.h"
 #include "server/sessions/journal.h"
 #include "server/sessions/sealed_file.h"
@@ -70,20 +76,25 @@ class KeptSessions {
   // The session's earlier files give way to it. On the disk for good, or an error:
   // RESOURCE_EXHAUSTED if the files, or the user's, would take more than they may;
   // DEADLINE_EXCEEDED if a device hangs.
-  absl::Status Save(const SessionImage& image, Patience& patience);
+  absl::Status Save(const SessionImage& image, Patience& patience) ABSL_LOCKS_EXCLUDED(mutex_);
+  // From here on only Save writes to the folder, so that what the files take is known without
+  // another look at all of them for each session.
+  void BeginSavingAll() ABSL_LOCKS_EXCLUDED(mutex_);
   // What a user's files take. Thread-safe.
   int64_t BytesOf(const std::string& user) const;
+  // In all looks at the folder that asked what the files take; for tests.
+  int64_t files_looked_at() const { return files_looked_at_; }
 
  private:
   KeptSessions(Options options, cache::Secret secret, int lock)
       : options_(std::move(options)), secret_(std::move(secret)), lock_(lock) {}
   JournalPlace PlaceOf(const SessionIdentity& identity, const std::string& user) const;
-  // Of the files whose names begin so; those of the session with the stem `except` do not count,
-  // nor what is being written and takes the place of another.
-  int64_t BytesOnDisk(const std::string& prefix, const std::string& except) const;
+  FolderUse Look() const;
   // `except`: the stem of a session whose files give way. `goes_on`: see Draft.
   absl::Status CheckRoom(const std::string& user, const std::string& except, int64_t bytes,
-                         bool goes_on) const;
+                         bool goes_on) const ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status CheckRoomIn(const FolderUse& use, const std::string& user, const std::string& except,
+                           int64_t bytes, bool goes_on) const;
   // The image, but for its end.
   absl::StatusOr<std::unique_ptr<SealedWriter>> Write(const SessionImage& image, bool goes_on,
                                                       Patience& patience) const;
@@ -92,6 +103,9 @@ class KeptSessions {
   const Options options_;
   const cache::Secret secret_;
   const int lock_;
+  mutable std::atomic<int64_t> files_looked_at_{0};
+  mutable absl::Mutex mutex_;
+  std::optional<FolderUse> use_ ABSL_GUARDED_BY(mutex_);  // since BeginSavingAll
 };
 
 }  // namespace kiln::sessions

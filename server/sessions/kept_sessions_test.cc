@@ -216,6 +216,35 @@ TEST_F(KeptSessionsTest, NoMoreThanTheLimit) {
   EXPECT_LE(bytes, 2000);
 }
 
+// As at the end of a daemon: twice as many sessions take twice as many looks at files.
+TEST_F(KeptSessionsTest, SavingAllTakesOneLookAtEachFile) {
+  int64_t number = 0;
+  const auto looks_at_saving = [&](int sessions) {
+    const int64_t before = kept_->files_looked_at();
+    kept_->BeginSavingAll();
+    for (int i = 0; i < sessions; ++i) EXPECT_TRUE(Save(ImageOf(++number)).ok());
+    return kept_->files_looked_at() - before;
+  };
+  EXPECT_LE(looks_at_saving(50), 5);
+  EXPECT_LE(looks_at_saving(100), 50 + 5);
+}
+
+TEST_F(KeptSessionsTest, TheLimitHoldsWhereAllAreSaved) {
+  Open(2000);
+  ASSERT_TRUE(Save(ImageOf(1)).ok());
+  kept_->BeginSavingAll();
+  absl::Status status;
+  int64_t saved = 1;
+  for (; saved < 100 && status.ok(); ++saved) status = Save(ImageOf(saved + 1));
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  int64_t bytes = 0;
+  for (const auto& entry : fs::directory_iterator(folder_ + "/sessions"))
+    bytes += static_cast<int64_t>(entry.file_size());
+  EXPECT_LE(bytes, 2000);
+  // One that takes its own place again needs no more room.
+  EXPECT_TRUE(Save(ImageOf(1)).ok());
+}
+
 TEST_F(KeptSessionsTest, NoMoreThanAUsersLimit) {
   kept_.reset();
   auto opened = KeptSessions::Open(

@@ -211,7 +211,7 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Add(const std::string& user, 
   if (names_no_lease && identity.client.is_local) identity.away_lease = options_.local_away_lease;
   identity.priority = priority;
   identity.snapshot_interval = snapshot_interval;
-  identity.opened = options_.services.now();
+  identity.opened = options_.services.clock.wall();
   auto session = std::make_shared<Session>(std::move(identity), owner, **chosen, options_.services,
                                            std::move(host), *std::move(charge));
   sessions_[session->identity().id] = session;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/clock/clock.h"
 #include "server/errors/errors.h"
 #include "server/log/log.h"
 
@@ -23,11 +24,11 @@ absl::Status BeingRestored() { return Restarting("the session is being restored;
 
 }  // namespace
 
-Restorer::Restorer(KeptSessions& kept, Registry& registry, std::function<absl::Time()> now,
+Restorer::Restorer(KeptSessions& kept, Registry& registry, std::function<absl::Time()> steady_now,
                    std::function<bool(const std::string&)> is_revoked, absl::Duration copy_patience)
     : kept_(kept),
       registry_(registry),
-      now_(std::move(now)),
+      steady_now_(std::move(steady_now)),
       is_revoked_(std::move(is_revoked)),
       copy_patience_(copy_patience) {}
 
@@ -43,7 +44,7 @@ void Restorer::Start() {
     }
     ClaimName(kept);
     auto waiting = std::make_unique<Waiting>();
-    waiting->expires = now_() + kept.image.lease_then();
+    waiting->expires = steady_now_() + kept.image.lease_then();
     waiting->kept = std::move(kept);
     all.push_back(std::move(waiting));
   }
@@ -193,12 +194,13 @@ void Restorer::Loop(Kind kind) {
 }
 
 void Restorer::Rest() {
-  const absl::Time end = absl::Now() + kPause;
-  while (!stopping_ && absl::Now() < end) changed_.WaitWithDeadline(&mutex_, end);
+  const absl::Time end = SteadyNow() + kPause;
+  for (absl::Time now = SteadyNow(); !stopping_ && now < end; now = SteadyNow())
+    changed_.WaitWithTimeout(&mutex_, end - now);
 }
 
 bool Restorer::Waits(const Waiting& waiting, const absl::Status& status) const {
-  if (absl::IsDataLoss(status) || now_() >= waiting.expires) return false;
+  if (absl::IsDataLoss(status) || steady_now_() >= waiting.expires) return false;
   if (waiting.why != status.message()) {
     log::Warning("session_waits", {{"session", waiting.kept.image.identity.name},
                                    {"why", std::string(status.message())}});

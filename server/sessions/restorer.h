@@ -28,7 +28,7 @@ class Restorer final : public AbsentSessions {
  public:
   // Both outlive this. Nothing happens before Start. A session whose device has not taken a piece
   // of a tensor after `copy_patience` is tried again, after the others.
-  Restorer(KeptSessions& kept, Registry& registry, std::function<absl::Time()> now,
+  Restorer(KeptSessions& kept, Registry& registry, std::function<absl::Time()> steady_now,
            std::function<bool(const std::string& user)> is_revoked, absl::Duration copy_patience);
   ~Restorer() override { Stop(); }
 
@@ -90,7 +90,7 @@ class Restorer final : public AbsentSessions {
 
   KeptSessions& kept_;
   Registry& registry_;
-  const std::function<absl::Time()> now_;
+  const std::function<absl::Time()> steady_now_;
   const std::function<bool(const std::string&)> is_revoked_;
   const absl::Duration copy_patience_;
   mutable absl::Mutex mutex_;

@@ -47,7 +47,7 @@ Session::Session(Identity identity, std::shared_ptr<User> user, runtime::Managed
       services_(std::move(services)),
       devices_(*user_, identity_.priority, device, services_.devices),
       executor_(Steps()),
-      expires_(services_.now() + identity_.lease),
+      expires_(services_.clock.steady() + identity_.lease),
       unfinished_(host_,
                   {services_.limits.unfinished_operations, services_.limits.unfinished_bytes},
                   &user_->operations),
@@ -94,7 +94,8 @@ Session::Snapshot Session::GetSnapshot() const {
   absl::MutexLock lock(&mutex_);
   Snapshot snapshot;
   snapshot.connected = sink_ != nullptr;
-  snapshot.expires = snapshot.connected ? services_.now() + FullLease() : expires_;
+  snapshot.expires =
+      snapshot.connected ? services_.clock.wall() + FullLease() : OnWall(services_.clock, expires_);
   if (detached_) snapshot.detached_name = detached_->name;
   snapshot.memory_bytes = devices_.bytes();
   snapshot.buffers = devices_.buffers();
@@ -120,7 +121,7 @@ absl::Status Session::Attach(std::shared_ptr<Sink> sink, uint64_t acknowledged,
     if (generation != generation_) return TakenOver();
     if (acknowledged > log_.last_received() && wants_protection()) {
       // It ends at the next look at the leases.
-      expires_ = services_.now();
+      expires_ = services_.clock.steady();
       return IsBehind();
     }
     earlier = std::exchange(sink_, sink);
@@ -142,16 +143,16 @@ absl::Status Session::Attach(std::shared_ptr<Sink> sink, uint64_t acknowledged,
 }
 
 void Session::Detach(const Sink* sink) {
-  absl::Time expires;
+  absl::Duration lease;
   {
     absl::MutexLock lock(&mutex_);
     // Another stream has taken over, whose lease does not run.
     if (sink_.get() != sink) return;
     sink_.reset();
-    expires =
+    lease =
         StartLease(detached_ ? detached_->keep : std::min(identity_.lease, identity_.away_lease));
   }
-  LogLease("stream_detached", expires);
+  LogLease("stream_detached", lease);
 }
 
 absl::Status Session::Accept(const Sink* sink, uint64_t sequence, uint64_t acknowledged,
@@ -279,29 +280,33 @@ void Session::WhenThere(uint64_t handle,
 }
 
 void Session::Renew() {
-  absl::Time expires;
+  absl::Duration lease;
   {
     absl::MutexLock lock(&mutex_);
-    expires = StartLease();
+    lease = StartLease();
   }
-  LogLease("lease_renewed", expires);
+  LogLease("lease_renewed", lease);
 }
 
 absl::Duration Session::FullLease() const {
   return detached_ ? std::max(identity_.lease, detached_->keep) : identity_.lease;
 }
 
-absl::Time Session::StartLease() { return StartLease(FullLease()); }
+absl::Duration Session::StartLease() { return StartLease(FullLease()); }
 
-absl::Time Session::StartLease(absl::Duration lease) { return expires_ = services_.now() + lease; }
+absl::Duration Session::StartLease(absl::Duration lease) {
+  expires_ = services_.clock.steady() + lease;
+  return lease;
+}
 
 absl::Status Session::CheckOpen() const {
   absl::MutexLock lock(&mutex_);
   return closed_ ? *closed_ : absl::OkStatus();
 }
 
-void Session::LogLease(absl::string_view event, absl::Time expires) const {
+void Session::LogLease(absl::string_view event, absl::Duration left) const {
   if (!log::IsOn(log::Level::kDebug)) return;
+  const absl::Time expires = services_.clock.wall() + left;
   log::Debug(event,
              {{"session", identity_.name},
               {"lease_seconds", absl::StrCat(absl::ToDoubleSeconds(identity_.lease))},
@@ -323,7 +328,7 @@ bool Session::is_closed() const {
 
 bool Session::Expired() const {
   absl::MutexLock lock(&mutex_);
-  return sink_ == nullptr && services_.now() >= expires_;
+  return sink_ == nullptr && services_.clock.steady() >= expires_;
 }
 
 void Session::Close(const absl::Status& status, bool files_stay) {

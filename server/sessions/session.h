@@ -35,6 +35,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "server/buffers/blob_store.h"
+#include "server/clock/clock.h"
 #include "server/fairness/gang_order.h"
 #include "server/memory/host_memory.h"
 #include "server/metrics/metrics.h"
@@ -76,7 +77,7 @@ struct Services {
   buffers::BlobStore* blobs = nullptr;
   metrics::Metrics* metrics = nullptr;
   runtime::ThreadPool* copies = nullptr;  // for copies that may block
-  std::function<absl::Time()> now;
+  Clock clock;
   // Of GraphSource::Wire, for programs that were kept.
   std::function<absl::StatusOr<std::shared_ptr<const runtime::GraphSource>>(absl::string_view,
                                                                             memory::Account&)>
@@ -251,13 +252,13 @@ class Session : public std::enable_shared_from_this<Session> {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // The program of a run that is made again.
   Executor::AddWaiter MustWaitFor(const sessions::Resume& resume) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The lease runs from now on. Returns when it ends.
-  absl::Time StartLease() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The lease runs from now on. Returns how long.
+  absl::Duration StartLease() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // With or without a name.
   absl::Duration FullLease() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  absl::Time StartLease(absl::Duration lease) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Duration StartLease(absl::Duration lease) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Without the lock: whoever reads the log may be slow. `event` is what has happened.
-  void LogLease(absl::string_view event, absl::Time expires) const ABSL_LOCKS_EXCLUDED(mutex_);
+  void LogLease(absl::string_view event, absl::Duration left) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   void Execute(uint64_t sequence, UnknownOperation& operation);
   void Execute(uint64_t sequence, DefineProgram& operation);
@@ -430,7 +431,7 @@ class Session : public std::enable_shared_from_this<Session> {
   mutable absl::Mutex mutex_;
   std::optional<absl::Status> closed_ ABSL_GUARDED_BY(mutex_);  // what is said of it since
   bool frozen_ ABSL_GUARDED_BY(mutex_) = false;                 // closed_, but holds what it had
-  absl::Time expires_ ABSL_GUARDED_BY(mutex_);
+  absl::Time expires_ ABSL_GUARDED_BY(mutex_);                  // by the steady clock
   std::shared_ptr<Sink> sink_ ABSL_GUARDED_BY(mutex_);
   bool end_after_answers_ ABSL_GUARDED_BY(mutex_) = false;
   bool refused_more_ ABSL_GUARDED_BY(mutex_) = false;

@@ -246,7 +246,7 @@ void Session::Describe(SessionImage* image) const {
   if (detached_)
     image->detached = SessionImage::Detached{detached_->name, detached_->keep, detached_->tensors};
   image->remaining =
-      sink_ ? FullLease() : std::max(expires_ - services_.now(), absl::ZeroDuration());
+      sink_ ? FullLease() : std::max(expires_ - services_.clock.steady(), absl::ZeroDuration());
 }
 
 void Session::AddBlobs(SessionImage* image) const {

@@ -147,7 +147,7 @@ void Session::LoseProtection(const absl::Status& why) {
   protection_.blobs.clear();
   ++protection_.forgotten;
   if (std::exchange(protection_.has_image, false)) protection_.lost = why;
-  protection_.due = services_.now() + identity_.snapshot_interval;
+  protection_.due = services_.clock.steady() + identity_.snapshot_interval;
 }
 
 void Session::FailedLate(const absl::Status& why) {
@@ -155,7 +155,7 @@ void Session::FailedLate(const absl::Status& why) {
   if (replaying_) replay_error_.Update(why);
   if (!protection_.journal) return;
   LoseProtection(why);
-  protection_.due = services_.now();
+  protection_.due = services_.clock.steady();
 }
 
 bool Session::IsReplaying() const {

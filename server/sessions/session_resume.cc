@@ -57,7 +57,7 @@ absl::Status Session::RestoreAll(ByteSource& bytes, Patience& patience) {
   if (status.ok()) status = RestoreHandles();
   if (status.ok()) status = RestoreOperations();
   if (status.ok()) RestoreName();
-  expires_ = services_.now() + resumption_->image->lease_then();
+  expires_ = services_.clock.steady() + resumption_->image->lease_then();
   return status;
 }
 

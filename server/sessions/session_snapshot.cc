@@ -31,8 +31,8 @@ bool Session::ImageIsDue() const {
   if (!wants_protection() || services_.kept == nullptr) return false;
   absl::MutexLock lock(&mutex_);
   if (closed_ || resumption_ || replaying_) return false;
-  if (services_.now() >= protection_.due) return true;
-  return services_.now() >= protection_.begun + kSoon && protection_.has_image &&
+  if (services_.clock.steady() >= protection_.due) return true;
+  return services_.clock.steady() >= protection_.begun + kSoon && protection_.has_image &&
          protection_.journal->bytes_since(protection_.image_number) >
              std::max(kLongJournal, protection_.image_bytes);
 }
@@ -51,8 +51,8 @@ absl::StatusOr<Session::Draft> Session::BeginImage() {
   absl::MutexLock lock(&mutex_);
   if (closed_) return *closed_;
   if (resumption_ || replaying_) return absl::UnavailableError("the session is being restored");
-  protection_.begun = services_.now();
-  protection_.due = services_.now() + std::min(kSoon, identity_.snapshot_interval);
+  protection_.begun = services_.clock.steady();
+  protection_.due = services_.clock.steady() + std::min(kSoon, identity_.snapshot_interval);
   const auto is_settled = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return closed_.has_value() || IsSettled(executed);
   };
@@ -61,7 +61,7 @@ absl::StatusOr<Session::Draft> Session::BeginImage() {
   auto image = MakeImage(executed);
   if (!image.ok()) return image.status();
   Describe(&*image);
-  protection_.due = services_.now() + identity_.snapshot_interval;
+  protection_.due = services_.clock.steady() + identity_.snapshot_interval;
   if (protection_.journal &&
       protection_.journal->number() >= protection_.image_number + kMostSegments)
     LoseProtection(absl::AbortedError("too many images of it have failed"));
@@ -104,7 +104,7 @@ absl::Status Session::TakeImage(Patience& patience) {
   protection_.has_image = true;
   protection_.image_number = image.journal;
   protection_.image_bytes = image.data_bytes();
-  protection_.image_time = services_.now();
+  protection_.image_time = services_.clock.wall();
   lock.Release();
   begun->journal->ForgetBefore(image.journal);
   return absl::OkStatus();
@@ -117,11 +117,12 @@ void Session::Protect(const SessionImage& image, const JournalReader& journal) {
   protection_.has_image = true;
   protection_.image_number = image.journal;
   protection_.image_bytes = image.data_bytes();
-  protection_.image_time = services_.now();
+  protection_.image_time = services_.clock.wall();
   protection_.last_number = journal.last_number() + 1;
   // What has been done again need not be done once more.
   const bool was_empty = journal.last_number() < image.journal;
-  protection_.due = was_empty ? services_.now() + identity_.snapshot_interval : services_.now();
+  protection_.due =
+      was_empty ? services_.clock.steady() + identity_.snapshot_interval : services_.clock.steady();
   const absl::Status begun = protection_.journal->Begin(detached_ ? detached_->name : "");
   if (!begun.ok()) LoseProtection(begun);
 }

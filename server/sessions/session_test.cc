@@ -22,6 +22,7 @@
 #include "compiler/graph/error.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/clock/testing/clocks.h"
 #include "server/errors/errors.h"
 #include "server/fairness/device_queue.h"
 #include "server/sessions/kept_sessions.h"
@@ -141,13 +142,18 @@ class SessionTest : public ::testing::Test {
       return program;
     };
     options.metrics = &metrics_;
-    options.now = [] { return absl::Now(); };
+    options.clock = SystemClock();
     programs_ = std::make_unique<runtime::ProgramCache>(std::move(options));
     Registry::Options registry;
     registry.new_id = RandomId;
     registry.max_sessions = kSessions;
-    registry.services = {
-        programs_.get(), &blobs_, &metrics_, &copies_, [this] { return now_.load(); }, {}, {}};
+    registry.services = {programs_.get(),
+                         &blobs_,
+                         &metrics_,
+                         &copies_,
+                         kiln::testing::ClockOf([this] { return now_.load(); }),
+                         {},
+                         {}};
     registry_ = std::make_unique<Registry>(std::move(registry), std::vector{&device_});
   }
   ~SessionTest() override {
@@ -187,7 +193,7 @@ class SessionTest : public ::testing::Test {
   std::function<void()> slow_compile_;
   kiln::testing::FakeDevice* raw_ = new kiln::testing::FakeDevice("cpu:0", kMemory);
   runtime::ManagedDevice device_{std::unique_ptr<drivers::Device>(raw_), 0,
-                                 metrics_.ForDevice("cpu:0"), absl::Now};
+                                 metrics_.ForDevice("cpu:0"), SystemClock()};
   std::unique_ptr<runtime::ProgramCache> programs_;
   std::unique_ptr<Registry> registry_;
 };
@@ -750,8 +756,13 @@ TEST_F(SessionTest, ImagesThatFailLeaveFewFiles) {
   Registry::Options options;
   options.new_id = RandomId;
   options.max_sessions = 1;
-  options.services = {
-      programs_.get(), &blobs_, &metrics_, &copies_, [this] { return now_.load(); }, {}, {}};
+  options.services = {programs_.get(),
+                      &blobs_,
+                      &metrics_,
+                      &copies_,
+                      kiln::testing::ClockOf([this] { return now_.load(); }),
+                      {},
+                      {}};
   options.services.kept = kept->get();
   Registry registry(std::move(options), std::vector{&device_});
   const auto session = *registry.Open("ann", {}, absl::Seconds(10), "",

@@ -3,6 +3,7 @@
 #include <iterator>
 #include <utility>
 
+#include "server/clock/clock.h"
 #include "server/log/log.h"
 
 namespace kiln::sessions {
@@ -75,12 +76,12 @@ bool Snapshots::Look(Looked& looked, Patience& patience) {
                   {"so", "it is lost if the daemon is killed, until another image is there"}});
   }
   if (!session->ImageIsDue()) return true;
-  const absl::Time begun = absl::Now();
+  const absl::Time begun = SteadyNow();
   const absl::Status status = session->TakeImage(patience);
   if (status.ok()) {
     looked.said.clear();
     log::Debug("snapshot_taken",
-               {{"session", name}, {"seconds", absl::FormatDuration(absl::Now() - begun)}});
+               {{"session", name}, {"seconds", absl::FormatDuration(SteadyNow() - begun)}});
   } else if (!session->is_closed() && looked.said != status.message()) {
     looked.said = std::string(status.message());
     log::Warning("snapshot_failed",

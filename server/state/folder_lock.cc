@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "server/clock/clock.h"
 
 namespace kiln::state {
 namespace {
@@ -54,9 +55,9 @@ bool Write(int file, const std::string& text) {
 
 // False: another process has it.
 bool Lock(int file, absl::Duration patience, const std::function<void()>& pause) {
-  const absl::Time deadline = absl::Now() + patience;
+  const absl::Time deadline = SteadyNow() + patience;
   while (flock(file, LOCK_EX | LOCK_NB) != 0) {
-    if (!IsEnding(file) || absl::Now() > deadline) return false;
+    if (!IsEnding(file) || SteadyNow() > deadline) return false;
     pause();
   }
   return true;

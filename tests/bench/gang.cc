@@ -17,6 +17,7 @@
 #include "absl/time/clock.h"
 #include "compiler/graph/text.h"
 #include "drivers/cpu/driver.h"
+#include "server/clock/clock.h"
 #include "server/runtime/gang_run.h"
 #include "server/runtime/program_compiler.h"
 
@@ -52,7 +53,7 @@ class Bench {
     for (auto& device : ValueOrExit(driver.Enumerate(&why_none))) {
       const std::string name = device->info().name;
       devices_.push_back(std::make_unique<ManagedDevice>(std::move(device), 0,
-                                                         metrics_.ForDevice(name), absl::Now));
+                                                         metrics_.ForDevice(name), SystemClock()));
       flows_.push_back(devices_.back()->dispatcher().AddFlow("ann", 1));
       accounts_.push_back(std::make_shared<buffers::Account>());
     }
@@ -62,7 +63,7 @@ class Bench {
     ProgramCompiler::Options options;
     options.compile = compiler::Compile;
     options.metrics = &metrics_;
-    options.now = absl::Now;
+    options.clock = SystemClock();
     ProgramCompiler compiler(options);
     ProgramRequest request{
         std::make_shared<TextSource>(text), {}, devices_[0].get(), "bench", Payer(nullptr)};

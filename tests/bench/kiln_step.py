@@ -10,56 +10,48 @@ import pathlib
 import sys
 import time
 
-import numpy
-
 import kiln
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "clients/python/examples"))
 
+import same_start  # noqa: E402
 from mnist import network  # noqa: E402
 
 from kiln import models, nn  # noqa: E402
-
-RANDOM = numpy.random.default_rng(0)
-
-
-def images(model, optimizer, count: int, channels: int, size: int, classes: int):
-    """Model, optimizer, loss function and batch of a classifier of images."""
-    x = RANDOM.random((count, channels, size, size), dtype=numpy.float32)
-    y = RANDOM.integers(0, classes, count)
-    return model, optimizer, lambda x, y: nn.functional.cross_entropy(model(x), y), x, y
 
 
 def convnet():
     """examples/mnist.py's model."""
     model = network()
-    return images(model, kiln.optim.Adam(model.parameters()), 128, 1, 28, 10)
+    return model, kiln.optim.Adam(model.parameters())
 
 
 def resnet50():
-    """ResNet-50 on 224 x 224 images."""
+    """ResNet-50, for images of 224 x 224."""
     model = models.resnet50()
-    return images(model, kiln.optim.SGD(model.parameters(), lr=0.01, momentum=0.9), 8, 3, 224, 1000)
+    return model, kiln.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
 
 
 def resnet18():
-    """ResNet-18 on 32 x 32 images."""
+    """ResNet-18, for images of 32 x 32."""
     model = models.resnet18(10, small_images=True)
-    return images(model, kiln.optim.SGD(model.parameters(), lr=0.01, momentum=0.9), 64, 3, 32, 10)
+    return model, kiln.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
 
 
 def gpt2():
-    """GPT-2 small at a context of 256, batch 1."""
+    """GPT-2 small."""
     model = models.GPT(models.GPTConfig())
-    optimizer = kiln.optim.AdamW(model.parameters(), lr=3e-4)
-    tokens = RANDOM.integers(0, 50257, (1, 257))
-    return model, optimizer, model.loss, tokens[:, :-1].copy(), tokens[:, 1:].copy()
+    return model, kiln.optim.AdamW(model.parameters(), lr=3e-4)
 
 
 def main() -> None:
-    kiln.manual_seed(0)
-    _, optimizer, loss_of, x, y = {"convnet": convnet, "resnet50": resnet50, "resnet18": resnet18, "gpt2": gpt2}[sys.argv[1]]()
-    x, y = kiln.tensor(x).realize(), kiln.tensor(y).realize()
+    name = sys.argv[1]
+    model, optimizer = {"convnet": convnet, "resnet50": resnet50, "resnet18": resnet18, "gpt2": gpt2}[name]()
+    with kiln.no_grad():
+        for number, (parameter_name, parameter) in enumerate(model.named_parameters()):
+            parameter.assign(kiln.tensor(same_start.weight(number, parameter_name, parameter.shape)))
+    loss_of = model.loss if name == "gpt2" else lambda x, y: nn.functional.cross_entropy(model(x), y)
+    x, y = (kiln.tensor(array).realize() for array in same_start.batch(name))
 
     @kiln.jit
     def train(x, y):

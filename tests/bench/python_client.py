@@ -1,12 +1,13 @@
-"""What the Python client costs in its own process: its import, and building a graph."""
+"""What the Python client costs in its own process: its import, building a graph, and loops that are not traced."""
 
 import json
 import os
 import statistics
 import subprocess
 from collections.abc import Iterator
+from typing import Any
 
-from kilnd_process import ROOT
+from kilnd_process import ROOT, Kilnd
 from report import Row
 
 # Imports alternate within one process tree, each in a new process; the others' share is subtracted.
@@ -34,18 +35,28 @@ print(json.dumps(times))
 """
 
 
-def output_of(program: str) -> list[float]:
-    """The numbers a Python program prints, in the environment of deploy/python_environment."""
+def output_of(*program: str, **environment: str) -> Any:
+    """What a Python program prints, as JSON, in the environment of deploy/python_environment."""
     python = ROOT / "build/venv/bin/python"
     if not python.exists():
         raise RuntimeError("there is no Python environment with the client: run deploy/python_environment")
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run([str(python), "-c", program], env=environment, capture_output=True, text=True, check=True)
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run([str(python), *program], env=inherited | environment, capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
 
 
 def python_rows(quick: bool) -> Iterator[Row]:
     """Import beyond NumPy and gRPC; a graph of 10,000 nodes."""
-    pairs = [output_of(IMPORTS) for _ in range(2 if quick else 9)][1:]  # the first one writes bytecode
+    pairs = [output_of("-c", IMPORTS) for _ in range(2 if quick else 9)][1:]  # the first one writes bytecode
     yield Row("import kiln beyond NumPy and gRPC", statistics.median(own for _, own in pairs), "s")
-    yield Row("graph of 10,000 nodes in Python", statistics.median(output_of(NODES)), "s")
+    yield Row("graph of 10,000 nodes in Python", statistics.median(output_of("-c", NODES)), "s")
+
+
+def eager_rows(quick: bool) -> Iterator[Row]:
+    """Steps outside of kiln.jit, beside those of the same network under it."""
+    with Kilnd() as daemon:
+        times = output_of(str(ROOT / "tests/bench/eager_loops.py"), "2" if quick else "100", KILN_ADDRESS=daemon.address)
+    small = times.pop("small")
+    for name, (eager, traced) in times.items():
+        yield Row(f"{name} step, eager", statistics.median(eager), "s", "kiln.jit", statistics.median(traced))
+    yield Row("eager (x + 1).sum().item()", statistics.median(small), "s")

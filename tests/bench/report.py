@@ -41,6 +41,8 @@ BOUNDS = [
     ("convnet step", "PyTorch", None, 1.5),
     ("import kiln", "", None, 0.4),
     ("graph of 10,000 nodes", "", None, 0.3),
+    ("word-level LSTM step, eager", "kiln.jit", None, 1.5),
+    ("Transformer step, eager", "kiln.jit", None, 1.5),
     ("ResNet-50 step, 224 x 224, batch 8, distinct kernels", "", None, 250),
     ("ResNet-50 step, 224 x 224, batch 8, cold compile", "", None, 20.0),
     ("GPT-2 small step, context 256, cold compile", "", None, 15.0),

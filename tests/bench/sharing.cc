@@ -38,6 +38,7 @@
 #include "drivers/cpu/driver.h"
 #include "grpcpp/grpcpp.h"
 #include "kiln/v1/admin.grpc.pb.h"
+#include "server/clock/clock.h"
 #include "server/daemon.h"
 #include "server/log/log.h"
 #include "server/quota/resource.h"
@@ -61,7 +62,7 @@ class Bench {
     parts.drivers.push_back(std::make_unique<drivers::cpu::CpuDriver>(
         drivers::cpu::CpuOptions{.threads_per_device = threads}));
     parts.compile = compiler::Compile;
-    parts.now = [] { return absl::Now(); };
+    parts.clock = SystemClock();
     daemon_ = OrExit(Daemon::Start(config, std::move(parts)));
     for (size_t i = 0; i < kUsers; ++i) tokens_.push_back(AddUser(absl::StrCat("user", i)));
     asks_ = AddUser("asks");

@@ -7,12 +7,14 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kilnd_process import ROOT, Kilnd, build_folder
 from report import Row
 
 BENCH = ROOT / "tests/bench"
+# Of losses after the same steps, relative to 1 or to them. Rounding differs, and what it differs by grows with each step.
+LOSSES_DIFFER = 1e-3
 
 
 class Stepper:
@@ -61,6 +63,13 @@ def torch_stepper(model: str, threads: int) -> Stepper:
     return Stepper(["/usr/bin/python3", str(BENCH / "torch_step.py"), model, str(threads)], dict(os.environ))
 
 
+def require_equal(name: str, sides: Sequence[Stepper]) -> None:
+    """The losses agree: all sides began with the same weights, and have made as many steps of the same batch."""
+    losses = [side.loss for side in sides]
+    if not max(losses) - min(losses) <= LOSSES_DIFFER * max(1, *losses):
+        raise RuntimeError(f"{name}: the losses differ: {', '.join(map(str, losses))}")
+
+
 def step_times(daemon: Kilnd, model: str, name: str, rounds: int, steps: int) -> Row:
     """Kiln and PyTorch in turn. PyTorch runs with one thread and with all: its best counts."""
     threads = min(2, len(os.sched_getaffinity(0)))
@@ -70,9 +79,11 @@ def step_times(daemon: Kilnd, model: str, name: str, rounds: int, steps: int) ->
         for side in sides:
             side.steps(3)
         first = ours.loss
+        require_equal(name, sides)
         for _ in range(rounds):
             for side, seconds in zip(sides, times):
                 seconds += side.steps(steps)
+        require_equal(name, sides)
         if not ours.loss < first:
             raise RuntimeError(f"{name}: the loss did not fall: {first} after 3 steps, {ours.loss} at the end")
     kiln, *torch = (statistics.median(seconds) * 1e3 for seconds in times)

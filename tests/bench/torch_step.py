@@ -1,4 +1,5 @@
-"""PyTorch's side of a training step: the model named by the first argument, with kiln_step.py's batch and optimizer.
+"""PyTorch's side of a training step: the model named by the first argument, with kiln_step.py's batch, optimizer
+and weights.
 
 Reads a number N from each line of standard input, does N steps and prints the seconds that each took and the last loss,
 as a JSON object. The second argument is the number of threads.
@@ -9,6 +10,7 @@ import json
 import sys
 import time
 
+import same_start
 import torch
 from torch import nn
 
@@ -67,7 +69,6 @@ class GPT2(nn.Module):
         gelu = functools.partial(nn.functional.gelu, approximate="tanh")
         self.wte = nn.Embedding(vocabulary, width)
         self.wpe = nn.Embedding(context, width)
-        nn.init.normal_(self.wte.weight, std=0.02)
         self.blocks = nn.ModuleList([
             nn.TransformerEncoderLayer(width, heads, 4 * width, 0.0, gelu, batch_first=True, norm_first=True)
             for _ in range(layers)
@@ -84,30 +85,41 @@ class GPT2(nn.Module):
         return nn.functional.linear(self.ln_f(x), self.wte.weight).transpose(1, 2)
 
 
-def images(net: nn.Module, optimizer: torch.optim.Optimizer, count: int, channels: int, size: int, classes: int) -> tuple:
-    """Net, optimizer and batch of a classifier of images."""
-    return net, optimizer, torch.rand(count, channels, size, size), torch.randint(0, classes, (count,))
-
-
-def setup(model: str) -> tuple:
-    """Net, optimizer, inputs and labels."""
+def setup(model: str) -> tuple[nn.Module, torch.optim.Optimizer]:
+    """Net and optimizer."""
     if model == "convnet":
         net = convnet()
-        return images(net, torch.optim.Adam(net.parameters()), 128, 1, 28, 10)
+        return net, torch.optim.Adam(net.parameters())
     if model == "gpt2":
         net = GPT2()
-        tokens = torch.randint(0, 50257, (1, 257))
-        return net, torch.optim.AdamW(net.parameters(), lr=3e-4), tokens[:, :-1], tokens[:, 1:]
-    large = model == "resnet50"
-    net = residual((3, 4, 6, 3), True, 1000) if large else residual((2, 2, 2, 2), False, 10)
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
-    return images(net, optimizer, *((8, 3, 224, 1000) if large else (64, 3, 32, 10)))
+        return net, torch.optim.AdamW(net.parameters(), lr=3e-4)
+    net = residual((3, 4, 6, 3), True, 1000) if model == "resnet50" else residual((2, 2, 2, 2), False, 10)
+    return net, torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
+
+
+def in_kilns_order(net: nn.Module) -> list[tuple[str, nn.Parameter]]:
+    """The net's parameters by their names. Blocks of a transformer begin with their norm."""
+    named = list(net.named_parameters())
+    if not isinstance(net, GPT2):
+        return named
+    parts = ["norm1", "self_attn", "norm2", "linear1", "linear2"]
+
+    def place(item: tuple[str, nn.Parameter]) -> tuple[int, int]:
+        name = item[0].split(".")
+        if name[0] != "blocks":
+            return (-1 if name[0] in ("wte", "wpe") else len(net.blocks)), 0
+        return int(name[1]), parts.index(name[2])
+
+    return sorted(named, key=place)
 
 
 def main() -> None:
     torch.set_num_threads(int(sys.argv[2]))
-    torch.manual_seed(0)
-    net, optimizer, x, y = setup(sys.argv[1])
+    net, optimizer = setup(sys.argv[1])
+    with torch.no_grad():
+        for number, (name, parameter) in enumerate(in_kilns_order(net)):
+            parameter.copy_(torch.from_numpy(same_start.weight(number, name, tuple(parameter.shape))))
+    x, y = (torch.from_numpy(array) for array in same_start.batch(sys.argv[1]))
 
     def step() -> float:
         optimizer.zero_grad()

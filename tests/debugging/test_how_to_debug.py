@@ -204,7 +204,7 @@ def test_slow_kernel():
         names = [kernel["name"] for kernel in json.loads(output(KILN, "kernels", "layer", "--json", daemon=daemon))["kernels"]]
         assert names
         for name in names:  # results may be there before the times of what computed them
-            counted = rf'kiln_kernel_duration_seconds_count{{.*kernel="{re.escape(name)}"'
+            counted = rf'kiln_kernel_device_seconds_total{{.*kernel="{re.escape(name)}"'
             assert eventually(lambda: re.search(counted, daemon.metrics()) is not None), name  # noqa: B023
 
 

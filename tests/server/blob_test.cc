@@ -1,5 +1,8 @@
 // Bulk data up and down.
+#include <unistd.h>
+
 #include <atomic>
+#include <fstream>
 #include <numeric>
 #include <thread>
 #include <utility>
@@ -272,6 +275,43 @@ TEST(Blob, AThousandUploadsLeaveNothing) {
   EXPECT_TRUE(Eventually([&] { return daemon.device().allocated_bytes() == 0; }));
   const std::string metrics = daemon.daemon().MetricsText();
   EXPECT_NE(metrics.find("kiln_blob_bytes 0\n"), std::string::npos);
+}
+
+// The bytes that this process, and so the daemon in it, has in memory.
+int64_t Resident() {
+  int64_t size = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> size >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+// Blobs of less than a block lie in memory that the C library keeps when it is freed.
+TEST(Blob, FreedMemoryGoesBackToTheSystem) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer keeps freed memory";
+#endif
+  constexpr int kBlobs = 200, kBytes = 1'900'000;
+  constexpr int64_t kAll = int64_t{kBlobs} * kBytes;
+  TestDaemonOptions options;
+  options.blob_limit_bytes = 2 * kAll;
+  options.configure = [](config::Config& config) { config.host_memory_limit_bytes = 4 * kAll; };
+  TestDaemon daemon(std::move(options));
+  Client client(daemon.address()), other(daemon.address());
+  const auto training = other.Connect();
+  const std::string data(kBytes, 'x');
+  ASSERT_TRUE(client.Upload("first", data).ok());
+  const int64_t before = Resident();
+  for (int i = 0; i < kBlobs; ++i) ASSERT_TRUE(client.Upload(absl::StrCat("blob", i), data).ok());
+  EXPECT_GT(Resident(), before + kAll / 2);
+  grpc::ClientContext context;
+  v1::CloseSessionRequest request;
+  request.set_session_id(client.session.session_id());
+  v1::CloseSessionResponse response;
+  ASSERT_TRUE(client.sessions->CloseSession(&context, request, &response).ok());
+  // It waits for the next upload for a while.
+  daemon.Advance(absl::Seconds(11));
+  daemon.Advance(absl::Seconds(11));
+  EXPECT_TRUE(Eventually([&] { return Resident() < before + kAll / 8; })) << Resident() - before;
+  EXPECT_FALSE(training->Call(Write(1, {1})).has_error());
 }
 
 TEST(Blob, EndsWithItsSession) {

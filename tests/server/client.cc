@@ -271,11 +271,19 @@ grpc::Status TryBytes(const std::shared_ptr<grpc::Channel>& channel, const std::
   return status;
 }
 
-std::string AddUser(Client& admin, const std::string& name, const std::string& role) {
+int Scrape(const std::string& url, const std::string& password, const std::string& options) {
+  const std::string login = password.empty() ? "" : absl::StrCat("-u prometheus:", password, " ");
+  return WEXITSTATUS(std::system(
+      absl::StrCat("curl -sf -o /dev/null ", login, options, " ", url, "/metrics").c_str()));
+}
+
+std::string AddUser(Client& admin, const std::string& name, const std::string& role,
+                    const std::vector<std::string>& identities) {
   grpc::ClientContext context;
   v1::AddUserRequest request;
   request.set_name(name);
   request.set_role(role);
+  request.mutable_identities()->Assign(identities.begin(), identities.end());
   v1::AddUserResponse response;
   if (!admin.admin->AddUser(&context, request, &response).ok()) return "";
   return response.user().name() == name ? response.token() : "";

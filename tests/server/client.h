@@ -130,8 +130,13 @@ grpc::Status Try(const std::unique_ptr<Stub>& service,
 grpc::Status TryBytes(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
                       const grpc::ByteBuffer& request, grpc::ClientContext& context);
 
+// The exit status of curl that scrapes /metrics there: 0, or 22 for an HTTP error. `password`:
+// empty for none. `url`: "http://127.0.0.1:7434"; `options` for curl.
+int Scrape(const std::string& url, const std::string& password, const std::string& options = "");
+
 // A user whom an admin adds; "" is the usual role. The token; empty if it did not work.
-std::string AddUser(Client& admin, const std::string& name, const std::string& role = "");
+std::string AddUser(Client& admin, const std::string& name, const std::string& role = "",
+                    const std::vector<std::string>& identities = {});
 
 // Those that the caller may see.
 v1::ListSessionsResponse Sessions(const std::string& address);

@@ -21,9 +21,11 @@ namespace kiln::testing {
 class HostileTest : public ProcessTest {
  protected:
   virtual int IdleConnectionSeconds() const { return 120; }
+  virtual std::string MoreConfiguration() const { return ""; }
   std::vector<std::string> Flags() override {
     std::ofstream(folder_ + "/kiln.toml")
-        << "[sessions]\nidle_connection_seconds = " << IdleConnectionSeconds() << "\n";
+        << "[sessions]\nidle_connection_seconds = " << IdleConnectionSeconds() << "\n"
+        << MoreConfiguration();
     return {"--listen=" + address_ + ",127.0.0.1:0",
             "--metrics_listen=127.0.0.1:0",
             "--cache_dir=" + folder_ + "/cache",
@@ -49,9 +51,10 @@ class HostileTest : public ProcessTest {
     return number;
   }
   int Port() { return NumberInLog(address_ + ",127.0.0.1:"); }
-  std::string Metrics() {
-    const std::string command =
-        absl::StrCat("curl -sf http://127.0.0.1:", NumberInLog("metrics_port="), "/metrics");
+  std::string Metrics(const std::string& token = "") {
+    const std::string user = token.empty() ? "" : absl::StrCat("-u :", token, " ");
+    const std::string command = absl::StrCat(
+        "curl -sf ", user, "http://127.0.0.1:", NumberInLog("metrics_port="), "/metrics");
     FILE* pipe = popen(command.c_str(), "r");
     std::string text;
     char buffer[4096];

@@ -46,9 +46,12 @@ class ProcessTest : public ::testing::Test {
     std::filesystem::remove_all(folder_);
   }
 
+  // In the process that becomes kilnd.
+  virtual void Prepare() {}
   pid_t Spawn(std::vector<std::string> arguments) {
     const pid_t child = fork();
     if (child != 0) return child;
+    Prepare();
     const int log = open((folder_ + "/log").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
     dup2(log, STDERR_FILENO);
     arguments.insert(arguments.begin(), KILND);
@@ -63,8 +66,14 @@ class ProcessTest : public ::testing::Test {
   // Looking for other devices takes longer than the rest of a start.
   static constexpr char kQuickFlag[] = "--devices=cpu";
   virtual std::vector<std::string> Flags() {
-    return {"--listen=" + address_, "--metrics_listen=none", "--cache_dir=" + folder_ + "/cache",
-            "--state_dir=" + folder_ + "/state", kPatientFlag, kQuickFlag};
+    std::vector<std::string> flags = {"--listen=" + address_,
+                                      "--metrics_listen=none",
+                                      "--cache_dir=" + folder_ + "/cache",
+                                      "--state_dir=" + folder_ + "/state",
+                                      kPatientFlag,
+                                      kQuickFlag};
+    flags.insert(flags.end(), more_flags_.begin(), more_flags_.end());
+    return flags;
   }
   // Starts kilnd and waits until it serves.
   void Start() {
@@ -100,6 +109,7 @@ class ProcessTest : public ::testing::Test {
 
   std::string folder_;
   std::string address_;
+  std::vector<std::string> more_flags_;
   pid_t pid_ = 0;
 
  private:

@@ -308,6 +308,48 @@ TEST_F(ProcessTest, ADaemonWhoseUsersAreGoneDoesNotStart) {
   EXPECT_TRUE(Client(address_).opened.ok());
 }
 
+// Without it no token is known, and a new one would hide that.
+TEST_F(ProcessTest, ADaemonWhoseTokenKeyIsGoneOrDamagedDoesNotStart) {
+  const std::string key = folder_ + "/state/token_key", saved = folder_ + "/saved_key";
+  const auto token_of_ann = [&] {
+    Client client(address_);
+    return AddUser(client, "ann");
+  };
+  Start();
+  ASSERT_NE(token_of_ann(), "");
+  End(SIGTERM);
+  std::filesystem::copy_file(key, saved);
+  const auto refuses = [&](const std::string& why) {
+    const size_t before = Log().size();
+    EXPECT_EQ(WEXITSTATUS(Wait(Spawn(Flags()))), 1);
+    EXPECT_THAT(Log().substr(before), HasSubstr(why));
+    EXPECT_THAT(Log().substr(before), HasSubstr("start kilnd once with --new_token_key"));
+  };
+  std::filesystem::remove(key);
+  refuses("there is no " + key);
+  std::filesystem::copy_file(saved, key);
+  std::filesystem::resize_file(key, 20);
+  refuses(key + " is damaged");
+  std::ofstream(key, std::ios::trunc) << std::string(32, 'x');
+  refuses(key + " is not the key that made the users' tokens");
+  // The right one, and then without it: users stay, and get new tokens.
+  std::filesystem::copy_file(saved, key, std::filesystem::copy_options::overwrite_existing);
+  Start();
+  End(SIGTERM);
+  std::filesystem::remove(key);
+  more_flags_ = {"--new_token_key"};
+  Start();
+  EXPECT_THAT(Log(), HasSubstr("event=tokens_ended"));
+  EXPECT_EQ(token_of_ann(), "") << "the user is there";
+  Client client(address_);
+  v1::AddTokenRequest request;
+  request.set_user("ann");
+  EXPECT_TRUE(Try(client.admin, &v1::AdminService::Stub::AddToken, request).ok());
+  End(SIGTERM);
+  more_flags_.clear();
+  Start();
+}
+
 TEST_F(ProcessTest, SecondDaemonAndBadConfigurationFailWithOneLine) {
   Start();
   const int second = Wait(Spawn(Flags()));

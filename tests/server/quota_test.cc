@@ -13,7 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kiln/v1/error.pb.h"
-#include "server/rpc/doors.h"
+#include "server/auth/accounts.h"
 #include "tests/server/client.h"
 #include "tests/server/test_daemon.h"
 
@@ -396,6 +396,16 @@ TEST_F(QuotaTest, UploadsFromWhichNothingComesEnd) {
   EXPECT_EQ(Reason(ended), "UPLOAD_IDLE");
 }
 
+TEST_F(QuotaTest, AStepOfTheWallClockEndsNoUpload) {
+  Announced idle(ann_, "a", 1 << 20);
+  ASSERT_TRUE(Eventually([&] { return Quota("ann", "uploads").used() == 1; }));
+  daemon_.StepWallClock(absl::Hours(1));
+  EXPECT_EQ(Quota("ann", "uploads").used(), 1);
+  daemon_.StepWallClock(-absl::Hours(2));
+  ExpectIdleUploadsEnd();
+  EXPECT_EQ(Reason(idle.writer->Finish()), "UPLOAD_IDLE");
+}
+
 // One at all of his limits at once makes nobody else's call fail.
 TEST_F(QuotaTest, WhoHasReachedAllHisLimitsHindersNobody) {
   for (const auto& [resource, limit] : std::map<std::string, uint64_t>{{"device_memory", 4096},
@@ -548,7 +558,7 @@ TEST(QuotaConfiguration, HoldsForEverybodyWhoHasNoOther) {
   EXPECT_EQ(Reason(stream->Call(Write(2, {1})).error()), "QUOTA_EXCEEDED");
   grpc::ClientContext context;
   v1::SetQuotaRequest request;
-  request.set_user(*rpc::SystemUserName(geteuid()));
+  request.set_user(*auth::AccountName(geteuid()));
   (*request.mutable_limits())["buffers"] = 0;
   v1::SetQuotaResponse response;
   ASSERT_TRUE(client.admin->SetQuota(&context, request, &response).ok());

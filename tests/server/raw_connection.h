@@ -4,10 +4,13 @@
 
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <thread>
 
@@ -51,16 +54,20 @@ inline std::string Header(absl::string_view name, absl::string_view value) {
 }
 
 // POST by http, as gRPC's clients send it.
-inline std::string CallHeaders(absl::string_view method) {
+inline std::string CallHeaders(absl::string_view method, absl::string_view token = "") {
+  const std::string authorization =
+      token.empty() ? "" : Header("authorization", absl::StrCat("Bearer ", token));
   return absl::StrCat("\x83\x86", Header(":path", method), Header(":authority", "localhost"),
-                      Header("content-type", "application/grpc"), Header("te", "trailers"));
+                      Header("content-type", "application/grpc"), Header("te", "trailers"),
+                      authorization);
 }
 
 // A call of one message, which is all that it sends.
-inline std::string Call(uint32_t stream, absl::string_view method, absl::string_view message) {
+inline std::string Call(uint32_t stream, absl::string_view method, absl::string_view message,
+                        absl::string_view token = "") {
   std::string data(1, '\0');
   for (const int shift : {24, 16, 8, 0}) data.push_back(static_cast<char>(message.size() >> shift));
-  return absl::StrCat(Frame(kHeaders, kEndHeaders, stream, CallHeaders(method)),
+  return absl::StrCat(Frame(kHeaders, kEndHeaders, stream, CallHeaders(method, token)),
                       Frame(kData, kEndStream, stream, absl::StrCat(data, message)));
 }
 
@@ -72,9 +79,15 @@ class RawConnection {
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     address.sin_port = htons(static_cast<uint16_t>(port));
-    EXPECT_EQ(connect(file_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-    EXPECT_TRUE(Send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"));
-    EXPECT_TRUE(Send(Frame(kSettings, 0, 0, "")));
+    Connect(reinterpret_cast<sockaddr*>(&address), sizeof(address));
+  }
+  // To a Unix socket.
+  explicit RawConnection(const std::string& path)
+      : file_(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+    Connect(reinterpret_cast<sockaddr*>(&address), sizeof(address));
   }
   ~RawConnection() {
     shutdown(file_, SHUT_RDWR);
@@ -101,6 +114,25 @@ class RawConnection {
   // While it stays alive: the daemon has ended it all the same.
   bool HasEnded() const { return has_ended_; }
 
+  // Waits for the end of the answer to the only call that was made. False: the connection ended
+  // before.
+  bool IsAnswered() {
+    for (std::string head = Read(kFrameHead); !head.empty(); head = Read(kFrameHead)) {
+      if (head[3] == kHeaders && (head[4] & kEndStream) != 0) return true;
+      size_t size = 0;
+      for (int i = 0; i < 3; ++i) size = size << 8 | static_cast<uint8_t>(head[i]);
+      if (size > 0 && Read(size).empty()) return false;
+    }
+    return false;
+  }
+  // Reads what has come; false once the daemon has ended the connection. Does not wait.
+  bool IsOpen() const {
+    char bytes[4096];
+    ssize_t got = 0;
+    while ((got = recv(file_, bytes, sizeof(bytes), MSG_DONTWAIT)) > 0) {
+    }
+    return got < 0 && errno == EAGAIN;
+  }
   // False once the daemon has ended the connection.
   bool Send(absl::string_view bytes) {
     while (!bytes.empty()) {
@@ -112,6 +144,12 @@ class RawConnection {
   }
 
  private:
+  void Connect(const sockaddr* address, socklen_t size) {
+    EXPECT_EQ(connect(file_, address, size), 0) << strerror(errno);
+    // It may be closed at once.
+    Send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    Send(Frame(kSettings, 0, 0, ""));
+  }
   // As much as that, or nothing once the connection has ended.
   std::string Read(size_t size) const {
     std::string bytes(size, '\0');

@@ -1,4 +1,6 @@
 // Define, run, read; the order of operations; several sessions; leases.
+#include <algorithm>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -291,6 +293,38 @@ TEST(SessionStream, LeaseExpiryFreesMemory) {
   EXPECT_TRUE(Eventually([&] { return daemon.device().allocated_bytes() == 0; }));
   auto late = client.Connect();
   EXPECT_EQ(late->End().error_code(), grpc::NOT_FOUND);
+}
+
+// As when somebody sets the clock, or it is corrected after a start.
+TEST(SessionStream, AStepOfTheWallClockEndsNoLease) {
+  TestDaemon daemon;
+  Client client(daemon.address(), /*lease_seconds=*/20), other(daemon.address());
+  const auto training = other.Connect();
+  auto stream = client.Connect();
+  stream->Call(Write(1, std::vector<float>(100)));
+  stream->Drop();
+  ASSERT_TRUE(Eventually([&] {
+    return daemon.daemon().MetricsText().find("kiln_connections 1") != std::string::npos;
+  }));
+  const auto expires = [&] {
+    grpc::ClientContext context;
+    v1::ListSessionsResponse sessions;
+    EXPECT_TRUE(other.sessions->ListSessions(&context, {}, &sessions).ok());
+    int64_t first = std::numeric_limits<int64_t>::max();
+    for (const v1::Session& session : sessions.sessions())
+      first = std::min(first, session.expires().seconds());
+    return first;
+  };
+  const int64_t before = expires();
+  daemon.StepWallClock(absl::Hours(100));
+  EXPECT_EQ(expires(), before + 360'000) << "people read it by the wall clock";
+  daemon.StepWallClock(-absl::Hours(300));
+  daemon.Advance(absl::Seconds(19));
+  EXPECT_EQ(daemon.device().allocated_bytes(), 400);
+  EXPECT_FALSE(training->Call(Write(1, {1})).has_error());
+  // It ends by the other one, though this one stands long before its end.
+  daemon.Advance(absl::Seconds(2));
+  EXPECT_TRUE(Eventually([&] { return daemon.device().allocated_bytes() == 4; }));
 }
 
 TEST(SessionStream, RenewalKeepsASession) {

@@ -33,7 +33,7 @@ DaemonParts FakeParts() {
   devices.push_back(std::make_unique<FakeDevice>("cpu:0", 1000));
   parts.drivers.push_back(std::make_unique<FakeDriver>(std::move(devices)));
   parts.compile = FakeCompile;
-  parts.now = [] { return absl::Now(); };
+  parts.clock = SystemClock();
   return parts;
 }
 

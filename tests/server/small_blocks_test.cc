@@ -42,7 +42,8 @@ TEST(SmallBlocksTest, AProgramIsCompiledAgainForWhatTheDeviceTakes) {
   ASSERT_TRUE(devices.ok()) << devices.status();
   ASSERT_EQ(devices->size(), 1u) << why_none;
   metrics::Metrics metrics("test");
-  ManagedDevice device(std::move(devices->front()), 0, metrics.ForDevice("opencl:0"), absl::Now);
+  ManagedDevice device(std::move(devices->front()), 0, metrics.ForDevice("opencl:0"),
+                       SystemClock());
   ASSERT_EQ(device.info().target.limits.threads_per_block, 256);
   std::vector<int> limits;
   ProgramCompiler::Options options;
@@ -52,7 +53,7 @@ TEST(SmallBlocksTest, AProgramIsCompiledAgainForWhatTheDeviceTakes) {
     return compiler::Compile(graph, target, options);
   };
   options.metrics = &metrics;
-  options.now = absl::Now;
+  options.clock = SystemClock();
   ProgramCompiler compiler(options);
   const ProgramRequest request{
       std::make_shared<MatmulSource>(), {}, &device, "name", Payer(nullptr)};

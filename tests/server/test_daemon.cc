@@ -13,6 +13,8 @@
 namespace kiln::testing {
 
 constexpr absl::Duration kLeaseCheck = absl::Milliseconds(5);
+// The steady clock counts from another moment, so that one clock is not taken for the other.
+constexpr int64_t kSteadyStart = 900'000;
 
 TestDaemon::TestDaemon(TestDaemonOptions options) : options_(std::move(options)) {
   std::string pattern = "/tmp/kiln_test_XXXXXX";
@@ -26,6 +28,11 @@ TestDaemon::TestDaemon(TestDaemonOptions options) : options_(std::move(options))
   config_.state_folder = absl::StrCat(folder_, "/state");
   config_.blob_limit_bytes = options_.blob_limit_bytes;
   options_.configure(config_);
+  if (options_.before_start) {
+    std::filesystem::create_directory(config_.state_folder);
+    std::filesystem::permissions(config_.state_folder, std::filesystem::perms::owner_all);
+    options_.before_start(config_.state_folder);
+  }
   Start();
 }
 
@@ -56,7 +63,8 @@ void TestDaemon::Start() {
   parts.disassemble = [](const drivers::KernelImage& image, const drivers::Target&) {
     return absl::StatusOr<std::string>(absl::StrCat("nop ; ", image.code));
   };
-  parts.now = [this] { return absl::FromUnixSeconds(seconds_); };
+  parts.clock = {.wall = [this] { return absl::FromUnixSeconds(seconds_ + wall_step_); },
+                 .steady = [this] { return absl::FromUnixSeconds(seconds_ - kSteadyStart); }};
   parts.lease_check_interval = kLeaseCheck;
   parts.copy_patience = options_.copy_patience;
   parts.flush_time = options_.flush_time;
@@ -76,6 +84,15 @@ TestDaemon::~TestDaemon() {
 
 void TestDaemon::Advance(absl::Duration duration) {
   seconds_ += absl::ToInt64Seconds(duration);
+  WaitForRound();
+}
+
+void TestDaemon::StepWallClock(absl::Duration step) {
+  wall_step_ += absl::ToInt64Seconds(step);
+  WaitForRound();
+}
+
+void TestDaemon::WaitForRound() {
   // One may be under way.
   const int64_t before = daemon_->rounds();
   EXPECT_TRUE(Eventually([&] { return daemon_->rounds() > before + 1; }))

@@ -22,6 +22,8 @@ struct TestDaemonOptions {
   int64_t blob_limit_bytes = 1 << 20;
   runtime::CompileFunction compile{};  // FakeCompile if empty
   std::function<void(config::Config&)> configure = [](config::Config&) {};
+  // Called with the state folder before the first daemon starts there.
+  std::function<void(const std::string& state_folder)> before_start{};
   // Called with each fake device before its daemon starts, also at a restart.
   std::function<void(FakeDevice&)> prepare = [](FakeDevice&) {};
   absl::Duration copy_patience = absl::Minutes(1);
@@ -50,11 +52,14 @@ class TestDaemon {
                absl::Duration grace = absl::Hours(1));
   // The next daemon's devices have so much memory.
   void set_memory_bytes(int64_t bytes) { options_.memory_bytes = bytes; }
-  // Moves the clock that decides on leases, and waits until the daemon has looked at it.
+  // Moves both clocks, and waits until the daemon has looked at them.
   void Advance(absl::Duration duration);
+  // The same for the wall clock alone, as if somebody set it.
+  void StepWallClock(absl::Duration step);
 
  private:
   void Start();
+  void WaitForRound();
 
   TestDaemonOptions options_;
   std::string folder_;
@@ -62,6 +67,7 @@ class TestDaemon {
   config::Config config_;
   std::vector<FakeDevice*> devices_;
   std::atomic<int64_t> seconds_{1'000'000};
+  std::atomic<int64_t> wall_step_{0};
   std::unique_ptr<Daemon> daemon_;
 };
 

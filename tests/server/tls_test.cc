@@ -12,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kiln/client.h"
+#include "server/auth/user_store.h"
 #include "server/relay/tls_reloader.h"
 #include "tests/server/client.h"
 #include "tests/server/test_daemon.h"
@@ -82,14 +83,11 @@ class TlsTest : public ::testing::Test {
     };
     return options;
   }
-  std::string AddUser(const std::string& name) {
+  std::string AddUser(const std::string& name, const std::vector<std::string>& identities = {}) {
     Client owner(daemon_.address());
-    grpc::ClientContext context;
-    v1::AddUserRequest request;
-    request.set_name(name);
-    v1::AddUserResponse response;
-    EXPECT_TRUE(owner.admin->AddUser(&context, request, &response).ok());
-    return response.token();
+    const std::string token = testing::AddUser(owner, name, "", identities);
+    EXPECT_NE(token, "");
+    return token;
   }
   // With a certificate if `own` is a file's path without its ending.
   static std::shared_ptr<grpc::ChannelCredentials> Trusting(const Authority& authority,
@@ -127,7 +125,7 @@ TEST_F(TlsTest, NobodyIsLetInBeforeThereIsAUser) {
 }
 
 TEST_F(TlsTest, ACertificateNamesAUser) {
-  AddUser("ann");
+  AddUser("ann", {"certificate"});
   Client ann(port(), {"", Trusting(servers_, clients_.Issue("ann", "ann"))});
   ASSERT_TRUE(ann.opened.ok()) << ann.opened.error_message();
   grpc::ClientContext context;
@@ -141,6 +139,44 @@ TEST_F(TlsTest, ACertificateNamesAUser) {
   EXPECT_EQ(Client(port(), {"", Trusting(servers_, servers_.Issue("ann", "false_ann"))})
                 .opened.error_code(),
             grpc::UNAVAILABLE);
+}
+
+// Tokens that scrapers send as passwords are no more in the clear than others.
+TEST_F(TlsTest, MetricsAreServedOverTls) {
+  Client owner(daemon_.address());
+  const std::string viewer = testing::AddUser(owner, "prometheus", "viewer");
+  Client user(port(), {AddUser("ann"), Trusting(servers_)});
+  auto stream = user.Connect();
+  const std::string at = absl::StrCat("127.0.0.1:", daemon_.daemon().metrics_port());
+  const std::string trusting = "--cacert " + servers_.ca();
+  EXPECT_EQ(Scrape("https://" + at, viewer, trusting), 0);
+  EXPECT_EQ(Scrape("https://" + at, viewer, trusting + " --http1.1"), 0);
+  EXPECT_EQ(Scrape("https://" + at, "", trusting), 22);
+  EXPECT_EQ(Scrape("https://" + at, viewer, "--cacert " + clients_.ca()), 60);
+  EXPECT_NE(Scrape("http://" + at, viewer), 0);
+  EXPECT_FALSE(stream->Call(Write(1, {7})).has_error());
+}
+
+TEST_F(TlsTest, MetricsAreServedOverHttpWhereThatIsWanted) {
+  daemon_.config().metrics_plain_http = true;
+  daemon_.Restart();
+  Client owner(daemon_.address());
+  const std::string viewer = testing::AddUser(owner, "prometheus", "viewer");
+  const std::string at = absl::StrCat("127.0.0.1:", daemon_.daemon().metrics_port());
+  EXPECT_EQ(Scrape("http://" + at, viewer), 0);
+  EXPECT_EQ(Scrape("http://" + at, ""), 22);
+}
+
+// Whoever gets a certificate of that name is not the user for whom the token was made.
+TEST_F(TlsTest, ACertificateOfAnotherUsersNameIsRefused) {
+  const std::string token = AddUser("games");
+  Client user(port(), {token, Trusting(servers_)});
+  auto stream = user.Connect();
+  const Client::Login login{"", Trusting(servers_, clients_.Issue("games", "games"))};
+  const Client refused(port(), login);
+  EXPECT_EQ(refused.opened.error_code(), grpc::UNAUTHENTICATED);
+  EXPECT_THAT(refused.opened.error_message(), HasSubstr("`kiln user add NAME --by certificate`"));
+  EXPECT_FALSE(stream->Call(Write(1, {7})).has_error());
 }
 
 TEST_F(TlsTest, CertificatesAreReadAgainWhileStreamsGoOn) {
@@ -270,6 +306,38 @@ TEST(PeerTest, OthersOfTheMachineAreTheirOwnUsers) {
               HasSubstr("nobody  refused  /kiln.v1.AdminService/ClearCache  ROLE"));
 }
 
+TEST(PeerTest, AnAccountOfAnotherUsersNameIsNotThatUser) {
+  if (!CanBeNobody()) GTEST_SKIP() << "takes root, and a program that needs no sanitizer's files";
+  TestDaemonOptions options;
+  options.configure = [](config::Config& config) { config.system_users = true; };
+  TestDaemon daemon(std::move(options));
+  const std::string at = absl::StrCat(" --address ", daemon.address());
+  // The account may have sessions, so nobody else gets its name.
+  EXPECT_THAT(Output(absl::StrCat(KILN_CLI " user add nobody --role admin", at)),
+              HasSubstr("this machine has an account nobody"));
+  EXPECT_THAT(AsNobody(daemon, "sessions"), HasSubstr("no session is open"));
+  // Unless the user is that account.
+  EXPECT_THAT(Output(absl::StrCat(KILN_CLI " user add nobody --role admin --by system", at)),
+              HasSubstr("kiln_"));
+  EXPECT_THAT(AsNobody(daemon, "audit"), HasSubstr("exit 0"));
+}
+
+// A user who was there before accounts were let in.
+TEST(PeerTest, AnAccountDoesNotInheritAUsersRole) {
+  if (!CanBeNobody()) GTEST_SKIP() << "takes root, and a program that needs no sanitizer's files";
+  TestDaemonOptions options;
+  options.configure = [](config::Config& config) { config.system_users = true; };
+  options.before_start = [](const std::string& state_folder) {
+    auto store = *auth::UserStore::Open(state_folder + "/users");
+    ASSERT_TRUE(store->Add({.name = "nobody", .role = auth::Role::kAdmin}).ok());
+  };
+  TestDaemon daemon(std::move(options));
+  const std::string refused = AsNobody(daemon, "audit");
+  EXPECT_THAT(refused, HasSubstr("has the name of the user nobody, who is known by a token"));
+  EXPECT_THAT(refused, HasSubstr("exit 1"));
+  EXPECT_TRUE(Client(daemon.address()).opened.ok());
+}
+
 TEST(PeerTest, OthersStayOutUnlessTheyAreLetIn) {
   if (!CanBeNobody()) GTEST_SKIP() << "takes root, and a program that needs no sanitizer's files";
   TestDaemon daemon;
@@ -278,6 +346,42 @@ TEST(PeerTest, OthersStayOutUnlessTheyAreLetIn) {
   chmod((daemon.folder() + "/kilnd.sock").c_str(), 0666);
   EXPECT_THAT(AsNobody(daemon, "devices"), HasSubstr("may not use the daemon"));
   EXPECT_TRUE(Client(daemon.address()).opened.ok());
+}
+
+TEST(PeerTest, TokensAreExchangedByTheCommandLineAndSessionsGoOn) {
+  TestDaemon daemon;
+  const std::string at = absl::StrCat(" --address ", daemon.address());
+  const auto token_of = [](const std::string& output) {
+    const size_t begin = output.find("kiln_");
+    return output.substr(begin, output.find('\n', begin) - begin);
+  };
+  const std::string tcp = daemon.daemon().listening()[1];
+  const std::string old = token_of(Output(absl::StrCat(KILN_CLI " user add ann", at)));
+  Client before(tcp, {.token = old});
+  auto stream = before.Connect();
+  ASSERT_FALSE(stream->Call(Write(1, {1, 2})).has_error());
+  const std::string added = Output(absl::StrCat(KILN_CLI " user token add ann --expires 30d", at));
+  const std::string next = token_of(added);
+  const std::string list = Output(absl::StrCat(KILN_CLI " user token list ann", at));
+  EXPECT_THAT(list, HasSubstr(old.substr(5, 16)));
+  EXPECT_THAT(list, HasSubstr(next.substr(5, 16)));
+  EXPECT_TRUE(Client(tcp, {.token = next}).opened.ok());
+  EXPECT_TRUE(Client(tcp, {.token = old}).opened.ok());
+
+  EXPECT_THAT(Output(absl::StrCat(KILN_CLI " user token revoke ", old.substr(5, 16), at)),
+              HasSubstr("ann's sessions go on"));
+  EXPECT_EQ(Client(tcp, {.token = old}).opened.error_code(), grpc::UNAUTHENTICATED);
+  // The session goes on, and is reached with the new token.
+  EXPECT_FALSE(stream->Call(Write(2, {3})).has_error());
+  stream->Drop();
+  Client after(tcp, {.token = next});
+  Stream again(*after.sessions, before.session.session_id());
+  ASSERT_TRUE(again.attached());
+  EXPECT_EQ(again.last_sequence(), 2);
+  EXPECT_THAT(Output(absl::StrCat(KILN_CLI " user token revoke ", old.substr(5, 16), at)),
+              HasSubstr("there is no token"));
+  EXPECT_THAT(Output(absl::StrCat(KILN_CLI " user token add eve", at)),
+              HasSubstr("there is no user"));
 }
 
 TEST(PeerTest, UsersComeAndGoByTheCommandLine) {
@@ -290,7 +394,7 @@ TEST(PeerTest, UsersComeAndGoByTheCommandLine) {
   EXPECT_THAT(Output(absl::StrCat(KILN_CLI " user list", at)), HasSubstr("ann   user"));
   EXPECT_THAT(Output(absl::StrCat(KILN_CLI " user revoke ann", at)), HasSubstr("revoked ann"));
   EXPECT_THAT(Output(absl::StrCat(KILN_CLI " devices --token ", token, at)),
-              HasSubstr("unknown, wrong or revoked"));
+              HasSubstr("unknown, wrong, expired or revoked"));
   EXPECT_THAT(Output(absl::StrCat(KILN_CLI " user add 'x\ny'", at)),
               HasSubstr("a user's name has"));
 }

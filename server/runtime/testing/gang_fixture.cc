@@ -114,7 +114,7 @@ void GangTest::UseDriver(drivers::Driver& driver) {
 void GangTest::UseDevice(std::unique_ptr<drivers::Device> device) {
   const std::string name = device->info().name;
   devices_.push_back(std::make_unique<ManagedDevice>(std::move(device), 0, metrics_.ForDevice(name),
-                                                     absl::Now, limits_));
+                                                     SystemClock(), limits_));
   accounts_.push_back(std::make_shared<buffers::Account>());
   flows_.emplace_back();
   for (int user = 0; user < kUsers; ++user)
@@ -143,7 +143,7 @@ std::shared_ptr<const BoundProgram> GangTest::Compile(const std::string& text,
     return known->second;
   };
   options.metrics = &metrics_;
-  options.now = absl::Now;
+  options.clock = SystemClock();
   runtime::ProgramCompiler compiler(options);
   runtime::ProgramRequest request{std::make_shared<TextSource>(text),
                                   {},

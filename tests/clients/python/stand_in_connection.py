@@ -24,6 +24,7 @@ class StandInConnection:
         self.runs = []  # (program, inputs, outputs, changes_state)
         self.uploads = []
         self.written = []  # (shape, placement), by upload
+        self.plans = None
         self.moves = []  # (source, handle, placement)
         self._next = 1
 
@@ -61,6 +62,9 @@ class StandInConnection:
         self.defined_on.append(tuple(devices))
         self._next += 1
         return _handles.Program(self, self._next)
+
+    def accepts(self, program):
+        return True
 
     def run(self, program, inputs, outputs, changes_state=False, bindings=None, updates=False):
         handles = [buffer.handle for buffer in inputs]

@@ -1,5 +1,6 @@
 """kiln.jit: what a traced function may not do. No daemon needed."""
 
+import array
 import itertools
 import queue
 import random
@@ -153,3 +154,85 @@ def test_an_exception_inside_passes_and_leaves_no_trace(stand_in):
         f(kiln.ones(2))
     assert state._node.buffer is not None
     (state + 1).numpy()
+
+
+def from_generator():
+    generator = np.random.default_rng(1)
+    return lambda x: x * generator.random()
+
+
+def from_random():
+    generator = random.Random(1)
+    return lambda x: x * generator.random()
+
+
+def from_iterator():
+    numbers = itertools.count(0.5)
+    return lambda x: x + next(numbers)
+
+
+def from_clock():
+    clock = itertools.count()
+    return lambda x: x * time_of(clock)
+
+
+def time_of(clock):
+    return float(next(clock))
+
+
+def from_a_tensor_of_another_library():
+    factor = array.array("d", [1.0])  # as other libraries' arrays, it shows no attributes
+
+    def f(x):
+        return x * factor[0]
+
+    def change():
+        factor[0] = 2.0
+
+    f.change = change
+    return f
+
+
+def from_shape():
+    sizes = itertools.count(1)
+    return lambda x: x.sum() + kiln.ones(next(sizes))
+
+
+def from_list_of_numbers():
+    generator = random.Random(1)
+    return lambda x: x + kiln.tensor([generator.random(), 1.0])
+
+
+def from_returned_number():
+    clock = itertools.count()
+    return lambda x: (x * 2, next(clock))
+
+
+@pytest.mark.parametrize("make", [
+    from_generator, from_random, from_iterator, from_clock, from_a_tensor_of_another_library,
+    from_shape, from_list_of_numbers, from_returned_number])  # fmt: skip
+def test_what_cannot_be_watched_is_an_error_at_the_second_call(stand_in, make):
+    function = make()
+    f = kiln.jit(function)
+    f(kiln.ones(2))
+    getattr(function, "change", lambda: None)()
+    runs = len(stand_in.runs)
+    for _ in range(2):
+        where = r"second call: .*(test_jit_errors\.py:|returned).* argument"
+        with pytest.raises(kiln.TraceError, match=where):
+            f(kiln.ones(2))
+    assert len(stand_in.runs) == runs
+
+
+def test_a_function_that_reads_nothing_else_is_traced_twice_and_never_again(stand_in):
+    calls = queue.SimpleQueue()
+
+    @kiln.jit
+    def f(x):
+        calls.put(None)
+        return x * 2 + kiln.tensor([0.5, 0.25])
+
+    for _ in range(5):
+        f(kiln.ones(2))
+    assert calls.qsize() == 2
+    assert f.traces == 1

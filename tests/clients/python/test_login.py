@@ -59,7 +59,7 @@ def test_a_user_trains_over_tls_with_a_token(tmp_path):
                 assert connection.programs()
             with pytest.raises(kiln.KilnError, match="KILN_TOKEN"):
                 kiln.connect(daemon.tcp_address, ca=str(chain))
-            with pytest.raises(kiln.KilnError, match="unknown, wrong or revoked"):
+            with pytest.raises(kiln.KilnError, match="unknown, wrong, expired or revoked"):
                 kiln.connect(daemon.tcp_address, token=token[:-1] + "x", ca=str(chain))
         finally:
             _connection._default = None

@@ -113,4 +113,4 @@ def test_a_second_machine_trains(machines, tmp_path):
         assert float(loss) < 0.1
         refused = train(KILN_TOKEN="kiln_0_0")
         assert refused.returncode != 0
-        assert "unknown, wrong or revoked" in refused.stderr
+        assert "unknown, wrong, expired or revoked" in refused.stderr

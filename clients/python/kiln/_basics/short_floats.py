@@ -49,12 +49,25 @@ def widen(bits: Any, dtype: DType) -> Any:
 
 
 def _to_bfloat16(array: Any) -> Any:
-    bits = np.ascontiguousarray(array, np.float32).view(np.uint32)
+    bits = _odd_float32(array) if array.dtype == np.float64 else np.ascontiguousarray(
+        array, np.float32).view(np.uint32)
     # Round to nearest, ties to even.
     rounded = bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
     result = (rounded >> np.uint32(16)).astype(np.uint16)
     # Rounding could turn a NaN into an infinity, or carry it over into zero.
     return np.where(np.isnan(array), np.uint16(0x7FC0), result).reshape(array.shape)
+
+
+def _odd_float32(array: Any) -> Any:
+    """The bits of float64 numbers cut to float32; the last one is 1 where anything was cut off.
+
+    So that rounding them once more rounds the number itself. (Boldo and Melquiond, 2008.)
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        near = np.asarray(array.astype(np.float32), order="C")
+    bits = near.view(np.uint32)
+    bits = bits - (np.abs(near.astype(np.float64)) > np.abs(array)).astype(np.uint32)
+    return bits | (near != array).astype(np.uint32)
 
 
 # The bits of the mantissa, the bias, and what comes after the largest number: E4M3 has one NaN of

@@ -1,20 +1,52 @@
 """Where in the user's program something was asked for."""
 
+import contextlib
 import os
 import sys
-from typing import Optional, Tuple
+import threading
+from typing import Dict, Iterator, Optional, Tuple
 
 Source = Tuple[str, int]
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
+# Whether files are this package's, by name.
+_is_own: Dict[str, bool] = {}
+_FILES_KEPT = 4096
+
+
+class _Known(threading.local):
+    source: Optional[Source] = None
+
+
+_known = _Known()
+
+
+@contextlib.contextmanager
+def one_source() -> Iterator[None]:
+    """Within it no code of the user's is called, so all stands where this was called from."""
+    before = _known.source
+    _known.source = user_source()
+    try:
+        yield
+    finally:
+        _known.source = before
+
+
 def user_source() -> Optional[Source]:
     """Where the innermost frame outside of this package stands: (file, line)."""
+    if _known.source is not None:
+        return _known.source
     frame = sys._getframe(1)
     while frame is not None:
         filename = frame.f_code.co_filename
-        if not filename.startswith(_PACKAGE):
+        own = _is_own.get(filename)
+        if own is None:
+            if len(_is_own) >= _FILES_KEPT:
+                _is_own.clear()
+            own = _is_own[filename] = filename.startswith(_PACKAGE)
+        if not own:
             return filename, frame.f_lineno
         frame = frame.f_back  # type: ignore[assignment]
     return None

@@ -3,17 +3,20 @@
 from typing import Any, Dict, Iterable, List, Sequence, Set, Tuple
 
 from kiln import variables
-from kiln._basics.bindings import Bindings, merged
-from kiln._basics.dtypes import uint64
+from kiln._basics.bindings import Bindings, Symbol, merged
+from kiln._basics.dtypes import DType, uint64
 from kiln._basics.errors import InvalidArgument, TraceError
 from kiln._basics.source import format_source
 from kiln._graph.gradient_boundaries import GradientBoundaries
 from kiln._graph.matmul_precision import current_code
-from kiln._graph.node import TABLE, Node
+from kiln._graph.node import TABLE, Attributes, Node
 from kiln._ops.table import OP_SET_VERSION
 from kiln._placement import placement as placements
 from kiln._proto.kiln.v1 import graph_pb2
 from kiln.variables import Dim
+
+# Ops whose attribute says where along each axis something begins.
+MOVES = frozenset(("shrink", "pad"))
 
 
 class Built:
@@ -84,28 +87,53 @@ def topological(roots: Sequence[Node], again: Set[Node]) -> List[Node]:
     return order
 
 
+class GraphWriter:
+    """A graph's message, as it is written."""
+
+    def __init__(self, precision: Any) -> None:
+        self.graph = graph_pb2.Graph(
+            op_set_version=OP_SET_VERSION,
+            float32_matmul_precision=current_code() if precision is None else precision)
+        self.inputs: List[Node] = []
+
+    def add_input(self, node: Node, shape: Sequence[Any]) -> int:
+        """Adds what stands for a value, and has this shape here; its number."""
+        wire = self.graph.nodes.add(op="input", dtype=node.dtype.code)
+        wire.attributes["index"].i = len(self.inputs)
+        _set_shape(wire.attributes["shape"], shape)
+        self.inputs.append(node)
+        return len(self.graph.nodes) - 1
+
+    def add(self, op: str, dtype: DType, operands: Sequence[int], **attributes: Any) -> int:
+        """Adds an operation that no node stands for; its number."""
+        wire = self.graph.nodes.add(op=op, dtype=dtype.code, operands=operands)
+        _set_attributes(wire, dtype, tuple(attributes.items()))
+        return len(self.graph.nodes) - 1
+
+
 def build(roots: Sequence[Node], updates: Sequence[Tuple[Node, Node]] = (),
-          fixed_inputs: Sequence[Node] = (), precision: Any = None) -> Built:
+          fixed_inputs: Sequence[Node] = (), precision: Any = None, lifted: Any = None) -> Built:
     """The graph whose outputs are `roots`; equal nodes stand in it once.
 
     `updates` are pairs of a value and what replaces it. `fixed_inputs` are the first inputs,
     in this order, whether they are used or not. `precision` is matmul_precision.current_code() of
-    another moment.
+    another moment. `lifted` are the numbers that are inputs (lifting.LiftedNumbers), if there are
+    any.
     """
     ends = [*roots, *(new for _, new in updates)]
     again = differentiated(ends)
     order = topological([*fixed_inputs, *ends], again)
     boundaries = GradientBoundaries(order)
-    graph = graph_pb2.Graph(
-        op_set_version=OP_SET_VERSION,
-        float32_matmul_precision=current_code() if precision is None else precision)
-    inputs: List[Node] = []
+    writer = GraphWriter(precision)
+    graph = writer.graph
     number: Dict[Node, int] = {}
     input_of_buffer: Dict[Any, int] = {}
     equal: Dict[Any, int] = {}
     apart: Dict[int, int] = {}
     sources: Dict[Any, str] = {}
     homes: Dict[int, Any] = {}
+    if lifted is not None:
+        lifted.declare(writer)
     for node in order:
         if node.op == "input" or (node.buffer is not None and node not in again):
             # Tensors that share a buffer are one input, unless with_variable() gave one of them
@@ -113,8 +141,8 @@ def build(roots: Sequence[Node], updates: Sequence[Tuple[Node, Node]] = (),
             key = (id(node) if node.buffer is None else
                    (id(node.buffer), node.shape, boundaries.input_identity(node)))
             if key not in input_of_buffer:
-                input_of_buffer[key] = _add_input(graph, node, len(inputs))
-                inputs.append(node)
+                input_of_buffer[key] = writer.add_input(
+                    node, node.shape if lifted is None else lifted.shape(node))
             number[node] = input_of_buffer[key]
             _note_home(homes, number[node], node)
             continue
@@ -123,8 +151,14 @@ def build(roots: Sequence[Node], updates: Sequence[Tuple[Node, Node]] = (),
             if boundaries.between(node, operand, place):
                 operands[place] = _detached(graph, operands[place], operand, equal)
                 _note_home(homes, operands[place], operand)
-        whole = (node.op, node.dtype, node.attributes, tuple(operands), _numbers(node),
-                 boundaries.identity(node), node.home if placements.in_use else None)
+            elif lifted is not None and operand.op == "const" and lifted.has(node, place):
+                operands[place] = lifted.operand(writer, node, place)
+        attributes = node.attributes if lifted is None else lifted.attributes(node)
+        moved = lifted.moved(writer, node, operands[0]) if (
+            lifted is not None and node.op in MOVES) else None
+        whole = (node.op, node.dtype, attributes if moved is None else moved, tuple(operands),
+                 _numbers(node), boundaries.identity(node),
+                 node.home if placements.in_use else None)
         index = equal.get(whole)
         if index is None:
             if boundaries.is_apart(node):
@@ -132,7 +166,8 @@ def build(roots: Sequence[Node], updates: Sequence[Tuple[Node, Node]] = (),
                 operands = [_own_copy(graph, node, operands[0], apart)]
                 for copied in range(first, len(graph.nodes)):
                     _note_home(homes, copied, node)
-            index = equal[whole] = _add_node(graph, node, operands, sources)
+            index = equal[whole] = moved if moved is not None else _add_node(
+                graph, node, operands, attributes, sources)
         number[node] = index
         _note_home(homes, index, node)
     graph.outputs.extend(number[node] for node in roots)
@@ -140,10 +175,10 @@ def build(roots: Sequence[Node], updates: Sequence[Tuple[Node, Node]] = (),
         graph.updates.add(input=number[old], value=number[new])
     bindings: Bindings = {}
     if variables.in_use:
-        _declare(graph, order)
+        declare(graph, _symbols(order))
         for node in ends:
             bindings = merged(bindings, node.bindings)
-    return Built(graph, inputs, bindings, homes)
+    return Built(graph, writer.inputs, bindings, homes)
 
 
 def _note_home(homes: Dict[int, Any], number: int, node: Node) -> None:
@@ -181,9 +216,9 @@ def _own_copy(graph: Any, node: Node, operand: int, apart: Dict[int, int]) -> in
     return last
 
 
-def _declare(graph: Any, order: Sequence[Node]) -> None:
-    """Writes down the variables that stand in a graph."""
-    found: Dict[str, Any] = {}
+def _symbols(order: Sequence[Node]) -> Iterable[Symbol]:
+    """The variables that stand in nodes."""
+    found: Dict[str, Symbol] = {}
     for node in order:
         numbers = [node.shape, *(value for _, value in node.attributes)]
         for number in numbers:
@@ -195,9 +230,13 @@ def _declare(graph: Any, order: Sequence[Node]) -> None:
                         raise InvalidArgument(
                             f"two variables of one name meet: {found[symbol.name]!r} and "
                             f"{symbol!r}; variables of one name must have the same bounds")
-    # In a fixed order, so that equal graphs have equal bytes.
-    for name in sorted(found):
-        graph.variables.add(name=name, min=found[name].low, max=found[name].high)
+    return found.values()
+
+
+def declare(graph: Any, symbols: Iterable[Symbol]) -> None:
+    """Writes down a graph's variables, in a fixed order, so that equal graphs have equal bytes."""
+    for symbol in sorted(symbols):
+        graph.variables.add(name=symbol.name, min=symbol.low, max=symbol.high)
 
 
 def _numbers(node: Node) -> Any:
@@ -205,27 +244,25 @@ def _numbers(node: Node) -> Any:
     return repr(node.attributes) if node.op == "const" else None
 
 
-def _add_input(graph: Any, node: Node, index: int) -> int:
-    wire = graph.nodes.add(op="input", dtype=node.dtype.code)
-    wire.attributes["index"].i = index
-    _set_shape(wire.attributes["shape"], node.shape)
-    return len(graph.nodes) - 1
-
-
-def _add_node(graph: Any, node: Node, operands: List[int], sources: Dict[Any, str]) -> int:
+def _add_node(graph: Any, node: Node, operands: List[int], attributes: Attributes,
+              sources: Dict[Any, str]) -> int:
     wire = graph.nodes.add(op=node.op, dtype=node.dtype.code, operands=operands)
     if node.source is not None:
         source = sources.get(node.source)
         if source is None:
             source = sources[node.source] = format_source(node.source)
         wire.source = source
-    if node.attributes:
-        types = {attribute.name: attribute.type for attribute in TABLE[node.op].attributes}
-        for name, value in node.attributes:
-            if name == "value" and node.dtype is uint64 and value >= 1 << 63:
-                value -= 1 << 64  # the int64 of the same bits
-            _set_attribute(wire.attributes[name], types[name], value)
+    if attributes:
+        _set_attributes(wire, node.dtype, attributes)
     return len(graph.nodes) - 1
+
+
+def _set_attributes(wire: Any, dtype: DType, attributes: Attributes) -> None:
+    types = {attribute.name: attribute.type for attribute in TABLE[wire.op].attributes}
+    for name, value in attributes:
+        if name == "value" and dtype is uint64 and value >= 1 << 63:
+            value -= 1 << 64  # the int64 of the same bits
+        _set_attribute(wire.attributes[name], types[name], value)
 
 
 def _set_shape(attribute: Any, shape: Sequence[int]) -> None:
@@ -254,7 +291,7 @@ def _set_attribute(attribute: Any, kind: str, value: Any) -> None:
         _set_shape(attribute, value)
     elif isinstance(value, Dim):
         _set_dim(attribute.dim, value)
-    elif kind == "ints" and variables.in_use and variables.has_dims(value):
+    elif kind == "ints" and variables.has_dims(value):
         _set_shape(attribute, value)
     elif kind == "ints":
         attribute.ints.SetInParent()

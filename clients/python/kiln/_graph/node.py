@@ -51,6 +51,14 @@ class TracedCall(NamedTuple):
     name: str  # the function's
 
 
+_made = itertools.count()
+
+
+def moment() -> int:
+    """A number between those of the nodes that were made and those that will be."""
+    return next(_made)
+
+
 class Node:
     """One operation, or a value.
 
@@ -59,8 +67,8 @@ class Node:
     """
 
     __slots__ = ("__weakref__", "attributes", "bindings", "buffer", "cut", "dtype", "home", "host",
-                 "leaf", "op", "operands", "placement", "retained", "shape", "source", "tracked",
-                 "variable")  # fmt: skip
+                 "kind", "leaf", "number", "op", "operands", "placement", "retained", "shape",
+                 "source", "tracked", "variable")  # fmt: skip
 
     def __init__(self, op: str, dtype: DType, shape: Shape, operands: Tuple["Node", ...],
                  attributes: Attributes, source: Optional[Source]) -> None:
@@ -70,6 +78,10 @@ class Node:
         self.operands = operands
         self.attributes = attributes
         self.source = source  # in the user's program
+        # In the order in which they were made: above its operands' numbers.
+        self.number: float = next(_made)
+        # Nodes of one kind have one op, dtype and attributes; None: nobody has counted it.
+        self.kind: Optional[int] = None
         self.buffer: Optional[Buffer] = None
         self.host: Optional[np.ndarray] = None  # not uploaded yet
         # The tensor that wants a gradient here, if any; and whether one is wanted at or below.
@@ -94,10 +106,11 @@ class Node:
         return self.op == "input" or self.buffer is not None
 
 
-# The shape, the dtype, and the attributes as the wire takes them, by what was given and its types,
-# since 1, 1.0 and True are equal. Attributes are left out where equal keys may need other ones:
-# variables are equal whatever their values.
-_inferred: Dict[Any, Tuple[Shape, DType, Optional[Attributes]]] = {}
+# The shape, the dtype, the attributes as the wire takes them, and the kind, by what was given and
+# its types, since 1, 1.0 and True are equal. Attributes and kind are left out where equal keys may
+# need other ones: variables are equal whatever their values.
+_inferred: Dict[Any, Tuple[Shape, DType, Optional[Attributes], Optional[int]]] = {}
+_kinds = itertools.count()
 _INFERRED_KEPT = 1 << 16
 _OF_ANY_NUMBER = frozenset(
     op.name for op in OPS if any(attribute.type == "number" for attribute in op.attributes))
@@ -108,22 +121,31 @@ def make(name: str, operands: Tuple[Node, ...], attributes: Attributes = (),
     """A node of an op in the table; what the rules object to raises with the user's line."""
     if mode.autocast is not None:
         operands = mode.autocast.operands(name, operands)
-    types = [tuple(map(type, value)) if type(value) is tuple else type(value)
-             for _, value in attributes]
-    key = (name, attributes, dtype, *types, *[(node.shape, node.dtype) for node in operands])
+    if attributes:
+        types = [tuple(map(type, value)) if type(value) is tuple else type(value)
+                 for _, value in attributes]
+        key: Any = (name, attributes, dtype, *types,
+                    *[(node.shape, node.dtype) for node in operands])
+    elif len(operands) == 2:  # by far the most common
+        one, other = operands
+        key = (name, dtype, one.shape, one.dtype, other.shape, other.dtype)
+    else:
+        key = (name, dtype, *[(node.shape, node.dtype) for node in operands])
     try:
         found = _inferred.get(key)
     except TypeError:  # not hashable, so no attribute that _infer accepts
         found = None
     source = user_source()
     if found is None:
-        found = _infer(name, operands, attributes, dtype)
+        inferred = _infer(name, operands, attributes, dtype)
+        found = (*inferred, None if inferred[2] is None else next(_kinds))
         if len(_inferred) >= _INFERRED_KEPT:
             _inferred.clear()
         _inferred[key] = found
     if found[2] is not None:
         attributes = found[2]
     node = Node(name, found[1], found[0], operands, attributes, source)
+    node.kind = found[3]
     if variables.in_use:
         _note_bindings(node)
     if placements.in_use:
@@ -234,10 +256,11 @@ def scalar(number: Any, dtype: DType) -> Node:
     # 1, 1.0 and True are equal, and so are 0.0 and -0.0, but they are different constants.
     key = (number, type(number), dtype, str(number) if number == 0 else "")
     node = _scalars.get(key)
-    if node is None:
+    # A tensor that is a number and was realised has made a value of its node, on its connection.
+    if node is None or node.is_value:
         typed = _typed(number, dtype)
         node = Node("const", dtype, (), (), (("value", typed),), None)
-        if len(_scalars) < _INFERRED_KEPT:
+        if key in _scalars or len(_scalars) < _INFERRED_KEPT:
             _scalars[key] = node
     return node
 
@@ -264,7 +287,11 @@ def stand_apart(node: Node) -> None:
     was = Node(node.op, node.dtype, node.shape, node.operands, node.attributes, node.source)
     was.tracked, was.variable, was.cut = node.tracked, node.variable, node.cut
     was.bindings, was.buffer, was.home = node.bindings, node.buffer, node.home
+    was.kind, was.number = node.kind, node.number
     node.op, node.operands, node.attributes, node.variable = "contiguous", (was,), (), True
+    node.kind = None
+    # Between what it was and what has been made of it.
+    node.number += 2.0**-20
 
 
 def alias(node: Node) -> Node:

@@ -1,44 +1,35 @@
 """Computing and reading values."""
 
-import weakref
-from typing import Any, Container, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Any, Container, Iterable, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from kiln import variables
 from kiln._basics import conversion
-from kiln._basics.bindings import require
+from kiln._basics.bindings import Bindings, require
 from kiln._basics.errors import FailedPrecondition, InvalidArgument, TraceError
-from kiln._graph import build, places, stages
+from kiln._graph import build, live, places, plans, stages
 from kiln._graph import node as _node
 from kiln._graph.node import Node, mode
+from kiln._graph.outline import outline
 from kiln._placement import placement as placements
 from kiln._placement.mesh import Mesh
 from kiln._placement.placement import Placement, ProgramHome, Stages, described, placed
 from kiln._session import connection as connections
-
-# Tensors that were assigned a lazy value. They are computed together with whatever is computed
-# next, so that state (running statistics, weights, moments) costs no program of its own and no
-# chain of updates grows.
-_pending: Dict[int, "weakref.ref[Any]"] = {}
+from kiln._session.stream import before_a_read
 
 
-def assigned(tensor: Any) -> None:
-    """Takes note that `tensor` was given a lazy value."""
-    if mode.trace is None and not tensor._node.is_value:
-        _pending[id(tensor)] = weakref.ref(tensor)
+def realize(tensors: Iterable[Any], without: Container[int] = ()) -> None:
+    """Computes tensors, and with them what `live` says, in one program for each home.
 
-
-def _take_pending() -> List[Any]:
-    tensors = [reference() for reference in list(_pending.values())]
-    _pending.clear()
-    return [tensor for tensor in tensors if tensor is not None]
-
-
-def realize(tensors: Iterable[Any]) -> None:
-    """Computes tensors, and what was assigned before, in one program for each home."""
+    Tensors whose id is in `without` are not computed along.
+    """
     refuse_in_trace()
-    realize_nodes([tensor._node for tensor in [*tensors, *_take_pending()]])
+    nodes = [tensor._node for tensor in [*tensors, *live.take_assigned()]]
+    lazy = [node for node in nodes if not node.is_value]
+    if lazy:
+        nodes += live.companions(lazy, without)
+    realize_nodes(nodes)
 
 
 def realize_nodes(nodes: Iterable[Node]) -> None:
@@ -64,8 +55,21 @@ def realize_nodes(nodes: Iterable[Node]) -> None:
 def _compute(roots: Sequence[Node], home: ProgramHome) -> None:
     if not roots:
         return
+    found = outline(roots)
+    if found is None:
+        _compute_with_variables(roots, home)
+        return
+    connection = _connection_of(found.nodes)
+    graph, nodes, bindings = plans.ready(connection, found, roots, home)
+    connection, inputs = bind(nodes, graph.home)
+    lie = [places.where(node) for node in roots] if graph.home is not None else []
+    program = graph.program(connection, inputs, lie)
+    _run(roots, program, inputs, bindings, graph.home, lie)
+
+
+def _compute_with_variables(roots: Sequence[Node], home: ProgramHome) -> None:
+    """Computes nodes with sizes of the user's own variables."""
     built = build.build(roots)
-    outputs = [(node.dtype, variables.shape_at(node.shape, built.bindings)) for node in roots]
     require(built.graph.variables, built.bindings)
     home = stages.home_of(built) or home
     connection, inputs = bind(built.inputs, home)
@@ -73,7 +77,13 @@ def _compute(roots: Sequence[Node], home: ProgramHome) -> None:
     graph = places.with_sharding(
         built.graph, home, [buffer.placement for buffer in inputs], lie)
     program = connection.define(graph, devices=places.devices_of(home))
-    results = connection.run(program, inputs, outputs, bindings=built.bindings)
+    _run(roots, program, inputs, built.bindings, home, lie)
+
+
+def _run(roots: Sequence[Node], program: Any, inputs: Sequence[Any], bindings: Bindings,
+         home: ProgramHome, lie: Sequence[Optional[Placement]]) -> None:
+    outputs = [(node.dtype, variables.shape_at(node.shape, bindings)) for node in roots]
+    results = program.connection.run(program, inputs, outputs, bindings=bindings)
     if home is not None:
         lies(results, lie, home)
     for node, buffer in zip(roots, results):
@@ -100,6 +110,13 @@ def settle(node: Node, buffer: Any) -> None:
         node.attributes = ()
 
 
+def _connection_of(nodes: Iterable[Node]) -> Any:
+    for node in nodes:
+        if node.buffer is not None:
+            return node.buffer.connection
+    return connections.default_connection()
+
+
 def bind(nodes: Sequence[Node], home: ProgramHome = None,
          changing: Container[Node] = ()) -> Tuple[Any, List[Any]]:
     """The connection on which these values are, and their buffers where a program runs.
@@ -107,9 +124,7 @@ def bind(nodes: Sequence[Node], home: ProgramHome = None,
     Uploads what is not there, and copies what lies elsewhere. Of what the program is `changing`,
     the copy stays the value.
     """
-    connection = next((node.buffer.connection for node in nodes if node.buffer is not None), None)
-    if connection is None:
-        connection = connections.default_connection()
+    connection = _connection_of(nodes)
     if not placements.in_use:
         return connection, [buffer_of(node, connection) for node in nodes]
     if isinstance(home, Stages):
@@ -145,12 +160,14 @@ def _buffer_at(node: Node, connection: Any, wanted: Optional[Placement], changes
 
 def buffer_of(node: Node, connection: Any = None, placement: Optional[Placement] = None) -> Any:
     """The buffer of a value; uploads it if need be, to where `placement` says."""
+    # Another thread may upload it at the same time: it sets the buffer first.
+    host = node.host
     if node.buffer is None:
-        if node.host is None:
+        if host is None:
             build.require_no_placeholders([node])
-        assert node.host is not None
+        assert host is not None
         connection = connection or connections.default_connection()
-        node.buffer = upload(connection, node, placement)
+        node.buffer = upload(connection, node, host, placement)
         # The device has it now; two copies would double the memory of a data set.
         node.host = None
     elif connection is not None and node.buffer.connection is not connection:
@@ -160,15 +177,14 @@ def buffer_of(node: Node, connection: Any = None, placement: Optional[Placement]
     return node.buffer
 
 
-def upload(connection: Any, node: Node, placement: Optional[Placement] = None,
+def upload(connection: Any, node: Node, host: np.ndarray, placement: Optional[Placement] = None,
            is_chosen: bool = False) -> Any:
     """A buffer with the host data of a node."""
-    assert node.host is not None
-    data: Any = node.host.reshape(-1).view(np.uint8)
+    data: Any = host.reshape(-1).view(np.uint8)
     buffer = connection.upload(memoryview(data), node.dtype, node.shape, placement, is_chosen)
     # So that an index out of range is an error here, where its value is known.
-    if node.dtype.is_integer and node.host.size:
-        buffer.least_most = int(node.host.min()), int(node.host.max())
+    if node.dtype.is_integer and host.size:
+        buffer.least_most = int(host.min()), int(host.max())
     return buffer
 
 
@@ -189,7 +205,8 @@ def elsewhere(given: Node, placement: Optional[Placement]) -> Node:
         realize_nodes([given])
     if given.buffer is None:
         connection = connections.default_connection()
-        return _node.value(upload(connection, given, placement, is_chosen=True))
+        assert given.host is not None
+        return _node.value(upload(connection, given, given.host, placement, is_chosen=True))
     connection = given.buffer.connection
     return _node.value(connection.move(given.buffer, placement, placement is not None), given)
 
@@ -217,11 +234,14 @@ def read(node: Node, tensor: Any) -> np.ndarray:
         if node.dtype.numpy is None:
             return conversion.from_bytes(node.host.tobytes(), node.dtype, node.shape)
         return node.host.copy()
-    if node.buffer is None:
-        realize([tensor])
-        node = tensor._node
-    assert node.buffer is not None
-    data = node.buffer.connection.download(node.buffer)
+    if node.buffer is not None:
+        data = node.buffer.connection.download(node.buffer)
+    else:
+        with before_a_read():
+            realize([tensor])
+            node = tensor._node
+            assert node.buffer is not None
+            data = node.buffer.connection.download(node.buffer)
     return conversion.from_bytes(data, node.dtype, node.buffer.shape)
 
 

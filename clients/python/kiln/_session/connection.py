@@ -20,6 +20,7 @@ from kiln._session.placements import from_wire, to_wire
 from kiln._session.refused import explain
 from kiln._session.rpc import call
 from kiln._session.session import Session
+from kiln._session.socket_trust import UNTRUSTED_SOCKET
 from kiln._session.stream import Stream
 from kiln._session.waiter import Waiter
 
@@ -59,6 +60,7 @@ class Connection:
         self._programs: weakref.WeakValueDictionary[bytes, Program] = (
             weakref.WeakValueDictionary())
         self._recent: OrderedDict[bytes, Program] = OrderedDict()
+        self.plans: Any = None  # of eager code, by `kiln._graph.plans`
         # Of what changed state, for the next run or barrier to raise; of the rest, for a barrier.
         self._unreported: List[KilnError] = []
         self._unseen: List[KilnError] = []
@@ -236,6 +238,8 @@ class Connection:
         waiter = Waiter() if buffer.nbytes <= self._session.chunk_bytes else None
         if waiter is not None:
             self.stream.send(waiter.resolve, read=session_pb2.Read(handle=buffer.handle))
+        else:
+            self.stream.wake()  # this read is a call of its own, for which no run waits
         try:
             data = waiter.wait().data if waiter is not None else self._session.blobs.download(
                 buffer.handle, self.stream.last_sequence())
@@ -279,6 +283,19 @@ class Connection:
                 len(self._recent) > _PROGRAMS_KEPT) else None
         del retired  # may end it, which must not happen under the lock
         return program
+
+    def accepts(self, program: Program) -> bool:
+        """Whether the daemon takes a program that has just been defined. Waits for its answer.
+
+        >>> import kiln._proto.kiln.v1.graph_pb2 as wire
+        >>> connection = kiln.default_connection()
+        >>> connection.accepts(connection.define(wire.Graph(op_set_version=1)))
+        False
+        """
+        waiter = Waiter()
+        self.stream.send(waiter.resolve, barrier=session_pb2.Barrier())
+        self.stream.wait(waiter)
+        return program.error is None
 
     def run(self, program: Program, inputs: Sequence[Buffer],
             outputs: Sequence[Tuple[DType, Tuple[int, ...]]],
@@ -470,6 +487,13 @@ def open_default(given: Login, device: str = "", lease_seconds: int = 0, batch: 
         except (_errors.Unavailable, _errors.DeadlineExceeded) as error:
             tried.append(f"{target}: {error}")
             explained = explained or explain(target, login, error.message)
+            continue
+        except _errors.PermissionDenied as error:
+            # Nor does a socket that another account has put there keep the client from its daemon.
+            if login.address or error.reason != UNTRUSTED_SOCKET:
+                raise
+            tried.append(f"{target}: {error}")
+            explained = explained or error.message
             continue
         except _errors.Unauthenticated as error:
             raise _errors.Unauthenticated(

@@ -79,6 +79,11 @@ def open_channel(target: str, login: Login, options: Sequence[Tuple[str, Any]]) 
             f"certificate of {target} as kiln.connect(ca=...), in KILN_CA or as \"ca\" in "
             "~/.config/kiln/config.toml (\"system\" for those that this machine knows)"
             + with_elsewhere(login))
+    elif login.token and not (login.address or target.startswith("unix:")):
+        # Any account can listen there.
+        raise InvalidArgument(
+            f"no socket of a kilnd was found, and a token does not go to {target} without being "
+            f"told to: set KILN_ADDRESS={target} if that is your daemon, or name another address")
     else:
         # An address that the client found by itself may be a trap, with or without a token.
         if login.token or not login.address:

@@ -7,6 +7,7 @@ from typing import Optional
 
 from kiln._basics.errors import PermissionDenied
 
+UNTRUSTED_SOCKET = "UNTRUSTED_SOCKET"  # an error's reason
 _ROOT = 0
 _LINKS_MAX = 40
 
@@ -25,7 +26,7 @@ def require_trusted(target: str, uid: int) -> None:
         raise PermissionDenied(
             f"{path} may be another account's socket: {why}. Have kilnd listen in a folder that "
             "only its own account or root can write to, such as $XDG_RUNTIME_DIR/kiln or /run/kiln, "
-            "and name it in KILN_ADDRESS", "UNTRUSTED_SOCKET")
+            "and name it in KILN_ADDRESS", UNTRUSTED_SOCKET)
 
 
 def why_distrusted(path: str, uid: int) -> Optional[str]:

@@ -5,6 +5,7 @@ stream attaches to the same session, hears how far the daemon has received, and 
 again, so that each operation takes effect exactly once.
 """
 
+import contextlib
 import logging
 import os
 import queue
@@ -107,6 +108,29 @@ def _together(request: Any, following: List[Any]) -> Any:
     return message
 
 
+class _Reading(threading.local):
+    now = False  # whether a read follows what this thread sends
+    has_run: Optional["Stream"] = None  # where a run waits for it
+
+
+_reading = _Reading()
+
+
+@contextlib.contextmanager
+def before_a_read() -> Iterator[None]:
+    """Within it, a run goes off together with the read that this thread sends next."""
+    if _reading.now:
+        yield
+        return
+    _reading.now = True
+    try:
+        yield
+    finally:
+        _reading.now = False
+        if _reading.has_run is not None:  # an error came before the read
+            _reading.has_run.wake()
+
+
 class _Attachment:
     """One call of Connect."""
 
@@ -170,6 +194,9 @@ class Stream:
                 room = Waiter()
                 self._waiting_for_room.append(room)
             self.wait(room)
+        if _reading.now and "run" in operation:
+            _reading.has_run = self
+            return
         # An interrupt before this only lets the operation wait for the next idle moment.
         self.wake()
 
@@ -209,6 +236,7 @@ class Stream:
 
     def wake(self) -> None:
         """Has what can be sent sent."""
+        _reading.has_run = None
         self._attachment.wakeups.put(None)
 
     def last_sequence(self) -> int:

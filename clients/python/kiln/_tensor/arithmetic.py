@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Any, Optional, Tuple
 
 from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument
-from kiln._tensor.base import TensorBase, weak_or_tensor
+from kiln._graph.node import make, scalar
+from kiln._tensor.base import TensorBase, weak_or_tensor, wrap
 from kiln._tensor.comparison import Comparison
 from kiln._tensor.contractions import contracted
 from kiln._tensor.making import filled
@@ -25,6 +26,15 @@ class Arithmetic(Comparison):
     # Arithmetic. A bool beside a number counts as 0 or 1.
 
     def _numeric(self, name: str, other: Any, reflected: bool = False) -> "Tensor":
+        node = self._node
+        if node.dtype.is_float:  # the most common cases, in short
+            beside = None
+            if type(other) is float:
+                beside = scalar(other, node.dtype)
+            elif isinstance(other, TensorBase) and other._node.dtype is node.dtype:
+                beside = other._node
+            if beside is not None:
+                return wrap(make(name, (beside, node) if reflected else (node, beside)))
         mine = self._tensor
         other = weak_or_tensor(other)
         given = isinstance(other, TensorBase)

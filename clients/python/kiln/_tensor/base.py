@@ -6,6 +6,7 @@ import numpy as np
 
 from kiln._basics import conversion, dtypes
 from kiln._basics.dtypes import DType
+from kiln._graph import live
 from kiln._graph import node as _node
 from kiln._graph.node import Node, make
 from kiln.variables import Dim
@@ -220,6 +221,7 @@ def wrap(node: Node) -> "Tensor":
     tensor._grad = None
     tensor._requires_grad = False
     tensor._selected = False
+    live.note_made(tensor)
     return tensor
 
 

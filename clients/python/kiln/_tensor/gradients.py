@@ -1,6 +1,5 @@
 """backward(): requests for the gradients of a tensor's leaves, which the daemon fulfils."""
 
-import weakref
 from typing import TYPE_CHECKING, Any, List, Optional, Tuple
 
 from kiln._basics.errors import InvalidArgument
@@ -83,24 +82,3 @@ def backward(output: "Tensor", upstream: Optional["Tensor"] = None) -> None:
             gradient = wrap(request(output._node, node, upstream))
             before = tensor._grad
             tensor._grad = gradient if before is None else before + beside(gradient, before)
-    recent_output.note(output)
-
-
-class RecentOutput:
-    """The last output that backward() was called on, so that an eager step computes it too."""
-
-    def __init__(self) -> None:
-        self._reference: Any = None
-
-    def note(self, output: "Tensor") -> None:
-        """Takes note of an output, for as long as somebody else holds it."""
-        self._reference = weakref.ref(output)
-
-    def take(self) -> List["Tensor"]:
-        """The output, if it is still alive."""
-        output = self._reference() if self._reference is not None else None
-        self._reference = None
-        return [] if output is None else [output]
-
-
-recent_output = RecentOutput()

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Optional
 import numpy as np
 
 from kiln._basics.errors import InvalidArgument
+from kiln._graph import live, places, realize
 from kiln._graph import node as _node
-from kiln._graph import places, realize
 from kiln._graph.node import make, mode
 from kiln._placement import placement as placements
 from kiln._tensor import temporaries
@@ -109,7 +109,7 @@ class State(TensorBase):
                 node = realize.elsewhere(node, placement)
         self._node = node
         self._mark_leaf()
-        realize.assigned(self)
+        live.note_assigned(self)
         return self._tensor
 
     @refuses_temporaries
@@ -149,7 +149,7 @@ class State(TensorBase):
                 "a tensor that requires a gradient cannot change in place; use kiln.no_grad()")
         if not self._requires_grad and result._node.tracked:
             self._node = result._node
-            realize.assigned(self)
+            live.note_assigned(self)
             return self._tensor
         return self.assign(result)
 

@@ -39,7 +39,9 @@ class Values(TensorBase):
         return self._node.is_value
 
     def realize(self) -> "Tensor":
-        """Computes the value and leaves it on the device. Does not wait for it.
+        """Computes the value, and what else is held and lazy, and leaves it on the device.
+
+        Does not wait for it.
 
         >>> (kiln.tensor([1.0, 4.0]) + 1).realize().tolist()
         [2.0, 5.0]

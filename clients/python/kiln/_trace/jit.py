@@ -4,7 +4,8 @@ Before each call `watch.survey` walks what the function can reach. Its facts are
 trace; its tensors are the inputs, read anew at each call. While a trace is made, every tensor in
 reach stands for a placeholder, so that the graph cannot take in a value by mistake; whatever else
 has a value in the finished graph is an error, not a constant. After the trace the facts must be
-what they were: a function that changes Python state would not change it in later calls.
+what they were: a function that changes Python state would not change it in later calls. Before the
+second call a second trace must come out equal (`again.difference`).
 """
 
 import functools
@@ -18,6 +19,7 @@ from kiln._graph.matmul_precision import current_code
 from kiln._graph.node import mode
 from kiln._session.handles import ProgramInfo
 from kiln._trace import watch
+from kiln._trace.again import difference
 from kiln._trace.nested import with_tensors
 from kiln._trace.trace import Trace
 
@@ -41,7 +43,7 @@ class Jit:
         self._function = function
         self._traces: Dict[Any, Trace] = {}
         self._last_facts: Optional[watch.Survey] = None
-        self.traces = 0  # how often the function was traced
+        self.traces = 0  # for how many kinds of call the function was traced
         self._name = getattr(function, "__qualname__", type(function).__name__)
         # Without `updated=()` the function's own attributes would be copied over this object's.
         functools.update_wrapper(self, function, updated=())
@@ -63,6 +65,8 @@ class Jit:
                 result = trace.run(survey)
                 self._remember_leftovers(trace, survey, args, kwargs)
                 return result
+            if not trace.repeated:
+                self._repeat(trace, args, kwargs)
             return trace.run(survey)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -96,16 +100,33 @@ class Jit:
 
     def _trace(self, key: Any, args: Any, kwargs: Any, precision: Any) -> Trace:
         trace = Trace(self._name, precision)
-        # A second walk, with paths: they cost too much to be kept at every call.
-        facts = watch.survey(self._roots(args, kwargs), with_paths=True)
         self.traces += 1
-        trace.record(self._function, args, kwargs, facts)
-        self._check_unchanged(facts, watch.survey(self._roots(args, kwargs), with_paths=True))
+        facts = self._record(trace, args, kwargs)
         self._traces[key] = trace
         if len(self._traces) in _WARN_AT:
             self._warn(facts)
         self._last_facts = facts
         return trace
+
+    def _record(self, trace: Trace, args: Any, kwargs: Any) -> watch.Survey:
+        # Another walk, with paths: they cost too much to be kept at every call.
+        facts = watch.survey(self._roots(args, kwargs), with_paths=True)
+        trace.record(self._function, args, kwargs, facts)
+        self._check_unchanged(facts, watch.survey(self._roots(args, kwargs), with_paths=True))
+        return facts
+
+    def _repeat(self, trace: Trace, args: Any, kwargs: Any) -> None:
+        """Traces again before the second call, to find out what nobody watches."""
+        again = Trace(self._name, trace.precision)
+        self._record(again, args, kwargs)
+        differs = difference(trace, again)
+        if differs is not None:
+            raise TraceError(
+                f"{self._name} did something else when kiln.jit traced it again, for its second "
+                f"call: {differs}. It reads what kiln.jit cannot watch: a generator of random "
+                "numbers, an iterator, a clock, a file, or a tensor of another library. Pass that "
+                "as an argument, or draw with kiln.rand and its siblings")
+        trace.repeated = True
 
     def _check_unchanged(self, before: watch.Survey, after: watch.Survey) -> None:
         place = _first_difference(before, after)
@@ -151,23 +172,25 @@ def _first_difference(before: watch.Survey, after: watch.Survey) -> Optional[str
 def jit(function: Callable[..., Any]) -> Jit:
     """Makes a function run as one program on the device. Also a decorator.
 
-    The first call traces it: runs it once on tensors without values and sends the graph. A later
-    call of the same kind is one message. It runs where its tensors lie: on the session's device,
-    on another one, or on all devices of a mesh. The kind of a call is: shapes and dtypes of the
-    tensors in (nested) arguments, and how they lie (see kiln.shard); the values of all other arguments; what
-    `kiln.set_float32_matmul_precision` was given; and the Python values that the function reaches
-    through its closure, globals and attributes, which are looked at again before each call.
-    Tensors reached that way are inputs, read anew at each call; so a weight may be
+    The first call traces it: runs it on tensors without values and sends the graph. A later call
+    of the same kind is one message. It runs where its tensors lie: on the session's device, on
+    another one, or on all devices of a mesh. The kind of a call is: shapes and dtypes of the
+    tensors in (nested) arguments, and how they lie (see kiln.shard); the values of all other
+    arguments; what `kiln.set_float32_matmul_precision` was given; and the Python values that the
+    function reaches through its closure, globals and attributes, which are looked at again before
+    each call. Tensors reached that way are inputs, read anew at each call; so a weight may be
     replaced, and a learning rate may change. `assign` (and so an optimizer) inside changes the
     tensor on the device in the same message. Results are always new tensors. No gradient flows out
     of a call: backward() belongs inside, and asking for a gradient through a result is an error.
 
     Errors, rather than old results: reading a value inside; changing Python state inside (a
     counter, a list); NumPy arrays used inside; Python's or NumPy's random numbers inside; a tensor
-    that is out of sight (behind an object without attributes). What cannot be noticed: files,
-    clocks and other things outside of Python's objects, read while tracing; attributes found by
-    name at run time in modules (getattr on a module, globals()); changes inside of a large NumPy
-    array.
+    that is out of sight (behind an object without attributes). Before the second call of a kind
+    the function is traced once more; an error says what differs and where, if it has read what
+    cannot be watched: a generator of random numbers, an iterator, a clock, a file, a tensor of
+    another library. What cannot be noticed: such things when they change only later; attributes
+    found by name at run time in modules (getattr on a module, globals()); changes inside of a large
+    NumPy array.
 
     >>> @kiln.jit
     ... def scaled(x, factor):

@@ -15,6 +15,9 @@ class _Output:
     def __init__(self, number: int) -> None:
         self.number = number
 
+    def __repr__(self) -> str:
+        return f"<tensor {self.number}>"
+
 
 def pack(value: Any, roots: List[Node]) -> Any:
     """The structure of a value, whose tensors become places among `roots`."""

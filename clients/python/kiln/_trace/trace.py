@@ -1,10 +1,11 @@
 """A trace: a function run once on placeholders, and what is needed to run its graph again."""
 
+import hashlib
 import sys
 import types
 import weakref
 from random import getstate
-from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Union
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 import numpy as np
 
@@ -12,8 +13,8 @@ from kiln import variables
 from kiln._basics.bindings import Bindings, merged, require
 from kiln._basics.dtypes import uint32
 from kiln._basics.errors import TraceError
-from kiln._basics.source import format_source
-from kiln._graph import build, places, realize, stages
+from kiln._basics.source import Source, format_source
+from kiln._graph import build, compiles, places, realize, stages
 from kiln._graph import node as _node
 from kiln._graph.node import Node, make, mode
 from kiln._placement import placement as placements
@@ -39,6 +40,13 @@ class _Draws:
         return make("add", (self.key, make("mul", (step, _node.scalar(count, uint32)))))
 
 
+class _Constant(NamedTuple):
+    """What a tensor was made of while tracing: the digest of its numbers, and the line."""
+
+    numbers: bytes
+    source: Optional[Source]
+
+
 class Trace:
     """One trace: in progress while it is `mode.trace`, afterwards what is needed to run it."""
 
@@ -54,6 +62,8 @@ class Trace:
         self.updated: List[int] = []  # tensors by their number in the survey
         self.grad_effects: List[Tuple[int, Optional[Tensor]]] = []
         self.structure: Any = None
+        self.constants: List[_Constant] = []
+        self.repeated = False  # whether a second trace has shown that it depends on nothing else
         self.bindings: Bindings = {}  # values of variables that the function itself bound
         # Where it runs, and how each output lies on a mesh: so, or as the input of that number.
         self.home: ProgramHome = None
@@ -147,6 +157,7 @@ class Trace:
                 self.inputs.append(("key", keys[node]))
             elif node in self._created:
                 self.inputs.append(("constant", node))
+                self.constants.append(_Constant(_digest(node), node.source))
             else:
                 self._refuse(node)
         if placements.in_use:
@@ -242,7 +253,9 @@ class Trace:
         programs = self.programs.setdefault(connection, {})
         given = places.as_given(buffers, self.home) if placements.in_use else None
         found = programs.get(given)
-        if found is None:
+        if found is not None:
+            compiles.note_known()
+        else:
             lie = [buffers[how].placement if isinstance(how, int) else how for how in self.lie]
             graph = places.with_sharding(
                 self.graph, self.home, [buffer.placement for buffer in buffers], lie)
@@ -286,6 +299,11 @@ def _place(tensor: Tensor) -> Node:
         node.leaf = weakref.ref(tensor)
         node.tracked = True
     return node
+
+
+def _digest(node: Node) -> bytes:
+    assert node.host is not None
+    return hashlib.sha256(node.host.tobytes()).digest()
 
 
 def _python_randomness() -> Any:

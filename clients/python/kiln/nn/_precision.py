@@ -4,7 +4,7 @@ from typing import Any, TypeVar
 
 from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument
-from kiln._graph import places, realize
+from kiln._graph import live, places
 from kiln._graph.gradient_mode import no_grad
 from kiln._graph.node import alias
 from kiln._tensor.moving import on_device, place
@@ -80,4 +80,4 @@ def _recast(tensor: Tensor, dtype: dtypes.DType) -> None:
         tensor._node = places.like(tensor._node, alias(tensor.cast(dtype)._node))
     tensor._grad = None
     tensor._mark_leaf()
-    realize.assigned(tensor)
+    live.note_assigned(tensor)

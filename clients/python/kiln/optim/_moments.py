@@ -22,14 +22,6 @@ def moments(gradient: Tensor, state: Dict[str, Tensor], options: Mapping[str, An
     square.assign(square * second + gradient * gradient * (1 - second))
 
 
-def correction(beta: float, count: Tensor) -> Tensor:
-    """What a moving average from 0 is divided by: 1 - beta^count.
-
-    In float64: in float32 the difference would keep only five digits.
-    """
-    return 1.0 - beta ** count.double()
-
-
 class MomentOptimizer(Optimizer):
     """An optimizer with two betas and, unless it says otherwise, two moving averages."""
 
@@ -40,3 +32,10 @@ class MomentOptimizer(Optimizer):
     def slots(self, options: Mapping[str, Any]) -> Tuple[str, ...]:
         """Moving averages of the gradient and of its square."""
         return ("exp_avg", "exp_avg_sq")
+
+    def _correction(self, beta: float, count: Tensor) -> Tensor:
+        """What a moving average from 0 is divided by: 1 - beta^count.
+
+        In float64: in float32 the difference would keep only five digits.
+        """
+        return self._once(("correction", beta), lambda: 1.0 - beta ** count.double())

@@ -4,7 +4,7 @@ from typing import Any, Dict, Mapping, Tuple
 
 from kiln._array_api.creation import full, zeros_like
 from kiln._basics.errors import InvalidArgument
-from kiln.optim._moments import MomentOptimizer, correction, moments
+from kiln.optim._moments import MomentOptimizer, moments
 from kiln.optim.optimizer import Optimizer, Params, decayed
 from kiln.tensor import Tensor
 
@@ -49,7 +49,7 @@ class NAdam(MomentOptimizer):
         product = state["mu_product"]
         product.assign(product * now)
         moments(gradient, state, options)
-        scale = (state["exp_avg_sq"] / correction(second, count).cast(parameter.dtype)).sqrt()
+        scale = (state["exp_avg_sq"] / self._correction(second, count).cast(parameter.dtype)).sqrt()
         scale = scale + options["eps"]
         of_gradient = lr * (1.0 - now) / (1.0 - product)
         of_mean = lr * later / (1.0 - product * later)
@@ -83,8 +83,8 @@ class RAdam(MomentOptimizer):
         first, second = options["betas"]
         gradient = decayed(gradient, parameter, options)
         moments(gradient, state, options)
-        size = lr / correction(first, count)
-        bias = correction(second, count)
+        size = lr / self._correction(first, count)
+        bias = self._correction(second, count)
         longest = 2.0 / (1.0 - second) - 1.0
         # How many gradients the mean square is worth; its variance is known from 5 on.
         length = longest - 2.0 * count.double() * (1.0 - bias) / bias
@@ -132,7 +132,7 @@ class Adamax(MomentOptimizer):
         mean, largest = state["exp_avg"], state["exp_inf"]
         mean.assign(mean * first + gradient * (1 - first))
         largest.assign((largest * second).maximum(gradient.abs() + options["eps"]))
-        size = (lr / correction(first, count)).cast(parameter.dtype)
+        size = (lr / self._correction(first, count)).cast(parameter.dtype)
         parameter.assign(parameter - mean * size / largest)
 
 

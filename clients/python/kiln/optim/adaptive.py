@@ -3,7 +3,7 @@
 from typing import Any, Dict, Mapping, Tuple
 
 from kiln._array_api.creation import full_like, zeros_like
-from kiln.optim._moments import MomentOptimizer, correction, moments
+from kiln.optim._moments import MomentOptimizer, moments
 from kiln.optim.optimizer import Optimizer, Params, decayed
 from kiln.tensor import Tensor
 
@@ -46,8 +46,11 @@ class Adam(MomentOptimizer):
         square = state["exp_avg_sq"]
         if options["amsgrad"]:
             square = state["max_exp_avg_sq"].assign(state["max_exp_avg_sq"].maximum(square))
-        size = (lr / correction(first, count)).cast(parameter.dtype)
-        scale = correction(second, count).sqrt().cast(parameter.dtype)
+        dtype = parameter.dtype
+        size = self._once(("size", id(lr), first, dtype), lambda: (
+            lr / self._correction(first, count)).cast(dtype))
+        scale = self._once(("scale", second, dtype), lambda: (
+            self._correction(second, count).sqrt().cast(dtype)))
         parameter.assign(
             value - state["exp_avg"] * size / (square.sqrt() / scale + options["eps"]))
 
@@ -96,8 +99,8 @@ class LAMB(MomentOptimizer):
         """One parameter."""
         first, second = options["betas"]
         moments(gradient, state, options)
-        mean = state["exp_avg"] / correction(first, count).cast(parameter.dtype)
-        square = state["exp_avg_sq"] / correction(second, count).cast(parameter.dtype)
+        mean = state["exp_avg"] / self._correction(first, count).cast(parameter.dtype)
+        square = state["exp_avg_sq"] / self._correction(second, count).cast(parameter.dtype)
         direction = mean / (square.sqrt() + options["eps"])
         if options["weight_decay"]:
             direction = direction + parameter * options["weight_decay"]

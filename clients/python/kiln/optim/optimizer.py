@@ -1,19 +1,21 @@
 """What all optimizers share: groups of parameters, state, the step."""
 
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
+import contextlib
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
 
 import numpy as np
 
 from kiln._array_api.creation import zeros_like
 from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument, NotFound, TraceError
+from kiln._basics.source import one_source
 from kiln._graph import realize
 from kiln._graph.gradient_mode import no_grad
 from kiln._graph.node import mode
-from kiln._tensor.gradients import recent_output
 from kiln._tensor.moving import beside
 from kiln.tensor import Tensor
 
+_OPTIMIZERS = __name__.rpartition(".")[0]
 Params = Iterable[Union[Tensor, Mapping[str, Any]]]
 
 
@@ -119,6 +121,7 @@ class Optimizer:
         self.param_groups: List[ParameterGroup] = []
         self._state: List[Dict[str, Tensor]] = []  # by parameter, in the order of the groups
         self._count = Tensor(np.float32(0))
+        self._of_step: Dict[Any, Tensor] = {}  # made once, for all parameters
         given = list(params)
         if not given:
             raise InvalidArgument("an optimizer without parameters")
@@ -223,8 +226,8 @@ class Optimizer:
         """Changes the parameters by their gradients; those without a gradient stay as they are.
 
         With `only_if`, a bool scalar on the device, nothing changes where it is false: neither
-        parameters nor state. Outside of kiln.jit this also computes, in one program with the tensor
-        that backward() was called on.
+        parameters nor state. Outside of kiln.jit this also computes, in one program with other
+        tensors that are held, such as the loss.
 
         >>> w = kiln.nn.Parameter(kiln.ones(2))
         >>> optimizer = kiln.optim.SGD([w], lr=0.1)
@@ -237,21 +240,41 @@ class Optimizer:
             changing = self._changing() if only_if is not None else []
             # No program can branch on a value: all is computed, and taken back where it is false.
             before = [tensor.detach() for tensor in changing]
-            self._count.assign(self._count + 1)
-            states = iter(self._state)
-            for group in self.param_groups:
-                for parameter, state in zip(group.params, states):
-                    if parameter.grad is not None:
-                        gradient = parameter.grad.detach()
-                        if group.options.get("maximize"):
-                            gradient = -gradient
-                        lr = group._wide_lr if parameter.dtype == dtypes.float64 else group._lr
-                        self.update(parameter, gradient, state, lr, self._count, group.options)
+            self._update_all()
             for tensor, old in zip(changing, before):
                 assert only_if is not None
                 tensor.assign(tensor.where(beside(only_if, tensor), old))
         if mode.trace is None:
-            realize.realize([*self.params, *recent_output.take()])
+            # Gradients have been used, and most are dropped unread.
+            gradients = {id(parameter.grad) for parameter in self.params}
+            realize.realize(self.params, without=gradients)
+
+    def _once(self, key: Any, make: Callable[[], Tensor]) -> Tensor:
+        """What `make` gives, once in each step for all parameters that ask by this key."""
+        found = self._of_step.get(key)
+        if found is None:
+            found = self._of_step[key] = make()
+        return found
+
+    def _update_all(self) -> None:
+        own = type(self).update.__module__.startswith(_OPTIMIZERS)
+        try:
+            with one_source() if own else contextlib.nullcontext():
+                self._update_each()
+        finally:
+            self._of_step.clear()  # what is held would be computed as a result
+
+    def _update_each(self) -> None:
+        self._count.assign(self._count + 1)
+        states = iter(self._state)
+        for group in self.param_groups:
+            for parameter, state in zip(group.params, states):
+                if parameter.grad is not None:
+                    gradient = parameter.grad.detach()
+                    if group.options.get("maximize"):
+                        gradient = -gradient
+                    lr = group._wide_lr if parameter.dtype == dtypes.float64 else group._lr
+                    self.update(parameter, gradient, state, lr, self._count, group.options)
 
     def _changing(self) -> List[Tensor]:
         tensors = [self._count]

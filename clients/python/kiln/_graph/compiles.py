@@ -1,0 +1,48 @@
+"""A warning about loops that compile at each iteration."""
+
+import threading
+import warnings
+from collections import OrderedDict
+
+from kiln._basics.source import Source, format_source, user_source
+
+# So many new programs in a row at one line are a loop's.
+_MANY = 32
+_LINES_KEPT = 1024
+
+# By the user's line: how many programs in a row were new there.
+_new: "OrderedDict[Source, int]" = OrderedDict()
+_warned: "OrderedDict[Source, int]" = OrderedDict()
+_lock = threading.Lock()  # of both
+
+
+def note_new() -> None:
+    """Takes note that a new program is about to be compiled; warns if that goes on and on."""
+    source = user_source()
+    if source is None:
+        return
+    with _lock:
+        count = _new.pop(source, 0) + 1
+        is_many = count >= _MANY
+        if source not in _warned:
+            (_warned if is_many else _new)[source] = count
+        for lines in (_new, _warned):
+            if len(lines) > _LINES_KEPT:
+                lines.popitem(last=False)
+    if is_many:
+        warnings.warn_explicit(
+            f"{format_source(source)} has computed {count} programs in a row that were all new, "
+            "and each is compiled. Numbers and begins of slices may change without that, and most "
+            "sizes. What changes here is another thing: how many operations there are, an axis, a "
+            "small exponent, or sizes for which the daemon finds no common program (a reshape to a "
+            "product of two of them). Make it a tensor, or the same in each iteration",
+            RuntimeWarning, *source)
+
+
+def note_known() -> None:
+    """Takes note that a program is run again."""
+    if _new:
+        source = user_source()
+        if source is not None:
+            with _lock:
+                _new.pop(source, None)

@@ -1,0 +1,156 @@
+"""Numbers of a graph as inputs of its program."""
+
+from collections import OrderedDict
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from kiln._basics import conversion
+from kiln._basics.dtypes import DType, int64
+from kiln._graph import node as _node
+from kiln._graph.build import GraphWriter
+from kiln._graph.node import Attributes, Node
+from kiln._graph.outline import Position, dtype_of, moved_axes
+from kiln._graph.sizes import Sizes
+
+# Numbers as an outline has them, see there.
+Numbers = Tuple[Any, ...]
+
+
+class Slot(NamedTuple):
+    """An element of the vector that has the numbers of one dtype."""
+
+    dtype: DType
+    element: int
+
+
+class Lifting:
+    """Which numbers of an outline are inputs.
+
+    Each by itself, though many may be equal, such as a learning rate: those that are so far need
+    not be later.
+    """
+
+    def __init__(self, positions: Sequence[Position], samples: Sequence[Numbers],
+                 all_of_them: bool = False) -> None:
+        """Those are that differ among the samples."""
+        self._fixed: List[Tuple[int, Any]] = []
+        self._vectors: Dict[DType, List[int]] = {}  # by dtype, the places of the numbers
+        self._slots: Dict[int, Slot] = {}
+        for place, position in enumerate(positions):
+            values = [sample[place] for sample in samples]
+            if not all_of_them and values.count(values[0]) == len(values):
+                self._fixed.append((place, values[0]))
+                continue
+            dtype = dtype_of(position)
+            elements = self._vectors.setdefault(dtype, [])
+            self._slots[place] = Slot(dtype, len(elements))
+            elements.append(place)
+
+    def fits(self, numbers: Numbers) -> bool:
+        """Whether a program serves these: what is constant in it is equal."""
+        return all(numbers[place] == value for place, value in self._fixed)
+
+    def inputs(self, numbers: Numbers) -> List[Tuple[DType, Numbers]]:
+        """The values of the vectors."""
+        return [(dtype, tuple([numbers[place] for place in elements]))
+                for dtype, elements in self._vectors.items()]
+
+    def written(self, positions: Sequence[Position], sizes: Optional[Sizes]) -> "LiftedNumbers":
+        """For the graph's message; `sizes` are those that are variables, if there are any."""
+        return LiftedNumbers(
+            {positions[place]: slot for place, slot in self._slots.items()},
+            {dtype: len(elements) for dtype, elements in self._vectors.items()}, sizes)
+
+
+_VECTORS_KEPT = 256
+
+
+class Vectors:
+    """Values of vectors that were used last: many loops go round and round."""
+
+    def __init__(self) -> None:
+        self._nodes: OrderedDict[Any, Node] = OrderedDict()
+
+    def get(self, dtype: DType, numbers: Numbers) -> Node:
+        """The value of a vector, rounded as the daemon rounds constants."""
+        node = self._nodes.get((dtype, numbers))
+        # One whose upload failed is made anew.
+        if node is None or (node.buffer is not None and node.buffer.error is not None):
+            parse = float if dtype.is_float else int
+            values = [parse(number) if isinstance(number, str) else number for number in numbers]
+            node = Node("input", dtype, (len(values),), (), (), None)
+            node.host = conversion.to_array(values, dtype)[0]
+            self._nodes[dtype, numbers] = node
+            if len(self._nodes) > _VECTORS_KEPT:
+                self._nodes.popitem(last=False)
+        return node
+
+
+class LiftedNumbers:
+    """Writes inputs where constants would stand, while `build` makes a graph's message."""
+
+    def __init__(self, slots: Dict[Position, Slot], lengths: Dict[DType, int],
+                 sizes: Optional[Sizes]) -> None:
+        self._slots = slots
+        self._sizes = sizes
+        # What stands for the vectors, among the inputs.
+        self.vectors = {
+            dtype: _node.placeholder(dtype, (length,)) for dtype, length in lengths.items()}
+        self._inputs: Dict[DType, int] = {}
+        self._written: Dict[Any, int] = {}
+
+    def declare(self, writer: GraphWriter) -> None:
+        """Adds the vectors to the graph's inputs, and the sizes that are variables."""
+        for dtype, vector in self.vectors.items():
+            self._inputs[dtype] = writer.add_input(vector, vector.shape)
+        if self._sizes is not None:
+            self._sizes.declare(writer.graph)
+
+    def shape(self, node: Node) -> Sequence[Any]:
+        """An input's shape."""
+        return node.shape if self._sizes is None else self._sizes.shape(node)
+
+    def attributes(self, node: Node) -> Attributes:
+        """A node's attributes."""
+        return node.attributes if self._sizes is None else self._sizes.attributes(node)
+
+    def has(self, node: Node, place: int) -> bool:
+        """Whether the number at a place is an input."""
+        return (node, place) in self._slots
+
+    def operand(self, writer: GraphWriter, node: Node, place: int) -> int:
+        """The graph's number of a Python number that is an input."""
+        return self._element(writer, self._slots[Position(node, place)], ())
+
+    def moved(self, writer: GraphWriter, node: Node, operand: int) -> Optional[int]:
+        """The graph's number of a slice or padding whose begins are inputs; None: it has none."""
+        axes = [axis for axis, _, _ in moved_axes(node) if (node, axis) in self._slots]
+        if not axes:
+            return None
+        is_pad = node.op == "pad"
+        ((name, given),) = self.attributes(node)
+        shape = node.shape if self._sizes is None else self._sizes.result(node)
+        pairs = list(given)
+        for axis in axes:
+            slot = self._slots[Position(node, axis)]
+            # What is out of range, as padding is, reads zero.
+            places = self._places(writer, shape[axis], slot, "sub" if is_pad else "add")
+            operand = writer.add("gather", node.dtype, [operand, places], axis=axis)
+            pairs[2 * axis : 2 * axis + 2] = (0, 0) if is_pad else (0, shape[axis])
+        return writer.add(node.op, node.dtype, [operand], **{name: tuple(pairs)})
+
+    def _places(self, writer: GraphWriter, count: Any, slot: Slot, op: str) -> int:
+        begin = self._element(writer, slot, (1,))
+        along = writer.add("iota", int64, [], shape=(count,), axis=0)
+        return writer.add(op, int64, [along, begin])
+
+    def _element(self, writer: GraphWriter, slot: Slot, shape: Tuple[int, ...]) -> int:
+        known = self._written.get((slot, shape))
+        if known is None:
+            element = self._inputs[slot.dtype]
+            if self.vectors[slot.dtype].shape != (1,):
+                bounds = (slot.element, slot.element + 1)
+                element = writer.add("shrink", slot.dtype, [element], bounds=bounds)
+            if not shape:
+                element = writer.add("reshape", slot.dtype, [element], shape=shape)
+            known = self._written[slot, shape] = element
+        return known

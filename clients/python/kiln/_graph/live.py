@@ -1,0 +1,288 @@
+"""Tensors that somebody still holds and that have no value yet: whatever is computed next computes
+them, too.
+
+So an eager loop that carries state from one iteration to the next (`h = step(h)`, and a read of
+something made of h) begins each iteration with a value, and its graph does not grow. Two kinds:
+
+- *assigned* tensors (running statistics, weights, moments) are always computed along.
+- others only where that costs little. If they are on the way to what is asked for, the program
+  computes them anyway, and gradients of it would have it computed again. The rest only if it is
+  state: made since the last read of what was lazy at that read already, or at a line that has made
+  such a tensor before. Not computed are views of values, what is far larger than what it is made of
+  (a reduction may be fused with it, so that it never lies in memory), gradients of what was computed
+  before, more than a bound of bytes, and what would make the program another one or fail: what lies
+  on another device or connection, failed values, placeholders of a traced function, and what was
+  written down under another precision of matrix products.
+
+Each thread computes its own; what nobody holds any more is not computed.
+"""
+
+import threading
+import weakref
+from typing import (
+    Any,
+    Container,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+)
+
+from kiln._basics.source import Source
+from kiln._graph.matmul_precision import current_code
+from kiln._graph.node import Node, mode, moment
+from kiln._session import connection as connections
+
+# Ops that only say where elements are found: as cheap when they are read as when they are stored.
+_SAME_SIZE = frozenset(("reshape", "permute", "flip", "detach", "expand"))
+_VIEWS = _SAME_SIZE | {"shrink", "pad"}
+_SOURCES = frozenset(("input", "const", "iota"))
+# A chain of more views than this is state that grows, such as x = x.flip() in a loop.
+_LONGEST_VIEW = 16
+# What is larger than this, and so many times larger than all that it is made of, stays lazy.
+_ALWAYS_BYTES = 16 << 20
+_TIMES_LARGER = 4
+# Of what is computed along, the newest first. State is little; what is kept of each layer, or of each
+# sample of a data set, is not, and is computed when it is used.
+_NEAR_MAX = 512  # tensors on the way to what is asked for
+_NEAR_BYTES_MAX = 256 << 20
+_FAR_MAX = 64  # others
+_FAR_BYTES_MAX = 64 << 20
+_LINES_MAX = 1024
+# What is held and not computed is looked at again with each read, so much of it.
+_KEPT_MAX = 1024
+_KEPT_AT_FIRST = 1024  # references, until those that are dead are looked for
+
+_assigned: Dict[int, "weakref.ref[Any]"] = {}
+
+
+class _Made(threading.local):
+    """The tensors that this thread has made of operations, oldest first; some have died."""
+
+    def __init__(self) -> None:
+        self.references: List[weakref.ref[Any]] = []
+        self.precision = current_code()  # when they were made
+        self.last_read = 0.0  # nodes with a larger number were made since
+        self.most = _KEPT_AT_FIRST
+
+
+_made = _Made()
+
+# Lines of the user's program that make state which is not on the way to what is read.
+_state_lines: Dict[Source, None] = {}
+
+
+def note_made(tensor: Any) -> None:
+    """Takes note of a tensor that has just been made."""
+    node = tensor._node
+    if node.op == "input" or node.buffer is not None or mode.trace is not None:
+        return
+    if _made.precision != current_code():
+        _made.references, _made.precision = [], current_code()
+    references = _made.references
+    references.append(weakref.ref(tensor))
+    if len(references) >= _made.most:
+        references[:] = [reference for reference in references if _is_lazy(reference())]
+        _made.most = 2 * len(references) + _KEPT_AT_FIRST
+
+
+def note_assigned(tensor: Any) -> None:
+    """Takes note that a tensor was given a lazy value."""
+    if mode.trace is None and not tensor._node.is_value:
+        _assigned[id(tensor)] = weakref.ref(tensor)
+
+
+def take_assigned() -> List[Any]:
+    """The assigned tensors that are still alive; once."""
+    tensors = [reference() for reference in list(_assigned.values())]
+    _assigned.clear()
+    return [tensor for tensor in tensors if tensor is not None]
+
+
+def companions(asked: Iterable[Node], without: Container[int] = ()) -> List[Node]:
+    """What is to be computed along with these nodes, beside what was assigned.
+
+    Tensors whose id is in `without` are forgotten, until they are asked for.
+    """
+    references = _made.references
+    if not references or _made.precision != current_code():
+        return []
+    _made.references = []
+    check = _Check(asked)
+    near: List[_Held] = []
+    far: List[_Held] = []
+    for reference in references:
+        tensor = reference()
+        if tensor is None or not _is_lazy(tensor) or id(tensor) in without:
+            continue
+        if check.asks_for(tensor._node):
+            continue
+        node = _worth_computing(tensor._node)
+        if node is None:
+            _made.references.append(reference)  # it may become more than a view of a value
+        else:
+            (near if check.reaches(node) else far).append(_Held(reference, node))
+    found = _taken(near[-_NEAR_MAX:], _NEAR_BYTES_MAX, check)
+    found += _taken(far[-_FAR_MAX:], _FAR_BYTES_MAX, check)
+    del _made.references[:-_KEPT_MAX]
+    _made.last_read = moment()
+    return found
+
+
+class _Held(NamedTuple):
+    """A tensor and the node that is to be computed for it."""
+
+    reference: "weakref.ref[Any]"
+    node: Node
+
+
+def _taken(group: Sequence[_Held], bytes_max: int, check: "_Check") -> List[Node]:
+    """Of a group those that are computed along; the others are looked at again with the next read."""
+    found: List[Node] = []
+    left = bytes_max
+    for held in reversed(group):
+        size = _nbytes(held.node)
+        # One is always little enough, or a loop with large state would never compute it.
+        taken = (size <= left or not found) and check.allows(held.node)
+        if taken:
+            left -= size
+            found.append(held.node)
+        tensor = held.reference()
+        if tensor is not None and not (taken and held.node is tensor._node):
+            _made.references.append(held.reference)
+    return found[::-1]
+
+
+def _is_lazy(tensor: Optional[Any]) -> bool:
+    return tensor is not None and tensor._node.op != "input" and tensor._node.buffer is None
+
+
+def _worth_computing(node: Node) -> Optional[Node]:
+    """The node itself or, of a view, what it is a view of; None: a view of a value."""
+    target: Optional[Node] = None
+    base = node
+    for _ in range(_LONGEST_VIEW):
+        if target is None and base.op not in _SAME_SIZE:
+            target = base
+        if base.buffer is not None or base.op in _SOURCES:
+            return None
+        if base.op not in _VIEWS:
+            return target
+        base = base.operands[0]
+    return node
+
+
+class _Check:
+    """Whether nodes may be computed along with others."""
+
+    def __init__(self, asked: Iterable[Node]) -> None:
+        self._asked = set(asked)
+        self._homes = {node.home for node in self._asked}
+        self._fine: Set[Node] = set()  # what can be computed on the connection, with all under it
+        self._connection: Any = None
+        reached = self._reached(self._asked, asked=True)
+        if self._connection is None:
+            self._connection = connections.default_connection()
+        self._fine |= reached or set()
+
+    def asks_for(self, node: Node) -> bool:
+        """Whether a node is computed anyway."""
+        return node in self._asked
+
+    def reaches(self, node: Node) -> bool:
+        """Whether a node is on the way to what was asked for, or to what is allowed already."""
+        return node in self._fine
+
+    def allows(self, node: Node) -> bool:
+        """Whether a node may be, and is state if nothing else computes it."""
+        if node.home not in self._homes or not _is_small(node):
+            return False
+        if node in self._fine:
+            return True
+        reached = self._reached([node])
+        if reached is None or not (self._has_gradients(reached) or _is_state(node, reached)):
+            return False
+        self._fine |= reached
+        return True
+
+    def _has_gradients(self, nodes: Iterable[Node]) -> bool:
+        """Whether gradients of what is computed are among these: later, it would be computed again."""
+        return any(node.op == "gradient" and node.operands[0] in self._fine for node in nodes)
+
+    def _reached(self, roots: Iterable[Node], asked: bool = False) -> Optional[Set[Node]]:
+        """The nodes under these that are not known to be fine; None if they cannot be computed here."""
+        seen: Set[Node] = set()
+        stack = list(roots)
+        has_connection = asked
+        while stack:
+            node = stack.pop()
+            if node in self._fine:
+                # A number may stand in graphs of several connections.
+                has_connection = has_connection or node.is_value or bool(node.operands)
+                continue
+            if node in seen:
+                continue
+            seen.add(node)
+            buffer = node.buffer
+            if buffer is not None:
+                has_connection = True
+                if self._connection is None:
+                    self._connection = buffer.connection
+                if not asked and (
+                        buffer.error is not None or buffer.connection is not self._connection):
+                    return None
+            elif node.op == "input":
+                if node.host is None and not asked:
+                    return None
+            elif node.op == "gradient" and node.operands[0].buffer is not None and not asked:
+                return None  # all that led to y would be computed again
+            else:
+                stack.extend(node.operands)
+        # What is made of nothing that lies on a connection belongs to the default one.
+        is_here = has_connection or self._connection is connections.default_connection()
+        return seen if is_here else None
+
+
+def _is_state(node: Node, reached: Set[Node]) -> bool:
+    """Whether a loop carries the node on, of which these nodes have no value yet."""
+    if node.number <= _made.last_read:
+        return False  # what has not changed since then can wait
+    if node.source is None or node.source in _state_lines:
+        return node.source is not None
+    carried = any(other.operands and other.number <= _made.last_read for other in reached)
+    if carried:
+        if len(_state_lines) >= _LINES_MAX:
+            _state_lines.clear()
+        _state_lines[node.source] = None
+    return carried
+
+
+def _is_small(node: Node) -> bool:
+    size = _nbytes(node)
+    return size <= _ALWAYS_BYTES or size <= _TIMES_LARGER * sum(
+        _nbytes(value) for value in _values_under(node))
+
+
+def _nbytes(node: Node) -> int:
+    count = node.dtype.itemsize
+    for size in node.shape:
+        count *= getattr(size, "high", size)
+    return count
+
+
+def _values_under(node: Node) -> Iterator[Node]:
+    seen: Set[Node] = set()
+    stack = [node]
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if node.is_value:
+            yield node
+        else:
+            stack.extend(node.operands)

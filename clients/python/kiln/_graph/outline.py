@@ -1,0 +1,223 @@
+"""What an eager program is, but for the numbers that may change from one iteration to the next.
+
+Two graphs with one outline are computed by one program once their numbers are its inputs. A number
+is an operand that Python gave, where a slice begins, or how far a tensor is moved by padding.
+"""
+
+import operator
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+
+from kiln import variables
+from kiln._basics import dtypes
+from kiln._basics.dtypes import DType
+from kiln._graph import places
+from kiln._graph.build import MOVES, differentiated
+from kiln._graph.matmul_precision import current_code
+from kiln._graph.node import Node
+from kiln._placement import placement as placements
+from kiln.variables import Dim, has_dims
+
+# Small whole exponents, and those that lead to them in gradients, choose how a power is computed.
+_LARGEST_SPECIAL_EXPONENT = 8
+
+
+class Position(NamedTuple):
+    """Where a number stands: as the operand of a node, or where a slice or padding begins."""
+
+    node: Node
+    place: int  # of the operand, or the axis
+
+
+class Outline:
+    """Nodes but numbers, operands first; what is fixed; the numbers and their positions."""
+
+    __slots__ = ("key", "nodes", "numbers", "positions", "values")
+
+    def __init__(self, nodes: List[Node], values: Set[Node], key: Tuple[Any, ...],
+                 numbers: Tuple[Any, ...], positions: List[Position]) -> None:
+        self.nodes = nodes
+        self.values = values  # those of the nodes that are inputs
+        self.key = key
+        self.numbers = numbers
+        self.positions = positions
+
+
+def is_number(node: Node) -> bool:
+    """Whether a node is a number of Python's that may become an input.
+
+    Bools choose between two programs, variables are inputs already, and numbers of a byte are few,
+    and rounded in another way where they come from outside.
+    """
+    return (node.op == "const" and node.dtype is not dtypes.bool_ and not node.shape
+            and not (node.dtype.is_float and node.dtype.itemsize == 1)
+            and not isinstance(node.attributes[0][1], Dim))
+
+
+def dtype_of(position: Position) -> DType:
+    """In which dtype a number is an input."""
+    node, place = position
+    return dtypes.int64 if node.op in MOVES else node.operands[place].dtype
+
+
+def moved_axes(node: Node) -> Sequence[Tuple[int, int, int]]:
+    """The axes along which a slice or padding stands somewhere: with its begin and its length."""
+    shape = node.operands[0].shape
+    pairs = node.attributes[0][1]
+    found = []
+    for axis, size in enumerate(shape):
+        begin, end = pairs[2 * axis], pairs[2 * axis + 1]
+        length = end - begin if node.op == "shrink" else begin + end
+        # Nothing of it is cut off or added: there is one place only.
+        if length != (size if node.op == "shrink" else 0):
+            found.append((axis, begin, length))
+    return found
+
+
+def outline(roots: Sequence[Node]) -> Optional[Outline]:
+    """The outline of a program; None if sizes of it are variables already."""
+    again: Set[Node] = set()
+    operations, requests = _reached(roots, again)
+    if requests:
+        again = differentiated(roots)
+        if any(node.buffer is not None for node in again):
+            operations, _ = _reached(roots, again)
+    made = _Outliner(again)
+    made.add(operations)
+    found = made.finished(roots)
+    return None if variables.in_use and any(map(_has_variables, found.nodes)) else found
+
+
+_by_number = operator.attrgetter("number")
+
+
+def _reached(roots: Sequence[Node], again: Set[Node]) -> Tuple[List[Node], bool]:
+    """The operations under the roots, operands first, and whether gradients are asked for.
+
+    Sorted by when they were made, which takes less time than another walk.
+    """
+    found = {root for root in roots if root.operands}
+    stack = list(found)
+    requests = False
+    while stack:
+        node = stack.pop()
+        if node.op == "gradient":
+            requests = True
+        for operand in node.operands:
+            if operand.operands and operand not in found and (
+                    operand.buffer is None or operand in again):
+                found.add(operand)
+                stack.append(operand)
+    return sorted(found, key=_by_number), requests
+
+
+class _Outliner:
+    """An outline in the making."""
+
+    def __init__(self, again: Set[Node]) -> None:
+        self._nodes: List[Node] = []
+        self._again = again
+        self._values: Set[Node] = set()
+        self._index: Dict[Node, int] = {}
+        self._key: List[Any] = [current_code()]
+        self._numbers: List[Any] = []
+        self._positions: List[Position] = []
+        self._buffers: Dict[int, int] = {}
+
+    def add(self, operations: Sequence[Node]) -> None:
+        """Adds operations, and what they are made of where it is first used."""
+        index, nodes, key = self._index, self._nodes, self._key
+        lies = placements.in_use
+        for node in operations:
+            if node.op in MOVES:
+                self._add_move(node)
+            elif node.kind is not None:
+                key.append(node.kind)
+            else:
+                key.append((node.op, node.dtype, repr(node.attributes)))
+            key.append(len(node.operands))
+            for place, operand in enumerate(node.operands):
+                number = index.get(operand)
+                if number is None:
+                    number = self._add_source(operand)
+                key.append(number)
+                if number < 0:
+                    self._add_number(node, place, operand)
+            index[node] = len(nodes)
+            nodes.append(node)
+            if lies:
+                key.append(stands(node))
+            elif node.tracked or node.variable or node.leaf is not None:
+                # Below what operands have.
+                key.append(-2 - node.tracked - 2 * node.variable - 4 * (node.leaf is not None))
+
+    def finished(self, roots: Sequence[Node]) -> Outline:
+        """The outline with these roots."""
+        for node in roots:
+            number = self._index.get(node)
+            if number is None:
+                number = self._add_source(node)
+            self._key.append(number if number >= 0 else (node.dtype, _value(node)))
+        return Outline(self._nodes, self._values, tuple(self._key), tuple(self._numbers),
+                       self._positions)
+
+    def _add_source(self, node: Node) -> int:
+        if is_number(node):
+            self._index[node] = -1
+            return -1
+        number = self._index[node] = len(self._nodes)
+        self._nodes.append(node)
+        apart = stands(node)
+        if node.op == "input" or (node.buffer is not None and node not in self._again):
+            self._values.add(node)
+            # Tensors that share a buffer are one input.
+            same = self._buffers.setdefault(
+                id(node if node.buffer is None else node.buffer), len(self._buffers))
+            self._key.append((node.dtype, node.shape, same, apart))
+        else:
+            self._key.append((node.op, node.dtype, repr(node.attributes), apart))
+        return number
+
+    def _add_move(self, node: Node) -> None:
+        moved = moved_axes(node)
+        self._key += (node.op, node.dtype, len(moved))
+        for axis, begin, length in moved:
+            self._numbers.append(begin)
+            self._positions.append(Position(node, axis))
+            self._key += (axis, length)
+
+    def _add_number(self, node: Node, place: int, operand: Node) -> None:
+        self._key.append(operand.dtype)
+        if is_fixed(node, place):
+            self._key.append((_value(operand),))
+        else:
+            self._numbers.append(_value(operand))
+            self._positions.append(Position(node, place))
+
+
+def stands(node: Node) -> Any:
+    """What tells nodes apart that compute the same: gradients by them, and where they lie."""
+    gradient = node.tracked, node.variable, node.leaf is not None
+    if node.home is None:
+        return gradient
+    at = places.where(node)
+    return (*gradient, node.home, at and at.number)
+
+
+def _has_variables(node: Node) -> bool:
+    return has_dims(node.shape) or any(
+        isinstance(value, Dim) or (isinstance(value, tuple) and has_dims(value))
+        for _, value in node.attributes)
+
+
+def _value(node: Node) -> Any:
+    """A number as something that only equals the same number: 0.0 is not -0.0, NaN is NaN."""
+    value = node.attributes[0][1]
+    return value if value and value == value else repr(value)
+
+
+def is_fixed(node: Node, place: int) -> bool:
+    """Whether a number chooses how the node is computed, and so is never an input."""
+    if node.op != "pow" or place != 1:
+        return False
+    exponent = node.operands[1].attributes[0][1]
+    return bool(abs(exponent) <= _LARGEST_SPECIAL_EXPONENT and exponent == int(exponent))

@@ -1,0 +1,230 @@
+"""Which programs eager code runs: found again without writing its graph down.
+
+A loop makes much the same graph at each iteration; its outline finds its plan, and that the
+program. Numbers and sizes are constants at first, of which the compiler makes the better kernels.
+Those that have changed are inputs and variables of one more program.
+"""
+
+import threading
+from typing import Any, Dict, Hashable, List, NamedTuple, Optional, Sequence, Tuple
+
+from kiln._basics.bindings import Bindings
+from kiln._basics.dtypes import DType
+from kiln._graph import build, compiles, places, stages
+from kiln._graph.lifting import Lifting, Numbers, Vectors
+from kiln._graph.node import Node
+from kiln._graph.outline import Outline
+from kiln._graph.sizes import Form, Guess, form_of
+from kiln._placement.mesh import Mesh
+from kiln._placement.placement import ProgramHome
+
+_KEPT = 512  # of each generation of a table
+_LAYOUTS_KEPT = 16  # programs of one graph, by how its inputs lie on a mesh
+# So often is it guessed anew what changes.
+_GUESSES = 5
+
+
+class _Graph:
+    """A graph and its programs."""
+
+    def __init__(self, outline: Outline, roots: Sequence[Node], home: ProgramHome,
+                 lifted: Any) -> None:
+        built = build.build(roots, lifted=lifted)
+        self.home = stages.home_of(built) or home
+        self._graph = built.graph
+        # Where each input is found: among the outline's nodes, or the vectors of numbers.
+        found: Dict[Node, Any] = {node: place for place, node in enumerate(outline.nodes)}
+        found.update({stand_in: dtype for dtype, stand_in in lifted.vectors.items()})
+        self._inputs = [found[node] for node in built.inputs]
+        self._programs: Dict[Any, Any] = {}
+        self._is_accepted = False
+
+    def inputs(self, outline: Outline, vectors: Dict[DType, Node]) -> List[Node]:
+        """The nodes of its inputs."""
+        nodes = outline.nodes
+        return [vectors[place] if isinstance(place, DType) else nodes[place]
+                for place in self._inputs]
+
+    def is_accepted(self, connection: Any) -> bool:
+        """Whether the daemon takes the graph; asked once."""
+        if not self._is_accepted:
+            self._is_accepted = connection.accepts(self.program(connection, (), ()))
+        return self._is_accepted
+
+    def program(self, connection: Any, buffers: Sequence[Any], lie: Sequence[Any]) -> Any:
+        """The program for inputs that lie so, and results that are to lie so."""
+        given = places.as_given(buffers, self.home)
+        program = self._programs.get(given)
+        # What failed is tried again: the reason, such as a lack of memory, may be gone.
+        if program is not None and program.error is None:
+            compiles.note_known()
+        else:
+            compiles.note_new()
+            graph = places.with_sharding(
+                self._graph, self.home, [buffer.placement for buffer in buffers], lie)
+            program = connection.define(graph, devices=places.devices_of(self.home))
+            if len(self._programs) >= _LAYOUTS_KEPT:
+                self._programs.clear()
+            self._programs[given] = program
+        return program
+
+
+class _Plan:
+    """The graph of one outline or, with a guess of its sizes, of one form."""
+
+    def __init__(self, samples: Sequence[Numbers] = (), guess: Optional[Guess] = None) -> None:
+        """`samples` are numbers that were met before."""
+        self._samples = list(samples)
+        self._guess = guess
+        self._lifting: Optional[Lifting] = None
+        self._graph: Optional[_Graph] = None
+
+    def graph(self, outline: Outline, roots: Sequence[Node], home: ProgramHome,
+              form: Optional[Form]) -> _Graph:
+        """The graph that computes an outline with these numbers."""
+        if self._graph is None or self._lifting is None or not self._lifting.fits(outline.numbers):
+            # More samples than guesses: then all numbers are inputs.
+            all_of_them = len(self._samples) >= _GUESSES
+            if not all_of_them:
+                self._samples.append(outline.numbers)
+            self._lifting = Lifting(outline.positions, self._samples, all_of_them)
+            sizes = self._guess.written(form) if self._guess is not None and form else None
+            self._graph = _Graph(
+                outline, roots, home, self._lifting.written(outline.positions, sizes))
+        return self._graph
+
+    def inputs(self, outline: Outline) -> List[Tuple[DType, Numbers]]:
+        """The values of the inputs that are numbers."""
+        assert self._lifting is not None
+        return self._lifting.inputs(outline.numbers)
+
+
+class Ready(NamedTuple):
+    """What a run needs."""
+
+    graph: _Graph
+    inputs: List[Node]
+    bindings: Bindings
+
+
+class _Form:
+    """The plan of outlines that differ in sizes alone."""
+
+    def __init__(self, outline: Outline, form: Form) -> None:
+        """The first of them, which has a program of its own."""
+        self._sizes: List[Sequence[int]] = [form.sizes]
+        self._numbers: List[Numbers] = [outline.numbers]
+        self._guess: Optional[Guess] = None
+        self._plan: Optional[_Plan] = None
+        self._guesses_left = _GUESSES
+
+    def plan(self, outline: Outline, form: Form) -> Optional[Tuple[_Plan, Bindings]]:
+        """The plan and the variables' values; None where an outline has a plan of its own."""
+        guess, plan = self._guess, self._plan
+        fits = guess is not None and guess.fits(form.sizes)
+        bindings = guess.bindings(form.sizes) if guess is not None and fits else None
+        if bindings is None:
+            if not fits and not self._guesses_left:
+                return None
+            self._guesses_left -= not fits
+            self._sizes.append(form.sizes)
+            self._numbers.append(outline.numbers)
+            guess = self._guess = Guess(self._sizes, outline, form)
+            bindings = guess.bindings(form.sizes)
+            assert bindings is not None
+            plan = self._plan = _Plan(self._numbers[-_GUESSES:-1], guess)
+        assert plan is not None
+        return plan, bindings
+
+    def refused(self) -> None:
+        """The daemon cannot compute it with variables: each outline gets a plan of its own."""
+        self._guess = self._plan = None
+        self._guesses_left = 0
+
+
+class _Table:
+    """The entries that were used last.
+
+    In two generations, so that a look-up hashes its key once.
+    """
+
+    def __init__(self) -> None:
+        self._young: Dict[Hashable, Any] = {}
+        self._old: Dict[Hashable, Any] = {}
+
+    def get(self, key: Hashable) -> Any:
+        """An entry, used now."""
+        found = self._young.get(key)
+        if found is None:
+            found = self._old.get(key)
+            if found is not None:
+                self.put(key, found)
+        return found
+
+    def put(self, key: Hashable, entry: Any) -> Any:
+        """A new one; those of the old generation that nobody has used go when the young is full."""
+        if len(self._young) >= _KEPT:
+            self._old, self._young = self._young, {}
+        self._young[key] = entry
+        return entry
+
+
+class Plans:
+    """The plans of one connection. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._plans = _Table()  # by outline
+        self._forms = _Table()
+        self._vectors = Vectors()
+
+    def ready(self, connection: Any, outline: Outline, roots: Sequence[Node],
+              home: ProgramHome) -> Ready:
+        """What computes an outline."""
+        with self._lock:
+            key = outline.key, home
+            plan = self._plans.get(key)
+            if plan is None and _is_on_one_device(home, outline):
+                found = self._by_form(connection, outline, roots, home)
+                if found is not None:
+                    return found
+            if plan is None:
+                plan = self._plans.put(key, _Plan())
+            return self._ready(plan, plan.graph(outline, roots, home, None), outline, {})
+
+    def _ready(self, plan: _Plan, graph: _Graph, outline: Outline, bindings: Bindings) -> Ready:
+        vectors = {dtype: self._vectors.get(dtype, numbers)
+                   for dtype, numbers in plan.inputs(outline)}
+        return Ready(graph, graph.inputs(outline, vectors), bindings)
+
+    def _by_form(self, connection: Any, outline: Outline, roots: Sequence[Node],
+                 home: ProgramHome) -> Optional[Ready]:
+        form = form_of(outline, roots)
+        known = self._forms.get((form.key, home))
+        if known is None:
+            if form.sizes:
+                self._forms.put((form.key, home), _Form(outline, form))
+            return None
+        found = known.plan(outline, form)
+        if found is None:
+            return None
+        plan, bindings = found
+        graph = plan.graph(outline, roots, home, form)
+        if not graph.is_accepted(connection):
+            known.refused()
+            return None
+        return self._ready(plan, graph, outline, bindings)
+
+
+def _is_on_one_device(home: ProgramHome, outline: Outline) -> bool:
+    """Whether sizes may be variables. On a mesh, and in stages, they are numbers."""
+    homes = {node.home for node in outline.nodes}
+    return not isinstance(home, Mesh) and len(homes - {None}) < 2
+
+
+def ready(connection: Any, outline: Outline, roots: Sequence[Node], home: ProgramHome) -> Ready:
+    """What computes an outline."""
+    if connection.plans is None:
+        connection.plans = Plans()
+    found: Ready = connection.plans.ready(connection, outline, roots, home)
+    return found

@@ -1,0 +1,222 @@
+"""Sizes that change from one iteration to the next, as variables of one program.
+
+Two outlines have one *form* if they differ in sizes (and numbers) alone. From two or more of a form
+it is guessed which sizes follow from which: each is a variable, or factor * variable + constant.
+The daemon proves for each value that its one program is right there, so a wrong guess costs time
+alone.
+"""
+
+from math import prod
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from kiln._basics.bindings import Symbol
+from kiln._graph.build import MOVES, declare
+from kiln._graph.node import TABLE, Attributes, Node
+from kiln._graph.outline import Outline, is_fixed, moved_axes, stands
+from kiln.variables import Dim, Number
+
+# Sizes below stay numbers: they broadcast, or are nothing.
+_LEAST = 2
+# A program does the work of its bounds' largest sizes. They reach so far at least, and twice as far
+# as what was seen, as long as that is less than so many elements of all tensors together.
+_LEAST_REACH = 128
+_CHEAP_ELEMENTS = 1 << 22
+
+_WITH_SHAPE = frozenset(
+    op.name for op in TABLE.values() if any(part.type == "shape" for part in op.attributes))
+
+# One size: a node, what it is a size of ("shape", or a slice's or padding's "operand" or
+# "result"), and the axis.
+_Place = Tuple[Node, str, int]
+
+
+class Form(NamedTuple):
+    """What outlines of one form have in common, and the sizes of one of them."""
+
+    key: Tuple[Any, ...]
+    sizes: Tuple[int, ...]
+    places: List[_Place]
+
+
+def form_of(outline: Outline, roots: Sequence[Node]) -> Form:
+    """The form of an outline."""
+    key: List[Any] = [outline.key[0]]
+    sizes: List[int] = []
+    places: List[_Place] = []
+
+    def note(node: Node, kind: str, shape: Sequence[int]) -> Tuple[Optional[int], ...]:
+        for axis, size in enumerate(shape):
+            if size >= _LEAST:
+                sizes.append(size)
+                places.append((node, kind, axis))
+        return tuple([size if size < _LEAST else None for size in shape])
+
+    index = {node: place for place, node in enumerate(outline.nodes)}
+    inputs: Dict[Any, int] = {}
+    for node in outline.nodes:
+        op: Any = node.op
+        given: Any = node.attributes
+        operands = tuple([_operand(index, node, place) for place in range(len(node.operands))])
+        if node in outline.values:
+            op = inputs.setdefault(id(node.buffer or node), len(inputs))
+            given, operands = note(node, "shape", node.shape), ()
+        elif op in MOVES:
+            given = (tuple([axis for axis, _, _ in moved_axes(node)]),
+                     note(node, "operand", node.operands[0].shape),
+                     note(node, "result", node.shape))
+        elif op == "const":
+            given = repr(given)
+        elif op in _WITH_SHAPE:
+            given = tuple([(name, note(node, "shape", value) if name == "shape" else value)
+                           for name, value in given])
+        key.append((op, node.dtype, given, operands, stands(node)))
+    key.extend(index.get(root, (root.dtype, repr(root.attributes))) for root in roots)
+    return Form(tuple(key), tuple(sizes), places)
+
+
+def _operand(index: Dict[Node, int], node: Node, place: int) -> Any:
+    operand = node.operands[place]
+    if operand in index:
+        return index[operand]
+    return operand.dtype, repr(operand.attributes) if is_fixed(node, place) else None
+
+
+class Guess:
+    """How the sizes of a form follow from variables."""
+
+    def __init__(self, samples: Sequence[Sequence[int]], outline: Outline, form: Form) -> None:
+        """From the sizes of several outlines, of which the last one is given."""
+        columns = list(zip(*samples))
+        spread = [max(column) - min(column) for column in columns]
+        self._bases: List[int] = []  # the places whose size is a variable itself
+        # By place: the variable's number, the factor, the constant.
+        self._follow: List[Optional[Tuple[int, int, int]]] = [None] * len(columns)
+        for place in sorted(range(len(columns)), key=spread.__getitem__):
+            if not spread[place]:
+                continue
+            for number, base in enumerate(self._bases):
+                found = _affine(columns[base], columns[place])
+                if found is not None:
+                    self._follow[place] = (number, *found)
+                    break
+            else:
+                self._follow[place] = (len(self._bases), 1, 0)
+                self._bases.append(place)
+        self._fixed = form.sizes
+        self.symbols = self._bounded(
+            [columns[base] for base in self._bases], outline, form)
+
+    def fits(self, sizes: Sequence[int]) -> bool:
+        """Whether sizes follow from variables so, be it within the bounds or not."""
+        for size, fixed, follows in zip(sizes, self._fixed, self._follow):
+            if size != (fixed if follows is None else
+                        follows[1] * sizes[self._bases[follows[0]]] + follows[2]):
+                return False
+        return True
+
+    def bindings(self, sizes: Sequence[int]) -> Optional[Dict[Symbol, int]]:
+        """The variables' values, with sizes that fit; None: one is out of bounds."""
+        bound = {symbol: sizes[base] for symbol, base in zip(self.symbols, self._bases)}
+        inside = all(symbol.low <= value <= symbol.high for symbol, value in bound.items())
+        return bound if inside else None
+
+    def written(self, form: Form) -> "Sizes":
+        """For the graph's message."""
+        return Sizes(self.symbols, {
+            place: self._dim(number) for number, place in enumerate(form.places)})
+
+    def _dim(self, place: int) -> Number:
+        follows = self._follow[place]
+        if follows is None:
+            return self._fixed[place]
+        number, factor, constant = follows
+        return Dim({(self.symbols[number],): factor, (): constant})
+
+    def _bounded(self, seen: Sequence[Sequence[int]], outline: Outline, form: Form) -> List[Symbol]:
+        least = [_LEAST] * len(seen)
+        most = [_reach(sizes) for sizes in seen]
+        elements = sum(prod(node.shape) for node in outline.nodes)
+        for number, sizes in enumerate(seen):
+            elements = elements * most[number] // sizes[-1]
+        if elements > _CHEAP_ELEMENTS:
+            # What grows goes on growing; what does not, such as an epoch's last batch, need not.
+            most = [2 * sizes[-1] if sizes[-1] > max(sizes[:-1]) else max(sizes) for sizes in seen]
+        for follows in self._follow:
+            if follows is not None:
+                number, factor, constant = follows
+                # factor * variable + constant >= _LEAST
+                if factor > 0:
+                    least[number] = max(least[number], -((constant - _LEAST) // factor))
+                else:
+                    most[number] = min(most[number], (constant - _LEAST) // -factor)
+        self._keep_slices_inside(most, form)
+        return [Symbol(f"size{number}", min(low, min(sizes)), max(high, max(sizes)))
+                for number, (low, high, sizes) in enumerate(zip(least, most, seen))]
+
+    def _keep_slices_inside(self, most: List[int], form: Form) -> None:
+        number_of = {place: number for number, place in enumerate(form.places)}
+        for node in {node for node, kind, _ in form.places if kind == "result"}:
+            if node.op != "shrink":
+                continue
+            for axis, _, _ in moved_axes(node):
+                length = self._follow_at(number_of.get((node, "result", axis)))
+                whole = self._follow_at(number_of.get((node, "operand", axis)))
+                if length is not None and whole is None and length[1] > 0:
+                    size = node.operands[0].shape[axis]
+                    most[length[0]] = min(most[length[0]], (size - length[2]) // length[1])
+
+    def _follow_at(self, place: Optional[int]) -> Optional[Tuple[int, int, int]]:
+        return None if place is None else self._follow[place]
+
+
+def _reach(sizes: Sequence[int]) -> int:
+    return max(_LEAST_REACH, 1 << (2 * max(sizes) - 1).bit_length())
+
+
+def _affine(base: Sequence[int], column: Sequence[int]) -> Optional[Tuple[int, int]]:
+    """Factor and constant with which a column follows from a base that is not constant."""
+    other = next(i for i, size in enumerate(base) if size != base[0])
+    factor, rest = divmod(column[other] - column[0], base[other] - base[0])
+    constant = column[0] - factor * base[0]
+    if rest or not factor or any(
+            factor * a + constant != b for a, b in zip(base, column)):
+        return None
+    return factor, constant
+
+
+class Sizes:
+    """Writes variables where sizes would stand, while `build` makes a graph's message."""
+
+    def __init__(self, symbols: Sequence[Symbol], dims: Dict[_Place, Number]) -> None:
+        self._symbols = symbols
+        self._dims = dims
+
+    def declare(self, graph: Any) -> None:
+        """Adds the variables to the graph."""
+        declare(graph, self._symbols)
+
+    def shape(self, node: Node) -> Tuple[Number, ...]:
+        """An input's shape."""
+        return self._of(node, "shape", node.shape)
+
+    def result(self, node: Node) -> Tuple[Number, ...]:
+        """The shape of a slice or of what is padded."""
+        return self._of(node, "result", node.shape)
+
+    def attributes(self, node: Node) -> Attributes:
+        """A node's attributes."""
+        if node.op in MOVES:
+            ((name, pairs),) = node.attributes
+            before = self._of(node, "operand", node.operands[0].shape)
+            written: List[Number] = []
+            for axis, (old, new) in enumerate(zip(before, self.result(node))):
+                begin: Number = pairs[2 * axis]
+                written += [begin, begin + new if node.op == "shrink" else new - old - begin]
+            return ((name, tuple(written)),)
+        if node.op not in _WITH_SHAPE:
+            return node.attributes
+        return tuple([(name, self._of(node, "shape", value) if name == "shape" else value)
+                      for name, value in node.attributes])
+
+    def _of(self, node: Node, kind: str, shape: Sequence[int]) -> Tuple[Number, ...]:
+        return tuple([self._dims.get((node, kind, axis), size) for axis, size in enumerate(shape)])

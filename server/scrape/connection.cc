@@ -1,0 +1,89 @@
+#include "server/scrape/connection.h"
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+namespace kiln::scrape {
+namespace {
+
+constexpr size_t kPieceBytes = 4 << 10;
+
+ssl_st* MakeTls(const relay::TlsContext& context, int file) {
+  if (context == nullptr) return nullptr;
+  ssl_st* const tls = SSL_new(context.get());
+  SSL_set_fd(tls, file);
+  SSL_set_accept_state(tls);
+  return tls;
+}
+
+}  // namespace
+
+Connection::Connection(int file, std::string origin, const relay::TlsContext& tls,
+                       absl::Time deadline)
+    : file_(file),
+      origin_(std::move(origin)),
+      tls_(MakeTls(tls, file), &SSL_free),
+      deadline_(deadline),
+      events_(POLLIN) {}
+
+Connection::~Connection() { close(file_); }
+
+Connection::Moved Connection::Outcome(long result, short events) {
+  if (result > 0) return Moved::kSome;
+  if (tls_ == nullptr) {
+    events_ = events;
+    return result < 0 && (errno == EAGAIN || errno == EINTR) ? Moved::kWaits : Moved::kEnd;
+  }
+  const int error = SSL_get_error(tls_.get(), static_cast<int>(result));
+  ERR_clear_error();
+  if (error != SSL_ERROR_WANT_READ && error != SSL_ERROR_WANT_WRITE) return Moved::kEnd;
+  events_ = error == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT;
+  return Moved::kWaits;
+}
+
+Connection::Moved Connection::Read() {
+  char piece[kPieceBytes];
+  const long result =
+      tls_ ? SSL_read(tls_.get(), piece, sizeof(piece)) : recv(file_, piece, sizeof(piece), 0);
+  if (result > 0) received_.append(piece, static_cast<size_t>(result));
+  return Outcome(result, POLLIN);
+}
+
+Connection::Moved Connection::Write() {
+  const char* const begin = answer_->data() + sent_;
+  const size_t size = answer_->size() - sent_;
+  const long result = tls_ ? SSL_write(tls_.get(), begin, static_cast<int>(size))
+                           : send(file_, begin, size, MSG_NOSIGNAL);
+  if (result > 0) sent_ += static_cast<size_t>(result);
+  return Outcome(result, POLLOUT);
+}
+
+bool Connection::Advance(const Respond& respond, absl::Time answer_deadline) {
+  Moved moved = Moved::kSome;
+  while (!answer_ && moved == Moved::kSome) {
+    moved = Read();
+    const auto request = ParseRequest(received_);
+    if (!request.ok()) {
+      answer_ = Text({.status = 400, .body = "this is no request of HTTP/1.1\n"}, true);
+    } else if (*request) {
+      answer_ = Text(respond(**request), (*request)->method != "HEAD");
+    } else {
+      continue;
+    }
+    deadline_ = answer_deadline;
+    moved = Moved::kSome;
+  }
+  while (answer_ && moved == Moved::kSome && sent_ < answer_->size()) moved = Write();
+  if (moved == Moved::kWaits) return true;
+  // The client hears that nothing was cut off.
+  if (tls_ && moved == Moved::kSome) SSL_shutdown(tls_.get());
+  return false;
+}
+
+}  // namespace kiln::scrape

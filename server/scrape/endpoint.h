@@ -1,0 +1,78 @@
+// The HTTP server that Prometheus scrapes.
+#ifndef KILN_SERVER_SCRAPE_ENDPOINT_H_
+#define KILN_SERVER_SCRAPE_ENDPOINT_H_
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "server/relay/tls_context.h"
+#include "server/rpc/tcp_socket.h"
+#include "server/scrape/connection.h"
+
+namespace kiln::scrape {
+
+// Whether who gives this password, or none, may scrape.
+using Allow = std::function<bool(const std::optional<std::string>& password)>;
+
+// Serves GET /metrics, on a thread of its own that waits for no client: each has so much time for
+// its request and for taking the answer. Of too many connections of one origin, and of too many in
+// all, the oldest without a request is closed, so slow clients keep nobody out. Thread-safe.
+class Endpoint {
+ public:
+  static constexpr size_t kOfOriginMax = 64;
+  static constexpr size_t kConnectionsMax = 256;
+
+  struct Options {
+    std::string address;                       // "host:port"; port 0 picks a free one
+    std::function<std::string()> text;         // what is served; called on the thread that serves
+    Allow allow;                               // likewise
+    std::function<relay::TlsContext()> tls{};  // empty: plain HTTP
+    std::function<absl::Time()> steady_now;
+    absl::Duration request_patience = absl::Seconds(2);
+    absl::Duration answer_patience = absl::Seconds(30);
+  };
+  // UNAVAILABLE if it cannot listen.
+  static absl::StatusOr<std::unique_ptr<Endpoint>> Start(Options options);
+  ~Endpoint();
+
+  int port() const { return socket_->port(); }
+
+ private:
+  struct Arrived {
+    int file;
+    std::string origin;
+  };
+
+  explicit Endpoint(Options options);
+  void Take(int file, std::string origin) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Serve();
+  // False: it has been stopped.
+  bool Wait(std::vector<short>* ready) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Admit(Arrived arrived);
+  // Drops one that matches: the oldest without a request, or else the oldest.
+  void DropOne(const std::function<bool(const Connection&)>& matches);
+  Response Respond(const Request& request) const;
+
+  const Options options_;
+  const int wake_;                                        // an eventfd
+  std::vector<std::unique_ptr<Connection>> connections_;  // of the thread; oldest first
+  absl::Mutex mutex_;
+  std::vector<Arrived> arrived_ ABSL_GUARDED_BY(mutex_);
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  std::unique_ptr<rpc::TcpSocket> socket_;
+  std::thread thread_;
+};
+
+}  // namespace kiln::scrape
+
+#endif  // KILN_SERVER_SCRAPE_ENDPOINT_H_

@@ -1,0 +1,178 @@
+#include "server/scrape/endpoint.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/eventually.h"
+
+namespace kiln::scrape {
+namespace {
+
+using kiln::testing::Eventually;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr char kRequest[] = "GET /metrics HTTP/1.1\r\nHost: box\r\n\r\n";
+
+// A client's connection to a port of this machine.
+class Visitor {
+ public:
+  // From 127.0.0.`number`.
+  explicit Visitor(int port, int number = 1)
+      : file_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK + number - 1);
+    EXPECT_EQ(bind(file_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(connect(file_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  }
+  Visitor(Visitor&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
+  ~Visitor() {
+    if (file_ >= 0) close(file_);
+  }
+
+  void Send(const std::string& text) const {
+    EXPECT_EQ(send(file_, text.data(), text.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(text.size()));
+  }
+  // All that comes until the server hangs up.
+  std::string Receive() const {
+    std::string all;
+    char piece[4096];
+    for (ssize_t size; (size = recv(file_, piece, sizeof(piece), 0)) > 0;)
+      all.append(piece, static_cast<size_t>(size));
+    return all;
+  }
+  bool HasEnded() const {
+    char byte;
+    const ssize_t size = recv(file_, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
+    return size == 0 || (size < 0 && errno != EAGAIN);
+  }
+
+ private:
+  int file_;
+};
+
+class EndpointTest : public ::testing::Test {
+ protected:
+  void Start(Allow allow = [](const auto&) { return true; }) {
+    auto started = Endpoint::Start({.address = "127.0.0.1:0",
+                                    .text = [] { return std::string("kiln_sessions 3\n"); },
+                                    .allow = std::move(allow),
+                                    .steady_now = [this] { return absl::FromUnixSeconds(now_); }});
+    ASSERT_TRUE(started.ok()) << started.status();
+    endpoint_ = *std::move(started);
+  }
+  std::string Scrape(const std::string& request = kRequest, int number = 1) {
+    const Visitor visitor(endpoint_->port(), number);
+    visitor.Send(request);
+    return visitor.Receive();
+  }
+
+  std::atomic<int64_t> now_{1'000};
+  std::unique_ptr<Endpoint> endpoint_;
+};
+
+TEST_F(EndpointTest, ServesMetricsAlone) {
+  Start();
+  EXPECT_THAT(Scrape(), StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(Scrape(), HasSubstr("\r\n\r\nkiln_sessions 3\n"));
+  EXPECT_THAT(Scrape("GET / HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 404 "));
+  EXPECT_THAT(Scrape("POST /metrics HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 405 "));
+  EXPECT_THAT(Scrape("no request\r\n\r\n"), StartsWith("HTTP/1.1 400 "));
+}
+
+TEST_F(EndpointTest, APortThatIsTakenIsNamed) {
+  Start();
+  const auto second = Endpoint::Start(
+      {.address = absl::StrCat("127.0.0.1:", endpoint_->port()), .text = {}, .allow = {}});
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr("--metrics_listen"));
+}
+
+TEST_F(EndpointTest, TakesAPasswordOnceItIsProtected) {
+  std::atomic<bool> is_open{true};
+  Start([&](const auto& password) { return is_open || password == "token"; });
+  EXPECT_THAT(Scrape(), StartsWith("HTTP/1.1 200 "));
+  is_open = false;
+  EXPECT_THAT(Scrape(), StartsWith("HTTP/1.1 401 "));
+  const auto with = [&](const std::string& password) {
+    return Scrape(absl::StrCat("GET /metrics HTTP/1.1\r\nAuthorization: Basic ",
+                               absl::Base64Escape("any:" + password), "\r\n\r\n"));
+  };
+  EXPECT_THAT(with("other"), StartsWith("HTTP/1.1 401 "));
+  EXPECT_THAT(with("token"), StartsWith("HTTP/1.1 200 "));
+}
+
+// Time stands still here: what is slow is not closed because it has had its time.
+TEST_F(EndpointTest, SlowClientsHoldUpNoScrape) {
+  Start();
+  std::vector<Visitor> slow;
+  for (int i = 0; i < 300; ++i) {
+    slow.emplace_back(endpoint_->port());
+    if (i % 2 == 0) slow.back().Send("GET /metr");
+  }
+  EXPECT_THAT(Scrape(), StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(Scrape(kRequest, 2), StartsWith("HTTP/1.1 200 OK\r\n"));
+  // Of one address there are not more than there may be, and these are the latest.
+  const auto ended = [&] {
+    size_t count = 0;
+    for (const Visitor& visitor : slow) count += visitor.HasEnded() ? 1 : 0;
+    return count;
+  };
+  EXPECT_TRUE(Eventually([&] { return ended() >= slow.size() - Endpoint::kOfOriginMax; }));
+  EXPECT_FALSE(slow.back().HasEnded());
+}
+
+TEST_F(EndpointTest, ClientsOfManyAddressesAreBoundedTogether) {
+  Start();
+  std::vector<Visitor> slow;
+  for (size_t i = 0; i < Endpoint::kConnectionsMax + 20; ++i)
+    slow.emplace_back(endpoint_->port(), 2 + static_cast<int>(i % 200));
+  EXPECT_THAT(Scrape(), StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_TRUE(Eventually([&] { return slow[19].HasEnded(); }));
+  EXPECT_FALSE(slow.back().HasEnded());
+}
+
+TEST_F(EndpointTest, ARequestHasItsTime) {
+  Start();
+  const Visitor before(endpoint_->port());
+  before.Send("GET /metr");
+  // The server has seen it.
+  EXPECT_THAT(Scrape(), StartsWith("HTTP/1.1 200 OK\r\n"));
+  now_ += 1;
+  EXPECT_THAT(Scrape(), StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_FALSE(before.HasEnded());
+  now_ += 1;
+  EXPECT_THAT(Scrape(), StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_EQ(before.Receive(), "");
+}
+
+TEST_F(EndpointTest, AnAnswerThatNobodyTakesHasItsTime) {
+  auto started = Endpoint::Start({.address = "127.0.0.1:0",
+                                  .text = [] { return std::string(64 << 20, 'x'); },
+                                  .allow = [](const auto&) { return true; },
+                                  .steady_now = [this] { return absl::FromUnixSeconds(now_); }});
+  ASSERT_TRUE(started.ok()) << started.status();
+  endpoint_ = *std::move(started);
+  const Visitor slow(endpoint_->port());
+  slow.Send(kRequest);
+  // It is being answered.
+  EXPECT_TRUE(Eventually([&] { return Scrape("GET / HTTP/1.1\r\n\r\n") != ""; }));
+  now_ += 31;
+  EXPECT_THAT(Scrape("GET / HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 404 "));
+  EXPECT_LT(slow.Receive().size(), size_t{64} << 20);
+}
+
+}  // namespace
+}  // namespace kiln::scrape

@@ -1,0 +1,99 @@
+"""Training steps outside of kiln.jit, whose batches are slices that begin elsewhere each time, beside the same under it.
+
+Prints a JSON object: for each network the seconds of the steps of both kinds, in turn, from the fourth of each on. And for
+"small" those of (x + 1).sum().item(). The daemon is the one at $KILN_ADDRESS. The argument is how many steps to do.
+"""
+
+import json
+import sys
+import time
+
+import numpy
+
+import kiln
+from kiln import nn
+
+WORDS, BATCH, LENGTH, WIDTH = 2000, 20, 20, 128
+FIRST = 3  # steps that may compile
+
+
+class Lstm(nn.Module):
+    """A word-level LSTM, whose state goes from one part of the text to the next."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(WORDS, WIDTH)
+        self.lstm = nn.LSTM(WIDTH, WIDTH, 2)
+        self.output = nn.Linear(WIDTH, WORDS)
+        self.initial = (kiln.zeros(2, BATCH, WIDTH).realize(), kiln.zeros(2, BATCH, WIDTH).realize())
+
+    def forward(self, x, state):
+        """Logits by place and word, and the state."""
+        hidden, state = self.lstm(self.embedding(x), state)
+        return self.output(hidden.reshape(-1, WIDTH)), [part.detach() for part in state]
+
+
+class Transformer(nn.Module):
+    """Two layers that look back."""
+
+    initial = ()
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(WORDS, WIDTH)
+        self.position = nn.Parameter(kiln.randn(LENGTH, 1, WIDTH) * 0.1)
+        self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(WIDTH, 4, 2 * WIDTH, 0.0), 2)
+        self.output = nn.Linear(WIDTH, WORDS)
+
+    def forward(self, x, state):
+        """Logits by place and word, and no state."""
+        mask = kiln.full((LENGTH, LENGTH), float("-inf")).triu(1)
+        hidden = self.encoder(self.embedding(x) + self.position, mask)
+        return self.output(hidden.reshape(-1, WIDTH)), state
+
+
+def trainer(model, traced: bool):
+    """A function that does one step of training on the part of a text with a number, and reads the loss."""
+    optimizer = kiln.optim.Adam(model.parameters(), lr=1e-3)
+    text = kiln.tensor(numpy.random.default_rng(0).integers(0, WORDS, (100 * LENGTH + 1, BATCH))).realize()
+    state = list(model.initial)
+
+    def step(x, y, *state):
+        optimizer.zero_grad()
+        logits, state = model(x, state)
+        loss = nn.functional.cross_entropy(logits, y.reshape(-1))
+        loss.backward()
+        optimizer.step()
+        return (loss, *state)
+
+    run = kiln.jit(step) if traced else step
+
+    def train(part: int) -> float:
+        begin = part % 100 * LENGTH
+        loss, *state[:] = run(text[begin : begin + LENGTH], text[begin + 1 : begin + 1 + LENGTH], *state)
+        return loss.item()
+
+    return train
+
+
+def seconds(function, part: int) -> float:
+    """How long one call takes."""
+    start = time.perf_counter()
+    function(part)
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    steps = int(sys.argv[1])
+    kiln.manual_seed(0)
+    result = {}
+    for name, network in (("word-level LSTM", Lstm), ("Transformer", Transformer)):
+        kinds = [trainer(network(), traced) for traced in (False, True)]
+        times = [[seconds(kind, part) for kind in kinds] for part in range(FIRST + steps)][FIRST:]
+        result[name] = [list(column) for column in zip(*times)]
+    x = kiln.ones(8).realize()
+    result["small"] = [seconds(lambda part: (x + 1).sum().item(), part) for part in range(FIRST + 20 * steps)][FIRST:]
+    print(json.dumps(result))
+
+
+main()

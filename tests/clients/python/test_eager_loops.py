@@ -1,0 +1,536 @@
+"""Loops outside of kiln.jit: numbers and sizes that change, and state that is carried, compile no program each time."""
+
+import sys
+import threading
+import warnings
+
+import numpy as np
+import pytest
+
+import kiln
+from kiln._graph import lifting, plans
+from kilnd_process import NO_PROBES, Kilnd
+from sent_operations import sent_operations
+
+RANDOM = np.random.default_rng(0)
+TIMES = 100
+
+
+@pytest.fixture(scope="module")
+def kilnd():
+    """A daemon that compiles nothing of its own."""
+    with Kilnd(threads=2, config=NO_PROBES) as daemon:
+        yield daemon
+
+
+@pytest.fixture
+def compiled(kilnd, connection):
+    """How many programs the daemon has compiled since the test began."""
+    before = kilnd.metric("kiln_compiles_total", absent=0)
+
+    def count():
+        connection.synchronize()
+        return kilnd.metric("kiln_compiles_total", absent=0) - before
+
+    return count
+
+
+def normal(*shape):
+    return RANDOM.normal(size=shape).astype(np.float32)
+
+
+def scalar_factors():
+    x = normal(61)
+    w = kiln.tensor(x)
+    return lambda i: ((w * (1 / (i + 2))).sum(), (x * np.float32(1 / (i + 2))).sum())
+
+
+def several_numbers():
+    x = normal(62)
+    w = kiln.tensor(x)
+    return lambda i: (((w * i + 3) / (i + 1) - i).sum(),
+                      ((x * i + 3) / np.float32(i + 1) - i).sum())
+
+
+def numbers_that_meet():
+    """Numbers that are equal in some iterations."""
+    x = normal(63)
+    w = kiln.tensor(x)
+    return lambda i: ((w * (i % 7) + w * (i % 5)).sum(), (x * (i % 7) + x * (i % 5)).sum())
+
+
+def slice_begins():
+    x = normal(105)
+    w = kiln.tensor(x)
+    return lambda i: ((w[i : i + 5] * 2).sum(), (x[i : i + 5] * 2).sum())
+
+
+def slice_begins_of_what_is_lazy():
+    x = normal(106)
+    w = kiln.tensor(x)
+    return lambda i: ((w * 3)[i : i + 5].sum(), (x * 3)[i : i + 5].sum())
+
+
+def slices_of_two_dimensions():
+    x = normal(110, 107)
+    w = kiln.tensor(x)
+    return lambda i: ((w[i : i + 3, 100 - i : 104 - i] * 2).sum(),
+                      (x[i : i + 3, 100 - i : 104 - i] * 2).sum())
+
+
+def integer_indices():
+    x = normal(108)
+    y = kiln.tensor(x)
+    return lambda i: (y[i], x[i])
+
+
+def negative_indices():
+    x = normal(109, 3)
+    y = kiln.tensor(x)
+    return lambda i: (y[-1 - i].sum(), x[-1 - i].sum())
+
+
+def iteration():
+    x = normal(TIMES)
+    elements = iter(kiln.tensor(x))
+    return lambda i: (next(elements), x[i])
+
+
+def iteration_of_what_is_lazy():
+    x = normal(TIMES)
+    elements = iter(kiln.tensor(x) * 2)
+    return lambda i: (next(elements), x[i] * 2)
+
+
+def a_growing_cat():
+    state = {"kiln": kiln.tensor(normal(3)), "numpy": None}
+    state["numpy"] = state["kiln"].numpy()
+
+    def step(i):
+        more = normal(1)
+        state["kiln"] = kiln.cat([state["kiln"], kiln.tensor(more)])
+        state["numpy"] = np.concatenate([state["numpy"], more])
+        return state["kiln"].sum(), state["numpy"].sum()
+
+    return step
+
+
+def batches_of_varying_length():
+    x, y = normal(TIMES + 2, 8), normal(8, 3)
+    w = kiln.tensor(y)
+    lengths = RANDOM.permutation(TIMES) + 2
+    return lambda i: ((kiln.tensor(x[: lengths[i]]) @ w).square().mean(),
+                      ((x[: lengths[i]] @ y) ** 2).mean())
+
+
+def prefixes():
+    x = normal(TIMES + 4)
+    w = kiln.tensor(x)
+    return lambda i: (w[: i + 2].sum(), x[: i + 2].sum())
+
+
+def assigned_elements():
+    x = normal(TIMES)
+    w = kiln.tensor(x)
+
+    def step(i):
+        w[i] = x[i] = i + 0.5
+        return w.sum(), x.sum()
+
+    return step
+
+
+def assigned_slices():
+    x = normal(TIMES + 3, 5)
+    w = kiln.tensor(x)
+
+    def step(i):
+        w[i : i + 3, 1:] = i
+        x[i : i + 3, 1:] = i
+        return w.sum(), x.sum()
+
+    return step
+
+
+def filling():
+    w = kiln.tensor(normal(64))
+
+    def step(i):
+        w.fill_(i / 4)
+        return (w + 1).sum(), np.float32(64 * (i / 4 + 1))
+
+    return step
+
+
+def full_tensors():
+    return lambda i: ((kiln.full((65,), i / 4) + 1).sum(), np.float32(65 * (i / 4 + 1)))
+
+
+def chosen_by_where():
+    x = normal(66)
+    w = kiln.tensor(x)
+    return lambda i: (kiln.where(w > i / 100, w, i).sum(), np.where(x > i / 100, x, i).sum())
+
+
+def clamped():
+    x = normal(67) * 60
+    w = kiln.tensor(x)
+    return lambda i: (w.clamp(-i, i).sum(), np.clip(x, -i, i).sum())
+
+
+def learning_rates():
+    w = kiln.nn.Parameter(kiln.tensor(normal(68)))
+    state = w.numpy()
+    optimizer = kiln.optim.SGD([w], lr=1.0)
+
+    def step(i):
+        nonlocal state
+        optimizer.lr = 1 / (i + 3)
+        optimizer.zero_grad()
+        loss = (w * w).sum()
+        loss.backward()
+        optimizer.step()
+        before, state = state, state - np.float32(1 / (i + 3)) * (state + state)
+        return loss, (before * before).sum()
+
+    return step
+
+
+def learning_rates_by_hand():
+    w = kiln.tensor(normal(69)).requires_grad_()
+    state = w.numpy()
+
+    def step(i):
+        nonlocal state
+        w.grad = None
+        loss = (w * w).sum()
+        loss.backward()
+        with kiln.no_grad():
+            w.sub_(w.grad * (1 / (i + 3)))
+        before, state = state, state - np.float32(1 / (i + 3)) * (state + state)
+        return loss, (before * before).sum()
+
+    return step
+
+
+LOOPS = [scalar_factors, several_numbers, numbers_that_meet, slice_begins, slice_begins_of_what_is_lazy,
+         slices_of_two_dimensions, integer_indices, negative_indices, iteration, iteration_of_what_is_lazy,
+         a_growing_cat, batches_of_varying_length, prefixes, assigned_elements, assigned_slices, filling,
+         full_tensors, chosen_by_where, clamped, learning_rates, learning_rates_by_hand]  # fmt: skip
+
+
+@pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.__name__)
+def test_a_loop_compiles_two_programs(loop, compiled):
+    step = loop()
+    for i in range(TIMES):
+        got, wanted = step(i)
+        np.testing.assert_allclose(got.numpy(), wanted, rtol=1e-4, atol=1e-4, err_msg=str(i))
+    assert compiled() <= 2
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int64", "uint64"])
+@pytest.mark.parametrize("kind", [int, float])
+def test_numbers_of_each_type_beside_each_dtype(dtype, kind, compiled):
+    # Their values are compared in test_eager_numbers.py.
+    x = kiln.tensor([1, 2, 3, 4, 5], dtype)
+    for i in range(TIMES):
+        (x * (kind(i) + (0.5 if kind is float else 0))).sum().item()
+    assert compiled() <= 2
+
+
+def softmaxed(x, y):
+    return (x @ y).softmax(0).square().sum(0)
+
+
+def differentiated(x, y):
+    z = y.detach().requires_grad_()
+    (x @ z).tanh().mean().backward()
+    return z.grad
+
+
+def reshaped(x, y):
+    return (x[:, :, None] * y).reshape(-1, 3).sum(0)
+
+
+def joined(x, y):
+    return kiln.cat([x, kiln.zeros(len(x), 8), x * 2]).square().mean(0)
+
+
+def its_middle(x, y):
+    return x[1:-1].sum(0) + x[len(x) // 2] - len(x)
+
+
+@pytest.mark.parametrize("function", [softmaxed, differentiated, reshaped, joined, its_middle],
+                         ids=lambda function: function.__name__)
+def test_sizes_within_and_beyond_the_first_bounds(function, compiled):
+    x, y = normal(700, 8), normal(8, 3)
+    lengths = [3, 5, 4, 128, 9, 77, 3]  # and then, beyond what two lengths below 64 make of it:
+    weights = kiln.tensor(y)
+    for length in lengths:
+        got = function(kiln.tensor(x[:length]), weights).numpy()
+        alone = kiln.jit(lambda x: function(x, weights))(kiln.tensor(x[:length])).numpy()
+        np.testing.assert_allclose(got, alone, rtol=1e-4, atol=1e-5, err_msg=str(length))
+    kiln.default_connection().synchronize()
+    eager = compiled() - len(set(lengths))  # those of kiln.jit are alone
+    assert eager <= 2
+    for length in (650, 300, 700, 200):
+        got = function(kiln.tensor(x[:length]), weights).numpy()
+        assert np.isfinite(got).all()
+    assert compiled() - len(set(lengths)) <= eager + 1
+
+
+@pytest.mark.parametrize(("exponents", "inputs"), [((2, 3, 8, -1), 1), ((2.5, 3.5, 9, 0.1), 2)])
+def test_small_whole_exponents_stay_constants(exponents, inputs, stand_in):
+    """Since powers of them are products."""
+    x = kiln.tensor([1.0, 2.0]).realize()
+    for exponent in exponents:
+        (x**exponent).numpy()
+    nodes = stand_in.graphs[-1][1].nodes
+    assert [node.op for node in nodes].count("input") == inputs
+
+
+def test_sizes_that_follow_from_each_other_are_one_variable(stand_in):
+    for length in (10, 12):
+        x = kiln.tensor(np.ones((length, 4), np.float32))
+        ((x[1:] - x[:-1]).reshape(-1, 2) * kiln.arange(2 * length - 2)[:, None]).sum().numpy()
+    graph = stand_in.graphs[-1][1]
+    assert [(variable.name, variable.min) for variable in graph.variables] == [("size0", 3)]
+    shapes = [node.attributes["shape"].shape for node in graph.nodes if "shape" in node.attributes]
+    sums = {(dim.sum.terms[0].factor, dim.sum.constant)
+            for shape in shapes for dim in shape.dims if dim.HasField("sum")}
+    assert sums == {(2, -2)}
+
+
+def test_a_third_size_that_follows_otherwise_makes_a_second_variable(stand_in):
+    for rows, columns in [(4, 6), (5, 7), (5, 9), (6, 12)]:
+        (kiln.tensor(np.ones((rows, columns), np.float32)) + 1).numpy()
+    assert [len(graph.variables) for _, graph in stand_in.graphs] == [0, 1, 2]
+
+
+def test_sizes_of_one_and_none_are_no_variables(stand_in):
+    for length in (1, 0, 2, 3, 4):
+        (kiln.tensor(np.ones(length, np.float32)) + 1).numpy()
+    assert [len(graph.variables) for _, graph in stand_in.graphs] == [0, 0, 0, 1]
+
+
+@pytest.mark.parametrize(("lengths", "most"), [((5, 6), 12), ((6, 5), 6), ((6, 5, 7), 14)])
+def test_bounds_do_not_make_much_work_far_more(lengths, most, stand_in):
+    """Double of what grows, and as much as there was of what does not."""
+    for length in lengths:
+        (kiln.tensor(np.ones((length, 1 << 20), np.float32)) + 1).numpy()
+    (variable,) = stand_in.graphs[-1][1].variables
+    assert variable.max == most
+
+
+def test_what_grows_for_long_has_a_program_for_each_doubling(stand_in):
+    for length in range(2, 5000):
+        (kiln.tensor(np.ones(length, np.float32)) + 1).numpy()
+    assert [variable.max for _, graph in stand_in.graphs for variable in graph.variables] == [
+        128, 512, 2048, 8192]
+
+
+def test_slices_stay_within_what_they_are_slices_of(stand_in):
+    x = kiln.tensor(np.ones(30, np.float32)).realize()
+    for length in (5, 6):
+        (x[:length] + 1).numpy()
+    (variable,) = stand_in.graphs[-1][1].variables
+    assert variable.max == 30
+
+
+def test_what_the_daemon_refuses_with_variables_has_a_program_for_each_size(stand_in, monkeypatch):
+    monkeypatch.setattr(type(stand_in), "accepts", lambda self, program: False)
+    for length in (5, 6, 7, 6):
+        (kiln.tensor(np.ones(length, np.float32)) + 1).numpy()
+    assert [len(graph.variables) for _, graph in stand_in.graphs] == [0, 1, 0, 0]
+    assert len(stand_in.runs) == 4
+
+
+def test_a_mesh_has_sizes_that_are_numbers(stand_in):
+    mesh = kiln.Mesh("data", ["cpu:0", "cpu:1"])
+    for length in (6, 8, 10):
+        x = kiln.shard(kiln.tensor(np.ones(length, np.float32)), mesh, "data")
+        (x * length).numpy()
+    graphs = [graph for _, graph in stand_in.graphs]
+    assert [len(graph.variables) for graph in graphs] == [0, 0, 0]
+
+
+def test_a_users_own_variables_stay(connection):
+    n = kiln.Variable("n", 1, 50)
+    for length in (3, 4, 5):
+        x = kiln.tensor(np.ones(length, np.float32)).with_variable(0, n)
+        assert (x * length).sum().item() == length * length
+        assert kiln.arange(n.bind(length)).tolist() == [*range(length)]
+        assert x[: n.bind(length)].tolist() == [1.0] * length
+
+
+def test_a_loop_that_goes_on_compiling_warns_once_with_its_line(stand_in):
+    x = kiln.tensor([1.0, 2.0])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for i in range(100):
+            y = x
+            for _ in range(i):
+                y = y.tanh()
+            y.numpy()
+        for i in range(100):
+            (x * i).numpy()
+    (warning,) = [item for item in caught if "all new" in str(item.message)]
+    assert warning.filename == __file__ and "test_eager_loops.py:" in str(warning.message)
+
+
+def test_new_programs_among_known_ones_are_no_such_loop(stand_in):
+    x = kiln.tensor([1.0, 2.0])
+
+    def read(tensor):
+        return tensor.numpy()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for i in range(100):
+            y = x
+            for _ in range(i):
+                y = y.tanh()
+            read(y)
+            read(x.exp())
+
+
+def test_tables_are_bounded(stand_in, monkeypatch):
+    monkeypatch.setattr(plans, "_KEPT", 4)
+    x = kiln.tensor([1.0, 2.0])
+    for i in range(50):
+        y = x
+        for _ in range(i):
+            y = y.tanh()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            y.numpy()
+    for table in (stand_in.plans._plans, stand_in.plans._forms):
+        assert len(table._young) + len(table._old) <= 8
+    for i in range(1000):
+        (x * i).numpy()
+    assert len(stand_in.plans._vectors._nodes) == lifting._VECTORS_KEPT
+
+
+def on_a_mesh():
+    x = np.arange(10, dtype=np.float32)
+    w = kiln.shard(kiln.tensor(x), kiln.Mesh("data", ["cpu:0", "cpu:1"]), "data")
+    return lambda i: ((w * i + w[i % 10]).sum(), (x * i + x[i % 10]).sum())
+
+
+def on_another_device():
+    x = normal(110)
+    w = kiln.tensor(x).to("cpu:3")
+    return lambda i: (w[i : i + 4].sum() * i, x[i : i + 4].sum() * np.float32(i))
+
+
+def in_stages():
+    x = normal(4, 4)
+    w = kiln.tensor(x).requires_grad_()
+    there = kiln.tensor(np.ones((4, 4), np.float32)).to("cpu:1")
+    return lambda i: (((w * i).to("cpu:2").to("cpu:1") @ there * (1 / (i + 1))).sum(),
+                      (x * i @ np.ones((4, 4), np.float32) / (i + 1)).sum())
+
+
+@pytest.mark.parametrize("loop", [on_a_mesh, on_another_device, in_stages], ids=lambda loop: loop.__name__)
+def test_a_loop_on_other_devices(loop, session):
+    step = loop()
+    with sent_operations(session) as sent:
+        for i in range(TIMES):
+            got, wanted = step(i)
+            np.testing.assert_allclose(got.numpy(), wanted, rtol=1e-3, atol=1e-4, err_msg=str(i))
+    assert sent.count("define_program") <= 2 and sent.count("run") == TIMES
+
+
+def test_sizes_that_change_in_stages_are_programs_of_their_own(session):
+    first = kiln.tensor(np.ones((4, 4), np.float32)).to("cpu:1").requires_grad_()
+    second = kiln.tensor(np.ones((4, 2), np.float32)).to("cpu:2")
+    for size in (3, 4, 5, 3):
+        x = kiln.tensor(np.ones((size, 4), np.float32)).to("cpu:1")
+        assert ((x @ first).to("cpu:2") @ second).sum().item() == 32 * size
+
+
+def test_what_is_held_stays_on_its_device(session):
+    state, there = kiln.ones(4), kiln.tensor(np.ones(4, np.float32)).to("cpu:1")
+    for _ in range(3):
+        state = state * 2
+        assert (there * 2).sum().item() == 8
+    assert state.device == "cpu:0" and state.tolist() == [8] * 4
+
+
+@pytest.fixture
+def wakes(connection, monkeypatch):
+    """The operations that were there to be sent, each time that the sending thread was woken."""
+    found = []
+    stream = connection.stream
+    wake = stream.wake
+    with sent_operations(connection) as sent:
+        def woken():
+            found.append(list(sent))
+            sent.clear()
+            wake()
+
+        monkeypatch.setattr(stream, "wake", woken)
+        yield found
+
+
+def test_a_run_and_its_read_are_one_message(connection, wakes):
+    x = kiln.tensor([1.0, 2.0])
+    (x + 1).numpy()
+    wakes.clear()
+    assert (x + 1).tolist() == [2.0, 3.0]
+    assert wakes == [["run", "read"]]
+    (x + 1).realize()
+    assert wakes == [["run", "read"], ["run"]]
+
+
+def test_the_run_of_a_large_value_does_not_wait_for_its_read(connection, wakes, monkeypatch):
+    x = kiln.tensor(np.ones(1 << 19, np.float32)).realize()
+    (x + 1).numpy()
+    wakes.clear()
+    blobs = connection._session.blobs
+    download = blobs.download
+    before = []
+    monkeypatch.setattr(blobs, "download", lambda *args: before.extend(wakes) or download(*args))
+    assert (x + 1).numpy()[-1] == 2
+    assert wakes == before == [["run"]]
+
+
+def test_a_run_goes_off_if_no_read_follows(connection, wakes, monkeypatch):
+    x = kiln.tensor([1.0, 2.0])
+    (x + 1).numpy()
+    wakes.clear()
+    monkeypatch.setattr(type(connection), "download", lambda self, buffer: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        (x + 1).numpy()
+    assert wakes == [["run"]]
+
+
+def test_a_number_that_is_asked_for_has_its_own_dtype(connection):
+    for size, dtype in [(5, kiln.float32), (6, kiln.bfloat16), (7, kiln.int64), (8, kiln.float16)]:
+        total, number = kiln.tensor(np.ones(size, np.float32)).sum(), kiln.zeros((), dtype=dtype)
+        number[()] = 17
+        kiln.realize(total, number)
+        assert (total.item(), number.item(), number.dtype) == (size, 17, dtype)
+
+
+def test_threads_share_numbers(connection):
+    x = kiln.tensor(np.arange(20, dtype=np.float32)).realize()
+    wrong = []
+
+    def loop():
+        for i in range(200):
+            got = (x[i % 5 : i % 5 + 3] + i).tolist()
+            if got != [i % 5 + i, i % 5 + i + 1, i % 5 + i + 2]:
+                wrong.append((i, got))
+
+    threads = [threading.Thread(target=loop) for _ in range(4)]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert not wrong
