@@ -43,7 +43,7 @@ _VIEWS = _SAME_SIZE | {"shrink", "pad"}
 _SOURCES = frozenset(("input", "const", "iota"))
 # A chain of more views than this is state that grows, such as x = x.flip() in a loop.
 _LONGEST_VIEW = 16
-# What is larger than this, and so many times larger than all that it is made of, stays lazy.
+# A tensor stays lazy if it is larger than this and so many times larger than all its inputs.
 _ALWAYS_BYTES = 16 << 20
 _TIMES_LARGER = 4
 # Of what is computed along, the newest first. State is little; what is kept of each layer, or of each
