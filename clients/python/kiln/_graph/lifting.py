@@ -25,8 +25,8 @@ class Slot(NamedTuple):
 class Lifting:
     """Which numbers of an outline are inputs.
 
-    Equal numbers, such as one learning rate at many places, are still separate inputs: later they may
-    differ.
+    Equal numbers, such as one learning rate at many places, are still separate inputs: later they
+    may differ.
     """
 
     def __init__(self, positions: Sequence[Position], samples: Sequence[Numbers],
