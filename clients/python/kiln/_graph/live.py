@@ -7,14 +7,14 @@ something made of h) begins each iteration with a value, and its graph does not 
 - *assigned* tensors (running statistics, weights, moments) are always computed along.
 - others only where that costs little. The program computes them anyway if they are on the way to
   what is asked for, and gradients of what is asked for would compute it again later. All others are
-  computed only if they are state: made since the last read, from something that was lazy at that read
-  already, or at a line that has made such a tensor before.
+  computed only if they are state: made since the last read, from something that was lazy at that
+  read already, or at a line that has made such a tensor before.
 
 These stay lazy: views of values; a tensor far larger than its inputs (a reduction may be fused with
-it, so that it is never in memory); gradients of earlier reads; tensors beyond a bound of bytes. So do
-tensors that would change the program or make it fail: those on another device or connection, failed
-values, placeholders of a traced function, and tensors made under another precision of matrix
-products.
+it, so that it is never in memory); gradients of earlier reads; tensors beyond a bound of bytes.
+Tensors that would change the program or make it fail stay lazy, too: those on another device or
+connection, failed values, placeholders of a traced function, and tensors made under another
+precision of matrix products.
 
 Each thread computes its own; what nobody holds any more is not computed.
 """
