@@ -55,7 +55,7 @@ _NEAR_BYTES_MAX = 256 << 20
 _FAR_MAX = 64  # others
 _FAR_BYTES_MAX = 64 << 20
 _LINES_MAX = 1024
-# What is held and not computed is looked at again with each read, so much of it.
+# Each read looks at the held tensors again; at no more than these.
 _KEPT_MAX = 1024
 _KEPT_AT_FIRST = 1024  # references, until those that are dead are looked for
 
@@ -106,7 +106,7 @@ def take_assigned() -> List[Any]:
 
 
 def companions(asked: Iterable[Node], without: Container[int] = ()) -> List[Node]:
-    """What is to be computed along with these nodes, beside what was assigned.
+    """The nodes to compute along with these, in addition to assigned tensors.
 
     Tensors whose id is in `without` are forgotten, until they are asked for.
     """
@@ -244,7 +244,7 @@ class _Check:
                 return None  # all that led to y would be computed again
             else:
                 stack.extend(node.operands)
-        # What is made of nothing that lies on a connection belongs to the default one.
+        # Nodes without a value under them belong to the default connection.
         is_here = has_connection or self._connection is connections.default_connection()
         return seen if is_here else None
 

@@ -55,7 +55,7 @@ class _Graph:
         """The program for inputs that lie so, and results that are to lie so."""
         given = places.as_given(buffers, self.home)
         program = self._programs.get(given)
-        # What failed is tried again: the reason, such as a lack of memory, may be gone.
+        # A failed program is defined again: the reason, such as a lack of memory, may be gone.
         if program is not None and program.error is None:
             compiles.note_known()
         else:
