@@ -41,8 +41,7 @@ absl::Status Ended(absl::string_view which) {
 
 // One for all links of the thread.
 char* Scratch() {
-  // On the heap: variables of a thread take from the stack of every thread of the process, and
-  // those of the metrics' server have 100 KiB.
+  // On the heap: a thread_local array takes its size from the stack of every thread of the process.
   static thread_local const std::unique_ptr<char[]> bytes(new char[kReadBytes]);
   return bytes.get();
 }

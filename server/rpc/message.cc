@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/errors/errors.h"
+#include "server/rpc/unwatched_reads.h"
 
 namespace kiln::rpc {
 namespace {
@@ -28,6 +29,7 @@ uint32_t NextElement(CodedInputStream& input, uint32_t tag) {
 absl::StatusOr<int> CountFlat(grpc::ByteBuffer& bytes, int field, const std::string& type) {
   grpc::ProtoBufferReader reader(&bytes);
   if (!reader.status().ok()) return Malformed(type);
+  const UnwatchedReads unwatched;
   CodedInputStream input(&reader);
   const uint32_t tag = WireFormatLite::MakeTag(field, WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
   int count = 0;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "kiln/v1/graph.pb.h"
 #include "server/errors/errors.h"
+#include "server/rpc/unwatched_reads.h"
 
 namespace kiln::rpc {
 namespace {
@@ -141,6 +142,7 @@ absl::Status CheckParts(grpc::ByteBuffer& bytes, const Descriptor& type) {
   if (bytes.Length() <= kAlwaysFew) return absl::OkStatus();
   grpc::ProtoBufferReader reader(&bytes);
   if (!reader.status().ok()) return absl::OkStatus();
+  const UnwatchedReads unwatched;
   CodedInputStream input(&reader);
   if (Counter(input).Fits(type)) return absl::OkStatus();
   return errors::WithReason(

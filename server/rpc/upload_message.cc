@@ -8,6 +8,7 @@
 
 #include "server/rpc/message.h"
 #include "server/rpc/parts.h"
+#include "server/rpc/unwatched_reads.h"
 
 namespace kiln::rpc {
 namespace {
@@ -73,6 +74,7 @@ absl::Status ReadUpload(grpc::ByteBuffer& bytes, UploadMessage* message) {
     return status;
   grpc::ProtoBufferReader reader(&bytes);
   if (reader.status().ok()) {
+    const UnwatchedReads unwatched;
     CodedInputStream input(&reader);
     if (ReadFields(input, message)) return absl::OkStatus();
   }

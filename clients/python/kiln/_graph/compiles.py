@@ -6,7 +6,7 @@ from collections import OrderedDict
 
 from kiln._basics.source import Source, format_source, user_source
 
-# So many new programs in a row at one line are a loop's.
+# After so many new programs in a row at one line, the line is in a loop.
 _MANY = 32
 _LINES_KEPT = 1024
 

@@ -25,13 +25,13 @@ class Slot(NamedTuple):
 class Lifting:
     """Which numbers of an outline are inputs.
 
-    Each by itself, though many may be equal, such as a learning rate: those that are so far need
-    not be later.
+    Equal numbers, such as one learning rate at many places, are still separate inputs: later they
+    may differ.
     """
 
     def __init__(self, positions: Sequence[Position], samples: Sequence[Numbers],
                  all_of_them: bool = False) -> None:
-        """Those are that differ among the samples."""
+        """A number that differs among the samples is an input."""
         self._fixed: List[Tuple[int, Any]] = []
         self._vectors: Dict[DType, List[int]] = {}  # by dtype, the places of the numbers
         self._slots: Dict[int, Slot] = {}
@@ -92,7 +92,7 @@ class LiftedNumbers:
                  sizes: Optional[Sizes]) -> None:
         self._slots = slots
         self._sizes = sizes
-        # What stands for the vectors, among the inputs.
+        # Placeholders of the vectors among the inputs.
         self.vectors = {
             dtype: _node.placeholder(dtype, (length,)) for dtype, length in lengths.items()}
         self._inputs: Dict[DType, int] = {}
@@ -132,7 +132,7 @@ class LiftedNumbers:
         pairs = list(given)
         for axis in axes:
             slot = self._slots[Position(node, axis)]
-            # What is out of range, as padding is, reads zero.
+            # A gather reads zero out of range; padding is out of range.
             places = self._places(writer, shape[axis], slot, "sub" if is_pad else "add")
             operand = writer.add("gather", node.dtype, [operand, places], axis=axis)
             pairs[2 * axis : 2 * axis + 2] = (0, 0) if is_pad else (0, shape[axis])

@@ -5,14 +5,16 @@ So an eager loop that carries state from one iteration to the next (`h = step(h)
 something made of h) begins each iteration with a value, and its graph does not grow. Two kinds:
 
 - *assigned* tensors (running statistics, weights, moments) are always computed along.
-- others only where that costs little. If they are on the way to what is asked for, the program
-  computes them anyway, and gradients of it would have it computed again. The rest only if it is
-  state: made since the last read of what was lazy at that read already, or at a line that has made
-  such a tensor before. Not computed are views of values, what is far larger than what it is made of
-  (a reduction may be fused with it, so that it never lies in memory), gradients of what was computed
-  before, more than a bound of bytes, and what would make the program another one or fail: what lies
-  on another device or connection, failed values, placeholders of a traced function, and what was
-  written down under another precision of matrix products.
+- others only where that costs little. The program computes them anyway if they are on the way to
+  what is asked for, and gradients of what is asked for would compute it again later. All others are
+  computed only if they are state: made since the last read, from something that was lazy at that
+  read already, or at a line that has made such a tensor before.
+
+These stay lazy: views of values; a tensor far larger than its inputs (a reduction may be fused with
+it, so that it is never in memory); gradients of earlier reads; tensors beyond a bound of bytes.
+Tensors that would change the program or make it fail stay lazy, too: those on another device or
+connection, failed values, placeholders of a traced function, and tensors made under another
+precision of matrix products.
 
 Each thread computes its own; what nobody holds any more is not computed.
 """
@@ -43,17 +45,17 @@ _VIEWS = _SAME_SIZE | {"shrink", "pad"}
 _SOURCES = frozenset(("input", "const", "iota"))
 # A chain of more views than this is state that grows, such as x = x.flip() in a loop.
 _LONGEST_VIEW = 16
-# What is larger than this, and so many times larger than all that it is made of, stays lazy.
+# A tensor stays lazy if it is larger than this and so many times larger than all its inputs.
 _ALWAYS_BYTES = 16 << 20
 _TIMES_LARGER = 4
-# Of what is computed along, the newest first. State is little; what is kept of each layer, or of each
-# sample of a data set, is not, and is computed when it is used.
+# The newest tensors come first. State is small. A tensor for each layer, or for each sample of a
+# data set, is no state, and is computed when it is used.
 _NEAR_MAX = 512  # tensors on the way to what is asked for
 _NEAR_BYTES_MAX = 256 << 20
 _FAR_MAX = 64  # others
 _FAR_BYTES_MAX = 64 << 20
 _LINES_MAX = 1024
-# What is held and not computed is looked at again with each read, so much of it.
+# Each read looks at the held tensors again; at no more than these.
 _KEPT_MAX = 1024
 _KEPT_AT_FIRST = 1024  # references, until those that are dead are looked for
 
@@ -104,7 +106,7 @@ def take_assigned() -> List[Any]:
 
 
 def companions(asked: Iterable[Node], without: Container[int] = ()) -> List[Node]:
-    """What is to be computed along with these nodes, beside what was assigned.
+    """The nodes to compute along with these, in addition to assigned tensors.
 
     Tensors whose id is in `without` are forgotten, until they are asked for.
     """
@@ -141,7 +143,7 @@ class _Held(NamedTuple):
 
 
 def _taken(group: Sequence[_Held], bytes_max: int, check: "_Check") -> List[Node]:
-    """Of a group those that are computed along; the others are looked at again with the next read."""
+    """The nodes of a group that are computed along. The next read looks at the others again."""
     found: List[Node] = []
     left = bytes_max
     for held in reversed(group):
@@ -210,11 +212,11 @@ class _Check:
         return True
 
     def _has_gradients(self, nodes: Iterable[Node]) -> bool:
-        """Whether gradients of what is computed are among these: later, it would be computed again."""
+        """Whether there are gradients of what is computed, which would compute it again later."""
         return any(node.op == "gradient" and node.operands[0] in self._fine for node in nodes)
 
     def _reached(self, roots: Iterable[Node], asked: bool = False) -> Optional[Set[Node]]:
-        """The nodes under these that are not known to be fine; None if they cannot be computed here."""
+        """The nodes under these that are not fine yet; None if they cannot be computed here."""
         seen: Set[Node] = set()
         stack = list(roots)
         has_connection = asked
@@ -242,7 +244,7 @@ class _Check:
                 return None  # all that led to y would be computed again
             else:
                 stack.extend(node.operands)
-        # What is made of nothing that lies on a connection belongs to the default one.
+        # Nodes without a value under them belong to the default connection.
         is_here = has_connection or self._connection is connections.default_connection()
         return seen if is_here else None
 

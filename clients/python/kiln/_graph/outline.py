@@ -1,4 +1,4 @@
-"""What an eager program is, but for the numbers that may change from one iteration to the next.
+"""An eager program without the numbers that may change from one iteration to the next.
 
 Two graphs with one outline are computed by one program once their numbers are its inputs. A number
 is an operand that Python gave, where a slice begins, or how far a tensor is moved by padding.
@@ -195,7 +195,7 @@ class _Outliner:
 
 
 def stands(node: Node) -> Any:
-    """What tells nodes apart that compute the same: gradients by them, and where they lie."""
+    """Tells nodes apart that compute the same: by their gradients and their device or mesh."""
     gradient = node.tracked, node.variable, node.leaf is not None
     if node.home is None:
         return gradient

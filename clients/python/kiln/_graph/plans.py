@@ -1,8 +1,8 @@
 """Which programs eager code runs: found again without writing its graph down.
 
 A loop makes much the same graph at each iteration; its outline finds its plan, and that the
-program. Numbers and sizes are constants at first, of which the compiler makes the better kernels.
-Those that have changed are inputs and variables of one more program.
+program. At first numbers and sizes are constants, which give the better kernels. Numbers that have
+changed become inputs of one more program, and sizes become its variables.
 """
 
 import threading
@@ -20,7 +20,7 @@ from kiln._placement.placement import ProgramHome
 
 _KEPT = 512  # of each generation of a table
 _LAYOUTS_KEPT = 16  # programs of one graph, by how its inputs lie on a mesh
-# So often is it guessed anew what changes.
+# How often a plan guesses anew which numbers or sizes change.
 _GUESSES = 5
 
 
@@ -55,7 +55,7 @@ class _Graph:
         """The program for inputs that lie so, and results that are to lie so."""
         given = places.as_given(buffers, self.home)
         program = self._programs.get(given)
-        # What failed is tried again: the reason, such as a lack of memory, may be gone.
+        # A failed program is defined again: the reason, such as a lack of memory, may be gone.
         if program is not None and program.error is None:
             compiles.note_known()
         else:
