@@ -186,7 +186,9 @@ TEST(TaskSplitTest, TasksGrowWithTheWorkUpToABound) {
   const drivers::Target target = WideTarget();
   EXPECT_EQ(TasksFor(100, target), 1);
   EXPECT_GT(TasksFor(1e5, target), 2);
-  EXPECT_EQ(TasksFor(1e12, target), TasksFor(1e13, target));
+  EXPECT_EQ(TasksFor(1e7, target), TasksFor(2e7, target)) << "enough for all threads";
+  EXPECT_EQ(TasksFor(1e10, target), 2500) << "a long task delays others";
+  EXPECT_EQ(TasksFor(1e15, target), TasksFor(1e30, target));
   drivers::Target slow_to_start = target;
   slow_to_start.costs.instructions.task_min = 1e5;
   EXPECT_EQ(TasksFor(1e5, slow_to_start), 1);

@@ -1,14 +1,16 @@
 #include "compiler/search/task_split.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace kiln::search {
 namespace {
 
 using schedule::Binding;
 
-// Tasks for each thread at most.
+// For threads to share work evenly.
 constexpr int64_t kTasksPerThread = 32;
+constexpr double kTasksMax = 1 << 20;
 
 // The smallest factor from `least` on that divides the extent in whole units, if there is one
 // before twice as much; ends then need no care.
@@ -23,10 +25,12 @@ int64_t ChunkOf(int64_t extent, int64_t least, int64_t unit) {
 }  // namespace
 
 int64_t TasksFor(double cost, const drivers::Target& target) {
-  const double least = target.costs.instructions.task_min;
-  if (cost < 2 * least) return 1;
-  const int64_t most = kTasksPerThread * std::max(target.limits.compute_units, 1);
-  return std::min(static_cast<int64_t>(cost / least), most);
+  const drivers::InstructionCosts& costs = target.costs.instructions;
+  if (cost < 2 * costs.task_min) return 1;
+  const double shared = kTasksPerThread * std::max(target.limits.compute_units, 1);
+  const double short_enough = costs.task_max > 0 ? std::ceil(cost / costs.task_max) : 1;
+  const double wanted = std::max(std::min(cost / costs.task_min, shared), short_enough);
+  return static_cast<int64_t>(std::min(wanted, kTasksMax));
 }
 
 int64_t AppendTasks(const std::vector<int>& axes, int64_t tasks, ScheduleWriter* writer,

@@ -11,7 +11,7 @@
 namespace kiln::search {
 
 // For work of so many vector instructions: enough for threads to share evenly, none so small that
-// handing it out costs more than doing it.
+// handing it out costs more than doing it, and none so long that other users wait for its end.
 int64_t TasksFor(double cost, const drivers::Target& target);
 
 // Appends the axes to the order, outermost first; the outer ones become tasks until there are

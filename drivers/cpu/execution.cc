@@ -38,33 +38,36 @@ bool Execution::IsHeld() const { return !group().IsDecided(program_.calls_[next_
 
 bool Execution::RunCommands(bool blocks) {
   std::vector<Program::Call>& calls = program_.calls_;
-  const bool may_end_early = options_.goes_on != nullptr;
-  for (bool goes_on = true; goes_on && next_ < calls.size(); next_ += goes_on ? 1 : 0) {
-    if (!blocks && calls[next_].kind == Program::Kind::kWait && IsHeld()) return false;
-    if (may_end_early) {
-      goes_on = RunWhileItGoesOn(calls[next_]);
-    } else {
-      result_.status = program_.Execute(calls[next_], options_, pool_);
-    }
+  for (; next_ < calls.size(); ++next_) {
+    Program::Call& call = calls[next_];
+    if (!blocks && call.kind == Program::Kind::kWait && IsHeld()) return false;
+    const bool ended = options_.goes_on == nullptr ? RunWhole(call) : RunWhileItGoesOn(call);
     if (!result_.status.ok()) break;
-    if (options_.time_commands && (goes_on || task_ > 0)) {
-      const SteadyTime now = pool_.Now();
-      result_.command_seconds.push_back(Seconds(last_end_, now));
-      last_end_ = now;
+    // The time of a command's first tasks counts too.
+    if (options_.time_commands && (ended || task_ > 0)) NoteTime();
+    if (!ended) {
+      result_.rest = ListPosition{static_cast<int>(next_), task_};
+      break;
     }
   }
-  if (result_.status.ok() && next_ < calls.size())
-    result_.rest = ListPosition{static_cast<int>(next_), task_};
   End();
   return true;
 }
 
+bool Execution::RunWhole(const Program::Call& call) {
+  result_.status = program_.Execute(call, options_, pool_);
+  return true;
+}
+
+void Execution::NoteTime() {
+  const SteadyTime now = pool_.Now();
+  result_.command_seconds.push_back(Seconds(last_end_, now));
+  last_end_ = now;
+}
+
 bool Execution::RunWhileItGoesOn(Program::Call& call) {
   if (call.looks && !GoesOn()) return false;
-  if (!call.is_long) {
-    result_.status = program_.Execute(call, options_, pool_);
-    return true;
-  }
+  if (!call.is_long) return RunWhole(call);
   while (true) {
     const Program::Portion portion = NextPortion(call);
     const SteadyTime start = looked_;

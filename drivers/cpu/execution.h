@@ -36,7 +36,10 @@ class Execution {
 
  private:
   bool RunCommands(bool blocks);
+  void NoteTime();
   void End();
+  // True: the command has ended.
+  bool RunWhole(const Program::Call& call);
   // For lists that may end early. Runs a command from task_ on, unless its slice ends before.
   // False: it does, and nothing more is run.
   bool RunWhileItGoesOn(Program::Call& call);

@@ -22,6 +22,7 @@ std::string Costs::Key() const {
                         i.scatter,
                         i.horizontal,
                         i.task_min,
+                        i.task_max,
                         c.multiplies_per_cycle,
                         c.loads_per_cycle,
                         c.multiply_latency,

@@ -30,6 +30,7 @@ struct InstructionCosts {
   double scatter = 0;
   double horizontal = 0;  // folds the lanes of a vector into one value
   double task_min = 0;    // work that is worth handing to another thread
+  double task_max = 0;    // after which a thread should be free for somebody else's work
 };
 
 // Register tiles and packed panels of contractions (compiler/search), on machines with vector
@@ -91,7 +92,9 @@ inline constexpr Costs kVectorCoreCosts = {
                      .scatter = 36,
                      .horizontal = 40,
                      // About two microseconds.
-                     .task_min = 8000},
+                     .task_min = 8000,
+                     // About a millisecond.
+                     .task_max = 4e6},
     .contraction = {.multiplies_per_cycle = 2,
                     .loads_per_cycle = 2,
                     .multiply_latency = 4,
