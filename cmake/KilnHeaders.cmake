@@ -24,6 +24,10 @@ function(kiln_precompiled_headers name)
   add_library(${name} OBJECT ${PROJECT_BINARY_DIR}/precompiled.cc)
   target_precompile_headers(${name} PRIVATE ${ARGN})
   target_link_libraries(${name} PRIVATE kiln_options)
+  if(CMAKE_CXX_COMPILER_LAUNCHER)
+    set_target_properties(${name} PROPERTIES
+      CXX_COMPILER_LAUNCHER "${PROJECT_SOURCE_DIR}/cmake/precompile_anew;${CMAKE_CXX_COMPILER_LAUNCHER}")
+  endif()
 endfunction()
 # kiln_precompiled_library_headers(NAME OPTIONS… HEADERS…): what uses them is compiled with OPTIONS, too.
 function(kiln_precompiled_library_headers name)
