@@ -49,18 +49,21 @@ absl::StatusOr<const Node*> ExpressionLowerer::Lower(const Node* node, const Poi
   key.second.push_back(math_.ToNode(point.valid));
   // A product in a sum may leave one factor without its guard, so it is not the expression that the
   // same product is elsewhere.
-  if (in_sum_) key.second.push_back(nullptr);
+  if (!summed_.empty()) {
+    key.second.push_back(nullptr);
+    key.second.insert(key.second.end(), summed_.begin(), summed_.end());
+  }
   if (auto known = memo_.find(key); known != memo_.end()) return known->second;
   absl::StatusOr<const Node*> value = LowerUncached(node, point);
   if (value.ok()) memo_.emplace(std::move(key), *value);
   return value;
 }
 
-absl::StatusOr<const Node*> ExpressionLowerer::LowerReduced(const Node* node, const Point& point,
-                                                            bool is_sum) {
-  const bool outer = std::exchange(in_sum_, is_sum);
+absl::StatusOr<const Node*> ExpressionLowerer::LowerSummed(const Node* node, const Point& point,
+                                                           const Ranges& ranges) {
+  Ranges outer = std::exchange(summed_, ranges);
   absl::StatusOr<const Node*> value = Lower(node, point);
-  in_sum_ = outer;
+  summed_ = std::move(outer);
   return value;
 }
 
@@ -114,7 +117,7 @@ absl::StatusOr<const Node*> ExpressionLowerer::LowerUncached(const Node* node, c
 
 absl::StatusOr<const Node*> ExpressionLowerer::LowerElementwise(const Node* node,
                                                                 const Point& point) {
-  if (in_sum_ && node->op() == Op::kMul && !point.valid.always()) {
+  if (!summed_.empty() && node->op() == Op::kMul && !point.valid.always()) {
     absl::StatusOr<const Node*> product = LowerGuardedProduct(node, point);
     if (!product.ok() || *product != nullptr) return product;
   }
@@ -129,7 +132,10 @@ absl::StatusOr<const Node*> ExpressionLowerer::LowerElementwise(const Node* node
 
 absl::StatusOr<const Node*> ExpressionLowerer::LowerGuardedProduct(const Node* node,
                                                                    const Point& point) {
-  absl::StatusOr<const Node*> shared = LowerSharedGuards(node, point);
+  const auto factors = FactorRanges(node, point);
+  if (!factors.ok()) return factors.status();
+  if (!IsContraction(*factors)) return nullptr;
+  absl::StatusOr<const Node*> shared = LowerSharedGuards(node, point, *factors);
   if (!shared.ok() || *shared != nullptr) return shared;
   for (const int free : {1, 0}) {
     const Node* other = node->operand(1 - free);
@@ -147,24 +153,45 @@ absl::StatusOr<const Node*> ExpressionLowerer::LowerGuardedProduct(const Node* n
   return nullptr;
 }
 
-absl::StatusOr<const Node*> ExpressionLowerer::LowerSharedGuards(const Node* node,
-                                                                 const Point& point) {
-  if (point.valid.never) return nullptr;
-  Validity guards[2];
-  std::vector<const Node*> ranges[2];
+absl::StatusOr<std::array<ExpressionLowerer::Ranges, 2>> ExpressionLowerer::FactorRanges(
+    const Node* product, const Point& point) {
+  std::array<Ranges, 2> ranges;
   for (const int i : {0, 1}) {
-    if (!IsZeroWhereInvalid(node->operand(i))) return nullptr;
     // Lowered without guards only to learn which ranges the factor depends on.
-    absl::StatusOr<const Node*> factor = Lower(node->operand(i), Point{point.index, {}});
-    if (!factor.ok()) return factor;
+    absl::StatusOr<const Node*> factor = Lower(product->operand(i), Point{point.index, {}});
+    if (!factor.ok()) return factor.status();
     ranges[i] = ir::RangesOf(*factor);
   }
+  return ranges;
+}
+
+bool ExpressionLowerer::IsContraction(const std::array<Ranges, 2>& factors) const {
+  bool shared = false;
+  bool own[2] = {false, false};
+  for (const int i : {0, 1}) {
+    for (const Node* range : factors[i]) {
+      const bool is_shared = absl::c_linear_search(factors[1 - i], range);
+      const bool is_summed = absl::c_linear_search(summed_, range);
+      shared = shared || (is_shared && is_summed);
+      own[i] = own[i] || (!is_shared && !is_summed);
+    }
+  }
+  return shared && own[0] && own[1];
+}
+
+absl::StatusOr<const Node*> ExpressionLowerer::LowerSharedGuards(
+    const Node* node, const Point& point, const std::array<Ranges, 2>& factors) {
+  if (point.valid.never) return nullptr;
+  for (const int i : {0, 1}) {
+    if (!IsZeroWhereInvalid(node->operand(i))) return nullptr;
+  }
+  Validity guards[2];
   // A condition belongs to the factors that know all of its ranges.
   auto assign = [&](const Node* condition, const auto& add) {
     bool assigned = false;
     for (const int i : {0, 1}) {
       const bool knows = absl::c_all_of(ir::RangesOf(condition), [&](const Node* range) {
-        return absl::c_linear_search(ranges[i], range);
+        return absl::c_linear_search(factors[i], range);
       });
       if (knows) add(&guards[i]);
       assigned = assigned || knows;

@@ -2,6 +2,7 @@
 #ifndef KILN_COMPILER_KERNEL_EXPRESSION_H_
 #define KILN_COMPILER_KERNEL_EXPRESSION_H_
 
+#include <array>
 #include <functional>
 #include <utility>
 #include <vector>
@@ -49,10 +50,10 @@ class ExpressionLowerer {
 
   // UNIMPLEMENTED: the op has no scalar form. INTERNAL: a reduction that is no source.
   absl::StatusOr<const ir::Node*> Lower(const ir::Node* node, const Point& point);
-  // The same for what a reduction takes in: products in the terms of a sum may be guarded by one
-  // factor.
-  absl::StatusOr<const ir::Node*> LowerReduced(const ir::Node* node, const Point& point,
-                                               bool is_sum);
+  // The same for the terms of a sum over these ranges: factors of contractions may be guarded
+  // apart.
+  absl::StatusOr<const ir::Node*> LowerSummed(const ir::Node* node, const Point& point,
+                                              const std::vector<const ir::Node*>& ranges);
 
   // Forgets all: `find` would answer differently from now on.
   void Clear();
@@ -62,15 +63,22 @@ class ExpressionLowerer {
 
   absl::StatusOr<const ir::Node*> LowerUncached(const ir::Node* node, const Point& point);
   absl::StatusOr<const ir::Node*> LowerElementwise(const ir::Node* node, const Point& point);
-  // Of terms of a sum: a product is zero where one factor is, so the other need not be guarded, as
-  // long as its loads stay in bounds without. That keeps a convolution's weights independent of
-  // where its padding begins. (An infinite weight then meets a zero and gives NaN, as in every
-  // library that pads with zeros. Elsewhere nothing would be won by that.) Null: neither factor can
-  // do without.
+  // Of a contraction's terms: a product is zero where one factor is, so the other need not be
+  // guarded, as long as its loads stay in bounds without. That keeps a convolution's weights
+  // independent of where its padding begins. (An infinite weight then meets a zero and gives NaN,
+  // as in every library that pads with zeros. It has spoilt the forward pass before.) Null: neither
+  // factor can do without, or it is no contraction.
   absl::StatusOr<const ir::Node*> LowerGuardedProduct(const ir::Node* node, const Point& point);
+  using Ranges = std::vector<const ir::Node*>;
+  // Of both factors.
+  absl::StatusOr<std::array<Ranges, 2>> FactorRanges(const ir::Node* product, const Point& point);
+  // Both factors depend on a range that is summed, and each on another one that the other does not
+  // know: a matrix product, a convolution, or a gradient of one.
+  bool IsContraction(const std::array<Ranges, 2>& factors) const;
   // Each factor guarded by the conditions on what it knows alone: the element's place in a strided
   // convolution's weights does not concern the gradient, nor its place in the gradient the weights.
-  absl::StatusOr<const ir::Node*> LowerSharedGuards(const ir::Node* node, const Point& point);
+  absl::StatusOr<const ir::Node*> LowerSharedGuards(const ir::Node* node, const Point& point,
+                                                    const std::array<Ranges, 2>& factors);
   absl::StatusOr<const ir::Node*> LowerGather(const ir::Node* node, const Point& point);
   // The node's operand 0 at `inner`; zero where inner is not valid but `outer` is.
   absl::StatusOr<const ir::Node*> LowerGuarded(const ir::Node* node, const Point& outer,
@@ -83,7 +91,7 @@ class ExpressionLowerer {
   absl::flat_hash_map<Key, const ir::Node*> memo_;
   absl::flat_hash_map<const ir::Node*, bool> zero_where_invalid_;
   int unproved_ = 0;  // loads that got a condition of their own
-  bool in_sum_ = false;
+  Ranges summed_;     // of the sum whose terms are lowered
 };
 
 }  // namespace kiln::kernel

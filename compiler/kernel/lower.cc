@@ -221,7 +221,8 @@ absl::StatusOr<const Node*> GroupLowerer::LowerReduction(const partition::Value&
     }
   }
   absl::StatusOr<const Node*> operand =
-      expressions_.LowerReduced(node->operand(0), point, node->op() == Op::kReduceSum);
+      node->op() == Op::kReduceSum ? expressions_.LowerSummed(node->operand(0), point, ranges)
+                                   : expressions_.Lower(node->operand(0), point);
   // All reduced dimensions have size 1: the only term is the result.
   if (!operand.ok() || ranges.empty()) return operand;
   absl::c_sort(ranges, [](const Node* a, const Node* b) { return Compare(a, b) < 0; });

@@ -232,5 +232,30 @@ output %12
 // None of the first three inputs was one that the generator accepts, and it went on without any.
 TEST(Found, SeedWithoutAnAcceptedInput) { EXPECT_EQ(TryOne(313723).failure, ""); }
 
+// One factor's padding was the whole product's: what is padded is zero, whatever the other factor.
+TEST(Found, PaddedProductOfWhatIsNotFinite) {
+  for (const double value : {std::numeric_limits<double>::infinity(), std::nan("")}) {
+    HostTensor factor = HostTensor::Zeros(DType::kFloat32, {1, 2});
+    factor.SetFloat(0, value);
+    factor.SetFloat(1, 2);
+    EXPECT_EQ(DisagreementOf(R"(input 0 float32[3,2]
+input 1 float32[1,2]
+%0 = input float32[3,2] index=0
+%1 = input float32[1,2] index=1
+%2 = expand float32[3,2] %1
+%3 = mul float32[3,2] %0 %2
+%4 = pad float32[5,2] %3 padding=[0,2,0,0]
+%5 = reduce_sum float32[5,1] %4 axes=[1]
+%6 = reshape float32[1,3,2] %3
+%7 = pad float32[2,3,2] %6 padding=[0,1,0,0,0,0]
+%8 = reduce_sum float32[1,3,2] %7 axes=[0]
+output %5
+output %8
+)",
+                             {Counting(DType::kFloat32, {3, 2}), factor}),
+              "");
+  }
+}
+
 }  // namespace
 }  // namespace kiln::random_graphs
