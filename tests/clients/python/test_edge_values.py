@@ -113,6 +113,21 @@ def test_shifts_of_constants_are_numpys(connection, dtype):
         np.testing.assert_array_equal(results[2 * i + 1].numpy(), x << by, f"{dtype} by {amount}")
 
 
+def test_numbers_keep_the_sign_of_zero(connection):
+    """Also where an equal number was given before."""
+    functional = kiln.nn.functional
+    ops = {
+        "threshold": lambda zero: functional.threshold(kiln.ones(1), 2.0, zero),
+        "hardtanh": lambda zero: functional.hardtanh(kiln.ones(1), -1.0, zero),
+        "nan_to_num": lambda zero: kiln.nan_to_num(kiln.tensor([np.nan]), nan=zero),
+        "full": lambda zero: kiln.full((1,), zero),
+    }
+    for name, op in ops.items():
+        for call in (op, kiln.jit(op)):
+            signs = [bool(np.signbit(call(zero).item())) for zero in (0.0, -0.0, 0.0, -0.0)]
+            assert signs == [False, True, False, True], name
+
+
 FLOAT8 = {"float8_e4m3": ml_dtypes.float8_e4m3fn, "float8_e5m2": ml_dtypes.float8_e5m2}
 SOURCES = ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16",
            "uint32", "uint64")  # fmt: skip

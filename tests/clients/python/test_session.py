@@ -349,6 +349,23 @@ def test_tensors_of_two_connections_do_not_mix(kilnd, connection):
     other.close()
 
 
+def test_traced_functions_draw_and_keep_constants_on_every_connection(kilnd, connection):
+    @kiln.jit
+    def noisy(x):
+        return x + kiln.rand(3), x * kiln.tensor([float(i) for i in range(3)])
+
+    def numbers():
+        kiln.manual_seed(5)
+        return [result.tolist() for _ in range(3) for result in noisy(kiln.ones(3))]
+
+    first = numbers()
+    with kiln.connect(kilnd.address):
+        assert numbers() == first
+        kiln.rand(2)
+    with kiln.connect(kilnd.address):
+        assert numbers() == first
+
+
 def script(body, kilnd, *arguments):
     path = os.pathsep.join([str(SOURCE), os.environ.get("PYTHONPATH", "")])
     return subprocess.Popen(

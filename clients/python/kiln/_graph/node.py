@@ -107,7 +107,7 @@ class Node:
 
 
 # The shape, the dtype, the attributes as the wire takes them, and the kind, by what was given and
-# its types, since 1, 1.0 and True are equal. Attributes and kind are left out where equal keys may
+# its types, since 1, 1.0 and True are equal, and by the sign of a zero. Attributes and kind are left out where equal keys may
 # need other ones: variables are equal whatever their values.
 _inferred: Dict[Any, Tuple[Shape, DType, Optional[Attributes], Optional[int]]] = {}
 _kinds = itertools.count()
@@ -122,7 +122,8 @@ def make(name: str, operands: Tuple[Node, ...], attributes: Attributes = (),
     if mode.autocast is not None:
         operands = mode.autocast.operands(name, operands)
     if attributes:
-        types = [tuple(map(type, value)) if type(value) is tuple else type(value)
+        types = [tuple(map(type, value)) if type(value) is tuple
+                 else type(value) if value or type(value) is not float else str(value)
                  for _, value in attributes]
         key: Any = (name, attributes, dtype, *types,
                     *[(node.shape, node.dtype) for node in operands])

@@ -59,7 +59,7 @@ def _compute(roots: Sequence[Node], home: ProgramHome) -> None:
     if found is None:
         _compute_with_variables(roots, home)
         return
-    connection = _connection_of(found.nodes)
+    connection = connection_of(found.nodes)
     graph, nodes, bindings = plans.ready(connection, found, roots, home)
     connection, inputs = bind(nodes, graph.home)
     lie = [places.where(node) for node in roots] if graph.home is not None else []
@@ -110,7 +110,8 @@ def settle(node: Node, buffer: Any) -> None:
         node.attributes = ()
 
 
-def _connection_of(nodes: Iterable[Node]) -> Any:
+def connection_of(nodes: Iterable[Node]) -> Any:
+    """Where these values are; where programs run by default if they are nowhere yet."""
     for node in nodes:
         if node.buffer is not None:
             return node.buffer.connection
@@ -124,7 +125,7 @@ def bind(nodes: Sequence[Node], home: ProgramHome = None,
     Uploads what is not there, and copies what lies elsewhere. Of what the program is `changing`,
     the copy stays the value.
     """
-    connection = _connection_of(nodes)
+    connection = connection_of(nodes)
     if not placements.in_use:
         return connection, [buffer_of(node, connection) for node in nodes]
     if isinstance(home, Stages):

@@ -72,6 +72,10 @@ class Trace:
         self.programs: weakref.WeakKeyDictionary[Any, Dict[Any, Any]] = (
             weakref.WeakKeyDictionary())
         self._created: Set[Node] = set()
+        # The data of those among them that are inputs; and those that were made again for the
+        # connection of the last call.
+        self._hosts: Dict[Node, Any] = {}
+        self._remade: Dict[Node, Node] = {}
         self._cleared: Set[int] = set()
 
     # Called while tracing.
@@ -157,6 +161,7 @@ class Trace:
                 self.inputs.append(("key", keys[node]))
             elif node in self._created:
                 self.inputs.append(("constant", node))
+                self._hosts[node] = node.host
                 self.constants.append(_Constant(_digest(node), node.source))
             else:
                 self._refuse(node)
@@ -230,7 +235,8 @@ class Trace:
             realize.realize(lazy)
 
     def _send(self, survey: watch.Survey) -> List[Any]:
-        nodes = [self._input(kind, what, survey.tensors) for kind, what in self.inputs]
+        where = self._connection(survey.tensors) if self.draws or self.constants else None
+        nodes = [self._input(kind, what, survey.tensors, where) for kind, what in self.inputs]
         bindings, outputs = self._bound(survey, nodes)
         # The first inputs are those that are updated; see _build.
         changing = nodes[: len(self.updated) + len(self.draws)]
@@ -278,16 +284,33 @@ class Trace:
         used = {symbol: number for symbol, number in bindings.items() if symbol.name in names}
         return used, [(dtype, variables.shape_at(shape, used)) for dtype, shape in self.outputs]
 
-    def _input(self, kind: str, what: Any, tensors: Sequence[Tensor]) -> Any:
+    def _connection(self, tensors: Sequence[Tensor]) -> Any:
+        return realize.connection_of(
+            tensors[what]._node for kind, what in self.inputs if kind == "tensor")
+
+    def _input(self, kind: str, what: Any, tensors: Sequence[Tensor], connection: Any) -> Any:
         if kind == "tensor":
             return tensors[what]._node
         if kind == "constant":
-            return what
-        # A new seed, or draws outside of traced functions, have moved the generator on since.
-        if what.device_key is None or what.device_draws != what.draws:
+            return what if _may_be_at(what, connection) else self._constant_at(what, connection)
+        # A new seed, or draws outside of traced functions, have moved the generator on since; or
+        # the last ones were on another connection.
+        if (what.device_key is None or what.device_draws != what.draws
+                or not _may_be_at(what.device_key._node, connection)):
             what.device_key = Tensor(
                 np.array([what.word(), what.draws % (1 << 32)], np.uint32))
         return what.device_key._node
+
+    def _constant_at(self, constant: Node, connection: Any) -> Node:
+        node = self._remade.get(constant)
+        if node is None or not _may_be_at(node, connection):
+            self._remade[constant] = node = _node.placeholder(constant.dtype, constant.shape)
+            node.host = self._hosts[constant]
+        return node
+
+
+def _may_be_at(node: Node, connection: Any) -> bool:
+    return node.buffer is None or node.buffer.connection is connection
 
 
 def _place(tensor: Tensor) -> Node:
