@@ -95,17 +95,18 @@ Conversation ReadInPieces(Random& random, absl::string_view bytes) {
     return true;
   };
   size_t fed = 0;
-  // Often enough that every frame has been admitted.
-  for (int calls_at_end = 0; calls_at_end < 200; calls_at_end += fed == bytes.size() ? 1 : 0) {
-    const size_t piece =
-        std::min(bytes.size() - fed, 1 + Below(random, OneIn(random, 4) ? 4000 : 12));
-    waiting.append(bytes.substr(fed, piece));
+  // A frame that waits is refused so often in a row about once in 10^19.
+  for (int idle = 0; idle < 32;) {
+    const size_t most = OneIn(random, 4) ? 4000 : 12;
+    const size_t piece = std::min(bytes.size() - fed, 1 + Below(random, most));
+    absl::StrAppend(&waiting, bytes.substr(fed, piece));
     fed += piece;
     const auto passed = meter.Pass(waiting, admit);
     read.end = passed.status().code();
     if (!passed.ok()) return read;
     waiting.erase(0, *passed);
     read.bytes += *passed;
+    idle = fed == bytes.size() && *passed == 0 ? idle + 1 : 0;
   }
   return read;
 }
