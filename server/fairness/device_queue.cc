@@ -79,7 +79,7 @@ bool DeviceQueue::GoesOn(int64_t ticket, double seconds) {
   // What is in flight is behind it: lists run in order.
   if (flows_.First() || in_flight() > 1) return false;
   Running& list = found->second;
-  flows_.GoOn(list.flow, list.charged, seconds, limits_.slice_seconds);
+  if (!flows_.GoOn(list.flow, list.charged, seconds, limits_.slice_seconds)) return false;
   list.charged = seconds + limits_.slice_seconds;
   return true;
 }

@@ -82,7 +82,8 @@ class DeviceQueue {
   // would overtake its rest. Nothing happens if it has ended.
   void KeepAlone(int64_t ticket);
   // What was started has run for `seconds`, and its slice is over. True: nothing else waits, so
-  // that it goes on, and its flow is charged for another slice. False: it is to end.
+  // that it goes on, and its flow is charged for another slice. False: it is to end, as it is when
+  // its flow is gone.
   bool GoesOn(int64_t ticket, double seconds);
   // It took `seconds` on the device. False if the ticket is unknown.
   bool Finished(int64_t ticket, double seconds);

@@ -215,12 +215,13 @@ void FairQueue::Correct(FlowId flow, double predicted, double actual) {
   if (found != flows_.end()) Charge(found->second, flow, actual - predicted);
 }
 
-void FairQueue::GoOn(FlowId flow, double predicted, double actual, double cost) {
+bool FairQueue::GoOn(FlowId flow, double predicted, double actual, double cost) {
   const auto found = flows_.find(flow);
-  if (found == flows_.end()) return;
+  if (found == flows_.end()) return false;
   Charge(found->second, flow, actual - predicted);
   Serve(found->second, flow);
   Charge(found->second, flow, cost);
+  return true;
 }
 
 // The virtual time is the start tag of what is served.

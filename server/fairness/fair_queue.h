@@ -124,8 +124,9 @@ class FairQueue {
   // The popped item took `actual` seconds where `predicted` were charged. A flow that is gone is
   // ignored.
   void Correct(FlowId flow, double predicted, double actual);
-  // The same, and it goes on as if another item of `cost` seconds had been popped.
-  void GoOn(FlowId flow, double predicted, double actual, double cost);
+  // The same, and it goes on as if another item of `cost` seconds had been popped. False: the flow
+  // is gone.
+  bool GoOn(FlowId flow, double predicted, double actual, double cost);
 
   // Until ReleaseHeld the flow's items are not popped; it then begins as one that was idle.
   void Hold(FlowId flow);

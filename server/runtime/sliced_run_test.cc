@@ -222,9 +222,19 @@ TEST_F(SlicedRunTest, APieceIsExpectedToTakeWhatItTakes) {
   EXPECT_EQ(raw_->lists_run(), 3);
 }
 
+// The same on a device whose programs are cut, and on one that ends lists early.
+class SharedDeviceTest : public SlicedRunTest, public ::testing::WithParamInterface<bool> {
+ protected:
+  explicit SharedDeviceTest(int64_t memory_bytes = 1 << 20) : SlicedRunTest(memory_bytes) {
+    if (GetParam()) raw_->Yield();
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Devices, SharedDeviceTest, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "ThatYield" : "WithCuts"; });
+
 // Were there one arena, either would compute with the other's values.
-TEST_F(SlicedRunTest, RunsOfTwoUsersKeepTheirIntermediateResultsApart) {
-  const auto program = Triple(4);
+TEST_P(SharedDeviceTest, RunsOfTwoUsersKeepTheirIntermediateResultsApart) {
+  const auto program = Triple(6);
   const auto small = Triple(1);
   RunOnce(program);
   RunOnce(small);
@@ -250,21 +260,26 @@ TEST_F(SlicedRunTest, RunsOfTwoUsersKeepTheirIntermediateResultsApart) {
     EXPECT_EQ(of_ann[i]->first(), 3 * (1.0f + i));
     EXPECT_EQ(of_bob[i]->first(), 3 * (101.0f + i));
     EXPECT_EQ(of_cid[i]->first(), 3 * (201.0f + i));
-    EXPECT_NEAR(of_ann[i]->seconds, 0.012, 1e-9);
+    EXPECT_NEAR(of_ann[i]->seconds, 0.018, 1e-9);
   }
-  EXPECT_EQ(raw_->lists_run() - before, 20 * (3 + 3 + 1));
+  // Of the last run perhaps nothing is left for another list.
+  const int lists = GetParam() ? 2 : 3;
+  EXPECT_LE(raw_->lists_run() - before, 20 * (lists + lists + 1));
+  EXPECT_GE(raw_->lists_run() - before, 20 * (lists + lists + 1) - (GetParam() ? 1 : 0));
   EXPECT_GT(device_->arenas().count(), 1);
   EXPECT_LE(device_->arenas().count(), 3);
 }
 
 // Room for the results of two runs and for one arena.
-class LittleMemoryTest : public SlicedRunTest {
+class LittleMemoryTest : public SharedDeviceTest {
  protected:
-  LittleMemoryTest() : SlicedRunTest(2 * 2 * kBytes + kArenaBytes) {}
+  LittleMemoryTest() : SharedDeviceTest(2 * 2 * kBytes + kArenaBytes) {}
 };
+INSTANTIATE_TEST_SUITE_P(Devices, LittleMemoryTest, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "ThatYield" : "WithCuts"; });
 
-TEST_F(LittleMemoryTest, ARunWaitsForTheOnlyArena) {
-  const auto program = Triple(4);
+TEST_P(LittleMemoryTest, ARunWaitsForTheOnlyArena) {
+  const auto program = Triple(6);
   RunOnce(program);
   const auto ann = device_->dispatcher().AddFlow("ann", 1);
   const auto bob = device_->dispatcher().AddFlow("bob", 1);
@@ -285,8 +300,8 @@ TEST_F(LittleMemoryTest, ARunWaitsForTheOnlyArena) {
   }
 }
 
-TEST_F(LittleMemoryTest, TheArenaOfARunThatIsDroppedIsForTheNext) {
-  const auto program = Triple(4);
+TEST_P(LittleMemoryTest, TheArenaOfARunThatIsDroppedIsForTheNext) {
+  const auto program = Triple(6);
   RunOnce(program);
   const auto ann = device_->dispatcher().AddFlow("ann", 1);
   const auto bob = device_->dispatcher().AddFlow("bob", 1);
@@ -301,8 +316,8 @@ TEST_F(LittleMemoryTest, TheArenaOfARunThatIsDroppedIsForTheNext) {
   EXPECT_EQ(first->status.code(), absl::StatusCode::kCancelled);
 }
 
-TEST_F(SlicedRunTest, ItsOwnersEndStopsItAtTheNextSlice) {
-  const auto program = Triple(4);
+TEST_P(SharedDeviceTest, ItsOwnersEndStopsItAtTheNextSlice) {
+  const auto program = Triple(6);
   RunOnce(program);
   const int64_t before = raw_->lists_run();
   const auto ann = device_->dispatcher().AddFlow("ann", 1);
@@ -312,7 +327,7 @@ TEST_F(SlicedRunTest, ItsOwnersEndStopsItAtTheNextSlice) {
   raw_->LetGo();
   waited->ended.WaitForNotification();
   EXPECT_EQ(waited->status.code(), absl::StatusCode::kCancelled);
-  EXPECT_NEAR(waited->seconds, 0.004, 1e-9) << "one slice was in flight";
+  EXPECT_NEAR(waited->seconds, GetParam() ? 0.012 : 0.006, 1e-9) << "one slice was in flight";
   EXPECT_TRUE(device_->dispatcher().WaitIdle(absl::InfiniteDuration()));
   EXPECT_EQ(raw_->lists_run() - before, 1);
 }
@@ -390,14 +405,14 @@ TEST_F(SlicedRunTest, WhatHasEndedCannotBeCancelled) {
   EXPECT_EQ(waited->first(), 3);
 }
 
-TEST_F(SlicedRunTest, AFailedPieceFailsTheRunAndNothingElse) {
+TEST_P(SharedDeviceTest, AFailedPieceFailsTheRunAndNothingElse) {
   raw_->SetKernel("fail_once", [failed = std::make_shared<std::atomic<bool>>(false)](
                                    const kiln::testing::FakeArguments& arguments) {
     if (!failed->exchange(true)) return absl::InternalError("the kernel failed");
     std::memcpy(arguments.data[2], arguments.data[0], kBytes);
     return absl::OkStatus();
   });
-  const auto program = Triple(4, "fail_once");
+  const auto program = Triple(6, "fail_once");
   const auto ann = device_->dispatcher().AddFlow("ann", 1);
   raw_->Hold();
   const auto bad = Start(ann, program, 1), good = Start(ann, program, 2);
@@ -410,8 +425,8 @@ TEST_F(SlicedRunTest, AFailedPieceFailsTheRunAndNothingElse) {
 }
 
 // Lists and arenas are of the life in which they were made; the fake device refuses earlier ones.
-TEST_F(SlicedRunTest, ADeviceThatIsLostAndRevivedRunsThemAgain) {
-  const auto program = Triple(4);
+TEST_P(SharedDeviceTest, ADeviceThatIsLostAndRevivedRunsThemAgain) {
+  const auto program = Triple(6);
   RunOnce(program);
   const auto ann = device_->dispatcher().AddFlow("ann", 1);
   for (int i = 0; i < 3; ++i) {

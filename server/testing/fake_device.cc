@@ -290,6 +290,26 @@ bool FakeDevice::IsNextUnwanted() const {
   return unwanted != nullptr && *unwanted;
 }
 
+void FakeDevice::RunCommands(const Task& task, bool takes_time, drivers::SubmitResult* result) {
+  const auto& commands = task.list->commands;
+  const drivers::SubmitOptions& options = task.options;
+  double slice_begin = 0;
+  for (size_t i = options.begin.command; i < commands.size(); ++i) {
+    if (yields_ && options.goes_on && result->seconds - slice_begin >= options.slice_seconds) {
+      if (result->status.ok() && !options.goes_on(result->seconds)) {
+        result->rest = drivers::ListPosition{static_cast<int>(i), 0};
+        return;
+      }
+      slice_begin = result->seconds;
+    }
+    if (result->status.ok())
+      result->status = RunCommand(commands[i], task.slots, options.group.get());
+    const double seconds = 1e-6 * (takes_time ? OperationsOf(commands[i]) : 1);
+    if (options.time_commands) result->command_seconds.push_back(seconds);
+    result->seconds += seconds;
+  }
+}
+
 void FakeDevice::Loop() {
   while (true) {
     Task task;
@@ -309,13 +329,7 @@ void FakeDevice::Loop() {
     drivers::SubmitResult result;
     if (is_unwanted) result.status = absl::CancelledError("nobody wants it");
     if (!broken.empty()) result.status = absl::InternalError(broken);
-    for (const drivers::Command& command : task.list->commands) {
-      if (result.status.ok())
-        result.status = RunCommand(command, task.slots, task.options.group.get());
-      const double seconds = 1e-6 * (takes_time ? OperationsOf(command) : 1);
-      if (task.options.time_commands) result.command_seconds.push_back(seconds);
-      result.seconds += seconds;
-    }
+    RunCommands(task, takes_time, &result);
     if (!result.status.ok() && task.options.group != nullptr)
       task.options.group->Abort(result.status);
     {

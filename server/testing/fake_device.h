@@ -44,6 +44,8 @@ class FakeDevice : public drivers::Device {
   // Kernels take as many microseconds as their images say that they have operations, which is what
   // the rates promise; nobody waits. Before it is used.
   void TakeTime() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Lists that may end early do so between two commands. Before it is used.
+  void Yield() { yields_ = true; }
   // From now on lists that nobody wants are left, those too that are held.
   void StopLists() ABSL_LOCKS_EXCLUDED(mutex_);
   // While held, nothing submitted starts.
@@ -79,6 +81,7 @@ class FakeDevice : public drivers::Device {
                       std::function<void(drivers::SubmitResult)> done) override;
   void StopUnwanted() override ABSL_LOCKS_EXCLUDED(mutex_);
   bool stops_lists() const override ABSL_LOCKS_EXCLUDED(mutex_);
+  bool yields() const override { return yields_; }
   absl::Status StartCopyToDevice(drivers::Buffer& destination, int64_t offset,
                                  absl::Span<const char> source, CopyDone done) override;
   absl::Status StartCopyToHost(const drivers::Buffer& source, int64_t offset,
@@ -91,10 +94,12 @@ class FakeDevice : public drivers::Device {
   struct Task;
 
   void Loop();
+  void RunCommands(const Task& task, bool takes_time, drivers::SubmitResult* result);
   bool IsNextUnwanted() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status StartCopy(std::function<void()> copy, CopyDone done) ABSL_LOCKS_EXCLUDED(mutex_);
 
   drivers::DeviceInfo info_;
+  bool yields_ = false;
   mutable absl::Mutex mutex_;
   absl::CondVar changed_;
   std::map<std::string, FakeKernel> kernels_ ABSL_GUARDED_BY(mutex_);

@@ -25,6 +25,12 @@ absl::StatusOr<drivers::KernelImage> CompileForTarget(const kernel::Kernel& kern
 
 std::vector<const MachineCode*> MachineCodes() { return {&Ptx(), &Amdgcn(), &Spirv(), &OpenClC()}; }
 
+std::vector<drivers::GridRange> PartsOf(const drivers::KernelImage& image) {
+  const int64_t points = image.grid_size;
+  if (!image.runs_parts || points < 2) return {{0, points}};
+  return {{0, points / 2}, {points / 2, points}};
+}
+
 absl::Status CompileAndRun(const MachineCode& code, const kernel::Kernel& kernel,
                            const schedule::Schedule& schedule,
                            absl::Span<HostTensor* const> globals) {

@@ -12,6 +12,7 @@
 #include "compiler/kernel/kernel.h"
 #include "compiler/ops/host_tensor.h"
 #include "compiler/schedule/schedule.h"
+#include "drivers/interface/command_list.h"
 #include "drivers/interface/kernel_image.h"
 #include "drivers/interface/target.h"
 #include "tests/numerics/graph_checks.h"
@@ -87,6 +88,9 @@ drivers::Target PtxTarget(const std::string& processor = "sm_80",
                           const std::string& features = "+ptx78");
 // A processor of AMD's, and the threads of its subgroups.
 drivers::Target AmdgcnTarget(const std::string& processor = "gfx1100", int wave = 32);
+
+// The grid in two parts, for a launch of each, where the image runs parts and has two points.
+std::vector<drivers::GridRange> PartsOf(const drivers::KernelImage& image);
 
 // Compiles and runs. The errors of both.
 absl::Status CompileAndRun(const MachineCode& code, const kernel::Kernel& kernel,

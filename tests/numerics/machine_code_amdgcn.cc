@@ -69,12 +69,17 @@ absl::Status RunTwin(const drivers::KernelImage& image, const drivers::Target& t
     table.push_back(reinterpret_cast<uint64_t>(tensors.back().begin()));
   }
   arguments[0] = reinterpret_cast<uint64_t>(table.data());
-  const absl::Status status =
-      (*twin)->Run({.blocks = static_cast<uint32_t>(image.grid_size),
-                    .threads = static_cast<uint32_t>(image.block_size),
-                    .wave = target.limits.threads_per_subgroup,
-                    .shared_bytes = static_cast<uint32_t>(image.shared_bytes),
-                    .arguments = arguments.data()});
+  if (image.runs_parts) arguments.push_back(0);
+  absl::Status status;
+  for (const drivers::GridRange& part : PartsOf(image)) {
+    if (image.runs_parts) arguments.back() = static_cast<uint64_t>(part.begin);
+    if (!status.ok()) break;
+    status = (*twin)->Run({.blocks = static_cast<uint32_t>(part.size()),
+                           .threads = static_cast<uint32_t>(image.block_size),
+                           .wave = target.limits.threads_per_subgroup,
+                           .shared_bytes = static_cast<uint32_t>(image.shared_bytes),
+                           .arguments = arguments.data()});
+  }
   for (size_t i = 0; i < globals.size(); ++i) {
     if (!globals[i]->bytes.empty())
       std::memcpy(globals[i]->bytes.data(), tensors[i].begin(), globals[i]->bytes.size());

@@ -57,15 +57,19 @@ absl::Status RunPtx(const drivers::KernelImage& image, const drivers::Target&,
   const ptx::Region slots = memory.Allocate(static_cast<int64_t>(table.size() * sizeof(uint64_t)));
   std::memcpy(slots.host, table.data(), table.size() * sizeof(uint64_t));
   numbers[0] = slots.address;
-  std::vector<uint8_t> parameters(numbers.size() * sizeof(uint64_t));
-  std::memcpy(parameters.data(), numbers.data(), parameters.size());
-  ptx::LaunchShape shape;
-  shape.grid[0] = static_cast<uint32_t>(image.grid_size);
-  shape.block[0] = static_cast<uint32_t>(image.block_size);
-  const ptx::LaunchResult result =
-      ptx::Launch((*module)->program, *entry, shape, parameters, memory.memory(), {});
-  if (result.fault.kind != ptx::FaultKind::kNone)
-    return absl::InternalError(absl::StrCat(result.fault.message, "\n", image.code));
+  if (image.runs_parts) numbers.push_back(0);
+  for (const drivers::GridRange& part : PartsOf(image)) {
+    if (image.runs_parts) numbers.back() = static_cast<uint64_t>(part.begin);
+    std::vector<uint8_t> parameters(numbers.size() * sizeof(uint64_t));
+    std::memcpy(parameters.data(), numbers.data(), parameters.size());
+    ptx::LaunchShape shape;
+    shape.grid[0] = static_cast<uint32_t>(part.size());
+    shape.block[0] = static_cast<uint32_t>(image.block_size);
+    const ptx::LaunchResult result =
+        ptx::Launch((*module)->program, *entry, shape, parameters, memory.memory(), {});
+    if (result.fault.kind != ptx::FaultKind::kNone)
+      return absl::InternalError(absl::StrCat(result.fault.message, "\n", image.code));
+  }
   for (size_t i = 0; i < globals.size(); ++i)
     std::memcpy(globals[i]->bytes.data(), arguments[i].host, globals[i]->bytes.size());
   return absl::OkStatus();

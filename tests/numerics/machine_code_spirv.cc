@@ -59,8 +59,12 @@ absl::Status RunSpirv(const drivers::KernelImage& image, const drivers::Target&,
     slots.push_back(buffer->get());
     buffers.push_back(*std::move(buffer));
   }
-  auto list = device.Prepare(
-      {.num_slots = static_cast<int>(slots.size()), .commands = {std::move(launch)}});
+  drivers::CommandList commands{.num_slots = static_cast<int>(slots.size())};
+  for (const drivers::GridRange& part : PartsOf(image)) {
+    launch.points = part;
+    commands.commands.push_back(launch);
+  }
+  auto list = device.Prepare(std::move(commands));
   if (!list.ok()) return list.status();
   absl::Notification ended;
   absl::Status result;
