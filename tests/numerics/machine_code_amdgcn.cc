@@ -35,7 +35,7 @@ std::string WhatItSaysWrong(const drivers::KernelImage& image, const drivers::Ta
     return absl::StrCat("its blocks have ", object->threads, " threads of ", object->threads_max);
   if (object->group_bytes < image.shared_bytes || object->group_bytes > (64 << 10))
     return absl::StrCat("its blocks share ", object->group_bytes, " bytes");
-  if (int64_t{object->argument_bytes} != 8 * (image.num_arguments + 1))
+  if (int64_t{object->argument_bytes} != 8 * image.num_parameters())
     return absl::StrCat("it has arguments of ", object->argument_bytes, " bytes");
   return "";
 }
