@@ -132,11 +132,14 @@ absl::StatusOr<const Node*> ExpressionLowerer::LowerElementwise(const Node* node
 
 absl::StatusOr<const Node*> ExpressionLowerer::LowerGuardedProduct(const Node* node,
                                                                    const Point& point) {
+  if (point.valid.never) return nullptr;
   const auto factors = FactorRanges(node, point);
   if (!factors.ok()) return factors.status();
-  if (!IsContraction(*factors)) return nullptr;
-  absl::StatusOr<const Node*> shared = LowerSharedGuards(node, point, *factors);
-  if (!shared.ok() || *shared != nullptr) return shared;
+  const bool is_contraction = IsContraction(*factors);
+  if (is_contraction) {
+    absl::StatusOr<const Node*> shared = LowerSharedGuards(node, point, *factors);
+    if (!shared.ok() || *shared != nullptr) return shared;
+  }
   for (const int free : {1, 0}) {
     const Node* other = node->operand(1 - free);
     if (!IsZeroWhereInvalid(other)) continue;
@@ -148,7 +151,8 @@ absl::StatusOr<const Node*> ExpressionLowerer::LowerGuardedProduct(const Node* n
     if (!guarded.ok()) return guarded;
     std::vector<const Node*> operands = {*guarded, *factor};
     if (free == 0) std::swap(operands[0], operands[1]);
-    return math_.context().Get(Op::kMul, node->dtype(), {}, std::move(operands));
+    const Node* product = math_.context().Get(Op::kMul, node->dtype(), {}, std::move(operands));
+    return is_contraction ? product : ZeroUnless(math_.ToNode(point.valid), product);
   }
   return nullptr;
 }
@@ -181,7 +185,6 @@ bool ExpressionLowerer::IsContraction(const std::array<Ranges, 2>& factors) cons
 
 absl::StatusOr<const Node*> ExpressionLowerer::LowerSharedGuards(
     const Node* node, const Point& point, const std::array<Ranges, 2>& factors) {
-  if (point.valid.never) return nullptr;
   for (const int i : {0, 1}) {
     if (!IsZeroWhereInvalid(node->operand(i))) return nullptr;
   }
@@ -267,7 +270,12 @@ absl::StatusOr<const Node*> ExpressionLowerer::LowerGuarded(const Node* node, co
   const bool guarded = (*value)->op() == Op::kWhere && (*value)->operand(2) == zero &&
                        Implies((*value)->operand(0), condition);
   if (guarded) return value;
-  return math_.context().Get(Op::kWhere, node->dtype(), {}, {condition, *value, zero});
+  return ZeroUnless(condition, *value);
+}
+
+const Node* ExpressionLowerer::ZeroUnless(const Node* condition, const Node* value) {
+  const Node* zero = Zero(math_.context(), value->dtype());
+  return math_.context().Get(Op::kWhere, value->dtype(), {}, {condition, value, zero});
 }
 
 // Loads are zero where their condition fails. What these ops make of zeros is zero, so no selection

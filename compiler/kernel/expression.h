@@ -63,11 +63,11 @@ class ExpressionLowerer {
 
   absl::StatusOr<const ir::Node*> LowerUncached(const ir::Node* node, const Point& point);
   absl::StatusOr<const ir::Node*> LowerElementwise(const ir::Node* node, const Point& point);
-  // Of a contraction's terms: a product is zero where one factor is, so the other need not be
-  // guarded, as long as its loads stay in bounds without. That keeps a convolution's weights
-  // independent of where its padding begins. (An infinite weight then meets a zero and gives NaN,
-  // as in every library that pads with zeros. It has spoilt the forward pass before.) Null: neither
-  // factor can do without, or it is no contraction.
+  // Of a sum's terms: a product is zero where one factor is, so the other need not be guarded, as
+  // long as its loads stay in bounds without. An infinity or NaN there would give NaN, so the
+  // product is selected, but not that of a contraction: that would keep a convolution's weights
+  // from being packed once, wherever its padding begins, and weights that are not finite have
+  // spoilt its forward pass before. Null: neither factor can do without.
   absl::StatusOr<const ir::Node*> LowerGuardedProduct(const ir::Node* node, const Point& point);
   using Ranges = std::vector<const ir::Node*>;
   // Of both factors.
@@ -83,6 +83,7 @@ class ExpressionLowerer {
   // The node's operand 0 at `inner`; zero where inner is not valid but `outer` is.
   absl::StatusOr<const ir::Node*> LowerGuarded(const ir::Node* node, const Point& outer,
                                                Point inner);
+  const ir::Node* ZeroUnless(const ir::Node* condition, const ir::Node* value);
   bool IsZeroWhereInvalid(const ir::Node* node);
 
   IndexMath& math_;
