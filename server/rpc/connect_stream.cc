@@ -96,6 +96,7 @@ absl::Status ConnectStream::Parse(v1::ConnectRequest* request) {
 
 absl::Status ConnectStream::Handle() {
   v1::ConnectRequest request;  // its memory goes with it, before the next message comes
+  received_ = daemon_.clock.steady();
   if (absl::Status status = Parse(&request); !status.ok()) return status;
   if (!session_) return Attach(request);
   if (request.has_attach()) {
@@ -112,7 +113,16 @@ absl::Status ConnectStream::Handle() {
 }
 
 absl::Status ConnectStream::Accept(v1::ConnectRequest& request, bool travels_alone) {
+  std::shared_ptr<runtime::FirstCall> first_call;
+  if (request.has_define_program()) {
+    first_call = std::make_shared<runtime::FirstCall>(daemon_.clock.steady, "decode", received_);
+    first_call->Begin("digest_source");
+  }
   sessions::Operation operation = ToOperation(request, *session_->host());
+  if (auto* const define = std::get_if<sessions::DefineProgram>(&operation); first_call && define) {
+    first_call->Begin("wait_for_session");
+    define->first_call = std::move(first_call);
+  }
   return session_->Accept(this, request.sequence(), request.acknowledged(), std::move(operation),
                           travels_alone);
 }

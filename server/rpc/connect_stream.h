@@ -73,6 +73,7 @@ class ConnectStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byt
   const OpenCalls::Call call_;
   std::shared_ptr<ConnectStream> self_;
   grpc::ByteBuffer request_bytes_;              // of the reading thread
+  absl::Time received_;                         // likewise: when that came, by the steady clock
   grpc::ByteBuffer response_bytes_;             // of the writing thread
   memory::Charge transfer_;                     // for a value in it; also the writing thread's
   memory::Charge charge_;                       // for the stream

@@ -129,6 +129,7 @@ void GangRun::End() {
                            {"program", bound_->program->short_digest()},
                            {"seconds", absl::StrCat(seconds[0])},
                            {"status", status.ok() ? "OK" : status.ToString()}});
+  first_run_.Begin("answer");
   for (const ValuePointer& value : results_) value->Resolve(status);
   inputs_.clear();
   results_.clear();
@@ -137,6 +138,7 @@ void GangRun::End() {
   arena_charges_.clear();
   const Done done = std::exchange(done_, nullptr);
   done(status, seconds);
+  first_run_.End(label_, *bound_->program, status);
 }
 
 }  // namespace kiln::runtime

@@ -40,7 +40,9 @@ int64_t HostBytes(const compiler::CompiledProgram& compiled) {
   constexpr size_t kTimesText = 8;
   constexpr size_t kPerKernel = 20 << 10;  // with pages of its own for its code
   constexpr size_t kPerArgument = 64;
-  size_t bytes = kPerKernel + compiled.graph_text.size() + compiled.partition_text.size();
+  constexpr size_t kFirstCall = 8 << 10;  // its parts
+  size_t bytes =
+      kFirstCall + kPerKernel + compiled.graph_text.size() + compiled.partition_text.size();
   for (const compiler::CompiledKernel& kernel : compiled.kernels) {
     bytes += kPerKernel + kTimesText * kernel.ir.size() + kernel.schedule.size() +
              2 * (kernel.image.code.size() + kernel.image.finished.size()) + kernel.assembly.size();

@@ -16,6 +16,7 @@
 #include "compiler/compiler.h"
 #include "server/buffers/value.h"
 #include "server/memory/host_memory.h"
+#include "server/runtime/first_call.h"
 #include "server/runtime/gang.h"
 #include "server/runtime/kernel_samples.h"
 #include "server/runtime/managed_device.h"
@@ -96,6 +97,15 @@ class Program {
   void Keep(memory::Charge charge) { charge_ = std::move(charge); }
   int64_t arena_bytes() const { return arena_bytes_; }
 
+  // What it took until the answer to its first run. Before others see it.
+  void SetFirstCall(std::shared_ptr<FirstCall> call) { first_call_ = std::move(call); }
+  const std::shared_ptr<FirstCall>& first_call() const { return first_call_; }
+  // For the first run that asks, which is to go on with it; null for all others.
+  std::shared_ptr<FirstCall> TakeFirstCall() {
+    if (has_begun_.load(std::memory_order_relaxed) || has_begun_.exchange(true)) return nullptr;
+    return first_call_;
+  }
+
   // Expected device time of a run: a moving average of what was measured; before that, a guess from
   // the kernels' sizes.
   double predicted_seconds() const { return predicted_.load(std::memory_order_relaxed); }
@@ -168,6 +178,8 @@ class Program {
   int64_t arena_bytes_ = 0;
   int64_t host_bytes_ = 0;
   memory::Charge charge_;
+  std::shared_ptr<FirstCall> first_call_;
+  std::atomic<bool> has_begun_{false};  // a first run has
   absl::Mutex loading_mutex_;
   std::shared_ptr<const Loaded> loaded_ ABSL_GUARDED_BY(loading_mutex_);  // shared with runs
   template <typename LoadedParts, typename Parts>

@@ -80,7 +80,7 @@ absl::StatusOr<std::shared_ptr<Run>> Run::Create(std::string label,
                                                  Done done) {
   ManagedDevice& device = bound->program->device();
   if (absl::Status status = device.CheckUsable(false); !status.ok()) return status;
-  std::shared_ptr<Run> run(new Run(std::move(label)));
+  std::shared_ptr<Run> run(new Run(std::move(label), *bound->program));
   // After a loss both are made again when they are next used, at the cost of the one who does.
   auto renewed = Renewed(std::move(bound));
   if (!renewed.ok()) return device.AfterFailure(renewed.status());
@@ -114,6 +114,7 @@ absl::StatusOr<std::shared_ptr<Run>> Run::Create(std::string label,
     return device.AfterFailure(status);
   run->user_ = account->user();
   run->done_ = std::move(done);
+  run->first_run_.Begin("wait_for_device");
   return run;
 }
 
@@ -252,6 +253,7 @@ absl::StatusOr<fairness::Work::Handed> Run::Submit(int64_t ticket, absl::Duratio
     if (!has_room.ok()) return has_room.status();
     if (!*has_room) return Handed::kNoRoom;
     begun_ = true;
+    first_run_.Begin("run");
     program().device().metrics().RunStarted(waited);
     sampled_ = program().TakeSample();
     LogStarted(ticket);
@@ -409,6 +411,7 @@ void Run::Fail(const absl::Status& status) {
 }
 
 void Run::Resolve(const absl::Status& status, double seconds) {
+  first_run_.Begin("answer");
   for (const ValuePointer& value : results_) value->Resolve(status);
   // Memory of what this run alone still used is back before its answer goes out.
   inputs_.clear();
@@ -419,6 +422,7 @@ void Run::Resolve(const absl::Status& status, double seconds) {
   // What it holds goes before the device counts as idle, after which this may outlive the device.
   const Done done = std::exchange(done_, nullptr);
   done(status, seconds);
+  first_run_.End(label_, program(), status);
 }
 
 }  // namespace kiln::runtime
