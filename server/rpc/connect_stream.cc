@@ -180,7 +180,7 @@ std::vector<ConnectStream::Outgoing> ConnectStream::TakeNext() {
       bytes += answer->charge.bytes();
       unsent_bytes_ -= answer->charge.bytes();
     }
-    const bool is_alone = answer == nullptr || answer->value;
+    const bool is_alone = answer == nullptr || TakesTimeToCopy(answer);
     taken.push_back(std::move(outgoing_.front()));
     outgoing_.pop_front();
     if (is_alone || !takes_more_ || outgoing_.empty()) break;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/log/log.h"
 #include "server/runtime/gang_run.h"
+#include "server/runtime/together.h"
 
 namespace kiln::runtime {
 
@@ -130,6 +131,7 @@ void GangRun::End() {
                            {"seconds", absl::StrCat(seconds[0])},
                            {"status", status.ok() ? "OK" : status.ToString()}});
   first_run_.Begin("answer");
+  const Together together;  // who reads a result is told of the run's end, too
   for (const ValuePointer& value : results_) value->Resolve(status);
   inputs_.clear();
   results_.clear();

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/quoted.h"
+#include "server/runtime/share_results.h"
 
 namespace kiln::runtime {
 namespace {
@@ -92,9 +93,13 @@ Program::Program(ManagedDevice& device, Description description, Signature signa
 
 absl::StatusOr<std::shared_ptr<Program>> Program::Load(ManagedDevice& device,
                                                        Description description, Signature signature,
-                                                       compiler::CompiledProgram compiled) {
+                                                       compiler::CompiledProgram compiled,
+                                                       bool shares_results) {
+  std::vector<int> same_results;
+  if (shares_results) same_results = ShareResults(signature, &compiled);
   std::shared_ptr<Program> program(
       new Program(device, std::move(description), std::move(signature), std::move(compiled)));
+  program->same_results_ = std::move(same_results);
   {
     absl::MutexLock lock(&program->mutex_);
     program->kernel_samples_.emplace_back(program->compiled_);

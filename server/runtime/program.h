@@ -38,10 +38,12 @@ class Program {
     double compile_seconds = 0;
   };
 
-  // Loads the kernels and records the list. `device` outlives the program.
+  // Loads the kernels and records the list. `device` outlives the program. `shares_results`: those
+  // that are equal are one value (share_results.h).
   static absl::StatusOr<std::shared_ptr<Program>> Load(ManagedDevice& device,
                                                        Description description, Signature signature,
-                                                       compiler::CompiledProgram compiled);
+                                                       compiler::CompiledProgram compiled,
+                                                       bool shares_results = false);
 
   // The same on several devices; the first one is device().
   static absl::StatusOr<std::shared_ptr<Program>> LoadGang(std::unique_ptr<Gang> gang,
@@ -56,6 +58,10 @@ class Program {
   // Of a gang whose members run several programs, the kernels and calls of one behind the other's;
   // the rest is the first one's.
   const compiler::CompiledProgram& compiled() const { return compiled_; }
+  // The result (outputs, then updates) whose value this one is, the first of all that are equal.
+  size_t same_result(size_t result) const {
+    return same_results_.empty() ? result : static_cast<size_t>(same_results_[result]);
+  }
   // The names of all devices that it runs on, without repetition.
   std::vector<std::string> device_names() const;
   // The device that runs this kernel of compiled(), or the first of those.
@@ -175,6 +181,7 @@ class Program {
   const Signature signature_;
   const compiler::CompiledProgram compiled_;
   std::unique_ptr<Gang> gang_;
+  std::vector<int> same_results_;  // empty: each is its own
   int64_t arena_bytes_ = 0;
   int64_t host_bytes_ = 0;
   memory::Charge charge_;

@@ -224,7 +224,7 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::CompileFor(const Attem
   return Program::Load(
       *request.device,
       {label.digest, request.source->key(), request.name, options_.clock.wall(), seconds},
-      signature, std::move(*compiled));
+      signature, std::move(*compiled), /*shares_results=*/request.source->variables().empty());
 }
 
 compiler::Options ProgramCompiler::CompilerOptions(const ProgramRequest& request) const {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/errors/errors.h"
 #include "server/log/log.h"
+#include "server/runtime/together.h"
 
 namespace kiln::runtime {
 namespace {
@@ -94,7 +95,12 @@ absl::StatusOr<std::shared_ptr<Run>> Run::Create(std::string label,
   run->results_.reserve(signature.outputs.size() + signature.updates.size());
   for (const auto* types : {&signature.outputs, &signature.updates}) {
     for (const TensorTypePointer& type : *types) {
-      const int64_t at_least = run->bound_->result_bytes(run->results_.size());
+      const size_t result = run->results_.size();
+      if (const size_t same = run->program().same_result(result); same != result) {
+        run->results_.push_back(run->results_[same]);
+        continue;
+      }
+      const int64_t at_least = run->bound_->result_bytes(result);
       auto value = device.pool()->Allocate(type, account, at_least);
       // The device may be lost without anybody knowing yet.
       if (!value.ok()) return device.AfterFailure(value.status());
@@ -412,6 +418,7 @@ void Run::Fail(const absl::Status& status) {
 
 void Run::Resolve(const absl::Status& status, double seconds) {
   first_run_.Begin("answer");
+  const Together together;  // who reads a result is told of the run's end, too
   for (const ValuePointer& value : results_) value->Resolve(status);
   // Memory of what this run alone still used is back before its answer goes out.
   inputs_.clear();

@@ -22,9 +22,6 @@ using ::testing::IsEmpty;
 
 class FirstCallsTest : public ::testing::Test {
  protected:
-  ~FirstCallsTest() override {
-    if (!let_go_.HasBeenNotified()) let_go_.Notify();
-  }
   TestDaemonOptions Options() {
     TestDaemonOptions options;
     options.compile = [this](const auto& graph, const auto& target, const auto& compile_options) {
@@ -117,6 +114,7 @@ TEST_F(FirstCallsTest, AreThoseOfAllWhoWait) {
     return FirstCalls(second, second.session.session_id()) ==
            std::vector<std::string>{second.session.name() + " compile 1/3"};
   }));
+  let_go_.Notify();  // the daemon's end waits for it
 }
 
 }  // namespace

@@ -182,6 +182,24 @@ TEST(SessionStream, BarrierWaitsForWhatCameBefore) {
   EXPECT_FALSE(stream->Call(Barrier()).has_error());
 }
 
+// A small step that is read wakes its client once.
+TEST(SessionStream, ARunsEndAndItsResultShareAMessage) {
+  TestDaemon daemon;
+  Client client(daemon.address());
+  auto stream = client.Connect();
+  stream->Call(Define(1, AddGraph(1)));
+  stream->Call(Write(1, {1}));
+  daemon.device().Hold();
+  const auto run = stream->Send(RunProgram(1, {1, 1}, {2}));
+  const auto read = stream->Send(Read(2));
+  stream->Call(Write(3, {1}));  // both have been taken
+  const int before = stream->messages();
+  daemon.device().LetGo();
+  EXPECT_FALSE(stream->Answer(run).has_error());
+  EXPECT_THAT(Floats(stream->Answer(read).data()), ElementsAre(2));
+  EXPECT_EQ(stream->messages(), before + 1);
+}
+
 TEST(SessionStream, EqualGraphsOfTwoSessionsCompileOnce) {
   std::atomic<int> compiled{0};
   absl::Notification go;
