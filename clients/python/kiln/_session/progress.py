@@ -41,15 +41,11 @@ _telling = threading.Lock()  # by who writes to stderr
 
 
 def wait(waiter: Waiter, ask: Optional[Ask]) -> Any:
-    """waiter.wait(); tells what goes on once that takes long.
-
-    >>> waiter = Waiter()
-    >>> waiter.resolve("done")
-    >>> wait(waiter, None)
-    'done'
-    """
-    if ask is None or waiter.wait_for(SILENT_SECONDS):
-        return waiter.result() if ask is not None else waiter.wait()
+    """waiter.wait(); tells what goes on once that takes long. Without `ask`, nobody knows."""
+    if ask is None:
+        return waiter.wait()
+    if waiter.wait_for(SILENT_SECONDS):
+        return waiter.result()
     if not is_on() or not _telling.acquire(blocking=False):
         return waiter.wait()
     try:
@@ -67,6 +63,7 @@ def is_on() -> bool:
 def text_of(calls: Sequence[Any]) -> str:
     """What the daemon is at, for people; empty if no program's first call goes on.
 
+    >>> from kiln._session.progress import text_of
     >>> from kiln._proto.kiln.v1.program_pb2 import FirstCall
     >>> text_of([FirstCall(name="train", part="compile", kernels=84, kernels_made=31, seconds=9)])
     'kiln: compiling 31 of 84 kernels of train, 9 s'
