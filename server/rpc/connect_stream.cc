@@ -104,12 +104,20 @@ absl::Status ConnectStream::Handle() {
         absl::InvalidArgumentError("attach must be the first request on Connect, and come once"),
         "ATTACHED_TWICE");
   }
-  const bool travels_alone = request.more_size() == 0;
-  if (absl::Status status = Accept(request, travels_alone); !status.ok()) return status;
-  for (v1::ConnectRequest& following : *request.mutable_more()) {
-    if (absl::Status status = Accept(following, travels_alone); !status.ok()) return status;
-  }
-  return absl::OkStatus();
+  if (request.more_size() == 0) return Accept(request, /*travels_alone=*/true);
+  // Small ones that came together: what is answered meanwhile is answered together.
+  HoldBack(true);
+  absl::Status status = Accept(request, /*travels_alone=*/false);
+  for (v1::ConnectRequest& following : *request.mutable_more())
+    if (status.ok()) status = Accept(following, /*travels_alone=*/false);
+  HoldBack(false);
+  Flush();
+  return status;
+}
+
+void ConnectStream::HoldBack(bool holds) {
+  absl::MutexLock lock(&mutex_);
+  holds_back_ = holds;
 }
 
 absl::Status ConnectStream::Accept(v1::ConnectRequest& request, bool travels_alone) {
@@ -174,6 +182,7 @@ void ConnectStream::Push(std::shared_ptr<const sessions::Answer> answer) {
 std::vector<ConnectStream::Outgoing> ConnectStream::TakeNext() {
   std::vector<Outgoing> taken;
   int64_t bytes = 0;
+  bool has_value = false;
   do {
     const sessions::Answer* answer = AnswerIn(outgoing_.front());
     if (answer != nullptr) {
@@ -181,11 +190,14 @@ std::vector<ConnectStream::Outgoing> ConnectStream::TakeNext() {
       unsent_bytes_ -= answer->charge.bytes();
     }
     const bool is_alone = answer == nullptr || TakesTimeToCopy(answer);
-    taken.push_back(std::move(outgoing_.front()));
+    const bool is_value = answer != nullptr && answer->value;
+    has_value = has_value || is_value;
+    // A value's bytes go to the message's own result.
+    taken.insert(is_value ? taken.begin() : taken.end(), std::move(outgoing_.front()));
     outgoing_.pop_front();
     if (is_alone || !takes_more_ || outgoing_.empty()) break;
     answer = AnswerIn(outgoing_.front());
-    if (answer == nullptr || answer->value) break;
+    if (answer == nullptr || (answer->value && (has_value || TakesTimeToCopy(answer)))) break;
   } while (taken.size() < kMostAnswers && bytes < kMostAnswerBytes);
   return taken;
 }
@@ -198,7 +210,7 @@ void ConnectStream::Flush() {
   {
     absl::MutexLock lock(&mutex_);
     // OnWriteDone calls this again, so nothing is left behind.
-    if (writing_ || finished_) return;
+    if (writing_ || finished_ || holds_back_) return;
     if (!outgoing_.empty() && !broken_) {
       next = TakeNext();
       writing_ = true;

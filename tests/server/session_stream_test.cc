@@ -200,6 +200,25 @@ TEST(SessionStream, ARunsEndAndItsResultShareAMessage) {
   EXPECT_EQ(stream->messages(), before + 1);
 }
 
+// Whatever is answered while a message is being executed, in whatever order.
+TEST(SessionStream, WhatCameTogetherIsAnsweredTogether) {
+  TestDaemon daemon;
+  Client client(daemon.address());
+  auto stream = client.Connect();
+  stream->Call(Write(1, {1, 2}));
+  const int before = stream->messages();
+  const auto last = stream->SendTogether({Write(2, {3}), Read(1), Write(3, {4})});
+  EXPECT_THAT(Floats(stream->Answer(last - 1).data()), ElementsAre(1, 2));
+  for (const uint64_t sequence : {last - 2, last})
+    EXPECT_FALSE(stream->Answer(sequence).has_error());
+  EXPECT_EQ(stream->messages(), before + 1);
+  // Each value needs a message of its own.
+  stream->Answer(stream->SendTogether({Read(1), Read(2), Read(3)}));
+  for (const uint64_t sequence : {last + 1, last + 2, last + 3})
+    EXPECT_FALSE(stream->Answer(sequence).data().empty());
+  EXPECT_EQ(stream->messages(), before + 4);
+}
+
 TEST(SessionStream, EqualGraphsOfTwoSessionsCompileOnce) {
   std::atomic<int> compiled{0};
   absl::Notification go;
