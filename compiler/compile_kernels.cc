@@ -62,7 +62,9 @@ struct Scheduled {
   std::string key;
   std::optional<CompiledKernel> known;
   schedule::Schedule schedule;
-  double seconds = 0;  // that it took so far
+  // That it took so far, the first as well.
+  absl::Duration reading = absl::ZeroDuration();
+  absl::Duration time = absl::ZeroDuration();
 };
 
 Scheduled FetchOrSchedule(const Lowered& lowered, const Machine& machine, const Options& options,
@@ -75,22 +77,40 @@ Scheduled FetchOrSchedule(const Lowered& lowered, const Machine& machine, const 
       scheduled.known = DecodeCachedKernel(*bytes);
     }
   }
+  scheduled.reading = TimeOf(options) - start;
   // A known kernel brings its schedule with it.
   if (!scheduled.known && !plain) {
     scheduled.schedule = machine.code.choose(lowered.kernel->kernel, machine.target);
   }
-  scheduled.seconds = absl::ToDoubleSeconds(TimeOf(options) - start);
+  scheduled.time = TimeOf(options) - start;
   return scheduled;
 }
 
+// What a kernel's emission took.
+struct EmitTimes {
+  absl::Duration waiting = absl::ZeroDuration();  // for a worker
+  absl::Duration compiling = absl::ZeroDuration();
+  absl::Duration writing = absl::ZeroDuration();  // to the cache
+};
+
 absl::StatusOr<drivers::KernelImage> MakeImage(const Lowered& lowered,
                                                const schedule::Schedule& schedule,
-                                               const Machine& machine, const Options& options) {
+                                               const Machine& machine, const Options& options,
+                                               EmitTimes* times) {
   const kernel::Kernel& kernel = lowered.kernel->kernel;
-  if (options.kernel_compiler == nullptr)
-    return codegen::CompileKernel(machine.code, kernel, schedule, machine.target);
-  return options.kernel_compiler->Compile(
-      {kernel.name, lowered.text, schedule::Print(schedule), machine.target});
+  const absl::Time start = TimeOf(options);
+  absl::Time begun = start;
+  absl::StatusOr<drivers::KernelImage> image = drivers::KernelImage();
+  if (options.kernel_compiler == nullptr) {
+    image = codegen::CompileKernel(machine.code, kernel, schedule, machine.target);
+  } else {
+    workers::KernelJob job{kernel.name, lowered.text, schedule::Print(schedule), machine.target};
+    job.on_begin = [&] { begun = TimeOf(options); };
+    image = options.kernel_compiler->Compile(job);
+  }
+  times->waiting += begun - start;
+  times->compiling += TimeOf(options) - begun;
+  return image;
 }
 
 // With the error's payloads: a vendor's compiler says in one how large blocks may be.
@@ -104,14 +124,16 @@ absl::Status ErrorOf(const kernel::Kernel& kernel, const absl::Status& error) {
 
 // A schedule that the proof refuses gives way to the plain one: slow, never wrong.
 absl::StatusOr<CompiledKernel> Emit(const Lowered& lowered, schedule::Schedule schedule,
-                                    const Machine& machine, const Options& options) {
+                                    const Machine& machine, const Options& options,
+                                    EmitTimes* times) {
   CompiledKernel compiled;
-  absl::StatusOr<drivers::KernelImage> image = MakeImage(lowered, schedule, machine, options);
+  absl::StatusOr<drivers::KernelImage> image =
+      MakeImage(lowered, schedule, machine, options, times);
   if (proof::IsDisproof(image.status()) && !schedule.directives.empty()) {
     compiled.refused_schedule = schedule::Print(schedule);
     compiled.refusal = std::string(image.status().message());
     schedule = {};
-    image = MakeImage(lowered, schedule, machine, options);
+    image = MakeImage(lowered, schedule, machine, options, times);
   }
   compiled.schedule = schedule::Print(schedule);
   if (!image.ok()) return ErrorOf(lowered.kernel->kernel, image.status());
@@ -121,11 +143,11 @@ absl::StatusOr<CompiledKernel> Emit(const Lowered& lowered, schedule::Schedule s
 
 absl::StatusOr<CompiledKernel> Finish(const std::shared_ptr<const Lowered>& lowered,
                                       Scheduled scheduled, const Machine& machine,
-                                      const Options& options) {
+                                      const Options& options, EmitTimes* times) {
   const absl::Time start = TimeOf(options);
   absl::StatusOr<CompiledKernel> compiled =
       scheduled.known ? absl::StatusOr<CompiledKernel>(*std::move(scheduled.known))
-                      : Emit(*lowered, std::move(scheduled.schedule), machine, options);
+                      : Emit(*lowered, std::move(scheduled.schedule), machine, options, times);
   if (!compiled.ok()) return compiled.status();
   compiled->ir = lowered->text;
   // Written only when somebody asks.
@@ -137,11 +159,13 @@ absl::StatusOr<CompiledKernel> Finish(const std::shared_ptr<const Lowered>& lowe
   compiled->digest = Sha256Hex(lowered->text);
   // A kernel out of the cache keeps the time that it once took to compile.
   if (!compiled->from_cache) {
-    compiled->compile_seconds = scheduled.seconds + absl::ToDoubleSeconds(TimeOf(options) - start);
+    const absl::Time made = TimeOf(options);
+    compiled->compile_seconds = absl::ToDoubleSeconds(scheduled.time + (made - start));
     // What a finisher could not finish this time it may another time.
     const bool whole = machine.target.finisher.driver.empty() || !compiled->image.finished.empty();
     if (options.cache != nullptr && whole)
       options.cache->Put(scheduled.key, EncodeCachedKernel(*compiled));
+    times->writing += TimeOf(options) - made;
   }
   if (options.keep_assembly) {
     absl::StatusOr<std::string> assembly = Disassemble(compiled->image, machine.target);
@@ -194,6 +218,14 @@ std::vector<Scheduled> RunSchedule(const LoweredKernels& lowered, const Machine&
     scheduled[i] = FetchOrSchedule(*lowered[i], machine, options, timer.disabled());
   });
   timer.Stop();
+  const int threads = ThreadsFor(lowered.size(), options.threads);
+  absl::Duration reading = absl::ZeroDuration(), choosing = absl::ZeroDuration();
+  for (const Scheduled& one : scheduled) {
+    reading += one.reading;
+    choosing += one.time - one.reading;
+  }
+  timer.AddPart("read_cache", reading, threads);
+  timer.AddPart("choose", choosing, threads);
   if (timer.dumped()) {
     timer.SetText(Join(lowered, [&](size_t i, const Lowered&) {
       return scheduled[i].known ? scheduled[i].known->schedule
@@ -209,8 +241,14 @@ absl::Status RunEmit(const LoweredKernels& lowered, std::vector<Scheduled> sched
   PassTimer timer("emit", options, reports);
   std::vector<absl::StatusOr<CompiledKernel>> compiled(lowered.size(),
                                                        absl::UnknownError("not compiled"));
+  std::vector<EmitTimes> times(lowered.size());
+  const auto tell = [&](int found, int made) {
+    if (options.on_kernels) options.on_kernels(found, made);
+  };
+  tell(static_cast<int>(lowered.size()), 0);
   ParallelFor(lowered.size(), options.threads, [&](size_t i) {
-    compiled[i] = Finish(lowered[i], std::move(scheduled[i]), machine, options);
+    compiled[i] = Finish(lowered[i], std::move(scheduled[i]), machine, options, &times[i]);
+    tell(0, 1);
   });
   // The first error in the kernels' order, whichever thread met one first.
   for (absl::StatusOr<CompiledKernel>& kernel : compiled) {
@@ -218,6 +256,16 @@ absl::Status RunEmit(const LoweredKernels& lowered, std::vector<Scheduled> sched
     set->kernels.push_back(*std::move(kernel));
   }
   timer.Stop();
+  EmitTimes all;
+  for (const EmitTimes& one : times) {
+    all.waiting += one.waiting;
+    all.compiling += one.compiling;
+    all.writing += one.writing;
+  }
+  const int threads = ThreadsFor(lowered.size(), options.threads);
+  timer.AddPart("wait_for_worker", all.waiting, threads);
+  timer.AddPart("compile", all.compiling, threads);
+  timer.AddPart("write_cache", all.writing, threads);
   if (!timer.dumped()) return absl::OkStatus();
   std::vector<std::string> texts;
   for (const CompiledKernel& kernel : set->kernels) {

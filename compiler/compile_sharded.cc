@@ -93,6 +93,15 @@ void AddReports(int segment, std::vector<PassReport> more, std::vector<PassRepor
     } else {
       known->seconds += report.seconds;
       known->text += report.text;
+      for (PassPart& part : report.parts) {
+        const auto same = std::find_if(known->parts.begin(), known->parts.end(),
+                                       [&](const PassPart& one) { return one.name == part.name; });
+        if (same == known->parts.end()) {
+          known->parts.push_back(std::move(part));
+        } else {
+          same->seconds += part.seconds;
+        }
+      }
     }
   }
 }

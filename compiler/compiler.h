@@ -78,12 +78,20 @@ struct KernelCall {
   std::vector<Argument> arguments;
 };
 
+// A part of the time that a pass took.
+struct PassPart {
+  std::string name;
+  double seconds = 0;
+};
 // What became of one pass (pipeline.h).
 struct PassReport {
   std::string pass;
   bool disabled = false;  // it was switched off, and did not run
   double seconds = 0;     // with its verification
-  std::string text;       // what it left, if it is one of Options::dumped_passes
+  std::string text = {};  // what it left, if it is one of Options::dumped_passes
+  // Of those that work at kernels: what its threads did, divided by their number. What is missing
+  // to `seconds`, they waited for the slowest.
+  std::vector<PassPart> parts = {};
 };
 
 // Devices of a mesh that have something to do with each other: those that differ in these axes
@@ -137,6 +145,10 @@ struct Options {
   std::vector<std::string> dumped_passes;
   // The clock that times passes and kernels; without it all take no time.
   std::function<absl::Time()> now;
+  // Told how many distinct kernels have been found, and how many of all that were found have been
+  // made or come from the cache, each time in addition to what it was told before. By any thread.
+  // May be null.
+  std::function<void(int found, int made)> on_kernels;
   // Check the spec after every pass (cheap; on by default).
   bool verify = true;
 };

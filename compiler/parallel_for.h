@@ -10,6 +10,11 @@
 
 namespace kiln::compiler {
 
+// How many threads ParallelFor uses.
+inline int ThreadsFor(size_t count, int threads) {
+  return static_cast<int>(std::min(count, static_cast<size_t>(std::max(threads, 1))));
+}
+
 // Calls work(i) for every i in [0, count), on up to `threads` threads, the caller's included. Items
 // are handed out in order. Returns when all have ended.
 template <typename Work>
@@ -19,8 +24,8 @@ void ParallelFor(size_t count, int threads, const Work& work) {
     for (size_t i = next++; i < count; i = next++) work(i);
   };
   std::vector<std::thread> others;
-  const size_t wanted = std::min(count, static_cast<size_t>(std::max(threads, 1)));
-  for (size_t t = 1; t < wanted; ++t) others.emplace_back(run);
+  const int wanted = ThreadsFor(count, threads);
+  for (int t = 1; t < wanted; ++t) others.emplace_back(run);
   run();
   for (std::thread& thread : others) thread.join();
 }

@@ -42,6 +42,11 @@ class PassTimer {
     if (text.size() > kLongest) text.replace(kLongest, std::string::npos, "\n...\n");
     report_.text = std::move(text);
   }
+  // Of its time, as `sum` of what `threads` threads took for it.
+  void AddPart(std::string_view name, absl::Duration sum, int threads) {
+    if (report_.disabled || sum <= absl::ZeroDuration()) return;
+    report_.parts.push_back({std::string(name), absl::ToDoubleSeconds(sum) / threads});
+  }
   // What comes after this call does not count.
   void Stop() {
     if (stopped_) return;

@@ -81,6 +81,7 @@ class Programs : public v1::ProgramService::Service {
  public:
   std::string name = "train_step";
   std::vector<std::string> devices = {"cpu:0"};
+  std::vector<std::string> first_calls;
   bool cold = false;
 
   void Fill(v1::Program* program) {
@@ -106,6 +107,20 @@ class Programs : public v1::ProgramService::Service {
     Fill(answer->add_programs());
     return grpc::Status::OK;
   }
+  grpc::Status ListFirstCalls(grpc::ServerContext*, const v1::ListFirstCallsRequest*,
+                              v1::ListFirstCallsResponse* answer) override {
+    if (first_calls.empty()) return {grpc::StatusCode::UNIMPLEMENTED, "an older daemon"};
+    for (const std::string& of : first_calls) {
+      v1::FirstCall* call = answer->add_first_calls();
+      call->set_name(of);
+      call->set_session("s12");
+      call->set_part("emit");
+      call->set_kernels(84);
+      call->set_kernels_made(31);
+      call->set_seconds(3.5);
+    }
+    return grpc::Status::OK;
+  }
   grpc::Status ListKernels(grpc::ServerContext*, const v1::ListKernelsRequest*,
                            v1::ListKernelsResponse* answer) override {
     Fill(answer->add_kernels(), "quick", 0.001);
@@ -126,6 +141,13 @@ class Programs : public v1::ProgramService::Service {
     normalize->set_pass("normalize");
     normalize->set_seconds(0.002);
     normalize->set_text("the normal graph");
+    for (const auto& [part, seconds] :
+         std::vector<std::pair<std::string, double>>{{"decode", 0.5}, {"run", 2}}) {
+      v1::FirstCallPart* proto = answer->add_first_call();
+      proto->set_name(part);
+      proto->set_seconds(seconds);
+      proto->set_page_faults(7);
+    }
     Fill(answer->add_kernels(), "quick", 0.001);
     Fill(answer->add_kernels(), "slow", 0.003);
     for (v1::Kernel& kernel : *answer->mutable_kernels()) {
@@ -344,6 +366,22 @@ TEST_F(CliTest, WhatOthersWroteIsEscaped) {
 TEST_F(CliTest, Programs) {
   ASSERT_EQ(Run({"programs"}), 0) << error();
   EXPECT_THAT(out(), ContainsRegex("abcdef012345 +train_step .* 1.25 s +4 +25.0 ms"));
+}
+
+TEST_F(CliTest, ProgramsThatSomebodyWaitsFor) {
+  programs_.first_calls = {"slow\x1b[2J"};
+  ASSERT_EQ(Run({"programs"}), 0) << error();
+  EXPECT_THAT(out(), ContainsRegex("slow.* +s12 +emit +84 +31 +3.50 s\n\nPROGRAM"));
+  EXPECT_THAT(out(), Not(HasSubstr("\x1b")));
+}
+
+TEST_F(CliTest, ExplainAccountsForTheFirstCall) {
+  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
+           {"explain", "abcd", "--passes"}, {"explain", "abcd", "--summary"}}) {
+    ASSERT_EQ(Run(command), 0) << error();
+    EXPECT_THAT(out(), HasSubstr("== first call: 2.50 s from its graph to the answer\n"));
+    EXPECT_THAT(out(), ContainsRegex("decode +500 ms +7\n"));
+  }
 }
 
 TEST_F(CliTest, AProgramsDevicesAreAllNamed) {

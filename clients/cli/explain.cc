@@ -99,6 +99,19 @@ void PrintKernel(int number, const v1::Kernel& kernel, std::ostream& out) {
   PrintSection(title + ": assembly", kernel.assembly(), out);
 }
 
+void PrintFirstCall(const google::protobuf::RepeatedPtrField<v1::FirstCallPart>& parts,
+                    std::ostream& out) {
+  if (parts.empty()) return;
+  double seconds = 0;
+  Table table({"part", ">time", ">page faults"});
+  for (const v1::FirstCallPart& part : parts) {
+    seconds += part.seconds();
+    table.Add({Printable(part.name()), Duration(part.seconds()), absl::StrCat(part.page_faults())});
+  }
+  out << "\n== first call: " << Duration(seconds) << " from its graph to the answer\n";
+  table.Print(out);
+}
+
 bool IsWanted(int number, const v1::Kernel& kernel, const std::string& wanted) {
   return wanted.empty() || wanted == absl::StrCat(number) || wanted == kernel.name() ||
          // Fewer digits are more likely a kernel's number.
@@ -152,11 +165,13 @@ absl::Status RunExplain(Invocation& invocation) {
   if (options->passes) {
     PrintProgram(answer->program(), out);
     PrintPasses(answer->passes(), out);
+    PrintFirstCall(answer->first_call(), out);
     return absl::OkStatus();
   }
   if (options->kernel.empty()) {
     PrintProgram(answer->program(), out);
     PrintPasses(answer->passes(), out);
+    PrintFirstCall(answer->first_call(), out);
     PrintSection("graph", answer->graph(), out);
     PrintSection("fused kernels", answer->partition(), out);
     PrintSection("queue", answer->queue(), out);

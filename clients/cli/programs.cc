@@ -1,11 +1,40 @@
 // kiln programs
+#include <grpcpp/grpcpp.h>
+
 #include "absl/strings/str_cat.h"
 #include "clients/cli/command.h"
 #include "clients/cli/find_program.h"
 #include "clients/cli/format.h"
 #include "clients/cli/table.h"
+#include "kiln/v1/program.grpc.pb.h"
+#include "proto/text/printable.h"
 
 namespace kiln::cli {
+namespace {
+
+// What is compiled or runs for the first time; nothing, of a daemon that does not know.
+v1::ListFirstCallsResponse ListFirstCalls(const Invocation& invocation) {
+  grpc::ClientContext context;
+  SetDeadline(context);
+  v1::ListFirstCallsResponse answer;
+  auto stub = v1::ProgramService::NewStub(invocation.channel);
+  if (!stub->ListFirstCalls(&context, {}, &answer).ok()) answer.Clear();
+  return answer;
+}
+
+void PrintFirstCalls(const v1::ListFirstCallsResponse& answer, std::ostream& out) {
+  if (answer.first_calls().empty()) return;
+  Table table({"first call of", "session", "at", ">kernels", ">made", ">time so far"});
+  for (const v1::FirstCall& call : answer.first_calls()) {
+    table.Add({Printable(call.name()), Printable(call.session()), Printable(call.part()),
+               absl::StrCat(call.kernels()), absl::StrCat(call.kernels_made()),
+               Duration(call.seconds())});
+  }
+  table.Print(out);
+  out << '\n';
+}
+
+}  // namespace
 
 absl::Status RunPrograms(Invocation& invocation) {
   if (absl::Status status = invocation.ExpectNoArguments(); !status.ok()) return status;
@@ -13,6 +42,7 @@ absl::Status RunPrograms(Invocation& invocation) {
   if (!answer.ok()) return answer.status();
   if (invocation.json) return invocation.PrintJson(*answer);
 
+  PrintFirstCalls(ListFirstCalls(invocation), invocation.out);
   Table table({"program", "name", "device", ">kernels", ">distinct", ">cached", ">compile", ">runs",
                ">time a run", ">arena"});
   for (const v1::Program& program : answer->programs()) {

@@ -21,6 +21,9 @@ struct KernelJob {
   // An image that was made of these, and that target.finisher is to finish; kernel and schedule are
   // then empty.
   std::optional<drivers::KernelImage> unfinished = std::nullopt;
+  // Called on the caller's thread when a worker begins with it, again where another has to. May be
+  // null; it stays in this process.
+  std::function<void()> on_begin = nullptr;
 };
 
 // compiler::CompileJob, a driver's Finish, or a test's.

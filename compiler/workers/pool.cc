@@ -103,6 +103,7 @@ bool Pool::Try(const KernelJob& job, Attempt attempt, absl::StatusOr<drivers::Ke
     *image = process.status();
     return true;
   }
+  if (job.on_begin) job.on_begin();
   const Deadline deadline = JobDeadline();
   std::string answer;
   Transfer transfer = Send((*process)->socket(), message, deadline);

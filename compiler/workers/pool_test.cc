@@ -152,6 +152,24 @@ TEST_F(PoolTest, CallersWaitWhereWorkersAreAsManyAsTheyMayBe) {
   ExpectWorks();
 }
 
+TEST_F(PoolTest, CallersHearWhenAWorkerBegins) {
+  options_.spares = 0;
+  options_.workers_max = 1;
+  pool();  // before there are threads
+  std::atomic<int> begun{0};
+  KernelJob job = Job("image");
+  job.on_begin = [&begun] { ++begun; };
+  EXPECT_TRUE(pool().Compile(job).ok());
+  EXPECT_EQ(begun, 1);
+  // Each of two workers.
+  job.kernel = "abort";
+  EXPECT_FALSE(pool().Compile(job).ok());
+  EXPECT_EQ(begun, 3);
+  pool().Stop(absl::CancelledError("stopped"));
+  EXPECT_FALSE(pool().Compile(job).ok());
+  EXPECT_EQ(begun, 3) << "no worker has begun";
+}
+
 TEST_F(PoolTest, WorkersGiveTheirErrors) {
   const absl::Status status = pool().Compile(Job("disproof")).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);

@@ -38,7 +38,7 @@ int64_t CachingAllocator::SizeClass(int64_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
-absl::StatusOr<void*> CachingAllocator::Allocate(int64_t bytes) {
+absl::StatusOr<void*> CachingAllocator::Allocate(int64_t bytes, bool* is_new) {
   if (bytes < 0) return absl::InvalidArgumentError(absl::StrCat("a buffer of ", bytes, " bytes"));
   int64_t size = 0;
   std::vector<Block> leaving;
@@ -50,6 +50,7 @@ absl::StatusOr<void*> CachingAllocator::Allocate(int64_t bytes) {
     if (size > options_.memory_bytes - live_bytes_) return Exhausted(bytes);
     void* memory = TakeCached(size);
     live_bytes_ += size;
+    if (is_new != nullptr) *is_new = memory == nullptr;
     if (memory != nullptr) return memory;
     // Cached blocks of other sizes count within the limit, too.
     leaving = Trim(options_.memory_bytes - live_bytes_);

@@ -34,8 +34,8 @@ class CachingAllocator {
   ~CachingAllocator();
 
   // A block of SizeClass(bytes). RESOURCE_EXHAUSTED says how much was asked for and how much is
-  // left.
-  absl::StatusOr<void*> Allocate(int64_t bytes);
+  // left. `is_new`: it comes from `allocate`, and not out of the cache.
+  absl::StatusOr<void*> Allocate(int64_t bytes, bool* is_new = nullptr);
   // `bytes` as given to Allocate.
   void Free(void* memory, int64_t bytes);
 

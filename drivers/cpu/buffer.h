@@ -15,17 +15,20 @@ class CpuBuffer : public Buffer {
  public:
   // Takes over `memory`, which `allocator` made for `bytes`. The allocator is shared, since buffers
   // may outlive their device.
-  CpuBuffer(std::shared_ptr<CachingAllocator> allocator, void* memory, int64_t bytes)
-      : allocator_(std::move(allocator)), memory_(memory), bytes_(bytes) {}
+  CpuBuffer(std::shared_ptr<CachingAllocator> allocator, void* memory, int64_t bytes,
+            Contents contents)
+      : allocator_(std::move(allocator)), memory_(memory), bytes_(bytes), contents_(contents) {}
   ~CpuBuffer() override { allocator_->Free(memory_, bytes_); }
 
   int64_t bytes() const override { return bytes_; }
   void* host_pointer() const override { return memory_; }
+  Contents contents() const override { return contents_; }
 
  private:
   std::shared_ptr<CachingAllocator> allocator_;
   void* memory_;
   int64_t bytes_;
+  Contents contents_;
 };
 
 }  // namespace kiln::drivers::cpu

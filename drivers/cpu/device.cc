@@ -48,9 +48,15 @@ CpuDevice::CpuDevice(DeviceInfo info, std::function<int()> cores, SteadyClock no
       submissions_(absl::StrCat("kiln-", info_.name)) {}
 
 absl::StatusOr<std::unique_ptr<Buffer>> CpuDevice::Allocate(int64_t bytes) {
-  absl::StatusOr<void*> memory = allocator_->Allocate(bytes);
+  bool is_new = false;
+  absl::StatusOr<void*> memory = allocator_->Allocate(bytes, &is_new);
   if (!memory.ok()) return memory.status();
-  return std::make_unique<CpuBuffer>(allocator_, *memory, bytes);
+  Buffer::Contents contents = Buffer::Contents::kLeft;
+  if (is_new) {
+    contents = IsZeroAtFirst(CachingAllocator::SizeClass(bytes)) ? Buffer::Contents::kZero
+                                                                 : Buffer::Contents::kUnknown;
+  }
+  return std::make_unique<CpuBuffer>(allocator_, *memory, bytes, contents);
 }
 
 absl::StatusOr<std::unique_ptr<LoadedKernel>> CpuDevice::LoadKernel(const KernelImage& image) {

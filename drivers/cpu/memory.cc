@@ -42,6 +42,8 @@ void ReleaseMemory(void* memory, int64_t bytes) {
   munmap(memory, (bytes + kHugePage - 1) / kHugePage * kHugePage);
 }
 
+bool IsZeroAtFirst(int64_t bytes) { return bytes >= kHugePage; }
+
 // With MAP_NORESERVE Linux does not ask whether there is memory for all of it; see proc(5) on
 // overcommit_memory.
 void* ReserveMemory(int64_t bytes) { return Map(bytes, MAP_NORESERVE); }

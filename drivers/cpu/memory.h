@@ -10,6 +10,9 @@ namespace kiln::drivers::cpu {
 // them. Null if there is none.
 void* AllocateMemory(int64_t bytes);
 void ReleaseMemory(void* memory, int64_t bytes);
+// Whether a block of AllocateMemory(bytes) is all zero: pages that nobody has touched, of which the
+// system makes one when it is touched first.
+bool IsZeroAtFirst(int64_t bytes);
 
 // Address space without memory: pages come when they are touched. Null if there is none.
 void* ReserveMemory(int64_t bytes);

@@ -22,6 +22,7 @@ constexpr MethodRule kTable[] = {
     {"/kiln.v1.ProgramService/CompileProgram", Role::kUser},
     {"/kiln.v1.ProgramService/ExplainProgram", Role::kUser},
     {"/kiln.v1.ProgramService/ListKernels", Role::kViewer},
+    {"/kiln.v1.ProgramService/ListFirstCalls", Role::kViewer},
     {"/kiln.v1.ProgramService/TuneProgram", Role::kUser},
     {"/kiln.v1.AdminService/GetDaemon", Role::kViewer},
     {"/kiln.v1.AdminService/Drain", Role::kAdmin},

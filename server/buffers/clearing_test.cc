@@ -6,6 +6,7 @@
 #include "gtest/gtest.h"
 #include "server/buffers/block_owners.h"
 #include "server/buffers/pool.h"
+#include "server/testing/fake_device.h"
 
 namespace kiln::buffers {
 namespace {
@@ -66,6 +67,54 @@ TEST_F(ClearingTest, OnesOwnMemoryIsNotCleared) {
   const int64_t before = pool_->cleared_bytes();
   for (int i = 0; i < 100; ++i) LeaveBehind(1 << 16, i % 2 == 0 ? session : later);
   EXPECT_EQ(pool_->cleared_bytes(), before);
+}
+
+// Clearing it would touch every page of it, on the thread that executes the session's operations.
+TEST_F(ClearingTest, FreshPagesAreLeftForWhoeverWritesThem) {
+  const auto value = Allocate(int64_t{3} << 20, ann_);
+  EXPECT_EQ(pool_->cleared_bytes(), 0);
+  EXPECT_TRUE(IsClear(*value));
+  LeaveBehind(1 << 16, ann_);
+  EXPECT_GE(pool_->cleared_bytes(), 1 << 16) << "small blocks are what the process had there";
+}
+
+// Hands out the same block each time, as if the system had had it in between.
+class OneBlockDevice : public kiln::testing::FakeDevice {
+ public:
+  OneBlockDevice() : FakeDevice("fake:0", 1 << 20) {}
+  absl::StatusOr<std::unique_ptr<drivers::Buffer>> Allocate(int64_t bytes) override {
+    return std::make_unique<Block>(*this);
+  }
+  drivers::Buffer::Contents contents = drivers::Buffer::Contents::kLeft;
+
+ private:
+  class Block : public drivers::Buffer {
+   public:
+    explicit Block(OneBlockDevice& device) : device_(device), contents_(device.contents) {}
+    int64_t bytes() const override { return sizeof(device_.bytes_); }
+    void* host_pointer() const override { return device_.bytes_; }
+    Contents contents() const override { return contents_; }
+
+   private:
+    OneBlockDevice& device_;
+    const Contents contents_;
+  };
+  char bytes_[64] = {};
+};
+
+TEST(Clearing, WhatTheProcessHadThereIsNobodysOwn) {
+  OneBlockDevice device;
+  const auto pool = std::make_shared<Pool>(device, 0);
+  const auto ann = std::make_shared<Account>();
+  const auto type = std::make_shared<TensorType>(TensorType{ir::DType::kInt8, {64}});
+  const auto allocate = [&] { return *pool->Allocate(type, ann); };
+  allocate().reset();
+  EXPECT_EQ(pool->cleared_bytes(), 64);
+  allocate().reset();
+  EXPECT_EQ(pool->cleared_bytes(), 64) << "her own";
+  device.contents = drivers::Buffer::Contents::kUnknown;
+  allocate().reset();
+  EXPECT_EQ(pool->cleared_bytes(), 128) << "somebody else may have written there since";
 }
 
 TEST(BlockOwners, FewAreRemembered) {

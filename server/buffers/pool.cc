@@ -127,7 +127,12 @@ absl::StatusOr<std::unique_ptr<drivers::Buffer>> Pool::AllocateBytes(int64_t byt
 
 void Pool::ClearOthers(drivers::Buffer& buffer, const Account& account) {
   void* const host = buffer.host_pointer();
-  if (host == nullptr || owners_.Take(host, account.top())) return;
+  if (host == nullptr) return;
+  const bool was_his = owners_.Take(host, account.top());
+  const drivers::Buffer::Contents contents = buffer.contents();
+  if (contents == drivers::Buffer::Contents::kZero) return;
+  // Of memory that has gone back to the system since, nobody knows whose it was meanwhile.
+  if (contents == drivers::Buffer::Contents::kLeft && was_his) return;
   std::memset(host, 0, static_cast<size_t>(buffer.bytes()));
   cleared_.fetch_add(buffer.bytes(), std::memory_order_relaxed);
 }

@@ -43,7 +43,8 @@ class Pool : public std::enable_shared_from_this<Pool> {
   // UNAVAILABLE: what is said of a value from an earlier life.
   absl::Status LostError() const;
 
-  // Memory that the host sees is cleared unless it was the same user's before. A pending value with
+  // Memory that the host sees is cleared unless it was the same user's before, or is the system's
+  // fresh pages, which are made when they are first written to. A pending value with
   // memory for `type`, and for `at_least` bytes. RESOURCE_EXHAUSTED names what was asked for and
   // what is left, or is quota::Refusal of `account`; other errors are the device's.
   absl::StatusOr<std::shared_ptr<Value>> Allocate(std::shared_ptr<const TensorType> type,

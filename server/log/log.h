@@ -7,12 +7,12 @@
 #ifndef KILN_SERVER_LOG_LOG_H_
 #define KILN_SERVER_LOG_LOG_H_
 
-#include <initializer_list>
 #include <string>
 #include <utility>
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 
 namespace kiln::log {
 
@@ -34,7 +34,7 @@ void SetClock(absl::Time (*now)());
 inline constexpr int kLinesOfAnEvent = 1000;
 
 using Field = std::pair<absl::string_view, std::string>;
-using Fields = std::initializer_list<Field>;
+using Fields = absl::Span<const Field>;
 
 void Debug(absl::string_view event, Fields fields = {});
 void Info(absl::string_view event, Fields fields = {});

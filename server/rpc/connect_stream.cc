@@ -96,6 +96,7 @@ absl::Status ConnectStream::Parse(v1::ConnectRequest* request) {
 
 absl::Status ConnectStream::Handle() {
   v1::ConnectRequest request;  // its memory goes with it, before the next message comes
+  received_ = daemon_.clock.steady();
   if (absl::Status status = Parse(&request); !status.ok()) return status;
   if (!session_) return Attach(request);
   if (request.has_attach()) {
@@ -103,16 +104,33 @@ absl::Status ConnectStream::Handle() {
         absl::InvalidArgumentError("attach must be the first request on Connect, and come once"),
         "ATTACHED_TWICE");
   }
-  const bool travels_alone = request.more_size() == 0;
-  if (absl::Status status = Accept(request, travels_alone); !status.ok()) return status;
-  for (v1::ConnectRequest& following : *request.mutable_more()) {
-    if (absl::Status status = Accept(following, travels_alone); !status.ok()) return status;
-  }
-  return absl::OkStatus();
+  if (request.more_size() == 0) return Accept(request, /*travels_alone=*/true);
+  // Small ones that came together: what is answered meanwhile is answered together.
+  HoldBack(true);
+  absl::Status status = Accept(request, /*travels_alone=*/false);
+  for (v1::ConnectRequest& following : *request.mutable_more())
+    if (status.ok()) status = Accept(following, /*travels_alone=*/false);
+  HoldBack(false);
+  Flush();
+  return status;
+}
+
+void ConnectStream::HoldBack(bool holds) {
+  absl::MutexLock lock(&mutex_);
+  holds_back_ = holds;
 }
 
 absl::Status ConnectStream::Accept(v1::ConnectRequest& request, bool travels_alone) {
+  std::shared_ptr<runtime::FirstCall> first_call;
+  if (request.has_define_program()) {
+    first_call = std::make_shared<runtime::FirstCall>(daemon_.clock.steady, "decode", received_);
+    first_call->Begin("digest_source");
+  }
   sessions::Operation operation = ToOperation(request, *session_->host());
+  if (auto* const define = std::get_if<sessions::DefineProgram>(&operation); first_call && define) {
+    first_call->Begin("wait_for_session");
+    define->first_call = std::move(first_call);
+  }
   return session_->Accept(this, request.sequence(), request.acknowledged(), std::move(operation),
                           travels_alone);
 }
@@ -164,18 +182,22 @@ void ConnectStream::Push(std::shared_ptr<const sessions::Answer> answer) {
 std::vector<ConnectStream::Outgoing> ConnectStream::TakeNext() {
   std::vector<Outgoing> taken;
   int64_t bytes = 0;
+  bool has_value = false;
   do {
     const sessions::Answer* answer = AnswerIn(outgoing_.front());
     if (answer != nullptr) {
       bytes += answer->charge.bytes();
       unsent_bytes_ -= answer->charge.bytes();
     }
-    const bool is_alone = answer == nullptr || answer->value;
-    taken.push_back(std::move(outgoing_.front()));
+    const bool is_alone = answer == nullptr || TakesTimeToCopy(answer);
+    const bool is_value = answer != nullptr && answer->value;
+    has_value = has_value || is_value;
+    // A value's bytes go to the message's own result.
+    taken.insert(is_value ? taken.begin() : taken.end(), std::move(outgoing_.front()));
     outgoing_.pop_front();
     if (is_alone || !takes_more_ || outgoing_.empty()) break;
     answer = AnswerIn(outgoing_.front());
-    if (answer == nullptr || answer->value) break;
+    if (answer == nullptr || (answer->value && (has_value || TakesTimeToCopy(answer)))) break;
   } while (taken.size() < kMostAnswers && bytes < kMostAnswerBytes);
   return taken;
 }
@@ -188,7 +210,7 @@ void ConnectStream::Flush() {
   {
     absl::MutexLock lock(&mutex_);
     // OnWriteDone calls this again, so nothing is left behind.
-    if (writing_ || finished_) return;
+    if (writing_ || finished_ || holds_back_) return;
     if (!outgoing_.empty() && !broken_) {
       next = TakeNext();
       writing_ = true;

@@ -49,6 +49,7 @@ class ConnectStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byt
       : daemon_(daemon), caller_(std::move(caller)), call_(daemon.open_calls) {}
 
   absl::Status Handle();
+  void HoldBack(bool holds) ABSL_LOCKS_EXCLUDED(mutex_);
   // The message in request_bytes_, unless it carries too many operations.
   absl::Status Parse(v1::ConnectRequest* request);
   // One operation of a message.
@@ -56,7 +57,8 @@ class ConnectStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byt
   absl::Status Attach(const v1::ConnectRequest& request);
   // Bytes of answers beyond which the client is not read.
   int64_t MostUnsent() const;
-  // What the next message says: one of outgoing_, or several answers that are small.
+  // What the next message says: one of outgoing_, or several answers that are small, of which the
+  // first alone may have a value.
   std::vector<Outgoing> TakeNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Sends what writing_ was set for. `more`: another message follows at once.
   void Write(const std::vector<Outgoing>& next, bool more);
@@ -73,6 +75,7 @@ class ConnectStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byt
   const OpenCalls::Call call_;
   std::shared_ptr<ConnectStream> self_;
   grpc::ByteBuffer request_bytes_;              // of the reading thread
+  absl::Time received_;                         // likewise: when that came, by the steady clock
   grpc::ByteBuffer response_bytes_;             // of the writing thread
   memory::Charge transfer_;                     // for a value in it; also the writing thread's
   memory::Charge charge_;                       // for the stream
@@ -88,6 +91,7 @@ class ConnectStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byt
   bool restarting_ ABSL_GUARDED_BY(mutex_) =
       false;  // ReadMore is inside StartRead: the call must not end meanwhile
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool holds_back_ ABSL_GUARDED_BY(mutex_) = false;  // answers, as long as a message is executed
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   bool broken_ ABSL_GUARDED_BY(mutex_) = false;  // nothing can be written any more
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;

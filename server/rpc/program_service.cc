@@ -93,6 +93,15 @@ absl::Status Explain(const DaemonView& daemon, const auth::Principal& caller,
     proto->set_disabled(pass.disabled);
     proto->set_text(pass.text);
   }
+  const std::shared_ptr<runtime::FirstCall>& first_call = (*program)->first_call();
+  if (caller.sees_all() && first_call && first_call->has_ended()) {
+    for (const runtime::FirstCall::Part& part : first_call->parts()) {
+      v1::FirstCallPart* proto = response->add_first_call();
+      proto->set_name(part.name);
+      proto->set_seconds(absl::ToDoubleSeconds(part.time));
+      proto->set_page_faults(static_cast<uint64_t>(part.page_faults));
+    }
+  }
   const std::vector<runtime::KernelTimes> times = (*program)->kernel_times();
   const int64_t runs = UseOf(**program, caller).runs;
   for (size_t i = 0; i < compiled.kernels.size(); ++i) {
@@ -119,6 +128,18 @@ absl::Status Explain(const DaemonView& daemon, const auth::Principal& caller,
   return absl::OkStatus();
 }
 
+void AddFirstCalls(const sessions::Session& session, v1::ListFirstCallsResponse* response) {
+  for (const sessions::ProgramTable::Waiting& waiting : session.FirstCalls()) {
+    v1::FirstCall* proto = response->add_first_calls();
+    proto->set_name(waiting.name);
+    proto->set_session(session.identity().name);
+    proto->set_part(waiting.progress.part);
+    proto->set_seconds(absl::ToDoubleSeconds(waiting.progress.time));
+    proto->set_kernels(static_cast<uint32_t>(waiting.progress.kernels));
+    proto->set_kernels_made(static_cast<uint32_t>(waiting.progress.kernels_made));
+  }
+}
+
 // Of one user.
 constexpr size_t kMostExplanationsWaiting = 64;
 
@@ -142,6 +163,7 @@ class ProgramService final : public v1::ProgramService::CallbackService {
     bound("CompileProgram", &ProgramService::CompileProgram);
     bound("ExplainProgram", &ProgramService::ExplainProgram);
     bound("ListKernels", &ProgramService::ListKernels);
+    bound("ListFirstCalls", &ProgramService::ListFirstCalls);
     bound("TuneProgram", &ProgramService::TuneProgram);
   }
 
@@ -233,6 +255,22 @@ class ProgramService final : public v1::ProgramService::CallbackService {
         Fill(program->compiled().kernels[i], times[i], runs, caller->sees_all(),
              response->add_kernels());
       }
+    }
+    return ReplyCharged(daemon_, context, *caller, absl::OkStatus(), response);
+  }
+
+  ServerUnaryReactor* ListFirstCalls(CallbackServerContext* context,
+                                     const v1::ListFirstCallsRequest* request,
+                                     v1::ListFirstCallsResponse* response) override {
+    const auto caller = daemon_.access->Caller(*context);
+    if (!caller.ok()) return Reply(daemon_, context, caller.status());
+    if (request->session_id().empty()) {
+      for (const auto& session : VisibleSessions(daemon_, *caller))
+        AddFirstCalls(*session, response);
+    } else {
+      auto session = FindSession(daemon_, caller, request->session_id());
+      if (!session.ok()) return Reply(daemon_, context, session.status());
+      AddFirstCalls(**session, response);
     }
     return ReplyCharged(daemon_, context, *caller, absl::OkStatus(), response);
   }

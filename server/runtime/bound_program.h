@@ -15,6 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "server/buffers/value.h"
+#include "server/runtime/first_call.h"
 #include "server/runtime/future.h"
 #include "server/runtime/program.h"
 
@@ -51,7 +52,10 @@ struct BoundProgram {
   }
 };
 
-using ProgramFuture = Future<std::shared_ptr<const BoundProgram>>;
+struct ProgramFuture : Future<std::shared_ptr<const BoundProgram>> {
+  // What has become of it so far. Set before others see it; null where nobody asks.
+  std::shared_ptr<FirstCall> first_call;
+};
 
 // A program of these values alone.
 std::shared_ptr<const BoundProgram> Bound(std::shared_ptr<Program> program);

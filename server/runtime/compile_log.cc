@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/quoted.h"
 #include "server/log/log.h"
+#include "server/runtime/first_call.h"
 #include "server/runtime/program.h"
 
 namespace kiln::runtime {
@@ -62,6 +63,24 @@ void LogCompiled(const CompileLabel& label, const compiler::CompiledProgram& pro
                                  {"device", label.device},
                                  {"kernels", absl::StrCat(program.calls.size())},
                                  {"seconds", absl::StrCat(seconds)}});
+}
+
+void LogFirstCall(const std::string& run, const Program& program, const FirstCall& call,
+                  const absl::Status& status) {
+  std::vector<log::Field> fields = {
+      {"program", program.short_digest()},
+      {"name", program.description().name},
+      {"run", run},
+      {"status", status.ok() ? "OK" : absl::StatusCodeToString(status.code())},
+      {"seconds", absl::StrCat(absl::ToDoubleSeconds(call.total()))}};
+  int64_t page_faults = 0;
+  const std::vector<FirstCall::Part> parts = call.parts();  // fields refer to their names
+  for (const FirstCall::Part& part : parts) {
+    page_faults += part.page_faults;
+    fields.push_back({part.name, absl::StrCat(absl::ToDoubleSeconds(part.time))});
+  }
+  fields.push_back({"page_faults", absl::StrCat(page_faults)});
+  log::Info("first_call", fields);
 }
 
 }  // namespace kiln::runtime

@@ -9,6 +9,9 @@
 
 namespace kiln::runtime {
 
+class FirstCall;
+class Program;
+
 // The program that is being compiled, as the log names it.
 struct CompileLabel {
   std::string digest;
@@ -25,6 +28,11 @@ void LogCompileFailed(const CompileLabel& label, const graph::Graph& graph,
 // Also every pass and kernel, where the log wants to know.
 void LogCompiled(const CompileLabel& label, const compiler::CompiledProgram& program,
                  double seconds);
+
+// What the time went for until the answer to this run, the program's first (first_call.h): a field
+// for each part, in seconds.
+void LogFirstCall(const std::string& run, const Program& program, const FirstCall& call,
+                  const absl::Status& status);
 
 }  // namespace kiln::runtime
 

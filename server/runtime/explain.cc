@@ -96,9 +96,21 @@ std::string QueueText(const compiler::CompiledProgram& program) {
 std::string QueueText(const Program& program) {
   const Gang* const gang = program.gang();
   const std::vector<int> members = gang == nullptr ? std::vector<int>() : gang->distinct();
-  if (gang == nullptr || members.size() == 1)
-    return QueueText(gang ? *gang->members()[0].compiled : program.compiled());
   std::string text;
+  if (gang == nullptr || members.size() == 1) {
+    text = QueueText(gang ? *gang->members()[0].compiled : program.compiled());
+    const Signature& signature = program.signature();
+    const size_t outputs = signature.outputs.size();
+    const auto name = [outputs](size_t result) {
+      return result < outputs ? absl::StrCat("output ", result)
+                              : absl::StrCat("update ", result - outputs);
+    };
+    for (size_t i = 0; i < outputs + signature.updates.size(); ++i) {
+      if (program.same_result(i) != i)
+        absl::StrAppend(&text, name(i), " is ", name(program.same_result(i)), "\n");
+    }
+    return text;
+  }
   for (const int member : members) {
     absl::StrAppend(&text, "on ", gang->members()[member].device->name(), "\n",
                     QueueText(*gang->members()[member].compiled));

@@ -46,6 +46,7 @@ absl::StatusOr<std::shared_ptr<GangRun>> GangRun::Create(
   run->inputs_ = std::move(inputs);
   run->user_ = accounts.front()->user();
   run->done_ = std::move(done);
+  run->first_run_.Begin("wait_for_device");
   run->tickets_.resize(size);
   run->command_seconds_.resize(size);
   absl::MutexLock lock(&run->mutex_);
@@ -181,6 +182,7 @@ std::vector<GangRun::Refused> GangRun::SubmitAll(int last, const std::vector<int
   }
   {
     absl::MutexLock lock(&mutex_);
+    if (!begun_) first_run_.Begin("run");
     begun_ = true;
     all_submitted_ = next_ == pieces();
     in_flight_ += gang().size();

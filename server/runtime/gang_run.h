@@ -55,7 +55,10 @@ class GangRun : public QueuedRun, public std::enable_shared_from_this<GangRun> {
   class Member;
 
   GangRun(std::string label, std::shared_ptr<const BoundProgram> bound, fairness::GangOrder* order)
-      : label_(std::move(label)), bound_(std::move(bound)), order_(*order) {}
+      : label_(std::move(label)),
+        bound_(std::move(bound)),
+        order_(*order),
+        first_run_(*bound_->program) {}
 
   double first_seconds() const;  // that the first piece is expected to take
   Gang& gang() const { return *bound_->program->gang(); }
@@ -110,6 +113,7 @@ class GangRun : public QueuedRun, public std::enable_shared_from_this<GangRun> {
   std::string user_;
   const std::shared_ptr<const BoundProgram> bound_;
   fairness::GangOrder& order_;
+  FirstRun first_run_;
   std::shared_ptr<const Gang::Loaded> loaded_;
   std::shared_ptr<Gang::Memory> memory_;
   std::vector<std::unique_ptr<buffers::Account::Arena>> arena_charges_;

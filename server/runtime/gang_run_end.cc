@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/log/log.h"
 #include "server/runtime/gang_run.h"
+#include "server/runtime/together.h"
 
 namespace kiln::runtime {
 
@@ -130,6 +131,8 @@ void GangRun::End() {
                            {"program", bound_->program->short_digest()},
                            {"seconds", absl::StrCat(seconds[0])},
                            {"status", status.ok() ? "OK" : status.ToString()}});
+  first_run_.Begin("answer");
+  const Together together;  // who reads a result is told of the run's end, too
   for (const ValuePointer& value : results_) value->Resolve(status);
   inputs_.clear();
   results_.clear();
@@ -138,6 +141,7 @@ void GangRun::End() {
   arena_charges_.clear();
   const Done done = std::exchange(done_, nullptr);
   done(status, seconds);
+  first_run_.End(label_, *bound_->program, status);
 }
 
 }  // namespace kiln::runtime

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/quoted.h"
+#include "server/runtime/share_results.h"
 
 namespace kiln::runtime {
 namespace {
@@ -40,7 +41,9 @@ int64_t HostBytes(const compiler::CompiledProgram& compiled) {
   constexpr size_t kTimesText = 8;
   constexpr size_t kPerKernel = 20 << 10;  // with pages of its own for its code
   constexpr size_t kPerArgument = 64;
-  size_t bytes = kPerKernel + compiled.graph_text.size() + compiled.partition_text.size();
+  constexpr size_t kFirstCall = 8 << 10;  // its parts
+  size_t bytes =
+      kFirstCall + kPerKernel + compiled.graph_text.size() + compiled.partition_text.size();
   for (const compiler::CompiledKernel& kernel : compiled.kernels) {
     bytes += kPerKernel + kTimesText * kernel.ir.size() + kernel.schedule.size() +
              2 * (kernel.image.code.size() + kernel.image.finished.size()) + kernel.assembly.size();
@@ -90,9 +93,13 @@ Program::Program(ManagedDevice& device, Description description, Signature signa
 
 absl::StatusOr<std::shared_ptr<Program>> Program::Load(ManagedDevice& device,
                                                        Description description, Signature signature,
-                                                       compiler::CompiledProgram compiled) {
+                                                       compiler::CompiledProgram compiled,
+                                                       bool shares_results) {
+  std::vector<int> same_results;
+  if (shares_results) same_results = ShareResults(signature, &compiled);
   std::shared_ptr<Program> program(
       new Program(device, std::move(description), std::move(signature), std::move(compiled)));
+  program->same_results_ = std::move(same_results);
   {
     absl::MutexLock lock(&program->mutex_);
     program->kernel_samples_.emplace_back(program->compiled_);

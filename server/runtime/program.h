@@ -17,6 +17,7 @@
 #include "server/buffers/value.h"
 #include "server/fairness/slices.h"
 #include "server/memory/host_memory.h"
+#include "server/runtime/first_call.h"
 #include "server/runtime/gang.h"
 #include "server/runtime/kernel_samples.h"
 #include "server/runtime/managed_device.h"
@@ -38,10 +39,12 @@ class Program {
     double compile_seconds = 0;
   };
 
-  // Loads the kernels and records the list. `device` outlives the program.
+  // Loads the kernels and records the list. `device` outlives the program. `shares_results`: those
+  // that are equal are one value (share_results.h).
   static absl::StatusOr<std::shared_ptr<Program>> Load(ManagedDevice& device,
                                                        Description description, Signature signature,
-                                                       compiler::CompiledProgram compiled);
+                                                       compiler::CompiledProgram compiled,
+                                                       bool shares_results = false);
 
   // The same on several devices; the first one is device().
   static absl::StatusOr<std::shared_ptr<Program>> LoadGang(std::unique_ptr<Gang> gang,
@@ -56,6 +59,10 @@ class Program {
   // Of a gang whose members run several programs, the kernels and calls of one behind the other's;
   // the rest is the first one's.
   const compiler::CompiledProgram& compiled() const { return compiled_; }
+  // The result (outputs, then updates) whose value this one is, the first of all that are equal.
+  size_t same_result(size_t result) const {
+    return same_results_.empty() ? result : static_cast<size_t>(same_results_[result]);
+  }
   // The names of all devices that it runs on, without repetition.
   std::vector<std::string> device_names() const;
   // The device that runs this kernel of compiled(), or the first of those.
@@ -101,6 +108,15 @@ class Program {
   // The charge for that memory lives as long as the program. Before others see it.
   void Keep(memory::Charge charge) { charge_ = std::move(charge); }
   int64_t arena_bytes() const { return arena_bytes_; }
+
+  // What it took until the answer to its first run. Before others see it.
+  void SetFirstCall(std::shared_ptr<FirstCall> call) { first_call_ = std::move(call); }
+  const std::shared_ptr<FirstCall>& first_call() const { return first_call_; }
+  // For the first run that asks, which is to go on with it; null for all others.
+  std::shared_ptr<FirstCall> TakeFirstCall() {
+    if (has_begun_.load(std::memory_order_relaxed) || has_begun_.exchange(true)) return nullptr;
+    return first_call_;
+  }
 
   // Expected device time of a run: a moving average of what was measured; before that, a guess from
   // the kernels' sizes.
@@ -173,9 +189,12 @@ class Program {
   const Signature signature_;
   const compiler::CompiledProgram compiled_;
   std::unique_ptr<Gang> gang_;
+  std::vector<int> same_results_;  // empty: each is its own
   int64_t arena_bytes_ = 0;
   int64_t host_bytes_ = 0;
   memory::Charge charge_;
+  std::shared_ptr<FirstCall> first_call_;
+  std::atomic<bool> has_begun_{false};  // a first run has
   absl::Mutex loading_mutex_;
   std::shared_ptr<const Loaded> loaded_ ABSL_GUARDED_BY(loading_mutex_);  // shared with runs
   template <typename LoadedParts, typename Parts>

@@ -21,6 +21,7 @@ ProgramsBySource::Key KeyOf(const ProgramRequest& request) {
 
 ProgramCache::ProgramCache(Options options)
     : metrics_(options.metrics),
+      now_(options.clock.steady),
       shared_(options.shared),
       compiler_(std::move(static_cast<ProgramCompiler::Options&>(options))),
       by_digest_(&compiler_, &threads_),
@@ -32,9 +33,10 @@ std::shared_ptr<ProgramFuture> ProgramCache::Get(std::shared_ptr<const GraphSour
                                                  const Bindings& bindings, ManagedDevice& device,
                                                  const std::string& name,
                                                  std::shared_ptr<memory::Account> account,
-                                                 Admission admission) {
+                                                 Admission admission,
+                                                 std::shared_ptr<FirstCall> first_call) {
   return Get(std::move(source), bindings, std::vector<ManagedDevice*>{&device}, name,
-             std::move(account), admission);
+             std::move(account), admission, std::move(first_call));
 }
 
 std::shared_ptr<ProgramFuture> ProgramCache::Get(std::shared_ptr<const GraphSource> source,
@@ -42,7 +44,8 @@ std::shared_ptr<ProgramFuture> ProgramCache::Get(std::shared_ptr<const GraphSour
                                                  std::vector<ManagedDevice*> devices,
                                                  const std::string& name,
                                                  std::shared_ptr<memory::Account> account,
-                                                 Admission admission) {
+                                                 Admission admission,
+                                                 std::shared_ptr<FirstCall> first_call) {
   Request request{{std::move(source), bindings, devices.front(), ShortName(name),
                    Payer(std::move(account), admission)},
                   {},
@@ -64,6 +67,12 @@ std::shared_ptr<ProgramFuture> ProgramCache::Get(std::shared_ptr<const GraphSour
     if (!entry.variables) entry.variables = std::make_shared<VariablePrograms>(&by_digest_);
     request.variables = entry.variables;
     request.future = entry.future;
+    if (first_call == nullptr) {
+      first_call = std::make_shared<FirstCall>(now_, "wait_for_thread");
+    } else {
+      first_call->Begin("wait_for_thread");
+    }
+    request.first_call = request.future->first_call = std::move(first_call);
     entry.compile = Task(request);
     // With the lock held, so that nobody waits yet for what is refused.
     const absl::Status asked = Schedule(request.payer.account().get(), admission, entry.compile);
@@ -118,6 +127,7 @@ void ProgramCache::Check(std::shared_ptr<const GraphSource> source,
 
 void ProgramCache::Compile(const Request& request) {
   if (absl::Status status = threads_.status(); !status.ok()) return Finish(request, status, false);
+  request.first_call->Begin("build_graph");
   if (request.source->variables().empty()) {
     const auto graph = request.Build();
     if (!graph.ok()) return Finish(request, graph.status(), false);
@@ -134,6 +144,7 @@ void ProgramCache::CompileAlone(const Request& request, const graph::Graph& grap
 }
 
 void ProgramCache::BindOrCompile(const Request& request, const VariablePrograms::Result& program) {
+  request.first_call->Begin("bind");
   const auto graph = request.Build();
   if (!graph.ok()) return Finish(request, graph.status(), false);
   Result bound = program.ok() ? (*program)->BindAt(request.bindings, *graph)
@@ -159,7 +170,16 @@ void ProgramCache::Finish(const Request& request, Result result, bool shared) {
       by_source_.Erase(key);
     }
   }
-  if (!next.account()) return request.future->Resolve(std::move(result));
+  if (!next.account()) {
+    // The first run of a program that was there is none of this call's.
+    if (result.ok() && (*result)->program->first_call() == request.first_call) {
+      request.first_call->Begin(kWaitForRun);
+    } else {
+      request.first_call->End();
+    }
+    return request.future->Resolve(std::move(result));
+  }
+  request.first_call->Begin("wait_for_thread");
   Request again = request;
   again.payer = std::move(next);
   const memory::Account* const payer = again.payer.account().get();

@@ -58,11 +58,13 @@ class ProgramCache {
   // Never null. RESOURCE_EXHAUSTED, beside the compiler's errors, if too many programs of the
   // user's wait to be compiled (CompileThreads). `name` is remembered if this is the first to ask.
   // The host memory that compiling and the program take is charged to `account`, if there is one.
+  // `first_call` goes on here, or begins, if the program is missing.
   std::shared_ptr<ProgramFuture> Get(std::shared_ptr<const GraphSource> source,
                                      const Bindings& bindings, ManagedDevice& device,
                                      const std::string& name,
                                      std::shared_ptr<memory::Account> account = nullptr,
-                                     Admission admission = Admission::kAsked)
+                                     Admission admission = Admission::kAsked,
+                                     std::shared_ptr<FirstCall> first_call = nullptr)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // On several devices: one for each place of the graph's mesh, row-major, each once.
   // INVALID_ARGUMENT if the graph's mesh has another number of places.
@@ -70,7 +72,8 @@ class ProgramCache {
                                      const Bindings& bindings, std::vector<ManagedDevice*> devices,
                                      const std::string& name,
                                      std::shared_ptr<memory::Account> account = nullptr,
-                                     Admission admission = Admission::kAsked)
+                                     Admission admission = Admission::kAsked,
+                                     std::shared_ptr<FirstCall> first_call = nullptr)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Checks a graph whose variables are not bound yet, on a compiling thread; `done` gets the
   // verdict there.
@@ -126,6 +129,7 @@ class ProgramCache {
   bool Knows(const ProgramsBySource::Key& key) ABSL_LOCKS_EXCLUDED(mutex_);
 
   metrics::Metrics* const metrics_;
+  const FirstCall::Now now_;
   const bool shared_;
   ProgramCompiler compiler_;
   ProgramsByDigest by_digest_;

@@ -122,6 +122,7 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::Compile(const ProgramR
       CheckFits("the program's intermediate and final results",
                 (*program)->arena_bytes() + (*program)->signature().result_bytes(), device);
   if (!fits.ok()) return fits;
+  (*program)->SetFirstCall(request.first_call);
   return program;
 }
 
@@ -141,13 +142,14 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::CompileGang(const Prog
   }
   const CompileLabel label{digest, request.name, request.DeviceNames(), UserOf(request)};
   LogCompileStarted(label, graph);
+  request.first_call->Begin("compile");
   const absl::Time start = options_.clock.steady();
   OwnersCache owners(options_.kernel_cache, request.owner);
   std::map<std::string, std::shared_ptr<const compiler::CompiledProgram>> by_target;
   std::vector<Gang::Member> members;
   for (ManagedDevice* member : devices) {
     const drivers::Target& target = member->info().target;
-    compiler::Options options = CompilerOptions();
+    compiler::Options options = CompilerOptions(request);
     if (!request.owner.empty() && options.cache != nullptr) options.cache = &owners;
     if (graph.sharding->stages) options.stage = static_cast<int>(members.size());
     auto& known = by_target[absl::StrCat(options.stage, " ", target.CacheKey())];
@@ -158,6 +160,7 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::CompileGang(const Prog
         LogCompileFailed(label, graph, compiled.status(), ShowsGraphOf(label.digest));
         return compiled.status();
       }
+      request.first_call->TakeOut(compiled->passes);
       ReportRefusals(*compiled, label.digest);
       known = std::make_shared<const compiler::CompiledProgram>(*std::move(compiled));
     }
@@ -165,6 +168,7 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::CompileGang(const Prog
   }
   const double seconds = absl::ToDoubleSeconds(options_.clock.steady() - start);
   options_.metrics->Compiled(seconds);
+  request.first_call->Begin("load");
   auto program = Program::LoadGang(
       std::make_unique<Gang>(graph.sharding->mesh, std::move(members)),
       {label.digest, request.source->key(), request.name, options_.clock.wall(), seconds},
@@ -174,6 +178,7 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::CompileGang(const Prog
   absl::Status charged = ChargeProgram(request.payer, program->get());
   if (!charged.ok()) return charged;
   LogCompiled(label, (*program)->compiled(), seconds);
+  (*program)->SetFirstCall(request.first_call);
   return program;
 }
 
@@ -196,8 +201,9 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::CompileFor(const Attem
                                                                      const graph::Graph& graph,
                                                                      const Signature& signature,
                                                                      const CompileLabel& label) {
+  request.first_call->Begin("compile");
   const absl::Time start = options_.clock.steady();
-  compiler::Options options = CompilerOptions();
+  compiler::Options options = CompilerOptions(request);
   OwnersCache owners(options.cache, request.owner);
   if (!request.owner.empty() && options.cache != nullptr) options.cache = &owners;
   WriteOnlyCache write_only(options.cache);
@@ -213,13 +219,15 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::CompileFor(const Attem
   const double seconds = absl::ToDoubleSeconds(options_.clock.steady() - start);
   options_.metrics->Compiled(seconds);
   ReportRefusals(*compiled, label.digest);
+  request.first_call->TakeOut(compiled->passes);
+  request.first_call->Begin("load");
   return Program::Load(
       *request.device,
       {label.digest, request.source->key(), request.name, options_.clock.wall(), seconds},
-      signature, std::move(*compiled));
+      signature, std::move(*compiled), /*shares_results=*/request.source->variables().empty());
 }
 
-compiler::Options ProgramCompiler::CompilerOptions() const {
+compiler::Options ProgramCompiler::CompilerOptions(const ProgramRequest& request) const {
   compiler::Options options;
   options.cache = options_.kernel_cache;
   options.kernel_compiler = options_.kernel_compiler;
@@ -227,6 +235,9 @@ compiler::Options ProgramCompiler::CompilerOptions() const {
   options.disabled_passes = options_.disabled_passes;
   options.dumped_passes = options_.dumped_passes;
   options.now = options_.clock.steady;
+  options.on_kernels = [first_call = request.first_call](int found, int made) {
+    first_call->CountKernels(found, made);
+  };
   return options;
 }
 

@@ -73,7 +73,7 @@ class ProgramCompiler {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether a device refused a finished image; `attempt` then makes another.
   static bool FinishAnew(const absl::Status& loaded, const CompileLabel& label, Attempt* attempt);
-  compiler::Options CompilerOptions() const;
+  compiler::Options CompilerOptions(const ProgramRequest& request) const;
   void ReportRefusals(const compiler::CompiledProgram& program, const std::string& digest) const;
   absl::Status CheckRunTime(const Program& program) const;
   // Whether the log may show the graph, which the compiler failed on.

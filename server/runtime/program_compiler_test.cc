@@ -31,11 +31,12 @@ class ProgramCompilerTest : public ::testing::Test {
       const ProgramCompiler::Options& options, int64_t count,
       std::shared_ptr<memory::Account> account = nullptr) {
     ProgramCompiler compiler(options);
-    const ProgramRequest request{std::make_shared<kiln::testing::CopySource>("source", count),
-                                 {},
-                                 &device_,
-                                 "name",
-                                 Payer(std::move(account))};
+    ProgramRequest request{std::make_shared<kiln::testing::CopySource>("source", count),
+                           {},
+                           &device_,
+                           "name",
+                           Payer(std::move(account))};
+    request.first_call = std::make_shared<FirstCall>(options.clock.steady, "wait_for_thread");
     return compiler.Compile(request, *request.Build(), "digest");
   }
 

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "compiler/graph/graph.h"
 #include "server/memory/host_memory.h"
+#include "server/runtime/first_call.h"
 #include "server/runtime/graph_source.h"
 #include "server/runtime/managed_device.h"
 
@@ -70,6 +71,8 @@ struct ProgramRequest {
   std::vector<ManagedDevice*> members{};
   // Whose program it is alone; empty: everybody's who asks for the same.
   std::string owner{};
+  // Not null in what ProgramCache makes: tells what becomes of it.
+  std::shared_ptr<FirstCall> first_call{};
 
   // Names all its devices, in their order: "cpu:0", "cpu:0, cpu:1".
   std::string DeviceNames() const;

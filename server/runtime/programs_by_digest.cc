@@ -31,6 +31,7 @@ bool IsNamedBy(const Program::Description& description, const std::string& prefi
 void ProgramsByDigest::GetOrCompile(const ProgramRequest& request, const graph::Graph& graph,
                                     const std::shared_ptr<ProgramFuture>& future,
                                     const Done& done) {
+  request.first_call->Begin("digest_graph");
   const Key key = {request.DeviceNames(), DigestOf(graph, request)};
   std::shared_ptr<Program> known;
   std::shared_ptr<ProgramFuture> other;

@@ -43,8 +43,13 @@ class ProgramsByDigestTest : public ::testing::Test {
     options.clock = kiln::testing::StoppedClock();
     return options;
   }
+  ProgramRequest RequestOf(const Client& client) {
+    ProgramRequest request{client.source, {}, &device_, "", client.payer};
+    request.first_call = std::make_shared<FirstCall>(kiln::testing::StoppedClock().steady, "");
+    return request;
+  }
   void Ask(Client& client) {
-    const ProgramRequest request{client.source, {}, &device_, "", client.payer};
+    const ProgramRequest request = RequestOf(client);
     programs_.GetOrCompile(request, *request.Build(), client.future, [&client](Result result) {
       client.result = result;
       client.future->Resolve(std::move(result));
@@ -54,7 +59,7 @@ class ProgramsByDigestTest : public ::testing::Test {
 
   // As Ask, but a lack of memory is left to another attempt. The caller answers the future.
   void TryInVain(Client& client) {
-    const ProgramRequest request{client.source, {}, &device_, "", client.payer};
+    const ProgramRequest request = RequestOf(client);
     programs_.GetOrCompile(request, *request.Build(), client.future,
                            [&client](Result result) { client.result = std::move(result); });
     EXPECT_TRUE(LacksHostMemory(client.result->status()));

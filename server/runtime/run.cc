@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/errors/errors.h"
 #include "server/log/log.h"
+#include "server/runtime/together.h"
 
 namespace kiln::runtime {
 namespace {
@@ -86,7 +87,7 @@ absl::StatusOr<std::shared_ptr<Run>> Run::Create(std::string label,
                                                  Done done) {
   ManagedDevice& device = bound->program->device();
   if (absl::Status status = device.CheckUsable(false); !status.ok()) return status;
-  std::shared_ptr<Run> run(new Run(std::move(label)));
+  std::shared_ptr<Run> run(new Run(std::move(label), *bound->program));
   // After a loss both are made again when they are next used, at the cost of the one who does.
   auto renewed = Renewed(std::move(bound));
   if (!renewed.ok()) return device.AfterFailure(renewed.status());
@@ -100,7 +101,12 @@ absl::StatusOr<std::shared_ptr<Run>> Run::Create(std::string label,
   run->results_.reserve(signature.outputs.size() + signature.updates.size());
   for (const auto* types : {&signature.outputs, &signature.updates}) {
     for (const TensorTypePointer& type : *types) {
-      const int64_t at_least = run->bound_->result_bytes(run->results_.size());
+      const size_t result = run->results_.size();
+      if (const size_t same = run->program().same_result(result); same != result) {
+        run->results_.push_back(run->results_[same]);
+        continue;
+      }
+      const int64_t at_least = run->bound_->result_bytes(result);
       auto value = device.pool()->Allocate(type, account, at_least);
       // The device may be lost without anybody knowing yet.
       if (!value.ok()) return device.AfterFailure(value.status());
@@ -120,6 +126,7 @@ absl::StatusOr<std::shared_ptr<Run>> Run::Create(std::string label,
     return device.AfterFailure(status);
   run->user_ = account->user();
   run->done_ = std::move(done);
+  run->first_run_.Begin("wait_for_device");
   return run;
 }
 
@@ -261,6 +268,7 @@ absl::StatusOr<fairness::Work::Handed> Run::Submit(int64_t ticket, absl::Duratio
     if (!has_room.ok()) return has_room.status();
     if (!*has_room) return Handed::kNoRoom;
     begun_ = true;
+    first_run_.Begin("run");
     program().device().metrics().RunStarted(waited);
     sampled_ = program().TakeSample();
     LogStarted(ticket);
@@ -447,6 +455,8 @@ void Run::Fail(const absl::Status& status) {
 }
 
 void Run::Resolve(const absl::Status& status, double seconds) {
+  first_run_.Begin("answer");
+  const Together together;  // who reads a result is told of the run's end, too
   for (const ValuePointer& value : results_) value->Resolve(status);
   // Memory of what this run alone still used is back before its answer goes out.
   inputs_.clear();
@@ -457,6 +467,7 @@ void Run::Resolve(const absl::Status& status, double seconds) {
   // What it holds goes before the device counts as idle, after which this may outlive the device.
   const Done done = std::exchange(done_, nullptr);
   done(status, seconds);
+  first_run_.End(label_, program(), status);
 }
 
 }  // namespace kiln::runtime

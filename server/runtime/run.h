@@ -26,6 +26,7 @@
 #include "server/buffers/value.h"
 #include "server/fairness/dispatcher.h"
 #include "server/runtime/bound_program.h"
+#include "server/runtime/first_run.h"
 #include "server/runtime/program.h"
 
 namespace kiln::runtime {
@@ -86,7 +87,7 @@ class Run : public QueuedRun, public fairness::Work, public std::enable_shared_f
  private:
   using Slots = absl::InlinedVector<drivers::Buffer*, 32>;
 
-  explicit Run(std::string label) : label_(std::move(label)) {}
+  Run(std::string label, Program& program) : label_(std::move(label)), first_run_(program) {}
   void LogStarted(int64_t ticket) const;
   void LogEnded(const absl::Status& status) const;
   bool GiveUp(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -130,6 +131,7 @@ class Run : public QueuedRun, public fairness::Work, public std::enable_shared_f
   std::vector<std::shared_ptr<buffers::Value>> wider_;  // by input, null for most; or empty
   std::vector<ValuePointer> results_;
   Done done_;
+  FirstRun first_run_;
 
   // The rest but what the mutex guards belongs to the thread that submits, until the end.
   std::shared_ptr<Arena> arena_;  // the one that was reserved, then the one that is used

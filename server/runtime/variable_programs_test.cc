@@ -32,7 +32,9 @@ class VariableProgramsTest : public ::testing::Test {
     return options;
   }
   ProgramRequest RequestOf(std::shared_ptr<const GraphSource> source, int64_t n) {
-    return {std::move(source), {{"n", n}}, &device_, "", Payer(nullptr)};
+    ProgramRequest request{std::move(source), {{"n", n}}, &device_, "", Payer(nullptr)};
+    request.first_call = std::make_shared<FirstCall>(kiln::testing::StoppedClock().steady, "");
+    return request;
   }
   VariablePrograms::Result Get(const std::shared_ptr<const GraphSource>& source, int64_t n) {
     std::optional<VariablePrograms::Result> program;

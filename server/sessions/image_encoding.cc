@@ -287,8 +287,8 @@ bool IsConsistent(const Image& image) {
       for (const KeptRun::Update& update : run->updates)
         if (!is_there(update.before)) return false;
       for (const size_t result : run->results)
-        if (image.values[result].kind != Kind::kPending || !made.insert(result).second)
-          return false;
+        if (image.values[result].kind != Kind::kPending || made.contains(result)) return false;
+      made.insert(run->results.begin(), run->results.end());  // equal ones are one value
     } else if (const auto* read = std::get_if<Image::Read>(&pending.operation)) {
       if (!is_there(read->value)) return false;
     } else if (const auto* move = std::get_if<Image::Move>(&pending.operation)) {

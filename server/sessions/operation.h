@@ -15,6 +15,7 @@
 #include "server/buffers/placement.h"
 #include "server/buffers/value.h"
 #include "server/memory/host_memory.h"
+#include "server/runtime/first_call.h"
 #include "server/runtime/graph_source.h"
 #include "server/runtime/run.h"
 
@@ -36,6 +37,8 @@ struct DefineProgram {
   std::string name;
   // By name, one for each place of the graph's mesh; empty: the session's.
   std::vector<std::string> devices{};
+  // Since the message came; null: of one that is done again.
+  std::shared_ptr<runtime::FirstCall> first_call{};
 };
 struct RunProgram {
   uint64_t program = 0;

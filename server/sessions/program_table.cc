@@ -61,7 +61,7 @@ absl::StatusOr<std::shared_ptr<runtime::ProgramFuture>> ProgramTable::Define(
   }
   std::shared_ptr<runtime::ProgramFuture> future;
   if (status.ok()) {
-    future = Begin(&*program, admission);
+    future = Begin(&*program, admission, operation.first_call);
   } else {
     program->source = status;
   }
@@ -119,10 +119,11 @@ absl::StatusOr<DefinedProgram> ProgramTable::Make(
   return program;
 }
 
-std::shared_ptr<runtime::ProgramFuture> ProgramTable::Begin(DefinedProgram* program,
-                                                            Admission admission) const {
+std::shared_ptr<runtime::ProgramFuture> ProgramTable::Begin(
+    DefinedProgram* program, Admission admission,
+    std::shared_ptr<runtime::FirstCall> first_call) const {
   if (!program->variables.empty()) return nullptr;
-  auto future = Compile(*program, {}, admission);
+  auto future = Compile(*program, {}, admission, std::move(first_call));
   program->instances[{}].future = future;
   program->source = nullptr;
   return future;
@@ -150,11 +151,12 @@ std::shared_ptr<const ProgramOrigin> ProgramTable::OriginOf(uint64_t program) co
   return found->second.origin;
 }
 
-std::shared_ptr<runtime::ProgramFuture> ProgramTable::Compile(const DefinedProgram& program,
-                                                              const runtime::Bindings& bindings,
-                                                              Admission admission) const {
-  auto future = services_.programs->Get(*program.source, bindings, program.devices,
-                                        program.origin->name, services_.host, admission);
+std::shared_ptr<runtime::ProgramFuture> ProgramTable::Compile(
+    const DefinedProgram& program, const runtime::Bindings& bindings, Admission admission,
+    std::shared_ptr<runtime::FirstCall> first_call) const {
+  auto future =
+      services_.programs->Get(*program.source, bindings, program.devices, program.origin->name,
+                              services_.host, admission, std::move(first_call));
   runtime::NoteUser(future, services_.user, program.origin->name);
   return future;
 }
@@ -180,7 +182,7 @@ std::shared_ptr<runtime::ProgramFuture> ProgramTable::Instance(uint64_t sequence
       ForgetLeastRecent(&program);
     }
   }
-  auto future = Compile(program, run.bindings, Admission::kAsked);
+  auto future = Compile(program, run.bindings, Admission::kAsked, nullptr);
   program.instances[run.bindings] = {future, sequence, sequence};
   return future;
 }
@@ -210,6 +212,20 @@ absl::Status ProgramTable::Unknown(uint64_t program) const {
   const char* what = used_.Contains(program) ? " has been released" : " is unknown in this session";
   return errors::WithReason(absl::NotFoundError(absl::StrCat("program ", program, what)),
                             "UNKNOWN_PROGRAM", {{"program", absl::StrCat(program)}});
+}
+
+std::vector<ProgramTable::Waiting> ProgramTable::FirstCalls() const {
+  std::vector<Waiting> waiting;
+  for (const auto& [number, defined] : programs_) {
+    for (const auto& [bindings, instance] : defined.instances) {
+      const std::shared_ptr<runtime::FirstCall>& call = instance.future->first_call;
+      if (call == nullptr || call->has_ended()) continue;
+      runtime::FirstCall::Progress progress = call->progress();
+      if (progress.part != runtime::kWaitForRun)
+        waiting.push_back({defined.origin->name, std::move(progress)});
+    }
+  }
+  return waiting;
 }
 
 bool ProgramTable::Names(const runtime::Program& program) const {

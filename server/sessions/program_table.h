@@ -87,6 +87,13 @@ class ProgramTable {
   void Restore(uint64_t number, absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> source,
                std::shared_ptr<const ProgramOrigin> origin);
 
+  // Of programs that are not ready, or whose first run has not been answered; without those that
+  // are ready and that nobody runs.
+  struct Waiting {
+    std::string name;
+    runtime::FirstCall::Progress progress;
+  };
+  std::vector<Waiting> FirstCalls() const;
   // True if one of the numbers names `program`.
   bool Names(const runtime::Program& program) const;
   size_t size() const { return programs_.size(); }
@@ -97,16 +104,17 @@ class ProgramTable {
   // The program with the run's bindings; null if there is none to wait for. A binding that has
   // failed is compiled again, once for each run: memory may have become free.
   std::shared_ptr<runtime::ProgramFuture> Instance(uint64_t sequence, const RunProgram& run);
-  std::shared_ptr<runtime::ProgramFuture> Compile(const DefinedProgram& program,
-                                                  const runtime::Bindings& bindings,
-                                                  runtime::Admission admission) const;
+  std::shared_ptr<runtime::ProgramFuture> Compile(
+      const DefinedProgram& program, const runtime::Bindings& bindings,
+      runtime::Admission admission, std::shared_ptr<runtime::FirstCall> first_call) const;
   // An entry with room for one instance.
   absl::StatusOr<DefinedProgram> Make(
       absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> source,
       std::shared_ptr<const ProgramOrigin> origin, runtime::Admission admission) const;
   // Compiles a graph without variables.
-  std::shared_ptr<runtime::ProgramFuture> Begin(DefinedProgram* program,
-                                                runtime::Admission admission) const;
+  std::shared_ptr<runtime::ProgramFuture> Begin(
+      DefinedProgram* program, runtime::Admission admission,
+      std::shared_ptr<runtime::FirstCall> first_call = nullptr) const;
   // Those of these names. NOT_FOUND; see FindDevice. UNAVAILABLE: ManagedDevice::CheckUsable.
   absl::StatusOr<std::vector<runtime::ManagedDevice*>> Devices(
       const std::vector<std::string>& names, runtime::Admission admission) const;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/errors/errors.h"
 #include "server/log/log.h"
+#include "server/runtime/together.h"
 
 namespace kiln::sessions {
 namespace {
@@ -247,7 +248,7 @@ void Session::Finish(Answer answer) {
     if (read_more) refused_more_ = false;
   }
   if (sink) {
-    sink->Flush();
+    runtime::Together::Call([sink] { sink->Flush(); });
     if (read_more) sink->ReadMore();
     if (end) sink->Close(absl::OkStatus());
   }

@@ -132,6 +132,11 @@ class Session : public std::enable_shared_from_this<Session> {
   // True if one of its program ids names `program`.
   bool Uses(const runtime::Program& program) const ABSL_LOCKS_EXCLUDED(mutex_);
   Snapshot GetSnapshot() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // What its programs are at that it waits for.
+  std::vector<ProgramTable::Waiting> FirstCalls() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return programs_.FirstCalls();
+  }
   // What it has of a resource, for refusals (quota::WithHolders): of device memory its largest
   // values.
   std::vector<quota::Holder> HoldersOf(quota::Resource resource) const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -32,7 +32,8 @@ class Places {
   absl::Status AddPending(const runtime::ValuePointer& value) {
     // The run has ended, and may have been answered for in part.
     if (value->resolved()) return Unknown("a run is just ending on a device that hangs");
-    places_[value.get()] = Add({.kind = Kind::kPending});
+    // Equal results of a run are one value.
+    if (!places_.contains(value.get())) places_[value.get()] = Add({.kind = Kind::kPending});
     return absl::OkStatus();
   }
 

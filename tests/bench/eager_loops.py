@@ -1,17 +1,23 @@
 """Training steps outside of kiln.jit, whose batches are slices that begin elsewhere each time, beside the same under it.
 
 Prints a JSON object: for each network the seconds of the steps of both kinds, in turn, from the fourth of each on. And for
-"small" those of (x + 1).sum().item(). The daemon is the one at $KILN_ADDRESS. The argument is how many steps to do.
+"small" those of (x + 1).sum().item(), in turn with messages to a bare gRPC server and back. The daemon is the one at
+$KILN_ADDRESS. The arguments are how many steps to do and the server's address.
 """
 
 import json
+import queue
 import sys
+import threading
 import time
 
+import grpc
 import numpy
 
 import kiln
 from kiln import nn
+from kiln._proto.kiln.v1 import session_pb2
+from kiln._session.rpc import Stub
 
 WORDS, BATCH, LENGTH, WIDTH = 2000, 20, 20, 128
 FIRST = 3  # steps that may compile
@@ -83,6 +89,30 @@ def seconds(function, part: int) -> float:
     return time.perf_counter() - start
 
 
+class Echo:
+    """A message of a small step's size to a server and back: what the client's way through gRPC for Python costs alone."""
+
+    def __init__(self, address: str):
+        self.message = session_pb2.ConnectRequest(sequence=1, run=session_pb2.Run(program=3, inputs=[4], outputs=[5]))
+        self.requests: queue.SimpleQueue = queue.SimpleQueue()
+        self.answered = threading.Semaphore(0)
+        channel = grpc.insecure_channel(address)
+        self.answers = Stub(channel, "kiln.v1.SessionService").Connect(iter(self.requests.get, None))
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        for _ in self.answers:
+            self.answered.release()
+
+    def __call__(self, part: int) -> None:
+        self.requests.put(self.message)
+        self.answered.acquire()
+
+    def close(self) -> None:
+        """Ends the stream."""
+        self.requests.put(None)
+
+
 def main() -> None:
     steps = int(sys.argv[1])
     kiln.manual_seed(0)
@@ -92,7 +122,11 @@ def main() -> None:
         times = [[seconds(kind, part) for kind in kinds] for part in range(FIRST + steps)][FIRST:]
         result[name] = [list(column) for column in zip(*times)]
     x = kiln.ones(8).realize()
-    result["small"] = [seconds(lambda part: (x + 1).sum().item(), part) for part in range(FIRST + 20 * steps)][FIRST:]
+    echo = Echo(sys.argv[2])
+    kinds = [lambda part: (x + 1).sum().item(), echo]
+    times = [[seconds(kind, part) for kind in kinds] for part in range(FIRST + 20 * steps)][FIRST:]
+    result["small"] = [list(column) for column in zip(*times)]
+    echo.close()
     print(json.dumps(result))
 
 

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from typing import Any
 
-from kilnd_process import ROOT, Kilnd
+from kilnd_process import ROOT, Kilnd, program
 from report import Row
 
 # Imports alternate within one process tree, each in a new process; the others' share is subtracted.
@@ -35,13 +35,13 @@ print(json.dumps(times))
 """
 
 
-def output_of(*program: str, **environment: str) -> Any:
+def output_of(*arguments: str, **environment: str) -> Any:
     """What a Python program prints, as JSON, in the environment of deploy/python_environment."""
     python = ROOT / "build/venv/bin/python"
     if not python.exists():
         raise RuntimeError("there is no Python environment with the client: run deploy/python_environment")
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run([str(python), *program], env=inherited | environment, capture_output=True, text=True, check=True)
+    done = subprocess.run([str(python), *arguments], env=inherited | environment, capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
 
 
@@ -55,8 +55,15 @@ def python_rows(quick: bool) -> Iterator[Row]:
 def eager_rows(quick: bool) -> Iterator[Row]:
     """Steps outside of kiln.jit, beside those of the same network under it."""
     with Kilnd() as daemon:
-        times = output_of(str(ROOT / "tests/bench/eager_loops.py"), "2" if quick else "100", KILN_ADDRESS=daemon.address)
-    small = times.pop("small")
+        echo = f"unix:{daemon.folder}/echo.sock"
+        server = subprocess.Popen([program("tests/bench/bench_echo_server"), echo], stdout=subprocess.PIPE, text=True)
+        try:
+            server.stdout.readline()
+            times = output_of(str(ROOT / "tests/bench/eager_loops.py"), "2" if quick else "100", echo, KILN_ADDRESS=daemon.address)
+        finally:
+            server.terminate()
+            server.wait()
+    small, echoes = times.pop("small")
     for name, (eager, traced) in times.items():
         yield Row(f"{name} step, eager", statistics.median(eager), "s", "kiln.jit", statistics.median(traced))
-    yield Row("eager (x + 1).sum().item()", statistics.median(small), "s")
+    yield Row("eager (x + 1).sum().item()", statistics.median(small), "s", "gRPC echo, Python", statistics.median(echoes))

@@ -47,6 +47,10 @@ BOUNDS = [
     ("ResNet-50 step, 224 x 224, batch 8, cold compile", "", None, 20.0),
     ("GPT-2 small step, context 256, cold compile", "", None, 15.0),
     ("GPT-2 small step, context 256, memory", "", None, 8.0),
+    ("GPT-2 small step, context 256, first call beyond a later one, cold", "", None, 2.0),
+    ("GPT-2 small step, context 256, first call beyond a later one, warm", "", None, 0.5),
+    ("ResNet-18 step, 32 x 32, batch 64, first call beyond a later one, cold", "", None, 2.0),
+    ("ResNet-18 step, 32 x 32, batch 64, first call beyond a later one, warm", "", None, 0.5),
     ("ResNet-", "PyTorch", None, 1.5),
 ]
 

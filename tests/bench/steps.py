@@ -157,6 +157,18 @@ def model_rows(quick: bool) -> Iterator[Row]:
             yield Row(f"{name}, memory", peak_gibibytes(daemon), "GiB")
 
 
+def first_rows(quick: bool) -> Iterator[Row]:
+    """What the first call of a step takes beyond a later one: without cached kernels, and with those of an earlier daemon."""
+    models = {"resnet18": "ResNet-18 step, 32 x 32, batch 64", "gpt2": "GPT-2 small step, context 256"}
+    for model, name in models.items():
+        with tempfile.TemporaryDirectory(prefix="kiln-bench-") as folder:
+            for cache in ("cold", "warm"):
+                with Kilnd(folder, devices=None) as daemon, kiln_stepper(daemon, model) as ours:
+                    (first,) = ours.steps(1)
+                    later = statistics.median(ours.steps(1 if quick else 7))
+                    yield Row(f"{name}, first call beyond a later one, {cache} cache", first - later, "s")
+
+
 def embedding_rows(quick: bool) -> Iterator[Row]:
     """The gradient of a large embedding, beside PyTorch's index_add_ (its best number of threads) and numpy.add.at."""
     rounds = 1 if quick else 7

@@ -235,6 +235,24 @@ def test_times_of_passes():
     assert re.search(r"^normalize +[\d.]+ s$", done.stderr, re.MULTILINE)
 
 
+@answers("why does a first call take so long?")
+def test_account_of_the_first_call():
+    with Kilnd(threads=2) as daemon:
+        run_client(daemon)
+        explained = explain(daemon)
+        text = output(KILN, "explain", "layer", "--passes", daemon=daemon)
+        log = daemon.log.read_text()
+    seconds = {part["name"]: part["seconds"] for part in explained["first_call"]}
+    assert list(seconds)[0] == "decode" and list(seconds)[-1] == "answer"
+    assert {"build_graph", "simplify", "emit.compile", "load", "allocate", "run"} <= set(seconds)
+    assert sum(seconds.values()) >= explained["program"]["compile_seconds"] > 0
+    for name in seconds:
+        assert re.search(rf"^{name} +\S+ \S+ +\d+$", text.split("== first call")[1], re.MULTILINE), name
+    (line,) = re.findall(r"event=first_call .*name=layer .*", log)
+    told = {name: float(value) for name, value in re.findall(r"([\w.]+)=([\d.e-]+)(?= |$)", line)}
+    assert sum(told[name] for name in seconds) == pytest.approx(told["seconds"], rel=1e-3)
+
+
 @answers("what does the daemon think?")
 def test_debug_log():
     with Kilnd(threads=2, flags=["--log_level=debug"]) as daemon:

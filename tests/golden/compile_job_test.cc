@@ -71,5 +71,44 @@ TEST(CompileJob, ADisproofElsewhereIsOne) {
   }
 }
 
+// A worker that is waited for and works, on a clock of its own.
+class SlowMessages : public Messages {
+ public:
+  absl::StatusOr<drivers::KernelImage> Compile(const workers::KernelJob& job) override {
+    time_ += absl::Seconds(2);
+    job.on_begin();
+    time_ += absl::Seconds(1);
+    return Messages::Compile(job);
+  }
+  absl::Time now() const { return absl::UnixEpoch() + time_; }
+
+ private:
+  absl::Duration time_ = absl::ZeroDuration();
+};
+
+TEST(CompileJob, ItsTimeIsDividedAndItsKernelsAreCounted) {
+  SlowMessages slow;
+  compiler::Options options;
+  options.kernel_compiler = &slow;
+  options.now = [&slow] { return slow.now(); };
+  std::vector<std::pair<int, int>> told;
+  options.on_kernels = [&told](int found, int made) { told.emplace_back(found, made); };
+  const KnownGraph softmax = KnownGraphs().front();
+  const auto program = compiler::Compile(softmax.graph, numerics::HostTarget(), options);
+  ASSERT_TRUE(program.ok()) << program.status();
+  const int kernels = static_cast<int>(program->kernels.size());
+  std::vector<std::pair<int, int>> expected(1 + kernels, {0, 1});
+  expected[0] = {kernels, 0};
+  EXPECT_EQ(told, expected);
+  const compiler::PassReport& emit = program->passes.back();
+  ASSERT_EQ(emit.pass, "emit");
+  ASSERT_EQ(emit.parts.size(), 2u);  // nothing was written to a cache
+  EXPECT_EQ(emit.parts[0].name, "wait_for_worker");
+  EXPECT_DOUBLE_EQ(emit.parts[0].seconds, 2 * kernels);
+  EXPECT_EQ(emit.parts[1].name, "compile");
+  EXPECT_DOUBLE_EQ(emit.parts[1].seconds, kernels);
+  EXPECT_DOUBLE_EQ(emit.seconds, 3 * kernels);
+}
+
 }  // namespace
 }  // namespace kiln::golden

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/testing/fake_compiler.h"
 #include "tests/server/client.h"
 #include "tests/server/test_daemon.h"
 
@@ -84,6 +85,41 @@ TEST(Restart, WhatHasNotRunIsRun) {
     EXPECT_FALSE(second->Answer(sequence).has_error()) << sequence;
   for (const auto& [sequence, times] : second->received()) EXPECT_EQ(times, 1) << sequence;
   EXPECT_EQ(daemon.device().lists_run(), kRuns);
+}
+
+// Two results that are one value (runtime/share_results.h).
+TEST(Restart, EqualResultsOfWhatHasNotRunAreThere) {
+  TestDaemonOptions options;
+  options.compile = [](const auto& graph, const auto& target, const auto& compile_options) {
+    auto program = FakeCompile(graph, target, compile_options);
+    if (program.ok() && graph.outputs.size() == 2) {
+      const compiler::Argument first = program->calls[0].arguments.back();
+      const compiler::Argument second = program->calls[1].arguments.back();
+      program->calls.pop_back();
+      program->copies.push_back({first, second});
+    }
+    return program;
+  };
+  TestDaemon daemon(std::move(options));
+  Client client(daemon.address());
+  auto stream = client.Connect();
+  v1::Graph graph = AddGraph(1);
+  graph.add_outputs(graph.outputs(0));
+  stream->Call(Define(1, graph));
+  stream->Call(Write(1, {2}));
+  daemon.device().Hold();
+  stream->Send(RunProgram(1, {1, 1}, {10, 11}));
+  stream->Send(RunProgram(1, {10, 11}, {12, 13}));
+  stream->Send(Release({10}));
+  const auto last = stream->Send(Write(3, {1}));
+  ASSERT_FALSE(stream->Answer(last).has_error());
+  daemon.Restart(
+      Daemon::Sessions::kKeep, [&] { daemon.device().LetGo(); }, absl::ZeroDuration());
+  auto second = Reattach(daemon.address(), client, last);
+  ASSERT_NE(second, nullptr);
+  EXPECT_THAT(Floats(second->Call(Read(11)).data()), ElementsAre(4));
+  EXPECT_THAT(Floats(second->Call(Read(12)).data()), ElementsAre(8));
+  EXPECT_THAT(Floats(second->Call(Read(13)).data()), ElementsAre(8));
 }
 
 TEST(Restart, AgainWhileItResumes) {

@@ -182,6 +182,43 @@ TEST(SessionStream, BarrierWaitsForWhatCameBefore) {
   EXPECT_FALSE(stream->Call(Barrier()).has_error());
 }
 
+// A small step that is read wakes its client once.
+TEST(SessionStream, ARunsEndAndItsResultShareAMessage) {
+  TestDaemon daemon;
+  Client client(daemon.address());
+  auto stream = client.Connect();
+  stream->Call(Define(1, AddGraph(1)));
+  stream->Call(Write(1, {1}));
+  daemon.device().Hold();
+  const auto run = stream->Send(RunProgram(1, {1, 1}, {2}));
+  const auto read = stream->Send(Read(2));
+  stream->Call(Write(3, {1}));  // both have been taken
+  const int before = stream->messages();
+  daemon.device().LetGo();
+  EXPECT_FALSE(stream->Answer(run).has_error());
+  EXPECT_THAT(Floats(stream->Answer(read).data()), ElementsAre(2));
+  EXPECT_EQ(stream->messages(), before + 1);
+}
+
+// Whatever is answered while a message is being executed, in whatever order.
+TEST(SessionStream, WhatCameTogetherIsAnsweredTogether) {
+  TestDaemon daemon;
+  Client client(daemon.address());
+  auto stream = client.Connect();
+  stream->Call(Write(1, {1, 2}));
+  const int before = stream->messages();
+  const auto last = stream->SendTogether({Write(2, {3}), Read(1), Write(3, {4})});
+  EXPECT_THAT(Floats(stream->Answer(last - 1).data()), ElementsAre(1, 2));
+  for (const uint64_t sequence : {last - 2, last})
+    EXPECT_FALSE(stream->Answer(sequence).has_error());
+  EXPECT_EQ(stream->messages(), before + 1);
+  // Each value needs a message of its own.
+  stream->Answer(stream->SendTogether({Read(1), Read(2), Read(3)}));
+  for (const uint64_t sequence : {last + 1, last + 2, last + 3})
+    EXPECT_FALSE(stream->Answer(sequence).data().empty());
+  EXPECT_EQ(stream->messages(), before + 4);
+}
+
 TEST(SessionStream, EqualGraphsOfTwoSessionsCompileOnce) {
   std::atomic<int> compiled{0};
   absl::Notification go;

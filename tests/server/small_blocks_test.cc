@@ -55,8 +55,8 @@ TEST(SmallBlocksTest, AProgramIsCompiledAgainForWhatTheDeviceTakes) {
   options.metrics = &metrics;
   options.clock = SystemClock();
   ProgramCompiler compiler(options);
-  const ProgramRequest request{
-      std::make_shared<MatmulSource>(), {}, &device, "name", Payer(nullptr)};
+  ProgramRequest request{std::make_shared<MatmulSource>(), {}, &device, "name", Payer(nullptr)};
+  request.first_call = std::make_shared<FirstCall>(options.clock.steady, "wait_for_thread");
   const auto program = compiler.Compile(request, *request.Build(), "digest");
   ASSERT_TRUE(program.ok()) << program.status();
   EXPECT_THAT(limits, ::testing::ElementsAre(256, 128));

@@ -114,23 +114,28 @@ def companions(asked: Iterable[Node], without: Container[int] = ()) -> List[Node
     if not references or _made.precision != current_code():
         return []
     _made.references = []
-    check = _Check(asked)
     near: List[_Held] = []
     far: List[_Held] = []
+    wanted = set(asked)
+    check: Optional[_Check] = None
     for reference in references:
         tensor = reference()
         if tensor is None or not _is_lazy(tensor) or id(tensor) in without:
             continue
-        if check.asks_for(tensor._node):
+        if tensor._node in wanted:
             continue
+        # Walks over all that is asked for, which most small steps need not.
+        check = check or _Check(wanted)
         node = _worth_computing(tensor._node)
         if node is None:
             _made.references.append(reference)  # it may become more than a view of a value
         else:
             (near if check.reaches(node) else far).append(_Held(reference, node))
-    found = _taken(near[-_NEAR_MAX:], _NEAR_BYTES_MAX, check)
-    found += _taken(far[-_FAR_MAX:], _FAR_BYTES_MAX, check)
-    del _made.references[:-_KEPT_MAX]
+    found: List[Node] = []
+    if check is not None:
+        found += _taken(near[-_NEAR_MAX:], _NEAR_BYTES_MAX, check)
+        found += _taken(far[-_FAR_MAX:], _FAR_BYTES_MAX, check)
+        del _made.references[:-_KEPT_MAX]
     _made.last_read = moment()
     return found
 
@@ -181,19 +186,14 @@ def _worth_computing(node: Node) -> Optional[Node]:
 class _Check:
     """Whether nodes may be computed along with others."""
 
-    def __init__(self, asked: Iterable[Node]) -> None:
-        self._asked = set(asked)
-        self._homes = {node.home for node in self._asked}
+    def __init__(self, asked: Set[Node]) -> None:
+        self._homes = {node.home for node in asked}
         self._fine: Set[Node] = set()  # what can be computed on the connection, with all under it
         self._connection: Any = None
-        reached = self._reached(self._asked, asked=True)
+        reached = self._reached(asked, asked=True)
         if self._connection is None:
             self._connection = connections.default_connection()
         self._fine |= reached or set()
-
-    def asks_for(self, node: Node) -> bool:
-        """Whether a node is computed anyway."""
-        return node in self._asked
 
     def reaches(self, node: Node) -> bool:
         """Whether a node is on the way to what was asked for, or to what is allowed already."""

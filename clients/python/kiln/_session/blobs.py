@@ -71,7 +71,7 @@ class Blobs:
             session_id=self._session_id, handle=handle, after_sequence=after_sequence)
         self.stream.check()
         return in_thread(lambda work: through_cuts(
-            self.stream, work, lambda: self._receive(request, work)))
+            self.stream, work, lambda: self._receive(request, work)), self.stream.wait_telling)
 
     # On threads of their own.
 

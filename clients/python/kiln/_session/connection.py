@@ -241,8 +241,10 @@ class Connection:
         else:
             self.stream.wake()  # this read is a call of its own, for which no run waits
         try:
-            data = waiter.wait().data if waiter is not None else self._session.blobs.download(
-                buffer.handle, self.stream.last_sequence())
+            if waiter is not None:
+                data = self.stream.wait_telling(waiter).data
+            else:
+                data = self._session.blobs.download(buffer.handle, self.stream.last_sequence())
         except KeyboardInterrupt:
             self.stream.cancel_runs(buffer)
             raise

@@ -18,7 +18,7 @@ import grpc
 from kiln._basics.errors import KilnError
 from kiln._basics.version import __version__
 from kiln._ops.table import OP_SET_VERSION
-from kiln._proto.kiln.v1 import session_pb2
+from kiln._proto.kiln.v1 import program_pb2, session_pb2
 from kiln._session.address import is_local
 from kiln._session.blobs import Blobs
 from kiln._session.login import Login, open_channel
@@ -40,6 +40,7 @@ _CHANNEL_OPTIONS = (
 _DEFAULT_LEASE_SECONDS = 60
 _DEFAULT_CHUNK_BYTES = 1 << 20
 _RESTORE_PAUSE_SECONDS = 0.05
+_ASK_SECONDS = 2.0  # for a daemon to say what it is at
 _END_SECONDS = 2.0  # for a daemon to answer; then the lease ends the session
 
 # Those that still have to end; the process ends them at its exit.
@@ -140,6 +141,10 @@ class Session:
             self.stream = Stream(
                 self.id, self.opened.lease_seconds or _DEFAULT_LEASE_SECONDS,
                 self.attached.last_sequence if self.attached else 0)
+            first_calls = program_pb2.ListFirstCallsRequest(session_id=self.id)
+            programs = self.programs
+            self.stream.ask = lambda: programs.ListFirstCalls(
+                first_calls, timeout=_ASK_SECONDS).first_calls
             self.blobs = Blobs(self.channel, self.id, self.chunk_bytes, is_local(self.target),
                                self.stream)
             threading.Thread(

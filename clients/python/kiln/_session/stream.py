@@ -21,6 +21,7 @@ import grpc
 from kiln._basics import errors
 from kiln._basics.errors import KilnError
 from kiln._proto.kiln.v1 import error_pb2, session_pb2
+from kiln._session import progress
 from kiln._session.releases import Releases
 from kiln._session.waiter import Waiter
 
@@ -152,6 +153,8 @@ class Stream:
         self.lease_seconds = lease_seconds
         self.releases = Releases()  # handles and programs: many at once
         self.blobs = Releases()  # large, so each at once
+        # What the daemon is at, once somebody can ask it.
+        self.ask: Optional[progress.Ask] = None
         self.takes_many_blobs = False  # the daemon, in one Upload; no, as long as it has not said so
         self._session_id = session_id
         self._pid = os.getpid()
@@ -203,10 +206,14 @@ class Stream:
     def wait(self, waiter: Waiter) -> Any:
         """waiter.wait(). A KeyboardInterrupt cancels the runs that it waits for."""
         try:
-            return waiter.wait()
+            return self.wait_telling(waiter)
         except KeyboardInterrupt:
             self.cancel_runs()
             raise
+
+    def wait_telling(self, waiter: Waiter) -> Any:
+        """waiter.wait(), which tells the user what goes on if it takes long."""
+        return progress.wait(waiter, self.ask)
 
     def cancel_runs(self, awaited: Any = None) -> None:
         """Cancels the last runs, up to one of which somebody holds what would be missed.

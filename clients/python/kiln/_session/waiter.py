@@ -33,6 +33,10 @@ class Waiter:
     def wait(self) -> Any:
         """The result; raises the error."""
         self._lock.acquire()
+        return self.result()
+
+    def result(self) -> Any:
+        """The same, once it has come."""
         if self._error is not None:
             raise self._error
         return self._result
@@ -52,8 +56,8 @@ class Work:
         self.went_on = time.monotonic()  # when something has last come through
 
 
-def in_thread(function: Callable[[Work], _T]) -> _T:
-    """function(Work()), done by a thread of its own.
+def in_thread(function: Callable[[Work], _T], wait: Callable[[Waiter], Any] = Waiter.wait) -> _T:
+    """function(Work()), done by a thread of its own, for which `wait` waits.
 
     A KeyboardInterrupt ends the waiting at once; the function sees it by `Work.abandoned`.
     """
@@ -72,7 +76,7 @@ def in_thread(function: Callable[[Work], _T]) -> _T:
     except RuntimeError:  # the interpreter ends, and there are no more threads
         run()
     try:
-        return waiter.wait()  # type: ignore[no-any-return]
+        return wait(waiter)  # type: ignore[no-any-return]
     except BaseException:
         work.abandoned = True
         raise
