@@ -66,7 +66,7 @@ class StandInConnection:
     def accepts(self, program):
         return True
 
-    def run(self, program, inputs, outputs, changes_state=False, bindings=None, updates=False):
+    def run(self, program, inputs, outputs, changes_state=False, bindings=None, updates=False, checks=0):
         handles = [buffer.handle for buffer in inputs]
         self.runs.append((program.number, handles, list(outputs), changes_state))
         return [self._buffer(dtype, shape) for dtype, shape in outputs]

@@ -7,6 +7,7 @@ from kiln._basics.bindings import Bindings, Symbol, merged
 from kiln._basics.dtypes import DType, uint64
 from kiln._basics.errors import InvalidArgument, TraceError
 from kiln._basics.source import format_source
+from kiln._graph.checks import Told, Writer
 from kiln._graph.gradient_boundaries import GradientBoundaries
 from kiln._graph.matmul_precision import current_code
 from kiln._graph.node import TABLE, Attributes, Node
@@ -22,11 +23,15 @@ MOVES = frozenset(("shrink", "pad"))
 class Built:
     """A graph, the nodes behind its inputs in the order of their index, its variables' values."""
 
-    __slots__ = ("bindings", "graph", "homes", "inputs")
+    __slots__ = ("bindings", "checks", "checks_sizes", "graph", "homes", "inputs")
 
     def __init__(self, graph: Any, inputs: List[Node], bindings: Bindings,
-                 homes: Dict[int, Any]) -> None:
+                 homes: Dict[int, Any], checks: Sequence[Told],
+                 checks_sizes: Sequence[int]) -> None:
         self.graph = graph
+        # What its last outputs tell, and the sizes of those.
+        self.checks = checks
+        self.checks_sizes = checks_sizes
         self.inputs = inputs
         self.bindings = bindings  # those that are known
         self.homes = homes  # of the graph's nodes that have one, by number
@@ -113,7 +118,8 @@ class GraphWriter:
 
 def build(roots: Sequence[Node], updates: Sequence[Tuple[Node, Node]] = (),
           fixed_inputs: Sequence[Node] = (), precision: Any = None, lifted: Any = None) -> Built:
-    """The graph whose outputs are `roots`; equal nodes stand in it once.
+    """The graph whose outputs are `roots`, and then what tells of checks; equal nodes stand in it
+    once.
 
     `updates` are pairs of a value and what replaces it. `fixed_inputs` are the first inputs,
     in this order, whether they are used or not. `precision` is matmul_precision.current_code() of
@@ -132,6 +138,7 @@ def build(roots: Sequence[Node], updates: Sequence[Tuple[Node, Node]] = (),
     apart: Dict[int, int] = {}
     sources: Dict[Any, str] = {}
     homes: Dict[int, Any] = {}
+    checks = Writer(writer, homes)
     if lifted is not None:
         lifted.declare(writer)
     for node in order:
@@ -170,7 +177,10 @@ def build(roots: Sequence[Node], updates: Sequence[Tuple[Node, Node]] = (),
                 graph, node, operands, attributes, sources)
         number[node] = index
         _note_home(homes, index, node)
+        if node.checks is not None and node.buffer is None:
+            checks.note(node, number)
     graph.outputs.extend(number[node] for node in roots)
+    told, sizes = checks.write(order, roots)
     for old, new in updates:
         graph.updates.add(input=number[old], value=number[new])
     bindings: Bindings = {}
@@ -178,7 +188,7 @@ def build(roots: Sequence[Node], updates: Sequence[Tuple[Node, Node]] = (),
         declare(graph, _symbols(order))
         for node in ends:
             bindings = merged(bindings, node.bindings)
-    return Built(graph, writer.inputs, bindings, homes)
+    return Built(graph, writer.inputs, bindings, homes, told, sizes)
 
 
 def _note_home(homes: Dict[int, Any], number: int, node: Node) -> None:

@@ -22,6 +22,7 @@ from kiln._session.rpc import call
 from kiln._session.session import Session
 from kiln._session.socket_trust import UNTRUSTED_SOCKET
 from kiln._session.stream import Stream
+from kiln._session.verdicts import Verdicts
 from kiln._session.waiter import Waiter
 
 _PROGRAMS_KEPT = 512
@@ -52,6 +53,7 @@ class Connection:
         self.device: str = session.opened.device
         self.daemon_version: str = session.opened.daemon_version
         self.stream: Stream = session.stream
+        self.verdicts = Verdicts(session.stream)
         attached = session.attached or session_pb2.AttachSessionResponse()
         self._handles = itertools.count(1 + max(attached.last_handle, attached.last_program))
         self._lock = threading.Lock()
@@ -151,9 +153,11 @@ class Connection:
         >>> kiln.default_connection().synchronize()
         """
         waiter = Waiter()
+        self.verdicts.ask()
         self.stream.send(waiter.resolve, barrier=session_pb2.Barrier())
         self.stream.wait(waiter)
         self.raise_unreported()
+        self.verdicts.raise_error()
         with self._lock:
             errors, self._unseen = self._unseen, []
         if errors:
@@ -231,10 +235,14 @@ class Connection:
         return self._has_several_devices
 
     def download(self, buffer: Buffer) -> bytes:
-        """The buffer's bytes, once its value is there."""
+        """The buffer's bytes, once its value is there.
+
+        Raises OutOfRange for indices that a run before it has met, too.
+        """
         if buffer.error is not None:
             self._seen(buffer.error)
             raise buffer.error
+        self.verdicts.ask()
         waiter = Waiter() if buffer.nbytes <= self._session.chunk_bytes else None
         if waiter is not None:
             self.stream.send(waiter.resolve, read=session_pb2.Read(handle=buffer.handle))
@@ -254,6 +262,7 @@ class Connection:
         if len(data) != buffer.nbytes:
             raise _errors.Internal(
                 f"the daemon returned {len(data)} bytes for a tensor of {buffer.nbytes}")
+        self.verdicts.raise_error()
         return data
 
     # Programs.
@@ -300,8 +309,9 @@ class Connection:
     def run(self, program: Program, inputs: Sequence[Buffer],
             outputs: Sequence[Tuple[DType, Tuple[int, ...]]],
             changes_state: bool = False,
-            bindings: Optional[Bindings] = None, updates: bool = False) -> List[Buffer]:
-        """Runs a program; its outputs exist from here on.
+            bindings: Optional[Bindings] = None, updates: bool = False,
+            checks: int = 0) -> List[Buffer]:
+        """Runs a program; its outputs exist from here on. The last ones, so many, are of `checks`.
 
         One that `updates` its inputs is not kept from being cancelled by who holds its outputs:
         they only tell of a step that then has not happened.
@@ -316,7 +326,8 @@ class Connection:
             for symbol, number in bindings.items():
                 run.bindings[symbol.name] = number
         self.stream.send(self._fails(results, program, changes_state),
-                         missed=() if updates else [weakref.ref(buffer) for buffer in results],
+                         missed=() if updates else [
+                             weakref.ref(buffer) for buffer in results[:len(results) - checks]],
                          run=run)
         return results
 
