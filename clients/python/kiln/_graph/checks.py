@@ -273,4 +273,4 @@ def expect(connection: Any, rules: Sequence[Rule], results: Sequence[Any], count
     """
     for output, buffer in enumerate(results[count:]):
         own = [rule for rule in rules if rule.output == output]
-        connection.verdicts.expect(buffer, _Judge(own, results, state))
+        connection.verdicts.expect(connection, buffer, _Judge(own, results, state))

@@ -53,7 +53,7 @@ class Connection:
         self.device: str = session.opened.device
         self.daemon_version: str = session.opened.daemon_version
         self.stream: Stream = session.stream
-        self.verdicts = Verdicts(session.stream)
+        self.verdicts = Verdicts()
         attached = session.attached or session_pb2.AttachSessionResponse()
         self._handles = itertools.count(1 + max(attached.last_handle, attached.last_program))
         self._lock = threading.Lock()
@@ -153,7 +153,7 @@ class Connection:
         >>> kiln.default_connection().synchronize()
         """
         waiter = Waiter()
-        self.verdicts.ask()
+        self.verdicts.ask(self)
         self.stream.send(waiter.resolve, barrier=session_pb2.Barrier())
         self.stream.wait(waiter)
         self.raise_unreported()
@@ -242,7 +242,7 @@ class Connection:
         if buffer.error is not None:
             self._seen(buffer.error)
             raise buffer.error
-        self.verdicts.ask()
+        self.verdicts.ask(self)
         waiter = Waiter() if buffer.nbytes <= self._session.chunk_bytes else None
         if waiter is not None:
             self.stream.send(waiter.resolve, read=session_pb2.Read(handle=buffer.handle))
@@ -317,6 +317,14 @@ class Connection:
         they only tell of a step that then has not happened.
         """
         self.raise_unreported()
+        return self.send_run(program, inputs, outputs, changes_state, bindings, updates, checks)
+
+    def send_run(self, program: Program, inputs: Sequence[Buffer],
+                 outputs: Sequence[Tuple[DType, Tuple[int, ...]]], changes_state: bool = False,
+                 bindings: Optional[Bindings] = None, updates: bool = False, checks: int = 0,
+                 wakes: bool = True) -> List[Buffer]:
+        """As run, whatever has failed before; unless it `wakes`, it goes off with what comes next.
+        """
         results = [Buffer(self, next(self._handles), dtype, shape) for dtype, shape in outputs]
         run = session_pb2.Run(
             program=program.number,
@@ -325,7 +333,7 @@ class Connection:
         if bindings:
             for symbol, number in bindings.items():
                 run.bindings[symbol.name] = number
-        self.stream.send(self._fails(results, program, changes_state),
+        self.stream.send(self._fails(results, program, changes_state), wakes=wakes,
                          missed=() if updates else [
                              weakref.ref(buffer) for buffer in results[:len(results) - checks]],
                          run=run)

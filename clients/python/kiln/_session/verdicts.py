@@ -3,21 +3,29 @@
 import threading
 import weakref
 from collections import deque
-from typing import Any, Callable, Deque, List, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, List, NamedTuple, Optional, Sequence
 
+from kiln._basics.dtypes import uint64
 from kiln._basics.errors import KilnError
-from kiln._proto.kiln.v1 import session_pb2
+from kiln._ops.table import OP_SET_VERSION
+from kiln._proto.kiln.v1 import graph_pb2, session_pb2
 from kiln._session.handles import Buffer
-from kiln._session.stream import Stream
 from kiln._session.waiter import Waiter
 
-# The error in what a program has told, as bytes; None: all is well.
+if TYPE_CHECKING:
+    from kiln._session.connection import Connection
+
+# The error in what a run has told, as bytes; None: all is well.
 Judge = Callable[[bytes], Optional[KilnError]]
 
 # Runs whose checks have not been read. When there are more, all are read, and nobody waits for it.
 UNREAD_MAX = 64
 # Errors that nobody has heard of: the first ones.
 _ERRORS_KEPT = 16
+# So many buffers or more are put together on the device, which costs less than to read each. There
+# is a program for each of these numbers of buffers.
+_JOINED_MIN = 3
+_WIDTHS = (8, UNREAD_MAX + 1)
 
 
 class _Unread(NamedTuple):
@@ -33,33 +41,33 @@ class Verdicts:
     An interrupt at any place has a check read twice at most, and none forgotten.
     """
 
-    def __init__(self, stream: Stream) -> None:
-        self._stream = stream
-        self._lock = threading.Lock()  # of those who send reads
-        self._unread: Deque[_Unread] = deque()
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # never taken by the thread that reads the stream
+        self._unread: List[_Unread] = []
+        self._alone: Deque[_Unread] = deque()  # to be read one by one
         self._asked: Deque[Waiter] = deque()  # reads that were sent, oldest first
         self._errors: List[KilnError] = []
 
-    def expect(self, buffer: Buffer, judge: Judge) -> None:
+    def expect(self, connection: "Connection", buffer: Buffer, judge: Judge) -> None:
         """Takes note of what a run will tell."""
-        self._unread.append(_Unread(buffer, judge))
+        with self._lock:
+            self._unread.append(_Unread(buffer, judge))
         if len(self._unread) > UNREAD_MAX:
-            self.ask()
-            self._stream.wake()
+            self.ask(connection)
+            connection.stream.wake()
             self._forget_answered()
 
-    def ask(self) -> None:
+    def ask(self, connection: "Connection") -> None:
         """Has all of it read, in the message that goes off next."""
-        if not self._unread:
+        if not self._unread and not self._alone:
             return
         with self._lock:
-            while self._unread:
-                buffer, judge = self._unread[0]
-                answered = Waiter()
-                self._stream.send(self._answer(judge, answered), wakes=False,
-                                  read=session_pb2.Read(handle=buffer.handle))
-                self._asked.append(answered)
-                self._unread.popleft()
+            for group in _groups(self._unread):
+                self._read(connection, group)
+                self._unread = [unread for unread in self._unread if unread not in group]
+            while self._alone:
+                self._read(connection, [self._alone[0]])
+                self._alone.popleft()
 
     def raise_error(self) -> None:
         """Waits for what was asked for, and raises the first error since the last call."""
@@ -73,18 +81,37 @@ class Verdicts:
             errors, self._errors = self._errors, []
             raise errors[0]
 
-    def _answer(self, judge: Judge, answered: Waiter) -> Any:
+    def _read(self, connection: "Connection", group: Sequence[_Unread]) -> None:
+        buffer = group[0].buffer
+        if len(group) > 1:
+            buffer = _joined(connection, [unread.buffer for unread in group])
+        answered = Waiter()
+        connection.stream.send(self._answer(group, answered), wakes=False,
+                               read=session_pb2.Read(handle=buffer.handle))
+        self._asked.append(answered)
+
+    def _answer(self, group: Sequence[_Unread], answered: Waiter) -> Any:
         weak = weakref.ref(self)
 
         def finished(result: Any, error: Optional[KilnError]) -> None:
-            # A run that failed has told nothing, and says why by its other results.
-            wrong = judge(result.data) if error is None else None
             alive = weak()
-            if wrong is not None and alive is not None and len(alive._errors) < _ERRORS_KEPT:
-                alive._errors.append(wrong)
+            if alive is not None and error is None:
+                alive._judge(group, result.data)
+            elif alive is not None and len(group) > 1:
+                # One of the runs has failed, which tells nothing. Others may have something to tell.
+                alive._alone.extend(group)
             answered.resolve()
 
         return finished
+
+    def _judge(self, group: Sequence[_Unread], data: bytes) -> None:
+        begin = 0
+        for unread in group:
+            end = begin + unread.buffer.nbytes
+            wrong = unread.judge(data[begin:end])
+            if wrong is not None and len(self._errors) < _ERRORS_KEPT:
+                self._errors.append(wrong)
+            begin = end
 
     def _forget_answered(self) -> None:
         while self._asked:
@@ -95,3 +122,37 @@ class Verdicts:
             if not answered.wait_for(0):
                 self._asked.appendleft(answered)
                 return
+
+
+def _groups(unread: Sequence[_Unread]) -> List[List[_Unread]]:
+    """What is read together: buffers of one size on the session's device."""
+    found: Dict[Any, List[_Unread]] = {}
+    for number, one in enumerate(unread):
+        is_here = one.buffer.placement is None
+        found.setdefault(one.buffer.shape if is_here else number, []).append(one)
+    groups: List[List[_Unread]] = []
+    for group in found.values():
+        if len(group) < _JOINED_MIN:
+            groups += [[one] for one in group]
+        else:
+            groups += [group[begin : begin + _WIDTHS[-1]]
+                       for begin in range(0, len(group), _WIDTHS[-1])]
+    return groups
+
+
+def _joined(connection: "Connection", buffers: Sequence[Buffer]) -> Buffer:
+    """One buffer with the numbers of all of these, which are of one size, and some of them again."""
+    (size,) = buffers[0].shape
+    width = next(width for width in _WIDTHS if width >= len(buffers))
+    graph = graph_pb2.Graph(op_set_version=OP_SET_VERSION)
+    for number in range(width):
+        node = graph.nodes.add(op="input", dtype=uint64.code)
+        node.attributes["index"].i = number
+        node.attributes["shape"].shape.dims.add(size=size)
+    together = graph.nodes.add(op="concat", dtype=uint64.code, operands=range(width))
+    together.attributes["axis"].i = 0
+    graph.outputs.append(width)
+    program = connection.define(graph, "checks of several runs")
+    inputs = [*buffers, *[buffers[0]] * (width - len(buffers))]
+    (result,) = connection.send_run(program, inputs, [(uint64, (width * size,))], wakes=False)
+    return result
