@@ -7,10 +7,10 @@ from kiln._basics.bindings import Bindings, Symbol, merged
 from kiln._basics.dtypes import DType, uint64
 from kiln._basics.errors import InvalidArgument, TraceError
 from kiln._basics.source import format_source
-from kiln._graph.checks import Told, Writer
 from kiln._graph.gradient_boundaries import GradientBoundaries
 from kiln._graph.matmul_precision import current_code
 from kiln._graph.node import TABLE, Attributes, Node
+from kiln._graph.telling import Teller, Telling
 from kiln._ops.table import OP_SET_VERSION
 from kiln._placement import placement as placements
 from kiln._proto.kiln.v1 import graph_pb2
@@ -23,18 +23,15 @@ MOVES = frozenset(("shrink", "pad"))
 class Built:
     """A graph, the nodes behind its inputs in the order of their index, its variables' values."""
 
-    __slots__ = ("bindings", "checks", "checks_sizes", "graph", "homes", "inputs")
+    __slots__ = ("bindings", "graph", "homes", "inputs", "telling")
 
     def __init__(self, graph: Any, inputs: List[Node], bindings: Bindings,
-                 homes: Dict[int, Any], checks: Sequence[Told],
-                 checks_sizes: Sequence[int]) -> None:
+                 homes: Dict[int, Any], telling: Telling) -> None:
         self.graph = graph
-        # What its last outputs tell, and the sizes of those.
-        self.checks = checks
-        self.checks_sizes = checks_sizes
         self.inputs = inputs
         self.bindings = bindings  # those that are known
         self.homes = homes  # of the graph's nodes that have one, by number
+        self.telling = telling  # of checks, by the last outputs
 
 
 def differentiated(roots: Iterable[Node]) -> Set[Node]:
@@ -138,7 +135,7 @@ def build(roots: Sequence[Node], updates: Sequence[Tuple[Node, Node]] = (),
     apart: Dict[int, int] = {}
     sources: Dict[Any, str] = {}
     homes: Dict[int, Any] = {}
-    checks = Writer(writer, homes)
+    teller = Teller(writer, homes)
     if lifted is not None:
         lifted.declare(writer)
     for node in order:
@@ -178,9 +175,9 @@ def build(roots: Sequence[Node], updates: Sequence[Tuple[Node, Node]] = (),
         number[node] = index
         _note_home(homes, index, node)
         if node.checks is not None and node.buffer is None:
-            checks.note(node, number)
+            teller.note(node, number)
     graph.outputs.extend(number[node] for node in roots)
-    told, sizes = checks.write(order, roots)
+    telling = teller.write(order, roots, number)
     for old, new in updates:
         graph.updates.add(input=number[old], value=number[new])
     bindings: Bindings = {}
@@ -188,7 +185,7 @@ def build(roots: Sequence[Node], updates: Sequence[Tuple[Node, Node]] = (),
         declare(graph, _symbols(order))
         for node in ends:
             bindings = merged(bindings, node.bindings)
-    return Built(graph, writer.inputs, bindings, homes, told, sizes)
+    return Built(graph, writer.inputs, bindings, homes, telling)
 
 
 def _note_home(homes: Dict[int, Any], number: int, node: Node) -> None:

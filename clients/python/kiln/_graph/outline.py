@@ -198,7 +198,7 @@ class _Outliner:
 
 def checked(node: Node, index: Dict[Node, int]) -> Tuple[Any, ...]:
     """What tells nodes apart that compute the same: what a program tells of their indices."""
-    return tuple([(index[check.index], checks.form_of(check)) for check in node.checks or ()])
+    return tuple([(index[check.indices], checks.form_of(check)) for check in node.checks or ()])
 
 
 def stands(node: Node) -> Any:

@@ -8,7 +8,7 @@ from kiln import variables
 from kiln._basics import conversion
 from kiln._basics.bindings import Bindings, require
 from kiln._basics.errors import FailedPrecondition, InvalidArgument, TraceError
-from kiln._graph import build, checks, live, places, plans, stages
+from kiln._graph import build, live, places, plans, stages, telling
 from kiln._graph import node as _node
 from kiln._graph.node import Node, mode
 from kiln._graph.outline import outline
@@ -63,12 +63,10 @@ def _compute(roots: Sequence[Node], home: ProgramHome, state: FrozenSet[Node]) -
     connection = _connection_of(found.nodes)
     graph, nodes, bindings = plans.ready(connection, found, roots, home)
     connection, inputs = bind(nodes, graph.home)
-    lie = _lie(roots, graph.home, graph.checks_sizes)
+    rules = graph.rules(found)
+    lie = _lie(roots, graph.home, rules)
     program = graph.program(connection, inputs, lie)
-    results = _run(roots, program, inputs, bindings, graph.home, lie, graph.checks_sizes)
-    if graph.checks_sizes:
-        _expect(connection, graph.rules(found), roots, results, state)
-    _settle(roots, results)
+    _run(roots, program, inputs, bindings, graph.home, lie, rules, state)
 
 
 def _compute_with_variables(roots: Sequence[Node], home: ProgramHome,
@@ -78,42 +76,33 @@ def _compute_with_variables(roots: Sequence[Node], home: ProgramHome,
     require(built.graph.variables, built.bindings)
     home = stages.home_of(built) or home
     connection, inputs = bind(built.inputs, home)
-    lie = _lie(roots, home, built.checks_sizes)
+    rules = telling.rules(built.telling)
+    lie = _lie(roots, home, rules)
     graph = places.with_sharding(
         built.graph, home, [buffer.placement for buffer in inputs], lie)
     program = connection.define(graph, devices=places.devices_of(home))
-    results = _run(roots, program, inputs, built.bindings, home, lie, built.checks_sizes)
-    _expect(connection, checks.rules(built.checks), roots, results, state)
-    _settle(roots, results)
+    _run(roots, program, inputs, built.bindings, home, lie, rules, state)
 
 
 def _lie(roots: Sequence[Node], home: ProgramHome,
-         checks_sizes: Sequence[int]) -> List[Optional[Placement]]:
-    """How the outputs are to lie: roots, and then what tells of checks."""
+         rules: telling.Rules) -> List[Optional[Placement]]:
+    """How the outputs are to lie: roots, and then those by which a run is judged."""
     if home is None:
         return []
-    return [*[places.where(node) for node in roots], *[None] * len(checks_sizes)]
+    return [*[places.where(node) for node in roots], *[None] * len(rules.outputs)]
 
 
 def _run(roots: Sequence[Node], program: Any, inputs: Sequence[Any], bindings: Bindings,
-         home: ProgramHome, lie: Sequence[Optional[Placement]],
-         checks_sizes: Sequence[int]) -> List[Any]:
+         home: ProgramHome, lie: Sequence[Optional[Placement]], rules: telling.Rules,
+         state: FrozenSet[Node]) -> None:
     outputs = [(node.dtype, variables.shape_at(node.shape, bindings)) for node in roots]
-    results: List[Any] = program.connection.run(
-        program, inputs, [*outputs, *checks.outputs(checks_sizes)], bindings=bindings,
-        checks=len(checks_sizes))
+    results = program.connection.run(
+        program, inputs, [*outputs, *rules.outputs], bindings=bindings, checks=len(rules.outputs))
     if home is not None:
         lies(results, lie, home)
-    return results
-
-
-def _expect(connection: Any, rules: Sequence[checks.Rule], roots: Sequence[Node],
-            results: Sequence[Any], state: FrozenSet[Node]) -> None:
-    lasting = [number for number, node in enumerate(roots) if node in state]
-    checks.expect(connection, rules, results, len(roots), lasting)
-
-
-def _settle(roots: Sequence[Node], results: Sequence[Any]) -> None:
+    if rules.outputs:
+        telling.expect(program.connection, rules, results, [
+            number for number, node in enumerate(roots) if node in state])
     for node, buffer in zip(roots, results):
         settle(node, buffer)
 

@@ -242,7 +242,23 @@ class Connection:
         if buffer.error is not None:
             self._seen(buffer.error)
             raise buffer.error
+        if buffer.along is not None:
+            return self._download_along(buffer, *buffer.along)
         self.verdicts.ask(self)
+        data = self._read(buffer)
+        self.verdicts.raise_error()
+        return data
+
+    def _download_along(self, buffer: Buffer, told: Buffer, element: int) -> bytes:
+        """The bytes of a number, which is read together with what its run tells."""
+        self.verdicts.ask(self, told)
+        data = self._read(told, buffer)
+        self.verdicts.answer(told, data)
+        self.verdicts.raise_error()
+        return data[8 * element : 8 * element + buffer.nbytes]
+
+    def _read(self, buffer: Buffer, wanted: Optional[Buffer] = None) -> bytes:
+        wanted = wanted or buffer
         waiter = Waiter() if buffer.nbytes <= self._session.chunk_bytes else None
         if waiter is not None:
             self.stream.send(waiter.resolve, read=session_pb2.Read(handle=buffer.handle))
@@ -252,17 +268,16 @@ class Connection:
             data = waiter.wait().data if waiter is not None else self._session.blobs.download(
                 buffer.handle, self.stream.last_sequence())
         except KeyboardInterrupt:
-            self.stream.cancel_runs(buffer)
+            self.stream.cancel_runs(wanted)
             raise
         except KilnError as error:
             # The operation that failed says more than the attempt to read its result. Raised here,
             # it need not be raised by a later run as well.
-            self._seen(buffer.error or error)
-            raise (buffer.error or error) from None
+            self._seen(wanted.error or error)
+            raise (wanted.error or error) from None
         if len(data) != buffer.nbytes:
             raise _errors.Internal(
                 f"the daemon returned {len(data)} bytes for a tensor of {buffer.nbytes}")
-        self.verdicts.raise_error()
         return data
 
     # Programs.

@@ -57,17 +57,25 @@ class Verdicts:
             connection.stream.wake()
             self._forget_answered()
 
-    def ask(self, connection: "Connection") -> None:
-        """Has all of it read, in the message that goes off next."""
+    def ask(self, connection: "Connection", but: Optional[Buffer] = None) -> None:
+        """Has all of it read, in the message that goes off next; `but` is read otherwise."""
         if not self._unread and not self._alone:
             return
         with self._lock:
-            for group in _groups(self._unread):
+            for group in _groups([one for one in self._unread if one.buffer is not but]):
                 self._read(connection, group)
-                self._unread = [unread for unread in self._unread if unread not in group]
+                self._forget(group)
             while self._alone:
                 self._read(connection, [self._alone[0]])
                 self._alone.popleft()
+
+    def answer(self, buffer: Buffer, data: bytes) -> None:
+        """Takes what a run has told and was read otherwise."""
+        group = [unread for unread in self._unread if unread.buffer is buffer]
+        if group:
+            self._judge(group, data)
+            with self._lock:
+                self._forget(group)
 
     def raise_error(self) -> None:
         """Waits for what was asked for, and raises the first error since the last call."""
@@ -80,6 +88,9 @@ class Verdicts:
         if self._errors:
             errors, self._errors = self._errors, []
             raise errors[0]
+
+    def _forget(self, group: Sequence[_Unread]) -> None:
+        self._unread = [unread for unread in self._unread if unread not in group]
 
     def _read(self, connection: "Connection", group: Sequence[_Unread]) -> None:
         buffer = group[0].buffer
@@ -98,7 +109,7 @@ class Verdicts:
             if alive is not None and error is None:
                 alive._judge(group, result.data)
             elif alive is not None and len(group) > 1:
-                # One of the runs has failed, which tells nothing. Others may have something to tell.
+                # One of the runs has failed, which tells nothing. Others may tell something.
                 alive._alone.extend(group)
             answered.resolve()
 
@@ -141,7 +152,7 @@ def _groups(unread: Sequence[_Unread]) -> List[List[_Unread]]:
 
 
 def _joined(connection: "Connection", buffers: Sequence[Buffer]) -> Buffer:
-    """One buffer with the numbers of all of these, which are of one size, and some of them again."""
+    """One buffer with what all of these have, which are of one size, some of it twice."""
     (size,) = buffers[0].shape
     width = next(width for width in _WIDTHS if width >= len(buffers))
     graph = graph_pb2.Graph(op_set_version=OP_SET_VERSION)

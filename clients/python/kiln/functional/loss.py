@@ -1,6 +1,6 @@
 """Losses. reduction: "mean", "sum", or "none" for one loss per element or row."""
 
-from typing import Optional, Union
+from typing import Any, Optional, Union
 
 from kiln._array_api.creation import zeros_like
 from kiln._basics.errors import InvalidArgument
@@ -39,7 +39,7 @@ def nll_loss(input: Tensor, target: Tensor, weight: Optional[Tensor] = None,
 
 
 def _at_labels(name: str, input: Tensor, target: Tensor, weight: Optional[Tensor],
-               ignore_index: int, reduction: str, **attributes: float) -> Tensor:
+               ignore_index: int, reduction: str, **attributes: Any) -> Tensor:
     ignored = whole(ignore_index, "ignore_index")
     result = apply(name, with_optional((input, target), weight), ignore_index=ignored,
                    reduction=reduction_of(name, reduction), **attributes)
