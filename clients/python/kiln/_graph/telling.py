@@ -14,6 +14,7 @@ from kiln._basics.errors import OutOfRange
 from kiln._basics.source import Source, format_source
 from kiln._graph.checks import Form, Limit, form_of
 from kiln._graph.node import Node
+from kiln._placement.mesh import Mesh
 
 _WORD = 1 << 64
 _ALONG_MAX = 4  # results that are numbers, such as losses: the first ones
@@ -50,6 +51,9 @@ class _Key(NamedTuple):
     form: Form
 
 
+_Found = Dict[_Key, List[Tuple[Node, int]]]
+
+
 class Teller:
     """Adds the outputs that tell of checks to a graph, while `build` makes its message."""
 
@@ -57,16 +61,15 @@ class Teller:
         """`homes` are those of the graph's nodes, by number."""
         self._writer = writer
         self._homes = homes
-        # By home: the nodes whose checks a number decides, and which of their checks.
-        self._found: Dict[Any, Dict[_Key, List[Tuple[Node, int]]]] = {}
+        # The nodes whose checks a number decides, and which of their checks.
+        self._found: _Found = {}
 
     def note(self, node: Node, numbers: Dict[Node, int]) -> None:
         """Takes note of a node's checks; `numbers` are those of the graph's nodes."""
         for place, found in enumerate(node.checks or ()):
-            number = numbers[found.indices]
-            here = self._found.setdefault(self._homes.get(number), {})
-            key = _Key(number, len(found.indices.shape), found.indices.dtype, form_of(found))
-            here.setdefault(key, []).append((node, place))
+            key = _Key(numbers[found.indices], len(found.indices.shape), found.indices.dtype,
+                       form_of(found))
+            self._found.setdefault(key, []).append((node, place))
 
     def write(self, order: Sequence[Node], roots: Sequence[Node],
               numbers: Dict[Node, int]) -> Telling:
@@ -77,10 +80,11 @@ class Teller:
         told: List[Told] = []
         sizes: List[int] = []
         along = [place for place, root in enumerate(roots) if not root.shape][:_ALONG_MAX]
+        groups: Dict[Any, _Found] = {None: self._found}
         homes = set(self._homes.values())
-        if len(homes) > 1 or not all(isinstance(home, str) for home in homes):
-            along = []  # they may lie elsewhere, or split
-        for home, indices in self._found.items():
+        if len(homes) > 1 and not any(isinstance(home, Mesh) for home in homes):
+            groups, along = self._by_device(), []  # results may lie elsewhere
+        for home, indices in groups.items():
             first = len(self._writer.graph.nodes)
             for element, nodes in enumerate(indices.values()):
                 told += [Told(node, place, len(sizes), element, results[node])
@@ -94,6 +98,12 @@ class Teller:
                 for number in range(first, len(self._writer.graph.nodes)):
                     self._homes[number] = home
         return Telling(told, sizes, along)
+
+    def _by_device(self) -> Dict[Any, _Found]:
+        found: Dict[Any, _Found] = {}
+        for key, nodes in self._found.items():
+            found.setdefault(self._homes.get(key.number), {})[key] = nodes
+        return found
 
     def _farthest(self, key: _Key, node: Node) -> int:
         """The farthest index, as a number that tells of it: itself in 64 bits, or, where negative

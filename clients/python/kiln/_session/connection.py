@@ -332,9 +332,9 @@ class Connection:
         they only tell of a step that then has not happened.
         """
         self.raise_unreported()
-        return self.send_run(program, inputs, outputs, changes_state, bindings, updates, checks)
+        return self._send_run(program, inputs, outputs, changes_state, bindings, updates, checks)
 
-    def send_run(self, program: Program, inputs: Sequence[Buffer],
+    def _send_run(self, program: Program, inputs: Sequence[Buffer],
                  outputs: Sequence[Tuple[DType, Tuple[int, ...]]], changes_state: bool = False,
                  bindings: Optional[Bindings] = None, updates: bool = False, checks: int = 0,
                  wakes: bool = True) -> List[Buffer]:

@@ -165,5 +165,5 @@ def _joined(connection: "Connection", buffers: Sequence[Buffer]) -> Buffer:
     graph.outputs.append(width)
     program = connection.define(graph, "checks of several runs")
     inputs = [*buffers, *[buffers[0]] * (width - len(buffers))]
-    (result,) = connection.send_run(program, inputs, [(uint64, (width * size,))], wakes=False)
+    (result,) = connection._send_run(program, inputs, [(uint64, (width * size,))], wakes=False)
     return result
