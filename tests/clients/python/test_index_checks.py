@@ -194,6 +194,9 @@ class TestEachCall:
         with raises(call):
             call.function(x, kiln.tensor(bad(call)), v).numpy()
         call.function(x, kiln.tensor(good(call)), v).numpy()
+        if call.from_end:
+            with raises(call, -6):
+                call.function(x, kiln.tensor([0, -6, 1]), v).numpy()
 
     def test_on_a_mesh(self, session, call):
         x, v = [kiln.shard(tensor, THREE, ()) for tensor in values()]
@@ -361,10 +364,10 @@ def test_each_run_of_a_number_is_judged(connection, count):
     x = kiln.ones(5)
     gather = kiln.jit(lambda i, j: x[i].sum() + x[j].sum())
     one = kiln.jit(lambda i: x[i].sum())
-    fine, wrong = only_there([1, 2]), only_there([1, 5])
+    fine, too, wrong = only_there([1, 2]), only_there([1, 2]), only_there([1, 5])
     for broken in {0, count // 2, count - 1}:
         for number in range(count):
-            gather(fine, wrong if number == broken else fine)
+            gather(fine, wrong if number == broken else too)
             one(fine)
         with pytest.raises(IndexError, match="index 5"):
             connection.synchronize()
@@ -397,15 +400,19 @@ def test_what_tells_of_checks_keeps_no_run_from_being_cancelled(connection, monk
 
 def test_graphs_that_are_equal_but_for_checks_are_not_one(connection):
     """An op of the table means what it says, whatever was computed by the same graph before."""
+    def total(rows):
+        return rows.sum().item()  # with nothing held, which would be a result as well
+
     def both(size, wrong):
         table, index = kiln.ones(size, 2).realize(), only_there([0, wrong] * size)
-        assert kiln.ops.gather(table, index).sum().item() == (2 if wrong < size else 1) * 2 * size
-        embedded = F.embedding(index, table).sum()
+        plain = total(kiln.ops.gather(table, index, axis=0))
+        assert plain == (2 if wrong < size else 1) * 2 * size
         if wrong < size:
-            assert embedded.item() == 4 * size
+            checked = total(F.embedding(index, table))
+            assert checked == 4 * size
         else:
             with pytest.raises(IndexError, match=f"index {wrong} is out of range for {size} rows"):
-                embedded.item()
+                total(F.embedding(index, table))
 
     for size in range(10, 20):  # of which those after the first are a program of any size
         both(size, 3)
@@ -423,13 +430,15 @@ def test_many_errors_are_one(connection):
     x.numpy()
 
 
-def test_checks_are_read_in_the_message_of_the_value(connection):
+def test_checks_are_read_in_the_message_of_the_value(connection, monkeypatch):
     x, i = kiln.ones(5).realize(), only_there([1, 2])
     for _ in range(2):
         x[i].numpy()
+    monkeypatch.setattr(connection.stream, "wake", lambda: sent.append("off it goes") or type(connection.stream).wake(
+        connection.stream))
     with sent_operations(connection) as sent:
         x[i].numpy()
-    assert sent == ["run", "read", "read"]
+    assert sent == ["run", "read", "read", "off it goes"]
 
 
 @pytest.mark.parametrize("traced", [False, True])
@@ -553,6 +562,8 @@ def test_two_devices_in_one_program(session):
     wrong = both(fine[0], (six + 1).to(FOUR[1]))
     with pytest.raises(IndexError, match="index 7 is out of range for 7 rows"):
         wrong.numpy()
+    graphs = [trace.graph for trace in both._traces.values()]
+    assert {[node.op for node in graph.nodes].count("send") for graph in graphs} == {1}
 
 
 def test_on_another_device(session):
