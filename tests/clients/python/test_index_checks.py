@@ -374,6 +374,25 @@ def test_each_run_of_a_number_is_judged(connection, count):
         connection.synchronize()
 
 
+@pytest.mark.parametrize("where", [FOUR[2], THREE], ids=["another", "mesh"])
+def test_runs_elsewhere_are_judged_together(session, where):
+    def there(tensor):
+        return tensor.to(where) if isinstance(where, str) else kiln.shard(tensor, where, ())
+
+    x, fine, wrong = there(kiln.ones(5)), there(only_there([1, 2])), there(only_there([1, 5]))
+    gather = kiln.jit(lambda i: x[i])
+    for broken in (0, 9, 70):
+        for number in range(100):
+            gather(wrong if number == broken else fine)
+        with pytest.raises(IndexError, match="index 5"):
+            session.synchronize()
+        session.synchronize()
+    with sent_operations(session) as sent:
+        for _ in range(verdicts.UNREAD_MAX + 1):
+            gather(fine)
+    assert sent.count("read") == 1
+
+
 def test_runs_that_nobody_reads_are_bounded(connection):
     x = kiln.ones(5)
     gather, index = kiln.jit(lambda i: x[i].sum()), only_there([1, 2])

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, List, NamedTuple, 
 from kiln._basics.dtypes import uint64
 from kiln._basics.errors import KilnError
 from kiln._ops.table import OP_SET_VERSION
+from kiln._placement.mesh import Mesh
 from kiln._proto.kiln.v1 import graph_pb2, session_pb2
 from kiln._session.handles import Buffer
+from kiln._session.placements import sharding
 from kiln._session.waiter import Waiter
 
 if TYPE_CHECKING:
@@ -136,11 +138,10 @@ class Verdicts:
 
 
 def _groups(unread: Sequence[_Unread]) -> List[List[_Unread]]:
-    """What is read together: buffers of one size on the session's device."""
+    """What is read together: buffers of one size that lie alike."""
     found: Dict[Any, List[_Unread]] = {}
-    for number, one in enumerate(unread):
-        is_here = one.buffer.placement is None
-        found.setdefault(one.buffer.shape if is_here else number, []).append(one)
+    for one in unread:
+        found.setdefault((one.buffer.shape, one.buffer.placement), []).append(one)
     groups: List[List[_Unread]] = []
     for group in found.values():
         if len(group) < _JOINED_MIN:
@@ -163,7 +164,11 @@ def _joined(connection: "Connection", buffers: Sequence[Buffer]) -> Buffer:
     together = graph.nodes.add(op="concat", dtype=uint64.code, operands=range(width))
     together.attributes["axis"].i = 0
     graph.outputs.append(width)
-    program = connection.define(graph, "checks of several runs")
+    placement = buffers[0].placement
+    if placement is not None and isinstance(placement.home, Mesh):
+        graph.sharding.CopyFrom(sharding(placement.home, [()] * width, [()]))
+    program = connection.define(
+        graph, "checks of several runs", placement.devices if placement is not None else ())
     inputs = [*buffers, *[buffers[0]] * (width - len(buffers))]
     (result,) = connection._send_run(program, inputs, [(uint64, (width * size,))], wakes=False)
     return result
