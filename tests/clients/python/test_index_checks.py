@@ -282,10 +282,17 @@ def test_what_needs_no_check(connection):
     """It is known here, or fits in any case, or out of range means something."""
     x, here, there = kiln.zeros(256, 4), kiln.tensor([0, 1]), only_there([0, 1])
     byte = only_there([0, 1], "uint8")
-    sent = kiln.tensor([0, 1]).realize()
-    assert outputs(x[there]) == 2
+    sent, far = kiln.tensor([0, 1]).realize(), kiln.tensor([0, 900]).realize()
+    short = kiln.tensor([900, 1], dtype="int32").realize()
+    for tensor in (x[there], x[far[:1]], x[kiln.arange(256) + 1], x[sent + sent], x[there.int()], x[far.int()],
+                   F.cross_entropy(x.T[:2], far.reshape(2), ignore_index=900)):
+        assert outputs(tensor) == 2
+    for wrong in (far.reshape(1, 2), far.flip(0), short.long(), kiln.arange(257), kiln.full((3,), 256)):
+        with pytest.raises(IndexError, match="is out of range for 256 places"):
+            x[wrong]
     for tensor in (x[here], x[sent], x[byte], F.embedding(byte, x), x[here, here], x[2:5],
-                   F.one_hot(here, 9), F.embedding(there[:0], x), kiln.bincount(byte, length=3),
+                   F.one_hot(here, 9), x[sent.reshape(2, 1).expand(2, 3)], x[kiln.arange(256)],
+                   x[sent[1:]], x[kiln.full((2,), 255)], F.embedding(there[:0], x), kiln.bincount(byte, length=3),
                    kiln.ops.gather(x, there), kiln.ops.cross_entropy(x, kiln.ops.cast(x[:, 0], dtype="int64")),
                    x.sort(0).values, x.topk(2).values, kiln.quantile(x, 0.5), kiln.interp(x, x[:, 0], x[:, 1]),
                    kiln.histc(x, 4, 0, 1), kiln.histogram(x, 4, (0.0, 1.0))[0],

@@ -21,6 +21,9 @@ class Form(NamedTuple):
     ignored: Optional[int]
     is_signed: bool
 
+# Ops that give the integers of their operand, all of them.
+_VIEWS = frozenset(("reshape", "permute", "flip", "expand", "contiguous", "detach"))
+
 
 class Limit(NamedTuple):
     """Which integers an op takes."""
@@ -74,21 +77,44 @@ def check(index: Node, limit: Limit) -> Tuple[Check, ...]:
     return (Check(index, limit),)
 
 
-def _known(index: Node, limit: Limit) -> Optional[Tuple[int, ...]]:
-    """The least and the most of what is not ignored, if this process knows them."""
-    if index.op == "const":
-        value = index.attributes[0][1]
-        return None if isinstance(value, Dim) else () if value == limit.ignored else (value,)
-    if index.host is not None:
-        values = index.host
-        if limit.ignored is not None:
-            values = values[values != limit.ignored]
+def _known(indices: Node, limit: Limit) -> Optional[Tuple[int, ...]]:
+    """The least and the most that is there; none if whatever may be there is allowed; None if only
+    the device knows."""
+    node, is_whole = indices, True
+    while node.buffer is None and (node.op in _VIEWS or node.op == "shrink" or _is_wider(node)):
+        is_whole = is_whole and node.op != "shrink"
+        node = node.operands[0]
+    bounds = _bounds(node, limit.ignored)
+    if bounds is None or all(limit.lies_within(bound, bound) for bound in bounds):
+        return None if bounds is None else ()
+    # What is cut off, or ignored, may be what is not allowed.
+    is_there = is_whole and (limit.ignored is None or node.host is not None)
+    return bounds if is_there else None
+
+
+def _is_wider(node: Node) -> bool:
+    """Whether a node is a cast that keeps all integers."""
+    if node.op != "cast" or not (node.dtype.is_integer and node.operands[0].dtype.is_integer):
+        return False
+    low, high = conversion.integer_range(node.dtype)
+    least, most = conversion.integer_range(node.operands[0].dtype)
+    return low <= least and most <= high
+
+
+def _bounds(node: Node, ignored: Optional[int]) -> Optional[Tuple[int, ...]]:
+    """The least and the most of a node's integers, if this process knows them."""
+    if node.buffer is not None:
+        return node.buffer.least_most
+    if node.host is not None:
+        values = node.host if ignored is None else node.host[node.host != ignored]
         return (int(values.min()), int(values.max())) if values.size else ()
-    if index.buffer is None or index.buffer.least_most is None:
+    attributes = dict(node.attributes)
+    if node.op == "iota":
+        last = attributes["shape"][attributes["axis"]] - 1
+        return None if isinstance(last, Dim) else (0, last)
+    if node.op != "const" or isinstance(attributes["value"], Dim):
         return None
-    least, most = index.buffer.least_most
-    # What is ignored may be one of them.
-    return (least, most) if limit.ignored is None or limit.lies_within(least, most) else None
+    return (attributes["value"],)
 
 
 def form_of(found: Check) -> Form:
