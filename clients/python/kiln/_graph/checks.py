@@ -14,13 +14,6 @@ from kiln.variables import Dim, has_dims
 
 enabled = os.environ.get("KILN_CHECKS", "1") != "0"
 
-class Form(NamedTuple):
-    """On what, besides the index, the number depends that a program tells."""
-
-    from_end: bool
-    ignored: Optional[int]
-    is_signed: bool
-
 # Ops that give the integers of their operand, all of them.
 _VIEWS = frozenset(("reshape", "permute", "flip", "expand", "contiguous", "detach"))
 
@@ -56,6 +49,14 @@ class Check(NamedTuple):
 
     indices: Node
     limit: Limit
+
+
+class Form(NamedTuple):
+    """On what, besides the indices, the number depends that a program tells."""
+
+    from_end: bool
+    ignored: Optional[int]
+    is_signed: bool
 
 
 def check(index: Node, limit: Limit) -> Tuple[Check, ...]:

@@ -184,6 +184,9 @@ class Rules(NamedTuple):
     along: Sequence[int] = ()  # see Telling
 
 
+NO_RULES = Rules()
+
+
 def rules(telling: Telling) -> Rules:
     """How the runs of a program are judged that tells this."""
     each = [Rule(check.limit, form_of(check), told.node.source, told.output, told.element,

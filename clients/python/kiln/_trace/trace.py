@@ -58,7 +58,7 @@ class Trace:
         self.graph: Any = None
         self.inputs: List[Tuple[str, Any]] = []  # how to find each input's value
         self.outputs: List[Tuple[Any, Any]] = []  # dtype and shape
-        self.rules = telling.Rules()  # by which its runs are judged, by outputs after those
+        self.rules = telling.NO_RULES  # by which its runs are judged, by outputs after those
         self.tracked: List[bool] = []  # whether a gradient could flow to each output
         self.updated: List[int] = []  # tensors by their number in the survey
         self.grad_effects: List[Tuple[int, Optional[Tensor]]] = []
