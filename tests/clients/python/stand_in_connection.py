@@ -11,6 +11,13 @@ class StandInStream:
         self.releases = releases.Releases()
 
 
+class StandInVerdicts:
+    """Judges nothing."""
+
+    def expect(self, connection, buffer, judge):
+        pass
+
+
 class StandInConnection:
     """Remembers what a daemon would have been asked; values read from it are zeros."""
 
@@ -25,6 +32,7 @@ class StandInConnection:
         self.uploads = []
         self.written = []  # (shape, placement), by upload
         self.plans = None
+        self.verdicts = StandInVerdicts()
         self.moves = []  # (source, handle, placement)
         self._next = 1
 
@@ -66,7 +74,7 @@ class StandInConnection:
     def accepts(self, program):
         return True
 
-    def run(self, program, inputs, outputs, changes_state=False, bindings=None, updates=False):
+    def run(self, program, inputs, outputs, changes_state=False, bindings=None, updates=False, checks=0):
         handles = [buffer.handle for buffer in inputs]
         self.runs.append((program.number, handles, list(outputs), changes_state))
         return [self._buffer(dtype, shape) for dtype, shape in outputs]

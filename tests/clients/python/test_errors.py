@@ -38,7 +38,7 @@ MISTAKES = {
     "an index": (lambda:
                  kiln.zeros(2, 3)[0, 3], ["index 3", "dimension 1", "[-3, 3)"]),
     "an index array": (lambda:
-                       kiln.zeros(2, 3)[[0, 5]], ["index 5", "[-2, 2)"]),
+                       kiln.zeros(2, 3)[[0, 5]], ["index 5", "allowed -2..1"]),
     "a layer": (lambda:
                 nn.Linear(3, 4)(kiln.zeros(2, 5)), ["(2, 5)", "(4, 3)"]),
     "in place": (lambda:

@@ -31,6 +31,19 @@ POOLS = [
     *[f"F.adaptive_max_pool2d(x[None], {size})[0]" for size in (1, 2, 3, "(3, 1)", "(1, 3)")],
     "F.adaptive_max_pool1d(x, 3)", "F.adaptive_max_pool3d(x.reshape(1, 1, 4, 2, 2), (3, 1, 1))",
 ]  # fmt: skip
+# Windows that touch NaN or an infinity, and no others.
+KERNEL = np.array([[1, -2], [3, 0.5]], np.float32)
+CONVOLUTIONS = [
+    *[(f"F.conv2d(x[None, None], w[None, None], {arguments})[0, 0]", KERNEL) for arguments in (
+        "padding=1", "stride=2", "None, 1, 2, 2", "b", "padding='same'")],
+    *[(f"F.conv_transpose2d(x[None, None], w[None, None], {arguments})[0, 0]", KERNEL) for arguments in (
+        "stride=2", "padding=1", "None, 2, 1, 1", "dilation=2")],
+    *[(f"F.{name}(x[None], w[:, None], groups=4{more})[0]", f(1, 2, 3, 4, -1, -2, -3, -4).reshape(4, 2))
+      for name in ("conv1d", "conv_transpose1d") for more in ("", ", padding=1", ", stride=3")],
+    ("F.conv1d(x[None], w[:, :, None])[0]", TIES[:2] + 1),
+    *[(f"F.{name}(x.reshape(1, 1, 4, 2, 2), w[None, None, None], padding=(0, 1, 0))[0, 0]", KERNEL)
+      for name in ("conv3d", "conv_transpose3d")],
+]
 LOSSES = [
     *[f"F.{name}(x, y, reduction='{reduction}')" for reduction in ("mean", "sum", "none")
       for name in (
@@ -43,6 +56,8 @@ LOSSES = [
 ]  # fmt: skip
 CASES = [
     *[(pool, {"x": array}) for pool in POOLS for array in (TIES, HOLES)],
+    *[(text, {"x": HOLES, "w": weight, **({"b": f(NAN)} if ", b)" in text else {})})
+      for text, weight in CONVOLUTIONS],
     *[(f"torch.{name}(x, y)", {"x": PAIR[0], "y": PAIR[1]}) for name in ("maximum", "minimum")],
     *[(f"x.{name}(y)", {"x": PAIR[0], "y": PAIR[1]}) for name in ("max", "min")],
     ("x.max(y)", {"x": TIES, "y": f(2)}), ("X.max(Y)", {"X": WHOLE, "Y": np.array([1])}),

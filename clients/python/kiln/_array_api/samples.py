@@ -5,16 +5,18 @@ from typing import Optional, Tuple, Union
 from kiln._array_api.creation import full, linspace, zeros_like
 from kiln._array_api.linear_algebra import diagonal
 from kiln._array_api.operands import Operand
-from kiln._array_api.searching import take, where
+from kiln._array_api.searching import where
 from kiln._array_api.sorting import searchsorted
 from kiln._array_api.statistical import sum
 from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument
 from kiln._basics.keywords import torch_names
 from kiln._graph import realize
+from kiln._graph.checks import Limit, check
 from kiln._rules import normalize_axis, whole
 from kiln._tensor.base import tensor_of
 from kiln._tensor.making import concat
+from kiln._tensor.selection import with_checks
 from kiln.tensor import Tensor
 
 
@@ -23,7 +25,8 @@ def bincount(x: Tensor, /, weights: Optional[Tensor] = None, minlength: int = 0,
     """How often each of 0, 1, 2, … is in a vector of integers, or the sum of weights there.
 
     `length` is the result's; values that are not below it are left out. Without it the largest
-    value is read (a TraceError within kiln.jit), and minlength is the least.
+    value is read (a TraceError within kiln.jit), and minlength is the least. A negative value
+    raises IndexError, with the next value that is read if only the device knows it.
 
     >>> kiln.bincount(kiln.tensor([0, 2, 2]), length=4).tolist()
     [1, 0, 2, 0]
@@ -35,10 +38,16 @@ def bincount(x: Tensor, /, weights: Optional[Tensor] = None, minlength: int = 0,
         realize.refuse_in_trace("bincount without length")
         largest = int(x.max().item()) if x.numel() else -1
         length = largest + 1 if largest + 1 > minlength else minlength
+    return with_checks(_counted(x, weights, whole(length, "length")),
+                       check(x._node, Limit("bincount", None, what="value")))
+
+
+def _counted(places: Tensor, weights: Optional[Tensor], length: int) -> Tensor:
+    """How often each place is there, or the sum of weights; others than 0 to `length` are not."""
     if weights is None:
-        weights = full(x.shape, 1, dtype=dtypes.int64)
-    zeros = full((whole(length, "length"),), 0, dtype=weights.dtype)
-    return zeros._op("scatter_add", x, weights, axis=0)
+        weights = full(places.shape, 1, dtype=dtypes.int64)
+    zeros = full((length,), 0, dtype=weights.dtype)
+    return zeros._op("scatter_add", places, weights, axis=0)
 
 
 def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
@@ -66,9 +75,7 @@ def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     place = where(values == high, bins - 1.0, place)
     inside = (values >= low) & (values <= high)
     place = where(inside, place.cast(dtypes.int64), bins)
-    counts = full((bins,), 0, dtype=dtypes.int64)
-    ones = full(values.shape, 1, dtype=dtypes.int64)
-    return counts._op("scatter_add", place, ones, axis=0).cast(x.dtype)
+    return _counted(place, None, bins).cast(x.dtype)
 
 
 def histogram(x: Tensor, bins: Union[int, Tensor] = 10,
@@ -97,7 +104,7 @@ def histogram(x: Tensor, bins: Union[int, Tensor] = 10,
     place = searchsorted(edges, values, side="right") - 1
     place = where(values.eq(edges[-1]), count - 1, place)
     flat = None if weights is None else weights.flatten()
-    return bincount(place, flat, length=count), edges
+    return _counted(place, flat, count), edges
 
 
 def cov(x: Tensor, /, *, correction: float = 1.0) -> Tensor:
@@ -148,8 +155,9 @@ def interp(x: Operand, xp: Tensor, fp: Tensor, /, *, left: Optional[float] = Non
         inside = fp[0] + asked * 0
     else:
         above = searchsorted(xp, asked, side="right").clip(1, xp.shape[0] - 1)
-        x0, x1 = take(xp, above - 1), take(xp, above)
-        y0, y1 = take(fp, above - 1), take(fp, above)
+        (x0, x1), (y0, y1) = [
+            [points._op("gather", place, axis=0) for place in (above - 1, above)]
+            for points in (xp, fp)]
         inside = y0 + (asked - x0) * ((y1 - y0) / (x1 - x0))
     low = fp[0] if left is None else left
     high = fp[-1] if right is None else right

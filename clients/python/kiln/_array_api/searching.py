@@ -10,6 +10,7 @@ from kiln._basics.keywords import torch_names
 from kiln._graph import realize
 from kiln._rules import normalize_axis
 from kiln._tensor.base import constant, tensor_of
+from kiln._tensor.indexing import index
 from kiln._tensor.making import where
 from kiln.tensor import Tensor
 
@@ -76,7 +77,7 @@ def take(x: Tensor, indices: Any, /, *, axis: Optional[int] = None) -> Tensor:
     if axis is None and x.ndim != 1:
         raise InvalidArgument(f"take of shape {x.shape} without an axis; name one")
     place = normalize_axis(0 if axis is None else axis, x.ndim)
-    return x[(*[slice(None)] * place, indices)]
+    return index(x, (*[slice(None)] * place, indices), "take")
 
 
 @torch_names

@@ -128,9 +128,9 @@ def quantile(x: Tensor, q: Union[float, Tensor], /, *, axis: Optional[int] = Non
     ratio = tensor_of(q).cast(source.dtype)
     position = ratio * float(length - 1)
     below = position.floor()
-    low = take(ordered, below.cast(dtypes.int64).reshape(-1), axis=place)
-    high = take(
-        ordered, (below.cast(dtypes.int64) + 1).clip(0, length - 1).reshape(-1), axis=place)
+    first = below.cast(dtypes.int64).reshape(-1)
+    low, high = [ordered._op("take", index, axis=place)
+                 for index in (first, (first + 1).clip(0, length - 1))]
     weight = (position - below).reshape([-1] + [1] * (source.ndim - 1 - place))
     result = low + (high - low) * weight
     # NaN is last, so that one look tells.

@@ -10,6 +10,7 @@ from kiln._basics.source import format_source
 from kiln._graph.gradient_boundaries import GradientBoundaries
 from kiln._graph.matmul_precision import current_code
 from kiln._graph.node import TABLE, Attributes, Node
+from kiln._graph.telling import Teller, Telling
 from kiln._ops.table import OP_SET_VERSION
 from kiln._placement import placement as placements
 from kiln._proto.kiln.v1 import graph_pb2
@@ -22,14 +23,15 @@ MOVES = frozenset(("shrink", "pad"))
 class Built:
     """A graph, the nodes behind its inputs in the order of their index, its variables' values."""
 
-    __slots__ = ("bindings", "graph", "homes", "inputs")
+    __slots__ = ("bindings", "graph", "homes", "inputs", "telling")
 
     def __init__(self, graph: Any, inputs: List[Node], bindings: Bindings,
-                 homes: Dict[int, Any]) -> None:
+                 homes: Dict[int, Any], telling: Telling) -> None:
         self.graph = graph
         self.inputs = inputs
         self.bindings = bindings  # those that are known
         self.homes = homes  # of the graph's nodes that have one, by number
+        self.telling = telling  # of checks, by the last outputs
 
 
 def differentiated(roots: Iterable[Node]) -> Set[Node]:
@@ -113,7 +115,8 @@ class GraphWriter:
 
 def build(roots: Sequence[Node], updates: Sequence[Tuple[Node, Node]] = (),
           fixed_inputs: Sequence[Node] = (), precision: Any = None, lifted: Any = None) -> Built:
-    """The graph whose outputs are `roots`; equal nodes stand in it once.
+    """The graph whose outputs are `roots`, and then what tells of checks; equal nodes stand in it
+    once.
 
     `updates` are pairs of a value and what replaces it. `fixed_inputs` are the first inputs,
     in this order, whether they are used or not. `precision` is matmul_precision.current_code() of
@@ -132,6 +135,7 @@ def build(roots: Sequence[Node], updates: Sequence[Tuple[Node, Node]] = (),
     apart: Dict[int, int] = {}
     sources: Dict[Any, str] = {}
     homes: Dict[int, Any] = {}
+    teller = Teller(writer, homes)
     if lifted is not None:
         lifted.declare(writer)
     for node in order:
@@ -170,7 +174,10 @@ def build(roots: Sequence[Node], updates: Sequence[Tuple[Node, Node]] = (),
                 graph, node, operands, attributes, sources)
         number[node] = index
         _note_home(homes, index, node)
+        if node.checks is not None and node.buffer is None:
+            teller.note(node, number)
     graph.outputs.extend(number[node] for node in roots)
+    telling = teller.write(order, roots, number)
     for old, new in updates:
         graph.updates.add(input=number[old], value=number[new])
     bindings: Bindings = {}
@@ -178,7 +185,7 @@ def build(roots: Sequence[Node], updates: Sequence[Tuple[Node, Node]] = (),
         declare(graph, _symbols(order))
         for node in ends:
             bindings = merged(bindings, node.bindings)
-    return Built(graph, writer.inputs, bindings, homes)
+    return Built(graph, writer.inputs, bindings, homes, telling)
 
 
 def _note_home(homes: Dict[int, Any], number: int, node: Node) -> None:

@@ -66,9 +66,9 @@ class Node:
     placeholder, which stands for an argument or a captured tensor while kiln.jit traces.
     """
 
-    __slots__ = ("__weakref__", "attributes", "bindings", "buffer", "cut", "dtype", "home", "host",
-                 "kind", "leaf", "number", "op", "operands", "placement", "retained", "shape",
-                 "source", "tracked", "variable")  # fmt: skip
+    __slots__ = ("__weakref__", "attributes", "bindings", "buffer", "checks", "cut", "dtype",
+                 "home", "host", "kind", "leaf", "number", "op", "operands", "placement",
+                 "retained", "shape", "source", "tracked", "variable")  # fmt: skip
 
     def __init__(self, op: str, dtype: DType, shape: Shape, operands: Tuple["Node", ...],
                  attributes: Attributes, source: Optional[Source]) -> None:
@@ -91,6 +91,8 @@ class Node:
         self.retained: Optional[weakref.ref[Any]] = None
         # Whether kiln.grad differentiates by this very node, so that no equal one may replace it.
         self.variable = False
+        # What its indices must be (checks.Check), where only the device knows them.
+        self.checks: Optional[Tuple[Any, ...]] = None
         # The call of a traced function that a gradient would have to flow out of, if any.
         self.cut: Optional[TracedCall] = None
         # Where it is computed, if that is said: it follows from the values below it. And how it

@@ -10,7 +10,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 from kiln import variables
 from kiln._basics import dtypes
 from kiln._basics.dtypes import DType
-from kiln._graph import places
+from kiln._graph import checks, places
 from kiln._graph.build import MOVES, differentiated
 from kiln._graph.matmul_precision import current_code
 from kiln._graph.node import Node
@@ -149,6 +149,8 @@ class _Outliner:
             elif node.tracked or node.variable or node.leaf is not None:
                 # Below what operands have.
                 key.append(-2 - node.tracked - 2 * node.variable - 4 * (node.leaf is not None))
+            if node.checks is not None and node.buffer is None:
+                key.append(checked(node, index))
 
     def finished(self, roots: Sequence[Node]) -> Outline:
         """The outline with these roots."""
@@ -192,6 +194,11 @@ class _Outliner:
         else:
             self._numbers.append(_value(operand))
             self._positions.append(Position(node, place))
+
+
+def checked(node: Node, index: Dict[Node, int]) -> Tuple[Any, ...]:
+    """What tells nodes apart that compute the same: what a program tells of their indices."""
+    return tuple([(index[check.indices], checks.form_of(check)) for check in node.checks or ()])
 
 
 def stands(node: Node) -> Any:

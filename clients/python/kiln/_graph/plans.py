@@ -10,7 +10,7 @@ from typing import Any, Dict, Hashable, List, NamedTuple, Optional, Sequence, Tu
 
 from kiln._basics.bindings import Bindings
 from kiln._basics.dtypes import DType
-from kiln._graph import build, compiles, places, stages
+from kiln._graph import build, compiles, places, stages, telling
 from kiln._graph.lifting import Lifting, Numbers, Vectors
 from kiln._graph.node import Node
 from kiln._graph.outline import Outline
@@ -36,6 +36,9 @@ class _Graph:
         found: Dict[Node, Any] = {node: place for place, node in enumerate(outline.nodes)}
         found.update({stand_in: dtype for dtype, stand_in in lifted.vectors.items()})
         self._inputs = [found[node] for node in built.inputs]
+        # With places of nodes: another outline has its own nodes there.
+        self._telling = built.telling._replace(checks=[
+            told._replace(node=found[told.node]) for told in built.telling.checks])
         self._programs: Dict[Any, Any] = {}
         self._is_accepted = False
 
@@ -44,6 +47,13 @@ class _Graph:
         nodes = outline.nodes
         return [vectors[place] if isinstance(place, DType) else nodes[place]
                 for place in self._inputs]
+
+    def rules(self, outline: Outline) -> telling.Rules:
+        """How its run is judged that computes an outline."""
+        if not self._telling.checks:
+            return telling.NO_RULES
+        return telling.rules(self._telling._replace(checks=[
+            told._replace(node=outline.nodes[told.node]) for told in self._telling.checks]))
 
     def is_accepted(self, connection: Any) -> bool:
         """Whether the daemon takes the graph; asked once."""

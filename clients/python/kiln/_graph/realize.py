@@ -1,6 +1,6 @@
 """Computing and reading values."""
 
-from typing import Any, Container, Iterable, List, Optional, Sequence, Tuple
+from typing import Any, Container, FrozenSet, Iterable, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from kiln import variables
 from kiln._basics import conversion
 from kiln._basics.bindings import Bindings, require
 from kiln._basics.errors import FailedPrecondition, InvalidArgument, TraceError
-from kiln._graph import build, live, places, plans, stages
+from kiln._graph import build, live, places, plans, stages, telling
 from kiln._graph import node as _node
 from kiln._graph.node import Node, mode
 from kiln._graph.outline import outline
@@ -25,15 +25,16 @@ def realize(tensors: Iterable[Any], without: Container[int] = ()) -> None:
     Tensors whose id is in `without` are not computed along.
     """
     refuse_in_trace()
-    nodes = [tensor._node for tensor in [*tensors, *live.take_assigned()]]
+    state = [tensor._node for tensor in live.take_assigned()]
+    nodes = [*[tensor._node for tensor in tensors], *state]
     lazy = [node for node in nodes if not node.is_value]
     if lazy:
         nodes += live.companions(lazy, without)
-    realize_nodes(nodes)
+    realize_nodes(nodes, frozenset(state))
 
 
-def realize_nodes(nodes: Iterable[Node]) -> None:
-    """Computes nodes."""
+def realize_nodes(nodes: Iterable[Node], state: FrozenSet[Node] = frozenset()) -> None:
+    """Computes nodes. Those that are `state` do not fail by an index out of range."""
     unique = list(dict.fromkeys(nodes))
     for node in unique:
         # Host data has nothing to compute; it is uploaded.
@@ -41,7 +42,7 @@ def realize_nodes(nodes: Iterable[Node]) -> None:
             buffer_of(node)
     roots = [node for node in unique if node.buffer is None]
     if not placements.in_use:
-        _compute(roots, None)
+        _compute(roots, None, state)
         return
     groups = places.groups(roots)
     if stages.reach_devices(roots):
@@ -49,43 +50,59 @@ def realize_nodes(nodes: Iterable[Node]) -> None:
         one = [node for home, own in groups if not isinstance(home, Mesh) for node in own]
         groups = [(None, one), *(group for group in groups if isinstance(group[0], Mesh))]
     for home, own in groups:
-        _compute([node for node in own if node.buffer is None], home)
+        _compute([node for node in own if node.buffer is None], home, state)
 
 
-def _compute(roots: Sequence[Node], home: ProgramHome) -> None:
+def _compute(roots: Sequence[Node], home: ProgramHome, state: FrozenSet[Node]) -> None:
     if not roots:
         return
     found = outline(roots)
     if found is None:
-        _compute_with_variables(roots, home)
+        _compute_with_variables(roots, home, state)
         return
     connection = connection_of(found.nodes)
     graph, nodes, bindings = plans.ready(connection, found, roots, home)
     connection, inputs = bind(nodes, graph.home)
-    lie = [places.where(node) for node in roots] if graph.home is not None else []
+    rules = graph.rules(found)
+    lie = _lie(roots, graph.home, rules)
     program = graph.program(connection, inputs, lie)
-    _run(roots, program, inputs, bindings, graph.home, lie)
+    _run(roots, program, inputs, bindings, graph.home, lie, rules, state)
 
 
-def _compute_with_variables(roots: Sequence[Node], home: ProgramHome) -> None:
+def _compute_with_variables(roots: Sequence[Node], home: ProgramHome,
+                            state: FrozenSet[Node]) -> None:
     """Computes nodes with sizes of the user's own variables."""
     built = build.build(roots)
     require(built.graph.variables, built.bindings)
     home = stages.home_of(built) or home
     connection, inputs = bind(built.inputs, home)
-    lie = [places.where(node) for node in roots] if home is not None else []
+    rules = telling.rules(built.telling)
+    lie = _lie(roots, home, rules)
     graph = places.with_sharding(
         built.graph, home, [buffer.placement for buffer in inputs], lie)
     program = connection.define(graph, devices=places.devices_of(home))
-    _run(roots, program, inputs, built.bindings, home, lie)
+    _run(roots, program, inputs, built.bindings, home, lie, rules, state)
+
+
+def _lie(roots: Sequence[Node], home: ProgramHome,
+         rules: telling.Rules) -> List[Optional[Placement]]:
+    """How the outputs are to lie: roots, and then those by which a run is judged."""
+    if home is None:
+        return []
+    return [*[places.where(node) for node in roots], *[None] * len(rules.outputs)]
 
 
 def _run(roots: Sequence[Node], program: Any, inputs: Sequence[Any], bindings: Bindings,
-         home: ProgramHome, lie: Sequence[Optional[Placement]]) -> None:
+         home: ProgramHome, lie: Sequence[Optional[Placement]], rules: telling.Rules,
+         state: FrozenSet[Node]) -> None:
     outputs = [(node.dtype, variables.shape_at(node.shape, bindings)) for node in roots]
-    results = program.connection.run(program, inputs, outputs, bindings=bindings)
+    results = program.connection.run(
+        program, inputs, [*outputs, *rules.outputs], bindings=bindings, checks=len(rules.outputs))
     if home is not None:
         lies(results, lie, home)
+    if rules.outputs:
+        telling.expect(program.connection, rules, results, [
+            number for number, node in enumerate(roots) if node in state])
     for node, buffer in zip(roots, results):
         settle(node, buffer)
 
@@ -108,6 +125,7 @@ def settle(node: Node, buffer: Any) -> None:
         node.op = "input"
         node.operands = ()
         node.attributes = ()
+        node.checks = None
 
 
 def connection_of(nodes: Iterable[Node]) -> Any:

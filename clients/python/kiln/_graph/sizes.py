@@ -12,7 +12,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 from kiln._basics.bindings import Symbol
 from kiln._graph.build import MOVES, declare
 from kiln._graph.node import TABLE, Attributes, Node
-from kiln._graph.outline import Outline, is_fixed, moved_axes, stands
+from kiln._graph.outline import Outline, checked, is_fixed, moved_axes, stands
 from kiln.variables import Dim, Number
 
 # Sizes below stay numbers: they broadcast, or are nothing.
@@ -70,6 +70,8 @@ def form_of(outline: Outline, roots: Sequence[Node]) -> Form:
             given = tuple([(name, note(node, "shape", value) if name == "shape" else value)
                            for name, value in given])
         key.append((op, node.dtype, given, operands, stands(node)))
+        if node.checks is not None and node.buffer is None:
+            key.append(checked(node, index))
     key.extend(index.get(root, (root.dtype, repr(root.attributes))) for root in roots)
     return Form(tuple(key), tuple(sizes), places)
 

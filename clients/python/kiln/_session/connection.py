@@ -22,6 +22,7 @@ from kiln._session.rpc import call
 from kiln._session.session import Session
 from kiln._session.socket_trust import UNTRUSTED_SOCKET
 from kiln._session.stream import Stream
+from kiln._session.verdicts import Verdicts
 from kiln._session.waiter import Waiter
 
 _PROGRAMS_KEPT = 512
@@ -52,6 +53,7 @@ class Connection:
         self.device: str = session.opened.device
         self.daemon_version: str = session.opened.daemon_version
         self.stream: Stream = session.stream
+        self.verdicts = Verdicts()
         attached = session.attached or session_pb2.AttachSessionResponse()
         self._handles = itertools.count(1 + max(attached.last_handle, attached.last_program))
         self._lock = threading.Lock()
@@ -151,9 +153,11 @@ class Connection:
         >>> kiln.default_connection().synchronize()
         """
         waiter = Waiter()
+        self.verdicts.ask(self)
         self.stream.send(waiter.resolve, barrier=session_pb2.Barrier())
         self.stream.wait(waiter)
         self.raise_unreported()
+        self.verdicts.raise_error()
         with self._lock:
             errors, self._unseen = self._unseen, []
         if errors:
@@ -231,10 +235,30 @@ class Connection:
         return self._has_several_devices
 
     def download(self, buffer: Buffer) -> bytes:
-        """The buffer's bytes, once its value is there."""
+        """The buffer's bytes, once its value is there.
+
+        Raises OutOfRange for indices that a run before it has met, too.
+        """
         if buffer.error is not None:
             self._seen(buffer.error)
             raise buffer.error
+        if buffer.along is not None:
+            return self._download_along(buffer, *buffer.along)
+        self.verdicts.ask(self)
+        data = self._read(buffer)
+        self.verdicts.raise_error()
+        return data
+
+    def _download_along(self, buffer: Buffer, told: Buffer, element: int) -> bytes:
+        """The bytes of a number, which is read together with what its run tells."""
+        self.verdicts.ask(self, told)
+        data = self._read(told, buffer)
+        self.verdicts.answer(told, data)
+        self.verdicts.raise_error()
+        return data[8 * element : 8 * element + buffer.nbytes]
+
+    def _read(self, buffer: Buffer, wanted: Optional[Buffer] = None) -> bytes:
+        wanted = wanted or buffer
         waiter = Waiter() if buffer.nbytes <= self._session.chunk_bytes else None
         if waiter is not None:
             self.stream.send(waiter.resolve, read=session_pb2.Read(handle=buffer.handle))
@@ -246,13 +270,13 @@ class Connection:
             else:
                 data = self._session.blobs.download(buffer.handle, self.stream.last_sequence())
         except KeyboardInterrupt:
-            self.stream.cancel_runs(buffer)
+            self.stream.cancel_runs(wanted)
             raise
         except KilnError as error:
             # The operation that failed says more than the attempt to read its result. Raised here,
             # it need not be raised by a later run as well.
-            self._seen(buffer.error or error)
-            raise (buffer.error or error) from None
+            self._seen(wanted.error or error)
+            raise (wanted.error or error) from None
         if len(data) != buffer.nbytes:
             raise _errors.Internal(
                 f"the daemon returned {len(data)} bytes for a tensor of {buffer.nbytes}")
@@ -302,13 +326,22 @@ class Connection:
     def run(self, program: Program, inputs: Sequence[Buffer],
             outputs: Sequence[Tuple[DType, Tuple[int, ...]]],
             changes_state: bool = False,
-            bindings: Optional[Bindings] = None, updates: bool = False) -> List[Buffer]:
-        """Runs a program; its outputs exist from here on.
+            bindings: Optional[Bindings] = None, updates: bool = False,
+            checks: int = 0) -> List[Buffer]:
+        """Runs a program; its outputs exist from here on. The last ones, so many, are of `checks`.
 
         One that `updates` its inputs is not kept from being cancelled by who holds its outputs:
         they only tell of a step that then has not happened.
         """
         self.raise_unreported()
+        return self._send_run(program, inputs, outputs, changes_state, bindings, updates, checks)
+
+    def _send_run(self, program: Program, inputs: Sequence[Buffer],
+                 outputs: Sequence[Tuple[DType, Tuple[int, ...]]], changes_state: bool = False,
+                 bindings: Optional[Bindings] = None, updates: bool = False, checks: int = 0,
+                 wakes: bool = True) -> List[Buffer]:
+        """As run, whatever has failed before; unless it `wakes`, it goes off with what comes next.
+        """
         results = [Buffer(self, next(self._handles), dtype, shape) for dtype, shape in outputs]
         run = session_pb2.Run(
             program=program.number,
@@ -317,8 +350,9 @@ class Connection:
         if bindings:
             for symbol, number in bindings.items():
                 run.bindings[symbol.name] = number
-        self.stream.send(self._fails(results, program, changes_state),
-                         missed=() if updates else [weakref.ref(buffer) for buffer in results],
+        self.stream.send(self._fails(results, program, changes_state), wakes=wakes,
+                         missed=() if updates else [
+                             weakref.ref(buffer) for buffer in results[:len(results) - checks]],
                          run=run)
         return results
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 class Buffer:
     """A value on the device. Released when the last reference to this object goes."""
 
-    __slots__ = ("__weakref__", "connection", "copies", "dtype", "error", "handle", "is_chosen",
-                 "least_most", "placement", "shape")  # fmt: skip
+    __slots__ = ("__weakref__", "along", "connection", "copies", "dtype", "error", "handle",
+                 "is_chosen", "least_most", "placement", "shape")  # fmt: skip
 
     def __init__(self, connection: "Connection", handle: int, dtype: DType,
                  shape: Tuple[int, ...], placement: Optional[Placement] = None,
@@ -34,7 +34,14 @@ class Buffer:
         # The least and the most of integers that this process uploaded, so that indices can be
         # checked here.
         self.least_most: Optional[Tuple[int, int]] = None
+        # Of a number, what has it too, beside what its run tells of its checks, and at which
+        # element: so that one read gives both.
+        self.along: Optional[Tuple[Buffer, int]] = None
         connection.stream.releases.watch(self, "handles", handle, self.nbytes)
+
+    def has_changed(self) -> None:
+        """Forgets what was known of the value."""
+        self.copies = self.least_most = self.along = None
 
     @property
     def nbytes(self) -> int:

@@ -176,11 +176,12 @@ class Stream:
     # For users of the stream.
 
     def send(self, callback: Optional[Callback] = None, size: int = 256,
-             missed: Optional[References] = None, **operation: Any) -> None:
+             missed: Optional[References] = None, wakes: bool = True, **operation: Any) -> None:
         """Sends an operation, for example send(run=Run(…)).
 
         `callback` is called with (Result, error) on the reader's thread. An interrupt may cancel a
-        run once nobody holds any of what is `missed` without it.
+        run once nobody holds any of what is `missed` without it. Unless it `wakes`, it goes off
+        with the next one that does.
         """
         while True:
             with self._lock:
@@ -197,6 +198,8 @@ class Stream:
                 room = Waiter()
                 self._waiting_for_room.append(room)
             self.wait(room)
+        if not wakes:
+            return
         if _reading.now and "run" in operation:
             _reading.has_run = self
             return

@@ -10,14 +10,15 @@ from kiln._basics.errors import InvalidArgument
 from kiln._graph import node
 from kiln._tensor.base import tensor_of, wrap
 from kiln._tensor.keys import Part, dimensions, is_mask, is_range, parse, without_masks
-from kiln._tensor.selection import Selection
+from kiln._tensor.selection import Places, Selection
 
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
 
 
-def assigned(tensor: "Tensor", key: Any, value: Any) -> "Tensor":
-    """What `tensor` is after tensor[key] = value."""
+def assigned(tensor: "Tensor", key: Any, value: Any,
+             op: str = "tensor[...] = value") -> "Tensor":
+    """What `tensor` is after tensor[key] = value. `op` is what errors call it."""
     parts, apart = parse(tensor.shape, key)
     values = in_dtype(value, tensor.dtype)
     if any(is_mask(part) for part in parts):
@@ -25,8 +26,8 @@ def assigned(tensor: "Tensor", key: Any, value: Any) -> "Tensor":
         if whole is not None:
             return whole
         parts, new = without_masks(parts)
-        return _assigned_at(tensor, Selection(tensor.shape, parts, new, apart), values)
-    return _assigned_at(tensor, Selection(tensor.shape, parts, (), apart), values)
+        return _assigned_at(tensor, Selection(tensor.shape, parts, new, apart), values, op)
+    return _assigned_at(tensor, Selection(tensor.shape, parts, (), apart), values, op)
 
 
 def in_dtype(value: Any, dtype: DType) -> "Tensor":
@@ -56,12 +57,13 @@ def _fit(values: "Tensor", shape: Tuple[int, ...], what: str) -> "Tensor":
             f"cannot assign values of shape {values.shape} to {what} of shape {shape}") from None
 
 
-def _assigned_at(tensor: "Tensor", selection: Selection, values: "Tensor") -> "Tensor":
+def _assigned_at(tensor: "Tensor", selection: Selection, values: "Tensor",
+                 op: str) -> "Tensor":
     fitting = _fit(values, selection.shape, "a selection")
     if not selection.indices:
         return selection.restore(tensor, fitting)
     source = selection.source(tensor)
-    written = _written(source, selection.place(), fitting, selection.axis)
+    written = _written(source, selection.places(op), fitting, selection.axis)
     return selection.restore(tensor, written)
 
 
@@ -105,7 +107,8 @@ def dimensions_of(parts: Sequence[Part]) -> int:
     return sum(dimensions(part) for part in parts)
 
 
-def _written(source: "Tensor", place: "Tensor", values: "Tensor", axis: int) -> "Tensor":
+def _written(source: "Tensor", places: Places, values: "Tensor", axis: int) -> "Tensor":
     """`source` with the values at places along an axis; the last one of equal places stays."""
+    place = places.tensor
     fitting = values.reshape((*source.shape[:axis], *place.shape, *source.shape[axis + 1 :]))
-    return source._op("scatter", place, fitting, axis=axis)
+    return places.checked(source._op("scatter", place, fitting, axis=axis))

@@ -9,19 +9,20 @@ if TYPE_CHECKING:
     from kiln.tensor import Tensor
 
 
-def index(tensor: "Tensor", key: Any) -> "Tensor":
-    """tensor[key]. See Tensor.__getitem__."""
+def index(tensor: "Tensor", key: Any, op: str = "tensor[...]") -> "Tensor":
+    """tensor[key]. See Tensor.__getitem__. `op` is what errors call it."""
     parts, apart = parse(tensor.shape, key)
     new: List[int] = []
     if any(is_mask(part) for part in parts):
         parts, new = without_masks(parts)
-    return read(tensor, Selection(tensor.shape, parts, new, apart))
+    return read(tensor, Selection(tensor.shape, parts, new, apart), op)
 
 
-def read(tensor: "Tensor", selection: Selection) -> "Tensor":
+def read(tensor: "Tensor", selection: Selection, op: str) -> "Tensor":
     """What a selection selects of a tensor."""
     source = selection.source(tensor)
     if not selection.indices:
         return source
-    result = source._op("gather", selection.place(), axis=selection.axis)
+    places = selection.places(op)
+    result = places.checked(source._op("gather", places.tensor, axis=selection.axis))
     return result.reshape(selection.shape)

@@ -138,8 +138,8 @@ class Parts(Shapes):
     def index_select(self, dim: int, index: "Tensor") -> "Tensor":
         """The entries at `index` along a dimension.
 
-        An index out of range, which a negative one is, too, raises IndexError where its value is
-        known here; otherwise it reads zero.
+        An index out of range, which a negative one is, too, raises IndexError: at once where its
+        value is known here, otherwise with the next value that is read.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).index_select(0, kiln.tensor([1])).tolist()
         [[3, 4]]
@@ -148,8 +148,8 @@ class Parts(Shapes):
         if index.ndim > 1:
             raise InvalidArgument(
                 f"index_select with an index of shape {index.shape}; it must have one dimension")
-        place = one_place(index.reshape((index.numel(),)), self.shape[axis])
-        return self._op("gather", place, axis=axis)
+        place = one_place(index.reshape((index.numel(),)), self.shape[axis], "index_select")
+        return place.checked(self._op("gather", place.tensor, axis=axis))
 
     def take_along_dim(self, index: "Tensor", dim: int) -> "Tensor":
         """Entries at indices along a dimension, negative ones from the end; the other dimensions
@@ -168,8 +168,8 @@ class Parts(Shapes):
             if i != axis and wide[i] == 1:
                 wide[i] = size
         full = [size if i == axis else wide[i] for i, size in enumerate(self.shape)]
-        place = combined([index.expand(wide)], [full[axis]])
-        return self.expand(full)._op("gather_elements", place, axis=axis)
+        place = combined([index.expand(wide)], [full[axis]], "take_along_dim")
+        return place.checked(self.expand(full)._op("gather_elements", place.tensor, axis=axis))
 
     def masked_select(self, mask: "Tensor") -> "Tensor":
         """The elements where the mask is true, flat; reads the mask.

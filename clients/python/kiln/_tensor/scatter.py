@@ -39,12 +39,15 @@ def gather_along(tensor: "Tensor", dim: int, places: "Tensor") -> "Tensor":
     """PyTorch's gather."""
     axis = normalize_axis(dim, tensor.ndim)
     source = _beside(tensor, axis, places.shape, "gather of")
-    return source._op("gather_elements", one_place(places, source.shape[axis]), axis=axis)
+    place = one_place(places, source.shape[axis], "gather")
+    return place.checked(source._op("gather_elements", place.tensor, axis=axis))
 
 
-def scatter_along(tensor: "Tensor", dim: int, places: "Tensor", values: "Tensor",
-                  mode: str) -> "Tensor":
-    """PyTorch's scatter, scatter_add and scatter_reduce."""
+def scatter_along(tensor: "Tensor", dim: int, places: "Tensor", values: Union["Tensor", float],
+                  mode: str, op: str) -> "Tensor":
+    """PyTorch's scatter, scatter_add and scatter_reduce, of which `op` is one."""
+    if isinstance(values, (bool, int, float)):
+        values = tensor.new_full(places.shape, values)
     axis = normalize_axis(dim, tensor.ndim)
     part = _beside(tensor, axis, places.shape, "scatter into")
     if values.ndim != places.ndim or any(
@@ -54,8 +57,9 @@ def scatter_along(tensor: "Tensor", dim: int, places: "Tensor", values: "Tensor"
             f"scatter of values of shape {values.shape} with an index of shape {places.shape}; "
             "no dimension of the values may be smaller")
     fitting = values[tuple(slice(size) for size in places.shape)]
-    place = one_place(places, part.shape[axis])
-    written = part._op("scatter_elements", place, fitting, axis=axis, mode=mode)
+    place = one_place(places, part.shape[axis], op)
+    written = place.checked(
+        part._op("scatter_elements", place.tensor, fitting, axis=axis, mode=mode))
     if part.shape == tensor.shape:
         return written
     return assigned(tensor, tuple(slice(size) for size in part.shape), written)
@@ -73,20 +77,21 @@ def _beside(tensor: "Tensor", axis: int, places: Sequence[int], what: str) -> "T
         slice(None) if i == axis else slice(size) for i, size in enumerate(places))]
 
 
-def put_along(tensor: "Tensor", dim: int, index: "Tensor", values: "Tensor",
-              mode: str) -> "Tensor":
-    """PyTorch's index_add, index_copy and index_reduce."""
+def put_along(tensor: "Tensor", dim: int, index: "Tensor", values: "Tensor", mode: str,
+              op: str) -> "Tensor":
+    """PyTorch's index_add, index_copy and index_reduce, of which `op` is one."""
     axis = normalize_axis(dim, tensor.ndim)
     if index.ndim > 1:
         raise InvalidArgument(f"an index of shape {index.shape}; it must have one dimension")
-    place = one_place(index.reshape((index.numel(),)), tensor.shape[axis])
-    return tensor._op("scatter", place, values, axis=axis, mode=mode)
+    place = one_place(index.reshape((index.numel(),)), tensor.shape[axis], op)
+    return place.checked(tensor._op("scatter", place.tensor, values, axis=axis, mode=mode))
 
 
 class GatherScatter(Casting):
-    """An index out of range, which a negative one is, too, raises IndexError where its value is
-    known to this process; otherwise it reads zero, and nothing is written for it. In index_put, as
-    in a key, negative ones count from the end."""
+    """An index out of range, which a negative one is, too, raises IndexError: at once where its
+    value is known to this process, otherwise with the next value that is read. Until then it reads
+    zero, and nothing is written for it. In index_put, as in a key, negative ones count from the
+    end."""
 
     __slots__ = ()
 
@@ -111,9 +116,7 @@ class GatherScatter(Casting):
         [5.0, 0.0, 1.0]
         """
         mode = _mode_of(reduce) if reduce else "set"
-        if isinstance(src, (bool, int, float)):
-            src = self._tensor.new_full(index.shape, src)
-        return scatter_along(self._tensor, dim, index, src, mode)
+        return scatter_along(self._tensor, dim, index, src, mode, "scatter")
 
     def scatter_add(self, dim: int, index: "Tensor", src: "Tensor") -> "Tensor":
         """self with self[index[i][j]][j] += src[i][j] for dim 0, and so on.
@@ -121,7 +124,7 @@ class GatherScatter(Casting):
         >>> kiln.zeros(2).scatter_add(0, kiln.tensor([1, 1]), kiln.tensor([1.0, 5.0])).tolist()
         [0.0, 6.0]
         """
-        return self.scatter(dim, index, src, reduce="sum")
+        return scatter_along(self._tensor, dim, index, src, "add", "scatter_add")
 
     def scatter_reduce(self, dim: int, index: "Tensor", src: "Tensor", reduce: str, *,
                        include_self: bool = True) -> "Tensor":
@@ -133,10 +136,10 @@ class GatherScatter(Casting):
         >>> x.scatter_reduce(0, i, kiln.tensor([3.0, 5.0]), "amax").tolist()
         [0.0, 5.0]
         """
-        if flag(include_self, "include_self"):
-            return self.scatter(dim, index, src, reduce=reduce)
-        cleared = self.scatter(dim, index, _neutral(_mode_of(reduce), self.dtype))
-        return cleared.scatter(dim, index, src, reduce=reduce)
+        mode, op, into = _mode_of(reduce), "scatter_reduce", self._tensor
+        if not flag(include_self, "include_self"):
+            into = scatter_along(into, dim, index, _neutral(mode, self.dtype), "set", op)
+        return scatter_along(into, dim, index, src, mode, op)
 
     def index_put(self, indices: Sequence["Tensor"], values: Any,
                   accumulate: bool = False) -> "Tensor":
@@ -148,14 +151,16 @@ class GatherScatter(Casting):
         """
         x = self._tensor
         if not flag(accumulate, "accumulate"):
-            return assigned(x, tuple(indices), values)
+            return assigned(x, tuple(indices), values, "index_put")
         counted, rest = x.shape[: len(indices)], x.shape[len(indices) :]
-        places = combined(indices, counted)
+        found = combined(indices, counted, "index_put")
+        places = found.tensor
         given = isinstance(values, TensorBase)
         rows = values.cast(self.dtype) if given else x.new_tensor(values)
         rows = rows.expand((*places.shape, *rest))
-        written = x.reshape((math.prod(counted), *rest))._op(
-            "scatter", places.flatten(), rows.reshape((places.numel(), *rest)), axis=0, mode="add")
+        written = found.checked(x.reshape((math.prod(counted), *rest))._op(
+            "scatter", places.flatten(), rows.reshape((places.numel(), *rest)), axis=0,
+            mode="add"))
         return written.reshape(x.shape)
 
     def index_add(self, dim: int, index: "Tensor", source: "Tensor") -> "Tensor":
@@ -164,7 +169,7 @@ class GatherScatter(Casting):
         >>> kiln.zeros(2, 2).index_add(0, kiln.tensor([1, 1]), kiln.ones(2, 2)).tolist()
         [[0.0, 0.0], [2.0, 2.0]]
         """
-        return put_along(self._tensor, dim, index, source, "add")
+        return put_along(self._tensor, dim, index, source, "add", "index_add")
 
     def index_copy(self, dim: int, index: "Tensor", source: "Tensor") -> "Tensor":
         """self with source's i-th entry along dim in place of the entry index[i].
@@ -172,7 +177,7 @@ class GatherScatter(Casting):
         >>> kiln.zeros(3).index_copy(0, kiln.tensor([2]), kiln.ones(1)).tolist()
         [0.0, 0.0, 1.0]
         """
-        return put_along(self._tensor, dim, index, source, "set")
+        return put_along(self._tensor, dim, index, source, "set", "index_copy")
 
     def index_reduce(self, dim: int, index: "Tensor", source: "Tensor", reduce: str) -> "Tensor":
         """As index_add, combined by prod, amax, amin or sum.
@@ -180,4 +185,4 @@ class GatherScatter(Casting):
         >>> kiln.ones(2).index_reduce(0, kiln.tensor([1]), kiln.tensor([3.0]), "prod").tolist()
         [1.0, 3.0]
         """
-        return put_along(self._tensor, dim, index, source, _mode_of(reduce))
+        return put_along(self._tensor, dim, index, source, _mode_of(reduce), "index_reduce")

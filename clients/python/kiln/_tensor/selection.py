@@ -1,12 +1,13 @@
 """What a key selects: forward for reading, and back again for assignment."""
 
 from math import prod
-from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
 from kiln._basics import dtypes
-from kiln._basics.errors import InvalidIndex, OutOfRange
+from kiln._basics.errors import InvalidIndex
+from kiln._graph.checks import Check, Limit, check
 from kiln._rules import broadcast
 from kiln._tensor.base import constant
 from kiln._tensor.keys import Part, Span, is_range
@@ -17,6 +18,24 @@ if TYPE_CHECKING:
     from kiln.tensor import Tensor
 
 Shape = Tuple[int, ...]
+
+
+class Places(NamedTuple):
+    """Where to read or write along one dimension, and what is to be checked of it."""
+
+    tensor: "Tensor"
+    checks: Tuple[Check, ...]
+
+    def checked(self, result: "Tensor") -> "Tensor":
+        """`result`, which was made of the places alone by one op: with their checks."""
+        return with_checks(result, self.checks)
+
+
+def with_checks(result: "Tensor", checks: Tuple[Check, ...]) -> "Tensor":
+    """`result` itself: what computes it checks its indices."""
+    if checks:
+        result._node.checks = checks
+    return result
 
 
 def _ends(part: Part, size: Any) -> Tuple[Any, Any]:
@@ -159,9 +178,9 @@ class Selection:
         places = broadcast([index.shape for index in self.indices])
         return self.ordered_shape[: self.axis] + places + self.ordered_shape[end:]
 
-    def place(self) -> "Tensor":
-        """Where to read (or write) along the indexed dimensions taken as one; -1 is nowhere."""
-        return combined(self.indices, self.indexed_sizes)
+    def places(self, op: str) -> Places:
+        """Where `op` reads or writes along the indexed dimensions taken as one; -1 is nowhere."""
+        return combined(self.indices, self.indexed_sizes, op)
 
     def _joined_shape(self) -> Shape:
         end = self.axis + len(self.indices)
@@ -191,24 +210,28 @@ def _is_together(parts: Sequence[Part]) -> bool:
     return not places or places == list(range(places[0], places[-1] + 1))
 
 
-def one_place(index: "Tensor", size: int) -> "Tensor":
+def one_place(index: "Tensor", size: int, op: str) -> Places:
     """Places along one dimension, of which none is negative: PyTorch's, not NumPy's.
 
     Raises IndexError as combined() does, for negative ones too. What only the device knows reads
-    zero and writes nothing where it is out of range.
+    zero and writes nothing where it is out of range, and an error comes with the next value read.
     """
-    _check(index, size, 0)
-    return index
+    return Places(index, _check(index, Limit(op, size)))
 
 
-def combined(indices: Sequence["Tensor"], sizes: Sequence[int]) -> "Tensor":
+def combined(indices: Sequence["Tensor"], sizes: Sequence[int], op: str) -> Places:
     """Row-major places of index tensors that broadcast; negative ones count from the end.
 
     Raises IndexError where the values are known here and one is out of range. Values that only
     the device knows give -1 there, which reads zero and writes nothing.
     """
+    checks: Tuple[Check, ...] = ()
     for index, size in zip(indices, sizes):
-        _check(index, size, -size)
+        checks += _check(index, Limit(op, size, from_end=True))
+    return Places(_combined(indices, sizes), checks)
+
+
+def _combined(indices: Sequence["Tensor"], sizes: Sequence[int]) -> "Tensor":
     known = [index._node.host for index in indices]
     if all(values is not None for values in known):
         return _combined_here([values for values in known if values is not None], sizes)
@@ -234,19 +257,10 @@ def _wrapped(index: "Tensor", size: int) -> "Tensor":
     return (row + size).where(row < 0, row) if index.dtype.is_signed else row
 
 
-def _check(index: "Tensor", size: int, low: int) -> None:
+def _check(index: "Tensor", limit: Limit) -> Tuple[Check, ...]:
     if index.dtype.is_float or index.dtype is dtypes.bool_:
         raise InvalidIndex(f"an index of {index.dtype.name}; it must be of integers. Cast it first")
-    node = index._node
-    if node.host is not None and node.host.size:
-        least, most = int(node.host.min()), int(node.host.max())
-    elif node.buffer is not None and node.buffer.least_most is not None:
-        least, most = node.buffer.least_most
-    else:
-        return
-    if not low <= least <= most < size:
-        raise OutOfRange(f"index {least if least < low else most} of a dimension of size {size}; "
-                         f"it must be in [{low}, {size})")
+    return check(index._node, limit)
 
 
 def _combined_here(indices: Sequence[np.ndarray], sizes: Sequence[int]) -> "Tensor":

@@ -38,9 +38,9 @@ class State(TensorBase):
         from the end.
 
         An integer out of range raises IndexError, in an index array as well if its values came
-        from this process; where only the device has ever known them, it reads 0. A mask (a
-        tensor of bools) gives a shape that depends on its values, so they are read first, and
-        within kiln.jit that is a TraceError: use kiln.where there.
+        from this process; where only the device has ever known them, the next value that is read
+        raises it. A mask (a tensor of bools) gives a shape that depends on its values, so they are
+        read first, and within kiln.jit that is a TraceError: use kiln.where there.
 
         >>> x = kiln.arange(6).reshape(2, 3)
         >>> x[1, ::-1].tolist(), x[:, [0, 2]].tolist(), x[x > 3].tolist()

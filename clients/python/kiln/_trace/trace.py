@@ -14,7 +14,7 @@ from kiln._basics.bindings import Bindings, merged, require
 from kiln._basics.dtypes import uint32
 from kiln._basics.errors import TraceError
 from kiln._basics.source import Source, format_source
-from kiln._graph import build, compiles, places, realize, stages
+from kiln._graph import build, compiles, places, realize, stages, telling
 from kiln._graph import node as _node
 from kiln._graph.node import Node, make, mode
 from kiln._placement import placement as placements
@@ -58,6 +58,7 @@ class Trace:
         self.graph: Any = None
         self.inputs: List[Tuple[str, Any]] = []  # how to find each input's value
         self.outputs: List[Tuple[Any, Any]] = []  # dtype and shape
+        self.rules = telling.NO_RULES  # by which its runs are judged, by outputs after those
         self.tracked: List[bool] = []  # whether a gradient could flow to each output
         self.updated: List[int] = []  # tensors by their number in the survey
         self.grad_effects: List[Tuple[int, Optional[Tensor]]] = []
@@ -152,6 +153,7 @@ class Trace:
         built = build.build(roots, updates, [old for old, _ in updates], self.precision)
         self.graph = built.graph
         self.bindings = built.bindings
+        self.rules = telling.rules(built.telling)
         number = {node: i for i, node in enumerate(places)}
         keys = {draws.key: generator for generator, draws in self.draws.items()}
         for node in built.inputs:
@@ -178,6 +180,7 @@ class Trace:
         # What is returned as it was given, or as what it updates will be, lies as that does.
         same = {**number, **{new: number[old] for old, new in updates}}
         self.lie = [same[root] if root in same else places.where(root) for root in roots]
+        self.lie += [None] * len(self.rules.outputs)
 
     def _refuse(self, node: Node) -> None:
         if node.buffer is None and node.host is None:
@@ -243,16 +246,17 @@ class Trace:
         connection, buffers = realize.bind(nodes, self.home, set(changing))
         program, lie = self._program(connection, buffers)
         results: List[Any] = connection.run(
-            program, buffers, outputs, bool(self.updated or self.draws), bindings,
-            updates=bool(self.updated))
+            program, buffers, [*outputs, *self.rules.outputs], bool(self.updated or self.draws),
+            bindings, bool(self.updated), len(self.rules.outputs))
         if placements.in_use:
             realize.lies(results, lie, self.home)
-            for buffer in buffers[: len(changing)]:
-                buffer.copies = None  # which have the old value
+        for buffer in buffers[: len(changing)]:
+            buffer.has_changed()
         for generator, draws in self.draws.items():
             generator.draws += draws.count
             generator.device_draws = generator.draws
-        return results
+        telling.expect(connection, self.rules, results)
+        return results[:len(outputs)]
 
     def _program(self, connection: Any, buffers: Sequence[Any]) -> Any:
         """The program for inputs that lie so, and how its outputs do."""

@@ -6,7 +6,9 @@ from kiln._array_api.creation import arange, full, zeros
 from kiln._array_api.sorting import searchsorted
 from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument
+from kiln._graph.checks import Limit, check
 from kiln._rules import flag, whole
+from kiln._tensor.selection import with_checks
 from kiln.tensor import Tensor, apply
 
 MODES = ("sum", "mean", "max")
@@ -21,7 +23,8 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Optional[Tensor] = Non
     Integers `input` are (bags, length), or a vector whose bags begin at `offsets`, a vector that
     rises from 0; with include_last_offset the last one is where the last bag ends. An empty bag
     gives zeros. Rows at padding_idx are ignored. `per_sample_weights`, of input's shape,
-    multiply the rows of a sum. The dtype is weight's. Raises InvalidArgument for other shapes.
+    multiply the rows of a sum. The dtype is weight's. Raises InvalidArgument for other shapes,
+    and IndexError for integers out of range as embedding does.
 
     >>> table = kiln.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 0.0]])
     >>> F.embedding_bag(kiln.tensor([0, 1, 2]), table, kiln.tensor([0, 2]), mode="sum").tolist()
@@ -42,7 +45,8 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Optional[Tensor] = Non
         # The last bag that begins at this place or before it.
         bag = searchsorted(offsets, arange(input.shape[0]), side="right") - 1
     places = input.reshape(-1)
-    rows = weight._op("gather", places, axis=0)
+    rows = with_checks(weight._op("gather", places, axis=0),
+                       check(places._node, Limit("embedding_bag", weight.shape[0], of="rows")))
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.reshape(-1, 1)
     if padding_idx is not None:  # goes to a bag that does not exist

@@ -1,10 +1,12 @@
 """Losses. reduction: "mean", "sum", or "none" for one loss per element or row."""
 
-from typing import Optional, Union
+from typing import Any, Optional, Union
 
 from kiln._array_api.creation import zeros_like
 from kiln._basics.errors import InvalidArgument
+from kiln._graph.checks import Limit, check
 from kiln._rules import flag, whole
+from kiln._tensor.selection import with_checks
 from kiln.functional._arguments import reduction_of, with_optional
 from kiln.tensor import Tensor, apply
 
@@ -16,15 +18,14 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Optional[Tensor] = None
 
     target holds integer labels, of input's shape without the classes, or probabilities, of
     input's shape. weight: one for each class. Labels equal to ignore_index add nothing and do
-    not count in the mean, which is NaN where none counts; other labels out of range add 0.
+    not count in the mean, which is NaN where none counts; other labels out of range raise
+    IndexError: at once where they are known here, otherwise with the next value that is read.
 
     >>> F.cross_entropy(kiln.zeros(2, 4), kiln.tensor([1, 3])).item()
     1.3862943649291992
     """
-    return apply(
-        "cross_entropy", with_optional((input, target), weight),
-        label_smoothing=float(label_smoothing), ignore_index=whole(ignore_index, "ignore_index"),
-        reduction=reduction_of("cross_entropy", reduction))
+    return _at_labels("cross_entropy", input, target, weight, ignore_index, reduction,
+                      label_smoothing=float(label_smoothing))
 
 
 def nll_loss(input: Tensor, target: Tensor, weight: Optional[Tensor] = None,
@@ -34,10 +35,17 @@ def nll_loss(input: Tensor, target: Tensor, weight: Optional[Tensor] = None,
     >>> F.nll_loss(kiln.tensor([[-1.0, -2.0]]), kiln.tensor([1])).item()
     2.0
     """
-    return apply(
-        "nll_loss", with_optional((input, target), weight),
-        ignore_index=whole(ignore_index, "ignore_index"),
-        reduction=reduction_of("nll_loss", reduction))
+    return _at_labels("nll_loss", input, target, weight, ignore_index, reduction)
+
+
+def _at_labels(name: str, input: Tensor, target: Tensor, weight: Optional[Tensor],
+               ignore_index: int, reduction: str, **attributes: Any) -> Tensor:
+    ignored = whole(ignore_index, "ignore_index")
+    result = apply(name, with_optional((input, target), weight), ignore_index=ignored,
+                   reduction=reduction_of(name, reduction), **attributes)
+    classes = input.shape[min(1, input.ndim - 1)]
+    return with_checks(result, check(target._node, Limit(
+        name, classes, ignored=ignored, what="label", of="classes")))
 
 
 def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:

@@ -3,7 +3,9 @@
 from typing import Optional
 
 from kiln._basics.errors import InvalidArgument
+from kiln._graph.checks import Limit, check
 from kiln._rules import whole
+from kiln._tensor.selection import with_checks
 from kiln.tensor import Tensor, apply
 
 
@@ -31,14 +33,17 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor,
 
 
 def embedding(input: Tensor, weight: Tensor, padding_idx: Optional[int] = None) -> Tensor:
-    """The rows of weight that input names; an index out of range gives zeros.
+    """The rows of weight that input names.
 
-    The row at padding_idx gets no gradient.
+    The row at padding_idx gets no gradient. An index out of range, which a negative one is, too,
+    raises IndexError: at once where its value is known here, otherwise with the next value that is
+    read.
 
     >>> F.embedding(kiln.tensor([1, 0]), kiln.tensor([[1.0], [2.0]])).tolist()
     [[2.0], [1.0]]
     """
-    rows = weight._op("gather", input, axis=0)
+    rows = with_checks(weight._op("gather", input, axis=0),
+                       check(input._node, Limit("embedding", weight.shape[0], of="rows")))
     if padding_idx is None:
         return rows
     size = weight.shape[0]
@@ -52,10 +57,14 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: Optional[int] = None) 
 def one_hot(tensor: Tensor, num_classes: int) -> Tensor:
     """1 at the index that each integer names, 0 elsewhere, along a new last dimension, as int64.
 
+    Integers out of range raise IndexError as in embedding.
+
     >>> F.one_hot(kiln.tensor([2, 0]), 3).tolist()
     [[0, 0, 1], [1, 0, 0]]
     """
-    return tensor._op("one_hot", classes=whole(num_classes, "num_classes"))
+    classes = whole(num_classes, "num_classes")
+    return with_checks(tensor._op("one_hot", classes=classes),
+                       check(tensor._node, Limit("one_hot", classes, what="class", of="classes")))
 
 
 __all__ = ["bilinear", "embedding", "linear", "one_hot"]

@@ -12,7 +12,7 @@ from kiln.tensor import Tensor
 
 
 class Embedding(Module):
-    """A table of vectors, read at integers; an integer out of range reads zeros.
+    """A table of vectors, read at integers; an integer out of range is an error.
 
     The row `padding_idx` starts as zeros and no gradient changes it.
 

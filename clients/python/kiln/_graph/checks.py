@@ -1,0 +1,124 @@
+"""Indices that only the device knows: what they must be.
+
+A function that takes indices gives the node of its op *checks*, which are judged once a program has
+computed it (`telling.py`). README.md says what a user sees of that.
+"""
+
+import os
+from typing import Any, NamedTuple, Optional, Tuple
+
+from kiln._basics import conversion
+from kiln._basics.errors import OutOfRange
+from kiln._graph.node import Node
+from kiln.variables import Dim, has_dims
+
+enabled = os.environ.get("KILN_CHECKS", "1") != "0"
+
+# Ops that give the integers of their operand, all of them.
+_VIEWS = frozenset(("reshape", "permute", "flip", "expand", "contiguous", "detach"))
+
+
+class Limit(NamedTuple):
+    """Which integers an op takes."""
+
+    op: str  # as the user has called it
+    size: Any  # None: there is no limit above
+    from_end: bool = False  # negative ones count from the end
+    ignored: Optional[int] = None  # allowed, wherever it is
+    what: str = "index"
+    of: str = "places"
+
+    def lies_within(self, least: int, most: int) -> bool:
+        """Whether all of these are allowed."""
+        return bool((-self.size if self.from_end else 0) <= least and (
+            self.size is None or most < self.size))
+
+    def message(self, value: int) -> str:
+        """What is wrong with an integer that is not allowed."""
+        if self.size is None:
+            return f"{self.op}: {self.what} {value} is out of range: it must not be negative"
+        low = -self.size if self.from_end else 0
+        allowed = f"{low}..{self.size - 1}" if self.size != 0 else "none"
+        ignored = "" if self.ignored is None else f", and {self.ignored}, which is ignored"
+        return (f"{self.op}: {self.what} {value} is out of range for {self.size} {self.of}: "
+                f"allowed {allowed}{ignored}")
+
+
+class Check(NamedTuple):
+    """An operand of integers, and its limit."""
+
+    indices: Node
+    limit: Limit
+
+
+class Form(NamedTuple):
+    """On what, besides the indices, the number depends that a program tells."""
+
+    from_end: bool
+    ignored: Optional[int]
+    is_signed: bool
+
+
+def check(index: Node, limit: Limit) -> Tuple[Check, ...]:
+    """The checks of an operand: none where its values are known, or all that its dtype has fit.
+
+    Raises OutOfRange if they are known and one is not allowed.
+    """
+    if not index.dtype.is_integer or 0 in index.shape:
+        return ()
+    known = _known(index, limit)
+    if known is not None:
+        for value in known:
+            if not limit.lies_within(value, value):
+                raise OutOfRange(limit.message(value))
+        return ()
+    if not enabled or (limit.size is not None and has_dims((limit.size,))) or (
+            limit.lies_within(*conversion.integer_range(index.dtype))):
+        return ()
+    return (Check(index, limit),)
+
+
+def _known(indices: Node, limit: Limit) -> Optional[Tuple[int, ...]]:
+    """The least and the most that is there; none if whatever may be there is allowed; None if only
+    the device knows."""
+    node, is_whole = indices, True
+    while node.buffer is None and (node.op in _VIEWS or node.op == "shrink" or _is_wider(node)):
+        is_whole = is_whole and node.op != "shrink"
+        node = node.operands[0]
+    bounds = _bounds(node, limit.ignored)
+    if bounds is None or all(limit.lies_within(bound, bound) for bound in bounds):
+        return None if bounds is None else ()
+    # What is cut off, or ignored, may be what is not allowed.
+    is_there = is_whole and (limit.ignored is None or node.host is not None)
+    return bounds if is_there else None
+
+
+def _is_wider(node: Node) -> bool:
+    """Whether a node is a cast that keeps all integers."""
+    if node.op != "cast" or not (node.dtype.is_integer and node.operands[0].dtype.is_integer):
+        return False
+    low, high = conversion.integer_range(node.dtype)
+    least, most = conversion.integer_range(node.operands[0].dtype)
+    return low <= least and most <= high
+
+
+def _bounds(node: Node, ignored: Optional[int]) -> Optional[Tuple[int, ...]]:
+    """The least and the most of a node's integers, if this process knows them."""
+    if node.buffer is not None:
+        return node.buffer.least_most
+    if node.host is not None:
+        values = node.host if ignored is None else node.host[node.host != ignored]
+        return (int(values.min()), int(values.max())) if values.size else ()
+    attributes = dict(node.attributes)
+    if node.op == "iota":
+        last = attributes["shape"][attributes["axis"]] - 1
+        return None if isinstance(last, Dim) else (0, last)
+    if node.op != "const" or isinstance(attributes["value"], Dim):
+        return None
+    return (attributes["value"],)
+
+
+def form_of(found: Check) -> Form:
+    """The form of the number that a program tells."""
+    is_signed = found.indices.dtype.is_signed
+    return Form(found.limit.from_end and is_signed, found.limit.ignored, is_signed)

@@ -1,0 +1,240 @@
+"""What programs tell of their checks, by further outputs, and how that is judged.
+
+For each checked index a program tells of the farthest one by a number, from which this process
+knows whether all are within their limits. Sizes and lines are no part of that, so loops whose sizes
+change run the same programs. `_session/verdicts.py` reads these outputs.
+"""
+
+import struct
+import weakref
+from typing import Any, Container, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
+
+from kiln._basics.dtypes import DType, as_dtype, bool_, int64, uint64
+from kiln._basics.errors import OutOfRange
+from kiln._basics.source import Source, format_source
+from kiln._graph.checks import Form, Limit, form_of
+from kiln._graph.node import Node
+from kiln._placement.mesh import Mesh
+
+_WORD = 1 << 64
+_ALONG_MAX = 4  # results that are numbers, such as losses: the first ones
+
+
+class Told(NamedTuple):
+    """Where a program tells of a check."""
+
+    node: Any  # which has it
+    place: int  # among the node's checks
+    output: int  # among those that tell
+    element: int
+    results: Tuple[int, ...]  # what the program computes from it, by number
+
+
+class Telling(NamedTuple):
+    """What the last outputs of a program tell."""
+
+    checks: Sequence[Told]
+    sizes: Sequence[int]  # of these outputs
+    # Results, by number, that are numbers, and are the last elements of the only such output, too.
+    along: Sequence[int]
+
+
+_NOTHING = Telling((), (), ())
+
+
+class _Key(NamedTuple):
+    """On what a number depends that is told."""
+
+    number: int  # of the indices, in the graph
+    rank: int
+    dtype: DType
+    form: Form
+
+
+_Found = Dict[_Key, List[Tuple[Node, int]]]
+
+
+class Teller:
+    """Adds the outputs that tell of checks to a graph, while `build` makes its message."""
+
+    def __init__(self, writer: Any, homes: Dict[int, Any]) -> None:
+        """`homes` are those of the graph's nodes, by number."""
+        self._writer = writer
+        self._homes = homes
+        # The nodes whose checks a number decides, and which of their checks.
+        self._found: _Found = {}
+
+    def note(self, node: Node, numbers: Dict[Node, int]) -> None:
+        """Takes note of a node's checks; `numbers` are those of the graph's nodes."""
+        for place, found in enumerate(node.checks or ()):
+            key = _Key(numbers[found.indices], len(found.indices.shape), found.indices.dtype,
+                       form_of(found))
+            self._found.setdefault(key, []).append((node, place))
+
+    def write(self, order: Sequence[Node], roots: Sequence[Node],
+              numbers: Dict[Node, int]) -> Telling:
+        """Adds the outputs. `order` are the graph's nodes, operands first."""
+        if not self._found:
+            return _NOTHING
+        results = _results(order, roots)
+        told: List[Told] = []
+        sizes: List[int] = []
+        along = [place for place, root in enumerate(roots) if not root.shape][:_ALONG_MAX]
+        groups: Dict[Any, _Found] = {None: self._found}
+        homes = set(self._homes.values())
+        if len(homes) > 1 and not any(isinstance(home, Mesh) for home in homes):
+            groups, along = self._by_device(), []  # results may lie elsewhere
+        for home, indices in groups.items():
+            first = len(self._writer.graph.nodes)
+            for element, nodes in enumerate(indices.values()):
+                told += [Told(node, place, len(sizes), element, results[node])
+                         for node, place in nodes]
+            rows = [self._farthest(key, nodes[0][0]) for key, nodes in indices.items()]
+            rows += [self._bits(numbers[roots[place]], roots[place].dtype) for place in along]
+            self._writer.graph.outputs.append(
+                self._writer.add("concat", uint64, rows, axis=0) if len(rows) > 1 else rows[0])
+            sizes.append(len(rows))
+            if home is not None:
+                for number in range(first, len(self._writer.graph.nodes)):
+                    self._homes[number] = home
+        return Telling(told, sizes, along)
+
+    def _by_device(self) -> Dict[Any, _Found]:
+        found: Dict[Any, _Found] = {}
+        for key, nodes in self._found.items():
+            found.setdefault(self._homes.get(key.number), {})[key] = nodes
+        return found
+
+    def _farthest(self, key: _Key, node: Node) -> int:
+        """The farthest index, as a number that tells of it: itself in 64 bits, or, where negative
+        ones are allowed, 0, -1, 1, -2, 2, … as 0, 1, 2, 3, 4, …"""
+        add, first = self._writer.add, len(self._writer.graph.nodes)
+        number, rank, dtype, form = key
+        if form.from_end:
+            number = number if dtype is int64 else add("cast", int64, [number])
+            doubled = add("shl", int64, [number, add("const", int64, [], value=1)])
+            sign = add("shr", int64, [number, add("const", int64, [], value=63)])
+            number = add("xor", int64, [doubled, sign])
+        number = number if dtype is uint64 else add("cast", uint64, [number])
+        if form.ignored is not None:
+            ignored = add("const", uint64, [], value=form.ignored % _WORD)
+            is_ignored = add("cmpeq", bool_, [number, ignored])
+            number = add("where", uint64, [
+                is_ignored, add("const", uint64, [], value=0), number])
+        if rank:
+            number = add("max", uint64, [number], axes=tuple(range(rank)))
+        row: int = add("reshape", uint64, [number], shape=(1,))
+        (check, *_) = node.checks or ()
+        for wire in self._writer.graph.nodes[first:]:
+            wire.source = f"{format_source(node.source)}: check of the indices of {check.limit.op}"
+        return row
+
+    def _bits(self, number: int, dtype: DType) -> int:
+        """A number's bits, among 64."""
+        add = self._writer.add
+        if dtype.is_float or dtype.is_signed:
+            dtype = as_dtype(f"uint{8 * dtype.itemsize}")
+            number = add("bitcast", dtype, [number])
+        number = number if dtype is uint64 else add("cast", uint64, [number])
+        return int(add("reshape", uint64, [number], shape=(1,)))
+
+
+def _results(order: Sequence[Node], roots: Sequence[Node]) -> Dict[Node, Tuple[int, ...]]:
+    """By node with checks: the roots that are computed from it."""
+    checked = [node for node in order if node.checks]
+    bits = {node: 1 << place for place, node in enumerate(checked)}
+    reached: Dict[Node, int] = {}
+    for node in order:
+        mask = bits.get(node, 0)
+        for operand in node.operands:
+            mask |= reached.get(operand, 0)
+        reached[node] = mask
+    return {node: tuple([place for place, root in enumerate(roots) if reached[root] & bits[node]])
+            for node in checked}
+
+
+class Rule(NamedTuple):
+    """What a run tells of a check, and what follows. It holds no node, and so no value."""
+
+    limit: Limit
+    form: Form
+    source: Optional[Source]
+    output: int
+    element: int
+    results: Tuple[int, ...]
+
+    def error(self, number: int) -> Optional[OutOfRange]:
+        """What is wrong if a run has told of this number; None: nothing."""
+        size = _WORD >> 1 if self.limit.size is None else self.limit.size
+        if number < size * (2 if self.form.from_end else 1):
+            return None
+        if self.form.from_end:
+            value = ~(number >> 1) if number & 1 else number >> 1
+        else:
+            value = number - _WORD if self.form.is_signed and number >= _WORD >> 1 else number
+        return OutOfRange(
+            self.limit.message(value), metadata={"source": format_source(self.source)})
+
+
+class Rules(NamedTuple):
+    """How the runs of a program are judged."""
+
+    rules: Sequence[Rule] = ()
+    outputs: Sequence[Tuple[DType, Tuple[int, ...]]] = ()  # that tell, the last ones
+    along: Sequence[int] = ()  # see Telling
+
+
+NO_RULES = Rules()
+
+
+def rules(telling: Telling) -> Rules:
+    """How the runs of a program are judged that tells this."""
+    each = [Rule(check.limit, form_of(check), told.node.source, told.output, told.element,
+                 told.results)
+            for told in telling.checks for check in told.node.checks[told.place : told.place + 1]]
+    return Rules(each, [(uint64, (size,)) for size in telling.sizes], telling.along)
+
+
+def expect(connection: Any, rules: Rules, results: Sequence[Any],
+           state: Container[int] = ()) -> None:
+    """Has a run judged, of which these are the buffers.
+
+    Those of `state`, by number, are gone on with whatever they are: they do not fail.
+    """
+    if not rules.rules:
+        return
+    for output, buffer in enumerate(results[-len(rules.outputs):]):
+        own = [rule for rule in rules.rules if rule.output == output]
+        connection.verdicts.expect(connection, buffer, _Judge(own, results, state))
+    begin = rules.outputs[-1][1][0] - len(rules.along)
+    for element, number in enumerate(rules.along, begin):
+        results[number].along = buffer, element
+
+
+class _Judge:
+    """Finds the first index out of range in what one run tells by one of its outputs.
+
+    Results that were computed from it have failed then, and say so whenever they are read.
+    """
+
+    __slots__ = ("_rules",)
+
+    def __init__(self, rules: Iterable[Rule], buffers: Sequence[Any],
+                 state: Container[int]) -> None:
+        self._rules = [
+            (rule, [weakref.ref(buffers[number]) for number in rule.results
+                    if number not in state]) for rule in rules]
+
+    def __call__(self, data: bytes) -> Optional[OutOfRange]:
+        numbers = struct.unpack(f"<{len(data) // 8}Q", data)
+        first: Optional[OutOfRange] = None
+        for rule, references in self._rules:
+            error = rule.error(numbers[rule.element])
+            if error is None:
+                continue
+            for reference in references:
+                buffer = reference()
+                if buffer is not None and buffer.error is None:
+                    buffer.error = error
+            first = first or error
+        return first

@@ -1,0 +1,174 @@
+"""What programs tell of their checks: read along with the next value, at the latest at a bound."""
+
+import threading
+import weakref
+from collections import deque
+from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, List, NamedTuple, Optional, Sequence
+
+from kiln._basics.dtypes import uint64
+from kiln._basics.errors import KilnError
+from kiln._ops.table import OP_SET_VERSION
+from kiln._placement.mesh import Mesh
+from kiln._proto.kiln.v1 import graph_pb2, session_pb2
+from kiln._session.handles import Buffer
+from kiln._session.placements import sharding
+from kiln._session.waiter import Waiter
+
+if TYPE_CHECKING:
+    from kiln._session.connection import Connection
+
+# The error in what a run has told, as bytes; None: all is well.
+Judge = Callable[[bytes], Optional[KilnError]]
+
+# Runs whose checks have not been read. When there are more, all are read, and nobody waits for it.
+UNREAD_MAX = 64
+# Errors that nobody has heard of: the first ones.
+_ERRORS_KEPT = 16
+# So many buffers or more are put together on the device, which costs less than to read each. There
+# is a program for each of these numbers of buffers.
+_JOINED_MIN = 3
+_WIDTHS = (8, UNREAD_MAX + 1)
+
+
+class _Unread(NamedTuple):
+    """What a run tells, on the device."""
+
+    buffer: Buffer
+    judge: Judge
+
+
+class Verdicts:
+    """The checks of a connection's runs. Thread-safe.
+
+    An interrupt at any place has a check read twice at most, and none forgotten.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # never taken by the thread that reads the stream
+        self._unread: List[_Unread] = []
+        self._alone: Deque[_Unread] = deque()  # to be read one by one
+        self._asked: Deque[Waiter] = deque()  # reads that were sent, oldest first
+        self._errors: List[KilnError] = []
+
+    def expect(self, connection: "Connection", buffer: Buffer, judge: Judge) -> None:
+        """Takes note of what a run will tell."""
+        with self._lock:
+            self._unread.append(_Unread(buffer, judge))
+        if len(self._unread) > UNREAD_MAX:
+            self.ask(connection)
+            connection.stream.wake()
+            self._forget_answered()
+
+    def ask(self, connection: "Connection", but: Optional[Buffer] = None) -> None:
+        """Has all of it read, in the message that goes off next; `but` is read otherwise."""
+        if not self._unread and not self._alone:
+            return
+        with self._lock:
+            for group in _groups([one for one in self._unread if one.buffer is not but]):
+                self._read(connection, group)
+                self._forget(group)
+            while self._alone:
+                self._read(connection, [self._alone[0]])
+                self._alone.popleft()
+
+    def answer(self, buffer: Buffer, data: bytes) -> None:
+        """Takes what a run has told and was read otherwise."""
+        group = [unread for unread in self._unread if unread.buffer is buffer]
+        if group:
+            self._judge(group, data)
+            with self._lock:
+                self._forget(group)
+
+    def raise_error(self) -> None:
+        """Waits for what was asked for, and raises the first error since the last call."""
+        while self._asked:
+            try:
+                answered = self._asked.popleft()
+            except IndexError:  # another thread waits for it
+                break
+            answered.wait()
+        if self._errors:
+            errors, self._errors = self._errors, []
+            raise errors[0]
+
+    def _forget(self, group: Sequence[_Unread]) -> None:
+        self._unread = [unread for unread in self._unread if unread not in group]
+
+    def _read(self, connection: "Connection", group: Sequence[_Unread]) -> None:
+        buffer = group[0].buffer
+        if len(group) > 1:
+            buffer = _joined(connection, [unread.buffer for unread in group])
+        answered = Waiter()
+        connection.stream.send(self._answer(group, answered), wakes=False,
+                               read=session_pb2.Read(handle=buffer.handle))
+        self._asked.append(answered)
+
+    def _answer(self, group: Sequence[_Unread], answered: Waiter) -> Any:
+        weak = weakref.ref(self)
+
+        def finished(result: Any, error: Optional[KilnError]) -> None:
+            alive = weak()
+            if alive is not None and error is None:
+                alive._judge(group, result.data)
+            elif alive is not None and len(group) > 1:
+                # One of the runs has failed, which tells nothing. Others may tell something.
+                alive._alone.extend(group)
+            answered.resolve()
+
+        return finished
+
+    def _judge(self, group: Sequence[_Unread], data: bytes) -> None:
+        begin = 0
+        for unread in group:
+            end = begin + unread.buffer.nbytes
+            wrong = unread.judge(data[begin:end])
+            if wrong is not None and len(self._errors) < _ERRORS_KEPT:
+                self._errors.append(wrong)
+            begin = end
+
+    def _forget_answered(self) -> None:
+        while self._asked:
+            try:
+                answered = self._asked.popleft()
+            except IndexError:  # another thread waits for it
+                return
+            if not answered.wait_for(0):
+                self._asked.appendleft(answered)
+                return
+
+
+def _groups(unread: Sequence[_Unread]) -> List[List[_Unread]]:
+    """What is read together: buffers of one size that lie alike."""
+    found: Dict[Any, List[_Unread]] = {}
+    for one in unread:
+        found.setdefault((one.buffer.shape, one.buffer.placement), []).append(one)
+    groups: List[List[_Unread]] = []
+    for group in found.values():
+        if len(group) < _JOINED_MIN:
+            groups += [[one] for one in group]
+        else:
+            groups += [group[begin : begin + _WIDTHS[-1]]
+                       for begin in range(0, len(group), _WIDTHS[-1])]
+    return groups
+
+
+def _joined(connection: "Connection", buffers: Sequence[Buffer]) -> Buffer:
+    """One buffer with what all of these have, which are of one size, some of it twice."""
+    (size,) = buffers[0].shape
+    width = next(width for width in _WIDTHS if width >= len(buffers))
+    graph = graph_pb2.Graph(op_set_version=OP_SET_VERSION)
+    for number in range(width):
+        node = graph.nodes.add(op="input", dtype=uint64.code)
+        node.attributes["index"].i = number
+        node.attributes["shape"].shape.dims.add(size=size)
+    together = graph.nodes.add(op="concat", dtype=uint64.code, operands=range(width))
+    together.attributes["axis"].i = 0
+    graph.outputs.append(width)
+    placement = buffers[0].placement
+    if placement is not None and isinstance(placement.home, Mesh):
+        graph.sharding.CopyFrom(sharding(placement.home, [()] * width, [()]))
+    program = connection.define(
+        graph, "checks of several runs", placement.devices if placement is not None else ())
+    inputs = [*buffers, *[buffers[0]] * (width - len(buffers))]
+    (result,) = connection._send_run(program, inputs, [(uint64, (width * size,))], wakes=False)
+    return result
