@@ -218,6 +218,30 @@ TEST_F(FirstCallOfProgramTest, LaterRunsAreNoneOfIt) {
   EXPECT_EQ(call->total(), total);
 }
 
+TEST_F(FirstCallOfProgramTest, ARunBesideTheFirstIsNoneOfIt) {
+  const auto future = Define("key");
+  const auto& program = *future->result();
+  const auto make = [&] {
+    auto input = *device_.pool()->Allocate(program->signature.inputs[0], account_);
+    return *Run::Create("s1/1", program, {input}, account_, [](const absl::Status&, double) {});
+  };
+  const auto first = make();
+  make().reset();
+  EXPECT_FALSE(future->first_call->has_ended());
+  EXPECT_EQ(future->first_call->progress().part, "wait_for_device");
+}
+
+TEST_F(FirstCallOfProgramTest, AProgramForAllValuesIsBound) {
+  const auto future =
+      cache_->Get(std::make_shared<kiln::testing::VariableCopySource>(1), {{"n", 2}}, device_, "");
+  absl::Notification done;
+  if (future->AddWaiter([&] { done.Notify(); })) done.WaitForNotification();
+  ASSERT_TRUE(future->result().ok());
+  const std::vector<FirstCall::Part> parts = future->first_call->parts();
+  ASSERT_FALSE(parts.empty());
+  EXPECT_EQ(parts.back().name, "bind");
+}
+
 // Whoever asks for a program that is there, under another key, waits for nothing more.
 TEST_F(FirstCallOfProgramTest, EndsWithAProgramThatWasThere) {
   const auto first = Define("key"), second = Define("other key");
