@@ -128,6 +128,18 @@ def test_numbers_keep_the_sign_of_zero(connection):
             assert signs == [False, True, False, True], name
 
 
+def test_ints_beyond_int64_stay_ints(connection):
+    large = [4, 2**64 - 1]
+    assert kiln.tensor(large).tolist() == large and kiln.tensor(large).dtype is kiln.uint64
+    assert kiln.tensor([large], dtype="uint64").tolist() == [large]
+    assert kiln.tensor([4, 2.0**64]).dtype is kiln.float32
+    assert kiln.tensor([4.0, np.inf]).dtype is kiln.float32
+    with pytest.raises(kiln.InvalidArgument, match="no integer dtype holds all"):
+        kiln.tensor([-1, 2**64 - 1])
+    assert kiln.tensor([-1.0, 2**64 - 1], dtype="float64").tolist() == [-1.0, 2.0**64]
+    assert kiln.tensor([-1, 2**64 - 1], dtype="float64").tolist() == [-1.0, 2.0**64]
+
+
 FLOAT8 = {"float8_e4m3": ml_dtypes.float8_e4m3fn, "float8_e5m2": ml_dtypes.float8_e5m2}
 SOURCES = ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16",
            "uint32", "uint64")  # fmt: skip

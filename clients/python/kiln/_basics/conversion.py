@@ -55,6 +55,10 @@ def to_array(data: Any, dtype: Any = None) -> Tuple[np.ndarray, DType]:
         array = np.asarray(data)
     except ValueError as error:  # lists of unequal length
         raise InvalidArgument(f"no tensor of {data!r:.80}: {error}") from None
+    own = isinstance(data, (np.ndarray, np.generic))
+    is_float = dtype is not None and dtypes.as_dtype(dtype).is_float
+    if array.dtype == np.float64 and not own and not is_float and (abs(array) >= 2.0**63).any():
+        array = _with_large_ints(data, array)
     foreign = short_floats.BY_FOREIGN_NAME.get(array.dtype.name)
     if foreign is not None:
         if dtype is None or dtypes.as_dtype(dtype) is foreign:
@@ -62,7 +66,6 @@ def to_array(data: Any, dtype: Any = None) -> Tuple[np.ndarray, DType]:
         array = array.astype(np.float32)
     if dtype is None:
         # np.asarray makes float64 of Python floats, which says nothing of what the user wanted.
-        own = isinstance(data, (np.ndarray, np.generic))
         wanted = dtypes.float32 if array.dtype == np.float64 and not own else (
             dtypes.as_dtype(array.dtype) if array.dtype.kind in "biuf" else None)
         if wanted is None:
@@ -72,6 +75,19 @@ def to_array(data: Any, dtype: Any = None) -> Tuple[np.ndarray, DType]:
     if wanted.numpy is None:
         return short_floats.narrow(array, wanted), wanted
     return np.array(array, dtype=wanted.numpy, order="C", copy=True), wanted
+
+
+def _with_large_ints(data: Any, array: np.ndarray) -> np.ndarray:
+    """Python ints, if they are nothing else: of those beyond int64 and others NumPy makes floats."""
+    numbers = np.asarray(data, object)
+    if not all(isinstance(number, (int, np.integer)) for number in numbers.flat):
+        return array
+    try:
+        return numbers.astype(np.uint64)
+    except OverflowError:
+        raise InvalidArgument(
+            f"no integer dtype holds all of {data!r:.80}; make floats of them with "
+            "dtype=kiln.float64") from None
 
 
 def from_bytes(data: bytes, dtype: DType, shape: Tuple[int, ...]) -> np.ndarray:
