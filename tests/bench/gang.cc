@@ -67,6 +67,7 @@ class Bench {
     ProgramCompiler compiler(options);
     ProgramRequest request{
         std::make_shared<TextSource>(text), {}, devices_[0].get(), "bench", Payer(nullptr)};
+    request.first_call = std::make_shared<FirstCall>(options.clock.steady, "wait_for_thread");
     for (const auto& device : devices_) request.members.push_back(device.get());
     return Bound(ValueOrExit(compiler.Compile(request, ValueOrExit(request.Build()), "digest")));
   }

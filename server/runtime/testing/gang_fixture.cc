@@ -150,6 +150,7 @@ std::shared_ptr<const BoundProgram> GangTest::Compile(const std::string& text,
                                   devices_[places[0]].get(),
                                   "name",
                                   runtime::Payer(nullptr)};
+  request.first_call = std::make_shared<runtime::FirstCall>(SteadyNow, "wait_for_thread");
   auto graph = request.Build();
   EXPECT_TRUE(graph.ok()) << graph.status();
   if (graph->sharding != nullptr) {
