@@ -15,7 +15,7 @@
 namespace kiln::fairness {
 namespace {
 
-// Of 10,000 some minutes' work.
+// 10,000 take half a minute.
 int LoadCount() {
   int count = 150;
   const char* const wanted = std::getenv("KILN_FAIR_LOADS");

@@ -266,7 +266,7 @@ class Connection:
             self.stream.wake()  # this read is a call of its own, for which no run waits
         try:
             if waiter is not None:
-                data = self.stream.wait_telling(waiter).data
+                data: bytes = self.stream.wait_telling(waiter).data
             else:
                 data = self._session.blobs.download(buffer.handle, self.stream.last_sequence())
         except KeyboardInterrupt:
