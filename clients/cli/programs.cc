@@ -12,7 +12,8 @@
 namespace kiln::cli {
 namespace {
 
-// What is compiled or runs for the first time; nothing, of a daemon that does not know.
+// Lists the programs that are being compiled or run for the first time. An older daemon without
+// this call lists none.
 v1::ListFirstCallsResponse ListFirstCalls(const Invocation& invocation) {
   grpc::ClientContext context;
   SetDeadline(context);

@@ -34,7 +34,7 @@ class Limit(NamedTuple):
             self.size is None or most < self.size))
 
     def message(self, value: int) -> str:
-        """What is wrong with an integer that is not allowed."""
+        """The error's text for an integer outside the limit."""
         if self.size is None:
             return f"{self.op}: {self.what} {value} is out of range: it must not be negative"
         low = -self.size if self.from_end else 0
@@ -88,7 +88,7 @@ def _known(indices: Node, limit: Limit) -> Optional[Tuple[int, ...]]:
     bounds = _bounds(node, limit.ignored)
     if bounds is None or all(limit.lies_within(bound, bound) for bound in bounds):
         return None if bounds is None else ()
-    # What is cut off, or ignored, may be what is not allowed.
+    # The elements that a slice drops, or that are ignored, may be the ones outside the limit.
     is_there = is_whole and (limit.ignored is None or node.host is not None)
     return bounds if is_there else None
 

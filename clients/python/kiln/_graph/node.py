@@ -91,7 +91,7 @@ class Node:
         self.retained: Optional[weakref.ref[Any]] = None
         # Whether kiln.grad differentiates by this very node, so that no equal one may replace it.
         self.variable = False
-        # What its indices must be (checks.Check), where only the device knows them.
+        # The limits of its indices (checks.Check), where only the device knows the indices.
         self.checks: Optional[Tuple[Any, ...]] = None
         # The call of a traced function that a gradient would have to flow out of, if any.
         self.cut: Optional[TracedCall] = None

@@ -197,7 +197,7 @@ class _Outliner:
 
 
 def checked(node: Node, index: Dict[Node, int]) -> Tuple[Any, ...]:
-    """What tells nodes apart that compute the same: what a program tells of their indices."""
+    """The part of a key that distinguishes equal nodes whose indices are checked differently."""
     return tuple([(index[check.indices], checks.form_of(check)) for check in node.checks or ()])
 
 

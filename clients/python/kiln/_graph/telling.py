@@ -1,4 +1,4 @@
-"""What programs tell of their checks, by further outputs, and how that is judged.
+"""The outputs by which programs report their checks, and how the client judges them.
 
 For each checked index a program tells of the farthest one by a number, from which this process
 knows whether all are within their limits. Sizes and lines are no part of that, so loops whose sizes
@@ -31,7 +31,7 @@ class Told(NamedTuple):
 
 
 class Telling(NamedTuple):
-    """What the last outputs of a program tell."""
+    """The contents of a program's last outputs, which report its checks."""
 
     checks: Sequence[Told]
     sizes: Sequence[int]  # of these outputs
@@ -154,7 +154,7 @@ def _results(order: Sequence[Node], roots: Sequence[Node]) -> Dict[Node, Tuple[i
 
 
 class Rule(NamedTuple):
-    """What a run tells of a check, and what follows. It holds no node, and so no value."""
+    """Judges the number that a run reports for one check. It holds no node, and so no value."""
 
     limit: Limit
     form: Form

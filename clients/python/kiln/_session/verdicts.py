@@ -1,4 +1,4 @@
-"""What programs tell of their checks: read along with the next value, at the latest at a bound."""
+"""Reads the reports of checks: with the next value, and at the latest after a bounded number."""
 
 import threading
 import weakref
