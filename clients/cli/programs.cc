@@ -14,12 +14,14 @@ namespace {
 
 // Lists the programs that are being compiled or run for the first time. An older daemon without
 // this call lists none.
-v1::ListFirstCallsResponse ListFirstCalls(const Invocation& invocation) {
+absl::StatusOr<v1::ListFirstCallsResponse> ListFirstCalls(const Invocation& invocation) {
   grpc::ClientContext context;
   SetDeadline(context);
   v1::ListFirstCallsResponse answer;
   auto stub = v1::ProgramService::NewStub(invocation.channel);
-  if (!stub->ListFirstCalls(&context, {}, &answer).ok()) answer.Clear();
+  const grpc::Status called = stub->ListFirstCalls(&context, {}, &answer);
+  if (called.error_code() == grpc::StatusCode::UNIMPLEMENTED) return v1::ListFirstCallsResponse();
+  if (absl::Status status = invocation.Check(called); !status.ok()) return status;
   return answer;
 }
 
@@ -43,7 +45,9 @@ absl::Status RunPrograms(Invocation& invocation) {
   if (!answer.ok()) return answer.status();
   if (invocation.json) return invocation.PrintJson(*answer);
 
-  PrintFirstCalls(ListFirstCalls(invocation), invocation.out);
+  const absl::StatusOr<v1::ListFirstCallsResponse> first_calls = ListFirstCalls(invocation);
+  if (!first_calls.ok()) return first_calls.status();
+  PrintFirstCalls(*first_calls, invocation.out);
   Table table({"program", "name", "device", ">kernels", ">distinct", ">cached", ">compile", ">runs",
                ">time a run", ">arena"});
   for (const v1::Program& program : answer->programs()) {
