@@ -66,9 +66,7 @@ function(kiln_test_program name)
   add_executable(${name} ${A_SOURCES})
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${KILN_UNITY_SOURCES})
   target_precompile_headers(${name} REUSE_FROM ${KILN_TEST_HEADERS})
-  # GCC 12 takes "text" + std::string for a write out of bounds (its bug 105651), and no longer hides that when the
-  # standard library's header was precompiled.
-  target_compile_options(${name} PRIVATE -Wno-array-bounds -Wno-stringop-overflow ${KILN_TEST_OPTIONS})
+  target_compile_options(${name} PRIVATE ${KILN_TEST_WARNINGS} ${KILN_TEST_OPTIONS})
   target_link_libraries(${name} PRIVATE kiln_options ${A_LIBRARIES} GTest::gmock GTest::gtest GTest::gtest_main)
   if(A_DATA)
     target_compile_definitions(${name} PRIVATE KILN_TEST_DATA="${A_DATA}")

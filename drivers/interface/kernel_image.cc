@@ -2,7 +2,6 @@
 
 #include <cstring>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 namespace kiln::drivers {
@@ -43,24 +42,27 @@ class Writer {
 class Reader {
  public:
   explicit Reader(std::string_view data) : data_(data) {}
-  void Integer(int64_t* value) {
-    if (data_.size() < sizeof(*value)) return Fail();
-    std::memcpy(value, data_.data(), sizeof(*value));
-    data_.remove_prefix(sizeof(*value));
+  template <typename Number>
+  void Integer(Number& field) {
+    int64_t value = 0;
+    if (data_.size() < sizeof(value)) return Fail();
+    std::memcpy(&value, data_.data(), sizeof(value));
+    data_.remove_prefix(sizeof(value));
+    field = value;
   }
-  void String(std::string* value) {
+  void String(std::string& value) {
     int64_t size = -1;
-    Integer(&size);
+    Integer(size);
     if (size < 0 || static_cast<uint64_t>(size) > data_.size()) return Fail();
-    value->assign(data_.substr(0, size));
+    value.assign(data_.substr(0, size));
     data_.remove_prefix(size);
   }
-  void Accesses(std::vector<Access>* values) {
+  void Accesses(std::vector<Access>& values) {
     std::string bytes;
-    String(&bytes);
+    String(bytes);
     for (char byte : bytes) {
       if (byte < 0 || byte > static_cast<char>(Access::kReadWrite)) return Fail();
-      values->push_back(static_cast<Access>(byte));
+      values.push_back(static_cast<Access>(byte));
     }
   }
   bool Finished() const { return ok_ && data_.empty(); }
@@ -78,44 +80,21 @@ class Reader {
 // The fields in their order on disk, for both directions.
 template <typename Archive, typename Image>
 void Visit(Archive& archive, Image& image) {
-  auto integer = [&archive](auto& field) {
-    if constexpr (std::is_const_v<std::remove_reference_t<decltype(field)>>) {
-      archive.Integer(field);
-    } else {
-      int64_t value = 0;
-      archive.Integer(&value);
-      field = value;
-    }
-  };
-  auto string = [&archive](auto& field) {
-    if constexpr (std::is_const_v<std::remove_reference_t<decltype(field)>>) {
-      archive.String(field);
-    } else {
-      archive.String(&field);
-    }
-  };
-  auto accesses = [&archive](auto& field) {
-    if constexpr (std::is_const_v<std::remove_reference_t<decltype(field)>>) {
-      archive.Accesses(field);
-    } else {
-      archive.Accesses(&field);
-    }
-  };
-  string(image.name);
-  string(image.architecture);
-  string(image.code);
-  integer(image.entry);
-  integer(image.grid_size);
-  integer(image.block_size);
-  integer(image.shared_bytes);
-  integer(image.scratch_bytes);
-  integer(image.num_arguments);
-  integer(image.takes_slot_table);
-  integer(image.runs_parts);
-  string(image.finished);
-  accesses(image.access);
-  integer(image.flops);
-  integer(image.bytes);
+  archive.String(image.name);
+  archive.String(image.architecture);
+  archive.String(image.code);
+  archive.Integer(image.entry);
+  archive.Integer(image.grid_size);
+  archive.Integer(image.block_size);
+  archive.Integer(image.shared_bytes);
+  archive.Integer(image.scratch_bytes);
+  archive.Integer(image.num_arguments);
+  archive.Integer(image.takes_slot_table);
+  archive.Integer(image.runs_parts);
+  archive.String(image.finished);
+  archive.Accesses(image.access);
+  archive.Integer(image.flops);
+  archive.Integer(image.bytes);
 }
 
 }  // namespace

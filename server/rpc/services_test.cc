@@ -29,7 +29,7 @@ std::string MakeServiceFolder() {
 
 std::shared_ptr<grpc::ServerCredentials> Loopback(Access& access) {
   auto credentials = grpc::experimental::LocalServerCredentials(LOCAL_TCP);
-  credentials->SetAuthMetadataProcessor(access.MakeDoor(Entrance::kLoopback).processor);
+  credentials->SetAuthMetadataProcessor(access.AddListener(Entrance::kLoopback).processor);
   return credentials;
 }
 
@@ -56,7 +56,7 @@ class ServicesTest : public ::testing::Test {
         }});
     audit_ = *auth::AuditLog::Open(folder_ + "/audit");
     access_ = std::make_unique<Access>(
-        Access::Options{users_.get(), audit_.get(), &metrics_, [] { return absl::Now(); }});
+        Access::Options{users_.get(), audit_.get(), &metrics_, SystemClock()});
     daemon_.users = users_.get();
     daemon_.audit = audit_.get();
     daemon_.access = access_.get();

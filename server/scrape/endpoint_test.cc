@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/clock/clock.h"
 #include "tests/eventually.h"
 
 namespace kiln::scrape {
@@ -23,10 +24,10 @@ using ::testing::StartsWith;
 constexpr char kRequest[] = "GET /metrics HTTP/1.1\r\nHost: box\r\n\r\n";
 
 // A client's connection to a port of this machine.
-class Visitor {
+class Scraper {
  public:
   // From 127.0.0.`number`.
-  explicit Visitor(int port, int number = 1)
+  explicit Scraper(int port, int number = 1)
       : file_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -36,8 +37,8 @@ class Visitor {
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     EXPECT_EQ(connect(file_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
   }
-  Visitor(Visitor&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
-  ~Visitor() {
+  Scraper(Scraper&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
+  ~Scraper() {
     if (file_ >= 0) close(file_);
   }
 
@@ -74,9 +75,9 @@ class EndpointTest : public ::testing::Test {
     endpoint_ = *std::move(started);
   }
   std::string Scrape(const std::string& request = kRequest, int number = 1) {
-    const Visitor visitor(endpoint_->port(), number);
-    visitor.Send(request);
-    return visitor.Receive();
+    const Scraper scraper(endpoint_->port(), number);
+    scraper.Send(request);
+    return scraper.Receive();
   }
 
   std::atomic<int64_t> now_{1'000};
@@ -94,8 +95,10 @@ TEST_F(EndpointTest, ServesMetricsAlone) {
 
 TEST_F(EndpointTest, APortThatIsTakenIsNamed) {
   Start();
-  const auto second = Endpoint::Start(
-      {.address = absl::StrCat("127.0.0.1:", endpoint_->port()), .text = {}, .allow = {}});
+  const auto second = Endpoint::Start({.address = absl::StrCat("127.0.0.1:", endpoint_->port()),
+                                       .text = {},
+                                       .allow = {},
+                                       .steady_now = SteadyNow});
   EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(second.status().message()), HasSubstr("--metrics_listen"));
 }
@@ -117,7 +120,7 @@ TEST_F(EndpointTest, TakesAPasswordOnceItIsProtected) {
 // Time stands still here: what is slow is not closed because it has had its time.
 TEST_F(EndpointTest, SlowClientsHoldUpNoScrape) {
   Start();
-  std::vector<Visitor> slow;
+  std::vector<Scraper> slow;
   for (int i = 0; i < 300; ++i) {
     slow.emplace_back(endpoint_->port());
     if (i % 2 == 0) slow.back().Send("GET /metr");
@@ -127,7 +130,7 @@ TEST_F(EndpointTest, SlowClientsHoldUpNoScrape) {
   // Of one address there are not more than there may be, and these are the latest.
   const auto ended = [&] {
     size_t count = 0;
-    for (const Visitor& visitor : slow) count += visitor.HasEnded() ? 1 : 0;
+    for (const Scraper& scraper : slow) count += scraper.HasEnded() ? 1 : 0;
     return count;
   };
   EXPECT_TRUE(Eventually([&] { return ended() >= slow.size() - Endpoint::kOfOriginMax; }));
@@ -136,7 +139,7 @@ TEST_F(EndpointTest, SlowClientsHoldUpNoScrape) {
 
 TEST_F(EndpointTest, ClientsOfManyAddressesAreBoundedTogether) {
   Start();
-  std::vector<Visitor> slow;
+  std::vector<Scraper> slow;
   for (size_t i = 0; i < Endpoint::kConnectionsMax + 20; ++i)
     slow.emplace_back(endpoint_->port(), 2 + static_cast<int>(i % 200));
   EXPECT_THAT(Scrape(), StartsWith("HTTP/1.1 200 OK\r\n"));
@@ -146,7 +149,7 @@ TEST_F(EndpointTest, ClientsOfManyAddressesAreBoundedTogether) {
 
 TEST_F(EndpointTest, ARequestHasItsTime) {
   Start();
-  const Visitor before(endpoint_->port());
+  const Scraper before(endpoint_->port());
   before.Send("GET /metr");
   // The server has seen it.
   EXPECT_THAT(Scrape(), StartsWith("HTTP/1.1 200 OK\r\n"));
@@ -165,7 +168,7 @@ TEST_F(EndpointTest, AnAnswerThatNobodyTakesHasItsTime) {
                                   .steady_now = [this] { return absl::FromUnixSeconds(now_); }});
   ASSERT_TRUE(started.ok()) << started.status();
   endpoint_ = *std::move(started);
-  const Visitor slow(endpoint_->port());
+  const Scraper slow(endpoint_->port());
   slow.Send(kRequest);
   // It is being answered.
   EXPECT_TRUE(Eventually([&] { return Scrape("GET / HTTP/1.1\r\n\r\n") != ""; }));

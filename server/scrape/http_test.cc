@@ -35,7 +35,7 @@ TEST(ParseRequest, FindsThePassword) {
 }
 
 TEST(ParseRequest, RefusesWhatIsNone) {
-  for (const std::string text :
+  for (const std::string& text :
        {std::string("\r\n\r\n"), std::string("GET /metrics\r\n\r\n"),
         std::string("GET metrics HTTP/1.1\r\n\r\n"), std::string("GET / HTTP/2\r\n\r\n"),
         std::string(kHeaderBytesMax + 1, 'x'),

@@ -29,7 +29,7 @@ class Flood {
 
   // `acknowledges`: claims to have every answer.
   Flood(Client& client, Make make, bool acknowledges)
-      : client_(client), make_(std::move(make)), acknowledges_(acknowledges) {
+      : make_(std::move(make)), acknowledges_(acknowledges) {
     stream_ = client.sessions->Connect(&context_);
     stream_->Write(AttachTo(client.session.session_id()));
     thread_ = std::thread([this] {
@@ -66,7 +66,6 @@ class Flood {
     }
   }
 
-  Client& client_;
   const Make make_;
   const bool acknowledges_;
   grpc::ClientContext context_;
