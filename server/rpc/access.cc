@@ -14,7 +14,7 @@
 namespace kiln::rpc {
 namespace {
 
-constexpr char kDoorProperty[] = "kiln_door";
+constexpr char kListenerProperty[] = "kiln_listener";
 constexpr char kAcceptedProperty[] = "kiln_accepted";
 constexpr char kAuthorization[] = "authorization";
 
@@ -53,8 +53,8 @@ bool IsWhole(const Metadata& metadata) {
   return bytes <= kMostMetadataBytes;
 }
 
-Access::Credentials CredentialsOf(const Metadata& metadata, int door) {
-  Access::Credentials credentials{.door = door, .authorization = std::nullopt};
+Access::Credentials CredentialsOf(const Metadata& metadata, int listener) {
+  Access::Credentials credentials{.listener = listener, .authorization = std::nullopt};
   const auto [first, end] = metadata.equal_range(kAuthorization);
   // Two of them, and nobody knows which is meant.
   if (first != end)
@@ -64,8 +64,8 @@ Access::Credentials CredentialsOf(const Metadata& metadata, int door) {
 
 class Processor : public grpc::AuthMetadataProcessor {
  public:
-  Processor(Access& access, int door, std::function<void()> on_accepted)
-      : access_(access), door_(door), on_accepted_(std::move(on_accepted)) {}
+  Processor(Access& access, int listener, std::function<void()> on_accepted)
+      : access_(access), listener_(listener), on_accepted_(std::move(on_accepted)) {}
 
   // All that takes long is the first use of a token, and of that there is little
   // (auth::Authenticator).
@@ -75,9 +75,9 @@ class Processor : public grpc::AuthMetadataProcessor {
                        OutputMetadata* consumed, OutputMetadata* response) override {
     // The watch would take another connection for the one whose call is accepted here.
     if (!IsWhole(metadata)) return {grpc::RESOURCE_EXHAUSTED, "the call's headers have no end"};
-    access_.Mark(*connection, door_);
+    access_.Mark(*connection, listener_);
     const auto path = metadata.find(":path");
-    const absl::Status status = access_.Check(CredentialsOf(metadata, door_),
+    const absl::Status status = access_.Check(CredentialsOf(metadata, listener_),
                                               path == metadata.end() ? "" : ToString(path->second));
     if (status.ok() && access_.MarkAccepted(*connection)) on_accepted_();
     // gRPC sends code and message alone here; a status' details would be lost.
@@ -86,29 +86,29 @@ class Processor : public grpc::AuthMetadataProcessor {
 
  private:
   Access& access_;
-  const int door_;
+  const int listener_;
   const std::function<void()> on_accepted_;
 };
 
 }  // namespace
 
-Access::Door Access::MakeDoor(Entrance entrance, std::function<void()> on_accepted) {
+Access::Listener Access::AddListener(Entrance entrance, std::function<void()> on_accepted) {
   absl::MutexLock lock(&mutex_);
-  const int number = static_cast<int>(doors_.size());
-  doors_.push_back({entrance, NoToken()});
+  const int number = static_cast<int>(listeners_.size());
+  listeners_.push_back({entrance, NoToken()});
   return {number, std::make_shared<Processor>(*this, number, std::move(on_accepted))};
 }
 
-void Access::SetVisitor(int door, absl::StatusOr<auth::Principal> visitor) {
+void Access::SetPeer(int listener, absl::StatusOr<auth::Principal> peer) {
   absl::MutexLock lock(&mutex_);
-  doors_[static_cast<size_t>(door)].visitor = std::move(visitor);
+  listeners_[static_cast<size_t>(listener)].peer = std::move(peer);
 }
 
-void Access::Mark(grpc::AuthContext& connection, int door) {
+void Access::Mark(grpc::AuthContext& connection, int listener) {
   // A connection has one context, and its calls come on any thread.
   absl::MutexLock lock(&marking_mutex_);
-  if (connection.FindPropertyValues(kDoorProperty).empty())
-    connection.AddProperty(kDoorProperty, absl::StrCat(door));
+  if (connection.FindPropertyValues(kListenerProperty).empty())
+    connection.AddProperty(kListenerProperty, absl::StrCat(listener));
 }
 
 bool Access::MarkAccepted(grpc::AuthContext& connection) {
@@ -119,15 +119,15 @@ bool Access::MarkAccepted(grpc::AuthContext& connection) {
 }
 
 absl::StatusOr<auth::Principal> Access::Identify(const Credentials& credentials) const {
-  absl::StatusOr<auth::Principal> visitor;
+  absl::StatusOr<auth::Principal> peer;
   Entrance entrance;
   {
     absl::MutexLock lock(&mutex_);
-    if (credentials.door < 0 || credentials.door >= static_cast<int>(doors_.size()))
+    if (credentials.listener < 0 || credentials.listener >= static_cast<int>(listeners_.size()))
       return NoToken();
-    const DoorState& door = doors_[static_cast<size_t>(credentials.door)];
-    entrance = door.entrance;
-    visitor = door.visitor;
+    const ListenerState& listener = listeners_[static_cast<size_t>(credentials.listener)];
+    entrance = listener.entrance;
+    peer = listener.peer;
   }
   if (credentials.authorization) {
     absl::string_view token = *credentials.authorization;
@@ -142,12 +142,12 @@ absl::StatusOr<auth::Principal> Access::Identify(const Credentials& credentials)
     case Entrance::kTls:
       return NoToken();
     case Entrance::kCertificate:
-      if (!visitor.ok()) return visitor;
-      return options_.users->ByCertificate(visitor->user);
+      if (!peer.ok()) return peer;
+      return options_.users->ByCertificate(peer->user);
     case Entrance::kPeer:
-      if (visitor.ok() && visitor->role != auth::Role::kAdmin)
-        return options_.users->BySystemName(visitor->user);
-      return visitor;
+      if (peer.ok() && peer->role != auth::Role::kAdmin)
+        return options_.users->BySystemName(peer->user);
+      return peer;
   }
   return NoToken();
 }
@@ -184,8 +184,8 @@ void Access::AuditRefusal(const std::string& user, const std::string& method,
 absl::StatusOr<auth::Principal> Access::Caller(const grpc::ServerContextBase& context) const {
   const auto connection = context.auth_context();
   int number = -1;
-  for (const auto& door : connection->FindPropertyValues(kDoorProperty)) {
-    if (!absl::SimpleAtoi(ToString(door), &number)) return NoToken();
+  for (const auto& listener : connection->FindPropertyValues(kListenerProperty)) {
+    if (!absl::SimpleAtoi(ToString(listener), &number)) return NoToken();
   }
   return Identify(CredentialsOf(context.client_metadata(), number));
 }

@@ -45,19 +45,19 @@ class Access {
   };
   explicit Access(Options options) : options_(std::move(options)) {}
 
-  // For the credentials of one way into gRPC. Outlives neither this nor the server. With
-  // kCertificate and kPeer, every call is refused until SetVisitor was called with the number.
-  struct Door {
+  // For the credentials of one of gRPC's acceptors. Outlives neither this nor the server. With
+  // kCertificate and kPeer, every call is refused until SetPeer was called with the number.
+  struct Listener {
     int number = 0;
     std::shared_ptr<grpc::AuthMetadataProcessor> processor;
   };
   // `on_accepted` is called when the first call of a connection is accepted, which gRPC does not
   // name here; from any thread.
-  Door MakeDoor(
+  Listener AddListener(
       Entrance entrance, std::function<void()> on_accepted = [] {}) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Who comes in there, or why nobody may: with kPeer the user of the system, with kCertificate
-  // whoever the certificate names. Before the first connection is let in.
-  void SetVisitor(int door, absl::StatusOr<auth::Principal> visitor) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whose connections come there, or why they are refused: with kPeer the user of the system, with
+  // kCertificate whoever the certificate names. Before the first connection is let in.
+  void SetPeer(int listener, absl::StatusOr<auth::Principal> peer) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Of a call that has passed the processor. An error if his token was revoked in between.
   absl::StatusOr<auth::Principal> Caller(const grpc::ServerContextBase& context) const
@@ -66,7 +66,7 @@ class Access {
   // The rest is for the processors.
 
   struct Credentials {
-    int door = 0;
+    int listener = 0;
     std::optional<std::string> authorization;  // the metadata's value
   };
   absl::StatusOr<auth::Principal> Identify(const Credentials& credentials) const
@@ -74,22 +74,22 @@ class Access {
   // OK if he may call `method` ("/kiln.v1.AdminService/Drain").
   absl::Status Check(const Credentials& credentials, const std::string& method)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Connections' number of their door; set once for each.
-  void Mark(grpc::AuthContext& connection, int door) ABSL_LOCKS_EXCLUDED(marking_mutex_);
+  // Notes by which listener the connection came; set once for each.
+  void Mark(grpc::AuthContext& connection, int listener) ABSL_LOCKS_EXCLUDED(marking_mutex_);
   // False if a call of the connection was accepted before.
   bool MarkAccepted(grpc::AuthContext& connection) ABSL_LOCKS_EXCLUDED(marking_mutex_);
 
  private:
-  struct DoorState {
+  struct ListenerState {
     Entrance entrance;
-    absl::StatusOr<auth::Principal> visitor;
+    absl::StatusOr<auth::Principal> peer;
   };
   void AuditRefusal(const std::string& user, const std::string& method, const absl::Status& why)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
   mutable absl::Mutex mutex_;
-  std::deque<DoorState> doors_ ABSL_GUARDED_BY(mutex_);
+  std::deque<ListenerState> listeners_ ABSL_GUARDED_BY(mutex_);
   log::RateLimit refused_users_ ABSL_GUARDED_BY(mutex_){30, absl::Minutes(1)};
   log::RateLimit refused_unknown_ ABSL_GUARDED_BY(mutex_){2, absl::Minutes(1)};
   absl::Mutex marking_mutex_;  // of the properties of all connections

@@ -76,7 +76,7 @@ class AccessTest : public ::testing::Test {
   Access access_{{&users_, audit_.get(), &metrics_, SystemClock()}};
   int accepted_ = 0;
   std::shared_ptr<grpc::AuthMetadataProcessor> processor_ =
-      access_.MakeDoor(Entrance::kLoopback, [this] { ++accepted_; }).processor;
+      access_.AddListener(Entrance::kLoopback, [this] { ++accepted_; }).processor;
 };
 
 // gRPC hands over what came of them when the connection ends. Another connection would be taken

@@ -20,10 +20,10 @@
 #include "server/log/rate_limit.h"
 #include "server/relay/relay.h"
 #include "server/relay/tls_reloader.h"
+#include "server/rpc/acceptors.h"
 #include "server/rpc/connection_watch.h"
 #include "server/rpc/credentials.h"
 #include "server/rpc/deadline.h"
-#include "server/rpc/doors.h"
 #include "server/rpc/peer_socket.h"
 #include "server/rpc/tcp_socket.h"
 
@@ -119,7 +119,7 @@ struct Server::Implementation {
   log::RateLimit refused ABSL_GUARDED_BY(refused_mutex){30, absl::Minutes(1)};
   std::unique_ptr<relay::Relay> relay;
   std::unique_ptr<ConnectionWatch> watch;  // ends connections of the relay
-  std::unique_ptr<Doors> doors;
+  std::unique_ptr<Acceptors> acceptors;
   std::unique_ptr<grpc::Server> server;  // after what it uses
   // Last: they give connections to the relay.
   std::vector<std::unique_ptr<PeerSocket>> sockets;
@@ -135,7 +135,7 @@ std::unique_ptr<relay::Relay> Server::Implementation::MakeRelay(const DaemonView
       .hand_over =
           [this](const relay::ConnectionPointer& connection, int file) {
             watch->Add(connection);
-            doors->HandOver(connection->peer(), file);
+            acceptors->HandOver(connection->peer(), file);
           },
       .on_refused = [this, now = daemon.clock.steady](
                         const relay::Peer& peer,
@@ -164,7 +164,7 @@ absl::Status Server::Implementation::Listen(const std::string& address, const Op
                                        // Those who could stop the daemon anyway have the shorter
                                        // way.
                                        if (auth::RunsDaemon(peer.user_id))
-                                         return doors->HandOver(peer, file);
+                                         return acceptors->HandOver(peer, file);
                                        relay->Add(file, std::move(peer), nullptr);
                                      });
     if (!socket.ok()) return socket.status();
@@ -219,8 +219,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const DaemonView& daemon,
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
   interceptors.push_back(implementation->watch->MakeInterceptorFactory());
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
-  implementation->doors = std::make_unique<Doors>(
-      Doors::Options{
+  implementation->acceptors = std::make_unique<Acceptors>(
+      Acceptors::Options{
           .system_users = options.system_users,
           .access = daemon.access,
           .name_of = auth::AccountName,

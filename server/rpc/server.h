@@ -18,7 +18,7 @@ class Server {
   struct Options {
     std::vector<std::string> addresses;  // "unix:PATH" or "host:port"; port 0 picks a free one
     relay::TlsFiles tls;
-    bool system_users = false;  // see Doors
+    bool system_users = false;  // see Acceptors
     // A connection without a call for so long is closed, so that idle ones use up no descriptors.
     absl::Duration idle_connection = absl::Minutes(2);
     // A connection that leaves a ping unanswered for so long is closed. A client that vanished
