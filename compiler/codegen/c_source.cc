@@ -337,7 +337,7 @@ class SourcePrinter {
   ExpressionPrinter expressions_;
   std::string out_;
   int depth_ = 0;
-  std::array<int, 4> depth_of_ = {};  // how many loops of each style are open
+  std::array<int, kStyles.size()> depth_of_ = {};  // how many loops of each style are open
 };
 
 }  // namespace

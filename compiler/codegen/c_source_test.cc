@@ -106,6 +106,25 @@ __kernel void kiln_kernel(__global const float* restrict in0, __global float* re
 )");
 }
 
+TEST(CSourceTest, LoopsOfMatrixUnitsAreNamedLikeOthers) {
+  Builder b;
+  const Node* row = b.Range(16);
+  const Node* column = b.Range(8);
+  const Node* index = b.Binary(Op::kAdd, b.Binary(Op::kMul, row, b.Int(8)), column);
+  schedule::Loop columns{.range = column, .kind = LoopKind::kMatrix, .body = {}};
+  columns.body = {{schedule::Store{.buffer = 1, .index = index, .value = b.Float(1)}}};
+  schedule::Loop rows{.range = row, .kind = LoopKind::kMatrix, .body = {}};
+  rows.body = {{std::move(columns)}};
+  b.program.sections = {{.grid = {}, .body = {{std::move(rows)}}}};
+  EXPECT_THAT(PrintSource(b.program), HasSubstr(R"(
+  for (long m0 = 0; m0 < 16; ++m0) {  // matrix unit
+    for (long m1 = 0; m1 < 8; ++m1) {  // matrix unit
+      out1[m0 * 8 + m1] = 1.0f;
+    }
+  }
+)"));
+}
+
 TEST(CSourceTest, ConditionsAndBranches) {
   Builder b;
   const Node* i = b.Range(40);

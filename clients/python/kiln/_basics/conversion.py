@@ -38,6 +38,11 @@ def overflows(number: float, dtype: DType) -> bool:
     return not np.isfinite(rounded).all()
 
 
+def is_padding(number: Any) -> bool:
+    """Whether a number is what the op `pad` puts beside the elements: 0, but not -0.0."""
+    return bool(number == 0) and math.copysign(1, number) > 0
+
+
 def is_same_kind(source: DType, target: DType) -> bool:
     """Whether a cast stays within bools, integers or floats, or goes to a kind that holds more."""
     if source.is_float:

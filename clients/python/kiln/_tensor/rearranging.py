@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any, List, Optional, Sequence
 
 import numpy as np
 
+from kiln._basics.conversion import is_padding
 from kiln._basics.errors import InvalidArgument
 from kiln._rules import NUMBER, normalize_axis, whole
 from kiln._tensor.assignment import in_dtype
@@ -128,7 +129,7 @@ class Rearranging(Shapes):
         if not any(amounts):
             return self._alias()
         padded = self._op("pad", padding=amounts)
-        if value == 0:
+        if is_padding(value):
             return padded
         inside = filled(self.shape, True)._op("pad", padding=amounts)
         return padded.where(inside, in_dtype(value, self.dtype))

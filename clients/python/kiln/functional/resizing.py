@@ -2,6 +2,7 @@
 
 from typing import Any, Optional, Sequence, Tuple, Union
 
+from kiln._basics.conversion import is_padding
 from kiln._basics.errors import InvalidArgument
 from kiln._rules import flag, whole
 from kiln.functional._arguments import Sizes, spread
@@ -33,7 +34,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: Any = 
     if not any(padding):
         return input
     if mode == "constant":
-        return input._op("pad", padding=padding) if value == 0 else input._op(
+        return input._op("pad", padding=padding) if is_padding(value) else input._op(
             "pad_constant", padding=padding, value=value)
     if mode not in _BORDERS:
         raise InvalidArgument(
