@@ -144,7 +144,7 @@ Sum AddScaled(const Sum& a, Sum b, int64_t factor, bool unordered) {
   if (unordered) std::sort(b.terms.begin(), b.terms.end(), by_id);
   size_t i = 0;
   size_t j = 0;
-  // Both have their terms in order of id, so one walk along both keeps the order.
+  // Both have their terms in order of id, so a merge keeps the order.
   while (i < a.terms.size() || j < b.terms.size()) {
     Term term;
     if (j == b.terms.size() || (i < a.terms.size() && by_id(a.terms[i], b.terms[j]))) {
