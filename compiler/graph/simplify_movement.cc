@@ -193,7 +193,7 @@ const Node* ElementwiseOfExpand(Context& context, const Node* node) {
   for (const Node* operand : node->operands()) {
     const Shape& before = BeforeExpand(operand)->shape();
     for (size_t i = 0; i < shape.size(); ++i) shape[i] = std::max(shape[i], before[i]);
-    // With a size of zero there is nothing to save, and the maximum above would be wrong.
+    // With a size of zero nothing is saved, and the maximum above would be wrong.
     if (std::find(before.begin(), before.end(), 0) != before.end()) return nullptr;
   }
   bool empty = std::find(node->shape().begin(), node->shape().end(), 0) != node->shape().end();

@@ -78,10 +78,10 @@ enum class Op : uint8_t {
   // Identity whose result is on another device of a graph in stages (graph/stages.h). IntsAttr: the
   // number of the source device, and of the destination device.
   kSend,
-  kMutable,     // identity in memory of its own, which a scatter writes over; IntAttr tells copies apart. partition makes it
   // Identity in its own memory, which a scatter overwrites. IntAttr tells copies apart. partition
   // makes it.
-
+  kMutable,
+  // Operands (y, x, derivative) of one shape; the result is y. A gradient also flows to x,
   // elementwise: upstream * derivative; none flows to derivative. A function whose best formula
   // differentiates badly is y = detach(formula) with this op around it.
   kWithDerivative,
@@ -203,7 +203,7 @@ class Context {
   std::unique_ptr<Impl> impl_;
 };
 
-// Where a node came from in the user's program ("train.py:31"), for messages; kept beside the graph, not in nodes.
+// Nodes do not store their source lines in the user's program; graph::Graph::sources does.
 
 }  // namespace kiln::ir
 

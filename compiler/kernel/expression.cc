@@ -249,7 +249,7 @@ absl::StatusOr<Point> ExpressionLowerer::IndexedPoint(const Node* node, int64_t 
   const int64_t size = node->operand(0)->shape()[axis];
   // Positions are data. Out of range, a gather gives zero and a scatter changes nothing.
   math_.Require(inner.valid, position, 0, size);
-  // Where it is valid, the index of a dimension of size 1 is 0, however it is computed.
+  // The index of a dimension of size 1 is 0 where it is valid, however it is computed.
   if (size == 1) inner.index[axis] = math_.Constant(0);
   return inner;
 }
@@ -257,7 +257,7 @@ absl::StatusOr<Point> ExpressionLowerer::IndexedPoint(const Node* node, int64_t 
 absl::StatusOr<const Node*> ExpressionLowerer::LowerGuarded(const Node* node, const Point& outer,
                                                             Point inner) {
   if (inner.valid.never) return Zero(math_.context(), node->dtype());
-  // Where it is valid, the index of a dimension of size 1 is 0, however it is computed.
+  // The index of a dimension of size 1 is 0 where it is valid, however it is computed.
   for (size_t i = 0; i < inner.index.size(); ++i) {
     if (node->operand(0)->shape()[i] == 1) inner.index[i] = math_.Constant(0);
   }

@@ -74,11 +74,12 @@ class ExpressionLowerer {
   using Ranges = std::vector<const ir::Node*>;
   // Returns the ranges that each factor depends on.
   absl::StatusOr<std::array<Ranges, 2>> FactorRanges(const ir::Node* product, const Point& point);
-  // Both factors depend on a range that is summed, and each on another one that the other does not
-  // know: a matrix product, a convolution, or a gradient of one.
+  // Returns whether both factors depend on a range that is summed, and each on another range that
+  // the other does not depend on: a matrix product, a convolution, or a gradient of one.
   bool IsContraction(const std::array<Ranges, 2>& factors) const;
-  // Each factor guarded by the conditions on what it knows alone: the element's place in a strided
-  // convolution's weights does not concern the gradient, nor its place in the gradient the weights.
+  // Guards each factor only by the conditions on ranges that it depends on. For example, in the
+  // gradient of a strided convolution, a condition on an element's position in the weights does not
+  // apply to the upstream gradient.
   absl::StatusOr<const ir::Node*> LowerSharedGuards(const ir::Node* node, const Point& point,
                                                     const std::array<Ranges, 2>& factors);
   absl::StatusOr<const ir::Node*> LowerGather(const ir::Node* node, const Point& point);

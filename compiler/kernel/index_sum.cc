@@ -18,8 +18,8 @@ bool IsInt64Const(const Node* node) {
   return node->op() == Op::kConst && node->dtype() == DType::kInt64;
 }
 
-// Nodes that SumOf takes apart; beyond that, parts are kept as atoms. Sums share operands: x + x,
-// nested a hundred deep, would be taken apart in 2^100 steps.
+// Bounds the nodes that SumOf splits; beyond it, parts are kept as atoms. Sums share operands:
+// splitting x + x, nested a hundred deep, would take 2^100 steps.
 constexpr int kMostVisits = 512;
 
 // Adds scale * node; integers wrap, as they do when the sum is computed.

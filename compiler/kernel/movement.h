@@ -1,6 +1,5 @@
 // Movement ops as index arithmetic: which element of its operand a movement op reads for an element
 // of its result.
-// result.
 #ifndef KILN_COMPILER_KERNEL_MOVEMENT_H_
 #define KILN_COMPILER_KERNEL_MOVEMENT_H_
 
