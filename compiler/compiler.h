@@ -54,7 +54,7 @@ struct Slot {
     kUpdate,  // the new value of update number `index`, fully written
     kArena,   // intermediate results
     // For sharded programs:
-    kPlace,      // the device's coordinates in the mesh, an int64 per axis
+    kPlace,  // the device's coordinates in the mesh, an int64 per axis
     // Intermediate results that other devices read, laid out identically on every target.
     kPublished,
   };

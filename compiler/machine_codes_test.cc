@@ -124,7 +124,7 @@ absl::StatusOr<drivers::KernelImage> CompileFor(const drivers::Target& target,
   return codegen::CompileKernel(row, *kernel, row.choose(*kernel, target), target);
 }
 
-// Those float32 functions that are computed in float64.
+// Some float32 functions are computed in float64.
 TEST(MachineCodesTest, SpirvWithoutFloat64LacksSomeFunctions) {
   drivers::Target target = TargetOf("spirv64");
   target.capabilities = {.fma = true, .fp64 = false, .fp16 = true};

@@ -1,4 +1,4 @@
-// How messages refer to nodes of a client's graph. Internal to the wire's decoder.
+// Labels of a client's nodes in messages. Internal to the wire's decoder.
 #ifndef KILN_COMPILER_GRAPH_WIRE_LABEL_H_
 #define KILN_COMPILER_GRAPH_WIRE_LABEL_H_
 

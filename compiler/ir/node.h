@@ -122,8 +122,8 @@ struct RangeAttr {
   int64_t extent = 0;
   bool operator==(const RangeAttr&) const = default;
 };
-// What happens to an element when a value is scattered to it: it becomes the value itself (the last
-// one wins), or old op value.
+// The new value of an element that a value is scattered to: the value itself (the last one wins),
+// or old op value.
 enum class ScatterMode : uint8_t { kSet, kAdd, kMul, kMax, kMin };
 struct ScatterAttr {
   int64_t axis = 0;

@@ -20,7 +20,7 @@ struct Point {
   Validity valid;
 };
 
-// How an expression obtains the value of a node.
+// The way in which an expression obtains a node's value.
 struct Source {
   enum class Kind {
     kInline,    // compute it: continue with the node's operands

@@ -39,7 +39,7 @@ struct AttributeDef {
   enum class Range : uint8_t { kAny, kPositive, kNotNegative, kNotZero, kFraction } range = {};
 };
 
-// How a result's shape follows from operands and attributes, or a constraint on them that an
+// A rule for a result's shape, from operands and attributes, or a constraint on them that an
 // expansion may rely on. The same text serves the daemon and every client: the daemon evaluates it,
 // and bindings are generated from it (rules/rule_text.h describes the notation). A rule is next to
 // the row that uses it; rules/shape_rules.h and rules/constraints.h have rules shared by several
@@ -79,7 +79,7 @@ enum class Kind : uint8_t {
   kComposite
 };
 
-// Which dtypes an operand may have. Numeric is float or integer.
+// The dtypes that an operand may have. Numeric is float or integer.
 enum class DTypeClass : uint8_t {
   kAny,
   kNumeric,

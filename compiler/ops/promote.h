@@ -1,4 +1,4 @@
-// Which dtypes may be combined, and the dtype of the result.
+// The rules for combining dtypes, and the dtype of the result.
 #ifndef KILN_COMPILER_OPS_PROMOTE_H_
 #define KILN_COMPILER_OPS_PROMOTE_H_
 

@@ -26,7 +26,7 @@ class Descriptor {
   int number_ = -1;
 };
 
-// How a process ended.
+// The way in which a process ended.
 struct Ending {
   int signal = 0;  // the signal that ended it; 0: it exited, with `status`
   int status = 0;

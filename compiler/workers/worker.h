@@ -14,7 +14,7 @@
 
 namespace kiln::workers {
 
-// Whether the memory of workers can be limited: the sanitizers reserve more address space than any
+// True if the memory of workers can be limited: the sanitizers reserve more address space than any
 // limit.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kLimitsMemory = false;

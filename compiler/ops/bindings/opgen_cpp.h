@@ -1,4 +1,5 @@
-// How the C++ client's bindings spell the table of ops; also for tests that generate calls of them.
+// The names and values of the table of ops in the C++ client's bindings; also for tests that
+// generate calls of them.
 #ifndef KILN_COMPILER_OPS_BINDINGS_OPGEN_CPP_H_
 #define KILN_COMPILER_OPS_BINDINGS_OPGEN_CPP_H_
 

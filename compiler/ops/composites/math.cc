@@ -203,7 +203,7 @@ const Node* Floor(Builder& b, const Node* x) {
 const Node* Rounded(Builder& b, const Node* x) {
   const DType dtype = x->dtype();
   const Node* whole = b.Trunc(x);
-  const Node* rest = Abs(b, b.Sub(x, whole));  // exact; NaN of infinities, which stay
+  const Node* rest = Abs(b, b.Sub(x, whole));  // exact; NaN for infinities, which are kept
   const Node* half = b.Const(dtype, 0.5);
   const Node* half_of_whole = b.Mul(whole, 0.5);
   const Node* odd = b.Binary(Op::kCmpNe, half_of_whole, b.Trunc(half_of_whole));
