@@ -17,7 +17,7 @@ using workers::TakePlain;
 
 std::string CacheKey(const std::string& kernel_text, const drivers::Target& target,
                      std::vector<std::string> disabled_passes) {
-  // A set: the order in which they were named means nothing.
+  // Sorted and deduplicated: the order of the names has no meaning.
   std::sort(disabled_passes.begin(), disabled_passes.end());
   disabled_passes.erase(std::unique(disabled_passes.begin(), disabled_passes.end()),
                         disabled_passes.end());

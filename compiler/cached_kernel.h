@@ -1,4 +1,4 @@
-// What the kernel cache stores: the image and what was decided about it.
+// The entries of the kernel cache: the image and the decisions about it.
 #ifndef KILN_COMPILER_CACHED_KERNEL_H_
 #define KILN_COMPILER_CACHED_KERNEL_H_
 
@@ -11,15 +11,15 @@
 
 namespace kiln::compiler {
 
-// Canonical kernel, target, compiler version, and the passes that are switched off; free of device
-// numbers.
+// Returns a key made from the canonical kernel, target, compiler version and the disabled passes;
+// it contains no device numbers.
 std::string CacheKey(const std::string& kernel_text, const drivers::Target& target,
                      std::vector<std::string> disabled_passes);
 
-// Image, schedule, what was refused and compile time. `ir` and `digest` follow from the key and are
+// Encodes image, schedule, refusal and compile time. `ir` and `digest` follow from the key and are
 // not stored.
 std::string EncodeCachedKernel(const CompiledKernel& kernel);
-// Nothing if `bytes` is damaged: then the kernel is compiled again.
+// Returns nothing if `bytes` is damaged: then the kernel is compiled again.
 std::optional<CompiledKernel> DecodeCachedKernel(const std::string& bytes);
 
 }  // namespace kiln::compiler

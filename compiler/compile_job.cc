@@ -1,4 +1,4 @@
-// What a worker process does with a job.
+// Compiles a job in a worker process.
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -17,7 +17,7 @@ absl::StatusOr<drivers::KernelImage> CompileJob(const workers::KernelJob& job) {
   ir::Context context;
   absl::StatusOr<kernel::Kernel> kernel = kernel::ParseKernel(job.kernel, context);
   const absl::StatusOr<schedule::Schedule> schedule = schedule::Parse(job.schedule);
-  // Both were printed by this compiler.
+  // Both texts were printed by this compiler.
   for (const absl::Status& status : {kernel.status(), schedule.status()}) {
     if (!status.ok())
       return absl::InternalError(absl::StrCat("its text is not read back: ", status.message()));

@@ -19,13 +19,13 @@
 namespace kiln::compiler {
 namespace {
 
-// What kernels are compiled for, and how.
+// The target of the kernels, and its code generator.
 struct Machine {
   const codegen::MachineCode& code;
   const drivers::Target& target;
 };
 
-// A lowered kernel with the nodes it stands on. Shared by the group and, for its source, the
+// A lowered kernel with the context of its nodes. Shared by the group and, for its source, by the
 // compiled kernel.
 struct Lowered {
   ir::Context context;
@@ -37,7 +37,7 @@ std::vector<std::shared_ptr<Lowered>> LowerGroups(const partition::Partition& pa
                                                   const Options& options) {
   std::vector<std::shared_ptr<Lowered>> lowered(partition.groups.size());
   ParallelFor(lowered.size(), options.threads, [&](size_t i) {
-    // Each with a context of its own: contexts are not thread-safe.
+    // Each has its own context, since contexts are not thread-safe.
     lowered[i] = std::make_shared<Lowered>();
     Lowered& result = *lowered[i];
     result.kernel = kernel::Lower(partition, static_cast<int>(i), result.context);
@@ -46,7 +46,7 @@ std::vector<std::shared_ptr<Lowered>> LowerGroups(const partition::Partition& pa
   return lowered;
 }
 
-// One text for each kernel, below its name.
+// Joins one text per kernel, each below the kernel's name.
 template <typename TextOf>
 std::string Join(const std::vector<std::shared_ptr<Lowered>>& lowered, const TextOf& text_of) {
   std::string text;
@@ -57,12 +57,12 @@ std::string Join(const std::vector<std::shared_ptr<Lowered>>& lowered, const Tex
   return text;
 }
 
-// A kernel before emission: found in the cache, or with the schedule that it gets.
+// A kernel before emission: found in the cache, or with its chosen schedule.
 struct Scheduled {
   std::string key;
   std::optional<CompiledKernel> known;
   schedule::Schedule schedule;
-  // That it took so far, the first as well.
+  // The time taken so far; `reading` is part of `time`.
   absl::Duration reading = absl::ZeroDuration();
   absl::Duration time = absl::ZeroDuration();
 };
@@ -78,7 +78,7 @@ Scheduled FetchOrSchedule(const Lowered& lowered, const Machine& machine, const 
     }
   }
   scheduled.reading = TimeOf(options) - start;
-  // A known kernel brings its schedule with it.
+  // A cached kernel includes its schedule.
   if (!scheduled.known && !plain) {
     scheduled.schedule = machine.code.choose(lowered.kernel->kernel, machine.target);
   }
@@ -86,7 +86,7 @@ Scheduled FetchOrSchedule(const Lowered& lowered, const Machine& machine, const 
   return scheduled;
 }
 
-// What a kernel's emission took.
+// The times of a kernel's emission.
 struct EmitTimes {
   absl::Duration waiting = absl::ZeroDuration();  // for a worker
   absl::Duration compiling = absl::ZeroDuration();
@@ -113,7 +113,7 @@ absl::StatusOr<drivers::KernelImage> MakeImage(const Lowered& lowered,
   return image;
 }
 
-// With the error's payloads: a vendor's compiler says in one how large blocks may be.
+// Keeps the error's payloads: in one of them a vendor's compiler says how large blocks may be.
 absl::Status ErrorOf(const kernel::Kernel& kernel, const absl::Status& error) {
   absl::Status named(error.code(), absl::StrCat("kernel ", kernel.name, ": ", error.message()));
   error.ForEachPayload([&named](absl::string_view url, const absl::Cord& payload) {
@@ -122,7 +122,7 @@ absl::Status ErrorOf(const kernel::Kernel& kernel, const absl::Status& error) {
   return named;
 }
 
-// A schedule that the proof refuses gives way to the plain one: slow, never wrong.
+// If the proof refuses a schedule, the plain schedule replaces it: slow, but never wrong.
 absl::StatusOr<CompiledKernel> Emit(const Lowered& lowered, schedule::Schedule schedule,
                                     const Machine& machine, const Options& options,
                                     EmitTimes* times) {
@@ -150,18 +150,18 @@ absl::StatusOr<CompiledKernel> Finish(const std::shared_ptr<const Lowered>& lowe
                       : Emit(*lowered, std::move(scheduled.schedule), machine, options, times);
   if (!compiled.ok()) return compiled.status();
   compiled->ir = lowered->text;
-  // Written only when somebody asks.
+  // Written only on request.
   compiled->source = [lowered, text = compiled->schedule]() -> absl::StatusOr<std::string> {
     absl::StatusOr<schedule::Schedule> schedule = schedule::Parse(text);
     if (!schedule.ok()) return schedule.status();
     return codegen::Source(lowered->kernel->kernel, *schedule);
   };
   compiled->digest = Sha256Hex(lowered->text);
-  // A kernel out of the cache keeps the time that it once took to compile.
+  // A kernel from the cache keeps its original compile time.
   if (!compiled->from_cache) {
     const absl::Time made = TimeOf(options);
     compiled->compile_seconds = absl::ToDoubleSeconds(scheduled.time + (made - start));
-    // What a finisher could not finish this time it may another time.
+    // An image that the finisher could not finish is not cached, since it may succeed another time.
     const bool whole = machine.target.finisher.driver.empty() || !compiled->image.finished.empty();
     if (options.cache != nullptr && whole)
       options.cache->Put(scheduled.key, EncodeCachedKernel(*compiled));
@@ -178,7 +178,7 @@ absl::StatusOr<CompiledKernel> Finish(const std::shared_ptr<const Lowered>& lowe
 // Fills `set->groups` and returns, for each distinct kernel, the group that represents it.
 absl::StatusOr<std::vector<int>> Deduplicate(const std::vector<std::shared_ptr<Lowered>>& lowered,
                                              KernelSet* set) {
-  // The text is all that a kernel is; it is what the cache's key holds, too.
+  // The text identifies the kernel; the cache's key contains it too.
   absl::flat_hash_map<std::string_view, int> known;
   std::vector<int> representatives;
   for (size_t i = 0; i < lowered.size(); ++i) {
@@ -193,7 +193,7 @@ absl::StatusOr<std::vector<int>> Deduplicate(const std::vector<std::shared_ptr<L
 
 using LoweredKernels = std::vector<std::shared_ptr<Lowered>>;
 
-// The distinct kernels of the partition.
+// Returns the distinct kernels of the partition.
 absl::StatusOr<LoweredKernels> RunLower(const partition::Partition& partition,
                                         const Options& options, KernelSet* set,
                                         std::vector<PassReport>* reports) {
@@ -250,7 +250,7 @@ absl::Status RunEmit(const LoweredKernels& lowered, std::vector<Scheduled> sched
     compiled[i] = Finish(lowered[i], std::move(scheduled[i]), machine, options, &times[i]);
     tell(0, 1);
   });
-  // The first error in the kernels' order, whichever thread met one first.
+  // The first error in the kernels' order, independent of which thread failed first.
   for (absl::StatusOr<CompiledKernel>& kernel : compiled) {
     if (!kernel.ok()) return kernel.status();
     set->kernels.push_back(*std::move(kernel));

@@ -1,5 +1,5 @@
-// Lowers, schedules and emits every group of a partition: in parallel, equal kernels once, known
-// ones from the cache.
+// Lowers, schedules and emits every group of a partition, in parallel. Equal kernels are compiled
+// once; known ones come from the cache.
 #ifndef KILN_COMPILER_COMPILE_KERNELS_H_
 #define KILN_COMPILER_COMPILE_KERNELS_H_
 
@@ -13,18 +13,18 @@
 
 namespace kiln::compiler {
 
-// What a group of the partition runs.
+// The kernel of a group, and its arguments.
 struct GroupKernel {
   int kernel = 0;            // index into KernelSet::kernels
-  std::vector<int> tensors;  // the partition's tensors behind the kernel's arguments
+  std::vector<int> tensors;  // the partition's tensors passed as the kernel's arguments
 };
 struct KernelSet {
   std::vector<CompiledKernel> kernels;  // distinct ones
   std::vector<GroupKernel> groups;      // by group
 };
 
-// The passes lower, schedule and emit. `code` is the row of target.architecture. Uses up to
-// options.threads threads. The first failing group's error is returned.
+// Runs the passes lower, schedule and emit. `code` is the row of target.architecture. Uses up to
+// options.threads threads. Returns the first failing group's error.
 absl::StatusOr<KernelSet> CompileKernels(const partition::Partition& partition,
                                          const codegen::MachineCode& code,
                                          const drivers::Target& target, const Options& options,

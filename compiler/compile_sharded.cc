@@ -16,7 +16,7 @@ namespace {
 
 using BufferKind = shard::Buffer::Kind;
 
-// Numbers the slots and says where buffers lie in them.
+// Numbers the slots and maps buffers to them.
 class ShardedSlots {
  public:
   ShardedSlots(const shard::Program& program, int device)
@@ -34,7 +34,7 @@ class ShardedSlots {
 
   int arena() const { return arena_; }
 
-  // Its size is known last.
+  // The arena is added last, since its size is known last.
   std::vector<Slot> WithArena(int64_t bytes) && {
     if (bytes > 0) slots_.push_back({Slot::Kind::kArena, 0, bytes});
     return std::move(slots_);
@@ -61,12 +61,13 @@ class ShardedSlots {
     return slot_of_.at(buffer);
   }
 
-  // Buffers of these kinds stand by index.
+  // Adds the buffers of a kind; their slots are ordered by index.
   void AddAll(BufferKind kind, Slot::Kind slot) {
     for (size_t i = 0; i < buffers_.size(); ++i) {
       if (buffers_[i].kind != kind) continue;
       slot_of_[static_cast<int>(i)] = static_cast<int>(slots_.size());
-      // What another device has is numbered, too, so that slots stand by index on all.
+      // Buffers of other devices also get a slot, so that slots are ordered by index on all
+      // devices.
       const bool is_here = shard::IsOn(buffers_[i].device, device_);
       slots_.push_back({slot, buffers_[i].index, is_here ? buffers_[i].bytes : 0});
     }
@@ -80,7 +81,7 @@ class ShardedSlots {
   int arena_ = 0;
 };
 
-// One report for each pass, whatever the number of graphs that it ran on.
+// Merges the reports: one per pass, for any number of graphs that it ran on.
 void AddReports(int segment, std::vector<PassReport> more, std::vector<PassReport>* reports) {
   for (PassReport& report : more) {
     if (!report.text.empty()) {
@@ -106,7 +107,7 @@ void AddReports(int segment, std::vector<PassReport> more, std::vector<PassRepor
   }
 }
 
-// What kernels are compiled for, and how.
+// The target of the kernels, and its code generator.
 struct KernelMachine {
   const codegen::MachineCode& code;
   const drivers::Target& target;
@@ -147,7 +148,7 @@ class ShardedCompiler {
   }
 
  private:
-  // A segment's graph, and where its inputs and outputs lie.
+  // A segment's graph, and the arguments of its inputs and outputs.
   struct Part {
     int segment = 0;
     const graph::Graph& graph;
@@ -155,7 +156,7 @@ class ShardedCompiler {
     std::vector<Argument> outputs;
   };
 
-  // Of a graph in stages, this program is one device's.
+  // In a graph in stages, this program is that of one device.
   bool IsHere(int device) const { return shard::IsOn(device, machine_.options.stage); }
 
   void Meet(int segment) {
@@ -178,7 +179,7 @@ class ShardedCompiler {
     return AddPart(part);
   }
 
-  // Appends the calls that compute it.
+  // Appends the calls that compute the part.
   absl::Status AddPart(const Part& part) {
     if (part.graph.outputs.empty()) return absl::OkStatus();
     std::vector<PassReport> reports;
@@ -203,12 +204,12 @@ class ShardedCompiler {
       for (const int tensor : group.tensors) call.arguments.push_back(PlaceOf(part, state, tensor));
       program_.calls.push_back(std::move(call));
     }
-    // Segments run one after the other, so their intermediate results take the same bytes.
+    // Segments run one after the other, so their intermediate results share the same bytes.
     arena_bytes_ = std::max(arena_bytes_, own_bytes_ + state.memory.arena_bytes);
     program_.arena_bytes_without_reuse += state.memory.arena_bytes_without_reuse;
   }
 
-  // Segments share kernels. The text is all that a kernel is.
+  // Returns the number of a kernel. Segments share kernels; the text identifies one.
   int NumberOf(CompiledKernel kernel) {
     const auto [known, is_new] =
         kernels_.try_emplace(kernel.ir, static_cast<int>(program_.kernels.size()));
@@ -224,8 +225,7 @@ class ShardedCompiler {
             ir::NumElements(t.shape) * ir::SizeOf(t.dtype)};
   }
 
-  // Whatever the values are, their bytes are copied as words, so that fetches of one size share a
-  // kernel.
+  // Bytes of any dtype are copied as words, so that fetches of one size share a kernel.
   absl::Status AddFetch(int segment, const shard::Fetch& fetch) {
     return AddCopy(segment, ir::DType::kInt32, {fetch.source.bytes / ir::SizeOf(ir::DType::kInt32)},
                    slots_.Place(fetch.source), slots_.Place(fetch.destination));
@@ -241,7 +241,8 @@ class ShardedCompiler {
     return AddPart({segment, graph, {source}, {destination}});
   }
 
-  // A program copies at its end; a segment whose result is another one's needs a kernel for it.
+  // A program's copies run at its end, but a segment's result may be read by a later one, so it
+  // needs a kernel.
   absl::Status AddCopies(const Part& part, const PassState& state) {
     for (const partition::Copy& copy : state.partition.copies) {
       const partition::Tensor& tensor = state.partition.tensors[copy.tensor];
@@ -273,7 +274,7 @@ absl::StatusOr<CompiledProgram> CompileSharded(const graph::Graph& graph,
         " bytes; the most is ", shard::kPublishedAlignment));
   }
   CompiledProgram program;
-  // As it came, before any pass.
+  // The graph as given, before any pass.
   program.graph_text = graph::Print(graph);
   const absl::StatusOr<PassState> state =
       RunPasses(graph, target, {.last = "shard"}, options, &program.passes);

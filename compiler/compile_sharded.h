@@ -1,4 +1,4 @@
-// Compile for a graph on a mesh: its segments one after the other, and where devices meet.
+// Compile for a graph on a mesh: its segments one after the other, with exchanges between them.
 #ifndef KILN_COMPILER_COMPILE_SHARDED_H_
 #define KILN_COMPILER_COMPILE_SHARDED_H_
 
@@ -8,7 +8,7 @@
 
 namespace kiln::compiler {
 
-// `graph` has a mesh; `code` is the row of target.architecture. As Compile.
+// Requires: `graph` has a mesh; `code` is the row of target.architecture. Otherwise like Compile.
 absl::StatusOr<CompiledProgram> CompileSharded(const graph::Graph& graph,
                                                const codegen::MachineCode& code,
                                                const drivers::Target& target,

@@ -16,7 +16,7 @@ int64_t Bytes(ir::DType dtype, const ir::Shape& shape) {
   return ir::NumElements(shape) * ir::SizeOf(dtype);
 }
 
-// Numbers the program's slots and says where each tensor of the partition lies in them.
+// Numbers the program's slots and maps each tensor of the partition to its slot.
 class SlotMap {
  public:
   SlotMap(const graph::Graph& graph, const partition::Partition& partition,
@@ -34,7 +34,7 @@ class SlotMap {
       Add(Slot::Kind::kUpdate, i, Bytes(value->dtype(), value->shape()));
     }
     arena_at_ = static_cast<int>(slots_.size());
-    // Last, and only where there are intermediates.
+    // The last slot; exists only if there are intermediates.
     if (plan.arena_bytes > 0) Add(Slot::Kind::kArena, 0, plan.arena_bytes);
   }
 
@@ -96,7 +96,7 @@ absl::StatusOr<CompiledProgram> Compile(const graph::Graph& graph, const drivers
   if (!machine.ok()) return machine.status();
   if (graph.sharding != nullptr) return CompileSharded(graph, **machine, target, options);
   CompiledProgram program;
-  // As it came, before any pass.
+  // The graph as given, before any pass.
   program.graph_text = graph::Print(graph);
   const absl::StatusOr<PassState> state = RunPasses(graph, target, {}, options, &program.passes);
   if (!state.ok()) return state.status();

@@ -1,12 +1,12 @@
-// Runs passes by name on a graph in text form and prints what comes out: for debugging, and for
-// tests that are text files.
+// Runs passes by name on a graph in text form and prints the result: for debugging, and for tests
+// that are text files.
 //
 //   irtool --list                        the passes, in their order
-//   irtool --pass simplify graph.txt     one pass alone
+//   irtool --pass simplify graph.txt     only one pass
 //   irtool --to partition < graph.txt    everything up to and including a pass; without --to up to
 //                                        the lowered kernels
 //     --disable simplify,merge_rows      without these passes
-//     --dump normalize,cluster           prints what these left, too
+//     --dump normalize,cluster           also prints the results of these
 //     --times                            prints on standard error how long each pass took
 #include <fstream>
 #include <iomanip>
@@ -102,12 +102,12 @@ absl::StatusOr<std::string> PrintKernels(const partition::Partition& partition,
   return text;
 }
 
-// What the command's last pass leaves.
+// Returns the result of the command's last pass.
 absl::StatusOr<std::string> RunPasses(Command command, const graph::Graph& graph,
                                       std::vector<PassReport>* reports) {
-  // A graph on a mesh is one graph no longer behind that.
+  // After "shard" a graph on a mesh is no longer one graph.
   if (graph.sharding != nullptr && command.pass == kLower) command.pass = "shard";
-  // No device: what a core with vector registers is planned for.
+  // No device: the default target is a core with vector registers.
   const drivers::Target target;
   if (command.pass == kLower && !command.one_pass) {
     const auto state = compiler::RunPasses(graph, target, {}, command.options, reports);
@@ -132,7 +132,7 @@ absl::StatusOr<std::string> Run(const std::vector<std::string>& words) {
   if (!graph.ok()) return graph.status();
   std::vector<PassReport> reports;
   const absl::StatusOr<std::string> result = RunPasses(*command, *graph, &reports);
-  // What ran before a pass that failed is worth reading, too.
+  // The reports before a failed pass are useful too.
   for (const PassReport& report : reports) {
     if (!report.text.empty())
       std::cout << "== after " << report.pass << "\n" << report.text << "\n";

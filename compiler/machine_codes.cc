@@ -23,7 +23,7 @@ namespace {
 using codegen::Code;
 using codegen::MachineCode;
 
-// Devices that run nothing: everything is made but machine code.
+// For devices that execute nothing: everything except machine code is made.
 constexpr MachineCode kNothing = {
     .architecture = "null",
     .supports = [](const ir::Node*, const drivers::Target&) { return true; },

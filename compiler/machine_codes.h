@@ -1,4 +1,4 @@
-// The table of the kinds of machine code: a row for each architecture that a driver reports.
+// The table of machine code kinds: one row per architecture that drivers report.
 #ifndef KILN_COMPILER_MACHINE_CODES_H_
 #define KILN_COMPILER_MACHINE_CODES_H_
 
@@ -12,7 +12,7 @@ namespace kiln::compiler {
 
 absl::Span<const codegen::MachineCode> MachineCodes();
 
-// UNIMPLEMENTED names the architecture and those that there are.
+// UNIMPLEMENTED names the architecture and the known ones.
 absl::StatusOr<const codegen::MachineCode*> FindMachineCode(std::string_view architecture);
 
 }  // namespace kiln::compiler

@@ -124,7 +124,7 @@ absl::StatusOr<drivers::KernelImage> CompileFor(const drivers::Target& target,
   return codegen::CompileKernel(row, *kernel, row.choose(*kernel, target), target);
 }
 
-// Those of float32 that are computed in float64 on the way.
+// Some float32 functions are computed in float64.
 TEST(MachineCodesTest, SpirvWithoutFloat64LacksSomeFunctions) {
   drivers::Target target = TargetOf("spirv64");
   target.capabilities = {.fma = true, .fp64 = false, .fp16 = true};
@@ -152,13 +152,13 @@ TEST(MachineCodesTest, APtxKernelHasATableAndANumberForEachArgumentAndAThreadFor
   EXPECT_THAT(image->code, HasSubstr(".version 7.8\n.target sm_80\n"));
   EXPECT_THAT(image->code, HasSubstr(".visible .entry kernel("));
   EXPECT_TRUE(image->takes_slot_table);
-  // The last one is the launch's first block.
+  // The last parameter is the launch's first block.
   EXPECT_TRUE(image->runs_parts);
   EXPECT_EQ(image->num_parameters(), 4);
   EXPECT_THAT(image->code, HasSubstr("kernel_param_3"));
   EXPECT_THAT(image->code, Not(HasSubstr("kernel_param_4")));
   EXPECT_THAT(image->code, HasSubstr(".maxntid 32"));
-  // What is only read goes through the caches that do not see writes.
+  // Read-only data is loaded through the non-coherent caches.
   EXPECT_THAT(image->code, HasSubstr("ld.global.nc.b32"));
   EXPECT_EQ(*Disassemble(*image, Gpu()), image->code);
 }
@@ -174,7 +174,7 @@ TEST(MachineCodesTest, AKernelOfMoreArgumentsThanTheTargetTakesIsRefused) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("takes at most 1"));
 }
 
-// Else sums would differ from those of devices that round products.
+// Otherwise sums would differ from those of devices that round products.
 TEST(MachineCodesTest, PtxRoundsEachOperationByItself) {
   const auto image = CompileFor(Gpu(), R"(buffer b0 float32[64] read
 buffer b1 float32[64] write

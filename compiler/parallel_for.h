@@ -10,13 +10,13 @@
 
 namespace kiln::compiler {
 
-// How many threads ParallelFor uses.
+// Returns the number of threads that ParallelFor uses.
 inline int ThreadsFor(size_t count, int threads) {
   return static_cast<int>(std::min(count, static_cast<size_t>(std::max(threads, 1))));
 }
 
-// Calls work(i) for every i in [0, count), on up to `threads` threads, the caller's included. Items
-// are handed out in order. Returns when all have ended.
+// Calls work(i) for every i in [0, count), on up to `threads` threads including the caller's.
+// Assigns items in order. Returns when all have finished.
 template <typename Work>
 void ParallelFor(size_t count, int threads, const Work& work) {
   std::atomic<size_t> next{0};

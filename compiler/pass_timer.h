@@ -1,4 +1,4 @@
-// A pass's report in the making: added to a list at the end, with the time that the pass took.
+// Builds a pass's report and adds it to a list at the end, with the time that the pass took.
 #ifndef KILN_COMPILER_PASS_TIMER_H_
 #define KILN_COMPILER_PASS_TIMER_H_
 
@@ -13,7 +13,7 @@
 
 namespace kiln::compiler {
 
-// The time by the options' clock, if they have one.
+// Returns the time by the options' clock, if they have one.
 inline absl::Time TimeOf(const Options& options) {
   return options.now ? options.now() : absl::UnixEpoch();
 }
@@ -36,18 +36,18 @@ class PassTimer {
 
   bool disabled() const { return report_.disabled; }
   bool dumped() const { return dumped_; }
-  // Cut where it is too long for a person to read.
+  // Cuts a text that is too long for a person to read.
   void SetText(std::string text) {
     constexpr size_t kLongest = 1 << 20;
     if (text.size() > kLongest) text.replace(kLongest, std::string::npos, "\n...\n");
     report_.text = std::move(text);
   }
-  // Of its time, as `sum` of what `threads` threads took for it.
+  // Adds a part of the pass's time; `sum` is the time of all `threads` threads together.
   void AddPart(std::string_view name, absl::Duration sum, int threads) {
     if (report_.disabled || sum <= absl::ZeroDuration()) return;
     report_.parts.push_back({std::string(name), absl::ToDoubleSeconds(sum) / threads});
   }
-  // What comes after this call does not count.
+  // Stops the clock: later work does not count.
   void Stop() {
     if (stopped_) return;
     stopped_ = true;

@@ -52,7 +52,7 @@ absl::Status Differentiate(PassState& state, const drivers::Target& target) {
   absl::StatusOr<graph::Graph> result = autodiff::Differentiate(state.graph);
   if (!result.ok()) return result.status();
   state.graph = *std::move(result);
-  // Where the gradient lies of what is made of no input shows only now.
+  // The device of a gradient whose value depends on no input is only known now.
   const bool has_stages = state.graph.sharding != nullptr && state.graph.sharding->stages;
   return has_stages ? graph::FindHomes(state.graph).status() : absl::OkStatus();
 }
@@ -67,7 +67,8 @@ absl::Status Shard(PassState& state, const drivers::Target& target) {
   return absl::OkStatus();
 }
 
-// Whether the index arithmetic of kernels shows for each value that a task keeps to its own part.
+// Returns whether the index arithmetic of kernels can prove that a task accesses only its own part
+// of every value that it keeps.
 bool LocalsLower(const partition::Partition& partition) {
   for (size_t i = 0; i < partition.groups.size(); ++i) {
     ir::Context context;
@@ -81,7 +82,7 @@ absl::Status Cluster(PassState& state, const drivers::Target& target) {
   state.clusters = partition::MakeClusters(state.graph, target);
   const bool has_tiles = absl::c_any_of(
       state.clusters.clusters, [](const partition::Cluster& cluster) { return cluster.tiled; });
-  // Digits of loops, by which tiles are found, tell more than indices do.
+  // Tiles are found by digits of loops, which can express more than index arithmetic can prove.
   if (has_tiles && !LocalsLower(partition::BuildPartition(state.graph, state.clusters, target))) {
     drivers::Target without_tiles = target;
     without_tiles.limits.shared_bytes_per_block = 0;
@@ -109,30 +110,31 @@ constexpr bool kRequired = false;
 constexpr bool kOptional = true;
 
 constexpr Pass kPasses[] = {
-    // First: simplification leaves a graph with gradient requests alone.
+    // First: simplification does not change a graph with gradient requests.
     {"differentiate", PassLevel::kGraph, kRequired, Differentiate},
-    // Before simplify, which drops the casts that it adds in vain.
+    // Before simplify, which removes the unnecessary casts that it adds.
     {"widen", PassLevel::kGraph, kRequired, Rewrite<graph::Widen>},
-    // Before normalize, which makes one sum of a contraction and the sum over it. Not optional: a
-    // graph that asks for tf32 is meant to give the same results wherever it runs.
+    // Before normalize, which merges a contraction and a sum over it into one sum. Not optional: a
+    // graph that asks for tf32 must give the same results on every device.
     {"round_factors", PassLevel::kGraph, kRequired, Rewrite<graph::RoundFactors>},
     {"simplify", PassLevel::kGraph, kOptional, Rewrite<graph::Simplify>},
-    // After simplify, which looks at whole tensors; shard takes only what comes out even.
+    // After simplify, which expects whole tensors; shard requires sizes that divide evenly.
     {"pad_shards", PassLevel::kGraph, kRequired, Rewrite<shard::PadShards>},
-    // After simplify, which looks at whole tensors; before all that looks at sizes, which are local
-    // from here on.
+    // After simplify, which expects whole tensors; before all passes that depend on sizes, which
+    // are local from here on.
     {"shard", PassLevel::kGraph, kRequired, Shard},
     {"normalize", PassLevel::kGraph, kOptional, RewriteFor<partition::Normalize>},
-    // Apart from normalize, which may be off: clusters and lowering know no other scatters.
+    // Separate from normalize, which may be disabled: clustering and lowering handle only this form
+    // of scatters.
     {"prepare_scatters", PassLevel::kGraph, kRequired, RewriteFor<partition::PrepareScatters>},
-    // A value joins one cluster at most. What that leaves apart, the next two put together.
+    // A value joins at most one cluster. The next two passes merge clusters that this leaves apart.
     {"cluster", PassLevel::kClusters, kRequired, Cluster},
     {"merge_rows", PassLevel::kClusters, kOptional, Change<partition::MergeRows>},
     {"fuse_horizontally", PassLevel::kClusters, kOptional, Change<partition::FuseHorizontally>},
     {"split_epilogues", PassLevel::kClusters, kOptional, Change<partition::SplitEpilogues>},
     {"partition", PassLevel::kPartition, kRequired, BuildPartition},
     {"order_groups", PassLevel::kPartition, kOptional, OrderGroups},
-    // After the order is final, which is the plan's time.
+    // After order_groups, since the order is the plan's time axis.
     {"plan_memory", PassLevel::kMemory, kRequired, PlanMemory},
     {"lower", PassLevel::kKernels, kRequired},
     // Without it every kernel is one task of serial scalar loops.
@@ -140,7 +142,7 @@ constexpr Pass kPasses[] = {
     {"emit", PassLevel::kKernels, kRequired},
 };
 
-// Of the state, only what a pass of this level changes.
+// Verifies only the part of the state that a pass of this level changes.
 absl::Status Verify(PassLevel level, const PassState& state) {
   switch (level) {
     case PassLevel::kGraph:
@@ -176,7 +178,7 @@ std::string Print(PassLevel level, const PassState& state) {
 absl::Status Run(const Pass& pass, const drivers::Target& target, const Options& options,
                  PassState& state, std::vector<PassReport>* reports) {
   PassTimer timer(pass.name, options, reports);
-  // What follows an optional pass takes the state with and without it.
+  // The passes after an optional pass accept the state with and without it.
   if (timer.disabled()) return absl::OkStatus();
   if (absl::Status status = pass.run(state, target); !status.ok()) return status;
   if (options.verify) {
@@ -193,7 +195,7 @@ absl::Status Run(const Pass& pass, const drivers::Target& target, const Options&
 absl::StatusOr<absl::Span<const Pass>> Select(PassRange range) {
   const Pass* first = std::begin(kPasses);
   const Pass* last = std::end(kPasses);
-  // Without a name: up to the last pass that works on the state.
+  // Without a name, the last pass that works on the state.
   while (last[-1].level == PassLevel::kKernels) --last;
   if (!range.first.empty()) {
     const absl::StatusOr<const Pass*> found = FindPass(range.first);
@@ -205,7 +207,7 @@ absl::StatusOr<absl::Span<const Pass>> Select(PassRange range) {
     if (!found.ok()) return found.status();
     last = *found + 1;
   }
-  // There is only a graph to start from; later passes need what those before them make.
+  // Only a graph can be the start; later passes need the results of those before them.
   if (first->level != PassLevel::kGraph) {
     return absl::InvalidArgumentError(
         absl::StrCat("the pass ", std::string(first->name),

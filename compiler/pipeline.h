@@ -1,5 +1,5 @@
-// Everything that rewrites a graph on its way to kernels, in its order: named, timed, verified, and
-// dumped where that is asked for. Optional passes can be switched off.
+// All passes that rewrite a graph on its way to kernels, in order: named, timed, verified, and
+// dumped on request. Optional passes can be disabled.
 #ifndef KILN_COMPILER_PIPELINE_H_
 #define KILN_COMPILER_PIPELINE_H_
 
@@ -20,11 +20,11 @@
 
 namespace kiln::compiler {
 
-// What the passes work on. Each part is made from those before it.
+// The state of the passes. Each part is made from those before it.
 struct PassState {
   graph::Graph graph;
-  // Of a graph on a mesh, after the pass "shard": its segments' graphs take the passes after that,
-  // each by itself.
+  // For a graph on a mesh, after the pass "shard": the later passes run on its segments' graphs,
+  // one by one.
   std::optional<shard::Program> sharded;
   partition::Clustering clusters;
   partition::Partition partition;
@@ -35,29 +35,30 @@ enum class PassLevel { kGraph, kClusters, kPartition, kMemory, kKernels };
 
 struct Pass {
   std::string_view name;
-  PassLevel level = PassLevel::kGraph;  // the part that it makes or changes
+  PassLevel level = PassLevel::kGraph;  // the part of the state that it makes or changes
   bool optional = false;                // the results are right without it
-  // Null for what is done to each kernel: compile_kernels.h does it.
+  // Null for passes that process each kernel: compile_kernels.h runs them.
   absl::Status (*run)(PassState& state, const drivers::Target& target) = nullptr;
 };
 
-// All of them, in their order.
+// Returns all passes, in order.
 absl::Span<const Pass> Passes();
 
-// INVALID_ARGUMENT names the passes that there are.
+// INVALID_ARGUMENT lists the existing passes.
 absl::StatusOr<const Pass*> FindPass(std::string_view name);
 
-// From `first` to `last`, both included; empty: from the first, to the last one before kernels.
+// From `first` to `last`, both included. Empty: from the first pass, or to the last one before
+// kernels.
 struct PassRange {
   std::string_view first = {};
   std::string_view last = {};
 };
 
-// Runs passes on `graph`, which is to run on `target`, and appends what it has to say of each.
-// INVALID_ARGUMENT for a name that is no pass or cannot be switched off, for a range that begins
-// beyond graphs or ends in kernels, or goes on beyond "shard" with a graph on a mesh, and for what
-// a pass finds wrong with the graph; INTERNAL names the pass after which something is not as it
-// must be.
+// Runs passes on `graph`, which will run on `target`, and appends a report for each.
+// INVALID_ARGUMENT for a name that is not a pass, for a pass that cannot be disabled, for a range
+// that begins after the graph passes, ends in the kernel passes, or goes beyond "shard" with a
+// graph on a mesh, and for a mistake that a pass finds in the graph. INTERNAL names the pass after
+// which the state is invalid.
 absl::StatusOr<PassState> RunPasses(const graph::Graph& graph, const drivers::Target& target,
                                     PassRange range, const Options& options,
                                     std::vector<PassReport>* reports);

@@ -6,7 +6,8 @@
 namespace kiln::compiler {
 
 std::string Version() {
-  // The fingerprint is of the compiler's sources: a kernel that another build cached is not taken.
+  // The fingerprint is that of the compiler's sources, so kernels cached by another build are not
+  // used.
   return absl::StrCat("kiln-compiler ", KILN_COMPILER_FINGERPRINT, ", ", codegen::LlvmVersion());
 }
 

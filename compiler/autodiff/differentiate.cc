@@ -19,14 +19,15 @@ namespace {
 using ir::Node;
 using ir::Op;
 using NodeMap = absl::flat_hash_map<const Node*, const Node*>;
-// Each gradient of a gradient multiplies the nodes, so a few dozen requests could fill any memory.
+// Each gradient of a gradient multiplies the nodes, so a few dozen requests could exhaust any
+// memory.
 constexpr size_t kMaxNodes = 1 << 19;
 
-// y and upstream (null if there is none) of requests that share a walk.
+// y and upstream (null if there is none) of the requests that share a walk.
 using Target = std::pair<const Node*, const Node*>;
 
 Target TargetOf(const Node* request) {
-  // Operands: y, x and perhaps upstream.
+  // Operands: y, x and optionally upstream.
   const bool weighted = request->operands().size() == 3;
   return {request->operand(0), weighted ? request->operand(2) : nullptr};
 }
@@ -35,7 +36,7 @@ std::string TypeOf(const Node* node) {
   return StrCat(ir::Name(node->dtype()), ops::ToString(node->shape()));
 }
 
-// Walks a graph in topological order and keeps what each node has become.
+// Walks a graph in topological order and records the replacement of each node.
 class Differentiator {
  public:
   explicit Differentiator(const graph::Graph& graph)
@@ -48,7 +49,7 @@ class Differentiator {
     }
     for (const Node* node : order) {
       if (node->op() != Op::kGradient) {
-        // Its operands were rebuilt before, so a gradient among them is a plain expression by now.
+        // Its operands were rebuilt before, so a gradient among them is already a plain expression.
         became_[node] = Rebuild(node);
       } else if (!became_.contains(node)) {
         const absl::Status answered = Answer(node);
@@ -95,8 +96,8 @@ class Differentiator {
     return absl::OkStatus();
   }
 
-  // Answers the request and all others of the same target. Everything y depends on has been rebuilt
-  // by now: an x that has not is none of it.
+  // Replaces the request and all others of the same target. Everything that y depends on has been
+  // rebuilt, so y does not depend on an x that has not.
   absl::Status Answer(const Node* first) {
     const Target target = TargetOf(first);
     std::vector<const Node*> wanted;
@@ -110,7 +111,7 @@ class Differentiator {
     const Node* seed =
         target.second != nullptr ? became_.at(target.second) : builder_.Const(y->dtype(), 1);
     const NodeMap adjoints = Adjoints(builder_, y, seed, wanted);
-    // Interned nodes: what several walks have in common counts once.
+    // The nodes are interned: nodes that several walks share count once.
     if (builder_.context().size() > kMaxNodes + graph_size_) {
       return Error(first, "TOO_LARGE",
                    StrCat("up to here the gradients take more than ", kMaxNodes,
@@ -126,8 +127,8 @@ class Differentiator {
     return absl::OkStatus();
   }
 
-  // Detach and with_derivative only direct gradients. Once all of those are taken, they give way to
-  // their values; so does shard, but on a mesh that splits, and send, but in stages.
+  // Detach and with_derivative only affect gradients. Once all gradients are replaced, they are
+  // replaced by their values. So is shard except on a mesh that splits, and send except in stages.
   absl::StatusOr<graph::Graph> Result() {
     std::vector<const Node*> roots = graph::Roots(graph_);
     for (const Node*& root : roots) root = became_.at(root);
@@ -149,7 +150,7 @@ class Differentiator {
       const auto rebuilt = became_.find(node);
       if (rebuilt == became_.end()) continue;
       const auto final_node = kept.find(rebuilt->second);
-      // Nodes that became one keep the first line of the program that is found.
+      // If several nodes became one, it gets the first source line that is found.
       if (final_node != kept.end()) result.sources.try_emplace(final_node->second, source);
     }
     return result;

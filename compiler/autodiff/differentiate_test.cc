@@ -34,7 +34,7 @@ class DifferentiateTest : public testing::Test {
     return b_.context().Get(Op::kGradient, x->dtype(), x->shape(), {y, x, upstream});
   }
 
-  // The outputs' first elements for scalar inputs.
+  // Returns the first element of each output for scalar inputs.
   std::vector<double> Values(const std::vector<double>& inputs) {
     const auto result = Differentiate(graph_);
     EXPECT_TRUE(result.ok()) << result.status();
@@ -101,7 +101,7 @@ TEST_F(DifferentiateTest, UnrelatedIsZeros) {
   for (int i = 0; i < 6; ++i) EXPECT_EQ((*value)[0].Float(i), 0);
 }
 
-// x made of y's result is not what y is made of.
+// y does not depend on an x that is computed from y.
 TEST_F(DifferentiateTest, WithRespectToWhatComesAfterIsZero) {
   const Node* x = Scalar();
   const Node* y = b_.Mul(x, x);
@@ -119,7 +119,7 @@ TEST_F(DifferentiateTest, GradientsOfGradients) {
   EXPECT_THAT(Values({2}), testing::ElementsAre(8, 12, 12, 6, 0));
 }
 
-// y is 10 here, its derivative that of x cubed; so is the derivative's.
+// y is 10 here, but its derivative is that of x cubed, and so is its second derivative.
 TEST_F(DifferentiateTest, WithDerivative) {
   const Node* x = Scalar();
   const Node* slope = b_.Mul(b_.Mul(x, x), 3.0);
@@ -217,8 +217,8 @@ TEST_F(DifferentiateTest, DeepChain) {
   EXPECT_THAT(Values({5}), testing::ElementsAre(1));
 }
 
-// y = sum((A B)): each gradient is again one sum of one product of views, the form the compiler
-// takes for a contraction.
+// y = sum((A B)): each gradient is again one sum of one product of views, the form that the
+// compiler recognises as a contraction.
 TEST_F(DifferentiateTest, GradientOfMatmulIsContraction) {
   const Node* a = Input(DType::kFloat32, {8, 16});
   const Node* bt = Input(DType::kFloat32, {4, 16});

@@ -13,12 +13,13 @@ namespace {
 using ir::Node;
 using NodeSet = absl::flat_hash_set<const Node*>;
 
-// Nodes through which a gradient must flow to reach `wanted`. `order` has operands before users.
+// Returns the nodes through which a gradient must flow to reach `wanted`. `order` has operands
+// before users.
 NodeSet FindPaths(absl::Span<const Node* const> order, absl::Span<const Node* const> wanted) {
   const NodeSet ends(wanted.begin(), wanted.end());
   NodeSet paths;
   for (const Node* node : order) {
-    // Integers and bools have no derivative; a path that leads through one ends there.
+    // Integers and bools have no derivative; a path through one ends there.
     if (!ir::IsFloat(node->dtype())) continue;
     const auto& operands = node->operands();
     const bool leads_on = ops::DefOf(node->op()).gradient != nullptr &&
@@ -47,7 +48,7 @@ absl::flat_hash_map<const Node*, const Node*> Adjoints(ops::Builder& builder, co
     const std::vector<const Node*> parts = gradient(builder, node, known->second);
     for (size_t i = 0; i < parts.size(); ++i) {
       const Node* operand = node->operand(static_cast<int>(i));
-      // A part that leads to no wanted node is dropped: nothing ever reads it.
+      // Drops a part that leads to no wanted node: nothing reads it.
       if (parts[i] == nullptr || !paths.contains(operand)) continue;
       const auto [sum, is_first] = adjoints.try_emplace(operand, parts[i]);
       if (!is_first) sum->second = builder.Add(sum->second, parts[i]);

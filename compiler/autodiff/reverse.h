@@ -10,10 +10,10 @@
 
 namespace kiln::autodiff {
 
-// The adjoint of each of `wanted`: the derivative of `y`, weighted by `seed` (of y's shape and
-// dtype), with respect to it. A node that y does not depend on by a differentiable path is missing
-// from the result. One walk over the nodes between y and `wanted`, iterative; adjoints of a node
-// with several users are added up in the order of the walk.
+// Returns for each of `wanted` the derivative of `y`, weighted by `seed` (of y's shape and dtype),
+// with respect to it. A node on which y does not depend by a differentiable path is missing from
+// the result. One iterative walk over the nodes between y and `wanted`; adjoints of a node with
+// several users are added in the order of the walk.
 absl::flat_hash_map<const ir::Node*, const ir::Node*> Adjoints(
     ops::Builder& builder, const ir::Node* y, const ir::Node* seed,
     absl::Span<const ir::Node* const> wanted);

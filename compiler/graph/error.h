@@ -1,7 +1,7 @@
-// Machine-readable details on an absl::Status: a constant reason, and what the error is about.
+// Machine-readable details on an absl::Status: a constant reason, and the subject of the error.
 //
-// They are payloads "kiln/reason" and "kiln/<key>", the convention of the whole daemon; server/rpc
-// makes the wire's google.rpc.ErrorInfo of them. Reasons here: UNKNOWN_OP, OPERAND_COUNT,
+// They are payloads "kiln/reason" and "kiln/<key>", a convention of the whole daemon; server/rpc
+// makes the wire's google.rpc.ErrorInfo from them. Reasons here: UNKNOWN_OP, OPERAND_COUNT,
 // OPERAND_OUT_OF_RANGE, ORDER, CYCLE, ATTRIBUTE, DTYPE_MISMATCH, SHAPE_MISMATCH, TOO_LARGE,
 // VERSION, PRECISION, VARIABLE, INPUT, OUTPUT, UPDATE, MESH, STAGES. Keys: node, op, source, limit,
 // variable.
@@ -24,7 +24,7 @@ absl::Status MakeError(std::string_view reason, const std::vector<Detail>& detai
                        std::string_view message,
                        absl::StatusCode code = absl::StatusCode::kInvalidArgument);
 
-// The payload "kiln/<key>"; empty if there is none. The reason's key is "reason".
+// Returns the payload "kiln/<key>"; empty if there is none. The reason's key is "reason".
 std::string ErrorDetail(const absl::Status& status, std::string_view key);
 
 }  // namespace kiln::graph

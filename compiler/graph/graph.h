@@ -1,4 +1,4 @@
-// A checked tensor graph: what comes out of the wire's graph once every composite is expanded.
+// A checked tensor graph: the result of expanding every composite of the wire's graph.
 #ifndef KILN_COMPILER_GRAPH_GRAPH_H_
 #define KILN_COMPILER_GRAPH_GRAPH_H_
 
@@ -24,16 +24,16 @@ struct Update {
   const ir::Node* value = nullptr;
 };
 
-// How precisely the float32 factors of matrix products and convolutions are taken.
+// The precision at which the float32 factors of matrix products and convolutions are read.
 enum class MatmulPrecision : uint8_t {
-  kHighest,  // as they are
+  kHighest,  // unchanged
   kHigh,     // rounded to tf32
 };
 // "highest", "high".
 std::string_view Name(MatmulPrecision precision);
 std::optional<MatmulPrecision> ParseMatmulPrecision(std::string_view name);
 
-// Nodes belong to `context`, which is shared since passes make new graphs over it. Every node is a
+// Nodes belong to `context`, which is shared because passes make new graphs in it. Every node is a
 // primitive and legal at the tensor level; kGradient may still occur until autodiff has run. Unused
 // inputs are allowed.
 struct Graph {
@@ -41,12 +41,12 @@ struct Graph {
   std::vector<Input> inputs;  // by InputAttr::index
   std::vector<const ir::Node*> outputs;
   std::vector<Update> updates;
-  // What is asked for; kHighest once the factors are rounded (see round_factors.h).
+  // The requested precision; kHighest once the factors are rounded (see round_factors.h).
   MatmulPrecision float32_matmul_precision = MatmulPrecision::kHighest;
-  // Null: it runs on one device. Else it runs on those of a mesh, and the shapes of all nodes are
-  // the whole tensors'.
+  // Null: the graph runs on one device. Otherwise it runs on the devices of a mesh, and the shapes
+  // of all nodes are those of the whole tensors.
   std::shared_ptr<const Sharding> sharding;
-  // Where nodes came from, for messages; a node may be missing.
+  // The source line of each node, for messages; a node may be missing.
   absl::flat_hash_map<const ir::Node*, std::string> sources;
 };
 

@@ -1,4 +1,4 @@
-// How tensors lie on a grid of devices.
+// The layout of tensors on a grid of devices.
 #ifndef KILN_COMPILER_GRAPH_MESH_H_
 #define KILN_COMPILER_GRAPH_MESH_H_
 
@@ -14,7 +14,7 @@
 
 namespace kiln::graph {
 
-// Devices as a grid with named axes, row-major: the last axis counts fastest.
+// A grid of devices with named axes, row-major: the last axis varies fastest.
 struct Mesh {
   struct Axis {
     std::string name;
@@ -25,54 +25,58 @@ struct Mesh {
   bool operator==(const Mesh&) const = default;
 };
 
-// For each dimension of a tensor the mesh's axes, by number, that split it, the first one counting
-// slowest. Parts are equal, but for what a size that does not come out even leaves the last ones.
-// An axis splits one dimension at most; devices that differ in other axes alone have the same.
+// For each dimension of a tensor the numbers of the mesh's axes that split it, the slowest-varying
+// axis first. Parts are equal, except that the last ones are smaller if a size does not divide
+// evenly. An axis splits at most one dimension. Devices that differ only in other axes hold the
+// same part.
 using Spec = std::vector<std::vector<int>>;
 
-// Of a graph in stages: the device, by its number in the mesh, that has an input or output. Updates
-// lie where the inputs are that they replace.
+// For a graph in stages: the number in the mesh of the device that holds each input or output. An
+// update is on the device of the input that it replaces.
 struct Stages {
   std::vector<int> inputs;   // by input
   std::vector<int> outputs;  // by output
 };
 
-// Of a graph that runs on all devices of a mesh.
+// The layouts of a graph that runs on all devices of a mesh.
 struct Sharding {
   Mesh mesh;
-  std::vector<Spec> inputs;   // by input; updates lie as the inputs that they replace
+  std::vector<Spec> inputs;   // by input; an update has the layout of the input that it replaces
   std::vector<Spec> outputs;  // by output
-  std::string padding;        // for people: what was padded to come out even (shard/padding.h)
-  // Each device computes its own part of the graph, whole values (graph/stages.h). The mesh has one
-  // axis, and nothing is split.
+  // For people: the dimensions that were padded to divide evenly (shard/padding.h).
+  std::string padding;
+  // If set, each device computes its own part of the graph, as whole values (graph/stages.h). Then
+  // the mesh has one axis and nothing is split.
   std::optional<Stages> stages;
 };
 
-// A spec as the op "shard" writes it, for each dimension a count and then as many axes; and back.
-// Decode takes what ir::IsSpec accepts.
+// Encode returns a spec as the op "shard" stores it: for each dimension a count and then as many
+// axes. Decode is the inverse. Requires: ir::IsSpec accepts `values`.
 std::vector<int64_t> Encode(const Spec& spec);
 Spec Decode(absl::Span<const int64_t> values, size_t rank);
 
-// Whether no axis splits any dimension.
+// Returns whether no axis splits any dimension.
 bool IsWhole(const Spec& spec);
 
 inline constexpr int kMeshAxesMax = 4;
 inline constexpr int64_t kMeshDevicesMax = 64;
 
 int64_t NumDevices(const Mesh& mesh);
-// Devices among which dimension `dim` of a tensor that lies so is divided.
+// Returns the number of devices among which dimension `dim` of a tensor with this layout is
+// divided.
 int64_t Parts(const Mesh& mesh, const Spec& spec, size_t dim);
-// The part that each device has of a tensor, rounded up where a size does not come out even.
+// Returns the shape of each device's part of a tensor, rounded up where a size does not divide
+// evenly.
 ir::Shape LocalShape(const Mesh& mesh, const Spec& spec, const ir::Shape& shape);
 
 // "[data, _, model+data]": for each dimension the names of the axes that split it.
 std::string Print(const Mesh& mesh, const Spec& spec);
 
-// INVALID_ARGUMENT, with the words of a sentence about "the mesh".
+// Returns INVALID_ARGUMENT, with a message that begins with "the mesh".
 absl::Status CheckMesh(const Mesh& mesh);
-// INVALID_ARGUMENT where a tensor of this shape cannot lie so: an axis that the mesh does not have
-// or that occurs twice, more dimensions than the tensor has. Sizes need not come out even. `what`
-// names the tensor.
+// Returns INVALID_ARGUMENT if a tensor of this shape cannot have this layout: the spec names an
+// axis that the mesh does not have, names one twice, or has more dimensions than the tensor. Sizes
+// need not divide evenly. `what` names the tensor.
 absl::Status CheckSpec(const Mesh& mesh, const Spec& spec, const ir::Shape& shape,
                        std::string_view what);
 

@@ -17,7 +17,7 @@ Graph RewriteGraph(const Graph& graph, absl::Span<const ir::Rule> rules) {
   for (const ir::Node* node : nodes) {
     auto source = graph.sources.find(node);
     if (source == graph.sources.end()) continue;
-    // What was rewritten with the roots is only looked up here.
+    // The rewriter memoises, so for nodes reachable from the roots this is only a lookup.
     result.sources.try_emplace(rewriter.Rewrite(node), source->second);
   }
   return result;

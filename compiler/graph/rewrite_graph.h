@@ -1,4 +1,4 @@
-// A table of rules applied to a whole graph: what a pass that is such a table consists of.
+// Applies a table of rules to a whole graph, for passes that consist of such a table.
 #ifndef KILN_COMPILER_GRAPH_REWRITE_GRAPH_H_
 #define KILN_COMPILER_GRAPH_REWRITE_GRAPH_H_
 
@@ -8,7 +8,8 @@
 
 namespace kiln::graph {
 
-// The graph over the same context at the rules' fixed point; source lines follow their nodes.
+// Returns the graph over the same context at the rules' fixed point; source lines follow their
+// nodes.
 Graph RewriteGraph(const Graph& graph, absl::Span<const ir::Rule> rules);
 
 }  // namespace kiln::graph

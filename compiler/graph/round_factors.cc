@@ -20,9 +20,9 @@ using ir::DType;
 using ir::Node;
 using ir::Op;
 
-// Products of one sum.
+// Bound on the products of one sum.
 constexpr int kMaxProducts = 32;
-// Nodes of one factor that are looked at to see whether it is exact.
+// Bound on the nodes of one factor that are examined to see whether it is exact.
 constexpr int kMaxExactNodes = 32;
 
 bool IsView(const Node* node) { return node->op() >= Op::kReshape && node->op() <= Op::kUnwindow; }
@@ -31,7 +31,7 @@ bool IsExactAfterCast(DType from) {
   return ir::IsShortFloat(from) || (!ir::IsFloat(from) && ir::SizeOf(from) == 1);
 }
 
-// Whether tf32 holds all elements of a float32.
+// Returns whether tf32 holds all elements of a float32 exactly.
 bool IsExact(const Node* node, int* budget) {
   if (--*budget < 0) return false;
   switch (node->op()) {
@@ -64,7 +64,7 @@ class Rounder {
  public:
   explicit Rounder(ir::Context& context) : builder_(context) {}
 
-  // The sum with the factors of its contractions rounded.
+  // Returns the sum with the factors of its contractions rounded.
   const Node* RoundSum(const Node* sum) {
     const Node* products = sum->operand(0);
     if (ir::NumElements(products->shape()) == 0) return sum;
@@ -100,7 +100,8 @@ class Rounder {
   }
 
   const Node* Rounded(const Node* factor) {
-    // Each element is rounded once, however often a view shows it. Zeros between them stay zero.
+    // Rounds below the views, so that each element is rounded once however often a view repeats it.
+    // Zeros that views insert stay zero.
     std::vector<const Node*> views;
     while (IsView(factor) &&
            ir::NumElements(factor->operand(0)->shape()) <= ir::NumElements(factor->shape())) {
@@ -120,10 +121,10 @@ class Rounder {
     const Node* bits = builder_.Bitcast(x, DType::kUInt32);
     const Node* last_kept = builder_.Binary(
         Op::kAnd, builder_.Binary(Op::kShr, bits, Bits(ir::kTf32DroppedBits)), Bits(1));
-    // Nearly a half is added, and a half where the last bit kept is odd. What carries into the
-    // exponent is right, up to infinity.
+    // Adds just under half of the last kept bit, and exactly half if that bit is odd. A carry into
+    // the exponent gives the right result, up to infinity.
     const Node* sum = builder_.Add(bits, builder_.Add(last_kept, Bits(kHalf - 1)));
-    // A NaN could carry into the sign, or lose all bits that make it one.
+    // The addition could carry a NaN into the sign, or clear all bits that make it a NaN.
     const Node* kept = builder_.Where(builder_.Binary(Op::kCmpNe, x, x), Bits(0x7fc00000), sum);
     return builder_.Bitcast(builder_.Binary(Op::kAnd, kept, Bits(ir::kTf32Mask)), DType::kFloat32);
   }
@@ -152,7 +153,7 @@ Graph RoundFactors(const Graph& graph) {
   Graph result = WithRoots(graph, roots);
   result.float32_matmul_precision = MatmulPrecision::kHighest;
   for (const auto& [node, source] : graph.sources) {
-    // What no result needs is in the graph's sources all the same.
+    // The sources may contain nodes that no result needs.
     const auto found = became.find(node);
     if (found != became.end()) result.sources.try_emplace(found->second, source);
   }

@@ -1,4 +1,5 @@
-// Factors of contractions in the text form, before and after; and what rounding makes of numbers.
+// Tests factors of contractions in the text form, before and after the pass, and the rounding of
+// numbers.
 #include "compiler/graph/round_factors.h"
 
 #include <bit>
@@ -106,7 +107,7 @@ class ContractionTest : public testing::Test {
     return b_.Input(static_cast<int64_t>(graph_.inputs.size()) - 1, dtype, shape);
   }
 
-  // Values that are rounded for these results.
+  // Returns the number of values that are rounded for these results.
   int CountRounded(std::vector<const Node*> outputs) {
     graph_.outputs = std::move(outputs);
     const Graph rounded = RoundFactors(graph_);
@@ -133,9 +134,9 @@ TEST_F(ContractionTest, MatrixProducts) {
   const Node* x = Input({4, 8});
   const Node* y = Input({6, 8});
   EXPECT_EQ(CountRounded({b_.Sum(Products(x, y), {2})}), 2);
-  // Of a value with itself.
+  // A product of a value with itself.
   EXPECT_EQ(CountRounded({b_.Sum(Products(x, x), {2})}), 1);
-  // In a batch that one factor has alone: those are more rows.
+  // Batch dimensions that only one factor has: they are more rows.
   EXPECT_EQ(CountRounded({b_.Sum(Products(Input({3, 4, 8}), y), {3})}), 2);
   EXPECT_EQ(CountRounded({b_.Sum(Products(Input({3, 4, 8}), Input({3, 6, 8})), {3})}), 2);
 }
@@ -169,7 +170,7 @@ TEST_F(ContractionTest, VarianceIsNone) {
 TEST_F(ContractionTest, FactorsThatAreComputed) {
   const Node* x = b_.Mul(Input({4, 8}), b_.Unsqueeze(Input({8}), 0));
   EXPECT_EQ(CountRounded({b_.Sum(Products(x, Input({6, 8})), {2})}), 2);
-  // Masked along the sum, in the space of the products.
+  // Masked along the summed axis, in the shape of the products.
   const Node* mask =
       b_.Reshape(b_.Less(b_.Iota(DType::kInt64, {8}, 0), b_.ConstInt(DType::kInt64, 5)), {1, 1, 8});
   const Node* zero = b_.Const(DType::kFloat32, 0);
@@ -178,7 +179,7 @@ TEST_F(ContractionTest, FactorsThatAreComputed) {
 }
 
 TEST_F(ContractionTest, ConvolutionsAndTheirGradients) {
-  // (positions, channels, taps), of which two axes are summed.
+  // (positions, channels, taps); the last two axes are summed.
   const Node* windows = b_.Permute(b_.Window(Input({3, 12}), 1, 5, 1, 1), {1, 0, 2});
   const Node* kernel = Input({7, 3, 5});
   const Node* upstream = Input({8, 7});
@@ -206,7 +207,8 @@ TEST_F(ContractionTest, ProductsThatAreAddedUpFirst) {
   const Node* x = Input({4, 8});
   const Node* both = b_.Add(Products(x, Input({6, 8})), Products(x, Input({6, 8})));
   EXPECT_EQ(CountRounded({b_.Sum(both, {2})}), 3);
-  // A bounded number: what is beyond stays as it is, and nothing takes exponential time.
+  // The number of products is bounded: a larger sum is not rounded, and the time is not
+  // exponential.
   const Node* doubled = both;
   for (int i = 0; i < 60; ++i) doubled = b_.Add(doubled, doubled);
   EXPECT_EQ(CountRounded({b_.Sum(doubled, {2})}), 0);
@@ -240,13 +242,13 @@ TEST_F(ContractionTest, WhatIsExact) {
 TEST_F(ContractionTest, RoundsToNearest) {
   const auto bits = [](uint32_t value) { return std::bit_cast<float>(value); };
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  // A number, and what tf32 has nearest to it.
+  // A number, and the tf32 number nearest to it.
   const std::vector<std::pair<float, float>> cases = {
       {1.0f, 1.0f},
       {bits(0x3f800fff), 1.0f},
       {bits(0x3f801000), 1.0f},  // a tie: the last bit kept is even
       {bits(0x3f801001), bits(0x3f802000)},
-      {bits(0x3f803000), bits(0x3f804000)},  // a tie: it is odd
+      {bits(0x3f803000), bits(0x3f804000)},  // a tie: the last bit kept is odd
       {bits(0x3fffffff), 2.0f},
       {-bits(0x3f801001), -bits(0x3f802000)},
       {0.0f, 0.0f},
@@ -258,7 +260,7 @@ TEST_F(ContractionTest, RoundsToNearest) {
   };
   const std::vector<uint32_t> nans = {0x7fffffff, 0xffffffff, 0x7f800001, 0xff800001, 0x7fc00000};
   const auto size = static_cast<int64_t>(cases.size() + nans.size());
-  // Times a column of which the others read nothing, so that the sum is the factor itself.
+  // x gets a second column of zeros and y is all ones, so that each sum is x's element.
   const Node* x = Input({size, 1});
   const Node* terms = b_.Pad(x, {0, 0, 0, 1});
   const Node* ones = b_.Full(DType::kFloat32, {2, 2}, 1);

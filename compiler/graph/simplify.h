@@ -1,8 +1,8 @@
 // Algebraic simplification of tensor graphs: a table of rules over the rewrite engine.
 //
-// Every rule keeps each element's value: for floats as IEEE 754 defines it, signed zeros and NaNs
-// included, with the one freedom that a reduction may add its terms in another order. So x + 0.0
-// stays (it turns -0.0 into 0.0) and x * 0.0 stays, while x - 0.0 and x * 1.0 go.
+// Every rule keeps each element's value: for floats as IEEE 754 defines it, including signed zeros
+// and NaNs, except that a reduction may add its terms in another order. So x + 0.0 stays (it turns
+// -0.0 into 0.0) and x * 0.0 stays, while x - 0.0 and x * 1.0 are removed.
 #ifndef KILN_COMPILER_GRAPH_SIMPLIFY_H_
 #define KILN_COMPILER_GRAPH_SIMPLIFY_H_
 
@@ -12,9 +12,9 @@
 
 namespace kiln::graph {
 
-// The graph over the same context at the fixed point of SimplifyRules; source lines follow their
-// nodes. A graph that still holds a kGradient is returned as it is: a rewrite may cut the way from
-// y to x.
+// Returns the graph over the same context at the fixed point of SimplifyRules; source lines follow
+// their nodes. A graph that still contains a kGradient is returned unchanged: a rewrite could cut
+// the path from y to x.
 Graph Simplify(const Graph& graph);
 
 // All rows: constants, arithmetic, movement, reductions.

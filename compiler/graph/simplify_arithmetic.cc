@@ -14,7 +14,7 @@ using ir::DType;
 using ir::Node;
 using ir::Op;
 
-// The right operand with which an op gives its left operand back bit for bit.
+// The right operand for which an op returns its left operand bit for bit.
 struct Identity {
   Op op;
   std::optional<double> of_floats;
@@ -22,7 +22,7 @@ struct Identity {
   std::optional<double> of_bools;
 };
 constexpr Identity kIdentities[] = {
-    {Op::kAdd, -0.0, 0, {}},  // -0.0 + 0.0 is 0.0, another value
+    {Op::kAdd, -0.0, 0, {}},  // -0.0 + 0.0 is 0.0, not -0.0
     {Op::kSub, 0.0, 0, {}},  {Op::kMul, 1, 1, {}},  {Op::kDiv, 1, {}, {}}, {Op::kIDiv, {}, 1, {}},
     {Op::kPow, 1, 1, {}},    {Op::kAnd, {}, {}, 1}, {Op::kOr, {}, 0, 0},   {Op::kXor, {}, 0, 0},
     {Op::kShl, {}, 0, {}},   {Op::kShr, {}, 0, {}},
@@ -39,7 +39,7 @@ const Node* DropIdentity(Context&, const Node* node) {
   return nullptr;
 }
 
-// Ops whose right constant decides the result: x * 0 and x & 0 of integers, x | true. Not of
+// Ops whose right constant decides the result: x * 0 and x & 0 of integers, x | true. Not for
 // floats: 0 times an infinity is NaN, and 0 times a negative number is -0.
 const Node* Absorb(Context&, const Node* node) {
   const Node* right = node->operand(1);
@@ -57,7 +57,7 @@ const Node* ModOne(Context& context, const Node* node) {
 const Node* SameOperands(Context& context, const Node* node) {
   if (node->operand(0) != node->operand(1)) return nullptr;
   switch (node->op()) {
-    // Of floats, too: NaN gives NaN.
+    // For floats too: max(NaN, NaN) is NaN.
     case Op::kMax:
     case Op::kMin:
     case Op::kAnd:
@@ -77,7 +77,7 @@ const Node* UndoInvolution(Context&, const Node* node) {
   return node->operand(0)->op() == node->op() ? node->operand(0)->operand(0) : nullptr;
 }
 
-// x + -y = x - y, x - -y = x + y, exact in every rounding.
+// x + -y = x - y, x - -y = x + y: exact in every rounding mode.
 const Node* AddOfNeg(Context& context, const Node* node) {
   if (node->operand(1)->op() != Op::kNeg) return nullptr;
   Op op = node->op() == Op::kAdd ? Op::kSub : Op::kAdd;
@@ -85,7 +85,7 @@ const Node* AddOfNeg(Context& context, const Node* node) {
                      {node->operand(0), node->operand(1)->operand(0)});
 }
 
-// -x + y = y - x, which rounds the same number.
+// -x + y = y - x: both round the same exact number.
 const Node* NegPlus(Context& context, const Node* node) {
   if (node->operand(0)->op() != Op::kNeg) return nullptr;
   return context.Get(Op::kSub, node->dtype(), node->shape(),
@@ -112,7 +112,7 @@ const Node* DivideByPowerOfTwo(Context& context, const Node* node) {
   double value = constant->attr<ConstValue>().AsDouble();
   int exponent = 0;
   if (!std::isfinite(value) || std::abs(std::frexp(value, &exponent)) != 0.5) return nullptr;
-  // Well within the exponents of float32's normal numbers, -126 to 127.
+  // Well within float32's normal exponents, -126 to 127.
   if (exponent < -100 || exponent > 100) return nullptr;
   const Node* reciprocal = MakeSplat(context, node->dtype(), node->shape(), 1 / value);
   return context.Get(Op::kMul, node->dtype(), node->shape(), {node->operand(0), reciprocal});
@@ -143,7 +143,7 @@ const Node* CompareBool(Context& context, const Node* node) {
   return keeps ? x : context.Get(Op::kNot, DType::kBool, node->shape(), {x});
 }
 
-// A bool made a number, compared with zero.
+// A bool cast to a number, compared with zero.
 const Node* CompareCastOfBool(Context& context, const Node* node) {
   const Node* cast = node->operand(0);
   if (cast->op() != Op::kCast || cast->operand(0)->dtype() != DType::kBool) return nullptr;
@@ -171,10 +171,10 @@ const Node* WhereOfBools(Context&, const Node* node) {
   return yes_no ? node->operand(0) : nullptr;
 }
 
-// Both only direct gradients, and none is left to take where these rules run (see Simplify).
+// Both ops only affect gradients, and none remains where these rules run (see Simplify).
 const Node* DropDetach(Context&, const Node* node) { return node->operand(0); }
 
-// What is in memory already need not be put there.
+// A value that is already in memory need not be materialised.
 const Node* DropContiguous(Context&, const Node* node) {
   Op below = node->operand(0)->op();
   return below == Op::kInput || below == Op::kContiguous ? node->operand(0) : nullptr;

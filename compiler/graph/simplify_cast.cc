@@ -13,10 +13,10 @@ using ir::DType;
 using ir::Node;
 using ir::Op;
 
-// What a float dtype can hold.
+// The range and precision of a float dtype.
 struct Holds {
-  int precision;      // bits of the mantissa, the implicit one counted
-  int exponent_bits;  // those of a dtype with as many or more cover its range
+  int precision;      // bits of the mantissa, including the implicit one
+  int exponent_bits;  // a dtype with at least as many covers its range
 };
 Holds HoldsOf(DType dtype) {
   switch (dtype) {
@@ -35,7 +35,7 @@ Holds HoldsOf(DType dtype) {
   }
 }
 
-// Whether every value of `from` is one of `to`.
+// Returns whether every value of `from` is a value of `to`.
 bool Lossless(DType from, DType to) {
   if (from == DType::kBool) return to != DType::kInvalid;
   if (to == DType::kBool) return false;
@@ -52,9 +52,10 @@ bool Lossless(DType from, DType to) {
   return ir::IsSigned(to) && room > 0;
 }
 
-// Whether every value of the node, which is of a wider float dtype, is one of `dtype` already: it
-// was before it was widened, and since then values were only chosen among. Zeros that are filled in
-// belong to every dtype. `depth` bounds the walk, which visits shared operands once for each use.
+// Returns whether every value of the node, which has a wider float dtype, is also a value of
+// `dtype`: it was before widening, and since then ops only selected among values. Zeros that
+// padding inserts belong to every dtype. `depth` bounds the walk, which visits shared operands once
+// per use.
 bool HasOnlyValuesOf(const Node* node, DType dtype, int depth = 8) {
   if (const Node* constant = SplatConst(node)) {
     const double value = constant->attr<ConstValue>().AsDouble();
@@ -92,7 +93,7 @@ const Node* SameDType(Context&, const Node* node) {
   return node->dtype() == node->operand(0)->dtype() ? node->operand(0) : nullptr;
 }
 
-// A cast that keeps every value does not show in a cast after it.
+// A cast of a lossless cast casts the original operand directly.
 const Node* CastOfCast(Context& context, const Node* node) {
   const Node* inner = node->operand(0);
   if (inner->op() != Op::kCast || !Lossless(inner->operand(0)->dtype(), inner->dtype())) {
@@ -101,7 +102,7 @@ const Node* CastOfCast(Context& context, const Node* node) {
   return context.WithOperands(node, {inner->operand(0)});
 }
 
-// Rounding to a short float and back changes nothing where there was nothing to round. Widen leaves
+// Rounding to a short float and back changes nothing if the value was already rounded. Widen leaves
 // such a pair between any two nodes of a short float.
 const Node* RoundingOfRounded(Context&, const Node* node) {
   const Node* inner = node->operand(0);

@@ -1,4 +1,4 @@
-// Constants: folded where they meet, spread in one form, moved to the right.
+// Constants: folded, brought to one form, and moved to the right operand.
 #include <algorithm>
 
 #include "compiler/graph/simplify_rules.h"
@@ -31,7 +31,7 @@ const Node* FromHost(Context& context, const ops::HostTensor& tensor) {
   return context.Get(Op::kConst, tensor.dtype, {}, {}, value);
 }
 
-// An elementwise op on constants is a constant: what the op's reference semantics say.
+// An elementwise op on constants is a constant: the result of the op's reference semantics.
 const Node* Fold(Context& context, const Node* node) {
   std::vector<const Node*> constants;
   for (const Node* operand : node->operands()) {
@@ -42,7 +42,7 @@ const Node* Fold(Context& context, const Node* node) {
   for (const Node* constant : constants) values.push_back(ToHost(constant));
   std::vector<const ops::HostTensor*> operands;
   for (const ops::HostTensor& value : values) operands.push_back(&value);
-  // On scalars: the tensor that the constant fills may be of any size.
+  // Evaluated on scalars, since the tensor that the constant fills may have any size.
   const Node* scalar = context.Get(node->op(), node->dtype(), {}, constants, node->attribute());
   absl::StatusOr<ops::HostTensor> result = ops::DefOf(node->op()).evaluate(scalar, operands);
   if (!result.ok()) return nullptr;
@@ -56,11 +56,11 @@ const Node* Move(Context& context, const Node* node) {
 }
 
 const Node* MovePad(Context& context, const Node* node) {
-  // Of any other constant, what is filled in differs from it.
+  // Padding fills in zeros, which differ from any other constant.
   return IsSplat(node->operand(0), 0) ? Move(context, node) : nullptr;
 }
 
-// Constants on the right, so that other rules look there alone.
+// Moves constants to the right operand, so that other rules look only there.
 const Node* Commute(Context& context, const Node* node) {
   bool left = SplatConst(node->operand(0)) != nullptr;
   bool right = SplatConst(node->operand(1)) != nullptr;
@@ -74,7 +74,7 @@ const Node* Reassociate(Context& context, const Node* node) {
   if (ir::IsFloat(node->dtype()) || left->op() != node->op()) return nullptr;
   const Node* inner = SplatConst(left->operand(1));
   const Node* outer = SplatConst(node->operand(1));
-  // Three constants fold by themselves.
+  // If all three are constants, Fold handles them.
   if (inner == nullptr || outer == nullptr || SplatConst(left->operand(0)) != nullptr) {
     return nullptr;
   }

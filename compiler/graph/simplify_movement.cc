@@ -1,4 +1,5 @@
-// Movement ops: dropped where nothing moves, merged where two of a kind meet, expands last.
+// Movement ops: removed if nothing moves, merged if two of a kind follow each other, expands moved
+// last.
 #include <algorithm>
 
 #include "compiler/graph/simplify_rules.h"
@@ -17,7 +18,7 @@ const Node* SameShape(Context&, const Node* node) {
   return node->shape() == node->operand(0)->shape() ? node->operand(0) : nullptr;
 }
 
-// Reshape of reshape and expand of expand: only the last shape counts.
+// Reshape of reshape and expand of expand: only the last shape matters.
 const Node* LastShapeCounts(Context& context, const Node* node) {
   if (node->operand(0)->op() != node->op()) return nullptr;
   return context.WithOperands(node, {node->operand(0)->operand(0)});
@@ -37,7 +38,7 @@ const Node* PermuteOfPermute(Context& context, const Node* node) {
                      IntsAttr{std::move(order)});
 }
 
-// Axes of size 1 have no order: if the others keep theirs, it is a reshape.
+// If the axes longer than 1 keep their order, the permutation is a reshape.
 const Node* PermuteOfOnes(Context& context, const Node* node) {
   std::vector<int64_t> order;
   for (int64_t axis : ir::IntsOf(node)) {
@@ -47,7 +48,7 @@ const Node* PermuteOfOnes(Context& context, const Node* node) {
   return ReshapeTo(context, node->operand(0), node->shape());
 }
 
-// Expands go last: what is before them then works on the smaller tensor.
+// Expands go last, so that the ops before them work on the smaller tensor.
 const Node* PermuteOfExpand(Context& context, const Node* node) {
   const Node* inner = node->operand(0);
   if (inner->op() != Op::kExpand) return nullptr;
@@ -58,8 +59,8 @@ const Node* PermuteOfExpand(Context& context, const Node* node) {
   return ExpandTo(context, moved, node->shape());
 }
 
-// A reshape that only puts axes of size 1 in or out commutes with an expand: the axes that are
-// neither keep their order.
+// A reshape that only adds or removes axes of size 1 commutes with an expand: the other axes keep
+// their order.
 const Node* ReshapeOfExpand(Context& context, const Node* node) {
   const Node* expand = node->operand(0);
   if (expand->op() != Op::kExpand) return nullptr;
@@ -91,14 +92,14 @@ const Node* ShrinkOfShrink(Context& context, const Node* node) {
   const Node* inner = node->operand(0);
   if (inner->op() != Op::kShrink) return nullptr;
   std::vector<int64_t> bounds = ir::IntsOf(node);
-  // Both ends are counted from where the inner part begins.
+  // Both ends are relative to the begin of the inner part.
   for (size_t i = 0; i < bounds.size(); ++i) bounds[i] += ir::IntsOf(inner)[i / 2 * 2];
   return context.Get(Op::kShrink, node->dtype(), node->shape(), {inner->operand(0)},
                      IntsAttr{std::move(bounds)});
 }
 
-// The part of a padded tensor is a part of the tensor, padded less; where nothing of the tensor is
-// left, zero.
+// A part of a padded tensor is a part of the tensor with less padding; zero if the part contains
+// none of the tensor.
 const Node* ShrinkOfPad(Context& context, const Node* node) {
   const Node* pad = node->operand(0);
   if (pad->op() != Op::kPad) return nullptr;
@@ -107,7 +108,7 @@ const Node* ShrinkOfPad(Context& context, const Node* node) {
   Shape shape;
   for (size_t axis = 0; axis < node->shape().size(); ++axis) {
     int64_t before = ir::IntsOf(pad)[2 * axis];
-    // The part's ends as places in x, cut to those that x has.
+    // The part's ends as positions in x, clamped to x.
     int64_t begin = std::max<int64_t>(ir::IntsOf(node)[2 * axis] - before, 0);
     int64_t end = std::min(ir::IntsOf(node)[2 * axis + 1] - before, x->shape()[axis]);
     if (begin >= end) return MakeSplat(context, node->dtype(), node->shape(), 0);
@@ -121,7 +122,7 @@ const Node* ShrinkOfPad(Context& context, const Node* node) {
   return context.Get(Op::kPad, node->dtype(), node->shape(), {part}, IntsAttr{std::move(padding)});
 }
 
-// Of an axis that was expanded any part is the same: only the other axes need the shrink.
+// All parts of an expanded axis are equal: only the other axes need the shrink.
 const Node* ShrinkOfExpand(Context& context, const Node* node) {
   const Node* expand = node->operand(0);
   if (expand->op() != Op::kExpand) return nullptr;
@@ -139,7 +140,7 @@ const Node* ShrinkOfExpand(Context& context, const Node* node) {
   return ExpandTo(context, part, node->shape());
 }
 
-// Axes of size 1 need no flip; none left: nothing to do.
+// Axes of size 1 need no flip; without other axes the flip is removed.
 const Node* FlipOfOnes(Context& context, const Node* node) {
   std::vector<int64_t> axes;
   for (int64_t axis : ir::IntsOf(node)) {
@@ -151,7 +152,7 @@ const Node* FlipOfOnes(Context& context, const Node* node) {
                      IntsAttr{std::move(axes)});
 }
 
-// An axis flipped twice is not flipped.
+// Two flips of an axis cancel.
 const Node* FlipOfFlip(Context& context, const Node* node) {
   const Node* inner = node->operand(0);
   if (inner->op() != Op::kFlip) return nullptr;
@@ -168,31 +169,31 @@ const Node* FlipOfFlip(Context& context, const Node* node) {
                      IntsAttr{std::move(axes)});
 }
 
-// Windows of one element at every place only append an axis of size 1.
+// Windows of one element with stride 1 only append an axis of size 1.
 const Node* WindowOfOne(Context& context, const Node* node) {
   if (ir::IntsOf(node)[1] != 1 || ir::IntsOf(node)[2] != 1) return nullptr;
   return ReshapeTo(context, node->operand(0), node->shape());
 }
 
-// Its adjoint: every element is a window of its own and stays where it is.
+// The adjoint: every element is its own window and keeps its position.
 const Node* UnwindowOfOne(Context&, const Node* node) {
   bool one = node->shape().back() == 1 && ir::IntsOf(node)[2] == 1;
   return one && node->shape() == node->operand(0)->shape() ? node->operand(0) : nullptr;
 }
 
-// The tensor before it was expanded; itself if it was not.
+// Returns the tensor before it was expanded, or `node` if it was not.
 const Node* BeforeExpand(const Node* node) {
   return node->op() == Op::kExpand ? node->operand(0) : node;
 }
 
-// An elementwise op whose operands all repeat along an axis repeats along it: computed once, then
-// expanded.
+// If all operands of an elementwise op repeat along an axis, the result does too: compute it once,
+// then expand.
 const Node* ElementwiseOfExpand(Context& context, const Node* node) {
   Shape shape(node->shape().size(), 1);
   for (const Node* operand : node->operands()) {
     const Shape& before = BeforeExpand(operand)->shape();
     for (size_t i = 0; i < shape.size(); ++i) shape[i] = std::max(shape[i], before[i]);
-    // A size of zero: nothing to save, and no maximum that means anything.
+    // With a size of zero nothing is saved, and the maximum above would be wrong.
     if (std::find(before.begin(), before.end(), 0) != before.end()) return nullptr;
   }
   bool empty = std::find(node->shape().begin(), node->shape().end(), 0) != node->shape().end();

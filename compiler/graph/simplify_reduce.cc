@@ -1,4 +1,4 @@
-// Reductions: merged, freed of axes of size 1 and of axes along which nothing changes.
+// Reductions: merged, and freed of axes of size 1 and of axes along which the value is constant.
 #include <algorithm>
 
 #include "compiler/graph/simplify_rules.h"
@@ -16,7 +16,7 @@ using ir::Shape;
 
 const std::vector<int64_t>& Axes(const Node* node) { return node->attr<IntsAttr>().values; }
 
-// `like`'s reduction of `x` over `axes`, which may be none.
+// Returns `like`'s reduction of `x` over `axes`, which may be empty.
 const Node* ReduceLike(Context& context, const Node* like, const Node* x,
                        std::vector<int64_t> axes) {
   if (axes.empty()) return x;
@@ -35,7 +35,7 @@ const Node* DropAxesOfOne(Context& context, const Node* node) {
   return ReduceLike(context, node, x, std::move(axes));
 }
 
-// One order for all, so that equal reductions are one node.
+// Sorts the axes, so that equal reductions are one node.
 const Node* SortAxes(Context& context, const Node* node) {
   std::vector<int64_t> axes = Axes(node);
   if (std::is_sorted(axes.begin(), axes.end())) return nullptr;
@@ -54,7 +54,7 @@ const Node* ReduceOfReduce(Context& context, const Node* node) {
   return ReduceLike(context, node, inner->operand(0), std::move(axes));
 }
 
-// The axes of a reduction of an expanded tensor: those along which it repeats, and the rest.
+// The axes of a reduction of an expanded tensor: the axes along which it repeats, and the rest.
 struct ExpandedAxes {
   int64_t repeats = 1;
   std::vector<int64_t> rest;
@@ -80,7 +80,7 @@ const Node* MaxOfExpand(Context& context, const Node* node) {
   const Node* expand = node->operand(0);
   if (expand->op() != Op::kExpand) return nullptr;
   ExpandedAxes split = SplitAxes(node);
-  // Over nothing the maximum is the lowest number, not the value.
+  // The maximum over no elements is the lowest number, not the value.
   if (!split.any || split.repeats == 0) return nullptr;
   const Node* reduced = ReduceLike(context, node, expand->operand(0), std::move(split.rest));
   return ExpandTo(context, reduced, node->shape());
@@ -93,7 +93,7 @@ const Node* SumOfExpand(Context& context, const Node* node) {
   DType dtype = node->dtype();
   bool holds_count = !ir::IsFloat(dtype) || dtype == DType::kFloat32 || dtype == DType::kFloat64;
   ExpandedAxes split = SplitAxes(node);
-  // The count has to be a number that the dtype holds exactly; float32 has 24 bits for it.
+  // The count must be a number that the dtype holds exactly; float32 has 24 bits for it.
   int bits = ir::IsFloat(dtype) ? 24 : 8 * ir::SizeOf(dtype) - 1;
   if (!split.any || split.repeats == 0 || !holds_count || split.repeats >> std::min(bits, 62)) {
     return nullptr;

@@ -1,4 +1,4 @@
-// The families of rules that simplify.cc puts together. Internal to compiler/graph.
+// The families of rules that simplify.cc combines. Internal to compiler/graph.
 #ifndef KILN_COMPILER_GRAPH_SIMPLIFY_RULES_H_
 #define KILN_COMPILER_GRAPH_SIMPLIFY_RULES_H_
 

@@ -21,7 +21,7 @@ struct Case {
   std::string after;
 };
 
-// A graph in full from its nodes: inputs are declared as their nodes say, the last node is the
+// Completes a graph from its nodes: declares the inputs that the nodes read; the last node is the
 // output.
 std::string Complete(const std::string& nodes) {
   std::istringstream lines(nodes);
@@ -33,7 +33,7 @@ std::string Complete(const std::string& nodes) {
     last = std::string(words[0]);
     if (words[2] == "input") inputs[std::string(words[4].substr(6))] = std::string(words[3]);
   }
-  // An input that only the other half of a case uses still has its number.
+  // An input that only the other half of a case uses is still declared.
   std::string text;
   int count = inputs.empty() ? 0 : std::stoi(inputs.rbegin()->first) + 1;
   for (int i = 0; i < count; ++i) {

@@ -1,4 +1,4 @@
-// Tensors whose elements are all one constant, and the few movement nodes that rules build.
+// Tensors whose elements are all the same constant, and the movement nodes that rules build.
 // Internal to compiler/graph.
 #ifndef KILN_COMPILER_GRAPH_SPLAT_H_
 #define KILN_COMPILER_GRAPH_SPLAT_H_
@@ -7,19 +7,20 @@
 
 namespace kiln::graph {
 
-// The kConst below reshapes, expands, permutes, shrinks and flips; null if there is none.
+// Returns the kConst below reshapes, expands, permutes, shrinks and flips; null if there is none.
 const ir::Node* SplatConst(const ir::Node* node);
 
-// Whether every element is this number. For floats the sign of zero counts.
+// Returns whether every element is this number. For floats the sign of zero matters.
 bool IsSplat(const ir::Node* node, double value);
 
-// The constant `value` (a number that its dtype holds exactly) as a tensor.
+// Returns a tensor filled with `value`. Requires: the dtype holds `value` exactly.
 const ir::Node* MakeSplat(ir::Context& context, ir::DType dtype, const ir::Shape& shape,
                           double value);
-// A kConst made that shape, in the one form that all splats have: reshape to ones, then expand.
+// Returns a kConst expanded to that shape, in the canonical form of all splats: reshape to ones,
+// then expand.
 const ir::Node* SplatTo(ir::Context& context, const ir::Node* constant, const ir::Shape& shape);
 
-// Movement nodes; the operand itself where nothing changes.
+// Return movement nodes, or the operand itself if nothing changes.
 const ir::Node* ReshapeTo(ir::Context& context, const ir::Node* node, const ir::Shape& shape);
 const ir::Node* ExpandTo(ir::Context& context, const ir::Node* node, const ir::Shape& shape);
 

@@ -63,7 +63,7 @@ absl::StatusOr<int> HomeFinder::FindOfSend(const Node* send) const {
   return static_cast<int>(devices[1]);
 }
 
-// dy/dx lies where x does; what flows into y's gradient, where y does.
+// dy/dx is on x's device; the upstream gradient is on y's device.
 absl::StatusOr<int> HomeFinder::FindOfGradient(const Node* gradient) const {
   if (gradient->operands().size() == 3) {
     const int y = homes_.at(gradient->operand(0));

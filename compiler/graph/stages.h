@@ -1,9 +1,9 @@
-// Graphs in stages: layers on one device and the next ones on another, in one program.
+// Graphs in stages: consecutive layers on different devices, in one program.
 //
-// An op runs where its operands lie, and only the op "send" leads to another device. What is made
-// of no input belongs to no device, sent or not: each makes it where it needs it. A gradient lies
-// where the value lies that it is of, and flows back through a send as another one. Source: GPipe,
-// Huang et al. 2019; PipeDream, Narayanan et al. 2019.
+// An op runs on the device of its operands; only the op "send" moves a value to another device. A
+// value that depends on no input is assigned to no device, sent or not: each device computes it
+// where it needs it. A gradient is on the device of the value it belongs to, and flows back through
+// a send as another send. Source: GPipe, Huang et al. 2019; PipeDream, Narayanan et al. 2019.
 #ifndef KILN_COMPILER_GRAPH_STAGES_H_
 #define KILN_COMPILER_GRAPH_STAGES_H_
 
@@ -15,7 +15,7 @@
 
 namespace kiln::graph {
 
-// Of what is made of no input.
+// The device of a value that depends on no input.
 inline constexpr int kAnywhere = -1;
 using Homes = absl::flat_hash_map<const ir::Node*, int>;
 
@@ -23,13 +23,13 @@ using Homes = absl::flat_hash_map<const ir::Node*, int>;
 // INVALID_ARGUMENT with the reason "STAGES".
 class HomeFinder {
  public:
-  // `graph` outlives it, and has passed CheckStages.
+  // Requires: `graph` has passed CheckStages and outlives the HomeFinder.
   explicit HomeFinder(const Graph& graph);
 
-  // Of this value and of all that it is made of. An error where an op has operands on two devices,
-  // or a send's operand is not where it comes from.
+  // Finds the devices of this value and of all values it depends on. Fails if an op has operands on
+  // two devices, or if a send's operand is not on the send's source device.
   absl::Status Add(const ir::Node* value);
-  // Once all results are added: an error where one is not where it is to be.
+  // Call after all results are added. Fails if a result is not on its declared device.
   absl::Status CheckResults() const;
   const Homes& homes() const { return homes_; }
 
@@ -45,11 +45,11 @@ class HomeFinder {
   Homes homes_;
 };
 
-// Of all values. The errors of HomeFinder.
+// Finds the devices of all values. Fails as HomeFinder does.
 absl::StatusOr<Homes> FindHomes(const Graph& graph);
 
-// INVALID_ARGUMENT where the mesh of a graph in stages has several axes, something is split, or a
-// device has a number that the mesh does not have.
+// Returns INVALID_ARGUMENT if the mesh of a graph in stages has several axes, something is split,
+// or a device number is not in the mesh.
 absl::Status CheckStages(const Sharding& sharding);
 
 }  // namespace kiln::graph

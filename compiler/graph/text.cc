@@ -35,7 +35,7 @@ class GraphParser {
   absl::StatusOr<Graph> Finish() {
     if (sharding_ != nullptr) graph_.sharding = std::move(sharding_);
     absl::Status status = Verify(graph_);
-    // Verify blames the compiler with INTERNAL, but this graph is the text's.
+    // Verify returns INTERNAL, for graphs made by the compiler; here the text is wrong.
     if (!status.ok()) return absl::InvalidArgumentError(status.message());
     return std::move(graph_);
   }
@@ -48,7 +48,7 @@ class GraphParser {
     return absl::OkStatus();
   }
 
-  // Before the inputs, whose specs it explains.
+  // The mesh is parsed before the inputs, whose specs name its axes.
   absl::Status ParseMesh(const std::vector<std::string_view>& words) {
     if (sharding_ != nullptr || !graph_.inputs.empty()) {
       return Invalid("a graph has one mesh at most, before its inputs");
@@ -63,7 +63,7 @@ class GraphParser {
     return CheckMesh(sharding_->mesh);
   }
 
-  // "at 1": the device of a graph in stages. Each input and output has one, or none has.
+  // "at 1": the device in a graph in stages. Either every input and output has one, or none has.
   absl::Status ParseStage(std::vector<std::string_view>& words, std::vector<int> Stages::*devices) {
     if (words.size() < 3 || words[words.size() - 2] != "at") return absl::OkStatus();
     const absl::StatusOr<int64_t> device = ir::ParseInt(words.back());
@@ -77,7 +77,7 @@ class GraphParser {
     return absl::OkStatus();
   }
 
-  // The spec behind the other `count` words of a line, if there is one.
+  // The spec after the first `count` words of a line, if there is one.
   absl::StatusOr<Spec> ParseSpec(const std::vector<std::string_view>& words, size_t count,
                                  const ir::Shape& shape) {
     if (words.size() == count) return Spec(shape.size());
@@ -171,7 +171,7 @@ std::optional<MatmulPrecision> ParseMatmulPrecision(std::string_view name) {
 
 namespace {
 
-// What stands behind an input or output; nothing where all devices have all of it.
+// The text after an input or output; empty if all devices hold all of it.
 std::string SpecText(const Graph& graph, const std::vector<Spec> Sharding::*specs, size_t i) {
   if (graph.sharding == nullptr) return "";
   if (graph.sharding->stages) {
@@ -202,8 +202,8 @@ std::string Print(const Graph& graph) {
     printer.Line(StrCat("input ", i, " ", ir::TypeText(input.dtype, input.shape),
                         SpecText(graph, &Sharding::inputs, i)));
   }
-  // printer.Print writes the nodes that are not written yet. They stand before all results, so
-  // those lines wait.
+  // printer.Print writes the nodes that are not written yet. All nodes precede the results, so the
+  // lines of the results are written last.
   std::vector<std::string> results;
   for (size_t i = 0; i < graph.outputs.size(); ++i) {
     results.push_back(

@@ -1,4 +1,4 @@
-// Named variables in dimensions: numbers that a graph leaves open and each run binds.
+// Named variables in dimensions: numbers that a graph leaves open and each run sets.
 #ifndef KILN_COMPILER_GRAPH_VARIABLE_H_
 #define KILN_COMPILER_GRAPH_VARIABLE_H_
 

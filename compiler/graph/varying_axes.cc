@@ -85,7 +85,8 @@ AxisFlags VaryingAxes::Compute(const Node* node) const {
       return windows;
     }
     case Op::kUnwindow: {
-      // Zeros stand between the elements, in other places for each of the last axis.
+      // Zeros are inserted between the elements, at different positions for each index of the last
+      // axis.
       AxisFlags apart = x;
       apart[ir::IntsOf(node)[0]] = true;
       apart.back() = true;
@@ -97,7 +98,7 @@ AxisFlags VaryingAxes::Compute(const Node* node) const {
     case Op::kGradient:
       return all;
     default:
-      // Elementwise ops, sums and expansions: axes of size 1 vary nowhere.
+      // Elementwise ops, reductions and expansions: the value does not vary along axes of size 1.
       return United(node, axes_);
   }
 }

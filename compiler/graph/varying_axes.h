@@ -1,4 +1,4 @@
-// Along which axes a value may differ from element to element.
+// Finds the axes along which a value may differ from element to element.
 #ifndef KILN_COMPILER_GRAPH_VARYING_AXES_H_
 #define KILN_COMPILER_GRAPH_VARYING_AXES_H_
 
@@ -10,11 +10,11 @@
 
 namespace kiln::graph {
 
-// Remembers what it has found, so that many questions about one graph take linear time.
+// Memoises, so that many questions about one graph take linear time.
 class VaryingAxes {
  public:
-  // For each axis, whether it is longer than 1 and the value is not known to be the same all along
-  // it, as what was expanded is.
+  // Returns for each axis whether it is longer than 1 and the value may vary along it. A value is
+  // known not to vary along an axis that was expanded, for example.
   std::vector<bool> Of(const ir::Node* node);
 
  private:

@@ -43,7 +43,7 @@ absl::Status VerifyUpdates(const Graph& graph) {
                      StrCat(ir::TypeText(update.value->dtype(), update.value->shape()), ": it is ",
                             ir::TypeText(input.dtype, input.shape)));
     }
-    // After a run an input has one value.
+    // An input has only one value after a run.
     if (!updated.insert(update.input).second) return Illegal(name, ": it has two updates");
   }
   return absl::OkStatus();
@@ -107,7 +107,7 @@ absl::Status Verify(const Graph& graph) {
     if (root == nullptr) return Illegal("an output or update has no value");
   }
   for (const Input& input : graph.inputs) {
-    // An input that nothing reads has no node for ir::Verify to look at.
+    // An input that nothing reads has no node that ir::Verify would check.
     if (!ir::CheckedNumElements(input.shape)) return Illegal("an input of no possible size");
   }
   absl::Status status = ir::Verify(ir::Level::kTensor, roots);

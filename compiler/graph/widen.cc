@@ -20,13 +20,13 @@ const Node* CastTo(ir::Context& context, const Node* node, DType dtype) {
   return context.Get(Op::kCast, dtype, node->shape(), {node});
 }
 
-// Whether a scatter only moves values.
+// Returns whether a scatter only moves values.
 bool IsMove(const Node* node) {
   return node->op() == Op::kScatterElements &&
          node->attr<ir::ScatterAttr>().mode == ir::ScatterMode::kSet;
 }
 
-// The same op on float32; a comparison's result is bool either way.
+// Returns the same op on float32; a comparison's result stays bool.
 const Node* InFloat32(ir::Context& context, const Node* node) {
   if (IsMove(node)) return nullptr;
   std::vector<const Node*> operands;
@@ -36,16 +36,16 @@ const Node* InFloat32(ir::Context& context, const Node* node) {
     is_short = is_short || widens;
     operands.push_back(widens ? CastTo(context, operand, DType::kFloat32) : operand);
   }
-  // Wider floats, and comparisons of them, stay.
+  // Ops on wider floats, and comparisons of them, are kept.
   if (!is_short) return nullptr;
   const DType dtype = ir::IsShortFloat(node->dtype()) ? DType::kFloat32 : node->dtype();
   const Node* wide =
       context.Get(node->op(), dtype, node->shape(), std::move(operands), node->attribute());
-  // The rounding stands in the graph, so a fused kernel does it as well.
+  // The rounding is a node of the graph, so a fused kernel also does it.
   return CastTo(context, wide, node->dtype());
 }
 
-// Counts beyond float32's whole numbers are cast from integers, which rounds them once.
+// Counts beyond float32's exact integers are cast from int64, which rounds once.
 const Node* CountWide(ir::Context& context, const Node* node) {
   if (!ir::IsShortFloat(node->dtype())) return nullptr;
   const int64_t extent = node->shape()[node->attr<ir::IntAttr>().value];

@@ -1,4 +1,4 @@
-// Short floats' arithmetic in the text form, before and after.
+// Arithmetic of short floats in the text form, before and after the pass.
 #include "compiler/graph/widen.h"
 
 #include <string>

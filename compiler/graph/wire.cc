@@ -47,7 +47,7 @@ class Decoder {
                        absl::StatusCode::kFailedPrecondition);
     }
     if (absl::Status precision = ReadPrecision(); !precision.ok()) return precision;
-    // Sizes first: nothing is built for a graph that is too large.
+    // Sizes are checked first: nothing is built for a graph that is too large.
     int64_t results = int64_t{proto_.outputs_size()} + proto_.updates_size();
     if (proto_.nodes_size() > limits_.max_nodes || results > limits_.max_nodes) {
       return MakeError("TOO_LARGE", {{"limit", StrCat(limits_.max_nodes)}},
@@ -89,7 +89,7 @@ class Decoder {
       if (!node.ok()) return node.status();
       nodes_.push_back(*node);
       if (!proto_.nodes(i).source().empty()) {
-        // Equal nodes are one; the first line that wrote it stands for all.
+        // Equal nodes are one node; it keeps the source line of the first.
         graph_.sources.try_emplace(*node, proto_.nodes(i).source());
       }
       if (static_cast<int64_t>(context_->size()) > limits_.max_primitives) {
@@ -104,14 +104,14 @@ class Decoder {
 
   absl::Status Grow() {
     constexpr size_t kStep = 1024;
-    // Now and then is enough for a budget.
+    // The budget is checked only every kStep nodes.
     if (!limits_.grow || context_->size() < reported_ + kStep) return absl::OkStatus();
     reported_ = context_->size();
     return limits_.grow(static_cast<int64_t>(reported_));
   }
 
-  // Attribute "index" of nodes "input" counts 0, 1, 2, … in any order; input_nodes_ has who
-  // declared which.
+  // The attribute "index" of the nodes "input" must cover 0, 1, 2, … without gaps, in any order.
+  // input_nodes_ maps each index to the node that declared it.
   absl::Status ReadInputs() {
     int count = 0;
     for (int i = 0; i < proto_.nodes_size(); ++i) count += IsInput(i) ? 1 : 0;
@@ -120,7 +120,7 @@ class Decoder {
     for (int i = 0; i < proto_.nodes_size(); ++i) {
       if (!IsInput(i)) continue;
       int64_t index = nodes_[i]->attr<ir::InputAttr>().index;
-      // A negative one was refused when its node was built.
+      // Negative indices were refused when the nodes were built.
       if (index >= count) {
         return NodeError(proto_, i, "INPUT",
                          StrCat("its index is ", index, ", but the graph has ", count,
@@ -202,7 +202,7 @@ class Decoder {
         StrCat(what, " names node ", node, ", but the graph has ", nodes_.size(), " nodes"));
   }
 
-  // Inputs and results have to lie in memory, unlike what is between them.
+  // Inputs and results must fit in memory, unlike intermediate values.
   absl::Status CheckBytes(int index, std::string_view what) {
     const ir::Node* node = nodes_[index];
     int64_t elements = ir::NumElements(node->shape());

@@ -1,8 +1,8 @@
-// From the graph on the wire (proto/kiln/v1/graph.proto) to a checked graph of primitives.
+// Decodes the graph on the wire (proto/kiln/v1/graph.proto) to a checked graph of primitives.
 //
-// wire.cc and its wire_*.cc are the only files of the compiler that know the generated protobuf
-// headers. Nothing that comes in is trusted: every mistake is an INVALID_ARGUMENT that names the
-// node by index, op and source line, with the reasons of error.h. Time and memory are linear in the
+// wire.cc and its wire_*.cc are the only files of the compiler that include the generated protobuf
+// headers. Safe for untrusted messages: every mistake is an INVALID_ARGUMENT that names the node by
+// index, op and source line, with the reasons of error.h. Time and memory are linear in the
 // message, within the limits.
 #ifndef KILN_COMPILER_GRAPH_WIRE_H_
 #define KILN_COMPILER_GRAPH_WIRE_H_
@@ -27,23 +27,23 @@ struct Limits {
   int64_t max_primitives = 1 << 22;  // after expansion
   int64_t max_operands = 1 << 14;    // of one node
   int64_t max_elements = int64_t{1}
-                         << 48;  // of one node's result, whether it is ever materialised or not
+                         << 48;  // of one node's result, even if it is never materialised
   int64_t max_bytes = int64_t{1} << 44;  // of one input, output or update
-  // Asked now and then while the graph grows, with the primitives that there are; its error ends
-  // the work. May be empty.
+  // Called from time to time while the graph grows, with the current number of primitives; an error
+  // stops the decoding. May be empty.
   std::function<absl::Status(int64_t primitives)> grow{};
 };
 
-// The graph with every dimension fixed: variables have the values of `bindings`, which names all of
-// them and nothing else. Composite ops are expanded; "gradient" stays as kGradient; Graph::sources
-// has the nodes' source lines. FAILED_PRECONDITION (reason VERSION): the client's op set is newer
-// than ours.
+// Returns the graph with every dimension fixed. `bindings` must give a value to every variable and
+// to nothing else. Composite ops are expanded; "gradient" stays as kGradient; Graph::sources has
+// the nodes' source lines. FAILED_PRECONDITION (reason VERSION) means that the client's op set is
+// newer than this daemon's.
 absl::StatusOr<Graph> FromProto(const v1::Graph& proto, const Bindings& bindings,
                                 const Limits& limits = {});
 
-// The variables that `proto` declares, checked as FromProto does. A graph without variables needs
-// no bindings and can be compiled when it is defined; for one with variables, FromProto with every
-// variable at `min` checks it.
+// Returns the variables that `proto` declares, checked as FromProto does. A graph without variables
+// needs no bindings and can be compiled when it is defined. A graph with variables is checked by
+// FromProto with every variable at `min`.
 absl::StatusOr<std::vector<Variable>> Variables(const v1::Graph& proto);
 
 }  // namespace kiln::graph

@@ -23,7 +23,7 @@ absl::Status AboutNode(const v1::Graph& proto, int index, std::string_view reaso
   if (!node.source().empty()) details.emplace_back("source", Shown(node.source()));
   std::string variable = ErrorDetail(status, "variable");
   if (!variable.empty()) details.emplace_back("variable", variable);
-  // The deeper the error comes from, the better its reason.
+  // The reason set closest to the mistake is the most precise.
   std::string own = ErrorDetail(status, "reason");
   return MakeError(own.empty() ? reason : std::string_view(own), details,
                    StrCat(Label(proto, index), ": ", status.message()), status.code());

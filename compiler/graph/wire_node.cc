@@ -47,7 +47,7 @@ absl::StatusOr<ops::AttributeValue> ReadAttribute(const v1::Attribute& attribute
       return ops::AttributeValue(
           std::vector<int64_t>(attribute.ints().values().begin(), attribute.ints().values().end()));
     case v1::Attribute::kShape: {
-      // Variables end here: ops and their rules know numbers only.
+      // Variables are resolved here: ops and their rules only handle numbers.
       absl::StatusOr<ir::Shape> shape = ResolveShape(attribute.shape(), bindings);
       if (!shape.ok()) return shape.status();
       return ops::AttributeValue(*std::move(shape));
@@ -63,7 +63,7 @@ absl::StatusOr<ops::AttributeValue> ReadAttribute(const v1::Attribute& attribute
   return absl::InvalidArgumentError("it has no value");
 }
 
-// `status` with the attribute's name before its message and everything else kept.
+// Returns `status` with the attribute's name before its message and everything else kept.
 absl::Status AboutAttribute(const std::string& name, const absl::Status& status) {
   absl::Status named(status.code(), StrCat("attribute ", Quoted(name), ": ", status.message()));
   status.ForEachPayload([&](auto url, const absl::Cord& value) { named.SetPayload(url, value); });
@@ -80,7 +80,7 @@ absl::StatusOr<ops::Attributes> ReadAttributes(const v1::Node& node, const Bindi
   return attributes;
 }
 
-// A finite constant that the dtype would turn into infinity or NaN is a mistake, not a wish.
+// A finite constant that the dtype would turn into infinity or NaN is an error.
 absl::Status CheckConstant(const ops::Attributes& attributes, ir::DType dtype) {
   const double* number = std::get_if<double>(&attributes.at("value"));
   if (number == nullptr || !ir::IsFloat(dtype) || !std::isfinite(*number)) return absl::OkStatus();
@@ -95,7 +95,7 @@ absl::Status TooLarge(const ir::Shape& shape, const Limits& limits) {
                           limits.max_elements, " elements, the limit"));
 }
 
-// Sizes from outside, before anything multiplies them.
+// Checks sizes from clients before anything multiplies them.
 absl::Status CheckSizes(const ops::Attributes& attributes, const Limits& limits) {
   auto attribute = attributes.find("shape");
   if (attribute == attributes.end()) return absl::OkStatus();
@@ -109,7 +109,7 @@ absl::Status CheckSizes(const ops::Attributes& attributes, const Limits& limits)
   return absl::OkStatus();
 }
 
-// One node's way through the checks. The first that fails gives the reason.
+// Builds one node and checks it. The first check that fails gives the reason.
 class NodeBuilder {
  public:
   NodeBuilder(const v1::Graph& proto, int index, const std::vector<const ir::Node*>& nodes,
@@ -128,7 +128,7 @@ class NodeBuilder {
     if (status.ok()) status = ReadDType();
     if (status.ok()) status = Explain("SHAPE_MISMATCH", CheckShape());
     if (!status.ok()) return status;
-    // Checked first, so that no composite is expanded whose shape or dtype is wrong.
+    // The result is checked first, so that no composite with a wrong shape or dtype is expanded.
     absl::StatusOr<const ir::Node*> made =
         ops::Build(builder, *op_, operands_, attributes_, shape_, dtype_);
     if (!made.ok()) return Explain("ILLEGAL", made.status());
@@ -165,7 +165,7 @@ class NodeBuilder {
     if (!attributes.ok()) return attributes.status();
     absl::Status sizes = CheckSizes(*attributes, limits_);
     if (!sizes.ok()) return sizes;
-    // Defaults are filled in, and what the op does not have is refused.
+    // Fills in defaults and refuses attributes that the op does not have.
     attributes = ops::CompleteAttributes(*op_, *attributes);
     if (!attributes.ok()) return attributes.status();
     attributes_ = *std::move(attributes);
@@ -179,7 +179,7 @@ class NodeBuilder {
     }
     std::vector<ir::DType> dtypes;
     for (const ir::Node* operand : operands_) dtypes.push_back(operand->dtype());
-    // No dtype is kInvalid: most ops infer theirs.
+    // kInvalid means "not declared": most ops infer their dtype.
     const auto declared = static_cast<ir::DType>(node_.dtype());
     const absl::StatusOr<ir::DType> inferred = ops::InferDType(*op_, dtypes, declared);
     if (!inferred.ok()) return Explain("DTYPE_MISMATCH", inferred.status());

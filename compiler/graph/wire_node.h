@@ -1,4 +1,4 @@
-// One node of the wire to tensor-level nodes. Internal to wire.cc.
+// Converts one node of the wire to tensor-level nodes. Internal to wire.cc.
 #ifndef KILN_COMPILER_GRAPH_WIRE_NODE_H_
 #define KILN_COMPILER_GRAPH_WIRE_NODE_H_
 
@@ -11,8 +11,8 @@
 
 namespace kiln::graph {
 
-// What node `index` computes. `nodes` are the results of the nodes before it, to which its operands
-// refer (checked by CheckOperandOrder). Errors name the node.
+// Returns the result of node `index`. `nodes` are the results of the nodes before it, to which its
+// operands refer. Requires: CheckOperandOrder has passed. Errors name the node.
 absl::StatusOr<const ir::Node*> BuildNode(const v1::Graph& proto, int index,
                                           const std::vector<const ir::Node*>& nodes,
                                           const Bindings& bindings, const Limits& limits,

@@ -11,8 +11,8 @@ namespace {
 
 constexpr size_t kLongestPath = 8;
 
-// The shortest path of operands from node `from` to node `to`, both included; empty if there is
-// none. Runs once at most, on the way to an error.
+// Returns the shortest path of operands from node `from` to node `to`, including both; empty if
+// there is none. Runs at most once, to build an error.
 std::vector<int> FindPath(const v1::Graph& proto, int from, int to) {
   std::vector<int> user(proto.nodes_size(), -1);
   std::vector<int> queue = {from};
@@ -24,7 +24,7 @@ std::vector<int> FindPath(const v1::Graph& proto, int from, int to) {
       return {path.rbegin(), path.rend()};
     }
     for (uint32_t operand : proto.nodes(node).operands()) {
-      // Operands of nodes that have not been checked yet may be out of range.
+      // Operands of nodes that are not checked yet may be out of range.
       bool known =
           operand >= user.size() || user[operand] >= 0 || static_cast<int>(operand) == from;
       if (known) continue;

@@ -1,4 +1,5 @@
-// Operand indices of the wire: in range, and before the node that uses them. Internal to wire.cc.
+// Checks that operand indices of the wire are in range and refer to earlier nodes. Internal to
+// wire.cc.
 #ifndef KILN_COMPILER_GRAPH_WIRE_ORDER_H_
 #define KILN_COMPILER_GRAPH_WIRE_ORDER_H_
 
@@ -8,7 +9,7 @@
 namespace kiln::graph {
 
 // Checks the operands of node `index`. Reasons: OPERAND_OUT_OF_RANGE; CYCLE, whose message shows
-// the way round; ORDER, for a node that merely stands too late.
+// the cycle; ORDER, for an operand that is only listed after its user.
 absl::Status CheckOperandOrder(const v1::Graph& proto, int index);
 
 }  // namespace kiln::graph

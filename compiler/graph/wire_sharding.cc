@@ -14,10 +14,10 @@ namespace {
 
 using WireSpecs = google::protobuf::RepeatedPtrField<v1::Spec>;
 
-// With a list for each dimension, also for those that the message leaves out.
+// Returns a spec with a list for each dimension, including those that the message omits.
 absl::StatusOr<Spec> ReadSpec(const Mesh& mesh, const v1::Spec& proto, const ir::Shape& shape,
                               std::string_view what) {
-  // Before anything is copied.
+  // Checked before anything is copied.
   if (proto.dims_size() > static_cast<int>(shape.size())) {
     return MakeError("MESH", {},
                      StrCat(what, " has ", shape.size(), " dimensions, and its spec is for ",
@@ -58,7 +58,7 @@ absl::StatusOr<std::vector<Spec>> ReadSpecs(const Mesh& mesh, const WireSpecs& p
   return specs;
 }
 
-// Numbers that no mesh has become ones that CheckStages refuses.
+// Numbers too large for int become a number that CheckStages refuses.
 std::vector<int> ReadDevices(const google::protobuf::RepeatedField<uint32_t>& protos) {
   std::vector<int> devices;
   for (const uint32_t device : protos) {
@@ -95,7 +95,7 @@ absl::StatusOr<std::shared_ptr<const Sharding>> ReadSharding(
   auto sharding = std::make_shared<Sharding>();
   Mesh& mesh = sharding->mesh;
   for (const v1::Mesh::Axis& axis : proto.sharding().mesh().axes()) {
-    // One more than there may be is enough to be refused.
+    // One axis more than allowed is enough for CheckMesh to refuse.
     if (mesh.axes.size() > kMeshAxesMax) break;
     mesh.axes.push_back({axis.name(), axis.size()});
   }

@@ -1,4 +1,4 @@
-// How a graph's values lie on its mesh. Internal to wire.cc.
+// Decodes the layouts of a graph's values on its mesh. Internal to wire.cc.
 #ifndef KILN_COMPILER_GRAPH_WIRE_SHARDING_H_
 #define KILN_COMPILER_GRAPH_WIRE_SHARDING_H_
 
@@ -11,8 +11,8 @@
 
 namespace kiln::graph {
 
-// Null if `proto` has no mesh. `graph` has inputs and outputs, `nodes` stands by the wire's index.
-// INVALID_ARGUMENT for whatever cannot lie as it says.
+// Returns null if `proto` has no mesh. `graph` has its inputs and outputs; `nodes` is indexed as on
+// the wire. Returns INVALID_ARGUMENT if a value cannot have its declared layout.
 absl::StatusOr<std::shared_ptr<const Sharding>> ReadSharding(
     const v1::Graph& proto, const Graph& graph, const std::vector<const ir::Node*>& nodes);
 

@@ -18,7 +18,7 @@ v1::Graph Proto(const std::string& text) {
   return proto;
 }
 
-// sum(relu(w * x)), its gradient to w, and w := that gradient.
+// sum(relu(w * x)), its gradient with respect to w, and the update w := that gradient.
 const char kWireStep[] = R"(
   nodes { op: "input" dtype: DTYPE_FLOAT32
           attributes { key: "index" value { i: 0 } }
@@ -56,7 +56,7 @@ TEST(WireTest, ExpandsCompositesAndFixesVariables) {
   EXPECT_EQ(sources, std::vector<std::string>{"train.py:4"});
 }
 
-// Two inputs on a mesh of 2 x 2, one of them hinted at; op "shard" of node 2 has what `spec` says.
+// Two inputs on a 2 x 2 mesh, one of them with a hint: the op "shard" of node 2 has `spec`.
 v1::Graph OnMesh(const std::string& sharding, const std::string& spec = "1, 0, 0") {
   return Proto(R"(
     nodes { op: "input" dtype: DTYPE_FLOAT32
@@ -84,7 +84,7 @@ TEST(WireTest, ReadsHowValuesLieOnAMesh) {
   ASSERT_TRUE(graph.ok()) << graph.status();
   ASSERT_NE(graph->sharding, nullptr);
   EXPECT_EQ(graph->sharding->mesh, (Mesh{{{"data", 2}, {"model", 2}}}));
-  // What is missing at the end is not split.
+  // Dimensions missing at the end of a spec are not split.
   EXPECT_EQ(graph->sharding->inputs, (std::vector<Spec>{{{1, 0}, {}}, {{}}}));
   EXPECT_EQ(graph->sharding->outputs, (std::vector<Spec>{{{}, {0}}}));
 }
@@ -129,7 +129,7 @@ TEST(WireTest, RefusesWhatDoesNotLieOnTheMesh) {
   EXPECT_EQ(ErrorDetail(FromProto(variable, {{"rows", 1}}).status(), "reason"), "MESH");
 }
 
-// On two devices: node 2 sends input 0 to where input 1 lies.
+// On two devices: node 2 sends input 0 to the device of input 1.
 v1::Graph InStages(const std::string& stages,
                    const std::string& mesh = "axes { name: 's' size: 2 }") {
   return Proto(R"(
@@ -211,7 +211,7 @@ TEST(WireTest, PrecisionIsTheHighestUnlessTheGraphSaysMore) {
                         "MATMUL_PRECISION_HIGHEST (1) and MATMUL_PRECISION_HIGH (2)"));
 }
 
-// Programs are told apart by the text.
+// The text is the identity of a program, so it must contain the precision.
 TEST(WireTest, AnotherPrecisionIsAnotherText) {
   v1::Graph proto = Proto(kWireStep);
   const auto highest = FromProto(proto, {{"rows", 5}});
@@ -265,7 +265,7 @@ TEST(WireTest, LimitsHold) {
       FromProto(proto, {{"rows", 5}}, {.max_nodes = 6, .max_elements = 15, .max_bytes = 60}).ok());
 }
 
-// A string that ends within a character is refused by whoever reads the answer.
+// The client refuses a string that ends within a character.
 TEST(WireTest, LongNamesAreCutBetweenCharacters) {
   v1::Graph proto = Proto("nodes { op: 'frobnicate' } outputs: 0");
   proto.mutable_nodes(0)->set_source(std::string(79, 'a') + "\u00e9.py:31");
@@ -285,7 +285,7 @@ TEST(WireTest, LongChainsNeedNoDeepStack) {
   }
   proto.add_outputs(50000);
   EXPECT_TRUE(FromProto(proto, {}).ok());
-  // The cycle is as long as the graph, and named in short.
+  // The cycle is as long as the graph; the message shortens it.
   proto.mutable_nodes(1)->set_operands(0, 50000);
   absl::Status status = FromProto(proto, {}).status();
   EXPECT_EQ(ErrorDetail(status, "reason"), "CYCLE");

@@ -67,7 +67,7 @@ absl::StatusOr<int64_t> ResolveSum(const v1::Sum& sum, const Bindings& bindings)
   for (const v1::Sum::Term& term : sum.terms()) {
     absl::StatusOr<int64_t> value = ValueOf(term.variable(), bindings);
     if (!value.ok()) return value;
-    // Factors come from outside; bindings within their bounds may be large, too.
+    // Factors come from clients, and bindings within their bounds may also be large.
     int64_t product = 0;
     if (__builtin_mul_overflow(*value, term.factor(), &product) ||
         __builtin_add_overflow(total, product, &total)) {
@@ -99,7 +99,7 @@ absl::StatusOr<ir::Shape> ResolveShape(const v1::Shape& shape, const Bindings& b
   for (const v1::Dim& dim : shape.dims()) {
     absl::StatusOr<int64_t> size = ResolveDim(dim, bindings);
     if (!size.ok()) {
-      // An error about a variable names it; one without any names its place here.
+      // An error about a variable names it; other errors get the dimension's position here.
       if (dim.kind_case() != v1::Dim::KIND_NOT_SET) return size.status();
       return MakeError("ATTRIBUTE", {},
                        StrCat("dimension ", sizes.size(), " has neither a size nor a variable"));

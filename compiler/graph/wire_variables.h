@@ -1,4 +1,4 @@
-// Variables in dimensions: declarations, bindings, and dimensions made numbers. Internal to
+// Variables in dimensions: declarations, bindings, and resolving dimensions to numbers. Internal to
 // wire.cc.
 #ifndef KILN_COMPILER_GRAPH_WIRE_VARIABLES_H_
 #define KILN_COMPILER_GRAPH_WIRE_VARIABLES_H_
@@ -8,13 +8,13 @@
 
 namespace kiln::graph {
 
-// OK if `bindings` has a value within the bounds for each of `variables`, and no other.
+// Returns OK if `bindings` has a value within the bounds for each of `variables`, and no other.
 absl::Status CheckBindings(const std::vector<Variable>& variables, const Bindings& bindings);
 
-// A number at these values; INVALID_ARGUMENT without the node's name.
+// Returns the dimension's number at these values; INVALID_ARGUMENT without the node's name.
 absl::StatusOr<int64_t> ResolveDim(const v1::Dim& dim, const Bindings& bindings);
 
-// The sizes of a shape; INVALID_ARGUMENT without the node's name.
+// Returns the sizes of a shape; INVALID_ARGUMENT without the node's name.
 absl::StatusOr<ir::Shape> ResolveShape(const v1::Shape& shape, const Bindings& bindings);
 
 }  // namespace kiln::graph

@@ -33,7 +33,7 @@ constexpr std::array<DTypeRow, kNumDTypes> kDTypeRows = {{
     {"float8_e5m2", 1, Class::kFloat},
 }};
 
-// A number that is no DType (from a corrupt message, say) reads as kInvalid.
+// A number that is no DType (for example from a corrupt message) reads as kInvalid.
 const DTypeRow& RowOf(DType dtype) {
   size_t index = static_cast<size_t>(dtype);
   return kDTypeRows[index < kDTypeRows.size() ? index : 0];

@@ -90,7 +90,7 @@ constexpr std::array<ScatterModeRow, 5> kScatterModes = {{{"set", std::nullopt},
                                                           {"max", Op::kMax},
                                                           {"min", Op::kMin}}};
 
-// A node's parts before the node exists, so that a lookup copies nothing.
+// The parts of a node before it exists, so that a lookup copies nothing.
 struct Parts {
   Op op;
   DType dtype;
@@ -150,7 +150,7 @@ int64_t ConstValue::AsInt() const { return static_cast<int64_t>(bits); }
 struct Context::Impl {
   struct HashNode {
     using is_transparent = void;
-    // Kept in the node, so that a table that grows hashes nothing anew.
+    // Stored in the node, so that a table that grows does not rehash nodes.
     size_t operator()(const Node* node) const { return node->hash_; }
     size_t operator()(const Probe& probe) const { return probe.hash; }
   };

@@ -1,8 +1,9 @@
 // The compiler's only intermediate representation: an immutable, interned node.
 //
-// The same Node serves at two levels. At the *tensor* level a node is an operation on whole tensors and has a shape.
-// At the *kernel* level (see compiler/kernel/kernel.h) a node is a scalar expression over loop ranges: shape is empty,
-// movement ops are gone and kRange, kLoad and kReduce stand in their place. spec.h says which op is legal where.
+// The same Node is used at two levels. At the *tensor* level a node is an operation on whole
+// tensors and has a shape. At the *kernel* level (see compiler/kernel/kernel.h) a node is a scalar
+// expression over loop ranges: the shape is empty, and kRange, kLoad and kReduce replace the
+// movement ops. spec.h says which op is legal where.
 //
 // Interning (hash-consing) makes structural equality pointer equality within one Context, so common subexpressions
 // exist once and rewrites can memoise on pointers. (Filliâtre and Conchon, "Type-safe modular hash-consing", 2006.)
@@ -25,11 +26,11 @@ namespace kiln::ir {
 // Row-major, outermost first; empty is a scalar. Every size is >= 0.
 using Shape = std::vector<int64_t>;
 
-// Product of the sizes. The graph's checks have made sure that it fits.
+// Returns the product of the sizes. Requires: it fits in int64, which the graph's checks ensure.
 int64_t NumElements(absl::Span<const int64_t> shape);
 
-// Every operation the core knows. Composites (matmul, softmax, …) are not here: the graph level expands them by their
-// row in compiler/ops before a Node exists for them.
+// Every operation of the core. Composites (matmul, softmax, …) are not here: the graph level
+// expands them by their row in compiler/ops before a Node exists for them.
 enum class Op : uint8_t {
   // Sources.
   kConst,   // scalar, attribute ConstValue; at the tensor level expanded by kExpand where a shape is needed
@@ -59,26 +60,30 @@ enum class Op : uint8_t {
   // result[…, i, …, k] = operand[…, (i - k*dilation)/stride, …, k] where that is whole and in range, else zero.
   // The gradient of kWindow is kUnwindow followed by a sum over k.
   kUnwindow,
-  // Indexed, after ONNX's ops of these names. x and index have one rank; away from the axis, index has x's sizes or 1,
-  // which stands for all of x's.
+  // Indexed, after ONNX's ops of these names. x and index have the same rank. In the dimensions
+  // other than the axis, index has x's sizes or 1, and 1 is broadcast to x's size.
   // (x, index), IntAttr: axis. The result has x's shape but index's size at the axis; result[…, i, …] =
   // x[…, index[…, i, …], …]; an index out of range (negative ones included) reads zero.
   kGatherElements,
-  // (x, index, values), ScatterAttr. values has the shape of a gather at the index. x with each of values combined into the
-  // element that the gather would read there, in the order of i; an index out of range changes nothing.
+  // (x, index, values), ScatterAttr. values has the shape of a gather at the index. The result is x
+  // with each value combined into the element that the gather would read there, in the order of i;
+  // an index out of range changes nothing.
   kScatterElements,
   // Structure.
   kContiguous,  // identity that is materialised
   kDetach,      // identity without gradient
-  // Identity that says how the value lies on the graph's mesh. IntsAttr: for each dimension the number of the mesh's axes
-  // that split it, then these axes (graph/mesh.h).
+  // Identity that specifies the value's layout on the graph's mesh. IntsAttr: for each dimension
+  // the number of the mesh's axes that split it, then these axes (graph/mesh.h).
   kShard,
-  // Identity whose result lies on another device of a graph in stages (graph/stages.h). IntsAttr: the device's number
-  // that it comes from, and that it goes to.
+  // Identity whose result is on another device of a graph in stages (graph/stages.h). IntsAttr: the
+  // number of the source device, and of the destination device.
   kSend,
-  kMutable,     // identity in memory of its own, which a scatter writes over; IntAttr tells copies apart. partition makes it
-  // Operands (y, x, derivative) of one shape: y. A gradient also flows to x, element by element: upstream * derivative;
-  // none flows to derivative. Functions whose best formula differentiates badly are y = detach(formula) with this around.
+  // Identity in its own memory, which a scatter overwrites. IntAttr tells copies apart. partition
+  // makes it.
+  kMutable,
+  // Operands (y, x, derivative) of one shape; the result is y. A gradient also flows to x,
+  // elementwise: upstream * derivative; none flows to derivative. A function whose best formula
+  // differentiates badly is y = detach(formula) with this op around it.
   kWithDerivative,
   kGradient,    // operands (y, x[, upstream]): dy/dx, y scalar unless upstream is given; autodiff replaces it
 
@@ -117,7 +122,8 @@ struct RangeAttr {
   int64_t extent = 0;
   bool operator==(const RangeAttr&) const = default;
 };
-// What becomes of an element that a value is scattered to: the value itself (the last one wins), or old op value.
+// The new value of an element that a value is scattered to: the value itself (the last one wins),
+// or old op value.
 enum class ScatterMode : uint8_t { kSet, kAdd, kMul, kMax, kMin };
 struct ScatterAttr {
   int64_t axis = 0;
@@ -136,7 +142,7 @@ using Attribute =
 // "set", "add", "mul", "max", "min".
 std::string_view Name(ScatterMode mode);
 std::optional<ScatterMode> ParseScatterMode(std::string_view name);
-// The binary op that combines; nothing for kSet.
+// Returns the binary op that combines; nothing for kSet.
 std::optional<Op> CombinerOf(ScatterMode mode);
 
 class Context;
@@ -170,7 +176,7 @@ class Node {
   Attribute attribute_;
 };
 
-// The numbers of a movement or a reduction, and the extent of a range.
+// Returns the integers of a movement or a reduction. ExtentOf returns the extent of a range.
 inline const std::vector<int64_t>& IntsOf(const Node* node) {
   return node->attr<IntsAttr>().values;
 }
@@ -184,10 +190,10 @@ class Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  // The one node with these parts. No checks: spec.h verifies.
+  // Returns the one node with these parts. Does not check them: spec.h verifies.
   const Node* Get(Op op, DType dtype, Shape shape, std::vector<const Node*> operands, Attribute attribute = {});
 
-  // `node` with other operands, everything else equal.
+  // Returns `node` with other operands and everything else equal.
   const Node* WithOperands(const Node* node, std::vector<const Node*> operands);
 
   size_t size() const;
@@ -197,7 +203,7 @@ class Context {
   std::unique_ptr<Impl> impl_;
 };
 
-// Where a node came from in the user's program ("train.py:31"), for messages; kept beside the graph, not in nodes.
+// Nodes do not store their source lines in the user's program; graph::Graph::sources does.
 
 }  // namespace kiln::ir
 

@@ -1,4 +1,4 @@
-// Names and texts of clients, short and harmless enough for messages, lists and logs.
+// Shortens and escapes names and texts of clients for messages, lists and logs.
 #ifndef KILN_COMPILER_IR_QUOTED_H_
 #define KILN_COMPILER_IR_QUOTED_H_
 
@@ -8,14 +8,14 @@
 
 namespace kiln {
 
-// The longest prefix of at most `bytes` bytes that ends between two characters of UTF-8: the wire
-// refuses halves of one, and with it the whole message. A view of `text`.
+// Returns the longest prefix of at most `bytes` bytes that ends between two UTF-8 characters: the
+// wire refuses a message that contains a partial character. The result is a view of `text`.
 std::string_view Shortened(std::string_view text, size_t bytes);
 
-// Escaped by PrintableInQuotes; cut after 80 bytes, which "..." shows.
+// Returns `text` escaped by PrintableInQuotes, cut after 80 bytes; "..." marks the cut.
 std::string Shown(std::string_view text);
 
-// The same in quotation marks.
+// Returns Shown(text) in quotation marks.
 std::string Quoted(std::string_view text);
 
 }  // namespace kiln

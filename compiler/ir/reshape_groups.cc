@@ -3,7 +3,7 @@
 namespace kiln::ir {
 
 std::vector<ReshapeGroup> ReshapeGroups(const Shape& from, const Shape& to) {
-  // Whichever side has the smaller product takes its next dimension.
+  // The side with the smaller product takes its next dimension.
   std::vector<ReshapeGroup> groups;
   size_t i = 0;
   size_t j = 0;

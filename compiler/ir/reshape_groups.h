@@ -1,4 +1,4 @@
-// Which dimensions of a reshape's operand become which of its result.
+// Maps the dimensions of a reshape's operand to those of its result.
 #ifndef KILN_COMPILER_IR_RESHAPE_GROUPS_H_
 #define KILN_COMPILER_IR_RESHAPE_GROUPS_H_
 
@@ -14,7 +14,8 @@ struct ReshapeGroup {
   size_t from = 0, from_end = 0, to = 0, to_end = 0;
 };
 
-// The smallest groups with equal products, for shapes of equally many elements that are not empty.
+// Returns the smallest groups with equal products. Requires: both shapes have the same number of
+// elements, which is not 0.
 std::vector<ReshapeGroup> ReshapeGroups(const Shape& from, const Shape& to);
 
 }  // namespace kiln::ir

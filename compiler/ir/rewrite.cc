@@ -20,8 +20,8 @@ const Node* Rewriter::Rewrite(const Node* root) {
   return memo_.at(root);
 }
 
-// Brings the top frame one step further: operands first, then the rules, then the fixed point of
-// what a rule gave.
+// Advances the top frame by one step: operands first, then the rules, then the fixed point of a
+// rule's result.
 void Rewriter::Step() {
   // A copy, since pushing moves the frames.
   const Frame frame = stack_.back();
@@ -48,8 +48,9 @@ void Rewriter::Step() {
   if (inserted) stack_.push_back({replacement});
 }
 
-// False once every operand is known, or in progress: wrapped by a rule into its own replacement.
-// Operands go one at a time, since in progress must mean "below on the stack" and not "soon".
+// Returns false once every operand is final, or in progress: wrapped by a rule into its own
+// replacement. Pushes one operand at a time, since "in progress" must mean "below on the stack",
+// not "queued".
 bool Rewriter::PushNextOperand() {
   Frame& frame = stack_.back();
   while (frame.next_operand < frame.node->operands().size()) {
@@ -88,7 +89,7 @@ void Rewriter::Finish(const Node* result) {
   const Frame frame = stack_.back();
   stack_.pop_back();
   memo_[frame.node] = result;
-  // Whoever meets the rebuilt node need not rewrite it again.
+  // Then the rebuilt node is not rewritten again when another user reaches it.
   if (frame.rebuilt != nullptr) memo_[frame.rebuilt] = result;
 }
 

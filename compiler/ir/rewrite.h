@@ -23,10 +23,11 @@ namespace kiln::ir {
 
 struct Rule {
   std::string_view name;  // for reports and tests; must outlive the Rewriter
-  std::vector<Op> ops;    // tried on these alone
-  // A node of the same value, dtype and shape, or null (or `node` itself) where the rule does not
-  // apply. The operands of `node` are already in their final form. A rule must make progress: a set
-  // of rules that leads back to where it came from is cut there, and says so in the report.
+  std::vector<Op> ops;    // tried only on nodes of these ops
+  // Returns a node of the same value, dtype and shape, or null (or `node` itself) if the rule does
+  // not apply. The operands of `node` are already in their final form. A rule must make progress:
+  // if a set of rules leads back to a node that is being rewritten, the rewriting stops there and
+  // the report says so.
   std::function<const Node*(Context& context, const Node* node)> apply;
 };
 
@@ -35,15 +36,15 @@ struct RewriteReport {
   bool cyclic = false;  // the rules undo each other; the result is correct but no fixed point
 };
 
-// Keeps what it has rewritten, so rewriting several expressions over the same nodes costs each node
-// once. The order of the table is the order of trial. Time: linear in the nodes seen, rules per op,
-// and rewrites. Not thread-safe, as its Context.
+// Memoises what it has rewritten, so rewriting several expressions over the same nodes costs each
+// node once. Rules are tried in the order of the table. Time: linear in the nodes seen, the rules
+// per op and the rewrites. Not thread-safe, like its Context.
 class Rewriter {
  public:
   // `context` and `rules` must outlive the Rewriter.
   Rewriter(Context& context, absl::Span<const Rule> rules);
 
-  // The fixed point for `root`; null for null.
+  // Returns the fixed point for `root`; null for null.
   const Node* Rewrite(const Node* root);
   const RewriteReport& report() const { return report_; }
 
@@ -52,9 +53,9 @@ class Rewriter {
     const Node* node;
     size_t next_operand = 0;
     const Node* rebuilt = nullptr;      // `node` over rewritten operands
-    const Node* replacement = nullptr;  // what a rule made of `rebuilt`; its rewrite is ours
+    const Node* replacement = nullptr;  // what a rule returned for `rebuilt`; its rewrite is final
   };
-  // What is known of a node: absent, in progress (null) or its final form.
+  // The state of a node: absent, in progress (null) or its final form.
   using Memo = absl::flat_hash_map<const Node*, const Node*>;
 
   void Step();

@@ -26,7 +26,7 @@ const Node* FoldAdd(Context& context, const Node* node) {
 const Node* DropDoubleNeg(Context&, const Node* node) {
   return node->operand(0)->op() == Op::kNeg ? node->operand(0)->operand(0) : nullptr;
 }
-// (x + c) + d = x + (c + d): its result holds a new node that needs rewriting itself.
+// (x + c) + d = x + (c + d): the result contains a new node that itself needs rewriting.
 const Node* Reassociate(Context& context, const Node* node) {
   const Node* left = node->operand(0);
   if (left->op() != Op::kAdd || left->operand(1)->op() != Op::kConst) return nullptr;

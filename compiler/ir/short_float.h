@@ -1,4 +1,4 @@
-// The floats of less than 32 bits.
+// The floating-point types of less than 32 bits.
 #ifndef KILN_COMPILER_IR_SHORT_FLOAT_H_
 #define KILN_COMPILER_IR_SHORT_FLOAT_H_
 
@@ -8,7 +8,7 @@ namespace kiln::ir {
 
 // float16, bfloat16 and the float8 types: arithmetic on them is done in float32 and rounded.
 inline bool IsShortFloat(DType dtype) { return IsFloat(dtype) && SizeOf(dtype) < 4; }
-// The float8 types, which store numbers: no op that a client can name does arithmetic on them.
+// The float8 types. They only store numbers: no op that a client can name does arithmetic on them.
 inline bool IsFloat8(DType dtype) { return IsFloat(dtype) && SizeOf(dtype) == 1; }
 
 }  // namespace kiln::ir

@@ -45,7 +45,7 @@ bool Load(const Node& node) {
 bool Reduce(const Node& node) {
   bool ranges = std::all_of(node.operands().begin() + 1, node.operands().end(),
                             [](const Node* operand) { return operand->op() == Op::kRange; });
-  // Of bools there are maxima alone, which are "or".
+  // For bools only the maximum is allowed; it is "or".
   bool kind = node.attr<ReduceAttr>().kind == ReduceKind::kMax || IsNumber(node.dtype());
   return OperandDType(node) == node.dtype() && ranges && kind;
 }
@@ -96,7 +96,7 @@ constexpr DTypeLaw kLoad = {"an int64 index, then a bool", Load};
 constexpr DTypeLaw kReduce = {"a value of the result's dtype (a number, but for max), then ranges",
                               Reduce};
 
-// A bit for each level.
+// One bit per level.
 constexpr uint8_t kT = 1 << static_cast<int>(Level::kTensor);
 constexpr uint8_t kK = 1 << static_cast<int>(Level::kKernel);
 constexpr int kMany = std::numeric_limits<int>::max();
@@ -121,7 +121,7 @@ struct LegalForm {
   const ShapeLaw& shapes;  // at the tensor level
 };
 
-// In the order of Op, so that a row is found by its number; spec_test walks over all.
+// In the order of Op, so that a row is found by its number; spec_test checks every row.
 const std::array<LegalForm, kNumOps> kLegalForms = {{
     {Op::kConst, kT | kK, 0, 0, kConst, kConstFits, kScalarShapeLaw},
     {Op::kInput, kT, 0, 0, kInput, kAny, kAnyShapeLaw},
@@ -226,7 +226,7 @@ std::optional<int64_t> CheckedNumElements(absl::Span<const int64_t> shape) {
   bool empty = false;
   for (int64_t size : shape) {
     if (size < 0) return std::nullopt;
-    // The sizes around a zero must fit by themselves, since partial products are formed of them.
+    // The sizes other than zero must fit by themselves, since partial products are formed of them.
     if (size == 0) {
       empty = true;
     } else if (__builtin_mul_overflow(product, size, &product)) {

@@ -67,7 +67,7 @@ bool PadLaw(const Node& node) {
       Rank(padding) != 2 * Rank(OperandShape(node)))
     return false;
   for (size_t i = 0; i < OperandShape(node).size(); ++i) {
-    // Clients may write any number, so that even sums can overflow.
+    // Clients may write any number, so even sums can overflow.
     int64_t size;
     if (padding[2 * i] < 0 || padding[2 * i + 1] < 0) return false;
     if (__builtin_add_overflow(padding[2 * i], OperandShape(node)[i], &size)) return false;
@@ -95,7 +95,7 @@ bool FlipLaw(const Node& node) {
   return node.shape() == OperandShape(node) && DistinctAxes(Ints(node), Rank(OperandShape(node)));
 }
 
-// Sliding windows over an axis of `size`: how many there are, or nothing for illegal numbers.
+// Returns the number of sliding windows over an axis of `size`; nothing for illegal numbers.
 std::optional<int64_t> WindowCount(int64_t size, int64_t window, int64_t stride, int64_t dilation) {
   int64_t span;
   if (window < 1 || stride < 1 || dilation < 1) return std::nullopt;
@@ -118,7 +118,7 @@ bool WindowLaw(const Node& node) {
 
 bool UnwindowLaw(const Node& node) {
   const std::vector<int64_t>& attr = Ints(node);
-  // The last dimension is the place within the window, so that the axis is one before it.
+  // The last dimension is the position within the window, so the axis is before it.
   if (attr.size() != 4 || attr[0] < 0 || attr[0] + 1 >= Rank(OperandShape(node))) return false;
   std::optional<int64_t> count = WindowCount(attr[1], OperandShape(node).back(), attr[2], attr[3]);
   if (count != OperandShape(node)[attr[0]]) return false;
@@ -127,7 +127,7 @@ bool UnwindowLaw(const Node& node) {
   return node.shape() == expected;
 }
 
-// x's shape with index's size at the axis, or nothing where the two do not fit.
+// Returns x's shape with index's size at the axis; nothing if the two do not match.
 std::optional<Shape> GatheredShape(const Node& node, int64_t axis) {
   const Shape& index = node.operand(1)->shape();
   if (axis < 0 || axis >= Rank(OperandShape(node)) || Rank(index) != Rank(OperandShape(node)))

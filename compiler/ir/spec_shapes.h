@@ -29,8 +29,8 @@ extern const ShapeLaw kWindowShapeLaw;
 extern const ShapeLaw kUnwindowShapeLaw;
 extern const ShapeLaw kGatherElementsShapeLaw;
 extern const ShapeLaw kScatterElementsShapeLaw;
-extern const ShapeLaw kSendShapeLaw;   // its devices have numbers
-extern const ShapeLaw kShardShapeLaw;  // its spec is as the op says
+extern const ShapeLaw kSendShapeLaw;   // the device numbers are valid
+extern const ShapeLaw kShardShapeLaw;  // the spec is as node.h describes
 extern const ShapeLaw kGradientShapeLaw;
 
 }  // namespace kiln::ir

@@ -9,8 +9,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// One row: a node of `op` over inputs of the given types, and whether it is legal at the tensor
-// level.
+// A node of `op` over inputs of the given types, and whether it is legal at the tensor level.
 struct Case {
   Op op;
   std::string type;
@@ -165,7 +164,7 @@ TEST(SpecTest, FindsAnIllegalNodeBelowALegalOne) {
               HasSubstr("sin int32 (int32)"));
 }
 
-// The table is found by the op's number: a row in the wrong place would judge another op.
+// A row is found by the op's number: in the wrong position it would be applied to another op.
 TEST(SpecTest, EveryOpHasItsLevel) {
   for (int i = 0; i < kNumOps; ++i) {
     Context context;

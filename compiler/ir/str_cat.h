@@ -1,5 +1,5 @@
-// absl::StrCat and absl::StrAppend that take std::string_view too. Distributions build Abseil with
-// a string_view of its own, to which std::string_view does not convert.
+// absl::StrCat and absl::StrAppend that also take std::string_view. Distributions build Abseil with
+// its own string_view type, to which std::string_view does not convert.
 #ifndef KILN_COMPILER_IR_STR_CAT_H_
 #define KILN_COMPILER_IR_STR_CAT_H_
 
@@ -11,7 +11,7 @@
 
 namespace kiln {
 
-// The same characters in Abseil's type.
+// Returns the same characters as Abseil's type.
 inline absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
 namespace internal {

@@ -1,4 +1,5 @@
-// The text form of nodes: one line a node, operands by number. Tensor level and kernel level alike.
+// The text form of nodes, at the tensor level and at the kernel level: one node per line, operands
+// by number.
 //
 //   %0 = input float32[4,8] index=0
 //   %1 = const float32 value=0.5
@@ -25,11 +26,11 @@ namespace kiln::ir {
 
 // "float32[4,8]", "int64".
 std::string TypeText(DType dtype, absl::Span<const int64_t> shape);
-// A node without its number, with its operands' types in their places, for messages: "add
-// float32[4,8] (float32[4,8], int32)".
+// Returns a node without its number, with its operands' types instead of their numbers, for
+// messages: "add float32[4,8] (float32[4,8], int32)".
 std::string Describe(const Node* node);
 
-// Numbers nodes in the order in which they are first needed, so that equal graphs print equally.
+// Numbers nodes in the order in which they are first used, so that equal graphs print equally.
 //
 //   TextPrinter printer("  ");
 //   std::string index = printer.Print(store.index);   // "%4"; text() has the lines of %0 … %4
@@ -38,10 +39,10 @@ class TextPrinter {
   // Every line starts with `indent`.
   explicit TextPrinter(std::string indent = "") : indent_(std::move(indent)) {}
 
-  // Writes the lines of `node` and of what it needs, as far as they are not there yet. Returns
+  // Writes the lines of `node` and of the nodes it depends on, except those written before. Returns
   // "%<number>".
   std::string Print(const Node* node);
-  // Appends a line of the caller's own.
+  // Appends a line that is not a node.
   void Line(std::string_view line);
   const std::string& text() const { return text_; }
 
@@ -52,16 +53,15 @@ class TextPrinter {
   TopologicalWalk walk_;
 };
 
-// Reads lines that TextPrinter wrote, or a person. Every node is verified. Nothing is trusted: any
-// text is safe.
+// Reads lines written by TextPrinter or by hand. Verifies every node. Safe for untrusted text.
 class TextParser {
  public:
   // Nodes are made in `context`, which must outlive the parser.
   TextParser(Context& context, Level level) : context_(context), level_(level) {}
 
-  // Parses one node's line. INVALID_ARGUMENT says what is wrong; the caller adds the line's number.
+  // Parses one node's line. Errors are INVALID_ARGUMENT; the caller adds the line's number.
   absl::Status ParseNode(std::string_view line);
-  // The node of "%<number>".
+  // Returns the node of "%<number>".
   absl::StatusOr<const Node*> Lookup(std::string_view reference) const;
 
  private:
@@ -70,21 +70,21 @@ class TextParser {
   absl::flat_hash_map<int64_t, const Node*> nodes_;
 };
 
-// `line` without its comment and the space around it. Empty: nothing to parse.
+// Returns `line` without its comment and surrounding space. If empty, there is nothing to parse.
 std::string_view StripLine(std::string_view line);
-// "float32[4,8]" and "int64" to their parts.
+// The parts of "float32[4,8]" or "int64".
 struct Type {
   DType dtype = DType::kInvalid;
   Shape shape;
 };
 absl::StatusOr<Type> ParseType(std::string_view text);
-// A decimal int64, with nothing before or after it.
+// Parses a decimal int64 that fills all of `text`.
 absl::StatusOr<int64_t> ParseInt(std::string_view text);
-// "1,2,3"; at least one.
+// Parses "1,2,3"; at least one number.
 absl::StatusOr<std::vector<int64_t>> ParseIntList(std::string_view text);
-// The words between spaces and tabs.
+// Splits at spaces and tabs.
 std::vector<std::string_view> SplitWords(std::string_view line);
-// `status` with "line <number>: " before its message.
+// Returns `status` with "line <number>: " before its message.
 absl::Status AtLine(int number, const absl::Status& status);
 
 }  // namespace kiln::ir

@@ -14,7 +14,7 @@
 namespace kiln::ir {
 namespace {
 
-// How an attribute is written: kInts is one list, kEachInt has a key for each number.
+// How an attribute is written: kInts is one list; kEachInt has one key per number.
 enum class Form { kNone, kConst, kInput, kInt, kInts, kEachInt, kRange, kReduce, kScatter };
 
 struct Keys {
@@ -156,7 +156,7 @@ absl::StatusOr<Attribute> ParseScatter(std::string_view axis, std::string_view m
   return ScatterAttr{*number, *named};
 }
 
-// The attribute of an op whose every field is one int64.
+// Returns the attribute of an op whose fields are all int64.
 Attribute FromInts(Form form, std::vector<int64_t> values) {
   switch (form) {
     case Form::kInput:
@@ -170,7 +170,7 @@ Attribute FromInts(Form form, std::vector<int64_t> values) {
   }
 }
 
-// The values of an attribute as texts, in the order of the keys.
+// Returns the values of an attribute as texts, in the order of the keys.
 std::vector<std::string> Values(DType dtype, const Attribute& attribute, Form form) {
   struct Visitor {
     DType dtype;
@@ -200,7 +200,7 @@ std::vector<std::string> Values(DType dtype, const Attribute& attribute, Form fo
 
 }  // namespace
 
-// Also prints what is illegal (for messages), then with made-up keys.
+// Also prints illegal attributes (for messages), with placeholder keys.
 std::string AttributeText(Op op, DType dtype, const Attribute& attribute) {
   const Keys& keys = KeysOf(op);
   std::vector<std::string> values = Values(dtype, attribute, keys.form);

@@ -10,7 +10,8 @@
 namespace kiln::ir {
 namespace {
 
-// A text of a few bytes must not make a shape of millions of dimensions, nor messages without end.
+// Bounds the rank, so that a short text cannot make a shape of millions of dimensions or an
+// unbounded message.
 constexpr size_t kMaxRank = 64;
 constexpr std::string_view kSpace = " \t\r\n";
 
@@ -62,7 +63,7 @@ absl::StatusOr<int64_t> ParseInt(std::string_view text) {
 
 absl::StatusOr<std::vector<int64_t>> ParseIntList(std::string_view text) {
   std::vector<int64_t> values;
-  // Up to and with the end: what stands after a last comma must be a number as well.
+  // `<=` includes the end, so that the text after the last comma must be a number too.
   for (size_t begin = 0; begin <= text.size();) {
     size_t end = std::min(text.find(',', begin), text.size());
     absl::StatusOr<int64_t> value = ParseInt(text.substr(begin, end - begin));
@@ -134,7 +135,7 @@ absl::Status TextParser::ParseNode(std::string_view line) {
   const Node* node = context_.Get(*op, type->dtype, std::move(type->shape), std::move(operands),
                                   *std::move(attribute));
   absl::Status legal = VerifyNode(level_, node);
-  // INTERNAL for a node of our own; here it is the text that is wrong.
+  // VerifyNode returns INTERNAL, for nodes made by the compiler; here the text is wrong.
   if (!legal.ok()) return absl::InvalidArgumentError(legal.message());
   nodes_[*number] = node;
   return absl::OkStatus();

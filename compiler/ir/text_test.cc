@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Parses every line; the last line's node.
+// Parses every line; returns the last line's node.
 absl::StatusOr<const Node*> Parse(Context& context, Level level, const std::string& text) {
   TextParser parser(context, level);
   std::istringstream lines(text);

@@ -1,4 +1,5 @@
-// Walks over the graph of nodes. All are iterative: a chain of a million nodes overflows no stack.
+// Walks over the graph of nodes. All are iterative, so that a chain of a million nodes does not
+// overflow the stack.
 #ifndef KILN_COMPILER_IR_WALK_H_
 #define KILN_COMPILER_IR_WALK_H_
 
@@ -10,19 +11,19 @@
 
 namespace kiln::ir {
 
-// Every node reachable from `roots` once, operands before users: a depth-first post-order that
-// follows roots and operands in their order. It depends on the graph's structure alone, not on the
-// order in which its nodes were made. Null roots are skipped.
+// Returns every node reachable from `roots` once, operands before users: a depth-first post-order
+// that follows roots and operands in their order. It depends only on the graph's structure, not on
+// the order in which its nodes were made. Null roots are skipped.
 std::vector<const Node*> TopologicalOrder(absl::Span<const Node* const> roots);
 
-// The ranges that `root` depends on, in order of id; a reduction's own ranges count too.
+// Returns the ranges that `root` depends on, in order of id, including a reduction's own ranges.
 std::vector<const Node*> RangesOf(const Node* root);
 
-// TopologicalOrder in pieces: each call gives what the ones before did not, so that many roots over
-// shared nodes cost each node once.
+// TopologicalOrder in pieces: each call returns only nodes that earlier calls did not, so that many
+// roots over shared nodes cost each node once.
 class TopologicalWalk {
  public:
-  // Nothing for null.
+  // Returns nothing for null.
   std::vector<const Node*> Visit(const Node* root);
 
  private:

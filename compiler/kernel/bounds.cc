@@ -36,15 +36,16 @@ absl::Status CheckAccess(const Kernel& kernel, IndexMath& math, int buffer, cons
       bounds.low < 0 ? bounds.low : bounds.high, " of ", kernel.buffers[buffer].elements));
 }
 
-// One digit of a number: coefficient * [0, extent).
+// One digit of a number: takes the values coefficient * [0, extent).
 struct ScaledDigit {
   // Wide enough for a product of two int64.
   __int128 coefficient = 1;
   __int128 extent = 1;
 };
 
-// Points of a scatter that differ in its ranges go to different elements: the ranges and what is
-// left of the index are digits of one number, each larger than all that the lower ones reach.
+// Checks that points of a scatter that differ in its ranges write different elements: the ranges
+// and the rest of the index must be digits of one number, each larger than the range of all lower
+// digits together.
 absl::Status CheckDistinct(const Kernel& kernel, IndexMath& math, const Stage& stage) {
   if (stage.ordered_ranges.empty()) return absl::OkStatus();
   const Store& store = stage.stores[0];
@@ -60,12 +61,12 @@ absl::Status CheckDistinct(const Kernel& kernel, IndexMath& math, const Stage& s
   for (const Node* range : stage.ranges) {
     const int64_t coefficient = rest.Coefficient(range);
     if (range->attr<ir::RangeAttr>().extent == 1) continue;
-    // A range that does not move the index would send all of its points to one element.
+    // All points of a range that does not change the index would write one element.
     if (coefficient <= 0) return error();
     digits.push_back({coefficient, range->attr<ir::RangeAttr>().extent});
     std::erase_if(rest.terms, [&](const Term& term) { return term.atom == range; });
   }
-  // What remains is the position that the data name; it may depend on the ranges. It only takes
+  // The rest is the position that the data gives; it may depend on the ranges. It takes only
   // multiples of `unit`, so it counts as a digit of that weight.
   int64_t unit = 0;
   for (const Term& term : rest.terms) unit = std::gcd(unit, term.coefficient);
@@ -96,7 +97,7 @@ std::vector<const Node*> Roots(const Stage& stage) {
   return roots;
 }
 
-// Follows the stages and knows which locals have been written.
+// Visits the stages in order and tracks which locals have been written.
 class FormVerifier {
  public:
   explicit FormVerifier(const Kernel& kernel)
@@ -123,7 +124,7 @@ class FormVerifier {
     if (range->op() != Op::kRange || range->attr<ir::RangeAttr>().extent < 1) {
       return Error("a loop is no range or is empty");
     }
-    // Ranges are interned, so two loops with one id and extent would be one node.
+    // Ranges are interned, so two loops with the same id and extent would be one node.
     if (!ids_.insert(range->attr<ir::RangeAttr>().id).second) {
       return Error(absl::StrCat("range ", range->attr<ir::RangeAttr>().id, " stands twice"));
     }
@@ -151,7 +152,7 @@ class FormVerifier {
     for (const Store& store : stage.stores) {
       if (absl::Status s = VerifyStore(outer, store); !s.ok()) return s;
     }
-    // Only after its loads were checked: a stage may not read a local that it writes itself.
+    // Set after its loads were checked: a stage may not read a local that it writes itself.
     for (const Store& store : stage.stores) written_[store.buffer] = true;
     return absl::OkStatus();
   }
@@ -170,7 +171,7 @@ class FormVerifier {
     return absl::OkStatus();
   }
 
-  // Buffers that are updated belong to scatters: stages with ordered ranges and one store.
+  // Only scatters write updated buffers: stages with ordered ranges and one store.
   absl::Status VerifyScatter(const Stage& stage) const {
     const bool scatters = !stage.ordered_ranges.empty();
     for (const Store& store : stage.stores) {
@@ -187,7 +188,8 @@ class FormVerifier {
     return absl::OkStatus();
   }
 
-  // What a scatter combines: its own element, where that is valid.
+  // Returns whether the load is the old value that a scatter combines: its own element, under the
+  // same condition.
   static bool IsOld(const Stage& stage, const Node* load) {
     const Store& store = stage.stores[0];
     if (load->attr<ir::IntAttr>().value != store.buffer || load->operand(0) != store.index) {
@@ -217,8 +219,7 @@ class FormVerifier {
     return absl::OkStatus();
   }
 
-  // A store's place must not depend on what is reduced; neither may its value outside of
-  // reductions.
+  // A store's index must not depend on reduced ranges; neither may its value outside of reductions.
   absl::Status VerifyStore(const Ranges& scope, const Store& store) {
     if (store.buffer < 0 || store.buffer >= static_cast<int>(kernel_.buffers.size())) {
       return Error(absl::StrCat("a store names buffer ", store.buffer));

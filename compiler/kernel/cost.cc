@@ -1,4 +1,4 @@
-// EstimateCost of kernel.h.
+// Implements EstimateCost of kernel.h.
 #include <algorithm>
 
 #include "absl/container/flat_hash_map.h"
@@ -19,7 +19,8 @@ int64_t Points(const std::vector<const Node*>& ranges) {
   return points;
 }
 
-// At most this many values: the product of the extents of the ranges that the index depends on.
+// Returns an upper bound on the number of distinct values: the product of the extents of the ranges
+// that the index depends on.
 int64_t DistinctPoints(const Node* index) {
   int64_t points = 1;
   for (const Node* node : ir::TopologicalOrder({&index, 1})) {
@@ -34,7 +35,7 @@ bool IsFlop(const Node* node) {
          node->op() != Op::kReduce;
 }
 
-// Marks what stands within a reduction.
+// Marks the nodes inside a reduction.
 void MarkReduced(const Node* reduce, absl::flat_hash_set<const Node*>* reduced) {
   const Node* value = reduce->operand(0);
   for (const Node* node : ir::TopologicalOrder({&value, 1})) reduced->insert(node);
@@ -63,7 +64,7 @@ Cost EstimateCost(const Kernel& kernel) {
       if (IsFlop(node)) cost.flops += reduced.contains(node) ? inner : outer;
       if (node->op() == Op::kReduce) cost.flops += inner;
       if (node->op() == Op::kLoad) {
-        // Accesses to one buffer are taken to overlap: the widest one counts.
+        // Assumes that accesses to one buffer overlap: the widest one counts.
         int64_t& count = touched[node->attr<ir::IntAttr>().value];
         count = std::max(count, DistinctPoints(node->operand(0)));
       }
@@ -72,7 +73,7 @@ Cost EstimateCost(const Kernel& kernel) {
   for (size_t i = 0; i < kernel.buffers.size(); ++i) {
     const Buffer& buffer = kernel.buffers[i];
     if (buffer.memory != Memory::kGlobal) continue;
-    // An index such as r0 / 4 repeats its values, so the estimate may exceed the buffer.
+    // An index such as r0 / 4 repeats values, so the estimate may exceed the buffer.
     const int64_t bytes = std::min(touched[i], buffer.elements) * ir::SizeOf(buffer.dtype);
     cost.bytes += buffer.access == Access::kUpdate ? 2 * bytes : bytes;
   }

@@ -24,8 +24,8 @@ const Node* Zero(ir::Context& context, DType dtype) {
 
 bool IsElementwise(Op op) { return op >= Op::kNeg && op <= Op::kWhere; }
 
-// IndexMath::ToNode makes conjunctions that lean to the left, so the loop goes along them and the
-// recursion stays shallow.
+// IndexMath::ToNode makes left-leaning conjunctions, so the loop follows them and the recursion
+// stays shallow.
 void CollectParts(const Node* condition, absl::flat_hash_set<const Node*>* parts) {
   while (condition->op() == Op::kAnd) {
     CollectParts(condition->operand(1), parts);
@@ -34,7 +34,7 @@ void CollectParts(const Node* condition, absl::flat_hash_set<const Node*>* parts
   parts->insert(condition);
 }
 
-// Whether all parts of the conjunction `less` are among those of `more`.
+// Returns whether all parts of the conjunction `less` are among those of `more`.
 bool Implies(const Node* more, const Node* less) {
   absl::flat_hash_set<const Node*> all, asked;
   CollectParts(more, &all);
@@ -47,8 +47,8 @@ bool Implies(const Node* more, const Node* less) {
 absl::StatusOr<const Node*> ExpressionLowerer::Lower(const Node* node, const Point& point) {
   Key key{node, point.index};
   key.second.push_back(math_.ToNode(point.valid));
-  // A product in a sum may leave one factor without its guard, so it is not the expression that the
-  // same product is elsewhere.
+  // A product in a sum may leave one factor without its guard, so it differs from the same product
+  // elsewhere.
   if (!summed_.empty()) {
     key.second.push_back(nullptr);
     key.second.insert(key.second.end(), summed_.begin(), summed_.end());
@@ -77,11 +77,11 @@ absl::StatusOr<const Node*> ExpressionLowerer::LowerUncached(const Node* node, c
   if (!source.ok()) return source.status();
   if (source->kind == Source::Kind::kComputed) return source->value;
   if (source->kind == Source::Kind::kMemory) {
-    // An empty tensor has no element that an index could be proved to lie at.
+    // An empty tensor has no element that an index could be proved to name.
     if (point.valid.never || ir::NumElements(node->shape()) == 0) {
       return Zero(math_.context(), node->dtype());
     }
-    // In bounds by the ops' meaning; where that is too hard to prove, a condition makes it so.
+    // The op's semantics keep the index in bounds; if that is too hard to prove, adds a condition.
     Validity valid = point.valid;
     const Interval bounds = math_.BoundsOf(source->index, valid);
     if (bounds.low < 0 || bounds.high >= source->elements) {
@@ -161,7 +161,7 @@ absl::StatusOr<std::array<ExpressionLowerer::Ranges, 2>> ExpressionLowerer::Fact
     const Node* product, const Point& point) {
   std::array<Ranges, 2> ranges;
   for (const int i : {0, 1}) {
-    // Lowered without guards only to learn which ranges the factor depends on.
+    // Lowered without guards, only to find the ranges that the factor depends on.
     absl::StatusOr<const Node*> factor = Lower(product->operand(i), Point{point.index, {}});
     if (!factor.ok()) return factor.status();
     ranges[i] = ir::RangesOf(*factor);
@@ -189,7 +189,7 @@ absl::StatusOr<const Node*> ExpressionLowerer::LowerSharedGuards(
     if (!IsZeroWhereInvalid(node->operand(i))) return nullptr;
   }
   Validity guards[2];
-  // A condition belongs to the factors that know all of its ranges.
+  // A condition is assigned to the factors that depend on all of its ranges.
   auto assign = [&](const Node* condition, const auto& add) {
     bool assigned = false;
     for (const int i : {0, 1}) {
@@ -202,7 +202,7 @@ absl::StatusOr<const Node*> ExpressionLowerer::LowerSharedGuards(
     return assigned;
   };
   for (const Bound& bound : point.valid.bounds) {
-    // A condition that spans ranges of both factors belongs to neither.
+    // A condition on ranges that no single factor has belongs to neither.
     if (!assign(math_.ToNode(bound.sum), [&](Validity* v) { v->bounds.push_back(bound); })) {
       return nullptr;
     }
@@ -233,7 +233,7 @@ absl::StatusOr<Point> ExpressionLowerer::IndexedPoint(const Node* node, int64_t 
                                                       const Point& point) {
   Point at_index = point;
   for (size_t i = 0; i < at_index.index.size(); ++i) {
-    // Away from the axis, an index of size 1 stands for all elements of the dimension.
+    // In the other dimensions, an index of size 1 is broadcast.
     if (node->operand(1)->shape()[i] == 1) at_index.index[i] = math_.Constant(0);
   }
   absl::StatusOr<const Node*> index = Lower(node->operand(1), at_index);
@@ -242,14 +242,14 @@ absl::StatusOr<Point> ExpressionLowerer::IndexedPoint(const Node* node, int64_t 
   if (position->dtype() != DType::kInt64) {
     position = math_.context().Get(Op::kCast, DType::kInt64, {}, {position});
   }
-  // In canonical form, so that bounds on it are found again.
+  // Brought to canonical form, so that bounds on it are found again.
   position = math_.Simplify(position);
   Point inner = point;
   inner.index[axis] = position;
   const int64_t size = node->operand(0)->shape()[axis];
-  // Positions are data. Out of range a gather gives zero and a scatter changes nothing.
+  // Positions are data. Out of range, a gather gives zero and a scatter changes nothing.
   math_.Require(inner.valid, position, 0, size);
-  // Where it is valid, an index of a dimension of size 1 is 0, whatever it is made of.
+  // The index of a dimension of size 1 is 0 where it is valid, however it is computed.
   if (size == 1) inner.index[axis] = math_.Constant(0);
   return inner;
 }
@@ -257,7 +257,7 @@ absl::StatusOr<Point> ExpressionLowerer::IndexedPoint(const Node* node, int64_t 
 absl::StatusOr<const Node*> ExpressionLowerer::LowerGuarded(const Node* node, const Point& outer,
                                                             Point inner) {
   if (inner.valid.never) return Zero(math_.context(), node->dtype());
-  // Where it is valid, an index of a dimension of size 1 is 0, whatever it is made of.
+  // The index of a dimension of size 1 is 0 where it is valid, however it is computed.
   for (size_t i = 0; i < inner.index.size(); ++i) {
     if (node->operand(0)->shape()[i] == 1) inner.index[i] = math_.Constant(0);
   }
@@ -266,7 +266,7 @@ absl::StatusOr<const Node*> ExpressionLowerer::LowerGuarded(const Node* node, co
     return value;
   const Node* condition = math_.ToNode(inner.valid);
   const Node* zero = Zero(math_.context(), node->dtype());
-  // A guard further in that implies this one has already put the zero in its place.
+  // An inner guard that implies this one has already inserted the zero.
   const bool guarded = (*value)->op() == Op::kWhere && (*value)->operand(2) == zero &&
                        Implies((*value)->operand(0), condition);
   if (guarded) return value;
@@ -278,17 +278,17 @@ const Node* ExpressionLowerer::ZeroUnless(const Node* condition, const Node* val
   return math_.context().Get(Op::kWhere, value->dtype(), {}, {condition, value, zero});
 }
 
-// Loads are zero where their condition fails. What these ops make of zeros is zero, so no selection
-// of their own is needed.
+// Loads are zero where their condition fails. These ops map zeros to zero, so they need no
+// selection.
 bool ExpressionLowerer::IsZeroWhereInvalid(const Node* node) {
-  // What lies behind a stored value is no part of the kernel.
+  // The operands of a stored value are not part of the kernel.
   if (is_stored_(node)) return true;
-  // Remembered, since shared operands have exponentially many paths to them.
+  // Memoised, since shared operands have exponentially many paths to them.
   auto [known, inserted] = zero_where_invalid_.try_emplace(node, false);
   if (!inserted) return known->second;
   bool zero = false;
   switch (node->op()) {
-    // Both factors of a product must vanish: zero times an infinity is NaN.
+    // Both factors of a product must be zero: zero times an infinity is NaN.
     case Op::kAdd:
     case Op::kSub:
     case Op::kMul:

@@ -11,7 +11,7 @@ using ir::DType;
 using ir::Node;
 using ir::Op;
 
-// False where the op is not folded.
+// Returns false if the op is not folded.
 bool Evaluate(Op op, int64_t a, int64_t b, int64_t* result) {
   switch (op) {
     case Op::kAdd:
@@ -38,7 +38,7 @@ bool Evaluate(Op op, int64_t a, int64_t b, int64_t* result) {
     case Op::kCmpNe:
       *result = a != b;
       return true;
-    // What division by zero or by a negative number means is left to the op.
+    // Division by zero or by a negative number is left to the op.
     case Op::kIDiv:
       if (b <= 0) return false;
       *result = FloorDiv(a, b);
@@ -61,7 +61,8 @@ bool IsOne(const Node* node) {
   return IsConstant(node, &value) && value == 1;
 }
 
-// An operand that is the result, or null. For integers only: a float times 0 may be NaN or -0.
+// Returns an operand that equals the result, or null. For integers only: a float times 0 may be NaN
+// or -0.
 const Node* Identity(Op op, const Node* a, const Node* b) {
   switch (op) {
     case Op::kAdd:
@@ -117,7 +118,7 @@ const Node* ExpressionFolder::Mul(const Node* a, int64_t factor) {
 std::optional<bool> ExpressionFolder::DecideLess(const Node* a, const Node* b) {
   const Interval x = bounds_.Of(a);
   const Interval y = bounds_.Of(b);
-  // An end at or beyond kUnbounded is not a number to compare with.
+  // An end at or beyond kUnbounded is unknown, so it must not be compared.
   if (IsSmall(x.high) && IsSmall(y.low) && x.high < y.low) return true;
   if (IsSmall(x.low) && IsSmall(y.high) && x.low >= y.high) return false;
   return std::nullopt;
@@ -163,12 +164,12 @@ const Node* ExpressionFolder::FromSum(const Sum& sum) {
   return node;
 }
 
-// (c*a + b) // c = a + b // c, and (c*a + b) % c = b % c; b // c is 0 and b % c is b where 0 <= b <
-// c. Null where nothing changes.
+// (c*a + b) // c = a + b // c, and (c*a + b) % c = b % c; for 0 <= b < c, b // c is 0 and b % c is
+// b. Returns null if nothing changes.
 const Node* ExpressionFolder::Divide(Op op, const Node* dividend, const Node* divisor) {
   int64_t c;
   if (!IsConstant(divisor, &c) || c < 1) return nullptr;
-  // A sum that may wrap cannot be taken apart.
+  // A sum that may wrap cannot be split.
   const Sum sum = SumOf(dividend);
   if (!IsKnown(bounds_.Of(sum))) return nullptr;
   const auto [multiple, rest] = SplitMultiple(sum, c);
@@ -194,7 +195,7 @@ const Node* ExpressionFolder::Make(const Node* like, std::vector<const Node*> op
   }
   if (operands.size() == 2 && operands[0]->dtype() == DType::kInt64) {
     int64_t a, b, result;
-    // The operands decide whether this is index arithmetic: a comparison of indices is a bool.
+    // The operands determine whether this is index arithmetic: a comparison of indices is a bool.
     if (IsConstant(operands[0], &a) && IsConstant(operands[1], &b) && Evaluate(op, a, b, &result)) {
       return like->dtype() == DType::kBool ? Bool(result != 0) : Int(result);
     }

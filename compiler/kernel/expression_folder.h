@@ -1,7 +1,7 @@
-// Makes index and condition nodes, folding constants on the way, so that substituted loops leave
-// simple expressions. Sums keep the order in which they are made, since code generators compute the
-// outer loops' part of one first (but for dividends that are taken apart): that is what
-// distinguishes this from IndexMath (index.h), which gives equal sums one form.
+// Makes index and condition nodes and folds constants, so that substituted loops leave simple
+// expressions. Sums keep the order in which they are made (except in dividends that are split),
+// since code generators compute the outer loops' part of a sum first. IndexMath (index.h) instead
+// gives equal sums one form.
 #ifndef KILN_COMPILER_KERNEL_EXPRESSION_FOLDER_H_
 #define KILN_COMPILER_KERNEL_EXPRESSION_FOLDER_H_
 
@@ -27,17 +27,17 @@ class ExpressionFolder {
   const ir::Node* Mul(const ir::Node* a, int64_t factor);
   const ir::Node* Less(const ir::Node* a, const ir::Node* b);
   const ir::Node* Equal(const ir::Node* a, const ir::Node* b);
-  // Null stands for true, as in Store::valid; the result is null if both are.
+  // Null means true, as in Store::valid; the result is null if both are.
   const ir::Node* And(const ir::Node* a, const ir::Node* b);
   const ir::Node* Where(const ir::Node* condition, const ir::Node* a, const ir::Node* b);
   const ir::Node* Load(ir::DType dtype, int buffer, const ir::Node* index, const ir::Node* valid);
 
-  // The node with these parts, simplified where int64 and bool operands are constants.
+  // Returns the node with these parts, simplified where int64 and bool operands are constants.
   const ir::Node* Make(const ir::Node* like, std::vector<const ir::Node*> operands);
 
   using Map = absl::flat_hash_map<const ir::Node*, const ir::Node*>;
-  // `root` with the keys of `memo` replaced; `memo` grows by all nodes seen, so that it can be used
-  // again with the same replacements. Null stays null.
+  // Returns `root` with the keys of `memo` replaced. Adds all nodes seen to `memo`, so that it can
+  // be used again with the same replacements. Null stays null.
   const ir::Node* Substitute(const ir::Node* root, Map* memo);
 
   ir::Context& context() { return context_; }
@@ -45,14 +45,14 @@ class ExpressionFolder {
  private:
   const ir::Node* Divide(ir::Op op, const ir::Node* dividend, const ir::Node* divisor);
   const ir::Node* FromSum(const Sum& sum);
-  // Whether a < b holds for all values of the ranges, or for none.
+  // Returns true if a < b holds for all values of the ranges, false if for none; otherwise nothing.
   std::optional<bool> DecideLess(const ir::Node* a, const ir::Node* b);
 
   ir::Context& context_;
   IndexBounds bounds_;
 };
 
-// The value of an int64 or bool constant.
+// Returns whether the node is an int64 or bool constant, and its value.
 bool IsConstant(const ir::Node* node, int64_t* value);
 
 }  // namespace kiln::kernel

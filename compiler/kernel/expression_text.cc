@@ -77,8 +77,8 @@ std::string ExpressionPrinter::Write(const Node* node, int precedence) const {
   return own < precedence ? absl::StrCat("(", text, ")") : text;
 }
 
-// The fewest digits that read back to the same double. 17 are enough for every finite one (IEEE
-// 754); what is left are NaNs other than the usual one, which are written as their bits.
+// Returns the fewest digits that read back to the same double. 17 are enough for every finite one
+// (IEEE 754); NaNs other than the default one are written as their bits.
 static std::string ShortestDouble(double value) {
   for (int digits = 6; digits <= 17; ++digits) {
     std::string text = absl::StrFormat("%.*g", digits, value);

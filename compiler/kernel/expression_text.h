@@ -1,4 +1,4 @@
-// Prints scalar expressions with names for what they share. Part of text.h's implementation.
+// Prints scalar expressions, with names for shared subexpressions. Part of text.h's implementation.
 #ifndef KILN_COMPILER_KERNEL_EXPRESSION_TEXT_H_
 #define KILN_COMPILER_KERNEL_EXPRESSION_TEXT_H_
 
@@ -12,12 +12,12 @@ namespace kiln::kernel {
 
 class ExpressionPrinter {
  public:
-  // What a node is called instead of being written out: ranges, and shared expressions.
+  // Sets the name that is printed instead of a node: for ranges and shared expressions.
   void SetName(const ir::Node* node, std::string name) { names_[node] = std::move(name); }
   bool HasName(const ir::Node* node) const { return names_.contains(node); }
 
   std::string Print(const ir::Node* node) const { return PrintAt(node, 0); }
-  // Without the node's own name.
+  // Prints the node itself, without using its name.
   std::string Define(const ir::Node* node) const { return Write(node, 0); }
 
  private:
@@ -30,7 +30,8 @@ class ExpressionPrinter {
   absl::flat_hash_map<const ir::Node*, std::string> names_;
 };
 
-// The infix operator of a binary op, or empty. Precedence 1 is + and -, 2 the others.
+// InfixOf returns the infix operator of a binary op, or empty. Precedence 1 is + and -, 2 is the
+// others.
 const char* InfixOf(ir::Op op);
 int PrecedenceOf(ir::Op op);
 // "sum", "prod", "max".

@@ -59,7 +59,7 @@ std::vector<const Node*> IndexMath::Unflatten(const Node* index, absl::Span<cons
                                               const Validity* where) {
   std::vector<const Node*> digits(extents.size());
   int64_t weight = 1;
-  // The most significant digit needs no modulo: the index is below the product of the extents.
+  // The most significant digit needs no modulo: the index is less than the product of the extents.
   size_t first = 0;
   while (first < extents.size() && extents[first] == 1) ++first;
   for (size_t i = extents.size(); i-- > 0;) {
@@ -107,7 +107,7 @@ const Node* IndexMath::SimplifyOnce(const Node* index, const Validity* where, Si
       const Node* a = operand(0);
       const Node* b = operand(1);
       if (index->op() == Op::kMul && a->op() == Op::kConst) std::swap(a, b);
-      // A product or quotient of two pieces of data has no linear form and stays an atom.
+      // A product or quotient of two loaded values has no linear form and stays an atom.
       if (b->op() != Op::kConst) return context_.WithOperands(index, {a, b});
       if (index->op() == Op::kMul) return Mul(a, constant(b));
       if (constant(b) < 1) return context_.WithOperands(index, {a, b});
@@ -122,7 +122,7 @@ const Node* IndexMath::SimplifyOnce(const Node* index, const Validity* where, Si
 Sum IndexMath::ToSum(const Node* index) {
   if (auto known = sums_.find(index); known != sums_.end()) return known->second;
   Sum sum = SumOf(index);
-  // A range with a single step is always 0.
+  // A range of extent 1 is always 0.
   std::erase_if(sum.terms, [](const Term& term) {
     return term.atom->op() == Op::kRange && term.atom->attr<ir::RangeAttr>().extent == 1;
   });
@@ -149,7 +149,7 @@ const Node* IndexMath::ToNode(const Sum& sum) {
                                              {term.atom, Constant(term.coefficient)}));
   }
   if (sum.constant != 0 || node == nullptr) add(Constant(sum.constant));
-  // So that ToSum need not take the new node apart.
+  // Recorded, so that ToSum need not split the new node.
   sums_.try_emplace(node, sum);
   return node;
 }
@@ -170,7 +170,7 @@ std::optional<IndexMath::Part> IndexMath::DivisiblePart(const Sum& sum, int64_t 
   return std::nullopt;
 }
 
-// An idiv or mod of an idiv or mod, if the sum is just that: its atom.
+// If the sum is a single idiv or mod, returns that atom.
 static const Node* SingleAtom(const Sum& sum) {
   const bool single = sum.constant == 0 && sum.terms.size() == 1 && sum.terms[0].coefficient == 1;
   return single ? sum.terms[0].atom : nullptr;
@@ -179,7 +179,7 @@ static const Node* SingleAtom(const Sum& sum) {
 Sum IndexMath::DivAtom(const Sum& sum, int64_t divisor, const Validity* where) {
   const Node* atom = SingleAtom(sum);
   if (atom != nullptr && atom->op() == Op::kIDiv && Divisor(atom) > 0) {
-    // (x / c) / d is x / (c*d) for positive divisors that round down.
+    // (x / c) / d is x / (c*d) for positive divisors, since division floors.
     int64_t product;
     if (!__builtin_mul_overflow(Divisor(atom), divisor, &product)) {
       return DivSum(ToSum(atom->operand(0)), product, where);
@@ -211,7 +211,7 @@ Sum IndexMath::DivSum(const Sum& sum, int64_t divisor, const Validity* where) {
   const Interval bounds = SumBounds(rest, where);
   const int64_t block = FloorDiv(bounds.low, divisor);
   if (IsKnown(bounds) && block == FloorDiv(bounds.high, divisor)) {
-    // The rest never leaves one block of `divisor` numbers, so its quotient is a constant.
+    // The rest stays within one block of `divisor` numbers, so its quotient is a constant.
     quotient.constant += block;
     return quotient;
   }
@@ -242,7 +242,7 @@ Sum IndexMath::ModSum(const Sum& sum, int64_t divisor, const Validity* where) {
 
 namespace {
 
-// (base / stride) % extent; extent 0 is no modulo.
+// (base / stride) % extent; extent 0 means no modulo.
 struct BaseDigit {
   const Node* base = nullptr;
   int64_t stride = 1;
@@ -264,12 +264,12 @@ BaseDigit AsDigit(const Node* atom) {
 
 }  // namespace
 
-// Joins neighbouring digits of one number: (e/b)%m * c*b + e%b * c is c * (e % (b*m)).
+// Joins adjacent digits of one number: (e/b)%m * c*b + e%b * c is c * (e % (b*m)).
 void IndexMath::CombineDigits(Sum& sum) {
   for (size_t i = 0; i < sum.terms.size(); ++i) {
     const Term low_term = sum.terms[i];
     const BaseDigit low = AsDigit(low_term.atom);
-    // Only a remainder leaves higher digits over.
+    // Without a modulo there are no higher digits.
     if (low.extent == 0) continue;
     for (size_t j = 0; j < sum.terms.size(); ++j) {
       const Term high_term = sum.terms[j];

@@ -2,14 +2,13 @@
 //
 // Every result is in one canonical form, a sum of terms: coefficient * atom + … + constant, where
 // an atom is a range, a load, idiv(sum, c) or mod(sum, c). Division and modulo split sums by
-// divisibility and bounds, so that the indices of reshapes cancel: (r0*20 + r1) / 20 is r0 where r1
-// < 20. Two expressions that are equal as digits of one number come out as the same node. (Fold
-// rules as in Halide's and tinygrad's simplifiers; the digit view follows MLIR's
-// linearise/delinearise.)
+// divisibility and bounds, so that the indices of reshapes cancel: (r0*20 + r1) / 20 is r0 if r1 <
+// 20. Two expressions that are equal as digits of one number become the same node. (Fold rules as
+// in Halide's and tinygrad's simplifiers; the digit view follows MLIR's linearise/delinearise.)
 //
 // Ranges count from 0 to extent-1, every extent >= 1. Sums wrap, as int64 does: data may be any
-// number and be multiplied by any. Division, and what a bound is divided by, therefore look only
-// into sums that are proved not to wrap.
+// number and be multiplied by any number. Division and the division of bounds therefore split only
+// sums that are proved not to wrap.
 #ifndef KILN_COMPILER_KERNEL_INDEX_H_
 #define KILN_COMPILER_KERNEL_INDEX_H_
 
@@ -25,15 +24,15 @@
 
 namespace kiln::kernel {
 
-// low <= sum <= high; the sum's constant is 0, its leading coefficient positive, the coefficients
-// without a common factor, as far as the sum cannot wrap.
+// low <= sum <= high. The sum's constant is 0, its leading coefficient is positive and its
+// coefficients have no common factor, as far as the sum cannot wrap.
 struct Bound {
   Sum sum;
   Interval interval;
   bool operator==(const Bound&) const = default;
 };
-// A conjunction: all bounds hold and all conditions (other bool nodes) are true. Empty: always
-// true.
+// A conjunction: all bounds hold and all conditions (other bool nodes) are true. An empty one is
+// always true.
 struct Validity {
   bool never = false;  // proved false
   std::vector<Bound> bounds;
@@ -42,19 +41,19 @@ struct Validity {
   bool operator==(const Validity&) const = default;
 };
 
-// Makes index expressions in one context. Keeps the sums it has seen; not thread-safe.
+// Makes index expressions in one context. Memoises sums. Not thread-safe.
 class IndexMath {
  public:
   explicit IndexMath(ir::Context& context) : context_(context) {}
 
   const ir::Node* Constant(int64_t value);
-  // A range with an id that this object has not given out yet.
+  // Returns a range with an id that this object has not used yet.
   const ir::Node* Range(int64_t extent);
   const ir::Node* Add(const ir::Node* a, const ir::Node* b);
   const ir::Node* Sub(const ir::Node* a, const ir::Node* b);
   const ir::Node* Mul(const ir::Node* a, int64_t factor);
-  // Flooring; divisor >= 1. `where`: what may be assumed, since the result is used nowhere else;
-  // may be null.
+  // Flooring; divisor >= 1. `where` is a condition that may be assumed, because the result is used
+  // only where it holds; may be null.
   const ir::Node* Div(const ir::Node* a, int64_t divisor, const Validity* where = nullptr);
   const ir::Node* Mod(const ir::Node* a, int64_t divisor, const Validity* where = nullptr);
   // Sum of digit[i] * the product of extents after i.
@@ -64,17 +63,18 @@ class IndexMath {
   std::vector<const ir::Node*> Unflatten(const ir::Node* index, absl::Span<const int64_t> extents,
                                          const Validity* where = nullptr);
 
-  // Any int64 expression in canonical form; other int64 ops are atoms over simplified operands.
+  // Returns any int64 expression in canonical form; other int64 ops become atoms over simplified
+  // operands.
   const ir::Node* Simplify(const ir::Node* index, const Validity* where = nullptr);
 
-  // Adds low <= index < high to the conjunction: dropped if it is proved, merged with what is known
-  // of the same sum.
+  // Adds low <= index < high to the conjunction: omitted if it is proved, merged with other bounds
+  // on the same sum.
   void Require(Validity& validity, const ir::Node* index, int64_t low, int64_t high);
   // Adds a bool node to the conjunction; comparisons of indices with constants become bounds.
   void Require(Validity& validity, const ir::Node* condition);
-  // A bool node in canonical order; null if it is always true.
+  // Returns a bool node in canonical order; null if it is always true.
   const ir::Node* ToNode(const Validity& validity);
-  // The inverse; null is always true.
+  // Returns the inverse of ToNode; null is always true.
   Validity ToValidity(const ir::Node* condition);
 
   Interval BoundsOf(const ir::Node* index, const Validity& where);
@@ -89,17 +89,17 @@ class IndexMath {
   const ir::Node* SimplifyOnce(const ir::Node* index, const Validity* where, Simplified& known);
   Interval AtomBounds(const ir::Node* atom, const Validity& where);
   Interval SumBounds(const Sum& sum, const Validity* where);
-  // Whether no part of the sum can wrap.
+  // Returns whether no part of the sum can wrap.
   bool IsExact(const Sum& sum, const Validity* where);
   // multiple * factor + rest, where the rest is provably in [0, factor).
   struct Part : Division {
     int64_t factor = 1;
   };
-  // Of a sum, by the first factor of the divisor that does; null if none does.
+  // Splits a sum by the first factor of the divisor that allows it; nothing if none does.
   std::optional<Part> DivisiblePart(const Sum& sum, int64_t divisor, const Validity* where);
   Sum DivSum(const Sum& sum, int64_t divisor, const Validity* where);
   Sum ModSum(const Sum& sum, int64_t divisor, const Validity* where);
-  // The same for a sum that is not taken apart.
+  // The same for a sum that is not split.
   Sum DivAtom(const Sum& sum, int64_t divisor, const Validity* where);
   Sum ModAtom(const Sum& sum, int64_t divisor, const Validity* where);
   const ir::Node* Atom(ir::Op op, const Sum& operand, int64_t divisor);
@@ -110,13 +110,13 @@ class IndexMath {
   int64_t next_range_ = 0;
   absl::flat_hash_map<const ir::Node*, Sum> sums_;
   IndexBounds bounds_;
-  // Of the call of AtomBounds with a condition that is under way, if one is.
+  // Results of the current outermost call of AtomBounds with a condition, if there is one.
   absl::flat_hash_map<const ir::Node*, Interval> conditional_bounds_;
   int conditional_depth_ = 0;
 };
 
-// A total order of nodes by structure, the same in every context; ranges by id. Negative, zero or
-// positive.
+// A total order of nodes by structure, the same in every context; ranges by id. Returns a negative
+// number, zero or a positive number.
 int Compare(const ir::Node* a, const ir::Node* b);
 
 }  // namespace kiln::kernel

@@ -11,7 +11,7 @@ using ir::Op;
 
 Interval DTypeBounds(DType dtype) {
   if (dtype == DType::kBool) return {0, 1};
-  // 64-bit data may lie beyond kUnbounded, and then nothing is known of it.
+  // 64-bit data may be beyond kUnbounded, so its bounds are unknown.
   if (!ir::IsInteger(dtype) || ir::SizeOf(dtype) >= 8) return kAnything;
   const int bits = 8 * ir::SizeOf(dtype);
   if (!ir::IsSigned(dtype)) return {0, (int64_t{1} << bits) - 1};
@@ -23,15 +23,16 @@ Interval Union(const Interval& a, const Interval& b) {
 }
 
 Interval OfRemainder(const Interval& operand, int64_t divisor) {
-  // A remainder has the sign of its divisor, which is positive here, and never exceeds a number
+  // A remainder has the sign of its divisor, which is positive here, and does not exceed an operand
   // that is not negative.
   return {0, operand.low >= 0 ? std::min(operand.high, divisor - 1) : divisor - 1};
 }
 
-// The constant that an int64 idiv or mod divides by; 0 if it is none or not positive.
+// Returns the constant that an int64 idiv or mod divides by; 0 if there is none or it is not
+// positive.
 int64_t IndexDivisor(const Node* atom) { return IsIndex(atom) ? Divisor(atom) : 0; }
 
-// Of an atom whose operands' bounds `of` knows.
+// Returns the bounds of an atom from the bounds of its operands.
 Interval AtomBounds(const Node* atom, IndexBounds& of) {
   const Interval any = DTypeBounds(atom->dtype());
   switch (atom->op()) {
@@ -53,7 +54,8 @@ Interval AtomBounds(const Node* atom, IndexBounds& of) {
     }
     case Op::kWhere:
       return IsIndex(atom) ? Union(of.Of(atom->operand(1)), of.Of(atom->operand(2))) : any;
-    // Positions are often narrower than int64: their dtype alone can prove an access to a table.
+    // Positions are often narrower than int64: their dtype alone can prove that an access to a
+    // table is in bounds.
     case Op::kCast: {
       const DType from = atom->operand(0)->dtype();
       const bool keeps = IsIndex(atom) && (from == DType::kBool || ir::IsInteger(from));

@@ -1,4 +1,4 @@
-// Least and greatest values of index expressions over all values of their ranges.
+// The smallest and largest values of index expressions over all values of their ranges.
 #ifndef KILN_COMPILER_KERNEL_INDEX_BOUNDS_H_
 #define KILN_COMPILER_KERNEL_INDEX_BOUNDS_H_
 
@@ -8,13 +8,13 @@
 
 namespace kiln::kernel {
 
-// Asks each atom once: sums that share operands have exponentially many paths to one. Not
+// Computes each atom once: sums that share operands have exponentially many paths to one atom. Not
 // thread-safe.
 class IndexBounds {
  public:
-  // Of an int64 node.
+  // Returns the bounds of an int64 node.
   Interval Of(const ir::Node* index) { return Of(SumOf(index)); }
-  // Where a sum could wrap nothing is known of it.
+  // Returns unknown bounds if the sum could wrap.
   Interval Of(const Sum& sum);
   Interval OfAtom(const ir::Node* atom);
 
@@ -22,10 +22,10 @@ class IndexBounds {
   absl::flat_hash_map<const ir::Node*, Interval> known_;
 };
 
-// The same for one question.
+// The same for a single node.
 inline Interval BoundsOf(const ir::Node* index) { return IndexBounds().Of(index); }
 
-// Of operand / divisor, which rounds down; divisor >= 1.
+// Returns the bounds of operand / divisor, rounded down; divisor >= 1.
 Interval DivideInterval(const Interval& operand, int64_t divisor);
 
 }  // namespace kiln::kernel

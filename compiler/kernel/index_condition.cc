@@ -1,4 +1,4 @@
-// The part of IndexMath that turns conditions into bounds, and back.
+// The part of IndexMath that converts conditions to bounds, and back.
 #include <algorithm>
 
 #include "absl/algorithm/container.h"
@@ -50,7 +50,7 @@ void IndexMath::Require(Validity& validity, const Node* condition) {
     const int64_t value = ValueOf(condition->operand(1));
     return RequireBound(validity, ToSum(condition->operand(0)), {value, value});
   }
-  // Not a bound: kept as it is, and true or false as a whole.
+  // Not a bound: kept as a whole.
   auto& all = validity.conditions;
   if (std::find(all.begin(), all.end(), condition) == all.end()) all.push_back(condition);
 }
@@ -63,8 +63,8 @@ const Node* IndexMath::ToNode(const Validity& validity) {
   std::vector<const Node*> parts = validity.conditions;
   for (const Bound& bound : validity.bounds) {
     const Node* sum = ToNode(bound.sum);
-    // Bounds include their ends, but the only order that the IR has is <. Moving an end by one is
-    // safe, as known ends are smaller than kUnbounded.
+    // Bounds include their ends, but the IR's only order is <. Moving an end by one is safe, since
+    // known ends are smaller than kUnbounded.
     if (bound.interval.low == bound.interval.high) {
       parts.push_back(
           context_.Get(Op::kCmpEq, DType::kBool, {}, {sum, Constant(bound.interval.low)}));
@@ -88,8 +88,8 @@ const Node* IndexMath::ToNode(const Validity& validity) {
   return node;
 }
 
-// Conditions on one atom first: what they say of data tells whether sums with it can wrap, and so
-// what the other conditions say.
+// Conditions on a single atom come first: their bounds on data show whether sums with that atom can
+// wrap, and thus how the other conditions can be used.
 Validity IndexMath::ToValidity(const Node* condition) {
   Validity validity;
   if (condition == nullptr) return validity;

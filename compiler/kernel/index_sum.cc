@@ -18,8 +18,8 @@ bool IsInt64Const(const Node* node) {
   return node->op() == Op::kConst && node->dtype() == DType::kInt64;
 }
 
-// Nodes that SumOf takes apart; beyond that, parts are kept as atoms. Sums share operands: x + x,
-// nested a hundred deep, would be taken apart in 2^100 steps.
+// Bounds the nodes that SumOf splits; beyond it, parts are kept as atoms. Sums share operands:
+// splitting x + x, nested a hundred deep, would take 2^100 steps.
 constexpr int kMostVisits = 512;
 
 // Adds scale * node; integers wrap, as they do when the sum is computed.
@@ -144,7 +144,7 @@ Sum AddScaled(const Sum& a, Sum b, int64_t factor, bool unordered) {
   if (unordered) std::sort(b.terms.begin(), b.terms.end(), by_id);
   size_t i = 0;
   size_t j = 0;
-  // Both have their terms in order of id, so one walk along both keeps the order.
+  // Both have their terms in order of id, so a merge keeps the order.
   while (i < a.terms.size() || j < b.terms.size()) {
     Term term;
     if (j == b.terms.size() || (i < a.terms.size() && by_id(a.terms[i], b.terms[j]))) {

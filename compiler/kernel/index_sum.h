@@ -1,5 +1,5 @@
-// Index expressions as sums: constant + Σ coefficient * atom, where an atom is a range or anything
-// that is no sum. Plain arithmetic on sums and intervals, free of a context.
+// Index expressions as sums: constant + Σ coefficient * atom, where an atom is a range or any node
+// that is not a sum. Plain arithmetic on sums and intervals; needs no context.
 #ifndef KILN_COMPILER_KERNEL_INDEX_SUM_H_
 #define KILN_COMPILER_KERNEL_INDEX_SUM_H_
 
@@ -12,8 +12,8 @@
 
 namespace kiln::kernel {
 
-// Both ends included. Ends at or beyond ±kUnbounded mean that nothing is known. That is a quarter
-// of int64's range, so that ends can be negated, moved and added without overflow.
+// Includes both ends. Ends at or beyond ±kUnbounded are unknown. kUnbounded is a quarter of int64's
+// range, so that ends can be negated, moved and added without overflow.
 struct Interval {
   int64_t low = 0;
   int64_t high = 0;
@@ -32,16 +32,16 @@ struct Sum {
   std::vector<Term> terms;
   bool operator==(const Sum&) const = default;
 
-  // 0 if `atom` is no term.
+  // Returns 0 if `atom` is not a term.
   int64_t Coefficient(const ir::Node* atom) const;
 };
 
-// Of an int64 node. Always succeeds: at worst the node itself is the only term. Numbers wrap, as
-// they do when the sum is computed.
+// Returns an int64 node as a sum. Always succeeds: at worst the node itself is the only term.
+// Numbers wrap, as they do when the sum is computed.
 Sum SumOf(const ir::Node* node);
 
-// The largest int64 sums inside `root`: every Sum from which an index, a condition or a nested atom
-// is made. Appends.
+// Appends the maximal int64 sums inside `root`: every Sum from which an index, a condition or a
+// nested atom is made.
 void CollectSums(const ir::Node* root, std::vector<Sum>* out);
 
 bool DependsOn(const ir::Node* root, const ir::Node* range);
@@ -52,7 +52,7 @@ inline int64_t WrappingAdd(int64_t a, int64_t b) {
 inline int64_t WrappingMul(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
 }
-// Of a number without its sign.
+// Returns the absolute value.
 inline uint64_t Magnitude(int64_t a) {
   return a < 0 ? -static_cast<uint64_t>(a) : static_cast<uint64_t>(a);
 }
@@ -64,13 +64,13 @@ inline int64_t FloorDiv(int64_t a, int64_t b) {
 inline int64_t CeilDiv(int64_t a, int64_t b) { return -FloorDiv(-a, b); }
 inline constexpr Interval kAnything = {-kUnbounded, kUnbounded};
 inline bool IsKnown(const Interval& i) { return i.low > -kUnbounded && i.high < kUnbounded; }
-// Whether a node is index arithmetic, which this library knows.
+// Returns whether a node is index arithmetic: an int64.
 inline bool IsIndex(const ir::Node* node) { return node->dtype() == ir::DType::kInt64; }
-// The constant that an idiv or mod divides by; 0 if it is none or not positive.
+// Returns the constant that an idiv or mod divides by; 0 if there is none or it is not positive.
 int64_t Divisor(const ir::Node* node);
 
-// a + factor * b. Numbers wrap, as the sum's value does. `unordered`: b's terms may be in any
-// order.
+// Returns a + factor * b. Numbers wrap, as the sum's value does. `unordered`: b's terms may be in
+// any order.
 Sum AddScaled(const Sum& a, Sum b, int64_t factor, bool unordered = false);
 // multiple * divisor + rest, where the rest has the terms that the divisor does not divide, and a
 // constant in [0, divisor).
@@ -83,11 +83,11 @@ Division SplitMultiple(const Sum& sum, int64_t divisor);
 // Saturate at ±kUnbounded.
 Interval AddIntervals(const Interval& a, const Interval& b);
 Interval Scale(const Interval& interval, int64_t factor);
-// Of sums: one of which an end is not known can wrap, and then nothing is known of it.
+// For sums: if an end is unknown, the sum can wrap, and the result is unknown.
 Interval AddUnlessWrapped(const Interval& a, const Interval& b);
-// Ends that are not known stay so.
+// Ends that are unknown stay unknown.
 Interval Shift(const Interval& interval, int64_t by);
-// Whether the ends that are not known are the same.
+// Returns whether the same ends are unknown.
 inline bool KeepsEnds(const Interval& before, const Interval& after) {
   return IsSmall(before.low) == IsSmall(after.low) && IsSmall(before.high) == IsSmall(after.high);
 }

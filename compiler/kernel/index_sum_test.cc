@@ -1,4 +1,4 @@
-// Sums taken apart, their bounds, and what folds.
+// Tests sums, their bounds, and folding.
 #include "compiler/kernel/index_sum.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,8 @@ TEST_F(IndexSumTest, ConstantsFold) {
   EXPECT_EQ(folded(ir::Op::kCmpNe, 7, 7), 0);
   EXPECT_EQ(folded(ir::Op::kIDiv, -7, 3), -3);
   EXPECT_EQ(folded(ir::Op::kMod, -7, 3), 2);
-  // By zero and negative numbers nothing is said, nor of what is no sum.
+  // Division by zero and by negative numbers is not folded, nor are ops that are not index
+  // arithmetic.
   EXPECT_EQ(folded(ir::Op::kIDiv, 7, 0), -999);
   EXPECT_EQ(folded(ir::Op::kMod, 7, -2), -999);
   EXPECT_EQ(folded(ir::Op::kXor, 7, 3), -999);
@@ -91,7 +92,7 @@ TEST_F(IndexSumTest, FloatsAreNoConstantsOfIndices) {
       context_.Get(ir::Op::kConst, ir::DType::kFloat32, {}, {}, ir::ConstValue::Float(3)), &value));
 }
 
-// Of a number that was read nothing is known, but that it is itself when divided by one.
+// The bounds of a loaded number are unknown, but dividing it by one gives the number itself.
 TEST_F(IndexSumTest, WhatWasReadIsDividedByOne) {
   const ir::Node* read = folder_.Load(ir::DType::kInt64, 0, folder_.Range(0, 10), nullptr);
   const ir::Node* s = folder_.Range(1, 5);
@@ -110,7 +111,7 @@ TEST_F(IndexSumTest, NegativeAndUnknownPartsOfSums) {
   EXPECT_EQ(SumOf(get(ir::Op::kNeg, {get(ir::Op::kSub, {r, s})})).Coefficient(r), -1);
   const ir::Node* product = get(ir::Op::kMul, {r, s});
   EXPECT_EQ(SumOf(product).Coefficient(product), 1);
-  // Of a quotient by what is no positive constant nothing is known.
+  // The bounds of a quotient or remainder are unknown unless the divisor is a positive constant.
   EXPECT_FALSE(IsKnown(BoundsOf(get(ir::Op::kIDiv, {r, s}))));
   EXPECT_FALSE(IsKnown(BoundsOf(get(ir::Op::kMod, {r, folder_.Int(-3)}))));
 }
@@ -123,7 +124,7 @@ TEST_F(IndexSumTest, BoundsOfQuotientsAndRemainders) {
   EXPECT_EQ(get(ir::Op::kIDiv, r), (Interval{0, 3}));
   EXPECT_EQ(get(ir::Op::kMod, r), (Interval{0, 2}));
   EXPECT_EQ(get(ir::Op::kMod, folder_.Range(1, 2)), (Interval{0, 1}));
-  // Below zero.
+  // A negative dividend.
   const ir::Node* below = folder_.Add(r, folder_.Int(-4));
   EXPECT_EQ(get(ir::Op::kIDiv, below), (Interval{-2, 1}));
   EXPECT_EQ(get(ir::Op::kMod, below), (Interval{0, 2}));
@@ -135,7 +136,7 @@ TEST_F(IndexSumTest, SharedSumsDoNotExplode) {
   EXPECT_LE(SumOf(sum).terms.size(), 600);
 }
 
-// Every level reads the one below it twice, so there are 2^60 paths to the range.
+// Every level reads the level below it twice, so there are 2^60 paths to the range.
 TEST_F(IndexSumTest, BoundsOfSharedAtomsAskEachOnce) {
   const ir::Node* x = folder_.Range(0, 100);
   const auto mod = [&](const ir::Node* node, int64_t divisor) {
@@ -167,7 +168,7 @@ TEST_F(IndexSumTest, DivisionsByConstantsSplit) {
   ExpressionFolder::Map memo = {{s, t}};
   EXPECT_EQ(folder_.Substitute(quotient, &memo), r);
   EXPECT_EQ(folder_.Substitute(rest, &memo), t);
-  // What is left may be negative.
+  // The rest may be negative.
   const ir::Node* minus = folder_.Mul(t, -1);
   memo = {{s, minus}};
   EXPECT_EQ(

@@ -54,7 +54,7 @@ TEST_F(IndexTest, PartsOfACommonFactorDivide) {
   EXPECT_EQ(Text(math_.Mod(index, 6)), "r0%2*3 + r1");
 }
 
-// Such indices are made of data; a walk along every path would not end.
+// Indices made of data have such shared operands; a walk along every path would not end.
 TEST_F(IndexTest, SharedOperandsAreVisitedOnce) {
   const Node* doubled = math_.Range(4);
   const Node* digits = doubled;
@@ -100,7 +100,7 @@ TEST_F(IndexTest, ConditionsBoundTheSumsTheyAreAbout) {
   EXPECT_EQ(math_.ToValidity(math_.ToNode(validity)), validity);
 }
 
-// Evaluates an expression as its ops say.
+// Evaluates an expression by the semantics of its ops.
 int64_t Evaluate(const Node* node, const absl::flat_hash_map<const Node*, int64_t>& values) {
   if (node->op() == Op::kConst) return node->attr<ir::ConstValue>().AsInt();
   if (node->op() == Op::kRange || node->op() == Op::kLoad) return values.at(node);
@@ -129,8 +129,8 @@ int64_t Evaluate(const Node* node, const absl::flat_hash_map<const Node*, int64_
   }
 }
 
-// What the index arithmetic says of the last of some expressions, and of the one before it where
-// low <= the last < high.
+// The results of the index arithmetic for the last of some expressions, and for the one before it
+// where low <= the last < high.
 class Claims {
  public:
   Claims(IndexMath& math, const std::vector<const Node*>& expressions, int64_t low, int64_t high)
@@ -146,7 +146,7 @@ class Claims {
     conditional_ = math.BoundsOf(other_, validity);
   }
 
-  // All of it is true at this point.
+  // Checks all results at this point.
   void Check(const absl::flat_hash_map<const Node*, int64_t>& values) const {
     const int64_t value = Evaluate(original_, values);
     ASSERT_EQ(Evaluate(simple_, values), value) << Text(original_) << " as " << Text(simple_);
@@ -179,8 +179,8 @@ class Claims {
   Interval conditional_;
 };
 
-// Random expressions, evaluated at every point: simplified ones mean the same and stay within their
-// bounds.
+// Evaluates random expressions at every point: simplified ones have the same value and stay within
+// their bounds.
 TEST_F(IndexTest, SimplifiedExpressionsMeanTheSame) {
   std::mt19937 random(7);
   auto pick = [&](int64_t low, int64_t high) {
@@ -224,7 +224,7 @@ TEST_F(IndexTest, SimplifiedExpressionsMeanTheSame) {
   }
 }
 
-// Data may hold any number and be multiplied by any: sums wrap, as in the kernels.
+// Data may hold any number and be multiplied by any number: sums wrap, as in the kernels.
 TEST_F(IndexTest, SumsThatWrapMeanTheSame) {
   std::mt19937_64 random(11);
   auto pick = [&](int64_t low, int64_t high) {

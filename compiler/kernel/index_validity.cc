@@ -1,4 +1,4 @@
-// The part of IndexMath that knows bounds.
+// The part of IndexMath that computes bounds.
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -18,7 +18,7 @@ Interval IndexMath::AtomBounds(const Node* atom, const Validity& where) {
   }
   Interval bounds = bounds_.OfAtom(atom);
   if (atom->op() == Op::kIDiv && IsIndex(atom) && Divisor(atom) > 0) {
-    // A bound may lead back here; what holds without conditions then has to do.
+    // The bounds of the operand may need this atom's again; they then get the unconditional ones.
     conditional_bounds_.emplace(atom, bounds);
     ++conditional_depth_;
     const Interval operand = SumBounds(ToSum(atom->operand(0)), &where);
@@ -31,7 +31,7 @@ Interval IndexMath::AtomBounds(const Node* atom, const Validity& where) {
       bounds = Intersect(bounds, known.interval);
     }
   }
-  // Bounds under a condition hold for this one question.
+  // Conditional bounds are valid only for this one call.
   if (conditional_depth_ > 0) {
     conditional_bounds_[atom] = bounds;
   } else {
@@ -48,7 +48,7 @@ Interval IndexMath::SumBounds(const Sum& sum, const Validity* where) {
     const Interval atom = AtomBounds(term.atom, *where);
     bounds = single ? atom : AddUnlessWrapped(bounds, Scale(atom, term.coefficient));
   }
-  // A bound on a sum that stands, scaled, within this one.
+  // A known bound on a sum that this sum contains, scaled.
   for (const Bound& known : where->bounds) {
     const Term& first = known.sum.terms[0];
     // AtomBounds has already used bounds on a single atom.
@@ -58,11 +58,11 @@ Interval IndexMath::SumBounds(const Sum& sum, const Validity* where) {
     if (coefficient == 0 || coefficient % first.coefficient != 0) continue;
     const int64_t factor = coefficient / first.coefficient;
     const Sum rest = AddScaled(sum, known.sum, -factor);
-    // Nothing is gained unless terms cancel. That also ends the recursion below.
+    // Helps only if terms cancel. This also ends the recursion below.
     if (rest.terms.size() >= sum.terms.size()) continue;
     Interval whole = Scale(known.interval, factor);
     if (factor != 1 || rest.constant != 0 || !rest.terms.empty()) {
-      // An end that is not known says that a part may wrap, unless the sum is known not to.
+      // If an end is unknown a part may wrap, unless the sum is known not to.
       const Interval beside = SumBounds(rest, where);
       whole = IsExact(sum, nullptr) || IsExact(sum, where) ? AddIntervals(whole, beside)
                                                            : AddUnlessWrapped(whole, beside);
@@ -74,7 +74,7 @@ Interval IndexMath::SumBounds(const Sum& sum, const Validity* where) {
 
 bool IndexMath::IsExact(const Sum& sum, const Validity* where) {
   if (!IsSmall(sum.constant)) return false;
-  // The sum of the terms' magnitudes bounds that of any part.
+  // The sum of the terms' magnitudes bounds the magnitude of any part.
   Interval total = {0, static_cast<int64_t>(Magnitude(sum.constant))};
   for (const Term& term : sum.terms) {
     if (!IsSmall(term.coefficient)) return false;
@@ -95,15 +95,15 @@ void IndexMath::Require(Validity& validity, const Node* index, int64_t low, int6
   RequireBound(validity, ToSum(index), {low, high - 1});
 }
 
-// The canonical form of a bound, then merged with the others.
+// Brings a bound to canonical form and merges it with the others.
 void IndexMath::RequireBound(Validity& validity, Sum sum, Interval interval) {
   if (validity.never) return;
   const bool one_sided = !IsKnown(interval);
   Interval shifted = interval;
   if (sum.constant != 0 && IsSmall(sum.constant)) shifted = Shift(interval, -sum.constant);
-  // Adding a constant is one-to-one modulo 2^64, so with both ends known it may change sides even
-  // where the sum wraps. With one end open, numbers near the limits of int64 would wrap into the
-  // interval.
+  // Adding a constant is a bijection modulo 2^64. So if both ends are known, the constant may move
+  // to the other side even if the sum wraps. With one open end, numbers near the limits of int64
+  // would wrap into the interval.
   const bool splits = IsSmall(sum.constant) && KeepsEnds(interval, shifted) &&
                       (sum.constant == 0 || !one_sided || IsExact(sum, &validity));
   if (splits) {
@@ -124,7 +124,7 @@ void IndexMath::RequireBound(Validity& validity, Sum sum, Interval interval) {
       }
     }
   }
-  // A common factor may be divided out only where nothing wraps. The sign of the leading term makes
+  // A common factor may be divided out only if nothing wraps. The sign of the leading term makes
   // bounds on a sum and on its negative the same bound.
   const bool exact = IsExact(sum, &validity);
   int64_t factor = exact ? 0 : 1;
@@ -154,7 +154,7 @@ void IndexMath::RequireBound(Validity& validity, Sum sum, Interval interval) {
     validity = Validity{true, {}, {}};
     return;
   }
-  // Only the ends that do not follow from the ranges are kept, so that equal conditions look equal.
+  // Keeps only the ends that do not follow from the ranges, so that equal conditions look equal.
   const Interval free = SumBounds(sum, nullptr);
   auto same = std::find_if(validity.bounds.begin(), validity.bounds.end(),
                            [&](const Bound& bound) { return bound.sum == sum; });

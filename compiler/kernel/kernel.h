@@ -1,5 +1,5 @@
-// One fused kernel as loops over scalar expressions, before scheduling: *what* to compute, not
-// *how*.
+// One fused kernel as loops over scalar expressions, before scheduling: it says *what* to compute,
+// not *how*.
 //
 // A kernel is a list of stages that run one after another inside shared outer loops (the grid). A
 // stage is one perfect loop nest with stores. Softmax over rows, for example, has the row as its
@@ -15,13 +15,13 @@
 //
 // A value may contain kReduce nodes, all of which run over the stage's reduce_ranges.
 //
-// A scatter is a stage with ordered ranges, whose store goes to an element that a loaded number
-// names and may combine it with the element's old value: b2[b1[r1]*64 + r0] = b2[b1[r1]*64 + r0] +
-// b0[r1*64 + r0]. Points that differ in `ranges` go to different elements (verified), so that they
+// A scatter is a stage with ordered ranges. Its store goes to an element whose position is loaded,
+// and may combine the value with the element's old value: b2[b1[r1]*64 + r0] = b2[b1[r1]*64 + r0] +
+// b0[r1*64 + r0]. Points that differ in `ranges` write different elements (verified), so that they
 // may run in parallel.
 //
 // Index expressions are int64 nodes over kRange, kConst, kAdd, kMul, kIDiv, kMod (and kSub, kMin,
-// kMax, kWhere, kCast and kLoad for gathers). Every access is proved in bounds or carries a valid
+// kMax, kWhere, kCast and kLoad for gathers). Every access is proved in bounds or has a valid
 // condition: see bounds.h.
 #ifndef KILN_COMPILER_KERNEL_KERNEL_H_
 #define KILN_COMPILER_KERNEL_KERNEL_H_
@@ -38,22 +38,21 @@ namespace kiln::kernel {
 
 enum class Memory : uint8_t {
   kGlobal,  // an argument of the kernel; see Access
-  kLocal,   // lives for one point of the grid; shared by the stages; the schedule decides on
-            // registers or scratch
+  kLocal,   // lives for one point of the grid; shared by the stages; the schedule chooses registers
+            // or scratch
 };
 enum class Access : uint8_t {
   kRead,
   kWrite,
-  kUpdate,  // has a value before the kernel, which a scatter changes in part
+  kUpdate,  // has a value before the kernel, of which a scatter changes a part
 };
 
 struct Buffer {
   ir::DType dtype = ir::DType::kInvalid;
   int64_t elements = 0;
   Memory memory = Memory::kGlobal;
-  Access access = Access::kRead;  // kGlobal: a kernel never reads what it writes, but for the
-                                  // element that a scatter combines. Locals are written, then
-                                  // read.
+  Access access = Access::kRead;  // kGlobal: a kernel never reads what it writes, except the
+                                  // element that a scatter combines. Locals are written, then read.
 };
 
 struct Store {
@@ -65,11 +64,11 @@ struct Store {
 
 struct Stage {
   std::vector<const ir::Node*>
-      ranges;  // kRange; the store happens once for each point (and point of the grid)
+      ranges;  // kRange; the store is executed once per point (and point of the grid)
   std::vector<const ir::Node*>
       reduce_ranges;          // kRange; every kReduce in the stores runs over exactly these
   std::vector<Store> stores;  // at least one
-  // kRange; of a scatter, which has one store and no reduce ranges.
+  // kRange; only for a scatter, which has one store and no reduce ranges.
   std::vector<const ir::Node*> ordered_ranges = {};
 };
 
@@ -80,16 +79,16 @@ struct Kernel {
   std::vector<Stage> stages;
 };
 
-// A canonical text: equal text means equal kernel, whatever Context and range ids it was built
-// with. The name is left out. It is the kernel cache's key, and what `explain` prints. ParseKernel
-// reads it back (nodes are made in `context`).
+// Returns a canonical text: equal texts mean equal kernels, whatever Context and range ids they
+// were built with. The name is not included. The text is the kernel cache's key, and `explain`
+// prints it.
 std::string Print(const Kernel& kernel);
-// INVALID_ARGUMENT, "line N: …", for what is no kernel; any text is safe. Accesses are not proved:
-// see bounds.h.
+// Reads what Print wrote and makes the nodes in `context`. Returns INVALID_ARGUMENT, "line N: …",
+// if the text is not a kernel. Safe for untrusted text. Does not prove accesses: see bounds.h.
 absl::StatusOr<Kernel> ParseKernel(std::string_view text, ir::Context& context);
 
-// Floating-point operations and the least bytes moved through global memory (each touched element
-// once).
+// Floating-point operations, and a lower bound on the bytes moved through global memory (each
+// accessed element once).
 struct Cost {
   int64_t flops = 0;
   int64_t bytes = 0;

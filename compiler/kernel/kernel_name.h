@@ -8,7 +8,8 @@
 
 namespace kiln::kernel {
 
-// From what the kernel computes and how large it is; the same for equal kernels. A C identifier.
+// Returns a name made from what the kernel computes and its sizes; equal kernels have equal names.
+// A C identifier.
 std::string KernelName(const Kernel& kernel);
 
 }  // namespace kiln::kernel

@@ -24,7 +24,7 @@ using ir::Op;
 
 namespace {
 
-// What a reduction over nothing gives.
+// Returns the result of a reduction over no elements.
 const Node* Neutral(ir::Context& context, const Node* reduction) {
   const ir::DType dtype = reduction->dtype();
   const double infinity = std::numeric_limits<double>::infinity();
@@ -68,7 +68,7 @@ class GroupLowerer {
   }
 
  private:
-  // A value of an earlier stage that lives in a local.
+  // A value of an earlier stage, stored in a local.
   struct LocalValue {
     const partition::Value* value;
     int buffer;
@@ -152,8 +152,8 @@ absl::Status GroupLowerer::LowerStage(const partition::Stage& stage) {
   expressions_.Clear();
   values_.clear();
   for (const partition::Value& value : stage.values) values_[value.node] = &value;
-  // Values that are not stored are lowered as well: in their order, each finds its operands
-  // lowered, which keeps the recursion shallow.
+  // Lowers values that are not stored as well: in this order each finds its operands lowered, which
+  // keeps the recursion shallow.
   for (const partition::Value& value : stage.values) {
     if (scatters) {
       absl::StatusOr<Store> store = LowerScatter(value);
@@ -168,10 +168,10 @@ absl::Status GroupLowerer::LowerStage(const partition::Stage& stage) {
   for (const partition::Value& value : stage.values) {
     if (value.local >= 0) locals_[value.node] = {&value, first_local_ + value.local};
   }
-  // The loops of a stage end with it; those of the grid go on.
+  // The loops of a stage end with it; those of the grid continue.
   for (const int loop : stage.loops) ranges_.erase(loop);
   for (const int loop : stage.reduce_loops) ranges_.erase(loop);
-  // A reduction of nothing is a number, and leaves no ranges to run over.
+  // A reduction over no elements is a constant and has no ranges.
   if (!HasReduction(lowered)) lowered.reduce_ranges.clear();
   result_.kernel.stages.push_back(std::move(lowered));
   return absl::OkStatus();
@@ -188,7 +188,7 @@ absl::Status GroupLowerer::AddStores(const partition::Value& value, const Node* 
     std::vector<int64_t> extents;
     for (const partition::Digits& axis : value.axes) {
       for (const partition::Digit& digit : axis) {
-        // A local lives for one point of the grid, so that the grid's loops do not address it.
+        // A local lives for one point of the grid, so the grid's loops do not address it.
         if (InGrid(digit.loop)) continue;
         digits.push_back(DigitIndex(digit));
         extents.push_back(digit.extent);
@@ -214,7 +214,7 @@ absl::StatusOr<const Node*> GroupLowerer::LowerReduction(const partition::Value&
     point.index[axes[i]] = AxisIndex(value.reduce_axes[i]);
     for (const partition::Digit& digit : value.reduce_axes[i]) {
       const Node* range = ranges_.at(digit.loop);
-      // A loop of one step is the constant 0.
+      // A loop of extent 1 is the constant 0.
       if (range->op() == Op::kRange && !absl::c_linear_search(ranges, range)) {
         ranges.push_back(range);
       }
@@ -234,7 +234,7 @@ absl::StatusOr<const Node*> GroupLowerer::LowerReduction(const partition::Value&
   return context_.Get(Op::kReduce, node->dtype(), {}, std::move(operands), ir::ReduceAttr{kind});
 }
 
-// One value at its place in what the scatter writes over.
+// Stores one value at its position in the scatter's destination.
 absl::StatusOr<Store> GroupLowerer::LowerScatter(const partition::Value& value) {
   const auto [axis, mode] = value.node->attr<ir::ScatterAttr>();
   Point from{AxesIndex(value.axes), {}};
@@ -247,13 +247,13 @@ absl::StatusOr<Store> GroupLowerer::LowerScatter(const partition::Value& value) 
   const Node* index = math_.Flatten(to->index, value.node->shape());
   const Interval bounds = math_.BoundsOf(index, to->valid);
   const int64_t elements = ir::NumElements(value.node->shape());
-  // In bounds by the op's meaning; where that is too hard to prove, a condition makes it so.
+  // The op's semantics keep the index in bounds; if that is too hard to prove, adds a condition.
   if (bounds.low < 0 || bounds.high >= elements) math_.Require(to->valid, index, 0, elements);
   const Node* valid = math_.ToNode(to->valid);
   const std::optional<Op> combiner = ir::CombinerOf(mode);
   if (!combiner.has_value()) return Store{buffer, index, *scattered, valid};
-  // Exactly the element that is stored, under the same condition: Verify allows a scatter no other
-  // load of what it updates.
+  // Loads exactly the element that is stored, under the same condition: Verify allows a scatter no
+  // other load of its destination.
   std::vector<const Node*> place = {index};
   if (valid != nullptr) place.push_back(valid);
   const ir::DType dtype = value.node->dtype();
@@ -294,7 +294,7 @@ absl::StatusOr<Source> GroupLowerer::Find(const Node* node, const Point& point) 
   const bool reduction =
       node->op() == Op::kReduceSum || node->op() == Op::kReduceProd || node->op() == Op::kReduceMax;
   if (value == values_.end() || !reduction) return Source{};
-  // Within its own stage a reduction has a value only at the point where the loops stand.
+  // In its own stage a reduction has a value only at the current point of the loops.
   if (!point.valid.always() || point.index != AxesIndex(value->second->axes)) {
     return absl::InternalError(
         absl::StrCat("reduction ", node->id(), " is read in its own stage at another point"));
@@ -311,7 +311,7 @@ absl::StatusOr<Source> GroupLowerer::FindLocal(const LocalValue& local, const Po
     const partition::Digits& axis = local.value->axes[i];
     std::vector<int64_t> sizes;
     for (const partition::Digit& digit : axis) sizes.push_back(digit.extent);
-    // The index of the reader, in the digits by which the local was written.
+    // The reader's index, in the digits by which the local was written.
     const std::vector<const Node*> parts = math_.Unflatten(point.index[i], sizes, &point.valid);
     for (size_t j = 0; j < axis.size(); ++j) {
       if (!InGrid(axis[j].loop)) {
@@ -337,7 +337,7 @@ absl::StatusOr<LoweredKernel> Lower(const partition::Partition& partition, int g
     return absl::Status(lowered.status().code(),
                         absl::StrCat("kernel ", group, ": ", lowered.status().message()));
   }
-  // Before the checks, so that what is compiled is what was checked.
+  // Done before the checks, so that they check what is compiled.
   MergeRanges(&lowered->kernel, context);
   lowered->kernel.name = KernelName(lowered->kernel);
   if (absl::Status status = Verify(lowered->kernel); !status.ok()) return status;

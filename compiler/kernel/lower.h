@@ -1,6 +1,6 @@
-// Lowers one group of a partition to a kernel: index-based. Starting at each stored value with one
-// range per loop, indices are pushed through movement ops (pure arithmetic; pads become valid
-// conditions) until a tensor in memory is reached.
+// Lowers one group of a partition to a kernel. Starting at each stored value with one range per
+// loop, pushes indices through movement ops (pure arithmetic; pads become valid conditions) until
+// it reaches a tensor in memory.
 #ifndef KILN_COMPILER_KERNEL_LOWER_H_
 #define KILN_COMPILER_KERNEL_LOWER_H_
 
@@ -14,12 +14,12 @@ namespace kiln::kernel {
 
 struct LoweredKernel {
   Kernel kernel;             // verified: spec and bounds
-  std::vector<int> tensors;  // the partition's tensor behind each global buffer, in order: reads
-                             // first, then writes, then updates
+  std::vector<int> tensors;  // the partition's tensor of each global buffer, in order: reads first,
+                             // then writes, then updates
 };
 
-// Nodes are made in `context`, which need not be the partition's: give each thread its own, so that
-// groups lower in parallel. UNIMPLEMENTED names an op that has no lowering; INTERNAL is a defect.
+// Makes nodes in `context`, which need not be the partition's: with one context per thread, groups
+// can be lowered in parallel. UNIMPLEMENTED names an op that has no lowering; INTERNAL is a defect.
 absl::StatusOr<LoweredKernel> Lower(const partition::Partition& partition, int group,
                                     ir::Context& context);
 

@@ -16,7 +16,7 @@ using ir::Op;
 
 namespace {
 
-// A range to be: the old ranges that it joins, outermost first.
+// A future range: the old ranges that it joins, outermost first.
 struct Joined {
   std::vector<const Node*> parts;
   int64_t extent = 1;
@@ -61,18 +61,18 @@ class Merger {
       }
     }
     for (const Node* node : ir::TopologicalOrder(roots)) {
-      // A sum within a sum is judged as part of the larger one.
+      // A sum within a sum is checked as part of the larger one.
       if (IsSum(node)) continue;
       const size_t used = node->op() == Op::kReduce ? 1 : node->operands().size();
       for (size_t i = 0; i < used; ++i) collect(node->operand(static_cast<int>(i)));
     }
   }
 
-  // Whether outer and inner, in every sum, stand as the digits of one number.
+  // Returns whether outer and inner are, in every sum, adjacent digits of one number.
   bool Mergeable(const Joined& outer, const Joined& inner) const {
     const Node* high = outer.parts.back();
     const Node* low = inner.parts.front();
-    // The parts of one Joined already move together, so its last part speaks for its coefficient.
+    // The parts of one Joined already merge, so its last part determines its coefficient.
     const int64_t low_extent = inner.extent;
     const int64_t low_unit = inner.extent / low->attr<ir::RangeAttr>().extent;
     for (const Sum& sum : sums_) {
@@ -83,8 +83,8 @@ class Merger {
     return true;
   }
 
-  // Merges within one list, makes the new ranges, and records what the old ones have become.
-  // `in_order`: the order of their points must stay.
+  // Merges within one list, makes the new ranges, and records the replacements of the old ones.
+  // `in_order`: the order of their points must be kept.
   std::vector<const Node*> Replace(const std::vector<const Node*>& ranges, bool in_order = false) {
     std::vector<Joined> list;
     for (const Node* range : ranges) {
@@ -95,7 +95,7 @@ class Merger {
       changed = false;
       for (size_t i = 0; i < list.size() && !changed; ++i) {
         for (size_t j = 0; j < list.size() && !changed; ++j) {
-          // Loops of one list may run in any order, so ranges need not be neighbours to merge.
+          // Loops of one list may run in any order, so ranges need not be adjacent to merge.
           if (i == j || (in_order && j != i + 1) || !Mergeable(list[i], list[j])) continue;
           list[i].parts.insert(list[i].parts.end(), list[j].parts.begin(), list[j].parts.end());
           list[i].extent *= list[j].extent;
@@ -108,8 +108,8 @@ class Merger {
     for (const Joined& joined : list) {
       if (joined.extent != 1) result.push_back(math_.Range(joined.extent));
       const Node* whole = joined.extent == 1 ? math_.Constant(0) : result.back();
-      // The old ranges are digits of the new one; in the sums, where they stand together, the
-      // divisions cancel.
+      // The old ranges are digits of the new one; in the sums that contain them all, the divisions
+      // cancel.
       int64_t stride = joined.extent;
       for (const Node* part : joined.parts) {
         const int64_t extent = part->attr<ir::RangeAttr>().extent;
@@ -143,10 +143,10 @@ class Merger {
     std::vector<const Node*> operands;
     for (const Node* operand : node->operands()) operands.push_back(replacement_.at(operand));
     if (node->op() == Op::kReduce) {
-      // It runs over the stage's new ranges.
+      // Reductions run over the stage's new ranges.
       operands.resize(1);
       operands.insert(operands.end(), reduce_ranges_.begin(), reduce_ranges_.end());
-      // All reduce ranges had one step: the only term is the result.
+      // All reduce ranges had extent 1: the only term is the result.
       if (reduce_ranges_.empty()) return operands[0];
     }
     if (node->op() == Op::kLoad) operands = LoadOperands(node, operands);
@@ -154,8 +154,8 @@ class Merger {
     return IsArithmetic(node) ? SimplifyTop(rebuilt) : rebuilt;
   }
 
-  // What was in bounds still is; where that is harder to prove of the new ranges, a condition says
-  // so. A scatter's load has its store's condition.
+  // Accesses that were in bounds still are; if that is harder to prove with the new ranges, adds a
+  // condition. A scatter's load has its store's condition.
   std::vector<const Node*> LoadOperands(const Node* load, absl::Span<const Node* const> operands) {
     const Node* index = operands[0];
     Validity valid = math_.ToValidity(operands.size() == 2 ? operands[1] : nullptr);

@@ -12,9 +12,9 @@ using ir::Op;
 
 namespace {
 
-// Flattens no further than the shapes ask for: where dimensions [i, j) of one shape hold what [k,
-// l) of the other do, they are converted by themselves, so that indices of independent dimensions
-// never mix.
+// Flattens only as far as the shapes require: if dimensions [i, j) of one shape hold the same
+// elements as [k, l) of the other, these groups are converted separately, so that indices of
+// independent dimensions never mix.
 Point Reshape(IndexMath& math, const Node* node, const Point& at) {
   const ir::Shape& from = node->shape();
   const ir::Shape& to = node->operand(0)->shape();
@@ -87,7 +87,7 @@ Point Window(IndexMath& math, const Node* node, const Point& at) {
   const int64_t stride = ir::IntsOf(node)[2];
   const int64_t dilation = ir::IntsOf(node)[3];
   Point inner = at;
-  // The last dimension of the result is the place within the window.
+  // The last dimension of the result is the position within the window.
   const Node* offset = inner.index.back();
   inner.index.pop_back();
   inner.index[axis] = math.Add(math.Mul(inner.index[axis], stride), math.Mul(offset, dilation));

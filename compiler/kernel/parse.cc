@@ -1,4 +1,4 @@
-// ParseKernel of kernel.h.
+// Implements ParseKernel of kernel.h.
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,7 +34,7 @@ class KernelParser {
         return absl::InvalidArgumentError(absl::StrCat("line ", number, ": ", status.message()));
       }
     }
-    // INTERNAL for a kernel of our own; here it is the text that is wrong.
+    // Verify returns INTERNAL, for kernels made by the compiler; here the text is wrong.
     if (absl::Status form = Verify(kernel_); !form.ok()) {
       return absl::InvalidArgumentError(form.message());
     }
@@ -105,7 +105,7 @@ class KernelParser {
     if (kernel_.stages.empty()) return line.Error("a statement outside of a stage");
     absl::StatusOr<std::string> name = line.TakeName();
     if (!name.ok()) return name.status();
-    // A name of a value begins with v, one of a buffer with b.
+    // Names of values begin with v, names of buffers with b.
     const bool defines = name->front() == 'v';
     ExpressionParser::Place place;
     if (!defines) {

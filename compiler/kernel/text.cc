@@ -15,7 +15,7 @@ using ir::Op;
 
 namespace {
 
-// An index expression of this many nodes gets a name if it is used twice.
+// An index expression with this many nodes gets a name if it is used twice.
 constexpr int kNeverInPlace = 256;
 
 class KernelPrinter {
@@ -85,8 +85,8 @@ class KernelPrinter {
     for (const Node* root : roots) ++uses_[root];
   }
 
-  // How many nodes an index expression writes out in place, at most kNeverInPlace, which is also
-  // the size of every other expression. The sizes of its operands are known.
+  // Returns the number of nodes that an index expression prints in place, at most kNeverInPlace;
+  // all other expressions have that size. Requires: the sizes of the operands are known.
   int WrittenSize(const Node* node) const {
     if (node->operands().empty() || expressions_.HasName(node)) return 1;
     if (node->dtype() != ir::DType::kInt64) return kNeverInPlace;
@@ -103,7 +103,7 @@ class KernelPrinter {
     }
   }
 
-  // Index expressions read better in place, as long as they are short.
+  // Short index expressions are printed in place, since that reads better.
   void Name(const Node* root) {
     for (const Node* node : ir::TopologicalOrder({&root, 1})) {
       sizes_[node] = WrittenSize(node);

@@ -1,4 +1,4 @@
-// The text of kernels and scalar expressions. See kernel.h for what Print and ParseKernel promise.
+// The text of kernels and scalar expressions. kernel.h has the contracts of Print and ParseKernel.
 //
 //   buffer b0 float32[102400] read
 //   buffer b1 float32[128] write
@@ -6,10 +6,10 @@
 //     b1[r0] = sum(b0[r0*800 + r1])
 //
 // A scatter's stage has "order" instead of "reduce", its buffer "update" instead of "write". Ranges
-// are numbered in the order of the loops. A subexpression that stands more than once in a
-// stage gets a name in a line before its first use ("v0 = …"). Operators are + - * / // (flooring)
-// % with their usual precedence; everything else is written as a function, and casts as float32(x).
-// Constants other than int64 carry their dtype: 0.5:float32.
+// are numbered in the order of the loops. A subexpression that occurs more than once in a stage
+// gets a name in a line before its first use ("v0 = …"). Operators are + - * / // (flooring) % with
+// their usual precedence; everything else is written as a function, and casts as float32(x).
+// Constants other than int64 have their dtype: 0.5:float32.
 #ifndef KILN_COMPILER_KERNEL_TEXT_H_
 #define KILN_COMPILER_KERNEL_TEXT_H_
 
@@ -19,7 +19,7 @@
 
 namespace kiln::kernel {
 
-// One expression on one line, for messages; ranges by their own ids.
+// Prints one expression on one line, for messages; ranges have their own ids.
 std::string PrintExpression(const ir::Node* node);
 
 }  // namespace kiln::kernel

@@ -18,7 +18,7 @@ using ir::Op;
 
 namespace {
 
-// Bounds the recursion, since any text must be safe to parse.
+// Bounds the recursion, since untrusted text must be safe to parse.
 constexpr int kMaxDepth = 2000;
 
 bool IsNameCharacter(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
@@ -45,7 +45,7 @@ bool LineReader::AtEnd() {
 bool LineReader::Take(std::string_view text) {
   SkipSpace();
   if (rest_.substr(0, text.size()) != text) return false;
-  // A word matches as a whole: "r1" does not match the beginning of "r12".
+  // A word matches only as a whole: "r1" does not match the beginning of "r12".
   const bool word = IsNameCharacter(text.back());
   if (word && rest_.size() > text.size() && IsNameCharacter(rest_[text.size()])) return false;
   rest_.remove_prefix(text.size());
@@ -78,7 +78,7 @@ std::string LineReader::TakeNumber() {
   } else if (!std::isdigit(static_cast<unsigned char>(at(size)))) {
     return "";
   }
-  // Letters are for exponents and for the hexadecimal bits of a NaN.
+  // Letters occur in exponents and in the hexadecimal bits of a NaN.
   while (std::isalnum(static_cast<unsigned char>(at(size))) || at(size) == '.' ||
          ((at(size) == '-' || at(size) == '+') && at(size - 1) == 'e')) {
     ++size;
@@ -123,7 +123,7 @@ ExpressionParser::Result ExpressionParser::ParseSum(LineReader& line) {
 }
 
 ExpressionParser::Result ExpressionParser::ParseProduct(LineReader& line) {
-  // The first match is taken, so "//" stands before "/".
+  // The first match is taken, so "//" comes before "/".
   static constexpr std::pair<std::string_view, Op> kInfix[] = {
       {"*", Op::kMul}, {"//", Op::kIDiv}, {"/", Op::kDiv}, {"%", Op::kMod}};
   Result product = ParsePrimary(line);
@@ -242,7 +242,7 @@ ExpressionParser::Result ExpressionParser::MakeCall(LineReader& line, const std:
                                                     std::vector<const Node*> operands) {
   for (const ir::ReduceKind kind :
        {ir::ReduceKind::kSum, ir::ReduceKind::kProd, ir::ReduceKind::kMax}) {
-    // max of one operand reduces, max of two compares.
+    // max of one operand reduces; max of two compares.
     if (function != Name(kind) || operands.size() != 1 || reduce_ranges_.empty()) continue;
     operands.insert(operands.end(), reduce_ranges_.begin(), reduce_ranges_.end());
     const DType dtype = operands[0]->dtype();
@@ -258,7 +258,7 @@ ExpressionParser::Result ExpressionParser::MakeCall(LineReader& line, const std:
     return context_.Get(Op::kBitcast, *dtype, {}, std::move(operands));
   }
   const std::optional<Op> op = FindOp(function);
-  // Elementwise ops alone are functions of the text; all others have a notation of their own.
+  // Only elementwise ops are written as functions; all others have their own notation.
   if (!op.has_value() || *op < Op::kNeg || *op > Op::kWhere) {
     return line.Error(absl::StrCat("no function \"", function, "\""));
   }

@@ -12,19 +12,19 @@
 
 namespace kiln::kernel {
 
-// Reads from the front of one line. Nothing is trusted.
+// Reads from the front of one line. Safe for untrusted text.
 class LineReader {
  public:
   explicit LineReader(std::string_view line) : rest_(line) {}
 
   bool AtEnd();
-  // Skips space, then the text if it is there.
+  // Skips space, then takes the text if it is next.
   bool Take(std::string_view text);
   absl::Status Expect(std::string_view text);
   // A name: letters, digits and "_", beginning with a letter.
   absl::StatusOr<std::string> TakeName();
   absl::StatusOr<int64_t> TakeInt();
-  // What a number is made of, signs and exponent included; empty if there is none.
+  // Takes the characters of a number, including signs and exponent; empty if there is none.
   std::string TakeNumber();
   absl::Status Error(const std::string& what) const;
 
@@ -41,7 +41,7 @@ class ExpressionParser {
 
   void Define(std::string name, const ir::Node* node) { names_[std::move(name)] = node; }
   bool IsDefined(const std::string& name) const { return names_.contains(name); }
-  // What reductions run over from now on.
+  // Sets the ranges of the reductions parsed after this call.
   void SetReduceRanges(std::vector<const ir::Node*> ranges) { reduce_ranges_ = std::move(ranges); }
 
   absl::StatusOr<const ir::Node*> Parse(LineReader& line) { return ParseSum(line); }

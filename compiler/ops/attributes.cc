@@ -125,7 +125,8 @@ std::string_view Name(Type type) {
 
 absl::StatusOr<Attributes> CompleteAttributes(const OpDef& op, const Attributes& attributes) {
   for (const auto& [name, value] : attributes) {
-    // Refused, not ignored: a misspelt optional attribute would silently have its default.
+    // An error, not ignored: with a misspelt name an optional attribute would silently have its
+    // default.
     if (Find(op, name) == nullptr) {
       return absl::InvalidArgumentError(
           StrCat("\"", op.name, "\" has no attribute ", Quoted(name), "; ", Known(op)));
@@ -145,7 +146,7 @@ absl::StatusOr<Attributes> CompleteAttributes(const OpDef& op, const Attributes&
                                                Name(def.type)));
     }
     if (absl::Status fits = CheckValue(op, def, value); !fits.ok()) return fits;
-    // FloatOf relies on a double.
+    // FloatOf requires a double.
     if (def.type == Type::kFloat && std::holds_alternative<int64_t>(value)) {
       completed[std::string(def.name)] = static_cast<double>(std::get<int64_t>(value));
     } else {

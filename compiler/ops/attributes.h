@@ -1,4 +1,4 @@
-// Attributes of wire nodes: checked against an op's row, completed with its defaults, and read.
+// Attributes of wire nodes: checks them against an op's row, fills in its defaults, and reads them.
 #ifndef KILN_COMPILER_OPS_ATTRIBUTES_H_
 #define KILN_COMPILER_OPS_ATTRIBUTES_H_
 
@@ -15,13 +15,13 @@ std::string_view Name(AttributeDef::Type type);
 // "any", "positive", "not_negative", "not_zero" or "fraction".
 std::string_view Name(AttributeDef::Range range);
 
-// `attributes` with the row's defaults filled in and integers made floats where the row says
-// kFloat. INVALID_ARGUMENT, naming the attribute: unknown, missing, of the
-// wrong type, or not what the row allows.
+// Returns `attributes` with the row's defaults filled in, and integers converted to floats where
+// the row says kFloat. INVALID_ARGUMENT names an attribute that is unknown, missing, of the wrong
+// type, or not allowed by the row.
 absl::StatusOr<Attributes> CompleteAttributes(const OpDef& op, const Attributes& attributes);
 
-// Values of completed attributes. An absent name or another type is a defect of Kiln's and ends the
-// process.
+// Return values of completed attributes. A missing name or another type is a defect of Kiln and
+// ends the process.
 int64_t IntOf(const Attributes& attributes, std::string_view name);
 double FloatOf(const Attributes& attributes, std::string_view name);
 bool BoolOf(const Attributes& attributes, std::string_view name);

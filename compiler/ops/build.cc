@@ -21,7 +21,7 @@ using ir::Op;
 using ir::Shape;
 using NodeOr = absl::StatusOr<const Node*>;
 
-// A node whose description has passed every check.
+// A node whose description has passed all checks.
 struct Checked {
   const OpDef& op;
   std::vector<const Node*> operands;  // promoted
@@ -34,14 +34,14 @@ std::vector<int64_t> NormalAxes(const Checked& node) {
   return NormalizeAxes(IntsOf(node.attributes, "axes"), node.operands[0]->shape().size()).value();
 }
 
-// The constant's number, exactly; an error where the dtype cannot hold it.
+// Makes the constant exactly; fails if the dtype cannot hold it.
 absl::StatusOr<const Node*> MakeConst(Builder& builder, const Checked& node) {
   const AttributeValue& value = node.attributes.at("value");
   if (const bool* truth = std::get_if<bool>(&value)) {
     return builder.BroadcastTo(builder.ConstInt(node.dtype, *truth ? 1 : 0), node.shape);
   }
   if (const int64_t* integer = std::get_if<int64_t>(&value)) {
-    // An unsigned 64-bit value travels as the signed one with the same bits.
+    // An unsigned 64-bit value is sent as the signed one with the same bits.
     const bool fits = ir::IsFloat(node.dtype) || node.dtype == DType::kUInt64 ||
                       WrapToInteger(node.dtype, *integer) == *integer;
     if (!fits) {
@@ -77,8 +77,8 @@ NodeOr MakeSource(Builder& builder, const Checked& node) {
   return MakeIota(builder, node);
 }
 
-// A cast to float8 in which what is beyond its largest number becomes that number. The gradient
-// passes as if nothing had been held back. Float8 operands are compared as float32.
+// Casts to float8 with saturation: values beyond its largest number become that number. The
+// gradient passes as if there were no saturation. Float8 operands are compared as float32.
 const Node* SaturatingCast(Builder& builder, const Node* x, DType dtype) {
   if (ir::IsShortFloat(x->dtype())) x = builder.Cast(x, DType::kFloat32);
   const Node* most = builder.Const(x->dtype(), LargestOf(dtype));
@@ -92,7 +92,7 @@ const Node* SaturatingCast(Builder& builder, const Node* x, DType dtype) {
 
 NodeOr MakeUnary(Builder& builder, const Checked& node) {
   if (node.op.op == Op::kCast) {
-    // Bools are 0 and 1, which every dtype holds.
+    // Bools are 0 and 1, so they never saturate.
     const bool saturates = ir::IsFloat8(node.dtype) && node.operands[0]->dtype() != DType::kBool &&
                            BoolOf(node.attributes, "saturate");
     return saturates ? SaturatingCast(builder, node.operands[0], node.dtype)
@@ -166,15 +166,15 @@ NodeOr MakeStructure(Builder& builder, const Checked& node) {
   return builder.context().Get(Op::kGradient, node.dtype, node.shape, node.operands);
 }
 
-// Whether the composite only moves values and chooses among them: what gives bool for bool does no
-// arithmetic.
+// Returns whether the composite only moves and selects values: a composite that maps bool to bool
+// does no arithmetic.
 bool MovesOnly(const OpDef& op) {
   const bool keeps = op.dtype_rule == DTypeRule::kSame || op.dtype_rule == DTypeRule::kPromote;
   return keeps && op.operand_class == DTypeClass::kAny;
 }
 
-// Over float16 and bfloat16 a composite is computed in float32 and its result rounded once: every
-// node of the expansion would cost digits.
+// For float16 and bfloat16 a composite is computed in float32 and its result rounded once: rounding
+// every node of the expansion would lose digits.
 NodeOr MakeComposite(Builder& builder, const Checked& node) {
   if (MovesOnly(node.op)) return node.op.expand(builder, node.operands, node.attributes);
   std::vector<const Node*> operands;
@@ -212,7 +212,7 @@ NodeOr Make(Builder& builder, const Checked& node) {
   return absl::InternalError("unknown kind of op");
 }
 
-// What a row promises must hold for what its expansion gives.
+// Checks that the expansion has the shape and dtype that the row promises.
 absl::Status CheckMade(const Checked& node, const Node* made) {
   if (made->shape() == node.shape && made->dtype() == node.dtype) return absl::OkStatus();
   return absl::InternalError(StrCat("\"", node.op.name, "\" became ", ir::Name(made->dtype()),
@@ -236,13 +236,13 @@ NodeOr Build(Builder& builder, const OpDef& op, absl::Span<const Node* const> op
   Checked node{op, {operands.begin(), operands.end()}, attributes, shape, dtype};
   const DType cast_to = OperandDType(op, dtypes);
   for (size_t i = 0; i < node.operands.size(); ++i) {
-    // Indices and conditions take no part in promotion.
+    // Special operands, such as indices and conditions, take no part in promotion.
     const bool stays = cast_to == DType::kInvalid || IsSpecial(op, i);
     if (!stays) node.operands[i] = builder.Cast(node.operands[i], cast_to);
   }
   const NodeOr made = Make(builder, node);
   if (!made.ok()) return made;
-  // An expansion may make a larger tensor than its operands and its result.
+  // An expansion may make a tensor larger than its operands and its result.
   if (!builder.status().ok()) return builder.status();
   const absl::Status kept = CheckMade(node, *made);
   if (!kept.ok()) return kept;

@@ -1,4 +1,4 @@
-// From a checked description of an op, as the wire has it, to tensor-level nodes.
+// Builds tensor-level nodes from a checked description of an op, as the wire has it.
 #ifndef KILN_COMPILER_OPS_BUILD_H_
 #define KILN_COMPILER_OPS_BUILD_H_
 
@@ -8,8 +8,8 @@
 
 namespace kiln::ops {
 
-// `attributes` are as CompleteAttributes, `shape` and `dtype` as InferShape and InferDType gave
-// them. Checks the constraints, broadcasts and promotes, makes the primitive or expands the
+// `attributes` come from CompleteAttributes, `shape` and `dtype` from InferShape and InferDType.
+// Checks the constraints, broadcasts and promotes, and makes the primitive or expands the
 // composite. INVALID_ARGUMENT says what was wrong with the node; the caller adds which node it was.
 absl::StatusOr<const ir::Node*> Build(Builder& builder, const OpDef& op,
                                       absl::Span<const ir::Node* const> operands,

@@ -29,7 +29,7 @@ std::vector<int64_t> NormalAxesOrNone(Builder::Axes axes, size_t rank) {
   return axes.empty() ? std::vector<int64_t>{} : NormalizeAxes(axes, rank).value();
 }
 
-// A scalar constant's value in another dtype.
+// Converts a scalar constant's value to another dtype.
 ir::ConstValue Convert(ir::ConstValue value, DType from, DType to) {
   if (ir::IsFloat(from)) {
     const double v = value.AsDouble();
@@ -95,7 +95,7 @@ const Node* Builder::Where(const Node* condition, const Node* a, const Node* b) 
 
 const Node* Builder::Cast(const Node* x, DType dtype) {
   if (x->dtype() == dtype) return x;
-  // Converted here, so that constants stay constants before anything is simplified.
+  // Constants are converted here, so that they stay constants before simplification.
   if (x->op() == Op::kConst) {
     return Make(Op::kConst, dtype, {}, {}, Convert(x->attr<ir::ConstValue>(), x->dtype(), dtype));
   }
@@ -108,13 +108,13 @@ const Node* Builder::Bitcast(const Node* x, DType dtype) {
   return Make(Op::kBitcast, dtype, x->shape(), {x});
 }
 
-// Code generation recognises these two forms and computes e^x and log x themselves, so that the
-// rounded constants cost no digits.
+// Code generation recognises these two forms and computes e^x and log x directly, so the rounded
+// constants lose no digits.
 const Node* Builder::Exp(const Node* x) { return Exp2(Mul(x, std::numbers::log2e)); }
 const Node* Builder::Log(const Node* x) { return Mul(Log2(x), std::numbers::ln2); }
 
-// cos x = 1 - 2 sin²(x/2): halving is exact, so large arguments lose nothing before sin reduces
-// them.
+// cos x = 1 - 2 sin²(x/2): halving is exact, so large arguments lose nothing before sin's range
+// reduction.
 const Node* Builder::Cos(const Node* x) {
   const Node* half = Sin(Mul(x, 0.5));
   return Add(Mul(Mul(half, half), -2.0), 1.0);
@@ -125,7 +125,7 @@ const Node* Builder::Reduce(Op op, const Node* x, Axes axes, bool keepdims) {
   std::vector<int64_t> reduced;
   Shape kept = x->shape();
   for (const int64_t axis : normal) {
-    // Over one element there is nothing to fold.
+    // An axis of size 1 needs no reduction.
     if (kept[axis] != 1) reduced.push_back(axis);
     kept[axis] = 1;
   }
@@ -231,7 +231,7 @@ const Node* Builder::Window(const Node* x, int64_t axis, int64_t size, int64_t s
   const int64_t normal = NormalAxis(axis, x->shape().size());
   Shape shape = x->shape();
   const auto positions = WindowPositions(shape[normal], size, stride, dilation);
-  // After a failure shapes may be anything.
+  // After a failure shapes are arbitrary.
   if (status_.ok()) status_ = positions.status();
   shape[normal] = positions.value_or(1);
   shape.push_back(size);
@@ -290,7 +290,7 @@ const Node* Builder::ScatterElements(const Node* x, const Node* index, const Nod
               ir::ScatterAttr{normal, mode});
 }
 
-// The index along one axis of a tensor of this rank.
+// Returns a shape of this rank with the index's elements along one axis.
 static Shape AlongAxis(const Node* index, int64_t axis, size_t rank) {
   Shape shape(rank, 1);
   shape[axis] = ir::NumElements(index->shape());

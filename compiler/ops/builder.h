@@ -1,8 +1,9 @@
-// The vocabulary in which expansions and gradients are written: makes legal tensor-level nodes.
+// The functions with which expansions and gradients are written: they make legal tensor-level
+// nodes.
 //
-// Operands are trusted: shapes that do not fit end the process, so check what a user gave before
-// (rules/infer.h). Binary ops broadcast and promote by inserting reshape, expand and cast; movement
-// that changes nothing returns the operand itself.
+// Requires legal operands: shapes that do not match end the process, so check user input before
+// (rules/infer.h). Binary ops broadcast and promote by inserting reshape, expand and cast; a
+// movement that changes nothing returns the operand itself.
 #ifndef KILN_COMPILER_OPS_BUILDER_H_
 #define KILN_COMPILER_OPS_BUILDER_H_
 
@@ -15,20 +16,20 @@
 
 namespace kiln::ops {
 
-// Not thread-safe, as its Context.
+// Not thread-safe, like its Context.
 class Builder {
  public:
-  using Axes = absl::Span<const int64_t>;  // may be negative; counted from the end then
+  using Axes = absl::Span<const int64_t>;  // may be negative; then counted from the end
 
   // `context` must outlive the Builder.
   explicit Builder(ir::Context& context) : context_(context) {}
   ir::Context& context() { return context_; }
 
-  // INVALID_ARGUMENT once a node's shape has exceeded the limits of CheckShape, as the product in a
-  // huge matmul can. Nodes made after that are unusable.
+  // Returns INVALID_ARGUMENT once a node's shape has exceeded the limits of CheckShape, which the
+  // product in a huge matmul can. Nodes made after that are unusable.
   const absl::Status& status() const { return status_; }
 
-  // Sources. A constant is rounded to its dtype; `Full` is one that is expanded.
+  // Sources. A constant is rounded to its dtype; `Full` is an expanded constant.
   const ir::Node* Const(ir::DType dtype, double value);
   const ir::Node* ConstInt(ir::DType dtype, int64_t value);
   const ir::Node* Full(ir::DType dtype, const ir::Shape& shape, double value);
@@ -61,7 +62,7 @@ class Builder {
   const ir::Node* Equal(const ir::Node* a, const ir::Node* b) {
     return Binary(ir::Op::kCmpEq, a, b);
   }
-  // With a constant of the tensor's own dtype.
+  // With a constant of the tensor's dtype.
   const ir::Node* Add(const ir::Node* a, double b) { return Add(a, Const(a->dtype(), b)); }
   const ir::Node* Mul(const ir::Node* a, double b) { return Mul(a, Const(a->dtype(), b)); }
   // a > b.
@@ -70,7 +71,7 @@ class Builder {
   const ir::Node* Log(const ir::Node* x);
   const ir::Node* Cos(const ir::Node* x);
 
-  // Reductions; an empty list of axes reduces nothing. Axes of size 1 cost nothing.
+  // Reductions; an empty list of axes reduces nothing. Axes of size 1 add no work.
   const ir::Node* Reduce(ir::Op op, const ir::Node* x, Axes axes, bool keepdims = false);
   const ir::Node* Sum(const ir::Node* x, Axes axes, bool keepdims = false) {
     return Reduce(ir::Op::kReduceSum, x, axes, keepdims);
@@ -81,14 +82,14 @@ class Builder {
   const ir::Node* Max(const ir::Node* x, Axes axes, bool keepdims = false) {
     return Reduce(ir::Op::kReduceMax, x, axes, keepdims);
   }
-  // Sums what broadcasting to x's shape had repeated: the adjoint of BroadcastTo.
+  // Sums over the dimensions in which broadcasting repeated x: the adjoint of BroadcastTo.
   const ir::Node* SumTo(const ir::Node* x, const ir::Shape& shape);
 
   // Movement. See ir::Op for the meaning of the lists.
   const ir::Node* Reshape(const ir::Node* x, const ir::Shape& shape);
   const ir::Node* Permute(const ir::Node* x, Axes axes);
   const ir::Node* Transpose(const ir::Node* x, int64_t axis_a, int64_t axis_b);
-  const ir::Node* Unsqueeze(const ir::Node* x, int64_t axis);         // of the result
+  const ir::Node* Unsqueeze(const ir::Node* x, int64_t axis);         // axis of the result
   const ir::Node* Expand(const ir::Node* x, const ir::Shape& shape);  // same rank
   const ir::Node* BroadcastTo(const ir::Node* x, const ir::Shape& shape);
   const ir::Node* Pad(const ir::Node* x, absl::Span<const int64_t> padding);
@@ -101,7 +102,8 @@ class Builder {
   const ir::Node* Unwindow(const ir::Node* x, int64_t axis, int64_t length, int64_t stride,
                            int64_t dilation);
 
-  // result[…, k] = x[…, k, k] of two last dimensions of one size, by views alone.
+  // result[…, k] = x[…, k, k]: the diagonal of the last two dimensions, of equal size, using only
+  // views.
   const ir::Node* Diagonal(const ir::Node* x);
 
   // Indexed and structure.
@@ -116,8 +118,8 @@ class Builder {
   const ir::Node* Detach(const ir::Node* x) { return Unary(ir::Op::kDetach, x); }
   const ir::Node* Send(const ir::Node* x, int64_t source, int64_t target);
   const ir::Node* Shard(const ir::Node* x, absl::Span<const int64_t> spec);
-  // y, with `derivative` as the derivative of its elements to x's, beside the one y has already.
-  // All three broadcast; y and derivative are of x's dtype.
+  // Returns y, adding `derivative` as the derivative of its elements with respect to x's, besides
+  // the derivative that y already has. All three broadcast; y and derivative have x's dtype.
   const ir::Node* WithDerivative(const ir::Node* y, const ir::Node* x, const ir::Node* derivative);
 
  private:

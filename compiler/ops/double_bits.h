@@ -10,7 +10,7 @@ namespace kiln::ops {
 inline constexpr int kDoubleMantissaBits = 52;
 inline constexpr int kDoubleBias = 1023;
 
-// 2 to the power of a normal double's exponent.
+// Returns 2^exponent. Requires: it is a normal double.
 inline double PowerOfTwo(int exponent) {
   return std::bit_cast<double>(static_cast<uint64_t>(exponent + kDoubleBias)
                                << kDoubleMantissaBits);

@@ -15,7 +15,7 @@ namespace {
 
 using ir::DType;
 
-// Fields of the float formats that C++20 has no type for.
+// Bit fields of the float formats that C++20 has no type for.
 struct Layout {
   int exponent_bits;
   int mantissa_bits;
@@ -35,7 +35,7 @@ constexpr Layout LayoutOf(DType dtype) {
   }
 }
 
-// E4M3 spends the highest exponent on numbers; its one NaN has all bits set.
+// E4M3 uses the highest exponent for numbers; its one NaN has all bits set.
 double Decode(DType dtype, uint32_t bits) {
   const Layout layout = LayoutOf(dtype);
   const int mantissa_bits = layout.mantissa_bits;
@@ -51,13 +51,13 @@ double Decode(DType dtype, uint32_t bits) {
     return is_nan ? std::numeric_limits<double>::quiet_NaN()
                   : sign * std::numeric_limits<double>::infinity();
   }
-  // Subnormal numbers lack the implicit bit and have the exponent of the least normal one.
+  // Subnormal numbers lack the implicit bit and have the exponent of the smallest normal number.
   const int implicit = exponent == 0 ? 0 : 1 << mantissa_bits;
   return sign * (implicit + mantissa) *
          PowerOfTwo(std::max(exponent, 1) - layout.bias() - mantissa_bits);
 }
 
-// `value` has been rounded to the dtype.
+// Requires: `value` has been rounded to the dtype.
 uint32_t Encode(DType dtype, double value) {
   const Layout layout = LayoutOf(dtype);
   const int mantissa_bits = layout.mantissa_bits;
@@ -71,7 +71,7 @@ uint32_t Encode(DType dtype, double value) {
   if (std::isinf(value)) return sign | highest << mantissa_bits;
   if (value == 0) return sign;
   const double magnitude = std::abs(value);
-  // Below the least normal number the exponent stays, and there is no implicit bit.
+  // Below the smallest normal number the exponent stays the same, and there is no implicit bit.
   const int lowest = 1 - layout.bias();
   if (magnitude < PowerOfTwo(lowest))
     return sign | static_cast<uint32_t>(magnitude * PowerOfTwo(mantissa_bits - lowest));

@@ -1,4 +1,4 @@
-// A tensor in host memory, as buffers hold it: row-major, little-endian, bool one byte an element.
+// A tensor in host memory, in the format of buffers: row-major, little-endian, one byte per bool.
 #ifndef KILN_COMPILER_OPS_HOST_TENSOR_H_
 #define KILN_COMPILER_OPS_HOST_TENSOR_H_
 
@@ -18,19 +18,19 @@ struct HostTensor {
   std::vector<uint8_t> bytes;
 
   static HostTensor Zeros(ir::DType dtype, ir::Shape shape);
-  // `values` are rounded (floats) or cut (integers, bool) to the dtype.
+  // Rounds `values` (for floats) or truncates them (for integers, bool) to the dtype.
   static HostTensor Of(ir::DType dtype, ir::Shape shape, absl::Span<const double> values);
 
   int64_t size() const { return ir::NumElements(shape); }
 
-  // Element `i` in row-major order. Float and SetFloat are for float dtypes, Int and SetInt for
-  // integers and bool; SetFloat rounds, SetInt wraps (see round.h).
+  // Accesses element `i` in row-major order. Float and SetFloat are for float dtypes, Int and
+  // SetInt for integers and bool; SetFloat rounds, SetInt wraps (see round.h).
   double Float(int64_t i) const;
   int64_t Int(int64_t i) const;
   void SetFloat(int64_t i, double value);
   void SetInt(int64_t i, int64_t value);
 
-  // Any dtype, as a double; integers beyond 2^53 lose their low bits.
+  // Returns an element of any dtype as a double; integers beyond 2^53 lose their low bits.
   double Number(int64_t i) const;
 
  private:
@@ -49,7 +49,7 @@ struct HostTensor {
   void SetShortFloat(int64_t i, double value);
 };
 
-// Interpreters spend their time here.
+// Inline, since interpreters spend their time here.
 inline double HostTensor::Float(int64_t i) const {
   if (dtype == ir::DType::kFloat32) return Load<float>(i);
   if (dtype == ir::DType::kFloat64) return Load<double>(i);
@@ -108,7 +108,7 @@ inline void HostTensor::SetInt(int64_t i, int64_t value) {
   }
 }
 
-// Copies the bits of an element. Requires: one dtype.
+// Copies the bits of an element. Requires: both tensors have the same dtype.
 inline void CopyElement(const HostTensor& from, int64_t i, HostTensor& to, int64_t j) {
   switch (ir::SizeOf(from.dtype)) {
     case 1:
@@ -125,7 +125,7 @@ inline void CopyElement(const HostTensor& from, int64_t i, HostTensor& to, int64
   }
 }
 
-// Steps, in elements, from one element to the next along each axis.
+// Returns the distance, in elements, from one element to the next along each axis.
 std::vector<int64_t> StridesOf(absl::Span<const int64_t> shape);
 
 }  // namespace kiln::ops

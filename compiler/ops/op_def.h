@@ -19,11 +19,11 @@
 
 namespace kiln::ops {
 
-// Grows by one with every op or attribute added. A daemon accepts clients with this version or an
-// older one.
+// Increases by one with every op or attribute added. A daemon accepts clients with this version or
+// an older one.
 inline constexpr int kOpSetVersion = 5;
 
-// A wire attribute's value, free of protobuf.
+// A wire attribute's value, independent of protobuf.
 using AttributeValue = std::variant<int64_t, double, bool, std::string, std::vector<int64_t>>;
 using Attributes = absl::flat_hash_map<std::string, AttributeValue>;
 
@@ -33,21 +33,22 @@ struct AttributeDef {
   enum class Type : uint8_t { kInt, kFloat, kBool, kString, kInts, kShape, kNumber } type;
   // Absent: the attribute is required.
   std::optional<AttributeValue> default_value;
-  // What a value must be beyond its type: one of these strings (any if there are none), and a
-  // number of this range, which NaN is in none of but kAny.
+  // Further limits on a value: it must be one of these strings (any if empty), or a number in this
+  // range. NaN is only in kAny.
   std::vector<std::string_view> choices = {};
   enum class Range : uint8_t { kAny, kPositive, kNotNegative, kNotZero, kFraction } range = {};
 };
 
-// How a result's shape follows from operands and attributes, or what must hold of them besides, so
-// that an expansion may trust it. The text says it for the daemon and for every client: the daemon
-// evaluates it, bindings are generated from it (rules/rule_text.h has the notation). A rule stands
-// beside the row that needs it; rules/shape_rules.h and rules/constraints.h have those of several
-// files. tests/golden/shape_cases.json holds what languages make of rules to each other.
+// A rule for a result's shape, from operands and attributes, or a constraint on them that an
+// expansion may rely on. The same text serves the daemon and every client: the daemon evaluates it,
+// and bindings are generated from it (rules/rule_text.h describes the notation). A rule is next to
+// the row that uses it; rules/shape_rules.h and rules/constraints.h have rules shared by several
+// files. tests/golden/shape_cases.json checks the implementations in all languages against each
+// other.
 struct Rule {
-  std::string_view name;      // one for each text; documents show it
-  std::string_view operands;  // what the text calls them, with "?" after optional ones; it need not
-                              // name all that the op has
+  std::string_view name;      // unique per text; documents show it
+  std::string_view operands;  // names of operands in the text, with "?" after optional ones; need
+                              // not name all of the op's operands
   std::string_view text;
 };
 inline constexpr Rule kSameShape = {"same", "x", "-> x"};
@@ -55,7 +56,7 @@ inline constexpr Rule kSameShape = {"same", "x", "-> x"};
 enum class DTypeRule : uint8_t {
   kAttribute,     // the node's dtype field: sources, cast, bitcast
   kSame,          // operand 0's
-  kPromote,       // the Python array API's promotion over all operands; operands are cast to it
+  kPromote,       // the Python array API's promotion of all operands; operands are cast to it
   kPromoteFloat,  // as kPromote; integers and bool become float32
   kBool,          // bool; operands are promoted among themselves
   kSecond,        // operand 1's
@@ -78,7 +79,7 @@ enum class Kind : uint8_t {
   kComposite
 };
 
-// Which dtypes an operand may have. Numeric is float or integer.
+// The dtypes that an operand may have. Numeric is float or integer.
 enum class DTypeClass : uint8_t {
   kAny,
   kNumeric,
@@ -94,27 +95,26 @@ std::string_view Name(DTypeClass dtype_class);
 struct RuleProgram;  // rules/rule_text.h
 
 struct OpDef;
-// Whether an operand, by its number, is the one that stands apart; see OpDef::special_operand.
+// Returns whether an operand, by its index, is special; see OpDef::special_operand.
 bool IsSpecial(const OpDef& op, size_t operand);
 
-// Builds tensor-level nodes over a Context; the vocabulary in which gradients and expansions are
-// written. Binary ops broadcast and promote. Shapes are trusted to be legal (checked before). See
-// builder.h.
+// Builds tensor-level nodes over a Context; gradients and expansions are written with it. Binary
+// ops broadcast and promote. Requires legal shapes (checked before). See builder.h.
 class Builder;
 
 // A tensor in host memory, for the reference semantics. See host_tensor.h.
 struct HostTensor;
 
-// Adjoints of the operands of `node`, given `upstream` of node's shape and dtype. Null: no gradient
-// flows there.
+// Returns the adjoints of the operands of `node`, given `upstream` of node's shape and dtype. Null:
+// no gradient flows to that operand.
 using GradientFn = std::vector<const ir::Node*> (*)(Builder&, const ir::Node* node,
                                                     const ir::Node* upstream);
-// The composite in terms of primitives (and of other composites' expansions).
+// Expands the composite to primitives (and other composites' expansions).
 using ExpandFn = absl::StatusOr<const ir::Node*> (*)(Builder&,
                                                      absl::Span<const ir::Node* const> operands,
                                                      const Attributes& attributes);
-// The naive meaning on host tensors; `operands` have been broadcast and promoted as the primitive
-// demands.
+// Evaluates the reference semantics on host tensors. Requires: `operands` have been broadcast and
+// promoted for the primitive.
 using EvaluateFn = absl::StatusOr<HostTensor> (*)(const ir::Node* node,
                                                   absl::Span<const HostTensor* const> operands);
 
@@ -128,26 +128,27 @@ struct OpDef {
   Rule shape_rule = kSameShape;
   DTypeRule dtype_rule = DTypeRule::kSame;
   DTypeClass operand_class = DTypeClass::kAny;
-  // One operand may stand apart: it takes no part in promotion and has a class of its own, as
-  // where's condition and gather's index do; where it stands for any number, all of them. -1: none.
+  // One operand may be special: it takes no part in promotion and has its own class, like where's
+  // condition and gather's index. If it is marked with "*", all operands from it on are special.
+  // -1: none.
   int special_operand = -1;
   DTypeClass special_class = DTypeClass::kInteger;
-  std::vector<Rule> constraints = {};  // what must hold besides
+  std::vector<Rule> constraints = {};  // further requirements
   GradientFn gradient =
       nullptr;  // primitives only; null: not differentiable (its gradient is zero)
   EvaluateFn evaluate = nullptr;  // primitives only
   ExpandFn expand = nullptr;      // composites only
   std::string_view doc = {};      // one line: what it computes, and the source of its definition
-  // The shape rule, then the constraints, as trees; op_table.cc reads them.
+  // The shape rule, then the constraints, as trees; op_table.cc parses them.
   std::vector<std::shared_ptr<const RuleProgram>> programs = {};
 };
 
-// All rows, in families' order (elementwise, reduce, movement, indexed, source, structure,
+// Returns all rows, by family (elementwise, reduce, movement, indexed, source, structure,
 // composites).
 absl::Span<const OpDef> AllOps();
-// Null if there is none.
+// Returns null if there is none.
 const OpDef* FindOp(std::string_view name);
-// The row of a primitive.
+// Returns the row of a primitive.
 const OpDef& DefOf(ir::Op op);
 
 }  // namespace kiln::ops

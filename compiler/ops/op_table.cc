@@ -14,7 +14,7 @@ void Append(std::vector<OpDef>& rows, std::vector<OpDef> more) {
               std::make_move_iterator(more.end()));
 }
 
-// Listed by hand. Rows that register themselves would come in an order that nobody sees.
+// Listed explicitly: self-registering rows would come in an order that depends on the linker.
 std::vector<OpDef> MakeRows() {
   std::vector<OpDef> rows;
   Append(rows, ElementwiseOps());
@@ -58,12 +58,12 @@ std::vector<OpDef> MakeRows() {
 
 using Programs = absl::flat_hash_map<std::string_view, std::shared_ptr<const RuleProgram>>;
 
-// Reads the rules of a row; `known` has those of rows before it.
+// Parses the rules of a row; `known` has the programs of the rows before it.
 void AddPrograms(OpDef& row, Programs& known) {
   std::vector<Rule> rules = {row.shape_rule};
   rules.insert(rules.end(), row.constraints.begin(), row.constraints.end());
   for (const Rule& rule : rules) {
-    // A name stands for one text, so rows that share a rule share its program.
+    // A name identifies one text, so rows that share a rule share its program.
     std::shared_ptr<const RuleProgram>& program = known[rule.name];
     if (program == nullptr) program = std::make_shared<RuleProgram>(ParseRule(rule).value());
     row.programs.push_back(program);
@@ -81,14 +81,14 @@ struct Table {
       AddPrograms(row, programs);
       const bool is_new = by_name.emplace(std::string(row.name), &row).second;
       assert(is_new && "two ops of one name");
-      // Composites have no ir::Op of their own.
+      // Composites have no ir::Op.
       if (row.kind != Kind::kComposite) by_op[static_cast<int>(row.op)] = &row;
     }
   }
 };
 
 const Table& TheTable() {
-  // Never destroyed, so that it outlives every thread that looks something up.
+  // Never destroyed, so that it outlives every thread that uses it.
   static const Table& table = *new Table;
   return table;
 }

@@ -20,7 +20,7 @@ DType PromoteFloats(DType a, DType b) {
 
 absl::StatusOr<DType> PromoteIntegers(DType a, DType b) {
   if (ir::IsSigned(a) == ir::IsSigned(b)) return ir::SizeOf(a) > ir::SizeOf(b) ? a : b;
-  // The least signed dtype that holds both: an unsigned one needs twice its size.
+  // The smallest signed dtype that holds both: an unsigned one needs twice its size.
   const DType signed_one = ir::IsSigned(a) ? a : b;
   const DType unsigned_one = ir::IsSigned(a) ? b : a;
   if (unsigned_one == DType::kUInt64) {

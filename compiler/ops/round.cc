@@ -39,13 +39,13 @@ double RoundNarrow(const Format& format, double value) {
   }
   double rounded;
   if (std::abs(value) < PowerOfTwo(format.min_exponent)) {
-    // Subnormal numbers all have the last bit of the least normal one. nearbyint rounds ties to
-    // even.
+    // All subnormal numbers have the last bit of the smallest normal number. nearbyint rounds ties
+    // to even.
     const double scale = PowerOfTwo(format.mantissa_bits - format.min_exponent);
     rounded = std::copysign(std::nearbyint(value * scale) / scale, value);
   } else {
-    // Half of the last bit that is kept, or a little less where a tie goes down; what overflows
-    // goes to the exponent.
+    // Adds half of the last kept bit, or slightly less where a tie rounds down; a carry goes into
+    // the exponent.
     const int dropped = kDoubleMantissaBits - format.mantissa_bits;
     auto bits = std::bit_cast<uint64_t>(value);
     bits += (uint64_t{1} << (dropped - 1)) - 1 + (bits >> dropped & 1);
@@ -72,9 +72,9 @@ double IntegerToFloat(DType dtype, int64_t value, bool is_uint64) {
   if (dtype == DType::kFloat32) {
     return is_uint64 ? static_cast<float>(bits) : static_cast<float>(value);
   }
-  // Bits that a double has no room for are folded into one, so that rounding to double first does
-  // not spoil the last rounding: the other dtypes have far fewer digits, and float64 is the
-  // double's own.
+  // Rounding to double first would break the final rounding, so the low bits are folded into one
+  // sticky bit. The other dtypes have far fewer digits than double; float64 itself needs no second
+  // rounding.
   constexpr uint64_t kLow = 0xffff;
   const uint64_t size = is_uint64 || value >= 0 ? bits : ~bits;
   const bool folds = dtype != DType::kFloat64 && size >> 48 != 0 && (bits & kLow) != 0;
@@ -90,7 +90,7 @@ int64_t WrapToInteger(DType dtype, int64_t value) {
   const uint64_t low = static_cast<uint64_t>(value) & ((uint64_t{1} << bits) - 1);
   if (!ir::IsSigned(dtype)) return static_cast<int64_t>(low);
   const uint64_t sign = uint64_t{1} << (bits - 1);
-  // Extends the sign without a branch.
+  // Sign-extends without a branch.
   return static_cast<int64_t>((low ^ sign) - sign);
 }
 

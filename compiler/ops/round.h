@@ -1,5 +1,5 @@
-// What a value becomes when a tensor of some dtype holds it. The one place that knows; constants,
-// casts and the reference interpreter share it.
+// The value that a tensor of some dtype stores for a number. Shared by constants, casts and the
+// reference interpreter.
 #ifndef KILN_COMPILER_OPS_ROUND_H_
 #define KILN_COMPILER_OPS_ROUND_H_
 
@@ -9,24 +9,24 @@
 
 namespace kiln::ops {
 
-// The nearest value of a float dtype, ties to even; float16 and float32 overflow to infinity,
-// float8 E4M3 to NaN (it has no infinity; OCP 8-bit floating point specification, 2023, without
-// saturation).
+// Returns the nearest value of a float dtype, ties to even. float16 and float32 overflow to
+// infinity, float8 E4M3 to NaN (it has no infinity; OCP 8-bit floating point specification, 2023,
+// without saturation).
 double RoundToFloat(ir::DType dtype, double value);
 
 // The largest finite value of a dtype shorter than float32.
 double LargestOf(ir::DType short_float);
 
-// The nearest value of a float dtype to an integer, rounded once; the integer's bits are unsigned
-// if it comes from uint64.
+// Returns the float dtype's value nearest to an integer, rounded once; the integer's bits are
+// unsigned if it comes from uint64.
 double IntegerToFloat(ir::DType dtype, int64_t value, bool is_uint64);
 
-// The low bits of a two's complement number, sign- or zero-extended to 64 bits; for bool, whether
-// it is not zero.
+// Returns the low bits of a two's complement number, sign- or zero-extended to 64 bits; for bool,
+// whether it is not zero.
 int64_t WrapToInteger(ir::DType dtype, int64_t value);
 
-// A float made an integer: the fraction is cut, NaN is 0, what is out of range becomes the nearest
-// end of the range. For bool, whether it is not zero (NaN is not).
+// Converts a float to an integer: truncates the fraction; NaN gives 0; values out of range
+// saturate. For bool, returns whether it is not zero (NaN is not).
 int64_t FloatToInteger(ir::DType dtype, double value);
 
 }  // namespace kiln::ops

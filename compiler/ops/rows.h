@@ -1,4 +1,4 @@
-// The families' rows, which op_table.cc puts together. Internal to compiler/ops.
+// The rows of each family, which op_table.cc combines. Internal to compiler/ops.
 #ifndef KILN_COMPILER_OPS_ROWS_H_
 #define KILN_COMPILER_OPS_ROWS_H_
 
@@ -11,7 +11,7 @@
 
 namespace kiln::ops {
 
-// Attributes that rows are made of.
+// Attributes for rows.
 inline AttributeDef RequiredInt(std::string_view name) {
   return {name, AttributeDef::Type::kInt, std::nullopt};
 }
@@ -40,7 +40,7 @@ inline AttributeDef RequiredShape() { return {"shape", AttributeDef::Type::kShap
 inline AttributeDef OptionalShape() {
   return {"shape", AttributeDef::Type::kShape, std::vector<int64_t>{}};
 }
-// An attribute whose values are fewer.
+// Restricts the values of an attribute.
 inline AttributeDef OneOf(AttributeDef attribute, std::vector<std::string_view> choices) {
   attribute.choices = std::move(choices);
   return attribute;
@@ -61,7 +61,7 @@ inline AttributeDef NotZero(AttributeDef attribute) {
 inline AttributeDef Fraction(AttributeDef attribute) {
   return Within(AttributeDef::Range::kFraction, std::move(attribute));
 }
-// A row under what must hold besides its rules.
+// Adds constraints to a row.
 inline OpDef Requiring(std::vector<Rule> constraints, OpDef row) {
   row.constraints = std::move(constraints);
   return row;

@@ -7,7 +7,7 @@
 namespace kiln::ops {
 
 AttributeDef ScatterModeAttribute();
-// Of completed attributes.
+// Requires: completed attributes.
 ir::ScatterMode ScatterModeOf(const Attributes& attributes);
 
 }  // namespace kiln::ops

@@ -18,23 +18,23 @@ using ir::Node;
 
 namespace {
 
-// Elementwise values that are costly (CostlyArithmetic), or this small, are kept in locals and not
-// computed again.
+// Elementwise values that are costly (CostlyArithmetic), or at most this small, are kept in locals
+// and not recomputed.
 constexpr int64_t kFewElements = 64;
-// Nodes of other clusters' values that a stage computes again: a chain of such values would
-// otherwise be computed from its beginning at each of its ends.
+// Bound on the nodes of other clusters' values that a stage recomputes: a chain of such values
+// would otherwise be computed from its beginning at each of its ends.
 constexpr int kMostInlined = 256;
 
-// Cluster and stage.
+// A cluster and a stage.
 using Place = std::pair<int, int>;
 
-// A value may be stored, kept in a local and used in place all at once: for other kernels, for
-// later stages, and within its own.
+// A value may be stored (for other kernels), kept in a local (for later stages) and used in place
+// (within its stage), all at once.
 struct Decision {
-  std::set<Place> needed;  // where the value is used
+  std::set<Place> needed;  // the places that use the value
   bool global = false;     // stored to a tensor
   bool local = false;
-  bool in_place = false;  // a value of its own stage, for that stage alone
+  bool in_place = false;  // computed in its own stage, only for that stage
 };
 
 class Builder {
@@ -75,7 +75,8 @@ class Builder {
       partition_.tensors.push_back(
           {Tensor::Kind::kInput, static_cast<int>(i), input.dtype, input.shape, nullptr});
     }
-    // Inputs that nothing reads keep their tensor, so that tensors are numbered as inputs are.
+    // Inputs that nothing reads keep their tensor, so that the first tensors are numbered like the
+    // inputs.
     const std::vector<const Node*> roots = graph::Roots(graph_);
     for (const Node* node : ir::TopologicalOrder(roots)) {
       if (node->op() != ir::Op::kInput) continue;
@@ -93,7 +94,7 @@ class Builder {
   void AddResults() {
     auto add = [&](const Node* node, Tensor::Kind kind, size_t index) {
       const int number = static_cast<int>(index);
-      // The value is an input, or already a result under another number.
+      // The value is an input, or already another result.
       if (auto known = tensor_of_.find(node); known != tensor_of_.end()) {
         partition_.copies.push_back({known->second, kind, number});
         return;
@@ -111,8 +112,8 @@ class Builder {
     }
   }
 
-  // A scatter's result is where what it writes over was. From the last to the first: a chain of
-  // scatters writes over the tensor that holds the last one's result.
+  // A scatter's result is in the tensor that it overwrites. Goes from the last scatter to the
+  // first: a chain of scatters overwrites the tensor that holds the last one's result.
   void AddUpdated() {
     for (size_t i = all_.members.size(); i-- > 0;) {
       const Node* node = all_.members[i].node;
@@ -124,7 +125,7 @@ class Builder {
     }
   }
 
-  // Users come before operands, so what a value is needed for is known by now.
+  // Users come before operands, so all uses of the value are known by now.
   void Decide(int number) {
     const Member& member = all_.members[number];
     Decision& decision = decisions_[number];
@@ -149,7 +150,7 @@ class Builder {
       }
     }
     if (decision.global) {
-      // One reader that needs the value stored is enough: the other kernels then read it, too.
+      // If one reader needs the value stored, the other kernels read it, too.
       std::erase_if(inline_at, [&](const Place& place) { return place.first != member.cluster; });
     }
     for (const Place& place : inline_at) {
@@ -174,12 +175,12 @@ class Builder {
   int64_t LocalElements(const Member& member) const {
     int64_t elements = ir::NumElements(member.node->shape());
     const Cluster& cluster = all_.clusters[member.cluster];
-    // A local holds the share of one point of the grid.
+    // A local holds the part of one point of the grid.
     for (const int loop : cluster.grid) elements /= cluster.loops[loop];
     return elements;
   }
 
-  // Whether the value is worth a local, which then counts.
+  // Returns whether the value is worth a local; if so, deducts its size.
   bool TakeLocal(const Member& member) {
     const int64_t elements = LocalElements(member);
     if (elements > kFewElements && member.arithmetic < costly_) return false;
@@ -206,16 +207,16 @@ class Builder {
     LocalPlaces places(cluster.tiled);
     for (const std::vector<int>& members : cluster.stages) AddStage(members, &group, &places);
     group.locals = places.locals();
-    // Other kernels compute all of its values themselves.
+    // Other kernels recompute all of its values.
     if (group.stages.empty()) return;
-    // A grid is what several stages have in common; one alone needs none.
+    // A grid is the loops that several stages share; a single stage needs none.
     if (group.stages.size() > 1) group.grid = cluster.grid;
     for (Stage& stage : group.stages) CollectLoops(group, &stage);
     AddReads(number, &group);
     partition_.groups.push_back(std::move(group));
   }
 
-  // The last stage of the value's own cluster that uses it.
+  // Returns the last stage of the value's own cluster that uses it.
   int LastUse(int number) const {
     int last = all_.members[number].stage;
     for (const Place& place : decisions_[number].needed) {
@@ -230,7 +231,7 @@ class Builder {
     for (const int i : members) {
       const Member& member = all_.members[i];
       const Decision& decision = decisions_[i];
-      // All of its readers compute the value themselves.
+      // All readers recompute the value.
       if (!decision.global && !decision.local && !decision.in_place) continue;
       Value value;
       value.node = member.node;
@@ -254,11 +255,12 @@ class Builder {
       stores = stores || decision.global || decision.local;
       stage.values.push_back(std::move(value));
     }
-    // A stage whose values all end in the stage itself serves nobody.
+    // A stage whose values are only used within the stage itself is not needed.
     if (stores) group->stages.push_back(std::move(stage));
   }
 
-  // In the order of what is stored first, so that its innermost dimension is the innermost loop.
+  // Orders the loops by the first stored value, so that its innermost dimension is the innermost
+  // loop.
   static void CollectLoops(const Group& group, Stage* stage) {
     auto collect = [&](const std::vector<Digits>& axes, std::vector<int>* loops) {
       for (const Digits& axis : axes) {
@@ -278,7 +280,7 @@ class Builder {
     }
   }
 
-  // After AddIntermediates: only then does every stored value have the number of its tensor.
+  // Runs after AddIntermediates, since only then every stored value has a tensor number.
   void FindStoredReads() {
     for (size_t i = 0; i < decisions_.size(); ++i) {
       if (!decisions_[i].global) continue;
@@ -297,7 +299,8 @@ class Builder {
     if (auto stored = stored_reads_.find(cluster); stored != stored_reads_.end()) {
       reads.insert(stored->second.begin(), stored->second.end());
     }
-    // FindReads counts what a scatter writes over as read; a kernel must not list it twice.
+    // FindReads counts the tensor that a scatter overwrites as read; a kernel must not list it
+    // twice.
     for (const int tensor : group->updates) reads.erase(tensor);
     group->reads.assign(reads.begin(), reads.end());
   }
@@ -308,7 +311,7 @@ class Builder {
   Partition partition_;
   std::vector<Decision> decisions_;
   std::vector<int> arguments_left_;          // by cluster
-  std::vector<int64_t> local_bytes_left_;    // by cluster, of what is not computed once anyway
+  std::vector<int64_t> local_bytes_left_;    // by cluster, for values that may also be recomputed
   absl::flat_hash_map<Place, int> inlined_;  // nodes of other clusters
   absl::flat_hash_map<const Node*, int> tensor_of_;
   absl::flat_hash_map<int, std::set<int>> input_reads_;  // by cluster

@@ -1,5 +1,5 @@
-// From clusters to the partition: which values are really stored, which live in locals, which are
-// computed again in place, and the loops of every stage.
+// Builds the partition from clusters: decides which values are stored, which are kept in locals and
+// which are recomputed in place, and determines the loops of every stage.
 #ifndef KILN_COMPILER_PARTITION_BUILD_PARTITION_H_
 #define KILN_COMPILER_PARTITION_BUILD_PARTITION_H_
 

@@ -18,19 +18,19 @@ using ir::Node;
 
 namespace {
 
-// Values of one kernel, at most; and where its points are tiles.
+// Bounds on the values of one kernel, without and with tiles.
 constexpr size_t kMaxMembers = 48;
 constexpr size_t kMaxTiledMembers = 96;
-// Readers of a value that a tile is expected to hold beside one another, at most.
+// Bound on the readers of a value that a tile is expected to hold at the same time.
 constexpr size_t kMaxUsersOfTile = 16;
-// Clusters reading the same data that a value tries to join, at most.
+// Bound on the clusters reading the same data that a value tries to join.
 constexpr size_t kMaxSiblings = 6;
-// Members among which those clusters are looked for, the latest first.
+// Number of the most recent members among which those clusters are searched.
 constexpr size_t kMaxReadersTried = 64;
-// Neighbours in memory that one point of the grid works on, at least.
+// Minimum number of adjacent elements in memory that one point of the grid processes.
 constexpr int64_t kEnoughRun = 8;
 
-// The product of the trailing extents that the grid does not cut.
+// Returns the product of the trailing extents that the grid does not cut.
 int64_t Run(const ir::Shape& space, const std::vector<Digits>& axes, const std::vector<int>& grid) {
   int64_t run = 1;
   for (size_t i = space.size(); i-- > 0;) {
@@ -60,7 +60,7 @@ class Clusterer {
     for (size_t i = 0; i < result_.members.size(); ++i) FindMemberReads(static_cast<int>(i));
     for (size_t i = 0; i < result_.members.size(); ++i) {
       const int member = static_cast<int>(i);
-      // Operands come before users, so all that the member reads has its cluster by now.
+      // Operands come before users, so all values that the member reads have a cluster by now.
       if (!TryJoin(member)) Start(member);
       for (const Read& read : result_.members[i].reads) {
         auto& readers = readers_[read.leaf];
@@ -95,9 +95,9 @@ class Clusterer {
 
   void FindMemberReads(int number) {
     Member& member = result_.members[number];
-    // A reduction over nothing is a constant.
+    // A reduction over no elements is a constant.
     if (ir::NumElements(member.space) == 0) return;
-    // The walk also ends at empty values, which are never read.
+    // The walk also stops at empty values, which are never read.
     const auto ends = [&](const Node* node) {
       return IsLeaf(node) || ir::NumElements(node->shape()) == 0;
     };
@@ -117,8 +117,8 @@ class Clusterer {
     return stored && ir::NumElements(node->shape()) > 0;
   }
 
-  // Clusters that the member reads from: those of large values first, since their memory is what
-  // fusion saves.
+  // Returns the clusters that the member reads from, those of large values first, since fusion
+  // saves their memory traffic.
   std::vector<int> SourceClusters(const Member& member) const {
     std::vector<std::pair<int64_t, int>> ranked;
     for (const Read& read : member.reads) {
@@ -133,7 +133,7 @@ class Clusterer {
     return clusters;
   }
 
-  // Clusters with a member that reads what this one reads.
+  // Returns the clusters with a member that reads what this one reads.
   std::vector<int> SiblingClusters(const Member& member) const {
     std::vector<int> clusters;
     for (const Read& read : member.reads) {
@@ -151,7 +151,7 @@ class Clusterer {
     return clusters;
   }
 
-  // Joining must not make the cluster wait for itself.
+  // Joining must not make the cluster depend on itself.
   bool MayJoin(int number, int cluster) const {
     const Member& member = result_.members[number];
     if (result_.clusters[cluster].scatter) return false;
@@ -178,8 +178,8 @@ class Clusterer {
     if (member.contraction || member.scatter) return false;
     if (ir::NumElements(member.space) == 0) return false;
     const std::vector<int> sources = SourceClusters(member);
-    // From the closest fusion to the loosest: values that stay in registers, then data that is read
-    // once for two values, then values that pass from stage to stage in a local.
+    // Tries the closest fusion first: values that stay in registers, then data that is read once
+    // for two values, then values that are passed from stage to stage in a local.
     for (const int cluster : sources) {
       if (MayJoin(number, cluster) && TrySameStage(number, cluster)) return true;
     }
@@ -227,7 +227,7 @@ class Clusterer {
     const bool simple = into.stages.size() == 1 && !into.contraction && !into.scatter;
     if (!simple || !IsElementwiseStage(into.stages[0])) return false;
     const int64_t elements = result_.tile_bytes_max / BytesPerPlace(number, cluster);
-    // The smallest whole rows first, of which there are most.
+    // First tries the smallest number of whole rows, which gives the most tiles.
     for (const int64_t points_enough : {int64_t{0}, EnoughPoints(limits_)}) {
       TileCut cut(&result_, cluster);
       if (!cut.Make(elements, points_enough) || !JoinTiles(number, cluster)) continue;
@@ -243,8 +243,8 @@ class Clusterer {
     });
   }
 
-  // Whether a reduction reads the member, or what the member reads: then it had better compute that
-  // itself, as rows, which tiles would keep it from.
+  // Returns whether a reduction reads the member, or a value that the member reads. Then the
+  // reduction should compute that itself, as rows, which tiles would prevent.
   bool IsReduced(int number) const {
     const Member& member = result_.members[number];
     return reduced_.contains(member.node) || absl::c_any_of(member.reads, [this](const Read& read) {
@@ -252,8 +252,9 @@ class Clusterer {
            });
   }
 
-  // What the member reads of the cluster stands in a block's memory beside what it and others that
-  // read the same make of it, and so does what the next ones make of that.
+  // A block's memory holds the values that the member reads of the cluster, and at the same time
+  // the results of the member and of others that read the same. The results of the next stage need
+  // as much.
   int64_t BytesPerPlace(int number, int cluster) const {
     absl::flat_hash_set<int> read, made = {number};
     for (const Read& of : result_.members[number].reads) {
@@ -275,7 +276,7 @@ class Clusterer {
   bool JoinTiles(int number, int cluster) {
     Cluster& into = result_.clusters[cluster];
     std::optional<Join> join = JoinPlanner(result_, number, cluster).PlanNewStage();
-    // Larger tiles would not fit, nor does a value that has more for each tile.
+    // Neither larger tiles nor a value with more elements per tile would fit.
     if (!join.has_value() || join->grid != into.grid) return false;
     const Node* node = result_.members[number].node;
     const int64_t elements = ir::NumElements(node->shape()) / GridPoints(into, into.grid);
@@ -305,7 +306,7 @@ class Clusterer {
     return work <= kSmallWork || RunsAreLong(member, candidate, join);
   }
 
-  // Every value so far may be read by the new stage.
+  // Any value so far may be read by the new stage.
   bool FitsAllLocals(const Cluster& cluster, int64_t points) const {
     int64_t total = 0;
     for (const std::vector<int>& stage : cluster.stages) {
@@ -313,7 +314,8 @@ class Clusterer {
         const Member& value = result_.members[i];
         const int64_t bytes =
             ir::NumElements(value.node->shape()) / points * ir::SizeOf(value.node->dtype());
-        // A cheap elementwise value that exceeds a local is computed again in each stage instead.
+        // A cheap elementwise value that is too large for a local is recomputed in each stage
+        // instead.
         const bool kept = IsMaterialised(value.node);
         if (bytes > result_.local_bytes_max && (kept || value.arithmetic > 1)) return false;
         if (kept) total += bytes;
@@ -322,7 +324,7 @@ class Clusterer {
     return total <= result_.task_bytes_max();
   }
 
-  // A grid over columns would walk memory with long strides.
+  // A grid over columns would access memory with long strides.
   bool RunsAreLong(const Member& member, const Cluster& cluster, const Join& join) const {
     int64_t largest = ir::NumElements(member.space);
     for (const std::vector<int>& stage : cluster.stages) {
@@ -391,7 +393,7 @@ class Clusterer {
   const drivers::Limits& limits_;
   Clustering result_;
   absl::flat_hash_map<const Node*, std::vector<int>> readers_;  // members, by leaf
-  // Where there are tiles, by leaf: the first who read it, and which of them reductions read.
+  // With tiles, by leaf: the first members that read it, and the leaves that reductions read.
   absl::flat_hash_map<const Node*, std::vector<int>> users_;
   absl::flat_hash_set<const Node*> reduced_;
 };

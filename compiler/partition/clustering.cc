@@ -13,7 +13,7 @@ namespace kiln::partition {
 
 namespace {
 
-// Walks clusters with what they need before them.
+// Visits clusters, each after those it depends on.
 class DependencyOrder {
  public:
   explicit DependencyOrder(const Clustering& clustering)
@@ -26,8 +26,10 @@ class DependencyOrder {
 
  private:
   void Place(int cluster) {
-    // An explicit stack: chains of clusters are as long as the graph, too long for recursion.
-    std::vector<std::pair<int, std::vector<int>>> path;  // with what is still to be looked at
+    // Uses an explicit stack: chains of clusters can be as long as the graph, too long for
+    // recursion.
+    // Each cluster with its dependencies that are still to be visited.
+    std::vector<std::pair<int, std::vector<int>>> path;
     auto enter = [&](int next) {
       if (placed_[next] || all_.clusters[next].stages.empty()) return;
       placed_[next] = true;
@@ -99,7 +101,7 @@ class ClusteringVerifier {
   static bool HasAxes(const Cluster& cluster, const Member& member) {
     if (member.axes.size() != member.space.size()) return false;
     for (size_t i = 0; i < member.axes.size(); ++i) {
-      // A reduction over nothing has an axis of size 0, which no loop stands for.
+      // A reduction over no elements has an axis of size 0, for which there is no loop.
       if (member.space[i] > 0 && ExtentOf(member.axes[i]) != member.space[i]) return false;
       for (const Digit& digit : member.axes[i]) {
         if (!IsLoop(cluster, digit.loop)) return false;
@@ -110,7 +112,7 @@ class ClusteringVerifier {
   }
 
   absl::Status VerifyOrder() const {
-    // InOrder enters each cluster once, even in a cycle, which shows here as a read of a cluster
+    // InOrder visits each cluster once, even in a cycle; a cycle shows here as a read of a cluster
     // that is not done.
     std::vector<bool> done(all_.clusters.size(), false);
     for (const int number : all_.InOrder()) {
@@ -141,10 +143,10 @@ std::string LoopsText(const Cluster& cluster, const std::vector<int>& loops) {
 // Finds the values that one stage makes and another uses.
 class KeptFinder {
  public:
-  // By member, the last stage that uses it.
+  // Maps each member to the last stage that uses it.
   using Kept = absl::flat_hash_map<int, int>;
 
-  // `all`: no stage computes a value of another again.
+  // `all`: no stage recomputes a value of another one.
   KeptFinder(const Clustering& clustering, const std::vector<std::vector<int>>& stages, bool all)
       : all_(clustering), keep_all_(all) {
     for (size_t stage = 0; stage < stages.size(); ++stage) {
@@ -173,7 +175,7 @@ class KeptFinder {
           int& last = kept_[member->second];
           last = std::max(last, stage);
         } else {
-          // The stage may compute the value again, from what that needs.
+          // The stage may recompute the value from the value's operands.
           open.push_back(member->second);
         }
       }
@@ -208,7 +210,7 @@ KeptBytes FindKeptBytes(const Clustering& clustering, const std::vector<std::vec
   }
   for (const Local& local : places.locals()) {
     const int64_t bytes = local.elements * ir::SizeOf(local.dtype);
-    // In the memory of a block each begins at a line of its own.
+    // In a block's memory each value begins at its own cache line.
     kept.total += tiled ? (bytes + 63) / 64 * 64 : bytes;
   }
   return kept;
@@ -233,7 +235,7 @@ int CountArguments(const Clustering& clustering, const std::vector<std::vector<i
 }
 
 bool ArgumentsFit(const Clustering& clustering, const std::vector<std::vector<int>>& stages) {
-  // Mostly there are so few that they need not be told apart.
+  // Usually there are so few that duplicates need not be found.
   size_t most = 0;
   for (const std::vector<int>& stage : stages) {
     for (const int i : stage) most += 1 + clustering.members[i].reads.size();
@@ -255,7 +257,7 @@ int Clustering::ClusterOf(const ir::Node* leaf) const {
 
 void Clustering::AddDependencies(const Member& member) {
   for (const Read& read : member.reads) {
-    // What a cluster reads from itself orders its stages, not the clusters.
+    // A cluster's reads from itself order its stages, not the clusters.
     const int source = ClusterOf(read.leaf);
     if (source >= 0 && source != member.cluster) dependencies.AddEdge(member.cluster, source);
   }

@@ -8,7 +8,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Two clusters of one member each, the second of which reads from the first.
+// Two clusters of one member each; the second reads from the first.
 class ClusteringTest : public testing::Test {
  protected:
   ClusteringTest() {

@@ -15,11 +15,12 @@ using ir::ScatterMode;
 
 namespace {
 
-// Level 0 are the sorted positions. A piece, an element of level i + 1, stands for kScatterPiece
-// neighbours of level i: for those, from its first one on, that are of one segment. A segment is an
-// interval of level 0 that ends with the second end of a piece behind its begin, or before; then
-// one of level 1 that likewise ends with the second end of a piece of pieces, and so on. The last
-// level is no longer than an interval.
+// Level 0 is the sorted positions. A piece, an element of level i + 1, covers kScatterPiece
+// adjacent elements of level i: it combines those that are in the same segment as the first of
+// them. A segment is split into one interval per level. Level 0's interval ends at the second
+// boundary of pieces at or after its begin, or at the segment's end if that is earlier. Level 1's
+// interval continues there and likewise ends at the second boundary of pieces of pieces, and so on.
+// The last level is at most as long as an interval.
 class SegmentCombiner {
  public:
   SegmentCombiner(ops::Builder& b, const ScatterLines& scatter)
@@ -44,7 +45,7 @@ class SegmentCombiner {
   }
 
  private:
-  // Elements of an interval of one level, at most.
+  // Bound on the elements of an interval of one level.
   static constexpr int64_t kIntervalMax = 2 * kScatterPiece;
 
   struct Interval {
@@ -58,14 +59,14 @@ class SegmentCombiner {
     return b_.Binary(Op::kIDiv, b_.Add(length, Int(kScatterPiece - 1)), Int(kScatterPiece));
   }
   static int64_t LengthOf(const Node* level) { return level->shape()[1]; }
-  // As an index of rows or what is the same for all columns.
+  // Adds a last dimension, to index rows, or for values that are the same for all columns.
   const Node* Column(const Node* x) { return b_.Unsqueeze(x, -1); }
 
-  // Of each destination's segment, [L, N].
+  // The bounds of each destination's segment, [L, N].
   const Node* Begins() { return b_.Slice(begins_, 1, 0, scatter_.destinations()); }
   const Node* Ends() { return b_.Slice(begins_, 1, 1, scatter_.destinations() + 1); }
 
-  // Elements of a level at `index`, [L, …], where that is not negative: [L, …, C].
+  // Returns the elements of a level at `index`, [L, …], where that is not negative: [L, …, C].
   const Node* At(size_t level, const Node* index) {
     ir::Shape shape = index->shape();
     const Node* flat = b_.Reshape(index, {shape[0], ir::NumElements(shape) / shape[0]});
@@ -77,7 +78,7 @@ class SegmentCombiner {
     return b_.Reshape(b_.GatherElements(levels_[level], Column(flat), 1), shape);
   }
 
-  // Of terms along axis 2, the one before the last, where they count.
+  // Reduces those terms along axis 2, the one before the last, for which `counts` is true.
   const Node* Reduce(const Node* counts, const Node* terms) {
     const Node* neutral = NeutralTerm(b_, scatter_.mode, terms->dtype());
     return ReduceTerms(b_, scatter_.mode, b_.Where(Column(counts), terms, neutral), 2);
@@ -86,12 +87,12 @@ class SegmentCombiner {
   const Node* NextLevel() {
     const size_t level = levels_.size() - 1;
     const int64_t pieces = (LengthOf(levels_.back()) + kScatterPiece - 1) / kScatterPiece;
-    int64_t positions = kScatterPiece;  // of a piece
+    int64_t positions = kScatterPiece;  // of one piece
     for (size_t i = 0; i < level; ++i) positions *= kScatterPiece;
     const Node* piece = b_.Iota(DType::kInt64, {1, pieces}, 1);
     const Node* first = b_.Expand(b_.Mul(piece, Int(positions)), {scatter_.lines(), pieces});
     const Node* destination = DestinationOf(b_, b_.GatherElements(keys_, first, 1));
-    // Behind the last destination nothing begins, so that those without one have no elements.
+    // For the invalid destination N the end is out of range and reads 0, so its pieces are empty.
     const Node* end = b_.GatherElements(begins_, b_.Add(destination, Int(1)), 1);
     for (size_t i = 0; i < level; ++i) end = PiecesIn(end);
     const Node* place = b_.Add(b_.Mul(Column(piece), Int(kScatterPiece)),
@@ -119,7 +120,7 @@ class SegmentCombiner {
     return intervals;
   }
 
-  // One reduction over the intervals of all levels, which ends where their sum does.
+  // Reduces the intervals of all levels in one reduction, whose length is the sum of theirs.
   const Node* ReduceIntervals() {
     int64_t most = 0;
     for (const Node* level : levels_) most += std::min(LengthOf(level), kIntervalMax);

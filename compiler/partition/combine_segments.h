@@ -1,5 +1,5 @@
-// Scatters to many destinations: positions sorted by them, so that each has a segment. Internal to
-// compiler/partition.
+// Scatters to many destinations: sorts the positions by destination, so that each destination has a
+// segment. Internal to compiler/partition.
 #ifndef KILN_COMPILER_PARTITION_COMBINE_SEGMENTS_H_
 #define KILN_COMPILER_PARTITION_COMBINE_SEGMENTS_H_
 
@@ -9,8 +9,8 @@
 
 namespace kiln::partition {
 
-// The result, [L, N, C]; see spread_scatter.h. Positions and destinations are fewer than
-// kSortedMax.
+// Returns the result, [L, N, C]; see spread_scatter.h. Requires: fewer positions and destinations
+// than kSortedMax.
 const ir::Node* CombineSegments(ops::Builder& b, const ScatterLines& scatter);
 
 }  // namespace kiln::partition

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kComparedPiece = 512;
 
-// The extents of pieces, of pieces of them, and so on; the first takes what is left.
+// Returns the extents of pieces, of pieces of pieces, and so on; the first extent is the rest.
 std::vector<int64_t> CutPositions(int64_t positions) {
   std::vector<int64_t> extents;
   for (; positions > kComparedPiece;
@@ -23,7 +23,7 @@ std::vector<int64_t> CutPositions(int64_t positions) {
   return {extents.rbegin(), extents.rend()};
 }
 
-// Axis 2 of (lines, 1, positions, columns) in pieces; what is added is zero.
+// Splits axis 2 of (lines, 1, positions, columns) into pieces, padded with zeros.
 const Node* InPieces(ops::Builder& b, const Node* x, const std::vector<int64_t>& extents) {
   ir::Shape shape = x->shape();
   const int64_t padded = ir::NumElements(extents);
@@ -33,7 +33,7 @@ const Node* InPieces(ops::Builder& b, const Node* x, const std::vector<int64_t>&
   return b.Reshape(x, shape);
 }
 
-// From 1 on; 0 is nowhere, as is what fills the last piece up.
+// Numbers destinations from 1; 0 means none, which is also the value of the padding.
 const Node* NumbersOf(ops::Builder& b, const Node* index, int64_t destinations) {
   const auto whole = [&](int64_t number) { return b.ConstInt(DType::kInt64, number); };
   const Node* inside =
@@ -41,7 +41,7 @@ const Node* NumbersOf(ops::Builder& b, const Node* index, int64_t destinations) 
   return b.Cast(b.Where(inside, b.Add(index, whole(1)), whole(0)), DType::kInt32);
 }
 
-// Of `terms`, [L, P, C], those whose index is n: for each n.
+// Reduces, for each destination n, those of `terms`, [L, P, C], whose index is n.
 const Node* ReduceWhereEqual(ops::Builder& b, ScatterMode mode, const Node* index,
                              const Node* terms, int64_t destinations) {
   const int64_t lines = index->shape()[0];
@@ -49,7 +49,7 @@ const Node* ReduceWhereEqual(ops::Builder& b, ScatterMode mode, const Node* inde
   const int64_t columns = terms->shape()[2];
   const std::vector<int64_t> extents = CutPositions(positions);
   const Node* numbers = b.Reshape(NumbersOf(b, index, destinations), {lines, 1, positions, 1});
-  // Kept by those who compare with a piece of them.
+  // Materialised, since every destination compares with it.
   const Node* named = b.Contiguous(InPieces(b, numbers, extents));
   ir::Shape along(named->shape().size(), 1);
   along[1] = destinations;

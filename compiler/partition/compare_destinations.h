@@ -1,4 +1,5 @@
-// Scatters to few destinations: each looks at all positions. Internal to compiler/partition.
+// Scatters to few destinations: each destination compares all positions. Internal to
+// compiler/partition.
 #ifndef KILN_COMPILER_PARTITION_COMPARE_DESTINATIONS_H_
 #define KILN_COMPILER_PARTITION_COMPARE_DESTINATIONS_H_
 
@@ -8,8 +9,8 @@
 
 namespace kiln::partition {
 
-// The result, [L, N, C]. A kernel reduces 512 positions for each of its elements, the next one as
-// many of these, and so on.
+// Returns the result, [L, N, C]. A kernel reduces 512 positions for each of its elements, the next
+// kernel 512 of these, and so on.
 const ir::Node* CompareDestinations(ops::Builder& b, const ScatterLines& scatter);
 
 }  // namespace kiln::partition

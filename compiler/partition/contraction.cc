@@ -13,7 +13,7 @@ using ir::Op;
 
 namespace {
 
-// How often the view behind `factor` repeats its elements.
+// Returns how often the view `factor` repeats the elements of its source.
 double Repetition(const Node* factor) {
   double repetition = 1;
   while (IsMovement(factor) || factor->op() == Op::kCast) {
@@ -26,7 +26,7 @@ double Repetition(const Node* factor) {
   return repetition;
 }
 
-// A pad also makes a view larger than what it shows, but rarely by half.
+// A pad also makes a view larger than its source, but rarely by half.
 bool Repeats(const Node* factor) { return Repetition(factor) > 1.5; }
 
 }  // namespace
@@ -40,8 +40,8 @@ const Node* ProductOf(const Node* reduction) {
 
 bool IsContraction(const Node* node) {
   const Node* product = ProductOf(node);
-  // If one factor is read only once, as the matrix in a product with a vector, tiles save no reads
-  // of it: memory is the limit and the sum fuses like any other reduction.
+  // If one factor is read only once, like the matrix in a matrix-vector product, tiles save no
+  // reads of it: memory bandwidth is the limit and the sum is fused like any other reduction.
   return product != nullptr && Repeats(product->operand(0)) && Repeats(product->operand(1));
 }
 

@@ -6,14 +6,15 @@
 
 namespace kiln::partition {
 
-// The product that a reduction sums up, behind views and casts; null if it sums up anything else.
+// Returns the product that a reduction sums up, below views and casts; null if there is none.
 const ir::Node* ProductOf(const ir::Node* reduction);
 
-// Whether the reduction is a sum of products of two operands that are each read many times: a
-// matmul or a convolution.
+// Returns whether the reduction is a sum of products of two operands that are each read many times:
+// a matmul or a convolution.
 bool IsContraction(const ir::Node* node);
 
-// Of a contraction: about as many rows, or columns if there are fewer, has a matrix of its results.
+// Returns approximately the number of rows or of columns, whichever is smaller, of the matrix of a
+// contraction's results.
 double TileSide(const ir::Node* contraction);
 
 }  // namespace kiln::partition

@@ -8,8 +8,8 @@ namespace kiln::partition {
 
 namespace {
 
-// Between neighbours' labels. Each move to the same place halves what is left of it, so 32 of them
-// fit in before all labels are dealt out again.
+// The distance between adjacent labels. Each insertion at the same position halves the gap, so 32
+// of them fit before all labels are reassigned.
 constexpr int64_t kGap = int64_t{1} << 32;
 constexpr int kNoLimit = std::numeric_limits<int>::max();
 
@@ -36,14 +36,14 @@ int Dependencies::Find(int cluster) const {
 bool Dependencies::Search(std::vector<int> roots, int64_t label, int end,
                           std::vector<int>* found) const {
   ++search_;
-  // A question may give up. A move has to find everything, or the order would be wrong afterwards.
+  // A query may give up. A move has to find everything, or the order would become wrong.
   int left = found == nullptr ? kMostVisits : kNoLimit;
   while (!roots.empty()) {
     const int cluster = roots.back();
     roots.pop_back();
     if (cluster == end) return false;
-    // Everything that a cluster needs stands before it, so nothing at or before `label` leads to a
-    // cluster behind it.
+    // Everything that a cluster depends on comes before it, so nothing at or before `label` leads
+    // to a cluster after it.
     if (labels_[cluster] <= label || visited_[cluster] == search_) continue;
     visited_[cluster] = search_;
     ++visits_;
@@ -65,17 +65,17 @@ bool Dependencies::ReachesOverOthers(int from, int to) const {
 }
 
 void Dependencies::AddEdge(int from, int to) {
-  // If `to` already stands before `from`, the order holds. Otherwise `to` moves there, with all
-  // that it needs and that stands between the two.
+  // If `to` is already before `from`, the order holds. Otherwise `to` moves there, with all that it
+  // depends on and that is between the two.
   if (from == to || !needs_[from].insert(to).second || labels_[to] < labels_[from]) return;
   std::vector<int> moved;
   Search({to}, labels_[from], from, &moved);
   MoveBefore(std::move(moved), from);
 }
 
-// What is merged stands where the earlier of the two stood: whoever reads from either comes after.
+// The merged cluster gets the position of the earlier one: readers of either come after it.
 void Dependencies::Merge(int from, int into) {
-  // What the later one needs has to come before the place of the earlier one.
+  // The dependencies of the later one must move before the earlier one's position.
   const auto [early, late] =
       labels_[from] < labels_[into] ? std::pair(from, into) : std::pair(into, from);
   std::vector<int> roots = Needs(late);
@@ -107,7 +107,7 @@ void Dependencies::MoveBefore(std::vector<int> clusters, int next) {
   if (clusters.empty()) return;
   std::sort(clusters.begin(), clusters.end(),
             [this](int a, int b) { return labels_[a] < labels_[b]; });
-  // Labels are spread evenly over the gap before `next`.
+  // Spreads labels evenly over the gap before `next`.
   const auto room = static_cast<int64_t>(clusters.size()) + 1;
   auto before = [&] {
     const auto at = order_.find(labels_[next]);

@@ -1,4 +1,4 @@
-// Against the transitive closure, kept as a matrix.
+// Compares with the transitive closure, stored as a matrix.
 #include "compiler/partition/dependencies.h"
 
 #include <random>
@@ -14,7 +14,7 @@ class Closure {
   explicit Closure(int size) : size_(size), edges_(size, std::vector<bool>(size, false)) {}
 
   void AddEdge(int from, int to) { edges_[from][to] = true; }
-  // A way of at least `steps` edges.
+  // Returns whether there is a path of at least `steps` edges.
   bool Reaches(int from, int to, int steps = 1) const {
     for (int next = 0; next < size_; ++next) {
       if (!edges_[from][next]) continue;
@@ -73,7 +73,7 @@ TEST(Dependencies, AnswersAsTheClosureDoes) {
   }
 }
 
-// Questions about neighbours in a long chain look at neighbours alone.
+// Queries about neighbours in a long chain visit only neighbours.
 TEST(Dependencies, LooksOnlyBetweenTheTwo) {
   Dependencies dependencies;
   constexpr int kSize = 20000;

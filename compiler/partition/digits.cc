@@ -22,7 +22,7 @@ Digits Normalized(Digits digits) {
     if (digit.extent == 1) continue;
     if (!result.empty()) {
       Digit& high = result.back();
-      // This digit ends where the one above it begins.
+      // This digit ends where the next higher one begins.
       if (high.loop == digit.loop && high.stride == digit.stride * digit.extent) {
         high = {digit.loop, digit.stride, high.extent * digit.extent};
         continue;
@@ -35,13 +35,14 @@ Digits Normalized(Digits digits) {
 
 namespace {
 
-// Takes the least significant part of `extent` off the end. False if that cuts through a digit.
+// Removes the least significant part of `extent` from the end. Returns false if that cuts through a
+// digit.
 bool TakeLow(Digits* digits, int64_t extent, Digits* part) {
   while (extent > 1) {
     if (digits->empty()) return false;
     Digit digit = digits->back();
     digits->pop_back();
-    // The whole digit belongs to the part, or its low end does and the rest stays.
+    // Either the whole digit belongs to the part, or only its low end does and the rest stays.
     if (extent % digit.extent == 0) {
       extent /= digit.extent;
       part->insert(part->begin(), digit);
@@ -74,7 +75,7 @@ std::optional<std::vector<std::pair<Digit, Digit>>> Align(const Digits& a, const
   Digits high_b = b;
   std::vector<std::pair<Digit, Digit>> pairs;
   while (!high_a.empty() && !high_b.empty()) {
-    // The smaller of the two lowest digits, so that each side's part is a single digit.
+    // Takes the smaller of the two lowest digits, so that each side's part is a single digit.
     const int64_t extent = std::min(high_a.back().extent, high_b.back().extent);
     Digits low_a;
     Digits low_b;
@@ -97,7 +98,7 @@ std::optional<Digits> Substitute(const Digits& digits, const std::vector<Digits>
       result.push_back(digit);
       continue;
     }
-    // The axis in three parts: above the digit, the digit itself, and below it.
+    // Splits the axis into three parts: above the digit, the digit itself, and below it.
     const Digits& axis = axes[digit.loop];
     const int64_t extent = ExtentOf(axis);
     const int64_t above = extent / (digit.stride * digit.extent);
@@ -125,12 +126,12 @@ Axes Reshape(const Node* node, const Axes& axes) {
   const ir::Shape& to = node->operand(0)->shape();
   Axes result(to.size());
   for (size_t i = 0; i < to.size(); ++i) {
-    // Index 0, whatever is known of the other dimensions.
+    // A dimension of size 1 has index 0, even if the other dimensions are unknown.
     if (to[i] == 1) result[i] = Digits{};
   }
-  // Products of sizes tell nothing once one of them is 0.
+  // Products of sizes say nothing once a size is 0.
   if (ir::NumElements(from) == 0) return result;
-  // An axis whose index is unknown spoils only its own group.
+  // An axis with an unknown index only affects its own group.
   for (const ir::ReshapeGroup& group : ir::ReshapeGroups(from, to)) {
     Digits all;
     bool known = true;
@@ -153,11 +154,11 @@ Axes WithUnknown(Axes axes, absl::Span<const int64_t> unknown) {
   return axes;
 }
 
-// What is read stays within the operand's dimensions, wherever there.
+// Every index read is within the operand's dimensions, so its extent is known.
 Axes WithUnknownDigits(const Node* node, Axes axes) {
   const ir::Shape& from = node->operand(0)->shape();
   for (size_t i = 0; i < axes.size(); ++i) {
-    // Of a pad, say, whose guard alone keeps it within.
+    // Unknown, for example for a pad, whose index only its guard keeps in bounds.
     if (!axes[i].has_value()) continue;
     const bool flipped =
         node->op() == Op::kFlip && absl::c_linear_search(ir::IntsOf(node), static_cast<int64_t>(i));
@@ -199,11 +200,11 @@ Axes MoveAxes(const Node* node, const Axes& axes) {
     case Op::kPad:
     case Op::kShrink:
       return Shifted(node, axes);
-    // An index that counts down is no digit.
+    // An index that counts down is not a digit.
     case Op::kFlip:
       return WithUnknown(axes, ir::IntsOf(node));
-    // The offset within the window, the last dimension, and the position together give the index
-    // along the axis: a sum, which is not a number in digits.
+    // The index along the axis is the sum of the position and of the offset within the window (the
+    // last dimension): a sum is not a number in digits.
     case Op::kWindow:
       return WithUnknown(Axes(axes.begin(), axes.end() - 1), {ir::IntsOf(node)[0]});
     case Op::kUnwindow:

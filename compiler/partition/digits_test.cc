@@ -75,7 +75,7 @@ TEST_F(DigitsTest, PadsAreConditionalAndCutOneAxis) {
   EXPECT_EQ(*access.axes[1], (Digits{{1, 1, 5}}));
 }
 
-// The condition survives a reshape that drops the padded dimension.
+// The condition is kept by a reshape that removes the padded dimension.
 TEST_F(DigitsTest, ConditionsOutliveTheirDimension) {
   const ir::Node* pad = Move(Op::kPad, Reshape(Input({}), {1}), {3}, {1, 1});
   const Access access = MoveThrough(pad->operand(0), MoveThrough(pad, Identity(pad->shape())));

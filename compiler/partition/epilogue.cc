@@ -25,7 +25,7 @@ class Finder {
     for (const Node* reduction : order) {
       if (!IsReduction(reduction)) continue;
       const Node* last = EndOfChain(reduction);
-      // A chain that ends in a widening is stored before it, in half the memory.
+      // A chain that ends in a widening cast is stored before it, in half the memory.
       while (last != nullptr) {
         const Node* before = LeftToReaders(last, matrix_units_);
         if (before == nullptr) break;
@@ -37,9 +37,9 @@ class Finder {
   }
 
  private:
-  // The last elementwise value of the chain; null if there is none. A contraction, whose loops have
-  // no order of their own, is also stored as it is permuted. Chains join each other (a sum of many
-  // sums), so the ends that were found are remembered.
+  // Returns the last elementwise value of the chain; null if there is none. A contraction's loops
+  // have no fixed order, so it may also be stored permuted. Chains join each other (a sum of many
+  // sums), so results are memoised.
   const Node* EndOfChain(const Node* reduction) {
     const int bytes = ir::SizeOf(reduction->dtype());
     const bool permutes = IsContraction(reduction);
@@ -58,7 +58,7 @@ class Finder {
       }
       walked.push_back(node);
     }
-    // Backwards, so that each node of the chain learns the end that lies ahead of it.
+    // Backwards, so that each node of the chain gets the end that comes after it.
     for (size_t i = walked.size(); i-- > 0;) {
       const bool ends = IsElementwise(walked[i]) || (permutes && walked[i]->op() == Op::kPermute);
       if (last == nullptr && ends) last = walked[i];
@@ -67,8 +67,9 @@ class Finder {
     return last;
   }
 
-  // The node through which all of this one's uses go: its only user, or the one in which they meet,
-  // as x and the comparisons x < 0 and x == 0 do in relu(x). Storing that serves all of them.
+  // Returns the node through which all uses of this one go: its only user, or the one where its
+  // uses meet, as x and the comparisons x < 0 and x == 0 do in relu(x). Storing that node serves
+  // all uses.
   const Node* Successor(const Node* node) const {
     const std::vector<const Node*>& users = users_.at(node);
     for (const Node* candidate : users) {
@@ -79,7 +80,7 @@ class Finder {
     return nullptr;
   }
 
-  // Few steps: what is computed from the stored value again should cost next to nothing.
+  // Only few steps, since recomputing them from the stored value should be almost free.
   bool LeadsOnlyTo(const Node* end, const Node* node) const {
     constexpr int kMostSteps = 2;
     for (int step = 0; node != end; ++step) {
@@ -95,8 +96,8 @@ class Finder {
   const absl::flat_hash_map<const Node*, std::vector<const Node*>>& users_;
   const absl::flat_hash_set<const Node*>& required_;
   const bool matrix_units_;
-  // EndOfChain from a node on, for reductions with elements of so many bytes that are contractions
-  // or not.
+  // EndOfChain from a node on, for reductions with elements of that many bytes that are (or are
+  // not) contractions.
   absl::flat_hash_map<std::pair<const Node*, std::pair<int, bool>>, const Node*> known_;
 };
 

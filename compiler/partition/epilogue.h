@@ -1,5 +1,5 @@
-// What is stored of a reduction: not its result, but the end of the elementwise chain that follows
-// it. That takes no more memory, and no reader computes the chain again.
+// Stores the end of the elementwise chain after a reduction instead of the reduction's result. That
+// takes no more memory, and no reader recomputes the chain.
 #ifndef KILN_COMPILER_PARTITION_EPILOGUE_H_
 #define KILN_COMPILER_PARTITION_EPILOGUE_H_
 
@@ -11,9 +11,9 @@
 
 namespace kiln::partition {
 
-// The ends of the chains after the reductions among `order` (operands before users). `users`: of
-// all nodes. Chains end at what is `required`. `matrix_units`: whether the target has them
-// (LeftToReaders).
+// Returns the ends of the chains after the reductions in `order` (operands before users). `users`
+// has the users of all nodes. A chain ends at a node in `required`. `matrix_units`: whether the
+// target has them (LeftToReaders).
 absl::flat_hash_set<const ir::Node*> FindEpilogues(
     const std::vector<const ir::Node*>& order,
     const absl::flat_hash_map<const ir::Node*, std::vector<const ir::Node*>>& users,

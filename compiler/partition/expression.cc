@@ -13,12 +13,12 @@ using ir::Op;
 
 namespace {
 
-// Leaves that an estimate keeps.
+// Number of leaves that an estimate keeps.
 constexpr size_t kMaxLeaves = 8;
 
-// The cost of computing one vector of elements, relative to reading as many from memory.
+// The cost of computing one vector of elements, relative to reading as many elements from memory.
 double WeightOf(const Node* node, const drivers::StorageCosts& costs) {
-  // Movement becomes index arithmetic, and a bitcast is the same register.
+  // Movement becomes index arithmetic, and a bitcast keeps the register.
   if (!IsElementwise(node) || node->op() == Op::kBitcast) return 0;
   if (node->op() == Op::kPow) return costs.power;
   if (IsTranscendental(node)) return costs.transcendental;
@@ -51,7 +51,7 @@ Expression EstimateExpression(const Node* node,
   }
   for (const Node* operand : node->operands()) {
     const Expression& inner = operands.at(operand);
-    // Shared operands count once for each use: a chain of x + x doubles the number at every step.
+    // Shared operands count once per use: a chain of x + x doubles the number at every step.
     result.nodes = std::min(result.nodes + inner.nodes, 1 << 20);
     result.num_leaves = std::min(result.num_leaves + inner.num_leaves, 1 << 20);
     result.arithmetic += inner.arithmetic;
@@ -79,7 +79,7 @@ Expression WalkExpression(const Node* node, const absl::flat_hash_set<const Node
     ++result.nodes;
     result.arithmetic += WeightOf(next, costs);
     for (const Node* operand : next->operands()) {
-      // Each node once, unlike the estimate.
+      // Visits each node once, unlike the estimate.
       if (seen.insert(operand).second) pending.push_back(operand);
     }
   }

@@ -1,4 +1,4 @@
-// What it takes to compute one element of a value from stored values: the unit is one read of one
+// The cost of computing one element of a value from stored values, in units of one read of one
 // element from memory.
 #ifndef KILN_COMPILER_PARTITION_EXPRESSION_H_
 #define KILN_COMPILER_PARTITION_EXPRESSION_H_
@@ -16,21 +16,21 @@ struct Expression {
   int nodes = 0;
   bool reads_reduction = false;
   int num_leaves = 0;
-  absl::flat_hash_set<const ir::Node*> leaves;  // an estimate has some of them at most
+  absl::flat_hash_set<const ir::Node*> leaves;  // an estimate has at most some of them
 };
 
-// Of a value that is stored: itself.
+// Returns the expression of a stored value: the value itself.
 Expression StoredExpression(const ir::Node* node);
-// From the operands' expressions; what they share counts more than once: an upper bound. `costs`:
-// the target's.
+// Estimates an upper bound from the operands' expressions; nodes that they share count more than
+// once. `costs` are the target's.
 Expression EstimateExpression(const ir::Node* node,
                               const absl::flat_hash_map<const ir::Node*, Expression>& operands,
                               const drivers::StorageCosts& costs);
-// Each node once. `stored` are leaves, but for the node itself.
+// Visits each node once. Nodes in `stored` are leaves, except for the node itself.
 Expression WalkExpression(const ir::Node* node, const absl::flat_hash_set<const ir::Node*>& stored,
                           const drivers::StorageCosts& costs);
 
-// Reads of memory for one element of the node: small operands stay in the cache.
+// Returns the memory reads for one element of the node: small operands stay in the cache.
 double ReadsOf(const ir::Node* node, const Expression& expression);
 
 }  // namespace kiln::partition

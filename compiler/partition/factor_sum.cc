@@ -15,8 +15,8 @@ using ir::Op;
 
 namespace {
 
-// Nodes of one sum's expression that are looked at, so that many sums over a large expression take
-// linear time.
+// Bound on the visited nodes of one sum's expression, so that many sums over a large expression
+// take linear time.
 constexpr int kMostNodes = 32;
 
 using KnownSum = std::function<const Node*(const Node*)>;
@@ -37,7 +37,8 @@ class SumFactorer {
     for (const int64_t axis : axes_) points_ *= sum->operand(0)->shape()[axis];
   }
 
-  // For a value that is known to sum to zero, that zero (or NaN) without the sum; else null.
+  // For a value that is known to sum to zero, returns that zero (or NaN) without the sum; else
+  // null.
   const Node* Zero(const Node* node) {
     if (++nodes_ > kMostNodes) return nullptr;
     switch (node->op()) {
@@ -50,10 +51,10 @@ class SumFactorer {
       case Op::kAdd:
       case Op::kSub: {
         if (const Node* mean = Mean(node); mean != nullptr) {
-          // The mean is NaN or infinite if any x is, and mean * 0 is then NaN, as the sum would be.
+          // The mean is NaN or infinite if any x is, and then mean * 0 is NaN, like the sum.
           return Like(sum_, Op::kMul, {mean, make_.Zeros(mean->dtype(), shape_)});
         }
-        // Only if both terms do: the sum of one says nothing of the other's.
+        // Both terms must sum to zero: one sum says nothing about the other.
         const Node* a = Zero(node->operand(0));
         const Node* b = a == nullptr ? nullptr : Zero(node->operand(1));
         return b == nullptr ? nullptr : Like(node, {a, b});
@@ -63,7 +64,7 @@ class SumFactorer {
     }
   }
 
-  // The sum by way of one that is computed anyway.
+  // Derives the sum from one that is computed anyway.
   const Node* Known(const Node* node, const KnownSum& known) {
     if (++nodes_ > kMostNodes) return nullptr;
     if (node->op() == Op::kNeg) {
@@ -104,7 +105,7 @@ class SumFactorer {
     return nullptr;
   }
 
-  // A value that is the same along all summed axes, with size 1 there; else null.
+  // Returns a value that is constant along all summed axes, with size 1 there; else null.
   const Node* Once(const Node* node) {
     if (++nodes_ > kMostNodes) return nullptr;
     if (node->op() == Op::kExpand) {
@@ -113,7 +114,7 @@ class SumFactorer {
                                     [&](int64_t axis) { return inner->shape()[axis] == 1; });
       return same ? make_.Expand(inner, shape_) : nullptr;
     }
-    // If all operands are the same along the axes, so is an elementwise value of them.
+    // If all operands are constant along the axes, so is an elementwise value of them.
     if (!IsElementwise(node) || node->op() == Op::kBitcast) return nullptr;
     std::vector<const Node*> operands;
     for (const Node* operand : node->operands()) {
@@ -123,7 +124,7 @@ class SumFactorer {
     return context_.Get(node->op(), node->dtype(), shape_, std::move(operands), node->attribute());
   }
 
-  // For x - mean(x), with the mean over the summed axes: the mean with the sum's shape.
+  // For x - mean(x), with the mean over the summed axes, returns the mean with the sum's shape.
   const Node* Mean(const Node* node) {
     if (node->op() != Op::kSub) return nullptr;
     const Node* mean = Once(node->operand(1));

@@ -9,12 +9,12 @@ namespace kiln::partition {
 namespace {
 
 constexpr size_t kFusedStagesMax = 24;
-// Kernels that are still open for more.
+// Bound on the kernels that are still open for more.
 constexpr size_t kMaxOpen = 8;
 
 bool IsEligible(const Cluster& cluster) {
-  // A fused kernel has no grid. Several stages under a grid need theirs: their locals hold the
-  // share of one of its points.
+  // A fused kernel has no grid. Several stages under a grid need theirs, since their locals hold
+  // the part of one of its points.
   const bool simple =
       cluster.stages.size() == 1 || (cluster.grid.empty() && !cluster.stages.empty());
   return simple && !cluster.tiled && !cluster.contraction && !cluster.scatter &&
@@ -26,7 +26,7 @@ void Absorb(Clustering* clustering, int from, int into) {
   Cluster& target = clustering->clusters[into];
   const int offset = static_cast<int>(target.loops.size());
   target.loops.insert(target.loops.end(), source.loops.begin(), source.loops.end());
-  // The two have no loop in common.
+  // The two have no common loop.
   target.grid.clear();
   target.work += source.work;
   target.nodes += source.nodes;
@@ -66,7 +66,7 @@ void FuseHorizontally(Clustering* clustering) {
       if (into.work + cluster.work > kMaxHorizontalWork) continue;
       if (into.stages.size() + cluster.stages.size() > kFusedStagesMax) continue;
       if (!FitTogether(*clustering, number, target)) continue;
-      // Either direction would make the merged kernel wait for itself.
+      // Either direction would make the merged kernel depend on itself.
       if (clustering->dependencies.Reaches(number, target) ||
           clustering->dependencies.Reaches(target, number))
         continue;

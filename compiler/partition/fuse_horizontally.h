@@ -1,5 +1,5 @@
-// Small kernels that do not depend on each other, as stages of one: the many little updates of an
-// optimizer.
+// Combines small independent kernels as stages of one kernel: for example the many small updates of
+// an optimizer.
 #ifndef KILN_COMPILER_PARTITION_FUSE_HORIZONTALLY_H_
 #define KILN_COMPILER_PARTITION_FUSE_HORIZONTALLY_H_
 
@@ -9,7 +9,7 @@
 
 namespace kiln::partition {
 
-// Elements of work that one such kernel does at most; it has no grid.
+// Bound on the elements of work of one such kernel, since it has no grid.
 inline constexpr int64_t kMaxHorizontalWork = 64 << 10;
 
 void FuseHorizontally(Clustering* clustering);

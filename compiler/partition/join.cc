@@ -10,7 +10,7 @@ namespace kiln::partition {
 
 namespace {
 
-// Loops of the axes that are reduced, or of those that are kept.
+// Returns the loops of the reduced axes, or of the kept axes.
 absl::flat_hash_set<int> LoopsOf(const Member& member, bool reduced) {
   absl::flat_hash_set<int> loops;
   for (size_t i = 0; i < member.axes.size(); ++i) {
@@ -39,7 +39,7 @@ void JoinPlanner::AddPieces(const Access& own, const std::vector<Digits>& loops,
                             std::vector<Piece>* pieces) const {
   for (size_t i = 0; i < own.axes.size(); ++i) {
     if (!own.axes[i].has_value()) continue;
-    // What one read leaves open, another may settle.
+    // An axis unknown in one read may be known in another.
     auto pairs = Align(*own.axes[i], loops[i]);
     if (!pairs.has_value()) continue;
     for (const auto& [digit, loop] : *pairs) {
@@ -49,7 +49,7 @@ void JoinPlanner::AddPieces(const Access& own, const std::vector<Digits>& loops,
   }
 }
 
-// Where both read the same leaf, its dimensions tell which of their axes go together.
+// If both read the same leaf, its dimensions show which of their axes correspond.
 void JoinPlanner::AddSharedReads(const Member& other, std::vector<Piece>* pieces) const {
   for (const Read& own : member_.reads) {
     for (const Read& theirs : other.reads) {
@@ -71,7 +71,7 @@ void JoinPlanner::AddSharedReads(const Member& other, std::vector<Piece>* pieces
   }
 }
 
-// The first of pieces that contradict each other, on either side, wins.
+// If pieces contradict each other, on either side, the first one wins.
 std::vector<JoinPlanner::Piece> JoinPlanner::KeepDistinct(std::vector<Piece> pieces) const {
   std::vector<Piece> kept;
   for (const Piece& piece : pieces) {
@@ -99,7 +99,7 @@ std::optional<std::vector<Digits>> JoinPlanner::Assemble(const std::vector<Piece
     for (const Piece& piece : pieces) {
       if (piece.own.loop == static_cast<int>(axis)) mine.push_back(piece);
     }
-    // From the least significant piece up; what lies between two of them is a gap.
+    // From the least significant piece up; the part between two pieces is a gap.
     absl::c_sort(mine, [](const Piece& a, const Piece& b) { return a.own.stride < b.own.stride; });
     int64_t stride = 1;
     Digits low_first;
@@ -160,7 +160,7 @@ std::optional<Join> JoinPlanner::PlanSameStage(int stage) const {
   const Member* guide = nullptr;
   for (const int i : cluster_.stages[stage]) {
     const Member& other = all_.members[i];
-    // A reduction has to run over the same reduced loops as one that is there.
+    // A reduction must run over the same reduced loops as an existing one.
     if (guide == nullptr || (member_.reduction && other.reduction)) guide = &other;
   }
   // A stage without a reduction has no loops to reduce over.
@@ -175,18 +175,18 @@ std::optional<Join> JoinPlanner::PlanSameStage(int stage) const {
   for (const int i : cluster_.stages[stage]) {
     const Member& other = all_.members[i];
     AddSharedReads(other, &pieces);
-    // Equal spaces fit axis by axis, also where nothing is read in common.
+    // Equal spaces correspond axis by axis, even without common reads.
     if (other.space == member_.space && other.reduced == member_.reduced) {
       AddPieces(Identity(member_.space), other.axes, &pieces);
     }
   }
-  // Reduced axes line up with reduced loops and kept axes with kept ones.
+  // Reduced axes correspond to reduced loops and kept axes to kept ones.
   std::erase_if(pieces, [&](const Piece& piece) {
     const auto& loops = member_.reduced[piece.own.loop] ? reduced : kept;
     return !loops.contains(piece.loop.loop);
   });
   pieces = KeepDistinct(std::move(pieces));
-  // At each point of a loop that the member lacks, it would be computed again.
+  // The member would be recomputed at each point of a loop that it does not have.
   auto covered = [&](int loop) { return Covers(pieces, loop); };
   if (!absl::c_all_of(kept, covered)) return std::nullopt;
   if (member_.reduction && !absl::c_all_of(reduced, covered)) return std::nullopt;
@@ -209,11 +209,11 @@ std::optional<Join> JoinPlanner::PlanNewStage() const {
   for (const Read& read : member_.reads) {
     if (InCluster(read)) AddPieces(read.access, ValueAxes(MemberOf(read)), &all);
   }
-  // A grid's points run in parallel, so no reduction may be spread over them.
+  // A grid's points run in parallel, so no reduction may be distributed over them.
   std::erase_if(all, [&](const Piece& piece) { return member_.reduced[piece.own.loop]; });
   std::vector<int> grid = cluster_.grid;
-  // The grid loses the loops that the member cannot share, until every read stays at its own point.
-  // It shrinks in each round but the last, so this ends.
+  // Removes loops from the grid that the member cannot share, until every read stays at its own
+  // point. The grid shrinks in each round but the last, so this ends.
   while (true) {
     auto outside = [&](const Piece& piece) {
       return !absl::c_linear_search(grid, piece.loop.loop);

@@ -1,4 +1,5 @@
-// Whether, and how, a value fits into a cluster's loops. Part of cluster.h's implementation.
+// Determines whether and how a value fits into a cluster's loops. Part of cluster.h's
+// implementation.
 #ifndef KILN_COMPILER_PARTITION_JOIN_H_
 #define KILN_COMPILER_PARTITION_JOIN_H_
 
@@ -12,12 +13,12 @@ namespace kiln::partition {
 
 struct Join {
   int stage = -1;              // an existing stage, or -1: a new one at the end
-  std::vector<Digits> axes;    // the member's, over the cluster's loops and the fresh ones
-  std::vector<int64_t> fresh;  // extents of loops to append
-  std::vector<int> grid;       // the grid from now on
+  std::vector<Digits> axes;    // the member's, over the cluster's loops and the new ones
+  std::vector<int64_t> fresh;  // extents of the loops to append
+  std::vector<int> grid;       // the resulting grid
 };
 
-// Looks at one member and one cluster. Changes nothing.
+// Plans how one member joins one cluster. Changes nothing.
 class JoinPlanner {
  public:
   JoinPlanner(const Clustering& clustering, int member, int cluster)
@@ -26,14 +27,14 @@ class JoinPlanner {
         number_(cluster),
         cluster_(clustering.clusters[cluster]) {}
 
-  // The member at the same points as this stage's members, so that what they share stays in
+  // Plans the member at the same points as this stage's members, so that shared values stay in
   // registers.
   std::optional<Join> PlanSameStage(int stage) const;
-  // The member in a stage of its own under the grid, which may shrink.
+  // Plans the member as a new stage under the grid, which may shrink.
   std::optional<Join> PlanNewStage() const;
 
  private:
-  // A digit of one of the member's axes, and the loop's digit that it is.
+  // A digit of one of the member's axes, and the equal digit of a loop.
   struct Piece {
     Digit own;
     Digit loop;
@@ -46,11 +47,11 @@ class JoinPlanner {
   void AddSharedReads(const Member& other, std::vector<Piece>* pieces) const;
   std::vector<Piece> KeepDistinct(std::vector<Piece> pieces) const;
   bool Covers(const std::vector<Piece>& pieces, int loop) const;
-  // Axes from pieces; gaps become fresh loops, or fail where `fresh` is null.
+  // Assembles axes from pieces. Gaps become new loops, or the call fails if `fresh` is null.
   std::optional<std::vector<Digits>> Assemble(const std::vector<Piece>& pieces,
                                               std::vector<int64_t>* fresh) const;
   bool SamePoint(const Read& read, const std::vector<Digits>& axes) const;
-  // Loops of `grid` on which the read does not stay at its own point.
+  // Returns the loops of `grid` along which the read leaves its own point.
   std::vector<int> Strays(const Read& read, const std::vector<Digits>& axes,
                           const std::vector<int>& grid) const;
 

@@ -7,7 +7,7 @@ namespace {
 
 constexpr int64_t kEnoughTasks = 16;
 constexpr int64_t kBlocksPerUnit = 2;
-// Elements that a block of threads computes in less time than another kernel takes to start.
+// Elements that a block of threads computes in less time than it takes to start another kernel.
 constexpr int64_t kSmallBlockWork = 8 << 10;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Sizes that several decisions about kernels share.
+// Bounds that several decisions about kernels share.
 #ifndef KILN_COMPILER_PARTITION_LIMITS_H_
 #define KILN_COMPILER_PARTITION_LIMITS_H_
 
@@ -10,23 +10,23 @@ namespace kiln::partition {
 
 // Elements of work that need no parallelism.
 inline constexpr int64_t kSmallWork = 32 << 10;
-// Nodes of all expressions in one kernel, at most: what comes after takes time for each.
+// Bound on the nodes of all expressions in one kernel, since later passes take time for each.
 inline constexpr int kMaxClusterNodes = 1024;
 
-// Whether a block of threads runs a point of a grid, and many run at once.
+// Returns whether a block of threads runs one point of a grid, and many blocks run at once.
 bool IsWide(const drivers::Limits& limits);
 
-// Threads that a device must take in a block to be given any.
+// A device must support at least this many threads per block, or blocks are not used.
 inline constexpr int kBlockThreadsNeeded = 64;
-// What every GPU has for a block. More of it for one leaves room for fewer.
+// Available on every GPU. A block with more would leave room for fewer blocks.
 inline constexpr int64_t kSharedBytesMax = 48 << 10;
-// Memory that a block's threads share, as far as kernels use it; 0 where there are no blocks.
+// Returns the bytes of shared memory of a block that kernels use; 0 if there are no blocks.
 int64_t SharedBytes(const drivers::Limits& limits);
 
-// Points of a grid that keep a device busy: some for each core, or two blocks for each unit.
+// Returns the grid size that keeps a device busy: several points per core, or two blocks per unit.
 int64_t EnoughPoints(const drivers::Limits& limits);
 
-// Whether so much work is shared out well among so many points, or too small to matter.
+// Returns whether the work is distributed well among these points, or too small to matter.
 bool IsSharedOut(int64_t work, int64_t points, const drivers::Limits& limits);
 
 }  // namespace kiln::partition

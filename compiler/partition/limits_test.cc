@@ -1,4 +1,5 @@
-// What kernels keep and take stays within the target's limits, whichever pass put them together.
+// Tests that kernels stay within the target's limits on locals and arguments, whichever pass
+// combined them.
 #include "compiler/partition/testing/fixture.h"
 #include "gtest/gtest.h"
 
@@ -17,7 +18,7 @@ class LimitsTest : public PartitionFixture {
     }
   }
 
-  // Sums of rows, each used together with the sum of all: a row of each is kept between the two.
+  // Sums of rows, each used with the sum of all: one row of each is kept between the two.
   std::vector<Node> RowsDividedByTheirSum(int count) {
     std::vector<Node> rows;
     Node all = nullptr;

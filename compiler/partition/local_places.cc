@@ -4,8 +4,8 @@ namespace kiln::partition {
 
 int LocalPlaces::Add(const Local& local, int made, int last) {
   for (size_t i = 0; used_again_ && i < locals_.size(); ++i) {
-    // A stage's threads read what they need at their own pace, so none of them may overwrite it
-    // in the same stage.
+    // A stage's threads read at their own pace, so none of them may overwrite a value in the stage
+    // that last reads it.
     const bool fits = locals_[i].elements >= local.elements && locals_[i].dtype == local.dtype;
     if (!fits || last_[i] >= made) continue;
     last_[i] = last;

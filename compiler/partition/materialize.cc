@@ -20,21 +20,21 @@ using ir::Op;
 
 namespace {
 
-// So many cheap operations are not worth storing their result for, however often it is read.
+// A result of this many cheap operations is not worth storing, however often it is read.
 constexpr int kFewOperations = 4;
-// As costly as so many divisions: worth keeping nearby.
+// An expression as costly as this many divisions is worth keeping nearby.
 constexpr int kCostlyDivisions = 2;
 constexpr double kSeveralReads = 1.5;
-// An expression of more nodes than this is cut, which bounds the time and the stack of everything
-// after.
+// An expression with more nodes than this is cut, which bounds the time and the stack of later
+// passes.
 constexpr int kMaxExpression = 256;
-// Of what reads stored values: each operand may read some.
+// Bound for values that are computed from stored values: each operand may read some.
 constexpr int kMostOperands = 3;
-// Readers that are told apart. Further ones mostly share a kernel with these.
+// Bound on the readers that are distinguished. Further ones mostly share a kernel with these.
 constexpr size_t kMaxReaders = 3;
 
-// Follows views, casts and what is left to readers down to what is computed (a value rounded to a
-// short float is) or stored.
+// Follows views, casts and operations left to readers down to a value that is computed (such as one
+// rounded to a short float) or stored.
 const Node* BehindViews(const Node* node, bool matrix_units) {
   while (!IsMaterialised(node)) {
     const bool rounds = node->op() == Op::kCast && ir::IsShortFloat(node->dtype());
@@ -74,9 +74,9 @@ class Chooser {
   std::vector<Candidate> Run() {
     std::vector<Candidate> chosen;
     for (const Node* node : order_) {
-      // The estimate is an upper bound, and every rule asks for more than some bound. So only what
-      // passes with the estimate is walked exactly; walking every expression would take quadratic
-      // time.
+      // The estimate is an upper bound, and every rule requires more than some bound. So only
+      // expressions that pass with the estimate are walked exactly; walking every expression would
+      // take quadratic time.
       Expression expression = EstimateExpression(node, expressions_, costs_);
       std::optional<Storage> storage = Choose(node, expression);
       if (storage.has_value()) {
@@ -95,8 +95,8 @@ class Chooser {
 
  private:
   struct Readers {
-    absl::flat_hash_set<const Node*> roots;  // stored values that the node flows into
-    double repetition = 1;  // how often an element is computed, if it is not stored
+    absl::flat_hash_set<const Node*> roots;  // stored values that depend on the node
+    double repetition = 1;  // how often an element is computed if it is not stored
     int users = 0;
     const Node* single_user = nullptr;
   };
@@ -111,18 +111,19 @@ class Chooser {
     }
   }
 
-  // From results to sources: who reads a value, and how often each element.
+  // Goes from results to sources and finds each value's readers, and how often they read each
+  // element.
   void FindReaders() {
     for (size_t i = order_.size(); i-- > 0;) {
       const Node* node = order_[i];
       const Readers own = readers_[node];
       const bool factor = factors_.contains(node) && own.repetition >= 2 && !OnlyCasts(node);
-      // A contraction reads each element of a factor many times, and would compute it as often.
+      // A contraction reads each element of a factor many times, and would recompute it as often.
       if (factor && IsElementwise(node)) stored_.insert(node);
       const bool root = required_.contains(node) || stored_.contains(node);
       for (const Node* operand : node->operands()) {
         Readers& readers = readers_[operand];
-        // To read a widened value is to read the value itself.
+        // Reading a widened value is reading the value itself.
         const bool through = IsLeft(node) && !root;
         readers.users += through ? own.users : 1;
         readers.single_user = through ? own.single_user : node;
@@ -154,7 +155,7 @@ class Chooser {
     if (expression.num_leaves > leaves_max_ && (IsElementwise(node) || IsMovement(node)))
       return Storage::kStored;
     const Readers& readers = readers_.at(node);
-    // An input that is returned as it is has no reader.
+    // An input that is returned unchanged has no reader.
     if (!IsElementwise(node)) return std::nullopt;
     // A chain is best cut at its end.
     const bool ends_here = readers.users > 1 || !IsElementwise(readers.single_user);
@@ -179,8 +180,8 @@ class Chooser {
                                          const Readers& readers) const {
     if (readers.roots.size() < 2) return std::nullopt;
     const double count = static_cast<double>(std::min(readers.roots.size(), kMaxReaders));
-    // Stored: once + a write + (count - 1) reads, since the first reader has the value at hand.
-    // Computed again: count * once. The condition below is the difference of the two.
+    // Stored: once + a write + (count - 1) reads, since the first reader has the value in
+    // registers. Recomputed: count * once. The condition below is the difference of the two.
     const double once = ReadsOf(node, expression) + expression.arithmetic;
     if ((count - 1) * (once - 1) > costs_.write) return Storage::kStored;
     if (expression.arithmetic >= costly_) return Storage::kNearby;
@@ -189,7 +190,7 @@ class Chooser {
 
   const drivers::StorageCosts& costs_;
   const double costly_;
-  const int leaves_max_;  // of an operand that is not stored
+  const int leaves_max_;  // bound on the leaves of an operand that is not stored
   const bool matrix_units_;
   std::vector<const Node*> order_;
   absl::flat_hash_set<const Node*> required_;

@@ -1,8 +1,8 @@
-// Which values are worth storing. All others are inlined into what reads them.
+// Decides which values are worth storing. All others are inlined into their readers.
 //
-// The unit of cost is one read of one element from memory per computed element; arithmetic counts
-// by the target's costs. Storing costs about a write and a read for each reader, computing again
-// costs the reads of all operands and the arithmetic, once for each reader.
+// The unit of cost is one read of one element from memory per computed element; the target gives
+// the costs of arithmetic. Storing costs about one write, and one read per reader. Recomputing
+// costs the reads of all operands and the arithmetic, once per reader.
 #ifndef KILN_COMPILER_PARTITION_MATERIALIZE_H_
 #define KILN_COMPILER_PARTITION_MATERIALIZE_H_
 
@@ -17,24 +17,25 @@ namespace kiln::partition {
 
 enum class Storage : uint8_t {
   kRequired,  // results, reductions, contiguous
-  kStored,    // cheaper to read than to compute again
-  kNearby,    // worth keeping within a kernel (it has costly functions), not worth a trip through
+  kStored,    // cheaper to read than to recompute
+  kNearby,    // worth keeping within a kernel (its functions are costly), but not worth storing to
               // memory
 };
 
-// A value that may become a loop nest of its own.
+// A value that may become its own loop nest.
 struct Candidate {
   const ir::Node* node = nullptr;
   Storage storage = Storage::kRequired;
-  // Of computing one element from stored operands.
+  // The cost of computing one element from stored operands.
   double arithmetic = 0;
   int nodes = 0;  // of that expression
 };
 
-// Operands before users. Inputs are not among them.
+// Returns operands before users, without inputs.
 std::vector<Candidate> ChooseStored(const graph::Graph& graph, const drivers::Target& target);
 
-// Of arithmetic from which on a value is worth keeping, where that is cheaper than storing it.
+// Returns the arithmetic cost from which on a value is worth keeping, if that is cheaper than
+// storing it.
 double CostlyArithmetic(const drivers::Target& target);
 
 }  // namespace kiln::partition

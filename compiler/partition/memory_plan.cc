@@ -12,10 +12,10 @@ namespace kiln::partition {
 
 namespace {
 
-// Tensors that are placed by their size, at most; the smaller ones go by time.
+// Bound on the tensors that are placed by size; smaller ones are placed by time.
 constexpr size_t kMostBySize = 1024;
 
-// A tensor in the arena: its groups [first, last] in time and its bytes.
+// A tensor in the arena: its lifetime in groups, [first, last], and its bytes.
 struct Life {
   int tensor = 0;
   int first = 0;
@@ -52,8 +52,8 @@ std::vector<Life> FindLives(const Partition& partition, int64_t alignment) {
   return lives;
 }
 
-// Tensors that have their place, found by time: those that start within a life, and those that live
-// at its start, which are kept in a segment tree.
+// The placed tensors, found by time: those that start within a lifetime, and those alive at its
+// start, which are kept in a segment tree.
 class Placed {
  public:
   explicit Placed(size_t times) : starting_(times) {
@@ -63,7 +63,7 @@ class Placed {
 
   void Add(const Life& life) {
     starting_[life.first].push_back(life);
-    // Bottom up, the few nodes whose intervals together are the life's.
+    // Bottom up: the few nodes whose intervals together are the lifetime.
     size_t low = leaves_ + life.first;
     size_t high = leaves_ + life.last + 1;
     for (; low < high; low /= 2, high /= 2) {
@@ -74,8 +74,8 @@ class Placed {
 
   template <typename Visit>
   void ForEachMeeting(const Life& life, Visit visit) const {
-    // First what is alive when this life starts, which hangs somewhere between that time's leaf and
-    // the root; then what starts later within it. Nothing comes twice.
+    // First the tensors alive at the start of this lifetime, which are in nodes between that time's
+    // leaf and the root; then those that start later within it. No tensor is visited twice.
     for (size_t node = leaves_ + life.first; node > 0; node /= 2) {
       for (const Life& other : living_[node]) visit(other);
     }
@@ -90,7 +90,7 @@ class Placed {
   std::vector<std::vector<Life>> starting_;  // by time
 };
 
-// The lowest offset at which `life` fits beside those that are placed.
+// Returns the lowest offset at which `life` fits between the placed tensors.
 int64_t FindOffset(const Life& life, const Placed& placed, const std::vector<int64_t>& offsets) {
   std::vector<std::pair<int64_t, int64_t>> taken;
   placed.ForEachMeeting(life, [&](const Life& other) {
@@ -98,7 +98,7 @@ int64_t FindOffset(const Life& life, const Placed& placed, const std::vector<int
   });
   std::sort(taken.begin(), taken.end());
   int64_t offset = 0;
-  // By where they begin: the first gap that is large enough.
+  // In order of their begins: takes the first gap that is large enough.
   for (const auto& [begin, end] : taken) {
     if (begin - offset >= life.bytes) break;
     offset = std::max(offset, end);
@@ -106,7 +106,7 @@ int64_t FindOffset(const Life& life, const Placed& placed, const std::vector<int
   return offset;
 }
 
-// Free bytes from `base` on, as an allocator has them: the best fit first.
+// The free bytes from `base` on, managed like an allocator: best fit.
 class FreeBytes {
  public:
   explicit FreeBytes(int64_t base) : end_(base) {}
@@ -115,7 +115,7 @@ class FreeBytes {
     // The smallest block that is large enough, the lowest among equals.
     auto best = by_size_.lower_bound({bytes, 0});
     if (best == by_size_.end()) {
-      // A free block at the end grows.
+      // Extends a free block at the end.
       auto last = by_offset_.empty() ? by_offset_.end() : std::prev(by_offset_.end());
       const bool grows = last != by_offset_.end() && last->first + last->second == end_;
       const int64_t begin = grows ? last->first : end_;
@@ -130,7 +130,7 @@ class FreeBytes {
   }
 
   void Return(int64_t begin, int64_t bytes) {
-    // Joined with free neighbours, or the arena would crumble into ever smaller blocks.
+    // Merges free neighbours, since otherwise the arena would fragment.
     auto next = by_offset_.lower_bound(begin);
     if (next != by_offset_.end() && next->first == begin + bytes) {
       bytes += next->second;
@@ -165,13 +165,13 @@ class FreeBytes {
   std::set<std::pair<int64_t, int64_t>> by_size_;
 };
 
-// In the order of time, above all that has its place.
+// Places in the order of time, above all placed tensors.
 void PlaceByTime(std::vector<Life> lives, MemoryPlan* plan) {
   std::sort(lives.begin(), lives.end(), [](const Life& a, const Life& b) {
     return a.first != b.first ? a.first < b.first : a.tensor < b.tensor;
   });
   FreeBytes free(plan->arena_bytes);
-  std::set<std::pair<int, size_t>> living;  // by their last use
+  std::set<std::pair<int, size_t>> living;  // by the last use
   for (size_t i = 0; i < lives.size(); ++i) {
     while (!living.empty() && living.begin()->first < lives[i].first) {
       const Life& dead = lives[living.begin()->second];
@@ -195,13 +195,14 @@ MemoryPlan PlanMemory(const Partition& partition, const drivers::Target& target)
     return a.bytes != b.bytes ? a.bytes > b.bytes : a.tensor < b.tensor;
   });
   for (const Life& life : lives) plan.arena_bytes_without_reuse += life.bytes;
-  // Placing by size compares each tensor with all that live at the same time: not for too many.
+  // Placing by size compares each tensor with all that are alive at the same time, which is too
+  // slow for many.
   std::vector<Life> small;
   if (lives.size() > kMostBySize) {
     small.assign(lives.begin() + kMostBySize, lives.end());
     lives.resize(kMostBySize);
   }
-  // Copies read at the time after the last group, and the end of a life is exclusive there.
+  // Copies read at the time after the last group, and a lifetime's end is exclusive there.
   Placed placed(partition.groups.size() + 2);
   for (const Life& life : lives) {
     const int64_t offset = FindOffset(life, placed, plan.offsets);
@@ -213,13 +214,13 @@ MemoryPlan PlanMemory(const Partition& partition, const drivers::Target& target)
   return plan;
 }
 
-// In the order of time: a tensor that is made must find its bytes free.
+// Checks in the order of time: a new tensor's bytes must be free.
 absl::Status Verify(const MemoryPlan& plan, const Partition& partition) {
   std::vector<Life> lives = FindLives(partition, plan.alignment);
   std::stable_sort(lives.begin(), lives.end(),
                    [](const Life& a, const Life& b) { return a.first < b.first; });
   std::map<int64_t, Life> living;              // by offset
-  std::set<std::pair<int, int64_t>> last_use;  // of the living, with their offsets
+  std::set<std::pair<int, int64_t>> last_use;  // of the live ones, with their offsets
   for (const Life& life : lives) {
     const int64_t begin = plan.offsets[life.tensor];
     const int64_t end = begin + life.bytes;
@@ -232,7 +233,7 @@ absl::Status Verify(const MemoryPlan& plan, const Partition& partition) {
       last_use.erase(last_use.begin());
     }
     if (life.bytes == 0) continue;
-    // What lives does not overlap, so only the neighbour below `end` can reach into this tensor.
+    // Live tensors do not overlap, so only the one below `end` can overlap with this tensor.
     auto next = living.lower_bound(end);
     if (next != living.begin()) {
       const auto& [other, neighbour] = *std::prev(next);

@@ -59,7 +59,7 @@ TEST(MemoryPlan, ManyTensorsNeedLittleMoreThanWhatLivesAtOnce) {
 
 TEST(MemoryPlan, WhatIsWrittenOverLivesThroughIt) {
   Partition partition = Chain({100, 100, 100});
-  // The last kernel writes over the first intermediate, whose bytes the third one had taken.
+  // The last kernel overwrites the first intermediate, so the third one cannot take its bytes.
   partition.groups.back().updates = {1};
   const MemoryPlan plan = PlanMemory(partition, {});
   EXPECT_EQ(plan.arena_bytes, 3 * 448);
@@ -99,8 +99,8 @@ TEST(MemoryPlan, VerifyFindsOverlap) {
 }
 
 TEST(OrderGroups, FinishesOneBranchBeforeTheNext) {
-  // Two branches of a large tensor that is then reduced; interleaved they need both large ones at
-  // once.
+  // Two branches of a large tensor that is then reduced; interleaved they need both large tensors
+  // at once.
   Partition partition;
   auto add = [&](Tensor::Kind kind, int index, int64_t size) {
     partition.tensors.push_back({kind, index, ir::DType::kFloat32, {size}, nullptr});

@@ -17,7 +17,7 @@ namespace {
 
 using IntList = std::vector<int64_t>;
 
-// Whether a reduction of this kind may be done after the movement instead of before it.
+// Returns whether a reduction of this kind may be done after the movement instead of before it.
 bool Commutes(Op reduction, const Node* movement) {
   switch (movement->op()) {
     case Op::kReshape:
@@ -25,24 +25,24 @@ bool Commutes(Op reduction, const Node* movement) {
     case Op::kFlip:
     case Op::kShrink:
       return true;
-    case Op::kPad:  // fills with zero, the neutral element of sums alone
+    case Op::kPad:  // fills with zero, the neutral element only of sums
       return reduction == Op::kReduceSum;
     case Op::kUnwindow:
       return reduction == Op::kReduceSum && ir::IntsOf(movement)[2] == 1;
-    // Expands and windows repeat elements, and would repeat the inner work with them.
+    // Expands and windows repeat elements, and would repeat the inner work.
     default:
       return false;
   }
 }
 
-// Applies movement to tensors that carry further dimensions at their end.
+// Applies movement to tensors with additional dimensions at the end.
 class Lifter {
  public:
   Lifter(ir::Context& context, ir::Shape extra)
       : context_(context), make_(context), extra_(std::move(extra)) {}
 
-  // The operand of the inner reduction with the reduced dimensions last: kept dimensions (1 in
-  // place of the reduced), extra.
+  // Returns the operand of the inner reduction with the reduced dimensions last: kept dimensions
+  // (with 1 for the reduced ones), extra.
   const Node* Start(const Node* inner) {
     const Node* x = inner->operand(0);
     IntList axes;
@@ -89,7 +89,7 @@ class Lifter {
     return shape;
   }
 
-  // The offset within the window has to be the last dimension while it is undone.
+  // An unwindow needs the offset within the window as the last dimension.
   const Node* ApplyUnwindow(const Node* movement, const Node* x) {
     const int64_t offset = static_cast<int64_t>(movement->operand(0)->shape().size()) - 1;
     const Node* turned = make_.MoveAxis(x, offset, static_cast<int64_t>(x->shape().size()) - 1);

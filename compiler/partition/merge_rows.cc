@@ -20,13 +20,13 @@ class RowMerger {
   explicit RowMerger(Clustering* clustering) : all_(*clustering) {}
 
   void Run() {
-    // What has merged may merge again.
+    // Merged clusters may merge again.
     for (int round = 0; round < kMaxRounds && MergeOnce(); ++round) {
     }
   }
 
  private:
-  // Loops of the reader's grid, as loops of the source's.
+  // Maps loops of the reader's grid to loops of the source's.
   using LoopMap = absl::flat_hash_map<int, int>;
 
   bool MergeOnce() {
@@ -77,11 +77,11 @@ class RowMerger {
     const Cluster& into = all_.clusters[source];
     if (from.nodes + into.nodes > kMaxClusterNodes) return false;
     if (!IsRows(into) || from.stages.size() + into.stages.size() > kMergedStagesMax) return false;
-    // Without a grid nothing runs in parallel, so the work has to stay small.
+    // Without a grid nothing runs in parallel, so the work must stay small.
     if (from.grid.empty() && from.work + into.work > kSmallWork) return false;
     // Merged kernels share one grid, so the two must match loop for loop.
     if (from.grid.size() != into.grid.size()) return false;
-    // Something outside would have to run after the source and before the reader.
+    // A cluster on such a path would have to run after the source and before the reader.
     if (all_.dependencies.ReachesOverOthers(reader, source)) return false;
     std::optional<LoopMap> map = MatchGrids(reader, source);
     if (!map.has_value() || !ReadsAreCheap(reader, source)) return false;
@@ -93,7 +93,7 @@ class RowMerger {
     return true;
   }
 
-  // Every read between the two must stay in its row, loop by whole loop.
+  // Every read between the two must stay in its row, matching whole loops.
   std::optional<LoopMap> MatchGrids(int reader, int source) const {
     const Cluster& from = all_.clusters[reader];
     const Cluster& into = all_.clusters[source];
@@ -112,7 +112,7 @@ class RowMerger {
         fits = fits && own.has_value() && MatchLoops(from, *own, into, axes[i], &map);
       }
     });
-    // A loop of the grid that no read matches leaves open which points belong together.
+    // If a loop of the grid is not matched, it is unknown which points correspond.
     if (!fits || map.size() != into.grid.size()) return std::nullopt;
     return map;
   }
@@ -134,7 +134,7 @@ class RowMerger {
     return true;
   }
 
-  // What is too large for a local and no reduction is computed again.
+  // A value that is too large for a local and is not a reduction is recomputed.
   bool ReadsAreCheap(int reader, int source) const {
     const Cluster& into = all_.clusters[source];
     const int64_t points = GridPoints(into, into.grid);
@@ -152,8 +152,8 @@ class RowMerger {
     all_.dependencies.Merge(reader, source);
     Cluster& from = all_.clusters[reader];
     Cluster& into = all_.clusters[source];
-    // The reader's loops that the map replaces stay in the list unused: stages take only those that
-    // their axes name.
+    // The reader's loops that the map replaces stay in the list unused: stages use only the loops
+    // in their axes.
     const int offset = static_cast<int>(into.loops.size());
     into.loops.insert(into.loops.end(), from.loops.begin(), from.loops.end());
     into.work += from.work;

@@ -1,4 +1,4 @@
-// Kernels with the same grid, one of which reads the other's results row by row, become one.
+// Merges kernels with the same grid if one reads the other's results row by row.
 #ifndef KILN_COMPILER_PARTITION_MERGE_ROWS_H_
 #define KILN_COMPILER_PARTITION_MERGE_ROWS_H_
 
@@ -6,8 +6,8 @@
 
 namespace kiln::partition {
 
-// Values join clusters one by one (cluster.h), so a value that meets two clusters can only join one
-// of them. This joins the clusters afterwards.
+// Values join clusters one by one (cluster.h), so a value that fits two clusters can only join one
+// of them. This pass merges the clusters afterwards.
 void MergeRows(Clustering* clustering);
 
 }  // namespace kiln::partition

@@ -31,27 +31,28 @@ bool IsZero(const Node* node) {
          node->attr<ir::ConstValue>().AsDouble() == 0;
 }
 
-// Products that a sum is split into.
+// Bound on the products that a sum is split into.
 constexpr int kMaxProducts = 32;
-// Depth to which one sum is derived from another.
+// Bound on the depth to which one sum is derived from another.
 constexpr int kMostFactored = 8;
 
 using Replacement = absl::flat_hash_map<const Node*, const Node*>;
 
-// where(x < 0 | x == 0, 0, x), as relu's row expands to.
+// where(x < 0 | x == 0, 0, x), the expansion of relu.
 bool IsRelu(const Node* node) {
   if (node->op() != Op::kWhere || !IsZero(node->operand(1))) return false;
   const Node* condition = node->operand(0);
   const Node* x = node->operand(2);
   if (condition->op() != Op::kOr) return false;
-  // With the same zero, so that one place makes all of a relu's operands: -0 is another constant.
+  // Requires the same zero node in all places, so that it can replace all of a relu's operands: -0
+  // is another constant.
   const auto compares = [&](const Node* with, Op op) {
     return with->op() == op && with->operand(0) == x && with->operand(1) == node->operand(1);
   };
   return compares(condition->operand(0), Op::kCmpLt) && compares(condition->operand(1), Op::kCmpEq);
 }
 
-// One walk for all rewrites: operands first, so that a merged inner sum is seen by the outer one.
+// One walk for all rewrites: operands first, so that the outer sum sees a merged inner sum.
 class Normalizer {
  public:
   Normalizer(const graph::Graph& graph, const drivers::Limits& limits)
@@ -78,14 +79,14 @@ class Normalizer {
     if (auto known = replacement_.find(node); known != replacement_.end()) return known->second;
     const Node* made = Rewrite(node);
     replacement_[node] = made;
-    // A sum may follow from one that stands later in the order, so all sums over this value are
-    // known as soon as the value is.
+    // A sum may be derived from one that comes later in the order, so all sums over this value are
+    // recorded as soon as the value is known.
     for (const Node* sum : sums_of_[node]) sums_.insert(context_.WithOperands(sum, {made}));
     return made;
   }
 
-  // x <= 0 is relu(x) == 0, NaN included. Comparing the latter lets a program keep relu(x) alone
-  // for its backward pass.
+  // x <= 0 is relu(x) == 0, including for NaN. Comparing the latter lets a program keep only
+  // relu(x) for its backward pass.
   const Node* RewriteOperand(const Node* node, const Node* operand) {
     auto relu = relu_of_.find(operand);
     if (relu == relu_of_.end() || relus_.contains(node)) return replacement_.at(operand);
@@ -103,7 +104,7 @@ class Normalizer {
     return NormalForm(current);
   }
 
-  // The final form of a node whose operands are in theirs.
+  // Returns the final form of a node whose operands have their final form.
   const Node* NormalForm(const Node* current) {
     if (const Node* sum = FactoredSum(current); sum != nullptr) return sum;
     if (const Node* split = SplitProducts(current, kMaxProducts); split != nullptr) return split;
@@ -120,8 +121,8 @@ class Normalizer {
     return factored;
   }
 
-  // A sum of several products is one contraction for each. (The gradient of a value that feeds
-  // several matmuls has this form.)
+  // Splits a sum of several products into one contraction per product. (The gradient of a value
+  // that feeds several matmuls has this form.)
   const Node* SplitProducts(const Node* sum, int at_most) {
     if (sum->op() != Op::kReduceSum || at_most == 0) return nullptr;
     std::vector<const Node*> movements;
@@ -141,7 +142,7 @@ class Normalizer {
       whole[i] = context_.WithOperands(sum, {part});
       split[i] = SplitProducts(whole[i], at_most - 1);
     }
-    // Any other sum would only become two.
+    // Other sums would only become two sums.
     const bool contracts = split[0] != nullptr || split[1] != nullptr || IsContraction(whole[0]) ||
                            IsContraction(whole[1]);
     if (!contracts) return nullptr;
@@ -162,7 +163,7 @@ class Normalizer {
     if (const Node* part = ShrinkContraction(context_, current, single_use); part != nullptr) {
       return part;
     }
-    // Strides go first: MergeReduction takes unwindows of single steps alone.
+    // Strides are removed first, since MergeReduction only accepts unwindows with stride 1.
     if (IsReduction(current)) {
       const Node* sum = unwindow_sums_.Replace(current, single_use);
       if (sum != nullptr && !IsReduction(sum)) return sum;
@@ -181,7 +182,7 @@ class Normalizer {
   absl::flat_hash_map<const Node*, int> uses_;
   absl::flat_hash_map<const Node*, std::vector<const Node*>> sums_of_;  // by operand
   absl::flat_hash_set<const Node*> sums_;  // of the graph, over operands in their final form
-  int factoring_ = 0;                      // sums being derived from others
+  int factoring_ = 0;                      // number of sums being derived from others
 };
 
 }  // namespace

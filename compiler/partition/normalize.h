@@ -1,9 +1,9 @@
-// Rewrites a tensor graph into the forms that fuse best and that schedules know. Values stay the
-// same up to the order of summation.
+// Rewrites a tensor graph to the forms that fuse best and that schedules recognise. Values are
+// unchanged up to the order of summation.
 //
-//  * A sum of a movement of a sum becomes one sum where nothing is repeated between (so a
+//  * A sum of a movement of a sum becomes one sum if nothing is repeated between them (so a
 //    convolution's input gradient is one contraction); so do products and maxima through movement
-//    that fills in nothing.
+//    that inserts nothing.
 //  * A window as long as its stride is a reshape; sums over unwindows lose their strides, see
 //    windows.h.
 //  * A sum of several products becomes several sums, so that each is a contraction.
@@ -18,7 +18,7 @@
 
 namespace kiln::partition {
 
-// A graph over the same context. Linear in the graph's nodes.
+// Returns a graph over the same context. Linear in the graph's nodes.
 graph::Graph Normalize(const graph::Graph& graph, const drivers::Target& target);
 
 }  // namespace kiln::partition

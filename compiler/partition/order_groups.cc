@@ -12,7 +12,8 @@ int64_t Bytes(const Tensor& tensor) {
   return ir::NumElements(tensor.shape) * ir::SizeOf(tensor.dtype);
 }
 
-// List scheduling: of the groups that may run, the one that leaves the least memory alive.
+// List scheduling: among the groups that may run, chooses the one that leaves the least memory
+// alive.
 class Scheduler {
  public:
   explicit Scheduler(Partition* partition)
@@ -40,7 +41,7 @@ class Scheduler {
   }
 
  private:
-  // A group that writes over a tensor waits for the one that wrote it before; readers wait for the
+  // A group that overwrites a tensor waits for the group that wrote it before; readers wait for the
   // last writer.
   void CountDependencies() {
     std::vector<int> maker(partition_.tensors.size(), -1);
@@ -63,11 +64,11 @@ class Scheduler {
     }
   }
 
-  // Bytes of intermediates that become alive less those that die; ties keep the given order.
+  // Bytes of intermediates that become alive minus those that die; ties keep the given order.
   std::pair<int64_t, int> Rank(int group) const {
     int64_t change = 0;
     for (const int tensor : partition_.groups[group].writes) {
-      // Inputs and results are there all the time.
+      // Inputs and results are always alive.
       if (partition_.tensors[tensor].kind == Tensor::Kind::kIntermediate) {
         change += Bytes(partition_.tensors[tensor]);
       }
@@ -88,7 +89,7 @@ class Scheduler {
     for (const std::vector<int>* used :
          {&partition_.groups[group].reads, &partition_.groups[group].updates}) {
       for (const int tensor : *used) {
-        // Ranks change only here, once for each tensor, so all updates together take linear time.
+        // Ranks change only here, once per tensor, so all updates together take linear time.
         if (--pending_[tensor] == 1) UpdateReaders(tensor);
       }
     }
@@ -98,10 +99,10 @@ class Scheduler {
     }
   }
 
-  // The one reader that is left will free the tensor.
+  // The one remaining reader will free the tensor.
   void UpdateReaders(int tensor) {
     for (const int reader : readers_[tensor]) {
-      // A reader that is not ready gets its rank when it becomes so.
+      // A reader that is not ready gets its rank when it becomes ready.
       if (done_[reader] || ready_.erase(ranks_[reader]) == 0) continue;
       MakeReady(reader);
     }
@@ -111,7 +112,7 @@ class Scheduler {
   std::vector<std::vector<int>> dependents_;  // groups that wait for this one
   std::vector<std::vector<int>> readers_;     // groups, by tensor
   std::vector<int> pending_;                  // uses that have not run, by tensor
-  std::vector<int> blocked_;                  // what is not there yet, by group
+  std::vector<int> blocked_;                  // unmet dependencies, by group
   std::vector<bool> done_;                    // by group
   // Groups that may run, by rank, and the rank of each.
   std::set<std::pair<int64_t, int>> ready_;

@@ -6,7 +6,7 @@
 
 namespace kiln::partition {
 
-// Reorders the groups, topologically, so that intermediates die soon after they are made.
+// Reorders the groups topologically, so that intermediates die soon after they are made.
 void OrderGroups(Partition* partition);
 
 }  // namespace kiln::partition

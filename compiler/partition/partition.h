@@ -1,9 +1,9 @@
-// A tensor graph split into groups of values that become one kernel each.
+// A tensor graph split into groups of values; each group becomes one kernel.
 //
-// Movement ops cost nothing: they turn into index arithmetic when a group is lowered
-// (kernel/lower.h). Elementwise work fuses into the reduction before and after it. A value is
-// *stored* only where that is cheaper than computing it again; all other nodes are inlined into
-// what reads them. The passes that decide all this stand in pipeline.cc.
+// Movement ops are free: they become index arithmetic when a group is lowered (kernel/lower.h).
+// Elementwise work fuses into the reductions before and after it. A value is *stored* only if that
+// is cheaper than recomputing it; all other nodes are inlined into their readers. The passes that
+// decide this are listed in pipeline.cc.
 #ifndef KILN_COMPILER_PARTITION_PARTITION_H_
 #define KILN_COMPILER_PARTITION_PARTITION_H_
 
@@ -25,7 +25,7 @@ struct Tensor {
     kInput,         // the graph's input `index`
     kOutput,        // written into the graph's output `index`
     kUpdate,        // written into the new value of the graph's update `index`
-    kIntermediate,  // lives in the arena between kernels; `index` is not used
+    kIntermediate,  // in the arena between kernels; `index` is not used
   };
   Kind kind = Kind::kIntermediate;
   int index = 0;
@@ -39,8 +39,8 @@ struct Value {
   const ir::Node* node = nullptr;
   std::vector<Digits> axes;  // one for each dimension of node
   std::vector<Digits>
-      reduce_axes;  // reductions: one for each reduced axis, in the order of its IntsAttr;
-                    // scatters: the position along the axis, whose own digits in `axes` are empty
+      reduce_axes;  // reductions: one per reduced axis, in the order of its IntsAttr; scatters: the
+                    // position along the axis, whose own digits in `axes` are empty
   int tensor = -1;  // stored to this tensor, or -1
   int local = -1;   // stored to this local of the group, or -1
 };
@@ -49,7 +49,7 @@ struct Value {
 // point.
 struct Stage {
   std::vector<int> loops;         // besides the grid
-  std::vector<int> reduce_loops;  // what the stage's reductions run over, or its scatter in order
+  std::vector<int> reduce_loops;  // loops of the stage's reductions, or of its scatter in order
   std::vector<Value> values;      // operands before users
 };
 
@@ -62,14 +62,14 @@ struct Local {
 struct Group {
   std::vector<int> reads;      // tensors, each once
   std::vector<int> writes;     // tensors, each once
-  std::vector<int> updates;    // tensors that exist and are written over in part
+  std::vector<int> updates;    // existing tensors that are partly overwritten
   std::vector<int64_t> loops;  // extents
   std::vector<int> grid;       // loops that all stages share, outermost first; may be empty
   std::vector<Local> locals;
   std::vector<Stage> stages;
 };
 
-// An output or update that no kernel writes since the same bytes are in another tensor.
+// An output or update that no kernel writes, since another tensor has the same bytes.
 struct Copy {
   int tensor = 0;
   Tensor::Kind destination = Tensor::Kind::kOutput;  // kOutput or kUpdate
@@ -83,8 +83,9 @@ struct Partition {
   std::vector<Copy> copies;              // after the groups
 };
 
-// Every group's reads exist before it, every tensor is written once, nothing that was read is
-// written over, every output and update is served. INTERNAL names the group and the tensor.
+// Checks that every group's reads exist before it, every tensor is written once, nothing that was
+// read is overwritten, and every output and update is produced. An INTERNAL error names the group
+// and the tensor.
 absl::Status Verify(const Partition& partition, const graph::Graph& graph);
 
 // For people and golden files; deterministic.

@@ -44,8 +44,8 @@ TEST_F(PartitionTest, ALongChainIsCut) {
   EXPECT_LT(partition.groups.size(), 100);
 }
 
-// A factor that is rounded is stored rounded; where matrix units take it, all but the last step of
-// that is, so that the kernel that reads it shows what it multiplies.
+// A rounded factor is stored rounded. If matrix units use it, it is stored before the last step of
+// rounding, so that the kernel that reads it contains that step.
 TEST_F(PartitionTest, TheLastStepOfRoundingIsLeftToMatrixUnits) {
   graph_.outputs = {Product(64, 32, 48)};
   graph_.float32_matmul_precision = graph::MatmulPrecision::kHigh;
@@ -131,7 +131,7 @@ TEST_F(PartitionTest, SumsOfRepeatedSumsDoNot) {
 
 TEST_F(PartitionTest, NormalizedGraphsMeanTheSame) {
   Node x = Input({2, 6, 6});
-  // Windows as long as their step, their adjoint, overlapping ones, and sums of sums through pads
+  // Windows as long as their stride, their adjoint, overlapping ones, and sums of sums through pads
   // and flips.
   Node windows = b_.Window(b_.Window(x, 1, 2, 2, 1), 2, 3, 3, 1);
   Node pooled = b_.Max(windows, {3, 4});
@@ -174,7 +174,7 @@ TEST_F(PartitionTest, AScatterWritesOverWhatItsProducerMade) {
   ASSERT_EQ(partition.groups.size(), 2) << Print(partition);
   EXPECT_EQ(partition.groups[0].writes, partition.groups[1].updates);
   EXPECT_THAT(partition.groups[1].writes, testing::IsEmpty());
-  // The product and the negation are computed in place: all else are inputs.
+  // The product and the negation are computed in place: the other tensors are inputs.
   EXPECT_EQ(partition.tensors.size(), 4);
 }
 
@@ -235,7 +235,7 @@ TEST_F(PartitionTest, VerifyFindsWhatIsMissing) {
   EXPECT_THAT(std::string(Verify(twice, graph_).message()), HasSubstr("exists already"));
 }
 
-// That the work grows with the nodes alone is shown in tests/scaling.
+// tests/scaling checks that the work is linear in the nodes.
 TEST_F(PartitionTest, EqualLayersAreThreeKernelsEach) {
   Node x = Input({128, 256});
   std::vector<Node> outputs;
@@ -257,7 +257,7 @@ TEST_F(PartitionTest, EqualLayersAreThreeKernelsEach) {
   EXPECT_EQ(state->partition.groups.size(), 180);
 }
 
-// The gradient of a variance sums what is centred.
+// The gradient of a variance sums centred values.
 TEST_F(PartitionTest, WhatIsCentredSumsToZero) {
   Node x = Input({8, 64});
   Node scale = b_.Expand(Input({8, 1}), {8, 64});
@@ -279,7 +279,7 @@ TEST_F(PartitionTest, ASumOfMultiplesFollowsFromTheSum) {
   EXPECT_EQ(CountOps(Op::kReduceSum), 2) << "the factor changes along the sum";
 }
 
-// As the row of relu expands, so that the two cannot drift apart.
+// Uses the expansion of relu's row, so that the two cannot diverge.
 TEST_F(PartitionTest, TheMaskOfAReluIsTakenFromItsResult) {
   Node x = Input({8, 64});
   const auto relu = ops::FindOp("relu")->expand(b_, {x}, {});
@@ -290,7 +290,7 @@ TEST_F(PartitionTest, TheMaskOfAReluIsTakenFromItsResult) {
   EXPECT_EQ(normal.outputs[1]->operand(0)->operand(0), normal.outputs[0]);
 }
 
-// Its zeros are different constants, and the mask is read before the second of them is.
+// Its zeros are different constants, and the mask is read before the second one.
 TEST_F(PartitionTest, AChoiceWithMinusZeroIsNoRelu) {
   Node x = Input({8});
   Node zero = b_.Const(DType::kFloat32, 0);
@@ -301,7 +301,7 @@ TEST_F(PartitionTest, AChoiceWithMinusZeroIsNoRelu) {
   EXPECT_EQ(Normalize(graph_, target_).outputs.size(), 1);
 }
 
-// Both axes of a strided convolution's gradient: one sum, over single steps.
+// Both axes of a strided convolution's gradient become one sum, with stride 1.
 TEST_F(PartitionTest, StridedUnwindowsBecomePhases) {
   Node x = Input({2, 5, 5, 3, 3});
   Node columns = b_.Sum(b_.Unwindow(x, 2, 11, 2, 1), {-1});

@@ -28,7 +28,7 @@ const Node* Elementwise(ir::Context& context, const Node* scatter) {
   const Node* x = scatter->operand(0);
   const ir::Shape& shape = x->shape();
   const auto [axis, mode] = scatter->attr<ir::ScatterAttr>();
-  // An unsigned index beyond int64 becomes negative and hits nothing, as it should.
+  // An unsigned index beyond int64 becomes negative and matches nothing, as it should.
   const Node* index = make.Expand(Cast(context, scatter->operand(1), DType::kInt64), shape);
   const Node* row = context.Get(Op::kIota, DType::kInt64, shape, {}, ir::IntAttr{axis});
   const Node* hit = context.Get(Op::kCmpEq, DType::kBool, shape, {index, row});
@@ -39,26 +39,27 @@ const Node* Elementwise(ir::Context& context, const Node* scatter) {
   return context.Get(Op::kWhere, x->dtype(), shape, {hit, value, x});
 }
 
-// Pieces of a long list of positions. Fixed, so that sums do not depend on the number of threads.
+// Number of pieces of a long list of positions. Fixed, so that sums do not depend on the number of
+// threads.
 constexpr int64_t kParts = 8;
-// Positions of each piece, at least.
+// Minimum number of positions per piece.
 constexpr int64_t kLeastPositions = 4096;
-// Elements of one position at most: longer rows are shared out between threads as they are.
+// Bound on the elements of one position: longer rows are already distributed among threads.
 constexpr int64_t kMostElements = 16;
 
 bool IsWorthSplitting(const Node* scatter) {
   const auto [axis, mode] = scatter->attr<ir::ScatterAttr>();
   const int64_t positions = SpaceOf(scatter)[axis];
   const int64_t elements = ir::NumElements(scatter->shape());
-  // The pieces' results are written and read once more, which has to be little beside the values
-  // that are scattered.
+  // The pieces' results are written and read once more, which must be little compared to the
+  // scattered values.
   return mode == ir::ScatterMode::kAdd && positions >= kParts * kLeastPositions &&
          elements / scatter->shape()[axis] <= kMostElements &&
          2 * kParts * elements <= ir::NumElements(SpaceOf(scatter));
 }
 
-// x with its axis cut into kParts pieces, the piece as dimension 0. What is added at the end is
-// zero, which adds nothing wherever it goes.
+// Splits x's axis into kParts pieces, with the piece as dimension 0. Padding at the end is zero,
+// which adds nothing wherever it goes.
 const Node* InParts(TensorMaker& make, const Node* x, int64_t axis) {
   const int64_t length = x->shape()[axis];
   const int64_t part = (length + kParts - 1) / kParts;
@@ -125,8 +126,8 @@ class ScatterPreparer {
   ir::Context& context_;
   const drivers::Target& target_;
   absl::flat_hash_map<const Node*, const Node*> made_;
-  absl::flat_hash_map<const Node*, int> uses_;  // of what was made
-  int64_t copies_ = 0;                          // that scatters write over
+  absl::flat_hash_map<const Node*, int> uses_;  // of the nodes made
+  int64_t copies_ = 0;                          // number of copies that scatters overwrite
 };
 
 }  // namespace

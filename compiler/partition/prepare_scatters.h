@@ -1,4 +1,4 @@
-// Gives scatters the form that clusters and lowering know: in place.
+// Rewrites scatters to the form that clustering and lowering handle: in place.
 #ifndef KILN_COMPILER_PARTITION_PREPARE_SCATTERS_H_
 #define KILN_COMPILER_PARTITION_PREPARE_SCATTERS_H_
 
@@ -7,14 +7,14 @@
 
 namespace kiln::partition {
 
-// A graph over the same context, in which each scatter has become
-//  * with nothing to scatter, x;
-//  * with one value for each line along the axis, where(index == i, combined, x), which fuses;
-//  * where one thread of thousands would go over many positions, what spread_scatter.h says;
-//  * where many sums go into few elements, as a histogram's, those of kParts pieces, which run in
+// Returns a graph over the same context, in which each scatter has become
+//  * x, if there is nothing to scatter;
+//  * where(index == i, combined, x), which fuses, if there is one value per line along the axis;
+//  * the forms of spread_scatter.h, if one of thousands of threads would loop over many positions;
+//  * if many sums go into few elements, as in a histogram, scatters of kParts pieces, which run in
 //    parallel, and a sum over the pieces;
-//  * else a scatter that writes over a kMutable of x, or over x itself where that is a scatter
-//    already and nobody else uses it.
+//  * otherwise a scatter that overwrites a kMutable of x, or x itself if x is a scatter and has no
+//    other use.
 graph::Graph PrepareScatters(const graph::Graph& graph, const drivers::Target& target);
 
 }  // namespace kiln::partition

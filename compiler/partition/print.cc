@@ -1,4 +1,4 @@
-// Print of partition.h.
+// Implements Print of partition.h.
 #include <string>
 
 #include "absl/container/flat_hash_map.h"

@@ -71,7 +71,7 @@ class ReadFinder {
       auto [node, access] = std::move(pending_.back());
       pending_.pop_back();
       std::vector<Access>& seen = seen_[node];
-      // A shared value that many users read at one place is walked once; walked for each use, a
+      // A shared value that many users read at one index is visited once; visited once per use, a
       // chain of x + x would take exponential time.
       if (std::find(seen.begin(), seen.end(), access) != seen.end()) continue;
       seen.push_back(access);
@@ -111,14 +111,14 @@ class ReadFinder {
 
   void VisitIndex(const Node* index, Access access) {
     for (size_t i = 0; i < access.axes.size(); ++i) {
-      // An index of size 1 serves the whole dimension.
+      // An index of size 1 is broadcast.
       if (index->shape()[i] == 1) access.axes[i] = Digits{};
     }
     Visit(index, std::move(access));
   }
 
   void VisitIndexed(const Node* x, int64_t axis, Access access) {
-    // Where this reads is known only to the data, and an index that is out of range reads nothing.
+    // The position read depends on data, and an index out of range reads nothing.
     access.axes[axis] = std::nullopt;
     access.conditional = true;
     Visit(x, std::move(access));

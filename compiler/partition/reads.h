@@ -1,4 +1,4 @@
-// What an inlined expression reads, and where.
+// Finds the values that an inlined expression reads, and at which indices.
 #ifndef KILN_COMPILER_PARTITION_READS_H_
 #define KILN_COMPILER_PARTITION_READS_H_
 
@@ -15,35 +15,35 @@ namespace kiln::partition {
 bool IsReduction(const ir::Node* node);
 bool IsScatter(const ir::Node* node);
 bool IsMovement(const ir::Node* node);     // identities included
-bool IsElementwise(const ir::Node* node);  // computes; contiguous is movement
+bool IsElementwise(const ir::Node* node);  // contiguous counts as movement
 bool IsTranscendental(const ir::Node* node);
-// What is better stored than this value, since to make this of it costs readers nothing worth
-// storing: of a short float made float32, which would take twice the memory, the short float; where
-// matrix units take tf32, what the last step of rounding to it masks, so that the kernels that read
-// it show what they round. Else null.
+// Returns a value that is better stored than this one, because readers can compute this one from it
+// at almost no cost; else null. For a short float cast to float32, which would take twice the
+// memory, returns the short float. If matrix units use tf32, returns the operand of the last step
+// of rounding to tf32, so that the kernels that read it still contain that step.
 const ir::Node* LeftToReaders(const ir::Node* node, bool matrix_units);
 
-// A stored value and the place at which it is read.
+// A stored value and the access to it.
 struct Read {
   const ir::Node* leaf = nullptr;
-  Access access;  // over the axes of the value that reads
+  Access access;  // over the axes of the reading value
 };
 
-// Whether the value is in memory wherever it is used.
+// Returns whether the value is always stored.
 bool IsMaterialised(const ir::Node* node);
 
-// The points over which `node` is computed: a reduction's operand's shape, a scatter's values',
-// else its own.
+// Returns the points over which `node` is computed: the shape of a reduction's operand, of a
+// scatter's values, else its own.
 const ir::Shape& SpaceOf(const ir::Node* node);
 
-// How often each node is an operand of one in `order`, which is TopologicalOrder(roots). Roots
-// count twice more: what leaves the graph is used by more than its readers here.
+// Returns how often each node is an operand of one in `order`, which is TopologicalOrder(roots).
+// Roots count two additional uses, since they are used outside of the graph.
 absl::flat_hash_map<const ir::Node*, int> CountUses(absl::Span<const ir::Node* const> order,
                                                     absl::Span<const ir::Node* const> roots);
 
-// All reads of the expression of `root`, whose axes are those of SpaceOf(root); `is_leaf` says
-// where it ends (never at root itself). What a scatter writes over counts as read. Each pair of
-// leaf and access once. `in_digits`: see MoveThrough.
+// Returns all reads of the expression of `root`, whose axes are those of SpaceOf(root); `is_leaf`
+// says where it ends (never at root itself). The tensor that a scatter overwrites counts as read.
+// Each pair of leaf and access occurs once. `in_digits`: see MoveThrough.
 std::vector<Read> FindReads(const ir::Node* root,
                             const std::function<bool(const ir::Node*)>& is_leaf,
                             bool in_digits = false);

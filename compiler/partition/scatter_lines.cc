@@ -14,7 +14,8 @@ using ir::ScatterMode;
 
 namespace {
 
-// Dimensions in which the index differs, the axis, then those along which it is the same.
+// Returns the dimensions along which the index varies, the axis, then those along which it is
+// constant.
 std::vector<int64_t> LineOrder(const Node* scatter) {
   const ir::Shape& index = scatter->operand(1)->shape();
   const int64_t axis = scatter->attr<ir::ScatterAttr>().axis;

@@ -1,5 +1,5 @@
-// A scatter in one form, whatever its axis and the shape of its index, and what its mode means as a
-// reduction. Internal to compiler/partition.
+// A canonical form of scatters, for any axis and index shape, and the meaning of their modes as
+// reductions. Internal to compiler/partition.
 #ifndef KILN_COMPILER_PARTITION_SCATTER_LINES_H_
 #define KILN_COMPILER_PARTITION_SCATTER_LINES_H_
 
@@ -10,8 +10,8 @@
 
 namespace kiln::partition {
 
-// Each of L lines has an index of its own: it names, for each of P positions, one of N
-// destinations, which a row of C values goes to.
+// Each of L lines has its own index, which gives for each of P positions one of N destinations. A
+// row of C values goes to that destination.
 struct ScatterLines {
   const ir::Node* x = nullptr;       // [L, N, C]
   const ir::Node* index = nullptr;   // [L, P], int64
@@ -24,21 +24,21 @@ struct ScatterLines {
   int64_t columns() const { return x->shape()[2]; }
 };
 
-// Views alone.
+// Uses only views.
 ScatterLines ToLines(ops::Builder& b, const ir::Node* scatter);
-// `result`, of the shape of ToLines' x, as the scatter has it.
+// Returns `result`, which has the shape of ToLines' x, in the scatter's shape.
 const ir::Node* FromLines(ops::Builder& b, const ir::Node* result, const ir::Node* scatter);
 
-// Of every mode but kSet: its values are made terms, terms are reduced, and what comes of that is
-// made a value again. (There is no reduction to the smallest: it is the largest of what is
-// negated.)
+// For every mode except kSet: values are converted to terms, terms are reduced, and the result is
+// converted back to a value. (There is no minimum reduction: it is the maximum of the negated
+// values.)
 const ir::Node* TermOf(ops::Builder& b, ir::ScatterMode mode, const ir::Node* value);
 const ir::Node* ValueOf(ops::Builder& b, ir::ScatterMode mode, const ir::Node* term);
 const ir::Node* ReduceTerms(ops::Builder& b, ir::ScatterMode mode, const ir::Node* terms,
                             int64_t axis);
-// The term that changes nothing.
+// Returns the neutral term.
 const ir::Node* NeutralTerm(ops::Builder& b, ir::ScatterMode mode, ir::DType dtype);
-// x with values of its own shape combined into it.
+// Combines values into x, which has the same shape.
 const ir::Node* CombineInto(ops::Builder& b, ir::ScatterMode mode, const ir::Node* x,
                             const ir::Node* values);
 

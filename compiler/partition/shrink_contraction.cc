@@ -18,7 +18,7 @@ namespace {
 
 using Bounds = std::vector<int64_t>;  // begin and end of each dimension
 
-// The bounds for a shape that differs by dimensions of size 1.
+// Maps the bounds to a shape that differs by dimensions of size 1.
 std::optional<Bounds> BoundsOf(const ir::Shape& from, const Bounds& bounds, const ir::Shape& to) {
   Bounds mapped;
   size_t next = 0;
@@ -46,7 +46,7 @@ const Node* ShrinkContraction(ir::Context& context, const Node* shrink,
   if (shrink->op() != Op::kShrink) return nullptr;
   const Node* sum = shrink->operand(0);
   while (sum->op() == Op::kReshape && single_use(sum)) sum = sum->operand(0);
-  // Used elsewhere, the whole would be computed beside the part.
+  // If it had other uses, the whole would be computed in addition to the part.
   if (!single_use(sum) || !IsContraction(sum)) return nullptr;
   std::optional<Bounds> bounds =
       BoundsOf(shrink->operand(0)->shape(), ir::IntsOf(shrink), sum->shape());

@@ -8,10 +8,10 @@
 
 namespace kiln::partition {
 
-// For a shrink of a contraction, perhaps reshaped by dimensions of size 1 alone: the contraction of
-// what the part needs. The gradient of a padded convolution is such a part, since nobody reads its
-// border: of 6 x 6 places 16 are asked for. Null for all else, and where the whole is used too
-// (`single_use` is false for it).
+// For a shrink of a contraction, possibly with reshapes that only add or remove dimensions of size
+// 1, returns the contraction that computes only that part. The gradient of a padded convolution is
+// such a part, since the gradient of its border is not used: for example 16 of 6 x 6 positions.
+// Returns null for everything else, and if the whole is used too (`single_use` is false for it).
 const ir::Node* ShrinkContraction(ir::Context& context, const ir::Node* shrink,
                                   const std::function<bool(const ir::Node*)>& single_use);
 

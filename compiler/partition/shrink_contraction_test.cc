@@ -11,7 +11,7 @@ using ::testing::SizeIs;
 
 class ShrinkContractionTest : public PartitionFixture {
  protected:
-  // Products that are computed.
+  // Returns the number of computed products.
   static int64_t Work(const Partition& partition) {
     int64_t work = 0;
     for (const Group& group : partition.groups) {
@@ -53,7 +53,7 @@ TEST_F(ShrinkContractionTest, WhatHasTwoPartsIsComputedOnce) {
   EXPECT_EQ(Work(Fused({left, right})), 64 * 48 * 32);
 }
 
-// The gradient of a convolution with a border.
+// The gradient of a padded convolution.
 TEST_F(ShrinkContractionTest, BehindWindowsThatAreUndone) {
   Node gradient = b_.Expand(b_.Reshape(Input({8, 10, 1, 1}), {8, 1, 10, 1}), {8, 16, 10, 3});
   Node weights = b_.Expand(b_.Reshape(Input({8, 16, 3}), {8, 16, 1, 3}), {8, 16, 10, 3});

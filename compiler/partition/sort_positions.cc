@@ -25,7 +25,7 @@ int64_t SortedLength(int64_t positions) {
   return kRun * static_cast<int64_t>(std::bit_ceil(runs));
 }
 
-// All keys differ, so that their order is one.
+// All keys differ, so their order is unique.
 const Node* MakeKeys(ops::Builder& b, const Node* index, int64_t destinations) {
   const int64_t positions = index->shape()[1];
   const int64_t length = SortedLength(positions);
@@ -37,7 +37,7 @@ const Node* MakeKeys(ops::Builder& b, const Node* index, int64_t destinations) {
   return b.Contiguous(Or(b, b.Binary(Op::kShl, destination, Int(b, kHalfOfKey)), position));
 }
 
-// Of (runs, length): each key goes where as many are before it.
+// Sorts each row of (runs, length): a key's position is the number of smaller keys.
 const Node* SortRuns(ops::Builder& b, const Node* keys) {
   const int64_t runs = keys->shape()[0];
   const int64_t length = keys->shape()[1];
@@ -49,7 +49,7 @@ const Node* SortRuns(ops::Builder& b, const Node* keys) {
   return b.Sum(b.Where(here, others, Int(b, 0)), {2});
 }
 
-// Of (pairs, 2, length): each pair of sorted runs becomes one.
+// Merges each pair of sorted runs of (pairs, 2, length).
 const Node* MergeRuns(ops::Builder& b, const Node* keys) {
   const int64_t pairs = keys->shape()[0];
   const int64_t length = keys->shape()[2];
@@ -60,9 +60,10 @@ const Node* MergeRuns(ops::Builder& b, const Node* keys) {
   const Node* second = run(1);
   const Node* place = b.Iota(DType::kInt64, {1, 2 * length}, 1);
   const Node* all = b.Expand(place, {pairs, 2 * length});
-  // The second run is used up where so many of the places before come from the first one.
+  // At least this many of the preceding elements come from the first run, since the second has only
+  // `length`.
   const Node* used_up = b.Sub(place, Int(b, length));
-  // How many of the places before come from the first run, bit by bit.
+  // The number of preceding elements from the first run, bit by bit.
   const Node* taken = b.Expand(b.Reshape(Int(b, 0), {1, 1}), {pairs, 2 * length});
   for (int64_t step = length; step > 0; step /= 2) {
     const Node* more = b.Add(taken, Int(b, step));

@@ -22,8 +22,8 @@ class Splitter {
       if (StreamsTooMuch(static_cast<int>(i))) Split(static_cast<int>(i));
     }
     if (all_.clusters.size() == count) return;
-    // Readers of what moved need edges to the new cluster. The contraction keeps its old edges:
-    // they make no cycle, since nothing that its epilogue reads depends on it.
+    // Readers of the moved values need edges to the new cluster. The contraction keeps its old
+    // edges: they make no cycle, since nothing that its epilogue reads depends on it.
     for (const Member& member : all_.members) all_.AddDependencies(member);
   }
 
@@ -40,7 +40,7 @@ class Splitter {
       }
       for (const Read& read : member.reads) {
         const bool large = ir::NumElements(read.leaf->shape()) >= kLargeEpilogue;
-        // What the stage itself computes is in registers.
+        // Values that the stage itself computes are in registers.
         if (large && all_.ClusterOf(read.leaf) != number) streams.insert(read.leaf);
       }
     }
@@ -75,7 +75,7 @@ class Splitter {
     into->nodes += member.nodes;
   }
 
-  // The loop's number among those that the epilogue has.
+  // Returns the loop's number in the epilogue's cluster.
   int LoopIn(Cluster* into, const Cluster& from, int loop) {
     const auto [found, fresh] = loops_.emplace(loop, static_cast<int>(into->loops.size()));
     if (fresh) {

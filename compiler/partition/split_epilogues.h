@@ -1,4 +1,4 @@
-// An epilogue that streams many large tensors becomes a kernel of its own.
+// Splits off an epilogue that streams many large tensors as a separate kernel.
 #ifndef KILN_COMPILER_PARTITION_SPLIT_EPILOGUES_H_
 #define KILN_COMPILER_PARTITION_SPLIT_EPILOGUES_H_
 
@@ -8,11 +8,11 @@
 
 namespace kiln::partition {
 
-// A contraction's schedule visits its result tile by tile: short runs of many rows. One tensor
-// that is read along (a residual, a bias' input) costs less than a second trip of the result
-// through memory. The state of an optimizer, three tensors read and three written, costs more when
-// all of it is larger than the caches: memory delivers whole rows much faster.
-inline constexpr int kMostStreams = 2;              // tensors read along
+// A contraction's schedule visits its result tile by tile: short runs of many rows. Reading one
+// more tensor in that order (a residual, a bias) costs less than writing the result to memory and
+// reading it again. The state of an optimizer, three tensors read and three written, costs more if
+// all of it exceeds the caches, since memory delivers whole rows much faster.
+inline constexpr int kMostStreams = 2;              // tensors read in the epilogue
 inline constexpr int64_t kLargeEpilogue = 1 << 20;  // elements of the result
 
 void SplitEpilogues(Clustering* clustering);

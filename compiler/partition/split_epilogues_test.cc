@@ -14,7 +14,8 @@ using ::testing::SizeIs;
 
 class SplitEpiloguesTest : public PartitionFixture {
  protected:
-  // As in Adam: every tensor of the state is updated with the gradient, the last with all of them.
+  // Like Adam: every tensor of the state is updated with the gradient, the last one with all of
+  // them.
   std::vector<Node> UpdatedStates(Node gradient, int states) {
     std::vector<Node> updated;
     Node all = gradient;
@@ -46,7 +47,7 @@ TEST_F(SplitEpiloguesTest, WhatCachesHoldStays) {
   EXPECT_THAT(Groups(UpdatedStates(Product(1024, 8, 1023), kMostStreams + 1)), SizeIs(1));
 }
 
-// Its state is read by rows and by columns, and what reads the results comes after them.
+// Its state is read by rows and by columns, and readers of the results come after them.
 TEST_F(SplitEpiloguesTest, ReadersOfTheResultsComeAfterThem) {
   Node gradient = Product(1024, 8, 2048);
   std::vector<Node> outputs = UpdatedStates(gradient, kMostStreams + 1);

@@ -17,23 +17,23 @@ using ir::Node;
 
 namespace {
 
-// On a machine that runs few tasks: results of the first reduction at most, and the elements that
-// go into each at least.
+// For a machine that runs few tasks: maximum number of results of the first reduction, and minimum
+// number of elements in each.
 constexpr int64_t kMaxParts = 1024;
 constexpr int64_t kMinPart = 64;
 
-// Threads of a block, and places of a contraction's result that they have. What is smaller or has
-// fewer rows or columns makes no tiles.
+// Threads of a block, and elements of a contraction's result in their tile. A result that is
+// smaller, or has fewer rows or columns, is not tiled.
 constexpr int64_t kBlockThreads = 256;
 constexpr int64_t kTilePlaces = 64 * 64;
 constexpr int64_t kTilePlacesMin = 32 * 32;
 constexpr double kTileSideMin = 16;
-// Terms of a part, at least: of a sum that a block's threads share, and of a tile's. With fewer it
-// takes longer to store the partial results and to read them again.
+// Minimum number of terms of a part: of a sum that a block's threads share, and of a tile's. With
+// fewer terms, storing the partial results and reading them again takes longer.
 constexpr int64_t kMinSharedPart = 4 * kBlockThreads;
 constexpr int64_t kMinTilePart = 256;
 
-// Into how many parts the sums are cut.
+// The range of numbers of parts into which the sums may be cut.
 struct Parts {
   int64_t least = 0;
   int64_t most = 0;
@@ -45,7 +45,7 @@ const std::vector<int64_t>& ReducedAxes(const Node* node) {
   return node->attr<ir::IntsAttr>().values;
 }
 
-// Whether neighbours among what is summed are neighbours in memory, by the operand's shape.
+// Returns whether adjacent terms of the sum are adjacent in memory, by the operand's shape.
 bool RunsAlongMemory(const Node* node) {
   const ir::Shape& shape = node->operand(0)->shape();
   for (size_t axis = shape.size(); axis-- > 0;) {
@@ -55,8 +55,9 @@ bool RunsAlongMemory(const Node* node) {
   return false;
 }
 
-// Enough parts for `wanted` blocks, or threads, of which there are fewer without; up to twice as
-// many, if they divide an axis. Nothing for sums that are too short to gain by it.
+// Returns parts that are enough for `wanted` blocks or threads, if there are only `there` without a
+// cut; up to twice as many parts are allowed, if that divides an axis. Nothing if the sums are too
+// short to gain.
 std::optional<Parts> PartsFor(int64_t wanted, int64_t there, int64_t terms, int64_t terms_min) {
   if (terms < 4 * terms_min) return std::nullopt;
   const int64_t enough = std::max<int64_t>(2, DivideUp(wanted, there));
@@ -64,8 +65,8 @@ std::optional<Parts> PartsFor(int64_t wanted, int64_t there, int64_t terms, int6
   return Parts{std::min(enough, most / 2), most};
 }
 
-// For blocks of threads: a block has a tile of a contraction, one sum along memory, or one for each
-// thread.
+// For blocks of threads: a block computes a tile of a contraction, one sum along memory, or one sum
+// per thread.
 std::optional<Parts> PartsForBlocks(const Node* node, int64_t results, int64_t terms,
                                     const drivers::Limits& limits) {
   const int64_t enough = EnoughPoints(limits);
@@ -93,8 +94,8 @@ std::optional<Parts> FindParts(const Node* node, const drivers::Limits& limits) 
   return Parts{EnoughPoints(limits), std::min(kMaxParts, terms / kMinPart)};
 }
 
-// The number of parts in which an axis of this size is cut: itself where that is a good number; 0
-// if there is none.
+// Returns the number of parts into which an axis of this size is cut evenly; 0 if there is none in
+// the wanted range.
 int64_t PartsOf(int64_t size, const Parts& wanted) {
   for (int64_t parts = std::min(size, wanted.most); parts >= wanted.least; --parts) {
     if (size % parts == 0) return parts;
@@ -102,17 +103,17 @@ int64_t PartsOf(int64_t size, const Parts& wanted) {
   return 0;
 }
 
-// The parts of each dimension of what is summed; 1: it is not cut.
+// The number of parts per dimension of the operand; 1: not cut.
 using Cuts = std::vector<int64_t>;
 
-// The leading axis first, which leaves what is contiguous to the first reduction.
+// The leading axis first, so that the first reduction gets the contiguous elements.
 std::vector<int64_t> AxesInOrder(const Node* node) {
   std::vector<int64_t> axes = ReducedAxes(node);
   absl::c_sort(axes);
   return axes;
 }
 
-// One axis in even parts; nothing if none can be.
+// Cuts one axis into even parts; nothing if that is not possible.
 std::optional<Cuts> CutOneAxis(const Node* node, const Parts& wanted) {
   const ir::Shape& shape = node->operand(0)->shape();
   for (const int64_t axis : AxesInOrder(node)) {
@@ -125,7 +126,7 @@ std::optional<Cuts> CutOneAxis(const Node* node, const Parts& wanted) {
   return std::nullopt;
 }
 
-// Short axes in single elements, and what parts are then wanted of a longer one, which may be cut
+// Cuts short axes into single elements, and a longer one into the parts still needed, possibly
 // unevenly.
 std::optional<Cuts> CutSeveralAxes(const Node* node, Parts wanted) {
   const ir::Shape& shape = node->operand(0)->shape();
@@ -146,7 +147,7 @@ std::optional<Cuts> CutSeveralAxes(const Node* node, Parts wanted) {
   return cut ? std::optional(std::move(cuts)) : std::nullopt;
 }
 
-// `x` with zeros behind the ends of axes, so that all cuts are even.
+// Pads `x` with zeros at the ends of axes, so that all cuts are even.
 const Node* Padded(TensorMaker& make, const Node* x, const Cuts& cuts) {
   std::vector<int64_t> padding;
   for (size_t i = 0; i < cuts.size(); ++i) {
@@ -185,7 +186,7 @@ const Node* SplitReduction(ir::Context& context, const Node* node, const drivers
   std::optional<Cuts> cuts = CutOneAxis(node, *wanted);
   if (!cuts && IsWide(limits)) cuts = CutSeveralAxes(node, *wanted);
   if (!cuts) return node;
-  // Of many parts, there may be much to add up.
+  // If there are many parts, adding them may need a split, too.
   return SplitReduction(context, CutReduction(context, node, *cuts), limits);
 }
 

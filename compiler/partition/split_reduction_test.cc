@@ -15,14 +15,14 @@ using ::testing::SizeIs;
 
 class SplitReductionTest : public PartitionFixture {
  protected:
-  // One with 132 units of 2,048 threads.
+  // A device with 132 units of 2,048 threads.
   SplitReductionTest() {
     target_.limits.compute_units = 132;
     target_.limits.threads_per_block = 1024;
     target_.limits.threads_per_unit = 2048;
   }
 
-  // The numbers of elements that the kernels write, in their order.
+  // Returns the numbers of elements that the kernels write, in order.
   std::vector<int64_t> Written(std::vector<Node> outputs) {
     const Partition partition = Fused(std::move(outputs));
     std::vector<int64_t> elements;
@@ -37,7 +37,7 @@ class SplitReductionTest : public PartitionFixture {
 TEST_F(SplitReductionTest, AContractionWithFewResultsIsSplit) {
   // One tile of 64 x 64, whose sum is cut into parts of 256 terms.
   EXPECT_THAT(Written({Product(64, 8192, 64)}), ElementsAre(32 * 64 * 64, 64 * 64));
-  // 144 tiles: as many parts as it takes until each unit has two.
+  // 144 tiles: as many parts as give each unit two.
   EXPECT_THAT(Written({Product(768, 8192, 768)}), ElementsAre(4 * 768 * 768, 768 * 768));
 }
 
@@ -72,7 +72,7 @@ TEST_F(SplitReductionTest, SumsOfManyPartsAreSplitAgain) {
 TEST_F(SplitReductionTest, UnevenSumsArePadded) {
   EXPECT_THAT(Written({b_.Sum(Input({8191, 768}), {0})}), ElementsAre(63 * 768, 768));
   EXPECT_THAT(Written({Product(64, 8191, 64)}), ElementsAre(15 * 64 * 64, 64 * 64));
-  // There is no value to pad others with.
+  // A maximum is not cut unevenly: it has no padding value.
   EXPECT_THAT(Written({b_.Max(Input({8191, 768}), {0})}), SizeIs(1));
 }
 
@@ -82,7 +82,7 @@ TEST_F(SplitReductionTest, ShortAxesAreCutTogether) {
               ElementsAre(7 * 11 * 2 * 8, 8));
 }
 
-// As it was before there were other machines.
+// The cuts for CPU cores, which must not change because of other machines.
 TEST_F(SplitReductionTest, CoresSplitSumsWithFewResultsAlone) {
   target_ = drivers::Target();
   EXPECT_THAT(Written({Product(64, 8192, 64)}), SizeIs(1));

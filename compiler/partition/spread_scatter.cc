@@ -13,18 +13,18 @@ using ir::Node;
 
 namespace {
 
-// Comparisons of a position, at most: sorting it costs as much.
+// Bound on the comparisons per position: sorting it costs as much.
 constexpr int64_t kComparisonsMax = 1024;
 
 bool IsWorthSpreading(const ScatterLines& scatter, const drivers::Limits& limits) {
   if (scatter.positions() <= kScatterPiece) return false;
-  // A thread goes over the positions for each of these.
+  // In the loops, one thread per point goes over all positions.
   const int64_t points = scatter.lines() * scatter.columns();
   return points < int64_t{limits.compute_units} * limits.threads_per_unit;
 }
 
 bool HasFewDestinations(const ScatterLines& scatter) {
-  // Only the positions of values that are set are compared.
+  // For kSet only positions are compared, not values.
   const int64_t columns = scatter.mode == ir::ScatterMode::kSet ? 1 : scatter.columns();
   return scatter.destinations() * columns <= kComparisonsMax;
 }
@@ -33,7 +33,7 @@ bool HasFewDestinations(const ScatterLines& scatter) {
 
 const Node* SpreadScatter(ir::Context& context, const Node* scatter,
                           const drivers::Target& target) {
-  // Before anything is made, so that all else finds the same graph.
+  // Returned before any node is made, so that later passes get the same graph.
   if (!IsWide(target.limits)) return scatter;
   ops::Builder b(context);
   const ScatterLines lines = ToLines(b, scatter);
@@ -46,7 +46,7 @@ const Node* SpreadScatter(ir::Context& context, const Node* scatter,
   }
   if (result == nullptr) return scatter;
   result = FromLines(b, result, scatter);
-  // Of too many elements somewhere on the way.
+  // Fails if an intermediate tensor would have too many elements.
   return b.status().ok() ? result : scatter;
 }
 

@@ -18,7 +18,7 @@ using ir::Node;
 using ir::ScatterMode;
 using ops::HostTensor;
 
-// With 64 threads: scatters of fewer than 64 columns are worth spreading.
+// A device with 64 threads: scatters of fewer than 64 columns are worth spreading.
 drivers::Target SmallGpu() {
   drivers::Target target;
   target.limits.threads_per_block = 32;

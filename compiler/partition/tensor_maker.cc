@@ -69,7 +69,7 @@ const Node* TensorMaker::Zeros(ir::DType dtype, const ir::Shape& shape) {
   const Node* zero =
       context_.Get(Op::kConst, dtype, {}, {},
                    ir::IsFloat(dtype) ? ir::ConstValue::Float(0) : ir::ConstValue::Int(0));
-  // The one form of such tensors (graph/splat.h), so that equal ones are one node.
+  // The canonical form of such tensors (graph/splat.h), so that equal ones are one node.
   return Expand(Reshape(zero, ir::Shape(shape.size(), 1)), shape);
 }
 

@@ -1,5 +1,5 @@
-// Makes tensor-level movement and reductions, for normalize. Movement that changes nothing returns
-// its operand.
+// Makes tensor-level movement and reductions, for normalize. A movement that changes nothing
+// returns its operand.
 #ifndef KILN_COMPILER_PARTITION_TENSOR_MAKER_H_
 #define KILN_COMPILER_PARTITION_TENSOR_MAKER_H_
 
@@ -17,12 +17,12 @@ class TensorMaker {
 
   const ir::Node* Reshape(const ir::Node* x, ir::Shape shape);
   const ir::Node* Permute(const ir::Node* x, const Ints& axes);
-  // Moves one dimension so that it stands at `to` in the result.
+  // Moves one dimension to position `to` of the result.
   const ir::Node* MoveAxis(const ir::Node* x, int64_t from, int64_t to);
   const ir::Node* Expand(const ir::Node* x, ir::Shape shape);
   const ir::Node* Pad(const ir::Node* x, const Ints& padding);
   const ir::Node* Shrink(const ir::Node* x, const Ints& bounds);
-  // Keeps the dimensions with size 1; no axes: x.
+  // Keeps the reduced dimensions with size 1; without axes it returns x.
   const ir::Node* Reduce(ir::Op op, const ir::Node* x, const Ints& axes);
   const ir::Node* Zeros(ir::DType dtype, const ir::Shape& shape);
 

@@ -5,8 +5,8 @@
 namespace kiln::partition {
 namespace {
 
-// The digit, where the loop's lowest part of `extent` becomes the loop `low`. Nothing if the digit
-// is cut.
+// Returns the digit after the lowest part of its loop, of size `extent`, has become the loop `low`.
+// Nothing if that cuts the digit.
 std::optional<Digits> SplitDigit(const Digit& digit, int64_t extent, int low) {
   const int64_t end = digit.stride * digit.extent;
   if (digit.stride % extent == 0) {
@@ -17,7 +17,7 @@ std::optional<Digits> SplitDigit(const Digit& digit, int64_t extent, int low) {
   return Digits{{digit.loop, 1, end / extent}, {low, digit.stride, extent / digit.stride}};
 }
 
-// The largest divisor of `extent` that is at most `most`.
+// Returns the largest divisor of `extent` that is at most `most`.
 int64_t LargestDivisor(int64_t extent, int64_t most) {
   for (int64_t divisor = std::min(extent, most); divisor > 1; --divisor) {
     if (extent % divisor == 0) return divisor;
@@ -47,7 +47,7 @@ TileCut::~TileCut() {
 bool TileCut::Make(int64_t elements, int64_t points_enough) {
   int64_t size = 1;
   while (!cluster_.grid.empty()) {
-    // Of the grid's loops the last has neighbours in memory.
+    // The last loop of the grid runs over adjacent elements in memory.
     const int loop = cluster_.grid.back();
     const int64_t extent = cluster_.loops[loop];
     if (size >= kTileMin && GridPoints(cluster_, cluster_.grid) >= points_enough) break;

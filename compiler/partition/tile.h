@@ -1,7 +1,6 @@
-// Grids whose points are tiles: runs of neighbours in memory, for chains of values each of which
-// reads the one before at other places than its own, but near them, as the rounds of a sorting
-// network do. A block of threads takes a tile through all of them in the memory that its threads
-// share.
+// Grids whose points are tiles, which are runs of adjacent elements in memory. For chains of values
+// each of which reads the one before at other positions, but nearby, like the rounds of a sorting
+// network. A block of threads computes a tile of all of them in its shared memory.
 #ifndef KILN_COMPILER_PARTITION_TILE_H_
 #define KILN_COMPILER_PARTITION_TILE_H_
 
@@ -14,10 +13,11 @@
 
 namespace kiln::partition {
 
-// Elements of a tile, at least: fewer leave most of a block's threads idle.
+// Minimum number of elements of a tile: fewer leave most of a block's threads idle.
 inline constexpr int64_t kTileMin = 64;
 
-// Cuts the grid of a cluster of one elementwise stage to tiles, and joins it again unless kept.
+// Cuts the grid of a cluster with one elementwise stage into tiles; the destructor undoes this
+// unless Keep was called.
 class TileCut {
  public:
   // Both must outlive the cut.
@@ -25,8 +25,8 @@ class TileCut {
   TileCut(const TileCut&) = delete;
   ~TileCut();
 
-  // Tiles of `elements` at most: whole rows, no more of them than it takes for kTileMin if that
-  // leaves `points_enough`. False if there are none.
+  // Makes tiles of at most `elements`: whole rows, and no more of them than kTileMin requires if
+  // that leaves `points_enough` points. Returns false if that is not possible.
   bool Make(int64_t elements, int64_t points_enough);
   void Keep() { kept_ = true; }
 

@@ -1,4 +1,4 @@
-// Verify of partition.h.
+// Implements Verify of partition.h.
 #include <string>
 #include <utility>
 #include <vector>
@@ -64,7 +64,7 @@ class Verifier {
         return error("writes over what others read,", tensor);
       }
     }
-    // From here on nobody may write over them.
+    // From here on no group may overwrite them.
     for (const int tensor : group.reads) read_[tensor] = true;
     for (const int tensor : group.updates) {
       if (absl::c_linear_search(group.reads, tensor)) {

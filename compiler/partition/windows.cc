@@ -14,7 +14,7 @@ using ir::Op;
 
 namespace {
 
-// Cuts or fills the ends of dimensions so that they get this shape.
+// Crops or zero-pads the ends of dimensions to this shape.
 const Node* Fit(TensorMaker& make, const Node* x, const ir::Shape& shape) {
   std::vector<int64_t> bounds, padding;
   for (size_t i = 0; i < shape.size(); ++i) {
@@ -35,7 +35,7 @@ const Node* ReplaceWindow(ir::Context& context, const Node* node) {
   const int64_t count = node->shape()[axis];
   std::vector<int64_t> bounds;
   for (const int64_t extent : x->shape()) bounds.insert(bounds.end(), {0, extent});
-  // What is left behind the last whole window belongs to none.
+  // Elements after the last whole window belong to no window.
   bounds[2 * axis + 1] = count * size;
   ir::Shape cut = x->shape();
   cut[axis] = size;
@@ -49,13 +49,13 @@ const Node* UnwindowSums::Replace(const Node* sum, const SingleUse& single_use) 
   if (sum->op() != Op::kReduceSum || unwindow->op() != Op::kUnwindow) return nullptr;
   const int64_t size = unwindow->shape().back();
   const int64_t stride = ir::IntsOf(unwindow)[2];
-  // The forms below take windows without dilation.
+  // The forms below require windows without dilation.
   if (size > 1 && ir::IntsOf(unwindow)[3] != 1) return nullptr;
   if (stride >= size) return Join(sum);
   return stride > 1 ? Decompose(sum, single_use) : nullptr;
 }
 
-// Windows without overlap next to each other.
+// Concatenates windows without overlap.
 const Node* UnwindowSums::Join(const Node* sum) {
   const Node* unwindow = sum->operand(0);
   const Node* x = unwindow->operand(0);
@@ -66,7 +66,7 @@ const Node* UnwindowSums::Join(const Node* sum) {
   if (found == others.end()) return nullptr;
   others.erase(found);
   TensorMaker make(context_);
-  // Elements between windows got nothing and are zero.
+  // Elements between windows have no contribution and are zero.
   ir::Shape wide = x->shape();
   wide[last] = ir::IntsOf(unwindow)[2];
   x = Fit(make, x, wide);
@@ -86,7 +86,7 @@ const Node* UnwindowSums::Decompose(const Node* sum, const SingleUse& single_use
   if (ir::IntsOf(sum) != std::vector<int64_t>{last}) return nullptr;
   const int64_t axis = ir::IntsOf(unwindow)[0];
   const int64_t stride = ir::IntsOf(unwindow)[2];
-  // T of the header; the sub-windows of T single steps lengthen the axis by T - 1.
+  // T of the header; the sub-windows of T elements with stride 1 lengthen the axis by T - 1.
   const int64_t steps = (unwindow->shape().back() + stride - 1) / stride;
   Phased phased = OperandOf(unwindow, single_use);
   const int64_t length = phased.core->shape()[axis] + steps - 1;
@@ -94,8 +94,8 @@ const Node* UnwindowSums::Decompose(const Node* sum, const SingleUse& single_use
 
   ir::Shape shape = phased.core->shape();
   shape[last] = steps * stride;
-  // Element t * s + r of a window, as dimensions t and r. The phase r goes behind those of other
-  // axes, then t to the very end, where unwindow wants it.
+  // Element t * s + r of a window becomes dimensions t and r. The phase r goes after those of other
+  // axes, then t to the end, where unwindow expects it.
   const Node* core = Fit(make, phased.core, shape);
   shape[last] = steps;
   shape.insert(shape.begin() + last + 1, stride);
@@ -118,7 +118,8 @@ const Node* UnwindowSums::Decompose(const Node* sum, const SingleUse& single_use
   return value;
 }
 
-// What the unwindow reads. If that was put together from phases of other axes, the value before.
+// Returns the unwindow's operand. If that was interleaved from phases of other axes, returns the
+// value before.
 UnwindowSums::Phased UnwindowSums::OperandOf(const Node* unwindow,
                                              const SingleUse& single_use) const {
   const Node* x = unwindow->operand(0);
@@ -143,7 +144,8 @@ const Node* UnwindowSums::Interleave(const Phased& phased) {
     joined.push_back(phased.core->shape()[axis]);
     for (size_t i = 0; i < phased.phases.size(); ++i) {
       if (phased.phases[i].axis != axis) continue;
-      // Element s * q + r: the phase right behind its axis, then both as one dimension.
+      // Element s * q + r: moves the phase directly after its axis, then joins both to one
+      // dimension.
       order.push_back(rank + static_cast<int64_t>(i));
       joined.back() *= phased.phases[i].stride;
     }

@@ -39,7 +39,8 @@ class Finder {
   std::vector<const Loop*> loops_;
 };
 
-// The loops' coefficients by falling size, so that each value is bounded by what the rest can add.
+// Processes the loops' coefficients in descending order of magnitude, so that the remaining terms
+// bound each value.
 class Solver {
  public:
   using Visit = absl::FunctionRef<void(absl::Span<const int64_t>)>;
@@ -77,7 +78,7 @@ class Solver {
     if (unknown.coefficient < 0) std::swap(low, high);
     low = CeilDivide(low, unknown.coefficient);
     high = -CeilDivide(-high, unknown.coefficient);
-    // Where the loops are digits of the index, these bounds leave one value at most.
+    // If the loops are digits of the index, these bounds leave at most one value.
     for (int64_t value = std::max<int64_t>(low, 0); value <= std::min(high, unknown.extent - 1);
          ++value) {
       Try(value, target, depth);
@@ -89,7 +90,7 @@ class Solver {
     size_t loop = 0;
     int64_t coefficient = 0;
     int64_t extent = 0;
-    int64_t rest_least = 0;  // of the terms after this one
+    int64_t rest_least = 0;  // sum of the minima of the terms after this one
     int64_t rest_most = 0;
   };
 

@@ -1,5 +1,5 @@
-// The loops that copy an operand into scratch, asked backwards: which of their iterations writes an
-// element. A copy holds far more elements than the sampled points read, so it is never run.
+// The loops that copy an operand into scratch, solved backwards: which iteration writes a given
+// element. A copy has far more elements than the sampled points read, so it is never executed.
 #ifndef KILN_COMPILER_PROOF_COPIES_H_
 #define KILN_COMPILER_PROOF_COPIES_H_
 
@@ -13,21 +13,22 @@
 
 namespace kiln::proof {
 
-// A store, and the loops around it within the copy, outermost first.
+// A store and its loops within the copy, outermost first.
 struct CopyStore {
   const schedule::Store* store = nullptr;
   std::vector<const schedule::Loop*> loops;
   kernel::Sum index;
 };
 
-// The stores of consecutive statements that fill one buffer. False where they do more than that, or
-// where an index is no sum of multiples of the loops' ranges and of what is constant around them.
+// Finds the stores of consecutive statements that fill one buffer. Returns false if the statements
+// do more than that, or if an index is not a sum of multiples of the loops' ranges and of terms
+// that are constant in the loops.
 bool FindCopyStores(absl::Span<const schedule::Statement* const> statements,
                     std::vector<CopyStore>* stores);
 
-// Calls `visit` with the values of the loops at each iteration in which the store's index is
-// `target`; all of them are within the ranges' own extents. Loops that the index does not depend on
-// are at both their ends. `constant`: the index's value where all loops are at 0.
+// Calls `visit` with the values of the loops for each iteration in which the store's index is
+// `target`; the values are within the ranges' extents. Loops that the index does not depend on are
+// visited at both ends. `constant` is the index's value with all loops at 0.
 void ForEachSource(const CopyStore& store, int64_t target, int64_t constant,
                    absl::FunctionRef<void(absl::Span<const int64_t>)> visit);
 

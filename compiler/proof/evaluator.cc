@@ -8,7 +8,7 @@ namespace {
 using ir::Node;
 using ir::Op;
 
-// Operands before their users, without what stands below reductions. Iterative, since expressions
+// Returns operands before users, without the nodes below reductions. Iterative, since expressions
 // may be deep.
 std::vector<const Node*> OrderOutsideReductions(const Node* root) {
   std::vector<const Node*> order;
@@ -92,7 +92,7 @@ Value Evaluator::Run(const Step& step, const Tape& tape) {
     default:
       break;
   }
-  // Nearly all steps are sums and products of indices, so these are computed in place.
+  // Nearly all steps are sums and products of indices, so these are computed inline.
   if (step.is_index) {
     const auto a = static_cast<uint64_t>(tape.values[step.operands[0]]);
     const auto b = static_cast<uint64_t>(tape.values[step.operands[1]]);

@@ -1,5 +1,5 @@
-// Scalar kernel expressions, flattened once and evaluated at many points. What a load gives and
-// which points a reduction runs over is the business of whoever derives from it.
+// Scalar kernel expressions, flattened once and evaluated at many points. Derived classes define
+// the results of loads and the points of reductions.
 #ifndef KILN_COMPILER_PROOF_EVALUATOR_H_
 #define KILN_COMPILER_PROOF_EVALUATOR_H_
 
@@ -31,11 +31,11 @@ class Evaluator {
   Value Evaluate(const ir::Node* root);
 
   virtual Value Load(int buffer, ir::DType dtype, int64_t index) = 0;
-  // Calls `visit` at each point of a reduction's ranges, their values set.
+  // Calls `visit` at each point of a reduction's ranges, after setting their values.
   virtual void ForEachPoint(absl::Span<const ir::Node* const> ranges,
                             absl::FunctionRef<void()> visit) = 0;
 
-  // The first fault that was met. Later ones are often its consequences.
+  // Keeps the first fault. Later ones are often its consequences.
   void Fail(std::string why);
   bool failed() const { return !failure_.empty(); }
   const std::string& failure() const { return failure_; }
@@ -45,16 +45,16 @@ class Evaluator {
   struct Step {
     ir::Op op = ir::Op::kConst;
     ir::DType dtype = ir::DType::kInvalid;
-    ir::DType operand_dtype = ir::DType::kInvalid;  // of the first one
-    bool is_index = false;                          // int64, of two operands
-    int result = 0;                                 // where its value stands
-    int operands[3] = {0, 0, 0};                    // where theirs do
+    ir::DType operand_dtype = ir::DType::kInvalid;  // of the first operand
+    bool is_index = false;                          // int64 with two operands
+    int result = 0;                                 // index of its value
+    int operands[3] = {0, 0, 0};                    // indices of their values
     int count = 0;
     int number = 0;                  // a range's slot, a load's buffer
     const ir::Node* node = nullptr;  // a reduction
   };
-  // Steps in an order in which operands come first; constants have their values and no step. What
-  // stands below a reduction belongs to the tape of its own operand.
+  // Steps with operands before users; constants have their values and no step. The nodes below a
+  // reduction are on a separate tape, of its operand.
   struct Tape {
     std::vector<Step> steps;
     std::vector<Value> values;

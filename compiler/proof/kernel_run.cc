@@ -29,7 +29,7 @@ void KernelRun::ForEach(absl::Span<const Root> roots, absl::FunctionRef<void()> 
   }
 }
 
-// Of ranges that were fused, the inner one runs fastest.
+// Among fused ranges, the inner one varies fastest.
 void KernelRun::Set(int number, int64_t value) {
   if (const ir::Node* range = plan_.axes[number].range; range != nullptr) {
     SetRange(range, value);
@@ -82,10 +82,10 @@ Value KernelRun::Load(int buffer, ir::DType dtype, int64_t index) {
   const kernel::Buffer& from = kernel_.buffers[buffer];
   if (from.memory == kernel::Memory::kLocal) {
     const auto found = locals_.find({buffer, index});
-    // A point that was not sampled may have written it. Both runs then agree on a value.
+    // A point that was not sampled may have written it, so both runs use the same value.
     return found == locals_.end() ? UnwrittenLocal(buffer, dtype) : found->second;
   }
-  // A scatter goes on from what it has combined so far.
+  // A scatter continues from the values it has combined so far.
   if (from.access == kernel::Access::kUpdate) {
     if (const auto found = globals_.find({buffer, index}); found != globals_.end()) {
       return found->second.value;
@@ -110,7 +110,7 @@ std::string KernelRun::Point() {
 }
 
 std::string KernelRun::PointOf(const Element& element, const Samples& samples) {
-  // Run again, since points are wanted for messages only.
+  // Runs again, since points are only needed for messages.
   watched_ = &element;
   watched_point_.clear();
   Run(samples, seed_);

@@ -1,4 +1,5 @@
-// A kernel evaluated at samples of its points: what a scheduled kernel must give there.
+// Evaluates a kernel at samples of its points: the values that a scheduled kernel must also produce
+// there.
 #ifndef KILN_COMPILER_PROOF_KERNEL_RUN_H_
 #define KILN_COMPILER_PROOF_KERNEL_RUN_H_
 
@@ -14,7 +15,7 @@
 
 namespace kiln::proof {
 
-// What became of an element of a buffer: its value, and how often it was written.
+// The final value of a buffer element, and how often it was written.
 struct Written {
   Value value = 0;
   int64_t times = 0;
@@ -24,23 +25,23 @@ struct Written {
 using Element = std::pair<int, int64_t>;
 using Memory = absl::flat_hash_map<Element, Written>;
 
-// The value that a local has where no sampled point has written it.
+// Returns the value of a local that no sampled point has written.
 Value UnwrittenLocal(int buffer, ir::DType dtype);
 
 class KernelRun : private Evaluator {
  public:
-  // All must outlive the run.
+  // All arguments must outlive the run.
   KernelRun(const kernel::Kernel& kernel, const schedule::Plan& plan, const Sampler& sampler)
       : kernel_(kernel), plan_(plan), sampler_(sampler) {}
 
-  // The globals that the sampled points write, for the inputs of a seed.
+  // Returns the elements of globals that the sampled points write, for the inputs of a seed.
   const Memory& Run(const Samples& samples, uint64_t seed);
-  // The values of the ranges where the last run's `element` is written last, for a message: "r0=3
-  // r2=17".
+  // Returns the values of the ranges at which the last run wrote `element` last, for a message:
+  // "r0=3 r2=17".
   std::string PointOf(const Element& element, const Samples& samples);
 
  private:
-  // An axis that is part of no other, with its sampled values.
+  // An axis that was not split from or fused into another, with its sampled values.
   struct Root {
     int axis = 0;
     std::vector<int64_t> values;
@@ -61,7 +62,7 @@ class KernelRun : private Evaluator {
   uint64_t seed_ = 0;
   Memory globals_;
   absl::flat_hash_map<Element, Value> locals_;
-  std::vector<Root> reduce_;  // of the stage that runs
+  std::vector<Root> reduce_;  // of the current stage
   const Element* watched_ = nullptr;
   std::string watched_point_;
 };

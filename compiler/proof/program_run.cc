@@ -17,7 +17,7 @@ using schedule::Store;
 
 namespace {
 
-// How often the ends of one copy are looked at.
+// Bound on the end checks of one copy.
 constexpr int kEndChecksMax = 12;
 
 int CountStores(const std::vector<Statement>& body) {
@@ -57,7 +57,7 @@ absl::StatusOr<const Memory*> ProgramRun::Run(const Samples& samples, uint64_t s
 void ProgramRun::RunTasks(const schedule::Section& section, size_t depth) {
   if (failed()) return;
   if (depth == section.grid.size()) {
-    // To read what another task left in scratch or registers is a fault.
+    // Reading what another task left in scratch or registers is a fault.
     nearby_.clear();
     copies_.clear();
     return RunBody(section.body);
@@ -134,15 +134,16 @@ void ProgramRun::RunLoop(const Loop& loop, int axis) {
 }
 
 Element ProgramRun::ElementOf(int buffer, int64_t index) const {
-  // A register slot holds all lanes, and each thread has one; each of these is an element here.
+  // A register slot holds all lanes, and each thread has its own; each of these is a separate
+  // element here.
   const LoopBuffer& of = program_.buffers[buffer];
   if (of.space != Space::kRegister) return {buffer, index};
   const int64_t slot = index * program_.threads + thread_;
   return {buffer, of.lanes > 1 ? slot * of.lanes + lane_ : slot};
 }
 
-// Whether the index lies in what fills a local up to whole vectors. A lane beyond a ragged end
-// reads it and nothing becomes of it.
+// Returns whether the index is in the padding that extends a local to whole vectors. A lane beyond
+// a ragged end may read it, and the value is not used.
 bool ProgramRun::IsPadding(int buffer, int64_t index) const {
   const LoopBuffer& of = program_.buffers[buffer];
   const bool padded = of.space == Space::kScratch || of.space == Space::kShared;
@@ -163,7 +164,7 @@ bool ProgramRun::IsKernelLocal(int buffer) const {
 }
 
 void ProgramRun::RunStore(const Store& store) {
-  // Computed even where it is not stored, as lanes are: what it loads must be there.
+  // Evaluated even if it is not stored, as vector lanes are: its loads must be in bounds.
   const Value value = Evaluate(store.value);
   if (store.valid != nullptr && Evaluate(store.valid) == 0) return;
   reached_.insert(&store);
@@ -173,7 +174,7 @@ void ProgramRun::RunStore(const Store& store) {
 void ProgramRun::Write(int buffer, int64_t index, Value value) {
   if (!IsInside(buffer, index, "writes")) return;
   if (program_.buffers[buffer].space != Space::kGlobal) {
-    // A copy of one element has no loop. It takes the place of a longer one before it.
+    // A copy of one element has no loop. It replaces an earlier, longer one.
     copies_.erase(buffer);
     nearby_[ElementOf(buffer, index)] = value;
     return;
@@ -204,7 +205,7 @@ Value ProgramRun::Load(int buffer, ir::DType dtype, int64_t index) {
   return 0;
 }
 
-// Of lanes or threads, the only reductions that a loop program has.
+// Combines lanes or threads, the only reductions of a loop program.
 void ProgramRun::ForEachPoint(absl::Span<const Node* const> ranges,
                               absl::FunctionRef<void()> visit) {
   const int axis = ranges.size() == 1 ? AxisOf(ranges[0]) : -1;
@@ -227,7 +228,7 @@ void ProgramRun::ForEachPoint(absl::Span<const Node* const> ranges,
 }
 
 size_t ProgramRun::MeetCopy(const std::vector<Statement>& body, size_t begin) {
-  // Which statements copy is known after the first time.
+  // The copying statements are found once and memoised.
   std::unique_ptr<std::vector<CopyStore>>& known = copy_stores_[&body[begin]];
   const bool is_new = known == nullptr;
   if (is_new) known = std::make_unique<std::vector<CopyStore>>();
@@ -259,18 +260,19 @@ size_t ProgramRun::MeetCopy(const std::vector<Statement>& body, size_t begin) {
 void ProgramRun::CheckEnds(const CopyStore& store) {
   std::vector<int64_t> values(store.loops.size());
   ++turn_;
-  // All at their last places, all just before (the border of a window masks the last ones), mixed.
+  // All loops at their last iterations, all one before (the border of a window masks the last
+  // ones), and mixed.
   for (const uint64_t ends : {~uint64_t{0}, uint64_t{0x5555555555555555}, Mix(turn_, 0)}) {
     for (size_t i = 0; i < values.size(); ++i) {
       const Loop& loop = *store.loops[i];
       const int64_t extent =
           loop.extent == nullptr ? ir::ExtentOf(loop.range) : Evaluate(loop.extent);
       const int64_t places[] = {0, std::max<int64_t>(0, extent - 2), 0, extent - 1};
-      // Two bits choose the place of each loop.
+      // Two bits choose the iteration of each loop.
       values[i] = places[ends >> (2 * i % 64) & 3];
       if (extent < 1) return;
     }
-    // Lanes are the innermost loop. Each of them, since masks begin anywhere.
+    // Lanes are the innermost loop. All are checked, since masks begin anywhere.
     for (int64_t lane = ir::ExtentOf(store.loops.back()->range); lane-- > 0 && !failed();) {
       values.back() = lane;
       if (!ValueAt(store, values).has_value()) continue;
@@ -279,7 +281,7 @@ void ProgramRun::CheckEnds(const CopyStore& store) {
   }
 }
 
-// Nothing where the iteration is none, or writes nothing.
+// Returns nothing if the iteration does not exist or writes nothing.
 std::optional<Value> ProgramRun::ValueAt(const CopyStore& store, absl::Span<const int64_t> values) {
   for (size_t i = 0; i < values.size(); ++i) SetRange(store.loops[i]->range, values[i]);
   for (size_t i = 0; i < values.size(); ++i) {
@@ -293,7 +295,7 @@ std::optional<Value> ProgramRun::ValueAt(const CopyStore& store, absl::Span<cons
 Value ProgramRun::LoadCopy(int buffer, int64_t index) {
   Copy& copy = copies_[buffer];
   if (const auto known = copy.known.find(index); known != copy.known.end()) return known->second;
-  // The copy ran where the ranges had other values, and perhaps before some of them had slots.
+  // The copy ran with other values of the ranges, perhaps before some of them had slots.
   Environment here = copy.environment;
   here.resize(environment().size());
   std::swap(here, environment());

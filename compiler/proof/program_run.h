@@ -1,5 +1,5 @@
-// A loop program run at samples of its points: each loop that stands for an axis of the schedule's
-// plan takes the axis's sampled values alone.
+// Runs a loop program at samples of its points: a loop of an axis of the schedule's plan takes only
+// the axis's sampled values.
 #ifndef KILN_COMPILER_PROOF_PROGRAM_RUN_H_
 #define KILN_COMPILER_PROOF_PROGRAM_RUN_H_
 
@@ -24,20 +24,21 @@ namespace kiln::proof {
 
 class ProgramRun : private Evaluator {
  public:
-  // All must outlive the run.
+  // All arguments must outlive the run.
   ProgramRun(const kernel::Kernel& kernel, const schedule::Plan& plan,
              const schedule::LoopProgram& program);
 
-  // What the program writes to its globals, for the inputs of a seed. `backwards`: the tasks of a
-  // section and the threads of a block run in reverse order, which must not matter. INTERNAL: an
-  // access beyond a buffer's end, a read of what was never written, a loop longer than its axis.
+  // Returns the elements of globals that the program writes, for the inputs of a seed. `backwards`:
+  // runs the tasks of a section and the threads of a block in reverse order, which must not matter.
+  // INTERNAL: an access out of bounds, a read of an element that was never written, or a loop
+  // longer than its axis.
   absl::StatusOr<const Memory*> Run(const Samples& samples, uint64_t seed, bool backwards);
 
-  // How many of the program's stores no run has reached.
+  // Returns the number of the program's stores that no run has reached.
   int NumUnreached() const { return stores_ - static_cast<int>(reached_.size()); }
 
  private:
-  // A copy whose loops were met last for a buffer, and the ranges' values there.
+  // The copy that last filled a buffer, and the ranges' values at that point.
   struct Copy {
     const std::vector<CopyStore>* stores = nullptr;
     Environment environment;
@@ -49,15 +50,17 @@ class ProgramRun : private Evaluator {
   void RunLoop(const schedule::Loop& loop, int axis);
   void RunStore(const schedule::Store& store);
   void Write(int buffer, int64_t index, Value value);
-  // Takes the statements from `begin` on that copy into one buffer; returns where they end.
+  // Processes the statements from `begin` on that copy into one buffer; returns the index of the
+  // next statement.
   size_t MeetCopy(const std::vector<schedule::Statement>& body, size_t begin);
-  // Where a copy begins and ends it may reach beyond a buffer, though no sampled point reads it.
+  // Checks the first and last iterations of a copy, which may be out of bounds although no sampled
+  // point reads those elements.
   void CheckEnds(const CopyStore& store);
   Value LoadCopy(int buffer, int64_t index);
   std::optional<Value> ValueAt(const CopyStore& store, absl::Span<const int64_t> values);
 
   int AxisOf(const ir::Node* range) const;
-  // The axis of a loop; nothing for a loop of a copy, and for what is no loop.
+  // Returns the axis of a loop; nothing for a loop of a copy, or if the statement is not a loop.
   std::optional<int> AxisOf(const schedule::Statement& statement) const;
   bool IsPadding(int buffer, int64_t index) const;
   bool IsInside(int buffer, int64_t index, const char* what);
@@ -76,15 +79,15 @@ class ProgramRun : private Evaluator {
   Memory globals_;
   int stores_ = 0;
   absl::flat_hash_set<const schedule::Store*> reached_;
-  absl::flat_hash_map<Element, Value> nearby_;  // scratch and registers, of a task
+  absl::flat_hash_map<Element, Value> nearby_;  // scratch and registers of the current task
   std::map<int, Copy> copies_;                  // by buffer
   absl::flat_hash_map<const schedule::Statement*, std::unique_ptr<std::vector<CopyStore>>>
       copy_stores_;    // by the first statement
-  uint64_t turn_ = 0;  // of copies, which ends are looked at
+  uint64_t turn_ = 0;  // counts copies, to vary the ends that are checked
   absl::flat_hash_map<const schedule::Store*, int> checks_;
   bool backwards_ = false;
-  int64_t lane_ = 0;    // of the vector loop that runs
-  int64_t thread_ = 0;  // by the loops of threads that run
+  int64_t lane_ = 0;    // of the current vector loop
+  int64_t thread_ = 0;  // from the current loops over threads
 };
 
 }  // namespace kiln::proof

@@ -15,9 +15,9 @@ namespace {
 
 constexpr absl::string_view kPayload = "kiln.disproof";
 constexpr int kRounds = 18;
-// More rounds, as long as there are stores that none has reached.
+// Additional rounds, as long as there are stores that no round has reached.
 constexpr int kMoreRounds = 96;
-// About how many points of a stage are looked at in a round.
+// Approximate number of points of a stage that a round evaluates.
 constexpr int64_t kPoints = 64;
 
 absl::Status Disproof(std::string_view why) {
@@ -30,7 +30,7 @@ absl::Status Disproof(std::string_view why) {
 absl::Status SameBuffers(const kernel::Kernel& kernel, const schedule::LoopProgram& program) {
   for (size_t i = 0; i < kernel.buffers.size(); ++i) {
     const kernel::Buffer& of = kernel.buffers[i];
-    // Where a local stands and how much room it takes is up to the schedule.
+    // The schedule decides where a local is and how much memory it takes.
     const bool global = of.memory == kernel::Memory::kGlobal;
     if (i >= program.buffers.size() || program.buffers[i].dtype != of.dtype ||
         (global && (program.buffers[i].elements != of.elements ||
@@ -41,7 +41,7 @@ absl::Status SameBuffers(const kernel::Kernel& kernel, const schedule::LoopProgr
   return absl::OkStatus();
 }
 
-// An element that the two memories do not agree on, with what is wrong.
+// Returns an element in which the two memories differ, and the difference.
 std::optional<std::pair<Element, std::string>> FindDifference(const Memory& kernel,
                                                               const Memory& program) {
   for (const auto& [element, want] : kernel) {
@@ -66,7 +66,7 @@ absl::Status Prove(const kernel::Kernel& kernel, const schedule::Schedule& sched
   absl::StatusOr<schedule::Plan> plan = schedule::MakePlan(kernel, schedule);
   if (!plan.ok()) return plan.status();
   if (absl::Status status = SameBuffers(kernel, program); !status.ok()) return status;
-  // Not random from run to run: what is refused once is refused again.
+  // A fixed seed: a schedule that is refused once is always refused.
   Sampler sampler(*plan, plan->axes.size());
   KernelRun kernel_run(kernel, *plan, sampler);
   ProgramRun program_run(kernel, *plan, program);

@@ -1,13 +1,13 @@
-// The proof that a schedule changed how a kernel is computed and nothing else.
+// Proves that a schedule changed only how a kernel is computed.
 //
-// The loop program and the kernel are both evaluated, over numbers in which different expressions
-// give different values (value.h), on samples of the iteration space: the axes' first and last
-// places, the ends of ragged tiles, and random places, in combinations that change from round to
-// round. The two must write the same values to the same elements equally often. The samples are
-// finite, so what is proved is proved with a probability; what a mistake in a schedule's
-// application looks like, a wrong term of an index, a bound, a condition, the range of a copy, is
-// wrong nearly everywhere or at an end. (Translation validation: Pnueli, Siegel and Singerman,
-// TACAS 1998; on random numbers: Schwartz, 1980.)
+// Evaluates the loop program and the kernel at samples of the iteration space, over numbers in
+// which different expressions give different values (value.h). Samples are the axes' first and last
+// iterations, the ends of ragged tiles, and random iterations, in combinations that change from
+// round to round. Both must write the same values to the same elements equally often. The samples
+// are finite, so the proof is probabilistic. But typical mistakes in applying a schedule (a wrong
+// index term, bound, condition, or range of a copy) are wrong nearly everywhere or at an end.
+// (Translation validation: Pnueli, Siegel and Singerman, TACAS 1998; on random numbers: Schwartz,
+// 1980.)
 #ifndef KILN_COMPILER_PROOF_PROVE_H_
 #define KILN_COMPILER_PROOF_PROVE_H_
 
@@ -18,8 +18,9 @@
 
 namespace kiln::proof {
 
-// Takes about a millisecond for most kernels. `program` is what schedule::Apply made of `kernel`.
-// INTERNAL says where they differ; IsDisproof tells it from other errors. Thread-safe.
+// Takes about a millisecond for most kernels. Requires: `program` is schedule::Apply's result for
+// `kernel`. An INTERNAL error says where they differ; IsDisproof distinguishes it from other
+// errors. Thread-safe.
 absl::Status Prove(const kernel::Kernel& kernel, const schedule::Schedule& schedule,
                    const schedule::LoopProgram& program);
 

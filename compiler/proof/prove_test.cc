@@ -1,4 +1,4 @@
-// The proof accepts what schedules do to kernels.
+// Tests that the proof accepts the results of schedules.
 #include "compiler/proof/prove.h"
 
 #include <gtest/gtest.h>
@@ -33,8 +33,8 @@ absl::Status ProveChosen(const kernel::Kernel& kernel, const drivers::Target& ta
   return program.ok() ? Prove(kernel, schedule, *program) : program.status();
 }
 
-// The rows of the padded input, 2 * h + i, are copied with h in the loops around the copy: what is
-// left of the sum steps by 2 and has no axis of step 1.
+// The rows of the padded input, 2 * h + i, are copied with h in the loops around the copy: the rest
+// of the sum has step 2 and no axis of step 1.
 TEST(Prove, CopiesOfStridedWindows) {
   const codegen::ConvolutionShape shapes[] = {
       {128, 1, 32, 28, 4, 1, 2},   {128, 3, 64, 28, 4, 1, 2}, {256, 32, 64, 16, 3, 1, 2},
@@ -49,7 +49,7 @@ TEST(Prove, CopiesOfStridedWindows) {
   }
 }
 
-// The index is in bounds because its dtype holds nothing else.
+// The index is in bounds because of the range of its dtype.
 TEST(Prove, TablesThatAreAsLongAsTheDTypeOfTheirIndices) {
   constexpr char kTable[] =
       "buffer b0 float32[256] read\n"
@@ -66,7 +66,7 @@ TEST(Prove, TablesThatAreAsLongAsTheDTypeOfTheirIndices) {
   }
 }
 
-// What no sampled point has written is still of the local's dtype.
+// An element that no sampled point has written must still have the local's dtype.
 TEST(Prove, LocalsThatAreIndices) {
   constexpr char kLocals[] =
       "buffer b0 float32[256] read\n"

@@ -9,7 +9,7 @@ namespace {
 using schedule::Axis;
 using schedule::Binding;
 
-// Values of one axis at most, beside those that every sample has.
+// Bound on the values of one axis, besides those in every sample.
 constexpr size_t kValuesMax = 3;
 
 void Insert(std::vector<int64_t>* sorted, int64_t value) {
@@ -30,8 +30,9 @@ Sampler::Sampler(const schedule::Plan& plan, uint64_t seed) : plan_(plan), rando
   }
 }
 
-// `extents`: how long the axis can be, which differs where it is part of a ragged one. A loop that
-// runs once is none, and neither is the one over a ragged end: such values are always there.
+// `extents` are the possible lengths of the axis; there are several if it is part of a ragged one.
+// The values in `forced` are in every sample. They are the values that the program runs without a
+// loop, so always: that of a loop that runs once, and the outer loop's at a ragged end.
 void Sampler::Describe(int number, const std::vector<int64_t>& extents,
                        std::vector<int64_t> forced) {
   const Axis& axis = plan_.axes[number];
@@ -43,13 +44,14 @@ void Sampler::Describe(int number, const std::vector<int64_t>& extents,
       if (extent == 1) Insert(&forced, 0);
       Insert(&leaf.ends, 0);
       Insert(&leaf.ends, extent - 1);
-      // The last of these lies beyond a ragged end.
+      // The last of these values is beyond a ragged end.
       for (const int64_t value : {int64_t{0}, int64_t{1}, extent - 2, extent - 1, extent}) {
         if (value >= 0 && value < leaf.extent) Insert(&leaf.notable, value);
       }
     }
-    // All parts of a sum are added up, even those that a short axis leaves at their first value.
-    // Lanes run whether they are needed or not, so the last one can reach beyond a buffer's end.
+    // All parts of a partial sum are added, even those that a short axis leaves at their initial
+    // value, so they are in every sample. All lanes run even if they are not needed, so the last
+    // one may be out of bounds.
     if (axis.binding == Binding::kVector) Insert(&leaf.ends, axis.extent - 1);
     const bool each_part = axis.partial && axis.binding == Binding::kUnroll;
     for (int64_t value = 0; each_part && value < axis.extent; ++value) Insert(&forced, value);
@@ -85,7 +87,7 @@ Samples Sampler::Next(int64_t points) {
     if (leaf.extent == 0) continue;
     samples[i] = leaf.forced;
     if (leaf.forced.empty() || round_ < 2 || random_() % 2 == 0) Insert(&samples[i], Pick(leaf));
-    // Beyond a ragged end there must be nothing, which shows only beside something.
+    // Iterations beyond a ragged end must do nothing, which shows only next to valid ones.
     if (samples[i].front() >= leaf.least) Insert(&samples[i], leaf.least - 1);
   }
   Widen(points, &samples);
@@ -97,7 +99,7 @@ int64_t Sampler::PointsOf(int stage, const Samples& samples) const {
   int64_t points = 1;
   for (size_t i = 0; i < leaves_.size(); ++i) {
     const int of = plan_.axes[i].stage;
-    // The grid's axes (-1) stand around every stage.
+    // The grid's axes (-1) are around every stage.
     if (leaves_[i].extent > 0 && (of == stage || of == -1)) {
       points *= static_cast<int64_t>(samples[i].size());
     }
@@ -105,7 +107,7 @@ int64_t Sampler::PointsOf(int stage, const Samples& samples) const {
   return points;
 }
 
-// Gives axes more values, in random order, as long as there is room for more points.
+// Adds values to axes, in random order, while the number of points allows it.
 void Sampler::Widen(int64_t points, Samples* samples) {
   std::vector<size_t> order;
   for (size_t i = 0; i < leaves_.size(); ++i) {

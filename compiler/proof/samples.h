@@ -1,4 +1,4 @@
-// Which values of a plan's axes a proof looks at.
+// Chooses the values of a plan's axes at which a proof evaluates.
 #ifndef KILN_COMPILER_PROOF_SAMPLES_H_
 #define KILN_COMPILER_PROOF_SAMPLES_H_
 
@@ -10,8 +10,8 @@
 
 namespace kiln::proof {
 
-// By axis of the plan: of a leaf, the values that its loops take, in ascending order. All
-// combinations of them are looked at.
+// By axis of the plan: for a leaf, the values that its loops take, in ascending order. All their
+// combinations are evaluated.
 using Samples = std::vector<std::vector<int64_t>>;
 
 class Sampler {
@@ -19,22 +19,22 @@ class Sampler {
   // `plan` must outlive the sampler.
   Sampler(const schedule::Plan& plan, uint64_t seed);
 
-  // Another choice at each call: the first places, the last places, then in turn mixtures of both,
-  // since what is wrong at one corner alone is wrong where several axes are at their ends, and of
-  // random ones. No stage has many more than `points` points.
+  // Returns other samples at each call: the first iterations, the last iterations, then alternately
+  // mixtures of both (a mistake only at a corner shows where several axes are at their ends) and
+  // mixtures with random iterations. No stage has many more than `points` points.
   Samples Next(int64_t points);
 
-  // The values of a range that was not split or fused away, or of the axis that ranges were fused
-  // into, that these samples of its parts amount to.
+  // Returns the values, implied by these samples of its parts, of a range that was not split or
+  // fused, or of the axis that ranges were fused into.
   std::vector<int64_t> ValuesOf(int root, const Samples& samples) const;
 
  private:
   struct Leaf {
-    std::vector<int64_t> forced;   // stand in every sample
+    std::vector<int64_t> forced;   // in every sample
     std::vector<int64_t> notable;  // ends, and where ragged parts end
-    std::vector<int64_t> ends;     // of these the first, the last of each length, and the last lane
+    std::vector<int64_t> ends;     // the first, the last of each length, and the last lane
     int64_t extent = 0;
-    int64_t least = 0;  // the extent where the axis is shortest
+    int64_t least = 0;  // the shortest extent of the axis
   };
   void Describe(int axis, const std::vector<int64_t>& extents, std::vector<int64_t> forced);
   int64_t Pick(const Leaf& leaf);
@@ -42,7 +42,7 @@ class Sampler {
   int64_t PointsOf(int stage, const Samples& samples) const;
 
   const schedule::Plan& plan_;
-  std::vector<Leaf> leaves_;  // by axis; without an extent: no leaf
+  std::vector<Leaf> leaves_;  // by axis; an extent of 0: not a leaf
   std::mt19937_64 random_;
   int round_ = 0;
 };

@@ -17,29 +17,31 @@ constexpr Value kLowest = std::numeric_limits<Value>::min();
 uint64_t U(Value value) { return static_cast<uint64_t>(value); }
 Value Wrap(uint64_t value) { return static_cast<Value>(value); }
 
-// Bounds of indices rest on what a dtype can hold, so integers wrap as they do when a kernel runs.
+// Bounds of indices rely on the range of their dtype, so integers wrap as they do in a kernel.
 Value Held(DType dtype, Value value) {
   return ir::IsFloat(dtype) ? value : ops::WrapToInteger(dtype, value);
 }
 
-// Odd, so that no product of such numbers vanishes.
+// Odd, so that no product of such numbers is 0.
 Value AsFloat(uint64_t bits) { return Wrap(bits | 1); }
 
-// Any order will do for floats, as long as kLowest, which stands for minus infinity, is below all.
+// Any order will do for floats, as long as kLowest, which represents minus infinity, is the
+// smallest.
 bool Less(DType dtype, Value a, Value b) {
   return ir::IsFloat(dtype) || ir::IsSigned(dtype) ? a < b : U(a) < U(b);
 }
 
 Value FloorDivide(Value a, Value b) {
   if (b == 0) return 0;
-  // The lowest number divided by -1 overflows, which the processor traps on.
+  // The lowest number divided by -1 overflows, and the processor would trap.
   if (b == -1) return Wrap(-U(a));
   const Value quotient = a / b;
   return quotient - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0);
 }
 
 Value Cast(DType to, DType from, Value value) {
-  // 0 is the same in every dtype. An integer made of a float is small, since it may be an index.
+  // 0 is the same in every dtype. An integer converted from a float is small, since it may be an
+  // index.
   if (to == from || value == 0) return value;
   if (to == DType::kBool) return 1;
   const bool from_float = ir::IsFloat(from);
@@ -50,7 +52,7 @@ Value Cast(DType to, DType from, Value value) {
   return AsFloat(Mix(Mix(U(value), static_cast<uint64_t>(from)), static_cast<uint64_t>(to)));
 }
 
-// An operation of which nothing is known: a number that depends on its operands.
+// An operation without known properties: gives a number that depends on its operands.
 Value Uninterpreted(Op op, DType dtype, const Value* operands, int count) {
   uint64_t hash = Mix(static_cast<uint64_t>(op), static_cast<uint64_t>(dtype));
   for (int i = 0; i < count; ++i) hash = Mix(hash, U(operands[i]));
@@ -79,7 +81,7 @@ Value Integer(Op op, DType dtype, Value a, Value b) {
   }
 }
 
-// Integers of more bits than `dtype` has where they are out of its range.
+// The result may have more bits than `dtype` if it is out of its range.
 Value ApplyExactly(Op op, DType dtype, DType operand, const Value* x, int count) {
   switch (op) {
     case Op::kAdd:
@@ -105,7 +107,7 @@ Value ApplyExactly(Op op, DType dtype, DType operand, const Value* x, int count)
     case Op::kCast:
       return Cast(dtype, operand, x[0]);
     case Op::kBitcast:
-      // So is 0.
+      // A bitcast of 0 is 0.
       return x[0] == 0 ? 0 : Uninterpreted(op, dtype, x, count);
     case Op::kIDiv:
     case Op::kMod:

@@ -1,8 +1,8 @@
-// The numbers that a proof computes with. Integers and booleans are what they are, and wrap where
-// their dtype does. A float is an element of the ring of integers modulo 2^64, in which sums and
-// products may be taken in any order, 0 and 1 are what they are, and every other operation gives a
-// number that depends on its operands and nothing else. Two expressions that agree at random inputs
-// are then, but for a chance of some 2^-60, made of the same operations on the same elements.
+// The numbers that a proof computes with. Integers and booleans are exact, and wrap like their
+// dtype. A float is an element of the ring of integers modulo 2^64: sums and products may be
+// reordered, 0 and 1 are themselves, and every other operation gives a number that depends only on
+// its operands. Two expressions that agree at random inputs then, except with a probability of
+// about 2^-60, consist of the same operations on the same elements.
 #ifndef KILN_COMPILER_PROOF_VALUE_H_
 #define KILN_COMPILER_PROOF_VALUE_H_
 
@@ -14,11 +14,12 @@ namespace kiln::proof {
 
 using Value = int64_t;
 
-// A number that depends on all of `a` and `b` (the finaliser of SplitMix64; Steele et al., 2014).
+// Returns a number that depends on all bits of `a` and `b` (the finaliser of SplitMix64; Steele et
+// al., 2014).
 uint64_t Mix(uint64_t a, uint64_t b);
 
-// What an element of the kernel's input is taken to be; other seeds give other inputs. Integers are
-// mostly small and some are negative or large, since they may be indices or lengths.
+// Returns the assumed value of an element of the kernel's input; other seeds give other inputs.
+// Integers are mostly small and some are negative or large, since they may be indices or lengths.
 Value InputElement(uint64_t seed, int buffer, ir::DType dtype, int64_t index);
 
 Value OfConstant(const ir::Node* constant);
@@ -26,7 +27,7 @@ Value OfConstant(const ir::Node* constant);
 // `operands` are up to three values; `operand` is the dtype of the first one.
 Value Apply(ir::Op op, ir::DType dtype, ir::DType operand, const Value* operands, int count);
 
-// What a reduction starts with, and one step of it.
+// The initial value of a reduction, and one step of it.
 Value Identity(ir::ReduceKind kind, ir::DType dtype);
 Value Combine(ir::ReduceKind kind, ir::DType dtype, Value a, Value b);
 

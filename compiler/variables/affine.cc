@@ -13,7 +13,7 @@ Affine AddScaled(const Affine& a, const Affine& b, int64_t factor) {
   for (size_t i = 0; i < b.coefficients.size(); ++i) {
     sum.coefficients[i] += factor * b.coefficients[i];
   }
-  // One form for equal functions, so that they compare equal.
+  // Equal functions have one form, so that they compare equal.
   while (!sum.coefficients.empty() && sum.coefficients.back() == 0) sum.coefficients.pop_back();
   return sum;
 }
@@ -30,7 +30,7 @@ int64_t Least(const Affine& affine, absl::Span<const graph::Variable> variables)
   int64_t sum = affine.constant;
   for (size_t i = 0; i < affine.coefficients.size(); ++i) {
     const int64_t coefficient = affine.coefficients[i];
-    // A linear function is least where each term is.
+    // A linear function is smallest where each term is smallest.
     sum += coefficient * (coefficient < 0 ? variables[i].max : variables[i].min);
   }
   return sum;

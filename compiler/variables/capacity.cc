@@ -32,7 +32,7 @@ class Lowerer {
 
   absl::StatusOr<graph::Graph> Run() {
     for (const GeneralNode& node : general_.nodes) {
-      // Before anything multiplies the sizes.
+      // Checked before anything multiplies the sizes.
       if (absl::Status fits = ops::CheckShape(extents_.Capacity(node.shape)); !fits.ok()) {
         return fits;
       }
@@ -45,7 +45,7 @@ class Lowerer {
     graph.context = context_;
     graph.float32_matmul_precision = general_.float32_matmul_precision;
     for (const GeneralGraph::Input& input : general_.inputs) {
-      // One that nothing reads is no node.
+      // An input that nothing reads has no node.
       if (absl::Status fits = ops::CheckShape(extents_.Capacity(input.shape)); !fits.ok()) {
         return fits;
       }
@@ -76,7 +76,7 @@ class Lowerer {
   }
   const Node* Zero(DType dtype) { return builder_.Const(dtype, 0); }
 
-  // The numbers of an IntsAttr.
+  // Returns the numbers of an IntsAttr.
   static std::vector<Affine> Ints(const GeneralNode& node) {
     if (const auto* ints = std::get_if<std::vector<Affine>>(&node.varying)) return *ints;
     std::vector<Affine> ints;
@@ -141,8 +141,9 @@ class Lowerer {
     return Varies(node.shape) ? extents_.FromPacked(input, node.shape) : input;
   }
 
-  // Beyond a size lies anything, infinities and NaNs too, so of a sum of products both factors are
-  // masked. That it stays a sum of products lets it be recognised as a contraction.
+  // Elements beyond the true size are arbitrary, including infinities and NaNs, so in a sum of
+  // products both factors are masked. The form stays a sum of products, which is recognised as a
+  // contraction.
   NodeOr MakeReduce(const GeneralNode& node) {
     const std::vector<int64_t>& axes = std::get<ir::IntsAttr>(node.attribute).values;
     const Dims dims = DimsOf(node, 0);
@@ -202,7 +203,8 @@ class Lowerer {
     return x;
   }
 
-  // Elements that windows of these capacities reach over; nothing if they are too many.
+  // Returns the number of elements that windows of these capacities cover; nothing if there are too
+  // many.
   static std::optional<int64_t> Reach(int64_t positions, int64_t size, int64_t stride,
                                       int64_t dilation) {
     int64_t strides = 0;
@@ -235,7 +237,7 @@ class Lowerer {
     const int64_t axis = unwindow[0].constant;
     const int64_t stride = unwindow[2].constant;
     const int64_t dilation = unwindow[3].constant;
-    // Positions beyond the true number overlap those within.
+    // Positions beyond the true number overlap valid ones, so they are masked.
     const Node* x = extents_.Masked(Operand(node, 0), DimsOf(node, 0), {axis}, Zero(node.dtype));
     const int64_t positions = x->shape()[axis];
     const int64_t size = x->shape().back();
@@ -251,13 +253,13 @@ class Lowerer {
     const Node* gathered = builder_.GatherElements(Operand(node, 0), index, axis);
     const Affine& size = DimsOf(node, 0)[axis];
     if (size.is_fixed()) return gathered;
-    // An index between the true size and the capacity finds memory there, but is out of range.
+    // An index between the true size and the capacity is in bounds of the memory, but out of range.
     const Node* position = builder_.Cast(index, DType::kInt64);
     return builder_.Where(builder_.Less(position, extents_.Scalar(size)), gathered,
                           Zero(node.dtype));
   }
 
-  // What would be scattered from beyond the index's true shape goes nowhere.
+  // Values beyond the index's true shape are not scattered.
   NodeOr MakeScatterElements(const GeneralNode& node) {
     const Dims dims = DimsOf(node, 1);
     const Node* index = Operand(node, 1);
@@ -273,8 +275,8 @@ class Lowerer {
 
   NodeOr MakeElementwise(const GeneralNode& node) {
     const bool elementwise = node.op >= Op::kNeg && node.op <= Op::kWhere;
-    // Elementwise ops may compute what lies beyond the true size; nobody reads it. Any other op is
-    // only safe if none of its sizes varies.
+    // Elementwise ops may compute elements beyond the true size, since no result depends on them.
+    // Any other op is only safe if none of its sizes varies.
     const bool fixed = node.varying.index() == 0 && !Varies(node.shape);
     bool supported = elementwise || node.op == Op::kContiguous || node.op == Op::kShard ||
                      node.op == Op::kSend || fixed;

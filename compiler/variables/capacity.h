@@ -1,10 +1,11 @@
-// One ordinary graph, all of whose shapes are numbers, that computes a general graph at any values.
+// Makes an ordinary graph, with fixed shapes, that computes a general graph at any values of its
+// variables.
 //
-// Every dimension gets its *capacity*, the most it can be within the bounds. The variables' values
-// are an input of their own, int64, one element a variable. An element within the true shape has
-// the true value; what lies beyond it is work without meaning that no result depends on:
-// reductions, paddings and indexed ops mask it. So partition, kernels, schedules and code know
-// nothing of variables.
+// Every dimension gets its *capacity*, its maximum within the bounds. The variables' values are an
+// additional int64 input with one element per variable. Elements within the true shape have the
+// true value. Elements beyond it are computed but meaningless, and no result depends on them:
+// reductions, paddings and indexed ops mask them. So partitioning, kernels, schedules and code
+// generation need not support variables.
 #ifndef KILN_COMPILER_VARIABLES_CAPACITY_H_
 #define KILN_COMPILER_VARIABLES_CAPACITY_H_
 
@@ -14,10 +15,10 @@
 
 namespace kiln::variables {
 
-// Inputs, outputs and updates are as the general graph's, those of a variable shape *packed*: one
-// dimension of the capacity's elements, whose first elements are the true value in row-major order.
-// The rest of such a buffer holds anything. The last input is the variables' values.
-// UNIMPLEMENTED names the op that cannot be masked.
+// Inputs, outputs and updates are those of the general graph. One with a variable shape is
+// *packed*: it has one dimension, the number of elements at capacity, and its first elements are
+// the true value in row-major order. The rest of such a buffer is undefined. The last input is the
+// variables' values. UNIMPLEMENTED names an op that cannot be masked.
 absl::StatusOr<graph::Graph> AtCapacity(const GeneralGraph& general);
 
 }  // namespace kiln::variables

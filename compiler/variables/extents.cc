@@ -17,7 +17,7 @@ Extents::Extents(ops::Builder& builder, absl::Span<const graph::Variable> variab
     const Node* value = b_.Reshape(b_.Slice(values, 0, i, i + 1), {});
     const Node* low = b_.ConstInt(DType::kInt64, variables[i].min);
     const Node* high = b_.ConstInt(DType::kInt64, variables[i].max);
-    // A value beyond its bounds is refused before the run; this is for the proof alone.
+    // Values outside their bounds are refused before the run; the clamp is only for the proof.
     scalars_.push_back(b_.Binary(Op::kMin, b_.Binary(Op::kMax, value, low), high));
   }
 }
@@ -47,8 +47,9 @@ const Node* Extents::Scalar(const Affine& number) {
   return number.constant == 0 ? sum : b_.Add(sum, constant);
 }
 
-// float64 holds every length; a quotient of two whole numbers rounded to float64 first is the same
-// in float32 (Figueroa, "When is double rounding innocuous?", 1995).
+// float64 holds every length exactly. A quotient of two whole numbers rounded to float64 first and
+// then to float32 equals the one rounded to float32 directly (Figueroa, "When is double rounding
+// innocuous?", 1995).
 const Node* Extents::Constant(const Formula& formula, DType dtype) {
   const Node* number = Scalar(formula.number);
   if (formula.kind == Formula::Kind::kAffine) return b_.Cast(number, dtype);
@@ -83,7 +84,7 @@ const Node* Extents::Resized(const Node* x, int64_t axis, int64_t capacity) {
 }
 
 const Node* Extents::Moved(const Node* x, int64_t axis, const Affine& offset, int64_t capacity) {
-  // A movement's numbers are fixed when it is compiled; a gather takes its places from data.
+  // The numbers of a movement are fixed at compile time; a gather reads its positions from data.
   if (!offset.is_fixed()) {
     return b_.Gather(x, b_.Sub(Index(capacity, 0, 1), Scalar(offset)), axis);
   }
@@ -94,7 +95,7 @@ const Node* Extents::Moved(const Node* x, int64_t axis, const Affine& offset, in
     moved = b_.Pad(x, padding);
   } else {
     const int64_t size = x->shape()[axis];
-    // A negative offset drops as many elements at the front.
+    // A negative offset drops that many elements at the front.
     moved = b_.Slice(x, axis, std::min(-offset.constant, size), size);
   }
   return Resized(moved, axis, capacity);
@@ -104,7 +105,7 @@ const Node* Neutral(ops::Builder& builder, Op reduction, DType dtype) {
   if (reduction == Op::kReduceSum) return builder.Const(dtype, 0);
   if (reduction == Op::kReduceProd) return builder.Const(dtype, 1);
   if (dtype == DType::kBool) return builder.Const(dtype, 0);
-  // The lowest: what minus infinity becomes in an integer.
+  // The lowest value: minus infinity converted to the integer dtype.
   return builder.Const(dtype, -std::numeric_limits<double>::infinity());
 }
 

@@ -13,8 +13,8 @@ using ir::Op;
 
 namespace {
 
-// Whether only the outermost dimension varies: then no step from element to element does, and
-// elements lie at capacity where they lie in the true shape.
+// Returns whether only the outermost dimension varies. Then strides do not vary, and elements have
+// the same positions at capacity as in the true shape.
 bool VariesOutermost(Dims dims) {
   bool outermost = true;
   for (const Affine& size : dims) {
@@ -24,7 +24,7 @@ bool VariesOutermost(Dims dims) {
   return true;
 }
 
-// A product of sizes: a number, and sizes that vary without a common factor in them, in order.
+// A product of sizes: a constant factor, and varying sizes without a common factor, in order.
 struct Product {
   int64_t factor = 1;
   std::vector<Affine> varying;
@@ -44,12 +44,13 @@ struct Product {
   }
 };
 
-// Dimensions [from_begin, from_end) hold what [to_begin, to_end) do.
+// Dimensions [from_begin, from_end) hold the same elements as [to_begin, to_end).
 struct Group {
   size_t from_begin, from_end, to_begin, to_end;
 };
 
-// The smallest groups. `middle` are values at which sizes are compared, to see which side lags.
+// Returns the smallest groups. `middle` is a set of values at which sizes are compared, to choose
+// the side that takes the next dimension.
 std::vector<Group> GroupsOf(Dims from, Dims to, absl::Span<const int64_t> middle) {
   std::vector<Group> groups;
   size_t i = 0;
@@ -65,8 +66,7 @@ std::vector<Group> GroupsOf(Dims from, Dims to, absl::Span<const int64_t> middle
     };
     if (i < from.size()) take(have, have_size, from[i++]);
     if (j < to.size()) take(want, want_size, to[j++]);
-    // The products are compared as formulas: sizes that agree at one value need not agree at
-    // another.
+    // Compares the products as formulas: sizes that are equal at one value may differ at another.
     while (!(have == want) && (i < from.size() || j < to.size())) {
       if (j == to.size() || (have_size < want_size && i < from.size())) {
         take(have, have_size, from[i++]);
@@ -83,14 +83,14 @@ std::vector<Group> GroupsOf(Dims from, Dims to, absl::Span<const int64_t> middle
 
 }  // namespace
 
-// A size to divide by; an empty dimension has no elements, so any number will do.
+// Returns a size to divide by; an empty dimension has no elements, so any divisor will do.
 const Node* Extents::Size(const Affine& size) {
   const Node* scalar = Scalar(size);
   if (Least(size, variables_) >= 1) return scalar;
   return b_.Binary(Op::kMax, scalar, b_.ConstInt(DType::kInt64, 1));
 }
 
-// For every element at capacity, its place in the row-major order of the true shape.
+// Returns, for every element at capacity, its position in the row-major order of the true shape.
 const Node* Extents::PackedIndex(Dims dims) {
   const Node* index = b_.ConstInt(DType::kInt64, 0);
   const Node* step = b_.ConstInt(DType::kInt64, 1);
@@ -101,7 +101,7 @@ const Node* Extents::PackedIndex(Dims dims) {
   return index;
 }
 
-// For places in the row-major order of the true shape, the places at capacity.
+// Returns, for positions in the row-major order of the true shape, the positions at capacity.
 const Node* Extents::CapacityIndex(const Node* packed, Dims dims) {
   const Node* index = b_.ConstInt(DType::kInt64, 0);
   const Node* rest = packed;
@@ -129,7 +129,7 @@ const Node* Extents::ToPacked(const Node* x, Dims dims) {
 
 const Node* Extents::Reshaped(const Node* x, Dims from, Dims to) {
   const ir::Shape shape = Capacity(to);
-  // A capacity of nothing means that no values of the variables give it an element.
+  // If a capacity has no elements, no values of the variables give any.
   if (ir::NumElements(x->shape()) == 0 || ir::NumElements(shape) == 0) {
     return b_.Full(x->dtype(), shape, 0);
   }
@@ -147,9 +147,10 @@ const Node* Extents::Reshaped(const Node* x, Dims from, Dims to) {
   for (size_t i = groups.size(); i-- > 0;) {
     const Dims old = from.subspan(groups[i].from_begin, groups[i].from_end - groups[i].from_begin);
     const Dims made = to.subspan(groups[i].to_begin, groups[i].to_end - groups[i].to_begin);
-    // Elements lie in both as in the true shape, so the plain reshape has moved them right.
+    // Elements have the same positions as in the true shape on both sides, so the plain reshape is
+    // right.
     if (VariesOutermost(old) && VariesOutermost(made)) continue;
-    // By way of the row-major order of the true shapes, which a reshape keeps.
+    // Goes through the row-major order of the true shapes, which a reshape preserves.
     result = b_.Gather(result, CapacityIndex(PackedIndex(made), old), static_cast<int64_t>(i));
   }
   return b_.Reshape(result, shape);

@@ -1,4 +1,4 @@
-// One graph of primitives for all values of its variables: every size, every number of a movement
+// One graph of primitives for all values of its variables: every size, every integer of a movement
 // and every constant is a formula of the variables.
 #ifndef KILN_COMPILER_VARIABLES_GENERAL_GRAPH_H_
 #define KILN_COMPILER_VARIABLES_GENERAL_GRAPH_H_
@@ -14,11 +14,11 @@
 
 namespace kiln::variables {
 
-// The value of a constant whose number the variables decide, rounded to the node's dtype.
+// The value of a constant that depends on the variables, rounded to the node's dtype.
 struct Formula {
   enum class Kind : uint8_t {
     kAffine,      // the number itself: a length
-    kReciprocal,  // 1 / number: what a mean multiplies by
+    kReciprocal,  // 1 / number: the factor of a mean
   };
   Kind kind = Kind::kAffine;
   Affine number;
@@ -29,8 +29,8 @@ struct GeneralNode {
   ir::DType dtype = ir::DType::kInvalid;
   std::vector<int> operands;  // indices of nodes before this one
   std::vector<Affine> shape;
-  // The node's attribute if it is the same everywhere; else `formula` (of a constant) or `ints` (of
-  // an IntsAttr) has it.
+  // The node's attribute if it is the same for all values; otherwise `varying` has the Formula (of
+  // a constant) or the integers (of an IntsAttr).
   ir::Attribute attribute;
   std::variant<std::monostate, Formula, std::vector<Affine>> varying;
 };

@@ -12,7 +12,7 @@ namespace kiln::variables {
 namespace {
 
 using ir::Node;
-// The same node at every probe.
+// The corresponding nodes at all probes.
 using Tuple = std::vector<const Node*>;
 
 absl::Status Unlike(const Node* node, std::string_view what) {
@@ -21,7 +21,7 @@ absl::Status Unlike(const Node* node, std::string_view what) {
              ", which depends on the variables in a way that has no formula"));
 }
 
-// Walks all graphs at once.
+// Walks all graphs in parallel.
 class GraphGeneralizer {
  public:
   GraphGeneralizer(const Probes& probes, std::vector<graph::Variable> variables,
@@ -67,7 +67,7 @@ class GraphGeneralizer {
     return absl::OkStatus();
   }
 
-  // Operands first, without recursion: graphs are deep.
+  // Visits operands first, without recursion, since graphs are deep.
   absl::StatusOr<int> Visit(Tuple root) {
     std::vector<Tuple> pending = {root};
     while (!pending.empty()) {
@@ -82,7 +82,7 @@ class GraphGeneralizer {
         Tuple operand = OperandOf(tuple, i);
         if (!known_.contains(operand)) pending.push_back(std::move(operand));
       }
-      // The tuple is looked at again once its operands are there.
+      // The tuple is visited again once its operands are known.
       if (pending.size() > before) continue;
       if (absl::Status status = Add(tuple); !status.ok()) return status;
       pending.pop_back();
@@ -99,7 +99,7 @@ class GraphGeneralizer {
   static absl::Status CheckAlike(const Tuple& tuple) {
     const Node* first = tuple[0];
     for (const Node* node : tuple) {
-      // Attributes have to be of one kind; their numbers may differ.
+      // Attributes must be of one kind; their numbers may differ.
       const bool alike = node->op() == first->op() && node->dtype() == first->dtype() &&
                          node->operands().size() == first->operands().size() &&
                          node->attribute().index() == first->attribute().index();
@@ -150,7 +150,7 @@ class GraphGeneralizer {
     return Unlike(tuple[0], "an attribute");
   }
 
-  // Element by element.
+  // Fits each element of the lists.
   std::optional<std::vector<Affine>> FitAll(const std::vector<std::vector<int64_t>>& lists) const {
     std::vector<Affine> fitted;
     for (size_t i = 0; i < lists[0].size(); ++i) {
@@ -168,7 +168,7 @@ class GraphGeneralizer {
 
   const Probes& probes_;
   const std::vector<graph::Graph> graphs_;
-  // By the whole tuple: values that are one node at some probe may be two at another.
+  // Keyed by the whole tuple: values that are one node at some probe may be two at another.
   absl::flat_hash_map<Tuple, int> known_;
   GeneralGraph result_;
 };
@@ -196,7 +196,7 @@ absl::StatusOr<GeneralGraph> Generalize(std::vector<graph::Variable> variables,
   for (const Probes& probes : ProbesFor(variables)) {
     absl::StatusOr<GeneralGraph> graph = GeneralizeAt(probes, variables, build);
     if (graph.ok()) return graph;
-    // The best probes come first, and so does the most telling reason.
+    // The best probes come first, and so does the most useful reason.
     if (!tried) first = graph.status();
     tried = true;
   }

@@ -1,10 +1,10 @@
-// From a graph at some values of its variables to the graph at all of them.
+// Derives the graph for all values of its variables from graphs at some values.
 //
-// The rules of ops know numbers only, so the graph is made at a few neighbouring values and the
-// results are laid over each other (anti-unification; Plotkin, "A note on inductive
-// generalization", 1970): where they differ must be numbers, and those must lie on one affine
-// function of the variables. Composites, gradients and the rules of shapes take part without
-// knowing of it. What was guessed so from a few values is never trusted: see is_right_at.h.
+// The rules of ops only handle numbers, so the graph is built at a few neighbouring values and the
+// results are compared (anti-unification; Plotkin, "A note on inductive generalization", 1970). The
+// graphs may differ only in numbers, and each must be one affine function of the variables, or the
+// reciprocal of one. Composites, gradients and shape rules need no code for this. A function found
+// from a few values is a guess and never trusted: see is_right_at.h.
 #ifndef KILN_COMPILER_VARIABLES_GENERALIZE_H_
 #define KILN_COMPILER_VARIABLES_GENERALIZE_H_
 
@@ -18,11 +18,11 @@
 
 namespace kiln::variables {
 
-// The graph at these values, in the variables' order, without kGradient nodes.
+// Returns the graph at these values (in the variables' order), without kGradient nodes.
 using BuildFunction = std::function<absl::StatusOr<graph::Graph>(absl::Span<const int64_t> values)>;
 
-// UNIMPLEMENTED, saying why, if the graphs have no common form; an error of `build` if it fails
-// wherever it is tried.
+// UNIMPLEMENTED, with the reason, if the graphs have no common form; an error of `build` if it
+// fails at all values tried.
 absl::StatusOr<GeneralGraph> Generalize(std::vector<graph::Variable> variables,
                                         const BuildFunction& build);
 

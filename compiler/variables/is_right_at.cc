@@ -15,7 +15,7 @@ namespace {
 using ir::Node;
 using ir::Op;
 
-// The sizes at these values; nothing if one is negative, so that no graph has that shape.
+// Returns the sizes at these values; nothing if one is negative, since no graph has that shape.
 std::optional<ir::Shape> ShapeAt(absl::Span<const Affine> shape, absl::Span<const int64_t> values) {
   ir::Shape sizes;
   for (const Affine& size : shape) {
@@ -37,8 +37,8 @@ ir::Attribute AttributeAt(const GeneralNode& node, absl::Span<const int64_t> val
   return node.attribute;
 }
 
-// Builder leaves out ops that change nothing, which some do at some values. So these are made by it
-// here, too.
+// Builder omits ops that change nothing, which may depend on the values. So these nodes are made by
+// Builder as well.
 const Node* MakeAt(ops::Builder& builder, const GeneralNode& node, const ir::Shape& shape,
                    std::vector<const Node*> operands, ir::Attribute attribute) {
   const auto ints = [&]() -> const std::vector<int64_t>& {
@@ -110,8 +110,8 @@ bool IsRightAt(const GeneralGraph& general, const graph::Graph& special,
   }
   // Nodes are interned in one context, so equal expressions are equal pointers.
   if (roots == graph::Roots(special)) return true;
-  // They may be written differently, as at a size of 1. If simplification makes them the same
-  // nodes, they compute the same.
+  // The graphs may still differ in form, for example at a size of 1. If simplification makes them
+  // the same nodes, they compute the same.
   const graph::Graph both = graph::WithRoots(special, roots);
   return graph::Roots(graph::Simplify(both)) == graph::Roots(graph::Simplify(special));
 }

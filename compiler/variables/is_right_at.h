@@ -1,4 +1,4 @@
-// The proof that a general graph is right at some values.
+// Proves that a general graph is right at given values.
 #ifndef KILN_COMPILER_VARIABLES_IS_RIGHT_AT_H_
 #define KILN_COMPILER_VARIABLES_IS_RIGHT_AT_H_
 
@@ -8,9 +8,9 @@
 
 namespace kiln::variables {
 
-// Whether `general` at `values` is exactly `special`, the graph that was made for these values
-// alone: node for node, once both have been written in the one form that Builder gives. Linear in
-// nodes; adds nodes to special's context.
+// Returns whether `general` at `values` equals `special`, the graph that was built for these
+// values: node by node, after both have been written in Builder's canonical form. Linear in nodes;
+// adds nodes to special's context.
 bool IsRightAt(const GeneralGraph& general, const graph::Graph& special,
                absl::Span<const int64_t> values);
 

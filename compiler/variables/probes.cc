@@ -14,7 +14,7 @@ using ir::ConstValue;
 
 Probes::Probes(std::vector<int64_t> base, std::vector<int64_t> steps, std::vector<int64_t> most)
     : base_(std::move(base)), steps_(std::move(steps)), most_(std::move(most)), points_{base_} {
-  // The base, one and two steps along each variable, the joint step: Fit relies on this order.
+  // The base, one and two steps along each variable, then the joint step: Fit relies on this order.
   std::vector<int64_t> joint = base_;
   for (size_t i = 0; i < base_.size(); ++i) {
     if (steps_[i] == 0) continue;
@@ -31,7 +31,7 @@ namespace {
 
 using Wide = __int128;
 
-// Numbers below this may be added up for all variables without leaving 64 bits.
+// Sums of numbers up to this bound, over all variables, do not overflow 64 bits.
 constexpr int64_t kLargest = ops::kMaxElements;
 
 bool IsSmall(Wide number) { return -kLargest <= number && number <= kLargest; }
@@ -58,7 +58,8 @@ std::optional<Affine> Probes::Fit(absl::Span<const int64_t> seen) const {
   }
   const Wide constant = seen[0] - WideAt(0, coefficients, base_);
   if (!IsSmall(constant)) return std::nullopt;
-  // The second step along a variable betrays a curve, the joint step a product of variables.
+  // The second step along a variable detects a nonlinear function, the joint step a product of
+  // variables.
   for (size_t i = 0; i < points_.size(); ++i) {
     if (WideAt(constant, coefficients, points_[i]) != seen[i]) return std::nullopt;
   }
@@ -69,14 +70,14 @@ std::optional<Affine> Probes::Fit(absl::Span<const int64_t> seen) const {
 
 namespace {
 
-// The whole number that `value` is, or is the reciprocal of.
+// Returns the whole number that equals `value` or, for kReciprocal, its reciprocal.
 std::optional<int64_t> WholeNumber(Formula::Kind kind, ir::DType dtype, const ConstValue& value) {
   if (!ir::IsFloat(dtype)) {
     if (kind == Formula::Kind::kReciprocal) return std::nullopt;
     return value.AsInt();
   }
   const double number = kind == Formula::Kind::kAffine ? value.AsDouble() : 1 / value.AsDouble();
-  // A double holds whole numbers up to 2^53 exactly. A NaN, too, ends here.
+  // A double holds whole numbers up to 2^53 exactly. NaN also returns here.
   if (!(std::abs(number) < 9e15)) return std::nullopt;
   const int64_t whole = std::llround(number);
   const bool exact = ConstantAt({kind, Fixed(whole)}, dtype, {}) == value;
@@ -114,7 +115,7 @@ std::vector<Probes> ProbesFor(absl::Span<const graph::Variable> variables) {
   for (const graph::Variable& variable : variables) {
     const int64_t last = variable.max - variable.min;
     if (last == 1 || variable.max > kLargest) return {};
-    // Two steps from each base have to stay within the bounds.
+    // Two steps from each base must stay within the bounds.
     middle.push_back(variable.min + (last >= 4 ? last / 2 - 1 : 0));
     low.push_back(variable.min + (last >= 3 ? 1 : 0));
     high.push_back(variable.max);

@@ -1,5 +1,5 @@
-// One graph for all values of the variables, and the knowledge of where it holds: what the daemon
-// uses of this folder.
+// One graph for all values of the variables, and the check where it holds: the interface of this
+// folder for the daemon.
 #ifndef KILN_COMPILER_VARIABLES_VARIABLE_GRAPH_H_
 #define KILN_COMPILER_VARIABLES_VARIABLE_GRAPH_H_
 
@@ -15,17 +15,17 @@ namespace kiln::variables {
 // Immutable. Thread-safe.
 class VariableGraph {
  public:
-  // Gradient requests are fulfilled before the graphs are laid over each other, so that what a
-  // reverse walk adds is masked too. UNIMPLEMENTED, saying why, if there is no one graph; an error
-  // of `build` if it fails wherever it is tried.
+  // Gradient requests are replaced before the graphs are compared, so that the nodes of the reverse
+  // walk are masked too. UNIMPLEMENTED, with the reason, if there is no common graph; an error of
+  // `build` if it fails at all values tried.
   static absl::StatusOr<VariableGraph> Make(std::vector<graph::Variable> variables,
                                             const BuildFunction& build);
 
-  // See capacity.h: its inputs are the graph's, then the variables' values.
+  // See capacity.h: the inputs are the graph's, followed by the variables' values.
   const graph::Graph& capacity() const { return capacity_; }
 
-  // Whether `special`, the graph built for `values`, is what `capacity` computes there. Adds nodes
-  // to special's context.
+  // Returns whether `special`, the graph built for `values`, equals what `capacity` computes there.
+  // Adds nodes to special's context.
   bool IsRightAt(const graph::Graph& special, absl::Span<const int64_t> values) const;
 
  private:

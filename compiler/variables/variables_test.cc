@@ -1,5 +1,5 @@
-// A graph at capacity against the graph made for the values alone, both interpreted, at every value
-// within small bounds.
+// Compares a graph at capacity with the graph built for each value, both interpreted, at every
+// value within small bounds.
 #include <cmath>
 #include <limits>
 #include <map>
@@ -36,7 +36,7 @@ using ops::Builder;
 using ops::HostTensor;
 using Values = absl::Span<const int64_t>;
 
-// What a test makes of the variables' values.
+// Builds a test's graph for given values of the variables.
 using Make = std::function<void(Maker& maker, Values n)>;
 
 BuildFunction Building(const Make& make) {
@@ -102,7 +102,7 @@ void ForAll(const std::vector<graph::Variable>& variables, std::vector<int64_t> 
   }
 }
 
-// How many values have the one program; the others would get programs of their own.
+// Returns the number of values that share the one program; the others would get their own programs.
 int ExpectOneGraph(const std::vector<graph::Variable>& variables, const Make& make,
                    const std::string& name) {
   const BuildFunction build = Building(make);
@@ -304,7 +304,7 @@ const std::vector<Case>& Cases() {
 class OneGraphTest : public testing::TestWithParam<Case> {};
 
 TEST_P(OneGraphTest, EqualsTheGraphOfEveryValue) {
-  // At a size of 1 the composites may take another form; that is a program of its own.
+  // At a size of 1 the composites may have another form, which gets its own program.
   EXPECT_GE(ExpectOneGraph({{"n", 1, 7}}, GetParam().make, GetParam().name), 6);
 }
 
@@ -318,7 +318,7 @@ TEST(VariablesTest, RandomGraphs) {
     const Make make = [seed](Maker& m, Values n) { numerics::MakeVariableGraph(m, seed, n[0], 8); };
     covered += ExpectOneGraph({{"n", 1, 6}}, make, "seed " + std::to_string(seed));
   }
-  // At n = 1 many take another form.
+  // At n = 1 many have another form.
   EXPECT_GE(covered, kGraphs * 4);
 }
 
@@ -350,7 +350,7 @@ TEST(VariablesTest, WhatIsNoFormulaIsAnError) {
             absl::StatusCode::kUnimplemented);
 }
 
-// Also of an input that nothing reads, which is no node.
+// Also for an input that nothing reads, which has no node.
 TEST(VariablesTest, SizesThatNoNumberHoldsAreAnError) {
   const Make make = [](Maker& m, Values n) {
     const Node* x = m.Input({n[0], 2});
@@ -363,7 +363,7 @@ TEST(VariablesTest, SizesThatNoNumberHoldsAreAnError) {
   EXPECT_FALSE(AtCapacity(*general).ok());
 }
 
-// What masks a sum must not hide the contraction from the pass that rounds its factors.
+// The masks of a sum must not hide the contraction from the pass that rounds its factors.
 TEST(VariablesTest, PrecisionIsTheGraphs) {
   const BuildFunction build = [](Values n) -> absl::StatusOr<graph::Graph> {
     Maker maker(DType::kFloat32);
@@ -380,7 +380,7 @@ TEST(VariablesTest, PrecisionIsTheGraphs) {
   EXPECT_EQ(absl::c_count_if(ir::TopologicalOrder(rounded.outputs), ir::IsRoundedToTf32), 2);
 }
 
-// What holds where it was looked at need not hold elsewhere.
+// A form that holds at the probes need not hold elsewhere.
 TEST(VariablesTest, AValueOfAnotherFormIsNotCovered) {
   const Make make = [](Maker& m, Values n) {
     const Node* x = m.Input({n[0]});

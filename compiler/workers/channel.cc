@@ -10,15 +10,15 @@
 namespace kiln::workers {
 namespace {
 
-// Of a message that comes in, how much memory is taken before it has come.
+// Step in which memory for an incoming message is allocated, before the bytes arrive.
 constexpr size_t kPiece = size_t{1} << 20;
 
-// Until the socket can be read from or written to, as `events` says.
+// Waits until the socket can be read or written, as `events` says.
 Transfer Await(int socket, short events, const Deadline& deadline) {
   pollfd poll_socket{socket, events, 0};
   while (true) {
     const int ready = poll(&poll_socket, 1, deadline.Milliseconds());
-    // A socket whose other side has gone counts as ready; the call that follows says so.
+    // A closed peer makes the socket ready too; the call that follows reports it.
     if (ready > 0) return Transfer::kDone;
     if (ready < 0 && errno != EINTR) return Transfer::kClosed;
     if (ready == 0 && deadline.Milliseconds() == 0) return Transfer::kLate;

@@ -1,4 +1,5 @@
-// Whole messages over a stream socket, each with its size before it, until a deadline.
+// Sends and receives whole messages over a stream socket, each preceded by its size, until a
+// deadline.
 #ifndef KILN_COMPILER_WORKERS_CHANNEL_H_
 #define KILN_COMPILER_WORKERS_CHANNEL_H_
 
@@ -10,7 +11,7 @@
 
 namespace kiln::workers {
 
-// Far above any kernel and any image.
+// Far larger than any kernel or image.
 inline constexpr size_t kMessageBytesMax = size_t{256} << 20;
 
 using SteadyTime = std::chrono::steady_clock::time_point;
@@ -18,13 +19,13 @@ using SteadyClock = std::function<SteadyTime()>;
 
 class Deadline {
  public:
-  // Never.
+  // Never passes.
   Deadline() = default;
   Deadline(SteadyClock now, std::chrono::nanoseconds left) : now_(std::move(now)) {
     until_ = now_() + left;
   }
-  // Returns what is left, as poll(2) takes it: -1 for ever, 0 if it has passed. Returns a second at
-  // most, because the clock need not be the system's.
+  // Returns the time left in poll(2)'s form: -1 for no limit, 0 if the deadline has passed. Returns
+  // a second at most, because the clock need not be the system's.
   int Milliseconds() const;
 
  private:
@@ -34,14 +35,14 @@ class Deadline {
 
 enum class Transfer {
   kDone,
-  kClosed,   // the other side has gone
+  kClosed,   // the peer has closed the socket
   kLate,     // the deadline has passed
   kTooLong,  // more than kMessageBytesMax
 };
 
-// Neither raises SIGPIPE. After anything but kDone the socket is of no more use.
+// Neither raises SIGPIPE. After a result other than kDone the socket must not be used any more.
 Transfer Send(int socket, std::string_view message, const Deadline& deadline);
-// Takes memory only for what has come.
+// Allocates memory only for bytes that have arrived.
 Transfer Receive(int socket, std::string* message, const Deadline& deadline);
 
 }  // namespace kiln::workers

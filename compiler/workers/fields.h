@@ -1,5 +1,5 @@
-// Fields of bytes one behind the other, each with its size before it: what messages between
-// processes of one executable, and entries of the kernel cache, are made of.
+// A sequence of byte fields, each preceded by its size: the format of messages between processes of
+// one executable, and of entries of the kernel cache.
 #ifndef KILN_COMPILER_WORKERS_FIELDS_H_
 #define KILN_COMPILER_WORKERS_FIELDS_H_
 
@@ -11,10 +11,11 @@
 namespace kiln::workers {
 
 void AppendField(std::string_view field, std::string* out);
-// Moves the first field of `in` to `field`. False if there is no whole one; any bytes are safe.
+// Moves the first field of `in` to `field`. Returns false if it is incomplete; safe for any bytes.
 bool TakeField(std::string_view* in, std::string* field);
 
-// The same for plain data, as it lies in memory: for a reader that is the same executable.
+// The same for plain data, in its memory representation: only for a reader that is the same
+// executable.
 template <typename Plain>
 void AppendPlain(const Plain& value, std::string* out) {
   static_assert(std::is_trivially_copyable_v<Plain>);

@@ -1,4 +1,4 @@
-// Who makes kernels' images where the compiler does not do it itself.
+// The interface through which the compiler delegates the making of kernels' images.
 #ifndef KILN_COMPILER_WORKERS_KERNEL_COMPILER_H_
 #define KILN_COMPILER_WORKERS_KERNEL_COMPILER_H_
 
@@ -12,28 +12,28 @@
 
 namespace kiln::workers {
 
-// All that an image is made of, as text and plain data, so that it can cross into another process.
+// All inputs of an image, as text and plain data, so that they can be sent to another process.
 struct KernelJob {
   std::string name;
   std::string kernel;    // kernel::Print
   std::string schedule;  // schedule::Print
   drivers::Target target;
-  // An image that was made of these, and that target.finisher is to finish; kernel and schedule are
-  // then empty.
+  // If set, an image made from these inputs that target.finisher is to finish; `kernel` and
+  // `schedule` are then empty.
   std::optional<drivers::KernelImage> unfinished = std::nullopt;
-  // Called on the caller's thread when a worker begins with it, again where another has to. May be
-  // null; it stays in this process.
+  // Called on the caller's thread when a worker begins the job, and again if another worker retries
+  // it. May be null; it is not sent to the worker.
   std::function<void()> on_begin = nullptr;
 };
 
-// compiler::CompileJob, a driver's Finish, or a test's.
+// compiler::CompileJob, a driver's Finish, or a test's function.
 using CompileFunction = std::function<absl::StatusOr<drivers::KernelImage>(const KernelJob&)>;
 
 class KernelCompiler {
  public:
   virtual ~KernelCompiler() = default;
-  // The image, or the error with its payloads, as a CompileFunction gives them; an implementation
-  // may add errors of its own. Thread-safe.
+  // Returns the image, or the error with its payloads, as a CompileFunction does; an implementation
+  // may add its own errors. Thread-safe.
   virtual absl::StatusOr<drivers::KernelImage> Compile(const KernelJob& job) = 0;
 };
 

@@ -11,7 +11,7 @@ namespace kiln::workers {
 namespace {
 
 void AppendTarget(const drivers::Target& target, std::string* out) {
-  // Does not compile if a field is added and not sent.
+  // Fails to compile if a field is added and not sent.
   const auto& [architecture, processor, features, variant, limits, capabilities, costs, rates,
                finisher] = target;
   const auto& [driver, device, version] = finisher;
@@ -42,12 +42,12 @@ void AppendStatus(const absl::Status& status, std::string* out) {
   });
 }
 
-// The last thing in a message: payloads go on to its end.
+// The status is the last part of a message: its payloads extend to the end.
 bool TakeStatus(std::string_view in, absl::Status* status) {
   int code = 0;
   std::string message, url, payload;
   if (!TakePlain(&in, &code) || !TakeField(&in, &message)) return false;
-  // An error's code, one of the canonical ones.
+  // An error's code must be one of the canonical ones.
   if (code <= 0 || code > static_cast<int>(absl::StatusCode::kUnauthenticated)) return false;
   *status = absl::Status(static_cast<absl::StatusCode>(code), message);
   while (!in.empty()) {
@@ -57,7 +57,7 @@ bool TakeStatus(std::string_view in, absl::Status* status) {
   return true;
 }
 
-// The field is empty if there is none.
+// The field is empty if there is no unfinished image.
 bool TakeUnfinished(std::string_view* in, std::optional<drivers::KernelImage>* image) {
   std::string bytes;
   if (!TakeField(in, &bytes)) return false;

@@ -1,6 +1,6 @@
-// What the pool and its workers say to each other: a job, and the answer to it. Both sides are the
-// same executable, so the layout needs no version. What does not fit it is refused, since a worker
-// may be about to die of anything.
+// Messages between the pool and its workers: a job, and the answer to it. Both sides are the same
+// executable, so the format needs no version. Malformed messages are refused, since a failing
+// worker may send anything.
 #ifndef KILN_COMPILER_WORKERS_MESSAGE_H_
 #define KILN_COMPILER_WORKERS_MESSAGE_H_
 
@@ -14,13 +14,13 @@
 
 namespace kiln::workers {
 
-// `number` tells jobs apart; the answer repeats it.
+// `number` identifies the job; the answer repeats it.
 std::string EncodeJob(uint64_t number, const KernelJob& job);
 bool DecodeJob(std::string_view bytes, uint64_t* number, KernelJob* job);
 
 // An error keeps its code, message and payloads.
 std::string EncodeAnswer(uint64_t number, const absl::StatusOr<drivers::KernelImage>& image);
-// False if `bytes` is no answer to this job.
+// Returns false if `bytes` is not an answer to this job.
 bool DecodeAnswer(std::string_view bytes, uint64_t number, const KernelJob& job,
                   absl::StatusOr<drivers::KernelImage>* image);
 

@@ -90,7 +90,7 @@ TEST(Message, AnythingElseIsRefused) {
   for (size_t size = 0; size < error.size(); ++size)
     EXPECT_FALSE(DecodeAnswer(error.substr(0, size), 9, SomeJob(), &got)) << size;
   EXPECT_FALSE(DecodeAnswer(answer + "x", 9, SomeJob(), &got));
-  // To another job.
+  // An answer to another job.
   EXPECT_FALSE(DecodeAnswer(answer, 10, SomeJob(), &got));
   KernelJob other = SomeJob();
   other.name = "mul_64";
@@ -118,7 +118,7 @@ class ChannelTest : public ::testing::Test {
 };
 
 TEST_F(ChannelTest, MessagesOfAnySize) {
-  // The second is more than a socket holds.
+  // The second message is larger than the socket's buffer.
   for (const size_t size : {size_t{0}, size_t{1} << 23}) {
     const std::string message(size, 'm');
     std::thread sender(

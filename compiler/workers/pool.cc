@@ -16,12 +16,13 @@
 namespace kiln::workers {
 namespace {
 
-// How often the pool looks after idle workers, and how long those beyond the spares stay.
+// The interval at which the pool checks idle workers, and how long those beyond the spares are
+// kept.
 constexpr absl::Duration kSweep = absl::Seconds(1);
 constexpr std::chrono::seconds kLinger{10};
 
 bool IsOutOfMemory(const Ending& ending) {
-  // LLVM's own allocations end with that message instead.
+  // LLVM's own allocations fail with that message instead.
   return ending.status == kOutOfMemoryStatus ||
          (ending.signal != 0 && absl::StrContains(ending.said, "out of memory"));
 }
@@ -32,12 +33,13 @@ absl::Status TooLong(size_t bytes) {
                                                    " are the most: split what it computes"));
 }
 
-// Said of what another process may also have done to it, so that one time is no proof.
+// Returns whether something other than the job may have caused the failure, so that one failure
+// proves nothing.
 bool IsDeath(Failure::Kind kind) {
   return kind == Failure::Kind::kDied || kind == Failure::Kind::kKilled;
 }
 
-// Whose compiler a worker ran.
+// Describes the compiler that a worker ran.
 std::string Doing(const KernelJob& job) {
   if (!job.unfinished) return absl::StrCat("compiling it for ", job.target.Summary());
   return absl::StrCat("building it with the compiler of ", job.target.finisher.device);
@@ -86,7 +88,8 @@ Pool::~Pool() {
 
 absl::StatusOr<drivers::KernelImage> Pool::Compile(const KernelJob& job) {
   absl::StatusOr<drivers::KernelImage> image = drivers::KernelImage();
-  // Something else may have ended the first worker, and those that were idle with it.
+  // Something else may have killed the first worker, and the idle ones with it, so the retry uses a
+  // new one.
   if (!Try(job, Attempt::kFirst, &image)) Try(job, Attempt::kLast, &image);
   return image;
 }
@@ -117,7 +120,7 @@ bool Pool::Try(const KernelJob& job, Attempt attempt, absl::StatusOr<drivers::Ke
     *image = std::move(status);
     return true;
   }
-  // What takes too long or too much memory would do so again.
+  // A job that exceeded its time or memory limit would do so again.
   failure.again = attempt == Attempt::kFirst && IsDeath(failure.kind);
   if (options_.on_failure) options_.on_failure(job, failure);
   *image = ErrorOf(failure, job);
@@ -128,7 +131,7 @@ void Pool::Stop(absl::Status why) {
   absl::MutexLock lock(&mutex_);
   if (!stopped_.ok()) return;
   stopped_ = std::move(why);
-  // Their callers find the sockets closed and end the processes; the keeper ends the idle ones.
+  // Callers find the sockets closed and end their processes; the keeper ends the idle ones.
   for (const Process* process : busy_) shutdown(process->socket(), SHUT_RDWR);
 }
 
@@ -150,7 +153,7 @@ Deadline Pool::JobDeadline() const {
 }
 
 absl::StatusOr<Pool::ProcessPointer> Pool::Take(Attempt attempt) {
-  // Those that died while they were idle, or make room; they go when the lock has gone.
+  // Workers that died while idle, or are ended to make room. Destroyed after the lock is released.
   std::vector<ProcessPointer> dead;
   absl::MutexLock lock(&mutex_);
   while (stopped_.ok() && attempt == Attempt::kFirst && !idle_.empty()) {
@@ -163,7 +166,7 @@ absl::StatusOr<Pool::ProcessPointer> Pool::Take(Attempt attempt) {
     dead.push_back(std::move(process));
   }
   if (!stopped_.ok()) return stopped_;
-  // The last attempt's worker needs room.
+  // The last attempt's worker needs a place.
   while (IsFull() && !idle_.empty()) {
     dead.push_back(std::move(idle_.front().process));
     idle_.pop_front();
@@ -177,7 +180,7 @@ absl::StatusOr<Pool::ProcessPointer> Pool::Take(Attempt attempt) {
 void Pool::GiveBack(ProcessPointer process) {
   absl::MutexLock lock(&mutex_);
   busy_.erase(process.get());
-  if (!stopped_.ok()) return;  // and it ends
+  if (!stopped_.ok()) return;  // the process is destroyed, which ends it
   if (!requests_.empty()) {
     Answer(*requests_.front(), std::move(process));
   } else {
@@ -229,7 +232,7 @@ void Pool::Keep() {
 void Pool::Start() {
   absl::StatusOr<ProcessPointer> process = Process::Start(options_.command);
   absl::MutexLock lock(&mutex_);
-  if (!stopped_.ok()) return;  // it ends, and Keep answers the requests
+  if (!stopped_.ok()) return;  // the process is destroyed, and Keep answers the requests
   spares_to_start_ = process.ok() ? std::max(spares_to_start_ - 1, 0) : 0;
   if (!requests_.empty()) {
     Answer(*requests_.front(), std::move(process));

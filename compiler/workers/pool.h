@@ -1,5 +1,5 @@
-// Kernels compiled in worker processes, with limits on time and memory: what ends or stops a worker
-// is an error of that kernel, and nobody else's.
+// Compiles kernels in worker processes, with limits on time and memory: a failure of a worker is an
+// error only of the kernel it was compiling.
 #ifndef KILN_COMPILER_WORKERS_POOL_H_
 #define KILN_COMPILER_WORKERS_POOL_H_
 
@@ -24,59 +24,60 @@
 
 namespace kiln::workers {
 
-// A worker that was lost to a job.
+// A worker lost during a job.
 struct Failure {
   enum class Kind {
-    kDied,      // it ended by itself
-    kKilled,    // something else ended it with SIGKILL
-    kLate,      // it took longer than a job may, and was ended
-    kMemory,    // it needed more memory than a job may
-    kNonsense,  // it sent what is no answer to the job, and was ended
+    kDied,      // it exited or crashed by itself
+    kKilled,    // another process killed it with SIGKILL
+    kLate,      // it exceeded a job's time limit, and was killed
+    kMemory,    // it exceeded a job's memory limit
+    kNonsense,  // it sent something that is not an answer to the job, and was killed
   };
   Kind kind = Kind::kDied;
   std::string what;    // "took longer than 60 seconds"
-  std::string said;    // the first that it wrote to stderr: any bytes
-  bool again = false;  // another worker tries this job
+  std::string said;    // the beginning of its stderr: any bytes
+  bool again = false;  // another worker will retry this job
 };
 
-// Thread-safe. There are never more workers than callers at a time and `spares`, so who calls also
-// bounds what runs; nor more than `workers_max`, where callers wait for one another. Else, where no
-// worker is idle, one more starts, which takes about 20 ms; it ends when it has had nothing to do
-// for some seconds.
+// Thread-safe. There are at most as many workers as concurrent callers plus `spares`, so callers
+// also bound the load; and at most `workers_max`, beyond which callers wait. If no worker is idle
+// and the limit allows it, a new one starts, which takes about 20 ms. A worker beyond the spares
+// ends after some idle seconds.
 //
-// Workers start on a thread of the pool's own: the system ends them when the thread that started
+// Workers are started on a thread of the pool: the system kills them when the thread that started
 // them ends (PR_SET_PDEATHSIG), and callers' threads may be short-lived. That thread also ends idle
-// ones. `mutex_` is never held while a process starts, ends or works.
+// workers. `mutex_` is never held while a process starts, ends or works.
 class Pool : public KernelCompiler {
  public:
   struct Options {
-    // Starts a worker: WorkerCommand, or a test's.
+    // The command that starts a worker: WorkerCommand, or a test's.
     std::vector<std::string> command;
-    int spares = 1;       // workers that are kept though nobody needs them
-    int workers_max = 0;  // at a time, more than `spares`. 0: as many as callers
-    // Of one job. The memory is limited by the command; this is for messages. 0: no limit.
+    int spares = 1;       // idle workers that are kept
+    int workers_max = 0;  // at a time, more than `spares`; 0: no limit
+    // Limits of one job. The command enforces the memory limit; here it is for messages. 0: no
+    // limit.
     int seconds_max = 0;
     int64_t memory_bytes_max = 0;
     SteadyClock now;
-    // Called for each worker that is lost to a job, on the caller's thread.
+    // Called for each worker lost during a job, on the caller's thread.
     std::function<void(const KernelJob&, const Failure&)> on_failure;
   };
 
-  // Returns at once: the spares start meanwhile.
+  // Returns at once; the spares start in the background.
   explicit Pool(Options options);
-  // Nobody calls Compile any more.
+  // Requires: no Compile call is running, and none follows.
   ~Pool() override;
 
-  // As the workers' CompileFunction; beyond that RESOURCE_EXHAUSTED for what takes too long or too
-  // much memory, INTERNAL for what two workers die of, and UNAVAILABLE if none can be started. The
-  // message says what would help, but not the kernel's name.
+  // Returns the result of the workers' CompileFunction. Otherwise RESOURCE_EXHAUSTED if the job
+  // takes too long or too much memory, INTERNAL if two workers die of it, and UNAVAILABLE if none
+  // can be started. The message says what would help, but not the kernel's name.
   absl::StatusOr<drivers::KernelImage> Compile(const KernelJob& job) override
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Ends all workers; what is being compiled, and all that comes later, fails with `why`.
+  // Ends all workers. Running and later jobs fail with `why`.
   void Stop(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // For tests: the processes that are idle.
+  // For tests: returns the idle processes.
   std::vector<pid_t> idle() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -85,7 +86,7 @@ class Pool : public KernelCompiler {
     ProcessPointer process;
     SteadyTime since;
   };
-  // A caller that waits for a worker to start.
+  // A caller waiting for a worker to start.
   struct Request {
     absl::StatusOr<ProcessPointer> process = ProcessPointer();
     bool done = false;
@@ -93,18 +94,18 @@ class Pool : public KernelCompiler {
 
   enum class Attempt { kFirst, kLast };
 
-  // False if the worker was lost and another one should try; `image` has the error.
+  // Returns false if the worker was lost and another one should retry; `image` has the error.
   bool Try(const KernelJob& job, Attempt attempt, absl::StatusOr<drivers::KernelImage>* image)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // The last attempt gets no worker that was idle.
+  // The last attempt gets a newly started worker.
   absl::StatusOr<ProcessPointer> Take(Attempt attempt) ABSL_LOCKS_EXCLUDED(mutex_);
   void GiveBack(ProcessPointer process) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Says how the worker failed, and ends it.
+  // Ends the worker and returns how it failed.
   Failure End(ProcessPointer process, Transfer transfer) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status stopped() const ABSL_LOCKS_EXCLUDED(mutex_);
   Deadline JobDeadline() const;
 
-  // The pool's thread.
+  // The main function of the pool's thread.
   void Keep() ABSL_LOCKS_EXCLUDED(mutex_);
   void Start() ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<ProcessPointer> TakeSuperfluous() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -127,13 +128,14 @@ class Pool : public KernelCompiler {
   const Options options_;
   std::atomic<uint64_t> last_job_{0};
   mutable absl::Mutex mutex_;
-  std::deque<Idle> idle_ ABSL_GUARDED_BY(mutex_);  // the last one was used last
+  std::deque<Idle> idle_ ABSL_GUARDED_BY(mutex_);  // the last one was used most recently
   std::set<const Process*> busy_ ABSL_GUARDED_BY(mutex_);
   std::deque<Request*> requests_ ABSL_GUARDED_BY(mutex_);
-  // At the beginning, and one more for each failure. A count, and those that something else ended
-  // do not come back by themselves: where every worker dies at once, starting has to end.
+  // Spares still to start: all at first, and one more after each failure. It is a count, so spares
+  // that something else killed are not replaced by themselves: if every worker dies at once, the
+  // pool must stop starting them.
   int spares_to_start_ ABSL_GUARDED_BY(mutex_);
-  absl::Status stopped_ ABSL_GUARDED_BY(mutex_);  // OK: it is not
+  absl::Status stopped_ ABSL_GUARDED_BY(mutex_);  // OK: not stopped
   std::thread keeper_;
 };
 

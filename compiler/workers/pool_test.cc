@@ -27,7 +27,7 @@ using ::testing::Not;
 
 constexpr int64_t kMemory = 256 << 20;
 
-// `what` is one of those that workers_test_main.cc knows; the image's code is `code`.
+// `what` is one of the commands of workers_test_main.cc; `code` becomes the image's code.
 KernelJob Job(const std::string& what, const std::string& code = "") {
   KernelJob job;
   job.name = absl::StrCat("kernel_", code);
@@ -37,7 +37,8 @@ KernelJob Job(const std::string& what, const std::string& code = "") {
   return job;
 }
 
-// Shows real time between Go and Stop alone: no job is late before and after that. Thread-safe.
+// Advances in real time only between Go and Stop: no job exceeds its limit outside of that.
+// Thread-safe.
 class StoppedClock {
  public:
   SteadyTime now() const {
@@ -51,7 +52,7 @@ class StoppedClock {
   std::atomic<SteadyTime> stopped_at_ = std::chrono::steady_clock::now();
 };
 
-// A file to which jobs add a byte each.
+// A file to which each job appends a byte.
 class Bytes {
  public:
   Bytes() { std::filesystem::remove(path_); }
@@ -84,7 +85,7 @@ class PoolTest : public ::testing::Test {
       failures_.push_back(failure);
     };
   }
-  // No child is left behind, and no file.
+  // Checks that no child process and no open file remains.
   ~PoolTest() override {
     pool_.reset();
     EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);
@@ -146,7 +147,7 @@ TEST_F(PoolTest, CallersWaitWhereWorkersAreAsManyAsTheyMayBe) {
   }
   for (std::thread& caller : callers) caller.join();
   EXPECT_LE(pool().idle().size(), 2u);
-  // A job that ends two workers finds room for the second.
+  // If a job kills two workers, there is a place for the second.
   EXPECT_FALSE(pool().Compile(Job("abort")).ok());
   EXPECT_EQ(failures().size(), 2u);
   ExpectWorks();
@@ -161,7 +162,7 @@ TEST_F(PoolTest, CallersHearWhenAWorkerBegins) {
   job.on_begin = [&begun] { ++begun; };
   EXPECT_TRUE(pool().Compile(job).ok());
   EXPECT_EQ(begun, 1);
-  // Each of two workers.
+  // Once for each of the two workers.
   job.kernel = "abort";
   EXPECT_FALSE(pool().Compile(job).ok());
   EXPECT_EQ(begun, 3);
@@ -233,7 +234,7 @@ TEST_F(PoolTest, ATerminalsSignalsDoNotReachWorkers) {
 }
 
 TEST_F(PoolTest, AJobThatTakesTooLongIsEnded) {
-  // The pool outlives the test's own variables.
+  // The pool outlives the test's local variables.
   auto clock = std::make_shared<StoppedClock>();
   options_.now = [clock] { return clock->now(); };
   options_.seconds_max = 1;
@@ -249,7 +250,7 @@ TEST_F(PoolTest, AJobThatTakesTooLongIsEnded) {
 TEST(DeadlineTest, TellsWhatIsLeft) {
   SteadyTime now;
   const Deadline deadline([&] { return now; }, std::chrono::seconds(3));
-  EXPECT_EQ(deadline.Milliseconds(), 1000);  // a second at most, whatever is left
+  EXPECT_EQ(deadline.Milliseconds(), 1000);  // at most a second
   now += std::chrono::microseconds(2'999'001);
   EXPECT_EQ(deadline.Milliseconds(), 1);
   now += std::chrono::seconds(1);
@@ -267,7 +268,7 @@ TEST_F(PoolTest, AJobThatTakesTooMuchMemoryIsEnded) {
 }
 
 TEST_F(PoolTest, WorkersHaveNoFilesOfTheirParents) {
-  // As a vendor's library may open it: not closed on exec.
+  // A file that is not closed on exec, like those a vendor's library may open.
   const int file = open("/dev/null", O_RDONLY);
   pool();
   EXPECT_EQ(ErrorOf("files", absl::StatusCode::kUnknown), "0 1 2 3");
@@ -319,7 +320,7 @@ TEST_F(PoolTest, StopWhileWorkersStart) {
 }
 
 TEST_F(PoolTest, WorkersThatNobodyNeedsAnyMoreEnd) {
-  // The pool outlives the test's own variables.
+  // The pool outlives the test's local variables.
   auto seconds = std::make_shared<std::atomic<int64_t>>(0);
   options_.spares = 1;
   options_.now = [seconds] { return SteadyTime(std::chrono::seconds(*seconds)); };
@@ -339,7 +340,7 @@ TEST_F(PoolTest, WorkersThatNobodyNeedsAnyMoreEnd) {
 }
 
 TEST_F(PoolTest, WhatIsNoAnswerIsRefused) {
-  // Sends back what it gets.
+  // A worker that echoes its input.
   options_.command = {"/bin/sh", "-c", "exec cat <&3 >&3"};
   EXPECT_THAT(ErrorOf("image", absl::StatusCode::kInternal),
               AllOf(HasSubstr("brought what is no answer"), Not(HasSubstr("second"))));

@@ -22,7 +22,7 @@
 namespace kiln::workers {
 namespace {
 
-// Of what a process wrote to stderr.
+// Bound on the captured stderr of a process.
 constexpr size_t kSaidBytes = 400;
 
 absl::Status StartError(int error) {
@@ -31,8 +31,8 @@ absl::Status StartError(int error) {
                    error == EAGAIN ? " (too many; raise TasksMax or ulimit -u)" : ""));
 }
 
-// Above the numbers that the child's own files get, so that putting those in place closes none of
-// these.
+// Moves the descriptor above the numbers of the child's own files, so that installing those closes
+// none of these.
 absl::StatusOr<Descriptor> MovedUp(Descriptor low) {
   Descriptor high(fcntl(low.get(), F_DUPFD_CLOEXEC, Process::kSocket + 1));
   if (high.get() < 0) return StartError(errno);
@@ -68,12 +68,12 @@ int SetFiles(posix_spawn_file_actions_t* actions, int socket, int errors) {
     error = posix_spawn_file_actions_addopen(actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
   if (error == 0) error = posix_spawn_file_actions_adddup2(actions, errors, STDERR_FILENO);
   if (error == 0) error = posix_spawn_file_actions_adddup2(actions, socket, Process::kSocket);
-  // Not all that a driver's library opens is closed on exec.
+  // Some files opened by drivers' libraries are not closed on exec.
   if (error == 0) error = posix_spawn_file_actions_addclosefrom_np(actions, Process::kSocket + 1);
   return error;
 }
 
-// 0 or an error.
+// Returns 0 or an errno value.
 int Spawn(const std::vector<std::string>& command, int socket, int errors, pid_t* pid) {
   SpawnActions files;
   SpawnAttributes signals;
@@ -87,8 +87,8 @@ int Spawn(const std::vector<std::string>& command, int socket, int errors, pid_t
   return posix_spawn(pid, words[0], &files.actions, &signals.attributes, words.data(), environ);
 }
 
-// Never blocks: a pipe keeps the first 64 KiB and drops the rest, which the child cannot wait for
-// either.
+// Never blocks: a pipe keeps the first 64 KiB; further output of the child is dropped, and the
+// child does not wait either.
 std::string ReadSaid(int pipe) {
   char bytes[kSaidBytes];
   const ssize_t size = read(pipe, bytes, sizeof bytes);
@@ -122,7 +122,7 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Start(const std::vector<std::s
   Descriptor socket(sockets[0]);
   absl::StatusOr<Descriptor> child_socket = MovedUp(Descriptor(sockets[1]));
   if (!child_socket.ok()) return child_socket.status();
-  // A child that writes much must not wait for somebody to read it.
+  // Non-blocking, so that a child that writes much does not wait for a reader.
   if (pipe2(pipes, O_CLOEXEC | O_NONBLOCK) != 0) return StartError(errno);
   Descriptor errors(pipes[0]);
   absl::StatusOr<Descriptor> child_errors = MovedUp(Descriptor(pipes[1]));
@@ -143,8 +143,8 @@ bool Process::IsQuiet() const {
 }
 
 Ending Process::End() {
-  // Nobody else waits for it, so the number is still its own. One that is ending by itself still
-  // ends as it would have.
+  // Only this object waits for the process, so its number has not been reused. A process that is
+  // already ending keeps its own exit status.
   kill(pid_, SIGKILL);
   int status = 0;
   pid_t waited = 0;

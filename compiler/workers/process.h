@@ -12,7 +12,7 @@
 
 namespace kiln::workers {
 
-// A file descriptor, closed at the end.
+// Owns a file descriptor; closes it when destroyed.
 class Descriptor {
  public:
   Descriptor() = default;
@@ -26,11 +26,11 @@ class Descriptor {
   int number_ = -1;
 };
 
-// How a process ended.
+// The way in which a process ended.
 struct Ending {
-  int signal = 0;  // that ended it; 0: it exited, with `status`
+  int signal = 0;  // the signal that ended it; 0: it exited, with `status`
   int status = 0;
-  std::string said;  // the first that it wrote to stderr, any bytes
+  std::string said;  // the beginning of its stderr, any bytes
 
   std::string ToString() const;  // "was ended by SIGABRT", "exited with status 3"
 };
@@ -38,36 +38,38 @@ struct Ending {
 // Not thread-safe.
 class Process {
  public:
-  // The number of its end of the socket in the child.
+  // The number of the child's end of the socket.
   static constexpr int kSocket = 3;
 
   // Executes `command`, whose first word is a path. The child has the socket, an empty stdin and
-  // stdout, a stderr that `Ending::said` shows, and no other open file; SIGINT, SIGTERM, SIGHUP and
-  // SIGQUIT, which a terminal or systemd send to all processes of a daemon, are blocked there.
+  // stdout, a stderr that is captured in `Ending::said`, and no other open file. SIGINT, SIGTERM,
+  // SIGHUP and SIGQUIT, which a terminal or systemd send to all processes of a daemon, are blocked
+  // in it.
   //
-  // posix_spawn(3) copies nothing of this process, so that other threads may do anything meanwhile.
-  // The calling thread is what the child sees as its parent for PR_SET_PDEATHSIG (prctl(2)).
+  // posix_spawn(3) copies nothing of this process, so other threads may run concurrently. The
+  // calling thread is the child's parent for PR_SET_PDEATHSIG (prctl(2)).
   static absl::StatusOr<std::unique_ptr<Process>> Start(const std::vector<std::string>& command);
 
-  // The child's to call before all else: else a process that a vendor's library starts there would
-  // keep the socket open, and who waits for the child's end would wait for that one's.
+  // The child must call this before anything else. Otherwise a process that a vendor's library
+  // starts there would keep the socket open, and this process, waiting for the child to close it,
+  // would wait for that process too.
   static void CloseSocketOnExec();
 
-  // Ends it.
+  // Kills the process if it has not ended.
   ~Process();
 
   pid_t pid() const { return pid_; }
   int socket() const { return socket_.get(); }
-  // It has neither sent anything that was not received nor ended.
+  // Returns whether it has neither ended nor sent bytes that were not received.
   bool IsQuiet() const;
-  // Ends it with SIGKILL if it has not ended yet, and waits for it. To be called once.
+  // Kills it with SIGKILL if it has not ended yet, and waits for it. Must be called at most once.
   Ending End();
 
  private:
   Process(pid_t pid, Descriptor socket, Descriptor errors)
       : pid_(pid), socket_(std::move(socket)), errors_(std::move(errors)) {}
 
-  pid_t pid_;  // 0: it was waited for
+  pid_t pid_;  // 0: already waited for
   Descriptor socket_;
   Descriptor errors_;
 };

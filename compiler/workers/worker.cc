@@ -22,7 +22,7 @@ namespace kiln::workers {
 namespace {
 
 constexpr char kArgument[] = "--compile_worker";
-// After a job that left more than this to malloc, it goes back to the system.
+// If a job leaves more than this in malloc's free lists, the memory is returned to the system.
 constexpr size_t kTrimAfter = size_t{64} << 20;
 
 void SetLimit(__rlimit_resource resource, rlim_t most) {
@@ -31,13 +31,13 @@ void SetLimit(__rlimit_resource resource, rlim_t most) {
 }
 
 void LimitItself(int64_t memory_bytes_max) {
-  // However the other process ends, also while a job takes all of the time here.
+  // The worker is killed however the parent process ends, even while a job uses all of its time.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   prctl(PR_SET_NAME, "kiln-worker");
-  // What it dies of is in the log; a core file would only fill the disk.
+  // The log says why it died; a core file would only fill the disk.
   SetLimit(RLIMIT_CORE, 0);
-  // Where the machine's memory runs out, the system is to end a worker and not the daemon. (A
-  // process may always offer itself.)
+  // If the machine runs out of memory, the system should kill a worker and not the daemon. (A
+  // process may always raise its own score.)
   std::ofstream("/proc/self/oom_score_adj") << 1000;
   if (!kLimitsMemory || memory_bytes_max <= 0) return;
   SetLimit(RLIMIT_DATA, static_cast<rlim_t>(memory_bytes_max));
@@ -51,7 +51,7 @@ void GiveBackMemory() {
 }  // namespace
 
 std::vector<std::string> WorkerCommand(int64_t memory_bytes_max) {
-  // Names this executable even after another one has taken its place on the disk.
+  // Refers to this executable even after it was replaced on disk.
   return {"/proc/self/exe", kArgument, absl::StrCat(memory_bytes_max)};
 }
 

@@ -1,8 +1,8 @@
-// A worker: a process that makes kernels' images for another one, a job at a time, and may die of
-// it. LLVM's backends end their process at what they cannot select.
+// A worker: a process that makes kernels' images for another process, one job at a time, and may
+// crash doing so. LLVM's backends abort the process if they cannot select an instruction.
 //
-// It is the executable of the process that it works for, run once more with a first argument that
-// --help does not show: so both speak the same language, and there is nothing else to install.
+// It is the same executable as the process it works for, run with a first argument that --help does
+// not show. So both use the same message format, and no other file needs to be installed.
 #ifndef KILN_COMPILER_WORKERS_WORKER_H_
 #define KILN_COMPILER_WORKERS_WORKER_H_
 
@@ -14,7 +14,7 @@
 
 namespace kiln::workers {
 
-// Whether the memory of workers can be limited: the sanitizers reserve more address space than any
+// True if the memory of workers can be limited: the sanitizers reserve more address space than any
 // limit.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kLimitsMemory = false;
@@ -22,16 +22,16 @@ inline constexpr bool kLimitsMemory = false;
 inline constexpr bool kLimitsMemory = true;
 #endif
 
-// A worker that gets no more memory exits with this.
+// Exit status of a worker that cannot allocate more memory.
 inline constexpr int kOutOfMemoryStatus = 86;
 
-// What starts this executable as a worker; its main asks IsWorker before anything else.
-// `memory_bytes_max` is what it may allocate; 0: any amount.
+// Returns the command that starts this executable as a worker; main must call IsWorker first.
+// `memory_bytes_max` bounds the worker's allocations; 0: no limit.
 std::vector<std::string> WorkerCommand(int64_t memory_bytes_max);
 bool IsWorker(int argc, char** argv);
 
-// Does jobs until whoever started it closes the socket (Process::kSocket) or dies. For main to
-// return.
+// Executes jobs until the parent closes the socket (Process::kSocket) or dies. Returns main's exit
+// status.
 int RunWorker(int argc, char** argv, const CompileFunction& compile);
 
 }  // namespace kiln::workers

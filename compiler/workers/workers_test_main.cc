@@ -1,4 +1,5 @@
-// This test's workers are the test itself, run once more. They do what a job's loops tell them.
+// The test's workers are the test executable itself, run again. A job's kernel text tells them what
+// to do.
 #include <dirent.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -34,7 +35,7 @@ std::string ListOpenFiles() {
   return absl::StrJoin(files, " ");
 }
 
-// What a process that this one starts has in the place of the socket.
+// Returns whether a child of this process has the socket open.
 std::string AskChildForSocket() {
   FILE* const child = popen("test -e /proc/self/fd/3 && echo open || echo closed", "r");
   char said[16] = {};
@@ -45,8 +46,8 @@ std::string AskChildForSocket() {
 
 void AddByte(const std::string& file) { std::ofstream(file, std::ios::app) << 'x'; }
 
-// Until three jobs are here at once, each of which adds a byte to the file; false if they never
-// are.
+// Waits until three jobs are running at once, each of which appends a byte to the file; false if
+// that does not happen.
 bool Meet(const std::string& file) {
   AddByte(file);
   return testing::Eventually([&] { return std::filesystem::file_size(file) >= 3; });
@@ -75,7 +76,7 @@ absl::StatusOr<drivers::KernelImage> Do(const KernelJob& job) {
   if (what == "chatter")
     for (int i = 0; i < 100'000; ++i) std::fputs("a line that nobody reads\n", stderr);
   if (what == "exit") std::exit(3);
-  // The schedule names a file, which gets a byte for each job that has begun.
+  // The schedule names a file that gets a byte for each started job.
   if (what == "spin") {
     AddByte(job.schedule);
     Spin();
@@ -94,7 +95,7 @@ absl::StatusOr<drivers::KernelImage> Do(const KernelJob& job) {
     getrlimit(RLIMIT_CORE, &limit);
     return absl::UnknownError(absl::StrCat(limit.rlim_max));
   }
-  // The schedule names a file, which is there once the first worker has died.
+  // The schedule names a file that exists once the first worker has died.
   if (what == "die once" && !std::filesystem::exists(job.schedule)) {
     std::ofstream(job.schedule) << "died";
     raise(SIGKILL);

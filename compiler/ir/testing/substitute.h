@@ -1,4 +1,4 @@
-// Nodes put in the places of others.
+// Replaces nodes by other nodes.
 #ifndef KILN_COMPILER_IR_TESTING_SUBSTITUTE_H_
 #define KILN_COMPILER_IR_TESTING_SUBSTITUTE_H_
 
@@ -10,8 +10,8 @@
 
 namespace kiln::ir {
 
-// `roots` with every occurrence of a key replaced by its value. Values are put in as they are, not
-// substituted again.
+// Returns `roots` with every occurrence of a key replaced by its value. The values themselves are
+// not substituted again.
 using Substitution = absl::flat_hash_map<const Node*, const Node*>;
 std::vector<const Node*> Substitute(Context& context, absl::Span<const Node* const> roots,
                                     const Substitution& substitution);

@@ -20,7 +20,7 @@ using ops::HostTensor;
 
 namespace {
 
-// Points of loops that are evaluated at once, to bound memory.
+// Number of loop points evaluated at once, to bound memory.
 constexpr int64_t kBlockPoints = 1 << 16;
 
 int64_t CountPoints(const std::vector<const Node*>& ranges) {
@@ -29,8 +29,8 @@ int64_t CountPoints(const std::vector<const Node*>& ranges) {
   return points;
 }
 
-// The value of a scalar expression at many points: element i belongs to the i-th point. Ranges have
-// their values already.
+// Evaluates a scalar expression at many points: element i belongs to the i-th point. Requires: the
+// ranges have their values.
 class BlockEvaluator {
  public:
   using Values = absl::flat_hash_map<const Node*, HostTensor>;
@@ -46,11 +46,11 @@ class BlockEvaluator {
     if (auto known = values_.find(node); known != values_.end()) return &known->second;
     absl::StatusOr<HostTensor> value = Compute(node);
     if (!value.ok()) return value.status();
-    // Pointers to values are used at once, never across an insertion.
+    // Callers use pointers to values before the next insertion.
     return &values_.insert_or_assign(node, *std::move(value)).first->second;
   }
 
-  // Supplies what a reduction is at these points.
+  // Supplies the results of a reduction at these points.
   void SetValue(const Node* node, HostTensor value) {
     values_.insert_or_assign(node, std::move(value));
   }
@@ -58,7 +58,7 @@ class BlockEvaluator {
 
  private:
   absl::StatusOr<HostTensor> Compute(const Node* node) {
-    // All operands before a pointer to any is taken: an insertion moves what the map holds.
+    // Evaluates all operands before taking a pointer to any: an insertion moves the map's values.
     for (const Node* operand : node->operands()) {
       if (absl::StatusOr<const HostTensor*> value = Evaluate(operand); !value.ok()) {
         return value.status();
@@ -66,8 +66,8 @@ class BlockEvaluator {
     }
     if (node->op() == Op::kLoad) return Load(node);
     std::vector<const HostTensor*> operands;
-    // The table of ops evaluates tensor nodes, so a scalar node gets a twin whose one dimension is
-    // the points.
+    // The table of ops evaluates tensor nodes, so each scalar node gets a tensor node whose one
+    // dimension is the points.
     std::vector<const Node*> twins;
     for (const Node* operand : node->operands()) {
       operands.push_back(&values_.at(operand));
@@ -117,7 +117,7 @@ class BlockEvaluator {
   Values values_;
 };
 
-// One run of a kernel.
+// Runs a kernel once.
 class KernelInterpreter {
  public:
   KernelInterpreter(const Kernel& kernel, absl::Span<HostTensor* const> globals)
@@ -162,11 +162,11 @@ class KernelInterpreter {
     return absl::OkStatus();
   }
 
-  // One point of the ordered ranges: later ones see what it stored.
+  // Runs one point of the ordered ranges: later points see what it stored.
   absl::Status RunStep(const Stage& stage, int64_t grid_point, int64_t step) {
     const int64_t points = CountPoints(stage.ranges);
     const int64_t reduce_points = CountPoints(stage.reduce_ranges);
-    // Whole points, since each needs all values of its reduction at once.
+    // Blocks contain whole points, since each point needs all values of its reduction at once.
     const int64_t block = std::max<int64_t>(1, kBlockPoints / std::max<int64_t>(1, reduce_points));
     for (int64_t begin = 0; begin < points; begin += block) {
       const int64_t size = std::min(block, points - begin);
@@ -176,8 +176,8 @@ class KernelInterpreter {
     return absl::OkStatus();
   }
 
-  // Values of the ranges at `count` points of their product, from `begin` on: each stands `repeat`
-  // times in a row, and the whole sequence `cycles` times.
+  // Sets the values of the ranges at `count` points of their product, starting at `begin`: each is
+  // repeated `repeat` times in a row, and the whole sequence `cycles` times.
   static void SetRanges(BlockEvaluator& block, const std::vector<const Node*>& ranges,
                         int64_t begin, int64_t count, int64_t repeat, int64_t cycles) {
     int64_t stride = 1;
@@ -196,7 +196,7 @@ class KernelInterpreter {
 
   absl::Status RunBlock(const Stage& stage, int64_t grid_point, int64_t step, int64_t begin,
                         int64_t size, int64_t reduce_points) {
-    // One evaluator has a value for each point, the other for each point of each reduction.
+    // One evaluator has a value per point, the other a value per point of each reduction.
     BlockEvaluator outer(buffers_, size);
     SetRanges(outer, kernel_.grid, grid_point, 1, 1, size);
     SetRanges(outer, stage.ordered_ranges, step, 1, 1, size);
@@ -252,7 +252,7 @@ class KernelInterpreter {
   }
 
   absl::Status Write(const Store& store, BlockEvaluator& outer) {
-    // All of them were evaluated, so that no pointer moves.
+    // All were evaluated before, so no pointer moves.
     const HostTensor& index = **outer.Evaluate(store.index);
     const HostTensor& value = **outer.Evaluate(store.value);
     const HostTensor* valid = store.valid == nullptr ? nullptr : *outer.Evaluate(store.valid);

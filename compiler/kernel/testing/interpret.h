@@ -1,5 +1,5 @@
-// Runs kernels on host memory, naively and slowly: what a kernel *means*. Scalars behave as the
-// table of ops says (ops::DefOf(op).evaluate).
+// Runs kernels on host memory, naively and slowly: the reference semantics of a kernel. Scalars
+// follow the table of ops (ops::DefOf(op).evaluate).
 #ifndef KILN_COMPILER_KERNEL_TESTING_INTERPRET_H_
 #define KILN_COMPILER_KERNEL_TESTING_INTERPRET_H_
 
@@ -15,8 +15,8 @@
 
 namespace kiln::kernel {
 
-// `globals` holds one tensor for each global buffer, of its dtype and number of elements, in any
-// shape. INVALID_ARGUMENT if they do not fit; INTERNAL if an access is out of bounds.
+// `globals` holds one tensor per global buffer, with its dtype and number of elements, in any
+// shape. INVALID_ARGUMENT if they do not match; INTERNAL if an access is out of bounds.
 absl::Status Interpret(const Kernel& kernel, absl::Span<ops::HostTensor* const> globals);
 
 struct PartitionResults {
@@ -30,7 +30,7 @@ using RunKernel =
 absl::StatusOr<PartitionResults> RunPartition(const partition::Partition& partition,
                                               absl::Span<const ops::HostTensor> inputs,
                                               RunKernel run);
-// The same, interpreted.
+// Interprets all groups in order.
 absl::StatusOr<PartitionResults> Interpret(const partition::Partition& partition,
                                            absl::Span<const ops::HostTensor> inputs);
 

@@ -1,5 +1,5 @@
-// Writes what is generated from the table of ops: the Python client's table and rules, the C++
-// client's bindings and the list of ops for people.
+// Writes the files that are generated from the table of ops: the Python client's table and rules,
+// the C++ client's bindings and the list of ops for people.
 //
 //   opgen python > clients/python/kiln/_ops/table.py
 //   opgen cpp_header > clients/cpp/kiln/ops.h
@@ -7,8 +7,7 @@
 //   opgen python_rules > clients/python/kiln/_rules/generated.py
 //   opgen markdown > clients/python/OPS.md
 //   opgen cases > tests/golden/shape_cases.json
-//   opgen --check python FILE     exits with 1 and says what to do when FILE is not what would be
-//   written
+//   opgen --check python FILE     exits with 1 and says what to do if FILE is not up to date
 #include <algorithm>
 #include <cstdio>
 #include <fstream>

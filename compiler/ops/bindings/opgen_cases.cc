@@ -26,7 +26,7 @@ std::string AttributesJson(const Attributes& attributes) {
   for (const auto& [name, value] : attributes) {
     items.push_back(StrCat(Quoted(name), ": ", std::visit(JsonValue{}, value)));
   }
-  // A hash map's order differs from run to run; the file must not.
+  // Sorted, since a hash map's order differs from run to run and the file's must not.
   std::sort(items.begin(), items.end());
   return StrCat("{", absl::StrJoin(items, ", "), "}");
 }

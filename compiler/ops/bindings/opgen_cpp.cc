@@ -20,14 +20,14 @@ using Type = AttributeDef::Type;
 
 constexpr size_t kColumns = 100;
 
-// Columns of UTF-8 text.
+// Returns the number of columns of UTF-8 text.
 size_t Width(std::string_view text) {
   size_t width = 0;
   for (const char c : text) width += (static_cast<unsigned char>(c) & 0xC0) != 0x80;
   return width;
 }
 
-// Pieces with a space between them, on lines of which all but the first begin with `indent`.
+// Joins pieces with spaces and wraps the lines; all but the first begin with `indent`.
 std::string Wrap(std::string_view first, std::string_view indent,
                  const std::vector<std::string>& pieces) {
   std::string lines(first);
@@ -50,7 +50,7 @@ std::string Comment(const std::string& text) {
   return Wrap("// ", "// ", absl::StrSplit(text, ' ')) + "\n";
 }
 
-// The pieces of a list of arguments, or of one inside of it.
+// Returns the pieces of a list of arguments, or of a nested list.
 std::vector<std::string> Separated(std::vector<std::string> items, std::string_view end) {
   for (size_t i = 0; i < items.size(); ++i) items[i] += i + 1 < items.size() ? "," : end;
   return items;
@@ -62,7 +62,8 @@ struct CppLiteral {
     if (std::isinf(value)) {
       return StrCat(value < 0 ? "-" : "", "std::numeric_limits<double>::infinity()");
     }
-    // 17 digits always read back as the same double; the short form is nicer where it does, too.
+    // 17 digits always read back as the same double; the short form is more readable if it does,
+    // too.
     const std::string text = absl::StrFormat("%.17g", value);
     const std::string brief = StrCat(value);
     const std::string& exact = std::stod(brief) == value ? brief : text;
@@ -113,7 +114,7 @@ std::string OptionsStruct(const OpDef& op) {
   return StrCat("struct ", CppName(op.name), "Options {\n", fields, "};\n");
 }
 
-// Numbers may stand beside tensors where operands broadcast.
+// Returns whether numbers may be passed instead of tensors: where operands broadcast.
 bool TakesNumbers(const OpDef& op, size_t operand) {
   return op.shape_rule.name == kBroadcastShape.name && !IsSpecial(op, operand);
 }

@@ -12,7 +12,7 @@ namespace {
 using ir::DType;
 using ir::Shape;
 
-// kiln/ops/_examples.py gives operands the same dtypes.
+// kiln/ops/_examples.py uses the same dtypes for operands.
 DType DTypeFor(DTypeClass dtype_class) {
   switch (dtype_class) {
     case DTypeClass::kInteger:
@@ -49,7 +49,8 @@ bool Takes(const OpDef& op, const OpExample& example) {
          CheckConstraints({op, example.operands, *attributes, dtypes, *shape, *dtype}).ok();
 }
 
-// A case of an op, perhaps another one with the same shape rule, with the attributes that `op` has.
+// Returns a case of an op, possibly another one with the same shape rule, with only the attributes
+// that `op` has.
 OpExample For(const OpDef& op, OpExample example) {
   absl::erase_if(example.attributes, [&](const auto& given) {
     return std::none_of(op.attributes.begin(), op.attributes.end(),
@@ -73,7 +74,7 @@ std::optional<OpExample> ExampleOf(const OpDef& op) {
     if (test_case.op == op.name) own.push_back({test_case.operands, test_case.attributes});
     if (is_alike) others.push_back({test_case.operands, test_case.attributes});
   }
-  // The op's own cases show it best.
+  // The op's own cases are preferred.
   own.insert(own.end(), others.begin(), others.end());
   for (const OpExample& candidate : own) {
     OpExample example = For(op, candidate);

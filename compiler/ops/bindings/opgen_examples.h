@@ -1,4 +1,4 @@
-// Calls to show ops by.
+// Example calls of ops.
 #ifndef KILN_COMPILER_OPS_BINDINGS_OPGEN_EXAMPLES_H_
 #define KILN_COMPILER_OPS_BINDINGS_OPGEN_EXAMPLES_H_
 
@@ -14,9 +14,9 @@ struct OpExample {
   Attributes attributes;
 };
 
-// The first of the shared cases (rules/shape_cases.h) that the op takes and that is small: of its
-// own, else of ops by the same rule. Operands are of the dtype that the client gives them when the
-// op leaves it open: float32, or the like of what the row demands.
+// Returns the first small shared case (rules/shape_cases.h) that the op accepts: preferably its
+// own, otherwise one of an op with the same rule. Operands have the dtype that the client chooses
+// when the op leaves it open: float32, or the equivalent that the row requires.
 std::optional<OpExample> ExampleOf(const OpDef& op);
 
 }  // namespace kiln::ops

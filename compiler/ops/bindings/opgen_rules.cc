@@ -1,5 +1,5 @@
-// The rules as functions of the Python client. Their notation is Python's: only steps are
-// rewritten, expressions stay as they are.
+// Writes the rules as functions of the Python client. Their notation is Python's: only steps are
+// rewritten, expressions are unchanged.
 #include <map>
 #include <set>
 #include <string>
@@ -33,10 +33,10 @@ constexpr std::string_view kModuleImports = R"module(from kiln._rules.query impo
 from kiln._rules.shapes import Attributes, Shape, ShapeRule
 )module";
 
-// By name; a map, so that the order is the same whatever row comes first.
+// By name; a std::map, so that the order does not depend on which row comes first.
 using PythonFunctions = std::map<std::string_view, std::string>;
 
-// A literal on each line.
+// Writes one literal per line.
 std::string PythonMessage(const std::vector<std::string>& literals, std::string_view indent) {
   std::string message;
   for (const std::string& literal : literals) {
@@ -65,7 +65,7 @@ std::string PythonStep(const RuleStep& step) {
                 "    raise InvalidArgument(", PythonMessage(step.message_text, indent), ")\n");
 }
 
-// Those after the first optional one are optional, too.
+// The operands after the first optional one are optional, too.
 std::string PythonOperands(const RuleProgram& program) {
   std::string text;
   for (size_t i = 0; i < program.operands.size(); ++i) {
@@ -100,7 +100,7 @@ std::string PythonDict(std::string_view name, std::string_view type, std::string
 std::string Imports(const std::string& functions) {
   std::set<std::string> used;
   for (const RuleFunction& function : RuleFunctions()) {
-    // A linter refuses imports that are not used.
+    // Imports only what is used: a linter refuses unused imports.
     const bool is_used = absl::StrContains(functions, StrCat(function.name, "("));
     if (is_used && !function.is_python) used.insert(StrCat("    ", function.name, ",\n"));
   }

@@ -33,7 +33,7 @@ struct PythonValue {
   std::string operator()(const std::vector<int64_t>& values) const {
     std::string text = "(";
     for (size_t i = 0; i < values.size(); ++i) StrAppend(&text, i == 0 ? "" : ", ", values[i]);
-    // In Python it is the comma that makes a tuple of one.
+    // In Python a tuple of one needs the trailing comma.
     return text + (values.size() == 1 ? ",)" : ")");
   }
 };
@@ -50,7 +50,7 @@ std::string Tuple(const std::vector<std::string>& items) {
   return text + (items.size() == 1 ? ",)" : ")");
 }
 
-// What follows an attribute's default.
+// Returns the text after an attribute's default.
 std::string Demands(const AttributeDef& attribute) {
   if (!attribute.choices.empty()) {
     std::vector<std::string> choices;
@@ -104,14 +104,14 @@ std::string Signature(const OpDef& op) {
   return StrCat(op.name, "(", text, ")");
 }
 
-// The rule of shapes, and what must hold besides.
+// Returns the names of the shape rule and of the constraints.
 std::string Demanded(const OpDef& op) {
   std::string text(op.shape_rule.name);
   for (const Rule& one : op.constraints) StrAppend(&text, ", ", one.name);
   return text;
 }
 
-// A cell of a Markdown table: a bar would end it.
+// Returns a cell of a Markdown table; escapes bars, which would end it.
 std::string Cell(std::string_view text) {
   std::string cell;
   for (const char c : text) cell += c == '|' ? std::string("\\|") : std::string(1, c);
@@ -123,7 +123,7 @@ std::string Cell(std::string_view text) {
 std::string Quoted(std::string_view text) {
   std::string quoted = "\"";
   for (const char c : text) {
-    // Valid in Python and in JSON.
+    // The escapes are valid in Python and in JSON.
     if (c == '"' || c == '\\') quoted += '\\';
     quoted += c;
   }

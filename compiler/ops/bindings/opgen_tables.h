@@ -1,4 +1,4 @@
-// The table of ops as text for others.
+// The table of ops in other languages and formats.
 #ifndef KILN_COMPILER_OPS_BINDINGS_OPGEN_TABLES_H_
 #define KILN_COMPILER_OPS_BINDINGS_OPGEN_TABLES_H_
 
@@ -7,8 +7,8 @@
 
 namespace kiln::ops {
 
-// A string literal of Python and of JSON. The table's texts hold no control characters, so quotes
-// and backslashes are all there is to escape.
+// Returns a string literal for Python and JSON. The table's texts have no control characters, so
+// only quotes and backslashes are escaped.
 std::string Quoted(std::string_view text);
 
 // The module clients/python/kiln/_ops/table.py.
@@ -21,12 +21,12 @@ std::string PythonRules();
 std::string MarkdownTable();
 
 // The C++ client's bindings: clients/cpp/kiln/ops.h, and clients/cpp/ops.cc, which defines them and
-// holds the rules by which the client knows dtypes.
+// holds the client's dtype rules.
 std::string CppHeader();
 std::string CppSource();
 
-// tests/golden/shape_cases.json: {"shapes": […], "dtypes": […]}, one case a line. A case has "op",
-// "operands" (shapes, or names of dtypes), "attributes" or "declared" (null if absent), and
+// tests/golden/shape_cases.json: {"shapes": […], "dtypes": […]}, one case per line. A case has
+// "op", "operands" (shapes, or names of dtypes), "attributes" or "declared" (null if absent), and
 // "result", which is null for an error.
 std::string CasesJson();
 

@@ -1,5 +1,5 @@
-// Activation functions of neural networks, with PyTorch's numerics: what is exponentiated is held
-// where it cannot overflow, so that no gradient becomes NaN, and NaN goes through.
+// Activation functions of neural networks, with PyTorch's numerics. Arguments of exponentials are
+// clamped so that they cannot overflow and no gradient becomes NaN; NaN is propagated.
 #include <cmath>
 #include <numbers>
 
@@ -15,7 +15,7 @@ using ir::DType;
 using ir::Node;
 using ir::Op;
 
-// The largest x for which e^x is finite in the dtype, rounded down.
+// Returns the largest x for which e^x is finite in the dtype, rounded down.
 double LargestExponent(DType dtype) {
   switch (dtype) {
     case DType::kFloat64:
@@ -58,7 +58,7 @@ Expansion ExpandGelu(Builder& b, Operands x, const Attributes& attributes) {
   return b.Mul(b.Mul(x[0], 0.5), b.Add(*erf, 1.0));
 }
 
-// softplus(beta x) / beta, and x itself above the threshold, where they are equal in all digits.
+// softplus(beta x) / beta; x itself above the threshold, where the two are equal in all digits.
 Expansion ExpandSoftplus(Builder& b, Operands x, const Attributes& attributes) {
   const double beta = FloatOf(attributes, "beta");
   const Node* scaled = beta == 1 ? x[0] : b.Mul(x[0], beta);
@@ -67,7 +67,7 @@ Expansion ExpandSoftplus(Builder& b, Operands x, const Attributes& attributes) {
   return b.Where(b.Greater(scaled, FloatOf(attributes, "threshold")), x[0], soft);
 }
 
-// tanh(softplus(x)) is n / (n + 2) with n = e^x (e^x + 2), and 1 from 20 on.
+// tanh(softplus(x)) is n / (n + 2) with n = e^x (e^x + 2); it is 1 for x >= 20.
 Expansion ExpandMish(Builder& b, Operands x, const Attributes&) {
   const Node* limit = b.Const(x[0]->dtype(), 20);
   const Node* e = b.Exp(b.Where(b.Less(limit, x[0]), limit, x[0]));
@@ -85,14 +85,13 @@ Expansion ExpandSoftsign(Builder& b, Operands x, const Attributes&) {
   return b.Div(x[0], b.Add(Abs(b, x[0]), 1.0));
 }
 
-// (x + root) / 2 cancels below 0, where it is also b / 4 over (root - x) / 2. Beyond `far` the root
-// is
-// x| in all digits, and x² may overflow.
+// (x + root) / 2 cancels below 0, where it also equals b / 4 over (root - x) / 2. Where `is_far`,
+// the root equals |x| in all digits, and x² may overflow.
 Expansion ExpandSquareplus(Builder& b, Operands x, const Attributes& attributes) {
   const double spread = FloatOf(attributes, "b");
   const DType dtype = x[0]->dtype();
   const Node* is_negative = b.Less(x[0], b.Const(dtype, 0));
-  // Unlike the absolute value it has the derivative 1 at 0, where the result's is 1/2.
+  // Unlike the absolute value, this has the derivative 1 at 0, where the result's is 1/2.
   const Node* size = b.Where(is_negative, b.Neg(x[0]), x[0]);
   const Node* is_far = b.Less(b.Const(dtype, dtype == DType::kFloat64 ? 0x1p500 : 0x1p60), size);
   const Node* held = b.Where(is_far, b.Const(dtype, 1), size);
@@ -102,7 +101,7 @@ Expansion ExpandSquareplus(Builder& b, Operands x, const Attributes& attributes)
   return b.Where(is_negative, below, half);
 }
 
-// The first half along the axis times the sigmoid of the second.
+// Multiplies the first half along the axis by the sigmoid of the second half.
 Expansion ExpandGlu(Builder& b, Operands x, const Attributes& attributes) {
   const int64_t axis = AxisOf(x[0], attributes);
   const int64_t size = x[0]->shape()[axis];
@@ -110,17 +109,18 @@ Expansion ExpandGlu(Builder& b, Operands x, const Attributes& attributes) {
   return b.Mul(b.Slice(x[0], axis, 0, size / 2), gate);
 }
 
-// x where it is not above 0, else 0, so that its exponential stays finite where it is not used.
+// Returns x where it is not above 0, else 0, so that its exponential stays finite where it is not
+// used.
 const Node* NegativePart(Builder& b, const Node* x) {
   const Node* zero = b.Const(x->dtype(), 0);
   return b.Where(b.Less(zero, x), zero, x);
 }
 
-// scale * (x above 0, alpha (e^(x / width) - 1) elsewhere).
+// Returns scale * x where x > 0, and scale * alpha (e^(x / width) - 1) elsewhere.
 const Node* Exponential(Builder& b, const Node* x, double alpha, double width, double scale) {
   const Node* held = b.Mul(NegativePart(b, x), 1 / width);
   const Node* below = b.Mul(Expm1(b, held), alpha * scale);
-  // NaN is not greater than 0, and goes through `below`.
+  // NaN is not greater than 0, so `below` propagates it.
   return b.Where(b.Greater(x, 0), scale == 1 ? x : b.Mul(x, scale), below);
 }
 
@@ -155,7 +155,7 @@ constexpr Rule kHalfShape = {"half", "x", R"rule(
 }  // namespace
 
 const Node* Sigmoid(Builder& b, const Node* x) {
-  // Farther left e^-x would be infinite: the value would still be 0, but the gradient infinity
+  // Below the limit e^-x would be infinite: the value would still be 0, but the gradient infinity
   // times 0.
   const Node* limit = b.Const(x->dtype(), -LargestExponent(x->dtype()));
   const Node* is_far = b.Less(x, limit);
@@ -164,7 +164,7 @@ const Node* Sigmoid(Builder& b, const Node* x) {
   return b.Where(is_far, b.Const(x->dtype(), 0), near);
 }
 
-// max(x, 0) + log(1 + e^-|x|), which far to the left is e^x with all its digits.
+// max(x, 0) + log(1 + e^-|x|), which for very negative x is e^x with all its digits.
 const Node* Softplus(Builder& b, const Node* x) {
   const Node* tail = Log1p(b, b.Exp(b.Neg(Abs(b, x))));
   return b.Add(b.Binary(Op::kMax, x, b.Const(x->dtype(), 0)), tail);

@@ -1,4 +1,4 @@
-// A tensor seen along one axis.
+// The sizes of a tensor around one axis.
 #ifndef KILN_COMPILER_OPS_COMPOSITES_AROUND_AXIS_H_
 #define KILN_COMPILER_OPS_COMPOSITES_AROUND_AXIS_H_
 
@@ -8,7 +8,8 @@
 
 namespace kiln::ops {
 
-// outer × length × inner: the sizes before the axis, its own, and those after it.
+// outer × length × inner: the product of the sizes before the axis, the axis's size, and the
+// product of the sizes after it.
 struct AroundAxis {
   int64_t outer = 1;
   int64_t length = 1;

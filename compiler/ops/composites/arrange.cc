@@ -1,4 +1,4 @@
-// Putting tensors together and taking parts by position.
+// Concatenates tensors and extracts parts by position.
 #include "compiler/ops/composites/classes.h"
 #include "compiler/ops/composites/composite.h"
 #include "compiler/ops/rows.h"
@@ -12,7 +12,7 @@ using ir::Node;
 using ir::Op;
 using ir::Shape;
 
-// Every operand padded with zeros to the whole, and added up.
+// Pads every operand with zeros to the full size, and adds them up.
 Expansion ExpandConcat(Builder& b, Operands operands, const Attributes& attributes) {
   const size_t rank = operands[0]->shape().size();
   const int64_t axis = NormalizeAxis(IntOf(attributes, "axis"), rank).value();
@@ -38,7 +38,7 @@ Expansion ExpandOneHot(Builder& b, Operands x, const Attributes& attributes) {
   return b.Cast(IsClass(b, x[0], IntOf(attributes, "classes"), last), DType::kInt64);
 }
 
-// Column index less row index, broadcast over the last two dimensions.
+// Returns column index minus row index, broadcast over the last two dimensions.
 const Node* DiagonalNumber(Builder& b, const Node* x) {
   const Shape& shape = x->shape();
   const Node* row = b.Iota(DType::kInt64, {shape[shape.size() - 2], 1}, 0);

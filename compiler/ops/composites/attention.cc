@@ -1,4 +1,4 @@
-// Attention, and rotary positions for it.
+// Attention, and rotary position embeddings for it.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -20,17 +20,17 @@ const Node* Lowest(Builder& b, const Node* scores) {
   return b.Const(scores->dtype(), -std::numeric_limits<double>::infinity());
 }
 
-// Whether column s is at most row l.
+// Returns whether column <= row.
 const Node* CausalMask(Builder& b, int64_t rows, int64_t columns) {
   const Node* row = b.Iota(DType::kInt32, {rows, 1}, 0);
   const Node* column = b.Iota(DType::kInt32, {1, columns}, 1);
   return b.Not(b.Less(row, column));
 }
 
-// A softmax that is 0 in rows of nothing but -inf, and so is its gradient.
+// A softmax that is 0, with gradient 0, in rows that contain only -inf.
 const Node* MaskedSoftmax(Builder& b, const Node* scores) {
-  // What is subtracted cancels in the quotient, so it has no gradient. In a row of nothing but
-  // -inf, -inf - -inf would be NaN.
+  // The subtracted maximum cancels in the quotient, so it has no gradient. In a row of only -inf,
+  // -inf - -inf would be NaN.
   const Node* largest = b.Detach(b.Max(scores, {-1}, true));
   const Node* zero = b.Const(scores->dtype(), 0);
   const Node* shift = b.Where(b.Equal(largest, Lowest(b, scores)), zero, largest);
@@ -41,7 +41,7 @@ const Node* MaskedSoftmax(Builder& b, const Node* scores) {
   return b.Mul(exponentials, b.Reciprocal(divisor));
 }
 
-// (…, heads, rows, columns) as (…, outer, inner, rows, columns).
+// Returns (…, heads, rows, columns) as (…, outer, inner, rows, columns).
 const Node* SplitHeads(Builder& b, const Node* x, int64_t outer, int64_t inner) {
   Shape shape = x->shape();
   shape[shape.size() - 3] = outer;
@@ -56,7 +56,7 @@ struct Parts {
   const Node* mask;  // null if there is none
 };
 
-// Queries' heads that share a key's head become one more dimension, along which key and value are
+// Query heads that share a key head become an additional dimension, along which key and value are
 // broadcast.
 Parts Grouped(Builder& b, const Parts& parts) {
   const Shape& query = parts.query->shape();
@@ -91,7 +91,7 @@ Expansion ExpandAttention(Builder& b, Operands x, const Attributes& attributes) 
         b.Where(CausalMask(b, shape[shape.size() - 2], shape.back()), scores, Lowest(b, scores));
   }
   if (parts.mask != nullptr) scores = Masked(b, scores, parts.mask);
-  // Without a mask every row keeps a key.
+  // Without a mask no row is fully masked.
   const auto last = static_cast<int64_t>(scores->shape().size()) - 1;
   const Node* weights = parts.mask != nullptr ? MaskedSoftmax(b, scores) : Softmax(b, scores, last);
   const Node* result = MatmulTransposed(b, weights, b.Transpose(parts.value, -1, -2));
@@ -102,7 +102,7 @@ Expansion ExpandAttention(Builder& b, Operands x, const Attributes& attributes) 
   return b.Reshape(result, shape);
 }
 
-// Each pair as a dimension of 2, at `pair_axis` from the end: out = x cos + (-x₁, x₀) sin.
+// Makes each pair a dimension of 2, at `pair_axis` from the end: out = x cos + (-x₁, x₀) sin.
 const Node* Rotate(Builder& b, const Node* x, const Node* cos, const Node* sin, bool interleaved) {
   const int64_t half = x->shape().back() / 2;
   Shape split = x->shape();
@@ -122,7 +122,7 @@ Expansion ExpandRotary(Builder& b, Operands x, const Attributes& attributes) {
   const int64_t features = x[0]->shape().back();
   const int64_t turned = 2 * x[1]->shape().back();
   const bool interleaved = BoolOf(attributes, "interleaved");
-  // Angles may have more digits than x, which keeps its dtype all the same.
+  // Angles may have more digits than x; the result still has x's dtype.
   const ir::DType wide =
       Promote(x[0]->dtype(), Promote(x[1]->dtype(), x[2]->dtype()).value()).value();
   const Node* part = b.Cast(b.Slice(x[0], -1, 0, turned), wide);

@@ -1,5 +1,5 @@
-// Padding with something other than zeros. What surrounds x is a view of x, so the gradient needs
-// no scatter.
+// Padding with values other than zeros. The border is a view of x, so the gradient needs no
+// scatter.
 #include "compiler/ir/str_cat.h"
 #include "compiler/ops/composites/composite.h"
 #include "compiler/ops/rows.h"
@@ -25,15 +25,15 @@ Expansion ExpandConstant(Builder& b, Operands operands, const Attributes& attrib
   } else {
     value = b.ConstInt(x->dtype(), std::get<bool>(given) ? 1 : 0);
   }
-  // Pad fills in zeros; a mask padded in the same way says where the value belongs.
+  // Pad fills in zeros; a mask padded in the same way shows where the value belongs.
   const Node* padded = b.Pad(x, padding);
   if (padded == x) return x;
   return b.Where(b.Pad(b.Full(DType::kBool, x->shape(), 1), padding), padded, value);
 }
 
-// Both ends of one dimension.
+// The two borders of one dimension.
 struct Ends {
-  const Node* before;  // null where there is nothing
+  const Node* before;  // null if empty
   const Node* after;
 };
 struct Amounts {
@@ -44,7 +44,7 @@ using EndsFn = Ends (*)(Builder&, const Node* x, Amounts amounts);
 Ends Reflected(Builder& b, const Node* x, Amounts a) {
   const int64_t length = x->shape()[a.axis];
   Ends ends = {nullptr, nullptr};
-  // The edge itself is the mirror and is not repeated.
+  // The mirror is at the edge element, which is not repeated.
   if (a.before > 0) ends.before = b.Flip(b.Slice(x, a.axis, 1, a.before + 1), {a.axis});
   if (a.after > 0) {
     ends.after = b.Flip(b.Slice(x, a.axis, length - 1 - a.after, length - 1), {a.axis});
@@ -71,7 +71,7 @@ Ends WrappedEnds(Builder& b, const Node* x, Amounts a) {
   return ends;
 }
 
-// before, x and after, one after the other.
+// Concatenates before, x and after.
 const Node* Join(Builder& b, const Node* x, Ends ends, Amounts a) {
   const int64_t total = a.before + x->shape()[a.axis] + a.after;
   const Op join = x->dtype() == DType::kBool ? Op::kOr : Op::kAdd;
@@ -89,7 +89,7 @@ const Node* Join(Builder& b, const Node* x, Ends ends, Amounts a) {
 
 Expansion ExpandBorder(Builder& b, const Node* x, const Attributes& attributes, EndsFn ends_of) {
   const std::vector<int64_t>& padding = IntsOf(attributes, "padding");
-  // Each dimension takes what the ones before it have padded, which fills the corners.
+  // Each dimension pads the result of the dimensions before it, which fills the corners.
   for (size_t i = 0; i < x->shape().size(); ++i) {
     const Amounts amounts = {static_cast<int64_t>(i), padding[2 * i], padding[2 * i + 1]};
     if (amounts.before == 0 && amounts.after == 0) continue;

@@ -14,8 +14,8 @@ bool CanBe(DType dtype, int64_t value) {
 }
 
 const ir::Node* IsClass(Builder& b, const ir::Node* labels, int64_t classes, int64_t axis) {
-  // In a dtype that is too narrow the classes' numbers would wrap: an int8 label of 1 would name
-  // class 257 as well. int64 holds every label whose own dtype is too narrow.
+  // In a dtype that is too narrow the class numbers would wrap: an int8 label of 1 would match
+  // class 257 too. int64 holds every label whose own dtype is too narrow.
   const DType dtype = CanBe(labels->dtype(), classes - 1) ? labels->dtype() : DType::kInt64;
   ir::Shape shape(labels->shape().size() + 1, 1);
   shape[axis] = classes;

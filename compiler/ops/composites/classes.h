@@ -1,4 +1,4 @@
-// Labels that name classes by their numbers.
+// Labels that give classes by number.
 #ifndef KILN_COMPILER_OPS_COMPOSITES_CLASSES_H_
 #define KILN_COMPILER_OPS_COMPOSITES_CLASSES_H_
 
@@ -8,11 +8,11 @@
 
 namespace kiln::ops {
 
-// Whether an integer dtype has this number.
+// Returns whether an integer dtype can hold this number.
 bool CanBe(ir::DType dtype, int64_t value);
 
-// Which class each label names: true where the label, at a new dimension `axis` of the result, is
-// the class's number. Labels that name none of the `classes` are false everywhere.
+// Returns true where the label equals the class number, which is the index along a new dimension
+// `axis` of the result. A label that is not one of the `classes` is false everywhere.
 const ir::Node* IsClass(Builder& b, const ir::Node* labels, int64_t classes, int64_t axis);
 
 }  // namespace kiln::ops

@@ -1,5 +1,4 @@
-// What composites are written with: shared expansions, and the form of their rows. Internal to
-// compiler/ops.
+// Shared helpers of composites: expansions, and the form of their rows. Internal to compiler/ops.
 #ifndef KILN_COMPILER_OPS_COMPOSITES_COMPOSITE_H_
 #define KILN_COMPILER_OPS_COMPOSITES_COMPOSITE_H_
 
@@ -20,7 +19,8 @@ namespace kiln::ops {
 using Operands = absl::Span<const ir::Node* const>;
 using Expansion = absl::StatusOr<const ir::Node*>;
 
-// A row of a composite of one or more operands, of one shape and dtype unless said otherwise.
+// Returns the row of a composite of one or more operands, which have one shape and dtype unless
+// said otherwise.
 inline OpDef Composite(std::string_view name, std::vector<std::string_view> operands,
                        DTypeRule dtype_rule, DTypeClass operand_class, ExpandFn expand,
                        std::string_view doc) {
@@ -33,7 +33,7 @@ inline OpDef Composite(std::string_view name, std::vector<std::string_view> oper
           .doc = doc};
 }
 
-// A row of a function of one operand whose result is of a float dtype.
+// Returns the row of a function of one operand whose result has a float dtype.
 inline OpDef FloatFunction(std::string_view name, ExpandFn expand, std::string_view doc) {
   return Composite(name, {"x"}, DTypeRule::kPromoteFloat, DTypeClass::kAny, expand, doc);
 }
@@ -42,35 +42,36 @@ inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 inline const ir::Node* Zero(Builder& b, const ir::Node* like) { return b.Const(like->dtype(), 0); }
 inline const ir::Node* Half(Builder& b, const ir::Node* x) { return b.Mul(x, 0.5); }
-// x above 0 and 0 elsewhere, with the gradient 1 at 0, as PyTorch's clamp.
+// Returns x where it is above 0, else 0, with the gradient 1 at 0, like PyTorch's clamp.
 inline const ir::Node* Positive(Builder& b, const ir::Node* x) {
   return b.Where(b.Less(x, Zero(b, x)), Zero(b, x), x);
 }
-// The attribute "axis" in [0, rank).
+// Returns the attribute "axis", normalized to [0, rank).
 inline int64_t AxisOf(const ir::Node* x, const Attributes& attributes) {
   return NormalizeAxis(IntOf(attributes, "axis"), x->shape().size()).value();
 }
 
-// 0, with gradient 0, where e^-x is beyond the dtype's largest number.
+// The sigmoid; 0, with gradient 0, where e^-x exceeds the dtype's largest number.
 const ir::Node* Sigmoid(Builder& b, const ir::Node* x);
 // log(1 + e^x).
 const ir::Node* Softplus(Builder& b, const ir::Node* x);
-// Whether a float or integer x <= bound; false for NaN.
+// Returns whether a float or integer x <= bound; false for NaN.
 const ir::Node* AtMost(Builder& b, const ir::Node* x, double bound);
 const ir::Node* Abs(Builder& b, const ir::Node* x);
 const ir::Node* Floor(Builder& b, const ir::Node* x);
-// To the nearest whole number; a half goes to the even one.
+// Rounds to the nearest whole number; ties to even.
 const ir::Node* Rounded(Builder& b, const ir::Node* x);
 const ir::Node* IsNan(Builder& b, const ir::Node* x);
-// Whether x's sign bit is set, as it is for -0.
+// Returns whether x's sign bit is set, as it is for -0.
 const ir::Node* SignBit(Builder& b, const ir::Node* x);
-// 1 with x's sign bit, without gradient.
+// Returns 1 with x's sign bit, without gradient.
 const ir::Node* SignOf(Builder& b, const ir::Node* x);
-// The power of two, without gradient, that brings a float32 or float64 magnitude into [1, 2), or as
-// near to it as a normal number can whose reciprocal is one, too. Scaling by it and back is exact.
+// Returns the power of two, without gradient, that brings a float32 or float64 magnitude into [1,
+// 2), or as close as possible with a normal number whose reciprocal is also normal. Scaling by it
+// and back is exact.
 const ir::Node* ScaleOf(Builder& b, const ir::Node* magnitude);
-// x in a dtype in which squares of its numbers, and sums of them, neither overflow nor vanish:
-// float64 for float32. float64 has none; it is itself.
+// Converts x to a dtype in which squares of its numbers, and sums of them, neither overflow nor
+// underflow: float64 for float32. For float64 there is none, so it returns x.
 const ir::Node* WithRoomForSquares(Builder& b, const ir::Node* x);
 // coefficients[0] * x^n + … + coefficients[n], by Horner's rule.
 const ir::Node* Polynomial(Builder& b, const ir::Node* x, absl::Span<const double> coefficients);
@@ -84,7 +85,7 @@ const ir::Node* ErfOfDouble(Builder& b, const ir::Node* x);
 // The arc tangent in radians; x is float32 or float64.
 const ir::Node* Atan(Builder& b, const ir::Node* x);
 
-// The expansion of a function of one operand, and of two.
+// The expansion of a function of one operand, or of two.
 template <const ir::Node* (*Function)(Builder&, const ir::Node*)>
 Expansion ExpandUnary(Builder& b, Operands x, const Attributes&) {
   return Function(b, x[0]);
@@ -94,43 +95,44 @@ Expansion ExpandBinary(Builder& b, Operands x, const Attributes&) {
   return Function(b, x[0], x[1]);
 }
 
-// Over normal axes; `count` elements go into each.
+// Returns the number of elements reduced into each result. Requires: normalized axes.
 int64_t CountOver(const ir::Node* x, absl::Span<const int64_t> axes);
-// NaN of no elements.
+// Returns NaN for no elements.
 const ir::Node* Mean(Builder& b, const ir::Node* x, absl::Span<const int64_t> axes, bool keepdims);
-// The largest over axes. Of equal ones the first in row-major order has the gradient, and of NaN
-// the first one; `counts`, of x's shape, says which elements may, null: all.
+// Returns the maximum over axes. The gradient goes to the first maximum in row-major order, or to
+// the first NaN. `counts`, of x's shape, selects the elements that take part; null selects all.
 const ir::Node* MaxOfFirst(Builder& b, const ir::Node* x, std::vector<int64_t> axes,
                            const ir::Node* counts);
-// Its gradient is 0 where all elements are -inf.
+// The gradient is 0 where all elements are -inf.
 const ir::Node* LogSumExp(Builder& b, const ir::Node* x, absl::Span<const int64_t> axes,
                           bool keepdims);
 const ir::Node* Softmax(Builder& b, const ir::Node* x, int64_t axis);
 const ir::Node* LogSoftmax(Builder& b, const ir::Node* x, int64_t axis);
 
-// x to the power 1 / degree; 0, with gradient 0, where x is 0 or less.
+// Returns x to the power 1 / degree; 0, with gradient 0, where x <= 0.
 const ir::Node* Root(Builder& b, const ir::Node* x, double degree);
-// The norm of an order over normal axes: 0 counts what is not 0, inf and -inf are the largest and
-// the smallest magnitude. Its gradient is 0 where all x are. No power on the way to it overflows or
-// vanishes. BoundedNorm is along one axis, which stays with size 1, of an order p > 0, and at least
-// epsilon.
+// The norm of an order over normalized axes: order 0 counts the elements that are not 0; inf and
+// -inf give the largest and the smallest magnitude. The gradient is 0 where all of x is 0. No
+// intermediate power overflows or underflows. BoundedNorm is along one axis, which is kept with
+// size 1, has an order p > 0, and is at least epsilon.
 const ir::Node* Norm(Builder& b, const ir::Node* x, absl::Span<const int64_t> axes, double order,
                      bool keepdims);
 const ir::Node* BoundedNorm(Builder& b, const ir::Node* x, int64_t axis, double p, double epsilon);
 
-// The attribute of losses, and what it makes of the single ones: "mean", "sum" or "none".
+// The attribute "reduction" of losses, which says how the single losses are combined: "mean", "sum"
+// or "none".
 AttributeDef Reduction();
-// A row with that attribute after its own ones.
+// Returns a row with that attribute after its own attributes.
 OpDef LossRow(Rule shape_rule, std::string_view name, std::vector<std::string_view> operands,
               std::vector<AttributeDef> attributes, ExpandFn expand, std::string_view doc);
 const ir::Node* ReduceLoss(Builder& b, const ir::Node* losses, const Attributes& attributes);
 
-// The diagonal of two dimensions, which become a last one, `offset` columns to the right of the
-// main one. Axes count from 0.
+// Returns the diagonal of two dimensions, `offset` columns to the right of the main one, as a new
+// last dimension. Axes count from 0.
 const ir::Node* Diagonal(Builder& b, const ir::Node* x, int64_t row_axis, int64_t column_axis,
                          int64_t offset = 0);
 
-// x moved by `shift` along an axis; what leaves at one end comes in at the other.
+// Returns x rotated by `shift` along an axis; elements that leave at one end enter at the other.
 const ir::Node* Rolled(Builder& b, const ir::Node* x, int64_t axis, int64_t shift);
 
 // (…, M, K) and (…, N, K) to (…, M, N): the sum over K of a product of two views.

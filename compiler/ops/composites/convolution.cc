@@ -20,13 +20,13 @@ Shape Joined(std::initializer_list<absl::Span<const int64_t>> parts) {
   return result;
 }
 
-// One number for each channel, dimension 1.
+// Adds one number per channel, dimension 1.
 const Node* AddBias(Builder& b, const Node* x, Operands operands, size_t rank) {
   if (operands.size() < 3) return x;
   return b.Add(x, b.Reshape(operands[2], Joined({{1, x->shape()[1]}, Shape(rank, 1)})));
 }
 
-// Over (N, G, O/G, positions, C/G, taps), summed over the last ones: one sum of one product, which
+// Sums over the last dimensions of (N, G, O/G, positions, C/G, taps): one sum of one product, which
 // the compiler recognises as a contraction.
 Expansion ExpandConv(Builder& b, Operands operands, const Attributes& attributes) {
   const Shape& weight = operands[1]->shape();
@@ -41,7 +41,7 @@ Expansion ExpandConv(Builder& b, Operands operands, const Attributes& attributes
   const int64_t inner = w[1] / groups;
   const Node* grouped =
       b.Reshape(windows, Joined({{w[0], groups, 1, inner}, sliding.positions, kernel_shape}));
-  // From (N, G, 1, C/G, positions, taps): the channels move behind the positions.
+  // From (N, G, 1, C/G, positions, taps): moves the channels after the positions.
   Ints order = {0, 1, 2};
   for (int64_t i = 0; i < spatial; ++i) order.push_back(4 + i);
   order.push_back(3);
@@ -57,7 +57,7 @@ Expansion ExpandConv(Builder& b, Operands operands, const Attributes& attributes
   return AddBias(b, result, operands, rank);
 }
 
-// What was padded in the convolution is cut off here; output_padding adds to the end.
+// Crops the convolution's padding; output_padding adds to the end.
 const Node* Crop(Builder& b, const Node* x, const Spreading& spreading) {
   const size_t skipped = x->shape().size() - spreading.lengths.size();
   Ints bounds;
@@ -73,8 +73,8 @@ const Node* Crop(Builder& b, const Node* x, const Spreading& spreading) {
   return b.Pad(b.Shrink(x, bounds), padding);
 }
 
-// The adjoint of ExpandConv in x, in the form that its gradient has: products summed over the
-// channels, put where their window's elements came from, and added up.
+// The adjoint of ExpandConv with respect to x, in the form of its gradient: products summed over
+// the channels, moved to the positions of their window elements, and added up.
 Expansion ExpandConvTranspose(Builder& b, Operands operands, const Attributes& attributes) {
   const Shape& x = operands[0]->shape();
   const Shape& weight = operands[1]->shape();

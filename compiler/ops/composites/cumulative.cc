@@ -1,8 +1,9 @@
-// Sums, products, extremes and the like of all elements up to each along an axis.
+// Cumulative sums, products, extremes and similar operations along an axis.
 //
-// Two levels, repeated: within blocks every element folds the ones before it, all at once; then the
-// blocks' totals are accumulated in the same way and join what comes after them. That is `kBlock`
-// operations an element and no chain longer than the number of levels.
+// Works in two levels, recursively: within a block every element folds the ones before it, all in
+// parallel; then the blocks' totals are accumulated in the same way and combined with the blocks
+// after them. That takes `kBlock` operations per element, and no dependency chain is longer than
+// the number of levels.
 #include <cmath>
 #include <limits>
 
@@ -22,16 +23,17 @@ using ir::Shape;
 
 constexpr int64_t kBlock = 32;
 
-// What is accumulated: an associative operation with a neutral element, over float64 constants that
-// every dtype in question holds.
+// The accumulated operation: associative, with a neutral element. Its float64 constants are exact
+// in every dtype it is used with.
 struct Accumulation {
-  // Folds axis 3 of a tensor of rank 5, in which what does not count is neutral.
+  // Folds axis 3 of a tensor of rank 5, in which elements to be ignored are neutral.
   const Node* (*fold)(Builder& b, const Node* x);
   const Node* (*join)(Builder& b, const Node* before, const Node* x);
   double neutral;
 };
 
-// (outer, length, inner) to the same: element j of each block of `block` folds elements 0 to j.
+// (outer, length, inner) to the same shape: element j of each block of `block` folds elements 0 to
+// j.
 const Node* WithinBlocks(Builder& b, const Node* x, int64_t block, const Accumulation& what) {
   const Shape& shape = x->shape();
   const int64_t blocks = shape[1] / block;
@@ -43,26 +45,26 @@ const Node* WithinBlocks(Builder& b, const Node* x, int64_t block, const Accumul
   return b.Reshape(folded, shape);
 }
 
-// x moved on by one along axis 1, the neutral element first.
+// Shifts x by one along axis 1, with the neutral element first.
 const Node* Delayed(Builder& b, const Node* x, const Accumulation& what) {
   const int64_t length = x->shape()[1];
   const std::vector<int64_t> padding = {0, 0, 1, 0, 0, 0};
   const Node* moved = b.Pad(b.Slice(x, 1, 0, length - 1), padding);
-  // Padding is 0 already.
+  // Pad already filled in 0.
   if (what.neutral == 0) return moved;
   const Node* position = b.Iota(DType::kInt64, {1, length, 1}, 1);
   const Node* is_first = b.Equal(position, b.ConstInt(DType::kInt64, 0));
   return b.Where(is_first, b.Const(x->dtype(), what.neutral), moved);
 }
 
-// Along axis 1 of (outer, length, inner).
+// Accumulates along axis 1 of (outer, length, inner).
 const Node* Accumulate(Builder& b, const Node* x, const Accumulation& what) {
   const Shape shape = x->shape();
   const int64_t length = shape[1];
   if (length <= kBlock) return WithinBlocks(b, x, length, what);
   const int64_t blocks = (length + kBlock - 1) / kBlock;
-  // Padding is not neutral to every operation, but spoils nothing: it ends the last block, whose
-  // total joins no other.
+  // The padding is not neutral for every operation, but it is harmless: it is at the end of the
+  // last block, whose total is not used.
   const std::vector<int64_t> padding = {0, 0, 0, blocks * kBlock - length, 0, 0};
   const Node* within = WithinBlocks(b, b.Pad(x, padding), kBlock, what);
   const Node* split = b.Reshape(within, {shape[0], blocks, kBlock, shape[2]});
@@ -107,8 +109,8 @@ Expansion ExpandProduct(Builder& b, Operands x, const Attributes& attributes) {
 Expansion ExpandMaximum(Builder& b, Operands x, const Attributes& attributes) {
   return AlongAxis(b, x[0], attributes, {FoldMaximum, JoinMaximum, Lowest(x[0]->dtype())});
 }
-// The maximum of what has the opposite order: neg of floats, not of integers, since neg of the
-// lowest integer wraps.
+// The maximum in reversed order: neg for floats; not for integers, since neg of the lowest integer
+// wraps.
 Expansion ExpandMinimum(Builder& b, Operands x, const Attributes& attributes) {
   const Op reverse = ir::IsFloat(x[0]->dtype()) ? Op::kNeg : Op::kNot;
   const Expansion largest = ExpandMaximum(b, {b.Unary(reverse, x[0])}, attributes);

@@ -19,7 +19,7 @@ int64_t AxisOfRank(size_t rank, const Attributes& attributes) {
 }
 
 const Node* Squeezed(Builder& b, const Node* x, int64_t axis, const Attributes& attributes) {
-  // The axis has size 1 by now, so the sum only drops it.
+  // The axis already has size 1, so the sum only drops it.
   return b.Sum(
       x, BoolOf(attributes, "keepdims") ? std::vector<int64_t>{} : std::vector<int64_t>{axis});
 }
@@ -81,7 +81,7 @@ OpDef Pairwise(std::string_view name, std::vector<AttributeDef> attributes, Expa
 const Node* Root(Builder& b, const Node* x, double degree) {
   const Node* exponent = b.Const(x->dtype(), 1 / degree);
   if (degree < 0) return b.Binary(Op::kPow, x, exponent);
-  // A root's slope is infinite at 0, and 0 times that would be NaN.
+  // A root's slope is infinite at 0, and 0 times infinity would be NaN.
   const Node* nothing = AtMost(b, x, 0);
   const Node* safe = b.Where(nothing, b.Const(x->dtype(), 1), x);
   const Node* root = degree == 2 ? b.Sqrt(safe) : b.Binary(Op::kPow, safe, exponent);
@@ -94,13 +94,13 @@ const Node* Norm(Builder& b, const Node* x, absl::Span<const int64_t> axes, doub
   const Node* a = Abs(b, x);
   if (order == 1) return b.Sum(a, axes, keepdims);
   if (order == kInfinity) return b.Max(a, axes, keepdims);
-  // The smallest is the largest in the opposite order.
+  // The smallest is the largest in reversed order.
   if (order == -kInfinity) return b.Neg(b.Max(b.Neg(a), axes, keepdims));
   if (order == 2) return EuclideanNorm(b, x, axes, keepdims);
-  // What dominates the sum is scaled to about 1.
+  // The dominant element of the sum is scaled to about 1.
   const Node* extreme = order > 0 ? b.Max(a, axes, true) : b.Neg(b.Max(b.Neg(a), axes, true));
   const Node* scale = ScaleOf(b, extreme);
-  // Powers of an order below 1 have no derivative at 0; there the norm's gradient counts as 0.
+  // Powers of an order below 1 have no derivative at 0; there the norm's gradient is defined as 0.
   const auto number = [&](double value) { return b.Const(x->dtype(), value); };
   const Node* is_zero = b.Equal(a, number(0));
   const Node* scaled = b.Where(is_zero, number(1), b.Mul(a, scale));
@@ -113,7 +113,7 @@ const Node* Norm(Builder& b, const Node* x, absl::Span<const int64_t> axes, doub
 const Node* BoundedNorm(Builder& b, const Node* x, int64_t axis, double p, double epsilon) {
   const Node* norm = Norm(b, x, {axis}, p, true);
   const Node* least = b.Const(x->dtype(), epsilon);
-  // A choice and not a maximum, which would share the gradient where both are equal.
+  // A selection and not a maximum, which would share the gradient where both are equal.
   return b.Where(b.Less(norm, least), least, norm);
 }
 

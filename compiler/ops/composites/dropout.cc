@@ -1,4 +1,4 @@
-// Dropout, by random bits that are a function of a key.
+// Dropout, with random bits that are a function of a key.
 #include <cmath>
 
 #include "compiler/ir/str_cat.h"
@@ -15,7 +15,7 @@ using ir::Node;
 using ir::Op;
 using ir::Shape;
 
-// An element goes where random_uniform of the same key would be below p.
+// Drops an element where random_uniform with the same key would be below p.
 Expansion ExpandDropout(Builder& b, Operands x, const Attributes& attributes) {
   const double p = FloatOf(attributes, "p");
   Shape shape = x[0]->shape();
@@ -27,7 +27,7 @@ Expansion ExpandDropout(Builder& b, Operands x, const Attributes& attributes) {
   const Node* number = b.Binary(Op::kShr, *bits, b.ConstInt(DType::kUInt32, 8));
   const auto limit = static_cast<int64_t>(std::ceil(p * (1 << 24)));
   const Node* goes = b.Less(number, b.ConstInt(DType::kUInt32, limit));
-  // For p = 1 nothing is left, and a factor of infinity would make the gradient NaN.
+  // For p = 1 every element is dropped, and an infinite factor would make the gradient NaN.
   const Node* scaled = b.Mul(x[0], p < 1 ? 1 / (1 - p) : 0);
   return b.Where(goes, b.Const(x[0]->dtype(), 0), scaled);
 }

@@ -1,5 +1,5 @@
-// einsum: a chain of sums of products of two tensors, in the order that costs least. Each is one
-// sum of one product of two views, which the compiler recognises as a contraction.
+// einsum: a chain of contractions of two tensors in the cheapest order. Each is one sum of one
+// product of two views, which the compiler recognises as a contraction.
 #include "compiler/ops/rules/einsum.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ bool Has(const Labels& labels, Label label) {
   return std::find(labels.begin(), labels.end(), label) != labels.end();
 }
 
-// Repeated names become one dimension, the diagonal.
+// Replaces dimensions with the same name by their diagonal.
 Labelled WithoutRepeats(Builder& b, Labelled term) {
   for (size_t first = 0; first < term.labels.size(); ++first) {
     for (size_t second = term.labels.size() - 1; second > first; --second) {
@@ -47,7 +47,7 @@ Labelled WithoutRepeats(Builder& b, Labelled term) {
   return term;
 }
 
-// x with one dimension for each of `labels`, of size 1 where it has none of that name.
+// Returns x with one dimension per label in `labels`, of size 1 if x has no dimension of that name.
 const Node* Aligned(Builder& b, const Labelled& term, const Labels& labels) {
   std::vector<int64_t> order;
   Shape shape;
@@ -63,7 +63,7 @@ const Node* Aligned(Builder& b, const Labelled& term, const Labels& labels) {
   return b.Reshape(b.Permute(term.x, order), shape);
 }
 
-// The sum over all dimensions that `kept` does not name.
+// Sums over all dimensions that `kept` does not name.
 Labelled Summed(Builder& b, const Labelled& term, const Labels& kept) {
   std::vector<int64_t> axes;
   Labels labels;
@@ -77,8 +77,8 @@ Labelled Summed(Builder& b, const Labelled& term, const Labels& kept) {
   return {b.Sum(term.x, axes), labels};
 }
 
-// Dimensions in the order of a matrix product: those of both, of x alone, of y alone; what is not
-// kept comes last and is summed.
+// Orders dimensions as in a matrix product: those of both, of x only, of y only; then the
+// dimensions that are not kept, which are summed.
 Labelled Contract(Builder& b, const Labelled& x, const Labelled& y, const Labels& kept) {
   Labels both, only_x, only_y, summed;
   for (const Label label : x.labels) {
@@ -96,8 +96,8 @@ Labelled Contract(Builder& b, const Labelled& x, const Labelled& y, const Labels
   return Summed(b, {product, labels}, kept);
 }
 
-// The cheapest tree of contractions by dynamic programming over sets of operands, which are the
-// bits of a number.
+// Finds the cheapest tree of contractions by dynamic programming over sets of operands, which are
+// bit masks.
 class Planner {
  public:
   Planner(const std::vector<Labelled>& terms, const Labels& result, const Sizes& sizes)
@@ -110,12 +110,12 @@ class Planner {
     for (size_t set = 1; set < labels_.size(); ++set) labels_[set] = LabelsOf(set);
   }
 
-  // For every set the part that is contracted first.
+  // Returns for every set the part that is contracted first.
   const std::vector<size_t>& Plan() {
     for (size_t set = 1; set < cost_.size(); ++set) {
       if (std::has_single_bit(set)) continue;
       cost_[set] = std::numeric_limits<double>::infinity();
-      // Only parts with the highest operand of the set; all others are their complements.
+      // Considers only parts with the highest operand of the set; all others are their complements.
       for (size_t part = (set - 1) & set; part > set / 2; part = (part - 1) & set) {
         const double cost = cost_[part] + cost_[set ^ part] + Work(part, set ^ part);
         if (cost >= cost_[set] && split_[set] != 0) continue;
@@ -126,8 +126,8 @@ class Planner {
     return split_;
   }
 
-  // The names that are left once the operands in `set` are contracted: those the result or another
-  // operand has.
+  // Returns the names that remain once the operands in `set` are contracted: those that the result
+  // or another operand has.
   Labels Kept(size_t set) const {
     Labels kept = result_;
     for (size_t i = 0; i < terms_.size(); ++i) {
@@ -139,7 +139,7 @@ class Planner {
   }
 
  private:
-  // What a set's contraction leaves of its dimensions, in order.
+  // Returns the dimensions that remain of a set after its contraction, in order.
   Labels LabelsOf(size_t set) const {
     const Labels kept = Kept(set);
     std::set<Label> labels;
@@ -151,7 +151,7 @@ class Planner {
     return Labels(labels.begin(), labels.end());
   }
 
-  // Products to be computed: all points of both sides' dimensions.
+  // Returns the number of products: all points of both sides' dimensions.
   double Work(size_t x, size_t y) const {
     Labels labels;
     std::set_union(labels_[x].begin(), labels_[x].end(), labels_[y].begin(), labels_[y].end(),

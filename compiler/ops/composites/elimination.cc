@@ -27,8 +27,8 @@ const Node* IsFirst(Builder& b, const Node* number) {
 const Node* FirstRow(Builder& b, const Node* matrix) { return b.Slice(matrix, 1, 0, 1); }
 const Node* FirstColumn(Builder& b, const Node* matrix) { return b.Slice(matrix, 2, 0, 1); }
 
-// Which rows still wait for their step: all at first, and then one fewer after each roll. Kept in
-// memory and not computed from the step's number, so that all steps share one kernel.
+// The rows that still wait for their step: initially all, and one fewer after each roll. Stored in
+// memory instead of computed from the step's number, so that all steps share one kernel.
 const Node* AllRows(Builder& b, int64_t rows) {
   return b.Contiguous(b.Full(DType::kInt32, {1, rows, 1}, 1));
 }
@@ -38,8 +38,8 @@ const Node* OneRowFewer(Builder& b, const Node* waiting) {
 }
 const Node* Waits(Builder& b, const Node* waiting) { return b.Cast(waiting, DType::kBool); }
 
-// The one place among the waiting rows where `of` is largest, the first of equals. NaN counts as
-// infinite, so that it goes on into the result.
+// Returns the position among the waiting rows where `of` is largest, the first one if several are
+// equal. NaN counts as infinite, so that it propagates to the result.
 const Node* IsPivot(Builder& b, const Node* of, const Node* waiting) {
   const int64_t columns = of->shape()[2];
   const Node* infinity = b.Const(of->dtype(), std::numeric_limits<double>::infinity());
@@ -53,8 +53,8 @@ const Node* IsPivot(Builder& b, const Node* of, const Node* waiting) {
   return b.Equal(from_end, b.Max(candidates, {1, 2}, true));
 }
 
-// The matrix in which the first row (axis 1) or column (axis 2) and the one that is_chosen marks
-// have changed places.
+// Exchanges the first row (axis 1) or column (axis 2) of the matrix with the one that is_chosen
+// marks.
 const Node* Exchanged(Builder& b, const Node* matrix, const Node* is_chosen, int64_t axis) {
   const Node* chosen = b.Sum(b.Where(is_chosen, matrix, Zero(b, matrix)), {axis}, true);
   const Node* first = b.Slice(matrix, axis, 0, 1);
@@ -63,8 +63,8 @@ const Node* Exchanged(Builder& b, const Node* matrix, const Node* is_chosen, int
   return b.Contiguous(b.Where(IsFirst(b, number), chosen, rest));
 }
 
-// The first row divided by its first element, and taken from all others so that their first
-// elements become 0. Then that column leaves, and the row goes last.
+// Divides the first row by its first element and subtracts multiples of it from all others, so that
+// their first elements become 0. Then removes that column and moves the row to the end.
 const Node* ClearColumn(Builder& b, const Node* matrix, const Node* pivot) {
   const Node* row = b.Div(FirstRow(b, matrix), pivot);
   const Node* others = b.Sub(matrix, b.Mul(FirstColumn(b, matrix), row));
@@ -74,9 +74,8 @@ const Node* ClearColumn(Builder& b, const Node* matrix, const Node* pivot) {
   return b.Contiguous(Rolled(b, left, 1, -1));
 }
 
-// Rows and columns scaled by powers of two, so that the largest element of each is about 1,
-// whatever the magnitudes, and no quotient on the way overflows: A X = B becomes (D A E) (E^-1 X) =
-// D B.
+// Scales rows and columns by powers of two, so that the largest element of each is about 1 whatever
+// the magnitudes, and no intermediate quotient overflows: A X = B becomes (D A E) (E^-1 X) = D B.
 struct Balanced {
   const Node* matrix;
   const Node* rows;     // D's diagonal, (batch, n, 1)
@@ -105,7 +104,7 @@ WideProduct Times(Builder& b, const WideProduct& product, const Node* factor) {
   const WideProduct other = Normalized(b, {factor, product.exponent});
   return Normalized(b, {b.Mul(product.mantissa, other.mantissa), other.exponent});
 }
-// In two steps, since the power alone may be out of range where the product is not.
+// Scales in two steps, since the power of two alone may be out of range when the product is not.
 const Node* ValueOf(Builder& b, const WideProduct& product) {
   const Node* exponent = b.Detach(product.exponent);
   const Node* half = b.Trunc(b.Mul(exponent, 0.5));
@@ -164,11 +163,11 @@ Pivots PivotsOf(Builder& b, const Node* a) {
     product = {b.Contiguous(product.mantissa), b.Contiguous(product.exponent)};
     const Node* is_zero = b.Equal(pivot, Zero(b, pivot));
     const Node* turned = b.Mul(SignOf(b, pivot), turn);
-    // NaN is a sign of its own: its sign bit says nothing.
+    // For NaN the sign is NaN, since its sign bit has no meaning.
     const Node* sign = b.Where(is_zero, Zero(b, pivot), b.Where(IsNan(b, pivot), pivot, turned));
     pivots.sign = b.Contiguous(b.Mul(pivots.sign, sign));
     pivots.log_of_all = b.Contiguous(b.Add(pivots.log_of_all, b.Log(magnitude)));
-    // What is left is zero, and has nothing to clear.
+    // After a zero pivot the rest of the matrix is zero, and there is nothing to clear.
     matrix = ClearColumn(b, matrix, b.Where(is_zero, one, pivot));
     waiting = OneRowFewer(b, waiting);
   }
@@ -176,8 +175,8 @@ Pivots PivotsOf(Builder& b, const Node* a) {
   return pivots;
 }
 
-// The active block is at the front and lower triangular; finished columns are at the end, and zero
-// in what are now the rows of later ones.
+// The active block is at the front and lower triangular; finished columns are at the end, with
+// zeros in the rows of later steps.
 const Node* CholeskyFactor(Builder& b, const Node* a) {
   const Node* in_lower = b.Not(b.Less(RowNumber(b, a), ColumnNumber(b, a)));
   const Node* is_first_column = IsFirst(b, ColumnNumber(b, a));
@@ -211,7 +210,7 @@ QrFactors HouseholderQr(Builder& b, const Node* a) {
   std::vector<Reflection> reflections;
   for (int64_t step = 0; step < steps; ++step) {
     const Node* column = b.Where(Waits(b, waiting), FirstColumn(b, r), Zero(b, r));
-    // Squares of numbers near 1 neither overflow nor vanish.
+    // Squares of numbers near 1 neither overflow nor underflow.
     const Node* scale = ScaleOf(b, b.Contiguous(b.Max(Abs(b, column), {1}, true)));
     const Node* x = b.Mul(column, scale);
     const Node* square = b.Sum(b.Mul(x, x), {1}, true);
@@ -219,14 +218,14 @@ QrFactors HouseholderQr(Builder& b, const Node* a) {
     const Node* length = b.Where(is_zero, Zero(b, square), b.Sqrt(nonzero(square)));
     const Node* turned = b.Neg(b.Mul(SignOf(b, FirstRow(b, x)), length));
     const Node* v = b.Contiguous(b.Where(is_first_row, b.Sub(x, turned), x));
-    // A column that is done already, as an upper triangular matrix has them, keeps its sign in
-    // LAPACK; turning it and back gives the same, and a derivative.
+    // LAPACK keeps the sign of a column that is already finished, as in an upper triangular matrix.
+    // Reflecting it and negating the row gives the same, and has a derivative.
     const Node* below = b.Sum(b.Where(is_first_row, Zero(b, x), Abs(b, x)), {1}, true);
     const Node* is_done = b.Binary(Op::kAnd, b.Equal(below, Zero(b, below)), b.Not(is_zero));
     const Node* sign = b.Where(b.Binary(Op::kAnd, is_first_row, is_done), b.Const(dtype, -1), one);
     const Node* factor = b.Div(b.Const(dtype, 2), nonzero(b.Sum(b.Mul(v, v), {1}, true)));
     reflections.push_back({v, factor, sign});
-    // The first column becomes what it must be, without rounding.
+    // Sets the first column to its exact value, without rounding.
     const Node* first =
         b.Where(is_first_row, b.Div(turned, scale), b.Sub(FirstColumn(b, r), column));
     const Node* next =
@@ -237,7 +236,8 @@ QrFactors HouseholderQr(Builder& b, const Node* a) {
   return {Rolled(b, Rolled(b, r, 1, steps), 2, steps), std::move(reflections)};
 }
 
-// The columns of the identity, rolled as the last step left them, go back through all steps.
+// Starts with the columns of the identity, rolled as after the last step, and applies all steps in
+// reverse.
 const Node* ColumnsOfQ(Builder& b, const QrFactors& factors, int64_t columns) {
   const int64_t batch = factors.r->shape()[0];
   const int64_t rows = factors.r->shape()[1];

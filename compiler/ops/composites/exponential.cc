@@ -1,8 +1,8 @@
-// Exponentials, logarithms and hyperbolic functions that keep their digits near 0, where the plain
+// Exponentials, logarithms and hyperbolic functions that stay accurate near 0, where the plain
 // formulas cancel.
 //
-// Values come from formulas that are good to a few units in the last place and that autodiff does
-// not see; derivatives are given beside them (Builder::WithDerivative).
+// Values come from formulas that are accurate to a few units in the last place and hidden from
+// autodiff; derivatives are given separately (Builder::WithDerivative).
 #include <array>
 #include <limits>
 #include <numbers>
@@ -20,7 +20,8 @@ using ir::Op;
 
 const Node* OnePlus(Builder& b, const Node* x) { return b.Add(x, 1.0); }
 
-// 1/(n + 1)!, …, 1/2!, 1: e^x - 1 is x times their polynomial. Enough terms for |x| <= 1/2.
+// Returns 1/(n + 1)!, …, 1/2!, 1: e^x - 1 is x times the polynomial with these coefficients. The
+// callers use enough terms for |x| <= 1/2.
 std::vector<double> FactorialSeries(int terms) {
   std::vector<double> series(terms);
   double factorial = 1;
@@ -39,7 +40,8 @@ const Node* Expm1Value(Builder& b, const Node* x) {
   return b.Where(small, near, b.Add(b.Exp(x), -1.0));
 }
 
-// With u = 1 + x as rounded, log(u) + (x - (u - 1)) / u: what rounding lost comes back (Kahan).
+// With u = 1 + x rounded: log(u) + (x - (u - 1)) / u, whose second term corrects the rounding
+// (Kahan).
 const Node* Log1pValue(Builder& b, const Node* x) {
   const Node* u = OnePlus(b, x);
   const Node* lost = b.Div(b.Sub(x, b.Add(u, -1.0)), u);
@@ -68,7 +70,7 @@ const Node* CoshValue(Builder& b, const Node* x) {
 const Node* SinhValue(Builder& b, const Node* x) {
   const auto [up, down] = ExponentialsOfHalf(b, x);
   const Node* far = b.Sub(b.Mul(Half(b, up), up), b.Mul(Half(b, down), down));
-  // With m = e^x - 1 it is (m + m / (m + 1)) / 2.
+  // With m = e^x - 1, sinh x is (m + m / (m + 1)) / 2.
   const Node* small = b.Less(Abs(b, x), b.Const(x->dtype(), 1));
   const Node* m = Expm1Value(b, b.Where(small, x, b.Const(x->dtype(), 0)));
   const Node* near = Half(b, b.Add(m, b.Div(m, OnePlus(b, m))));
@@ -82,7 +84,7 @@ const Node* Sinh(Builder& b, const Node* x) {
   return b.WithDerivative(b.Detach(SinhValue(b, x)), x, CoshValue(b, x));
 }
 
-// log(x) + log(2) where the square of x would overflow.
+// Returns log(x) + log(2) where the square of x would overflow.
 const Node* WhereHuge(Builder& b, const Node* magnitude, const Node* usual) {
   const double huge = magnitude->dtype() == DType::kFloat64 ? 1e150 : 1e18;
   const Node* is_huge = b.Less(b.Const(magnitude->dtype(), huge), magnitude);
@@ -102,8 +104,8 @@ const Node* Asinh(Builder& b, const Node* x) {
 
 const Node* Acosh(Builder& b, const Node* x) {
   const Node* t = b.Add(x, -1.0);
-  // Two roots instead of the root of the product: below -1 that product is positive again, but
-  // acosh is NaN.
+  // Two roots instead of the root of the product: below -1 the product is positive again, but acosh
+  // is NaN.
   const Node* root = b.Mul(b.Sqrt(t), b.Sqrt(OnePlus(b, x)));
   const Node* value = WhereHuge(b, x, Log1p(b, b.Add(t, root)));
   return b.WithDerivative(b.Detach(value), x, b.Reciprocal(root));
@@ -124,8 +126,8 @@ const Node* Log10(Builder& b, const Node* x) {
   return b.Mul(b.Log2(x), std::numbers::ln2 / std::numbers::ln10);
 }
 
-// The larger plus log(1 + e^-distance), or log2 of 1 + 2^-distance. Equal infinities have no
-// distance.
+// Returns the larger plus log(1 + e^-distance), or plus log2(1 + 2^-distance). For equal infinities
+// the distance is defined as 0.
 const Node* AddLogarithms(Builder& b, const Node* x, const Node* y, bool binary) {
   const Node* distance = Abs(b, b.Sub(x, y));
   distance = b.Where(b.Equal(x, y), b.Const(x->dtype(), 0), distance);
@@ -134,7 +136,7 @@ const Node* AddLogarithms(Builder& b, const Node* x, const Node* y, bool binary)
   const Node* correction = Log1p(b, small);
   if (binary) correction = b.Mul(correction, std::numbers::log2e);
   const Node* value = b.Add(b.Binary(Op::kMax, x, y), correction);
-  // The derivatives are the parts of each in the sum, 1 / (1 + e^(y - x)) and the rest.
+  // The derivatives are each operand's share of the sum, 1 / (1 + e^(y - x)) and the rest.
   const Node* difference = b.Where(b.Equal(x, y), b.Const(x->dtype(), 0), b.Sub(y, x));
   if (binary) difference = b.Mul(difference, log_of_2);
   const Node* of_x = Sigmoid(b, b.Neg(difference));

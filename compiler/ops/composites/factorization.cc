@@ -1,5 +1,5 @@
-// Linear algebra by factorisation: batches of small matrices. The work is the textbook's cubic, in
-// as many steps as the matrix has columns.
+// Linear algebra by factorisation, for batches of small matrices. The work is cubic, in as many
+// steps as the matrix has columns.
 #include <algorithm>
 
 #include "compiler/ir/str_cat.h"
@@ -15,7 +15,7 @@ using ir::DType;
 using ir::Node;
 using ir::Shape;
 
-// (…, rows, columns) as (batch, rows, columns).
+// Returns (…, rows, columns) as (batch, rows, columns).
 const Node* Batched(Builder& b, const Node* x) {
   const Shape& shape = x->shape();
   const int64_t rows = shape[shape.size() - 2];
@@ -28,7 +28,7 @@ Expansion ExpandCholesky(Builder& b, Operands x, const Attributes& attributes) {
   if (ir::NumElements(x[0]->shape()) == 0) return x[0];
   const bool upper = BoolOf(attributes, "upper");
   const Node* read = Batched(b, x[0]);
-  // Only one half is read, but as the matrix is symmetric, so is its gradient.
+  // Only one half is read, but since the matrix is symmetric, so is its gradient.
   const Node* transposed = b.Transpose(read, 1, 2);
   const Node* both = b.Mul(b.Add(read, transposed), 0.5);
   const Node* matrix =
@@ -37,7 +37,7 @@ Expansion ExpandCholesky(Builder& b, Operands x, const Attributes& attributes) {
   return b.Reshape(upper ? b.Transpose(factor, 1, 2) : factor, x[0]->shape());
 }
 
-// Both operands with the same leading dimensions, and b as a matrix.
+// Both operands with the same leading dimensions, b as a matrix.
 struct System {
   const Node* a;
   const Node* b;
@@ -46,7 +46,7 @@ struct System {
 System SystemOf(Builder& b, Operands x) {
   const Shape& a_shape = x[0]->shape();
   const int64_t size = a_shape.back();
-  // As in the array API, only a b of one dimension is a vector.
+  // As in the array API, only a one-dimensional b is a vector.
   const bool vector = x[1]->shape().size() == 1;
   const Node* rhs = vector ? b.Unsqueeze(x[1], -1) : x[1];
   Shape leading_a(a_shape.begin(), a_shape.end() - 2);
@@ -70,7 +70,7 @@ Expansion ExpandSolve(Builder& b, Operands x, const Attributes&) {
   return b.Reshape(SolveByElimination(b, system.a, system.b, false), system.shape);
 }
 
-// An upper triangular system is a lower one from its end.
+// An upper triangular system is a lower triangular one in reversed order.
 Expansion ExpandTriangularSolve(Builder& b, Operands x, const Attributes& attributes) {
   const System system = SystemOf(b, x);
   if (ir::NumElements(system.shape) == 0) return b.Full(x[0]->dtype(), system.shape, 0);
@@ -79,7 +79,7 @@ Expansion ExpandTriangularSolve(Builder& b, Operands x, const Attributes& attrib
   const int64_t size = a->shape()[1];
   const Node* row = b.Iota(DType::kInt32, {1, size, 1}, 1);
   const Node* column = b.Iota(DType::kInt32, {1, 1, size}, 2);
-  // Only one half of a counts, whatever stands in the other.
+  // Only one half of a is used; the other may contain anything.
   a = b.Where(b.Less(row, column), b.Const(a->dtype(), 0), a);
   if (BoolOf(attributes, "unit_diagonal")) {
     a = b.Where(b.Equal(row, column), b.Const(a->dtype(), 1), a);
@@ -89,7 +89,7 @@ Expansion ExpandTriangularSolve(Builder& b, Operands x, const Attributes& attrib
   return b.Reshape(upper ? b.Flip(solution, {1}) : solution, system.shape);
 }
 
-// X of A X = I.
+// Solves A X = I.
 Expansion ExpandInverse(Builder& b, Operands x, const Attributes&) {
   if (ir::NumElements(x[0]->shape()) == 0) return x[0];
   const Node* a = Batched(b, x[0]);
@@ -101,7 +101,7 @@ Expansion ExpandInverse(Builder& b, Operands x, const Attributes&) {
   return b.Reshape(inverse, x[0]->shape());
 }
 
-// One of the three; of a matrix without elements they are 1, 1 and 0.
+// Returns one of the three results of PivotsOf; for a matrix without elements they are 1, 1 and 0.
 Expansion OfPivots(Builder& b, const Node* x, const Node* Pivots::*part, double of_nothing) {
   const Shape shape(x->shape().begin(), x->shape().end() - 2);
   if (ir::NumElements(x->shape()) == 0) return b.Full(x->dtype(), shape, of_nothing);
@@ -125,7 +125,8 @@ Expansion ExpandQr(Builder& b, Operands x, const Attributes& attributes) {
   (is_q ? shape.back() : shape[shape.size() - 2]) = inner;
   if (ir::NumElements(shape) == 0) return b.Full(x[0]->dtype(), shape, 0);
   const QrFactors factors = HouseholderQr(b, Batched(b, x[0]));
-  // Only the columns that are asked for: of a tall matrix Q's square would be far larger than it.
+  // Computes only the requested columns: for a tall matrix the square Q would be far larger than
+  // the matrix.
   const Node* part = is_q ? ColumnsOfQ(b, factors, inner) : b.Slice(factors.r, 1, 0, inner);
   return b.Reshape(part, shape);
 }
@@ -157,7 +158,7 @@ constexpr Rule kSquareRule = {"square", "a", R"rule(
     '"{op.name}" of shape {a}; it must be (…, N, N), square matrices'
 )rule"};
 
-// Each column is a step of its own in the graph, so their number is bounded.
+// Each column is a separate step in the graph, so their number is bounded.
 constexpr Rule kFewColumnsRule = {"few_columns", "x", R"rule(
   check not (surely_more(x[-2], 512) and surely_more(x[-1], 512)):
     '"{op.name}" of matrices of shape {x}; the most is 512 columns, on larger ones work in blocks'

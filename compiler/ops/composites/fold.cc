@@ -1,4 +1,4 @@
-// Windows as columns and back, and channels as pixels and back: views, and fold's sum.
+// unfold and fold (windows as columns and back), and pixel shuffling: views, and fold's sum.
 #include "compiler/ops/composites/composite.h"
 #include "compiler/ops/composites/windows.h"
 #include "compiler/ops/rows.h"
@@ -12,7 +12,7 @@ using ir::Node;
 using ir::Shape;
 using Ints = std::vector<int64_t>;
 
-// (N, C, first…, second…) with the two lists of `rank` dimensions exchanged.
+// Exchanges the two lists of `rank` dimensions of (N, C, first…, second…).
 const Node* ExchangeHalves(Builder& b, const Node* x, size_t rank) {
   const auto half = static_cast<int64_t>(rank);
   Ints order = {0, 1};
@@ -26,7 +26,7 @@ Expansion ExpandUnfold(Builder& b, Operands operands, const Attributes& attribut
   const Ints& kernel = IntsOf(attributes, "kernel");
   const Sliding sliding =
       ConvolutionSliding(SpatialOf(x->shape(), kernel.size()), kernel, attributes).value();
-  // (N, C, positions…, taps…), of which the columns want the taps first.
+  // (N, C, positions…, taps…); the columns need the taps first.
   const Node* windows = Windows(b, PadSpatial(b, x, sliding), sliding);
   return b.Reshape(
       ExchangeHalves(b, windows, kernel.size()),
@@ -56,7 +56,7 @@ Expansion ExpandFold(Builder& b, Operands operands, const Attributes& attributes
   return b.Shrink(result, bounds);
 }
 
-// The last three dimensions given as five, reordered, and taken as three.
+// Reshapes the last three dimensions to five, permutes them, and reshapes to three.
 const Node* Rearranged(Builder& b, const Node* x, const std::vector<int64_t>& five,
                        const std::vector<int64_t>& order, const std::vector<int64_t>& three) {
   const Shape leading(x->shape().begin(), x->shape().end() - 3);

@@ -1,6 +1,5 @@
-// Reading and writing at indices that are data, in terms of gather_elements and scatter_elements.
-// gather, scatter and scatter_add take indices as they are; the others count negative ones from the
-// end.
+// Reads and writes at data-dependent indices, by gather_elements and scatter_elements. gather,
+// scatter and scatter_add use indices unchanged; the others count negative ones from the end.
 #include "compiler/ops/composites/composite.h"
 #include "compiler/ops/rows.h"
 #include "compiler/ops/rules/constraints.h"
@@ -14,8 +13,8 @@ using ir::Node;
 using ir::ScatterMode;
 using ir::Shape;
 
-// As int64, in which no sum of an index and a size overflows. Unsigned ones beyond int64 become
-// negative and stay out of range.
+// Casts to int64, in which no sum of an index and a size overflows. Unsigned indices beyond int64
+// become negative and stay out of range.
 const Node* Wrapped(Builder& b, const Node* index, int64_t size) {
   const Node* wide = b.Cast(index, DType::kInt64);
   if (!ir::IsSigned(index->dtype())) return wide;
@@ -46,7 +45,7 @@ Expansion ExpandTakeAlongAxis(Builder& b, Operands x, const Attributes& attribut
   const int64_t axis = AxisOf(x[0], attributes);
   Shape shape = x[0]->shape();
   for (size_t i = 0; i < shape.size(); ++i) {
-    // x broadcasts to the index, too; gather_elements only broadcasts the index.
+    // Broadcasts x to the index; gather_elements only broadcasts the index.
     if (shape[i] == 1 && static_cast<int64_t>(i) != axis) shape[i] = x[1]->shape()[i];
   }
   const Node* index = Wrapped(b, x[1], shape[axis]);
@@ -64,7 +63,7 @@ Expansion ExpandPutAlongAxis(Builder& b, Operands x, const Attributes& attribute
 
 const Node* And(Builder& b, const Node* a, const Node* c) { return b.Binary(ir::Op::kAnd, a, c); }
 
-// The indices of several neighbouring dimensions as one index of those dimensions joined into one.
+// The indices of several adjacent dimensions as one index of the flattened dimensions.
 struct JoinedIndex {
   const Node* x;      // with the dimensions joined
   const Node* index;  // -1 where one of the indices is out of range
@@ -78,7 +77,7 @@ JoinedIndex Join(Builder& b, const Node* x, Operands indices, int64_t axis) {
   for (size_t i = 0; i < indices.size(); ++i) {
     const int64_t size = x->shape()[axis + static_cast<int64_t>(i)];
     const Node* index = Wrapped(b, indices[i], size);
-    // Out of range in one dimension, the joined index could still fall inside the tensor.
+    // An index out of range in one dimension could give a joined index inside the tensor.
     const Node* within = And(b, b.Less(b.ConstInt(DType::kInt64, -1), index),
                              b.Less(index, b.ConstInt(DType::kInt64, size)));
     joined =

@@ -1,4 +1,4 @@
-// Losses of scores of classes, which are dimension 1, against labels or probabilities.
+// Losses of class scores (the classes are dimension 1) against labels or probabilities.
 #include "compiler/ir/str_cat.h"
 #include "compiler/ops/composites/classes.h"
 #include "compiler/ops/composites/composite.h"
@@ -14,7 +14,7 @@ using ir::Shape;
 
 int64_t ClassAxis(const Node* x) { return x->shape().size() > 1 ? 1 : 0; }
 
-// The class weights, to be broadcast against the scores; null if there are none.
+// Returns the class weights in a shape that broadcasts against the scores; null if there are none.
 const Node* ClassWeights(Builder& b, Operands x) {
   if (x.size() < 3) return nullptr;
   Shape shape(x[0]->shape().size(), 1);
@@ -22,27 +22,27 @@ const Node* ClassWeights(Builder& b, Operands x) {
   return b.Reshape(b.Cast(x[2], x[0]->dtype()), shape);
 }
 
-// A loss for each label, and the sum by which "mean" divides them: null where it is their count.
+// A loss per label, and the divisor for "mean": null if it is the number of labels.
 struct Losses {
   const Node* values;
   const Node* divisor;
 };
 
 Expansion Reduce(Builder& b, const Losses& losses, const Attributes& attributes) {
-  // The sum of no parts would be 0; the mean of nothing is NaN.
+  // The sum of no losses would be 0; the mean of nothing is NaN.
   const bool is_empty = ir::NumElements(losses.values->shape()) == 0;
   if (losses.divisor == nullptr || is_empty || StringOf(attributes, "reduction") != "mean") {
     return ReduceLoss(b, losses.values, attributes);
   }
-  // Each loss is divided, not their sum, so that its gradient is known before all losses are: one
-  // kernel then computes both.
+  // Divides each loss and not their sum, so that each gradient is known before all losses are: then
+  // one kernel computes both.
   const Node* parts = b.Mul(losses.values, b.Reciprocal(losses.divisor));
   return b.Sum(parts, NormalizeAxes({}, parts->shape().size()).value());
 }
 
-// -log_probabilities[label] for each label, and `smoothing` parts of the mean over all classes. A
-// comparison with the class's number picks it, which fuses with what made the log probabilities and
-// has no scatter as gradient.
+// -log_probabilities[label] for each label, mixed with `smoothing` parts of the mean over all
+// classes. A comparison with the class number selects it, which fuses with the computation of the
+// log probabilities and whose gradient needs no scatter.
 Losses OfLabels(Builder& b, const Node* log_probabilities, Operands x, const Attributes& attributes,
                 double smoothing) {
   const Node* labels = x[1];
@@ -59,9 +59,9 @@ Losses OfLabels(Builder& b, const Node* log_probabilities, Operands x, const Att
     const auto classes = static_cast<double>(log_probabilities->shape()[axis]);
     losses.values = b.Sub(losses.values, b.Mul(b.Sum(weighted, {axis}), smoothing / classes));
   }
-  const Node* counts = nullptr;  // what each label adds to the divisor
+  const Node* counts = nullptr;  // each label's contribution to the divisor
   if (weights != nullptr) counts = b.Sum(b.Where(is_label, weights, zero), {axis});
-  // Cast to a dtype that cannot hold it, ignore_index would equal some other label.
+  // Cast to a dtype that cannot hold it, ignore_index would equal another label.
   if (CanBe(labels->dtype(), ignored)) {
     const Node* skip = b.Equal(labels, b.ConstInt(labels->dtype(), ignored));
     losses.values = b.Where(skip, zero, losses.values);
@@ -73,7 +73,7 @@ Losses OfLabels(Builder& b, const Node* log_probabilities, Operands x, const Att
   return losses;
 }
 
-// Cross entropy with probabilities, mixed with even ones by `smoothing`.
+// Cross entropy with probabilities, mixed with the uniform distribution by `smoothing`.
 Losses OfProbabilities(Builder& b, const Node* log_probabilities, Operands x, double smoothing) {
   const int64_t axis = ClassAxis(log_probabilities);
   const auto classes = static_cast<double>(log_probabilities->shape()[axis]);

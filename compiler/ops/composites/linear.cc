@@ -1,5 +1,5 @@
-// Matrix products. Each is one sum of one product of two views, which the
-// compiler recognises as a contraction.
+// Matrix products. Each is one sum of one product of two views, which the compiler recognises as a
+// contraction.
 #include "compiler/ops/composites/composite.h"
 #include "compiler/ops/rows.h"
 
@@ -10,8 +10,8 @@ using ir::Node;
 using ir::Shape;
 
 Expansion ExpandMatmul(Builder& b, Operands x, const Attributes&) {
-  // As in NumPy, a vector is a row on the left and a column on the right, and its dimension of 1 is
-  // dropped again.
+  // As in NumPy, a vector is a row on the left and a column on the right, and its dimension of size
+  // 1 is removed from the result.
   const bool row = x[0]->shape().size() == 1;
   const bool column = x[1]->shape().size() == 1;
   const Node* left = row ? b.Unsqueeze(x[0], 0) : x[0];
@@ -24,7 +24,8 @@ Expansion ExpandMatmul(Builder& b, Operands x, const Attributes&) {
 }
 
 Expansion ExpandLinear(Builder& b, Operands x, const Attributes&) {
-  // Weight is (out, in), so both are summed along their last dimension and nothing is transposed.
+  // The weight is (out, in), so both are summed along their last dimension and nothing is
+  // transposed.
   const Node* rows = b.Unsqueeze(x[0], -2);  // (…, 1, K) against (N, K)
   const Node* result = b.Sum(b.Mul(rows, x[1]), {-1});
   return x.size() == 3 ? b.Add(result, x[2]) : result;

@@ -1,4 +1,4 @@
-// Comparisons and tests made of cmplt, cmpeq and cmpne.
+// Comparisons and tests built from cmplt, cmpeq and cmpne.
 #include <limits>
 
 #include "compiler/ops/composites/composite.h"
@@ -14,7 +14,7 @@ using ir::Op;
 
 Expansion ExpandGreater(Builder& b, Operands x, const Attributes&) { return b.Less(x[1], x[0]); }
 
-// Not the opposite of greater: with NaN both are false.
+// Not the negation of greater: with NaN both are false.
 Expansion ExpandLessEqual(Builder& b, Operands x, const Attributes&) {
   // Without NaN, one comparison is enough.
   if (!ir::IsFloat(x[0]->dtype())) return b.Not(b.Less(x[1], x[0]));

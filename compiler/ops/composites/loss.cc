@@ -1,4 +1,4 @@
-// Losses of predictions and targets of one shape, element by element, with PyTorch's formulas.
+// Elementwise losses of predictions and targets of one shape, with PyTorch's formulas.
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -48,8 +48,8 @@ Expansion ExpandHuber(Builder& b, Operands x, const Attributes& attributes) {
                     attributes);
 }
 
-// log x, not below -100, with a derivative of at most 1e12, as PyTorch's, so that a prediction that
-// is wrong for sure still learns and none becomes NaN.
+// Returns log x, at least -100, with a derivative of at most 1e12, like PyTorch's. So a confidently
+// wrong prediction still has a gradient, and none becomes NaN.
 const Node* BoundedLog(Builder& b, const Node* x) {
   const Node* within = b.Less(b.Const(x->dtype(), 1e-12), x);
   const Node* least = b.Const(x->dtype(), -100);
@@ -78,7 +78,7 @@ Expansion ExpandBinaryCrossEntropyWithLogits(Builder& b, Operands x, const Attri
   return ReduceLoss(b, Weighted(b, losses, x, 2), attributes);
 }
 
-// x log x, and 0 at 0.
+// Returns x log x, and 0 at 0.
 const Node* TimesLog(Builder& b, const Node* x) {
   const Node* positive = b.Less(Zero(b, x), x);
   const Node* log = b.Log(b.Where(positive, x, b.Const(x->dtype(), 1)));
@@ -92,7 +92,8 @@ Expansion ExpandKlDivergence(Builder& b, Operands x, const Attributes& attribute
   return ReduceLoss(b, b.Sub(TimesLog(b, x[1]), b.Mul(x[1], x[0])), attributes);
 }
 
-// x where the target is 1, max(0, margin - x) where it is -1, and both elsewhere.
+// Returns x where the target is 1, max(0, margin - x) where it is -1, and the sum of both
+// elsewhere.
 Expansion ExpandHingeEmbedding(Builder& b, Operands x, const Attributes& attributes) {
   const Node* zero = Zero(b, x[0]);
   const Node* one = b.Const(x[1]->dtype(), 1);
@@ -111,7 +112,7 @@ Expansion ExpandSoftMargin(Builder& b, Operands x, const Attributes& attributes)
   return ReduceLoss(b, Softplus(b, b.Neg(b.Mul(x[0], x[1]))), attributes);
 }
 
-// Variances below epsilon count as epsilon but keep their gradient.
+// Variances below epsilon are replaced by epsilon but keep their gradient.
 Expansion ExpandGaussianNll(Builder& b, Operands x, const Attributes& attributes) {
   const Node* floor = b.Const(x[2]->dtype(), FloatOf(attributes, "epsilon"));
   const Node* lift = b.Where(b.Less(x[2], floor), b.Sub(floor, x[2]), Zero(b, x[2]));

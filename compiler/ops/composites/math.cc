@@ -1,4 +1,4 @@
-// Elementwise functions made of primitives.
+// Elementwise functions built from primitives.
 #include <array>
 #include <limits>
 #include <numbers>
@@ -23,7 +23,7 @@ Expansion ExpandTan(Builder& b, Operands x, const Attributes&) {
   return b.Div(b.Sin(x[0]), b.Cos(x[0]));
 }
 
-// Near 0, where 2 sigmoid(2x) - 1 cancels, x + x^3 times a rational function of x^2, as in the
+// Near 0, where 2 sigmoid(2x) - 1 cancels: x + x^3 times a rational function of x^2, as in the
 // Cephes library (Moshier 1989).
 const Node* TanhNear(Builder& b, const Node* x) {
   static constexpr std::array<double, 5> kSingle = {
@@ -40,8 +40,8 @@ const Node* TanhNear(Builder& b, const Node* x) {
   return b.Where(b.Equal(x, b.Const(x->dtype(), 0)), x, near);  // keeps -0
 }
 
-// x where `is_near`, else 0, so that a branch that is not taken stays finite: infinity would make
-// its gradient NaN.
+// Returns x where `is_near`, else 0, so that a branch that is not selected stays finite: an
+// infinity would make its gradient NaN.
 const Node* Near(Builder& b, const Node* is_near, const Node* x) {
   return b.Where(is_near, x, b.Const(x->dtype(), 0));
 }
@@ -55,8 +55,8 @@ Expansion ExpandTanh(Builder& b, Operands x, const Attributes&) {
                  b.Where(Negative(b, x[0]), b.Neg(far), far));
 }
 
-// erf(x) = x + x P(x^2) near 0, and 1 - erfc(x) by Numerical Recipes' Chebyshev fit of erfc
-// (fractional error 1.2e-7) beyond; 1 in float32 from 4 on.
+// Near 0 erf(x) = x + x P(x^2); elsewhere 1 - erfc(x) by Numerical Recipes' Chebyshev fit of erfc
+// (fractional error 1.2e-7). In float32 erf is 1 for x >= 4.
 const Node* ErfSingle(Builder& b, const Node* x) {
   static constexpr std::array<double, 7> kSeries = {
       8.88742507e-05, -8.25468916e-04, 5.21008903e-03, -2.68627573e-02,
@@ -110,7 +110,7 @@ Expansion ExpandRound(Builder& b, Operands x, const Attributes&) {
   return ir::IsFloat(x[0]->dtype()) ? Rounded(b, x[0]) : x[0];
 }
 
-// Like the larger (kMax) or smaller (kMin) of the two, but at a tie the gradient is x's alone.
+// The larger (kMax) or smaller (kMin) of the two; at a tie only x has a gradient.
 const Node* Clamped(Builder& b, Op op, const Node* x, const Node* bound) {
   const Node* value = b.Binary(op, x, bound);
   if (!ir::IsFloat(value->dtype())) return value;
@@ -136,8 +136,8 @@ Expansion ExpandClip(Builder& b, Operands x, const Attributes& attributes) {
   return ClampMax(b, ClampMin(b, x[0], low), high);
 }
 
-// (a - rest) / divisor. Where the difference may exceed the dtype's largest number, half of it is
-// divided and the quotient doubled.
+// Returns (a - rest) / divisor. Where the difference may exceed the dtype's largest number, divides
+// half of it and doubles the quotient.
 const Node* WithoutRest(Builder& b, const Node* a, const Node* rest, const Node* divisor) {
   const DType dtype = a->dtype();
   const Node* half_of_most = b.Const(dtype, dtype == DType::kFloat64 ? 0x1p1022 : 0x1p126);
@@ -147,9 +147,9 @@ const Node* WithoutRest(Builder& b, const Node* a, const Node* rest, const Node*
   return b.Div(b.Div(difference, divisor), share);
 }
 
-// (a - mod(a, b)) / b is a whole number but for its rounding, where a / b may have been rounded up
-// to one that is too large. A zero divisor leaves a / b; an infinite one 0, or -1 below it. A
-// quotient of 0 has the sign of a / b.
+// (a - mod(a, b)) / b is a whole number except for its rounding, while a / b may be rounded up to a
+// whole number that is too large. A zero divisor gives a / b; an infinite one 0, or -1 for a
+// negative quotient. A quotient of 0 has the sign of a / b.
 Expansion ExpandFloorDivide(Builder& b, Operands x, const Attributes&) {
   if (!ir::IsFloat(x[0]->dtype())) return b.Binary(Op::kIDiv, x[0], x[1]);
   const DType dtype = x[0]->dtype();
@@ -199,11 +199,11 @@ const Node* Floor(Builder& b, const Node* x) {
   return b.Where(b.Less(x, whole), b.Add(whole, -1.0), whole);
 }
 
-// Adds to trunc(x), which has x's sign: what rounds to 0 from below is -0.
+// Adjusts trunc(x), which has x's sign: a small negative x rounds to -0.
 const Node* Rounded(Builder& b, const Node* x) {
   const DType dtype = x->dtype();
   const Node* whole = b.Trunc(x);
-  const Node* rest = Abs(b, b.Sub(x, whole));  // exact; NaN of infinities, which stay
+  const Node* rest = Abs(b, b.Sub(x, whole));  // exact; NaN for infinities, which are kept
   const Node* half = b.Const(dtype, 0.5);
   const Node* half_of_whole = b.Mul(whole, 0.5);
   const Node* odd = b.Binary(Op::kCmpNe, half_of_whole, b.Trunc(half_of_whole));

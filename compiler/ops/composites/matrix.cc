@@ -23,7 +23,7 @@ Expansion ExpandDiagonal(Builder& b, Operands x, const Attributes& attributes) {
                   IntOf(attributes, "offset"));
 }
 
-// Every row holds x's element of its number, and only the diagonal's columns are kept.
+// Every row holds x's element of that row's number; only the diagonal's columns are kept.
 Expansion ExpandDiagEmbed(Builder& b, Operands x, const Attributes& attributes) {
   const int64_t offset = IntOf(attributes, "offset");
   const int64_t before = offset < 0 ? -offset : 0;
@@ -39,7 +39,7 @@ Expansion ExpandDiagEmbed(Builder& b, Operands x, const Attributes& attributes) 
   return b.Where(on_diagonal, rows, b.Const(x[0]->dtype(), 0));
 }
 
-// Element i of the product is a[i+1] b[i+2] - a[i+2] b[i+1], counted around.
+// Element i of the product is a[i+1] b[i+2] - a[i+2] b[i+1], with cyclic indices.
 Expansion ExpandCross(Builder& b, Operands x, const Attributes& attributes) {
   const Shape shape = BroadcastShapes({x[0]->shape(), x[1]->shape()}).value();
   const int64_t axis = NormalizeAxis(IntOf(attributes, "axis"), shape.size()).value();
@@ -110,22 +110,22 @@ const Node* Diagonal(Builder& b, const Node* x, int64_t row_axis, int64_t column
   const Node* matrix = b.Permute(x, order);
   const int64_t height = matrix->shape()[order.size() - 2];
   const int64_t width = matrix->shape().back();
-  // Bounded before it is negated: the least int64 has no opposite.
+  // Clamped before it is negated: the smallest int64 has no opposite.
   const int64_t top = std::clamp<int64_t>(-std::max(offset, -height), 0, height);
   const int64_t left = std::clamp<int64_t>(offset, 0, width);
   const int64_t size = std::min(height - top, width - left);
-  // The square around this diagonal, which is that square's main one.
+  // The square whose main diagonal is this diagonal.
   matrix = b.Slice(b.Slice(matrix, -2, top, top + size), -1, left, left + size);
   if (size > 0) return b.Diagonal(matrix);
   Shape empty(matrix->shape().begin(), matrix->shape().end() - 1);
   return b.Reshape(matrix, empty);
 }
 
-// The end goes to the front: both parts padded to the whole, and joined.
+// Moves the end to the front: pads both parts to the full size, and combines them.
 const Node* Rolled(Builder& b, const Node* x, int64_t axis, int64_t shift) {
   const int64_t length = x->shape()[axis];
   if (length == 0) return x;
-  // In C++ a remainder has the sign of what is divided.
+  // In C++ a remainder has the sign of the dividend.
   const int64_t front = (shift % length + length) % length;
   if (front == 0) return x;
   std::vector<int64_t> after(2 * x->shape().size(), 0);

@@ -12,7 +12,7 @@ using ir::Shape;
 
 const Node* Rsqrt(Builder& b, const Node* x) { return b.Reciprocal(b.Sqrt(x)); }
 
-// The last axes of x, as many as the attribute "axes".
+// Returns the last axes of x; the attribute "axes" is their number.
 std::vector<int64_t> LastAxes(const Node* x, const Attributes& attributes) {
   const auto rank = static_cast<int64_t>(x->shape().size());
   std::vector<int64_t> axes;
@@ -23,7 +23,7 @@ std::vector<int64_t> LastAxes(const Node* x, const Attributes& attributes) {
 Expansion ExpandLayerNorm(Builder& b, Operands x, const Attributes& attributes) {
   const std::vector<int64_t> axes = LastAxes(x[0], attributes);
   const Node* centered = b.Sub(x[0], Mean(b, x[0], axes, true));
-  // The mean of squares less the square of the mean would cancel where x is far from 0.
+  // The mean of squares minus the square of the mean would cancel where x is far from 0.
   const Node* variance = Mean(b, b.Mul(centered, centered), axes, true);
   const Node* result = b.Mul(centered, Rsqrt(b, b.Add(variance, FloatOf(attributes, "epsilon"))));
   if (x.size() > 1) result = b.Mul(result, x[1]);
@@ -37,7 +37,7 @@ Expansion ExpandRmsNorm(Builder& b, Operands x, const Attributes& attributes) {
   return x.size() > 1 ? b.Mul(result, x[1]) : result;
 }
 
-// Scale and shift are per channel, so they are made first and x is touched once.
+// Scale and shift are per channel, so they are computed first and x is read once.
 Expansion ExpandBatchNorm(Builder& b, Operands x, const Attributes& attributes) {
   const Shape& shape = x[0]->shape();
   Shape channel(shape.size(), 1);
@@ -50,7 +50,7 @@ Expansion ExpandBatchNorm(Builder& b, Operands x, const Attributes& attributes) 
   return statistics.size() > 3 ? b.Add(result, statistics[3]) : result;
 }
 
-// Each channel's weight and bias, dimension 1.
+// Applies each channel's weight and bias; channels are dimension 1.
 Expansion ChannelAffine(Builder& b, const Node* x, Operands affine) {
   Shape channel(x->shape().size(), 1);
   channel[1] = x->shape()[1];
@@ -61,10 +61,10 @@ Expansion ChannelAffine(Builder& b, const Node* x, Operands affine) {
 
 Expansion NormalizeGroups(Builder& b, Operands x, int64_t groups, double epsilon) {
   const Shape& shape = x[0]->shape();
-  // Without a batch or without groups there is nothing to divide.
+  // Without a batch or without groups, avoids a division by zero.
   const int64_t in_group =
       shape[0] * groups == 0 ? 0 : ir::NumElements(shape) / (shape[0] * groups);
-  // A group's channels are neighbours in memory, so each group is one row.
+  // A group's channels are adjacent in memory, so each group is one row.
   const Node* rows = b.Reshape(x[0], {shape[0], groups, in_group});
   const Node* centered = b.Sub(rows, Mean(b, rows, {2}, true));
   const Node* variance = Mean(b, b.Mul(centered, centered), {2}, true);
@@ -80,12 +80,12 @@ Expansion ExpandInstanceNorm(Builder& b, Operands x, const Attributes& attribute
   return NormalizeGroups(b, x, x[0]->shape()[1], FloatOf(attributes, "epsilon"));
 }
 
-// x / (k + alpha * mean of x² over `size` neighbouring channels) ^ beta.
+// Returns x / (k + alpha * mean of x² over `size` adjacent channels) ^ beta.
 Expansion ExpandLocalResponseNorm(Builder& b, Operands x, const Attributes& attributes) {
   const int64_t size = IntOf(attributes, "size");
   const int64_t channels = x[0]->shape()[1];
   if (channels == 0) return x[0];  // the window would not fit
-  // Beyond the channels there is nothing to add, however far a window reaches.
+  // Beyond the channels there is nothing to add, so the padding is bounded by their number.
   const int64_t before = std::min(size / 2, channels);
   const int64_t after = std::min((size - 1) / 2, channels);
   std::vector<int64_t> padding(2 * x[0]->shape().size(), 0);

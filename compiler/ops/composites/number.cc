@@ -1,4 +1,4 @@
-// What a number is made of: sign, neighbours, remainders, what is not finite.
+// Sign, neighbours, remainders and non-finite values of numbers.
 #include <cmath>
 #include <limits>
 
@@ -21,7 +21,7 @@ const Node* Bits(Builder& b, const Node* x) {
 
 Expansion ExpandSignBit(Builder& b, Operands x, const Attributes&) { return SignBit(b, x[0]); }
 
-// The gradient is 0 where a is, as PyTorch's.
+// The gradient is 0 where a is 0, like PyTorch's.
 Expansion ExpandCopySign(Builder& b, Operands x, const Attributes&) {
   const Node* zero = b.Const(x[0]->dtype(), 0);
   const Node* turn = b.Mul(SignOf(b, x[0]), SignOf(b, x[1]));
@@ -29,17 +29,18 @@ Expansion ExpandCopySign(Builder& b, Operands x, const Attributes&) {
   return b.WithDerivative(b.Detach(b.Mul(x[0], turn)), x[0], slope);
 }
 
-// Floats of one sign are ordered as their bits are, so the neighbour is one bit pattern on.
+// Floats of one sign are ordered like their bits, so the neighbour is the next bit pattern.
 Expansion ExpandNextAfter(Builder& b, Operands operands, const Attributes&) {
   const Node* x = operands[0];
   const Node* y = operands[1];
   const Node* zero = b.Const(x->dtype(), 0);
   const Node* bits = Bits(b, x);
-  // One pattern on is farther from 0. There lies a y above a positive x, or below a negative one.
+  // The next pattern is farther from 0: towards y if y is above a positive x, or below a negative
+  // x.
   const Node* away = b.Equal(b.Less(x, y), b.Less(zero, x));
   const Node* step = b.Where(away, b.ConstInt(bits->dtype(), 1), b.ConstInt(bits->dtype(), -1));
   const Node* next = b.Bitcast(b.Add(bits, step), x->dtype());
-  // From 0 the next is the smallest number of y's sign: one pattern after 0 or -0.
+  // From 0 the next number is the smallest one of y's sign: the pattern after 0 or -0.
   const Node* smallest = b.Bitcast(
       b.Where(b.Less(y, zero), b.Add(b.ConstInt(bits->dtype(), 1), Bits(b, b.FullLike(y, -0.0))),
               b.ConstInt(bits->dtype(), 1)),
@@ -49,7 +50,7 @@ Expansion ExpandNextAfter(Builder& b, Operands operands, const Attributes&) {
   return b.Where(is_nan, b.Add(x, y), b.Where(b.Equal(x, y), y, moved));
 }
 
-// The remainder with a's sign, from the one with b's.
+// The remainder with a's sign, computed from the one with b's sign.
 Expansion ExpandFmod(Builder& b, Operands x, const Attributes& attributes) {
   const OpDef& remainder = *FindOp("remainder");
   if (ir::IsFloat(x[0]->dtype())) {
@@ -62,7 +63,7 @@ Expansion ExpandFmod(Builder& b, Operands x, const Attributes& attributes) {
   const Expansion rest = remainder.expand(b, x, attributes);
   if (!rest.ok() || !ir::IsSigned(x[0]->dtype())) return rest;
   const Node* zero = b.Const(x[0]->dtype(), 0);
-  // A remainder that is not 0 has b's sign; one b less, it has a's.
+  // A nonzero remainder has b's sign; minus b, it has a's.
   const Node* signs_differ = b.Binary(Op::kXor, b.Less(x[0], zero), b.Less(x[1], zero));
   const Node* wrong = b.Binary(Op::kAnd, b.Binary(Op::kCmpNe, *rest, zero), signs_differ);
   return b.Where(wrong, b.Sub(*rest, x[1]), *rest);
@@ -150,7 +151,7 @@ const Node* SignBit(Builder& b, const Node* x) {
   return b.Less(bits, b.ConstInt(bits->dtype(), 0));
 }
 
-// Floats lose their sign bit. max(x, -x) would not do: of 0 and -0 it may be either.
+// Clears the sign bit of floats. max(x, -x) would not do: for 0 and -0 it may return either.
 const Node* Abs(Builder& b, const Node* x) {
   if (!ir::IsFloat(x->dtype())) {
     return ir::IsSigned(x->dtype()) ? b.Binary(Op::kMax, x, b.Neg(x)) : x;
@@ -167,7 +168,7 @@ const Node* SignOf(Builder& b, const Node* x) {
   return b.Where(SignBit(b, x), b.Const(x->dtype(), -1), b.Const(x->dtype(), 1));
 }
 
-// 2^-e has the biased exponent 2 * bias - (e + bias); the exponents of 0 and infinity are left out.
+// 2^-e has the biased exponent 2 * bias - (e + bias); the exponents of 0 and infinity are excluded.
 const Node* ScaleOf(Builder& b, const Node* magnitude) {
   const bool is_double = magnitude->dtype() == DType::kFloat64;
   const int mantissa_bits = is_double ? 52 : 23;
@@ -190,8 +191,8 @@ std::vector<OpDef> NumberComposites() {
                 "Whether x's sign bit is set: it is below 0, or -0, or a NaN of that sign"),
       OfPair("copysign", DTypeRule::kPromoteFloat, DTypeClass::kNumeric, ExpandCopySign,
              "a with b's sign"),
-      // Of any class, since composites of that class are not computed in float32 for short floats:
-      // the neighbours are those of the dtype itself.
+      // kAny, since composites of kFloat are computed in float32 for short floats, but the
+      // neighbours must be those of the dtype itself.
       Requiring({kFloatResultRule}, OfPair("nextafter", DTypeRule::kPromote, DTypeClass::kAny,
                                            ExpandNextAfter, "The next float after a towards b")),
       OfPair("fmod", DTypeRule::kPromote, DTypeClass::kNumeric, ExpandFmod,

@@ -1,5 +1,5 @@
-// Activation functions made of straight pieces. Their gradients at the joints are PyTorch's, and
-// NaN goes through.
+// Piecewise linear activation functions. Their gradients at the joints are PyTorch's, and NaN is
+// propagated.
 #include "compiler/ir/str_cat.h"
 #include "compiler/ops/composites/composite.h"
 #include "compiler/ops/rows.h"
@@ -14,19 +14,19 @@ using ir::Shape;
 const Node* AtLeast(Builder& b, const Node* x, double bound) {
   const Node* limit = b.Const(x->dtype(), bound);
   if (!ir::IsFloat(x->dtype())) return b.Not(b.Less(x, limit));
-  // The opposite of less would hold for NaN.
+  // The negation of less would hold for NaN.
   return b.Binary(Op::kOr, b.Less(limit, x), b.Equal(limit, x));
 }
 
-// x held between low and high; the gradient is 0 beyond both, and at both.
+// Clamps x to [low, high]; the gradient is 0 outside and at both ends.
 const Node* HardTanh(Builder& b, const Node* x, double low, double high) {
   const Node* upper = b.Where(AtLeast(b, x, high), b.Const(x->dtype(), high), x);
   return b.Where(AtMost(b, x, low), b.Const(x->dtype(), low), upper);
 }
 
 Expansion ExpandRelu(Builder& b, Operands x, const Attributes&) {
-  // NaN is not at most 0, and stays. At 0 the constant is chosen, whose gradient is 0. The partition
-  // knows this form (partition/normalize.cc).
+  // NaN is not <= 0, so it is kept. At 0 the constant is selected, whose gradient is 0. The
+  // partition recognises this form (partition/normalize.cc).
   return b.Where(AtMost(b, x[0], 0), Zero(b, x[0]), x[0]);
 }
 
@@ -42,7 +42,7 @@ Expansion ExpandLeakyRelu(Builder& b, Operands x, const Attributes& attributes) 
   return b.Where(b.Greater(x[0], 0), x[0], b.Mul(x[0], FloatOf(attributes, "slope")));
 }
 
-// One slope, or one for each channel: dimension 1.
+// One slope, or one per channel: dimension 1.
 Expansion ExpandPrelu(Builder& b, Operands x, const Attributes&) {
   const Shape& shape = x[0]->shape();
   const int64_t slopes = ir::NumElements(x[1]->shape());

@@ -1,4 +1,4 @@
-// Pools: reductions over sliding windows, which are views.
+// Pooling: reductions over sliding windows, which are views.
 #include <algorithm>
 #include <limits>
 
@@ -31,7 +31,8 @@ const Node* SumOfWindows(Builder& b, const Node* x, const Sliding& sliding) {
   return b.Sum(Windows(b, PadSpatial(b, x, sliding), sliding), LastAxes(sliding.rank()));
 }
 
-// Padding must never win, so it becomes the lowest value by a mask that is padded in the same way.
+// Padding must never be the maximum, so a mask that is padded in the same way replaces it by the
+// lowest value.
 Expansion ExpandMaxPool(Builder& b, Operands operands, const Attributes& attributes) {
   const Node* x = operands[0];
   const Sliding sliding = SlidingOf(x, attributes);
@@ -46,7 +47,7 @@ Expansion ExpandMaxPool(Builder& b, Operands operands, const Attributes& attribu
   return MaxOfFirst(b, Windows(b, padded, sliding), LastAxes(sliding.rank()), inside);
 }
 
-// The part of a padded dimension whose elements a mean counts.
+// The part of a padded dimension whose elements count in a mean.
 struct Counted {
   int64_t begin, end;
 };
@@ -57,7 +58,7 @@ Counted CountedOf(const Sliding& sliding, int64_t length, size_t i, bool include
 }
 
 bool AllCount(const Sliding& sliding, Counted counted, size_t i) {
-  // If the last window lies within, all do, and their count is a constant.
+  // If the last window is within that part, all are, and their count is a constant.
   const int64_t last = (sliding.positions[i] - 1) * sliding.stride[i];
   return counted.begin == 0 && last + sliding.size[i] <= counted.end;
 }
@@ -65,7 +66,7 @@ bool AllCount(const Sliding& sliding, Counted counted, size_t i) {
 // min(start + size, end) - max(start, begin) along one of the last dimensions.
 const Node* CountAlong(Builder& b, const Sliding& sliding, Counted counted, size_t i) {
   const int64_t most = std::max({counted.end, sliding.size[i], sliding.stride[i]});
-  // Narrow integers where no start and no end leaves them.
+  // Uses narrow integers if no start and no end exceeds them.
   const bool small = most < (int64_t{1} << 31) / 3;
   const DType dtype = small ? DType::kInt32 : DType::kInt64;
   Shape shape(sliding.rank(), 1);
@@ -90,7 +91,7 @@ Expansion ExpandAvgPool(Builder& b, Operands operands, const Attributes& attribu
     const Shape spatial = SpatialOf(x->shape(), sliding.rank());
     for (size_t i = 0; i < sliding.rank(); ++i) {
       const Counted counted = CountedOf(sliding, spatial[i], i, include_padding);
-      // Dimensions in which all windows count alike make one constant of the divisor.
+      // Dimensions in which all windows have the same count give a constant factor of the divisor.
       if (AllCount(sliding, counted, i)) {
         same *= static_cast<double>(sliding.size[i]);
         continue;
@@ -103,7 +104,7 @@ Expansion ExpandAvgPool(Builder& b, Operands operands, const Attributes& attribu
   return varying == nullptr ? mean : b.Div(mean, varying);
 }
 
-// Nothing but zeros stays zero, and so does its gradient.
+// A window of only zeros gives zero, with gradient 0.
 Expansion ExpandLpPool(Builder& b, Operands operands, const Attributes& attributes) {
   const Node* x = WithRoomForSquares(b, operands[0]);
   const double norm = FloatOf(attributes, "norm");

@@ -1,10 +1,10 @@
-// Random numbers: pure functions of a key, so that a program gives the same ones wherever and in
-// however many pieces it runs.
+// Random numbers: pure functions of a key, so that a program gives the same numbers on any devices
+// and however it is split.
 //
 // Threefry-2x32 with 20 rounds (Salmon, Moraes, Dror and Shaw, "Parallel Random Numbers: As Easy as
-// 1, 2, 3", 2011), in uint32 arithmetic. Element i in row-major order is made from the block with
+// 1, 2, 3", 2011), in uint32 arithmetic. Element i in row-major order comes from the block with
 // counter (i >> 32, i & 0xFFFFFFFF) under the key (k0, k1), whose two words are x0 and x1:
-//   random_bits     x0 xor x1, as JAX's partitionable mode has it
+//   random_bits     x0 xor x1, like JAX's partitionable mode
 //   random_uniform  (x0 xor x1) >> 8, times 2^-24
 //   random_normal   Box and Muller (1958): sqrt(-2 ln u) cos(2 pi v), u = ((x0 >> 8) + 1) 2^-24 in
 //   (0, 1], v = (x1 >> 8) 2^-24
@@ -38,7 +38,7 @@ const Node* RotateLeft(Builder& b, const Node* x, uint32_t amount) {
                   b.Binary(Op::kShr, x, Word(b, 32 - amount)));
 }
 
-// Section 3.3 of the paper; five times four rounds, each followed by an injection of the key
+// Section 3.3 of the paper; five times four rounds, each group followed by an injection of the key
 // schedule.
 Words Threefry2x32(Builder& b, const Node* k0, const Node* k1, Words x) {
   static constexpr std::array<std::array<uint32_t, 4>, 2> kRotations = {
@@ -58,7 +58,7 @@ Words Threefry2x32(Builder& b, const Node* k0, const Node* k1, Words x) {
   return x;
 }
 
-// Counter words of `count` elements.
+// Returns the counter words of `count` elements.
 Words Counters(Builder& b, int64_t count) {
   // The high word is 0, and no 64-bit arithmetic is needed.
   if (count <= int64_t{1} << 32) {
@@ -69,13 +69,13 @@ Words Counters(Builder& b, int64_t count) {
   return {b.Cast(high, DType::kUInt32), b.Cast(index, DType::kUInt32)};
 }
 
-// The two words of every element of `shape`, flat.
+// Returns the two words of every element of `shape`, flat.
 Words RandomWords(Builder& b, const Node* key, const Shape& shape) {
   return Threefry2x32(b, b.Slice(key, 0, 0, 1), b.Slice(key, 0, 1, 2),
                       Counters(b, ir::NumElements(shape)));
 }
 
-// The upper 24 bits as a float32 whole number.
+// Returns the upper 24 bits as a float32 whole number.
 const Node* Upper24(Builder& b, const Node* word) {
   return b.Cast(b.Binary(Op::kShr, word, Word(b, 8)), DType::kFloat32);
 }

@@ -1,5 +1,5 @@
-// The last dimensions made of another size: interpolation and adaptive pools, one dimension after
-// the other, since each is separable.
+// Resizes the last dimensions: interpolation and adaptive pooling, one dimension after the other,
+// since each is separable.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -17,27 +17,27 @@ using ir::Node;
 using ir::Op;
 using ir::Shape;
 
-// One dimension on its way from `length` to `size`.
+// Resizing of one dimension from `length` to `size`.
 struct Resize {
   int64_t axis, length, size;
-  double ratio;  // elements of x for one of the result
+  double ratio;  // elements of x per element of the result
   bool align_corners;
 };
 
-// int32 where products of both sizes fit.
+// Returns int32 if products of both sizes fit.
 DType IndexType(const Resize& r) {
   return 2 * static_cast<double>(r.length) * static_cast<double>(r.size + 1) < 2e9 ? DType::kInt32
                                                                                    : DType::kInt64;
 }
 
-// A vector along the axis, to be broadcast against x.
+// Reshapes a vector along the axis so that it broadcasts against x.
 const Node* AlongAxis(Builder& b, const Node* vector, const Node* x, const Resize& r) {
   Shape shape(x->shape().size() - static_cast<size_t>(r.axis), 1);
   shape[0] = r.size;
   return b.Reshape(vector, shape);
 }
 
-// (… length …) as (… outer, inner …).
+// Returns (… length …) as (… outer, inner …).
 const Node* SplitAxis(Builder& b, const Node* x, int64_t axis, int64_t outer, int64_t inner) {
   Shape shape = x->shape();
   shape[axis] = outer;
@@ -45,7 +45,7 @@ const Node* SplitAxis(Builder& b, const Node* x, int64_t axis, int64_t outer, in
   return b.Reshape(x, shape);
 }
 
-// Each element size / length times.
+// Repeats each element size / length times.
 const Node* Repeat(Builder& b, const Node* x, const Resize& r) {
   const Node* split = SplitAxis(b, x, r.axis, r.length, 1);
   Shape wide = split->shape();
@@ -55,7 +55,7 @@ const Node* Repeat(Builder& b, const Node* x, const Resize& r) {
   return b.Reshape(b.Expand(split, wide), shape);
 }
 
-// Element `offset` of every length / size.
+// Takes element `offset` of every group of length / size.
 const Node* Pick(Builder& b, const Node* x, const Resize& r, int64_t offset) {
   const Node* split = SplitAxis(b, x, r.axis, r.size, r.length / r.size);
   Shape shape = x->shape();
@@ -67,9 +67,9 @@ bool IsExact(const Resize& r) {
   return r.ratio == static_cast<double>(r.length) / static_cast<double>(r.size);
 }
 
-// floor(o * length / size), or with `centered` floor((o + 1/2) * length / size).
+// Takes the element floor(o * length / size), or with `centered` floor((o + 1/2) * length / size).
 const Node* Nearest(Builder& b, const Node* x, const Resize& r, bool centered) {
-  // With the sizes' own ratio in integers, where no rounding picks a neighbour.
+  // Uses the ratio of the sizes in integers, so that no rounding selects a neighbour.
   if (IsExact(r)) {
     if (r.size % r.length == 0) return Repeat(b, x, r);
     const int64_t step = r.length / r.size;
@@ -90,7 +90,7 @@ const Node* Nearest(Builder& b, const Node* x, const Resize& r, bool centered) {
   return b.Gather(x, index, r.axis);
 }
 
-// Where the result's elements lie among x's.
+// Returns the positions of the result's elements in x's coordinates.
 const Node* Places(Builder& b, const Resize& r, DType dtype) {
   const Node* o = b.Iota(dtype, {r.size}, 0);
   if (!r.align_corners) return b.Add(b.Mul(b.Add(o, 0.5), r.ratio), -0.5);
@@ -107,8 +107,8 @@ const Node* GatherClamped(Builder& b, const Node* x, const Node* index, const Re
 
 const Node* Linear(Builder& b, const Node* x, const Resize& r) {
   const DType dtype = x->dtype();
-  // As in PyTorch: in front of x's first element linear repeats it, while cubic holds each of its
-  // four indices within x.
+  // As in PyTorch: before x's first element linear interpolation repeats it, while cubic clamps
+  // each of its four indices to x.
   const Node* place = b.Binary(Op::kMax, Places(b, r, dtype), b.Const(dtype, 0));
   const Node* below = b.Trunc(place);
   const Node* index = b.Cast(below, IndexType(r));
@@ -118,7 +118,7 @@ const Node* Linear(Builder& b, const Node* x, const Resize& r) {
   return b.Add(b.Mul(first, b.Add(b.Neg(weight), 1.0)), b.Mul(second, weight));
 }
 
-// Keys' cubic convolution with a = -3/4 (1981), as PyTorch and OpenCV have it; t in [0, 2).
+// Keys' cubic convolution with a = -3/4 (1981), like PyTorch and OpenCV; t in [0, 2).
 constexpr double kCubic = -0.75;
 const Node* CubicNear(Builder& b, const Node* t) {  // t <= 1
   const Node* inner = b.Add(b.Mul(t, kCubic + 2), -(kCubic + 3));
@@ -155,8 +155,8 @@ const Node* ResizeAxis(Builder& b, const Node* x, const Resize& r, const std::st
   return Nearest(b, x, r, mode == "nearest-exact");
 }
 
-// The dtype in which linear and cubic add up: floats as they are, integers in a float that holds
-// them exactly (of 64 bits the first 53).
+// Returns the dtype in which linear and cubic interpolation accumulate: floats unchanged, integers
+// in a float that holds them exactly (of 64-bit integers the upper 53 bits).
 DType BlendingType(DType dtype) {
   if (ir::IsFloat(dtype)) return dtype;
   return ir::SizeOf(dtype) <= 2 ? DType::kFloat32 : DType::kFloat64;
@@ -183,7 +183,7 @@ Expansion ExpandInterpolate(Builder& b, Operands operands, const Attributes& att
 }
 
 // The elements from floor(o * length / size) to ceil((o + 1) * length / size), as a new dimension
-// after the axis, and which of its elements are such.
+// after the axis, and a mask of the valid ones.
 struct Taps {
   const Node* values;
   const Node* inside;  // (size, taps, 1, …)
@@ -191,7 +191,7 @@ struct Taps {
 };
 Taps AdaptiveTaps(Builder& b, const Node* x, const Resize& r) {
   const DType dtype = IndexType(r);
-  // The most that lie between a floor and a ceiling length / size apart.
+  // The maximum number of elements in such an interval.
   const int64_t taps = std::min(r.length, (r.length + r.size - 1) / r.size + 1);
   const auto constant = [&](int64_t value) { return b.ConstInt(dtype, value); };
   const Node* o = b.Iota(dtype, {r.size, 1}, 0);
@@ -228,7 +228,8 @@ const Node* AdaptiveMax(Builder& b, const Node* x, const Resize& r) {
   return MaxOfFirst(b, b.Where(taps.inside, taps.values, lowest), {r.axis + 1}, taps.inside);
 }
 
-// From the last dimension on, so that the first of equal elements is the first in row-major order.
+// Starts with the last dimension, so that the first of equal elements is the first in row-major
+// order.
 template <typename PoolFn>
 Expansion ExpandAdaptive(Builder& b, const Node* x, const Attributes& attributes, PoolFn pool) {
   const std::vector<int64_t>& size = IntsOf(attributes, "size");

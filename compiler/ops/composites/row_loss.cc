@@ -1,4 +1,4 @@
-// Losses that compare vectors, the last dimension: one for each row.
+// Losses that compare vectors along the last dimension: one per row.
 #include "compiler/ir/str_cat.h"
 #include "compiler/ops/composites/composite.h"
 #include "compiler/ops/rows.h"
@@ -9,7 +9,7 @@ namespace {
 using ir::Node;
 using ir::Op;
 
-// PyTorch's own cosine for this loss: 1e-12 is added to both squares.
+// PyTorch's cosine for this loss: adds 1e-12 to both squares.
 const Node* Cosine(Builder& b, const Node* a, const Node* c) {
   const Node* x = WithRoomForSquares(b, a);
   const Node* y = WithRoomForSquares(b, c);
@@ -34,7 +34,7 @@ Expansion ExpandTripletMargin(Builder& b, Operands x, const Attributes& attribut
   const double p = FloatOf(attributes, "p");
   const auto axis = static_cast<int64_t>(x[0]->shape().size()) - 1;
   const auto distance = [&](const Node* a, const Node* c) {
-    // PyTorch's pairwise distance: epsilon is added to each difference.
+    // PyTorch's pairwise distance: adds epsilon to each difference.
     const Node* difference = b.Add(b.Sub(a, c), FloatOf(attributes, "epsilon"));
     return Norm(b, difference, {axis}, p, false);
   };

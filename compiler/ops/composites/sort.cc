@@ -1,8 +1,8 @@
 // Sorting by K. E. Batcher's bitonic network ("Sorting networks and their applications", 1968):
-// log²(n) / 2 rounds, in each of which every element meets one partner, whatever the values are. A
-// round is one elementwise kernel over the whole tensor, and rounds of one distance share its code;
-// where blocks of threads share memory, one kernel has all rounds whose partners are near each
-// other (partition/tile.h).
+// log²(n) / 2 rounds. In each, every element is compared with one partner, which does not depend on
+// the values. A round is one elementwise kernel over the whole tensor, and rounds of one distance
+// share its code. On devices whose thread blocks share memory, one kernel has all rounds whose
+// partners are close together (partition/tile.h).
 #include <algorithm>
 #include <bit>
 
@@ -22,13 +22,13 @@ using ir::Node;
 using ir::Op;
 using ir::Shape;
 
-// (outer, length, inner) in pairs of halves: (outer, pairs, 2, half, inner).
+// Returns (outer, length, inner) as pairs of halves: (outer, pairs, 2, half, inner).
 const Node* InPairs(Builder& b, const Node* x, int64_t half) {
   const Shape& shape = x->shape();
   return b.Reshape(x, {shape[0], shape[1] / (2 * half), 2, half, shape[2]});
 }
 
-// Which of two elements comes first, by key and then by position.
+// Returns which of two elements comes first, by key and then by position.
 const Node* IsBefore(Builder& b, const SortKeys& x, const SortKeys& y) {
   const Node* before = b.Less(x.key, y.key);
   if (x.position == nullptr) return before;
@@ -36,14 +36,15 @@ const Node* IsBefore(Builder& b, const SortKeys& x, const SortKeys& y) {
   return b.Binary(Op::kOr, before, tie);
 }
 
-// Every element of a first half keeps the smaller of itself and its partner, every one of a second
-// half the larger. The partner is `half` away, or where `mirrored` at the same distance from the
-// halves' border: that turns two sorted halves into two bitonic ones, each before the other.
+// Every element of a first half becomes the smaller of itself and its partner, every element of a
+// second half the larger. The partner is `half` away, or, if `mirrored`, at the mirrored position
+// in the other half: that turns two sorted halves into two bitonic ones, with all elements of the
+// first before those of the second.
 SortKeys Round(Builder& b, const SortKeys& keys, int64_t half, bool mirrored) {
   const std::vector<int64_t> axes = mirrored ? std::vector<int64_t>{2, 3} : std::vector<int64_t>{2};
   const Node* is_second = b.Cast(b.Iota(DType::kInt32, {1, 1, 2, 1, 1}, 2), DType::kBool);
-  // Each round ends in memory: inlined into the next, which reads every element twice, it would be
-  // computed twice as often, and so on.
+  // Each round's result is materialised: inlined into the next round, which reads every element
+  // twice, it would be computed twice as often, and so on.
   const auto back = [&](const Node* x) { return b.Contiguous(b.Reshape(x, keys.key->shape())); };
   const Node* mine = InPairs(b, keys.key, half);
   const Node* theirs = b.Flip(mine, axes);
@@ -60,13 +61,13 @@ SortKeys Round(Builder& b, const SortKeys& keys, int64_t half, bool mirrored) {
   return {back(b.Where(swap, theirs, mine)), back(b.Where(swap, their_position, my_position))};
 }
 
-// Bitonic runs of `run` elements become sorted ones.
+// Sorts bitonic runs of `run` elements.
 SortKeys Merge(Builder& b, SortKeys keys, int64_t run) {
   for (int64_t half = run / 2; half >= 1; half /= 2) keys = Round(b, keys, half, false);
   return keys;
 }
 
-// All runs of `run` elements, a power of two, become sorted.
+// Sorts all runs of `run` elements; `run` is a power of two.
 SortKeys SortRuns(Builder& b, SortKeys keys, int64_t run) {
   for (int64_t half = 1; half < run; half *= 2) {
     keys = Merge(b, Round(b, keys, half, true), half);
@@ -74,8 +75,8 @@ SortKeys SortRuns(Builder& b, SortKeys keys, int64_t run) {
   return keys;
 }
 
-// Of each pair of sorted runs, the first `run` elements of both together: the smaller of each
-// element and its mirror image, which make a bitonic run.
+// Keeps, of each pair of sorted runs, the first `run` elements of both together: the smaller of
+// each element and its mirror image. They form a bitonic run.
 SortKeys DropLarger(Builder& b, const SortKeys& keys, int64_t run) {
   const SortKeys rounded = Round(b, keys, run, true);
   const auto first = [&](const Node* x) -> const Node* {
@@ -87,8 +88,9 @@ SortKeys DropLarger(Builder& b, const SortKeys& keys, int64_t run) {
   return {first(rounded.key), first(rounded.position)};
 }
 
-// The positions of the first `count` elements along axis 1 of (outer, length, inner), in order.
-// Only runs as long as needed are sorted; then pairs of runs shrink to one until one is left.
+// Returns the positions of the first `count` elements along axis 1 of (outer, length, inner), in
+// order. Sorts only runs of the needed length; then merges pairs of runs into one until one is
+// left.
 const Node* FirstPositions(Builder& b, const Node* x, int64_t count, bool descending) {
   const int64_t length = x->shape()[1];
   const auto padded = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(length)));
@@ -106,7 +108,7 @@ struct Order {
   Shape shape;            // the result's
 };
 
-// The first `count` elements, or all; a scalar is its own order.
+// Orders the first `count` elements, or all; a scalar is treated as one element.
 Order OrderOf(Builder& b, const Node* x, const Attributes& attributes, std::optional<int64_t> count,
               bool descending) {
   Shape shape = x->shape();
@@ -117,7 +119,7 @@ Order OrderOf(Builder& b, const Node* x, const Attributes& attributes, std::opti
   const Node* flat = b.Reshape(x, {extents.outer, extents.length, extents.inner});
   if (x->shape().empty()) shape.clear();
   if (ir::NumElements(shape) == 0) return Order{flat, b.Full(DType::kInt64, shape, 0), shape};
-  // In memory, or every round would compute it again.
+  // Materialised, since otherwise every round would compute it again.
   const Node* positions =
       FirstPositions(b, b.Contiguous(flat), count.value_or(extents.length), descending);
   return Order{flat, positions, shape};
@@ -151,8 +153,8 @@ Expansion ExpandTopKPositions(Builder& b, Operands x, const Attributes& attribut
   return Positions(b, TopOrder(b, x, attributes));
 }
 
-// How many elements of the sorted sequence come before each value, by halving: after the step of
-// 2^i all but the last i bits are known. NaN comes after all numbers, as sort has it.
+// Counts the elements of the sorted sequence that come before each value, by binary search: after
+// the step of 2^i all but the last i bits are known. NaN comes after all numbers, as in sort.
 Expansion ExpandSearchSorted(Builder& b, Operands operands, const Attributes& attributes) {
   const DType dtype = Promote(operands[0]->dtype(), operands[1]->dtype()).value();
   const Node* sorted = b.Cast(operands[1], dtype);

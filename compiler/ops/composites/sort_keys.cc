@@ -13,22 +13,22 @@ using ir::Op;
 
 bool IsNarrow(DType dtype) { return ir::SizeOf(dtype) <= 4; }
 
-// A float's bits, read as an integer, order as the numbers do once those of negative ones are
-// inverted.
+// A float's bits, read as an integer, have the order of the numbers once those of negative numbers
+// are inverted.
 const Node* KeyOfFloat(Builder& b, const Node* x) {
   const Node* value = b.Cast(x, IsNarrow(x->dtype()) ? DType::kFloat32 : DType::kFloat64);
   const DType dtype = IsNarrow(x->dtype()) ? DType::kInt32 : DType::kInt64;
   const int64_t largest = dtype == DType::kInt32 ? std::numeric_limits<int32_t>::max()
                                                  : std::numeric_limits<int64_t>::max();
   const Node* zero = b.Const(value->dtype(), 0);
-  // -0 becomes 0, which has other bits.
+  // -0 becomes 0, since its bits differ.
   const Node* bits = b.Bitcast(b.Where(b.Equal(value, zero), zero, value), dtype);
   const Node* inverted = b.Binary(Op::kXor, bits, b.ConstInt(dtype, largest));
   const Node* ordered = b.Where(b.Less(bits, b.ConstInt(dtype, 0)), inverted, bits);
   return b.Where(IsNan(b, value), b.ConstInt(dtype, largest), ordered);
 }
 
-// An int32, or an int64 where x has 8 bytes.
+// Returns an int32 key, or int64 if x has 8 bytes.
 const Node* KeyOf(Builder& b, const Node* x) {
   const DType dtype = x->dtype();
   if (ir::IsFloat(dtype)) return KeyOfFloat(b, x);
@@ -65,7 +65,7 @@ SortKeys MakeSortKeys(Builder& b, const Node* x, bool descending, int64_t padded
         b.Binary(Op::kShl, b.Cast(key, DType::kInt64), b.ConstInt(DType::kInt64, 32));
     return {PaddedWithLargest(b, b.Binary(Op::kOr, high, position), padded), nullptr};
   }
-  // Padding has the largest positions too, so that it comes after elements of the largest key.
+  // Padding has the largest positions too, so that it comes after elements with the largest key.
   const Node* positions =
       b.Expand(b.Iota(DType::kInt64, {1, padded, 1}, 1), {x->shape()[0], padded, x->shape()[2]});
   return {PaddedWithLargest(b, b.Cast(key, DType::kInt64), padded), positions};

@@ -1,5 +1,5 @@
 // Special functions. Accurate formulas are long and differentiate badly, so derivatives are given
-// beside them (Builder::WithDerivative); float32 is computed in float64 and rounded once.
+// separately (Builder::WithDerivative); float32 is computed in float64 and rounded once.
 #include <array>
 #include <cmath>
 #include <limits>
@@ -28,8 +28,8 @@ const Node* Bell(Builder& b, const Node* x) {
   return b.Mul(b.Exp(b.Neg(b.Mul(x, x))), 2 * std::numbers::inv_sqrtpi);
 }
 
-// e^-x² for x up to 27: x² in two parts, the first of which is exact, so that no rounding grows in
-// the exponent.
+// Returns e^-x² for x up to 27: x² is split in two parts, the first of which is exact, so that its
+// rounding error is not amplified by the exponential.
 const Node* ExpOfMinusSquare(Builder& b, const Node* x) {
   const Node* mask = b.ConstInt(DType::kInt64, -(int64_t{1} << 32));
   const Node* bits = b.Binary(Op::kAnd, b.Bitcast(x, DType::kInt64), mask);
@@ -38,7 +38,7 @@ const Node* ExpOfMinusSquare(Builder& b, const Node* x) {
   return b.Mul(b.Exp(b.Neg(b.Mul(high, high))), b.Exp(b.Neg(rest)));
 }
 
-// Beyond 27 erfc is below the smallest float64; the formulas see no more than that.
+// Beyond 27 erfc is below the smallest float64, so magnitudes are clamped.
 const Node* Magnitude(Builder& b, const Node* x) {
   return b.Binary(Op::kMin, Abs(b, x), Number(b, 27.5));
 }
@@ -115,9 +115,9 @@ const Node* Erfc(Builder& b, const Node* x) {
   return b.WithDerivative(b.Detach(ErfcValue(b, x)), x, b.Neg(Bell(b, x)));
 }
 
-// M. Giles, "Approximating the erfinv function", 2010, single precision, and for what only float64
-// has, nearer to 1, erfc's first asymptotic term; then two of Newton's steps, each of which doubles
-// the digits. They compare erfc where erf is too near to 1.
+// M. Giles, "Approximating the erfinv function", 2010, single precision; closer to 1, where only
+// float64 has numbers, erfc's first asymptotic term. Then two Newton steps follow, each of which
+// doubles the digits. They compare erfc where erf is too close to 1.
 const Node* ErfinvStart(Builder& b, const Node* x) {
   static constexpr std::array<double, 9> kCentral = {
       2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
@@ -145,15 +145,15 @@ const Node* Erfinv(Builder& b, const Node* x) {
   for (int step = 0; step < 2; ++step) {
     const Node* surplus = b.Where(IsBelow(b, y, 0.5), b.Sub(ErfNear(b, y), inside),
                                   b.Sub(b.Sub(one, inside), ErfcValue(b, y)));
-    // Halley's form of the step: Newton's, over 1 + y times it.
+    // Halley's form of the step: Newton's step divided by (1 + y times the step).
     const Node* newton = b.Div(surplus, Bell(b, y));
     y = b.Sub(y, b.Div(newton, b.Add(b.Mul(newton, y), 1.0)));
   }
   const Node* edge = b.Where(b.Equal(a, one), Number(b, kInfinity),
                              Number(b, std::numeric_limits<double>::quiet_NaN()));
   const Node* value = b.Mul(sign, b.Where(b.Less(a, one), y, edge));
-  // 1 over erf's derivative at the value, which is not detached there: so it can be differentiated
-  // again, through the steps.
+  // 1 over erf's derivative at the value. The value is not detached here, so that it can be
+  // differentiated again, through the steps.
   return b.WithDerivative(b.Detach(value), x, b.Reciprocal(Bell(b, value)));
 }
 
@@ -173,18 +173,19 @@ const Node* LgammaAbove(Builder& b, const Node* x) {
   }
   const Node* t = b.Add(z, 607.0 / 128 + 0.5);
   const Node* power = b.Mul(b.Add(z, 0.5), b.Add(b.Log(t), -1.0));
-  // (z + 1/2) log t - t, written so that two large numbers do not cancel: t is z + 1/2 and g.
+  // (z + 1/2) log t - t, written so that two large numbers do not cancel: t is z + 1/2 + g.
   const double constant = 0.91893853320467274178 - 607.0 / 128;
   return b.Add(b.Add(power, b.Log(sum)), constant);
 }
 
-// pi times the distance to the nearest whole number, a pole of the functions below 0, which are
-// large near those.
+// Returns pi times the distance to the nearest whole number, which is a pole of these functions if
+// it is not positive; they are large near poles.
 const Node* AngleFromPole(Builder& b, const Node* x) {
   return b.Mul(b.Sub(x, Rounded(b, x)), std::numbers::pi);
 }
 
-// The asymptotic series of the derivative of log gamma at x + 8, less the steps from x to there.
+// The asymptotic series of the derivative of log gamma at x + 8, minus the recurrence terms from x
+// to x + 8.
 const Node* DigammaAbove(Builder& b, const Node* x) {
   static constexpr std::array<double, 7> kBernoulli = {
       1.0 / 12, -691.0 / 32760, 1.0 / 132, -1.0 / 240, 1.0 / 252, -1.0 / 120, 1.0 / 12};
@@ -200,8 +201,8 @@ const Node* DigammaAbove(Builder& b, const Node* x) {
   return b.Sub(b.Sub(leading, series), steps);
 }
 
-// Below 1/2 by reflection: psi(1 - x) - pi / tan(pi x). -1 / x at 0, as SciPy's, and NaN at the
-// poles -1, -2, …, where its sign depends on the side.
+// Below 1/2 by reflection: psi(1 - x) - pi / tan(pi x). At 0 it is -1 / x, like SciPy's. It is NaN
+// at the poles -1, -2, …, where its sign depends on the side.
 const Node* Digamma(Builder& b, const Node* x) {
   const Node* reflected = IsBelow(b, x, 0.5);
   const Node* above = DigammaAbove(b, b.Where(reflected, b.Sub(Number(b, 1), x), x));
@@ -225,7 +226,7 @@ const Node* Lgamma(Builder& b, const Node* x) {
   return b.WithDerivative(b.Detach(value), x, Digamma(b, x));
 }
 
-// By logarithms, then one step of Newton's method, which removes their error.
+// Uses logarithms, then one Newton step, which removes their error.
 const Node* Cbrt(Builder& b, const Node* x) {
   const Node* sign = SignOf(b, x);
   const Node* a = b.Mul(x, sign);

@@ -1,4 +1,4 @@
-// Reductions made of sum and max, and the normalisations over an axis.
+// Reductions built from sum and max, and the normalisations over an axis.
 #include <algorithm>
 #include <limits>
 
@@ -26,18 +26,18 @@ Expansion ExpandMean(Builder& b, Operands x, const Attributes& attributes) {
 
 const Node* Variance(Builder& b, const Node* x, const Attributes& attributes, bool keepdims) {
   const std::vector<int64_t> axes = AxesOf(x, attributes);
-  // The mean of squares less the square of the mean would cancel where x is far from 0.
+  // The mean of squares minus the square of the mean would cancel where x is far from 0.
   const Node* centered = b.Sub(x, Mean(b, x, axes, true));
   const double count = static_cast<double>(CountOver(x, axes));
-  // As PyTorch: where correction leaves nothing to divide by, the result is infinite or NaN.
+  // Like PyTorch: if `correction` makes the divisor 0, the result is infinite or NaN.
   const double divisor = std::max(0.0, count - FloatOf(attributes, "correction"));
   return b.Mul(b.Sum(b.Mul(centered, centered), axes, keepdims), 1.0 / divisor);
 }
 Expansion ExpandVar(Builder& b, Operands x, const Attributes& attributes) {
   return Variance(b, x[0], attributes, KeepDims(attributes));
 }
-// Unlike the variance, the result is of the numbers' own magnitude, so it must not be lost to
-// squares that overflow or vanish.
+// Unlike the variance, the result has the magnitude of the numbers themselves, so squares that
+// overflow or underflow must not spoil it.
 Expansion ExpandStd(Builder& b, Operands x, const Attributes& attributes) {
   const Node* wide = WithRoomForSquares(b, x[0]);
   if (wide != x[0]) {
@@ -46,11 +46,11 @@ Expansion ExpandStd(Builder& b, Operands x, const Attributes& attributes) {
   const std::vector<int64_t> axes = AxesOf(wide, attributes);
   const Node* scale = ScaleOf(b, b.Max(Abs(b, wide), axes, true));
   const Node* root = Root(b, Variance(b, b.Mul(wide, scale), attributes, true), 2);
-  // The axes have size 1 by now, so the sum only drops them.
+  // The axes already have size 1, so the sum only drops them.
   return b.Sum(b.Div(root, scale), KeepDims(attributes) ? std::vector<int64_t>{} : axes);
 }
 
-// Integers are inverted bit by bit, which reverses their order and, unlike neg, wraps for none.
+// Reverses the order: inverts the bits of integers, which unlike neg never wraps.
 const Node* Reversed(Builder& b, const Node* x) {
   return b.Unary(ir::IsFloat(x->dtype()) ? Op::kNeg : Op::kNot, x);
 }
@@ -68,7 +68,7 @@ Expansion ExpandAll(Builder& b, Operands x, const Attributes& attributes) {
 }
 
 // The first of the largest elements, or of the NaNs: those score length - index, all others 0, and
-// the best score wins.
+// the highest score wins.
 Expansion ExpandArgmax(Builder& b, Operands x, const Attributes& attributes) {
   const std::vector<int64_t>& given = IntsOf(attributes, "axes");
   const size_t rank = x[0]->shape().size();
@@ -127,7 +127,7 @@ OpDef OverAxis(std::string_view name, ExpandFn expand, std::string_view doc) {
   return row;
 }
 
-// x less its largest element, which makes exp safe and changes no result; and the sum of those
+// x minus its maximum, which makes exp safe and does not change the result; and the sum of the
 // exponentials.
 struct Shifted {
   const Node* x;
@@ -135,7 +135,7 @@ struct Shifted {
   const Node* sum;
 };
 Shifted Shift(Builder& b, const Node* x, int64_t axis) {
-  // The shift changes no result, so it has no gradient.
+  // The shift does not change the result, so it has no gradient.
   const Node* shifted = b.Sub(x, b.Detach(b.Max(x, {axis}, true)));
   const Node* exponentials = b.Exp(shifted);
   return {shifted, exponentials, b.Sum(exponentials, {axis}, true)};
@@ -156,7 +156,7 @@ int64_t CountOver(const Node* x, absl::Span<const int64_t> axes) {
 
 const Node* Mean(Builder& b, const Node* x, absl::Span<const int64_t> axes, bool keepdims) {
   const Node* sum = b.Sum(x, axes, keepdims);
-  // 0 / 0, where the factor would be infinite.
+  // 0 / 0, where the factor 1 / count would be infinite.
   if (CountOver(x, axes) == 0) return b.FullLike(sum, std::numeric_limits<double>::quiet_NaN());
   return b.Mul(sum, 1.0 / static_cast<double>(CountOver(x, axes)));
 }
@@ -171,7 +171,7 @@ const Node* MaxOfFirst(Builder& b, const Node* x, std::vector<int64_t> axes, con
   const int64_t count = CountOver(x, axes);
   const DType place = count >> 31 == 0 ? DType::kInt32 : DType::kInt64;
   const auto whole = [&](int64_t number) { return b.ConstInt(place, number); };
-  // 1 at the last place, one more at each before it.
+  // 1 at the last position, increasing by one towards the first.
   const Node* from_end = b.Sub(whole(count), b.Reshape(b.Iota(place, {count}, 0), shape));
   const Node* wins = b.Binary(Op::kOr, b.Equal(x, b.Max(x, axes, true)), IsNan(b, x));
   if (counts != nullptr) wins = b.Binary(Op::kAnd, wins, counts);
@@ -181,15 +181,14 @@ const Node* MaxOfFirst(Builder& b, const Node* x, std::vector<int64_t> axes, con
   return b.WithDerivative(b.Detach(value), chosen, b.Const(dtype, 1));
 }
 
-// What is subtracted before exp is the largest element where that is finite, else 0; its gradient
-// cancels out.
+// Subtracts the maximum before exp if it is finite, else 0; its gradient cancels.
 const Node* LogSumExp(Builder& b, const Node* x, absl::Span<const int64_t> axes, bool keepdims) {
   const double infinity = std::numeric_limits<double>::infinity();
   const auto constant = [&](double value) { return b.Const(x->dtype(), value); };
   const Node* largest = b.Detach(b.Max(x, axes, true));
   const Node* shift = b.Where(b.Less(Abs(b, largest), constant(infinity)), largest, constant(0));
   const Node* sum = b.Sum(b.Exp(b.Sub(x, shift)), axes, true);
-  // All are -inf: so is the result, and no gradient flows.
+  // If all are -inf, so is the result, and no gradient flows.
   const Node* is_zero = b.Equal(sum, constant(0));
   const Node* logarithm = b.Log(b.Where(is_zero, constant(1), sum));
   const Node* result = b.Where(is_zero, constant(-infinity), b.Add(logarithm, shift));
@@ -198,7 +197,7 @@ const Node* LogSumExp(Builder& b, const Node* x, absl::Span<const int64_t> axes,
 
 const Node* Softmax(Builder& b, const Node* x, int64_t axis) {
   const Shifted shifted = Shift(b, x, axis);
-  // One division for each row instead of one for each element.
+  // One division per row instead of one per element.
   return b.Mul(shifted.exponentials, b.Reciprocal(shifted.sum));
 }
 

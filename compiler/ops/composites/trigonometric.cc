@@ -15,7 +15,7 @@ using ir::Node;
 using ir::Op;
 
 constexpr double kPi = std::numbers::pi;
-// atan of [0, 0.66] (float64) or [0, tan(pi/8)] (float32): S. L. Moshier, Cephes, atan.c and
+// atan on [0, 0.66] (float64) or [0, tan(pi/8)] (float32): S. L. Moshier, Cephes, atan.c and
 // atanf.c.
 const Node* AtanNear(Builder& b, const Node* x) {
   static constexpr std::array<double, 4> kSingle = {8.05374449538e-2, -1.38776856032e-1,
@@ -36,7 +36,7 @@ const Node* AtanNear(Builder& b, const Node* x) {
   return b.Add(b.Mul(b.Mul(ratio, z), x), x);
 }
 
-// atan of a >= 0 with the argument turned by 0, pi/4 or pi/2, so that it is small.
+// atan of a >= 0, with the angle reduced by 0, pi/4 or pi/2, so that the argument is small.
 const Node* AtanOfMagnitude(Builder& b, const Node* a) {
   const bool is_double = a->dtype() == DType::kFloat64;
   const Node* one = b.Const(a->dtype(), 1);
@@ -45,7 +45,7 @@ const Node* AtanOfMagnitude(Builder& b, const Node* a) {
   const Node* middle = b.Less(b.Const(a->dtype(), is_double ? 0.66 : 0.4142135623730950), a);
   const Node* turned =
       b.Where(far, b.Neg(b.Reciprocal(a)), b.Where(middle, b.Div(b.Sub(a, one), b.Add(a, one)), a));
-  // What pi/2 and pi/4 lose when rounded to the dtype.
+  // The rounding errors of pi/2 and pi/4 in the dtype.
   const double lost_half = is_double ? 6.123233995736765886130e-17 : -4.37113900018624283e-8;
   const Node* base = b.Where(far, b.Const(a->dtype(), kPi / 2),
                              b.Where(middle, b.Const(a->dtype(), kPi / 4), zero));
@@ -65,14 +65,14 @@ const Node* Cosine(Builder& b, const Node* x) {
   return b.Sqrt(b.Mul(b.Sub(one, x), b.Add(x, one)));
 }
 
-// Half the angle: its tangent is x / (1 + sqrt(1 - x²)).
+// Twice the half angle, whose tangent is x / (1 + sqrt(1 - x²)).
 const Node* Asin(Builder& b, const Node* x) {
   const Node* cosine = Cosine(b, x);
   const Node* value = b.Mul(AtanValue(b, b.Div(x, b.Add(cosine, 1.0))), 2.0);
   return b.WithDerivative(b.Detach(value), x, b.Reciprocal(cosine));
 }
 
-// Half the angle: its tangent is sqrt((1 - x) / (1 + x)).
+// Twice the half angle, whose tangent is sqrt((1 - x) / (1 + x)).
 const Node* Acos(Builder& b, const Node* x) {
   const Node* one = b.Const(x->dtype(), 1);
   const Node* tangent = b.Sqrt(b.Div(b.Sub(one, x), b.Add(x, one)));
@@ -80,7 +80,7 @@ const Node* Acos(Builder& b, const Node* x) {
   return b.WithDerivative(b.Detach(value), x, b.Neg(b.Reciprocal(Cosine(b, x))));
 }
 
-// The smaller over the larger magnitude; 1 where both are infinite, 0 where both are 0.
+// Returns the smaller magnitude over the larger; 1 where both are infinite, 0 where both are 0.
 const Node* RatioOf(Builder& b, const Node* small, const Node* large) {
   const Node* one = b.Const(small->dtype(), 1);
   const Node* zero = b.Const(small->dtype(), 0);
@@ -90,8 +90,8 @@ const Node* RatioOf(Builder& b, const Node* small, const Node* large) {
   return b.Where(both_infinite, one, usual);
 }
 
-// Both over the larger magnitude, so that no square overflows or vanishes. Derivatives in these
-// terms can themselves be differentiated: they do not depend on the scale.
+// Both divided by the larger magnitude, so that no square overflows or underflows. Derivatives in
+// these terms can be differentiated again: they do not depend on the scale.
 struct Scaled {
   const Node* x;
   const Node* y;
@@ -113,11 +113,11 @@ const Node* Hypot(Builder& b, const Node* x, const Node* y) {
   const Node* large = b.Binary(Op::kMax, ax, ay);
   const Node* ratio = RatioOf(b, b.Binary(Op::kMin, ax, ay), large);
   const Node* infinity = b.Const(x->dtype(), kInfinity);
-  // An infinite side decides, whatever the other is: even NaN.
+  // If one side is infinite, so is the result, whatever the other is, even NaN.
   const Node* infinite = b.Binary(Op::kOr, b.Equal(ax, infinity), b.Equal(ay, infinity));
   const Node* value =
       b.Where(infinite, infinity, b.Mul(large, b.Sqrt(b.Add(b.Mul(ratio, ratio), 1.0))));
-  // They are 0 at the origin.
+  // The derivatives are 0 at the origin.
   const Scaled p = ScaleDown(b, x, y, large);
   const Node* origin = b.Equal(large, b.Const(x->dtype(), 0));
   const Node* scale = b.Reciprocal(b.Sqrt(b.Where(origin, b.Const(x->dtype(), 1), p.square)));
@@ -136,7 +136,7 @@ const Node* Atan2(Builder& b, const Node* y, const Node* x) {
   angle = b.Where(b.Less(ax, ay), b.Sub(right, angle), angle);
   angle = b.Where(SignBit(b, x), b.Sub(straight, angle), angle);
   const Node* value = b.Mul(SignOf(b, y), angle);
-  // Derivatives are 0 at the origin.
+  // The derivatives are 0 at the origin.
   const Scaled p = ScaleDown(b, x, y, large);
   const Node* origin = b.Equal(large, b.Const(x->dtype(), 0));
   const Node* square = b.Where(origin, b.Const(x->dtype(), 1), b.Mul(p.square, p.by));

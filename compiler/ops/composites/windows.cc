@@ -15,7 +15,7 @@ const ir::Node* PadSpatial(Builder& b, const ir::Node* x, const Sliding& sliding
 const ir::Node* Windows(Builder& b, const ir::Node* x, const Sliding& sliding) {
   const auto first = static_cast<int64_t>(x->shape().size() - sliding.rank());
   for (size_t i = 0; i < sliding.rank(); ++i) {
-    // Each window appends its dimension, so the spatial axes keep their numbers.
+    // Each window appends its dimension, so the spatial axes keep their indices.
     x = b.Window(x, first + static_cast<int64_t>(i), sliding.size[i], sliding.stride[i],
                  sliding.dilation[i]);
   }

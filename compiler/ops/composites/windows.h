@@ -7,8 +7,8 @@
 
 namespace kiln::ops {
 
-// Zeros around the last dimensions; and every window's elements as new last dimensions: (…,
-// positions, size).
+// PadSpatial pads the last dimensions with zeros. Windows returns every window's elements as new
+// last dimensions: (…, positions, size).
 const ir::Node* PadSpatial(Builder& b, const ir::Node* x, const Sliding& sliding);
 const ir::Node* Windows(Builder& b, const ir::Node* x, const Sliding& sliding);
 

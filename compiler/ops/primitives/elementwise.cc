@@ -1,9 +1,9 @@
 // Rows of the elementwise primitives.
 //
-// Integers: arithmetic wraps. Division and remainder floor as Python's, and give 0 for a zero
-// divisor. A shift by the dtype's width or more, or by a negative amount, leaves nothing of the
-// number but, to the right, its sign: -1 of a negative number, as NumPy's. Floats: maximum and
-// minimum give NaN when either operand is NaN, as NumPy's.
+// Integers: arithmetic wraps. Division and remainder floor like Python's, and give 0 for a zero
+// divisor. A shift by the dtype's width or more, or by a negative amount, gives 0, except that a
+// right shift of a negative number gives -1, like NumPy's. Floats: maximum and minimum give NaN
+// when either operand is NaN, like NumPy's.
 #include "compiler/ops/primitives/evaluations.h"
 #include "compiler/ops/primitives/gradients.h"
 #include "compiler/ops/rows.h"
@@ -42,7 +42,7 @@ OpDef Binary(std::string_view name, Op op, DTypeRule dtype_rule, DTypeClass oper
           .doc = doc};
 }
 
-// Saturating is ONNX's default, which makes infinities the largest number, too.
+// Saturating is ONNX's default; it also maps infinities to the largest number.
 OpDef Cast() {
   OpDef row =
       Unary("cast", Op::kCast, DTypeRule::kAttribute, DTypeClass::kAny, CastGradient, EvaluateCast,

@@ -13,7 +13,7 @@ using ir::DType;
 using ir::Node;
 using Result = absl::StatusOr<HostTensor>;
 
-// The elements of a tensor of that type's dtype.
+// Returns the elements of a tensor as values of the C++ type of its dtype.
 template <typename T>
 const T* ElementsOf(const HostTensor& tensor) {
   return reinterpret_cast<const T*>(tensor.bytes.data());
@@ -23,8 +23,8 @@ T* ElementsOf(HostTensor& tensor) {
   return reinterpret_cast<T*>(tensor.bytes.data());
 }
 
-// Functions of floats compute in double and are rounded by SetFloat. Of +, -, *, / and square roots
-// that is float32's correctly rounded result, since double has more than twice its digits
+// Functions of floats are computed in double and rounded by SetFloat. For +, -, *, / and square
+// roots the result is float32's correctly rounded one, since double has more than twice its digits
 // (Figueroa, "When is double rounding innocuous?", 1995).
 template <typename FloatFn, typename IntFn>
 Result MapUnary(const Node* node, HostOperands operands, FloatFn on_floats, IntFn on_integers) {
@@ -44,7 +44,7 @@ Result MapFloat(const Node* node, HostOperands operands, FloatFn on_floats) {
   return MapUnary(node, operands, on_floats, [](int64_t v) { return v; });
 }
 
-// For the dtypes that kernels are full of: numbers, and the places where they are.
+// A fast path for the most frequent dtypes: reads and writes elements directly.
 template <typename T, typename Fn>
 void MapElements(const HostTensor& a, const HostTensor& b, int64_t size, Fn function,
                  HostTensor& result) {
@@ -93,13 +93,13 @@ Result Compare(const Node* node, HostOperands operands, FloatFn on_floats, IntFn
   return result;
 }
 
-// Order of integers whose bits are in int64.
+// Compares integers whose bits are stored in int64.
 bool LessBits(DType dtype, int64_t a, int64_t b) {
   if (dtype == DType::kUInt64) return static_cast<uint64_t>(a) < static_cast<uint64_t>(b);
   return a < b;
 }
 
-// Wrapping arithmetic: two's complement in 64 bits, cut by SetInt.
+// Wrapping arithmetic: two's complement in 64 bits, truncated by SetInt.
 uint64_t Bits(int64_t value) { return static_cast<uint64_t>(value); }
 int64_t Number(uint64_t bits) { return static_cast<int64_t>(bits); }
 
@@ -124,11 +124,11 @@ double FloorModuloOfFloats(double a, double b) {
   return (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
-// Wraps. Of negative powers only those of 1 and -1 are whole numbers.
+// Wraps. Only 1 and -1 have negative powers that are whole numbers; others give 0.
 int64_t PowerOfIntegers(DType dtype, int64_t a, int64_t b) {
   if (ir::IsSigned(dtype) && b < 0) {
     if (a != 1 && a != -1) return 0;
-    // Only whether the power is odd matters to 1 and -1.
+    // For 1 and -1 only the parity of the exponent matters.
     b &= 1;
   }
   uint64_t product = 1;
@@ -140,18 +140,18 @@ int64_t PowerOfIntegers(DType dtype, int64_t a, int64_t b) {
   return Number(product);
 }
 
-// The amount as an unsigned number of the dtype: negative ones are too large.
+// Compares the amount as an unsigned number of the dtype: negative ones are too large.
 bool ShiftsOut(DType dtype, int64_t amount) {
   return amount < 0 || amount >= 8 * ir::SizeOf(dtype);
 }
 
-// Int() has sign- or zero-extended, so the arithmetic shift is right for both, but for uint64.
+// Int() has sign- or zero-extended, so the arithmetic shift is right for all dtypes except uint64.
 int64_t ShiftRight(DType dtype, int64_t value, int64_t amount) {
   if (dtype == DType::kUInt64) return ShiftsOut(dtype, amount) ? 0 : Number(Bits(value) >> amount);
   return value >> (ShiftsOut(dtype, amount) ? 63 : amount);
 }
 
-// fmax and fmin prefer a number to a NaN.
+// fmax and fmin return the number if one operand is NaN; these ops return NaN.
 double NanOr(double a, double b, double otherwise) {
   return std::isnan(a) || std::isnan(b) ? std::numeric_limits<double>::quiet_NaN() : otherwise;
 }
@@ -227,7 +227,7 @@ Result EvaluateMul(const Node* node, HostOperands operands) {
 Result EvaluateDiv(const Node* node, HostOperands operands) {
   return MapBinary(
       node, operands, [](double a, double b) { return a / b; },
-      // Never called: div makes floats of integers first.
+      // Never called: div converts integers to floats first.
       [](int64_t a, int64_t) { return a; });
 }
 Result EvaluateIDiv(const Node* node, HostOperands operands) {
@@ -303,7 +303,7 @@ Result EvaluateWhere(const Node* node, HostOperands operands) {
   const int64_t size = result.size();
   for (int64_t i = 0; i < size; ++i) {
     const HostTensor& chosen = *operands[operands[0]->Int(i) != 0 ? 1 : 2];
-    // Bytes, so that even a NaN's payload stays.
+    // Copies bytes, so that even a NaN's payload is kept.
     std::memcpy(&result.bytes[i * bytes], &chosen.bytes[i * bytes], bytes);
   }
   return result;

@@ -9,8 +9,8 @@ namespace {
 using ir::Node;
 using ir::Op;
 
-// The part of `upstream` that goes to an operand: none where it lost, half where both are equal and
-// all where either is NaN, as PyTorch shares it.
+// Returns an operand's part of `upstream`: none if it lost, half if both are equal and all if
+// either is NaN, like PyTorch.
 const Node* Share(Builder& b, const Node* loses, const Node* ties, const Node* upstream) {
   const Node* zero = b.Const(upstream->dtype(), 0);
   return b.Where(loses, zero, b.Where(ties, b.Mul(upstream, 0.5), upstream));
@@ -23,7 +23,7 @@ Adjoints NegGradient(Builder& b, const Node* node, const Node* upstream) {
 }
 
 Adjoints ReciprocalGradient(Builder& b, const Node* node, const Node* upstream) {
-  // d(1/x) = -1/x² dx = -y² dx, by the y that is at hand.
+  // d(1/x) = -1/x² dx = -y² dx, using the known y.
   return {b.Neg(b.Mul(upstream, b.Mul(node, node)))};
 }
 
@@ -63,13 +63,13 @@ Adjoints MulGradient(Builder& b, const Node* node, const Node* upstream) {
 }
 
 Adjoints DivGradient(Builder& b, const Node* node, const Node* upstream) {
-  // d(a/b) = da/b - (a/b)/b db. Dividing twice, since b² could overflow.
+  // d(a/b) = da/b - (a/b)/b db. Divides twice, since b² could overflow.
   const Node* quotient = b.Div(upstream, node->operand(1));
   return {quotient, b.Neg(b.Mul(quotient, node))};
 }
 
 Adjoints ModGradient(Builder& b, const Node* node, const Node* upstream) {
-  // mod is a - floor(a / b) b, in which the quotient's derivative is zero.
+  // mod is a - floor(a / b) b; the derivative of the floor is zero.
   const auto quotient = FindOp("floor_divide")->expand(b, node->operands(), {});
   return {upstream, b.Neg(b.Mul(upstream, b.Detach(quotient.value())))};
 }
@@ -92,9 +92,9 @@ Adjoints PowGradient(Builder& b, const Node* node, const Node* upstream) {
   const Node* base = node->operand(0);
   const Node* exponent = node->operand(1);
   const Node* zero = b.Const(node->dtype(), 0);
-  // d(a^b) = b a^(b-1) da + a^b log a db. A factor of zero may meet one that is infinite or NaN, so
-  // PyTorch's conventions decide: zero to the base where b = 0, and to the exponent where a = 0 and
-  // b is not negative.
+  // d(a^b) = b a^(b-1) da + a^b log a db. A zero factor may multiply an infinity or NaN, so
+  // PyTorch's conventions apply: the base's derivative is zero where b = 0, and the exponent's
+  // where a = 0 and b is not negative.
   const Node* one_less = b.Binary(Op::kPow, base, b.Add(exponent, -1.0));
   const Node* to_base =
       b.Where(b.Equal(exponent, zero), zero, b.Mul(upstream, b.Mul(exponent, one_less)));

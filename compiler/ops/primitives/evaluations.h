@@ -1,7 +1,7 @@
-// The naive meaning of each primitive, one function for a row. Internal to compiler/ops.
+// The reference semantics of each primitive, one function per row. Internal to compiler/ops.
 //
-// Floats are computed in double and rounded once; integers wrap. Operands are what the primitive
-// demands: of one shape and dtype where its spec says so.
+// Floats are computed in double and rounded once; integers wrap. Requires: operands satisfy the
+// primitive's spec, for example one shape and dtype.
 #ifndef KILN_COMPILER_OPS_PRIMITIVES_EVALUATIONS_H_
 #define KILN_COMPILER_OPS_PRIMITIVES_EVALUATIONS_H_
 
@@ -17,7 +17,7 @@ using HostOperands = absl::Span<const HostTensor* const>;
 #define KILN_EVALUATE(name) \
   absl::StatusOr<HostTensor> name(const ir::Node* node, HostOperands operands)
 
-// Sources. An input's value is handed in, so it has no evaluation.
+// Sources. An input's value is passed in, so it has no evaluation.
 KILN_EVALUATE(EvaluateConst);
 KILN_EVALUATE(EvaluateIota);
 

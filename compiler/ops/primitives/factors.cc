@@ -11,9 +11,8 @@ Factors FactorsOf(Builder& b, const Node* x) {
   return {b.Where(is_zero, one, x), b.Where(is_zero, one, zero), b.Where(is_zero, x, zero)};
 }
 
-// With one zero among the others, their product is that zero times the rest: 0, whose derivative
-// with respect to that zero is the rest. The rest may have overflowed, so the two are not
-// multiplied.
+// If one of the others is zero, their product is that zero times the rest: 0, whose derivative with
+// respect to that zero is the rest. The rest may have overflowed, so the two are not multiplied.
 const Node* ProductOfOthers(Builder& b, const Factors& all, const Factors& own) {
   const Node* zero = b.Const(own.nonzero->dtype(), 0);
   const Node* one = b.Const(own.nonzero->dtype(), 1);

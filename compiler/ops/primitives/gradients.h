@@ -1,7 +1,7 @@
-// Gradient rules of primitives, one for each row that is differentiable. Internal to compiler/ops.
+// Gradient rules of primitives, one per differentiable row. Internal to compiler/ops.
 //
-// Each gives the adjoints of a node's operands from `upstream`, the adjoint of the node. What
-// autodiff does not need is never reached from a result and costs nothing.
+// Each returns the adjoints of a node's operands from `upstream`, the adjoint of the node. Adjoints
+// that autodiff does not need are unreachable from the results and cost nothing.
 #ifndef KILN_COMPILER_OPS_PRIMITIVES_GRADIENTS_H_
 #define KILN_COMPILER_OPS_PRIMITIVES_GRADIENTS_H_
 
@@ -28,8 +28,8 @@ KILN_GRADIENT(AddGradient);
 KILN_GRADIENT(SubGradient);
 KILN_GRADIENT(MulGradient);
 KILN_GRADIENT(DivGradient);
-KILN_GRADIENT(ModGradient);      // at the jumps that of either side
-KILN_GRADIENT(MaximumGradient);  // equal operands share equally
+KILN_GRADIENT(ModGradient);      // at a jump, the gradient of either side
+KILN_GRADIENT(MaximumGradient);  // equal operands share the gradient equally
 KILN_GRADIENT(MinimumGradient);
 KILN_GRADIENT(
     PowGradient);  // at base 0: d/dbase is 0 for exponent 0; d/dexponent is 0 for exponents >= 0
@@ -38,7 +38,7 @@ KILN_GRADIENT(WhereGradient);
 // Reductions.
 KILN_GRADIENT(SumGradient);
 KILN_GRADIENT(ProdGradient);  // exact with zeros among the elements, see factors.h
-KILN_GRADIENT(MaxGradient);   // equal largest elements share equally
+KILN_GRADIENT(MaxGradient);   // equal maxima share the gradient equally
 
 // Movement: the adjoint views.
 KILN_GRADIENT(ReshapeGradient);
@@ -52,11 +52,11 @@ KILN_GRADIENT(UnwindowGradient);
 
 // Indexed and structure.
 KILN_GRADIENT(GatherElementsGradient);
-// For max and min, equal largest (or smallest) ones share equally. For mul see factors.h.
+// For max and min, equal extremes share the gradient equally. For mul see factors.h.
 KILN_GRADIENT(ScatterElementsGradient);
 KILN_GRADIENT(ContiguousGradient);
-KILN_GRADIENT(SendGradient);   // goes back
-KILN_GRADIENT(ShardGradient);  // lies as the value does
+KILN_GRADIENT(SendGradient);   // sends the gradient back
+KILN_GRADIENT(ShardGradient);  // has the value's layout
 KILN_GRADIENT(WithDerivativeGradient);
 
 #undef KILN_GRADIENT

@@ -1,4 +1,4 @@
-// Rows of the ops whose indices are data.
+// Rows of the ops with data-dependent indices.
 #include <algorithm>
 #include <cmath>
 
@@ -16,8 +16,8 @@ using ir::Op;
 using ir::ScatterMode;
 using Result = absl::StatusOr<HostTensor>;
 
-// Calls `visit` with the element of x and the element of the gathered tensor for every place of the
-// latter, row-major, whose index is in range.
+// Calls `visit` with the element of x and the element of the gathered tensor, for every position of
+// the gathered tensor, row-major, whose index is in range.
 template <typename VisitFn>
 void ForEachIndexed(const ir::Shape& x, const ir::Shape& gathered, const HostTensor& index,
                     int64_t axis, VisitFn visit) {
@@ -28,13 +28,13 @@ void ForEachIndexed(const ir::Shape& x, const ir::Shape& gathered, const HostTen
     int64_t at_index = 0;
     int64_t from = 0;
     for (size_t d = 0; d < place.size(); ++d) {
-      // An index of size 1 along a dimension serves all of it.
+      // An index of size 1 along a dimension is broadcast.
       if (index.shape[d] != 1) at_index += place[d] * index_strides[d];
       if (static_cast<int64_t>(d) != axis) from += place[d] * x_strides[d];
     }
     const int64_t row = index.Int(at_index);
     if (row >= 0 && row < x[axis]) visit(from + row * x_strides[axis], to);
-    // The next place: a dimension that has run full carries into the one before it.
+    // Moves to the next position: a dimension at its end carries into the one before it.
     for (size_t d = place.size(); d-- > 0 && ++place[d] == gathered[d];) place[d] = 0;
   }
 }
@@ -103,7 +103,7 @@ Result EvaluateGatherElements(const Node* node, HostOperands operands) {
   return result;
 }
 
-// Sums and products of floats are rounded once.
+// Sums and products of floats are rounded once, at the end.
 Result EvaluateScatterElements(const Node* node, HostOperands operands) {
   const HostTensor& values = *operands[2];
   const auto [axis, mode] = node->attr<ir::ScatterAttr>();

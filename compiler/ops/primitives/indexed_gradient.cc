@@ -11,7 +11,7 @@ using ir::Op;
 using ir::ScatterMode;
 using ir::Shape;
 
-// One scatter, whose gradient is asked for.
+// A scatter and its upstream gradient.
 struct Scattering {
   Builder& b;
   const Node* node;
@@ -21,19 +21,19 @@ struct Scattering {
   const Node* values = node->operand(2);
   int64_t axis = node->attr<ir::ScatterAttr>().axis;
 
-  // What the scattered values meet in a tensor of x's shape.
+  // Returns, for each scattered value, the element of `tensor` (of x's shape) at its destination.
   const Node* At(const Node* tensor) const { return b.GatherElements(tensor, index, axis); }
   const Node* Add(const Node* to, const Node* what) const {
     return b.ScatterElements(to, index, what, axis, ScatterMode::kAdd);
   }
 };
 
-// Whether a value is the last one that goes to its element.
+// Returns whether a value is the last one scattered to its element.
 const Node* IsLast(const Scattering& s) {
   const Shape& shape = s.index->shape();
   Shape elements = shape;
   elements[s.axis] = s.x->shape()[s.axis];
-  // Values scattered by their numbers: what remains at an element is the number of its last one.
+  // Scatters each value's number instead: every element then holds the number of its last value.
   const Node* number = s.b.Iota(DType::kInt64, shape, s.axis);
   const Node* none = s.b.BroadcastTo(s.b.ConstInt(DType::kInt64, -1), elements);
   const Node* last = s.b.ScatterElements(none, s.index, number, s.axis, ScatterMode::kSet);
@@ -41,8 +41,8 @@ const Node* IsLast(const Scattering& s) {
 }
 
 Adjoints SetGradient(const Scattering& s) {
-  // x loses its gradient where it was overwritten; of several values for one element only the last
-  // one is seen.
+  // x has no gradient where it was overwritten; if several values go to one element only the last
+  // one has a gradient.
   const Node* zeros = s.b.FullLike(s.values, 0);
   const Node* kept = s.b.ScatterElements(s.upstream, s.index, zeros, s.axis, ScatterMode::kSet);
   return {kept, nullptr, s.b.Where(IsLast(s), s.At(s.upstream), zeros)};
@@ -53,8 +53,8 @@ Adjoints ExtremeGradient(const Scattering& s) {
   const auto is_nan = [&](const Node* x) { return s.b.Binary(Op::kCmpNe, x, x); };
   const Node* x_wins = s.b.Binary(Op::kOr, s.b.Equal(s.x, s.node), is_nan(s.x));
   const Node* value_wins = s.b.Binary(Op::kOr, s.b.Equal(s.values, s.At(s.node)), is_nan(s.values));
-  // All that equal the result share its gradient, x's own element included; NaN is the result where
-  // there is one.
+  // All values equal to the result share its gradient, including x's element. NaN values count as
+  // equal, since the result is then NaN.
   const Node* winners = s.Add(s.b.Cast(x_wins, dtype), s.b.Cast(value_wins, dtype));
   const Node* share = s.b.Div(s.upstream, winners);
   const Node* zero = s.b.Const(dtype, 0);

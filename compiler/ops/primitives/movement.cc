@@ -29,9 +29,9 @@ OpDef Movement(std::string_view name, Op op, Rule shape_rule, std::vector<Attrib
           .doc = doc};
 }
 
-// Fills every point of the result from the point of the operand that `source` makes of it in place;
-// zero where it returns false. `source` gets a point as long as the longer of the two ranks and
-// must leave the operand's rank first.
+// Computes every element of the result from the operand's element at the point that `source`
+// derives in place from the result's point; zero where `source` returns false. The point has the
+// length of the longer of the two ranks, and `source` must put the operand's coordinates first.
 template <typename SourceFn>
 HostTensor View(const Node* node, const HostTensor& x, SourceFn source) {
   HostTensor result = HostTensor::Zeros(node->dtype(), node->shape());
@@ -53,8 +53,8 @@ HostTensor View(const Node* node, const HostTensor& x, SourceFn source) {
   return result;
 }
 
-// The same where the operand's element is `first`, and for each dimension of the result its place
-// times that dimension's step.
+// The same for affine views: the operand's index is `first` plus, for each dimension of the result,
+// the coordinate times that dimension's step.
 HostTensor AffineView(const Node* node, const HostTensor& x, int64_t first,
                       const std::vector<int64_t>& steps) {
   HostTensor result = HostTensor::Zeros(node->dtype(), node->shape());
@@ -198,7 +198,7 @@ Result EvaluateUnwindow(const Node* node, HostOperands operands) {
   const std::vector<int64_t>& unwindow = ir::IntsOf(node);  // axis, length, stride, dilation
   const int64_t positions = operands[0]->shape[unwindow[0]];
   return View(node, *operands[0], [&](Point& point) {
-    // Element k of the window at position o came from o * stride + k * dilation.
+    // Element k of the window at position o is the operand's element o * stride + k * dilation.
     const int64_t start = point[unwindow[0]] - point.back() * unwindow[3];
     point[unwindow[0]] = start / unwindow[2];
     return start >= 0 && start % unwindow[2] == 0 && start / unwindow[2] < positions;

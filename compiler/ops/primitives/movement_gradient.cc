@@ -8,7 +8,7 @@ using ir::IntsAttr;
 using ir::Node;
 using ir::Shape;
 
-// x without its last dimension if its elements do not differ along it, else null.
+// Returns x without its last dimension if x is constant along it, else null.
 const Node* WithoutLast(Builder& b, const Node* x) {
   const Node* one = x;
   Shape shape = x->shape();
@@ -68,9 +68,9 @@ Adjoints WindowGradient(Builder& b, const Node* node, const Node* upstream) {
   return {b.Sum(b.Unwindow(upstream, window[0], length, window[2], window[3]), {-1})};
 }
 
-// The windows over upstream get a second dimension of window elements beside upstream's own, and
-// only the diagonal of the two counts. Where upstream is the same for all elements of a window, as
-// in a transposed convolution, windows over one of them are the answer.
+// The windows over upstream have window elements in a second dimension besides upstream's own, and
+// only the diagonal of the two counts. If upstream is the same for all elements of a window, as in
+// a transposed convolution, windows over one of them are the result.
 Adjoints UnwindowGradient(Builder& b, const Node* node, const Node* upstream) {
   const std::vector<int64_t>& unwindow = ir::IntsOf(node);  // axis, length, stride, dilation
   const int64_t size = node->shape().back();

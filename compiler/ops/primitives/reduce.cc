@@ -1,5 +1,5 @@
-// Rows of the reductions. Over no elements a sum is 0, a product 1, a maximum the dtype's lowest
-// value (-inf for floats).
+// Rows of the reductions. Over no elements a sum is 0, a product is 1, and a maximum is the dtype's
+// lowest value (-inf for floats).
 #include <cmath>
 #include <limits>
 
@@ -31,8 +31,8 @@ OpDef Reduction(std::string_view name, Op op, DTypeClass operand_class, Gradient
           .doc = doc};
 }
 
-// Calls `fold` with each element of the operand, in order, and the element of the result it goes
-// to.
+// Calls `fold` with the index of each element of the operand, in order, and of its destination in
+// the result.
 template <typename Fn>
 void ForEachDestination(const Node* node, const HostTensor& x, Fn fold) {
   const std::vector<int64_t> strides = StridesOf(node->shape());
@@ -56,8 +56,8 @@ void ForEachDestination(const Node* node, const HostTensor& x, Fn fold) {
   }
 }
 
-// Folds every element into its destination; accumulators are double or int64, rounded or cut once
-// at the end.
+// Folds every element into its destination; accumulators are double or int64, rounded or truncated
+// once at the end.
 template <typename FloatFn, typename IntFn>
 HostTensor Fold(const Node* node, const HostTensor& x, double first_float, int64_t first_int,
                 FloatFn fold_floats, IntFn fold_integers) {
@@ -107,7 +107,7 @@ absl::StatusOr<HostTensor> EvaluateMax(const Node* node, HostOperands operands) 
   const bool is_uint64 = dtype == DType::kUInt64;
   return Fold(
       node, *operands[0], -std::numeric_limits<double>::infinity(), LowestInteger(dtype),
-      // NaN wins, which fmax alone would drop.
+      // fmax alone would drop NaN.
       [](double a, double b) { return std::isnan(a) || std::isnan(b) ? a + b : std::fmax(a, b); },
       [is_uint64](int64_t a, int64_t b) {
         const bool less = is_uint64 ? static_cast<uint64_t>(a) < static_cast<uint64_t>(b) : a < b;

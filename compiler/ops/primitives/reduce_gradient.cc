@@ -23,8 +23,8 @@ Adjoints MaxGradient(Builder& b, const Node* node, const Node* upstream) {
   const Node* x = node->operand(0);
   const std::vector<int64_t>& axes = node->attr<ir::IntsAttr>().values;
   const Node* zero = b.Const(x->dtype(), 0);
-  // All elements that equal the maximum share its gradient equally, as PyTorch's amax; NaN is the
-  // maximum where there is one, and a gradient of 0 would hide it.
+  // All elements equal to the maximum share its gradient equally, like PyTorch's amax. NaN elements
+  // count as equal, since a gradient of 0 would hide them.
   const Node* largest = b.Binary(Op::kOr, b.Equal(x, node), b.Binary(Op::kCmpNe, x, x));
   const Node* count = b.Sum(b.Where(largest, b.Const(x->dtype(), 1), zero), axes, true);
   return {b.Where(largest, b.Div(upstream, count), zero)};

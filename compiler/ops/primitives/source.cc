@@ -11,7 +11,7 @@ using ir::Op;
 
 absl::StatusOr<HostTensor> EvaluateConst(const Node* node, HostOperands operands) {
   HostTensor result = HostTensor::Zeros(node->dtype(), node->shape());
-  // A scalar: Builder::Full expands it.
+  // A const node is a scalar: Builder::Full expands it.
   const auto& value = node->attr<ir::ConstValue>();
   if (ir::IsFloat(node->dtype())) {
     result.SetFloat(0, value.AsDouble());

@@ -1,4 +1,4 @@
-// Rows of the ops that shape the graph and not the values.
+// Rows of the ops that affect the graph and not the values.
 #include "compiler/ops/primitives/evaluations.h"
 #include "compiler/ops/primitives/gradients.h"
 #include "compiler/ops/rows.h"
@@ -88,7 +88,7 @@ std::vector<OpDef> StructureOps() {
        .evaluate = EvaluateIdentity,
        .doc = "y, whose gradient also flows to x, element by element: upstream * derivative. With "
               "detach around y, derivative is all of it"},
-      // Has no value of its own: the compiler replaces it by derivatives first.
+      // Has no evaluation: the compiler replaces it by derivatives first.
       {.name = "gradient",
        .kind = Kind::kStructure,
        .op = Op::kGradient,

@@ -12,7 +12,7 @@ constexpr DType kInt = DType::kInt64;
 constexpr DType kWord = DType::kUInt32;
 constexpr DType kFloat = DType::kFloat32;
 constexpr DType kDouble = DType::kFloat64;
-// Stores numbers, but takes no part in arithmetic.
+// Only stores numbers; takes no part in arithmetic.
 constexpr DType kStored = DType::kFloat8E5M2;
 
 Attributes Axis(int64_t axis) { return {{"axis", axis}}; }
@@ -193,7 +193,8 @@ void AddAttributes(Cases& cases) {
 
 }  // namespace
 
-// Every constraint where it holds and where it does not, if possible one step beyond its bound.
+// Returns every constraint with a case where it holds and one where it does not, if possible one
+// step beyond its bound.
 std::vector<ConstraintCase> ConstraintCases() {
   Cases cases;
   AddAxes(cases);

@@ -1,4 +1,4 @@
-// Constraints that rows in several files share; one of a single file stands there, beside its row.
+// Constraints that rows in several files share; a constraint of a single file is next to its row.
 #ifndef KILN_COMPILER_OPS_RULES_CONSTRAINTS_H_
 #define KILN_COMPILER_OPS_RULES_CONSTRAINTS_H_
 
@@ -6,15 +6,15 @@
 
 namespace kiln::ops {
 
-// The attribute "axis" is one of operand 0's.
+// The attribute "axis" is an axis of operand 0.
 inline constexpr Rule kAxisRule = {"axis", "x",
                                    R"rule(normalize_axis(attributes["axis"], len(x)))rule"};
 
-// As kAxisRule, of the result.
+// As kAxisRule, for the result.
 inline constexpr Rule kAxisOfResultRule = {
     "axis_of_result", "", R"rule(normalize_axis(attributes["axis"], len(shape)))rule"};
 
-// The operand "key" is (2,).
+// The operand "key" has shape (2,).
 inline constexpr Rule kKeyRule = {"key", "", R"rule(
   key = operand_named(op, shapes, "key")
   check key == (2,): "a key of shape {key}; it must be uint32 of shape (2,)"
@@ -27,7 +27,7 @@ inline constexpr Rule kEqualDTypesRule = {"equal_dtypes", "", R"rule(
     "them"
 )rule"};
 
-// Operand 0 is no bool, unless the attribute "mode" is "set".
+// Operand 0 is not bool, unless the attribute "mode" is "set".
 inline constexpr Rule kNumbersToCombineRule = {"numbers_to_combine", "", R"rule(
   mode = attributes["mode"]
   check mode == "set" or dtypes[0].name != "bool":

@@ -15,7 +15,7 @@ namespace {
 
 using ir::Shape;
 
-// The letters of one operand or of the result; kEllipsis stands where "..." does.
+// The letters of one operand or of the result; kEllipsis represents "...".
 constexpr Label kEllipsis = 0;
 using Term = std::vector<Label>;
 
@@ -59,7 +59,7 @@ std::string NameOf(Label label) {
   return label > 0 ? StrCat("'", std::string(1, static_cast<char>(label)), "'") : "an ellipsis";
 }
 
-// The operand's dimensions named: what the letters leave belongs to the ellipsis.
+// Names the operand's dimensions: those without a letter belong to the ellipsis.
 absl::StatusOr<std::vector<Label>> NameDimensions(std::string_view equation, const Term& term,
                                                   const Shape& shape) {
   const bool has_ellipsis = std::count(term.begin(), term.end(), kEllipsis) > 0;
@@ -72,14 +72,14 @@ absl::StatusOr<std::vector<Label>> NameDimensions(std::string_view equation, con
   for (const Label label : term) {
     if (label != kEllipsis) labels.push_back(label);
     for (size_t i = shape.size() - letters; label == kEllipsis && i > 0; --i) {
-      // Counted from the end, so that ellipses of different lengths broadcast as shapes do.
+      // Counted from the end, so that ellipses of different lengths broadcast like shapes.
       labels.push_back(-static_cast<Label>(i));
     }
   }
   return labels;
 }
 
-// A letter that is repeated in one operand names its diagonal.
+// Checks the sizes of a letter that is repeated in one operand, for its diagonal.
 absl::Status CheckDiagonals(std::string_view equation, const std::vector<Label>& labels,
                             const Shape& shape) {
   std::map<Label, int64_t> sizes;
@@ -107,7 +107,7 @@ absl::Status AddSizes(std::string_view equation, const std::vector<Label>& label
   return absl::OkStatus();
 }
 
-// The dimensions that an ellipsis stands for, in all operands together.
+// Returns the dimensions of the ellipsis, of all operands together.
 std::vector<Label> EllipsisLabels(const std::map<Label, int64_t>& sizes) {
   std::vector<Label> labels;
   for (const auto& [label, size] : sizes) {
@@ -123,7 +123,7 @@ std::vector<Label> ImplicitResult(const EinsumEquation& parsed) {
   }
   std::vector<Label> result = EllipsisLabels(parsed.sizes);
   for (const auto& [label, count] : uses) {
-    // The map's order is the alphabet's.
+    // The map is ordered alphabetically.
     if (label > 0 && count == 1) result.push_back(label);
   }
   return result;

@@ -1,11 +1,10 @@
-// The equations of einsum: which dimension of which operand a letter names. Internal to
-// compiler/ops.
+// The equations of einsum: each letter names a dimension of the operands. Internal to compiler/ops.
 //
-// As NumPy's: operands' letters separated by commas, "->" and the result's letters; without "->"
-// the result has the letters that occur once, in alphabetical order. "..." stands for the
-// dimensions without a letter, which broadcast; it comes first in a result that is not given. A
-// letter may be repeated in an operand, for its diagonal: the sizes must be equal. Dimensions of
-// one letter in several operands must have one size, or 1.
+// As NumPy's: operands' letters separated by commas, "->" and the result's letters. Without "->"
+// the result has the letters that occur once, in alphabetical order. "..." means the dimensions
+// without a letter, which broadcast; they come first in an implicit result. A letter may be
+// repeated in an operand, for its diagonal; the sizes must be equal. Dimensions of one letter in
+// several operands must have one size, or 1.
 #ifndef KILN_COMPILER_OPS_RULES_EINSUM_H_
 #define KILN_COMPILER_OPS_RULES_EINSUM_H_
 
@@ -19,8 +18,8 @@
 
 namespace kiln::ops {
 
-// A dimension's name: a letter, or a negative number for one of the ellipsis', counted from its
-// end.
+// A dimension's name: a letter, or a negative number for a dimension of the ellipsis, counted from
+// its end.
 using Label = int;
 
 struct EinsumEquation {
@@ -31,10 +30,10 @@ struct EinsumEquation {
   ir::Shape ResultShape() const;
 };
 
-inline constexpr size_t kMostOperands = 12;  // 3^12 splits are planned in milliseconds
+inline constexpr size_t kMostOperands = 12;  // planning 3^12 splits takes milliseconds
 
-// INVALID_ARGUMENT: too many operands, or the equation does not parse, or does not fit the shapes;
-// the message quotes it.
+// INVALID_ARGUMENT: there are too many operands, or the equation does not parse or does not match
+// the shapes; the message quotes it.
 absl::StatusOr<EinsumEquation> ParseEinsum(std::string_view equation,
                                            absl::Span<const ir::Shape> shapes);
 

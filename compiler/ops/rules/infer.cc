@@ -24,14 +24,14 @@ absl::Status NoArithmetic(const OpDef& op, DType dtype) {
 absl::Status CheckClass(const OpDef& op, size_t operand, DType dtype) {
   const DTypeClass wanted = IsSpecial(op, operand) ? op.special_class : op.operand_class;
   if (Belongs(dtype, wanted)) return absl::OkStatus();
-  // A float8 is a float, so "must be float" would only confuse.
+  // A float8 is a float, so "must be float" would be confusing.
   if (ir::IsFloat8(dtype) && Belongs(DType::kFloat32, wanted)) return NoArithmetic(op, dtype);
   return absl::InvalidArgumentError(StrCat("operand ", operand, " of \"", op.name, "\" has dtype ",
                                            ir::Name(dtype), "; it must be ", Name(wanted)));
 }
 
 absl::StatusOr<DType> PromoteAll(const OpDef& op, absl::Span<const DType> operands) {
-  // Promotion's neutral element: bool gives way to every dtype.
+  // Promotion's neutral element: bool with any dtype gives that dtype.
   DType promoted = DType::kBool;
   for (size_t i = 0; i < operands.size(); ++i) {
     if (IsSpecial(op, i)) continue;
@@ -67,7 +67,7 @@ absl::StatusOr<DType> ByRule(const OpDef& op, absl::Span<const DType> operands, 
       if (ir::IsFloat8(*promoted)) return NoArithmetic(op, *promoted);
       return FloatFor(*promoted);
     }
-    // The result says nothing of it, but the operands have to meet in one dtype.
+    // The result is always bool, but the operands must have a common dtype.
     case DTypeRule::kBool: {
       const auto promoted = PromoteAll(op, operands);
       if (!promoted.ok()) return promoted.status();
@@ -98,7 +98,8 @@ absl::Status CheckShape(absl::Span<const int64_t> shape) {
   if (shape.size() > kMaxRank) {
     return ShapeError("a shape with ", shape.size(), " dimensions; the most is ", kMaxRank);
   }
-  // Zeros are left out, so that a shape does not become legal by one empty dimension.
+  // Zero sizes are ignored in the product, so that an empty dimension does not make an illegal
+  // shape legal.
   int64_t elements = 1;
   for (const int64_t size : shape) {
     if (size < 0) return ShapeError("the shape ", ToString(shape), " has a negative size");
@@ -134,14 +135,14 @@ absl::StatusOr<Shape> InferShape(const OpDef& op, absl::Span<const Shape> operan
   const RuleQuery query{op, operands, attributes};
   absl::StatusOr<Shape> result = RuleRun(*op.programs[0], query).Run();
   if (!result.ok()) return result;
-  // Sizes that are legal on their own may be too many together.
+  // Sizes that are legal one by one may have too large a product.
   const absl::Status legal = CheckShape(*result);
   if (!legal.ok()) return legal;
   return result;
 }
 
 absl::Status CheckConstraints(const RuleQuery& query) {
-  // The first program is the shape rule.
+  // Program 0 is the shape rule.
   for (size_t i = 1; i < query.op.programs.size(); ++i) {
     const absl::Status holds = RuleRun(*query.op.programs[i], query).Run().status();
     if (!holds.ok()) return holds;
@@ -158,7 +159,7 @@ absl::StatusOr<DType> InferDType(const OpDef& op, absl::Span<const DType> operan
     if (!fits.ok()) return fits;
   }
   const auto result = ByRule(op, operands, declared);
-  // Clients infer dtypes by the same rules, so one that declares another dtype is mistaken.
+  // Clients infer dtypes by the same rules, so a different declaration is a mistake.
   if (!result.ok() || declared == DType::kInvalid || declared == *result) return result;
   return absl::InvalidArgumentError(StrCat("\"", op.name, "\" gives ", ir::Name(*result),
                                            " here, not the declared ", ir::Name(declared)));
@@ -180,7 +181,7 @@ absl::StatusOr<Shape> BroadcastShapes(absl::Span<const Shape> shapes) {
   Shape result;
   for (const Shape& shape : shapes) {
     const Shape before = result;
-    // Leading dimensions that a shape lacks count as 1.
+    // Missing leading dimensions count as 1.
     if (shape.size() > result.size())
       result.insert(result.begin(), shape.size() - result.size(), 1);
     const size_t skipped = result.size() - shape.size();

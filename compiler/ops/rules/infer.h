@@ -1,8 +1,8 @@
-// Shapes and dtypes of results, and what else must hold, by the rules of the rows. Used by the
-// wire's decoder; clients have the same rules, and tests/golden/shape_cases.json keeps them equal.
+// Infers shapes and dtypes of results and checks constraints, by the rules of the rows. Used by the
+// wire's decoder. Clients have the same rules, and tests/golden/shape_cases.json keeps them equal.
 //
-// All errors are INVALID_ARGUMENT, show the shapes or dtypes that met and say what would be right.
-// Nothing here overflows, whatever the operands' sizes are. Pure functions; safe from any thread.
+// All errors are INVALID_ARGUMENT, show the shapes or dtypes involved and say what would be right.
+// Nothing here overflows, whatever the operands' sizes are. Pure functions; thread-safe.
 #ifndef KILN_COMPILER_OPS_RULES_INFER_H_
 #define KILN_COMPILER_OPS_RULES_INFER_H_
 
@@ -15,18 +15,18 @@
 
 namespace kiln::ops {
 
-// Limits of a shape, so that sizes in bytes and offsets fit 64 bits with room to spare.
+// Limits of a shape, so that sizes in bytes and offsets fit well within 64 bits.
 inline constexpr int kMaxRank = 32;
 inline constexpr int64_t kMaxElements = int64_t{1} << 56;
 
-// Sizes >= 0, rank and number of elements within the limits.
+// Checks that sizes are >= 0 and that the rank and the number of elements are within the limits.
 absl::Status CheckShape(absl::Span<const int64_t> shape);
 
-// Whether `op` takes this many operands.
+// Checks that `op` takes this many operands.
 absl::Status CheckOperandCount(const OpDef& op, size_t count);
 
-// Everything a rule may look at. Attributes are complete; the rest is there for constraints alone:
-// the operands' dtypes, and the result's shape and dtype, as the functions below have given them.
+// The values that a rule may read. Attributes are complete. The rest is for constraints only: the
+// operands' dtypes, and the result's shape and dtype as returned by the functions below.
 struct RuleQuery {
   const OpDef& op;
   absl::Span<const ir::Shape> shapes;
@@ -36,30 +36,30 @@ struct RuleQuery {
   ir::DType dtype = ir::DType::kInvalid;
 };
 
-// The first of the row's constraints that does not hold.
+// Returns the error of the first constraint of the row that does not hold.
 absl::Status CheckConstraints(const RuleQuery& query);
 
-// The result's shape. `attributes` are as CompleteAttributes returns them, operand shapes have
-// passed CheckShape; the result has too.
+// Returns the result's shape, which passes CheckShape. Requires: `attributes` come from
+// CompleteAttributes, operand shapes have passed CheckShape.
 absl::StatusOr<ir::Shape> InferShape(const OpDef& op, absl::Span<const ir::Shape> operands,
                                      const Attributes& attributes);
 
-// The result's dtype, after a check of the operands' classes. `declared` is the wire's dtype field:
-// required (not kInvalid) where the rule is kAttribute; elsewhere it may be kInvalid, or must equal
-// what the rule gives.
+// Returns the result's dtype, after checking the operands' classes. `declared` is the wire's dtype
+// field: required (not kInvalid) if the rule is kAttribute; otherwise it must be kInvalid or equal
+// to the inferred dtype.
 absl::StatusOr<ir::DType> InferDType(const OpDef& op, absl::Span<const ir::DType> operands,
                                      ir::DType declared);
 
-// The dtype operands are cast to before the op is applied; kInvalid where they stay as they are.
-// `operands` have passed InferDType.
+// Returns the dtype to which operands are cast before the op is applied; kInvalid if they are not
+// cast. Requires: `operands` have passed InferDType.
 ir::DType OperandDType(const OpDef& op, absl::Span<const ir::DType> operands);
 
 // NumPy broadcasting.
 absl::StatusOr<ir::Shape> BroadcastShapes(absl::Span<const ir::Shape> shapes);
 
-// Axis in [0, rank) from one in [-rank, rank).
+// Normalizes an axis in [-rank, rank) to [0, rank).
 absl::StatusOr<int64_t> NormalizeAxis(int64_t axis, size_t rank);
-// Sorted, distinct axes; an empty list stands for all.
+// Returns sorted, distinct axes; an empty list means all.
 absl::StatusOr<std::vector<int64_t>> NormalizeAxes(absl::Span<const int64_t> axes, size_t rank);
 
 // "(2, 3)", "(3,)", "()".

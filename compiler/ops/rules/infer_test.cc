@@ -79,7 +79,7 @@ TEST(CheckShapeTest, Limits) {
   EXPECT_FALSE(CheckShape(Shape(kMaxRank + 1, 1)).ok());
 }
 
-// Attributes as large as they get must be refused, not overflow.
+// Extremely large attributes must be refused and must not overflow.
 TEST(InferShapeTest, ExtremeAttributes) {
   constexpr int64_t kMost = INT64_MAX;
   constexpr int64_t kLeast = INT64_MIN;

@@ -18,7 +18,7 @@ struct ExpressionParser::InfixOp {
   bool swaps = false;  // the operands
   bool negates = false;
 
-  // The op that the token is, or null.
+  // Returns the op of the token, or null.
   static const InfixOp* Find(absl::Span<const InfixOp> ops, const Token& token) {
     const auto* found = std::find_if(ops.begin(), ops.end(), [&](const InfixOp& op) {
       return token.kind != Token::Kind::kText && op.text == token.text;
@@ -40,7 +40,7 @@ int64_t RuleNames::Define(std::string_view name) {
 
 Token ExpressionParser::Take() {
   const Token token = Now();
-  // The end is never passed, so looking at the present token is always safe.
+  // Never passes the end token, so reading the current token is always safe.
   if (at_ + 1 < tokens_.size()) ++at_;
   return token;
 }
@@ -52,14 +52,14 @@ bool ExpressionParser::Accept(std::string_view text) {
 }
 
 void ExpressionParser::Fail(std::string_view wanted) {
-  // Rules are part of the daemon, so a mistake in one is ours.
+  // Rules are part of the daemon, so a mistake in one is a defect.
   FailWith(absl::InternalError(StrCat("\"", Now().text, "\" where ", wanted, " should stand")));
 }
 
 void ExpressionParser::FailWith(absl::Status status) {
   if (!status_.ok()) return;
   status_ = std::move(status);
-  // To the end, so that every loop over tokens ends.
+  // Skips to the end, so that every loop over tokens ends.
   at_ = tokens_.size() - 1;
 }
 
@@ -96,7 +96,7 @@ int64_t ExpressionParser::OpenFor(std::string_view variable) {
   return place;
 }
 
-// One function for each level of Python's precedence, from Conditional, the loosest, to Atom.
+// One function per level of Python's precedence, from Conditional, the lowest, to Atom.
 Expression ExpressionParser::Whole() {
   Expression result = Conditional();
   Demand(Token::Kind::kEnd);
@@ -106,7 +106,7 @@ Expression ExpressionParser::Whole() {
 Expression ExpressionParser::Conditional() {
   Expression value = Or();
   if (!Accept("if")) return value;
-  // The condition first, as it is evaluated: Python writes it after the value.
+  // The condition comes first, since it is evaluated first; Python writes it after the value.
   Expression condition = Or();
   Demand("else");
   return {.form = Form::kConditional,
@@ -193,7 +193,7 @@ Expression ExpressionParser::Unary() {
 }
 
 Expression ExpressionParser::Subscript(Expression base) {
-  // An attribute is named by a literal: there is no dictionary among a rule's values.
+  // Attributes are named by a literal: rules have no dictionaries.
   if (base.form == Form::kVariable && base.number == kVariableAttributes) {
     if (!Is(Token::Kind::kText)) Fail("an attribute's name");
     Expression value{.form = Form::kAttribute, .text = Unquoted(Take().text)};
@@ -229,7 +229,7 @@ Expression ExpressionParser::Number() {
   return value;
 }
 
-// Brackets around one expression without a comma mean nothing.
+// Parentheses around one expression without a comma make no tuple.
 Expression ExpressionParser::Tuple() {
   if (Accept(")")) return {.form = Form::kTuple};
   Expression first = Conditional();
@@ -277,8 +277,8 @@ void ExpressionParser::CheckArguments(const Expression& call) {
       function.most_arguments == 1 ? " argument" : " arguments", ", not ", given)));
 }
 
-// As in Python, the variable is known in the element and the condition, but not in what it goes
-// through.
+// As in Python, the variable is in scope in the element and the condition, but not in the iterated
+// expression.
 Expression ExpressionParser::Comprehension(std::string_view variable) {
   Expression result{.form = Form::kComprehension, .number = OpenFor(variable)};
   result.parts.push_back(Conditional());

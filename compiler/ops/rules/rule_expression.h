@@ -1,4 +1,4 @@
-// Reads the expressions of a rule's text, by recursive descent. Internal to compiler/ops/rules.
+// Parses the expressions of a rule's text by recursive descent. Internal to compiler/ops/rules.
 #ifndef KILN_COMPILER_OPS_RULES_RULE_EXPRESSION_H_
 #define KILN_COMPILER_OPS_RULES_RULE_EXPRESSION_H_
 
@@ -15,19 +15,19 @@
 
 namespace kiln::ops {
 
-// The names that may stand where the parser is, with the places of their values.
+// The names in scope at the parser's position, with the indices of their values.
 class RuleNames {
  public:
-  // Null if nothing has this name.
+  // Returns null if nothing has this name.
   const int64_t* Find(std::string_view name) const;
-  // Of an operand, or of what the text assigns, perhaps again.
+  // Defines an operand, or a name that the text assigns (possibly again).
   int64_t Define(std::string_view name);
-  // The variable of a `for` is known in a part of the text.
+  // The variable of a `for` is in scope only in a part of the text: Open and Close bound that part.
   int64_t NewPlace() { return size_++; }
   void Open(std::string_view name, int64_t place) { places_.emplace(name, place); }
   void Close(std::string_view name) { places_.erase(std::string(name)); }
 
-  // How many places there are.
+  // Returns the number of value indices.
   int64_t size() const { return size_; }
 
  private:
@@ -38,7 +38,7 @@ class RuleNames {
   int64_t size_ = kVariableFirstOperand;
 };
 
-// Keeps the first mistake and gives anything from then on.
+// Keeps the first error; after it, results are meaningless.
 class ExpressionParser {
  public:
   ExpressionParser(std::vector<RuleToken> tokens, RuleNames& names)
@@ -46,7 +46,7 @@ class ExpressionParser {
 
   const absl::Status& status() const { return status_; }
 
-  // What the whole text is.
+  // Parses the whole text as one expression.
   Expression Whole();
 
  protected:
@@ -60,14 +60,14 @@ class ExpressionParser {
   void Demand(std::string_view text);
   std::string_view Demand(RuleToken::Kind kind);
 
-  // The variable of the `for` that ends this clause: what it is for stands before it. Empty if
-  // there is none.
+  // Returns the variable of the `for` that ends this clause, since the element precedes the `for`.
+  // Empty if there is none.
   std::string_view VariableAhead() const;
-  // The place of a `for`'s variable, which is known from here on. A name that is taken is refused:
-  // in the client's functions a check's `for` would assign to it.
+  // Returns the index of a `for`'s variable, which is in scope from here on. A name that is already
+  // defined is refused: in the client's Python functions a check's `for` would assign to it.
   int64_t OpenFor(std::string_view variable);
 
-  // Any expression; and one that may stand before "if" and after "in".
+  // Parse any expression, and an expression that may precede "if" and follow "in".
   Expression Conditional();
   Expression Or();
 
@@ -95,7 +95,7 @@ class ExpressionParser {
   Expression Comprehension(std::string_view variable);
 };
 
-// The characters that a literal stands for.
+// Returns the characters of a literal.
 std::string Unquoted(std::string_view literal);
 
 }  // namespace kiln::ops

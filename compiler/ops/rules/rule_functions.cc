@@ -16,7 +16,7 @@ using ir::Shape;
 using Arguments = absl::Span<const RuleValue>;
 using Shapes = std::vector<Shape>;
 
-// Python's own.
+// Builtins of Python.
 
 RuleValue Len(RuleRun& run, Arguments arguments) {
   if (const auto* shapes = std::get_if<Shapes>(&arguments[0])) {
@@ -36,7 +36,7 @@ RuleValue Sorted(RuleRun& run, Arguments arguments) {
   return sorted;
 }
 
-// Rules count dimensions, so a range is short.
+// Rules iterate over dimensions, so a range is short.
 RuleValue Range(RuleRun& run, Arguments arguments) {
   const int64_t begin = arguments.size() > 1 ? run.IntOf(arguments[0]) : 0;
   const int64_t end = run.IntOf(arguments.back());
@@ -59,7 +59,7 @@ RuleValue Most(RuleRun& run, Arguments arguments) {
 
 RuleValue Magnitude(RuleRun& run, Arguments arguments) {
   const int64_t value = run.IntOf(arguments[0]);
-  // The magnitude of the least int64 does not fit; the largest number stands for it.
+  // The magnitude of the smallest int64 does not fit; the largest number replaces it.
   return value < 0 ? -std::max(value, -INT64_MAX) : value;
 }
 
@@ -127,7 +127,7 @@ RuleValue Given(RuleRun&, Arguments arguments) {
   return int64_t{!std::holds_alternative<std::monostate>(arguments[0])};
 }
 
-// Operand i as a message shows it.
+// Returns operand i as shown in messages.
 RuleValue Described(RuleRun& run, Arguments arguments) {
   const size_t i = run.IntOf(arguments[2]);
   std::string_view name = run.query().op.operands[i];
@@ -145,7 +145,7 @@ RuleValue OperandNamed(RuleRun& run, Arguments arguments) {
   return run.query().shapes[found - names.begin()];
 }
 
-// Of numbers that may be variables in the client, which knows only their bounds.
+// Comparisons of numbers that may be variables in the client, which knows only their bounds.
 
 RuleValue SurelyMore(RuleRun& run, Arguments arguments) {
   return int64_t{run.IntOf(arguments[0]) > run.IntOf(arguments[1])};

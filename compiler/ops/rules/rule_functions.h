@@ -15,13 +15,13 @@ inline constexpr int kAnyNumber = INT_MAX;
 struct RuleFunction {
   std::string_view name;
   RuleValue (*call)(RuleRun& run, absl::Span<const RuleValue> arguments);
-  // How many it takes; the parser refuses other numbers.
+  // The range of argument counts; the parser refuses other counts.
   int least_arguments;
   int most_arguments;
-  bool is_python = false;  // one of Python's own
+  bool is_python = false;  // a builtin of Python
 };
 
-// Null if there is none.
+// Returns null if there is none.
 const RuleFunction* FindRuleFunction(std::string_view name);
 
 absl::Span<const RuleFunction> RuleFunctions();

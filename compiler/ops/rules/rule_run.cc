@@ -31,7 +31,7 @@ struct ShownValue {
   }
 };
 
-// Python's: rounded down, with a remainder of the divisor's sign.
+// Python's division: rounds down, with a remainder of the divisor's sign.
 int64_t FloorQuotient(int64_t a, int64_t b) {
   return a / b - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0);
 }
@@ -42,7 +42,7 @@ RuleRun::RuleRun(const RuleProgram& program, const RuleQuery& query)
     : program_(program), query_(query), variables_(program.variables) {
   variables_[kVariableShape] = Shape(query.shape.begin(), query.shape.end());
   variables_[kVariableDType] = query.dtype;
-  // Optional operands that are not given stay without a value.
+  // Optional operands that are not given have no value.
   const size_t named = std::min(program.operands.size(), query.shapes.size());
   for (size_t i = 0; i < named; ++i) variables_[kVariableFirstOperand + i] = query.shapes[i];
 }
@@ -87,7 +87,7 @@ void RuleRun::Execute(const RuleStep& step) {
 
 void RuleRun::Check(const RuleStep& step) {
   const bool holds = Holds(step.value);
-  // The message is put together only once the check has failed.
+  // The message is built only after the check has failed.
   if (!holds && status_.ok()) Fail(absl::InvalidArgumentError(Message(step)));
 }
 
@@ -126,8 +126,8 @@ RuleValue RuleRun::Evaluate(const Expression& expression) {
       return Comprehension(expression);
     case Form::kConditional:
       return Evaluate(Holds(parts[0]) ? parts[1] : parts[2]);
-    // As in Python, the second part is evaluated only if the first leaves the result open, and may
-    // rely on it.
+    // As in Python, the second part is evaluated only if the first does not decide the result, so
+    // it may rely on the first.
     case Form::kAnd:
       return int64_t{Holds(parts[0]) && Holds(parts[1])};
     case Form::kOr:
@@ -139,7 +139,7 @@ RuleValue RuleRun::Evaluate(const Expression& expression) {
   }
 }
 
-// The lists of all operands are copied only where a rule asks for them.
+// The lists of all operands are copied only when a rule reads them.
 RuleValue RuleRun::Variable(int64_t place) {
   if (place == kVariableShapes) {
     return std::vector<Shape>(query_.shapes.begin(), query_.shapes.end());
@@ -199,7 +199,7 @@ void RuleRun::FailAsTooLarge() {
 RuleValue RuleRun::EvaluateCall(const Expression& call) {
   std::vector<RuleValue> arguments;
   for (const Expression& part : call.parts) arguments.push_back(Evaluate(part));
-  // Functions may index what a failed argument left empty.
+  // Functions may index a value that is empty because an argument failed.
   if (!status_.ok()) return {};
   return call.function->call(*this, arguments);
 }
@@ -213,7 +213,7 @@ RuleValue RuleRun::Attribute(const std::string& name) {
 
 RuleValue RuleRun::Member(const Expression& member) {
   const RuleValue base = Evaluate(member.parts[0]);
-  // `op` has no value of its own; op.name is all that rules ask of it.
+  // `op` has no value; rules only use op.name.
   if (std::holds_alternative<std::monostate>(base)) return std::string(query_.op.name);
   const DType dtype = As<DType>(base);
   if (member.text == "name") return std::string(ir::Name(dtype));

@@ -1,7 +1,7 @@
-// Evaluates what a rule says of operands and attributes. Internal to compiler/ops/rules.
+// Evaluates a rule for operands and attributes. Internal to compiler/ops/rules.
 //
-// INVALID_ARGUMENT: what a check of the rule says, or what a function of it does; integers that
-// leave 64 bits are refused, too. INTERNAL: the rule does not fit the row that it stands in.
+// INVALID_ARGUMENT: a check of the rule or a function that it calls failed, or an integer
+// overflowed 64 bits. INTERNAL: the rule does not match its row.
 #ifndef KILN_COMPILER_OPS_RULES_RULE_RUN_H_
 #define KILN_COMPILER_OPS_RULES_RULE_RUN_H_
 
@@ -27,14 +27,14 @@ class RuleRun {
  public:
   RuleRun(const RuleProgram& program, const RuleQuery& query);
 
-  // Of a constraint, ().
+  // Returns () for a constraint.
   absl::StatusOr<ir::Shape> Run();
 
-  // For the functions of rules (rule_functions.h). The first failure is kept; after it, any value
-  // will do.
+  // For the functions of rules (rule_functions.h). Keeps the first failure; after it, functions may
+  // return any value.
   const RuleQuery& query() const { return query_; }
   void Fail(absl::Status status);
-  // `result`'s value, or its failure and `otherwise`.
+  // Returns `result`'s value; if it failed, keeps the failure and returns `otherwise`.
   template <typename T>
   T OrFail(absl::StatusOr<T> result, T otherwise = {}) {
     if (result.ok()) return *std::move(result);
@@ -42,7 +42,7 @@ class RuleRun {
     return otherwise;
   }
   void FailAsTooLarge();
-  // A value that must have this type.
+  // Returns the value as this type; fails if it has another type.
   template <typename T>
   const T& As(const RuleValue& value) {
     static const T& none = *new T();
@@ -61,7 +61,7 @@ class RuleRun {
   std::string Message(const RuleStep& step);
 
   RuleValue Evaluate(const Expression& expression);
-  // The same without a copy where it is a variable; `held` has it elsewhere.
+  // The same without a copy if the expression is a variable; otherwise stores the value in `held`.
   const RuleValue& Refer(const Expression& expression, RuleValue& held);
   RuleValue Variable(int64_t place);
   RuleValue EvaluateArithmetic(const Expression& expression);
@@ -79,7 +79,7 @@ class RuleRun {
   bool IsLess(const RuleValue& a, const RuleValue& b);
   bool Holds(const Expression& condition);
   int64_t EvaluateInt(const Expression& expression) { return IntOf(Evaluate(expression)); }
-  // How many items a tuple or a list has.
+  // Returns the number of items of a tuple or a list.
   int64_t Size(const RuleValue& value);
 
   const RuleProgram& program_;

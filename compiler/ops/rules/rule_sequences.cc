@@ -48,7 +48,7 @@ RuleValue RuleRun::Item(const RuleValue& base, int64_t index) {
   return ShapeOf(base)[index];
 }
 
-// As Python's: ends beyond the tuple are its own.
+// As in Python, ends beyond the tuple are clamped.
 RuleValue RuleRun::Slice(const Expression& slice) {
   RuleValue held;
   const RuleValue& base = Refer(slice.parts[0], held);

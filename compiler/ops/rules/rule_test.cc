@@ -11,7 +11,7 @@ namespace {
 using ir::Shape;
 using testing::HasSubstr;
 
-// What the rule of a text says of operands a and, perhaps, b.
+// Evaluates a rule's text for operands a and, if given, b.
 absl::StatusOr<Shape> Says(std::string_view text, const std::vector<Shape>& shapes,
                            const Attributes& attributes = {}) {
   const auto program = ParseRule({"example", "a, b?", text});
@@ -68,7 +68,7 @@ TEST(RuleTest, NothingOverflows) {
   }
 }
 
-// A rule that does not fit its row is a defect, however it does not.
+// Every mismatch between a rule and its row is a defect.
 TEST(RuleTest, DefectsAreTold) {
   const std::map<std::string_view, std::string_view> cases = {
       {"-> a + 1", "another type"},
@@ -101,7 +101,7 @@ TEST(RuleTest, DefectsAreTold) {
   }
 }
 
-// The client's functions are the same text in Python.
+// The client's functions are the same text in Python, where the scope must be the same.
 TEST(RuleTest, VariablesOfForAreKnownThereAlone) {
   const std::vector<std::string_view> refused = {
       "-> tuple(i for i in a) + (i,)",
@@ -133,9 +133,9 @@ TEST(RuleTest, VariablesOfForAreKnownThereAlone) {
   }
 }
 
-// Documents and clients know rules by their names.
+// Documents and clients identify rules by their names.
 TEST(RuleTest, EachNameHasOneText) {
-  // With the names of its operands.
+  // The text and the names of its operands.
   std::map<std::string_view, std::pair<std::string_view, std::string_view>> texts;
   for (const OpDef& op : AllOps()) {
     std::vector<Rule> rules = {op.shape_rule};

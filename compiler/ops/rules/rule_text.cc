@@ -28,7 +28,7 @@ class StepParser : public ExpressionParser {
   RuleStep Step() {
     if (Accept("->")) return Valued({.kind = RuleStep::Kind::kResult});
     if (Accept("check")) return Check();
-    // One token ahead tells a name that is assigned from one that is called.
+    // The next token distinguishes an assignment from a call.
     const bool is_assigned = tokens_[at_ + 1].text == "=";
     if (!is_assigned) return Valued({.kind = RuleStep::Kind::kCall});
     std::string variable(Demand(RuleToken::Kind::kName));
@@ -75,7 +75,7 @@ class StepParser : public ExpressionParser {
     return step;
   }
 
-  // From token `first` to the one before the present one, on one line.
+  // Returns the source from token `first` to the token before the current one, on one line.
   std::string Written(size_t first) const {
     if (at_ == first) return "";
     const char* begin = tokens_[first].text.data();
@@ -88,7 +88,7 @@ class StepParser : public ExpressionParser {
     return text;
   }
 
-  // Strings, and the expressions in braces between them.
+  // Splits text into strings and the expressions in braces between them.
   void AddMessage(std::string_view text, std::vector<Expression>* parts) {
     while (!text.empty()) {
       const size_t open = text.find('{');
@@ -108,7 +108,7 @@ class StepParser : public ExpressionParser {
 };
 
 absl::Status Parse(const Rule& rule, RuleProgram* program) {
-  // Operands first, in the places where RuleRun puts their shapes.
+  // Operands come first, at the indices where RuleRun puts their shapes.
   RuleNames names;
   for (const absl::string_view operand :
        absl::StrSplit(View(rule.operands), ", ", absl::SkipEmpty())) {

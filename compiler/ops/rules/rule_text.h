@@ -1,24 +1,24 @@
 // The notation of rules (Rule::text in op_def.h), as a tree.
 //
-// It is a small part of Python, so that what a rule says is said once: the daemon evaluates the
-// tree (rule_run.h), and opgen makes the text a function of the Python client's. A text has a line
-// for each step, and a line goes on where a bracket is open, and before `for` and messages:
+// It is a small subset of Python, so that each rule is written once: the daemon evaluates the tree
+// (rule_run.h), and opgen turns the text into a function of the Python client. A text has one line
+// per step; a line continues while a bracket is open, and before `for` and messages:
 //
 //   axis = normalize_axis(attributes["axis"], len(x))
 //   check x[axis] % 2 == 0: "{op.name} halves dimension {axis} of {x}; its size must be even"
-//   check size >= 0 for size in padding: "…"      for each; the message may name the one
-//   check_shape(attributes["size"])               a call for its errors alone
-//   -> x[:axis] + (x[axis] // 2,) + x[axis + 1:]  the result's shape: last, and in no constraint
+//   check size >= 0 for size in padding: "…"      for each; the message may use the variable
+//   check_shape(attributes["size"])               a call only for its errors
+//   -> x[:axis] + (x[axis] // 2,) + x[axis + 1:]  the result's shape: last, not in constraints
 //
-// Values are integers, strings, shapes (tuples of integers, which attributes with lists are too)
-// and lists of shapes; conditions are 0 or 1. Names are the operands' that the rule declares, and
+// Values are integers, strings, shapes (tuples of integers; list attributes are tuples too) and
+// lists of shapes; conditions are 0 or 1. Names are the operands that the rule declares, and
 //
 //   op                     op.name
 //   shapes, attributes     of all operands; attributes["axis"]
 //   dtypes, shape, dtype   in constraints: of the operands, and of the result. A dtype has name,
 //                          itemsize, is_float and is_integer
 //
-// Functions stand in rule_functions.cc, Python's in kiln/_rules/functions.py.
+// The functions are in rule_functions.cc, Python's in kiln/_rules/functions.py.
 #ifndef KILN_COMPILER_OPS_RULES_RULE_TEXT_H_
 #define KILN_COMPILER_OPS_RULES_RULE_TEXT_H_
 
@@ -38,16 +38,16 @@ struct Expression {
   enum class Form : uint8_t {
     kNumber,
     kText,
-    kVariable,   // `number` is its place among a run's values
+    kVariable,   // `number` is its index among a run's values
     kAttribute,  // `text` is its name
     kMember,     // parts[0].text
     kTuple,
     kList,
     kItem,   // parts[0][parts[1]]
-    kSlice,  // parts[0][parts[1]:parts[2]]; an end that is not given has the form kNothing
+    kSlice,  // parts[0][parts[1]:parts[2]]; an omitted end has the form kNothing
     kNothing,
     kCall,           // of `function`
-    kComprehension,  // parts[0] for the variable `number` in parts[1] if parts[2], which may lack
+    kComprehension,  // parts[0] for the variable `number` in parts[1] if parts[2] (optional)
     kConditional,    // parts[1] if parts[0] else parts[2]
     kAnd,
     kOr,
@@ -71,16 +71,17 @@ struct Expression {
 
 struct RuleStep {
   enum class Kind : uint8_t { kAssign, kCheck, kCall, kResult } kind = Kind::kCall;
-  int64_t variable = 0;  // kAssign's; of a kCheck with `each`, the one that takes its values
+  int64_t variable = 0;  // kAssign's; for a kCheck with `each`, the loop variable
   Expression value = {};
   std::optional<Expression> each = {};
-  std::vector<Expression> message = {};  // strings and what stands in braces between them
-  // As it is written, for opgen: name, value and, of a check, what it is for, and its literals.
+  std::vector<Expression> message = {};  // strings, and the expressions in braces between them
+  // The source text, for opgen: name, value and, for a check, the `each` and the message's
+  // literals.
   std::string variable_text = {}, value_text = {}, each_text = {};
   std::vector<std::string> message_text = {};
 };
 
-// Places of a run's values: these, then the operands', then what the text assigns.
+// Indices of a run's values: these first, then the operands, then the variables of the text.
 enum RuleVariable : int64_t {
   kVariableShapes,
   kVariableDTypes,
@@ -97,7 +98,7 @@ struct RuleProgram {
   int64_t variables = 0;
 };
 
-// INTERNAL, with the place, if the text is not as above.
+// Returns INTERNAL, with the position, if the text is not as described above.
 absl::StatusOr<RuleProgram> ParseRule(const Rule& rule);
 
 }  // namespace kiln::ops

@@ -10,7 +10,7 @@ namespace {
 
 using Token = RuleToken;
 
-// Longer ones first.
+// Longer symbols come first, since the first match is taken.
 constexpr std::string_view kSymbols[] = {"->", "//", "==", "!=", "<=", ">=", "(", ")", "[", "]",
                                          ":",  ",",  ".",  "=",  "<",  ">",  "+", "-", "*", "%"};
 
@@ -20,7 +20,7 @@ size_t LengthOfName(std::string_view text) {
   return std::find_if_not(text.begin(), text.end(), IsNameLetter) - text.begin();
 }
 
-// With both quotes; 0 if the second is missing.
+// Returns the length with both quotes; 0 if the closing one is missing.
 size_t LengthOfText(std::string_view text) {
   for (size_t i = 1; i < text.size(); ++i) {
     if (text[i] == text[0]) return i + 1;
@@ -43,7 +43,7 @@ Token Next(std::string_view text) {
   return {Token::Kind::kEnd, {}};
 }
 
-// Whether a line that is followed by `rest` goes on there.
+// Returns whether a line continues when `rest` follows it.
 bool GoesOn(std::string_view rest) {
   rest.remove_prefix(std::min(rest.find_first_not_of(" \n"), rest.size()));
   return rest.substr(0, 1) == "\"" || rest.substr(0, 1) == "'" || rest.substr(0, 4) == "for ";
@@ -56,7 +56,7 @@ absl::StatusOr<std::vector<RuleToken>> RuleTokens(std::string_view text) {
   int open = 0;
   std::string_view rest = text;
   while (!rest.empty()) {
-    // As in Python, a line goes on while a bracket is open.
+    // As in Python, a line continues while a bracket is open.
     if (rest[0] == '\n' && open == 0 && !GoesOn(rest) && !tokens.empty() &&
         tokens.back().kind != Token::Kind::kLineEnd) {
       tokens.push_back({Token::Kind::kLineEnd, rest.substr(0, 1)});

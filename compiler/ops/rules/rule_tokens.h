@@ -1,4 +1,4 @@
-// The words of a rule's text. Internal to compiler/ops/rules.
+// The tokens of a rule's text. Internal to compiler/ops/rules.
 #ifndef KILN_COMPILER_OPS_RULES_RULE_TOKENS_H_
 #define KILN_COMPILER_OPS_RULES_RULE_TOKENS_H_
 
@@ -12,10 +12,11 @@ namespace kiln::ops {
 
 struct RuleToken {
   enum class Kind : uint8_t { kNumber, kName, kText, kSymbol, kLineEnd, kEnd } kind;
-  std::string_view text;  // a part of the rule's; of a kText with its quotes
+  std::string_view text;  // a part of the rule's text; a kText includes its quotes
 };
 
-// Ends with a kEnd. INTERNAL: a character that no token begins with, or a string without an end.
+// The result ends with a kEnd. INTERNAL: a character that begins no token, or an unterminated
+// string.
 absl::StatusOr<std::vector<RuleToken>> RuleTokens(std::string_view text);
 
 }  // namespace kiln::ops

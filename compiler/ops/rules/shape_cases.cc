@@ -7,7 +7,7 @@ using ir::DType;
 using ir::Shape;
 using Ints = std::vector<int64_t>;
 
-// Fits 64 bits, but its square does not.
+// Fits in 64 bits, but its square does not.
 constexpr int64_t kHuge = int64_t{1} << 40;
 
 void AddBroadcasting(std::vector<ShapeCase>& cases) {

@@ -1,5 +1,5 @@
-// The shared table of cases for the rules of shapes and dtypes: infer_test.cc checks this
-// implementation against it, opgen writes it to tests/golden/shape_cases.json for the clients'
+// The shared table of cases for the rules of shapes and dtypes. infer_test.cc checks this
+// implementation against it; opgen writes it to tests/golden/shape_cases.json for the clients'
 // implementations.
 #ifndef KILN_COMPILER_OPS_RULES_SHAPE_CASES_H_
 #define KILN_COMPILER_OPS_RULES_SHAPE_CASES_H_
@@ -14,7 +14,7 @@
 namespace kiln::ops {
 
 inline constexpr std::nullopt_t kError = std::nullopt;  // a case's result
-// An attribute's integer: a plain literal would be ambiguous.
+// An integer attribute: a plain literal would be ambiguous.
 inline int64_t I(int64_t value) { return value; }
 
 struct ShapeCase {
@@ -24,7 +24,7 @@ struct ShapeCase {
   std::optional<ir::Shape> result;  // absent: an error
 };
 std::vector<ShapeCase> ShapeCases();
-// Its parts in other files.
+// Parts of ShapeCases in other files.
 void AddConvolutionCases(std::vector<ShapeCase>& cases);
 void AddNeuralCases(std::vector<ShapeCase>& cases);
 void AddMatrices(std::vector<ShapeCase>& cases);  // of arrays and matrices
@@ -37,7 +37,7 @@ struct DTypeCase {
 };
 std::vector<DTypeCase> DTypeCases();
 
-// Of the rows' constraints and of what their attributes may be.
+// A case for the rows' constraints and for the allowed values of their attributes.
 struct ConstraintCase {
   std::string_view op;
   std::vector<ir::Shape> operands;

@@ -1,4 +1,4 @@
-// Cases of what slides windows, and of losses and other composites of neural networks.
+// Cases of sliding windows, and of losses and other composites of neural networks.
 #include "compiler/ops/rules/shape_cases.h"
 
 namespace kiln::ops {
@@ -37,7 +37,7 @@ void AddConvolutions(std::vector<ShapeCase>& cases) {
 
 void AddPools(std::vector<ShapeCase>& cases) {
   const Attributes ceil = {{"kernel", Ints{3}}, {"stride", Ints{2}}, {"ceil_mode", true}};
-  // Windows farther apart than they are long: with ceil_mode, one more is there only if it starts
+  // The stride exceeds the window: with ceil_mode, one more window is added only if it starts
   // within the tensor or the padding before it.
   const Attributes hanging = {
       {"kernel", Ints{2}}, {"stride", Ints{3}}, {"padding", Ints{1}}, {"ceil_mode", true}};

@@ -1,5 +1,4 @@
-// Rules of shapes that rows in several files share; a rule of one file stands there, beside its
-// row.
+// Rules of shapes that rows in several files share; a rule of a single file is next to its row.
 #ifndef KILN_COMPILER_OPS_RULES_SHAPE_RULES_H_
 #define KILN_COMPILER_OPS_RULES_SHAPE_RULES_H_
 
@@ -13,14 +12,14 @@ inline constexpr Rule kAttributeShape = {"attribute", "", R"rule(-> attributes["
 // NumPy's broadcasting of all operands.
 inline constexpr Rule kBroadcastShape = {"broadcast", "", R"rule(-> broadcast(shapes))rule"};
 
-// Attributes "axes" (negative ones count from the end; none: all) and "keepdims".
+// Uses the attributes "axes" (negative ones count from the end; empty means all) and "keepdims".
 inline constexpr Rule kReduceShape = {"reduce", "x", R"rule(
   axes = normalize_axes(attributes["axes"], len(x))
   keepdims = attributes["keepdims"]
   -> tuple(1 if i in axes else x[i] for i in range(len(x)) if keepdims or i not in axes)
 )rule"};
 
-// By the attribute "padding".
+// Uses the attribute "padding".
 inline constexpr Rule kPadShape = {"pad", "x", R"rule(
   padding = attributes["padding"]
   check len(padding) == 2 * len(x):

@@ -19,7 +19,7 @@ absl::StatusOr<Ints> EntriesOf(const Attributes& attributes, std::string_view na
                     ", one for each spatial dimension");
 }
 
-// Entries as they are, or ones where the op has no such attribute.
+// Returns the attribute's entries, or ones if the op has no such attribute.
 absl::StatusOr<Ints> EntriesOrOnes(const Attributes& attributes, std::string_view name,
                                    size_t rank) {
   if (!attributes.contains(std::string(name))) return Ints(rank, 1);
@@ -32,7 +32,7 @@ absl::Status ReadPadding(const Attributes& attributes, size_t rank, Sliding* sli
     return ShapeError("\"padding\" has ", values.size(), " entries; it needs ", rank,
                       ", one for each spatial dimension, or ", 2 * rank, ", before and after each");
   }
-  // With one entry for each dimension, before and after are the same entry.
+  // With one entry per dimension, before and after are the same entry.
   const size_t step = values.size() / rank;
   for (size_t i = 0; i < rank; ++i) {
     sliding->before.push_back(values[i * step]);
@@ -65,7 +65,7 @@ absl::StatusOr<Sliding> ReadSliding(absl::Span<const int64_t> size, const Ints& 
   return sliding;
 }
 
-// Windows that lie within the padded length.
+// Counts the windows that are within the padded length.
 absl::Status CountWhole(absl::Span<const int64_t> spatial, Sliding* sliding) {
   for (size_t i = 0; i < spatial.size(); ++i) {
     const auto length = PaddedLength(spatial[i], sliding->before[i], sliding->after[i]);
@@ -78,12 +78,13 @@ absl::Status CountWhole(absl::Span<const int64_t> spatial, Sliding* sliding) {
   return absl::OkStatus();
 }
 
-// With ceil_mode, one more window where some of the length is left over, if it starts within the
-// tensor or the padding before it, as PyTorch demands.
+// With ceil_mode, adds one more window if elements are left over and the window starts within the
+// tensor or the padding before it, as in PyTorch.
 void AddHanging(absl::Span<const int64_t> spatial, Sliding* sliding) {
   for (size_t i = 0; i < spatial.size(); ++i) {
     const int64_t length = spatial[i] + sliding->before[i] + sliding->after[i];
-    // The next window starts a stride further or more: too late, and where exactly might overflow.
+    // The next window starts at least one stride further: too late, and its position might
+    // overflow.
     if (sliding->stride[i] >= spatial[i] + sliding->before[i]) continue;
     const int64_t next = sliding->positions[i] * sliding->stride[i];
     const int64_t covered = next - sliding->stride[i] + sliding->reach(i) + 1;
@@ -105,7 +106,7 @@ absl::Status CheckPoolPadding(const Sliding& sliding) {
   return absl::OkStatus();
 }
 
-// What one dimension of a transposed convolution covers, and its result.
+// Computes the extent that one dimension of a transposed convolution covers, and its result size.
 absl::Status Spread(int64_t length, size_t i, Spreading* spreading) {
   const Sliding& windows = spreading->windows;
   const int64_t extra = spreading->output_padding[i];
@@ -114,12 +115,12 @@ absl::Status Spread(int64_t length, size_t i, Spreading* spreading) {
                       windows.size[i], ", stride ", windows.stride[i], " and dilation ",
                       windows.dilation[i], "; each must be at least 1");
   }
-  // The bound is PyTorch's.
+  // PyTorch has the same bound.
   if (extra < 0 || extra >= std::max(windows.stride[i], windows.dilation[i])) {
     return ShapeError("an \"output_padding\" of ", extra, "; it must be less than the stride (",
                       windows.stride[i], ") or the dilation (", windows.dilation[i], ")");
   }
-  // The last window begins at (length - 1) * stride and reaches (size - 1) * dilation further.
+  // The last window begins at (length - 1) * stride and extends (size - 1) * dilation further.
   int64_t begin = 0;
   int64_t reach = 0;
   int64_t last = 0;
@@ -185,7 +186,7 @@ absl::StatusOr<Sliding> PoolSliding(absl::Span<const int64_t> shape, const Attri
   if (kernel.size() > shape.size()) {
     return ShapeError("a kernel of ", kernel.size(), " dimensions for shape ", ToString(shape));
   }
-  // By default a pool's windows stand side by side.
+  // By default a pool's windows do not overlap: the stride is the kernel.
   const auto stride = IntsOf(attributes, "stride").empty()
                           ? absl::StatusOr<Ints>(kernel)
                           : EntriesOf(attributes, "stride", kernel.size());
@@ -212,7 +213,7 @@ absl::StatusOr<Spreading> TransposedSpreading(absl::Span<const int64_t> spatial,
   auto extra = EntriesOf(attributes, "output_padding", kernel.size());
   if (!extra.ok()) return extra.status();
   Spreading spreading{*std::move(windows), {}, *std::move(extra), {}};
-  // Each element of x spreads over one window of the result.
+  // Each element of x contributes to one window of the result.
   spreading.windows.positions.assign(spatial.begin(), spatial.end());
   for (size_t i = 0; i < spatial.size(); ++i) {
     const absl::Status spread = Spread(spatial[i], i, &spreading);

@@ -1,4 +1,4 @@
-// A node from as little as a test says of it.
+// Builds a node from a minimal description, for tests.
 #ifndef KILN_COMPILER_OPS_TESTING_BUILD_OP_H_
 #define KILN_COMPILER_OPS_TESTING_BUILD_OP_H_
 
@@ -9,7 +9,7 @@
 namespace kiln::ops {
 
 // Completes the attributes, infers shape and dtype and builds, as the wire's decoder does.
-// `declared` is the wire's dtype field (kInvalid if it is absent).
+// `declared` is the wire's dtype field (kInvalid if absent).
 absl::StatusOr<const ir::Node*> BuildOp(Builder& builder, const OpDef& op,
                                         absl::Span<const ir::Node* const> operands,
                                         const Attributes& attributes, ir::DType declared);

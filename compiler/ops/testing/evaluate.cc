@@ -42,7 +42,7 @@ absl::StatusOr<HostTensor> EvaluateInput(const Node* node, absl::Span<const Host
 absl::StatusOr<HostTensor> EvaluateNode(const Node* node, Values& values,
                                         absl::Span<const HostTensor> inputs) {
   if (node->op() == Op::kInput) return EvaluateInput(node, inputs);
-  // kMutable, which partition adds, has no row: it is the same value in another place.
+  // kMutable, which partition adds, has no row: its value is its operand's.
   if (node->op() == ir::Op::kMutable) return values.at(node->operand(0)).tensor;
   const EvaluateFn evaluate = DefOf(node->op()).evaluate;
   if (evaluate == nullptr) {
@@ -70,7 +70,7 @@ absl::StatusOr<std::vector<HostTensor>> Evaluate(absl::Span<const Node* const> r
   for (const Node* node : order) {
     for (const Node* operand : node->operands()) ++values[operand].uses_left;
   }
-  // One use more, so that no result is dropped.
+  // One additional use, so that no result is dropped.
   for (const Node* root : roots) ++values[root].uses_left;
   for (const Node* node : order) {
     auto result = EvaluateNode(node, values, inputs);

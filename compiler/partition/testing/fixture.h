@@ -1,4 +1,4 @@
-// A graph in the making, for tests of what becomes of it.
+// Builds graphs and partitions them, for tests.
 #ifndef KILN_COMPILER_PARTITION_TESTING_FIXTURE_H_
 #define KILN_COMPILER_PARTITION_TESTING_FIXTURE_H_
 
@@ -27,7 +27,7 @@ class PartitionFixture : public testing::Test {
     return b_.Input(static_cast<int64_t>(graph_.inputs.size()) - 1, dtype, shape);
   }
 
-  // [rows, columns]: the product of two inputs that have `depth` columns and rows.
+  // Returns [rows, columns]: the product of two inputs with `depth` columns and rows.
   Node Product(int64_t rows, int64_t depth, int64_t columns) {
     const ir::Shape terms = {rows, depth, columns};
     Node a = b_.Expand(b_.Reshape(Input({rows, depth}), {rows, depth, 1}), terms);
