@@ -3,18 +3,17 @@
 //
 // Expressions are kernel-level ir::Nodes over the ranges of the enclosing loops. They differ from
 // kernel.h in two ways:
-// * kLoad's attribute is an index into LoopProgram::buffers, which has scratch and registers in
+//  * kLoad's attribute is an index into LoopProgram::buffers, which has scratch and registers in
 //    addition to the kernel's globals;
-// * kReduce runs only over ranges bound to vector lanes: it combines the lanes of its value into
-// one
-//    scalar. In a ThreadReduce it combines threads in the same way.
+//  * kReduce runs only over ranges bound to vector lanes: it combines the lanes of its value into
+//    one scalar. In a ThreadReduce it combines threads in the same way.
 //
 // A task is run by one thread or, if the program has `threads`, by a block of them (CUDA's terms;
 // OpenCL says work-group and work-item). All threads of a block execute all statements:
-// * A loop of kind kThread runs its body once, in the threads that have an iteration.
-// * A statement outside such loops writes registers in every thread (each has its own), but global
+//  * A loop of kind kThread runs its body once, in the threads that have an iteration.
+//  * A statement outside such loops writes registers in every thread (each has its own), but global
 //    and shared memory only in the block's first thread.
-// * Barriers are outside such loops, so all threads reach them.
+//  * Barriers are outside such loops, so all threads reach them.
 //
 // Apply places no barriers, and combines the threads' values by ThreadReduce. Emitters get programs
 // with barriers, in which a ThreadReduce is only over adjacent threads that exchange values without
@@ -54,7 +53,7 @@ struct LoopBuffer {
 enum class LoopKind : uint8_t {
   kSerial,
   kUnrolled,  // the body is repeated for each iteration
-  kVector,  // the body runs once; the range stands for lanes 0 … extent-1. Vector loops do not
+  kVector,  // one pass over the body; the range stands for lanes 0 … extent-1. Vector loops do not
             // nest.
   kThread,  // each iteration in its own thread, all at once; their order is unspecified
   kMatrix,  // unrolled, like the two loops that are its whole body. A matrix unit may execute it as
@@ -92,7 +91,7 @@ struct Store {
   const ir::Node* index = nullptr;
   const ir::Node* value = nullptr;
   const ir::Node* valid = nullptr;  // null: always. Where it is false, the old value stays.
-  bool streaming = false;  // the written lines are not read again soon: may bypass caches
+  bool streaming = false;  // the written lines are not read again soon: may bypass the caches
   bool async = false;      // a copy that need not be complete before the next barrier
 };
 

@@ -7,12 +7,11 @@
 namespace kiln::schedule {
 
 // Requires: Apply made the program, and it is proved. If tasks have threads:
-// * Copies one step ahead get their two buffers (run_ahead.h).
-// * Sums over threads become trees, or exchanges between `shuffling` adjacent threads without
-// memory
-//    (expand_reductions.h).
-// * Where several threads would write the same value, only one of them writes.
-// * Barriers are placed where they are needed (place_barriers.h).
+//  * Copies one step ahead get their two buffers (run_ahead.h).
+//  * Sums over threads become trees, or exchanges between `shuffling` adjacent threads without
+//    memory (expand_reductions.h).
+//  * Where several threads would write the same value, only one of them writes.
+//  * Barriers are placed where they are needed (place_barriers.h).
 // Other programs stay as they are. Thread-safe, if no other thread uses program.context.
 LoopProgram Synchronize(LoopProgram program, int shuffling = 1);
 

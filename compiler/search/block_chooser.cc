@@ -23,7 +23,7 @@ constexpr int64_t kBlockThreadsMax = 256;
 constexpr int64_t kBlockThreadsMin = 32;
 // The minimum number of points of a row, or terms of a sum, for threads to share it.
 constexpr int64_t kSharedMin = 64;
-// Sums read across memory gain nothing from being shared by threads, unless there are few sums.
+// The same for a sum read across memory, which gains from sharing only if there are few sums.
 constexpr int64_t kLongSharedSum = 256;
 
 class BlockChooser {

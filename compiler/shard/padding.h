@@ -4,11 +4,11 @@
 // parts of equal size; on the last ones, less of the part is meaningful. The tensor's elements are
 // at the beginning of each dimension. The padding after them is unspecified and may be NaN:
 //
-// * elementwise results, and movements along other dimensions, keep the padding;
-// * sums, products and maxima over a padded dimension select their identity there, and scatters
-//    an index that is out of range (mask.h);
-// * merged and split dimensions are padded where the outermost one is (padded_shape.h);
-// * all other ops take the operand cut to the tensor's sizes, which gathers a split dimension.
+//  * elementwise results, and movements along other dimensions, keep the padding;
+//  * sums, products and maxima over a padded dimension select their identity there, and scatters an
+//    index that is out of range (mask.h);
+//  * merged and split dimensions are padded where the outermost one is (padded_shape.h);
+//  * all other ops take the operand cut to the tensor's sizes, which gathers a split dimension.
 //
 // Where operands meet, the others are padded as well (fit.h). A sum whose result is wanted padded
 // is computed padded. Where operands padded in several dimensions would make a value more than

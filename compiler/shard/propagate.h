@@ -1,9 +1,9 @@
 // Chooses the layout of every value of a sharded graph, from the specs of inputs, outputs and
 // hints, by the rules of rules.h.
 //
-// * Backward, wishes: the layout of a result determines the layout wanted for the sums that it
+//  * Backward, wishes: the layout of a result determines the layout wanted for the sums that it
 //    depends on. An optimizer's split moments turn the gradient's all-reduce into a reduce-scatter.
-// * Forward, choices: an elementwise result takes the splits of all its operands, as far as they
+//  * Forward, choices: an elementwise result takes the splits of all its operands, as far as they
 //    agree, since cutting a part out of what each device has is free. Where two operands want one
 //    axis of the mesh for different dimensions, the order is: hinted values, values computed from
 //    data, then state (updated inputs), and among equals the larger one. The others are moved.
