@@ -25,8 +25,8 @@
 namespace kiln::codegen {
 namespace {
 
-// Of the convention for code objects: the lowest that LLVM 22 writes for all processors, which
-// ROCm 5.4 and newer load.
+// Version of the code object convention: the lowest that LLVM 22 writes for all processors. ROCm
+// 5.4 and newer load it.
 constexpr unsigned kCodeObjectVersion = 500;
 
 void InitializeAmdgcnBackend() {
@@ -43,7 +43,7 @@ absl::Status CheckProcessor(const llvm::MCSubtargetInfo& subtarget, const driver
                                                    target.processor, "\"; one is \"gfx90a\""));
   }
   const int wave = target.limits.threads_per_subgroup;
-  // Those before gfx10 know one size.
+  // Processors before gfx10 have only subgroups of 64.
   const bool knows = wave == 64 || (wave == 32 && !absl::StartsWith(target.processor, "gfx9"));
   if (!knows) {
     return absl::InvalidArgumentError(
@@ -57,7 +57,7 @@ absl::StatusOr<std::unique_ptr<llvm::TargetMachine>> MakeAmdgcnMachine(
   auto backend = AmdgcnBackend(target);
   if (!backend.ok()) return backend.status();
   llvm::TargetOptions options;
-  // So that results are those of every other device.
+  // Results must be the same as on every other device.
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   std::unique_ptr<llvm::TargetMachine> machine((*backend)->createTargetMachine(
       AmdgcnTriple(), target.processor, AmdgcnFeatures(target), options, llvm::Reloc::PIC_,

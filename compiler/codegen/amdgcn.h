@@ -1,7 +1,7 @@
-// LLVM as a compiler for AMD's GPUs: an IR module in, a code object out (an ELF shared object of
-// version 5 of AMDHSA's convention, with kernel descriptors and metadata), which the HSA runtime
-// loads. Arithmetic is what the module says: nothing is contracted or flushed, division and square
-// root are correctly rounded, and no device library is linked.
+// LLVM as a compiler for AMD's GPUs: takes an IR module and returns a code object (an ELF shared
+// object of version 5 of AMDHSA's convention, with kernel descriptors and metadata), which the HSA
+// runtime loads. Arithmetic is exactly as in the module: nothing is contracted or flushed, division
+// and square root are correctly rounded, and no device library is linked.
 //
 // All functions are thread-safe as long as no two threads share an LLVMContext.
 #ifndef KILN_COMPILER_CODEGEN_AMDGCN_H_
@@ -22,24 +22,25 @@ namespace kiln::codegen {
 // Target::architecture.
 inline constexpr std::string_view kAmdgcnArchitecture = "amdgcn";
 
-// A feature of a target that no processor has: code objects for it carry a twin for the host
-// (amdgcn_host_twin.h).
+// A target feature that no processor has: code objects for such a target include a twin for the
+// host (amdgcn_host_twin.h).
 inline constexpr std::string_view kHostTwinFeature = "kiln-host-twin";
 
-// Where LLVM's AMDGPU backend has its kinds of memory.
+// The address spaces of LLVM's AMDGPU backend.
 enum AmdgcnAddressSpace : unsigned { kAmdgcnGlobal = 1, kAmdgcnShared = 3, kAmdgcnPrivate = 5 };
 
-// Gives an empty module the backend's triple and data layout, which decide where its variables
-// stand.
+// Gives an empty module the backend's triple and data layout, which determine the address spaces of
+// its variables.
 void PrepareAmdgcnModule(llvm::Module& module);
 
-// target.processor is "gfx90a", target.features those of its target ID ("+sramecc,-xnack"); threads
-// run in step in subgroups of target.limits.threads_per_subgroup, 32 or 64. INTERNAL: the module is
-// invalid, or what LLVM made does not link. INVALID_ARGUMENT: the target is another architecture's,
-// or LLVM does not know the processor, or it has no such subgroups.
+// target.processor is "gfx90a", for example; target.features are those of its target ID
+// ("+sramecc,-xnack"). Threads run in lockstep in subgroups of target.limits.threads_per_subgroup,
+// 32 or 64. Returns INTERNAL if the module is invalid, or if LLVM's output does not link. Returns
+// INVALID_ARGUMENT if the target is of another architecture, LLVM does not know the processor, or
+// it has no such subgroups.
 absl::StatusOr<std::string> EmitCodeObject(llvm::Module& module, const drivers::Target& target);
 
-// The instructions of all functions of a code object, one a line after its offset in .text.
+// Returns the instructions of all functions of a code object, one a line after its offset in .text.
 absl::StatusOr<std::string> DisassembleCodeObject(std::string_view object,
                                                   const drivers::Target& target);
 

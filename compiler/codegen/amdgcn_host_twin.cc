@@ -19,7 +19,7 @@ namespace {
 
 constexpr char kTwinSymbol[] = "twin";
 
-// With fused multiply-add and conversions of float16, which AMD's GPUs have.
+// With fused multiply-add and conversions of float16, as AMD's GPUs have.
 drivers::Target HostTarget() {
   drivers::Target host;
   host.architecture = std::string(kX86Architecture);
@@ -27,7 +27,7 @@ drivers::Target HostTarget() {
   return host;
 }
 
-// Moves the kernel's body into a function of one parameter, the HostTwinCall.
+// Moves the kernel's body into a function with one parameter, the HostTwinCall.
 class TwinWriter {
  public:
   TwinWriter(llvm::Module& module, llvm::Function& kernel)
@@ -56,7 +56,7 @@ class TwinWriter {
     return builder_.CreateLoad(type, at);
   }
 
-  // One after another, each at a multiple of its size, which is 8.
+  // The arguments are contiguous, each 8 bytes long and aligned.
   void ReplaceParameters(HostTwinFooter* footer) {
     llvm::Value* arguments = Field(offsetof(HostTwinCall, kernel_arguments), builder_.getPtrTy());
     for (llvm::Argument& parameter : kernel_.args()) {
@@ -113,7 +113,8 @@ class TwinWriter {
         Ask(offsetof(HostTwinCall, barrier), builder_.getVoidTy(), {});
         return absl::OkStatus();
       case llvm::Intrinsic::amdgcn_ds_swizzle: {
-        // Bit masks: and, or, xor of five bits each, of which `and` keeps all and `or` sets none.
+        // Bit masks: and, or, xor of five bits each. Only patterns whose `and` keeps all bits and
+        // whose `or` sets none are supported.
         const auto pattern = llvm::cast<llvm::ConstantInt>(call.getArgOperand(1))->getZExtValue();
         if ((pattern & 0x83ff) != 0x1f)
           return absl::InternalError(absl::StrCat("a swizzle with the pattern ", pattern));

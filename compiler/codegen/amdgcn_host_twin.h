@@ -1,7 +1,7 @@
-// A twin of a GPU's kernel that the host runs: the same LLVM module, in which a thread's number,
-// barriers, shuffles and shared memory are asked of whoever calls, as machine code for x86-64. It
-// stands behind the code object's end, where loaders do not look. Made for a stand-in of the HSA
-// runtime, whose devices have kHostTwinFeature; no GPU has it.
+// A twin of a GPU kernel that runs on the host: the same LLVM module as machine code for x86-64, in
+// which the caller provides a thread's number, barriers, shuffles and shared memory. It is appended
+// to the code object, where loaders ignore it. Used by a stand-in for the HSA runtime, whose
+// devices have kHostTwinFeature; no GPU has it.
 #ifndef KILN_COMPILER_CODEGEN_AMDGCN_HOST_TWIN_H_
 #define KILN_COMPILER_CODEGEN_AMDGCN_HOST_TWIN_H_
 
@@ -16,22 +16,22 @@ class Module;
 
 namespace kiln::codegen {
 
-// What the twin is called with, once for each thread of each block.
+// The argument of the twin, which is called once for each thread of each block.
 struct HostTwinCall {
-  const void* kernel_arguments;  // as the dispatch packet has them
-  void* shared;                  // of the block
+  const void* kernel_arguments;  // as in the dispatch packet
+  void* shared;                  // the block's
   uint32_t thread;
   uint32_t block;
-  // Returns when all threads of the block have called it.
+  // Returns after all threads of the block have called it.
   void (*barrier)(HostTwinCall* call);
-  // The value of the thread with that number modulo the subgroup's size, in the same subgroup,
-  // which calls it here as well.
+  // Returns the value that a thread of the same subgroup passes to the same call: the one with that
+  // number, modulo the subgroup's size.
   uint32_t (*shuffle)(HostTwinCall* call, uint32_t thread, uint32_t value);
 };
 using HostTwin = void (*)(HostTwinCall*);
 
-// The file's last bytes. The twin's code, which has to be mapped at a multiple of 64, stands in
-// front of it: position-independent, its function at `entry`.
+// The last bytes of the file. The twin's code is directly before it and must be mapped at a
+// multiple of 64. The code is position-independent, with its function at `entry`.
 struct HostTwinFooter {
   uint64_t entry;
   uint64_t code_bytes;
@@ -42,8 +42,9 @@ struct HostTwinFooter {
 };
 inline constexpr uint64_t kHostTwinMagic = 0x4e4957544e4c494bULL;  // "KILNTWIN"
 
-// Of the kernel `symbol` in `module`, as it is before LLVM's AMDGPU backend has run; destroys the
-// module. Appends the twin to the code object. INTERNAL: the module has what no twin has.
+// Appends the twin of the kernel `symbol` to the code object. Requires: LLVM's AMDGPU backend has
+// not run on `module` yet. Destroys the module. Returns INTERNAL if a twin does not support
+// something in the module.
 absl::Status AddHostTwin(llvm::Module& module, const std::string& symbol, std::string* object);
 
 }  // namespace kiln::codegen

@@ -17,12 +17,12 @@ namespace kiln::codegen {
 namespace {
 
 constexpr char kAmdgcnSymbol[] = "kernel";
-// Of a thread's memory, most of which is far away.
+// Scratch of a thread; most of it is in slow memory.
 constexpr int64_t kAmdgcnScratchBytesMax = 64 << 10;
-// Threads that hand each other values by one swizzle.
+// The number of threads that can exchange values with one swizzle.
 constexpr int64_t kSwizzleThreads = 32;
 
-// What LLVM else takes for used, and the runtime would have to bring.
+// Inputs that LLVM would otherwise assume to be used, and that the runtime would have to provide.
 constexpr const char* kUnused[] = {
     "amdgpu-no-completion-action", "amdgpu-no-default-queue",  "amdgpu-no-dispatch-id",
     "amdgpu-no-dispatch-ptr",      "amdgpu-no-heap-ptr",       "amdgpu-no-hostcall-ptr",
@@ -41,7 +41,7 @@ class WorkItemFrame : public GpuFrame {
     PrepareAmdgcnModule(module);
     llvm::Function* function = DeclareKernel(module, program, symbol);
     function->setCallingConv(llvm::CallingConv::AMDGPU_KERNEL);
-    // So that the descriptor refers to it without a table of the dynamic linker's.
+    // Protected, so that the descriptor refers to it without a table of the dynamic linker.
     function->setVisibility(llvm::GlobalValue::ProtectedVisibility);
     function->addFnAttr("amdgpu-flat-work-group-size", StrCat(block_size(), ",", block_size()));
     function->addFnAttr("uniform-work-group-size", "true");
@@ -72,7 +72,7 @@ class WorkItemFrame : public GpuFrame {
     return builder.CreateIntrinsic(builder.getInt32Ty(), llvm::Intrinsic::amdgcn_workitem_id_x, {});
   }
 
-  // The instruction makes threads wait for each other, the fences for what they have written.
+  // The instruction waits for the threads, the fences order their writes.
   void Barrier(llvm::IRBuilder<>& builder) const override {
     const llvm::SyncScope::ID block = builder.getContext().getOrInsertSyncScopeID("workgroup");
     builder.CreateFence(llvm::AtomicOrdering::Release, block);
@@ -83,7 +83,7 @@ class WorkItemFrame : public GpuFrame {
   llvm::Value* Shuffle(llvm::IRBuilder<>& builder, llvm::Value* value,
                        int64_t distance) const override {
     if (distance < kSwizzleThreads) {
-      // The mode of bit masks: `and` keeps all bits of the thread's number, `xor` changes one.
+      // Bit-mask mode: `and` keeps all bits of the thread's number, `xor` changes one.
       constexpr uint32_t kAnd = 0x1f;
       constexpr int kXorShift = 10;
       const uint32_t pattern = static_cast<uint32_t>(distance) << kXorShift | kAnd;
@@ -117,7 +117,7 @@ std::unique_ptr<llvm::Module> EmitAmdgcnModule(llvm::LLVMContext& context,
   for (llvm::Function& function : *module) {
     if (function.isDeclaration()) continue;
     for (const char* attribute : kUnused) function.addFnAttr(attribute);
-    // Else the size of the stack would be unknown.
+    // With recursion the stack size would be unknown.
     function.setDoesNotRecurse();
   }
   return module;
@@ -149,7 +149,7 @@ absl::StatusOr<Code> AssembleAmdgcn(const kernel::Kernel& kernel,
   if (!object.ok()) return object.status();
   code.code = *std::move(object);
   if (target.Has(std::string(kHostTwinFeature))) {
-    // From the same module, which the backend has rewritten.
+    // Emits the module again, since the backend has rewritten the first one.
     absl::Status added =
         AddHostTwin(*EmitAmdgcnModule(context, program, target, frame), kAmdgcnSymbol, &code.code);
     if (!added.ok()) return added;

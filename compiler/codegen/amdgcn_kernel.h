@@ -1,4 +1,4 @@
-// Kernels as code objects for AMD's GPUs: what the row of that architecture is made of
+// Kernels as code objects for AMD's GPUs: the functions of that architecture's row
 // (machine_code.h).
 #ifndef KILN_COMPILER_CODEGEN_AMDGCN_KERNEL_H_
 #define KILN_COMPILER_CODEGEN_AMDGCN_KERNEL_H_
@@ -11,8 +11,8 @@
 namespace kiln::codegen {
 
 bool IsAmdgcnSupported(const ir::Node* node, const drivers::Target& target);
-// With an LLVMContext of its own for each call. UNIMPLEMENTED: the schedule keeps more for each
-// task than a thread gets.
+// Uses a new LLVMContext for each call. Returns UNIMPLEMENTED if the schedule needs more scratch
+// for each task than a thread gets.
 absl::StatusOr<Code> AssembleAmdgcn(const kernel::Kernel& kernel,
                                     const schedule::LoopProgram& program,
                                     const drivers::Target& target);

@@ -24,11 +24,11 @@ namespace kiln::codegen {
 namespace {
 
 ABSL_CONST_INIT absl::Mutex linker_mutex(absl::kConstInit);
-// A crash may have left the linker's state damaged.
+// A crash may have damaged the linker's state.
 bool linker_works ABSL_GUARDED_BY(linker_mutex) = true;
 
-// A folder of its own, with all that is in it until this goes. The linker renames what it has
-// written, so files without a name will not do.
+// A temporary folder, deleted with its contents by the destructor. Unnamed files are not enough,
+// since the linker renames its output.
 class LinkFolder {
  public:
   LinkFolder() {

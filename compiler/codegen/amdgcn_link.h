@@ -1,4 +1,4 @@
-// LLVM's linker in process, which makes of an object file what the HSA runtime loads.
+// LLVM's linker in this process: turns an object file into a code object for the HSA runtime.
 #ifndef KILN_COMPILER_CODEGEN_AMDGCN_LINK_H_
 #define KILN_COMPILER_CODEGEN_AMDGCN_LINK_H_
 
@@ -9,9 +9,9 @@
 
 namespace kiln::codegen {
 
-// An ELF shared object of one relocatable object for amdgcn. Thread-safe; links take turns, since
-// the linker's state is the process's. INTERNAL: the linker's errors, or files cannot be written in
-// /dev/shm nor in the folder for temporary files.
+// Returns an ELF shared object made of one relocatable object for amdgcn. Thread-safe; links run
+// one at a time, since the linker's state is global. Returns INTERNAL with the linker's errors, or
+// if files can be written neither to /dev/shm nor to the folder for temporary files.
 absl::StatusOr<std::string> LinkCodeObject(std::string_view object);
 
 }  // namespace kiln::codegen

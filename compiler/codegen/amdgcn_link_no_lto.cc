@@ -1,7 +1,6 @@
-// What LLVM's linker would do with LLVM's bitcode: nothing, since it gets none. These are defined
-// here in place of the linker's own, which would bring LLVM's optimiser with them, half as much
-// again as all else of LLVM that Kiln has. Names and layouts are those of LLVM 22's lld/ELF/LTO.h,
-// which is not installed.
+// Stubs for the linker's handling of LLVM bitcode, of which it never gets any. They replace the
+// linker's own functions, which would add LLVM's optimiser, half as large as the rest of LLVM in
+// Kiln. Names and layouts are those of LLVM 22's lld/ELF/LTO.h, which is not installed.
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/LTO/LTO.h"
 #include "llvm/Support/ErrorHandling.h"
@@ -19,11 +18,11 @@ class BitcodeCompiler {
   llvm::SmallVector<void*, 0> compile();  // NOLINT(readability-identifier-naming)
 };
 
-// Made for each link.
+// Constructed for each link.
 BitcodeCompiler::BitcodeCompiler(Ctx&) {}
 BitcodeCompiler::~BitcodeCompiler() = default;
 void BitcodeCompiler::add(BitcodeFile&) { llvm::report_fatal_error("no bitcode is linked"); }
-// Of pointers to files, in the linker's header.
+// The linker's header declares pointers to files.
 llvm::SmallVector<void*, 0> BitcodeCompiler::compile() { return {}; }
 
 }  // namespace lld::elf

@@ -1,5 +1,5 @@
 // LLVM's linker initialises all backends that LLVM was built with. It needs none of them to link
-// code objects, so those that Kiln does not have are empty here.
+// code objects, so the initialisers of backends that Kiln does not have are empty here.
 #define KILN_NO_TARGET(name)                 \
   void LLVMInitialize##name##TargetInfo() {} \
   void LLVMInitialize##name##Target() {}     \

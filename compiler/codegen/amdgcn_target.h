@@ -1,4 +1,4 @@
-// The pieces of LLVM's AMDGPU backend that emission and disassembly share. Only amdgcn*.cc may
+// The parts of LLVM's AMDGPU backend that emission and disassembly share. Only amdgcn*.cc may
 // include this.
 #ifndef KILN_COMPILER_CODEGEN_AMDGCN_TARGET_H_
 #define KILN_COMPILER_CODEGEN_AMDGCN_TARGET_H_
@@ -14,11 +14,11 @@ namespace kiln::codegen {
 
 llvm::Triple AmdgcnTriple();
 
-// LLVM's backend, initialised on the first call. INVALID_ARGUMENT if `target` is for another
-// architecture.
+// Returns LLVM's backend, initialised on the first call. Returns INVALID_ARGUMENT if `target` is
+// for another architecture.
 absl::StatusOr<const llvm::Target*> AmdgcnBackend(const drivers::Target& target);
 
-// target.features as LLVM takes them, with the size of subgroups.
+// Returns target.features in LLVM's form, with the size of subgroups.
 std::string AmdgcnFeatures(const drivers::Target& target);
 
 }  // namespace kiln::codegen

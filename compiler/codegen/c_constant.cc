@@ -16,18 +16,18 @@ namespace {
 
 using ir::DType;
 
-// The shortest digits that give the number again.
+// Returns the shortest digits that parse to the same number.
 template <typename Float>
 std::string Digits(Float value) {
   char text[64];
   const auto end = std::to_chars(text, text + sizeof(text), value).ptr;
   std::string digits(text, end);
-  // Without a point C would read an integer.
+  // Without a point, C would read an integer.
   return digits.find_first_of(".e") == std::string::npos ? digits + ".0" : digits;
 }
 
 std::string BitsText(double value, DType dtype) {
-  // Host tensors know the encoding, and round to it as everything else does.
+  // Host tensors implement the encoding, and round like all other code.
   const auto held = ops::HostTensor::Of(dtype, {}, {value});
   uint64_t bits = 0;
   std::memcpy(&bits, held.bytes.data(), held.bytes.size());

@@ -8,7 +8,7 @@
 
 namespace kiln::codegen {
 
-// Of a kConst, exactly and with its type: "0.1f", "5L", "5u"; of a short float its bits.
+// Returns the text of a kConst, exact and typed: "0.1f", "5L", "5u"; for a short float its bits.
 std::string ConstantText(const ir::Node* node);
 std::string FloatText(double value, ir::DType dtype);
 

@@ -17,13 +17,14 @@ using ir::Op;
 using schedule::LoopBuffer;
 using schedule::Space;
 
-// How deep the text of one value may be: people lose track, and compilers count brackets.
+// The maximum depth of one value's text: deeper ones are hard to read, and compilers limit
+// brackets.
 constexpr int kDeepest = 12;
 
-// Short enough to stand wherever it is used.
+// Returns whether its text is short enough to be repeated at each use.
 bool IsLeaf(const Node* node) { return node->op() == Op::kConst || node->op() == Op::kRange; }
 
-// What the text of the node consists of.
+// Returns the nodes whose texts are parts of the node's text.
 std::vector<const Node*> Parts(const Node* node) {
   if (const auto composite = MatchComposite(node)) return {composite->argument};
   return {node->operands().begin(), node->operands().end()};
@@ -56,8 +57,8 @@ std::vector<std::string> ExpressionPrinter::DefineShared(const std::vector<const
   return lines;
 }
 
-// `order` gets operands before their users. Lanes that a reduction combines have statements of
-// their own.
+// `order` gets operands before their users. The lanes that a reduction combines have their own
+// statements.
 void ExpressionPrinter::CountUses(const Node* node, Uses& uses, std::vector<const Node*>& order) {
   if (++uses[node] > 1 || shared_.contains(node)) return;
   if (node->op() != Op::kReduce) {
@@ -73,12 +74,12 @@ std::string ExpressionPrinter::Define(const Node* node, std::string_view text) {
   return line;
 }
 
-// A loop over the lanes, which stands in front of the statement.
+// Returns a loop over the lanes, which is printed before the statement.
 std::vector<std::string> ExpressionPrinter::DefineReduce(const Node* node) {
   const Node* range = node->operand(1);
   const ir::ReduceKind kind = node->attr<ir::ReduceAttr>().kind;
   const std::string total = StrCat("t", shared_count_++);
-  // Stands for the total so far.
+  // A placeholder for the running total.
   const Node* so_far = context_.Get(Op::kInput, node->dtype(), {}, {}, ir::InputAttr{});
   const auto outer = shared_;
   const std::string outer_lane = std::exchange(lane_, lane_.empty() ? "v0" : "v1");
@@ -94,7 +95,7 @@ std::vector<std::string> ExpressionPrinter::DefineReduce(const Node* node) {
   const Node* next = schedule::Combine(context_, kind, so_far, node->operand(0));
   lines.push_back(StrCat("  ", total, " = ", Text(next), ";"));
   lines.push_back("}");
-  // What the loop defined ends with it.
+  // Names that the loop defined end with it.
   shared_ = outer;
   lane_ = outer_lane;
   shared_[node] = total;

@@ -1,8 +1,8 @@
 // Expressions of a loop program as OpenCL C. Only c_*.cc may include this.
 //
-// Every text has the value of its node and, after C's promotion of bools and of integers below 32
-// bits to int, its type. Signed integers are added in unsigned ones wherever they could overflow,
-// which C leaves undefined.
+// Every text has the value of its node and, after C's promotion of bools and small integers to int,
+// its type. Signed integers that could overflow are added as unsigned ones, since C leaves signed
+// overflow undefined.
 #ifndef KILN_COMPILER_CODEGEN_C_EXPRESSION_H_
 #define KILN_COMPILER_CODEGEN_C_EXPRESSION_H_
 
@@ -19,7 +19,7 @@
 
 namespace kiln::codegen {
 
-// C's precedences, 1 binding most.
+// C's precedences; 1 binds most tightly.
 inline constexpr int kPrimary = 1;
 inline constexpr int kUnary = 2;
 inline constexpr int kProduct = 3;
@@ -31,26 +31,27 @@ inline constexpr int kLogicalAnd = 11;
 inline constexpr int kLogicalOr = 12;
 inline constexpr int kConditional = 13;
 
-// Names and the texts that depend on them. Not thread-safe.
+// Prints expressions; knows the names that their texts use. Not thread-safe.
 class ExpressionPrinter {
  public:
   ExpressionPrinter(const schedule::LoopProgram& program, Preamble& preamble)
       : program_(program), preamble_(preamble) {}
 
   void SetName(const ir::Node* range, std::string name) { names_[range] = std::move(name); }
-  // The variable of the open loop over vector lanes; empty: none.
+  // Sets the variable of the open loop over vector lanes; empty: none.
   void SetLane(std::string name) { lane_ = std::move(name); }
 
-  // Begins a statement: forgets the names of the last one's values.
+  // Begins a statement: forgets the names of the previous one's values.
   void BeginStatement() { shared_.clear(); }
-  // The lines that define, in order, what these expressions of the statement (null ones are left
-  // out) use more than once, reductions over lanes, and parts of what would be a long line.
+  // Returns the lines that define, in order, shared values of these expressions of the statement:
+  // values used more than once, reductions over lanes, and parts of expressions that would be too
+  // long. Null expressions are ignored.
   std::vector<std::string> DefineShared(const std::vector<const ir::Node*>& roots);
-  // After DefineShared of a statement that has it.
+  // Requires: DefineShared was called for a statement that contains it.
   std::string Text(const ir::Node* node) { return Print(node).text; }
-  // As an operand of an operator that binds as strongly as `precedence`.
+  // Returns the text as an operand of an operator that binds as strongly as `precedence`.
   std::string Operand(const ir::Node* node, int precedence);
-  // An element of a buffer, to read or to write.
+  // Returns an element of a buffer, to read or to write.
   std::string Element(int buffer, const ir::Node* index);
 
  private:

@@ -1,4 +1,4 @@
-// The part of ExpressionPrinter that knows operators: what each op is in OpenCL C.
+// The part of ExpressionPrinter for operators: each op in OpenCL C.
 #include "compiler/codegen/c_constant.h"
 #include "compiler/codegen/c_expression.h"
 #include "compiler/codegen/math_composite.h"
@@ -20,7 +20,7 @@ struct Infix {
   int precedence;
   int bool_precedence;
 };
-// Without those that need care to overflow or to round as compiler/ops does.
+// Without the operators that need care to overflow or to round as compiler/ops does.
 constexpr Infix kInfix[] = {
     {Op::kDiv, "/", "/", kProduct, kProduct},       {Op::kCmpLt, "<", "<", kRelation, kRelation},
     {Op::kCmpEq, "==", "==", kEquality, kEquality}, {Op::kCmpNe, "!=", "!=", kEquality, kEquality},
@@ -28,10 +28,10 @@ constexpr Infix kInfix[] = {
     {Op::kOr, "|", "||", 10, kLogicalOr},
 };
 
-// C computes in int with these.
+// Returns whether C computes this dtype in int.
 bool IsNarrow(DType dtype) { return ir::IsInteger(dtype) && ir::SizeOf(dtype) < 4; }
 
-// "(uint)", in which sums of the dtype wrap.
+// Returns "(uint)" or "(ulong)", in which sums of the dtype wrap.
 std::string_view UnsignedCast(DType dtype) { return ir::SizeOf(dtype) == 8 ? "(ulong)" : "(uint)"; }
 
 std::string_view FunctionName(Op op) {
@@ -118,7 +118,7 @@ ExpressionPrinter::Printed ExpressionPrinter::PrintOperator(const Node* node) {
   return PrintCall(FunctionName(node->op()), {node->operands().begin(), node->operands().end()});
 }
 
-// Whether a signed result may be beyond what its type holds, as far as is known here.
+// Returns whether a signed result may exceed its type's range, as far as known here.
 bool ExpressionPrinter::MayWrap(const Node* node) {
   if (!ir::IsInteger(node->dtype()) || !ir::IsSigned(node->dtype())) return false;
   if (node->dtype() != DType::kInt64) return true;
@@ -174,7 +174,7 @@ ExpressionPrinter::Printed ExpressionPrinter::PrintShift(const Node* node) {
   if (!IsNarrow(dtype) && !ir::IsSigned(dtype)) {
     return {StrCat(Operand(node->operand(0), kShift), " << ", bits), kShift};
   }
-  // C leaves it open what becomes of a signed number's sign.
+  // C does not define what happens to the sign of a signed number.
   const std::string shifted =
       StrCat(UnsignedCast(dtype), Operand(node->operand(0), kUnary), " << ", bits);
   if (IsNarrow(dtype)) return {StrCat("(", preamble_.Type(dtype), ")(", shifted, ")"), kUnary};
@@ -191,7 +191,7 @@ ExpressionPrinter::Printed ExpressionPrinter::PrintExtremum(const Node* node) {
   const std::vector<const Node*> operands = {node->operand(0), node->operand(1)};
   if (ir::IsFloat(dtype)) return PrintCall(preamble_.Function(name, dtype), operands);
   if (!IsNarrow(dtype)) return PrintCall(name, operands);
-  // The function must be told which of its types is meant.
+  // A cast tells the compiler which overload is meant.
   return {StrCat(name, "((int)", Operand(operands[0], kUnary), ", (int)",
                  Operand(operands[1], kUnary), ")"),
           kPrimary};
@@ -199,7 +199,7 @@ ExpressionPrinter::Printed ExpressionPrinter::PrintExtremum(const Node* node) {
 
 ExpressionPrinter::Printed ExpressionPrinter::PrintMinus(const Node* node) {
   const DType dtype = node->dtype();
-  // A second minus gets parentheses, as --x would be a decrement.
+  // A second minus gets parentheses, since --x would be a decrement.
   const std::string operand = Operand(node->operand(0), kPrimary);
   if (IsNarrow(dtype)) return {StrCat("(", preamble_.Type(dtype), ")-", operand), kUnary};
   if (!MayWrap(node)) return {StrCat("-", operand), kUnary};
@@ -213,7 +213,7 @@ ExpressionPrinter::Printed ExpressionPrinter::PrintNot(const Node* node) {
   return {StrCat("(", preamble_.Type(node->dtype()), ")~", operand), kUnary};
 }
 
-// A short float as the float that it is, or a wide one.
+// Returns the text of a float32 or float64 value; short floats are converted to float32.
 std::string ExpressionPrinter::ToFloat(const Node* node) {
   if (!ir::IsShortFloat(node->dtype())) return Text(node);
   return StrCat(preamble_.Function("from", node->dtype()), "(", Text(node), ")");
@@ -232,7 +232,7 @@ ExpressionPrinter::Printed ExpressionPrinter::PrintCast(const Node* node) {
   if (ir::IsShortFloat(to)) {
     std::string number = ToFloat(x);
     if (from == DType::kFloat64 || (ir::IsInteger(from) && ir::SizeOf(from) > 2)) {
-      // float does not hold every such number, and it must be rounded once.
+      // float cannot hold every such number, and it must be rounded only once.
       const DType wide = ir::IsFloat(from)    ? DType::kFloat64
                          : ir::IsSigned(from) ? DType::kInt64
                                               : DType::kUInt64;
@@ -254,7 +254,7 @@ ExpressionPrinter::Printed ExpressionPrinter::PrintBitcast(const Node* node) {
   if (node->dtype() == x->dtype()) return Print(x);
   if (node->dtype() == DType::kBool) return {StrCat(Operand(x, kEquality), " != 0"), kEquality};
   const std::string_view type = preamble_.Type(node->dtype());
-  // Of less than 32 bits, all are integers.
+  // All dtypes of less than 32 bits are integers in C.
   if (ir::SizeOf(node->dtype()) < 4) return {StrCat("(", type, ")", Operand(x, kUnary)), kUnary};
   return PrintCall(StrCat("as_", type), {x});
 }
@@ -263,14 +263,14 @@ ExpressionPrinter::Printed ExpressionPrinter::PrintInfix(const Node* node, std::
                                                          int precedence) {
   const Node* a = node->operand(0);
   const Node* b = node->operand(1);
-  // All of these group from the left. But compilers take a < b < c for a mistake.
+  // All of these group from the left. But compilers warn about a < b < c.
   const bool compares = precedence == kRelation || precedence == kEquality;
   return {StrCat(InfixOperand(a, b, compares ? kShift : precedence), " ", symbol, " ",
                  InfixOperand(b, a, compares ? kShift : precedence - 1)),
           precedence};
 }
 
-// Beside a number of that type a constant needs no letter to have it.
+// Next to a number of that type, a constant needs no suffix.
 std::string ExpressionPrinter::InfixOperand(const Node* node, const Node* other, int precedence) {
   int64_t value = 0;
   const bool is_index = node->dtype() == DType::kInt64 && kernel::IsConstant(node, &value);

@@ -12,7 +12,7 @@ namespace {
 
 using ir::DType;
 
-// The dtypes for which a row stands.
+// The dtypes that a row applies to.
 enum class Takes { kSigned, kUnsigned, kInteger, kFloat, kOne };
 
 struct FunctionRow {
@@ -25,7 +25,7 @@ struct FunctionRow {
   DType callee_dtype = DType::kInvalid;
 };
 
-// Meanings are those of compiler/ops. Callees stand before their callers.
+// Meanings are those of compiler/ops. Callees come before their callers.
 constexpr FunctionRow kFunctions[] = {
     {"floor_div", Takes::kSigned, {}, R"(
 $T floor_div_$N($T a, $T b) {
@@ -61,14 +61,14 @@ $T shl_$N($T a, $T b) { return ($U)b < $B ? ($T)(($U)a << b) : 0; }
     {"shl", Takes::kUnsigned, {}, R"(
 $T shl_$N($T a, $T b) { return b < $B ? ($T)(($U)a << b) : 0; }
 )"},
-    // What is left of a signed number is its sign.
+    // Only the sign of a signed number remains.
     {"shr", Takes::kSigned, {}, R"(
 $T shr_$N($T a, $T b) { return a >> (($U)b < $B ? b : $B - 1); }
 )"},
     {"shr", Takes::kUnsigned, {}, R"(
 $T shr_$N($T a, $T b) { return b < $B ? a >> b : 0; }
 )"},
-    // Saturates. OpenCL C leaves to the device what becomes of NaN.
+    // Saturates. In OpenCL C the result for NaN depends on the device.
     {"from_float32", Takes::kInteger, {}, R"(
 $T from_float32_$N(float x) { return isnan(x) ? 0 : convert_$T_sat(x); }
 )"},
@@ -99,7 +99,7 @@ $T pow_$N($T a, $T b) {
   return ($T)product;
 }
 )"},
-    // NaN if either is.
+    // NaN if either operand is NaN.
     {"max", Takes::kFloat, {}, R"(
 $T max_$N($T x, $T y) { return isnan(x) || x > y ? x : y; }
 )"},
@@ -107,8 +107,9 @@ $T max_$N($T x, $T y) { return isnan(x) || x > y ? x : y; }
 $T min_$N($T x, $T y) { return isnan(x) || x < y ? x : y; }
 )"},
 
-    // Of the two floats around a number that is none the one whose last bit is 1: to round that to
-    // fewer bits gives what rounding the number gives (Boldo and Melquiond 2008).
+    // Round to odd: of the two floats around an inexact number, returns the one whose last bit is
+    // 1. Rounding that to fewer bits gives the same result as rounding the number (Boldo and
+    // Melquiond 2008).
     {"to_odd_float", Takes::kOne, DType::kFloat64, R"(
 float to_odd_float_float64(double x) {
   const float nearest = (float)x;
@@ -152,7 +153,7 @@ bfloat16_bits to_bfloat16(float x) {
   return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
 }
 )"},
-    // Placed where float16 has exponent and mantissa it is a number that is too small by 2^8.
+    // Placed where float16 has exponent and mantissa, it is a number that is too small by 2^8.
     {"from", Takes::kOne, DType::kFloat8E4M3, R"(
 float from_float8_e4m3(float8_e4m3_bits x) {
   if ((x & 0x7f) == 0x7f) return NAN;
@@ -165,8 +166,8 @@ float from_float8_e4m3(float8_e4m3_bits x) {
 float from_float8_e5m2(float8_e5m2_bits x) { return from_float16((float16_bits)(x << 8)); }
 )",
      "from", DType::kFloat16},
-    // To nearest, ties to even. The last place of denormal results is moved to float's by an
-    // addition, which rounds them. There is no infinity: what is too large is NaN.
+    // To nearest, ties to even. An addition moves the last place of denormal results to float's,
+    // which rounds them. There is no infinity: larger numbers become NaN.
     {"to", Takes::kOne, DType::kFloat8E4M3, R"(
 float8_e4m3_bits to_float8_e4m3(float x) {
   const uint size = as_uint(x) & 0x7fffffff;
@@ -209,7 +210,7 @@ bool Matches(const FunctionRow& row, DType dtype) {
   return false;
 }
 
-// What short floats are made of; empty for the others.
+// Returns the type that holds a short float's bits; empty for other dtypes.
 std::string_view BitsType(DType dtype) {
   if (!ir::IsFloat(dtype) || ir::SizeOf(dtype) > 2) return "";
   return ir::SizeOf(dtype) == 2 ? "ushort" : "uchar";
@@ -267,7 +268,7 @@ std::string Preamble::Text() const {
     StrAppend(&text, "typedef ", BitsType(dtype), " ", TypeName(dtype), ";\n");
   }
   for (const auto& [row, dtype] : functions_) {
-    // Below 32 bits C computes in int, whose overflow is undefined.
+    // C computes types below 32 bits in int, whose overflow is undefined.
     const std::vector<std::pair<std::string, std::string>> words = {
         {"$T", std::string(TypeName(dtype))},
         {"$U", ir::SizeOf(dtype) == 8 ? "ulong" : "uint"},

@@ -1,4 +1,4 @@
-// What stands above a printed kernel: pragmas, names of types and the functions that it calls. Only
+// The text before a printed kernel: pragmas, type names and the functions that it calls. Only
 // c_*.cc may include this.
 #ifndef KILN_COMPILER_CODEGEN_C_PREAMBLE_H_
 #define KILN_COMPILER_CODEGEN_C_PREAMBLE_H_
@@ -13,20 +13,20 @@
 
 namespace kiln::codegen {
 
-// Collects what a kernel needs while it is printed.
+// Collects the types and functions that a kernel needs while it is printed.
 class Preamble {
  public:
-  // The type of an expression: "float", "long". Short floats are their bits ("float16_bits"), since
-  // only casts look at their values.
+  // Returns the type of an expression: "float", "long". Short floats are represented by their bits
+  // ("float16_bits"), since only casts use their values.
   std::string_view Type(ir::DType dtype);
-  // The type of an element of a global buffer; as Type, but a bool is a byte.
+  // Returns the type of an element of a global buffer; like Type, but a bool is a byte.
   std::string_view MemoryType(ir::DType dtype);
 
-  // The function that does `stem` for the dtype, "floor_div_int32"; the table in c_preamble.cc has
-  // the stems.
+  // Returns the function that does `stem` for the dtype, for example "floor_div_int32"; the table
+  // in c_preamble.cc has the stems.
   std::string Function(std::string_view stem, ir::DType dtype);
 
-  // All that was asked for, each once, callees before callers.
+  // Returns all types and functions that were requested, each once, callees before callers.
   std::string Text() const;
 
  private:

@@ -44,7 +44,7 @@ class SourcePrinter {
  private:
   void PrintHead() {
     Line(StrCat("// ", program_.name));
-    // So that a device gives each thread no more registers than such a block leaves it.
+    // Limits a thread's registers to those that a block of this size leaves for it.
     const std::string block = HasBlocks() ? StrCat("__attribute__((reqd_work_group_size(",
                                                    program_.threads, ", 1, 1)))\n")
                                           : "";
@@ -70,7 +70,7 @@ class SourcePrinter {
           program_.sections.begin(), program_.sections.end(),
           [](const schedule::Section& section) { return HasBarrierInLoop(section.body); });
       if (!keeps_loops) return;
-      // PoCL's compiler (3.1) fails for some loops around barriers that it has unrolled.
+      // PoCL's compiler (3.1) fails for some loops around barriers if it has unrolled them.
       Line("const long once = get_num_groups(0) > 0;  // 1, which no compiler knows");
       return;
     }
@@ -78,8 +78,8 @@ class SourcePrinter {
                 "get_global_id(0);"));
     std::string condition = StrCat("task >= ", program_.grid_size());
     if (by_table) {
-      // What a compiler loads behind the branch it loads anew for each thread, and PoCL's then
-      // makes no vectors of threads.
+      // Tests the pointers as well, so that they are loaded before the branch. Compilers load them
+      // again for each thread after it, and PoCL's then does not vectorize over threads.
       condition = StrCat("(", condition, ")");
       for (const LoopBuffer& buffer : program_.buffers)
         if (buffer.space == Space::kGlobal) StrAppend(&condition, " | !", buffer.name);
@@ -109,7 +109,7 @@ class SourcePrinter {
     const bool shared = buffer.space == Space::kShared;
     const bool scratch = buffer.space == Space::kScratch;
     if (scratch || shared) {
-      // Lanes beyond a ragged end read what fills up the last 64 bytes.
+      // Lanes past a ragged end read the padding of the last 64 bytes.
       const int64_t line = 64 / ir::SizeOf(buffer.dtype);
       elements = (elements + line - 1) / line * line;
     }
@@ -139,7 +139,7 @@ class SourcePrinter {
     if (begin > 0) Line("}");
   }
 
-  // The innermost range is the last digit of the task's number within the section.
+  // The innermost range is the lowest digit of the task's number within the section.
   void PrintSection(const schedule::Section& section, int64_t first) {
     const std::string number = first == 0 ? "task" : StrCat("(task - ", first, ")");
     int64_t inner = section.tasks();
@@ -149,14 +149,14 @@ class SourcePrinter {
       const std::string name = StrCat("p", i);
       expressions_.SetName(section.grid[i], name);
       std::string digit = inner == 1 ? number : StrCat(number, " / ", inner);
-      // The outermost needs no remainder, as the number is below the product of all.
+      // The outermost needs no remainder, since the number is below the product of all.
       if (i > 0) StrAppend(&digit, " % ", extent);
       Line(StrCat("const long ", name, " = ", digit, ";"));
     }
     PrintBody(section.body);
   }
 
-  // `is_kept`: so that no compiler unrolls it.
+  // `is_kept`: prevents compilers from unrolling it.
   void OpenLoop(const Node* range, const Node* extent, schedule::LoopKind kind, bool is_kept) {
     const int style = static_cast<int>(kind);
     std::string end = extent != nullptr ? expressions_.Operand(extent, is_kept ? kProduct : kShift)
@@ -206,10 +206,10 @@ class SourcePrinter {
     });
   }
 
-  // A block of threads runs each task.
+  // Returns whether a block of threads runs each task.
   bool HasBlocks() const { return program_.threads > 1; }
 
-  // The body, in those threads that have an iteration.
+  // Prints the body, for the threads that have an iteration.
   void PrintThreads(const schedule::Loop& loop) {
     Begin({loop.extent});
     const int style = static_cast<int>(loop.kind);
@@ -253,7 +253,7 @@ class SourcePrinter {
     Line("}");
   }
 
-  // Outside of all loops of threads, what is not a thread's own is written by the first.
+  // Outside all loops of threads, only the first thread writes memory that threads share.
   void PrintOne(const schedule::Store& store) {
     const bool by_first = HasBlocks() && depth_of_[static_cast<int>(LoopKind::kThread)] == 0 &&
                           program_.buffers[store.buffer].space != Space::kRegister;
@@ -293,14 +293,14 @@ class SourcePrinter {
   }
 
   void PrintOne(const schedule::Fetch& fetch) {
-    // Private memory is near.
+    // Private memory needs no prefetch.
     if (program_.buffers[fetch.buffer].space != Space::kGlobal) return;
     Begin({fetch.index});
     Line(StrCat("prefetch(&", expressions_.Element(fetch.buffer, fetch.index), ", 1);"));
   }
 
-  // What a store adds to the element that it replaces, where C's += does that; null if it does
-  // something else.
+  // Returns the value that a store adds to the element that it replaces, if C's += does the same;
+  // null otherwise.
   static const Node* Increment(const schedule::Store& store) {
     if (store.value->op() != Op::kAdd || !ir::IsFloat(store.value->dtype())) return nullptr;
     for (int i = 0; i < 2; ++i) {
@@ -319,7 +319,7 @@ class SourcePrinter {
     --depth_;
   }
 
-  // A statement that uses these.
+  // Begins a statement that uses these.
   void Begin(const std::vector<const Node*>& roots) {
     expressions_.BeginStatement();
     Lines(expressions_.DefineShared(roots));

@@ -60,7 +60,7 @@ struct Builder {
   const Node* Load(int buffer, std::vector<const Node*> operands) {
     return Make(Op::kLoad, DType::kFloat32, std::move(operands), ir::IntAttr{buffer});
   }
-  // The text of `value` stored at out1[0].
+  // Returns the text of `value`, stored at out1[0].
   std::string Value(const Node* value) {
     program.sections = {
         {.grid = {}, .body = {{schedule::Store{.buffer = 1, .index = Int(0), .value = value}}}}};
@@ -180,7 +180,8 @@ TEST(CSourceTest, ParenthesesOnlyWhereNeeded) {
             "1.0f / (in0[1] + in0[2])");
   EXPECT_EQ(b.Value(b.Make(Op::kWhere, DType::kFloat32, {op(Op::kCmpLt, x, y), y, z})),
             "in0[1] < t0 ? t0 : in0[3]");
-  // Which need none in C, but compilers take the former for a mistake, and people may.
+  // C needs no parentheses here, but compilers warn about the first form, and readers may misread
+  // both.
   const Node* first = b.Make(Op::kCmpLt, DType::kBool, {x, y});
   const Node* second = b.Make(Op::kCmpLt, DType::kBool, {y, z});
   EXPECT_EQ(b.Value(b.Make(Op::kCmpLt, DType::kBool, {first, second})),
@@ -191,7 +192,7 @@ TEST(CSourceTest, ParenthesesOnlyWhereNeeded) {
   EXPECT_EQ(b.Value(b.Float(0.1)), "0.1f");
   EXPECT_EQ(b.Value(b.Float(0.30000001192092896)), "0.3f");
   EXPECT_EQ(b.Value(b.Float(16777216)), "16777216.0f");
-  EXPECT_EQ(b.Value(b.Float(1.0000001192092896)), "1.0000001f");  // every digit that counts
+  EXPECT_EQ(b.Value(b.Float(1.0000001192092896)), "1.0000001f");  // every significant digit
   EXPECT_EQ(b.Value(b.Float(-INFINITY)), "-INFINITY");
 }
 
@@ -209,7 +210,7 @@ TEST(CSourceTest, ReductionsOverLanesAreLoops) {
 )"));
 }
 
-// Signed numbers that may overflow do so as unsigned ones, which C defines.
+// Signed numbers that may overflow are computed as unsigned ones, for which C defines it.
 TEST(CSourceTest, IntegersWrap) {
   Builder b;
   auto value = [&](Op op, DType dtype, int64_t y) {
@@ -233,7 +234,7 @@ TEST(CSourceTest, IntegersWrap) {
   EXPECT_EQ(b.Value(b.Binary(Op::kMul, small, b.Int(5))), "(long)in0[1] * 5");
 }
 
-// Each once, callees first, and types beside them.
+// Each function once, callees first, together with the types.
 TEST(CSourceTest, WhatTheKernelCallsStandsAboveIt) {
   Builder b;
   const Node* x = b.Make(Op::kLoad, DType::kFloat64, {b.Int(1)}, ir::IntAttr{0});
@@ -262,7 +263,7 @@ TEST(CSourceTest, FunctionsWrittenInTermsOfOthersAreCalled) {
             "exp(in0[1])");
 }
 
-// Compilers bound how deep brackets go.
+// Compilers limit the nesting of brackets.
 TEST(CSourceTest, LongExpressionsAreTakenApart) {
   Builder b;
   const Node* x = b.Load(0, {b.Int(1)});

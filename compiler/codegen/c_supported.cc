@@ -12,7 +12,7 @@ using ir::DType;
 using ir::Node;
 using ir::Op;
 
-// By what their operands are.
+// The kinds of operands.
 enum Kind { kBools, kIntegers, kFloats };
 
 struct OpRow {
@@ -45,7 +45,7 @@ Kind KindOf(DType dtype) {
 bool HasOpenClSource(const Node* node) {
   const Op op = node->op();
   if (op == Op::kConst || op == Op::kRange || op == Op::kLoad) return true;
-  // What is done with values of any dtype, the short floats among them.
+  // Ops that work for values of any dtype, including short floats.
   if (op == Op::kWhere || op == Op::kCast || op == Op::kBitcast) return true;
   const DType dtype = node->operand(0)->dtype();
   if (ir::IsShortFloat(dtype)) return false;

@@ -25,7 +25,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::minutes kLongest{10};
-// The first of it says what went wrong; a stack trace may follow.
+// Bytes of stderr that are kept: the first ones say what went wrong; a stack trace may follow.
 constexpr size_t kMostSaid = 1000;
 
 struct Pipe {
@@ -45,15 +45,15 @@ struct Pipe {
   int ends[2];  // to read from, to write to
 };
 
-// Nothing leaves it: what called this goes on in the parent.
+// Never returns or throws: the callers continue only in the parent.
 [[noreturn]] void Work(const std::function<std::string()>& work, const Pipe& result,
                        const Pipe& said, pid_t parent) noexcept {
-  // However the parent ends. It may have done so by now.
+  // The child is killed when the parent ends, for any reason. The parent may have ended already.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(2);
   const rlimit none{0, 0};
   setrlimit(RLIMIT_CORE, &none);
-  // Without memory it aborts, and says so.
+  // Makes it abort with a message if it runs out of memory.
   std::set_new_handler(nullptr);
   signal(SIGABRT, SIG_DFL);
   signal(SIGSEGV, SIG_DFL);
@@ -67,7 +67,7 @@ struct Pipe {
   _exit(0);
 }
 
-// Reads both until their ends; false if that takes too long.
+// Reads both until their ends. Returns false if that takes too long.
 bool ReadBoth(Pipe& result, Pipe& said, std::string* bytes, std::string* text) {
   const auto deadline = Clock::now() + kLongest;
   char piece[1 << 16];
@@ -75,7 +75,7 @@ bool ReadBoth(Pipe& result, Pipe& said, std::string* bytes, std::string* text) {
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
     if (left.count() <= 0) return false;
-    // poll leaves out those below 0.
+    // poll ignores negative descriptors.
     pollfd ready[] = {{result.ends[0], POLLIN, 0}, {said.ends[0], POLLIN, 0}};
     if (poll(ready, 2, static_cast<int>(left.count())) <= 0) continue;
     for (Pipe* pipe : {&result, &said}) {
@@ -130,7 +130,7 @@ absl::StatusOr<std::string> InChildProcess(const std::function<std::string()>& w
   const int status = WaitFor(child);
   if (!in_time) return absl::InternalError("the code generator took longer than ten minutes");
   if (status == 0) return bytes;
-  // LLVM's own words, and the standard library's.
+  // Messages of LLVM and of the standard library.
   if (absl::StrContains(text, "out of memory") || absl::StrContains(text, "bad_alloc")) {
     return absl::ResourceExhaustedError(
         "the code generator ran out of memory: split what the kernel computes");

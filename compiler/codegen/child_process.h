@@ -1,4 +1,4 @@
-// Work that must not be done in this process: it may end it, or leave it unusable for more.
+// Runs work in a child process, because it may end its process or leave it in an unusable state.
 #ifndef KILN_COMPILER_CODEGEN_CHILD_PROCESS_H_
 #define KILN_COMPILER_CODEGEN_CHILD_PROCESS_H_
 
@@ -9,11 +9,11 @@
 
 namespace kiln::codegen {
 
-// What `work` returns in a copy of this process (fork(2)), of which nothing else comes back. The
-// copy has the calling thread alone, so `work` must not wait for others or for locks that others
-// may hold; glibc's malloc is no such lock, a sanitizer's is. INTERNAL: the copy ended before it
-// was done, with what it wrote to stderr, shortened; or it took longer than ten minutes.
-// RESOURCE_EXHAUSTED: none could be made, or it ran out of memory. Thread-safe.
+// Returns the result of `work`, run in a copy of this process (fork(2)); no other effect of it
+// returns. The copy has only the calling thread, so `work` must not wait for other threads or for
+// locks that they may hold. glibc's malloc is safe, a sanitizer's is not. Returns INTERNAL if the
+// copy ended early, with its stderr, shortened, or if it took longer than ten minutes. Returns
+// RESOURCE_EXHAUSTED if no process could be created, or it ran out of memory. Thread-safe.
 absl::StatusOr<std::string> InChildProcess(const std::function<std::string()>& work);
 
 }  // namespace kiln::codegen

@@ -14,8 +14,8 @@
 namespace kiln::codegen {
 namespace {
 
-// LLVM ends the process when its backend meets an operation that it cannot select, so nothing
-// unsupported may get there.
+// LLVM ends the process when its backend gets an operation that it cannot select, so unsupported
+// operations must not reach it.
 absl::Status CheckNodes(const MachineCode& machine, const ir::Node* root,
                         const drivers::Target& target) {
   if (root == nullptr) return absl::OkStatus();
@@ -80,7 +80,7 @@ absl::StatusOr<drivers::KernelImage> CompileLoops(const MachineCode& machine,
                                                   const kernel::Kernel& kernel,
                                                   const schedule::LoopProgram& proved,
                                                   const drivers::Target& target) {
-  // Copies that run ahead take more shared memory than the program said.
+  // Copies one step ahead need more shared memory than the program declared.
   const schedule::LoopProgram program =
       schedule::Synchronize(proved, target.limits.threads_per_shuffle);
   if (program.threads > target.limits.threads_per_block ||
@@ -103,7 +103,7 @@ absl::StatusOr<drivers::KernelImage> CompileLoops(const MachineCode& machine,
   image.code = std::move(code->code);
   image.entry = code->entry;
   const int64_t tasks = std::max<int64_t>(program.grid_size(), 1);
-  // Either a block runs a task, or each of its threads one.
+  // Either a block runs each task, or each thread of a block runs one.
   image.block_size = program.threads > 1 ? program.threads : code->tasks_per_block;
   image.grid_size = program.threads > 1 ? tasks : (tasks - 1) / code->tasks_per_block + 1;
   image.shared_bytes = program.shared_bytes;

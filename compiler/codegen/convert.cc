@@ -18,13 +18,13 @@ using llvm::Value;
 
 Value* Bits(Value* like, uint64_t bits) { return llvm::ConstantInt::get(like->getType(), bits); }
 
-// Of short floats with another exponent than float32's. E4M3 has no infinity: what is too large is
-// NaN, which has all bits set (OCP 8-bit floating point specification, 2023).
+// The layout of short floats whose exponent differs from float32's. E4M3 has no infinity: larger
+// numbers are NaN, which has all bits set (OCP 8-bit floating point specification, 2023).
 struct ShortLayout {
   unsigned mantissa_bits;
   unsigned bias;
   unsigned largest;  // as bits
-  unsigned beyond;   // infinity, or NaN where there is none
+  unsigned beyond;   // infinity, or NaN if there is none
   unsigned nan;
 };
 ShortLayout LayoutOf(DType dtype) {
@@ -35,8 +35,8 @@ ShortLayout LayoutOf(DType dtype) {
 
 unsigned SignBit(DType dtype) { return 8 * static_cast<unsigned>(ir::SizeOf(dtype)) - 1; }
 
-// The exponent and mantissa, put where float32 has them, read as a number that is too small by a
-// power of two; that also makes normal numbers of the denormal ones.
+// Moves exponent and mantissa to their places in float32, which gives a number that is too small by
+// a power of two; multiplying by that also makes denormal numbers normal.
 Value* BitsToFloat(IRBuilderBase& b, DType from, Value* bits) {
   const ShortLayout layout = LayoutOf(from);
   Value* wide = b.CreateZExt(bits, WithLanesOf(bits, b.getInt32Ty()));
@@ -81,8 +81,8 @@ Value* FloatToHalf(IRBuilderBase& b, Value* x) {
   return b.CreateBitCast(half, WithLanesOf(x, b.getInt16Ty()));
 }
 
-// bits + (half a last place, less one where that place is 0): to nearest, ties to even. A carry out
-// of the mantissa raises the exponent, which is right, up to infinity.
+// Adds half a last place (less one if that place is 0): rounds to nearest, ties to even. A carry
+// out of the mantissa raises the exponent, which is correct, up to infinity.
 Value* RoundBits(IRBuilderBase& b, Value* bits, unsigned dropped) {
   Value* last = b.CreateAnd(b.CreateLShr(bits, dropped), Bits(bits, 1));
   Value* half = Bits(bits, (uint64_t{1} << (dropped - 1)) - 1);
@@ -92,7 +92,7 @@ Value* RoundBits(IRBuilderBase& b, Value* bits, unsigned dropped) {
 Value* FloatToBFloat(IRBuilderBase& b, Value* x) {
   Lanes l(b, x->getType());
   Value* bits = l.Bits(x);
-  // A NaN is made quiet rather than rounded: with its payload in the dropped bits it would become
+  // A NaN is made quiet instead of rounded: with its payload in the dropped bits, it would become
   // an infinity.
   Value* nan = b.CreateOr(b.CreateLShr(bits, 16), Bits(bits, 0x40));
   Value* rounded = l.Select(b.CreateFCmpUNO(x, x), nan, RoundBits(b, bits, 16));
@@ -124,8 +124,9 @@ Value* FloatToShort(IRBuilderBase& b, DType to, Value* x) {
   return FloatToBits(b, to, x);
 }
 
-// Of the two floats around an inexact double the one whose last bit is 1, so that rounding it again
-// to fewer bits gives what rounding the double gives (Boldo and Melquiond 2008).
+// Round to odd: of the two floats around an inexact double, returns the one whose last bit is 1.
+// Rounding that to fewer bits gives the same result as rounding the double (Boldo and Melquiond
+// 2008).
 Value* DoubleToOddFloat(IRBuilderBase& b, Value* x) {
   Lanes l(b, WithLanesOf(x, b.getFloatTy()));
   Value* nearest = b.CreateFPTrunc(x, l.type());
@@ -133,14 +134,14 @@ Value* DoubleToOddFloat(IRBuilderBase& b, Value* x) {
   Value* too_large = b.CreateFCmpOGT(b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, back),
                                      b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x));
   Value* bits = l.Bits(nearest);
-  // The bits of floats are ordered as their magnitudes are: one less is the neighbour towards zero.
+  // The bits of floats are ordered like their magnitudes: one less is the neighbour towards zero.
   bits = b.CreateSub(bits, b.CreateZExt(too_large, bits->getType()));
   Value* inexact = b.CreateFCmpONE(back, x);
   return l.FromBits(b.CreateOr(bits, b.CreateZExt(inexact, bits->getType())));
 }
 
-// 64 bits as a double: of large ones the low bits become one that tells whether any was set, again
-// so that one rounding is left to do.
+// Converts 64 bits to a double. The low bits of large numbers become one bit that says whether any
+// was set, again so that only one rounding remains.
 Value* LongToDouble(IRBuilderBase& b, bool is_signed, Value* x) {
   Value* low = b.CreateAnd(x, Bits(x, 0xffff));
   Value* sticky = b.CreateShl(b.CreateZExt(b.CreateICmpNE(low, Zero(low)), x->getType()), 16);
@@ -152,8 +153,8 @@ Value* LongToDouble(IRBuilderBase& b, bool is_signed, Value* x) {
   return is_signed ? b.CreateSIToFP(safe, type) : b.CreateUIToFP(safe, type);
 }
 
-// `type`: of floats. A bool chooses between two constants: LLVM 22 never comes to an end legalising
-// conversions of two comparisons' bits to doubles where there is no AVX-512.
+// `type`: of floats. Selects between two constants for a bool: LLVM 22 never finishes legalising
+// conversions of two comparisons' bits to doubles without AVX-512.
 Value* IntegerToFloat(IRBuilderBase& b, DType from, llvm::Type* type, Value* x) {
   if (from == DType::kBool) {
     return b.CreateSelect(x, llvm::ConstantFP::get(type, 1), llvm::ConstantFP::get(type, 0));
@@ -162,7 +163,7 @@ Value* IntegerToFloat(IRBuilderBase& b, DType from, llvm::Type* type, Value* x) 
 }
 
 Value* IntegerToShort(IRBuilderBase& b, DType from, DType to, Value* x) {
-  // 16 bits are exact in float32 and 32 in double, so that every integer is rounded once: by the
+  // 16 bits are exact in float32 and 32 in double, so that every integer is rounded once, in the
   // last step.
   if (ir::SizeOf(from) <= 2) {
     llvm::Type* type = WithLanesOf(x, b.getFloatTy());
@@ -174,7 +175,7 @@ Value* IntegerToShort(IRBuilderBase& b, DType from, DType to, Value* x) {
   return FloatToShort(b, to, DoubleToOddFloat(b, number));
 }
 
-// Between dtypes that registers have.
+// Casts between dtypes that registers have.
 Value* CastWide(IRBuilderBase& b, DType from, DType to, Value* x) {
   if (to == DType::kBool) {
     // The unordered comparison makes NaN true.
@@ -183,7 +184,7 @@ Value* CastWide(IRBuilderBase& b, DType from, DType to, Value* x) {
   llvm::Type* type = WithLanesOf(x, ScalarType(b.getContext(), to));
   if (ir::IsFloat(from)) {
     if (ir::IsFloat(to)) return b.CreateFPCast(x, type);
-    // LLVM's plain conversions give poison out of range; these saturate, and make 0 of NaN.
+    // LLVM's plain conversions give poison out of range; these saturate, and give 0 for NaN.
     const auto intrinsic =
         ir::IsSigned(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
     return b.CreateIntrinsic(intrinsic, {type, x->getType()}, {x});

@@ -1,6 +1,6 @@
-// Casts as LLVM IR, scalar or vector: the meaning is that of compiler/ops/round.h, each result
+// Casts as LLVM IR, scalar or vector, with the meaning of compiler/ops/round.h: each result is
 // rounded once. float16, bfloat16 and the float8 types are held as their bits in integers of their
-// size, since no arithmetic is done in them: everything but casts works on the bits alone.
+// size, since all operations except casts use only their bits.
 #ifndef KILN_COMPILER_CODEGEN_CONVERT_H_
 #define KILN_COMPILER_CODEGEN_CONVERT_H_
 
@@ -13,7 +13,7 @@ class Value;
 
 namespace kiln::codegen {
 
-// `x` of dtype `from` (see ScalarType in llvm_ops.h) in dtype `to`.
+// Casts `x` from dtype `from` (see ScalarType in llvm_ops.h) to dtype `to`.
 llvm::Value* EmitCast(llvm::IRBuilderBase& builder, ir::DType from, ir::DType to, llvm::Value* x);
 
 }  // namespace kiln::codegen

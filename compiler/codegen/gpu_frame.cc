@@ -11,8 +11,8 @@
 namespace kiln::codegen {
 namespace {
 
-// A few subgroups: enough that a unit's threads hide each other's waits, few enough that many
-// blocks fit beside each other.
+// A few subgroups: enough that a unit's threads hide each other's latency, few enough that many
+// blocks fit on a unit.
 constexpr int64_t kGpuBlockSizeMax = 256;
 
 }  // namespace
@@ -20,7 +20,7 @@ constexpr int64_t kGpuBlockSizeMax = 256;
 llvm::Function* GpuFrame::DeclareKernel(llvm::Module& module, const schedule::LoopProgram& program,
                                         const std::string& symbol) const {
   llvm::LLVMContext& context = module.getContext();
-  // And the first grid point of the launch.
+  // The slot table, the arguments, and the first grid point of the launch.
   std::vector<llvm::Type*> parameters(program.num_arguments + 2, llvm::Type::getInt64Ty(context));
   parameters[0] = llvm::PointerType::get(context, global_);
   auto* type =
@@ -28,8 +28,8 @@ llvm::Function* GpuFrame::DeclareKernel(llvm::Module& module, const schedule::Lo
   return llvm::Function::Create(type, llvm::Function::ExternalLinkage, symbol, module);
 }
 
-// That addresses and offsets are multiples of the alignment stands in the instructions, so that the
-// backend may join loads.
+// The instructions carry the alignment of addresses and offsets, so that the backend may combine
+// loads.
 llvm::Value* GpuFrame::Argument(llvm::IRBuilder<>& builder, int buffer) const {
   llvm::Function* function = builder.GetInsertBlock()->getParent();
   llvm::LLVMContext& context = builder.getContext();

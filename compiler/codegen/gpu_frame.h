@@ -1,6 +1,6 @@
-// What stands around the code of a GPU's kernel that takes a slot table: one thread of a grid of
-// blocks (drivers/interface/kernel_image.h). How threads find their numbers, share memory and wait
-// for each other is each architecture's own.
+// The frame of a GPU kernel that takes a slot table: one thread of a grid of blocks
+// (drivers/interface/kernel_image.h). Thread numbers, shared memory and barriers differ by
+// architecture.
 #ifndef KILN_COMPILER_CODEGEN_GPU_FRAME_H_
 #define KILN_COMPILER_CODEGEN_GPU_FRAME_H_
 
@@ -12,11 +12,12 @@
 
 namespace kiln::codegen {
 
-// The slot table, a number for each argument, and the first grid point of the launch. A task is a
-// block's, or a thread's: then of its own number in the grid.
+// The parameters are the slot table, a number for each argument, and the first grid point of the
+// launch. A block or a thread runs a task; in the second case, the thread with the task's number in
+// the grid.
 class GpuFrame : public Frame {
  public:
-  // `block_size`: the threads of a block; `tasks_per_block`: 1, or as many. `global`: the address
+  // `block_size`: the threads of a block; `tasks_per_block`: 1 or block_size. `global`: the address
   // space of arguments.
   GpuFrame(int64_t block_size, int64_t tasks_per_block, unsigned global)
       : block_size_(block_size), tasks_per_block_(tasks_per_block), global_(global) {}
@@ -29,13 +30,13 @@ class GpuFrame : public Frame {
 
  protected:
   int64_t block_size() const { return block_size_; }
-  // With the parameters of a kernel.
+  // Declares the function, with the parameters of a kernel.
   llvm::Function* DeclareKernel(llvm::Module& module, const schedule::LoopProgram& program,
                                 const std::string& symbol) const;
-  // The program's shared bytes in the address space `shared`.
+  // Returns the program's shared memory, in the address space `shared`.
   static llvm::Value* MakeShared(llvm::IRBuilder<>& builder, const schedule::LoopProgram& program,
                                  unsigned shared);
-  // The number of this thread's block: 32 bits.
+  // Returns the number of this thread's block, in 32 bits.
   virtual llvm::Value* Block(llvm::IRBuilder<>& builder) const = 0;
 
  private:
@@ -44,8 +45,8 @@ class GpuFrame : public Frame {
   const unsigned global_;
 };
 
-// Threads of a block for tasks of one thread each: whole subgroups, as large as leaves every unit
-// two blocks.
+// Returns the threads of a block for tasks of one thread each: whole subgroups, as many as still
+// give every unit two blocks.
 int64_t GpuBlockSize(int64_t tasks, const drivers::Limits& limits);
 
 }  // namespace kiln::codegen

@@ -6,12 +6,12 @@
 namespace kiln::codegen {
 namespace {
 
-// LLVM keeps string attributes that it does not know and does nothing about them.
+// LLVM keeps unknown string attributes and ignores them.
 struct InstructionRow {
   Instruction instruction;
   const char* feature;                                // of the target
   const char* attribute;                              // of the function
-  bool drivers::Capabilities::*capability = nullptr;  // which says the same on other machines
+  bool drivers::Capabilities::*capability = nullptr;  // says the same on other machines
 };
 constexpr InstructionRow kInstructions[] = {
     {Instruction::kFusedMultiplyAdd, "fma", "kiln-fma", &drivers::Capabilities::fma},

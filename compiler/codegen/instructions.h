@@ -1,5 +1,5 @@
-// What a function may use of its target's instructions, beyond what every target has. Kept as
-// attributes of the function, so that whatever emits into it finds them through the builder.
+// The optional target instructions that a function may use. They are stored as attributes of the
+// function, so that all code that emits into it finds them through the builder.
 #ifndef KILN_COMPILER_CODEGEN_INSTRUCTIONS_H_
 #define KILN_COMPILER_CODEGEN_INSTRUCTIONS_H_
 
@@ -19,12 +19,12 @@ enum class Instruction {
   kWideVectors,  // registers of 64 bytes
 };
 
-// Without this call `function` uses none of them.
+// Allows the target's instructions. Without this call, `function` uses none of them.
 void AllowInstructions(const drivers::Target& target, llvm::Function& function);
-// What `from` may use, for a helper function of it.
+// Allows the instructions of `from`, for a helper function of it.
 void AllowInstructionsOf(const llvm::Function& from, llvm::Function& function);
 
-// Whether the function that the builder stands in may use it.
+// Returns whether the builder's function may use it.
 bool MayUse(const llvm::IRBuilderBase& builder, Instruction instruction);
 
 }  // namespace kiln::codegen

@@ -1,4 +1,4 @@
-// The part of ExpressionEmitter that knows where buffers' elements stand.
+// The part of ExpressionEmitter that computes addresses of buffers' elements.
 #include <cstdlib>
 #include <numeric>
 #include <utility>
@@ -12,8 +12,8 @@ namespace kiln::codegen {
 using ir::Node;
 using llvm::Value;
 
-// Takes what varies over the lanes out of an index: a stride, or offsets from lane 0 that are known
-// here. False if neither will do; `rest` is lane 0's index.
+// Splits the lane-dependent part from an index: a stride, or known offsets from lane 0. Returns
+// false if it is neither; `rest` is lane 0's index.
 bool ExpressionEmitter::SplitLanes(const kernel::Sum& sum, kernel::Sum* rest, Address* address) {
   rest->constant = sum.constant;
   std::vector<int64_t> offsets(lanes_, 0);
@@ -25,7 +25,7 @@ bool ExpressionEmitter::SplitLanes(const kernel::Sum& sum, kernel::Sum* rest, Ad
     }
     irregular |= atom != lane_range_;
     for (int lane = lanes_ - 1; lane >= 0; --lane) {
-      // An atom such as lane / 4 becomes a constant once the lane is one.
+      // An atom such as lane / 4 becomes a constant if the lane is one.
       kernel::ExpressionFolder::Map memo = {{lane_range_, folder_.Int(lane)}};
       int64_t value;
       if (!kernel::IsConstant(folder_.Substitute(atom, &memo), &value)) return false;
@@ -43,8 +43,8 @@ bool ExpressionEmitter::SplitLanes(const kernel::Sum& sum, kernel::Sum* rest, Ad
   return true;
 }
 
-// `guard`: where the access is not valid for any lane, the address may be anything; then element 0
-// is taken instead.
+// `guard`: where the access is not valid for any lane, the address may be anything; element 0 is
+// used then.
 ExpressionEmitter::Address ExpressionEmitter::AddressOf(int buffer, const Node* index,
                                                         const Node* guard) {
   Address address;
@@ -56,7 +56,7 @@ ExpressionEmitter::Address ExpressionEmitter::AddressOf(int buffer, const Node* 
     address.vector = builder_.CreateGEP(element, bases_[buffer], EmitWide(index, lanes_));
     return address;
   }
-  // A constant of 0 is a multiple of everything, for which 4096 stands: no vector asks for more.
+  // 0 is a multiple of everything; 4096 stands for that, since no vector needs more.
   address.known_multiple = rest.constant == 0 ? 4096 : std::abs(rest.constant);
   for (const auto& term : rest.terms) {
     address.known_multiple = std::gcd(address.known_multiple, std::abs(term.coefficient));
@@ -73,7 +73,7 @@ ExpressionEmitter::Address ExpressionEmitter::AddressOf(int buffer, const Node* 
     address.scalar = builder_.CreateGEP(element, bases_[buffer], sum);
     return address;
   }
-  // A constant offset of its own lets neighbouring accesses share a pointer.
+  // A separate constant offset lets neighbouring accesses share a pointer.
   address.scalar = PointerAt(buffer, sum, place);
   if (rest.constant != 0) {
     address.scalar = builder_.CreateGEP(element, address.scalar, builder_.getInt64(rest.constant));

@@ -12,8 +12,8 @@ BasicBlock* ControlFlow::NewBlock(const char* name) {
 
 void ControlFlow::CountedLoop(Value* begin, Value* end, bool runs, const std::vector<int>& written,
                               const std::function<void(Value*)>& inside) {
-  // The test stands at the end, so that an iteration takes one branch. A loop that may be empty is
-  // tested in front as well.
+  // The test is at the end, so that an iteration has one branch. A loop that may be empty is tested
+  // before as well.
   BasicBlock* before = builder_.GetInsertBlock();
   BasicBlock* body = NewBlock("loop");
   BasicBlock* after = NewBlock("done");
@@ -52,9 +52,9 @@ void ControlFlow::Branch(Value* condition, const std::function<void()>& then_bod
   BasicBlock* then_end = Arm(then_block, then_body, after);
   expressions_.CloseScope();
   const ExpressionEmitter::Slots after_then = expressions_.slots();
-  // The other way begins with what was set before the branch.
+  // The other arm begins with the slots from before the branch.
   expressions_.slots() = before;
-  // OpenScope takes the builder's block for the one that the scope is entered from.
+  // OpenScope assumes that the scope is entered from the builder's block.
   builder_.SetInsertPoint(then_block->getSinglePredecessor());
   expressions_.OpenScope(/*conditional=*/true);
   BasicBlock* else_end = Arm(else_block, else_body, after);
@@ -94,8 +94,8 @@ BasicBlock* ControlFlow::Arm(BasicBlock* block, const std::function<void()>& bod
   return end;
 }
 
-// Slots that the two ways set differently become PHIs. The emitter's slots are those of the second
-// way.
+// Slots that the two arms set differently become PHIs. The emitter's slots are those of the second
+// arm.
 void ControlFlow::Merge(BasicBlock* first_end, const ExpressionEmitter::Slots& first,
                         BasicBlock* second_end) {
   ExpressionEmitter::Slots& slots = expressions_.slots();
@@ -104,7 +104,7 @@ void ControlFlow::Merge(BasicBlock* first_end, const ExpressionEmitter::Slots& f
       Value* a = first[i][j];
       Value* b = slots[i][j];
       if (a == b) continue;
-      // Set on one of the ways only, it will be read only after that way was gone.
+      // A slot that only one arm sets is read only after that arm was taken.
       if (a == nullptr) a = llvm::PoisonValue::get(b->getType());
       if (b == nullptr) b = llvm::PoisonValue::get(a->getType());
       PHINode* phi = builder_.CreatePHI(a->getType(), 2);
@@ -121,7 +121,7 @@ std::vector<ControlFlow::Carried> ControlFlow::CarrySlots(const std::vector<int>
   for (int buffer : written) {
     std::vector<Value*>& slots = expressions_.slots()[buffer];
     for (size_t i = 0; i < slots.size(); ++i) {
-      // Not set before the loop: there is no value to carry in.
+      // Not set before the loop, so there is no value to carry in.
       if (slots[i] == nullptr) continue;
       PHINode* phi = builder_.CreatePHI(slots[i]->getType(), 2);
       phi->addIncoming(slots[i], before);

@@ -1,5 +1,5 @@
-// Loops and branches as LLVM blocks. A register slot that one of them sets becomes a PHI where ways
-// meet.
+// Loops and branches as LLVM blocks. A register slot that one of them sets becomes a PHI where
+// control flow joins.
 #ifndef KILN_COMPILER_CODEGEN_LLVM_CONTROL_H_
 #define KILN_COMPILER_CODEGEN_LLVM_CONTROL_H_
 
@@ -13,20 +13,20 @@ namespace kiln::codegen {
 
 class ControlFlow {
  public:
-  // All must outlive this. The builder stands where the control flow begins and is left where it
-  // has come together again.
+  // The arguments must outlive this object. The builder is where the control flow begins;
+  // afterwards it is where the control flow has joined again.
   ControlFlow(llvm::IRBuilder<>& builder, llvm::Function* function, ExpressionEmitter& expressions)
       : builder_(builder), function_(function), expressions_(expressions) {}
 
   llvm::BasicBlock* NewBlock(const char* name);
 
-  // A loop from `begin` to `end`; `inside` gets the index. `runs`: at least once. `written`: the
-  // register buffers that it sets.
+  // Emits a loop from `begin` to `end`; `inside` gets the index. `runs`: at least once. `written`:
+  // the register buffers that it sets.
   void CountedLoop(llvm::Value* begin, llvm::Value* end, bool runs, const std::vector<int>& written,
                    const std::function<void(llvm::Value*)>& inside);
   void Branch(llvm::Value* condition, const std::function<void()>& then_body,
               const std::function<void()>& else_body);
-  // The body in those threads in which the condition holds; in all if it is null.
+  // Runs the body in the threads for which the condition holds; in all of them if it is null.
   void InSomeThreads(llvm::Value* condition, const std::function<void()>& body);
 
  private:

@@ -106,19 +106,19 @@ class LoopEmitter {
     builder_.CreateBr(after);
     expressions_.CloseScope();
     builder_.SetInsertPoint(after);
-    // A section begins without the registers of those before it.
+    // A section begins without the registers of earlier sections.
     expressions_.slots() = before;
   }
 
-  // A constant of the task's number's type.
+  // Returns a constant of the type of the task's number.
   static Value* Like(Value* number, int64_t value) {
     return llvm::ConstantInt::getSigned(number->getType(), value);
   }
 
   void BindGrid(const schedule::Section& section, Value* number) {
     for (size_t i = section.grid.size(); i-- > 0;) {
-      // The innermost range is the last digit of the task's number. The outermost needs no
-      // remainder, as the number is below the product of all.
+      // The innermost range is the lowest digit of the task's number. The outermost needs no
+      // remainder, since the number is below the product of all.
       const Node* range = section.grid[i];
       Value* extent = Like(number, range->attr<ir::RangeAttr>().extent);
       Value* digit = i == 0 ? number : builder_.CreateURem(number, extent);
@@ -135,7 +135,7 @@ class LoopEmitter {
 
   const Node* Resolve(const Node* node) { return folder_.Substitute(node, &constants_); }
 
-  // Outside of all loops of threads, what is not a thread's own is written by the first.
+  // Outside all loops of threads, only the first thread writes memory that threads share.
   void EmitOne(const Store& store) {
     if (program_.threads == 1 || inside_threads_ ||
         program_.buffers[store.buffer].space == Space::kRegister) {
@@ -159,7 +159,7 @@ class LoopEmitter {
     expressions_.EmitStore(store.buffer, index, value, valid, store.streaming);
   }
 
-  // Whether the machine copies by itself.
+  // Starts an asynchronous copy; returns false if the machine cannot make it.
   bool StartCopy(int buffer, const Node* index, const Node* value) {
     const auto copy = expressions_.FindCopy(buffer, index, value);
     if (!copy || !frame_.StartCopy(builder_, copy->to, copy->from, copy->bytes, copy->valid))
@@ -169,7 +169,7 @@ class LoopEmitter {
     return true;
   }
 
-  // Of neighbours that hand each other values: then all of them know the result, and the first
+  // Reduces over adjacent threads that exchange values: all of them get the result, and the first
   // writes it.
   void EmitOne(const schedule::ThreadReduce& reduce) {
     const Node* range = reduce.value->operand(1);
@@ -185,7 +185,7 @@ class LoopEmitter {
     });
   }
 
-  // Of any width up to 64 bits.
+  // Shuffles values of any width up to 64 bits.
   Value* ShuffleAny(Value* value, int64_t distance) {
     llvm::Type* type = value->getType();
     const unsigned bits = type->getPrimitiveSizeInBits();
@@ -242,14 +242,14 @@ class LoopEmitter {
     }
   }
 
-  // Whether the matrix unit does it.
+  // Returns whether the matrix unit computes the loop.
   bool EmitMatrix(const Loop& loop) {
     const auto step = schedule::FindMatrixStep(loop, program_);
     if (matrix_ == nullptr || !step || threads_.size() < 2) return false;
     return matrix_->Emit(*step, threads_[threads_.size() - 2], threads_.back(), unrolled_);
   }
 
-  // The body, in those threads that have an iteration.
+  // Emits the body, for the threads that have an iteration.
   void EmitThreads(const Loop& loop) {
     Value* digit = frame_.Thread(builder_);
     if (loop.stride > 1) digit = builder_.CreateUDiv(digit, Like(digit, loop.stride));
@@ -281,7 +281,7 @@ class LoopEmitter {
     for (int64_t i = 0; i < extent; ++i) {
       unrolled_ = outer;
       unrolled_.emplace_back(loop.range, folder_.Int(i));
-      // Begun anew: what was substituted before holds the last iteration's constant.
+      // Started afresh: earlier substitutions hold the last iteration's constant.
       constants_ = kernel::ExpressionFolder::Map(unrolled_.begin(), unrolled_.end());
       EmitBody(loop.body);
     }
@@ -289,8 +289,8 @@ class LoopEmitter {
     constants_ = kernel::ExpressionFolder::Map(unrolled_.begin(), unrolled_.end());
   }
 
-  // Where unrolled iterations read along memory and the lanes inside them go across it, whole
-  // squares are read at once and transposed; the iterations then find their loads done.
+  // Where unrolled iterations read along memory and the lanes inside them across it, whole squares
+  // are loaded at once and transposed; the iterations then find their loads already emitted.
   void EmitSquares(const Loop& loop) {
     const Loop* lanes = loop.body.size() == 1 ? std::get_if<Loop>(&loop.body[0].node) : nullptr;
     if (lanes == nullptr || lanes->kind != LoopKind::kVector ||
@@ -328,7 +328,7 @@ class LoopEmitter {
     int64_t known = 1;
     if (extent != nullptr) {
       count = expressions_.Emit(extent);
-      // An extent that is only known when the loop is reached may be 0.
+      // An extent that is only known at run time may be 0.
       runs = kernel::IsConstant(extent, &known);
       if (known == 0) return;
     }
@@ -345,12 +345,12 @@ class LoopEmitter {
   kernel::ExpressionFolder folder_;
   ExpressionEmitter expressions_;
   ControlFlow control_;
-  std::unique_ptr<MatrixEmitter> matrix_;                      // null: there is no such unit
+  std::unique_ptr<MatrixEmitter> matrix_;                      // null: no such unit
   bool has_copies_ = false;                                    // that a barrier has to wait for
-  bool inside_threads_ = false;                                // of a loop of threads
-  std::vector<const Node*> threads_;                           // the ranges of those that are open
+  bool inside_threads_ = false;                                // inside a loop of threads
+  std::vector<const Node*> threads_;                           // ranges of open loops of threads
   std::vector<std::pair<const Node*, const Node*>> unrolled_;  // ranges and their constants here
-  kernel::ExpressionFolder::Map constants_;  // the same, and what was substituted with them
+  kernel::ExpressionFolder::Map constants_;  // the same, and substitutions made with them
 };
 
 }  // namespace

@@ -21,7 +21,7 @@ using schedule::Space;
 
 namespace {
 
-// Whether the node is taken apart into terms; a product of two unknowns is not.
+// Returns whether the node is split into terms; a product of two unknowns is not.
 bool IsSum(const Node* node) {
   if (node->op() == Op::kAdd || node->op() == Op::kSub) return true;
   if (node->op() != Op::kMul) return false;
@@ -76,7 +76,7 @@ void ExpressionEmitter::BindLanes(const Node* range) {
   range_levels_[range] = level();
   lane_range_ = range;
   lanes_ = static_cast<int>(range->attr<ir::RangeAttr>().extent);
-  // A constant vector, with which LLVM folds what depends on the lane alone.
+  // A constant vector, so that LLVM folds values that depend only on the lane.
   llvm::SmallVector<llvm::Constant*, 64> lanes;
   for (int i = 0; i < lanes_; ++i) lanes.push_back(builder_.getInt64(i));
   range_values_[range] = llvm::ConstantVector::get(lanes);
@@ -98,7 +98,7 @@ const Dependence& ExpressionEmitter::DependenceOf(const Node* node) {
 Dependence ExpressionEmitter::ComputeDependence(const Node* node) {
   Dependence result;
   if (node->op() == Op::kRange) {
-    // Ranges that are not bound yet are those of horizontal reductions.
+    // Ranges that are not bound yet belong to horizontal reductions.
     auto level = range_levels_.find(node);
     result.level = level == range_levels_.end() ? 0 : level->second;
     auto value = range_values_.find(node);
@@ -128,7 +128,7 @@ int ExpressionEmitter::PlaceOf(const Dependence& dependence) const {
   if (dependence.changing != 0) return level();
   int place = dependence.level;
   if (!dependence.loads) return place;
-  // A load may not leave a scope that may not run: there its address may lie outside of the buffer.
+  // A load must not leave a scope that may not run: its address may be outside the buffer then.
   for (int i = place + 1; i <= level(); ++i) {
     if (scopes_[i].conditional) place = i;
   }
@@ -163,7 +163,7 @@ Value* ExpressionEmitter::EmitWide(const Node* node, int lanes) {
   if (lanes == 1 || value->getType()->isVectorTy()) return value;
   if (llvm::isa<llvm::Constant>(value)) return Splat(value, lanes);
   Scope& scope = scopes_[PlaceOf(DependenceOf(node))];
-  // Kept where the value is, so that no loop inside repeats the broadcast.
+  // Stored in the value's scope, so that no inner loop repeats the broadcast.
   Scope::Known& known = scope.splats[node];
   if (known.value != nullptr && IsFresh(known, DependenceOf(node)) &&
       llvm::cast<llvm::FixedVectorType>(known.value->getType())->getNumElements() ==
@@ -200,7 +200,7 @@ Value* ExpressionEmitter::EmitNode(const Node* node) {
       !kernel::IsConstant(node->operand(1), &divisor) || divisor <= 0) {
     return EmitOp(builder_, node, operands, /*known_nonnegative=*/false);
   }
-  // An unsigned division rounds down by itself; a signed one would need a correction.
+  // An unsigned division rounds down; a signed one would need a correction.
   const kernel::Interval dividend = kernel::BoundsOf(node->operand(0));
   const bool nonnegative = dividend.low >= 0;
   if (!narrow_ || !nonnegative || dividend.high > INT32_MAX || divisor > INT32_MAX)
@@ -211,7 +211,7 @@ Value* ExpressionEmitter::EmitNode(const Node* node) {
   return builder_.CreateZExt(EmitOp(builder_, node, operands, nonnegative), wide);
 }
 
-// Sums are taken apart so that their outer parts are computed outside.
+// Splits sums, so that their outer parts are computed in outer scopes.
 Value* ExpressionEmitter::EmitInteger(const Node* node) {
   const Sum parts = kernel::SumOf(node);
   int place = 0;
@@ -232,14 +232,14 @@ Value* ExpressionEmitter::Integer(int64_t value, bool narrow) {
                                       /*ImplicitTrunc=*/narrow);
 }
 
-// Σ coefficient * atom without the constant, outer scopes first; null if there is no term. `place`:
-// the level at which the sum stands. `narrow`: modulo 2^32.
+// Returns Σ coefficient * atom without the constant, outer scopes first; null if there is no term.
+// `place`: the level at which the sum is. `narrow`: modulo 2^32.
 Value* ExpressionEmitter::EmitSum(const Sum& parts, bool narrow, int* place) {
   std::vector<kernel::Term> terms = parts.terms;
   std::stable_sort(terms.begin(), terms.end(), [this](const auto& a, const auto& b) {
     return PlaceOf(DependenceOf(a.atom)) < PlaceOf(DependenceOf(b.atom));
   });
-  // What sums begin with tells those of 32 bits from the others.
+  // The initial value keeps the keys of 32-bit sums apart from the others.
   Value* const none = narrow ? Integer(0, narrow) : nullptr;
   Value* sum = none;
   *place = 0;
@@ -248,7 +248,7 @@ Value* ExpressionEmitter::EmitSum(const Sum& parts, bool narrow, int* place) {
     *place = PlaceOf(dependence);
     Value* value = Emit(atom);
     Scope& scope = scopes_[*place];
-    // Indices that begin alike share their partial sums.
+    // Indices with the same leading terms share partial sums.
     Value*& known = scope.sums[{sum, atom, coefficient}];
     if (known != nullptr && dependence.changing == 0) {
       sum = known;

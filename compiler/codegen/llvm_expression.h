@@ -15,14 +15,14 @@
 
 namespace kiln::codegen {
 
-// Emits values at the right place of the open scopes, each once.
+// Emits values once each, at the right place of the open scopes.
 class ExpressionEmitter {
  public:
-  // `narrow`: index arithmetic that fits into 32 bits is done in so many.
+  // `narrow`: index arithmetic that fits into 32 bits uses 32 bits.
   ExpressionEmitter(llvm::IRBuilder<>& builder, const schedule::LoopProgram& program, bool narrow);
 
-  // Scopes. The builder must stand in the block from which the new scope is entered; its jump comes
-  // afterwards.
+  // Scopes. OpenScope requires that the builder is in the block from which the new scope is
+  // entered. The jump is emitted afterwards.
   void OpenScope(bool conditional);
   void CloseScope();
   int level() const { return static_cast<int>(scopes_.size()) - 1; }
@@ -30,17 +30,17 @@ class ExpressionEmitter {
   void BindLanes(const ir::Node* range);
   void UnbindLanes(const ir::Node* range);
 
-  // The node's value here; a vector if it varies over lanes.
+  // Returns the node's value here; a vector if it varies over lanes.
   llvm::Value* Emit(const ir::Node* node);
-  // As a vector of `lanes` if lanes > 1.
+  // Returns the value as a vector of `lanes`, if lanes > 1.
   llvm::Value* EmitWide(const ir::Node* node, int lanes);
 
-  // `rows`: as many loads as there are lanes, each of which goes across memory in equal steps. If
-  // row i lies i elements behind row 0, all are read along memory and transposed; Emit then gives
-  // what was read. Else nothing happens.
+  // `rows`: as many loads as there are lanes, each of them across memory in equal steps. If row i
+  // is i elements after row 0, loads all of them along memory and transposes; Emit then returns the
+  // transposed values. Otherwise does nothing.
   void EmitSquare(const std::vector<const ir::Node*>& rows);
 
-  // Where the element at `index`, which does not vary over lanes, stands.
+  // Returns the address of the element at `index`, which must not vary over lanes.
   llvm::Value* Pointer(int buffer, const ir::Node* index) {
     return AddressOf(buffer, index, nullptr).scalar;
   }
@@ -50,11 +50,11 @@ class ExpressionEmitter {
   void EmitStore(int buffer, const ir::Node* index, const ir::Node* value, const ir::Node* valid,
                  bool streaming);
 
-  // Memory, with what was computed already, without lanes.
+  // Stores a value that is already computed to memory, without lanes.
   void EmitStoreOf(int buffer, const ir::Node* index, llvm::Value* value);
 
-  // A store that only copies, in pieces of 4, 8 or 16 bytes: all lanes at once. Where it is not
-  // `valid` (null: always is) it stores zeros, and `from` may be read all the same.
+  // A store that only copies 4, 8 or 16 bytes, all lanes at once. Where it is not `valid` (null:
+  // always valid) it stores zeros; `from` may be read even then.
   struct CopyOfBytes {
     llvm::Value* to;
     llvm::Value* from;
@@ -62,7 +62,7 @@ class ExpressionEmitter {
     llvm::Value* valid;
   };
   std::optional<CopyOfBytes> FindCopy(int buffer, const ir::Node* index, const ir::Node* value);
-  // The buffer was written.
+  // Records that the buffer was written.
   void Touch(int buffer);
 
   // Register slots: [buffer][slot]; null: not set yet.
@@ -76,10 +76,10 @@ class ExpressionEmitter {
   struct Address {
     llvm::Value* scalar = nullptr;  // the element of lane 0
     int64_t stride = 0;             // in elements, from lane to lane
-    llvm::Value* vector = nullptr;  // pointers of all lanes, where there is no such stride
+    llvm::Value* vector = nullptr;  // pointers of all lanes, if there is no such stride
     int lanes = 1;
-    std::vector<int64_t> offsets;  // of the lanes from lane 0, where they are known
-    bool irregular = false;        // the offsets are no multiples of a stride
+    std::vector<int64_t> offsets;  // of the lanes from lane 0, if known
+    bool irregular = false;        // the offsets are not multiples of a stride
     int64_t known_multiple = 1;    // lane 0's index is a multiple of it
 
     bool IsContiguous() const { return HasStride(1); }
@@ -124,7 +124,7 @@ class ExpressionEmitter {
   const ir::Node* lane_range_ = nullptr;
   std::vector<Scope> scopes_;
   int64_t time_ = 0;                 // counts stores
-  std::vector<int64_t> written_;     // by bit of Dependence::changing: when it was written last
+  std::vector<int64_t> written_;     // by bit of Dependence::changing: the time of the last write
   std::vector<llvm::Value*> bases_;  // pointers of the buffers
   Slots slots_;
   absl::flat_hash_map<const ir::Node*, int> range_levels_;

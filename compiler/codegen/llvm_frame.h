@@ -1,5 +1,5 @@
-// What stands around the code of a task: the function's parameters, where its buffers are, and
-// which tasks one call or thread runs. There is one for each way in which drivers start kernels
+// The code around a task: the function's parameters, the addresses of buffers, and the tasks that
+// one call or thread runs. There is one frame for each way in which drivers start kernels
 // (drivers/interface/kernel_image.h).
 #ifndef KILN_COMPILER_CODEGEN_LLVM_FRAME_H_
 #define KILN_COMPILER_CODEGEN_LLVM_FRAME_H_
@@ -18,44 +18,44 @@ class Frame {
  public:
   virtual ~Frame() = default;
 
-  // The function `symbol`, without a body.
+  // Declares the function `symbol`, without a body.
   virtual llvm::Function* Declare(llvm::Module& module, const schedule::LoopProgram& program,
                                   const std::string& symbol) const = 0;
 
-  // Where the argument `buffer`, and the task's scratch, begin. The builder stands in the
-  // function's entry.
+  // Return the address of the argument `buffer`, and of the task's scratch. Requires: the builder
+  // is in the function's entry.
   virtual llvm::Value* Argument(llvm::IRBuilder<>& builder, int buffer) const = 0;
   virtual llvm::Value* Scratch(llvm::IRBuilder<>& builder,
                                const schedule::LoopProgram& program) const = 0;
 
-  // Of the block of threads that runs a task, where tasks have some: the memory that they share,
-  // the number of this thread (32 bits), and where each waits for the others.
+  // For tasks that are run by a block of threads: Shared returns their shared memory, Thread the
+  // number of this thread (32 bits), and Barrier waits for all of them.
   virtual llvm::Value* Shared(llvm::IRBuilder<>& builder,
                               const schedule::LoopProgram& program) const = 0;
   virtual llvm::Value* Thread(llvm::IRBuilder<>& builder) const = 0;
   virtual void Barrier(llvm::IRBuilder<>& builder) const = 0;
 
-  // Writes what runs `task` for the numbers of the tasks that this call has to run: integers of 32
-  // or 64 bits, within the grid. The builder stands in the function's entry.
+  // Emits code that runs `task` for the numbers of the tasks of this call: integers of 32 or 64
+  // bits, within the grid. Requires: the builder is in the function's entry.
   using Task = std::function<void(llvm::Value* number)>;
   virtual void RunTasks(llvm::IRBuilder<>& builder, ControlFlow& control,
                         const schedule::LoopProgram& program, const Task& task) const = 0;
 
-  // A value of 32 bits that the thread has whose number differs by `distance` alone, a power of
-  // two below Limits::threads_per_shuffle; all of those threads are here.
+  // Returns the 32-bit `value` of the thread whose number differs only by `distance`, a power of
+  // two below Limits::threads_per_shuffle. Requires: all of those threads are here.
   virtual llvm::Value* Shuffle(llvm::IRBuilder<>& builder, llvm::Value* value,
                                int64_t distance) const = 0;
-  // Copies so many bytes, a power of two from 4 to 16, both ends aligned to them, from an argument
-  // to shared memory, some time before WaitForCopies returns; zeros where not `valid` (null: always
-  // is). False: there is no such instruction.
+  // Copies `bytes` bytes, a power of two from 4 to 16, from an argument to shared memory, both
+  // aligned to that size. The copy completes before WaitForCopies returns. Writes zeros where it is
+  // not `valid` (null: always valid). Returns false if there is no such instruction.
   virtual bool StartCopy(llvm::IRBuilder<>& builder, llvm::Value* to, llvm::Value* from,
                          int64_t bytes, llvm::Value* valid) const = 0;
   virtual void WaitForCopies(llvm::IRBuilder<>& builder) const = 0;
-  // Whether threads have a matrix unit (ptx_matrix.h).
+  // Returns whether threads have a matrix unit (ptx_matrix.h).
   virtual bool has_matrix_unit() const = 0;
-  // Whether memory can be asked to come near before it is read.
+  // Returns whether memory can be prefetched.
   virtual bool has_prefetch() const = 0;
-  // Whether 64-bit integer arithmetic costs several times what 32-bit arithmetic does.
+  // Returns whether 64-bit integer arithmetic costs several times as much as 32-bit arithmetic.
   virtual bool prefers_narrow_integers() const = 0;
 };
 

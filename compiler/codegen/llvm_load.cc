@@ -46,8 +46,8 @@ Value* ExpressionEmitter::EmitLoad(const Node* node) {
   return EmitVectorLoad(node, AddressOf(number, node->operand(0), nullptr), valid);
 }
 
-// Of memory of another kind than the host's: arguments that are read and those that are written
-// never overlap, so caches that do not see writes will do.
+// For address spaces other than the host's: arguments that are read never overlap arguments that
+// are written, so caches that do not see writes may be used.
 void ExpressionEmitter::MarkInvariant(const Node* node, llvm::LoadInst* load) {
   if (load->getPointerAddressSpace() == 0) return;
   if (!program_.buffers[node->attr<ir::IntAttr>().value].read_only) return;
@@ -65,7 +65,7 @@ Value* ExpressionEmitter::EmitScalarLoad(const Node* node, Value* pointer, Value
   return builder_.CreateSelect(valid, value, llvm::Constant::getNullValue(value->getType()));
 }
 
-// Where threads load, vectors that may stand anywhere are loaded in pieces.
+// On GPUs, vectors that may be unaligned are loaded in pieces.
 llvm::Align ExpressionEmitter::LoadAlign(ir::DType dtype, const Address& address) const {
   const int64_t bytes = lanes_ * ir::SizeOf(dtype);
   const bool aligned =
@@ -109,12 +109,13 @@ Value* ExpressionEmitter::EmitVectorLoad(const Node* node, const Address& from, 
                     builder_.CreateMaskedGather(type, address.vector, align, mask, zero));
 }
 
-// Lanes that lie within two vectors from lane 0 on are loaded as such and sorted out by a shuffle.
-// Null if they do not, or if it is not known here which of them are needed.
+// Loads lanes within two vectors from lane 0 on as these vectors, and selects from them with a
+// shuffle. Returns null if the lanes are further apart, or if it is unknown which of them are
+// needed.
 Value* ExpressionEmitter::EmitShuffledLoad(const Node* node, const Address& address, Value* mask) {
   auto* known = llvm::dyn_cast_or_null<llvm::Constant>(mask);
   if (mask != nullptr && known == nullptr) return nullptr;
-  // What lies outside of the lanes that are needed may lie outside of the buffer.
+  // Elements outside the needed lanes may be outside the buffer.
   int64_t first = 2 * lanes_;
   int64_t last = 0;
   llvm::SmallVector<int, 64> order;
@@ -153,7 +154,7 @@ void ExpressionEmitter::EmitSquare(const std::vector<const Node*>& rows) {
   const int number = static_cast<int>(rows[0]->attr<ir::IntAttr>().value);
   const schedule::LoopBuffer& buffer = program_.buffers[number];
   const Dependence dependence = DependenceOf(rows[0]);
-  // The results are entered into the innermost scope, so the loads must stand there.
+  // The results are entered into the innermost scope, so the loads must be there.
   if (buffer.space == Space::kRegister || buffer.elements == 0 || !dependence.varying ||
       rows[0]->operands().size() != 1 || PlaceOf(dependence) != level()) {
     return;
@@ -166,7 +167,7 @@ void ExpressionEmitter::EmitSquare(const std::vector<const Node*>& rows) {
   }
   kernel::Sum rest;
   Address lanes;
-  // Lanes at most two elements apart lie within two vectors, and EmitShuffledLoad reads those.
+  // Lanes at most two elements apart are within two vectors, which EmitShuffledLoad reads.
   if (!SplitLanes(first, &rest, &lanes) || lanes.irregular || std::abs(lanes.stride) <= 2) return;
   const Address address = AddressOf(number, rows[0]->operand(0), nullptr);
   llvm::Type* element = MemoryType(builder_.getContext(), buffer.dtype);

@@ -53,7 +53,8 @@ MatrixEmitter::Lines MatrixEmitter::LinesOf(const Node* index, const Node* along
   const auto are_lines = [&](const Node* line) {
     if (sum.constant % kLine != 0) return false;
     for (const auto& [atom, coefficient] : sum.terms) {
-      // Neighbours along the line: of columns, a thread's two are one of its digits.
+      // Neighbours along the line. For columns, `pair` counts in steps of the two that a thread
+      // has.
       if (atom == line || (atom == pair && line == along && coefficient == 2)) continue;
       if (coefficient % kLine != 0) return false;
     }
@@ -127,7 +128,7 @@ MatrixB MatrixEmitter::LoadColumns(const MatrixStep& step, const Node* group, co
   if (const auto known = fragments_.find({key, true}); known != fragments_.end()) {
     return {known->second[0], known->second[1]};
   }
-  // The column 2 * member + columns is to be another one.
+  // Replaces the column 2 * member + columns by another one.
   const auto column = [&](const Node* wanted) {
     return std::pair(step.columns, folder_.Add(wanted, folder_.Mul(member, -2)));
   };

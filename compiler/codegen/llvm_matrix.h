@@ -1,4 +1,4 @@
-// The steps of a loop program that a matrix unit takes (schedule/plan_matrix.h), as LLVM values.
+// The steps of a loop program that a matrix unit executes (schedule/plan_matrix.h), as LLVM values.
 #ifndef KILN_COMPILER_CODEGEN_LLVM_MATRIX_H_
 #define KILN_COMPILER_CODEGEN_LLVM_MATRIX_H_
 
@@ -16,28 +16,28 @@ namespace kiln::codegen {
 
 class MatrixEmitter {
  public:
-  // All must outlive this. `thread`: the number of this thread, where the builder stands, in the
-  // function's entry.
+  // The arguments must outlive this object. `thread`: the number of this thread. Requires: the
+  // builder is in the function's entry, where `thread` is computed.
   MatrixEmitter(llvm::IRBuilder<>& builder, ExpressionEmitter& expressions,
                 kernel::ExpressionFolder& folder, llvm::Value* thread);
 
   // The ranges of unrolled loops, with their constants.
   using Constants = std::vector<std::pair<const ir::Node*, const ir::Node*>>;
 
-  // `group` and `member`: the ranges of the last two loops of threads. False if the factors stand
-  // so that the unit cannot load them; then nothing was emitted.
+  // `group` and `member`: the ranges of the last two loops of threads. Returns false if the unit
+  // cannot load the factors from where they are; nothing was emitted then.
   bool Emit(const schedule::MatrixStep& step, const ir::Node* group, const ir::Node* member,
             const Constants& constants);
 
-  // Shared memory may have changed.
+  // Forgets loaded factors, since shared memory may have changed.
   void Forget() { fragments_.clear(); }
 
  private:
-  // How a factor's elements of 16 bits lie.
+  // How a factor's 16-bit elements are arranged in memory.
   enum class Lines { kAlongTerms, kAcrossTerms, kNeither };
   using Values = std::vector<std::pair<const ir::Node*, const ir::Node*>>;
 
-  // `pair`: null, or the range of which `along` is the inner part, 2 long.
+  // `pair`: null, or the range of which `along`, of length 2, is the inner part.
   Lines LinesOf(const ir::Node* index, const ir::Node* along, const ir::Node* pair,
                 const ir::Node* terms) const;
   const ir::Node* Replace(const ir::Node* node, const Constants& constants, const Values& values);
@@ -53,7 +53,7 @@ class MatrixEmitter {
   const ir::Node* eighth_;
   const ir::Node* pair_;
   const ir::Node* half_;
-  // What was loaded in a block already, by the load that it is for: the rows' and the columns'.
+  // The factors that a block has already loaded, by their load: rows' and columns'.
   llvm::BasicBlock* block_ = nullptr;
   absl::flat_hash_map<std::pair<const ir::Node*, bool>, MatrixA> fragments_;
 };

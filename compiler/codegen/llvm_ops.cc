@@ -21,8 +21,8 @@ Value* Integer(Value* like, int64_t value) {
   return llvm::ConstantInt::getSigned(like->getType(), value);
 }
 
-// The divisor with the values that the processor traps on replaced by 1. For the lowest number by
-// -1 that is also the right quotient: the lowest number, as it wraps.
+// Returns the divisor, with 1 in place of values for which the processor traps. For the lowest
+// number divided by -1, that also gives the right quotient: the lowest number, since it wraps.
 Value* SafeDivisor(IRBuilderBase& b, bool is_signed, Value* x, Value* y) {
   Value* unsafe = b.CreateICmpEQ(y, Zero(y));
   if (is_signed) {
@@ -38,8 +38,8 @@ Value* EmitIntegerDivision(IRBuilderBase& b, bool is_signed, Value* x, Value* y)
   Value* divisor = SafeDivisor(b, is_signed, x, y);
   Value* quotient;
   if (is_signed) {
-    // The processor rounds towards zero; the floor is one less where a remainder is left whose sign
-    // is not the divisor's.
+    // The processor rounds towards zero; the floor is one less if the remainder is not 0 and its
+    // sign differs from the divisor's.
     quotient = b.CreateSDiv(x, divisor);
     Value* rest = b.CreateSub(x, b.CreateMul(quotient, divisor));
     Value* inexact = b.CreateICmpNE(rest, Zero(rest));
@@ -64,7 +64,7 @@ Value* EmitShift(IRBuilderBase& b, Op op, bool is_signed, Value* x, Value* amoun
   // as well.
   Value* fits = b.CreateICmpULT(amount, Integer(amount, bits));
   if (op == Op::kShr && is_signed) {
-    // What is left of a signed number is its sign.
+    // Only the sign of a signed number remains.
     return b.CreateAShr(x, b.CreateSelect(fits, amount, Integer(amount, bits - 1)));
   }
   Value* safe = b.CreateSelect(fits, amount, Zero(amount));
@@ -118,7 +118,7 @@ Value* EmitArithmetic(IRBuilderBase& b, Op op, DType dtype, Value* x, Value* y) 
 Value* EmitComparison(IRBuilderBase& b, Op op, DType dtype, Value* x, Value* y) {
   if (ir::IsFloat(dtype)) {
     if (op == Op::kCmpLt) return b.CreateFCmpOLT(x, y);
-    // NaN differs from everything, itself included (IEEE 754).
+    // NaN differs from every value, including itself (IEEE 754).
     return op == Op::kCmpEq ? b.CreateFCmpOEQ(x, y) : b.CreateFCmpUNE(x, y);
   }
   if (op == Op::kCmpEq) return b.CreateICmpEQ(x, y);
@@ -149,7 +149,7 @@ Value* EmitUnary(IRBuilderBase& b, const ir::Node* node, Value* x) {
     case Op::kCast:
       return EmitCast(b, from, node->dtype(), x);
     case Op::kBitcast:
-      // In memory, whose bits are meant, a bool is a byte.
+      // The bits are those in memory, where a bool is a byte.
       if (from == DType::kBool) return b.CreateZExt(x, WithLanesOf(x, b.getInt8Ty()));
       if (node->dtype() == DType::kBool) return b.CreateICmpNE(x, Zero(x));
       return b.CreateBitCast(x, WithLanesOf(x, ScalarType(b.getContext(), node->dtype())));
@@ -158,7 +158,7 @@ Value* EmitUnary(IRBuilderBase& b, const ir::Node* node, Value* x) {
   }
 }
 
-// What is done with values of any dtype, the short floats among them.
+// Ops that work for values of any dtype, including short floats.
 bool MovesOnly(Op op) { return op == Op::kWhere || op == Op::kCast || op == Op::kBitcast; }
 
 Value* HalfOf(IRBuilderBase& b, Value* vector, unsigned begin, unsigned count) {
@@ -167,9 +167,9 @@ Value* HalfOf(IRBuilderBase& b, Value* vector, unsigned begin, unsigned count) {
   return b.CreateShuffleVector(vector, mask);
 }
 
-// Between two constants, as integers: LLVM's x86 backend makes a table of two floating-point
-// constants and loads from it, and when it later finds the condition to be constant, version 22
-// takes the wrong one for the value of that load.
+// Selects between two constants as integers. LLVM's x86 backend makes a table of two floating-point
+// constants and loads from it; if it later finds that the condition is constant, version 22 takes
+// the wrong one for the value of that load.
 Value* Select(IRBuilderBase& b, Value* condition, Value* x, Value* y) {
   if (!llvm::isa<llvm::ConstantFP>(x) || !llvm::isa<llvm::ConstantFP>(y))
     return b.CreateSelect(condition, x, y);
@@ -242,7 +242,7 @@ llvm::Constant* EmitConstant(llvm::LLVMContext& context, const ir::Node* node) {
   llvm::Type* type = ScalarType(context, node->dtype());
   const auto& value = node->attr<ir::ConstValue>();
   if (ir::IsShortFloat(node->dtype())) {
-    // Host tensors know the encoding, and round to it as everything else does.
+    // Host tensors implement the encoding, and round like all other code.
     const auto held = ops::HostTensor::Of(node->dtype(), {}, {value.AsDouble()});
     uint64_t encoded = 0;
     std::memcpy(&encoded, held.bytes.data(), held.bytes.size());

@@ -1,4 +1,4 @@
-// Scalar operations as LLVM IR, on scalars or on whole vectors: what one kernel-level node computes
+// Scalar operations as LLVM IR, on scalars or on whole vectors: the result of one kernel-level node
 // from its operands. Semantics are those of compiler/ops (floored integer division, 0 for a zero
 // divisor, …).
 #ifndef KILN_COMPILER_CODEGEN_LLVM_OPS_H_
@@ -11,16 +11,16 @@
 
 namespace kiln::codegen {
 
-// Whether EmitOp has the op for operands of these dtypes: of the short floats only what needs no
-// arithmetic.
+// Returns whether EmitOp supports the op for operands of these dtypes. For short floats these are
+// only ops without arithmetic.
 bool IsSupported(const ir::Node* node);
 
-// A register's type; bool is i1, a short float an integer with its bits.
+// Returns a register's type; bool is i1, a short float an integer with its bits.
 llvm::Type* ScalarType(llvm::LLVMContext& context, ir::DType dtype);
-// The type of an element in memory; bool is i8.
+// Returns the type of an element in memory; bool is i8.
 llvm::Type* MemoryType(llvm::LLVMContext& context, ir::DType dtype);
 
-// `element` with as many lanes as `like` has, and the zero of its type.
+// Returns `element` with as many lanes as `like` has, and the zero of the type of `like`.
 inline llvm::Type* WithLanesOf(llvm::Value* like, llvm::Type* element) {
   return like->getType()->getWithNewType(element);
 }
@@ -28,8 +28,9 @@ inline llvm::Constant* Zero(llvm::Value* like) {
   return llvm::Constant::getNullValue(like->getType());
 }
 
-// `operands` are all scalars or all vectors of one width. Not for sources, loads and reductions.
-// `known_nonnegative`: an integer division's operands are never negative and its divisor not 0.
+// Requires: `operands` are all scalars or all vectors of one width, and the node is not a source, a
+// load or a reduction. `known_nonnegative`: an integer division's operands are never negative and
+// its divisor is not 0.
 llvm::Value* EmitOp(llvm::IRBuilderBase& builder, const ir::Node* node,
                     absl::Span<llvm::Value* const> operands, bool known_nonnegative);
 
@@ -37,10 +38,10 @@ llvm::Value* EmitOp(llvm::IRBuilderBase& builder, const ir::Node* node,
 llvm::Value* EmitComposite(llvm::IRBuilderBase& builder, MathComposite::Kind kind,
                            llvm::Value* argument);
 
-// A constant of the node's dtype.
+// Returns a constant of the node's dtype.
 llvm::Constant* EmitConstant(llvm::LLVMContext& context, const ir::Node* node);
 
-// What two values of a kReduce become one by, and that value.
+// Returns the op that combines two values of a kReduce, and the combined value.
 ir::Op CombineOpOf(const ir::Node* reduce);
 llvm::Value* EmitCombine(llvm::IRBuilderBase& builder, const ir::Node* reduce, llvm::Value* a,
                          llvm::Value* b);

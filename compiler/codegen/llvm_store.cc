@@ -50,7 +50,7 @@ std::optional<ExpressionEmitter::CopyOfBytes> ExpressionEmitter::FindCopy(int bu
   if (bytes != 4 && bytes != 8 && bytes != 16) return std::nullopt;
   const Address to = AddressOf(buffer, index, nullptr);
   const auto source = static_cast<int>(value->attr<ir::IntAttr>().value);
-  // Where all of it may be read if it is not wanted.
+  // A buffer of at least this size can be read even where the copy is not valid.
   if (valid != nullptr && program_.buffers[source].elements < lanes_) return std::nullopt;
   const Address from = AddressOf(source, value->operand(0), valid);
   for (const Address* address : {&to, &from}) {
@@ -72,7 +72,7 @@ void ExpressionEmitter::EmitScalarStore(int buffer, Value* pointer, Value* value
     builder_.CreateAlignedStore(value, pointer, align);
     return;
   }
-  // Unlike a load, a store must not happen where it is not valid, so it takes a branch.
+  // Unlike a load, an invalid store must not happen, so it needs a branch.
   llvm::Function* function = builder_.GetInsertBlock()->getParent();
   auto* store = llvm::BasicBlock::Create(builder_.getContext(), "store", function);
   auto* after = llvm::BasicBlock::Create(builder_.getContext(), "after", function);
@@ -98,8 +98,8 @@ void ExpressionEmitter::EmitVectorStore(int buffer, const Address& to, Value* va
       value = Reverse(builder_, value);
       if (mask != nullptr) mask = Reverse(builder_, mask);
     }
-    // LLVM 22 writes four bytes where a masked store of one lane follows a truncation to elements
-    // of one or two bytes, so it must not see one.
+    // LLVM 22 writes four bytes for a masked store of one lane after a truncation to elements of
+    // one or two bytes, so it must not get one.
     if (const int lane = OnlyLane(mask); lane >= 0) {
       builder_.CreateAlignedStore(builder_.CreateExtractElement(value, lane),
                                   builder_.CreateGEP(element, pointer, builder_.getInt64(lane)),
@@ -115,7 +115,7 @@ void ExpressionEmitter::EmitVectorStore(int buffer, const Address& to, Value* va
     const bool aligned = !reversed && bytes <= 64 && address.known_multiple % lanes_ == 0;
     llvm::StoreInst* store = builder_.CreateAlignedStore(
         value, pointer, aligned ? llvm::Align(static_cast<uint64_t>(bytes)) : align);
-    // x86's streaming stores fault unless the whole vector is aligned.
+    // x86's non-temporal stores fault unless the whole vector is aligned.
     if (streaming && aligned && bytes >= 16) {
       llvm::Metadata* one = llvm::ConstantAsMetadata::get(builder_.getInt32(1));
       store->setMetadata(llvm::LLVMContext::MD_nontemporal,
@@ -145,7 +145,8 @@ void ExpressionEmitter::SetSlot(int buffer, int64_t slot, Value* value) {
   Touch(buffer);
 }
 
-// Into the nearest cache; address arithmetic is not "inbounds", so that any index will do.
+// Fetches into the nearest cache. The address arithmetic is not "inbounds", so that any index is
+// allowed.
 void ExpressionEmitter::EmitFetch(int buffer, const Node* index) {
   constexpr int kRead = 0, kLocality = 3, kData = 1;
   llvm::Value* pointer = AddressOf(buffer, index, nullptr).scalar;

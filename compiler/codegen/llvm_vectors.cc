@@ -38,8 +38,8 @@ Value* Reverse(llvm::IRBuilder<>& builder, Value* vector) {
   return builder.CreateShuffleVector(vector, order);
 }
 
-// Each round deals out pairs of vectors that are half of all apart, as one riffles cards; after
-// log2(lanes) rounds rows have become columns.
+// Each round interleaves pairs of vectors that are half of all apart, like a riffle shuffle; after
+// log2(lanes) rounds the rows have become columns.
 std::vector<Value*> Transpose(llvm::IRBuilder<>& builder, std::vector<Value*> rows) {
   const int count = static_cast<int>(rows.size());
   llvm::SmallVector<int, 64> low, high;
@@ -75,8 +75,8 @@ int OnlyLane(const Value* mask) {
 
 namespace {
 
-// Which lanes a mask may let through, as far as its constants tell. Masks of ragged ends are
-// constants, conditions are joined to them by `and`, and Reverse shuffles them.
+// Returns which lanes a mask may enable, as far as its constants tell. Masks of ragged ends are
+// constants, conditions are combined with them by `and`, and Reverse shuffles them.
 std::vector<bool> PossibleLanes(const Value* mask) {
   const auto* type = llvm::cast<llvm::FixedVectorType>(mask->getType());
   std::vector<bool> possible(type->getNumElements(), true);
@@ -101,8 +101,7 @@ std::vector<bool> PossibleLanes(const Value* mask) {
   return possible;
 }
 
-// A masked access, taken apart where the vector is wider than a register and a part of it is not
-// needed.
+// A masked access, split where the vector is wider than a register and a part of it is not needed.
 class MaskedAccess {
  public:
   MaskedAccess(llvm::IRBuilder<>& builder, llvm::Type* element, llvm::Align align, Value* pointer,
@@ -150,7 +149,7 @@ class MaskedAccess {
   bool IsWhole(int first, int count) const {
     const int register_bytes = MayUse(builder_, Instruction::kWideVectors) ? 64 : 32;
     const int bytes = count * static_cast<int>(element_->getPrimitiveSizeInBits()) / 8;
-    // If every lane may be let through, LLVM cannot know any part to be masked.
+    // If every lane may be enabled, LLVM cannot know that any part is masked off.
     return bytes <= register_bytes || NumPossible(first, count) == count;
   }
   Value* PointerTo(int lane) {

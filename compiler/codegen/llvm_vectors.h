@@ -1,4 +1,4 @@
-// Vectors of lanes as LLVM values, and how elements stand in memory.
+// Vectors of lanes as LLVM values, and the representation of elements in memory.
 #ifndef KILN_COMPILER_CODEGEN_LLVM_VECTORS_H_
 #define KILN_COMPILER_CODEGEN_LLVM_VECTORS_H_
 
@@ -9,30 +9,30 @@
 
 namespace kiln::codegen {
 
-// The type itself for one lane.
+// Returns the type itself for one lane.
 llvm::Type* Wide(llvm::Type* element, int lanes);
-// Of one element: vectors may begin at any.
+// Returns the alignment of one element, since vectors may begin at any element.
 llvm::Align ElementAlign(ir::DType dtype);
 
-// Between a bool's byte in memory and a value's bit; others are the same in both. Of any number of
-// lanes.
+// Convert between a bool's byte in memory and a value's bit; other dtypes are the same in both. For
+// any number of lanes.
 llvm::Value* FromMemory(llvm::IRBuilder<>& builder, ir::DType dtype, llvm::Value* value);
 llvm::Value* ToMemory(llvm::IRBuilder<>& builder, ir::DType dtype, llvm::Value* value);
 
-// The last lane first.
+// Returns the vector with the last lane first.
 llvm::Value* Reverse(llvm::IRBuilder<>& builder, llvm::Value* vector);
-// Rows, as many as there are lanes, a power of two: columns.
+// Returns the columns of `rows`. Requires: as many rows as lanes, a power of two.
 std::vector<llvm::Value*> Transpose(llvm::IRBuilder<>& builder, std::vector<llvm::Value*> rows);
-// The one lane that a mask known here lets through; -1 if there are more, none or the mask is not
-// known (or null).
+// Returns the only lane that a mask enables, or -1 if it enables more or none, or is not a constant
+// (or null).
 int OnlyLane(const llvm::Value* mask);
 
-// The lanes that the mask lets through, zero for the others. LLVM 22 splits vectors that are wider
-// than registers, and may then load a part without any mask whose lanes it knows to be masked all:
-// it reads beyond the buffer. So such parts are left out here.
+// Loads the lanes that the mask enables; the others are zero. LLVM 22 splits vectors that are wider
+// than registers. It may then load a part without a mask if it knows that all of its lanes are
+// masked off, and so read past the buffer. So such parts are left out here.
 llvm::Value* MaskedLoad(llvm::IRBuilder<>& builder, llvm::Type* element, llvm::Align align,
                         llvm::Value* pointer, llvm::Value* mask);
-// The same for a store, where a part without its mask would overwrite what stands behind.
+// The same for a store, where a part without its mask would overwrite memory past the buffer.
 void MaskedStore(llvm::IRBuilder<>& builder, llvm::Type* element, llvm::Align align,
                  llvm::Value* pointer, llvm::Value* mask, llvm::Value* value);
 

@@ -1,4 +1,4 @@
-// Which registers statements set: what a loop around them carries.
+// Finds the registers that statements set, which an enclosing loop must carry.
 #ifndef KILN_COMPILER_CODEGEN_LLVM_WRITTEN_H_
 #define KILN_COMPILER_CODEGEN_LLVM_WRITTEN_H_
 
@@ -8,7 +8,7 @@
 
 namespace kiln::codegen {
 
-// The buffers, in ascending order.
+// Returns the buffers, in ascending order.
 std::vector<int> WrittenRegisters(const schedule::LoopProgram& program,
                                   const std::vector<schedule::Statement>& body);
 

@@ -1,4 +1,4 @@
-// The functions that are one instruction, or nearly.
+// Functions of one instruction, or nearly.
 #include "compiler/codegen/math.h"
 
 #include "compiler/codegen/math_lanes.h"
@@ -6,7 +6,7 @@
 namespace kiln::codegen {
 
 llvm::Value* EmitSqrt(llvm::IRBuilderBase& builder, llvm::Value* x) {
-  // While it lives, `lanes` clears the builder's fast-math flags, also where it is not used.
+  // While it lives, `lanes` clears the builder's fast-math flags, even where it is not used.
   Lanes lanes(builder, x->getType());
   return builder.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x);
 }
@@ -20,8 +20,8 @@ llvm::Value* EmitTrunc(llvm::IRBuilderBase& builder, llvm::Value* x) {
   return Lanes(builder, x->getType()).Trunc(x);
 }
 
-// x86's max gives its second operand if one is NaN, so `x > y ? x : y` is right for y = NaN and the
-// outer select is for x = NaN: a compare and a masked move beside the max.
+// x86's max returns its second operand if one is NaN, so `x > y ? x : y` is right for y = NaN, and
+// the outer select handles x = NaN. That costs a compare and a masked move in addition to the max.
 llvm::Value* EmitMax(llvm::IRBuilderBase& builder, llvm::Value* x, llvm::Value* y) {
   Lanes lanes(builder, x->getType());
   return lanes.Select(builder.CreateFCmpUNO(x, x), x, lanes.Select(lanes.Greater(x, y), x, y));

@@ -9,14 +9,14 @@ using ir::DType;
 using ir::Node;
 using ir::Op;
 
-// Whether `node` is the constant that rounds `value` to its dtype.
+// Returns whether `node` is the constant `value`, rounded to its dtype.
 bool IsConstant(const Node* node, double value) {
   if (node->op() != Op::kConst) return false;
   const double rounded = node->dtype() == DType::kFloat32 ? static_cast<float>(value) : value;
   return node->attr<ir::ConstValue>().AsDouble() == rounded;
 }
 
-// The other factor of a product with such a constant; null if `node` is none.
+// Returns the other factor of a product with such a constant, or null if `node` is no such product.
 const Node* FactorBeside(const Node* node, double constant) {
   if (node->op() != Op::kMul) return nullptr;
   if (IsConstant(node->operand(1), constant)) return node->operand(0);
@@ -24,7 +24,7 @@ const Node* FactorBeside(const Node* node, double constant) {
   return nullptr;
 }
 
-// The argument of a cosine that is written 1 - 2 sin(x / 2)^2; null if `node` is none.
+// Returns the argument of a cosine written as 1 - 2 sin(x / 2)^2, or null if `node` is not one.
 const Node* CosineArgument(const Node* node) {
   if (node->op() != Op::kAdd) return nullptr;
   for (int i = 0; i < 2; ++i) {

@@ -1,6 +1,6 @@
-// Functions that the table of ops writes in terms of primitives, and that lose digits when computed
-// so: where a product's rounding error grows with the argument, or a difference cancels. They are
-// found by their form.
+// Functions that the table of ops expresses by primitives, and that lose digits when computed that
+// way: a product's rounding error grows with the argument, or a difference cancels. They are
+// recognized by their form.
 #ifndef KILN_COMPILER_CODEGEN_MATH_COMPOSITE_H_
 #define KILN_COMPILER_CODEGEN_MATH_COMPOSITE_H_
 
@@ -21,8 +21,7 @@ struct MathComposite {
   const ir::Node* argument;  // x
 };
 
-// Constants must be the ones that round log2(e) or log(2) to the node's dtype; they may stand on
-// either side.
+// The constants must be log2(e) or log(2), rounded to the node's dtype; they may be on either side.
 std::optional<MathComposite> MatchComposite(const ir::Node* node);
 
 }  // namespace kiln::codegen

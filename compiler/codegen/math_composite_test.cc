@@ -1,4 +1,4 @@
-// From the kernel's nodes to numbers: exp and log as clients' graphs have them.
+// From the kernel's nodes to numbers: exp and log in the form of clients' graphs.
 #include "compiler/codegen/math_composite.h"
 
 #include <cmath>
@@ -71,7 +71,7 @@ TEST_F(MathCompositeTest, LeavesTheRestAlone) {
   EXPECT_FALSE(MatchComposite((x.Unary(Op::kLog2) * Constant(0.5)).node).has_value());
 }
 
-// y = f(x) for 2000 arguments, compiled with vectors of whatever width and by scalars.
+// Returns f(x) for 2000 arguments, compiled with vectors of any width and with scalars.
 std::vector<float> Compute(const std::vector<float>& x, bool logarithm) {
   ir::Context context;
   KernelWriter w(context);

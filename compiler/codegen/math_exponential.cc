@@ -1,5 +1,5 @@
-// 2^x and e^x: the argument is an integer n, whose power of two is exact, plus a small rest with a
-// polynomial.
+// 2^x and e^x: splits the argument into an integer n, whose power of two is exact, and a small
+// rest, for which there is a polynomial.
 #include "compiler/codegen/math_exponential.h"
 
 #include <algorithm>
@@ -24,8 +24,8 @@ constexpr std::array kExp2Float = {0x1.62e430p-1, 0x1.ebfbdcp-3,  0x1.c6af7ap-5,
 constexpr std::array kExpFloat = {0x1.fffffcp-2, 0x1.555492p-3, 0x1.5558b4p-5, 0x1.1239a0p-7,
                                   0x1.6a495ep-10};
 
-// ratio^k / k! for k = first, first + 1, …: Taylor's series of exp(ratio x), which for 13 terms is
-// as good as a fit.
+// Returns ratio^k / k! for k = first, first + 1, …: the Taylor series of exp(ratio x), which for 13
+// terms is as good as a fit.
 template <size_t kTerms>
 std::array<double, kTerms> Series(long double ratio, int first) {
   std::array<double, kTerms> terms;
@@ -40,7 +40,7 @@ std::array<double, kTerms> Series(long double ratio, int first) {
 
 constexpr long double kLog2 = 0.693147180559945309417232121458176568L;
 
-// AVX-512's instruction for value * 2^n at this type; 0 if there is none.
+// Returns AVX-512's instruction for value * 2^n for this type, or 0 if there is none.
 llvm::Intrinsic::ID ScaleInstruction(const Lanes& l) {
   auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(l.type());
   if (vector == nullptr || !MayUse(l.b, Instruction::kScale)) return 0;
@@ -60,7 +60,7 @@ Value* EmitScaleInstruction(const Lanes& l, llvm::Intrinsic::ID instruction, Val
                             Value* n) {
   constexpr int kCurrentRounding = 4;
   const auto lanes = llvm::cast<llvm::FixedVectorType>(l.type())->getNumElements();
-  // Masks have at least eight bits, however few the lanes.
+  // Masks have at least eight bits, even for fewer lanes.
   llvm::IntegerType* mask = l.b.getIntNTy(std::max(lanes, 8U));
   std::vector<Value*> arguments = {value, n, value, llvm::Constant::getAllOnesValue(mask)};
   if (l.type()->getPrimitiveSizeInBits() == 512)
@@ -68,8 +68,8 @@ Value* EmitScaleInstruction(const Lanes& l, llvm::Intrinsic::ID instruction, Val
   return l.b.CreateIntrinsic(instruction, {}, arguments);
 }
 
-// value * 2^n, rounded once, where `sum` is n + l.RoundingConstant(): in two steps, of which only
-// the second rounds, so that n may reach beyond the normal range.
+// Returns value * 2^n, rounded once, where `sum` is n + l.RoundingConstant(). It takes two steps,
+// of which only the second rounds, so that n may exceed the normal range.
 Value* Scale(const Lanes& l, Value* value, Value* sum) {
   if (const llvm::Intrinsic::ID instruction = ScaleInstruction(l); instruction != 0)
     return EmitScaleInstruction(l, instruction, value, l.RoundedFloat(sum));
@@ -80,7 +80,7 @@ Value* Scale(const Lanes& l, Value* value, Value* sum) {
 
 }  // namespace
 
-// 1 + f log(2) is summed without error, so that only the rest of the series rounds.
+// 1 + f log(2) is summed without error, so that only the rest of the series is rounded.
 Value* EmitPreciseExp2(const Lanes& l, DoubleDouble x) {
   Value* bounded = l.Clamp(x.high, -1077, 1025);
   Value* sum = l.Add(bounded, l.F(l.RoundingConstant()));
@@ -94,7 +94,7 @@ Value* EmitPreciseExp2(const Lanes& l, DoubleDouble x) {
 
 llvm::Value* EmitExp2(llvm::IRBuilderBase& builder, llvm::Value* x) {
   Lanes l(builder, x->getType());
-  // Beyond these bounds the result is infinity, or rounds to zero.
+  // Outside these bounds the result is infinity, or rounds to zero.
   Value* bounded = l.IsDouble() ? l.Clamp(x, -1077, 1025) : l.Clamp(x, -152, 129);
   Value* sum = l.Add(bounded, l.F(l.RoundingConstant()));
   Value* f = l.Sub(bounded, l.RoundedFloat(sum));
@@ -104,7 +104,7 @@ llvm::Value* EmitExp2(llvm::IRBuilderBase& builder, llvm::Value* x) {
 
 llvm::Value* EmitExp(llvm::IRBuilderBase& builder, llvm::Value* x) {
   Lanes l(builder, x->getType());
-  // As for exp2, the result is infinity or rounds to zero beyond these bounds.
+  // As for exp2, the result outside these bounds is infinity, or rounds to zero.
   Value* bounded = l.IsDouble() ? l.Clamp(x, -746, 710) : l.Clamp(x, -105, 89);
   // The nearest integer to x log2(e).
   Value* sum = l.MulAdd(bounded, l.F(0x1.71547652b82fep+0), l.F(l.RoundingConstant()));

@@ -1,4 +1,4 @@
-// 2^x of an argument in more precision than the type has, for pow. Only math*.cc may include this.
+// 2^x for an argument in more precision than the type has, for pow. Only math*.cc may include this.
 #ifndef KILN_COMPILER_CODEGEN_MATH_EXPONENTIAL_H_
 #define KILN_COMPILER_CODEGEN_MATH_EXPONENTIAL_H_
 
@@ -6,7 +6,7 @@
 
 namespace kiln::codegen {
 
-// 2^(x.high + x.low) of doubles to 0.6 units in the last place. x.high may be infinite or NaN,
+// 2^(x.high + x.low) for doubles, to 0.6 units in the last place. x.high may be infinite or NaN;
 // x.low must be finite.
 llvm::Value* EmitPreciseExp2(const Lanes& lanes, DoubleDouble x);
 

@@ -1,4 +1,4 @@
-// Functions of a module that generated code calls. Only math_*.cc may include this.
+// Functions that generated code calls within its module. Only math_*.cc may include this.
 #ifndef KILN_COMPILER_CODEGEN_MATH_HELPER_H_
 #define KILN_COMPILER_CODEGEN_MATH_HELPER_H_
 
@@ -13,9 +13,9 @@ namespace kiln::codegen {
 using HelperBody =
     std::function<llvm::Value*(llvm::IRBuilderBase& builder, absl::Span<llvm::Value* const>)>;
 
-// Calls the module's function of this name for the operands' type, which all share and the result
-// has; `body` writes it at the first call. For what branches or loops: the caller's blocks stay as
-// they are.
+// Calls the module's function of this name for the operands' type, which is the same for all of
+// them and for the result; `body` writes the function at the first call. For code with branches or
+// loops: it leaves the caller's blocks unchanged.
 llvm::Value* CallHelper(llvm::IRBuilderBase& builder, const std::string& name,
                         absl::Span<llvm::Value* const> operands, const HelperBody& body);
 

@@ -12,7 +12,7 @@ Value* Number(Value* like, int64_t value) {
   return llvm::ConstantInt::getSigned(like->getType(), value);
 }
 
-// x^y for y taken as unsigned.
+// x^y, with y as an unsigned number.
 Value* Squaring(llvm::IRBuilderBase& b, Value* x, Value* y) {
   llvm::BasicBlock* entry = b.GetInsertBlock();
   auto* loop = llvm::BasicBlock::Create(b.getContext(), "square", entry->getParent());
@@ -32,14 +32,14 @@ Value* Squaring(llvm::IRBuilderBase& b, Value* x, Value* y) {
   exponent->addIncoming(y, entry);
   exponent->addIncoming(rest, loop);
   Value* more = b.CreateICmpNE(rest, Number(y, 0));
-  // Lanes whose exponent has become 0 keep their product while others go on.
+  // Lanes whose exponent has become 0 keep their product while others continue.
   if (x->getType()->isVectorTy()) more = b.CreateOrReduce(more);
   b.CreateCondBr(more, loop, done);
   b.SetInsertPoint(done);
   return next;
 }
 
-// A negative power of 1 or -1 depends on the exponent's last bit alone; of every other number it is
+// A negative power of 1 or -1 depends only on the exponent's last bit; that of any other number is
 // 0.
 Value* Power(llvm::IRBuilderBase& b, bool is_signed, Value* x, Value* y) {
   if (!is_signed) return Squaring(b, x, y);

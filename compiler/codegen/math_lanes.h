@@ -1,4 +1,4 @@
-// The vocabulary in which math_*.cc are written: floating-point and integer operations on one type,
+// The operations in which math_*.cc are written: floating-point and integer operations on one type,
 // which is float, double or a vector of them. Only math*.cc may include this.
 #ifndef KILN_COMPILER_CODEGEN_MATH_LANES_H_
 #define KILN_COMPILER_CODEGEN_MATH_LANES_H_
@@ -12,7 +12,7 @@
 
 namespace kiln::codegen {
 
-// A sum of two values of which the second is below the first's last place.
+// A sum of two values, of which the second is below the first's last place.
 struct DoubleDouble {
   llvm::Value* high;
   llvm::Value* low;
@@ -22,7 +22,7 @@ class Lanes {
  public:
   using Value = llvm::Value;
 
-  // Operations on `type`; while it lives, the builder has no fast-math flags.
+  // Operations on `type`. While it lives, the builder has no fast-math flags.
   Lanes(llvm::IRBuilderBase& builder, llvm::Type* type)
       : b(builder),
         guard_(builder),
@@ -48,10 +48,10 @@ class Lanes {
   Value* Div(Value* x, Value* y) const { return b.CreateFDiv(x, y); }
   Value* Neg(Value* x) const { return b.CreateFNeg(x); }
   Value* Abs(Value* x) const { return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); }
-  // Whether multiplication and addition are one instruction.
+  // Returns whether multiplication and addition are one instruction.
   bool IsFused() const { return fused_; }
-  // x * y + z, rounded as if once: exact if the result has few enough digits. Where it takes
-  // several instructions, doubles must be below 2^900.
+  // x * y + z, rounded as if once: exact if the result has few enough digits. If it takes several
+  // instructions, doubles must be below 2^900.
   Value* Fma(Value* x, Value* y, Value* z) const {
     if (fused_) return b.CreateIntrinsic(llvm::Intrinsic::fma, {type_}, {x, y, z});
     if (!IsDouble()) return Narrow(b.CreateFAdd(b.CreateFMul(Widen(x), Widen(y)), Widen(z)));
@@ -59,7 +59,7 @@ class Lanes {
     const DoubleDouble sum = TwoSum(product.high, z);
     return Add(sum.high, Add(sum.low, product.low));
   }
-  // x * y + z, the product rounded or not.
+  // x * y + z, with the product rounded or not.
   Value* MulAdd(Value* x, Value* y, Value* z) const {
     return fused_ ? Fma(x, y, z) : Add(Mul(x, y), z);
   }
@@ -92,17 +92,17 @@ class Lanes {
   Value* PowerOfTwo(Value* exponent) const {
     return FromBits(b.CreateShl(b.CreateAdd(exponent, I(ExponentBias())), I(MantissaBits())));
   }
-  // Adding this rounds |x| < 2^(mantissa bits - 2) to an integer, which then stands in the low bits
-  // of the sum.
+  // Adding this rounds |x| < 2^(mantissa bits - 2) to an integer, which is then in the low bits of
+  // the sum.
   double RoundingConstant() const { return IsDouble() ? 0x1.8p52 : 0x1.8p23; }
-  // The integer in a sum with RoundingConstant().
+  // Returns the integer in a sum with RoundingConstant().
   Value* RoundedInteger(Value* sum) const {
     return b.CreateSub(Bits(sum), Bits(F(RoundingConstant())));
   }
   Value* RoundedFloat(Value* sum) const { return Sub(sum, F(RoundingConstant())); }
 
   // Error-free sums, the first for |x| >= |y| or x = 0, and the error-free product (Dekker 1971,
-  // Knuth 1969). Doubles as for Fma.
+  // Knuth 1969). The limit on doubles is the same as for Fma.
   DoubleDouble FastTwoSum(Value* x, Value* y) const {
     Value* sum = Add(x, y);
     return {sum, Add(Sub(x, sum), y)};
@@ -144,7 +144,7 @@ class Lanes {
 
   Value* Widen(Value* x) const { return b.CreateFPExt(x, type_->getWithNewType(b.getDoubleTy())); }
   Value* Narrow(Value* x) const { return b.CreateFPTrunc(x, type_); }
-  // A double as a sum of two of 26 bits each (Veltkamp 1968).
+  // Splits a double into a sum of two of 26 bits each (Veltkamp 1968).
   DoubleDouble Halves(Value* x) const {
     Value* large = Mul(x, F(0x1p27 + 1));
     Value* high = Sub(large, Sub(large, x));

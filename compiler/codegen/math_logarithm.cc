@@ -31,7 +31,7 @@ struct Split {
 };
 
 Split SplitNormal(const Lanes& l, Value* x) {
-  // Counted from the bits of sqrt(1/2), the exponent field changes at sqrt(1/2) times a power of
+  // Relative to the bits of sqrt(1/2), the exponent field changes at sqrt(1/2) times a power of
   // two.
   Value* bits = l.Bits(x);
   Value* from_root =
@@ -42,7 +42,7 @@ Split SplitNormal(const Lanes& l, Value* x) {
 }
 
 Split SplitAny(const Lanes& l, Value* x) {
-  // A denormal number has no exponent field to read: 2^53 or 2^24 times it is normal.
+  // A denormal number has no exponent in its field; 2^53 or 2^24 times it is normal.
   Value* tiny = l.Less(x, l.F(l.IsDouble() ? 0x1p-1022 : 0x1p-126));
   const int shift = l.MantissaBits() + 1;
   Split split = SplitNormal(l, l.Select(tiny, l.Mul(x, l.F(l.IsDouble() ? 0x1p53 : 0x1p24)), x));
@@ -56,7 +56,7 @@ Value* WithSpecialValues(const Lanes& l, Value* x, Value* logarithm) {
   return l.Select(l.b.CreateFCmpULT(x, l.F(0)), l.NaN(), result);  // negative or NaN
 }
 
-// large + (small + tail), where `large` is zero or above |small|: the sum's rounding error is kept.
+// large + (small + tail), where `large` is zero or exceeds |small|: keeps the sum's rounding error.
 Value* Join(const Lanes& l, Value* large, Value* small, Value* tail) {
   DoubleDouble sum = l.FastTwoSum(large, small);
   return l.Add(sum.high, l.Add(sum.low, tail));
@@ -75,13 +75,13 @@ Value* Log2OfFloat(const Lanes& l, Value* x) {
 Value* LogOfFloat(const Lanes& l, Value* x) {
   Split split = SplitAny(l, x);
   Value* f = l.Sub(split.mantissa, l.F(1));
-  // 16 bits of log(2), so that the exponent's product is exact, and the rest.
+  // The first 16 bits of log(2), so that the exponent's product is exact, and the rest.
   Value* tail = l.Mul(split.exponent, l.F(0x1.7f7d1cp-20));
   tail = l.MulAdd(l.Mul(f, f), l.Polynomial(f, kLogFloat), tail);
   return Join(l, l.Mul(split.exponent, l.F(0x1.62e4p-1)), f, tail);
 }
 
-// (m-1)/(m+1) and its rounding error.
+// Returns (m-1)/(m+1) and its rounding error.
 DoubleDouble Quotient(const Lanes& l, Value* mantissa) {
   Value* f = l.Sub(mantissa, l.F(1));
   DoubleDouble divisor = l.FastTwoSum(l.F(1), mantissa);
@@ -97,7 +97,7 @@ DoubleDouble EmitPreciseLog2(const Lanes& l, Value* x) {
   DoubleDouble s = Quotient(l, split.mantissa);
   DoubleDouble z = l.Multiply(s, s);
   Value* tail = l.Mul(z.high, l.Polynomial(z.high, kAtanhTail));
-  // The series from s^3 on, its 1/3 in two parts; 2 log2(e), in two parts as well, turns it into a
+  // The series from s^3 on, with 1/3 in two parts; 2 log2(e), also in two parts, turns it into a
   // base-2 logarithm.
   DoubleDouble series = l.FastTwoSum(l.F(0x1.5555555555555p-2), tail);
   series.low = l.Add(series.low, l.F(0x1.5555555555555p-56));

@@ -6,11 +6,11 @@
 
 namespace kiln::codegen {
 
-// log2(x) of doubles 0 < x < infinity to about 2^-66 of its value; other arguments give some
-// number.
+// log2(x) for doubles 0 < x < infinity, to about 2^-66 of its value; the result for other arguments
+// is unspecified.
 DoubleDouble EmitPreciseLog2(const Lanes& lanes, llvm::Value* x);
-// log2(x) of normal doubles to about 2^-45 of its value, and exact signs of infinity for 0 and
-// infinity.
+// log2(x) for normal doubles, to about 2^-45 of its value, and correctly signed infinities for 0
+// and infinity.
 llvm::Value* EmitQuickLog2(const Lanes& lanes, llvm::Value* x);
 
 }  // namespace kiln::codegen

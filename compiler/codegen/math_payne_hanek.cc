@@ -42,7 +42,7 @@ class Reduction {
     Turns(significand, first_bit);
     Value* quadrant = b.CreateAdd(b.CreateLShr(high_, 62), Rounded());
     Value* rest = Radians();
-    // Only |x| was reduced: with x, both parts change their sign.
+    // Only |x| was reduced: for a negative x, both parts change their sign.
     Value* negative = b.CreateICmpSLT(bits, b.getInt64(0));
     rest = b.CreateSelect(negative, b.CreateFNeg(rest), rest);
     quadrant = b.CreateSelect(negative, b.CreateNeg(quadrant), quadrant);
@@ -59,8 +59,8 @@ class Reduction {
     Value* low;
   };
 
-  // high_:middle_:low_ = significand * 192 bits of 2/pi, modulo 2^192: a fixed-point number of
-  // quadrants with 190 bits after the point.
+  // high_:middle_:low_ = significand * 192 bits of 2/pi, modulo 2^192: quadrants in fixed point,
+  // with 190 bits of fraction.
   void Turns(Value* significand, Value* first_bit) {
     Value* word = b.CreateLShr(first_bit, 6);
     Value* shift = b.CreateAnd(first_bit, 63);
@@ -74,7 +74,7 @@ class Reduction {
     high_ = b.CreateAdd(b.CreateMul(significand, Window(word, shift, 0)), middle.high);
   }
 
-  // Of 64 bits each, by their halves.
+  // The product of two 64-bit numbers, computed from their halves.
   Wide Product(Value* x, Value* y) {
     const auto low = [&](Value* of) { return b.CreateAnd(of, 0xffffffff); };
     const auto high = [&](Value* of) { return b.CreateLShr(of, 32); };
@@ -91,7 +91,7 @@ class Reduction {
                   Load(b.CreateAdd(word, b.getInt64(i + 1))), shift);
   }
 
-  // The upper half of high:low << shift, for shifts below 64.
+  // Returns the upper half of high:low << shift, for shifts below 64.
   Value* Funnel(Value* high, Value* low, Value* shift) {
     Value* rest = b.CreateLShr(b.CreateLShr(low, 1), b.CreateSub(b.getInt64(63), shift));
     return b.CreateOr(b.CreateShl(high, shift), rest);
@@ -103,7 +103,7 @@ class Reduction {
 
   llvm::GlobalVariable* Table() {
     if (table_ == nullptr) {
-      // OpenCL's constants are in an address space of their own.
+      // OpenCL's constants have a separate address space.
       const unsigned space = module_.getTargetTriple().isSPIRV() ? 2 : 0;
       auto* data = llvm::ConstantDataArray::get(module_.getContext(),
                                                 llvm::ArrayRef<uint64_t>(kTwoOverPi, kWords));
@@ -114,10 +114,10 @@ class Reduction {
     return table_;
   }
 
-  // 1 if the fraction is a half or more, so that it counts down from the next quadrant.
+  // Returns 1 if the fraction is a half or more, so that it counts down from the next quadrant.
   Value* Rounded() { return b.CreateAnd(b.CreateLShr(high_, 61), 1); }
 
-  // The signed fraction of a quadrant as radians, from its 106 leading bits.
+  // Returns the signed fraction of a quadrant in radians, from its 106 leading bits.
   Value* Radians() {
     const Wide fraction = {Funnel(high_, middle_, b.getInt64(2)),
                            Funnel(middle_, low_, b.getInt64(2))};
@@ -148,7 +148,7 @@ class Reduction {
     Value* none = b.CreateICmpEQ(x.high, b.getInt64(0));
     return b.CreateSelect(none, b.CreateAdd(count(x.low), b.getInt64(64)), count(x.high));
   }
-  // By less than 128.
+  // Shifts by less than 128.
   Wide ShiftLeft(const Wide& x, Value* shift) {
     Value* small = b.CreateAnd(shift, 63);
     Value* low = b.CreateShl(x.low, small);
@@ -157,7 +157,7 @@ class Reduction {
             b.CreateSelect(whole, b.getInt64(0), low)};
   }
 
-  // The last 53 bits as a number.
+  // Returns the last 53 bits as a number.
   Value* Mantissa(Value* bits) {
     Value* mantissa = b.CreateAnd(bits, (uint64_t{1} << 53) - 1);
     return b.CreateSIToFP(mantissa, b.getDoubleTy());
@@ -165,7 +165,7 @@ class Reduction {
 
   Value* TimesHalfPi(Value* high, Value* low) {
     const Lanes l(b, b.getDoubleTy());
-    // pi/2 in two parts; the product of the low parts is too small to be seen.
+    // pi/2 in two parts; the product of the low parts is too small to matter.
     Value* pi = Number(0x1.921fb54442d18p+0);
     const DoubleDouble product = l.TwoProduct(high, pi);
     Value* error = l.MulAdd(high, Number(0x1.1a62633145c07p-54), product.low);

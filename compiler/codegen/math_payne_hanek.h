@@ -9,12 +9,12 @@ class Module;
 
 namespace kiln::codegen {
 
-// The module's helper {double, i64} (double x), made by the first caller: x = q pi/2 + r with |r|
-// <= pi/4, r within about one unit in the last place; only q's two low bits count. For 2^16 <= |x|;
-// infinity and NaN give r = NaN.
+// Returns the module's helper {double, i64} (double x), which the first call creates: x = q pi/2 +
+// r with |r| <= pi/4, r to about one unit in the last place. Only q's two low bits are meaningful.
+// For 2^16 <= |x|; infinity and NaN give r = NaN.
 //
 // Payne and Hanek, "Radian reduction for trigonometric functions", 1983: of x times the bits of
-// 2/pi only those matter that are neither multiples of four quadrants nor too small to be seen.
+// 2/pi, only those are needed that are neither multiples of four quadrants nor too small to matter.
 llvm::Function* PayneHanek(const llvm::Function& caller, llvm::Module& module);
 
 }  // namespace kiln::codegen

@@ -1,4 +1,4 @@
-// x^y = 2^(y log2(|x|)), and the sign and special values apart.
+// x^y = 2^(y log2(|x|)), with the sign and special values handled separately.
 #include "compiler/codegen/math.h"
 #include "compiler/codegen/math_exponential.h"
 #include "compiler/codegen/math_lanes.h"
@@ -10,7 +10,7 @@ namespace {
 using Value = llvm::Value;
 
 Value* MagnitudeOfFloats(const Lanes& l, Value* absolute, Value* y) {
-  // In double, where every float is normal, a quick logarithm has digits enough.
+  // In double, where every float is normal, the quick logarithm is precise enough.
   llvm::Type* wide = l.type()->getWithNewType(l.b.getDoubleTy());
   Lanes d(l.b, wide);
   Value* logarithm = EmitQuickLog2(d, l.b.CreateFPExt(absolute, wide));
@@ -25,7 +25,7 @@ Value* MagnitudeOfDoubles(const Lanes& l, Value* absolute, Value* y) {
   Value* infinity = l.Select(zero, l.Neg(l.Infinity()), l.Infinity());
   DoubleDouble exponent = l.TwoProduct(y, l.Select(special, infinity, logarithm.high));
   Value* low = l.MulAdd(y, logarithm.low, exponent.low);
-  // Where the result is infinite or zero anyway the low part may be NaN.
+  // Where the result is infinite or zero anyway, the low part may be NaN.
   low = l.Select(l.Less(l.Abs(exponent.high), l.F(1100)), low, l.F(0));
   return EmitPreciseExp2(l, {exponent.high, low});
 }

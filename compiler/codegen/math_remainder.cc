@@ -1,4 +1,4 @@
-// The floored remainder of floats: exact, but for the one addition that gives it the divisor's
+// The floored remainder of floats: exact, except for the one addition that gives it the divisor's
 // sign.
 #include "compiler/codegen/math.h"
 #include "compiler/codegen/math_helper.h"
@@ -9,17 +9,17 @@ namespace {
 
 using Value = llvm::Value;
 
-// The divisor, or a power of two times it where the quotient would overflow.
+// Returns the divisor, or a power of two times it if the quotient would overflow.
 Value* ReachableDivisor(const Lanes& l, Value* rest, Value* divisor) {
-  // 2^1074 makes 1 of the smallest divisor, and no rest overflows when it is divided by 1.
+  // 2^1074 turns the smallest divisor into 1, and no rest overflows when it is divided by 1.
   Value* large = l.Mul(divisor, l.F(0x1p1000));
   Value* larger = l.Mul(large, l.F(0x1p74));
   auto overflows = [&](Value* by) { return l.Equal(l.Abs(l.Div(rest, by)), l.Infinity()); };
   return l.Select(overflows(large), larger, l.Select(overflows(divisor), large, divisor));
 }
 
-// rest - quotient * by, exact where that has few enough digits. Without fused multiply-add factors
-// are taken apart, which the largest of them would not survive.
+// rest - quotient * by, exact if that has few enough digits. Without fused multiply-add, factors
+// are split, which overflows for the largest ones; these are scaled.
 Value* MinusMultiple(const Lanes& l, Value* rest, Value* quotient, Value* by) {
   if (l.IsFused()) return l.Fma(l.Neg(quotient), by, rest);
   auto scale = [&](Value* condition, Value* value, double factor) {
@@ -34,16 +34,16 @@ Value* MinusMultiple(const Lanes& l, Value* rest, Value* quotient, Value* by) {
   return scale(huge_rest, next, 0x1p200);
 }
 
-// One step of long division: takes a multiple of the divisor away, so that less than a 2^-52 of the
-// rest or less than the divisor remains, its sign either. The remainder has few enough digits to be
-// exact: it is a multiple of the product of the quotient's and the divisor's last places.
+// One step of long division: subtracts a multiple of the divisor, so that the new rest is below
+// 2^-52 times the old one, or below the divisor. It may have either sign. It has few enough digits
+// to be exact: it is a multiple of the product of the quotient's and the divisor's last places.
 Value* Step(const Lanes& l, Value* rest, Value* divisor) {
   Value* by = ReachableDivisor(l, rest, divisor);
   return MinusMultiple(l, rest, l.Trunc(l.Div(rest, by)), by);
 }
 
-// Doubles: fmod(x, y) for finite x and y other than 0 up to a multiple of y, below |y|; NaN for
-// infinite x and for zero y.
+// For doubles: returns fmod(x, y) for finite x and y other than 0, up to a multiple of y, below
+// |y|; NaN for infinite x and for zero y.
 Value* LongDivision(const Lanes& l, Value* x, Value* y) {
   llvm::IRBuilderBase& b = l.b;
   Value* divisor = l.Abs(y);
@@ -64,7 +64,7 @@ Value* LongDivision(const Lanes& l, Value* x, Value* y) {
   return next;
 }
 
-// With the divisor's sign; a zero has it, too.
+// Returns the remainder with the divisor's sign; a zero has it as well.
 Value* WithSignOf(const Lanes& l, Value* rest, Value* y) {
   llvm::IRBuilderBase& b = l.b;
   Value* differ = b.CreateICmpSLT(b.CreateXor(l.Bits(rest), l.Bits(y)), l.I(0));

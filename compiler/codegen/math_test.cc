@@ -1,5 +1,5 @@
-// Generated functions against the C library's long double ones, over all exponents, at every width
-// and with every set of instructions that this machine can execute.
+// Compares generated functions with the C library's long double ones, over all exponents, at every
+// width and with every set of instructions that this machine can execute.
 #include "compiler/codegen/math.h"
 
 #include <sys/mman.h>
@@ -28,7 +28,7 @@ namespace {
 
 using Emitter = std::function<llvm::Value*(llvm::IRBuilderBase&, llvm::Value* x, llvm::Value* y)>;
 
-// All that this machine can execute, its widest first.
+// All targets that this machine can execute, the widest first.
 const std::vector<drivers::Target>& Targets() {
   static const std::vector<drivers::Target>& targets = *[] {
     auto* all = new std::vector<drivers::Target>;
@@ -53,7 +53,7 @@ class Compiled {
         llvm::Function::ExternalLinkage, "f", module);
     AllowInstructions(target, *function);
     b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", function));
-    // Fast-math flags of the caller's must not matter.
+    // The caller's fast-math flags must not matter.
     llvm::FastMathFlags fast;
     fast.setFast();
     b.setFastMathFlags(fast);
@@ -98,8 +98,8 @@ class Compiled {
 
 using Reference = std::function<long double(long double x, long double y)>;
 
-// The error of `got` in units of the last place that a T near `want` has; infinite for a wrong NaN,
-// infinity or zero's sign.
+// Returns the error of `got` in units of the last place of a T near `want`; infinite for a wrong
+// NaN or infinity, or a zero with the wrong sign.
 template <typename T>
 double UlpError(T got, long double want) {
   const T rounded = static_cast<T>(want);
@@ -107,7 +107,7 @@ double UlpError(T got, long double want) {
     return std::isnan(rounded) && std::isnan(got) ? 0 : INFINITY;
   if (rounded == got)
     return rounded == 0 && std::signbit(rounded) != std::signbit(got) ? INFINITY : 0.5;
-  // Beyond the largest number the next place is infinity's.
+  // The number after the largest one is infinity.
   if (std::isinf(got)) got = std::copysign(std::numeric_limits<T>::max(), got);
   if (std::isinf(rounded)) want = std::copysign(std::numeric_limits<T>::max(), rounded);
   int exponent = 0;
@@ -160,8 +160,8 @@ std::vector<T> SpecialValues() {
   return values;
 }
 
-// Bit patterns spread over all exponents, and `dense` numbers within the range where the function
-// does its work.
+// Returns bit patterns spread over all exponents, and `count` numbers within the range where the
+// function does its work.
 template <typename T>
 std::vector<T> Samples(int count, T low, T high) {
   std::vector<T> samples = SpecialValues<T>();
@@ -294,7 +294,7 @@ void CheckPow(double bound) {
     for (T b : SpecialValues<T>()) x.push_back(a), y.push_back(b);
   }
   CheckEverywhere<T>(pow, x, y);
-  // Random bases; exponents that bring the result all over the range.
+  // Random bases; the exponents spread the results over the whole range.
   std::mt19937_64 random(7);
   std::uniform_real_distribution<T> uniform(-1, 1);
   std::vector<T> bases = Samples<T>(50000, 0.5, 2), exponents;

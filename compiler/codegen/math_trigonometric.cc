@@ -1,5 +1,5 @@
-// sin and cos: x = q pi/2 + r, then one of two polynomials of r by q. Cody and Waite's reduction
-// serves the arguments that occur; where any lane needs more, Payne and Hanek's runs lane by lane.
+// sin and cos: x = q pi/2 + r, then one of two polynomials of r, depending on q. Cody and Waite's
+// reduction handles common arguments; if any lane needs more, Payne and Hanek's runs lane by lane.
 #include <array>
 
 #include "compiler/codegen/math.h"
@@ -13,7 +13,7 @@ namespace {
 using Value = llvm::Value;
 
 // sin(r) = r + r^3 S(r^2) and cos(r) = 1 - r^2/2 + r^4 C(r^2) for |r| <= pi/4: fits to 2^-27.8 and
-// 2^-32.8 for floats, Taylor's series for doubles.
+// 2^-32.8 for floats, Taylor series for doubles.
 constexpr std::array kSinFloat = {-0x1.555544p-3, 0x1.1106d4p-7, -0x1.992360p-13};
 constexpr std::array kCosFloat = {0x1.55554ap-5, -0x1.6c0c1cp-10, 0x1.99e24ap-16};
 constexpr double kFactorial9 = 362880;
@@ -36,13 +36,13 @@ constexpr std::array kCosDouble = {1.0 / 24,
 constexpr std::array kHalfPiFloat = {0x1.921fb6p+0, -0x1.777a5cp-25, -0x1.ee59dap-50};
 constexpr std::array kHalfPiDouble = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54,
                                       -0x1.f1976b7ed8fbcp-110};
-// Up to here the first product with a quadrant number is exact.
+// Up to here, the first product with a quadrant number is exact.
 constexpr double kLargeFloat = 100000;
 constexpr double kLargeDouble = 0x1p30;
 
 struct Reduced {
   Value* rest;
-  Value* quadrant;  // integer; only the two low bits count
+  Value* quadrant;  // integer; only the two low bits are meaningful
 };
 
 Reduced CodyWaite(const Lanes& l, Value* x) {
@@ -63,7 +63,7 @@ Reduced ReduceLane(llvm::IRBuilderBase& b, Value* x, llvm::Type* integer) {
           b.CreateTrunc(b.CreateExtractValue(parts, 1), integer)};
 }
 
-// `small`, with the lanes where `is_large` reduced again.
+// Returns `small`, with the lanes where `is_large` reduced again.
 Reduced ReduceLarge(const Lanes& l, Value* x, Value* is_large, Reduced small) {
   // Lanes that are not large get an argument that Payne and Hanek's reduction allows; its result is
   // not used.
@@ -117,14 +117,14 @@ Value* SineOfQuadrant(const Lanes& l, Reduced reduced) {
   Value* c = l.IsDouble() ? l.Polynomial(z, kCosDouble) : l.Polynomial(z, kCosFloat);
   Value* sine = l.MulAdd(l.Mul(z, r), s, r);
   Value* cosine = l.MulAdd(l.Mul(z, z), c, l.MulAdd(z, l.F(-0.5), l.F(1)));
-  // The quadrant's low bit chooses the polynomial, the next one the sign.
+  // The quadrant's low bit selects the polynomial, the next one the sign.
   Value* odd = l.b.CreateICmpNE(l.b.CreateAnd(reduced.quadrant, l.I(1)), l.I(0));
   Value* sign = l.b.CreateAnd(l.b.CreateShl(reduced.quadrant, l.I(l.IsDouble() ? 62 : 30)),
                               l.Bits(l.F(-0.0)));
   return l.FromBits(l.b.CreateXor(l.Bits(l.Select(odd, cosine, sine)), sign));
 }
 
-// Where r^3 is below r's last place: keeps zeros' signs and denormals.
+// Returns x where r^3 is below r's last place: keeps zeros' signs and denormals.
 Value* KeepTiny(const Lanes& l, Value* x, Value* sine) {
   return l.Select(l.Less(l.Abs(x), l.F(l.IsDouble() ? 0x1p-27 : 0x1p-12)), x, sine);
 }

@@ -10,7 +10,7 @@ namespace {
 
 // Threads of a block: a few subgroups of any GPU, and many more blocks than units.
 constexpr int64_t kBlockSizeMax = 64;
-// What they keep to themselves all together: on a CPU it stands on one thread's stack.
+// The maximum private memory of a whole block: on a CPU it is on one thread's stack.
 constexpr int64_t kBlockPrivateBytesMax = 256 << 10;
 
 }  // namespace

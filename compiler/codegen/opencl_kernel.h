@@ -1,4 +1,4 @@
-// Kernels as OpenCL C: what the row of that architecture is made of (machine_code.h).
+// Kernels as OpenCL C: the functions of that architecture's row (machine_code.h).
 #ifndef KILN_COMPILER_CODEGEN_OPENCL_KERNEL_H_
 #define KILN_COMPILER_CODEGEN_OPENCL_KERNEL_H_
 
@@ -14,11 +14,11 @@ namespace kiln::codegen {
 inline constexpr std::string_view kOpenClArchitecture = "opencl-c";
 
 bool IsOpenClSupported(const ir::Node* node, const drivers::Target& target);
-// UNIMPLEMENTED: the schedule keeps more for each task than a thread of OpenCL's gets.
+// Returns UNIMPLEMENTED if the schedule needs more private memory than a work-item gets.
 absl::StatusOr<Code> AssembleOpenCl(const kernel::Kernel& kernel,
                                     const schedule::LoopProgram& program,
                                     const drivers::Target& target);
-// The source.
+// Returns the source.
 absl::StatusOr<std::string> DisassembleOpenCl(const drivers::KernelImage& image,
                                               const drivers::Target& target);
 

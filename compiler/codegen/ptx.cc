@@ -40,7 +40,7 @@ absl::StatusOr<std::unique_ptr<llvm::TargetMachine>> MakePtxMachine(const driver
   if (backend == nullptr)
     return absl::InternalError(absl::StrCat("LLVM has no NVPTX backend: ", problem));
   llvm::TargetOptions options;
-  // So that results are those of every other device.
+  // Results must be the same as on every other device.
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   std::unique_ptr<llvm::TargetMachine> machine(backend->createTargetMachine(
       triple, target.processor, target.features, options, llvm::Reloc::PIC_, std::nullopt,

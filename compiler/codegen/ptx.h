@@ -1,6 +1,6 @@
-// LLVM as a writer of PTX, NVIDIA's assembly for a virtual machine: an IR module in, text out,
-// which the CUDA driver assembles for its GPU. Arithmetic is what the module says: nothing is
-// contracted or flushed, division and square root are correctly rounded.
+// LLVM as a writer of PTX, NVIDIA's assembly for a virtual machine: takes an IR module and returns
+// text, which the CUDA driver assembles for its GPU. Arithmetic is exactly as in the module:
+// nothing is contracted or flushed, division and square root are correctly rounded.
 //
 // All functions are thread-safe as long as no two threads share an LLVMContext.
 #ifndef KILN_COMPILER_CODEGEN_PTX_H_
@@ -21,13 +21,13 @@ namespace kiln::codegen {
 // Target::architecture.
 inline constexpr std::string_view kPtxArchitecture = "nvptx64";
 
-// Where LLVM's NVPTX backend has its kinds of memory.
+// The address spaces of LLVM's NVPTX backend.
 enum PtxAddressSpace : unsigned { kPtxGlobal = 1, kPtxShared = 3 };
 
-// target.processor is "sm_90", target.features the version of PTX ("+ptx78"), which must know the
-// processor. Sets the module's triple and data layout. INTERNAL: the module is invalid, or LLVM has
-// no such backend. INVALID_ARGUMENT: the target is another architecture's, or a processor that LLVM
-// does not know.
+// target.processor is "sm_90", for example; target.features is the version of PTX ("+ptx78"), which
+// must support the processor. Sets the module's triple and data layout. Returns INTERNAL if the
+// module is invalid, or LLVM has no such backend. Returns INVALID_ARGUMENT if the target is of
+// another architecture, or LLVM does not know its processor.
 absl::StatusOr<std::string> EmitPtx(llvm::Module& module, const drivers::Target& target);
 
 }  // namespace kiln::codegen

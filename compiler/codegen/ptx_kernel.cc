@@ -19,14 +19,14 @@ namespace kiln::codegen {
 namespace {
 
 constexpr char kPtxSymbol[] = "kernel";
-// Threads of a unit for which there are registers, at least: 128 for each of them. Left to itself,
-// ptxas makes room for more threads and spills a few registers of some kernels for it.
+// The minimum number of threads of a unit that must have registers: 128 registers each. Without
+// this, ptxas leaves room for more threads, and spills a few registers of some kernels for that.
 constexpr int64_t kPtxUnitThreadsMin = 512;
-// Of a thread's memory, most of which is far away.
+// Scratch of a thread; most of it is in slow memory.
 constexpr int64_t kPtxScratchBytesMax = 64 << 10;
 
-// The larger copies go by the first cache, in which nobody looks for them. Partial ones write zeros
-// behind what they read.
+// The 16-byte copies bypass the first-level cache, where the data is not reused. Partial copies
+// fill the bytes that they do not read with zeros.
 struct CopyRow {
   int64_t bytes;
   llvm::Intrinsic::ID whole, partial;
@@ -58,8 +58,8 @@ class ThreadFrame : public GpuFrame {
   llvm::Value* Scratch(llvm::IRBuilder<>& builder,
                        const schedule::LoopProgram& program) const override {
     auto* type = llvm::ArrayType::get(builder.getInt8Ty(), program.scratch_bytes);
-    // Its accesses become those of local memory in the backend, which takes an alloca that says so
-    // itself for a generic address.
+    // The backend turns its accesses into ones to local memory. It would mistake an alloca in the
+    // local address space for a generic address.
     llvm::AllocaInst* scratch = builder.CreateAlloca(type);
     // No vector is wider.
     scratch->setAlignment(llvm::Align(16));

@@ -1,4 +1,4 @@
-// Kernels as PTX: what the row of that architecture is made of (machine_code.h).
+// Kernels as PTX: the functions of that architecture's row (machine_code.h).
 #ifndef KILN_COMPILER_CODEGEN_PTX_KERNEL_H_
 #define KILN_COMPILER_CODEGEN_PTX_KERNEL_H_
 
@@ -10,11 +10,11 @@
 namespace kiln::codegen {
 
 bool IsPtxSupported(const ir::Node* node, const drivers::Target& target);
-// With an LLVMContext of its own for each call. UNIMPLEMENTED: the schedule keeps more for each
-// task than a thread gets.
+// Uses a new LLVMContext for each call. Returns UNIMPLEMENTED if the schedule needs more scratch
+// for each task than a thread gets.
 absl::StatusOr<Code> AssemblePtx(const kernel::Kernel& kernel, const schedule::LoopProgram& program,
                                  const drivers::Target& target);
-// The text.
+// Returns the text.
 absl::StatusOr<std::string> DisassemblePtx(const drivers::KernelImage& image,
                                            const drivers::Target& target);
 

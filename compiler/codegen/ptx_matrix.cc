@@ -30,7 +30,7 @@ llvm::Intrinsic::ID ProductOf(ir::DType dtype) {
 
 MatrixC EmitMatrixProduct(llvm::IRBuilder<>& builder, ir::DType dtype, const MatrixA& a,
                           const MatrixB& b, const MatrixC& sums) {
-  // Of the three, only the one of float16 says so in its types.
+  // Only the instruction for float16 has the dtype in its operand types.
   llvm::Type* pair = dtype == ir::DType::kFloat16
                          ? static_cast<llvm::Type*>(llvm::FixedVectorType::get(
                                llvm::Type::getHalfTy(builder.getContext()), 2))

@@ -21,10 +21,10 @@
 namespace kiln::codegen {
 namespace {
 
-// With the version, which the backend takes from nowhere else. Every driver of Level Zero takes
+// Includes the version, which the backend takes only from here. Every Level Zero driver accepts
 // 1.2.
 constexpr char kTriple[] = "spirv64v1.2-unknown-unknown";
-// What the backend says for this triple; the target's own is compared with it.
+// The backend's layout for this triple; EmitSpirv compares it with the target's own.
 constexpr char kLayout[] =
     "e-i64:64-v16:16-v24:32-v32:32-v48:64-v96:128-v192:256-v256:256-v512:512-v1024:1024-n8:16:32:"
     "64-"
@@ -78,8 +78,8 @@ absl::StatusOr<std::string> EmitSpirv(llvm::Module& module, const drivers::Targe
   if (absl::Status status = CheckSpirvSupported(module); !status.ok()) return status;
   llvm::SmallString<0> bytes;
   llvm::raw_svector_ostream stream(bytes);
-  // Made here, so that all passes are registered before there is a copy of the process: there, the
-  // registry's lock is free unless another thread registers others at this moment.
+  // Created here, so that all passes are registered before the process is copied. In the copy, the
+  // registry's lock is then free unless another thread registers passes at that moment.
   llvm::legacy::PassManager passes;
   if ((*machine)->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile)) {
     return absl::InternalError("LLVM's SPIR-V backend writes no modules");

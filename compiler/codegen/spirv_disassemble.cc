@@ -16,9 +16,9 @@ namespace {
 constexpr uint32_t kMagic = 0x07230203;
 constexpr size_t kHeaderWords = 5;
 
-// An instruction that LLVM writes for our kernels (SPIR-V 1.2, 3.32). Its operands, a letter each,
-// of which the last is repeated: T the result's type, R the result, i an id, n a number, s a
-// string.
+// An instruction that LLVM writes for Kiln's kernels (SPIR-V 1.2, 3.32). It has one letter for each
+// operand, and the last letter may repeat: T the result's type, R the result, i an id, n a number,
+// s a string.
 struct OpcodeRow {
   uint32_t opcode;
   const char* name;
@@ -147,7 +147,7 @@ constexpr OpcodeRow kOpcodes[] = {
 
 using Words = absl::Span<const uint32_t>;
 
-// Four characters a word, ended by a zero; how many words it takes.
+// Appends a string of four characters a word, ended by a zero. Returns how many words it takes.
 size_t AppendString(Words words, std::string* out) {
   out->append(" \"");
   for (size_t i = 0; i < words.size(); ++i) {

@@ -9,9 +9,9 @@
 
 namespace kiln::codegen {
 
-// One line for each instruction: "%12 = OpFAdd %3 %10 %11", where %3 is the result's type and
-// numbers are as they stand in the module. INVALID_ARGUMENT: `module` is no SPIR-V of this byte
-// order, or is cut short.
+// Returns one line for each instruction: "%12 = OpFAdd %3 %10 %11", where %3 is the result's type
+// and numbers are those of the module. Returns INVALID_ARGUMENT if `module` is not SPIR-V of this
+// byte order, or is truncated.
 absl::StatusOr<std::string> DisassembleSpirvWords(absl::string_view module);
 
 }  // namespace kiln::codegen

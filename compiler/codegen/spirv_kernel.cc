@@ -23,12 +23,12 @@ using ir::DType;
 using ir::Op;
 
 constexpr char kSpirvSymbol[] = "kernel";
-// As for PTX: some subgroups, so that threads hide each other's waits.
+// As for PTX: a few subgroups, so that threads hide each other's latency.
 constexpr int64_t kSpirvBlockSizeMax = 256;
-// Of a thread's memory, most of which is far away.
+// Scratch of a thread; most of it is in slow memory.
 constexpr int64_t kSpirvScratchBytesMax = 64 << 10;
 
-// OpenCL's names for them, which the backend knows and replaces.
+// OpenCL's names of builtins, which the backend knows and replaces.
 constexpr char kGroupNumber[] = "_Z12get_group_idj";
 constexpr char kThreadNumber[] = "_Z12get_local_idj";
 constexpr char kControlBarrier[] = "_Z22__spirv_ControlBarrieriii";
@@ -54,11 +54,12 @@ llvm::CallInst* Call(llvm::IRBuilder<>& builder, llvm::FunctionCallee callee,
   return call;
 }
 
-// The slot table and a number for each argument. A task is a block's, or a thread's: then of its
-// own number in the grid.
+// The parameters are the slot table, a number for each argument, and the first grid point of the
+// launch. A block or a thread runs a task; in the second case, the thread with the task's number in
+// the grid.
 class SpirvFrame : public Frame {
  public:
-  // `block_size`: the threads of a block; `tasks_per_block`: 1, or as many.
+  // `block_size`: the threads of a block; `tasks_per_block`: 1 or block_size.
   SpirvFrame(int64_t block_size, int64_t tasks_per_block)
       : block_size_(block_size), tasks_per_block_(tasks_per_block) {}
 
@@ -66,7 +67,7 @@ class SpirvFrame : public Frame {
                           const std::string& symbol) const override {
     BeginSpirvModule(module);
     llvm::LLVMContext& context = module.getContext();
-    // And the first grid point of the launch.
+    // The slot table, the arguments, and the first grid point of the launch.
     std::vector<llvm::Type*> parameters(program.num_arguments + 2, llvm::Type::getInt64Ty(context));
     parameters[0] = llvm::PointerType::get(context, kSpirvGlobal);
     auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), parameters,
@@ -83,8 +84,8 @@ class SpirvFrame : public Frame {
     return function;
   }
 
-  // The table holds addresses as numbers: the backend has to guess what pointers point at, and
-  // guesses less.
+  // Loads addresses from the table as integers: the backend has to guess the types that pointers
+  // point to, and this leaves less to guess.
   llvm::Value* Argument(llvm::IRBuilder<>& builder, int buffer) const override {
     llvm::Function* function = builder.GetInsertBlock()->getParent();
     llvm::Value* packed = function->getArg(static_cast<unsigned>(buffer) + 1);
@@ -154,7 +155,7 @@ class SpirvFrame : public Frame {
     control.InSomeThreads(ours, [&] { task(number); });
   }
 
-  // Targets say that no threads do so (Limits::threads_per_shuffle).
+  // Never called: targets have no threads that shuffle (Limits::threads_per_shuffle).
   llvm::Value* Shuffle(llvm::IRBuilder<>& builder, llvm::Value* value,
                        int64_t distance) const override {
     return llvm::PoisonValue::get(value->getType());
@@ -169,7 +170,7 @@ class SpirvFrame : public Frame {
   bool prefers_narrow_integers() const override { return true; }
 
  private:
-  // A block's or a thread's, as a number of this type.
+  // Returns the number of a block or a thread, in this type.
   static llvm::Value* Number(llvm::IRBuilder<>& builder, const char* name, llvm::Type* type) {
     const auto number = Builtin(builder, name, builder.getInt64Ty(), {builder.getInt32Ty()});
     return builder.CreateTrunc(Call(builder, number, {builder.getInt32(0)}), type);
@@ -179,7 +180,7 @@ class SpirvFrame : public Frame {
   const int64_t tasks_per_block_;
 };
 
-// Whole subgroups, as large as leaves every unit two blocks.
+// Returns whole subgroups, as many as still give every unit two blocks.
 int64_t SpirvBlockSize(int64_t tasks, const drivers::Limits& limits) {
   const int64_t subgroup = limits.threads_per_subgroup;
   const int64_t most = std::min<int64_t>(kSpirvBlockSizeMax, limits.threads_per_block);
@@ -188,7 +189,8 @@ int64_t SpirvBlockSize(int64_t tasks, const drivers::Limits& limits) {
       1, std::clamp(per_block / subgroup * subgroup, std::min(subgroup, most), most));
 }
 
-// Whether code for it uses float64, though neither its value nor its operands are of it.
+// Returns whether code for it uses float64, although neither its value nor its operands are
+// float64.
 bool PassesFloat64(const ir::Node* node) {
   if (node->operands().empty()) return false;
   const DType from = node->operand(0)->dtype();

@@ -1,4 +1,4 @@
-// Kernels as SPIR-V: what the row of that architecture is made of (machine_code.h).
+// Kernels as SPIR-V: the functions of that architecture's row (machine_code.h).
 #ifndef KILN_COMPILER_CODEGEN_SPIRV_KERNEL_H_
 #define KILN_COMPILER_CODEGEN_SPIRV_KERNEL_H_
 
@@ -9,15 +9,14 @@
 
 namespace kiln::codegen {
 
-// Some functions of float32 are computed in float64 on the way; a device without it has none of
-// them.
+// Some functions of float32 use float64 internally; devices without it do not support them.
 bool IsSpirvSupported(const ir::Node* node, const drivers::Target& target);
-// With an LLVMContext of its own for each call. UNIMPLEMENTED: the schedule keeps more for each
-// task than a thread gets, or has vectors that SPIR-V has not.
+// Uses a new LLVMContext for each call. Returns UNIMPLEMENTED if the schedule needs more scratch
+// for each task than a thread gets, or vectors that SPIR-V does not have.
 absl::StatusOr<Code> AssembleSpirv(const kernel::Kernel& kernel,
                                    const schedule::LoopProgram& program,
                                    const drivers::Target& target);
-// One line for each instruction, as in "%12 = OpFAdd %3 %10 %11".
+// Returns one line for each instruction, as in "%12 = OpFAdd %3 %10 %11".
 absl::StatusOr<std::string> DisassembleSpirv(const drivers::KernelImage& image,
                                              const drivers::Target& target);
 

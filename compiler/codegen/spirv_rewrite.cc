@@ -21,7 +21,7 @@ using llvm::Instruction;
 using llvm::Value;
 using llvm::Intrinsic::ID;
 
-// zext(trunc x) as a mask of the result's width, sext(trunc x) as two shifts.
+// Turns zext(trunc x) into a mask of the result's width, sext(trunc x) into two shifts.
 void RewriteExtension(llvm::CastInst& extension) {
   auto& truncation = llvm::cast<llvm::TruncInst>(*extension.getOperand(0));
   llvm::IRBuilder<> b(&extension);
@@ -41,7 +41,7 @@ void RewriteExtension(llvm::CastInst& extension) {
   if (truncation.use_empty()) truncation.eraseFromParent();
 }
 
-// A rewritten one may be the operand of another extension, or extend a truncation itself.
+// A rewritten extension may be the operand of another one, or extend a truncation itself.
 void RewriteExtensions(llvm::Function& function) {
   for (bool changed = true; changed;) {
     changed = false;
@@ -95,7 +95,8 @@ class MaskedLanes {
   }
 
  private:
-  // In front of the call: what `access` makes where the lane's mask lets it, else `otherwise`.
+  // Inserts before the call: the result of `access` where the lane's mask is true, else
+  // `otherwise`.
   template <typename Access>
   Value* WhereMasked(unsigned lane, Value* otherwise, const Access& access) {
     llvm::IRBuilder<> b(&call_);
@@ -113,7 +114,7 @@ class MaskedLanes {
     return phi;
   }
 
-  // SPIR-V has no vectors of pointers: they were made of one pointer and a vector of offsets.
+  // SPIR-V has no vectors of pointers: these were made of one pointer and a vector of offsets.
   Value* Pointer(llvm::IRBuilder<>& b, unsigned lane) const {
     if (!pointer_->getType()->isVectorTy()) return b.CreateConstGEP1_64(element_, pointer_, lane);
     const auto& pointers = llvm::cast<llvm::GEPOperator>(*pointer_);
@@ -161,8 +162,8 @@ void RewriteMasked(llvm::Function& function) {
   }
 }
 
-// What a conversion that saturates makes of NaN is the runtime's affair: some make the largest number
-// of it, on some processors.
+// The runtime decides what a saturating conversion gives for NaN: on some processors it is the
+// largest number.
 void RewriteConversions(llvm::Function& function) {
   std::vector<llvm::IntrinsicInst*> calls;
   for (Instruction& instruction : llvm::instructions(function)) {
@@ -188,7 +189,7 @@ constexpr ID kIntrinsics[] = {
     llvm::Intrinsic::trunc,      llvm::Intrinsic::vector_reduce_or,
 };
 
-// Empty: there is such a type.
+// Returns the type's problem, or an empty text if the backend has the type.
 std::string WhatIsMissing(const llvm::Type* type) {
   if (const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type)) {
     const unsigned lanes = vector->getNumElements();

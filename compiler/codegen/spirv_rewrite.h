@@ -1,4 +1,5 @@
-// What LLVM 22's SPIR-V backend has to be told in other words, and what it is not told at all.
+// Rewrites code that LLVM 22's SPIR-V backend does not support, and finds code that it cannot
+// handle.
 #ifndef KILN_COMPILER_CODEGEN_SPIRV_REWRITE_H_
 #define KILN_COMPILER_CODEGEN_SPIRV_REWRITE_H_
 
@@ -12,14 +13,14 @@ namespace kiln::codegen {
 
 // Changes no result:
 //  * zero and sign extensions of truncated numbers become masks and shifts of the result's width,
-//    since the backend writes an `and` of operands of two widths for them;
+//    since the backend writes an `and` with operands of two widths for them;
 //  * masked loads and stores, gathers and scatters become one access for each lane, in a branch
 //    where its mask is not known;
-//  * conversions from floats to integers make 0 of NaN, as LLVM's do: SPIR-V leaves that open.
+//  * conversions from floats to integers give 0 for NaN, as LLVM's do: SPIR-V does not define that.
 void RewriteForSpirv(llvm::Module& module);
 
-// UNIMPLEMENTED names an integer's or a vector's width, or an intrinsic, that the backend does not
-// have and would end its process at.
+// Returns UNIMPLEMENTED, which names the integer width, vector width or intrinsic that the backend
+// does not have and at which it would end its process.
 absl::Status CheckSpirvSupported(const llvm::Module& module);
 
 }  // namespace kiln::codegen

@@ -1,4 +1,4 @@
-// What is written as SPIR-V, and what is refused; what it computes is in tests/numerics.
+// The SPIR-V that is written, and the modules that are refused. tests/numerics tests results.
 #include "compiler/codegen/spirv.h"
 
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ drivers::Target Gpu() {
   return target;
 }
 
-// A kernel with two arguments, global memory.
+// Returns a kernel with two arguments in global memory.
 std::string Kernel(const std::string& body) {
   return "define spir_kernel void @kernel(ptr addrspace(1) %a, ptr addrspace(1) %b) {\n" + body +
          "  ret void\n}\n";
@@ -56,7 +56,7 @@ TEST(SpirvTest, AModuleIsOfVersion12AndContractsNothing) {
   EXPECT_THAT(text, ::testing::ContainsRegex("OpExecutionMode %[0-9]+ 31\n"));
 }
 
-// The backend keeps what it knows of a module for the next one of its process.
+// The backend would reuse a module's state for the next one in its process.
 TEST(SpirvTest, ModulesDoNotDependOnThoseBefore) {
   const std::string one = Kernel("  store i32 1, ptr addrspace(1) %b\n");
   const std::string other = Kernel(R"(

@@ -33,7 +33,7 @@ absl::StatusOr<std::unique_ptr<llvm::TargetMachine>> MakeMachine(const drivers::
   auto backend = X86Backend(target);
   if (!backend.ok()) return backend.status();
   llvm::TargetOptions options;
-  // FlattenObject places functions by their sections, and its result runs wherever it is mapped.
+  // FlattenObject places functions by their sections, and its result runs at any address.
   options.FunctionSections = true;
   std::unique_ptr<llvm::TargetMachine> machine((*backend)->createTargetMachine(
       X86Triple(), target.processor, X86Features(target), options, llvm::Reloc::PIC_,
@@ -83,7 +83,7 @@ absl::StatusOr<Blob> EmitBlob(llvm::Module& module, const drivers::Target& targe
 
   llvm::SmallVector<char, 0> object;
   llvm::raw_svector_ostream stream(object);
-  // No optimisation passes come first: O2 took three times as long for a matmul and made it no
+  // No optimisation passes run before: O2 took three times as long for a matmul and made it no
   // faster.
   llvm::legacy::PassManager passes;
   if ((*machine)->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile)) {

@@ -70,14 +70,14 @@ class Disassembler {
       next.valid =
           decoder_->getInstruction(next.inst, next.bytes, {bytes + offset, code.size() - offset},
                                    offset, llvm::nulls()) == llvm::MCDisassembler::Success;
-      // Tries again one byte further.
+      // Tries again at the next byte.
       if (!next.valid) next.bytes = 1;
       offset += next.bytes;
       decoded_.push_back(std::move(next));
     }
   }
 
-  // Labels count in the order of the code.
+  // Labels are numbered in the order of the code.
   void NameTargets(uint64_t end) {
     uint64_t target = 0;
     for (const Instruction& instruction : decoded_) {

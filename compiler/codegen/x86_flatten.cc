@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kSectionAlignment = 64;
 constexpr int64_t kNotPlaced = -1;
 
-// Reads tables of an object that LLVM has just written in this process: offsets are trusted.
+// Reads tables of an object that LLVM has just written in this process, so offsets are trusted.
 class Object {
  public:
   explicit Object(std::string_view bytes) : bytes_(bytes) {
@@ -67,7 +67,7 @@ class Flattener {
     if (entry == nullptr) {
       return absl::InternalError(absl::StrCat("the module defines no function \"", symbol, "\""));
     }
-    // The section's place is what becomes Blob::entry.
+    // The section's offset becomes Blob::entry.
     if (entry->st_value != 0) {
       return absl::InternalError(
           absl::StrCat("the function \"", symbol, "\" does not start its section"));
@@ -92,7 +92,7 @@ class Flattener {
     return nullptr;
   }
 
-  // Constants, then the entry's section, then the other functions.
+  // Places constants, then the entry's section, then the other functions.
   void PlaceAll(int entry_section) {
     const auto& sections = object_.sections();
     auto place_if = [&](bool executable) {
@@ -165,7 +165,7 @@ class Flattener {
     return absl::OkStatus();
   }
 
-  // Section symbols have no name of their own.
+  // Section symbols have no name.
   std::string NameOf(const Elf64_Sym& symbol) const {
     if (ELF64_ST_TYPE(symbol.st_info) == STT_SECTION &&
         symbol.st_shndx < object_.sections().size()) {

@@ -26,7 +26,7 @@ class TaskRangeFrame : public Frame {
     auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context),
                                          {pointer, integer, integer, pointer}, /*isVarArg=*/false);
     auto* function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, symbol, module);
-    // Scratch is the thread's own, so nothing else points into it.
+    // Each thread has its own scratch, so no other pointer aliases it.
     function->addParamAttr(3, llvm::Attribute::NoAlias);
     function->addParamAttr(3, llvm::Attribute::getWithAlignment(context, llvm::Align(64)));
     return function;
@@ -44,7 +44,7 @@ class TaskRangeFrame : public Frame {
     return FunctionOf(builder)->getArg(3);
   }
 
-  // A task is one thread's.
+  // One thread runs each task.
   llvm::Value* Shared(llvm::IRBuilder<>&, const schedule::LoopProgram&) const override {
     return nullptr;
   }

@@ -1,4 +1,4 @@
-// Kernels as x86-64 machine code: what the row of that architecture is made of (machine_code.h).
+// Kernels as x86-64 machine code: the functions of that architecture's row (machine_code.h).
 #ifndef KILN_COMPILER_CODEGEN_X86_KERNEL_H_
 #define KILN_COMPILER_CODEGEN_X86_KERNEL_H_
 
@@ -10,7 +10,7 @@
 namespace kiln::codegen {
 
 bool IsX86Supported(const ir::Node* node, const drivers::Target& target);
-// With an LLVMContext of its own for each call.
+// Uses a new LLVMContext for each call.
 absl::StatusOr<Code> AssembleX86(const kernel::Kernel& kernel, const schedule::LoopProgram& program,
                                  const drivers::Target& target);
 absl::StatusOr<std::string> DisassembleX86(const drivers::KernelImage& image,

@@ -1,4 +1,4 @@
-// The pieces of LLVM's x86 backend that emission and disassembly share. Only x86*.cc may include
+// The parts of LLVM's x86 backend that emission and disassembly share. Only x86*.cc may include
 // this.
 #ifndef KILN_COMPILER_CODEGEN_X86_TARGET_H_
 #define KILN_COMPILER_CODEGEN_X86_TARGET_H_
@@ -15,12 +15,12 @@ namespace kiln::codegen {
 
 llvm::Triple X86Triple();
 
-// LLVM's backend, initialised on the first call. INVALID_ARGUMENT if `target` is for another
-// architecture.
+// Returns LLVM's backend, initialised on the first call. Returns INVALID_ARGUMENT if `target` is
+// for another architecture.
 absl::StatusOr<const llvm::Target*> X86Backend(const drivers::Target& target);
 
-// target.features, and the tuning that lets LLVM use 512-bit registers where the processor's model
-// would rather not.
+// Returns target.features, and the tuning that lets LLVM use 512-bit registers even for processor
+// models for which it prefers not to.
 std::string X86Features(const drivers::Target& target);
 
 }  // namespace kiln::codegen

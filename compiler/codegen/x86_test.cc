@@ -28,7 +28,7 @@ drivers::Target Host() {
   return target;
 }
 
-// A module with one function "f"(ptr) -> void under construction.
+// A module under construction, with one function "f"(ptr) -> void.
 struct ModuleBuilder {
   llvm::LLVMContext context;
   llvm::Module module{"test", context};

@@ -11,7 +11,7 @@ std::shared_ptr<const Accumulators> AccumulatorBuilder::New(absl::Span<const int
                                                             const State& state, bool registers) {
   auto result = std::make_shared<Accumulators>();
   result->space = registers ? Space::kRegister : buffers_.memory();
-  // The lanes may be open already, outside of the tile.
+  // The lanes may be open already, outside the tile.
   int vector = placer_.OpenVectorAxis(state);
   std::vector<int> others;
   for (int axis : tile) {
@@ -22,15 +22,15 @@ std::shared_ptr<const Accumulators> AccumulatorBuilder::New(absl::Span<const int
     }
     if (plan_.axes[axis].reduce) result->partial.push_back(axis);
   }
-  // Registers are each thread's own; in memory the threads whose loops are open have parts each.
+  // Each thread has its own registers; in memory, threads whose loops are open need separate parts.
   for (size_t axis = 0; axis < plan_.axes.size() && !registers; ++axis) {
     const bool open = state.values[axis] != nullptr;
     if (open && plan_.axes[axis].binding == Binding::kThread)
       others.push_back(static_cast<int>(axis));
   }
   const int64_t lanes = vector < 0 ? 1 : plan_.axes[vector].extent;
-  // A register slot holds all lanes; in scratch they are neighbouring elements, so that a vector is
-  // loaded whole.
+  // A register slot holds all lanes; in scratch they are adjacent elements, so that a vector is one
+  // load.
   int64_t elements = registers ? 1 : lanes;
   if (vector >= 0 && !registers) result->dimensions.push_back({vector, 1});
   for (auto it = others.rbegin(); it != others.rend(); ++it) {
@@ -93,7 +93,7 @@ const Node* AccumulatorBuilder::SumOverPartial(size_t which, State state, const 
     state.values[partial[0]] = folder_.Int(i);
     parts.push_back(SumOverPartial(which, state, from, partial.subspan(1)));
   }
-  // Combined as a tree, so that few operations wait for one another.
+  // Combined as a tree, so that the chain of dependent operations is short.
   for (; parts.size() > 1; parts.resize((parts.size() + 1) / 2)) {
     const size_t half = (parts.size() + 1) / 2;
     for (size_t i = half; i < parts.size(); ++i) {
@@ -115,7 +115,7 @@ std::shared_ptr<const Accumulators> AccumulatorBuilder::NewTotals(absl::Span<con
                                                                   int thread_axis) {
   auto totals = std::make_shared<Accumulators>();
   totals->space = buffers_.memory();
-  // What each thread holds stands side by side until it is combined.
+  // The threads' parts are adjacent until they are combined.
   int64_t elements = plan_.axes[thread_axis].extent;
   for (auto axis = tile.rbegin(); axis != tile.rend(); ++axis) {
     if (plan_.axes[*axis].reduce) continue;
@@ -156,7 +156,7 @@ const Node* AccumulatorBuilder::Total(size_t which, State state, const Accumulat
     }
   }
   if (vector < 0) return SumOverPartial(which, state, from, unrolled);
-  // Copies are combined lane by lane first, so that only one vector is reduced across its lanes.
+  // Combines the copies lane by lane first, so that only one vector is reduced across its lanes.
   const Node* range = nest_.NewRange(plan_.axes[vector].extent, vector);
   state.values[vector] = range;
   const Node* value = SumOverPartial(which, state, from, unrolled);

@@ -1,4 +1,5 @@
-// Where the sums of a stage's reductions stand while they grow, and what is done with them.
+// Accumulators of a stage's reductions: where they are, and the code that updates and combines
+// them.
 #ifndef KILN_COMPILER_SCHEDULE_ACCUMULATORS_H_
 #define KILN_COMPILER_SCHEDULE_ACCUMULATORS_H_
 
@@ -16,11 +17,11 @@
 
 namespace kiln::schedule {
 
-// Where a stage's reductions keep what they have summed up: one buffer for each kReduce, all laid
-// out alike. They hold a value for each point of the loops inside the outermost reduce loop, in
-// registers if those loops are all unrolled, lanes or threads, which have registers of their own;
-// else in memory; then the innermost tile is carried in registers through the reduce loops inside
-// it.
+// Where a stage's reductions accumulate: one buffer for each kReduce, all with the same layout. A
+// buffer holds a value for each point of the loops inside the outermost reduce loop. It is in
+// registers if those loops are all unrolled, lanes or threads (each thread has its own registers),
+// else in memory. In memory, the innermost tile is carried in registers through the reduce loops
+// inside it.
 struct Accumulators {
   struct Dimension {
     int axis = 0;
@@ -34,7 +35,7 @@ struct Accumulators {
 
 class AccumulatorBuilder {
  public:
-  // `reduces`: the stage's kReduce nodes. All must outlive the builder.
+  // `reduces`: the stage's kReduce nodes. The arguments held by reference must outlive the builder.
   AccumulatorBuilder(std::vector<const ir::Node*> reduces, const Plan& plan, Nest& nest,
                      kernel::ExpressionFolder& folder, const ExpressionPlacer& placer,
                      StageBuffers& buffers)
@@ -47,24 +48,26 @@ class AccumulatorBuilder {
 
   const std::vector<const ir::Node*>& reduces() const { return reduces_; }
 
-  // For the points of the axes of `tile`, and of the lanes that are open.
+  // Returns accumulators for the points of the axes of `tile` and for the open lanes.
   std::shared_ptr<const Accumulators> New(absl::Span<const int> tile, const State& state,
                                           bool registers);
-  // Statements at one point: each set to what its reduction begins with, or to another's value.
+  // Return statements for one point, which set each accumulator to its reduction's identity, or
+  // copy another one's value.
   Body Initialise(const State& state, const Accumulators& to);
   Body Copy(const State& state, const Accumulators& from, const Accumulators& to);
 
-  // At one point, in the buffer of reduction number `which`.
+  // Index and load at one point, in the buffer of reduction number `which`.
   const ir::Node* Index(const Accumulators& from, const State& state);
   const ir::Node* Load(const Accumulators& from, size_t which, const State& state);
-  // The reduction's value, of which copies and lanes hold parts: all of it, or the open thread's.
+  // Returns the reduction's value, combined from the partial sums of copies and lanes: the whole
+  // value, or the open thread's part.
   const ir::Node* Total(size_t which, State state, const Accumulators& from);
 
-  // The axis of which each thread has a part of the sums; -1: none.
+  // Returns the axis whose threads each hold a part of the sums, or -1.
   int ThreadAxis(const Accumulators& from) const;
-  // For the totals of what threads hold, one for each point of `tile`.
+  // Returns buffers for the totals over the threads, one for each point of `tile`.
   std::shared_ptr<const Accumulators> NewTotals(absl::Span<const int> tile, int thread_axis);
-  // Puts there what the threads hold of reduction number `which`, at one point.
+  // Combines the threads' parts of reduction number `which`, at one point, into `totals`.
   Statement CombineThreads(size_t which, const State& state, const Accumulators& from,
                            const Accumulators& totals);
 

@@ -9,9 +9,9 @@
 
 namespace kiln::schedule {
 
-// "ahead AXIS": what is staged at this serial axis by the threads of a block is staged one step
-// before it is used, into one of two places in turn, so that memory works while the step before is
-// computed. (Known as double buffering.)
+// "ahead AXIS": double buffering. Operands that a block's threads stage at this serial axis are
+// staged one step before their use, alternately into two buffers, so that memory and computation
+// overlap.
 struct Ahead {
   static constexpr std::string_view kName = "ahead";
   int axis = 0;

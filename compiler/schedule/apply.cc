@@ -24,7 +24,7 @@ std::string BufferName(const kernel::Buffer& buffer, size_t number) {
   return StrCat(buffer.access == kernel::Access::kRead ? "in" : "out", number);
 }
 
-// The kernel with all of its nodes in another Context, so that threads do not share one.
+// Copies a kernel into another Context, so that threads do not share one.
 class Importer {
  public:
   explicit Importer(ir::Context& context) : context_(context) {}
@@ -69,7 +69,7 @@ void CollectIndices(const Node* root, int buffer, std::vector<const Node*>* out)
   }
 }
 
-// A local lives in registers if every access names its element by a constant.
+// A local is in registers if every access has a constant index.
 bool HasConstantIndices(const kernel::Kernel& kernel, int buffer) {
   std::vector<const Node*> indices;
   for (const kernel::Stage& stage : kernel.stages) {
@@ -83,7 +83,7 @@ bool HasConstantIndices(const kernel::Kernel& kernel, int buffer) {
                      [&value](const Node* index) { return kernel::IsConstant(index, &value); });
 }
 
-// New ranges must not be taken for the kernel's own.
+// New ranges must not have the numbers of the kernel's ranges.
 int64_t NextRange(const kernel::Kernel& kernel) {
   int64_t next = 0;
   auto see = [&next](const std::vector<const Node*>& ranges) {
@@ -118,14 +118,14 @@ class Applier {
   }
 
  private:
-  // Returns how many bytes they take.
+  // Sets the offsets and returns how many bytes the buffers take.
   int64_t PlaceBuffers(Space space) {
     int64_t offset = 0;
     for (LoopBuffer& buffer : program_.buffers) {
       if (buffer.space != space) continue;
       buffer.offset = offset;
-      // Whole cache lines for each buffer: vectors stay aligned, and lanes beyond a ragged end read
-      // only what fills up a line (ExpressionPlacer::MayReadAnyLane).
+      // Each buffer has whole cache lines: vectors stay aligned, and lanes past a ragged end read
+      // only bytes that pad a line (ExpressionPlacer::MayReadAnyLane).
       offset += (buffer.elements * ir::SizeOf(buffer.dtype) + 63) / 64 * 64;
     }
     return offset;
@@ -154,19 +154,19 @@ class Applier {
         ++program_.num_arguments;
       } else if (program_.threads == 1 && from.elements <= 64 &&
                  HasConstantIndices(kernel_, static_cast<int>(i))) {
-        // One stage's thread does not see another's registers.
+        // A stage's thread cannot read another stage's registers.
         buffer.space = Space::kRegister;
         buffer.lanes = lanes;
       } else {
         buffer.space = program_.threads > 1 ? Space::kShared : Space::kScratch;
-        // Each lane of the grid is a point of it, with a local of its own.
+        // Each lane of the grid is a separate point, with its own local.
         buffer.elements *= lanes;
       }
       program_.buffers.push_back(std::move(buffer));
     }
   }
 
-  // Splits an order into its leading tasks and the loops.
+  // Splits an order into its leading task axes and the loops.
   State OpenTasks(const std::vector<int>& order, Section* section, std::vector<int>* loops) {
     State state = nest_.Start();
     for (int axis : order) {
@@ -197,7 +197,7 @@ class Applier {
   }
 
   absl::Status ApplyShared() {
-    // A deque, as builders cannot be moved.
+    // A deque, since builders are not movable.
     std::deque<StageBuilder> builders;
     for (size_t i = 0; i < kernel_.stages.size(); ++i) {
       builders.emplace_back(kernel_.stages[i], plan_, plan_.stages[i], nest_, folder_, &program_,

@@ -1,4 +1,4 @@
-// What Apply makes of schedules, and what it refuses.
+// The loops that Apply builds from schedules, and the schedules that it refuses.
 #include "compiler/schedule/apply.h"
 
 #include <gmock/gmock.h>
@@ -106,7 +106,7 @@ TEST(Apply, PrintsBranchesFetchesAndNamesForLongExpressions) {
   EXPECT_LT(text.size(), 2000);
 }
 
-// Else the last of them would read behind the copy.
+// Without the mask the last lanes would read past the end of the copy.
 TEST(Apply, LanesThatAreTooManyReadNoCopy) {
   constexpr char kLanes[] = "split 1 16\nbind 4 vector\norder 0 0 3 4 2\n";
   const std::string across = Applied(absl::StrCat(kLanes, "stage 0 1 -1 16 1 2").c_str());
@@ -121,7 +121,7 @@ TEST(Apply, BeyondAPaddedEndNothingIsReadOrStored) {
       Applied("pad 1 64\nsplit 1 16\nbind 0 task\nbind 3 task\nbind 4 thread\n");
   EXPECT_THAT(text, HasSubstr("cmplt("));
   EXPECT_THAT(text, HasSubstr(", 40)"));
-  // Whether a place is one is the same for 8 threads beside each other.
+  // The condition is the same for 8 adjacent threads.
   EXPECT_THAT(Applied("pad 1 64\nsplit 1 8\nbind 0 task\nbind 3 task\nbind 4 thread\n"),
               HasSubstr("if cmplt(r4*8, 40)"));
 }
@@ -140,7 +140,7 @@ TEST(Apply, WhatDoesNotFitIsRefused) {
       {"fuse 0 1", "do not always stand together"},
       {"order 0 0 1", "not each of the stage's axes once"},
       {"split 0 3\norder 0 4 3 1 2", "an inner axis before its outer one"},
-      // Which piece is the last one is known once both parts of the outer part are.
+      // Only both parts of the outer part determine which piece is the last one.
       {"split 2 8\nsplit 3 2\norder 0 0 1 6 5 4", "an inner axis before its outer one"},
       {"bind 1 task\norder 0 2 0 1", "a task inside a loop"},
       {"split 1 16\nbind 3 task\nbind 4 task\norder 0 3 4 0 2",
@@ -195,7 +195,7 @@ TEST(Apply, AnInnerPartWhoseLengthIsKnownMayStandInFront) {
               HasSubstr("for r3 < 4\n    for r4 < 5\n      for r5 < 40\n"));
 }
 
-// Axes: 3 16 rows in 3 x 16, 5 halves and groups; 7 8 columns, 9 members and columns.
+// Axes: 3 is 16 rows in 3 x 16, 5 halves and groups; 7 is 8 columns, 9 members and columns.
 constexpr char kShortProduct[] = R"(buffer b0 float16[1536] read
 buffer b1 float16[512] read
 buffer b2 float32[768] write
@@ -237,7 +237,7 @@ stage r0:47 r1:16 reduce r2:32
 )";
   EXPECT_THAT(refused(axes + "order 0 3 7 11 6 9 5 10 12\n" + staged, ragged.c_str()),
               HasSubstr("inner axis before its outer one"));
-  // float32 that was not rounded would lose bits.
+  // float32 that is not rounded to tf32 would lose bits.
   const std::string wide = R"(buffer b0 float32[1536] read
 buffer b1 float32[512] read
 buffer b2 float32[768] write
@@ -280,7 +280,7 @@ TEST(Apply, OnlyFactorsOfProductsAreStaged) {
   EXPECT_THAT(std::string(program.status().message()), HasSubstr("no such product to stage"));
 }
 
-// Rows of eight are added at places that are numbers in memory, where they are among the first six.
+// Adds rows of eight at positions loaded from memory, if these are among the first six.
 constexpr char kScatter[] = R"(buffer b0 float32[160] read
 buffer b1 int64[20] read
 buffer b2 float32[80] update
@@ -338,7 +338,7 @@ TEST(Apply, StagesWithoutSharedLoopsHaveTasksOfTheirOwn) {
   EXPECT_EQ(program->grid_size(), 67);
 }
 
-// Of 100 terms only the first b0[0] count.
+// Only the first b0[0] of 100 terms count.
 constexpr char kMaskedSum[] = R"(buffer b0 int64[1] read
 buffer b1 float32[100] read
 buffer b2 float32[100] read
@@ -349,7 +349,7 @@ stage reduce r0:100
 
 TEST(Shorten, AMaskedSumEndsWhereItsTermsDo) {
   EXPECT_THAT(AppliedTo(kMaskedSum, ""), HasSubstr("< min(100, max(in0[0], 0))"));
-  // Eight at a time: rounded up where that cannot wrap, and the last ones masked as before.
+  // Eight at a time: rounded up where that cannot wrap, with the last ones masked as before.
   const std::string split = AppliedTo(kMaskedSum, "split 0 8\npartial 2\nbind 2 unroll\n");
   EXPECT_THAT(split, HasSubstr("idiv((in0[0] + 7), 8), 12), 0))"));
   EXPECT_THAT(split, HasSubstr("cmplt(in0[0], 2305843009213693951)), idiv("));
@@ -357,8 +357,8 @@ TEST(Shorten, AMaskedSumEndsWhereItsTermsDo) {
 }
 
 TEST(Shorten, WhatStillHasAnEffectGoesOn) {
-  // Beyond b0[0] a one is added; the maximum's terms are zero, which is not what a maximum starts
-  // with; a store outside of a sum has its own value for every position.
+  // Past b0[0], the first adds ones. The maximum's terms are 0, which is not the identity of a
+  // maximum. The third sums the positions after b0[0].
   for (const char* value : {"sum(where(cmplt(r0, b0[0]), b1[r0], 1:float32))",
                             "max(where(cmplt(r0, b0[0]), b1[r0], 0:float32))",
                             "sum(where(cmplt(b0[0], r0), b1[r0], 0:float32))"}) {

@@ -13,15 +13,15 @@ namespace kiln::schedule {
 enum class Binding : uint8_t {
   kSerial,  // a loop
   kTask,    // independent tasks, for threads; before all loops in the order, never a reduction
-  kUnroll,  // the body repeated, constants in the axis's place
-  kVector,  // lanes of one vector; the extent is a power of two (split the axis first); one such
-            // axis in a nest
-  kThread,  // threads of the block that runs a task; of a reduction, a power of two
-  kMatrix,  // what a matrix unit does in one instruction: a row's, a column's and a sum's axis, the
-            // innermost three of the order (plan_matrix.h)
+  kUnroll,  // the body is repeated, with constants for the axis
+  kVector,  // lanes of one vector; the extent is a power of two (split the axis first); at most one
+            // in a nest
+  kThread,  // threads of the block that runs a task; for a reduction, the extent is a power of two
+  kMatrix,  // one instruction of a matrix unit: the axes of rows, columns and terms, the innermost
+            // three of the order (plan_matrix.h)
 };
 
-// "bind AXIS serial|task|unroll|vector|thread|matrix". Without it an axis is serial.
+// "bind AXIS serial|task|unroll|vector|thread|matrix". The default is serial.
 struct Bind {
   static constexpr std::string_view kName = "bind";
   int axis = 0;

@@ -1,5 +1,4 @@
-// Every kind of directive. Each stands in its own pair of files with its meaning, printer and
-// parser.
+// All kinds of directives. Each has its own pair of files with its meaning, printer and parser.
 #ifndef KILN_COMPILER_SCHEDULE_DIRECTIVE_H_
 #define KILN_COMPILER_SCHEDULE_DIRECTIVE_H_
 

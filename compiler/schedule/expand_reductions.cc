@@ -15,7 +15,7 @@ namespace {
 using ir::Node;
 using Body = std::vector<Statement>;
 
-// The ThreadReduce in a statement; null: none.
+// Returns the ThreadReduce in a statement, or null.
 const ThreadReduce* FindReduce(const Statement& statement) {
   const auto in = [](const Body& body) -> const ThreadReduce* {
     for (const Statement& inner : body) {
@@ -31,7 +31,8 @@ const ThreadReduce* FindReduce(const Statement& statement) {
   return found != nullptr ? found : in(branch->else_body);
 }
 
-// Whether these are ThreadReduces and what stands around them: all of it is taken apart at once.
+// Returns whether the body has only ThreadReduces and the loops and branches around them; these are
+// expanded together.
 bool AreReductions(const Body& body) {
   return std::all_of(body.begin(), body.end(), [](const Statement& statement) {
     if (const auto* loop = std::get_if<Loop>(&statement.node)) return AreReductions(loop->body);
@@ -59,7 +60,7 @@ class ReductionExpander {
       if (AreReductions(nest)) {
         ExpandNest(nest, &result);
       } else {
-        // No loop of threads: in these there are ThreadReduces alone (plan_threads.cc).
+        // Not a loop of threads: such loops contain only ThreadReduces (plan_threads.cc).
         Statement& around = nest[0];
         if (auto* loop = std::get_if<Loop>(&around.node)) {
           loop->body = Expand(std::move(loop->body));
@@ -76,7 +77,7 @@ class ReductionExpander {
  private:
   using Make = std::function<Statement(const ThreadReduce&)>;
 
-  // The nest with other statements in place of its ThreadReduces.
+  // Copies the nest, with other statements in place of its ThreadReduces.
   static void Replace(const Body& nest, const Make& make, Body* out) {
     for (const Statement& statement : nest) {
       if (const auto* reduce = std::get_if<ThreadReduce>(&statement.node)) {
@@ -95,11 +96,11 @@ class ReductionExpander {
     }
   }
 
-  // All of the nest are of one reduction, and so of as many threads.
+  // Requires: all ThreadReduces of the nest are of one reduction, so over equally many threads.
   void ExpandNest(const Body& nest, Body* out) {
     const ThreadReduce& first = *FindReduce(nest[0]);
     const int64_t places = ir::ExtentOf(first.value->operand(1));
-    // Groups of neighbours are whole then, whatever the other digits of their numbers are.
+    // The groups of neighbours are whole then, whatever the higher digits of their numbers are.
     if (shuffling_ > 1 && first.stride == 1 && places % shuffling_ == 0) {
       return ExpandGroups(nest, places, out);
     }
@@ -126,10 +127,10 @@ class ReductionExpander {
     }
   }
 
-  // For each loop one of its own: emitters remember where a range was opened.
+  // A new range for each loop, since emitters remember where a range was opened.
   const Node* NewRange(int64_t extent) { return folder_.Range(next_range_++, extent); }
 
-  // Of each group of neighbours what they hand each other, then of all groups.
+  // Reduces each group of neighbours by shuffles, then adds up the groups' results.
   void ExpandGroups(const Body& nest, int64_t places, Body* out) {
     const int64_t groups = places / shuffling_;
     Replace(
@@ -160,7 +161,7 @@ class ReductionExpander {
         out);
   }
 
-  // What `count` elements of shared memory give together, as a tree.
+  // Returns the sum of `count` elements of shared memory, as a tree.
   const Node* SumOf(const ThreadReduce& reduce, int64_t first, int64_t count) {
     if (count == 1) {
       return folder_.Load(reduce.value->dtype(), reduce.buffer,

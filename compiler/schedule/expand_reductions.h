@@ -1,4 +1,4 @@
-// Sums over threads as loops of threads. Only synchronize.cc may include this.
+// Turns sums over threads into loops of threads. Only synchronize.cc may include this.
 #ifndef KILN_COMPILER_SCHEDULE_EXPAND_REDUCTIONS_H_
 #define KILN_COMPILER_SCHEDULE_EXPAND_REDUCTIONS_H_
 
@@ -6,13 +6,13 @@
 
 namespace kiln::schedule {
 
-// Each ThreadReduce becomes a tree in shared memory: one half of the threads adds what the other
-// half has, until one is left. (Harris, "Optimizing Parallel Reduction in CUDA", 2007.) The
-// barriers between its levels are left to PlaceBarriers.
+// Turns each ThreadReduce into a tree in shared memory: one half of the threads adds the other
+// half's values, until one is left. (Harris, "Optimizing Parallel Reduction in CUDA", 2007.)
+// PlaceBarriers adds the barriers between its levels.
 //
-// Where `shuffling` neighbours among the threads can hand each other values, a ThreadReduce of as
-// many is what they do so, and stays; of more threads, what their groups have got is then added up
-// by one thread. 1: there are no such neighbours.
+// `shuffling` is how many adjacent threads can exchange values without memory; 1: none can. A
+// ThreadReduce over that many threads stays as it is. In one over more threads, one thread then
+// adds up the results of these groups.
 void ExpandReductions(LoopProgram* program, int shuffling);
 
 }  // namespace kiln::schedule

@@ -15,8 +15,9 @@ using ir::Op;
 
 namespace {
 
-// A range of `count` values that is the last digit of the sum, if `count` divides the rest of it
-// and the bound: it does not decide whether the sum is below that.
+// Returns a range that does not influence whether the sum is below `bound`: it is the sum's lowest
+// digit, and its extent divides all other coefficients, the constant and the bound. Returns null if
+// there is none.
 const Node* IdleDigit(const kernel::Sum& sum, int64_t bound) {
   for (const auto& [digit, one] : sum.terms) {
     if (digit->op() != Op::kRange || one != 1) continue;
@@ -86,9 +87,9 @@ const Node* ExpressionPlacer::PaddingMasks(const State& state, const Node* load)
   return valid;
 }
 
-// Asked of the kernel's own loads: once an axis is opened, what it does to an index may be part of
-// a constant. A load that the axis moves by its condition alone is to be zero beyond the end, too:
-// zeros that it meets there in a sum would make NaN of an infinity.
+// Examines the kernel's original loads: once an axis is opened, its contribution to an index may be
+// folded into a constant. A load that depends on the axis only by its condition must be zero past
+// the end, too: otherwise a zero there times its infinity would add NaN to a sum.
 void ExpressionPlacer::MaskPadding(const Node* root, const State& state,
                                    kernel::ExpressionFolder::Map* memo) const {
   const bool pads = std::any_of(plan_.axes.begin(), plan_.axes.end(),
@@ -108,8 +109,8 @@ void ExpressionPlacer::MaskPadding(const Node* root, const State& state,
 }
 
 const Node* ExpressionPlacer::LocalIndex(int buffer, const Node* index, const State& state) const {
-  // Lanes of a stage's own loops share the local, while lanes of the grid (stage -1) have one each.
-  // The lane is the innermost index, so that a vector is loaded whole.
+  // Lanes of a stage's own loops share the local; lanes of the grid (stage -1) have one each. The
+  // lane is the innermost index, so that a vector is one load.
   const bool local = buffer >= program_.num_arguments;
   const int vector = OpenVectorAxis(state);
   if (!local || vector < 0 || plan_.axes[vector].stage != -1 ||
@@ -131,8 +132,8 @@ bool ExpressionPlacer::MayReadAnyLane(int buffer, const Node* index) const {
   const LoopBuffer& from = program_.buffers[buffer];
   if (from.space == Space::kRegister) return true;
   if (from.space == Space::kGlobal) return false;
-  // Buffers in scratch begin at multiples of 64 bytes (apply.cc): what fills up the last line
-  // belongs to no other buffer.
+  // Scratch buffers begin at multiples of 64 bytes (apply.cc), so the padding of a buffer's last
+  // line belongs to no other buffer.
   const kernel::Interval bounds = kernel::BoundsOf(index);
   const int64_t size = ir::SizeOf(from.dtype);
   return bounds.low >= 0 && bounds.high < (from.elements * size + 63) / 64 * 64 / size;
@@ -144,14 +145,14 @@ const Node* ExpressionPlacer::Finish(const Node* node, const State& state,
   const int buffer =
       node->op() == Op::kLoad ? static_cast<int>(node->attr<ir::IntAttr>().value) : -1;
   const Node* result = node;
-  // Loads of the buffers that the schedule added have been addressed and masked by what made them.
+  // Loads from buffers that the schedule added already have their addresses and masks.
   if (buffer < kernel_buffers_) {
     std::vector<const Node*> operands;
     for (const Node* operand : node->operands()) operands.push_back(Finish(operand, state, memo));
     if (buffer >= 0) {
       const Node* valid = operands.size() > 1 ? operands[1] : nullptr;
       for (const LaneMask& mask : state.masks) {
-        // A load that the lane does not move reads the same element for all of them.
+        // A load whose index does not depend on the lane reads the same element in all lanes.
         if (!MayReadAnyLane(buffer, operands[0]) && kernel::DependsOn(operands[0], mask.range)) {
           valid = folder_.And(valid, folder_.Less(mask.range, folder_.Int(mask.count)));
         }

@@ -1,5 +1,5 @@
-// The kernel's expressions at one place of the nest that is being built: ranges have become loops,
-// lanes and constants, loads are masked, locals are addressed.
+// Translates the kernel's expressions to one place of the nest that is being built: ranges become
+// loops, lanes and constants, loads get masks, locals get addresses.
 #ifndef KILN_COMPILER_SCHEDULE_EXPRESSION_PLACER_H_
 #define KILN_COMPILER_SCHEDULE_EXPRESSION_PLACER_H_
 
@@ -12,7 +12,8 @@ namespace kiln::schedule {
 
 class ExpressionPlacer {
  public:
-  // All must outlive the placer. The first `kernel_buffers` of the program's are the kernel's own.
+  // The arguments must outlive the placer. The program's first `kernel_buffers` buffers are the
+  // kernel's.
   ExpressionPlacer(const Plan& plan, Nest& nest, kernel::ExpressionFolder& folder,
                    const LoopProgram& program, int kernel_buffers)
       : plan_(plan),
@@ -21,32 +22,35 @@ class ExpressionPlacer {
         program_(program),
         kernel_buffers_(kernel_buffers) {}
 
-  // By the kernel's ranges.
+  // Returns the value of each range of the kernel.
   kernel::ExpressionFolder::Map RangeValues(const State& state) const;
-  // `memo`: RangeValues, and what else the place knows; it grows as in
-  // ExpressionFolder::Substitute. Null stays null.
+  // `memo`: RangeValues, and other known values of this place; it grows as in
+  // ExpressionFolder::Substitute. Returns null for null.
   const ir::Node* Place(const ir::Node* root, const State& state,
                         kernel::ExpressionFolder::Map* memo) const;
-  // A local of a stage inside the grid's lanes has an element for each lane.
+  // Adds the lane to the index: a local of a stage inside the grid's lanes has an element for each
+  // lane.
   const ir::Node* LocalIndex(int buffer, const ir::Node* index, const State& state) const;
 
-  // The vector axis whose lanes are open; -1: none.
+  // Returns the vector axis whose lanes are open, or -1.
   int OpenVectorAxis(const State& state) const;
-  // Whether the place is one that exists, of the padded axes; null: always. `load`: of those alone
-  // on which this load of the kernel's depends, its condition included; null: of all.
+  // Returns the condition that this point is within the unpadded extents, or null if it always is.
+  // `load`: considers only axes on which this load of the kernel depends, by its index or its
+  // condition; null: all axes.
   const ir::Node* PaddingMasks(const State& state, const ir::Node* load) const;
-  // Which of the lanes are real; null: all. `reduce_only`: of those along a reduction.
+  // Returns which lanes are real, or null if all are. `reduce_only`: considers only lanes along a
+  // reduction.
   const ir::Node* LaneMasks(const State& state, bool reduce_only) const;
 
  private:
   const ir::Node* Finish(const ir::Node* node, const State& state,
                          kernel::ExpressionFolder::Map* memo) const;
   bool DependsOnAxis(const ir::Node* root, int axis) const;
-  // Enters loads that padded axes move, with their masks.
+  // Adds to `memo`, with their masks, the loads that depend on padded axes.
   void MaskPadding(const ir::Node* root, const State& state,
                    kernel::ExpressionFolder::Map* memo) const;
-  // Whether lanes beyond a ragged end may read the buffer, too: scratch memory goes on up to whole
-  // lines of the cache.
+  // Returns whether lanes past a ragged end may read the buffer, too: scratch buffers are padded to
+  // whole cache lines.
   bool MayReadAnyLane(int buffer, const ir::Node* index) const;
 
   const Plan& plan_;

@@ -9,8 +9,8 @@
 
 namespace kiln::schedule {
 
-// "fuse OUTER INNER": two ranges that always stand together as outer * extent(inner) + inner become
-// one axis. Appends it. No division is needed to do so, which is why other pairs are refused.
+// "fuse OUTER INNER": two ranges that occur only as outer * extent(inner) + inner become one axis,
+// which is appended. Other pairs are refused, since they would need divisions.
 struct Fuse {
   static constexpr std::string_view kName = "fuse";
   int outer = 0;

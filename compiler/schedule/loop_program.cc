@@ -42,9 +42,9 @@ class Printer {
     StrAppend(&out_, "\n");
   }
 
-  // What has grown long gets a name on a line of its own before the statement: an expression that
-  // uses its parts twice over and over, as a random number generator's does, would else be
-  // exponential in length.
+  // Names a long expression on a separate line before the statement. Without names, an expression
+  // that repeatedly uses its parts twice, as in a random number generator, would be exponentially
+  // long.
   std::string Text(const Node* node) {
     const auto known = texts_.find(node);
     if (known != texts_.end()) return known->second;
@@ -83,7 +83,7 @@ class Printer {
     return text + ")";
   }
 
-  // Names end with the statement, so that none is used out of its ranges' scope.
+  // Names end with the statement, so that none is used outside its ranges' scope.
   void Line(int depth, std::string_view text) {
     for (const std::string& line : pending_) {
       StrAppend(&out_, std::string(2 * depth, ' '), line, "\n");

@@ -1,4 +1,4 @@
-// Numbers for the ranges of loops that are made after a program was built.
+// Numbers for the ranges of loops that are added to a finished program.
 #ifndef KILN_COMPILER_SCHEDULE_LOOP_RANGES_H_
 #define KILN_COMPILER_SCHEDULE_LOOP_RANGES_H_
 
@@ -8,7 +8,7 @@
 
 namespace kiln::schedule {
 
-// The first number that no range of the program's loops and axes has.
+// Returns the first number that no range of the program's loops and axes has.
 int64_t NextRange(const LoopProgram& program);
 
 }  // namespace kiln::schedule

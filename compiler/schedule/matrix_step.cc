@@ -12,7 +12,7 @@ using ir::DType;
 using ir::Node;
 using ir::Op;
 
-// The loop that is all of the body, unrolled.
+// Returns the unrolled loop that is the whole body, or null.
 const Loop* OnlyLoop(const std::vector<Statement>& body) {
   const Loop* loop = body.size() == 1 ? std::get_if<Loop>(&body[0].node) : nullptr;
   return loop != nullptr && loop->kind == LoopKind::kUnrolled ? loop : nullptr;
@@ -20,7 +20,7 @@ const Loop* OnlyLoop(const std::vector<Statement>& body) {
 
 int BufferOf(const Node* load) { return static_cast<int>(load->attr<ir::IntAttr>().value); }
 
-// The load of shared memory that a factor is, perhaps made float32 on the way; else null.
+// Returns the load from shared memory that is the factor, possibly cast to float32, or null.
 const Node* SharedLoad(const Node* factor, const LoopProgram& program) {
   const bool widens = factor->op() == Op::kCast && ir::IsShortFloat(factor->operand(0)->dtype());
   const Node* load = widens ? factor->operand(0) : factor;

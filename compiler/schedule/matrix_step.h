@@ -1,5 +1,5 @@
-// A loop of kind kMatrix taken apart: for each of 2 row halves, 2 columns and some terms,
-// sum += row factor * column factor, in registers. plan_matrix.h says which thread has what.
+// The parts of a loop of kind kMatrix: for each of 2 row halves, 2 columns and some terms, sum +=
+// row factor * column factor, in registers. plan_matrix.h says what each thread has.
 #ifndef KILN_COMPILER_SCHEDULE_MATRIX_STEP_H_
 #define KILN_COMPILER_SCHEDULE_MATRIX_STEP_H_
 
@@ -15,13 +15,13 @@ struct MatrixStep {
   const ir::Node* rows = nullptr;
   const ir::Node* columns = nullptr;
   const ir::Node* terms = nullptr;
-  int sums = 0;                           // the buffer, of registers
-  const ir::Node* index = nullptr;        // in it
-  const ir::Node* factor[2] = {};         // loads of shared memory: the rows', the columns'
+  int sums = 0;                           // the buffer, in registers
+  const ir::Node* index = nullptr;        // into `sums`
+  const ir::Node* factor[2] = {};         // loads from shared memory: for rows, for columns
   ir::DType dtype = ir::DType::kInvalid;  // of both factors' elements
 };
 
-// Nothing if the loop, of kind kUnrolled or kMatrix, is not of this form.
+// Returns nullopt if the loop, of kind kUnrolled or kMatrix, does not have this form.
 std::optional<MatrixStep> FindMatrixStep(const Loop& loop, const LoopProgram& program);
 
 }  // namespace kiln::schedule

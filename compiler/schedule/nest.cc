@@ -22,8 +22,7 @@ LoopKind KindOf(Binding binding) {
   }
 }
 
-// Whether such a loop may find out how many iterations it has; other bodies are written for a
-// number.
+// Returns whether such a loop may compute its number of iterations; other bodies need a constant.
 bool TakesComputedExtent(Binding binding) {
   return binding == Binding::kSerial || binding == Binding::kThread;
 }
@@ -57,7 +56,7 @@ State Nest::Start() const {
   return state;
 }
 
-// A new extent of a split axis does not touch its parts: they are derived when the outer part
+// A new extent of a split axis does not change its parts: they are derived when the outer part
 // opens.
 void Nest::SetExtent(int axis, State* state, const Extent& extent) const {
   state->extents[axis] = extent;
@@ -70,7 +69,7 @@ const Node* Nest::Count(const Extent& extent) {
 const Node* Nest::Value(int number, const State& state) {
   const Axis& axis = plan_.axes[number];
   if (state.values[number] != nullptr) return state.values[number];
-  // The two ranges only occur as outer * extent(inner) + inner. So the inner one can stand for the
+  // The two ranges occur only as outer * extent(inner) + inner. So the inner one can stand for the
   // whole value, and the outer one for 0.
   if (axis.fused_into >= 0) {
     return axis.fused_as_inner ? Value(axis.fused_into, state) : folder_.Int(0);
@@ -87,7 +86,7 @@ int Nest::UnopenedPart(int number, const State& state) const {
   if (axis.fused_into >= 0) return UnopenedPart(axis.fused_into, state);
   if (state.values[number] != nullptr) return -1;
   if (!axis.split()) return number;
-  // The outer part stands before the inner one: once it is open only the inner part can be left.
+  // The outer part is before the inner one: once it is open, only the inner part can be left.
   return UnopenedPart(axis.outer, state) < 0 ? UnopenedPart(axis.inner, state) : number;
 }
 
@@ -114,8 +113,8 @@ const Node* Nest::OpenTask(int axis, State* state) {
   return range;
 }
 
-// The part of an axis that is opened first, whose binding decides what kind of extent the axis
-// needs.
+// Returns the part of an axis that is opened first; its binding decides what kind of extent the
+// axis needs.
 int Nest::Consumer(int axis) const {
   while (plan_.axes[axis].split()) axis = plan_.axes[axis].outer;
   return axis;
@@ -133,7 +132,7 @@ Body Nest::Decided(State state, const Inside& inside) {
   return inside(std::move(state));
 }
 
-// The same code twice, with the axis's extent a constant in each.
+// Emits the same code twice, each with a constant extent for the axis.
 Body Nest::Branched(int decided, State state, const Node* condition,
                     const std::function<Body(State)>& rest) {
   const Extent extent = state.extents[decided];
@@ -155,11 +154,10 @@ Binding Nest::BindingOf(int axis, const State& state) const {
   return state.rolled && unrolled ? Binding::kSerial : binding;
 }
 
-// Once all parts of an outer part are open, the length of its inner part is known. True if that
-// depends on the place.
+// Sets the extent of the inner part once all parts of the outer part are open. Returns true if the
+// extent depends on the place.
 bool Nest::DeriveInner(int axis, State* state, int* inner) {
-  // Outer parts stand before inner ones, so the innermost part of an outer part is the last to
-  // open.
+  // Outer parts are before inner ones, so the innermost part of an outer part is the last to open.
   while (plan_.axes[axis].parent >= 0 && plan_.axes[plan_.axes[axis].parent].inner == axis) {
     axis = plan_.axes[axis].parent;
   }
@@ -208,7 +206,7 @@ Body Nest::OpenAxis(int number, State state, const Inside& inside) {
   }
   const Extent extent = state.extents[number];
   if (extent.constant()) return OpenConstant(number, extent.full, std::move(state), inside);
-  // Decided and Open have branched on the extents of those that need a constant.
+  // Decided and Open have branched on the extents that must be constant.
   Loop loop = LoopOf(number, std::max(extent.full, extent.last), state);
   loop.extent = Count(extent);
   state.values[number] = loop.range;
@@ -220,21 +218,21 @@ Body Nest::OpenConstant(int number, int64_t count, State state, const Inside& in
   if (count == 0) return {};
   const Axis& axis = plan_.axes[number];
   const bool vector = axis.binding == Binding::kVector;
-  // A vector axis keeps its loop even for one lane: its accumulators are vectors. Of threads only
-  // the first has the one iteration.
+  // A vector axis keeps its loop even for one lane, since its accumulators are vectors. A loop of
+  // threads is kept since only the first thread has the one iteration.
   const bool kept = vector || axis.binding == Binding::kThread;
   if (count == 1 && !(kept && axis.extent > 1)) {
     return OpenAt(number, folder_.Int(0), std::move(state), inside);
   }
   Loop loop = LoopOf(number, vector ? axis.extent : count, state);
   state.values[number] = loop.range;
-  // Lanes that are too many run all the same, and are masked.
+  // Excess lanes run as well, with masks.
   if (vector && count < axis.extent) state.masks.push_back({loop.range, count, axis.reduce});
   loop.body = inside(std::move(state));
   return Single(std::move(loop));
 }
 
-// Without a body, of the axis's kind.
+// Returns a loop without a body, of the axis's kind.
 Loop Nest::LoopOf(int number, int64_t extent, const State& state) {
   Loop loop;
   loop.kind = KindOf(BindingOf(number, state));
@@ -261,7 +259,7 @@ Body Nest::OpenOuter(int number, int parent, State state, const Inside& inside) 
   SetExtent(inner, &state, Extent{factor, factor, nullptr});
   if (rest == 0) return OpenConstant(number, tiles, std::move(state), inside);
   // A loop runs over the shorter last piece as well if the loop inside can take a computed extent.
-  // Otherwise the last piece is peeled off and becomes code of its own.
+  // Otherwise the last piece is peeled off into separate code.
   const Binding binding = BindingOf(number, state);
   const bool peel = !TakesComputedExtent(binding) || tiles == 0 ||
                     !TakesComputedExtent(plan_.axes[Consumer(inner)].binding);
@@ -282,7 +280,7 @@ Body Nest::OpenOuter(int number, int parent, State state, const Inside& inside) 
   return body;
 }
 
-// Pieces in a thread each, of which the last one is shorter: always, or where `pieces.is_last`
+// Builds pieces with one thread each. The last piece is shorter: always, or where `pieces.is_last`
 // holds if that is not null.
 Body Nest::OpenOuterInThreads(int number, const Extent& pieces, int inner, int64_t rest,
                               State state, const Inside& inside) {
@@ -308,7 +306,7 @@ Body Nest::OpenOuterDynamic(int number, int parent, const Extent& whole, State s
                             const Inside& inside) {
   const int inner = plan_.axes[parent].inner;
   const int64_t factor = plan_.axes[parent].factor;
-  // A full piece would need a shorter end of its own, so the two cases become separate code.
+  // A full piece would need its own shorter end, so the two cases become separate code.
   if (whole.full % factor != 0) {
     return Branched(parent, std::move(state), whole.is_last, [&, number](State decided) {
       return Open(number, std::move(decided), inside);

@@ -1,5 +1,5 @@
-// Opens the loops of a nest one after another, with the ragged ends of splits: the common part of
-// all that apply.cc builds.
+// Opens the loops of a nest one after another, with the ragged ends of splits; shared by all nests
+// that apply.cc builds.
 #ifndef KILN_COMPILER_SCHEDULE_NEST_H_
 #define KILN_COMPILER_SCHEDULE_NEST_H_
 
@@ -18,8 +18,8 @@ using Body = std::vector<Statement>;
 
 void Append(Body* body, Body more);
 
-// How many iterations an axis has here: `full`, except where `is_last` (a bool node; null: never)
-// holds, then `last`.
+// The number of iterations of an axis at one place: `last` where `is_last` (a bool node; null:
+// never) holds, otherwise `full`.
 struct Extent {
   int64_t full = 0;
   int64_t last = 0;
@@ -27,20 +27,20 @@ struct Extent {
   bool constant() const { return is_last == nullptr; }
 };
 
-// A lane condition: this vector axis has only `count` lanes here.
+// A lane condition: this vector axis has only `count` real lanes here.
 struct LaneMask {
   const ir::Node* range = nullptr;
   int64_t count = 0;
   bool reduce = false;
 };
 
-// What is known at one place of a nest; copied on the way down.
+// The knowledge at one place of a nest; copied on the way down.
 struct State {
   std::vector<const ir::Node*> values;  // by axis; null: its loop is not open
   std::vector<Extent>
-      extents;  // by axis; of a split's parts only after their outer part was opened
+      extents;  // by axis; for a split's parts set when their outer part is opened
   std::vector<LaneMask> masks;
-  bool rolled = false;  // unrolled axes become loops: what they index stands in memory
+  bool rolled = false;  // unrolled axes become loops: the elements that they index are in memory
 };
 
 class Nest {
@@ -49,38 +49,38 @@ class Nest {
   Nest(const Plan& plan, kernel::ExpressionFolder& folder, int64_t next_range)
       : plan_(plan), folder_(folder), next_range_(next_range) {}
 
-  // No loop open.
+  // Returns the state with no loop open.
   State Start() const;
 
   using Inside = std::function<Body(State)>;
-  // Loops over all `axes`, outermost first, with `inside` at the innermost place (several times
-  // where ends are peeled).
+  // Builds loops over all `axes`, outermost first, with `inside` at the innermost place (several
+  // times where ends are peeled).
   Body Loops(absl::Span<const int> axes, State state, const Inside& inside);
-  // As Loops for one axis.
+  // Like Loops, for one axis.
   Body Open(int axis, State state, const Inside& inside);
   // Opens a task axis: `range` becomes a range of the grid.
   const ir::Node* OpenTask(int axis, State* state);
 
-  // `inside` once for each combination of the extents that tasks left undecided and that unrolled
-  // loops and lanes need to know: branches, as far out as possible.
+  // Builds `inside` once for each combination of the extents that depend on the task and that
+  // unrolled loops and lanes need as constants. The branches are as far out as possible.
   Body Decided(State state, const Inside& inside);
 
-  // The value of any axis or split or fused axis, its unopened parts as 0.
+  // Returns the value of any axis, split and fused ones included, with unopened parts as 0.
   const ir::Node* Value(int axis, const State& state);
-  // The part of an axis whose loops are not open yet: -1 if there is none.
+  // Returns the part of an axis whose loops are not open yet, or -1.
   int UnopenedPart(int axis, const State& state) const;
-  // How many values the unopened part has at most (a bound that counts ragged parts as full).
+  // Returns the maximum number of values of the unopened part (counting ragged parts as full).
   int64_t NominalExtent(int axis) const;
-  // A range that opens `axis`, or, without one, that of a copy.
+  // Returns a new range that opens `axis` or, without one, that of a copy.
   const ir::Node* NewRange(int64_t extent, int axis = -1);
-  // The axis that the range opens; -1: none.
+  // Returns the axis that the range opens, or -1.
   int AxisOf(const ir::Node* range) const {
     const auto found = range_axes_.find(range);
     return found == range_axes_.end() ? -1 : found->second;
   }
-  // Which axis each range opens.
+  // Returns which axis each range opens.
   RangeAxes TakeRangeAxes() { return std::move(range_axes_); }
-  // An extent that is not constant, as an int64 node.
+  // Returns an extent that is not constant, as an int64 node.
   const ir::Node* Count(const Extent& extent);
 
  private:

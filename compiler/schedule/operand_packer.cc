@@ -12,11 +12,10 @@ namespace kiln::schedule {
 
 using ir::Node;
 
-// The terms of a dimension that are not open, in dimensions whose places all stand for a value of
-// one of their axes, which Fix relies on. Where an open axis had the coefficient 1, the others may
-// have a common factor, so that most places of their sum would be holes, or none. Of two parts that
-// end early, each where its own loop does, the sum has no one end. Then each axis has a dimension
-// of its own.
+// Returns the terms of a dimension that are not open, grouped into dimensions in which one axis has
+// the coefficient 1 or -1, as FixDimension requires. Each axis gets its own dimension in two cases.
+// Without the open axes, no coefficient may be 1, so that many positions of the sum would be holes.
+// Or two parts end early, each with its own loop, so that the sum has no single end.
 std::vector<OperandPacker::Terms> OperandPacker::Unopened(const StageOperand::Dimension& dimension,
                                                           const State& state) const {
   Terms terms;
@@ -41,7 +40,7 @@ std::vector<OperandPacker::Terms> OperandPacker::Unopened(const StageOperand::Di
   return apart;
 }
 
-// How far apart rows of so many places stand: whole vectors, in shared memory an odd number.
+// Returns the distance between rows: whole vectors, in shared memory an odd number of them.
 int64_t OperandPacker::RowLength(int64_t size, int64_t lanes) const {
   const int64_t vectors = (size + lanes - 1) / lanes;
   const bool odd = plan_.threads > 1 && lanes > 1;
@@ -62,8 +61,8 @@ StagedOperand OperandPacker::Layout(const StageOperand& directive, const Node* o
   for (auto it = staged.dimensions.rbegin(); it != staged.dimensions.rend(); ++it) {
     int64_t high = 0;
     for (const StagedOperand::Term& term : it->terms) {
-      // There is space for ragged parts as if they were full, but the lowest place is one that
-      // exists.
+      // Reserves space for ragged parts as if they were full, but the lowest position is a real
+      // one.
       const Extent& extent = state.extents[term.part];
       if (term.coefficient < 0) {
         it->low.full += term.coefficient * (extent.full - 1);
@@ -100,8 +99,8 @@ Extent OperandPacker::DimensionExtent(const StagedOperand::Dimension& dimension,
   return result;
 }
 
-// Gives the axes of a dimension values whose sum is `value` + low. Any such values do: the operand
-// depends on the axes only through this sum.
+// Gives the axes of a dimension values whose sum is `value` + low. Any such values are right: the
+// operand depends on the axes only through this sum.
 void OperandPacker::FixDimension(const StagedOperand::Dimension& dimension, const Node* value,
                                  State* state) {
   const Node* shifted = folder_.Add(value, Low(dimension));
@@ -130,7 +129,7 @@ Body OperandPacker::PackFrom(const StageOperand& directive, const StagedOperand&
   const PackLoop& here = loops[0];
   auto inside = [&](const Node* value, const Node* of_square) {
     State inner = state;
-    // The loop counts on through the dimensions that it has taken over.
+    // The loop also counts through the dimensions that were joined into it.
     for (const StagedOperand::Dimension& dimension : here.zeroed) {
       FixDimension(dimension, folder_.Int(0), &inner);
     }
@@ -176,13 +175,13 @@ Body OperandPacker::PackLanes(const StageOperand& directive, const StagedOperand
   };
   Body body;
   const int64_t whole = most / lanes;
-  // A constant extent leaves a shorter vector at the end, as code of its own. One that is computed
-  // masks every vector, so that all of them are alike.
+  // With a constant extent, a shorter vector at the end is separate code. With a computed one,
+  // every vector is masked in the same way.
   const Node* condition = extent.constant() ? nullptr : nest_.Count(extent);
   const int64_t serial = condition == nullptr ? whole : (most + lanes - 1) / lanes;
   if (serial > 0) {
     Loop loop;
-    // Squares unroll their rows already.
+    // Squares already unroll their rows.
     loop.kind = serial <= 4 && square == nullptr ? LoopKind::kUnrolled : LoopKind::kSerial;
     loop.range = nest_.NewRange(serial);
     const Node* begin = serial == 1 ? folder_.Int(0) : folder_.Mul(loop.range, lanes);
@@ -200,8 +199,8 @@ Body OperandPacker::PackLanes(const StageOperand& directive, const StagedOperand
   return body;
 }
 
-// One vector of the last dimension, from `begin` on; `count` lanes of it are real, and of these
-// those in front of `condition`, if it is not null.
+// Packs one vector of the last dimension, from `begin` on. Its first `count` lanes are real, and of
+// these only positions below `condition`, if it is not null.
 Statement OperandPacker::PackVector(const StagedOperand& staged, int64_t lanes, const State& state,
                                     const Node* index, const Node* square, const Node* begin,
                                     int64_t count, const Node* condition) {
@@ -230,7 +229,8 @@ Statement OperandPacker::PackVector(const StagedOperand& staged, int64_t lanes, 
   return Statement{std::move(rows)};
 }
 
-// Where the copy ends early, the source may end as well: lanes beyond must not read.
+// Masks loads: where the copy ends early, the source may end as well, so lanes past that must not
+// read.
 const Node* OperandPacker::MaskLoads(const Node* root, const Node* valid) {
   kernel::ExpressionFolder::Map masked;
   for (const Node* node : ir::TopologicalOrder({root})) {
@@ -248,7 +248,7 @@ const Node* OperandPacker::MaskLoads(const Node* root, const Node* valid) {
   return masked.at(root);
 }
 
-// Whether the lanes stand along the last dimension alone, in whole vectors.
+// Returns whether the lanes run along only the last dimension, in whole vectors.
 bool OperandPacker::IsFilledUp(const StagedOperand& staged, const LaneMask& mask,
                                const State& state) {
   if (staged.lanes % mask.range->attr<ir::RangeAttr>().extent != 0) return false;

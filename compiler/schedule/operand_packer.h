@@ -1,5 +1,5 @@
-// Computes a factor of a product into scratch, laid out as a StageOperand directive says, and reads
-// it there.
+// Computes a factor of a product into scratch, in the layout of a StageOperand directive, and reads
+// it from there.
 #ifndef KILN_COMPILER_SCHEDULE_OPERAND_PACKER_H_
 #define KILN_COMPILER_SCHEDULE_OPERAND_PACKER_H_
 
@@ -18,7 +18,7 @@
 
 namespace kiln::schedule {
 
-// A factor of the product that was computed into scratch.
+// A factor of the product in scratch.
 struct StagedOperand {
   struct Term {
     int64_t coefficient = 1;
@@ -26,27 +26,29 @@ struct StagedOperand {
   };
   struct Dimension {
     std::vector<Term> terms;
-    Extent low = {0, 0, nullptr};  // the sum of the terms at the first place
+    Extent low = {0, 0, nullptr};  // the sum of the terms at the first position
     int64_t stride = 0;
   };
   const ir::Node* operand = nullptr;
   int buffer = 0;
-  int lanes = 1;  // the last dimension is filled up to whole vectors of these
+  int lanes = 1;  // the last dimension is padded to whole vectors of this length
   std::vector<Dimension> dimensions;
 };
 
 class OperandPacker {
  public:
-  // All must outlive the packer.
+  // The arguments must outlive the packer.
   OperandPacker(const Plan& plan, Nest& nest, kernel::ExpressionFolder& folder,
                 const ExpressionPlacer& placer, StageBuffers& buffers)
       : plan_(plan), nest_(nest), folder_(folder), placer_(placer), buffers_(buffers) {}
 
-  // Where `operand` is to stand: an element for each point of what is not open in `state`.
+  // Returns a layout for `operand`, with an element for each point of the axes that are not open in
+  // `state`.
   StagedOperand Layout(const StageOperand& directive, const ir::Node* operand, const State& state);
-  // The loops that compute it.
+  // Returns the loops that compute it.
   Body Pack(const StageOperand& directive, const StagedOperand& staged, const State& state);
-  // Its value at a point. Lanes that are not there read nothing, unless zeros stand in their place.
+  // Returns its value at a point. Lanes that are not real read nothing, unless zeros are stored for
+  // them.
   const ir::Node* Load(const StagedOperand& staged, const State& state);
 
  private:
@@ -54,9 +56,9 @@ class OperandPacker {
   struct PackLoop {
     StagedOperand::Dimension dimension;
     Extent extent;
-    std::optional<int64_t> step;  // in the source, from one iteration to the next, if it is known
+    std::optional<int64_t> step;  // in the source, from one iteration to the next, if known
     bool transposed = false;      // in squares of lanes by lanes
-    std::vector<StagedOperand::Dimension> zeroed = {};  // dimensions that the loop counts too
+    std::vector<StagedOperand::Dimension> zeroed = {};  // dimensions the loop also counts
   };
   using Terms = std::vector<StagedOperand::Term>;
   std::vector<Terms> Unopened(const StageOperand::Dimension& dimension, const State& state) const;
@@ -73,7 +75,7 @@ class OperandPacker {
                                    PackLoop next, const State& state);
   std::vector<PackLoop> PackLoops(const StageOperand& directive, const StagedOperand& staged,
                                   const State& state);
-  // `square`: the range within a square, unrolled just around the lanes; null: no squares.
+  // `square`: the range within a square, unrolled directly around the lanes; null: no squares.
   Body PackFrom(const StageOperand& directive, const StagedOperand& staged,
                 absl::Span<const PackLoop> loops, const State& state, const ir::Node* index,
                 const ir::Node* square);
@@ -87,7 +89,7 @@ class OperandPacker {
   bool IsFilledUp(const StagedOperand& staged, const LaneMask& mask, const State& state);
   const ir::Node* MaskLoads(const ir::Node* root, const ir::Node* valid);
 
-  // In pack_threads.cc: elements, or vectors of them, shared out among the threads of the block.
+  // In pack_threads.cc: elements, or vectors of them, distributed over the threads of the block.
   Body PackByThreads(const StagedOperand& staged, const State& state);
   struct ThreadDigit;
   std::vector<ThreadDigit> ThreadDigits(const StagedOperand& staged, const State& state);

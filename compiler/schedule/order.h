@@ -11,8 +11,8 @@
 namespace kiln::schedule {
 
 // "order STAGE AXIS…": the loops of a stage, outermost first; all its axes, each once. Stage -1 is
-// the grid that several stages share; a kernel's only stage includes the grid's axes. Without it
-// axes stand in the order of their numbers, reductions innermost.
+// the grid that several stages share; a kernel's only stage includes the grid's axes. The default
+// is the order of the axes' numbers, with reductions innermost.
 struct Order {
   static constexpr std::string_view kName = "order";
   int stage = 0;

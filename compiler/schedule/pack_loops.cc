@@ -1,5 +1,5 @@
-// The loops that copy a factor: those that go on in even steps through memory become one, and the
-// one along which memory runs is cut into squares for the lanes across it.
+// The loops that copy a factor. Loops that advance through memory in even steps are joined, and the
+// loop along contiguous memory is cut into squares for lanes that run across it.
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
@@ -11,13 +11,13 @@ namespace kiln::schedule {
 
 using ir::Node;
 
-// A range that stands for all places of a dimension. It is as long as the dimension: quotients that
-// a shorter one never changes would fold away.
+// Returns a range that stands for all positions of a dimension. It is as long as the dimension,
+// since quotients that a shorter range never changes would fold away.
 const Node* OperandPacker::Probe(const Extent& extent) {
   return nest_.NewRange(std::max({extent.full, extent.last, int64_t{2}}));
 }
 
-// One for each dimension, which `state` then has.
+// Sets each dimension in `state` to a probe, and returns the probes.
 std::vector<const Node*> OperandPacker::FixToProbes(const StagedOperand& staged, State* state) {
   std::vector<const Node*> probes;
   for (const StagedOperand::Dimension& dimension : staged.dimensions) {
@@ -27,8 +27,8 @@ std::vector<const Node*> OperandPacker::FixToProbes(const StagedOperand& staged,
   return probes;
 }
 
-// Where the factor is read with these values of the axes; nothing if it is no plain load, cast or
-// not, or if it depends on a probe by more than a multiple.
+// Returns the index at which the factor is read, for these values of the axes. Returns nullopt if
+// it is not a plain load (with or without a cast), or if the index is not linear in a probe.
 std::optional<kernel::Sum> OperandPacker::SourceIndex(const StagedOperand& staged,
                                                       const State& state,
                                                       absl::Span<const Node* const> probes) {
@@ -45,7 +45,7 @@ std::optional<kernel::Sum> OperandPacker::SourceIndex(const StagedOperand& stage
   return sum;
 }
 
-// How far apart neighbours along each dimension lie in memory; empty if that is not known.
+// Returns the distance in memory between neighbours along each dimension; empty if unknown.
 std::vector<int64_t> OperandPacker::SourceSteps(const StagedOperand& staged, State state) {
   const std::vector<const Node*> probes = FixToProbes(staged, &state);
   const std::optional<kernel::Sum> sum = SourceIndex(staged, state, probes);
@@ -55,8 +55,8 @@ std::vector<int64_t> OperandPacker::SourceSteps(const StagedOperand& staged, Sta
   return steps;
 }
 
-// Whether a loop that has taken over the dimensions outside of it goes on in even steps, which are
-// then those of its own dimension: what a quotient said of that need not hold of all.
+// Returns whether a joined loop advances in even steps, equal to those of its own dimension. A
+// quotient may be even within its dimension and not across all joined ones.
 bool OperandPacker::HasEvenSteps(const StagedOperand& staged, const PackLoop& loop, State state) {
   std::vector<const Node*> probes = FixToProbes(staged, &state);
   for (const StagedOperand::Dimension& dimension : loop.zeroed) {
@@ -67,7 +67,8 @@ bool OperandPacker::HasEvenSteps(const StagedOperand& staged, const PackLoop& lo
   return SourceIndex(staged, state, probes).has_value();
 }
 
-// The last of the loops and the next as one, if they lie together in memory and in the layout.
+// Returns the last loop joined with the next one, if they are contiguous in memory and in the
+// layout.
 std::optional<OperandPacker::PackLoop> OperandPacker::JoinLast(const StagedOperand& staged,
                                                                absl::Span<const PackLoop> loops,
                                                                PackLoop next, const State& state) {
@@ -88,7 +89,8 @@ std::optional<OperandPacker::PackLoop> OperandPacker::JoinLast(const StagedOpera
   return next;
 }
 
-// One loop for each dimension; those that lie together in memory and in the layout share one.
+// Returns one loop for each dimension, or for several that are contiguous in memory and in the
+// layout.
 std::vector<OperandPacker::PackLoop> OperandPacker::PackLoops(const StageOperand& directive,
                                                               const StagedOperand& staged,
                                                               const State& state) {
@@ -104,9 +106,9 @@ std::vector<OperandPacker::PackLoop> OperandPacker::PackLoops(const StageOperand
       loops.push_back(std::move(loop));
     }
   }
-  // Lanes that go across memory are transposed in registers, in squares along the loop that goes
-  // along it. Lanes that are at most two elements apart lie within two vectors, which are read and
-  // shuffled without that.
+  // Lanes that run across memory are transposed in registers, in squares with the loop that runs
+  // along memory. Lanes at most two elements apart need no transposition: they are within two
+  // vectors, which are loaded and shuffled.
   if (steps.empty() || std::abs(steps.back()) <= 2) return loops;
   for (PackLoop& loop : loops) {
     if (loop.step == 1 && loop.extent.constant() && loop.extent.full >= directive.lanes) {

@@ -1,5 +1,5 @@
-// Copies of a factor that all threads of a block make: a dimension's places are shared out among
-// the threads that differ in one digit of their number, each of which has every so many-th place.
+// Copies of a factor by all threads of a block: the positions of a dimension are distributed over
+// the threads that differ in one digit of their number, with a constant stride.
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
@@ -16,8 +16,8 @@ constexpr int64_t kUnrolledCopies = 8;
 
 }  // namespace
 
-// Of a dimension: how many threads share it, which digit of their number that is, and how many
-// elements of it they copy at once.
+// For a dimension: how many threads share it, which digit of their number that is, and how many
+// elements each copies at once.
 struct OperandPacker::ThreadDigit {
   StagedOperand::Dimension dimension;
   int64_t places = 1;
@@ -25,8 +25,8 @@ struct OperandPacker::ThreadDigit {
   int64_t lanes = 1;
 };
 
-// Whether the last dimension runs along memory, in whole vectors of the staged lanes. Padded rows
-// begin anywhere, so they have none.
+// Returns whether the last dimension runs along memory, in whole vectors of the staged lanes.
+// Padded rows may begin at any address, so they are not copied in vectors.
 bool OperandPacker::CopiesVectors(const StagedOperand& staged, const State& state) {
   if (staged.lanes == 1) return false;
   for (const StagedOperand::Term& term : staged.dimensions.back().terms) {
@@ -40,8 +40,8 @@ bool OperandPacker::CopiesVectors(const StagedOperand& staged, const State& stat
   return !steps.empty() && steps.back() == 1;
 }
 
-// Loops of threads first, the digit with the largest stride outermost. Neighbouring threads read
-// neighbours in memory, so the last digit belongs to the dimension along which memory runs.
+// Returns the loops of threads, the digit with the largest stride outermost. Adjacent threads
+// should read adjacent memory, so the last digit belongs to the dimension that runs along memory.
 std::vector<OperandPacker::ThreadDigit> OperandPacker::ThreadDigits(const StagedOperand& staged,
                                                                     const State& state) {
   std::vector<ThreadDigit> digits;
@@ -51,7 +51,7 @@ std::vector<OperandPacker::ThreadDigit> OperandPacker::ThreadDigits(const Staged
   if (CopiesVectors(staged, state)) digits.back().lanes = staged.lanes;
   const std::vector<int64_t> steps = SourceSteps(staged, state);
   auto is_nearer = [&steps](size_t a, size_t b) {
-    // What does not move in memory at all is no neighbour.
+    // A dimension along which the address does not change has no neighbours.
     const int64_t far = int64_t{1} << 62;
     const int64_t of_a = steps.empty() || steps[a] == 0 ? far : std::abs(steps[a]);
     const int64_t of_b = steps.empty() || steps[b] == 0 ? far : std::abs(steps[b]);
@@ -84,7 +84,8 @@ Body OperandPacker::PackByThreads(const StagedOperand& staged, const State& stat
   return PackDigits(staged, ThreadDigits(staged, state), state, folder_.Int(0), nullptr);
 }
 
-// One element, or the vector of the last dimension that begins at `vector`, if that is not null.
+// Packs one element or, if `vector` is not null, the vector of the last dimension that begins
+// there.
 Body OperandPacker::PackPoint(const StagedOperand& staged, const State& state, const Node* index,
                               const Node* vector) {
   State inner = state;
@@ -143,12 +144,12 @@ Body OperandPacker::PackDigits(const StagedOperand& staged, absl::Span<const Thr
   return body;
 }
 
-// The places first, first + step, first + 2 * step, … of an extent.
+// Visits the positions first, first + step, first + 2 * step, … of an extent.
 Body OperandPacker::EachSoMany(const Extent& extent, int64_t step, const Node* first,
                                const std::function<Body(const Node*)>& inside) {
   Loop loop;
   loop.range = nest_.NewRange((std::max(extent.full, extent.last) + step - 1) / step);
-  // Several copies on their way at once, which a loop would wait for one by one.
+  // Unrolled, so that several copies are in flight at once; a loop would wait for each.
   const bool few = extent.constant() && ir::ExtentOf(loop.range) <= kUnrolledCopies;
   if (few && extent.full % step == 0) loop.kind = LoopKind::kUnrolled;
   if (!extent.constant() || extent.full % step != 0) {

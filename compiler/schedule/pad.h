@@ -10,10 +10,10 @@
 
 namespace kiln::schedule {
 
-// "pad AXIS MULTIPLE": the axis goes on to the next multiple. Beyond its end nothing is read, zeros
-// stand for what would have been, and nothing is stored: whole tiles at the price of some work for
-// nothing. Only of blocks of threads, and before the axis is split; an axis that is summed over only
-// on matrix units, where products of zeros add nothing.
+// "pad AXIS MULTIPLE": extends the axis to the next multiple. Past its end loads give zero without
+// reading, and nothing is stored: all tiles are whole, at the cost of some wasted work. Only for
+// blocks of threads, and before the axis is split. A summed axis can be padded only on matrix
+// units, where products of zeros add nothing.
 struct Pad {
   static constexpr std::string_view kName = "pad";
   int axis = 0;

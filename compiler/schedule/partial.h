@@ -9,9 +9,9 @@
 
 namespace kiln::schedule {
 
-// "partial AXIS": splits the reduction: each point of this unrolled reduce axis has an accumulator
-// of its own; they are combined at the end, so that a chain of dependent additions does not wait
-// for its latency. Reduce axes bound to lanes are always partial. (Halide's rfactor.)
+// "partial AXIS": splits the reduction. Each point of this unrolled reduce axis has its own
+// accumulator, and these are combined at the end, so that additions do not wait for the latency of
+// the previous one. Reduce axes bound to lanes are always partial. (Halide's rfactor.)
 struct Partial {
   static constexpr std::string_view kName = "partial";
   int axis = 0;

@@ -13,9 +13,9 @@ namespace {
 using ir::Node;
 using Body = std::vector<Statement>;
 
-// Which buffers were read and written since all threads met, and whether by the first thread alone.
-// Of stores also where: at the same index, a later iteration writes other elements or what the same
-// thread wrote.
+// The buffers that were read and written since the last barrier, and whether only by the first
+// thread. For stores also the indices: at the same index, a later iteration writes other elements,
+// or each thread writes its own again.
 struct Accesses {
   using Buffers = std::set<std::pair<int, bool>>;
   Buffers read;
@@ -34,7 +34,7 @@ struct Accesses {
   bool operator==(const Accesses&) const = default;
 
  private:
-  // Whether a buffer is written at several indices here and in `next`.
+  // Returns whether a buffer is written at different indices here and in `next`.
   bool AreOthers(const Accesses& next) const {
     return std::any_of(next.places.begin(), next.places.end(), [this](const auto& place) {
       return std::any_of(places.begin(), places.end(), [&place](const auto& before) {
@@ -43,7 +43,7 @@ struct Accesses {
     });
   }
 
-  // The first thread does one thing after the other.
+  // Two accesses by only the first thread never conflict: it executes them in order.
   static bool Meet(const Buffers& a, const Buffers& b) {
     return std::any_of(a.begin(), a.end(), [&b](const std::pair<int, bool>& one) {
       return b.contains({one.first, false}) || (!one.second && b.contains({one.first, true}));
@@ -55,7 +55,8 @@ class BarrierPlacer {
  public:
   explicit BarrierPlacer(const LoopProgram& program) : program_(program) {}
 
-  // `open`: what was accessed since the last barrier, before and then behind the body.
+  // `open`: the accesses since the last barrier; first those before the body, on return those after
+  // it.
   void Place(Body* body, Accesses* open) {
     Body result;
     for (Statement& statement : *body) {
@@ -71,23 +72,24 @@ class BarrierPlacer {
   }
 
  private:
-  // Loops of threads and what is no loop are gone through without a stop.
+  // Returns whether no barrier can be inside: loops of threads, and statements other than loops and
+  // branches.
   bool IsOnePhase(const Statement& statement) const {
     const auto* loop = std::get_if<Loop>(&statement.node);
     if (loop != nullptr) return loop->kind == LoopKind::kThread;
     return !std::holds_alternative<Branch>(statement.node);
   }
 
-  // What is better waited for in front of the statement, all that is accessed in it: inside of a
-  // loop a barrier would be met in each iteration, and in branches PoCL's compiler (3.1) fails for
-  // some.
+  // Returns the accesses that need a barrier before the statement: all accesses in it. A barrier
+  // inside a loop would run in each iteration, and for some barriers in branches PoCL's compiler
+  // (3.1) fails.
   Accesses AccessesBefore(const Statement& statement) const {
     Accesses all;
     See(statement, false, &all);
     return all;
   }
 
-  // What is accessed before the first place inside where a barrier could stand.
+  // Returns the accesses before the first place inside the statement that can have a barrier.
   Accesses FirstAccesses(const Statement& statement) const {
     Accesses first;
     if (IsOnePhase(statement)) {
@@ -109,14 +111,15 @@ class BarrierPlacer {
       return open->Add(other);
     }
     Body& body = std::get<Loop>(statement->node).body;
-    // It may run not even once.
+    // The loop may have no iteration.
     const Accesses before = *open;
     *open = AtIteration(body, before);
     Place(&body, open);
     open->Add(before);
   }
 
-  // What is open where an iteration begins: what was before the loop, and what one before it left.
+  // Returns the open accesses at the start of an iteration: from before the loop, and from the
+  // previous iteration.
   Accesses AtIteration(const Body& body, Accesses begin) const {
     while (true) {
       Accesses end = begin;
@@ -128,7 +131,7 @@ class BarrierPlacer {
     }
   }
 
-  // What Place would leave open, without placing anything.
+  // Computes the accesses that Place would leave open, without placing barriers.
   void PassOver(const Body& body, Accesses* open) const {
     for (const Statement& statement : body) {
       if (open->Conflicts(AccessesBefore(statement))) *open = {};
@@ -154,7 +157,7 @@ class BarrierPlacer {
     if (const auto* loop = std::get_if<Loop>(&statement.node)) {
       const bool thread = loop->kind == LoopKind::kThread;
       SeeLoads(loop->extent, false, accesses);
-      // Of an outermost digit of all places, the first is the first thread.
+      // With one iteration of the outermost digit, only the first thread runs it.
       const bool first =
           thread && !in_threads && loop->stride == 1 && ir::ExtentOf(loop->range) == 1;
       Accesses inside;
@@ -179,7 +182,7 @@ class BarrierPlacer {
         SeeLoads(root, first, accesses);
       }
       if (memory) {
-        // Without a barrier, not even the thread that copies sees the copy.
+        // The copy is visible only after a barrier, even to the thread that makes it.
         accesses->written.insert({store->buffer, first && !store->async});
         accesses->places.insert({store->buffer, store->index});
       }

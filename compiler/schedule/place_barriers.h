@@ -1,4 +1,4 @@
-// Where all threads of a block must meet. Only synchronize.cc may include this.
+// Places the barriers of a block's threads. Only synchronize.cc may include this.
 #ifndef KILN_COMPILER_SCHEDULE_PLACE_BARRIERS_H_
 #define KILN_COMPILER_SCHEDULE_PLACE_BARRIERS_H_
 
@@ -6,9 +6,9 @@
 
 namespace kiln::schedule {
 
-// Puts a barrier wherever a thread could read or overwrite what another one wrote, or overwrite
-// what another one has yet to read, since the last barrier. Whole buffers are looked at, not
-// elements.
+// Places a barrier wherever a thread could, since the last barrier, read or overwrite another
+// thread's write, or overwrite an element that another thread has yet to read. Works on whole
+// buffers, not on elements.
 void PlaceBarriers(LoopProgram* program);
 
 }  // namespace kiln::schedule

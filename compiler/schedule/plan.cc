@@ -30,7 +30,7 @@ class Planner {
       const bool shared_out = axis.binding == Binding::kVector || axis.binding == Binding::kThread;
       if (axis.reduce && shared_out) axis.partial = true;
     }
-    // Orders are checked last, since they depend on how their axes are bound.
+    // Orders are checked last, since they depend on the bindings of their axes.
     absl::Status status = FinishOrders(SharesGrid(kernel_), &plan_);
     if (status.ok()) status = FinishThreads(&plan_);
     if (status.ok()) status = FinishMatrices(&plan_);
@@ -75,7 +75,7 @@ class Planner {
       return BadDirective(fuse.Print(), "no such axes");
     const Axis outer = plan_.axes[fuse.outer];
     const Axis inner = plan_.axes[fuse.inner];
-    // A part of a split is no range of the kernel, whose coefficients could be compared.
+    // A part of a split is not a range of the kernel, so it has no coefficients to compare.
     if (outer.parent >= 0 || inner.parent >= 0 || outer.stage != inner.stage ||
         outer.reduce != inner.reduce || outer.ordered || inner.ordered || outer.padded() ||
         inner.padded() ||
@@ -95,8 +95,8 @@ class Planner {
     return absl::OkStatus();
   }
 
-  // The kernel's range whose value the axis carries (for a fused axis, that of its innermost part);
-  // null for a part of a split one.
+  // Returns the kernel's range whose value the axis carries (for a fused axis, that of its
+  // innermost part), or null for a part of a split.
   const Node* InnermostRange(int number) const {
     const Axis& axis = plan_.axes[number];
     if (axis.range != nullptr) return axis.range;
@@ -131,7 +131,8 @@ class Planner {
     return absl::OkStatus();
   }
 
-  // Of a part that is not always divided evenly: how many pieces there are would not be known.
+  // Returns whether the axis is the outer part of a part that is not always divided evenly: its
+  // number of pieces would be unknown.
   bool IsOuterOfPart(int axis) const {
     const int parent = plan_.axes[axis].parent;
     return parent >= 0 && plan_.axes[parent].outer == axis && plan_.axes[parent].parent >= 0 &&
@@ -158,12 +159,13 @@ class Planner {
     if (bind.binding == Binding::kTask && axis.reduce) {
       return BadDirective(bind.Print(), "tasks cannot share a sum");
     }
-    // Tasks and threads run at the same time, and lanes store at once: none keeps an order.
+    // Tasks and threads run at the same time, and lanes store at once, so none of them keeps an
+    // order.
     if (axis.ordered && (bind.binding == Binding::kTask || bind.binding == Binding::kVector ||
                          bind.binding == Binding::kThread)) {
       return BadDirective(bind.Print(), "the axis's steps come one after the other");
     }
-    // The emitter halves vectors, to reduce, transpose and mask them; threads halve their sums.
+    // The emitter halves vectors to reduce, transpose and mask them; threads halve their sums.
     const bool halved =
         bind.binding == Binding::kVector || (bind.binding == Binding::kThread && axis.reduce);
     if (halved && (axis.extent & (axis.extent - 1)) != 0) {
@@ -190,7 +192,7 @@ class Planner {
   absl::Status Add(const Pad& pad) {
     if (!IsLeaf(pad.axis)) return BadDirective(pad.Print(), "no such axis");
     Axis& axis = plan_.axes[pad.axis];
-    // What stages hand on in locals has no room there.
+    // Locals that pass values between stages have no room for the padding.
     if (axis.ordered || SharesGrid(kernel_) || axis.parent >= 0 || axis.padded()) {
       return BadDirective(pad.Print(), "not a whole axis of a stage with tasks of its own");
     }
@@ -216,7 +218,7 @@ class Planner {
             InnermostRange(term.axis) == nullptr) {
           return BadDirective(staged.Print(), StrCat("axis ", term.axis, " is no range"));
         }
-        // The sum alone does not say where the axis ends.
+        // The sum alone does not determine where the axis ends.
         if (dimension.size() > 1 && plan_.axes[term.axis].padded()) {
           return BadDirective(staged.Print(), StrCat("axis ", term.axis, " is padded"));
         }
@@ -254,7 +256,7 @@ class Planner {
 }  // namespace
 
 bool SharesGrid(const kernel::Kernel& kernel) {
-  // A local lives for one point of the grid, so stages that hand on values in locals must share its
+  // A local lives for one point of the grid, so stages that pass values in locals must share its
   // loops.
   return kernel.stages.size() > 1 && (!kernel.grid.empty() || [&kernel] {
            return std::any_of(kernel.buffers.begin(), kernel.buffers.end(), [](const auto& buffer) {
@@ -265,7 +267,7 @@ bool SharesGrid(const kernel::Kernel& kernel) {
 
 bool IsContiguous(const kernel::Kernel& kernel, const Node* outer, const Node* inner,
                   int64_t extent) {
-  // In every sum of an index the two are digits of one number.
+  // In every sum of an index the two must be digits of one number.
   std::vector<kernel::Sum> sums;
   for (const kernel::Stage& stage : kernel.stages) {
     for (const kernel::Store& store : stage.stores) {

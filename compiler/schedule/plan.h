@@ -1,5 +1,5 @@
-// A schedule resolved against its kernel: which axes there are, how they are split and bound, in
-// which order they stand. Between the directives and the loops; apply.cc builds the loops from it.
+// A schedule resolved against its kernel: the axes, how they are split and bound, and the order of
+// the loops. apply.cc builds the loops from it.
 #ifndef KILN_COMPILER_SCHEDULE_PLAN_H_
 #define KILN_COMPILER_SCHEDULE_PLAN_H_
 
@@ -16,36 +16,37 @@ namespace kiln::schedule {
 struct Axis {
   int64_t extent = 0;
   bool reduce = false;
-  bool ordered = false;             // its steps come one after the other, in one task
+  bool ordered = false;             // its steps run in sequence, in one task
   int stage = -1;                   // -1: the grid
-  const ir::Node* range = nullptr;  // the kernel's range, if it is one
-  // Fused away: the range's value is that of `fused_into` (the inner one) or 0 (the outer one).
+  const ir::Node* range = nullptr;  // the kernel's range, if the axis is one
+  // Fused: the range's value is that of `fused_into` (the inner one) or 0 (the outer one).
   int fused_into = -1;
   bool fused_as_inner = false;
   // Split: value = outer * factor + inner.
   int outer = -1;
   int inner = -1;
   int64_t factor = 0;
-  int parent = -1;  // the axis that was split into this one
+  int parent = -1;  // the axis that was split into this one and another
   Binding binding = Binding::kSerial;
   bool partial = false;
-  bool ahead = false;       // what is staged at it is staged a step before
+  bool ahead = false;       // operands staged at it are staged one step earlier
   int64_t padded_from = 0;  // 0, or the extent before a Pad directive
-  int64_t stride = 1;       // kThread: of its digit in the number of the thread
+  int64_t stride = 1;       // kThread: of its digit in the thread's number
 
   bool split() const { return outer >= 0; }
   bool padded() const { return padded_from > 0; }
   bool leaf() const { return !split() && fused_into < 0; }
 };
 
-// A Prefetch directive: of a buffer, where a range of the kernel has gone some steps further.
+// A Prefetch directive: the buffer's lines that are read when a range of the kernel is `steps`
+// further.
 struct PrefetchPlan {
   int buffer = 0;
   const ir::Node* range = nullptr;
   int64_t steps = 1;
 };
 
-// The axes that one instruction of a matrix unit computes: plan_matrix.h.
+// The axes that one instruction of a matrix unit computes; see plan_matrix.h.
 struct MatrixAxes {
   int rows = -1;
   int columns = -1;
@@ -64,19 +65,18 @@ struct StagePlan {
 
 struct Plan {
   std::vector<Axis> axes;
-  std::vector<int> grid_order;  // of a kernel whose stages share a grid; empty if it has one stage
+  std::vector<int> grid_order;  // for stages that share a grid; empty if the kernel has one stage
   std::vector<StagePlan> stages;
-  int threads = 1;  // of a block, as many as the stage with the most needs
+  int threads = 1;  // in a block: the maximum over the stages
 };
 
-// INVALID_ARGUMENT names the directive that does not fit.
+// Returns INVALID_ARGUMENT, which names the directive that does not fit.
 absl::StatusOr<Plan> MakePlan(const kernel::Kernel& kernel, const Schedule& schedule);
 
-// Whether the stages run inside loops they share; else each stage has tasks of its own.
+// Returns whether the stages run inside shared loops; otherwise each stage has its own tasks.
 bool SharesGrid(const kernel::Kernel& kernel);
 
-// Whether outer and inner stand together as outer * extent + inner in all of the kernel's
-// expressions.
+// Returns whether outer and inner occur only as outer * extent + inner in the kernel's expressions.
 bool IsContiguous(const kernel::Kernel& kernel, const ir::Node* outer, const ir::Node* inner,
                   int64_t extent);
 

@@ -19,7 +19,8 @@ class MatrixFinder {
  public:
   MatrixFinder(const Plan& plan, const StagePlan& stage) : plan_(plan), stage_(stage) {}
 
-  // Null: the order has no such axes. Not `ok`: it has some, in another way.
+  // Leaves `out` empty if the order has no matrix axes. Returns an error if it has some in another
+  // form.
   absl::Status Find(std::optional<MatrixAxes>* out) const {
     const std::vector<int>& order = stage_.order;
     std::vector<int> matrix, threads;

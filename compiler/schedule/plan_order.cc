@@ -16,13 +16,14 @@ bool IsWithin(const Plan& plan, int axis, int ancestor) {
   return false;
 }
 
-// The axis that was split into this one, if any was.
+// Returns the axis that was split into this one, directly or through others, or the axis itself.
 int WholeOf(const Plan& plan, int axis) {
   while (plan.axes[axis].parent >= 0) axis = plan.axes[axis].parent;
   return axis;
 }
 
-// Whether all pieces are full, those of the axis and those of all splits that it comes from.
+// Returns whether all pieces are full, those of the axis and those of all splits that it comes
+// from.
 bool IsSplitEvenly(const Plan& plan, int axis) {
   for (; axis >= 0; axis = plan.axes[axis].parent) {
     if (plan.axes[axis].extent % plan.axes[axis].factor != 0) return false;
@@ -30,8 +31,8 @@ bool IsSplitEvenly(const Plan& plan, int axis) {
   return true;
 }
 
-// Everything that this axis is the inner part of, in every level of splitting, stands before it,
-// unless no piece's length depends on either and their steps may come in any order.
+// Returns whether, at every level of splitting, the outer axis is before this inner axis. The order
+// does not matter if all pieces have the same length and their steps may run in any order.
 bool OuterStandsBefore(const Plan& plan, const std::vector<int>& order, size_t position) {
   for (int axis = order[position]; plan.axes[axis].parent >= 0; axis = plan.axes[axis].parent) {
     const Axis& parent = plan.axes[plan.axes[axis].parent];
@@ -66,7 +67,7 @@ absl::Status CheckOrder(const Plan& plan, const std::string& name, const std::ve
     if (axis.binding == Binding::kTask && tasks_end) {
       return BadDirective(name, "a task inside a loop");
     }
-    // Tasks are counted before it is known which piece they are in.
+    // The number of tasks is fixed before it is known which piece they are in.
     if (axis.binding == Binding::kTask && IsPartOfRaggedPiece(plan, order[i])) {
       return BadDirective(name, "tasks of a piece that may be shorter");
     }
@@ -76,7 +77,7 @@ absl::Status CheckOrder(const Plan& plan, const std::string& name, const std::ve
       return BadDirective(name, "an inner axis before its outer one");
     }
     if (!axis.ordered) continue;
-    // Axes are numbered in the kernel's order, which is the one that ordered ranges run in.
+    // Axes are numbered in the kernel's order, in which ordered ranges must run.
     const int whole = WholeOf(plan, order[i]);
     if (whole < last_ordered) return BadDirective(name, "ordered axes in another order");
     last_ordered = whole;
@@ -90,7 +91,7 @@ absl::Status CheckOrder(const Plan& plan, const std::string& name, const std::ve
   return vectors <= 1 ? absl::OkStatus() : BadDirective(name, "two axes bound to lanes");
 }
 
-// Operands are staged by lanes of their own, which may not stand inside others.
+// Operands are staged with their own lanes, which may not be inside other lanes.
 absl::Status CheckStaged(const Plan& plan, const StagePlan& stage) {
   auto is_vector = [&plan](int axis) { return plan.axes[axis].binding == Binding::kVector; };
   const bool inside_grid = std::any_of(plan.grid_order.begin(), plan.grid_order.end(), is_vector);

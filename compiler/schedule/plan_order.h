@@ -1,4 +1,4 @@
-// The last part of a plan: the orders of its loops, completed and checked.
+// The last part of a plan: completes and checks the orders of its loops.
 #ifndef KILN_COMPILER_SCHEDULE_PLAN_ORDER_H_
 #define KILN_COMPILER_SCHEDULE_PLAN_ORDER_H_
 
@@ -7,13 +7,13 @@
 
 namespace kiln::schedule {
 
-// Whether the axis, or one that it is a part of, is the inner part of a split whose last piece is
-// shorter.
+// Returns whether the axis, or one that it is a part of, is the inner part of a split whose last
+// piece is shorter.
 bool IsPartOfRaggedPiece(const Plan& plan, int axis);
 
-// Axes without an order get one: parallel ones, then reductions, as they are numbered.
-// INVALID_ARGUMENT names an order that misses an axis, or whose loops cannot stand so.
-// `shares_grid`: as SharesGrid has it of the plan's kernel.
+// Gives axes without an order one: parallel ones, then reductions, by number. Returns
+// INVALID_ARGUMENT, which names the order, if an order misses an axis or is not allowed.
+// `shares_grid`: SharesGrid of the plan's kernel.
 absl::Status FinishOrders(bool shares_grid, Plan* plan);
 
 }  // namespace kiln::schedule

@@ -10,13 +10,14 @@
 namespace kiln::schedule {
 namespace {
 
-// As many as any GPU has in a block. What a device has is known to who chooses the schedule.
+// The maximum for any GPU. The schedule heuristics know the limit of the device.
 constexpr int64_t kThreadsMax = 1024;
 
 bool IsThread(const Plan& plan, int axis) { return plan.axes[axis].binding == Binding::kThread; }
 
-// A sum over threads is put together behind the stage's reduce loops, so no loop of threads may
-// stand around all of these; of its threads those that are neighbours have one sum.
+// The sum over threads is combined after the stage's reduce loops, so no loop of threads may be
+// around all of them. No loop of threads may be inside those of the sum, so that adjacent threads
+// share a sum.
 absl::Status CheckSum(const Plan& plan, const std::string& name, const std::vector<int>& order) {
   bool in_reduction = false;
   bool around = false;
@@ -65,7 +66,7 @@ absl::Status CheckAhead(const Plan& plan) {
   return absl::OkStatus();
 }
 
-// Lanes have masks for their ends.
+// Padding is only for threads; lanes have masks for their ends.
 absl::Status CheckPadded(const Plan& plan) {
   if (plan.threads > 1) return absl::OkStatus();
   for (size_t i = 0; i < plan.axes.size(); ++i) {

@@ -1,4 +1,4 @@
-// The part of a plan that says which thread of a block has which iterations.
+// The part of a plan that assigns iterations to the threads of a block.
 #ifndef KILN_COMPILER_SCHEDULE_PLAN_THREADS_H_
 #define KILN_COMPILER_SCHEDULE_PLAN_THREADS_H_
 
@@ -7,11 +7,11 @@
 
 namespace kiln::schedule {
 
-// Makes the axes of each stage that are bound to threads digits of a thread's number, the last in
-// the stage's order being the last digit, and counts the threads. Orders must be finished.
+// Makes the thread axes of each stage digits of a thread's number, with the last axis of the
+// stage's order as the lowest digit, and counts the threads. Requires: the orders are finished.
 //
-// INVALID_ARGUMENT names what cannot be: a loop of threads around a place where all of a block must
-// meet, since not all of them get there; too many threads; lanes beside them.
+// Returns INVALID_ARGUMENT, which names the problem: a loop of threads around a barrier, which not
+// all threads would reach; too many threads; or lanes together with threads.
 absl::Status FinishThreads(Plan* plan);
 
 }  // namespace kiln::schedule

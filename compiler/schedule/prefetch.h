@@ -10,10 +10,10 @@
 
 namespace kiln::schedule {
 
-// "prefetch STAGE BUFFER AXIS STEPS": each time the stage reads a line of the buffer, the line that
-// it will read when the kernel's axis has gone STEPS further is fetched into the cache, so that
-// memory works while the stage computes. Pays where rows are short: the hardware's prefetchers stop
-// at the end of a page. Fetching beyond the buffer's end is harmless.
+// "prefetch STAGE BUFFER AXIS STEPS": each time the stage reads a line of the buffer, fetches into
+// the cache the line that it will read when the kernel's axis is STEPS further, so that memory and
+// computation overlap. Pays off for short rows: the hardware's prefetchers stop at the end of a
+// page. Fetching past the buffer's end is harmless.
 struct Prefetch {
   static constexpr std::string_view kName = "prefetch";
   int stage = 0;

@@ -1,4 +1,4 @@
-// What a reduction's kind means: the value to begin with and the op that combines two.
+// The identity and the combining op of each kind of reduction.
 #ifndef KILN_COMPILER_SCHEDULE_REDUCTION_H_
 #define KILN_COMPILER_SCHEDULE_REDUCTION_H_
 
@@ -7,9 +7,9 @@
 namespace kiln::schedule {
 
 ir::Op CombineOp(ir::ReduceKind kind);
-// 0, 1, or the least value of the dtype (minus infinity, false).
+// Returns 0, 1, or the minimum of the dtype (minus infinity, false).
 const ir::Node* IdentityOf(ir::Context& context, ir::ReduceKind kind, ir::DType dtype);
-// Of bools there are maxima alone, which are "or".
+// Bools have only maxima, which are "or".
 const ir::Node* Combine(ir::Context& context, ir::ReduceKind kind, const ir::Node* a,
                         const ir::Node* b);
 

@@ -47,7 +47,7 @@ class AheadRunner {
     const int64_t steps = ir::ExtentOf(loop.range);
     if (loop.extent != nullptr || steps < 2) return false;
     size_t copies = 0;
-    // What is no copy names buffers as well, before that shows.
+    // `seen` also gets buffers of the first statement that turns out not to be a copy.
     absl::flat_hash_set<int> staged, seen;
     while (copies < loop.body.size() && IsCopy(loop.body[copies], &seen)) {
       staged = seen;
@@ -86,7 +86,8 @@ class AheadRunner {
     return true;
   }
 
-  // Whether the statement does nothing but to fill shared memory from arguments that nobody writes.
+  // Returns whether the statement only fills shared memory from arguments that the kernel does not
+  // write.
   bool IsCopy(const Statement& statement, absl::flat_hash_set<int>* staged) const {
     if (const auto* loop = std::get_if<Loop>(&statement.node)) {
       return ReadsArguments(loop->extent) &&
@@ -120,7 +121,7 @@ class AheadRunner {
     return static_cast<int>(program_.buffers.size()) - 1;
   }
 
-  // Loops get ranges of their own: emitters remember where a range was opened.
+  // Copied loops get new ranges, since emitters remember where a range was opened.
   Body Copy(Bodies body, const Values& values, const Buffers& buffers, bool async) {
     Body result;
     for (const Statement& statement : body) {

@@ -1,4 +1,4 @@
-// Behind the proof: loops whose copies run ahead (ahead.h) become what they say.
+// Expands loops with copies one step ahead (ahead.h). Runs after the proof.
 #ifndef KILN_COMPILER_SCHEDULE_RUN_AHEAD_H_
 #define KILN_COMPILER_SCHEDULE_RUN_AHEAD_H_
 
@@ -6,12 +6,13 @@
 
 namespace kiln::schedule {
 
-// A loop over r < n that begins with copies P(r) to shared memory and goes on with R(r) becomes
-//   P(0) to the first place
-//   for i < n/2:  P(2i+1) to the second, R(2i), P(2i+2) to the first if 2i+2 < n, R(2i+1)
+// A loop over r < n that begins with copies P(r) to shared memory and continues with R(r) becomes
+//   P(0) to the first buffer
+//   for i < n/2: P(2i+1) to the second, R(2i), P(2i+2) to the first if 2i+2 < n, R(2i+1)
 //   R(n-1), if n is odd
-// Two bodies in each step, so that both places have constant addresses and barriers are placed for
-// each by itself. Loops whose copies read what the kernel writes, or of unknown length, stay.
+// Each step has two bodies, so that both buffers have constant addresses and barriers are placed
+// for each separately. Loops whose copies read data that the kernel writes, and loops of unknown
+// length, stay as they are.
 void RunAhead(LoopProgram* program);
 
 }  // namespace kiln::schedule

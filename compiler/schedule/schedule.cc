@@ -11,7 +11,7 @@ namespace {
 
 using Words = absl::Span<const std::string_view>;
 
-// Tries the variant's alternatives in turn: their names are the table.
+// Tries the variant's alternatives in turn, by their names.
 template <size_t kIndex = 0>
 absl::StatusOr<Directive> ParseDirective(std::string_view name, Words words) {
   if constexpr (kIndex == std::variant_size_v<Directive>) {

@@ -1,10 +1,10 @@
-// How a kernel is computed, apart from what it computes: a short list of directives as data. (The
-// separation is Halide's: Ragan-Kelley et al., PLDI 2013.) A schedule prints, parses, is stored in
-// the kernel cache, and fits every kernel with the same canonical text.
+// How a kernel is computed, separate from what it computes: a short list of directives as data.
+// (The separation is Halide's: Ragan-Kelley et al., PLDI 2013.) A schedule can be printed and
+// parsed, is stored in the kernel cache, and fits every kernel with the same canonical text.
 //
 // Directives name *axes*. Axes 0, 1, … are the kernel's ranges in the order grid, then for each
-// stage its ranges, its reduce ranges and its ordered ranges; fuse and split append new ones. An
-// axis that was fused or split is gone.
+// stage its ranges, its reduce ranges and its ordered ranges. Fuse and split append new axes; the
+// fused or split axis no longer exists.
 #ifndef KILN_COMPILER_SCHEDULE_SCHEDULE_H_
 #define KILN_COMPILER_SCHEDULE_SCHEDULE_H_
 
@@ -21,9 +21,9 @@ struct Schedule {
   std::vector<Directive> directives;
 };
 
-// One directive a line, for example "split 1 64" or "bind 5 vector".
+// Prints one directive a line, for example "split 1 64" or "bind 5 vector".
 std::string Print(const Schedule& schedule);
-// INVALID_ARGUMENT names the line.
+// Returns INVALID_ARGUMENT, which names the line.
 absl::StatusOr<Schedule> Parse(std::string_view text);
 
 }  // namespace kiln::schedule

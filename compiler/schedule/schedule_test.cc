@@ -1,4 +1,4 @@
-// The text of schedules.
+// The text form of schedules.
 #include "compiler/schedule/schedule.h"
 
 #include <gmock/gmock.h>

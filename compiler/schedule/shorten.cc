@@ -15,7 +15,7 @@ namespace {
 using ir::Node;
 using ir::Op;
 
-// Conditions that are tried for one loop.
+// The maximum number of conditions tried for one loop.
 constexpr size_t kMostConditions = 8;
 
 template <typename Visit>
@@ -31,7 +31,7 @@ void ForEachStatement(const std::vector<Statement>& body, const Visit& visit) {
   }
 }
 
-// What stands on the right of a condition once all terms but the loop's own were moved there.
+// The right side of a condition, after all terms except the loop's own are moved there.
 class Rest {
  public:
   Rest(kernel::ExpressionFolder& folder, int64_t left, int64_t right)
@@ -39,7 +39,7 @@ class Rest {
         sum_(folder.Int(kernel::WrappingAdd(right, kernel::WrappingMul(left, -1)))),
         known_(kernel::AddUnlessWrapped({right, right}, kernel::Scale({left, left}, -1))) {}
 
-  // A number that is the same in all iterations.
+  // Adds a number that is the same in all iterations.
   void AddSteady(const Node* number, int64_t factor) {
     sum_ = folder_.Add(sum_, folder_.Mul(number, factor));
     const kernel::Interval bounds = kernel::BoundsOf(number);
@@ -48,20 +48,20 @@ class Rest {
     const uint64_t most = kernel::kUnbounded;
     factors_ = std::min(factors_ + std::min(kernel::Magnitude(factor), most), most);
   }
-  // The most that a term can be.
+  // Adds the maximum of a term.
   void AddMost(const kernel::Interval& bounds, int64_t factor) {
     const int64_t end = factor > 0 ? bounds.high : bounds.low;
     sum_ = folder_.Add(sum_, folder_.Int(kernel::WrappingMul(end, factor)));
     Count(bounds, factor);
   }
-  // A term that is not in the sum, but in the condition.
+  // Counts a term of the condition that is not part of the sum.
   void Count(const kernel::Interval& bounds, int64_t factor) {
     known_ = kernel::AddUnlessWrapped(known_, kernel::Scale(bounds, factor));
   }
 
   const Node* sum() const { return sum_; }
-  // Whether all that has bounds is less than kUnbounded in sum, and so is what has none where these
-  // are small: neither side of the condition wraps then.
+  // IsKnown returns whether the bounded terms add up to less than kUnbounded. If UnknownAreSmall
+  // holds as well, so do the terms without bounds, and neither side of the condition wraps.
   bool IsKnown() const { return kernel::IsKnown(known_); }
   const Node* UnknownAreSmall() const {
     const Node* small = folder_.Bool(true);
@@ -78,7 +78,7 @@ class Rest {
   const Node* sum_;
   kernel::Interval known_;
   std::vector<const Node*> wild_;  // without bounds
-  uint64_t factors_ = 0;           // theirs, in sum
+  uint64_t factors_ = 0;           // the sum of their factors
 };
 
 class Shortener {
@@ -130,8 +130,9 @@ class Shortener {
     return folder_.context().Get(op, ir::DType::kInt64, {}, {a, b});
   }
 
-  // The first iteration from which on `less` is false whatever the ranges inside are; null if there
-  // is none, or no number is loaded for it. All iterations where a side of it might wrap.
+  // Returns the first iteration from which on `less` is false for all values of the ranges inside.
+  // Returns null if there is none, or if no number is loaded for it. The result is the full extent
+  // where a side of `less` might wrap.
   const Node* LimitOf(const Node* less, const Loop& loop,
                       const absl::flat_hash_set<const Node*>& inside) {
     const kernel::Sum left = kernel::SumOf(less->operand(0));
@@ -139,7 +140,7 @@ class Shortener {
     const int64_t step = kernel::WrappingAdd(
         left.Coefficient(loop.range), kernel::WrappingMul(right.Coefficient(loop.range), -1));
     if (step <= 0 || !kernel::IsSmall(step)) return nullptr;
-    // less is step * range + (what is inside) < rest.
+    // `less` is step * range + (terms of ranges inside) < rest.
     Rest rest(folder_, left.constant, right.constant);
     bool loads = false;
     for (const auto& [sum, sign] : {std::pair{&left, int64_t{-1}}, std::pair{&right, int64_t{1}}}) {
@@ -157,7 +158,7 @@ class Shortener {
       }
     }
     if (!loads || !rest.IsKnown()) return nullptr;
-    // The right side as it is, wrapped or not.
+    // The right side unchanged, even if it wraps.
     if (step == 1 && rest.sum() == less->operand(1)) return rest.sum();
     const Node* limit = rest.sum();
     if (step > 1) {
@@ -173,8 +174,8 @@ class Shortener {
                        [&](const Node* range) { return ranges.contains(range); });
   }
 
-  // Whether a value stays the same while the loop runs. What is added up over lanes does not: it
-  // is loaded from where the sums stand.
+  // Returns whether a value stays the same while the loop runs. Accumulators do not: they are
+  // loaded from registers or scratch.
   bool IsSteady(const Node* node, bool* loads) const {
     for (const Node* part : ir::TopologicalOrder({&node, 1})) {
       if (part->op() != Op::kLoad) continue;
@@ -197,10 +198,11 @@ class Shortener {
     return vanishes;
   }
 
-  // Nothing is stored, or what was there is combined with what changes nothing.
+  // Returns whether the store has no effect without the condition: it is invalid, or it combines
+  // the old value with the identity.
   bool Vanishes(const Store& store, const Node* condition) {
     if (store.valid != nullptr && IsFalse(store.valid, condition)) return true;
-    // What a scatter adds to may be -0, of which adding 0 makes +0. Accumulators begin with +0.
+    // A scatter may add to -0, and -0 + 0 is +0. Accumulators begin with +0.
     if (program_.buffers[store.buffer].space == Space::kGlobal) return false;
     const Node* value = store.value;
     const std::optional<ir::ReduceKind> kind = KindOf(value->op());
@@ -222,14 +224,14 @@ class Shortener {
     return std::nullopt;
   }
 
-  // Whether `node` is false wherever `condition` is.
+  // Returns whether `node` is false wherever `condition` is.
   static bool IsFalse(const Node* node, const Node* condition) {
     if (node == condition) return true;
     return node->op() == Op::kAnd &&
            (IsFalse(node->operand(0), condition) || IsFalse(node->operand(1), condition));
   }
 
-  // Whether, where the condition is false, `node` is what a reduction of this kind starts with.
+  // Returns whether `node` is the reduction's identity wherever the condition is false.
   bool IsNeutral(ir::ReduceKind kind, const Node* node, const Node* condition) {
     if (node == IdentityOf(folder_.context(), kind, node->dtype())) return true;
     if (node->op() == Op::kWhere && IsFalse(node->operand(0), condition)) {

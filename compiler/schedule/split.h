@@ -11,7 +11,7 @@
 namespace kiln::schedule {
 
 // "split AXIS FACTOR": axis = outer * factor + inner. Appends outer (extent / factor, rounded up),
-// then inner (factor). The outer axis must stand before the inner one in the order.
+// then inner (factor). The outer axis must be before the inner one in the order.
 struct Split {
   static constexpr std::string_view kName = "split";
   int axis = 0;

@@ -1,4 +1,4 @@
-// The buffers that a stage's loops need besides the kernel's own.
+// The buffers that a stage's loops need in addition to the kernel's own.
 #ifndef KILN_COMPILER_SCHEDULE_STAGE_BUFFERS_H_
 #define KILN_COMPILER_SCHEDULE_STAGE_BUFFERS_H_
 
@@ -13,14 +13,15 @@ namespace kiln::schedule {
 
 class StageBuffers {
  public:
-  // `program`, which gets the buffers, must outlive this.
+  // `program` gets the buffers. It must outlive this object.
   explicit StageBuffers(LoopProgram* program) : program_(*program) {}
 
-  // Where what is no register stands: in memory of the task's thread, or of its block.
+  // Returns the space of values that are not in registers: memory of the task's thread, or of its
+  // block.
   Space memory() const { return program_.threads > 1 ? Space::kShared : Space::kScratch; }
 
-  // The buffer's number. Copies of a nest that stand beside each other (peeled ends) use the same
-  // buffers: `purpose` and `which` name them.
+  // Returns the buffer's number. Parallel copies of a nest (peeled ends) use the same buffers,
+  // which `purpose` and `which` name.
   int Get(const std::string& purpose, int which, ir::DType dtype, int64_t elements, Space space,
           int lanes);
 

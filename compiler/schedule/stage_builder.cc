@@ -18,9 +18,10 @@ namespace {
 using ir::Node;
 using ir::Op;
 
-// Operations after the sums of a register tile that are written out for each; more become loops.
+// The maximum number of operations after the sums of a register tile that are unrolled for each
+// sum; more become loops.
 constexpr int64_t kMostResultOperations = 400;
-// Threads of a block have less memory for them than a processor has room for code.
+// Higher for threads of a block: the loops need the sums in shared memory, which is scarce.
 constexpr int64_t kMostThreadResultOperations = 1500;
 
 std::vector<const Node*> FindReduces(const kernel::Stage& stage) {
@@ -59,12 +60,12 @@ const Node* StageBuilder::ProductOperand(int operand) const {
   if (reduces().empty() || reduces()[0]->operand(0)->op() != Op::kMul) return nullptr;
   if (operand != 0 && operand != 1) return nullptr;
   const Node* factor = reduces()[0]->operand(0)->operand(operand);
-  // Matrix units take short floats as they are.
+  // Matrix units take short floats without a cast.
   const bool widens = factor->op() == Op::kCast && ir::IsShortFloat(factor->operand(0)->dtype());
   return stage_plan_.matrix && widens ? factor->operand(0) : factor;
 }
 
-// Whether a matrix unit computes the same.
+// Returns whether a matrix unit computes the same result.
 bool StageBuilder::FitsMatrixUnit() const {
   if (reduces().size() != 1 || reduces()[0]->attr<ir::ReduceAttr>().kind != ir::ReduceKind::kSum) {
     return false;
@@ -95,13 +96,13 @@ absl::Status StageBuilder::Check() const {
 
 Body StageBuilder::Build(absl::Span<const int> loops, State state) {
   Environment environment;
-  // What is staged outside of all loops: once for each task.
+  // Operands staged outside all loops, once for each task.
   Body body = StageAt(-1, state, &environment);
   Append(&body, Compute(loops, std::move(state), std::move(environment)));
   return body;
 }
 
-// The axes of which each point has a sum of its own: parallel ones, and those of partial sums.
+// Returns the axes that have one sum for each point: parallel ones, and those of partial sums.
 std::vector<int> StageBuilder::TileOf(absl::Span<const int> axes) const {
   std::vector<int> tile;
   for (int axis : axes) {
@@ -111,7 +112,7 @@ std::vector<int> StageBuilder::TileOf(absl::Span<const int> axes) const {
 }
 
 bool StageBuilder::FitsRegisters(absl::Span<const int> tile) const {
-  // Registers have no address, so the slot must be known when the code is written.
+  // Registers have no address, so the slot must be a constant in the code.
   return std::all_of(tile.begin(), tile.end(), [this](int axis) {
     const Binding binding = plan_.axes[axis].binding;
     return binding == Binding::kUnroll || binding == Binding::kVector ||
@@ -120,7 +121,7 @@ bool StageBuilder::FitsRegisters(absl::Span<const int> tile) const {
 }
 
 Body StageBuilder::Compute(absl::Span<const int> axes, State state, Environment environment) {
-  // A scatter's condition is asked as soon as it is known, around all loops that are left.
+  // A scatter's condition is tested as soon as it is known, around all remaining loops.
   if (guard_ != nullptr && !environment.guarded && IsDecided(guard_, state)) {
     environment.guarded = true;
     Branch branch;
@@ -156,7 +157,8 @@ Body StageBuilder::Compute(absl::Span<const int> axes, State state, Environment 
   return body;
 }
 
-// Whether all loops that the condition depends on are open, and none of them is one of lanes.
+// Returns whether all loops that the condition depends on are open, and none of them is a loop of
+// lanes.
 bool StageBuilder::IsDecided(const Node* condition, const State& state) const {
   for (const Node* range : ir::RangesOf(condition)) {
     for (size_t i = 0; i < plan_.axes.size(); ++i) {
@@ -174,7 +176,7 @@ bool StageBuilder::IsDecided(const Node* condition, const State& state) const {
 
 Body StageBuilder::OpenLoop(absl::Span<const int> axes, State state, Environment environment) {
   return nest_.Open(axes[0], std::move(state), [&, axes](State opened) {
-    // A copy, since peeled ends come here again.
+    // A copy, since peeled ends run this function again.
     Environment inner = environment;
     Body body = StageAt(axes[0], opened, &inner);
     Append(&body, Compute(axes.subspan(1), std::move(opened), std::move(inner)));
@@ -198,7 +200,7 @@ Body StageBuilder::Accumulate(absl::Span<const int> axes, State state, Environme
   auto accumulators = sums_.New(tile, state, FitsRegisters(tile));
   environment.accumulators = accumulators;
   const bool was_rolled = state.rolled;
-  // Sums in memory are set and stored by loops, however their tiles are unrolled.
+  // Sums in memory are set and stored by loops, even if their tiles are unrolled.
   state.rolled |= accumulators->space != Space::kRegister;
   Body body =
       nest_.Loops(tile, state, [&](State inner) { return sums_.Initialise(inner, *accumulators); });
@@ -208,7 +210,7 @@ Body StageBuilder::Accumulate(absl::Span<const int> axes, State state, Environme
   if (sums_.ThreadAxis(*accumulators) >= 0) {
     Append(&body, CombineThreads(tile, state, &environment));
   } else if (accumulators->space == Space::kRegister && ResultsAreLong(*accumulators)) {
-    // The sums go to memory, where loops can run over them.
+    // The sums go to memory, so that loops can run over them.
     auto spilled = sums_.New(tile, state, false);
     Append(&body, nest_.Loops(tile, state, [&](State inner) {
       return sums_.Copy(inner, *accumulators, *spilled);
@@ -229,8 +231,8 @@ std::vector<int> StageBuilder::ParallelOf(absl::Span<const int> tile) const {
   return parallel;
 }
 
-// What threads hold of the sums goes to shared memory, where it becomes one. Each reduction has
-// loops of its own, since all threads meet between two of them.
+// Combines the threads' parts of the sums in shared memory. Each reduction has its own loops, since
+// there is a barrier between two of them.
 Body StageBuilder::CombineThreads(absl::Span<const int> tile, State state,
                                   Environment* environment) {
   const std::shared_ptr<const Accumulators> from = environment->accumulators;
@@ -247,7 +249,7 @@ Body StageBuilder::CombineThreads(absl::Span<const int> tile, State state,
   return body;
 }
 
-// Whether what follows the sums, once for each of them, would be too much code.
+// Returns whether the code after the sums, repeated for each of them, would be too long.
 bool StageBuilder::ResultsAreLong(const Accumulators& sums) const {
   std::vector<const Node*> roots;
   for (const kernel::Store& store : stage_.stores) roots.push_back(store.value);
@@ -266,7 +268,7 @@ bool StageBuilder::ResultsAreLong(const Accumulators& sums) const {
 Body StageBuilder::CarryTileInRegisters(absl::Span<const int> axes, State state,
                                         Environment environment) {
   const std::vector<int> tile = TileOf(axes);
-  // Sums in memory would be loaded and stored in every step of the reduction; the tile is held in
+  // Sums in memory would be loaded and stored in every step of the reduction. So the tile is in
   // registers while the reduce loops inside run.
   auto outer = environment.accumulators;
   auto registers = sums_.New(tile, state, true);
@@ -293,8 +295,8 @@ Body StageBuilder::Update(const State& state, const Environment& environment) {
     store.value = Combine(folder_.context(), reduces()[i]->attr<ir::ReduceAttr>().kind,
                           sums_.Load(accumulators, i, state),
                           placer_.Place(reduces()[i]->operand(0), state, &memo));
-    // Lanes of parallel axes that do not exist may add up anything, since nothing is stored of
-    // them. Lanes along the reduction would add it to sums that exist.
+    // Lanes of parallel axes that are not real may add up anything, since their results are not
+    // stored. Lanes along the reduction would add it to real sums.
     store.valid = placer_.LaneMasks(state, /*reduce_only=*/true);
     body.push_back(Statement{store});
   }
@@ -315,7 +317,7 @@ Body StageBuilder::StoreResults(const State& state, const Environment& environme
     store.index = placer_.LocalIndex(from.buffer, placer_.Place(from.index, state, &memo), state);
     store.value = placer_.Place(from.value, state, &memo);
     store.valid = placer_.Place(from.valid, state, &memo);
-    // Lanes that do not exist must not reach memory; in a register they harm nobody.
+    // Lanes that are not real must not reach memory; in a register they are harmless.
     if (program_.buffers[from.buffer].space != Space::kRegister) {
       store.valid = folder_.And(store.valid, placer_.LaneMasks(state, /*reduce_only=*/false));
       store.valid = folder_.And(store.valid, placer_.PaddingMasks(state, nullptr));
@@ -327,7 +329,7 @@ Body StageBuilder::StoreResults(const State& state, const Environment& environme
   return body;
 }
 
-// At the first lane's elements: lanes along memory share a line.
+// Fetches only the first lane's elements: lanes along memory share a line.
 Body StageBuilder::Fetches(State state) {
   if (const int vector = placer_.OpenVectorAxis(state); vector >= 0) {
     state.values[vector] = folder_.Int(0);
@@ -345,7 +347,7 @@ Body StageBuilder::Fetches(State state) {
   return body;
 }
 
-// Where the stage reads the buffer; without indices that are themselves read from memory.
+// Returns the indices at which the stage reads the buffer, except those that are themselves loaded.
 std::vector<const Node*> StageBuilder::IndicesOf(int buffer) const {
   std::vector<const Node*> roots;
   for (const kernel::Store& store : stage_.stores) roots.push_back(store.value);

@@ -1,5 +1,4 @@
-// Builds the loops of one stage: in which loop sums begin and end, where operands are staged, and
-// the stores.
+// Builds the loops of one stage: the initialization and end of sums, staged operands, and stores.
 #ifndef KILN_COMPILER_SCHEDULE_STAGE_BUILDER_H_
 #define KILN_COMPILER_SCHEDULE_STAGE_BUILDER_H_
 
@@ -21,16 +20,16 @@ namespace kiln::schedule {
 
 class StageBuilder {
  public:
-  // All must outlive the builder; `program` gets the buffers that are needed.
-  // `kernel_buffers` of them are there already.
+  // The arguments must outlive the builder. `program` gets the buffers that are needed; it already
+  // has `kernel_buffers` of them.
   StageBuilder(const kernel::Stage& stage, const Plan& plan, const StagePlan& stage_plan,
                Nest& nest, kernel::ExpressionFolder& folder, LoopProgram* program,
                int kernel_buffers);
-  StageBuilder(const StageBuilder&) = delete;  // its parts know each other
+  StageBuilder(const StageBuilder&) = delete;  // its parts hold pointers to each other
 
-  // INVALID_ARGUMENT: an operand cannot be staged as the schedule says.
+  // Returns INVALID_ARGUMENT if an operand cannot be staged as the schedule says.
   absl::Status Check() const;
-  // The nest over `loops`, inside what is open in `state`.
+  // Returns the nest over `loops`, inside the open loops of `state`.
   Body Build(absl::Span<const int> loops, State state);
 
  private:
@@ -71,7 +70,8 @@ class StageBuilder {
   StageBuffers buffers_;
   AccumulatorBuilder sums_;
   OperandPacker packer_;
-  // Of a scatter: where its store is valid, which is asked as far out as it is known. Null: always.
+  // For a scatter: the condition of its store, which is tested as far out as it is known. Null:
+  // always.
   const ir::Node* guard_ = nullptr;
 };
 

@@ -12,16 +12,16 @@
 namespace kiln::schedule {
 
 // "stage STAGE OPERAND AXIS LANES DIMENSION…": computes a factor of the stage's product (0 left, 1
-// right; the product is what its first sum adds up) for everything the loops inside AXIS need of
-// it, in front of them, and keeps it in scratch. AXIS -1: once for each task.
+// right; the product is the term of its first sum) into scratch, before the loops inside AXIS, for
+// everything that they need of it. AXIS -1: once for each task.
 //
 // The dimensions give the layout, outermost first. Each is an axis as it was before splits, or a
-// sum of axes with coefficients that the operand sees only together, such as the rows oh + kh of a
-// convolution's input ("1*2+1*5"). Conditions of the operand's loads become zeros in the scratch,
-// so that the inner loops need none. The last dimension is filled up with zeros to whole vectors of
-// `lanes`, 2 or more. Where tasks have threads, all of them copy into shared memory, `lanes`
-// neighbours at a time (1: single elements), and rows are an odd number of such vectors apart, so
-// that those of several rows stand in different banks.
+// sum of axes with coefficients on which the operand depends only as a whole, such as the rows oh +
+// kh of a convolution's input ("1*2+1*5"). Where the conditions of the operand's loads are false,
+// scratch has zeros, so that the inner loops need no conditions. The last dimension is padded with
+// zeros to whole vectors of `lanes`, 2 or more. If tasks have threads, all of them copy into shared
+// memory, `lanes` adjacent elements at a time (1: single elements). The distance between rows is an
+// odd number of such vectors, so that those of different rows are in different banks.
 struct StageOperand {
   static constexpr std::string_view kName = "stage";
   struct Term {

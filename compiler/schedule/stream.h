@@ -9,8 +9,9 @@
 
 namespace kiln::schedule {
 
-// "stream STAGE": whole-vector stores of this stage bypass the caches, which saves reading each
-// line before it is overwritten. Pays where the outputs are much larger than the caches.
+// "stream STAGE": whole-vector stores of this stage are non-temporal: they bypass the caches, which
+// saves reading each line before it is overwritten. Pays off if the outputs are much larger than
+// the caches.
 struct Stream {
   static constexpr std::string_view kName = "stream";
   int stage = 0;

@@ -14,13 +14,13 @@ namespace {
 
 using Body = std::vector<Statement>;
 
-// Sets how many places the outermost digits have, and leaves what threads that differ in further
-// digits alone would write alike to the first of them.
+// Sets the number of places of the outermost digits. Where threads that differ only in lower digits
+// would all write the same value, lets only the first of them write.
 class DigitFinisher {
  public:
   explicit DigitFinisher(LoopProgram& program) : program_(program) {}
 
-  // `stride`: of the innermost loop of threads around; 0: none.
+  // `stride`: of the innermost enclosing loop of threads; 0: none.
   void Finish(Body& body, int64_t stride) {
     for (Statement& statement : body) {
       if (auto* loop = std::get_if<Loop>(&statement.node)) {
@@ -44,7 +44,7 @@ class DigitFinisher {
   }
 
  private:
-  // A range of one value is told from others by nobody.
+  // All of these ranges share one number: their only value is 0, so they need not be distinguished.
   static constexpr int64_t kFirst = int64_t{1} << 40;
 
   bool WritesMemory(const Statement& statement) const {

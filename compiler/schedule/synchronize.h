@@ -1,4 +1,4 @@
-// What the threads of a block must do together, made explicit: the last step before an emitter.
+// Makes the cooperation of a block's threads explicit: the last step before an emitter.
 #ifndef KILN_COMPILER_SCHEDULE_SYNCHRONIZE_H_
 #define KILN_COMPILER_SCHEDULE_SYNCHRONIZE_H_
 
@@ -6,17 +6,17 @@
 
 namespace kiln::schedule {
 
-// Of a program that Apply made, which was proved already. Where tasks have threads:
-//  * Copies that run ahead get their two places (run_ahead.h).
-//  * Sums over threads become trees, or what `shuffling` neighbours do without memory
-//    (expand_reductions.h).
-//  * What several threads would write alike is written by one of them.
-//  * Barriers stand where they are needed (place_barriers.h).
-// Other programs stay as they are. Thread-safe, if nobody else uses program.context.
+// Requires: Apply made the program, and it is proved. If tasks have threads:
+//  * Copies one step ahead get their two buffers (run_ahead.h).
+//  * Sums over threads become trees, or exchanges between `shuffling` adjacent threads without
+//    memory (expand_reductions.h).
+//  * Where several threads would write the same value, only one of them writes.
+//  * Barriers are placed where they are needed (place_barriers.h).
+// Other programs stay as they are. Thread-safe, if no other thread uses program.context.
 LoopProgram Synchronize(LoopProgram program, int shuffling = 1);
 
-// Whether a barrier stands in a branch. All threads take the same one, but not every compiler of
-// OpenCL C sees that.
+// Returns whether a barrier is in a branch. All threads take the same branch, but not every OpenCL
+// C compiler can tell.
 bool HasBarrierInBranch(const LoopProgram& program);
 
 }  // namespace kiln::schedule

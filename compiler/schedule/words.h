@@ -1,4 +1,4 @@
-// The words of a directive's line.
+// Splits a directive's line into words.
 #ifndef KILN_COMPILER_SCHEDULE_WORDS_H_
 #define KILN_COMPILER_SCHEDULE_WORDS_H_
 
@@ -12,15 +12,15 @@
 
 namespace kiln::schedule {
 
-// The pieces of `text` between separators; empty ones are left out.
+// Returns the non-empty pieces of `text` between separators.
 std::vector<std::string_view> SplitText(std::string_view text, char separator);
 
-// Between `least` and `most` integers. INVALID_ARGUMENT names the word that is none, or says how
-// many are needed.
+// Parses between `least` and `most` integers. Returns INVALID_ARGUMENT, which names the word that
+// is not an integer, or says how many are needed.
 absl::StatusOr<std::vector<int64_t>> ParseNumbers(absl::Span<const std::string_view> words,
                                                   size_t least, size_t most);
 
-// INVALID_ARGUMENT: the directive, as it prints itself, does not fit the kernel.
+// Returns INVALID_ARGUMENT: the directive, in its printed form, does not fit the kernel.
 absl::Status BadDirective(std::string_view directive, std::string_view why);
 
 }  // namespace kiln::schedule

@@ -21,9 +21,9 @@ using schedule::Binding;
 
 constexpr int64_t kBlockThreadsMax = 256;
 constexpr int64_t kBlockThreadsMin = 32;
-// Points of a row, or terms of a sum, from which on threads share it.
+// The minimum number of points of a row, or terms of a sum, for threads to share it.
 constexpr int64_t kSharedMin = 64;
-// Sums that are read across memory gain nothing by threads of their own, unless there are few.
+// The same for a sum read across memory, which gains from sharing only if there are few sums.
 constexpr int64_t kLongSharedSum = 256;
 
 class BlockChooser {
@@ -54,7 +54,7 @@ class BlockChooser {
   }
 
  private:
-  // Whether a point of the grid has work for many threads.
+  // Returns whether a point of the grid has work for many threads.
   bool RowsAreLong() const {
     for (size_t stage = 0; stage < kernel_.stages.size(); ++stage) {
       const int number = static_cast<int>(stage);
@@ -107,7 +107,7 @@ class BlockChooser {
     return writer_.Product(writer_.reduce_ranges(stage)) >= kBlockThreadsMin;
   }
 
-  // Whether threads had better share each sum of the stage than have one each.
+  // Returns whether threads should share each sum of the stage, instead of each computing one.
   bool SharesSum(int stage, const std::vector<int>& tasks, const std::vector<int>& reduce) const {
     const int64_t terms = writer_.Product(reduce);
     if (reduce.empty() || terms < kSharedMin) return false;
@@ -116,7 +116,7 @@ class BlockChooser {
     return terms >= kLongSharedSum && writer_.Product(tasks) < wanted;
   }
 
-  // Whether neighbours along the axis are neighbours in what the stage reads.
+  // Returns whether neighbours along the axis are adjacent in memory that the stage reads.
   bool RunsAlongMemory(int stage, int axis) const {
     for (const kernel::Store& store : kernel_.stages[stage].stores) {
       if (StepOf(store.value, writer_[axis].range) == 1) return true;
@@ -128,12 +128,12 @@ class BlockChooser {
     WriteSumOver(stage, points, binding, writer_.FuseAll(writer_.reduce_ranges(stage)));
   }
 
-  // Each point's sum is shared out among a block's threads, neighbours having neighbouring terms.
+  // Distributes each point's sum over a block's threads; adjacent threads have adjacent terms.
   void WriteSumOver(int stage, const std::vector<int>& points, Binding binding,
                     std::vector<int> reduce) {
     for (const int axis : points) writer_.Bind(axis, binding);
     std::vector<int> order = points;
-    // Along memory, unless that is too short.
+    // The shared axis is the one along memory, unless it is too short.
     int shared = reduce.back();
     for (const int axis : reduce) {
       const bool longer = writer_.extent(axis) > writer_.extent(shared);
@@ -161,7 +161,7 @@ class BlockChooser {
     Write(stage, tasks, Binding::kTask, reduce);
   }
 
-  // Each thread has points of its own, neighbours having neighbouring ones.
+  // Each thread computes its own points; adjacent threads have adjacent points.
   void Write(int stage, std::vector<int> points, Binding outer_binding,
              const std::vector<int>& reduce) {
     std::vector<int> order;
@@ -182,8 +182,8 @@ class BlockChooser {
     if (!order.empty()) writer_.Order(stage, order);
   }
 
-  // Of all threads of a block, for what the schedule keeps: sums and tiles. What is computed
-  // meanwhile needs some as well.
+  // Returns the register bytes, over all threads of a block, of the schedule's sums and tiles. The
+  // rest of the computation needs some registers as well.
   static int64_t RegisterBytes(const schedule::LoopProgram& program) {
     int64_t bytes = 0;
     for (const schedule::LoopBuffer& buffer : program.buffers) {

@@ -1,5 +1,5 @@
-// Schedules in which a block of threads runs each task: rows that threads share, sums over threads,
-// contractions in tiles whose factors stand in shared memory.
+// Schedules in which a block of threads runs each task: rows shared by threads, sums over threads,
+// contractions in tiles whose factors are in shared memory.
 #ifndef KILN_COMPILER_SEARCH_BLOCK_CHOOSER_H_
 #define KILN_COMPILER_SEARCH_BLOCK_CHOOSER_H_
 
@@ -11,8 +11,8 @@
 
 namespace kiln::search {
 
-// Nothing where threads that share no work do as well, or the target has no such blocks. What is
-// chosen keeps to the target's limits of threads and shared memory. Deterministic.
+// Returns nullopt if threads that share no work do as well, or if the target has no such blocks.
+// The schedule respects the target's limits of threads and shared memory. Deterministic.
 std::optional<schedule::Schedule> ChooseBlocks(const kernel::Kernel& kernel,
                                                const drivers::Target& target);
 

@@ -1,4 +1,4 @@
-// What gets blocks of threads and what does not, and that they keep to the target's limits.
+// Which kernels get blocks of threads, and that the blocks respect the target's limits.
 #include "compiler/search/block_chooser.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ drivers::Target Gpu(int threads = 1024, int64_t shared_bytes = 48 << 10) {
   return target;
 }
 
-// Of the chosen schedule; without tasks if there is none.
+// Returns the program of the chosen schedule; without tasks if there is none.
 schedule::LoopProgram Chosen(const kernel::Kernel& kernel, const drivers::Target& target) {
   const auto schedule = ChooseBlocks(kernel, target);
   if (!schedule) return {};
@@ -75,7 +75,7 @@ stage r0:4096
   EXPECT_FALSE(ChooseBlocks(*points, Gpu()).has_value());
 }
 
-// A layer whose classes are odd in number, and its two gradients: each is odd along another side.
+// A layer with an odd number of classes, and its two gradients: each is odd along another side.
 TEST(BlockChooserTest, MatrixUnitsTakeSizesThatDoNotComeOutEven) {
   drivers::Target target = Gpu();
   target.capabilities.matrix = true;

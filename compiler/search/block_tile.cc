@@ -8,23 +8,23 @@ namespace {
 
 using schedule::Binding;
 
-// A thread's rows and columns: each value that it reads from shared memory is used so often.
+// Rows and columns of a thread: each value read from shared memory is used this often.
 constexpr int64_t kPerThread = 4;
 constexpr int64_t kPlacesMax = 64;
 constexpr int64_t kPlacesMin = 16;
 constexpr int64_t kSteps = 16;
-// Fewer are no subgroup.
+// Fewer threads do not fill a subgroup.
 constexpr int64_t kTileThreadsMin = 32;
-// A sum as long as this is better shared out among threads than left to few tiles.
+// A sum of this length should be shared by threads instead of computed by few tiles.
 constexpr int64_t kSplitSum = 1024;
 
-// Halves the tile's places along its longer side.
+// Halves the tile along its longer side.
 BlockTile Smaller(BlockTile tile) {
   tile.places[tile.places[0] >= tile.places[1] ? 0 : 1] /= 2;
   return tile;
 }
 
-// Tiles that are not much larger than what there is.
+// Returns a tile size that is not much larger than the extent.
 int64_t PlacesFor(int64_t extent) {
   int64_t places = kPlacesMax;
   while (places > kPlacesMin && extent <= places * 3 / 4) places /= 2;

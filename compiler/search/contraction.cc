@@ -17,7 +17,7 @@ using ir::Op;
 using kernel::Sum;
 using schedule::StageOperand;
 
-// The only sum of the stage, if there is one reduction and it is a sum.
+// Returns the stage's only reduction if it is a sum, or null.
 const Node* OnlySum(const kernel::Stage& stage) {
   const Node* sum = nullptr;
   for (const kernel::Store& store : stage.stores) {
@@ -33,14 +33,15 @@ const Node* OnlySum(const kernel::Stage& stage) {
   return sum;
 }
 
-// Whether `factor` sees the ranges a and b only as ca * a + cb * b: the coefficients, or {0, 0}.
+// Returns the coefficients if `factor` depends on the ranges a and b only by ca * a + cb * b, or
+// {0, 0}.
 std::pair<int64_t, int64_t> JointCoefficients(const std::vector<Sum>& sums, const Node* a,
                                               const Node* b) {
   int64_t ca = 0, cb = 0;
   for (const Sum& sum : sums) {
     const int64_t x = sum.Coefficient(a), y = sum.Coefficient(b);
     if (x == 0 && y == 0) continue;
-    // Without their common factor, and with a positive sign, multiples of one sum look alike.
+    // Multiples of one sum become equal without their common factor and with a positive sign.
     const int64_t divisor = std::gcd(x, y);
     if (x == 0 || y == 0) return {0, 0};
     const int64_t sign = x < 0 ? -1 : 1;
@@ -100,7 +101,7 @@ int64_t StepOf(const Node* factor, const Node* range) {
     const Sum sum = kernel::SumOf(node->operand(0));
     int64_t here = sum.Coefficient(range);
     for (const auto& [atom, coefficient] : sum.terms) {
-      // A range inside a quotient or a loaded index moves by no fixed step.
+      // A range inside a quotient or a loaded index has no fixed step.
       if (atom != range && kernel::DependsOn(atom, range)) here = INT32_MAX;
     }
     step = std::max(step, std::abs(here));
@@ -124,11 +125,11 @@ std::vector<StageOperand::Dimension> StagedLayout(const Node* factor, const Sche
                         absl::c_linear_search(contraction.reduce, other);
       if (!pair || absl::c_linear_search(joined, other)) continue;
       const auto [ca, cb] = JointCoefficients(sums, writer[axis].range, writer[other].range);
-      // OperandPacker::Fix solves for the axis whose coefficient is 1.
+      // OperandPacker::FixDimension solves for the axis whose coefficient is 1.
       if (ca == 0 || (std::abs(ca) != 1 && std::abs(cb) != 1)) continue;
       const int64_t size =
           std::abs(ca) * (writer.extent(axis) - 1) + std::abs(cb) * (writer.extent(other) - 1) + 1;
-      // Joining pays only where different pairs share a place, as overlapping windows do.
+      // Joining pays off only where different pairs share a position, as overlapping windows do.
       if (size >= writer.extent(axis) * writer.extent(other)) continue;
       dimension = {{ca, axis}, {cb, other}};
       joined.push_back(other);

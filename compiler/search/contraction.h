@@ -1,6 +1,6 @@
-// Finds the contractions among stages: a sum of products of two factors, such as a matmul, a
-// convolution or one of its gradients. (Index groups as in tensor-contraction literature: M, N,
-// batch and K.)
+// Finds contractions among stages: sums of products of two factors, such as a matmul, a convolution
+// or one of its gradients. (The groups of indices are those of the tensor-contraction literature:
+// M, N, batch and K.)
 #ifndef KILN_COMPILER_SEARCH_CONTRACTION_H_
 #define KILN_COMPILER_SEARCH_CONTRACTION_H_
 
@@ -14,29 +14,29 @@ namespace kiln::search {
 
 struct Contraction {
   // Axes in the kernel's order.
-  std::vector<int> only[2];  // parallel, seen by factor 0 or 1 alone
-  std::vector<int> batch;    // parallel, seen by both or by none
+  std::vector<int> only[2];  // parallel; only factor 0, or only factor 1, depends on them
+  std::vector<int> batch;    // parallel; both factors depend on them, or neither
   std::vector<int> reduce;   // summed over
   const ir::Node* factor[2] = {nullptr, nullptr};
 };
 
-// Null if the stage is no sum of products. `parallel` and `reduce` are the stage's axes, after
-// fusing.
+// Returns nullopt if the stage is not a sum of products. `parallel` and `reduce` are the stage's
+// axes, after fusing.
 std::optional<Contraction> FindContraction(const kernel::Stage& stage, const ScheduleWriter& writer,
                                            const std::vector<int>& parallel,
                                            const std::vector<int>& reduce);
 
-// The factor reads one element for each point, unconditionally, at an index without division: it
-// can be read where it is.
+// Returns whether the factor loads one element for each point, unconditionally, at an index without
+// division: it can be read in place.
 bool IsPlainLoad(const ir::Node* factor);
-// The same, but what is read may be a short float that is made float32 on the way.
+// The same, but the load may be of a short float that is cast to float32.
 bool IsWidenedLoad(const ir::Node* factor);
-// How far apart two neighbours along an axis lie in memory, for the load that `factor` mainly is; 0
-// if it does not move.
+// Returns the distance in memory between two neighbours along an axis, for the main load of
+// `factor`; 0 if the address does not change.
 int64_t StepOf(const ir::Node* factor, const ir::Node* range);
 
-// The layout in which `factor` is staged: its axes in order of `axes`, pairs of a parallel and a
-// reduce axis that it sees only as a sum joined into one dimension.
+// Returns the layout for staging `factor`: its axes in the order of `axes`. A parallel and a reduce
+// axis that it uses only in a sum are joined into one dimension.
 std::vector<schedule::StageOperand::Dimension> StagedLayout(const ir::Node* factor,
                                                             const ScheduleWriter& writer,
                                                             const std::vector<int>& axes,

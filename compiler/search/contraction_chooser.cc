@@ -14,13 +14,13 @@ namespace {
 using schedule::Binding;
 using schedule::StageOperand;
 
-// About how many rows a task has if their sums stand in scratch between two blocks of the sum.
+// The approximate number of rows of a task whose sums are in scratch between two blocks of the sum.
 constexpr int64_t kTaskRows = 256;
-// Multiplications that are unrolled at most, and the steps of the sum that they belong to.
+// The maximum number of unrolled multiplications, and of the steps of the sum that they belong to.
 constexpr int64_t kMostUnrolled = 160;
 constexpr int64_t kMostSteps = 8;
 constexpr int64_t kLongSum = 256;
-// Steps of the sum, at least, for which a panel is packed, however small the cache is.
+// The minimum number of steps of the sum for which a panel is packed, however small the cache is.
 constexpr int64_t kLeastBlock = 16;
 
 // Writes the directives of one way.
@@ -37,8 +37,8 @@ class Writer {
         element_bytes_(ir::SizeOf(contraction.factor[0]->dtype())),
         writer_(*writer) {}
 
-  // The loops, from the outermost: tasks (batch, blocks of lanes, blocks of rows), outer sums,
-  // rows, inner sums, the tile.
+  // Writes the loops, from the outermost: tasks (batch, blocks of lanes, blocks of rows), outer
+  // sums, rows, inner sums, the tile.
   void Write() {
     SplitLanes();
     SplitSums();
@@ -47,7 +47,7 @@ class Writer {
     for (int axis : contraction_.only[way_.packed]) {
       if (axis != way_.lane_axis) AddTask({axis}, &order);
     }
-    // Row blocks come before lane blocks, so that neighbouring tasks share rows in the cache.
+    // Row blocks come before lane blocks, so that consecutive tasks share rows in the cache.
     const int row_task = ChunkRows();
     if (row_task >= 0) AddTask({row_task}, &order);
     AddTask({lane_outer_}, &order);
@@ -81,10 +81,10 @@ class Writer {
     }
   }
 
-  // The innermost axes whose panel fits the cache stay inside.
+  // Keeps the innermost axes inside as long as their panel fits the cache.
   void SplitSums() {
-    // The private cache is shared out: a quarter is for the panel, a quarter for sums
-    // (RowsOutside), half for rows that are staged (StageRows).
+    // The private cache is divided: a quarter for the panel, a quarter for sums (RowsOutside), half
+    // for staged rows (StageRows).
     const int64_t most = target_.limits.private_cache_bytes / 4 / element_bytes_ / block_;
     const std::vector<int>& reduce = contraction_.reduce;
     int64_t product = 1;
@@ -108,7 +108,7 @@ class Writer {
     for (; i > 0; --i) outer_sums_.insert(outer_sums_.begin(), reduce[i - 1]);
   }
 
-  // Repeats the innermost step of the sum, within bounds for the size of the code.
+  // Unrolls the innermost step of the sum, within a limit on the size of the code.
   void UnrollSteps() {
     const int64_t size = way_.tile.vectors * way_.tile.rows * way_.tile.more_rows;
     const int64_t extent = writer_.extent(inner_sums_.back());
@@ -118,7 +118,7 @@ class Writer {
       return;
     }
     int64_t steps = std::min<int64_t>(most, 4);
-    // A ragged end is more code: only for long sums.
+    // A ragged end needs more code, so only long sums may have one.
     while (steps > 1 && extent % steps != 0 && extent < kLongSum) --steps;
     if (steps < 2) return;
     const auto [outer, inner] = writer_.Split(inner_sums_.back(), steps);
@@ -127,7 +127,8 @@ class Writer {
     inner_sums_.push_back(inner);
   }
 
-  // Orders the row loops and cuts a task axis off the outermost one; -1: none.
+  // Orders the row loops and splits a task axis from the outermost one. Returns the task axis, or
+  // -1.
   int ChunkRows() {
     int64_t chunks = way_.row_chunks;
     if (!outer_sums_.empty() && rows_.size() == 1) {
@@ -154,8 +155,8 @@ class Writer {
     return task;
   }
 
-  // How many of the row loops stand outside the outer sums, so that the sums of all rows inside fit
-  // the cache.
+  // Returns how many of the row loops are outside the outer sums, so that the sums of all rows
+  // inside fit the cache.
   size_t RowsOutside(bool first_is_cut) const {
     const int64_t most = target_.limits.private_cache_bytes / 4 / (block_ * element_bytes_);
     int64_t inside = writer_.Product(rows_) / (first_is_cut ? way_.row_chunks : 1);
@@ -166,7 +167,8 @@ class Writer {
     return outside;
   }
 
-  // The loop in which factors are staged: the innermost of the outer sums; -1: outside all loops.
+  // Returns the loop in which factors are staged: the innermost of the outer sums, or -1 (outside
+  // all loops).
   int PackedAt() const { return outer_sums_.empty() ? -1 : outer_sums_.back(); }
 
   void StagePanel() {
@@ -181,7 +183,7 @@ class Writer {
     writer_.Stage(panel);
   }
 
-  // Rows that are not plain loads are computed into scratch, for as many points as the cache holds.
+  // Stages rows that are not plain loads in scratch, for as many points as fit the cache.
   void StageRows(size_t outer_rows) {
     std::vector<int> axes = contraction_.batch;
     axes.insert(axes.end(), rows_.begin(), rows_.end());
@@ -192,7 +194,7 @@ class Writer {
     staged.operand = operand;
     staged.lanes = way_.lanes;
     staged.layout = StagedLayout(contraction_.factor[operand], writer_, axes, contraction_);
-    // In front of all row loops, or inside as many as it takes.
+    // Before all row loops, or inside as many of them as necessary.
     staged.at = PackedAt();
     for (size_t open = outer_rows; open <= row_loops_.size(); ++open) {
       if (open > outer_rows) staged.at = row_loops_[open - 1];
@@ -202,7 +204,7 @@ class Writer {
     writer_.Stage(staged);
   }
 
-  // Elements of the layout with the first `open` row loops open; batch axes are tasks.
+  // Returns the elements of the layout with the first `open` row loops open; batch axes are tasks.
   double StagedElements(const std::vector<StageOperand::Dimension>& layout, size_t open) const {
     double elements = 1;
     for (const StageOperand::Dimension& dimension : layout) {

@@ -10,11 +10,11 @@ namespace {
 
 using ir::Node;
 
-// Fewer multiplications than this run well enough without panels.
+// Fewer multiplications than this are fast enough without panels.
 constexpr int64_t kLeastWork = 32768;
-// Rows against which a packed panel pays for having been packed.
+// The minimum number of rows for which packing a panel pays off.
 constexpr int64_t kLeastRows = 12;
-// What tasks of unequal length and threads of unequal speed cost when there is one task for each
+// The cost of tasks of unequal length and threads of unequal speed, if there is one task for each
 // thread.
 constexpr double kImbalance = 0.1;
 
@@ -53,7 +53,7 @@ class WayChooser {
     std::optional<ContractionWay> best;
     for (int row : rows) {
       for (int more : rows) {
-        // ChooseTile knows nothing of tasks, of which narrower tiles make more.
+        // ChooseTile does not consider tasks; narrower tiles give more of them.
         for (int most_vectors : {4, 2, 1}) {
           ContractionWay way =
               Arrange(packed, lane_axis, row, more == row ? -1 : more, most_vectors);
@@ -88,7 +88,7 @@ class WayChooser {
   }
 
   int64_t LaneVectors(int axis) const { return (writer_.extent(axis) + lanes_ - 1) / lanes_; }
-  // Pieces into which the outermost row axis can be cut.
+  // Returns into how many pieces the outermost row axis can be cut.
   int64_t RowTiles(const ContractionWay& way) const {
     const int axis = contraction_.only[1 - way.packed][0];
     return (writer_.extent(axis) + way.TileOf(axis) - 1) / way.TileOf(axis);
@@ -107,7 +107,7 @@ class WayChooser {
         static_cast<double>(Work()) /
         static_cast<double>(writer_.extent(way.lane_axis) * writer_.extent(way.row_axis));
     if (way.more_row_axis >= 0) repeats /= static_cast<double>(writer_.extent(way.more_row_axis));
-    // Each chunk of rows packs the panel for itself.
+    // Each chunk of rows packs the panel again.
     double cycles = repeats * way.tile.cycles * Locality(way) +
                     PackingCycles(way.packed, way.lane_axis) * static_cast<double>(way.row_chunks) +
                     StoringCycles(way.lane_axis);
@@ -122,8 +122,8 @@ class WayChooser {
                                           static_cast<double>(tasks));
   }
 
-  // A factor that small differences in speed are worth less than: rows should be neighbours in
-  // memory, and what is staged for one outer row should be used up before the next.
+  // Returns a factor that outweighs small differences in speed: rows should be adjacent in memory,
+  // and data staged for one outer row should be used up before the next.
   double Locality(const ContractionWay& way) const {
     const std::vector<int>& rows = contraction_.only[1 - way.packed];
     const Node* other = contraction_.factor[1 - way.packed];
@@ -141,7 +141,7 @@ class WayChooser {
                                writer_.Product(contraction_.batch) *
                                writer_.Product(contraction_.reduce));
   }
-  // Of one element.
+  // Returns the cycles for one element.
   double CopyCycles(bool contiguous) const {
     return contiguous ? target_.costs.contraction.copy : target_.costs.contraction.copy_across;
   }
@@ -150,8 +150,8 @@ class WayChooser {
     return SizeOf(packed) * CopyCycles(contiguous);
   }
   double StagingCycles(int factor) const {
-    // Windows overlap, and only their union is staged, which the product of extents overstates by
-    // far: an eighth is a guess.
+    // Windows overlap, and only their union is staged. The product of extents is far larger than
+    // the union; an eighth of it is a guess.
     return SizeOf(factor) * CopyCycles(true) / 8;
   }
   double StoringCycles(int lane_axis) const {

@@ -1,4 +1,4 @@
-// Ways to lay a contraction over lanes and rows, and which of them costs least.
+// The ways to map a contraction to lanes and rows, and the choice of the cheapest.
 #ifndef KILN_COMPILER_SEARCH_CONTRACTION_WAY_H_
 #define KILN_COMPILER_SEARCH_CONTRACTION_WAY_H_
 
@@ -19,18 +19,18 @@ struct ContractionWay {
   int lane_axis = -1;
   int row_axis = -1;
   int more_row_axis = -1;
-  bool stage_rows = false;  // the rows are no plain loads: they are computed into scratch
+  bool stage_rows = false;  // the rows are not plain loads, so they are computed into scratch
   RegisterTile tile;
-  int64_t row_chunks = 1;  // tasks that rows are divided among
-  double cycles = 0;       // until the last of all threads is ready
+  int64_t row_chunks = 1;  // tasks that the rows are divided into
+  double cycles = 0;       // until the last thread has finished
 
-  // Rows of the tile along one of the row axes.
+  // Returns the tile's rows along one of the row axes.
   int64_t TileOf(int axis) const {
     return axis == row_axis ? tile.rows : axis == more_row_axis ? tile.more_rows : 1;
   }
 };
 
-// Null: too little work, or too few rows, to gain by panels.
+// Returns nullopt if there is too little work, or too few rows, to gain from panels.
 std::optional<ContractionWay> ChooseWay(const kernel::Stage& stage, const Contraction& contraction,
                                         const drivers::Target& target,
                                         const ScheduleWriter& writer);

@@ -15,7 +15,7 @@ class GridChooser {
  public:
   GridChooser(const kernel::Kernel& kernel, const drivers::Target& target, ScheduleWriter* writer)
       : kernel_(kernel), target_(target), writer_(*writer), axes_(writer->FuseAll(writer->grid())) {
-    // Arithmetic is done in four bytes or more.
+    // Arithmetic uses four bytes or more.
     int widest = 4;
     for (const kernel::Stage& stage : kernel.stages) {
       work_.push_back(WorkOf(stage));
@@ -27,7 +27,7 @@ class GridChooser {
   bool Choose() {
     double cost = CostOfStagesLanes();
     int vector = -1;
-    // Every lane has locals of its own, which should stay in the first-level cache.
+    // Every lane has its own locals, which should stay in the first-level cache.
     if (lanes_ > 1 && LocalBytes() * lanes_ <= target_.limits.near_memory_bytes / 2) {
       for (int axis : axes_) {
         const double other = CostOfGridLanes(axis);
@@ -41,7 +41,7 @@ class GridChooser {
     std::vector<int> order;
     const int64_t tasks = AppendTasks(others, TasksFor(cost, target_), &writer_, &order);
     if (vector >= 0) {
-      // The tasks that are still wanted are cut off the axis of the lanes.
+      // Tasks that are still missing are cut from the axis of the lanes.
       const int rest = tasks > 1 ? AppendChunks(vector, tasks, lanes_, &writer_, &order) : vector;
       const auto [outer, lane] = writer_.Split(rest, lanes_);
       writer_.Bind(lane, Binding::kVector);
@@ -59,7 +59,7 @@ class GridChooser {
     return writer_.Product(writer_.reduce_ranges(static_cast<int>(stage)));
   }
 
-  // With the lanes of each stage along its best axis.
+  // Returns the cost with the lanes of each stage along its best axis.
   double CostOfStagesLanes() const {
     const drivers::InstructionCosts& costs = target_.costs.instructions;
     double sum = 0;

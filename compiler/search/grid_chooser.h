@@ -8,8 +8,8 @@
 
 namespace kiln::search {
 
-// The outer ones become tasks. Lanes stand along one of them where the stages' own loops are too
-// short to fill vectors: true then, and the stages must go without lanes of their own.
+// Makes the outer loops tasks. Puts lanes along one of the loops if the stages' own loops are too
+// short to fill vectors; returns true then, and the stages must not have lanes of their own.
 bool ChooseGrid(const kernel::Kernel& kernel, const drivers::Target& target,
                 ScheduleWriter* writer);
 

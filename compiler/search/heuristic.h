@@ -1,4 +1,4 @@
-// The schedule a kernel gets without searching.
+// The schedule that a kernel gets without a search.
 #ifndef KILN_COMPILER_SEARCH_HEURISTIC_H_
 #define KILN_COMPILER_SEARCH_HEURISTIC_H_
 
@@ -8,7 +8,7 @@
 
 namespace kiln::search {
 
-// Deterministic and quick (no measuring). Always a schedule that Apply accepts for this kernel.
+// Deterministic and quick: it measures nothing. Apply accepts the schedule for this kernel.
 schedule::Schedule Choose(const kernel::Kernel& kernel, const drivers::Target& target);
 
 }  // namespace kiln::search

@@ -1,4 +1,4 @@
-// Every kernel gets a schedule that fits it, whatever its sizes and whatever the target.
+// Every kernel gets a schedule that fits it, for all sizes and targets.
 #include "compiler/search/heuristic.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ std::vector<drivers::Target> Targets() {
 
 using Maker = std::function<kernel::Kernel(ir::Context&, std::mt19937&)>;
 
-// Mostly small, now and then large; often one or a power of two.
+// Returns mostly small sizes, sometimes large ones; often one or a power of two.
 int64_t Size(std::mt19937& random) {
   switch (random() % 5) {
     case 0:
@@ -153,7 +153,7 @@ TEST(Heuristic, EveryScheduleFitsItsKernel) {
         ASSERT_TRUE(program.ok()) << family.name << " " << i << ": " << program.status() << "\n"
                                   << schedule::Print(schedule);
         EXPECT_GE(program->grid_size(), 1) << family.name << " " << i;
-        // What a thread needs beside the arguments stays within bounds.
+        // The memory that a thread needs in addition to the arguments is bounded.
         EXPECT_LE(program->scratch_bytes, int64_t{64} << 20)
             << family.name << " " << i << "\n"
             << kernel::Print(kernel) << schedule::Print(schedule);

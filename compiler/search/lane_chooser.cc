@@ -5,7 +5,7 @@
 namespace kiln::search {
 namespace {
 
-// Whether all steps of a parallel axis store to one element.
+// Returns whether all steps of a parallel axis store to one element.
 bool StoresOverAndOver(const StageWork& work, const AxisInfo& axis) {
   return std::any_of(work.accesses.begin(), work.accesses.end(), [&](const auto& access) {
     return access.store && AccessAlong(access.index, axis.range) == LaneAccess::kUniform;
@@ -22,7 +22,7 @@ LaneChoice ChooseLanes(const StageWork& work, const std::vector<int>& parallel,
   LaneChoice best{-1, CostOf(work, points, reduce_points, LaneAxis(), lanes, costs)};
   if (lanes == 1) return best;
   for (const bool of_sum : {false, true}) {
-    // A reduction over nothing sums nothing up: all of its steps store to one element, too.
+    // An empty reduction adds nothing up, and all of its steps store to one element.
     if (of_sum && work.reductions == 0) continue;
     for (const int axis : of_sum ? reduce : parallel) {
       if (writer.extent(axis) < 2 || (!of_sum && StoresOverAndOver(work, writer[axis]))) continue;

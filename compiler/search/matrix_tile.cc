@@ -12,22 +12,22 @@ namespace {
 
 using schedule::Binding;
 
-// Of an instruction: rows, columns. As split by the threads of a subgroup: plan_matrix.h.
+// Rows and columns of an instruction. plan_matrix.h says how a subgroup's threads split them.
 constexpr int64_t kInstruction[2] = {16, 8};
 constexpr int64_t kSubgroup = 32;
-// Sums that a thread holds: 4 of each instruction.
+// The largest part of a tile for one subgroup: a thread holds 4 sums of each instruction.
 constexpr int64_t kPerSubgroupMax[2] = {64, 32};
 constexpr int64_t kMatrixPlacesMax = 128;
-// More subgroups hide each other's waits.
+// More subgroups hide each other's latency.
 constexpr int64_t kThreadsWanted = 128;
-// Of a row of a staged factor: two of them fit where copies run ahead.
+// Bytes of a row of a staged factor: two of them fit where copies run ahead.
 constexpr int64_t kStagedBytes = 128;
 // Smaller tiles read more than they compute.
 constexpr int64_t kMatrixPlacesMin[2] = {16, 8};
-// Tiles of so many places need not be larger at the price of padding.
+// Tiles of this size need not grow at the cost of padding.
 constexpr int64_t kMatrixPlacesEnough = 64;
 
-// What the unit takes of the factor; kInvalid: nothing.
+// Returns the type in which the unit takes the factor, or kInvalid if it cannot.
 ir::DType UnitDType(const ir::Node* factor) {
   if (ir::IsRoundedToTf32(factor)) return ir::DType::kFloat32;
   if (factor->dtype() != ir::DType::kFloat32 || factor->op() != ir::Op::kCast) {
@@ -38,7 +38,7 @@ ir::DType UnitDType(const ir::Node* factor) {
   return fits ? from : ir::DType::kInvalid;
 }
 
-// The largest power of two that divides the extent, `most` at most.
+// Returns the largest power of two, at most `most`, that divides the extent.
 int64_t PowerOfTwo(int64_t extent, int64_t most) {
   int64_t power = 1;
   while (power < most && extent % (power * 2) == 0) power *= 2;
@@ -49,14 +49,15 @@ int64_t RoundUp(int64_t extent, int64_t multiple) {
   return (extent + multiple - 1) / multiple * multiple;
 }
 
-// The largest power of two that makes the extent at most a quarter longer than `least` does.
+// Returns the largest power of two that pads the extent to at most 5/4 of its length padded to
+// `least`.
 int64_t PaddedPlaces(int64_t extent, int64_t least, int64_t most) {
   int64_t places = most;
   while (places > least && RoundUp(extent, places) * 4 > RoundUp(extent, least) * 5) places /= 2;
   return places;
 }
 
-// Of a block along a side: whole tiles if they are large.
+// Returns the size of a block along a side: a divisor of the extent if that is large enough.
 int64_t MatrixPlaces(int64_t extent, int side) {
   const int64_t places = PowerOfTwo(extent, kMatrixPlacesMax);
   if (places >= kMatrixPlacesEnough) return places;
@@ -77,7 +78,8 @@ int64_t CountBlocks(const MatrixTile& tile, const ScheduleWriter& writer) {
   return blocks;
 }
 
-// What runs along memory is copied in vectors.
+// Returns the layout; the dimension that is contiguous in memory is innermost, so that it is copied
+// in vectors.
 std::vector<schedule::StageOperand::Dimension> LayoutOf(const MatrixTile& tile, int side,
                                                         const ScheduleWriter& writer) {
   const Contraction& contraction = tile.contraction;
@@ -95,7 +97,7 @@ std::vector<schedule::StageOperand::Dimension> LayoutOf(const MatrixTile& tile, 
   return StagedLayout(factor, writer, axes, contraction);
 }
 
-// Whether the axis stands in the layout as a part of a sum, which has no end of its own.
+// Returns whether the axis is part of a sum in the layout, so that its own end is not known there.
 bool IsInSum(int axis, const std::vector<schedule::StageOperand::Dimension>& layout) {
   return std::any_of(layout.begin(), layout.end(), [axis](const auto& terms) {
     return terms.size() > 1 && std::any_of(terms.begin(), terms.end(),
@@ -103,11 +105,11 @@ bool IsInSum(int axis, const std::vector<schedule::StageOperand::Dimension>& lay
   });
 }
 
-// Whether the factor is what it loads in another form, so that zeros are what the unit gets where
+// Returns whether the factor only converts a loaded value, so that the unit gets zeros where
 // nothing is read.
 bool IsLoaded(const ir::Node* factor) {
   if (factor->op() == ir::Op::kCast) return factor->operand(0)->op() == ir::Op::kLoad;
-  // Rounded to tf32: bits, perhaps with half of the last that is left added to them.
+  // Rounded to tf32: the masked bits, possibly after half of the last kept bit was added.
   const ir::Node* bits = ir::UnderTf32Mask(factor->operand(0));
   if (bits->op() == ir::Op::kAdd) {
     const int constant = bits->operand(0)->op() == ir::Op::kConst ? 0 : 1;
@@ -121,7 +123,7 @@ bool IsLoaded(const ir::Node* factor) {
   return bits->op() == ir::Op::kBitcast && bits->operand(0)->op() == ir::Op::kLoad;
 }
 
-// The subgroups' parts of the tile: large ones use what they load more often.
+// Sets the subgroups' parts of the tile: larger ones reuse their loads more often.
 void ShareOut(MatrixTile* tile) {
   for (const int side : {0, 1}) {
     tile->per_subgroup[side] = std::min(tile->places[side], kPerSubgroupMax[side]);
@@ -134,7 +136,8 @@ void ShareOut(MatrixTile* tile) {
   }
 }
 
-// How many terms are staged at a time; false if the unit would mostly add zeros, or cannot.
+// Chooses how many terms are staged at a time. Returns false if the unit would mostly add zeros, or
+// cannot add them.
 bool ChooseTerms(const ScheduleWriter& writer, const drivers::Target& target, ir::DType dtype,
                  MatrixTile* tile) {
   tile->terms_axis = writer.Largest(tile->contraction.reduce);
@@ -150,7 +153,7 @@ bool ChooseTerms(const ScheduleWriter& writer, const drivers::Target& target, ir
   return IsLoaded(tile->contraction.factor[0]) && IsLoaded(tile->contraction.factor[1]);
 }
 
-// Lays out the factors; false if what is padded has no end of its own there.
+// Chooses the layouts of the factors. Returns false if the end of a padded axis is not known there.
 bool LayOut(const ScheduleWriter& writer, MatrixTile* tile) {
   for (const int side : {0, 1}) {
     tile->layout[side] = LayoutOf(*tile, side, writer);
@@ -164,7 +167,7 @@ bool LayOut(const ScheduleWriter& writer, MatrixTile* tile) {
   return true;
 }
 
-// With the factor's axes as rows; nothing if the unit would mostly compute what nobody wants.
+// Returns a tile with the factor's axes as rows, or nullopt if most results would be padding.
 std::optional<MatrixTile> TileOf(const Contraction& contraction, int row_factor,
                                  const ScheduleWriter& writer, const drivers::Target& target) {
   MatrixTile tile;
@@ -214,7 +217,7 @@ std::optional<MatrixTile> FindMatrixTile(const kernel::Stage& stage, const Sched
   for (const int row_factor : {0, 1}) {
     std::optional<MatrixTile> tile = TileOf(*contraction, row_factor, writer, target);
     if (!tile) continue;
-    // Less for nothing, then larger tiles.
+    // Less padding first, then larger tiles.
     const auto rank = [](const MatrixTile& of) {
       return std::pair(-of.padded[0] * of.padded[1], of.places[0] * of.places[1]);
     };
@@ -231,7 +234,7 @@ void WriteMatrixTile(int stage, const MatrixTile& tile, ScheduleWriter* writer) 
       if (axis != tile.axis[0] && axis != tile.axis[1]) order.push_back(axis);
     }
   }
-  // Of rows and columns.
+  // Indexed by side: rows, columns.
   int subgroup[2], instruction[2], outer[2], inner[2];
   for (const int side : {0, 1}) {
     if (tile.padded[side] != writer->extent(tile.axis[side])) {

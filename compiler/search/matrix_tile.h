@@ -1,7 +1,7 @@
-// Contractions on matrix units: a block of threads has a tile of the result, each subgroup of 32 a
-// part of it, which is made of the 16 by 8 sums of single instructions (schedule/plan_matrix.h).
-// The factors stand in shared memory for some terms of the sum at a time, copied in vectors of 16
-// bytes.
+// Contractions on matrix units: a block of threads computes a tile of the result, and each subgroup
+// of 32 threads a part of it, made of the 16 by 8 sums of single instructions
+// (schedule/plan_matrix.h). The factors are in shared memory, for some terms of the sum at a time,
+// and are copied in vectors of 16 bytes.
 #ifndef KILN_COMPILER_SEARCH_MATRIX_TILE_H_
 #define KILN_COMPILER_SEARCH_MATRIX_TILE_H_
 
@@ -18,21 +18,21 @@ namespace kiln::search {
 
 struct MatrixTile {
   Contraction contraction;
-  // Whose factor has the rows of the tile, 0 or 1; the other has the columns.
+  // The factor (0 or 1) that has the rows of the tile; the other one has the columns.
   int row_factor = 0;
-  // Of rows and columns: their axis, how far it goes in whole tiles, and how many a block and a
+  // For rows and columns: the axis, its extent padded to whole tiles, and how many a block and a
   // subgroup have.
   int axis[2] = {-1, -1};
   int64_t padded[2] = {1, 1};
   int64_t places[2] = {1, 1};
   int64_t per_subgroup[2] = {1, 1};
-  // How the factor of each stands in shared memory.
+  // For rows and columns: the layout of the factor in shared memory.
   std::vector<schedule::StageOperand::Dimension> layout[2];
   int terms_axis = -1;
   int64_t padded_terms = 1;
   int64_t staged_terms = 1;
-  bool ahead = false;  // staged while the terms before are added up
-  // Of an instruction, and of a copy.
+  bool ahead = false;  // staged while the previous terms are added up
+  // Terms of an instruction, and lanes of a copy.
   int64_t terms = 16;
   int lanes = 1;
 
@@ -41,14 +41,15 @@ struct MatrixTile {
   }
 };
 
-// Nothing if the target has no such units or the stage is no contraction of what they take. What
-// does not come out even is padded. `parallel` and `reduce` are the stage's axes, after fusing.
+// Returns nullopt if the target has no matrix units, or if the stage is not a contraction of types
+// that they support. Sizes that are not multiples of a tile are padded. `parallel` and `reduce` are
+// the stage's axes, after fusing.
 std::optional<MatrixTile> FindMatrixTile(const kernel::Stage& stage, const ScheduleWriter& writer,
                                          const std::vector<int>& parallel,
                                          const std::vector<int>& reduce,
                                          const drivers::Target& target);
 
-// The stage's directives.
+// Writes the stage's directives.
 void WriteMatrixTile(int stage, const MatrixTile& tile, ScheduleWriter* writer);
 
 }  // namespace kiln::search

@@ -1,4 +1,4 @@
-// Sums that a thread keeps side by side.
+// Splits a thread's sum into several partial sums.
 #ifndef KILN_COMPILER_SEARCH_PARTIAL_SUMS_H_
 #define KILN_COMPILER_SEARCH_PARTIAL_SUMS_H_
 
@@ -8,8 +8,9 @@
 
 namespace kiln::search {
 
-// The order of a reduction whose innermost loop is cut into partial sums, if it is long enough. One
-// sum alone would be as wrong as it is long, and each addition would wait for the one before.
+// Returns the order of a reduction whose innermost loop, if it is long enough, is cut into partial
+// sums. The rounding error of a single sum grows with its length, and each addition would wait for
+// the previous one.
 std::vector<int> CutSums(std::vector<int> reduce, ScheduleWriter* writer);
 
 }  // namespace kiln::search

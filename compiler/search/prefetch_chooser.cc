@@ -9,11 +9,11 @@
 namespace kiln::search {
 namespace {
 
-// Rows shorter than this come with their neighbours' lines.
+// Shorter rows are loaded with their neighbours' lines.
 constexpr int64_t kLeastRowBytes = 256;
 
-// How far apart the buffer's rows are for neighbouring points of the grid's innermost range, in
-// elements; 0: this stage does not read the buffer by rows.
+// Returns the distance between the buffer's rows for adjacent points of the grid's innermost range,
+// in elements; 0 if this stage does not read the buffer by rows.
 int64_t RowStep(const kernel::Stage& stage, int buffer, const ir::Node* row) {
   int64_t step = 0;
   for (const StageWork::Access& access : WorkOf(stage).accesses) {

@@ -7,10 +7,10 @@ namespace {
 
 // Code for a ragged end costs compile time.
 constexpr double kRaggedPenalty = 1.03;
-// Registers for addresses' vectors and what the scheduler brings forward.
+// Registers for vectors of addresses and for loads that the scheduler moves forward.
 constexpr int kSpareRegisters = 3;
 
-// Every step adds to each sum once, so no step is shorter than a multiply-add.
+// Every step adds to each sum once, so a step takes at least one multiply-add's latency.
 double StepCycles(int64_t vectors, int64_t rows, const drivers::ContractionCosts& costs) {
   const auto loads = static_cast<double>(vectors + rows);
   const double multiply = static_cast<double>(vectors * rows) / costs.multiplies_per_cycle;
@@ -18,7 +18,7 @@ double StepCycles(int64_t vectors, int64_t rows, const drivers::ContractionCosts
          costs.load * loads + costs.far_vector * static_cast<double>(vectors);
 }
 
-// All tiles of two row axes, ragged ends included.
+// Returns the cycles of all tiles of two row axes, including ragged ends.
 double RowsCycles(int64_t vectors, int64_t extent, int64_t tile, int64_t more_extent,
                   int64_t more_tile, const drivers::ContractionCosts& costs) {
   double cycles = 0;
@@ -49,7 +49,7 @@ RegisterTile ChooseTile(int64_t lane_vectors, int most_vectors, int64_t rows, in
     const int64_t most = (target.limits.vector_registers - vectors - kSpareRegisters) / vectors;
     const int64_t whole = lane_vectors / vectors;
     const int64_t rest = lane_vectors % vectors;
-    // Of equal tiles the one with fewer rows along the second axis.
+    // Among equal tiles, chooses the one with fewer rows along the second axis.
     for (int64_t more = 1; more <= std::min(most, more_rows); ++more) {
       for (int64_t tile = 1; tile <= std::min(most / more, rows); ++tile) {
         double cycles =

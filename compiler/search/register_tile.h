@@ -1,5 +1,5 @@
 // Register tiles for contractions: how many vectors of lanes by how many rows of the other factor
-// are summed up at once.
+// are added up at once.
 #ifndef KILN_COMPILER_SEARCH_REGISTER_TILE_H_
 #define KILN_COMPILER_SEARCH_REGISTER_TILE_H_
 
@@ -17,11 +17,11 @@ struct RegisterTile {
   double cycles = 0;      // estimate for one step of the sum over all rows and vectors
 };
 
-// The best tile of at most `most_vectors` vectors for a lane axis of `lane_vectors` vectors, `rows`
-// rows and `more_rows` rows along a second axis (1: none). Accumulators, the vectors of the one
-// factor and a few registers more fit the target's. The model: a step takes the longest of its
-// multiply-adds, its loads and one multiply-add's latency, and some of what overlaps with them;
-// ragged ends count as they are.
+// Returns the best tile of at most `most_vectors` vectors for a lane axis of `lane_vectors`
+// vectors, `rows` rows and `more_rows` rows along a second axis (1: none). The accumulators, the
+// vectors of one factor and a few spare registers fit the target. The model: a step takes as long
+// as the longest of its multiply-adds, its loads and one multiply-add's latency, plus a part of the
+// overlapping work. Ragged ends are counted exactly.
 RegisterTile ChooseTile(int64_t lane_vectors, int most_vectors, int64_t rows, int64_t more_rows,
                         const drivers::Target& target);
 

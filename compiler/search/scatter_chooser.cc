@@ -10,14 +10,15 @@ namespace {
 
 using schedule::Binding;
 
-// What a position costs besides its arithmetic: its index, the test, the element read and written.
+// The cost of a position in addition to its arithmetic: its index, the test, and reading and
+// writing the element.
 constexpr int kPositionCost = 6;
-// Tasks for each thread, where they cut rows: shorter pieces of rows cost memory's bandwidth.
+// Tasks for each thread, if they cut rows: shorter pieces of rows waste memory bandwidth.
 constexpr int64_t kRowTasksPerThread = 2;
-// Vectors of a piece of a row, at least.
+// The minimum number of vectors in a piece of a row.
 constexpr int64_t kLeastVectors = 4;
 
-// The axis along which one position's elements stand in memory; -1: none.
+// Returns the axis along which one position's elements are contiguous in memory, or -1.
 int FindLanes(const kernel::Stage& stage, const std::vector<int>& parallel, int lanes,
               const ScheduleWriter& writer) {
   for (const int axis : parallel) {

@@ -10,8 +10,8 @@
 
 namespace kiln::search {
 
-// Tasks share the points of `parallel`, each goes over all positions: so an element gets its values
-// in one order, whatever the number of threads. Lanes stand along memory, if the elements of one
+// Tasks divide the points of `parallel`, and each one visits all positions. So an element gets its
+// values in one order, for any number of threads. Lanes run along memory if the elements of one
 // position do.
 void ChooseScatter(const kernel::Kernel& kernel, int number, const std::vector<int>& parallel,
                    const drivers::Target& target, ScheduleWriter* writer);

@@ -46,7 +46,7 @@ int ScheduleWriter::Fuse(int outer, int inner) {
 
 std::pair<int, int> ScheduleWriter::Split(int axis, int64_t factor) {
   schedule_.directives.push_back(schedule::Split{axis, factor});
-  // Numbered as the planner numbers them (plan.cc): the outer part first.
+  // Numbered as in the planner (plan.cc): the outer part first.
   const int outer = Add((extent(axis) + factor - 1) / factor, nullptr);
   return {outer, Add(factor, nullptr)};
 }

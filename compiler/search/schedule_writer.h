@@ -1,5 +1,5 @@
-// Keeps the numbers of axes while a schedule is written: what Apply will count, and what is known
-// of each axis.
+// Writes a schedule and tracks its axes: the numbers that Apply will give them, and their
+// properties.
 #ifndef KILN_COMPILER_SEARCH_SCHEDULE_WRITER_H_
 #define KILN_COMPILER_SEARCH_SCHEDULE_WRITER_H_
 
@@ -20,23 +20,23 @@ struct AxisInfo {
 
 class ScheduleWriter {
  public:
-  // `schedule` gets the directives; it must be empty and outlive the writer.
+  // `schedule` gets the directives. Requires: it is empty, and outlives the writer.
   ScheduleWriter(const kernel::Kernel& kernel, schedule::Schedule* schedule);
 
   const AxisInfo& operator[](int axis) const { return axes_[axis]; }
   int64_t extent(int axis) const { return axes_[axis].extent; }
-  // Of the axes' extents.
+  // Returns the product of the axes' extents.
   int64_t Product(const std::vector<int>& axes) const;
-  // The one with the largest extent, of one or more.
+  // Returns the axis with the largest extent. Requires: at least one axis.
   int Largest(const std::vector<int>& axes) const;
-  // The axes of the kernel's ranges, by what they belong to.
+  // The axes of the kernel's ranges, by the part of the kernel that they belong to.
   const std::vector<int>& grid() const { return grid_; }
   const std::vector<int>& ranges(int stage) const { return ranges_[stage]; }
   const std::vector<int>& reduce_ranges(int stage) const { return reduce_ranges_[stage]; }
   const std::vector<int>& ordered_ranges(int stage) const { return ordered_ranges_[stage]; }
 
   int Fuse(int outer, int inner);
-  // {outer, inner}
+  // Returns {outer, inner}.
   std::pair<int, int> Split(int axis, int64_t factor);
   void Pad(int axis, int64_t multiple);
   void Bind(int axis, schedule::Binding binding);
@@ -47,7 +47,7 @@ class ScheduleWriter {
   void Stream(int stage);
   void Prefetch(schedule::Prefetch directive);
 
-  // Fuses neighbours of `axes` wherever they are contiguous in the whole kernel.
+  // Fuses adjacent `axes` wherever they are contiguous in the whole kernel.
   std::vector<int> FuseAll(const std::vector<int>& axes);
 
  private:

@@ -12,9 +12,9 @@ using schedule::Binding;
 
 constexpr int64_t kMostRows = 48;
 constexpr int64_t kMostRowsOfDotProducts = 16;
-// Steps of the sum between two visits of the partial results in the cache.
+// Steps of the sum between two visits to the partial results in the cache.
 constexpr int64_t kStepsAtOnce = 16;
-// Partial results that stay in the cache meanwhile, in bytes.
+// Bytes of partial results that stay in the cache meanwhile.
 constexpr int64_t kPartialBytes = 64 << 10;
 
 class Chooser {
@@ -51,7 +51,7 @@ class Chooser {
   }
 
  private:
-  // The axis along which the large factor lies contiguously, if it is long enough.
+  // Returns the axis along which the large factor is contiguous, if it is long enough, or -1.
   int UnitAxis(int large, const std::vector<int>& axes) const {
     for (int axis : axes) {
       if (StepOf(contraction_.factor[large], writer_[axis].range) == 1 &&
@@ -70,15 +70,15 @@ class Chooser {
     }
   }
 
-  // How many results along `axis` belong to one task, as a multiple of `block`.
+  // Returns how many results along `axis` belong to one task, as a multiple of `block`.
   int64_t ChunkOf(int axis, int64_t most, int64_t block) const {
     const int64_t tasks = 4 * std::max<int64_t>(target_.limits.compute_units, 1);
     const int64_t share = std::min((writer_.extent(axis) + tasks - 1) / tasks, most);
     return std::max<int64_t>((share + block - 1) / block, 1) * block;
   }
 
-  // The rows axis cut into register tiles: the outer loop, then the unrolled one; -1 where there is
-  // none.
+  // Cuts the rows axis into register tiles. Returns the outer loop and the unrolled one, or -1 for
+  // both.
   std::pair<int, int> TileRows(const std::vector<int>& rows, int64_t tile) {
     if (rows.empty()) return {-1, -1};
     const auto [outer, inner] = writer_.Split(rows[0], tile);
@@ -92,8 +92,8 @@ class Chooser {
     }
   }
 
-  // Lanes along the results: some rows of the large factor at a time are added to all results of
-  // the task.
+  // Puts lanes along the results: a few rows of the large factor at a time are added to all results
+  // of the task.
   bool WriteRowByRow(int large, int lane_axis) {
     const std::vector<int>& rows = contraction_.only[1 - large];
     const int64_t count = writer_.Product(rows);
@@ -125,7 +125,7 @@ class Chooser {
     return true;
   }
 
-  // Lanes along the sum: each result is a dot product of contiguous memory.
+  // Puts lanes along the sum: each result is a dot product of contiguous memory.
   bool WriteDotProducts(int large, int lane_axis) {
     const std::vector<int>& rows = contraction_.only[1 - large];
     const std::vector<int>& columns = contraction_.only[large];

@@ -1,5 +1,5 @@
-// Schedules for contractions with few rows, such as a vector times a matrix: bound by reading the
-// large factor once, so it is never packed.
+// Schedules for contractions with few rows, such as a vector times a matrix. Their time is bound by
+// reading the large factor once, so it is never packed.
 #ifndef KILN_COMPILER_SEARCH_SKINNY_CHOOSER_H_
 #define KILN_COMPILER_SEARCH_SKINNY_CHOOSER_H_
 
@@ -9,8 +9,8 @@
 
 namespace kiln::search {
 
-// As ChooseContraction; only for a large factor that exceeds the caches and few rows of the other
-// one.
+// Like ChooseContraction, but only for a large factor that exceeds the caches and few rows of the
+// other one.
 bool ChooseSkinny(int stage, const Contraction& contraction, const drivers::Target& target,
                   ScheduleWriter* writer);
 

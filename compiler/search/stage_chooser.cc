@@ -15,24 +15,25 @@ namespace {
 
 using schedule::Binding;
 
-// Reductions over so few points, with so many operations in all, become straight code.
+// Reductions of at most this many points and total operations are unrolled completely.
 constexpr int64_t kUnrolledPoints = 16;
 constexpr int64_t kUnrolledOperations = 160;
-// Sums that stand in registers at once.
+// The maximum number of sums in registers at once.
 constexpr int64_t kAccumulators = 8;
-// A block of so many steps is moved at once where one side of a copy is contiguous along one axis
-// and the other side along another, so that whole cache lines are used while they are near.
+// The steps of a block that is copied at once if the two sides of a copy are contiguous along
+// different axes, so that whole cache lines are used while they are cached.
 constexpr int64_t kBlock = 32;
-// Operations for each point, at most, where such blocks are squares that are transposed in
+// The maximum number of operations for each point if such blocks are squares transposed in
 // registers.
 constexpr int64_t kSquareOperations = 12;
-// Rows that are added up at once where rows are summed.
+// The number of rows that are added up at once, where columns are summed.
 constexpr int64_t kRows = 8;
-// Columns, at least, that a task sums: pieces of rows long enough for the prefetchers.
+// The minimum number of columns that a task sums: the pieces of rows are long enough for
+// prefetchers.
 constexpr int64_t kColumns = 256;
-// Columns at most, whose sums then stand in the first-level cache.
+// The maximum number of columns, whose sums still fit the first-level cache.
 constexpr int64_t kMostColumns = 2048;
-// Outputs from here on are written past the caches.
+// Outputs of at least this size use non-temporal stores.
 constexpr int64_t kStreamedBytes = int64_t{32} << 20;
 
 int64_t BytesWritten(const kernel::Kernel& kernel) {
@@ -59,9 +60,9 @@ class StageChooser {
         work_(WorkOf(stage_)),
         writer_(*writer) {}
 
-  // `grid_lanes`: the lanes stand along a loop of the grid already.
+  // `grid_lanes`: a loop of the grid already has the lanes.
   void Choose(bool grid_lanes) {
-    // Arithmetic is done in four bytes or more; what is only moved fills a vector with as few as
+    // Arithmetic uses four bytes or more; values that are only moved fill a vector with as few as
     // two.
     const bool moves = work_.inside_operations + work_.outside_operations == 0;
     const int bytes = std::max(work_.widest, moves ? 2 : 4);
@@ -135,7 +136,7 @@ class StageChooser {
     order_.insert(order_.end(), axes.begin(), axes.end());
   }
 
-  // Vectors of sums that stand side by side.
+  // Returns how many vectors of sums are computed in parallel.
   int64_t VectorsAtOnce() const {
     int64_t vectors = 1;
     while (vectors < 4 && 2 * vectors * lanes_ <= writer_.extent(vector_) &&
@@ -145,7 +146,7 @@ class StageChooser {
     return vectors;
   }
 
-  // Lanes along a reduction: several vectors of sums, added up at the end.
+  // Puts lanes along a reduction: several vectors of sums, added up at the end.
   void ChooseReduceLanes() {
     AppendTasks(parallel_, Tasks(), &writer_, &order_);
     std::vector<int> steps;
@@ -173,7 +174,7 @@ class StageChooser {
     }
   }
 
-  // Each lane has a point of its own and few steps of reduction, or none.
+  // Gives each lane its own point, with few steps of reduction or none.
   void ChoosePointLanes() {
     std::vector<int> others = Others(parallel_);
     std::vector<int> steps;
@@ -203,13 +204,13 @@ class StageChooser {
     }
   }
 
-  // Squares of lanes by lanes are transposed in registers: the code repeats for each of their rows.
+  // Squares of lanes by lanes are transposed in registers: the code is repeated for each row.
   bool CanTranspose(int near) const {
     return reduce_.empty() && writer_.extent(near) >= lanes_ && writer_.extent(vector_) >= lanes_ &&
            work_.outside_operations <= kSquareOperations;
   }
 
-  // Along memory in the innermost loop of squares: rows of lines that the prefetchers follow.
+  // The innermost loop of squares runs along memory: rows of lines that the prefetchers follow.
   void ChooseSquares(int near, const std::vector<int>& others) {
     const int64_t tasks = AppendTasks(others, Tasks(), &writer_, &order_);
     const int rest = tasks > 1 ? AppendChunks(vector_, tasks, lanes_, &writer_, &order_) : vector_;
@@ -220,8 +221,8 @@ class StageChooser {
     Append({outer, squares, row, lane});
   }
 
-  // Each lane sums up a column: several rows at once, whose sums stand in registers while the
-  // columns' stand in the nearest cache.
+  // Each lane sums a column: several rows at once, whose sums are in registers, while the columns'
+  // sums are in the first-level cache.
   void ChooseColumnLanes() {
     const int64_t copies = VectorsAtOnce();
     int64_t tasks = AppendTasks(Others(parallel_), Tasks(), &writer_, &order_);
@@ -231,7 +232,7 @@ class StageChooser {
     if (shared_) tasks = 1;
     const int64_t most = (columns + kMostColumns - 1) / kMostColumns;
     if (!shared_ && std::max(tasks, most) > 1) {
-      // Tasks stand before all loops.
+      // Tasks come before all loops.
       std::vector<int> chunks;
       rest = AppendChunks(vector_, std::max(tasks, most), lanes_ * copies, &writer_, &chunks);
       order_.insert(tasks > 1 ? order_.end() : order_.begin(), chunks.begin(), chunks.end());

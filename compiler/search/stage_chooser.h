@@ -1,5 +1,5 @@
-// The schedule of a stage: which axis the lanes of vectors stand along, which loops are tasks, and
-// the order of the rest.
+// The schedule of a stage: the axis of the vector lanes, the loops that become tasks, and the order
+// of the others.
 #ifndef KILN_COMPILER_SEARCH_STAGE_CHOOSER_H_
 #define KILN_COMPILER_SEARCH_STAGE_CHOOSER_H_
 
@@ -9,8 +9,8 @@
 
 namespace kiln::search {
 
-// One stage; of a kernel whose stages share no grid, with its tasks. `grid_lanes`: lanes stand
-// along a loop of the grid already.
+// Writes the schedule of one stage, with its tasks if the kernel's stages share no grid.
+// `grid_lanes`: a loop of the grid already has lanes.
 void ChooseStage(const kernel::Kernel& kernel, int stage, const drivers::Target& target,
                  bool grid_lanes, ScheduleWriter* writer);
 

@@ -1,4 +1,4 @@
-// Which axes lanes and tasks stand along, for the kinds of stages that are no contraction.
+// The axes of lanes and tasks, for stages that are not contractions.
 #include "compiler/search/stage_chooser.h"
 
 #include <gmock/gmock.h>
@@ -33,7 +33,8 @@ struct ChosenStages {
   schedule::Schedule schedule;
   schedule::Plan plan;
 
-  // The kernel's axis of which the lanes are a part; -1: no lanes in this stage (-1: the grid).
+  // Returns the kernel's axis that the lanes are a part of, or -1 if there are no lanes in this
+  // stage (-1: the grid).
   int LanesOf(int stage) const {
     const std::vector<int>& order =
         stage < 0 ? plan.grid_order : plan.stages[static_cast<size_t>(stage)].order;

@@ -17,7 +17,7 @@ class Counter {
   explicit Counter(StageWork* work) : work_(*work) {}
 
   void Visit(const Node* node, bool inside) {
-    // What is used both within the reduction and after it is computed in both places.
+    // A value used both within the reduction and after it is computed in both places.
     if (!seen_[inside ? 1 : 0].insert(node).second) return;
     switch (node->op()) {
       case Op::kConst:
@@ -45,7 +45,7 @@ class Counter {
   absl::flat_hash_set<const Node*> seen_[2];
 };
 
-// Whether the atom is an idiv or mod of a sum in which the range stands once, plainly.
+// Returns whether the atom is an idiv or mod of a sum in which the range has the coefficient 1.
 bool IsDigitOf(const Node* atom, const Node* range) {
   return (atom->op() == Op::kIDiv || atom->op() == Op::kMod) &&
          kernel::SumOf(atom->operand(0)).Coefficient(range) == 1;
@@ -109,7 +109,7 @@ double CostOf(const StageWork& work, int64_t points, int64_t reduce_points, cons
   const bool vector = axis.range != nullptr;
   const bool masked = vector && axis.extent % lanes != 0;
   for (const StageWork::Access& access : work.accesses) {
-    // Lanes along a reduction are gone when what follows it is computed.
+    // Lanes along a reduction no longer exist in the code after it.
     const bool lanes_here = vector && (access.inside || !axis.reduce);
     (access.inside ? inside : outside) +=
         lanes_here ? AccessCost(access, axis.range, masked, costs) : 1;

@@ -1,4 +1,4 @@
-// What a stage costs with vector lanes along one of its axes: a count of vector instructions, good
+// The cost of a stage with vector lanes along one of its axes: a count of vector instructions, good
 // enough to compare axes.
 #ifndef KILN_COMPILER_SEARCH_STAGE_COST_H_
 #define KILN_COMPILER_SEARCH_STAGE_COST_H_
@@ -11,7 +11,8 @@
 
 namespace kiln::search {
 
-// What one point of a stage does. Inside: for each point of the reduction; outside: once, after it.
+// The work for one point of a stage. Inside: for each point of the reduction; outside: once, after
+// it.
 struct StageWork {
   struct Access {
     const ir::Node* index = nullptr;
@@ -27,17 +28,17 @@ struct StageWork {
 };
 StageWork WorkOf(const kernel::Stage& stage);
 
-// How an access looks from neighbouring lanes.
+// How an access moves from one lane to the next.
 enum class LaneAccess : uint8_t {
   kUniform,    // the same element
-  kWhole,      // neighbouring elements
+  kWhole,      // adjacent elements
   kShuffled,   // elements of two vectors
   kScattered,  // anything else
 };
 LaneAccess AccessAlong(const ir::Node* index, const ir::Node* range);
 
-// A small d for which an index has range / d: d steps of the range read the same element. 1 if
-// there is none.
+// Returns a small d for which an index has range / d, so that d steps of the range read the same
+// element, or 1 if there is none.
 int64_t SharedSteps(const StageWork& work, const ir::Node* range);
 
 struct LaneAxis {
@@ -45,8 +46,8 @@ struct LaneAxis {
   int64_t extent = 1;
   bool reduce = false;
 };
-// `points`, `reduce_points`: of the stage's ranges and of its reduce ranges. In the unit of
-// `costs`, which are the target's.
+// Returns the cost in the unit of `costs`, which are the target's. `points`, `reduce_points`: the
+// number of points of the stage's ranges and of its reduce ranges.
 double CostOf(const StageWork& work, int64_t points, int64_t reduce_points, const LaneAxis& axis,
               int lanes, const drivers::InstructionCosts& costs);
 

@@ -8,12 +8,13 @@ namespace {
 
 using schedule::Binding;
 
-// For threads to share work evenly.
+// Enough for threads to share work evenly.
 constexpr int64_t kTasksPerThread = 32;
 constexpr double kTasksMax = 1 << 20;
 
-// The smallest factor from `least` on that divides the extent in whole units, if there is one
-// before twice as much; ends then need no care.
+// Returns the smallest factor from `least` on that divides the extent in whole units, so that there
+// is no ragged end. Returns `least`, rounded up to whole units, if there is none below twice as
+// much.
 int64_t ChunkOf(int64_t extent, int64_t least, int64_t unit) {
   least = (least + unit - 1) / unit * unit;
   for (int64_t factor = least; factor < 2 * least; factor += unit) {
@@ -42,7 +43,7 @@ int64_t AppendTasks(const std::vector<int>& axes, int64_t tasks, ScheduleWriter*
     } else if (extent <= 2 * tasks) {
       writer->Bind(axis, Binding::kTask);
       order->push_back(axis);
-      // Each of these is still to be cut into so many.
+      // Each of these must still be cut into this many.
       tasks = (tasks + extent - 1) / extent;
     } else {
       order->push_back(AppendChunks(axis, tasks, 1, writer, order));

@@ -1,4 +1,4 @@
-// How many tasks a stage becomes, and which loops they are.
+// Divides a stage into tasks.
 #ifndef KILN_COMPILER_SEARCH_TASK_SPLIT_H_
 #define KILN_COMPILER_SEARCH_TASK_SPLIT_H_
 
@@ -10,17 +10,18 @@
 
 namespace kiln::search {
 
-// For work of so many vector instructions: enough for threads to share evenly, none so small that
-// handing it out costs more than doing it, and none so long that other users wait for its end.
+// Returns the number of tasks for work of this many vector instructions: enough for threads to
+// share it evenly, none so small that scheduling it costs more than its work, and none so long that
+// other users wait for its end.
 int64_t TasksFor(double cost, const drivers::Target& target);
 
-// Appends the axes to the order, outermost first; the outer ones become tasks until there are
-// `tasks` of them, one is split for it. Returns how many tasks are still wanted.
+// Appends the axes to the order, outermost first. The outer ones become tasks until there are
+// `tasks` of them; one axis may be split for this. Returns how many tasks are still missing.
 int64_t AppendTasks(const std::vector<int>& axes, int64_t tasks, ScheduleWriter* writer,
                     std::vector<int>* order);
 
-// Splits the axis into `tasks` chunks, or fewer, each a multiple of `unit` but for the last; they
-// are appended as tasks. Returns the axis inside a chunk.
+// Splits the axis into at most `tasks` chunks, each a multiple of `unit` except the last, and
+// appends them as tasks. Returns the axis inside a chunk.
 int AppendChunks(int axis, int64_t tasks, int64_t unit, ScheduleWriter* writer,
                  std::vector<int>* order);
 

@@ -18,13 +18,13 @@ void MakeTasks(const std::vector<int>& axes, ScheduleWriter* writer) {
   for (const int axis : axes) writer->Bind(axis, schedule::Binding::kTask);
 }
 
-// Wider accesses gain nothing if they leave fewer threads than this for each that a unit keeps
-// going.
+// Wider accesses do not pay off if they leave fewer than this many threads for each one that a unit
+// keeps running.
 constexpr int64_t kThreadsEach = 2;
 
-// How many neighbours along the last task a thread takes at once: as many as it reads and writes
-// with one instruction, so that more is on its way to memory. 1, where they are not neighbours
-// there, or too few threads were left.
+// Returns how many neighbours along the last task axis a thread takes at once: as many as one
+// instruction reads or writes, so that more memory accesses are in flight. Returns 1 if they are
+// not adjacent in memory, or if too few threads would be left.
 int64_t LanesFor(const kernel::Kernel& kernel, int stage, const std::vector<int>& tasks,
                  const ScheduleWriter& writer, const drivers::Target& target) {
   const kernel::Stage& of = kernel.stages[stage];

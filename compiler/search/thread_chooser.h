@@ -8,10 +8,10 @@
 
 namespace kiln::search {
 
-// Blocks of threads for each task where that gains something (block_chooser.h). Else a task for
-// each point of what runs in parallel, which adds up its sums itself, several partial ones side by
-// side: many small tasks, of which a block of threads takes neighbours. Deterministic; always a
-// schedule that Apply accepts for this kernel.
+// Uses blocks of threads for each task if that gains something (block_chooser.h). Otherwise a task
+// computes one point of the parallel loops, with all of its sums, in several partial sums. These
+// are many small tasks, and a block of threads runs adjacent ones. Deterministic. Apply accepts the
+// schedule for this kernel.
 schedule::Schedule ChooseThreads(const kernel::Kernel& kernel, const drivers::Target& target);
 
 }  // namespace kiln::search

@@ -10,17 +10,17 @@ using ir::Node;
 using ir::Op;
 using Kind = Collective::Kind;
 
-// A part of fewer bytes is not worth a kernel of its own.
+// Smaller parts are not worth a kernel each.
 constexpr int64_t kFetchedBytesMin = 16 << 10;
 
-// The operand's shape, cut along `split`.
+// Returns the operand's shape, cut along `split`.
 ir::Shape CutShape(const Collective& collective) {
   ir::Shape shape = collective.operand->shape();
   shape[collective.split] /= collective.devices;
   return shape;
 }
 
-// Elements of a row that is published for one device.
+// Returns the number of elements of the row published for one device.
 int64_t RowElements(const Collective& collective) {
   const int64_t size = ir::SizeOf(collective.operand->dtype());
   const int64_t bytes = ir::NumElements(CutShape(collective)) * size;
@@ -39,11 +39,11 @@ const Node* Combine(ops::Builder& builder, Op op, const std::vector<const Node*>
   return is_short ? builder.Cast(sum, dtype) : sum;
 }
 
-// One part after the other along an axis.
+// Concatenates the parts along an axis.
 const Node* Joined(ops::Builder& builder, const std::vector<const Node*>& parts, int64_t axis) {
   const int64_t length = parts[0]->shape()[axis];
   const auto count = static_cast<int64_t>(parts.size());
-  // A choice by position: sums with padded zeros would lose the sign of zeros.
+  // Selects by position: sums of zero-padded parts would lose the sign of zeros.
   ir::Shape shape = parts[0]->shape();
   shape[axis] *= count;
   ir::Shape along(shape.size(), 1);
@@ -75,7 +75,7 @@ const Node* Published(ops::Builder& builder, const Collective& collective) {
   const Node* operand = collective.operand;
   if (!collective.is_cut()) return operand;
   const ir::Shape& shape = operand->shape();
-  // The axis in two, of which the outer one goes first.
+  // Splits the axis in two and moves the outer half to the front.
   ir::Shape cut(shape.begin(), shape.begin() + collective.split);
   cut.push_back(collective.devices);
   cut.push_back(shape[collective.split] / collective.devices);
@@ -121,7 +121,7 @@ const Node* Received(ops::Builder& builder, const Collective& collective,
       collective.kind == Kind::kAllReduce || collective.kind == Kind::kReduceScatter;
   const Node* result = combines ? Combine(builder, collective.combine, values)
                                 : Joined(builder, values, collective.joined);
-  // Stored once, since it may be read from far away.
+  // Stored once, since reading the parts may be slow.
   return builder.Contiguous(result);
 }
 

@@ -1,8 +1,8 @@
-// What devices of a group make together of one value each.
+// Collectives: operations in which each device of a group contributes one value.
 //
-// The operand is published as it is, or cut into a part for each device of the group, and read by
-// them from there: `Published` and `Received` say in ordinary ops how. Both sides are kernels like
-// all others, and the order in which results are added up is the group's, so every device gets the
+// The operand is published whole, or cut into one part for each device of the group, and the
+// devices read it from there. `Published` and `Received` express both sides in ordinary ops, so
+// both become ordinary kernels. Results are combined in the group's order, so every device gets the
 // same bits.
 #ifndef KILN_COMPILER_SHARD_COLLECTIVE_H_
 #define KILN_COMPILER_SHARD_COLLECTIVE_H_
@@ -19,15 +19,15 @@ namespace kiln::shard {
 
 struct Collective {
   enum class Kind {
-    kAllReduce,      // everybody has the combined value
-    kReduceScatter,  // each has its part of it along `split`
-    kAllGather,      // everybody has all parts, put together along `joined`
-    kAllToAll,       // each has its part along `split` of all parts along `joined`
+    kAllReduce,      // every device has the combined value
+    kReduceScatter,  // each device has its part of that along `split`
+    kAllGather,      // each device has all parts, concatenated along `joined`
+    kAllToAll,       // each has its part along `split` of all parts, concatenated along `joined`
   };
   Kind kind = Kind::kAllReduce;
-  ir::Op combine = ir::Op::kAdd;  // of the first two: also kMul, kMax
-  std::vector<int> group;         // the mesh's axes
-  int64_t devices = 1;            // in the group
+  ir::Op combine = ir::Op::kAdd;  // for the first two kinds; also kMul, kMax
+  std::vector<int> group;         // axes of the mesh
+  int64_t devices = 1;            // number of devices in the group
   int64_t split = 0;
   int64_t joined = 0;
   const ir::Node* operand = nullptr;
@@ -37,27 +37,27 @@ struct Collective {
   bool operator==(const Collective&) const = default;
 };
 
-// The result's shape.
+// Returns the shape of the result.
 ir::Shape ResultShape(const Collective& collective);
 
-// What a device publishes: the operand, or [devices, n], a row for each device's part of it, padded
-// so that rows begin at multiples of kPublishedAlignment.
+// Returns the value that a device publishes: the operand, or [devices, n] with one row for each
+// device's part, padded so that rows begin at multiples of kPublishedAlignment.
 const ir::Node* Published(ops::Builder& builder, const Collective& collective);
 
-// Bytes of what a device reads of each other one, and of the way from one part to the next.
+// Returns how many bytes a device reads from each other device; also the stride between parts.
 int64_t PartBytes(const Collective& collective);
 
-// Whether the result is nothing but one part's bytes behind the other's, and there are so many of
-// them that each part is better copied on its own than chosen element by element in one kernel.
+// Returns whether the result is the parts' bytes one after the other, and the parts are so large
+// that copying each one is better than selecting element by element in one kernel.
 bool IsFetched(const Collective& collective);
 
-// The result, made of what the device reads of each device of the group: values of the operand's
-// shape, or of shape [n].
+// Returns the result, computed from the values that the device reads from each device of the group.
+// Each of `parts` has the shape PartShape: the operand's shape, or [n].
 ir::Shape PartShape(const Collective& collective);
 const ir::Node* Received(ops::Builder& builder, const Collective& collective,
                          const std::vector<const ir::Node*>& parts);
 
-// "all_reduce_sum".
+// Returns the name, for example "all_reduce_sum".
 std::string Name(const Collective& collective);
 
 }  // namespace kiln::shard

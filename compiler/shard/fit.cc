@@ -13,10 +13,10 @@ using ir::Node;
 using ir::Op;
 using ir::Shape;
 
-// Deeper expressions are padded as they are: this is recursive.
+// Deeper expressions are cut and padded instead: the rebuilding is recursive.
 constexpr int kMostDepth = 256;
 
-// Whether a pad or a shrink leaves the elements where they are and changes only the ends.
+// Returns whether a pad or a shrink changes only the ends, so that elements keep their positions.
 bool KeepsBeginnings(const Node* node) {
   const std::vector<int64_t>& values = ir::IntsOf(node);
   for (size_t i = 0; i < values.size(); i += 2) {
@@ -68,7 +68,7 @@ const Node* Fitter::Compute(const Node* x, const Shape& shape, int depth) {
 }
 
 const Node* Fitter::Elementwise(const Node* x, const Shape& shape, int depth) {
-  // What is stored is stored once.
+  // A contiguous value is already stored; do not compute it again.
   if (x->op() == Op::kContiguous) return nullptr;
   std::vector<const Node*> operands;
   for (const Node* operand : x->operands()) {

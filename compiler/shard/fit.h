@@ -1,4 +1,4 @@
-// Values made longer or shorter at the ends of dimensions.
+// Resizes values at the ends of their dimensions.
 #ifndef KILN_COMPILER_SHARD_FIT_H_
 #define KILN_COMPILER_SHARD_FIT_H_
 
@@ -9,14 +9,14 @@
 
 namespace kiln::shard {
 
-// Not thread-safe, as its Builder.
+// Not thread-safe, because its Builder is not.
 class Fitter {
  public:
   explicit Fitter(ops::Builder& builder) : builder_(builder) {}
 
-  // A value of that shape with x's elements as far as both go; what is beyond x's end is
-  // unspecified. What is repeated, counted or made of such values is made anew; all else is cut and
-  // padded, which moves what is split there.
+  // Returns a value of that shape with x's elements as far as both shapes reach; elements past x's
+  // end are unspecified. Iotas, expands and values computed from them are rebuilt in the new size;
+  // all others are cut and padded, which moves data between devices along split dimensions.
   const ir::Node* Fit(const ir::Node* x, const ir::Shape& shape);
 
  private:

@@ -11,7 +11,7 @@ namespace {
 using ir::Node;
 using ir::Op;
 
-// More elementwise ops than that are stored, however large the result is.
+// A value with more elementwise ops than that is stored, however large it is.
 constexpr int kMostWorkAgain = 16;
 
 std::vector<const Node*> RootsOf(const LocalGraph& local) {
@@ -54,7 +54,7 @@ std::vector<bool> Levels::FindUsed() const {
     }
   };
   for (const Node* root : RootsOf(local_)) visit(root);
-  // An operand needs the results of earlier collectives alone.
+  // A collective's operand needs only results of earlier collectives.
   for (size_t i = used.size(); i-- > 0;) {
     if (used[i]) visit(local_.collectives[i].operand);
   }

@@ -1,5 +1,5 @@
-// In which segment each value of a local graph can first be computed, and what is computed again
-// where a later one needs it.
+// Finds the segment in which each value of a local graph can first be computed, and the values that
+// later segments recompute.
 #ifndef KILN_COMPILER_SHARD_LEVELS_H_
 #define KILN_COMPILER_SHARD_LEVELS_H_
 
@@ -16,24 +16,24 @@ class Levels {
   explicit Levels(const LocalGraph& local);
 
   int segments() const { return segments_; }
-  // Whether it is a value of the local graph.
+  // Returns whether it is a value of the local graph.
   bool Has(const ir::Node* node) const { return facts_.contains(node); }
   int Of(const ir::Node* node) const { return facts_.at(node).level; }
-  // Whether segments behind its own compute it again, of what it is made of.
+  // Returns whether later segments recompute it from its operands.
   bool IsMadeAgain(const ir::Node* node) const { return facts_.at(node).made_again; }
   // The collectives that some result needs, by the level of their operands.
   const std::vector<std::vector<int>>& collectives() const { return collectives_; }
-  // The collective whose result the input is; -1: none.
+  // Returns the collective whose result the input is, or -1.
   int CollectiveOf(const ir::Node* node) const;
 
  private:
   struct Facts {
     int level = 0;
     bool made_again = false;
-    bool is_source = false;     // made of no input
-    bool is_at_hand = false;    // made of the graph's inputs alone, with little work
-    int64_t leaf_elements = 0;  // of the largest stored value that it is made of
-    int work = 0;               // elementwise ops between those and it
+    bool is_source = false;     // depends on no input
+    bool is_at_hand = false;    // depends only on the graph's inputs, with little work
+    int64_t leaf_elements = 0;  // of the largest stored value that it depends on
+    int work = 0;               // elementwise ops between those values and it
   };
   void Add(const ir::Node* node);
   std::vector<bool> FindUsed() const;

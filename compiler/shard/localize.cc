@@ -15,7 +15,7 @@ using ir::DType;
 using ir::Node;
 using ir::Op;
 
-// A value as it is wanted by those that use it.
+// A value in one layout that its users want.
 struct Way {
   Spec spec;
   const Node* local = nullptr;
@@ -73,12 +73,12 @@ class Localizer {
     return ways.back();
   }
 
-  // Whether a value that is wanted so is computed so, and not moved to where it is wanted.
+  // Returns whether a value wanted in this layout is computed in it, instead of resharded.
   bool IsComputed(const Node* node, const Spec& spec) const {
     return spec == layouts_.of.at(node).spec || CanLie(layouts_, node, spec);
   }
 
-  // From users to operands: how each value is wanted.
+  // Walks from users to operands and records the layouts in which each value is wanted.
   void WantAll() {
     for (size_t i = 0; i < graph_.outputs.size(); ++i) {
       WayOf(graph_.outputs[i], layouts_.outputs[i]);
@@ -150,7 +150,7 @@ class Localizer {
     }
   }
 
-  // Only the bounds of a shrink say more than what holds of each part.
+  // Only a shrink has an attribute (its bounds) that differs between the whole and a part.
   ir::Attribute LocalAttribute(const Node* node, const Spec& spec) const {
     if (node->op() != Op::kShrink) return node->attribute();
     std::vector<int64_t> bounds = ir::IntsOf(node);
@@ -185,7 +185,7 @@ class Localizer {
     if (layout.partial.empty()) {
       return builder_.ScatterElements(operands[0], operands[1], operands[2], axis, mode);
     }
-    // Each device scatters its positions into zeros; what was there before comes in once.
+    // Each device scatters its positions into zeros; the original contents are added once.
     const Node* zeros =
         graph::MakeSplat(builder_.context(), node->dtype(), operands[0]->shape(), 0);
     const Node* partial = builder_.ScatterElements(zeros, operands[1], operands[2], axis, mode);

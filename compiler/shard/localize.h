@@ -1,5 +1,5 @@
-// One device's part of every value: nodes of local shapes, and collectives where a value has to lie
-// in another way or partial results are put together.
+// Builds one device's part of every value: nodes of local shapes, and collectives where a value
+// must change its layout or partial results must be combined.
 #ifndef KILN_COMPILER_SHARD_LOCALIZE_H_
 #define KILN_COMPILER_SHARD_LOCALIZE_H_
 
@@ -12,8 +12,8 @@
 
 namespace kiln::shard {
 
-// Inputs are the graph's, then the place (int64, an element for each axis of the mesh), then the
-// collectives' results.
+// The inputs are the graph's, then the place (int64, an element for each axis of the mesh), then
+// the collectives' results.
 struct LocalGraph {
   std::shared_ptr<ir::Context> context;
   std::vector<graph::Input> inputs;  // without the collectives' results
@@ -26,7 +26,7 @@ struct LocalGraph {
   int first_result() const { return static_cast<int>(inputs.size()); }
 };
 
-// `layouts` are the graph's. Linear in the graph's nodes.
+// `layouts` are those of `graph`. Takes time linear in the graph's nodes.
 LocalGraph Localize(const graph::Graph& graph, const Layouts& layouts);
 
 }  // namespace kiln::shard

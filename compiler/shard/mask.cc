@@ -36,8 +36,8 @@ bool RepeatsWhatItShows(const Node* factor) {
   return false;
 }
 
-// Whether the movement does nothing along this dimension of its result, which is then its operand's
-// of the same number.
+// Returns whether the movement leaves this dimension of its result unchanged. The dimension is then
+// the operand's of the same number.
 bool LeavesAlone(const Node* node, int64_t dim) {
   const std::vector<int64_t>& values = ir::IntsOf(node);
   switch (node->op()) {
@@ -89,8 +89,8 @@ const Node* Masker::Zero(const Node* x, int64_t dim, int64_t size) {
   return zeroed;
 }
 
-// Below views and products, so that what is chosen is no larger than what is stored, and a sum of
-// products stays one.
+// Puts the selection below views and products, so that the selected value is no larger than the
+// stored one and a sum of products stays one.
 const Node* Masker::ZeroBelow(const Node* x, int64_t dim, int64_t size) {
   switch (x->op()) {
     case Op::kMul:

@@ -1,4 +1,4 @@
-// What is beyond the end of a tensor, replaced by what changes no result.
+// Replaces elements past the end of a tensor by values that do not change results.
 #ifndef KILN_COMPILER_SHARD_MASK_H_
 #define KILN_COMPILER_SHARD_MASK_H_
 
@@ -9,16 +9,16 @@
 
 namespace kiln::shard {
 
-// Not thread-safe, as its Builder. Everything is chosen, never multiplied: what is beyond the end
-// may be NaN.
+// Not thread-safe, because its Builder is not. Elements are selected, never multiplied by 0: the
+// padding may be NaN.
 class Masker {
  public:
   explicit Masker(ops::Builder& builder) : builder_(builder) {}
 
-  // x with the reduction's identity from `size` on along a dimension.
+  // Returns x with the reduction's identity from `size` on along a dimension.
   const ir::Node* Identity(const ir::Node* x, int64_t dim, int64_t size, ir::Op reduction);
 
-  // x with `value`, a scalar, from `size` on along a dimension.
+  // Returns x with `value`, a scalar, from `size` on along a dimension.
   const ir::Node* Replace(const ir::Node* x, int64_t dim, int64_t size, const ir::Node* value);
 
  private:
@@ -32,7 +32,8 @@ class Masker {
   absl::flat_hash_map<std::tuple<const ir::Node*, int64_t, int64_t>, const ir::Node*> known_;
 };
 
-// Whether it is a product of two views that repeat what they show: of a matmul or a convolution.
+// Returns whether the node multiplies two views that repeat elements, as a matmul or a convolution
+// does.
 bool IsOuterProduct(const ir::Node* node);
 
 }  // namespace kiln::shard

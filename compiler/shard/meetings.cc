@@ -6,7 +6,7 @@
 namespace kiln::shard {
 namespace {
 
-// Whether every device of one group is in one with all that the other one has.
+// Returns whether each group along the axes `other` is within one group along the axes `group`.
 bool Covers(const std::vector<int>& group, const std::vector<int>& other) {
   return std::all_of(other.begin(), other.end(), [&](int axis) {
     return std::find(group.begin(), group.end(), axis) != group.end();
@@ -18,7 +18,7 @@ class MeetingPlanner {
   explicit MeetingPlanner(Program* program)
       : program_(*program), end_(static_cast<int>(program->segments.size())) {}
 
-  // Before a segment that reads what others publish; and again before anybody writes over it.
+  // Adds a barrier before each segment that reads published data, and one before it is overwritten.
   void Plan() {
     for (int segment = 1; segment < end_; ++segment) {
       for (const int group : Maximal(GroupsOf(segment))) {
@@ -42,7 +42,7 @@ class MeetingPlanner {
   }
 
  private:
-  // Of what the group has published.
+  // Returns the reads of published data.
   static std::vector<Access> ReadsOf(const Segment& segment) {
     std::vector<Access> reads;
     for (const Access& access : segment.inputs) {
@@ -63,7 +63,7 @@ class MeetingPlanner {
     return groups;
   }
 
-  // Without those whose devices meet in another one's meeting.
+  // Drops groups whose devices are all in another group's barrier.
   std::vector<int> Maximal(const std::vector<int>& groups) const {
     std::vector<int> kept;
     for (const int group : groups) {
@@ -85,8 +85,8 @@ class MeetingPlanner {
     return last;
   }
 
-  // The first segment before which the devices of a group meet again after they have read in this
-  // one.
+  // Returns the first segment before which the devices of a group meet again after they have read
+  // in segment `read`.
   int ReleaseOf(int group, int read) const {
     for (const Meeting& meeting : program_.meetings) {
       if (meeting.segment > read &&

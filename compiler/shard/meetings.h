@@ -1,4 +1,5 @@
-// When devices meet: before they read what others publish, and again before anybody writes over it.
+// Plans the barriers between devices: before they read what others publish, and again before any
+// device overwrites it.
 #ifndef KILN_COMPILER_SHARD_MEETINGS_H_
 #define KILN_COMPILER_SHARD_MEETINGS_H_
 
@@ -6,8 +7,8 @@
 
 namespace kiln::shard {
 
-// Adds the meetings of a program whose segments are complete, and makes what is published live
-// until the next meeting of those who read it.
+// Adds the barriers of a program whose segments are complete. Extends the lifetime of published
+// buffers to the next barrier of the devices that read them.
 void PlanMeetings(Program* program);
 
 }  // namespace kiln::shard

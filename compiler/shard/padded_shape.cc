@@ -5,7 +5,7 @@
 namespace kiln::shard {
 namespace {
 
-// The elements of dimensions [begin, end).
+// Returns the number of elements of dimensions [begin, end).
 int64_t ProductOf(const ir::Shape& shape, size_t begin, size_t end) {
   int64_t product = 1;
   for (size_t dim = begin; dim < end; ++dim) product *= shape[dim];
@@ -22,7 +22,7 @@ bool PadGroup(const ir::ReshapeGroup& group, const ir::Shape& from, const ir::Sh
   size_t longer = group.from;
   while (longer < group.from_end && padded[longer] == from[longer]) ++longer;
   if (longer == group.from_end) return true;
-  // All behind it is as it was, and there is nothing before it.
+  // The dimensions after it must be unpadded, and those before it of size 1.
   for (size_t dim = group.from; dim < group.from_end; ++dim) {
     if (dim < longer ? from[dim] != 1 : dim > longer && padded[dim] != from[dim]) return false;
   }

@@ -1,4 +1,4 @@
-// Sizes of tensors whose dimensions are padded at the end, so that a mesh divides them.
+// Sizes of tensors that are padded at the ends of dimensions, so that a mesh divides them.
 #ifndef KILN_COMPILER_SHARD_PADDED_SHAPE_H_
 #define KILN_COMPILER_SHARD_PADDED_SHAPE_H_
 
@@ -9,17 +9,18 @@
 
 namespace kiln::shard {
 
-// The shape with every dimension that the spec splits rounded up to what comes out even: as many
-// parts of graph::LocalShape as there are.
+// Returns the shape with every dimension that the spec splits rounded up to a multiple of its
+// parts: as many times graph::LocalShape as there are parts.
 ir::Shape PaddedShape(const graph::Mesh& mesh, const graph::Spec& spec, const ir::Shape& shape);
 
-// What a reshape of `from` to `to` makes of `padded`, a shape of `from`'s rank and no smaller, so
-// that each element of `from` stays the element of `to` that it was: the padded dimension is the
-// outermost of those that are merged or taken apart together. Nothing where that cannot be.
+// Returns the shape that a reshape of `from` to `to` gives for `padded`, which has `from`'s rank
+// and no smaller sizes, so that every element of `from` stays the same element of `to`. In each
+// group of dimensions that are merged or split, the padded one must be the outermost. Returns
+// nullopt where that is impossible.
 std::optional<ir::Shape> PaddedReshape(const ir::Shape& from, const ir::Shape& padded,
                                        const ir::Shape& to);
 
-// With the sizes of `exact` in some dimensions.
+// Returns `shape` with the sizes of `exact` in some dimensions.
 template <typename Dims>
 ir::Shape ExactIn(const Dims& dims, const ir::Shape& exact, ir::Shape shape) {
   for (const auto dim : dims) shape[dim] = exact[dim];

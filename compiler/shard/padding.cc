@@ -23,8 +23,8 @@ using ir::Node;
 using ir::Op;
 using ir::Shape;
 
-// A spec pads a tensor to at most as many times its size as there are devices. Operands that are
-// padded in different dimensions multiply that, which nobody wants, and integers do not count.
+// A spec enlarges a tensor by at most the number of devices. Operands padded in different
+// dimensions multiply that, which is too much. Doubles, since integers might overflow.
 bool IsTooMuch(const Shape& padded, const Shape& exact) {
   double times = 1;
   for (size_t dim = 0; dim < exact.size(); ++dim) {
@@ -85,7 +85,7 @@ class ShardPadder {
   const Node* Became(const Node* node) const { return became_.at(node); }
   const Shape& SizesOf(const Node* node) const { return Became(node)->shape(); }
 
-  // An operand as an op needs it that does not take it padded.
+  // Returns an operand cut to `shape`, for an op that does not take it padded.
   const Node* Cut(const Node* node, int operand, const Shape& shape) {
     const Node* x = Became(node->operand(operand));
     if (x->shape() == shape) return x;
@@ -101,7 +101,7 @@ class ShardPadder {
     return found == wishes_.end() ? nullptr : &found->second;
   }
 
-  // Along dimensions that are not padded yet.
+  // Adds the wish along dimensions that are not padded yet.
   void AddWish(const Node* node, Shape* shape) const {
     const Shape* wish = WishOf(node);
     for (size_t dim = 0; wish != nullptr && dim < shape->size(); ++dim) {
@@ -120,7 +120,7 @@ class ShardPadder {
     return IsTooMuch(made->shape(), node->shape()) ? MakeExact(node) : made;
   }
 
-  // Of what is not padded.
+  // Builds the node unpadded, from operands cut to size.
   const Node* MakeExact(const Node* node) {
     std::vector<const Node*> operands;
     for (size_t i = 0; i < node->operands().size(); ++i) {
@@ -169,7 +169,7 @@ class ShardPadder {
     return Made(node, shape, std::move(operands), node->attribute());
   }
 
-  // What is padded already stays so where that comes out even.
+  // Keeps the operand's padding where its parts are equal.
   const Node* MakeShard(const Node* node) {
     const graph::Spec spec = graph::Decode(ir::IntsOf(node), node->shape().size());
     const Shape padded = PaddedShape(sharding_->mesh, spec, node->shape());
@@ -224,7 +224,7 @@ class ShardPadder {
     return builder_.Reshape(Cut(node, 0, operand->shape()), node->shape());
   }
 
-  // Ops whose result has its operand's elements along each dimension whose size stays.
+  // For ops whose result has its operand's elements along each dimension of unchanged size.
   const Node* MakeAlongSome(const Node* node) {
     const Shape& exact = node->operand(0)->shape();
     Shape sizes = SizesOf(node->operand(0));
@@ -242,7 +242,7 @@ class ShardPadder {
     return Made(node, shape, {x}, ir::IntsAttr{std::move(values)});
   }
 
-  // The axis that windows slide along is as long as it is, and so are the windows.
+  // Takes the axis that windows slide along, and the windows, unpadded.
   const Node* MakeWindow(const Node* node, int64_t axis) {
     const Shape& exact = node->operand(0)->shape();
     std::vector<int64_t> whole = {axis};
@@ -255,7 +255,7 @@ class ShardPadder {
     return Made(node, shape, {x}, node->attribute());
   }
 
-  // The sizes that all operands of a gather or scatter have away from the axis.
+  // Returns the sizes that all operands of a gather or scatter have, except along the axis.
   Shape Common(const Node* node, int64_t axis) const {
     const Shape& exact = node->operand(0)->shape();
     Shape common = SizesOf(node->operand(0));
@@ -269,7 +269,7 @@ class ShardPadder {
     return common;
   }
 
-  // An index may have size 1 for all of x's dimension.
+  // An index may have size 1 where x has any size.
   static Shape IndexSizes(const Node* index, const Shape& x, const Shape& common, int64_t axis,
                           int64_t along) {
     Shape sizes = common;
@@ -280,7 +280,7 @@ class ShardPadder {
     return sizes;
   }
 
-  // x is as long as it is, so that what is out of range is.
+  // Takes x unpadded along the axis, so that indices past its end stay out of range.
   const Node* MakeGather(const Node* node) {
     const int64_t axis = node->attr<ir::IntAttr>().value;
     const Shape& exact = node->operand(0)->shape();
@@ -300,12 +300,12 @@ class ShardPadder {
     shape[axis] = size;
     return shape;
   }
-  // Only what is cut along the axis is worth a word.
+  // Cut reports only the change along the axis; Fit then resizes the other dimensions silently.
   Shape ExactSide(const Node* node, const Shape& shape, int64_t axis) const {
     return WithSize(SizesOf(node->operand(0)), axis, shape[axis]);
   }
 
-  // Positions beyond the end are out of range, so they change nothing.
+  // Positions past the end become out of range, so they change nothing.
   const Node* MakeScatter(const Node* node) {
     const int64_t axis = node->attr<ir::ScatterAttr>().axis;
     const Node* index = node->operand(1);

@@ -1,18 +1,18 @@
-// The pass "pad_shards": sizes that a mesh does not divide become ones that it does.
+// The pass "pad_shards": pads sizes that a mesh does not divide.
 //
-// A dimension that a spec splits into parts that do not come out even is padded at its end, so that
-// each device has as much of it, the last ones less that means something. What the tensor has
-// stands at the beginning of each dimension; what is behind it is unspecified, and may be NaN:
+// A dimension that a spec splits into unequal parts is padded at its end, so that all devices have
+// parts of equal size; on the last ones, less of the part is meaningful. The tensor's elements are
+// at the beginning of each dimension. The padding after them is unspecified and may be NaN:
 //
-//  * elementwise results, and movements along other dimensions, leave it where it is;
-//  * sums, products and maxima over a padded dimension choose their identity there, and scatters
-//    an index that is out of range (mask.h);
-//  * dimensions are merged and taken apart padded where the outermost one is (padded_shape.h);
-//  * everything else takes its operand cut to the tensor's sizes: what is split is gathered.
+//  * elementwise results, and movements along other dimensions, keep the padding;
+//  * sums, products and maxima over a padded dimension select their identity there, and scatters an
+//    index that is out of range (mask.h);
+//  * merged and split dimensions are padded where the outermost one is (padded_shape.h);
+//  * all other ops take the operand cut to the tensor's sizes, which gathers a split dimension.
 //
-// Where operands meet, the others are padded, too (fit.h), and what is added up to a result that is
-// wanted padded is made so. What would become more than graph::kMeshDevicesMax times as large,
-// since its operands are padded in several dimensions, takes them cut.
+// Where operands meet, the others are padded as well (fit.h). A sum whose result is wanted padded
+// is computed padded. Where operands padded in several dimensions would make a value more than
+// graph::kMeshDevicesMax times as large, they are cut instead.
 #ifndef KILN_COMPILER_SHARD_PADDING_H_
 #define KILN_COMPILER_SHARD_PADDING_H_
 
@@ -20,12 +20,13 @@
 
 namespace kiln::shard {
 
-// A graph in which all splits come out even: its results begin with those of `graph`, for inputs
-// that begin with its inputs. What was padded stands in sharding->padding. The graph itself without
-// a mesh, or where nothing is to be padded. No gradient requests. Linear in the graph's nodes.
+// Returns a graph in which all specs divide what they split. Its results begin with those of
+// `graph`, if its inputs begin with the inputs of `graph`. sharding->padding describes what was
+// padded. Returns the graph itself without a mesh, or if there is nothing to pad. Requires: no
+// gradient requests. Takes time linear in the graph's nodes.
 graph::Graph PadShards(const graph::Graph& graph);
 
-// Whether every spec, those of hints too, divides what it splits.
+// Returns whether every spec, including those of hints, divides what it splits.
 bool ComesOutEven(const graph::Graph& graph);
 
 }  // namespace kiln::shard

@@ -32,7 +32,7 @@ class PaddingWisher {
     return PaddedShape(graph_.sharding->mesh, spec, node->shape());
   }
 
-  // What is wished for first stays.
+  // The first wish for a dimension wins.
   void Add(const Node* node, const Shape& shape) {
     if (shape == node->shape()) return;
     Shape& wish = wishes_.try_emplace(node, node->shape()).first->second;
@@ -48,7 +48,7 @@ class PaddingWisher {
     }
     const auto found = wishes_.find(node);
     if (found == wishes_.end()) return;
-    const Shape wish = found->second;  // adding others moves it
+    const Shape wish = found->second;  // a copy: adding wishes moves it
     switch (RuleOf(node->op())) {
       case RuleKind::kElementwise:
         for (const Node* operand : node->operands()) Add(operand, wish);

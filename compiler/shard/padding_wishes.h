@@ -1,4 +1,4 @@
-// Which values are wanted padded by those that use them.
+// Finds the values that their users want padded.
 #ifndef KILN_COMPILER_SHARD_PADDING_WISHES_H_
 #define KILN_COMPILER_SHARD_PADDING_WISHES_H_
 
@@ -9,10 +9,10 @@
 
 namespace kiln::shard {
 
-// By node the sizes that it would best have; what is missing is wanted as it is. From outputs,
-// updates and hints back to the sums that they are made of, whose partial results are then
-// scattered in equal parts, and to the products that are summed up; not behind those. `order` has
-// operands before users.
+// Returns, by node, the sizes wanted for it; nodes that are missing are wanted unpadded. Wishes go
+// from outputs, updates and hints back to the sums that they depend on, whose partial results are
+// then scattered in equal parts, and to the products that are summed; they go no further. `order`
+// has operands before users.
 absl::flat_hash_map<const ir::Node*, ir::Shape> PaddingWishes(
     const graph::Graph& graph, const std::vector<const ir::Node*>& order);
 

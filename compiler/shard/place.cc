@@ -9,12 +9,12 @@ int64_t Aligned(int64_t bytes) {
   return (bytes + kPublishedAlignment - 1) / kPublishedAlignment * kPublishedAlignment;
 }
 
-// In one device's memory.
+// Returns whether both are live at once in one device's memory.
 bool LiveTogether(const Buffer& a, const Buffer& b) {
   return a.device == b.device && a.first <= b.last && b.first <= a.last;
 }
 
-// The lowest place between those of `placed` that live at the same time, which stand by offset.
+// Returns the lowest offset that no live buffer of `placed`, which is sorted by offset, occupies.
 int64_t LowestGap(const Buffer& buffer, const std::vector<const Buffer*>& placed) {
   int64_t offset = 0;
   for (const Buffer* other : placed) {
@@ -25,7 +25,7 @@ int64_t LowestGap(const Buffer& buffer, const std::vector<const Buffer*>& placed
   return offset;
 }
 
-// Also what has no bytes has a place.
+// Empty buffers get an offset of their own, too.
 int64_t EndOf(const Buffer& buffer) {
   return Aligned(buffer.offset + std::max<int64_t>(buffer.bytes, 1));
 }

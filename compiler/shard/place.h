@@ -1,4 +1,4 @@
-// Places of buffers that do not live at the same time in the same bytes.
+// Places buffers in memory; buffers that are never live together may share bytes.
 #ifndef KILN_COMPILER_SHARD_PLACE_H_
 #define KILN_COMPILER_SHARD_PLACE_H_
 
@@ -7,7 +7,8 @@
 namespace kiln::shard {
 
 // Sets the offsets of all buffers of the kind, each a multiple of kPublishedAlignment, and returns
-// how many bytes they take together. The largest first, each as low as it fits.
+// how many bytes they take together. Places the largest first, each at the lowest offset where it
+// fits.
 int64_t PlaceBuffers(Buffer::Kind kind, std::vector<Buffer>* buffers);
 
 }  // namespace kiln::shard

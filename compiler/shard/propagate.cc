@@ -12,7 +12,7 @@ namespace {
 using ir::Node;
 using ir::Op;
 
-// Adds the splits of `more` that agree with those that are there.
+// Adds the splits of `more` that agree with the existing ones.
 void Join(const Spec& more, Spec* spec) {
   for (size_t dim = 0; dim < spec->size(); ++dim) {
     const std::vector<int>& wanted = more[dim];
@@ -47,7 +47,7 @@ int64_t AxisOf(const Node* node) {
                                             : node->attr<ir::IntAttr>().value;
 }
 
-// Of an index, which may have size 1 for all of x's dimension.
+// Returns the spec of an index, which may have size 1 where x has any size.
 Spec IndexSpec(const Node* index, Spec spec) {
   for (size_t dim = 0; dim < spec.size(); ++dim) {
     if (index->shape()[dim] == 1) spec[dim].clear();
@@ -55,11 +55,11 @@ Spec IndexSpec(const Node* index, Spec spec) {
   return spec;
 }
 
-// Who keeps its split where two operands want one axis of the mesh.
+// The priority of an operand where two of them want one axis of the mesh.
 struct Rank {
   enum Kind { kSource, kState, kData, kHint };
   int kind = kSource;
-  int64_t elements = 0;  // before they are repeated
+  int64_t elements = 0;  // before expansion
 };
 
 class Propagation {
@@ -170,7 +170,7 @@ class Propagation {
     const bool moves = RuleOf(node->op()) == RuleKind::kMovement;
     for (const Node* operand : node->operands()) {
       const Rank& below = ranks_.at(operand);
-      // Only what is moved about is still the very value that was hinted at.
+      // Only movements keep a hinted value as it is; other ops compute a new one.
       const int kind = below.kind == Rank::kHint && !moves ? Rank::kData : below.kind;
       rank.kind = std::max<int>(rank.kind, kind);
       if (moves) rank.elements = std::min(rank.elements, below.elements);
@@ -178,7 +178,7 @@ class Propagation {
     return rank;
   }
 
-  // The splits of all of them, which have one shape.
+  // Merges the splits of all operands. Requires: they have the same shape.
   Spec Joined(absl::Span<const Node* const> operands) const {
     std::vector<const Node*> ordered(operands.begin(), operands.end());
     std::stable_sort(ordered.begin(), ordered.end(), [this](const Node* a, const Node* b) {
@@ -201,7 +201,7 @@ class Propagation {
     ChooseScatterDim(node, layout);
   }
 
-  // Where a dimension is wished to be split by axes that the results are partial over.
+  // Chooses the dimension wanted split by axes over which the results are partial.
   void ChooseScatterDim(const Node* node, Layout* layout) const {
     const auto wish = wishes_.find(node);
     if (layout->partial.empty() || wish == wishes_.end()) return;
@@ -250,7 +250,7 @@ class Propagation {
   Layouts layouts_;
 };
 
-// The layout before partial results are put together.
+// Returns the layout before partial results are combined.
 Spec Unscattered(const Layout& layout) {
   Spec spec = layout.spec;
   if (layout.scatter_dim >= 0) {
@@ -260,7 +260,7 @@ Spec Unscattered(const Layout& layout) {
   return spec;
 }
 
-// Of a reduction's operand: what was taken from its own layout.
+// Returns the operand's layout, from which the reduction's was derived.
 Spec ReducedSpec(const Layouts& layouts, const Node* node) {
   return layouts.of.at(node->operand(0)).spec;
 }
@@ -284,7 +284,7 @@ bool CanLie(const Layouts& layouts, const Node* node, const Spec& spec) {
     case RuleKind::kElementwise:
       return layouts.of.at(node).is_source;
     case RuleKind::kMovement:
-      // What is repeated can be repeated less often.
+      // An expand to a part repeats its operand fewer times.
       return node->op() == Op::kExpand ||
              Push(layouts.mesh, node, Pull(layouts.mesh, node, spec)) == spec;
     default:

@@ -1,15 +1,14 @@
-// How every value of a sharded graph lies: from the specs of inputs, outputs and hints, by the
-// rules of rules.h.
+// Chooses the layout of every value of a sharded graph, from the specs of inputs, outputs and
+// hints, by the rules of rules.h.
 //
-//  * Backward, wishes: what lies how in the end says how the sums that it is made of would best
-//    lie. An optimizer's moments that are split make the gradient's all-reduce a reduce-scatter.
+//  * Backward, wishes: the layout of a result determines the layout wanted for the sums that it
+//    depends on. An optimizer's split moments turn the gradient's all-reduce into a reduce-scatter.
 //  * Forward, choices: an elementwise result takes the splits of all its operands, as far as they
-//    agree, since cutting a part out of what each device has costs nothing. Where two operands
-//    want one axis of the mesh for different dimensions, what was hinted at wins, then what comes
-//    from data, then state (updated inputs), and among equals the larger one; the others are
-//    moved.
+//    agree, since cutting a part out of what each device has is free. Where two operands want one
+//    axis of the mesh for different dimensions, the order is: hinted values, values computed from
+//    data, then state (updated inputs), and among equals the larger one. The others are moved.
 //
-// The idea of both is GSPMD's (Xu et al., "GSPMD: General and scalable parallelization for ML
+// Both ideas are from GSPMD (Xu et al., "GSPMD: General and scalable parallelization for ML
 // computation graphs", 2021), here without iteration.
 #ifndef KILN_COMPILER_SHARD_PROPAGATE_H_
 #define KILN_COMPILER_SHARD_PROPAGATE_H_
@@ -23,17 +22,18 @@
 
 namespace kiln::shard {
 
-// How one value is computed.
+// The layout of one value.
 struct Layout {
-  // How it lies when it is computed as its rule says. Axes of size 1 split nothing and are in no
-  // list.
+  // The layout that the value has when it is computed by its rule. Axes of size 1 split nothing and
+  // are in no list.
   Spec spec;
-  // Of reductions and scatters: the axes over which each device has a partial result at first, and
-  // those of them which then split dimension `scatter_dim`, each device getting its part alone.
+  // For reductions and scatters: the axes over which each device first has a partial result, and
+  // the subset of them that then splits dimension `scatter_dim`, so that each device gets only its
+  // part.
   std::vector<int> partial;
   int scatter_dim = -1;
   std::vector<int> scatter_axes;
-  // No input is in it, so it can be computed in any way.
+  // The value depends on no input, so it can be computed in any layout.
   bool is_source = false;
 };
 
@@ -45,15 +45,15 @@ struct Layouts {
   absl::flat_hash_map<const ir::Node*, Layout> of;
 };
 
-// `graph` has a mesh and no gradient requests. Linear in the graph's nodes.
+// Requires: `graph` has a mesh and no gradient requests. Takes time linear in the graph's nodes.
 Layouts Propagate(const graph::Graph& graph);
 
-// Whether `node` can be computed so that it lies so, other than as its layout says, without
-// anything being sent for it that is not sent for its operands.
+// Returns whether `node` can be computed in the layout `spec`, which differs from its own, without
+// more data exchange than its operands need.
 bool CanLie(const Layouts& layouts, const ir::Node* node, const Spec& spec);
 
-// How each operand has to lie for `node` to be computed so that it lies as `spec`, which is its
-// layout's or one that CanLie.
+// Returns the layout that each operand needs so that `node` is computed in the layout `spec`.
+// Requires: `spec` is the node's own, or CanLie.
 std::vector<Spec> OperandSpecs(const Layouts& layouts, const ir::Node* node, const Spec& spec);
 
 }  // namespace kiln::shard

@@ -11,8 +11,9 @@ using ir::Node;
 using ir::Op;
 using Kind = Collective::Kind;
 
-// From here on a sum is made in two steps, each device adding up a part: with more than two devices
-// that takes less traffic than everybody reading everything, but another meeting.
+// From this size on a sum takes two steps, in which each device first adds up one part. With more
+// than two devices that is less traffic than if every device read everything, but it costs one more
+// barrier.
 constexpr int64_t kTwoStepBytesMin = 64 << 10;
 
 size_t CommonLength(const std::vector<int>& a, const std::vector<int>& b) {
@@ -32,7 +33,7 @@ const Node* Resharder::Number(const std::vector<int>& axes) {
     const int64_t devices = mesh_.axes[axis].size;
     const Node* size = builder_.ConstInt(DType::kInt64, devices);
     const Node* coordinate = builder_.Reshape(builder_.Slice(place_, 0, axis, axis + 1), {});
-    // It is in this range anyway; said here, it proves that what is cut out lies within bounds.
+    // The coordinate is in this range anyway; the clamp proves that the slice is within bounds.
     coordinate = builder_.Binary(
         Op::kMin, builder_.Binary(Op::kMax, coordinate, builder_.ConstInt(DType::kInt64, 0)),
         builder_.ConstInt(DType::kInt64, devices - 1));
@@ -64,7 +65,7 @@ const Node* Resharder::Add(Collective collective) {
   return collective.result;
 }
 
-// Splits that are only to be added, by axes that split nothing else.
+// Adds splits that only cut, by axes that split no other dimension.
 bool Resharder::CutWhatIsFree(const Node** local, Spec& from, const Spec& to) {
   bool cut = false;
   for (size_t dim = 0; dim < from.size(); ++dim) {
@@ -81,7 +82,7 @@ bool Resharder::CutWhatIsFree(const Node** local, Spec& from, const Spec& to) {
   return cut;
 }
 
-// A dimension's last axes become another one's next ones.
+// Moves a dimension's last axes to the end of another dimension's.
 bool Resharder::Exchange(const Node** local, Spec& from, const Spec& to) {
   for (size_t a = 0; a < from.size(); ++a) {
     const size_t kept = CommonLength(from[a], to[a]);
@@ -120,7 +121,7 @@ bool Resharder::Gather(const Node** local, Spec& from, const Spec& to) {
 }
 
 const Node* Resharder::Reshard(const Node* local, Spec from, const Spec& to) {
-  // Each step brings `from` nearer to `to`.
+  // Each step brings `from` closer to `to`.
   while (CutWhatIsFree(&local, from, to) || Exchange(&local, from, to) ||
          Gather(&local, from, to)) {
   }
@@ -156,7 +157,7 @@ const Node* Resharder::Finish(const Node* partial, Op combine, const Layout& lay
     const auto& done = layout.scatter_axes;
     if (std::find(done.begin(), done.end(), axis) == done.end()) rest.push_back(axis);
   }
-  // One order for one set of devices, so that they have one group.
+  // Sorted, so that one set of devices always gives the same group.
   std::sort(rest.begin(), rest.end());
   return rest.empty() ? result : AllReduce(result, combine, rest);
 }

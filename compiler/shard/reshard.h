@@ -1,4 +1,4 @@
-// How a value that lies one way comes to lie another way, and partial results to one.
+// Changes the layout of a value, and combines partial results.
 #ifndef KILN_COMPILER_SHARD_RESHARD_H_
 #define KILN_COMPILER_SHARD_RESHARD_H_
 
@@ -10,11 +10,11 @@
 
 namespace kiln::shard {
 
-// Writes local nodes and collectives. Not thread-safe, as its Builder.
+// Writes local nodes and collectives. Not thread-safe, because its Builder is not.
 class Resharder {
  public:
-  // `place` has an int64 for each axis of the mesh; collectives' results are inputs from
-  // `first_result` on. All must outlive this.
+  // `place` has an int64 for each axis of the mesh. The collectives' results are inputs from number
+  // `first_result` on. All arguments must outlive this object.
   Resharder(const Mesh& mesh, ops::Builder& builder, const ir::Node* place, int64_t first_result,
             std::vector<Collective>* collectives)
       : mesh_(mesh),
@@ -23,14 +23,15 @@ class Resharder {
         first_result_(first_result),
         collectives_(*collectives) {}
 
-  // What lies as `from`, lying as `to`. Cuts first where that is free, then moves splits from one
-  // dimension to another, then gathers.
+  // Returns the value with the layout `to` instead of `from`. First cuts where that is free, then
+  // moves splits from one dimension to another, then gathers.
   const ir::Node* Reshard(const ir::Node* local, Spec from, const Spec& to);
 
-  // The results that are partial over layout.partial, combined, lying as layout.spec.
+  // Combines results that are partial over layout.partial, and returns them with layout.spec.
   const ir::Node* Finish(const ir::Node* partial, ir::Op combine, const Layout& layout);
 
-  // The number of the device among those that differ in these axes, at least one: an int64 scalar.
+  // Returns the device's number (an int64 scalar) among the devices that differ in these axes.
+  // Requires: at least one axis.
   const ir::Node* Number(const std::vector<int>& axes);
 
  private:

@@ -11,21 +11,21 @@ namespace {
 using ir::Node;
 using ir::Op;
 
-// Through a movement's dimensions in one direction: `from` lies so; how does the other side?
+// Maps the layout of one side of a movement to the other side.
 using MoveFn = Spec (*)(const Mesh& mesh, const Node* node, const Spec& from);
 
 struct Row {
   Op op;
   RuleKind kind;
-  MoveFn push = nullptr;  // movement only
+  MoveFn push = nullptr;  // movements only
   MoveFn pull = nullptr;
 };
 
 size_t OperandRank(const Node* node) { return node->operand(0)->shape().size(); }
 
-// The elements of `from`'s dimensions, outermost first, are those of `to`'s. A split stays as long
-// as it cuts the elements into equal runs: on the first dimension, and beyond it where all before
-// are split to single elements.
+// The elements of `from`'s dimensions, outermost first, are those of `to`'s. A split is kept while
+// it cuts the elements into equal runs: on the first dimension, and on later ones if all dimensions
+// before them are split into single elements.
 void Regroup(const Mesh& mesh, const ir::ReshapeGroup& group, const ir::Shape& from,
              const Spec& from_spec, const ir::Shape& to, Spec& to_spec) {
   std::vector<int> axes;
@@ -71,7 +71,7 @@ Spec PullPermute(const Mesh& mesh, const Node* node, const Spec& to) {
   return from;
 }
 
-// What is repeated is whole on every device.
+// A repeated dimension is whole in the operand of every device.
 Spec PushExpand(const Mesh& mesh, const Node* node, const Spec& from) { return from; }
 Spec PullExpand(const Mesh& mesh, const Node* node, const Spec& to) {
   Spec from = to;
@@ -81,7 +81,7 @@ Spec PullExpand(const Mesh& mesh, const Node* node, const Spec& to) {
   return from;
 }
 
-// Along dimensions whose size stays nothing is padded or cut off.
+// Nothing is padded or cut off along dimensions of unchanged size.
 Spec KeepEqualSizes(const Mesh& mesh, const Node* node, const Spec& spec) {
   Spec kept = spec;
   for (size_t dim = 0; dim < kept.size(); ++dim) {
@@ -174,7 +174,7 @@ constexpr std::array<Row, ir::kNumOps> kRows = {{
     {Op::kReduce, RuleKind::kNone},
 }};
 
-// A primitive without a row, or in another's place, does not compile.
+// A missing or misplaced row does not compile.
 constexpr bool RowsStandByOp() {
   for (int i = 0; i < ir::kNumOps; ++i) {
     if (static_cast<int>(kRows[i].op) != i) return false;

@@ -1,4 +1,4 @@
-// How each primitive passes on the way its operands lie on the mesh: a row for every op.
+// How each primitive passes on its operands' layouts on the mesh: a row for every op.
 #ifndef KILN_COMPILER_SHARD_RULES_H_
 #define KILN_COMPILER_SHARD_RULES_H_
 
@@ -13,26 +13,26 @@ using graph::Mesh;
 using graph::Spec;
 
 enum class RuleKind : uint8_t {
-  kNone,         // does not occur: gone before this, made after it, or of the kernel level
+  kNone,         // cannot occur: removed earlier, made later, or of the kernel level
   kInput,        // as the graph says
-  kConst,        // a scalar, which every device makes
-  kIota,         // any way: what the place adds is known
-  kElementwise,  // as its operands, which lie alike
-  kReduce,       // what is split along a reduced axis becomes partial results
-  kMovement,     // as far as `push` takes the operand's way
+  kConst,        // a scalar, which every device computes
+  kIota,         // any layout: the offset of the part is known
+  kElementwise,  // the layout of its operands, which is the same for all
+  kReduce,       // splits along a reduced axis give partial results
+  kMovement,     // as far as `push` keeps the operand's layout
   kGather,       // split along axes that are not indexed
-  kScatter,      // likewise; positions that are split become partial results of a sum
-  kShard,        // as it says
+  kScatter,      // the same; split positions give partial results of a sum
+  kShard,        // the layout that its attribute gives
 };
 RuleKind RuleOf(ir::Op op);
 
-// How the result of a movement lies where its operand lies so, without anything being sent; and how
-// the operand has to lie so that the result lies so. Axes that cannot stay are missing in what
-// comes back.
+// Push returns the layout that a movement's result has, without communication, if its operand has
+// the given layout; Pull returns the operand's layout that gives the result's. Axes that cannot be
+// kept are missing in the returned spec.
 Spec Push(const Mesh& mesh, const ir::Node* movement, const Spec& operand);
 Spec Pull(const Mesh& mesh, const ir::Node* movement, const Spec& result);
 
-// Whether the axis splits any dimension.
+// Returns whether the axis splits any dimension.
 bool IsSplitBy(const Spec& spec, int axis);
 
 }  // namespace kiln::shard

@@ -14,7 +14,7 @@ struct Case {
   const Node* movement;
   Spec operand;
   Spec result;  // of Push
-  Spec pulled;  // of Pull of that
+  Spec pulled;  // of Pull for that result
 };
 
 TEST(RulesTest, Movement) {
@@ -23,7 +23,7 @@ TEST(RulesTest, Movement) {
   const auto input = [&](ir::Shape shape) { return b.Input(0, ir::DType::kFloat32, shape); };
   const Node* matrix = input({12, 6});
   const std::vector<Case> cases = {
-      // The outermost factor of what is merged, and of what is taken apart.
+      // The outermost factor of merged dimensions, and of split ones.
       {b.Reshape(matrix, {72}), {{0}, {}}, {{0}}, {{0}, {}}},
       {b.Reshape(matrix, {72}), {{}, {0}}, {{}}, {{}, {}}},
       {b.Reshape(matrix, {4, 3, 6}), {{0, 1}, {}}, {{0, 1}, {}, {}}, {{0, 1}, {}}},
@@ -50,7 +50,7 @@ TEST(RulesTest, Movement) {
   }
 }
 
-// What is repeated is whole; the rest is split as the result is.
+// The repeated dimension is whole; the rest is split like the result.
 TEST(RulesTest, ExpandIsWantedSplit) {
   ir::Context context;
   ops::Builder b(context);

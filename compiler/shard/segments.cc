@@ -68,7 +68,8 @@ class Splitter {
     for (int level = 0; level < end_; ++level) {
       for (const int i : levels_.collectives()[level]) Publish(level, i);
     }
-    // From the last one back: each asks those before it for what it reads of them.
+    // From the last segment to the first: each one requests the values that it reads from earlier
+    // ones.
     for (int level = end_; level-- > 0;) Build(level);
     PlanMeetings(&program_);
     program_.own_bytes = PlaceBuffers(Buffer::Kind::kOwn, &program_.buffers);
@@ -111,11 +112,12 @@ class Splitter {
     const int buffer = AddBuffer({.kind = kind, .index = index, .bytes = BytesOf(node)});
     const bool is_input = node->op() == Op::kInput && levels_.CollectiveOf(node) < 0;
     if (is_input) {
-      // The inputs' buffers come first.
+      // The inputs' buffers are the first ones.
       program_.copies.push_back({static_cast<int>(node->attr<ir::InputAttr>().index), buffer});
       return;
     }
-    // What is fetched is fetched to where it is to be, whatever its shape.
+    // A fetch writes directly to the output's buffer, even if the output is a reshape of the
+    // result.
     const Node* value = node;
     while (value->op() == Op::kReshape) value = value->operands()[0];
     const bool is_fetched = IsFetchedResult(value);
@@ -133,7 +135,7 @@ class Splitter {
     return collective >= 0 && IsFetched(local_.collectives[collective]);
   }
 
-  // Places for results that are fetched and that the program does not return.
+  // Adds buffers for fetched results that the program does not return.
   void AddFetches() {
     for (int level = 0; level < end_; ++level) {
       for (const int i : levels_.collectives()[level]) {
@@ -156,7 +158,7 @@ class Splitter {
                                  .bytes = BytesOf(node),
                                  .first = level,
                                  .last = level + 1});
-      // What is stored elsewhere, or by somebody else, is stored here as well.
+      // A value that already has another buffer, or is an input, is copied to this one.
       const bool is_input = node->op() == Op::kInput && levels_.CollectiveOf(node) < 0;
       const bool is_elsewhere = is_input || stored_.contains(node);
       const Node* written = is_elsewhere ? builder_.Contiguous(node) : node;
@@ -179,7 +181,8 @@ class Splitter {
     return static_cast<int>(program_.groups.size()) - 1;
   }
 
-  // The buffer of a value that an earlier segment stores, from now on at the latest.
+  // Returns the buffer of a value that an earlier segment stores; makes it store the value if
+  // needed.
   int Stored(const Node* node, int reader) {
     const int level = levels_.Of(node);
     const auto [found, is_new] = stored_.try_emplace(node, -1);
@@ -205,7 +208,7 @@ class Splitter {
                     node->shape());
   }
 
-  // What the device reads of one of its group.
+  // Returns the range that the device reads from one member of its group.
   Access PartOf(int i, int64_t member) {
     const Collective& collective = local_.collectives[i];
     const int64_t bytes = PartBytes(collective);
@@ -216,7 +219,7 @@ class Splitter {
             .stride = collective.is_cut() ? bytes : 0};
   }
 
-  // What the device makes of what it reads of all of its group.
+  // Builds the result from the parts that the device reads from its group.
   const Node* Receive(Segment& segment, int i) {
     const Collective& collective = local_.collectives[i];
     std::vector<const Node*> parts;
@@ -238,13 +241,13 @@ class Splitter {
     }
   }
 
-  // A value that this segment takes from elsewhere; null where it computes it.
+  // Returns a value that this segment reads from elsewhere, or null if it computes the value.
   const Node* Taken(Segment& segment, int level, const Node* node) {
     const int collective = levels_.CollectiveOf(node);
     if (node->op() == Op::kInput && collective < 0) {
       return Whole(segment, static_cast<int>(node->attr<ir::InputAttr>().index), node);
     }
-    // Nodes that publishing made have no level and are of their segment.
+    // Nodes that were added for publishing have no level and belong to this segment.
     const bool is_own = !levels_.Has(node) || levels_.Of(node) == level;
     if (IsFetchedResult(node)) return Whole(segment, Stored(node, level), node);
     if (is_own) return collective < 0 ? nullptr : Receive(segment, collective);
@@ -252,7 +255,7 @@ class Splitter {
     return Whole(segment, Stored(node, level), node);
   }
 
-  // Iterative: graphs may be deep.
+  // Iterative, since graphs may be deep.
   const Node* Rebuild(Segment& segment, int level, const Node* root, NodeMap& became) {
     std::vector<const Node*> stack = {root};
     while (!stack.empty()) {
@@ -305,8 +308,8 @@ class Splitter {
   Program program_;
   int end_ = 0;
   std::vector<std::vector<Write>> writes_;           // by segment
-  absl::flat_hash_map<const Node*, int> stored_;     // the buffer of a value that is stored
-  absl::flat_hash_map<const Node*, int> published_;  // the buffer of what is published
+  absl::flat_hash_map<const Node*, int> stored_;     // the buffer of each stored value
+  absl::flat_hash_map<const Node*, int> published_;  // the buffer of each published value
   std::vector<int> published_of_;                    // by collective
   absl::flat_hash_set<const Node*> visiting_;
 };

@@ -1,9 +1,10 @@
-// Cuts a local graph where devices have to meet: what needs a collective's result stands in a
-// segment behind the one that computes the operand.
+// Cuts a local graph where devices must meet: a value that needs a collective's result is in a
+// later segment than the collective's operand.
 //
-// Collectives whose operands are in one segment meet once, however many there are. What a later
-// segment reads of an earlier one is stored, but for views, what is made of no input and what is
-// much larger than what it is made of: that is computed again.
+// Collectives whose operands are in one segment share one barrier, however many there are. A value
+// that a later segment reads is stored. Recomputed instead are views, values that depend on no
+// input, and results of few elementwise ops that are much larger than their operands or depend only
+// on the inputs of the graph.
 #ifndef KILN_COMPILER_SHARD_SEGMENTS_H_
 #define KILN_COMPILER_SHARD_SEGMENTS_H_
 
@@ -12,7 +13,7 @@
 
 namespace kiln::shard {
 
-// `graph` is what `local` was made of. All buffers have their places.
+// `local` was made from `graph`. All buffers of the result have offsets.
 Program Split(const graph::Graph& graph, const Layouts& layouts, const LocalGraph& local);
 
 }  // namespace kiln::shard

@@ -22,15 +22,15 @@ bool IsWork(const Node* node) {
   return kind == RuleKind::kReduce || kind == RuleKind::kGather || kind == RuleKind::kScatter;
 }
 
-// Sends whose results a value is made of on its own device, in the graph's order. Values of one
-// set share it.
+// The sends whose results a value on the same device depends on, in the graph's order. Values with
+// equal sets share one.
 using Sends = std::shared_ptr<const std::vector<const Node*>>;
 
 struct Send {
   const Node* node = nullptr;
-  int device = 0;  // that sends it
+  int device = 0;  // the sender
   Sends needed;
-  size_t arrived = 0;  // of them, from the first on
+  size_t arrived = 0;  // how many of `needed`, counted from the first
 };
 
 class Orderer {
@@ -78,8 +78,8 @@ class Orderer {
     return homes_.at(node) == graph::kAnywhere || result_.slot_of.contains(node);
   }
 
-  // Calls `visit` with what the value is made of on its own device and is not placed yet, itself
-  // first, until it returns false.
+  // Calls `visit` with `value` and the values that it depends on within its device, unless they
+  // have a slot already, until `visit` returns false.
   template <typename VisitFn>
   void ForEachNotPlaced(const Node* value, VisitFn visit) const {
     std::vector<const Node*> stack = {value};
@@ -112,7 +112,7 @@ class Orderer {
     return arrives != result_.slot_of.end() && arrives->second <= slot;
   }
 
-  // Places the send and what it needs, unless its device is busy and it takes work of its own.
+  // Places the send and the values it needs, unless it has work to do and its device is busy.
   bool TakeInto(int slot, const Send& send, absl::flat_hash_set<int>* busy) {
     const Node* value = send.node->operand(0);
     bool has_work = false;

@@ -1,6 +1,6 @@
-// A graph on a mesh becomes what each of its devices does, the same for all of them but for the
-// device's place: single program, multiple data. Or, of a graph in stages, what each device does of
-// it.
+// Turns a graph on a mesh into the program of its devices, which is the same for all of them except
+// for the device's mesh coordinate (single program, multiple data). Turns a graph in stages into
+// the work of each device.
 #ifndef KILN_COMPILER_SHARD_SHARD_H_
 #define KILN_COMPILER_SHARD_SHARD_H_
 
@@ -9,8 +9,8 @@
 
 namespace kiln::shard {
 
-// `graph` has a mesh, and no gradient requests. Linear in its nodes, times the ways in which one
-// value is wanted.
+// Requires: `graph` has a mesh, and no gradient requests. Takes time linear in its nodes, times the
+// number of layouts in which one value is wanted.
 Program Shard(const graph::Graph& graph);
 
 }  // namespace kiln::shard

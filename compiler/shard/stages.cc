@@ -26,7 +26,7 @@ int64_t BytesOf(const Node* node) {
   return ir::NumElements(node->shape()) * ir::SizeOf(node->dtype());
 }
 
-// Fetches copy words.
+// Fetches copy whole words.
 int64_t InWords(int64_t bytes) {
   constexpr int64_t kWord = 4;
   return (bytes + kWord - 1) / kWord * kWord;
@@ -53,7 +53,8 @@ class StageSplitter {
     for (const Node* node : ir::TopologicalOrder(graph::Roots(graph_))) {
       if (IsTransfer(homes_, node)) Send(node);
     }
-    // From the last one back: each asks those before it for what it reads of them.
+    // From the last segment to the first: each one requests the values that it reads from earlier
+    // ones.
     for (int i = static_cast<int>(program_.segments.size()); i-- > 0;) Build(i);
     program_.own_bytes = PlaceBuffers(Kind::kOwn, &program_.buffers);
     program_.published_bytes = PlaceBuffers(Kind::kPublished, &program_.buffers);
@@ -110,7 +111,7 @@ class StageSplitter {
         AddBuffer({.kind = kind, .index = index, .device = device, .bytes = BytesOf(node)});
     node = Behind(node);
     if (node->op() == Op::kInput) {
-      // The inputs' buffers come first.
+      // The inputs' buffers are the first ones.
       program_.copies.push_back({static_cast<int>(node->attr<ir::InputAttr>().index), buffer});
       return;
     }
@@ -118,7 +119,7 @@ class StageSplitter {
       writes_[SegmentOf(0, device)].push_back({node, buffer});
       return;
     }
-    // What is sent is fetched to memory of the device's own first, whose size is in words.
+    // A sent value is first fetched to a buffer of its own, whose size is in words, and copied.
     const auto known = stored_.find(node);
     if (known != stored_.end()) {
       program_.copies.push_back({known->second, buffer});
@@ -128,14 +129,14 @@ class StageSplitter {
     writes_[SegmentOf(order_.Of(node), device)].push_back({node, buffer});
   }
 
-  // The value that a send, which takes nothing anywhere, stands for.
+  // Returns the value that a send within one device is equal to.
   const Node* Behind(const Node* node) const {
     while (node->op() == Op::kSend && !IsTransfer(homes_, node)) node = node->operand(0);
     return node;
   }
 
-  // Between all slots; and behind the last, so that nobody publishes in the next run what others
-  // still fetch.
+  // Adds barriers between all slots, and one after the last, so that no device publishes in the
+  // next run what others still fetch.
   void Meet() {
     for (int slot = 1; slot < order_.slots; ++slot) {
       program_.meetings.push_back({SegmentOf(slot, 0), 0});
@@ -167,7 +168,7 @@ class StageSplitter {
                                   .what = ir::TypeText(node->dtype(), node->shape())});
   }
 
-  // In this slot; several may fetch it.
+  // Publishes the value in this slot; several devices may fetch it.
   int Publish(const Node* value, int device, int slot) {
     const auto [known, is_new] = published_.try_emplace({value, slot}, -1);
     if (is_new) {
@@ -181,13 +182,14 @@ class StageSplitter {
     return known->second;
   }
 
-  // Whether segments behind its own compute it again, of what it is made of.
+  // Returns whether later segments recompute it from its operands.
   bool IsMadeAgain(const Node* node) const {
     return HomeOf(node) == graph::kAnywhere ||
            (RuleOf(node->op()) == RuleKind::kMovement && !IsTransfer(homes_, node));
   }
 
-  // The buffer of a value that this or an earlier segment stores, from now on at the latest.
+  // Returns the buffer of a value that this or an earlier segment stores; makes it store the value
+  // if needed.
   int Stored(const Node* node, int reader) {
     const auto [found, is_new] = stored_.try_emplace(node, -1);
     if (is_new) {
@@ -208,7 +210,7 @@ class StageSplitter {
     return graph_.context->Get(Op::kInput, node->dtype(), node->shape(), {}, ir::InputAttr{index});
   }
 
-  // A value that this segment reads; null where it computes it.
+  // Returns a value that this segment reads, or null if it computes the value.
   const Node* Taken(Segment& segment, int number, const Node* node) {
     if (node->op() == Op::kInput) {
       return Read(segment, static_cast<int>(node->attr<ir::InputAttr>().index), node);
@@ -219,7 +221,7 @@ class StageSplitter {
     return Read(segment, Stored(node, number), node);
   }
 
-  // Iterative: graphs may be deep.
+  // Iterative, since graphs may be deep.
   const Node* Rebuild(Segment& segment, int number, const Node* root, NodeMap& became) {
     std::vector<const Node*> stack = {root};
     absl::flat_hash_set<const Node*> visiting;
@@ -275,7 +277,7 @@ class StageSplitter {
   const int devices_;
   Program program_;
   std::vector<std::vector<Write>> writes_;        // by segment
-  absl::flat_hash_map<const Node*, int> stored_;  // the buffer of a value that is stored
+  absl::flat_hash_map<const Node*, int> stored_;  // the buffer of each stored value
   absl::flat_hash_map<std::pair<const Node*, int>, int> published_;  // by value and slot
 };
 

@@ -1,7 +1,7 @@
-// Cuts a graph in stages (graph/stages.h) into what each device does in each slot of time.
+// Cuts a graph in stages (graph/stages.h) into the work of each device in each slot of time.
 //
-// A device publishes what it sends at the end of a slot. All devices meet, and those that want it
-// fetch it into memory of their own. Bytes that were fetched are free behind the next meeting.
+// A device publishes what it sends at the end of a slot. All devices meet, and the receivers fetch
+// it into their own memory. The fetched bytes are free after the next barrier.
 #ifndef KILN_COMPILER_SHARD_STAGES_H_
 #define KILN_COMPILER_SHARD_STAGES_H_
 
@@ -10,8 +10,9 @@
 
 namespace kiln::shard {
 
-// `graph` is verified, and in stages. Segments stand by slot, and in each slot by device. What
-// later slots read of earlier ones is stored, but for views and what is made of no input.
+// Requires: `graph` is verified, and in stages. The segments are ordered by slot, then by device. A
+// value that later slots read is stored, except views and values that depend on no input, which are
+// recomputed.
 Program SplitStages(const graph::Graph& graph);
 
 }  // namespace kiln::shard

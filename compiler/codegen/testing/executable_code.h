@@ -1,5 +1,5 @@
-// Machine code made runnable in this process, for tests and measurements; programs load images with
-// a driver.
+// Makes machine code executable in this process, for tests and measurements; other code loads
+// images with a driver.
 #ifndef KILN_COMPILER_CODEGEN_TESTING_EXECUTABLE_CODE_H_
 #define KILN_COMPILER_CODEGEN_TESTING_EXECUTABLE_CODE_H_
 
@@ -25,7 +25,7 @@ class ExecutableCode {
   ExecutableCode(const ExecutableCode&) = delete;
   ExecutableCode& operator=(const ExecutableCode&) = delete;
 
-  // Tasks [begin, end); scratch of image.scratch_bytes.
+  // Runs tasks [begin, end). `scratch` has image.scratch_bytes.
   void Run(void* const* arguments, int64_t begin, int64_t end, void* scratch) const {
     using Function = void (*)(void* const*, int64_t, int64_t, void*);
     reinterpret_cast<Function>(static_cast<char*>(memory_) + image_.entry)(arguments, begin, end,
@@ -38,7 +38,7 @@ class ExecutableCode {
   void* memory_;
 };
 
-// Memory as a driver gives it: aligned to 64 bytes.
+// Memory as a driver provides it: aligned to 64 bytes.
 class AlignedMemory {
  public:
   explicit AlignedMemory(int64_t bytes)
@@ -52,9 +52,9 @@ class AlignedMemory {
   void* data_;
 };
 
-// Memory between two pages that must not be touched: reading or writing beyond it ends the process.
-// It begins at a multiple of 64, as a driver's does, so that up to 63 bytes behind it go unnoticed;
-// and up to a page in front of it, unless it begins right behind the first of the two.
+// Memory between two inaccessible pages: accesses past its ends crash the process. It begins at a
+// multiple of 64, like a driver's, so that accesses up to 63 bytes past the end go unnoticed. So do
+// those up to a page before the beginning, unless it begins directly after the first page.
 class GuardedMemory {
  public:
   enum class Edge : uint8_t { kEnd, kBegin };
@@ -73,7 +73,7 @@ class GuardedMemory {
   GuardedMemory(const GuardedMemory&) = delete;
   GuardedMemory& operator=(const GuardedMemory&) = delete;
   void* data() const { return data_; }
-  // From now on writing ends the process, too.
+  // Makes writing crash the process as well, from now on.
   void Protect() const { mprotect(base_ + kPage, mapped_ - 2 * kPage, PROT_READ); }
 
  private:

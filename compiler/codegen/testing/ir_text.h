@@ -10,14 +10,15 @@
 
 namespace kiln::codegen {
 
-// As EmitBlob. INVALID_ARGUMENT: the text is not LLVM IR; the message has the line.
+// Like EmitBlob. Returns INVALID_ARGUMENT if the text is not LLVM IR; the message has the line.
 absl::StatusOr<Blob> EmitBlobFromText(const std::string& text, const drivers::Target& target,
                                       const std::string& symbol);
 
-// As EmitSpirv, likewise. The text has OpenCL's address spaces, and functions of spir_kernel.
+// Like EmitSpirv, with the same error. The text has OpenCL's address spaces, and functions of
+// spir_kernel.
 absl::StatusOr<std::string> EmitSpirvFromText(const std::string& text,
                                               const drivers::Target& target);
-// The code object of a kernel for AMD's GPUs, "kernel", with its twin for the host.
+// Returns the code object of a kernel for AMD's GPUs, "kernel", with its twin for the host.
 absl::StatusOr<std::string> EmitCodeObjectFromText(const std::string& text,
                                                    const drivers::Target& target);
 

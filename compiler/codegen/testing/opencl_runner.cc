@@ -11,7 +11,7 @@
 
 namespace kiln::codegen {
 
-// What is used of CL/cl.h, so that no header is needed to build the tests.
+// The parts of CL/cl.h that are used, so that the tests need no header to build.
 using Handle = void*;
 using Info = uint32_t;
 struct OpenClApi {
@@ -80,11 +80,11 @@ absl::Status Failed(const char* call, int32_t error) {
   return absl::InternalError(StrCat(call, " failed: ", error));
 }
 
-// What stands behind a buffer, to see that nobody writes there.
+// Bytes after a buffer, to detect writes past its end.
 constexpr size_t kSlack = 64;
 constexpr uint8_t kUntouched = 0xa5;
 
-// Releases what it was given when it ends.
+// Releases its handles in its destructor.
 class Releases {
  public:
   ~Releases() {
@@ -130,7 +130,7 @@ struct OpenClRunner::Impl {
     int32_t error = 0;
     Handle program = api.CreateProgramWithSource(context, 1, &text, nullptr, &error);
     if (program == nullptr) return Failed("clCreateProgramWithSource", error);
-    // As the driver does (drivers/opencl/device_query.cc): there some optimized kernels are wrong.
+    // As in the driver (drivers/opencl/device_query.cc): some optimized kernels are wrong there.
     const bool optimizes = platform_name.find("Intel") == std::string::npos;
     const std::string options = StrCat(kOpenClBuildOptions, optimizes ? "" : " -cl-opt-disable");
     error = api.BuildProgram(program, 1, &device, options.c_str(), nullptr, nullptr);
@@ -174,7 +174,7 @@ OpenClRunner::~OpenClRunner() {
 }
 
 absl::StatusOr<std::unique_ptr<OpenClRunner>> OpenClRunner::Open(const std::string& platform_name) {
-  // PoCL would keep every kernel in the home folder.
+  // Without this PoCL would keep every kernel in the home folder.
   setenv("POCL_KERNEL_CACHE", "0", /*overwrite=*/0);
   // Never closed: PoCL's threads outlive it.
   void* library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);

@@ -17,19 +17,19 @@ namespace kiln::codegen {
 // Not thread-safe.
 class OpenClRunner {
  public:
-  // The first device of libOpenCL.so.1's first platform whose name has `platform` in it. NOT_FOUND
-  // says what is missing.
+  // Opens the first device of libOpenCL.so.1's first platform whose name contains `platform`.
+  // NOT_FOUND says what is missing.
   static absl::StatusOr<std::unique_ptr<OpenClRunner>> Open(const std::string& platform);
   ~OpenClRunner();
 
-  // "OpenCL 3.0 PoCL …, a processor's name, the platform's name".
+  // Returns for example "OpenCL 3.0 PoCL …, a processor's name, the platform's name".
   std::string DeviceName() const;
   bool HasFloat64() const;
 
-  // Compiles what PrintSource printed and runs it: for each task a block of `threads`, or, where
-  // that is 1, a work-item for each and one more, which must do nothing. Each argument is what a
-  // buffer holds before and after. INTERNAL: the compiler's words, a call that failed, or a write
-  // behind a buffer.
+  // Compiles the output of PrintSource and runs it: for each task a block of `threads`, or, if that
+  // is 1, a work-item for each task and one more, which must do nothing. Each argument holds a
+  // buffer's content before and after. Returns INTERNAL with the compiler's messages, for a failed
+  // call, or for a write past the end of a buffer.
   absl::Status Run(const std::string& source, int64_t tasks, int threads,
                    absl::Span<std::vector<uint8_t>* const> arguments);
 

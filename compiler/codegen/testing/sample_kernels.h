@@ -1,4 +1,4 @@
-// Kernels written by hand, for tests and measurements of the back end.
+// Hand-written kernels, for tests and measurements of the back end.
 #ifndef KILN_COMPILER_CODEGEN_TESTING_SAMPLE_KERNELS_H_
 #define KILN_COMPILER_CODEGEN_TESTING_SAMPLE_KERNELS_H_
 
@@ -11,7 +11,7 @@
 
 namespace kiln::codegen {
 
-// Writes kernels down: expressions by operators, buffers and ranges by number.
+// Builds kernels: expressions by operators, buffers and ranges by number.
 class KernelWriter {
  public:
   struct Expression {
@@ -112,7 +112,7 @@ class KernelWriter {
   int64_t next_range_ = 0;
 };
 
-// out[m, n] = Σ a[m, k] * b[k, n]; the operands may lie transposed in memory.
+// out[m, n] = Σ a[m, k] * b[k, n]; the operands may be transposed in memory.
 inline kernel::Kernel MatmulKernel(ir::Context& context, int64_t m, int64_t n, int64_t k,
                                    bool transpose_a = false, bool transpose_b = false) {
   KernelWriter w(context);
@@ -133,7 +133,7 @@ struct ConvolutionShape {
   int64_t out_size() const { return (size + 2 * padding - window) / stride + 1; }
 };
 
-// Condition that 0 <= x < size.
+// Returns the condition 0 <= x < size.
 inline KernelWriter::Expression Within(KernelWriter& w, KernelWriter::Expression x, int64_t size) {
   return (w.Int(-1) < x) & (x < size);
 }

@@ -22,7 +22,8 @@ using ops::HostTensor;
 // For each thread, whether it takes part.
 using Mask = std::vector<bool>;
 
-// Who was at an element last, and when. A phase is what stands between two barriers.
+// The last access to an element: by which thread, and when. A phase is the time between two
+// barriers.
 struct Visit {
   int64_t task = -1;
   int64_t phase = -1;
@@ -31,11 +32,11 @@ struct Visit {
 struct Element {
   Visit written;
   Visit read;
-  bool read_by_several = false;  // threads, in read.phase
+  bool read_by_several = false;  // several threads, in read.phase
 };
 
 struct Memory {
-  HostTensor* content = nullptr;  // registers: those of one thread after the other's
+  HostTensor* content = nullptr;  // registers: the threads' one after the other
   std::vector<Element> elements;
   int64_t size = 0;  // of the buffer, or of one thread's registers
 };
@@ -53,7 +54,7 @@ class BlockInterpreter {
       if (buffer.space == Space::kGlobal) {
         memory.content = globals[i];
       } else {
-        // Scratch and registers belong to one thread.
+        // Each thread has its own scratch and registers.
         const bool shared = buffer.space == Space::kShared;
         own_[i] = HostTensor::Zeros(buffer.dtype, {memory.size * (shared ? 1 : threads_)});
         memory.content = &own_[i];
@@ -84,7 +85,7 @@ class BlockInterpreter {
       SetRange(section.grid[i], point % extent);
       point /= extent;
     }
-    // What the task before left in memory of the block is no value.
+    // Values that the previous task left in the block's memory are invalid.
     for (size_t i = 0; i < memory_.size(); ++i) {
       if (program_.buffers[i].space == Space::kGlobal) continue;
       std::fill(memory_[i].elements.begin(), memory_[i].elements.end(), Element());
@@ -116,7 +117,7 @@ class BlockInterpreter {
     ++phase_;
     return absl::OkStatus();
   }
-  // Of groups of neighbours, each of which is here as a whole or not at all.
+  // For groups of adjacent threads. Requires: each group is here as a whole or not at all.
   absl::Status RunOne(const ThreadReduce& reduce, const Mask& mask) {
     const int64_t group = ir::ExtentOf(reduce.value->operand(1));
     Mask first = mask;
@@ -230,7 +231,7 @@ class BlockInterpreter {
     return absl::OkStatus();
   }
 
-  // Where an element of the buffer stands for a thread.
+  // Returns where an element of the buffer is for a thread.
   absl::StatusOr<int64_t> Place(int buffer, int64_t index, int thread) const {
     const Memory& memory = memory_[buffer];
     const LoopBuffer& of = program_.buffers[buffer];
@@ -242,7 +243,7 @@ class BlockInterpreter {
     return own ? thread * memory.size + index : index;
   }
 
-  // Whether somebody else was there at a time that no barrier orders.
+  // Returns whether another thread had an access that no barrier separates from this one.
   bool Meets(const Visit& before, int thread) const {
     if (before.task < 0) return false;
     return before.task != task_ || (before.phase == phase_ && before.thread != thread);
@@ -276,16 +277,16 @@ class BlockInterpreter {
     return absl::OkStatus();
   }
 
-  // One node of an expression. Operands are steps in front of it.
+  // One node of an expression. Its operands are earlier steps.
   struct Step {
     const Node* node;
     std::vector<int> operands;
-    // The table of ops evaluates tensor nodes, so a scalar one gets a twin whose one dimension is
-    // the threads. Null: a range, a constant or a load.
+    // The table of ops evaluates tensors, so a scalar node gets a twin whose only dimension is the
+    // threads. Null: a range, a constant or a load.
     const Node* twin = nullptr;
     HostTensor constant;
   };
-  // An expression as steps, the last one its value.
+  // An expression as steps; the last one is its value.
   using Plan = std::vector<Step>;
 
   const Plan& PlanOf(const Node* root) {
@@ -308,7 +309,7 @@ class BlockInterpreter {
     return *plan;
   }
 
-  // The values of all threads; of those that do not take part they are anything.
+  // Returns the values of all threads; those of threads that do not take part are unspecified.
   absl::StatusOr<HostTensor> Evaluate(const Node* root, const Mask& mask) {
     const Plan& plan = PlanOf(root);
     std::vector<HostTensor> own(plan.size());

@@ -1,5 +1,5 @@
-// Runs loop programs on host memory, whole blocks of threads at once, and looks for what goes right
-// in one order of the threads alone. Scalars behave as the table of ops says.
+// Runs loop programs on host memory, whole blocks of threads at once, and finds results that depend
+// on the order of the threads. Scalars follow the table of ops.
 #ifndef KILN_COMPILER_SCHEDULE_TESTING_INTERPRET_H_
 #define KILN_COMPILER_SCHEDULE_TESTING_INTERPRET_H_
 
@@ -10,13 +10,14 @@
 
 namespace kiln::schedule {
 
-// `program` was synchronized. `globals` holds one tensor for each argument, of its dtype and number
-// of elements, in any shape.
+// Requires: `program` is synchronized. `globals` holds one tensor for each argument, of its dtype
+// and number of elements, in any shape.
 //
-// ABORTED names a race: an element that one thread writes and another one of the same block reads
-// or writes with no barrier between the two, or of which two tasks know. INTERNAL: an access out of
-// bounds, of a register at a place that is not constant, or of shared memory or registers that
-// nobody wrote. Lanes run one after the other; UNIMPLEMENTED: what combines them.
+// Returns ABORTED for a race: an element that one thread writes and another one of the same block
+// reads or writes without a barrier between the two, or that is accessed this way by two tasks.
+// Returns INTERNAL for an access out of bounds, to a register at an index that is not constant, or
+// to shared memory or registers that no thread wrote. Lanes run one after another; operations that
+// combine them are UNIMPLEMENTED.
 absl::Status Interpret(const LoopProgram& program, absl::Span<ops::HostTensor* const> globals);
 
 }  // namespace kiln::schedule

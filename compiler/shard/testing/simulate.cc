@@ -13,7 +13,7 @@ namespace {
 
 using ops::HostTensor;
 
-// Calls `visit` with the element of the part and that of the whole.
+// Calls `visit` with the indices of each element in the part and in the whole.
 template <typename VisitFn>
 void ForEachOfPart(const ir::Shape& whole, const graph::Mesh& mesh, const graph::Spec& spec,
                    int64_t device, VisitFn visit) {
@@ -26,7 +26,7 @@ void ForEachOfPart(const ir::Shape& whole, const graph::Mesh& mesh, const graph:
   std::vector<int64_t> point(part.size(), 0);
   for (int64_t i = 0, count = ir::NumElements(part); i < count; ++i) {
     int64_t to = base;
-    bool is_there = true;  // and not padding
+    bool is_there = true;  // not padding
     for (size_t d = 0; d < part.size(); ++d) {
       to += point[d] * strides[d];
       is_there = is_there && NumberIn(mesh, spec[d], device) * part[d] + point[d] < whole[d];
@@ -36,7 +36,7 @@ void ForEachOfPart(const ir::Shape& whole, const graph::Mesh& mesh, const graph:
   }
 }
 
-// A device's memory.
+// The memory of one device.
 struct Device {
   std::vector<std::vector<uint8_t>> buffers;  // inputs, outputs, updates and the place, by buffer
   std::vector<uint8_t> own;
@@ -111,7 +111,7 @@ class Simulator {
   }
 
  private:
-  // What is not written yet is a pattern that is no good number.
+  // Unwritten bytes have a pattern that makes no plausible number.
   static std::vector<uint8_t> Unwritten(int64_t bytes) {
     return std::vector<uint8_t>(static_cast<size_t>(bytes), 0xA5);
   }
@@ -235,9 +235,9 @@ absl::Status RunInSomeOrder(const graph::Mesh& mesh, int steps,
                             const std::function<absl::Status(int64_t, int)>& run) {
   const int64_t devices = graph::NumDevices(mesh);
   std::vector<int> done(devices, 0);    // steps
-  std::vector<size_t> met(devices, 0);  // meetings
+  std::vector<size_t> met(devices, 0);  // barriers
   std::mt19937_64 random(seed);
-  // Whether the device stands before its next meeting.
+  // Returns whether the device has reached its next barrier.
   const auto waits = [&](int64_t device) {
     return met[device] < meetings.size() && meetings[met[device]].step <= done[device];
   };

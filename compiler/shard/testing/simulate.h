@@ -1,5 +1,5 @@
-// Runs what sharding made of a graph on devices that are only simulated: each has memory of its
-// own, goes as far as it can in any order, and waits where its group meets.
+// Runs a sharded program on simulated devices. Each has its own memory, runs as far as it can in
+// any order, and waits at the barriers of its group.
 #ifndef KILN_COMPILER_SHARD_TESTING_SIMULATE_H_
 #define KILN_COMPILER_SHARD_TESTING_SIMULATE_H_
 
@@ -16,34 +16,34 @@
 
 namespace kiln::shard {
 
-// The number along each axis of a device, of which there are graph::NumDevices.
+// Returns the coordinate of a device along each axis. There are graph::NumDevices devices.
 std::vector<int64_t> PlaceOf(const graph::Mesh& mesh, int64_t device);
-// The device that is `member` of the group (mesh axes) that `device` is in; and a device's number
-// in its group.
+// MemberOf returns the device that is number `member` in `device`'s group (mesh axes); NumberIn
+// returns the number of `device` in its group.
 int64_t MemberOf(const graph::Mesh& mesh, const std::vector<int>& group, int64_t device,
                  int64_t member);
 int64_t NumberIn(const graph::Mesh& mesh, const std::vector<int>& group, int64_t device);
 
-// What a device has of a tensor that lies so, and the tensor of what all devices have. INTERNAL
-// where devices that should have the same have not.
+// PartOf returns a device's part of a tensor with this layout, and PutTogether the tensor made of
+// all devices' parts. INTERNAL if devices that should have the same bytes do not.
 ops::HostTensor PartOf(const ops::HostTensor& whole, const graph::Mesh& mesh,
                        const graph::Spec& spec, int64_t device);
 absl::StatusOr<ops::HostTensor> PutTogether(const std::vector<ops::HostTensor>& parts,
                                             const ir::Shape& shape, const graph::Mesh& mesh,
                                             const graph::Spec& spec);
 
-// What a device does between meetings, and which groups meet after it. Steps of all devices are
-// taken in an order that `seed` chooses, as far as meetings allow.
+// A barrier of the groups along `axes`, between steps. RunInSomeOrder takes the steps of all
+// devices in an order that `seed` chooses, as far as the barriers allow.
 struct Meetings {
-  int step = 0;  // before which step the group meets; the number of steps: at the end
+  int step = 0;  // the group meets before this step; the number of steps: at the end
   std::vector<int> axes;
 };
 absl::Status RunInSomeOrder(const graph::Mesh& mesh, int steps,
                             const std::vector<Meetings>& meetings, uint64_t seed,
                             const std::function<absl::Status(int64_t device, int step)>& run);
 
-// The graph's outputs, then its updates, by the reference interpreter on each device. `graph` has
-// a mesh; `program` is what sharding makes of it.
+// Returns the graph's outputs, then its updates, computed by the reference interpreter on each
+// device. Requires: `graph` has a mesh, and `program` is its sharded program.
 absl::StatusOr<std::vector<ops::HostTensor>> Simulate(const graph::Graph& graph,
                                                       const Program& program,
                                                       absl::Span<const ops::HostTensor> inputs,
