@@ -223,8 +223,8 @@ class Ordering(Reductions):
 
     @numpy_names
     def cummin(self, dim: int) -> ValuesAndIndices:
-        """The smallest up to each place along `dim` and its place, the last of equals, which has
-        the gradient; NaN from the first one on.
+        """Returns the running minimum along `dim` and its place, the last of equal ones, which gets
+        the gradient; NaN from the first NaN on.
 
         >>> [part.tolist() for part in kiln.tensor([3, 1, 2]).cummin(0)]
         [[3, 1, 1], [0, 1, 1]]

@@ -1,4 +1,4 @@
-"""Images read at positions that are data."""
+"""Samples images at positions that are data."""
 
 from typing import Tuple
 
@@ -51,14 +51,14 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mod
 
 
 def _pixel(place: Tensor, size: int, padding_mode: str, align_corners: bool) -> Tensor:
-    """From [-1, 1] to the number of a pixel along a dimension."""
+    """Converts [-1, 1] to the number of a pixel along a dimension."""
     pixel = (place + 1.0) * ((size - 1) / 2) if align_corners else (
         (place + 1.0) * (size / 2) - 0.5)
     return pixel.clamp(0.0, size - 1.0) if padding_mode == "border" else pixel
 
 
 def _read(flat: Tensor, size: Tuple[int, ...], y: Tensor, x: Tensor) -> Tensor:
-    """Pixels at whole numbers (N, 1, places); zeros outside."""
+    """Returns the pixels at whole numbers (N, 1, places); zeros outside."""
     height, width = size
     inside = (y >= 0) & (y <= height - 1) & (x >= 0) & (x <= width - 1)
     index = y.cast(dtypes.int64) * width + x.cast(dtypes.int64)
@@ -67,8 +67,8 @@ def _read(flat: Tensor, size: Tuple[int, ...], y: Tensor, x: Tensor) -> Tensor:
 
 
 def _blended(flat: Tensor, size: Tuple[int, ...], y: Tensor, x: Tensor) -> Tensor:
-    """The four pixels around each place, by its distances from them."""
-    # The grid's gradient is that of the distances; which pixels they are has none.
+    """Blends the four pixels around each place by their distances from it."""
+    # The grid's gradient is that of the distances; the choice of pixels has none.
     top, left = y.floor().detach(), x.floor().detach()
     down, right = y - top, x - left
     result = _read(flat, size, top, left) * ((1.0 - down) * (1.0 - right))
