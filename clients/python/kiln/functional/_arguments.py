@@ -28,8 +28,8 @@ def spread(value: Sizes, rank: int, name: str) -> Tuple[int, ...]:
 
 def with_optional(operands: Sequence[Tensor], *optional: Optional[Tensor],
                   neutral: float = 1.0) -> List[Any]:
-    """Operands and those of the optional ones that are there. One that is missing before another
-    is `neutral`."""
+    """Returns the operands, followed by the optional ones that are given. A missing one before a
+    given one becomes `neutral`."""
     count = max((i + 1 for i, part in enumerate(optional) if part is not None), default=0)
     filled = [neutral if part is None else part for part in optional[:count]]
     return [*operands, *filled]

@@ -9,13 +9,13 @@ from kiln.tensor import Tensor, apply
 
 def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros",
                 align_corners: bool = False) -> Tensor:
-    """Images (N, C, H, W) read at positions (N, P, Q, 2), as (N, C, P, Q), as PyTorch does.
+    """Samples images (N, C, H, W) at positions (N, P, Q, 2), as (N, C, P, Q), as in PyTorch.
 
-    A position is (x, y): -1 is the left (upper) end and 1 the right (lower) one, of the image, or
-    with align_corners of the outer pixels' centres. `mode` is "bilinear" or "nearest" (halves go to
-    the even pixel). Outside of the image there are zeros, or with padding_mode "border" what is
-    next to it. Gradients flow to the image, and with bilinear to the grid. Both are floats; the
-    result has the image's dtype. Raises InvalidArgument for other shapes and modes.
+    A position is (x, y): -1 is the left (upper) edge and 1 the right (lower) one, of the image, or
+    with align_corners of the centres of the outer pixels. `mode` is "bilinear" or "nearest" (halves
+    go to the even pixel). Outside of the image values are zero, or with padding_mode "border" those
+    of the nearest pixels inside. Gradients flow to the image, and with bilinear to the grid. Both
+    are floats; the result has the image's dtype. Raises InvalidArgument for other shapes and modes.
 
     >>> image = kiln.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
     >>> places = kiln.tensor([[[[0.0, 0.0], [-0.5, 0.5]]]])
