@@ -39,8 +39,11 @@ def _require_square(name: str, x: Tensor) -> None:
 
 def vector_norm(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False,
                 ord: float = 2) -> Tensor:
-    """The norm of order ord over axes: sum(|x|**ord)**(1/ord); inf the largest |x|, -inf the
-    smallest, 0 how many are not 0. Integers become float32; the gradient at 0 is 0.
+    """Returns the norm of order ord over axes: sum(|x|**ord)**(1/ord).
+
+    inf is the largest |x|, -inf the smallest, 0 the count of elements that are not 0. Integers
+    become float32; the gradient at 0 is 0. Infinite orders raise InvalidArgument if there is no
+    element.
 
     >>> kiln.linalg.vector_norm(kiln.tensor([3.0, 4.0])).item()
     5.0

@@ -144,8 +144,10 @@ def corrcoef(x: Tensor, /) -> Tensor:
 
 def interp(x: Operand, xp: Tensor, fp: Tensor, /, *, left: Optional[float] = None,
            right: Optional[float] = None) -> Tensor:
-    """The line through the points (xp, fp) at x; xp increases. Beyond its ends left and right, by
-    default the first and last fp. Gradients flow to all three.
+    """Interpolates linearly between the points (xp, fp) at x; xp increases.
+
+    Outside of xp the result is left or right, by default the first or last fp. Gradients flow to
+    all three. Raises InvalidArgument unless xp and fp are vectors of one size.
 
     >>> kiln.interp(kiln.tensor([0.5, 3.0]), kiln.tensor([0.0, 1.0]),
     ...             kiln.tensor([10.0, 20.0])).tolist()
