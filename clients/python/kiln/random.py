@@ -26,7 +26,7 @@ _WORD = 1 << 32
 class Generator:
     """A source of random numbers: a seed and the number of draws made.
 
-    Without `seed` it uses one from the operating system. Thread-safe.
+    Without `seed` it uses one from the operating system.
 
     >>> generator = kiln.Generator().manual_seed(7)
     >>> bool((kiln.rand(3, generator=generator) < 1).all())

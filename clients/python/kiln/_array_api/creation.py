@@ -65,7 +65,8 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None,
 def from_dlpack(x: Any, /, *, device: Any = None, copy: Optional[bool] = None) -> Tensor:
     """Returns a tensor with a copy of another library's array on the CPU.
 
-    A tensor of Kiln is returned itself. copy=False raises BufferError for everything else.
+    For a tensor of Kiln it returns another tensor of the same value. copy=False raises BufferError
+    for everything else.
 
     >>> kiln.from_dlpack(np.arange(3)).tolist()
     [0, 1, 2]

@@ -8,10 +8,10 @@ from kiln._basics.source import format_source, user_source
 class KilnError(Exception):
     """The base class of all errors of Kiln.
 
-    `reason` is a constant such as "SHAPE_MISMATCH", and `metadata` gives details ("node", …); both
-    are empty unless the daemon gave them. `source` is the line of the user's program that caused
-    the error, such as "train.py:31"; for an error that the daemon finds later, the line that built
-    the node.
+    `reason` is a constant such as "SHAPE_MISMATCH", and `metadata` gives details ("node", …); most
+    errors of this client have neither. `source` is the line of the user's program that caused the
+    error, such as "train.py:31"; for an error that the daemon finds later, the line that built the
+    node.
 
     >>> try:
     ...     kiln.ones(2) + kiln.ones(3)

@@ -96,8 +96,8 @@ class Node:
         self.checks: Optional[Tuple[Any, ...]] = None
         # The call of a traced function that a gradient would have to flow out of, if any.
         self.cut: Optional[TracedCall] = None
-        # Where it is computed, if its operands determine that; and for a placeholder, the placement
-        # of the value.
+        # The place where it is computed, if its operands determine that; and for a placeholder, the
+        # placement of the value.
         self.home: Home = None
         self.placement: Optional[Placement] = None
         # The known values of variables in this node and those below.

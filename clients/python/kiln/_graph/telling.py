@@ -177,7 +177,7 @@ class Rule(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """How the runs of a program are judged."""
+    """The rules by which the runs of a program are judged."""
 
     rules: Sequence[Rule] = ()
     outputs: Sequence[Tuple[DType, Tuple[int, ...]]] = ()  # the reporting outputs, the last ones

@@ -17,7 +17,7 @@ class Mesh:
     """Devices of one daemon as a grid with named axes.
 
     Args:
-      axis_names: a name for each axis; one alone may stand without a tuple.
+      axis_names: a name for each axis; a single name may be given without a tuple.
       devices: devices' names ("cuda:0"), nested as deep as there are axes. See kiln.devices().
 
     `kiln.shard` places tensors on it. Immutable; meshes are equal if names and devices are equal.

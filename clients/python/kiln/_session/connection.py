@@ -241,7 +241,7 @@ class Connection:
     def download(self, buffer: Buffer) -> bytes:
         """Waits for the buffer's value and returns its bytes.
 
-        Also raises OutOfRange for indices in an earlier run.
+        Also raises OutOfRange for an index out of range in an earlier run.
         """
         if buffer.error is not None:
             self._seen(buffer.error)

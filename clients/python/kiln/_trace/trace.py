@@ -66,8 +66,8 @@ class Trace:
         self.constants: List[_Constant] = []
         self.repeated = False  # whether an equal second trace was made
         self.bindings: Bindings = {}  # values of variables that the function itself bound
-        # Where it runs, and each output's placement on a mesh, or the number of the input it shares
-        # one with.
+        # The place where it runs, and each output's placement on a mesh, or the number of the input
+        # it shares one with.
         self.home: ProgramHome = None
         self.lie: List[Union[Placement, int, None]] = []
         # By connection, then by the placements of inputs on a mesh.

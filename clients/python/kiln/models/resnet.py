@@ -72,7 +72,7 @@ class ResNet(nn.Module):
       num_classes: the size of the result.
       small_images: for 32 x 32 images the stem is one 3 x 3 convolution without pooling, as in the
         paper's experiments on CIFAR-10.
-      zero_init_residual: each block starts as its shortcut alone, which trains large batches and
+      zero_init_residual: each block initially equals its shortcut, which trains large batches and
         high learning rates more steadily (Goyal et al., 2017).
     """
 

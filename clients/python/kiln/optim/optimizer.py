@@ -106,7 +106,7 @@ class Optimizer:
 
     Args:
       params: tensors that require a gradient, or dicts {"params": tensors, "lr": …} whose options
-        hold for those tensors alone.
+        apply only to those tensors.
       defaults: the options of all others; "lr" is one of them.
 
     >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
