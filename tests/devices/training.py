@@ -44,9 +44,7 @@ def digits_of(seed: int, count: Optional[int] = None) -> tuple:
 
 
 def draw_larger(folder: str, train_count: int, test_count: int) -> None:
-    """Writes MNIST's four files with digits three times as large, at random places in 28 x 28; a fifth of the digits is for the
-    test.
-    """
+    """Writes MNIST's four files with digits three times as large, at random places in 28 x 28; a fifth is for the test."""
     images, labels = all_digits()
     random = numpy.random.default_rng(0)
     order = random.permutation(len(images))

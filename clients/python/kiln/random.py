@@ -40,8 +40,9 @@ class Generator:
         self.manual_seed(int.from_bytes(os.urandom(8), "little") if seed is None else seed)
 
     def manual_seed(self, seed: int) -> "Generator":
-        """Restarts from a seed; returns the generator. Raises InvalidArgument if `seed` is not an
-        int.
+        """Restarts from a seed; returns the generator.
+
+        Raises InvalidArgument if `seed` is not an int.
 
         >>> a, b = kiln.Generator().manual_seed(7), kiln.Generator().manual_seed(7)
         >>> kiln.rand(3, generator=a).tolist() == kiln.rand(3, generator=b).tolist()

@@ -49,8 +49,7 @@ class Dim:
 
     @property
     def terms(self) -> Dict[Symbol, int]:
-        """Returns the factors by variable; raises InvalidArgument if it has a product of variables.
-        """
+        """Returns the factors by variable; raises InvalidArgument for a product of variables."""
         for product in self._terms:
             if len(product) > 1:
                 raise InvalidArgument(
@@ -85,9 +84,7 @@ class Dim:
         return low, high
 
     def at(self, values: Bindings) -> int:
-        """Returns the number for these values of the variables; raises InvalidArgument if one is
-        missing.
-        """
+        """Returns the number for these values; raises InvalidArgument if one is missing."""
         total = 0
         for product, factor in self._terms.items():
             for symbol in product:

@@ -36,8 +36,7 @@ _session._END_SECONDS = GIVE_UP_SECONDS
 
 @pytest.fixture(autouse=True)
 def draws(request):
-    """Seeds the module's RANDOM by the test's name, so that its draws do not depend on other tests.
-    """
+    """Seeds the module's RANDOM by the test's name: draws do not depend on other tests."""
     random = getattr(request.module, "RANDOM", None)
     if random is not None:
         seed = zlib.crc32(request.node.name.encode())
@@ -161,9 +160,7 @@ def ask_torch(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def torch_values(ask_torch):
-    """A function that runs torch_oracle.py on functions: pairs of an expression and its arrays by
-    name.
-    """
+    """A function that runs torch_oracle.py on pairs of an expression and its arrays by name."""
 
     def ask(cases):
         return ask_torch("functions", [

@@ -12,9 +12,7 @@ def _used():
 
 
 class DeviceMemory:
-    """The memory of tensors on all devices of a new daemon. (Programs that have run keep some
-    memory.)
-    """
+    """The memory used on all devices of a new daemon. (Programs that have run keep some.)"""
 
     def __init__(self):
         assert not _used().any(), _used()

@@ -11,9 +11,7 @@ STEPS = 10
 
 
 def losses(address: str, device: str, network: Callable[[], nn.Module], images: tuple[int, ...], lr: float) -> list[float]:
-    """Returns the losses of a classifier's first steps on random images of this shape, with
-    dropout.
-    """
+    """Returns the losses of a classifier's first steps on random images, with dropout."""
     with kiln.connect(address, device=device):
         kiln.manual_seed(7)
         random = np.random.default_rng(7)
@@ -34,9 +32,7 @@ def losses(address: str, device: str, network: Callable[[], nn.Module], images: 
 
 
 def losses_on_mesh(address: str, devices: list[str]) -> list[float]:
-    """Returns the losses of a classifier whose batches are split over these devices, with copied
-    weights.
-    """
+    """Returns the losses of a classifier with batches split over these devices."""
     with kiln.connect(address):
         kiln.manual_seed(7)
         random = np.random.default_rng(7)

@@ -7,8 +7,7 @@ import importlib
 import inspect
 import re
 
-# The modules that the documentation names. `kiln.ops` is made from the table of ops, which has its
-# own tests.
+# The modules in the documentation. `kiln.ops` is made from the table of ops, which has own tests.
 MODULES = (
     "kiln", "kiln.amp", "kiln.autograd", "kiln.functional", "kiln.linalg", "kiln.method_functions",
     "kiln.models", "kiln.nn", "kiln.nn.functional", "kiln.nn.init", "kiln.nn.utils", "kiln.optim",

@@ -17,8 +17,7 @@ LABELS = np.array([1, 3, 0])
 
 
 def differences(function, arrays, step=1e-5):
-    """Returns central differences of a scalar function, one element at a time, in one program each.
-    """
+    """Returns central differences of a scalar function, by element, in one program each."""
     results = []
     for position, array in enumerate(arrays):
         gradient = np.zeros_like(array)

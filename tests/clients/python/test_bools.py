@@ -31,8 +31,7 @@ BOTH = [
     "np.isclose(A, B)", "np.concatenate([A, B])", "np.tril(M)", "np.roll(A, 1)", "A[A * B]",
     "X[(X > -1) * (X < 2)]", "X[(X < 0) + (X > 1)]", "A / (U + 1)", "A * np.True_",
 ]  # fmt: skip
-# Results for which NumPy has another dtype, since it has no 64-bit rule for Python numbers: int8 or
-# float64.
+# Kiln's dtypes of results for which NumPy has another one, which is the key.
 KINDS = {"float64": "float32", "int8": "int64", "int32": "int64", "uint64": "int64"}
 
 

@@ -1,6 +1,4 @@
-"""Connection.cancel() and Ctrl-C cancel operations that were sent ahead, and state stays
-consistent.
-"""
+"""Connection.cancel() and Ctrl-C cancel operations sent ahead, and state stays consistent."""
 
 import signal
 import sys

@@ -14,8 +14,7 @@ from kilnd_process import Kilnd, build_folder
 
 @pytest.fixture(scope="module")
 def both_kinds() -> Iterator[Kilnd]:
-    """A daemon with this machine's CPU and two GPUs without shared memory, which are interpreters.
-    """
+    """A daemon with the CPU and two GPUs without shared memory, which are interpreters."""
     stand_in = build_folder() / "tests" / "stand_ins" / "cuda"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LD_LIBRARY_PATH", str(stand_in))

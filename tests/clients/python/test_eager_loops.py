@@ -1,6 +1,4 @@
-"""Loops outside of kiln.jit: changing numbers and sizes, and carried state, compile no program in
-each iteration.
-"""
+"""Loops outside of kiln.jit do not compile for each new number or size, or with carried state."""
 
 import sys
 import threading
@@ -461,8 +459,7 @@ def test_what_is_held_stays_on_its_device(session):
 
 @pytest.fixture
 def wakes(connection, monkeypatch):
-    """Lists the operations that were ready to be sent, each time that the sending thread was woken.
-    """
+    """Lists the operations that were ready to be sent whenever the sending thread was woken."""
     found = []
     stream = connection.stream
     wake = stream.wake

@@ -10,8 +10,7 @@ RANDOM = np.random.default_rng(0)
 
 FLOATS = ["float16", "bfloat16", "float32", "float64"]
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
-# 1 + 2**-8 + 2**-40 is above the midpoint of two bfloat16 numbers, but not after rounding to
-# float32.
+# 1 + 2**-8 + 2**-40 exceeds the midpoint of two bfloat16 numbers, but not as float32.
 FLOAT_NUMBERS = [0.1, -0.0, 0.0, 1 / 3, 2.5, 1.0, 1 + 2**-8 + 2**-40, 1 + 2**-11 + 2**-40, 3e-5, 1e-42, float("inf"),
                  float("-inf"), float("nan"), -7, 2]  # fmt: skip
 INTEGER_NUMBERS = [3, 0, 1, 2, 7, 5, 63, 100]

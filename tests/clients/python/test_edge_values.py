@@ -35,9 +35,7 @@ WHOLE_BINARY = {
 
 
 def floats(dtype):
-    """Returns both ends of the range, numbers near 1, halves, and arguments whose exponentials
-    overflow.
-    """
+    """Returns both ends of the range, numbers near 1, halves, and limits of exponentials."""
     info = np.finfo(dtype)
     most, least, smallest, eps = (
         float(x) for x in (info.max, info.tiny, info.smallest_subnormal, info.eps))

@@ -1,5 +1,4 @@
-"""kiln.functional compared with PyTorch: the same expressions give the same values and gradients.
-"""
+"""kiln.functional compared with PyTorch: expressions give the same values and gradients."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,4 @@
-"""Indices out of range that only the device knows give an error with the next value that is read.
-"""
+"""Indices out of range that only the device knows give an error with the next read."""
 
 import os
 import subprocess
@@ -503,9 +502,7 @@ def test_a_number_is_read_with_the_checks_in_one_operation(connection):
 
 
 def test_state_that_was_read_with_checks_changes(connection):
-    """A scalar that a traced function then updates in place is read again, and so are its limits as
-    an index.
-    """
+    """A scalar that is then updated in place is read again, and so are its limits as an index."""
     x, count = kiln.arange(4.0).realize(), kiln.tensor(0.0)
     count.assign(count + x[only_there(1)])
     assert count.item() == 1

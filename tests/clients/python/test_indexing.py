@@ -48,8 +48,7 @@ def on_device(key):
 
 
 def forms(key):
-    """Returns the key and, if it has arrays, the key with tensors and with tensors on the device.
-    """
+    """Returns the key and, if it has arrays, keys with tensors here and on the device."""
     parts = key if isinstance(key, tuple) else (key,)
     has_arrays = any(isinstance(part, np.ndarray) for part in parts)
     return (key, as_tensors(key), on_device(key)) if has_arrays else (key,)

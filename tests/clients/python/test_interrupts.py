@@ -56,9 +56,7 @@ class Client:
             guard.cancel()
 
     def expect(self, word):
-        """Returns the rest of the next line that begins with this word; operations may begin before
-        it.
-        """
+        """Returns the rest of the next line with this first word; operations may begin before."""
         line = self.line()
         for _ in range(OPERATIONS_MAX):
             if word == "begins" or not line.startswith("begins "):
@@ -68,9 +66,7 @@ class Client:
         return line[len(word) :].strip()
 
     def go_on(self, moments):
-        """Lets it work until a random moment: until some operations have begun, and a random time
-        into the last one.
-        """
+        """Lets it work until some operations have begun, and a random time into the last one."""
         for _ in range(moments.randrange(1, 5)):
             self.expect("begins")
         for _ in range(moments.randrange(1_000_000)):

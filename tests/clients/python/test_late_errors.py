@@ -120,9 +120,7 @@ def call(name, tensors, attributes):
 
 
 def built(name):
-    """Returns an op's variations that the client accepts, with the nodes; and those that it rejects
-    in a wrong way.
-    """
+    """Returns an op's accepted variations, with the nodes, and those rejected in a wrong way."""
     accepted, bad = [], []
     seen = set()
     for base in legal(name):

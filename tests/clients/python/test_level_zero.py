@@ -14,9 +14,7 @@ from kilnd_process import ROOT, Kilnd, build_folder
 
 @pytest.fixture(scope="module")
 def both_kinds() -> Iterator[Kilnd]:
-    """A daemon with this machine's CPU and two GPUs without shared memory, which are Intel's OpenCL
-    for processors.
-    """
+    """A daemon with the CPU and two GPUs without shared memory, which are Intel's OpenCL."""
     vendors = ROOT / "build" / "intel_opencl" / "vendors"
     if not vendors.is_dir() and "OCL_ICD_VENDORS" not in os.environ:
         pytest.skip("no OpenCL that takes SPIR-V; tests/intel_opencl fetches one")

@@ -318,9 +318,7 @@ class Juggler:
         return kiln.shard(tensor, mesh, tuple(axes[:self.draws.integers(1, 3)]))
 
     def turn(self):
-        """Does one random operation; it is rejected, and changes nothing, for tensors on two
-        devices or meshes.
-        """
+        """Does one random operation, which is rejected for tensors on two devices or meshes."""
         i, j, kind = self.any(), self.any(), self.draws.integers(6)
         (x, a), (y, b) = self.pairs[i], self.pairs[j]
         try:

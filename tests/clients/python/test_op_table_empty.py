@@ -1,5 +1,6 @@
-"""Every op with operands without elements, compared with JAX and NumPy: each size of a case in turn
-is 0.
+"""Every op with operands without elements, compared with JAX and NumPy.
+
+Each size of a case in turn is 0.
 """
 
 from typing import List, Optional
@@ -43,9 +44,7 @@ def elements(case: Case) -> int:
 
 
 def emptied(name: str) -> List[Case]:
-    """Returns an op's cases with each distinct size, and each axis of the first operand, replaced
-    by 0.
-    """
+    """Returns an op's cases with each size, and each axis of the first operand, set to 0."""
     made = {}
     for case in sorted(cases_for(name, "float32"), key=elements)[:CASES_MOST]:
         for size in {size for shape in case.shapes for size in shape}:
@@ -90,9 +89,7 @@ def expected_of(name: str, one: Attempt) -> Optional[Expected]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_op(connection, record_property, name):
-    """Cases are rejected when they are built, or have a value: that of the reference, if it has
-    one.
-    """
+    """Cases are rejected when built, or have a value: the reference's, if it has one."""
     row = ROWS[name]
     compared: List[Compared] = []
     for case in emptied(name):

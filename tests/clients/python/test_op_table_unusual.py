@@ -65,8 +65,7 @@ def cases_of(name: str) -> Sequence[Case]:
 
 
 def attempts(name: str, kind: str) -> List[Attempt]:
-    """Returns a case for each operand that may have such elements, and one in which all have them.
-    """
+    """Returns a case for each operand that may have such elements, and one with all of them."""
     row = ROWS[name]
     made = []
     for case in cases_of(name):

@@ -1,6 +1,4 @@
-"""Training on an OpenCL device gives the CPU's losses: the client's view of a second kind of
-device.
-"""
+"""Training on an OpenCL device, as a second kind of device, gives the CPU's losses."""
 
 from collections.abc import Iterator
 

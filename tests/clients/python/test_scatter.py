@@ -218,8 +218,7 @@ def test_scatter_reduce_without_the_element_itself(connection, dtype):
 ])  # fmt: skip
 @pytest.mark.parametrize("places", [[0, -1], [-3, 0], [3, 0]])
 def test_an_index_counts_from_no_end(connection, monkeypatch, act, places):
-    """As in PyTorch. Without checks, a value that only the device knows reads 0 and writes nothing.
-    """
+    """As in PyTorch. Without checks, a value known only to the device reads 0, writes nothing."""
     monkeypatch.setattr(checks, "enabled", False)
     named = {"x": kiln.tensor([1.0, 2.0, 3.0]), "v": kiln.tensor([5.0, 7.0])}
     sent = kiln.tensor(places)

@@ -64,9 +64,7 @@ def test_a_dropped_connection_resumes_and_runs_everything_once(linked):
 
 
 class Pauses(queue.SimpleQueue):
-    """The queue on which a stream pauses before it attaches again; records the pauses that follow a
-    loss.
-    """
+    """The queue on which a stream pauses before it attaches again; records pauses after a loss."""
 
     def __init__(self, stream):
         self._stream = stream
@@ -457,9 +455,7 @@ def test_a_killed_clients_memory_comes_back_and_its_neighbour_does_not_notice(ki
 
 
 def train_at(target, steps, before, read_every=1, **options):
-    """Returns the losses and weights of a training run; `before` is called after each step, with
-    its number.
-    """
+    """Returns the losses and weights of a training run; calls `before` after each step."""
     kiln.connect(target, **options)
     try:
         return train(steps, before, read_every)
@@ -482,8 +478,8 @@ def test_training_through_twenty_cuts_changes_no_bit(fresh_kilnd, read_every):
     with Link(fresh_kilnd.tcp_address) as link:
 
         def cut(step):
-            # Steps are still sent while the link refuses the client. Every other time it reconnects
-            # at once.
+            # Steps are still sent while the link refuses the client. Every other time it does not
+            # refuse.
             if step in cut_at:
                 link.cut(refuses=step % 2)
 
@@ -816,8 +812,7 @@ def test_uploads_of_two_clients_have_different_names(kilnd, connection):
     names = []
     for each in (connection, other):
         each._session.blobs.upload(memoryview(b"bytes"), names.extend)
-    # Private names; a session that is taken over would otherwise have equal names from both
-    # processes.
+    # Private names; a session that is taken over must not get equal ones from both processes.
     assert not any(":" in name for name in names)
     assert len(names) == len(set(names)) == 2
     other.close()

@@ -128,8 +128,7 @@ def test_one_devices_tensor_is_copied_to_the_mesh_once(stand_in):
     for i in range(3):
         (x * scale + i).realize()
     assert len(stand_in.moves) == 1 and scale.device == "cpu:0"
-    # Its device was not chosen, so a program with only this tensor still runs on the session's
-    # device.
+    # Its device was not chosen: a program with only this tensor runs on the session's device.
     (scale + 1).realize()
     assert stand_in.defined_on[-1] == () and len(stand_in.moves) == 1
     other = kiln.shard(np.ones((4, 2), np.float32), SQUARE)

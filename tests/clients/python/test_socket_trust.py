@@ -16,9 +16,7 @@ pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root gives files 
 
 @pytest.fixture
 def place(tmp_path):
-    """Makes folders, links and files, each (path, owner, mode or target), in the test's folder,
-    which root owns.
-    """
+    """Makes folders, links and files (path, owner, mode or target) in the test's folder."""
     # pytest's folders belong to this account; those above /tmp's belong to root.
     def make(*entries):
         for path, owner, what in entries:

@@ -1,6 +1,4 @@
-"""Layers on one device and the next ones on another, in one program: the results equal those of one
-device.
-"""
+"""Layers on several devices in one program: the results equal those of one device."""
 
 import pathlib
 import signal
@@ -47,9 +45,7 @@ def layers():
 
 
 class Training:
-    """Three layers on these devices; None: not placed. `parts`: the batch is processed in this many
-    parts.
-    """
+    """Three layers on these devices (None: not placed), with batches in `parts` parts."""
 
     def __init__(self, devices, parts=1, traced=True, clip=None, optimizer=kiln.optim.Adam):
         self.layers = layers()

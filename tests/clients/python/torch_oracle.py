@@ -21,9 +21,7 @@ import numpy as np
 
 
 def inputs_of(case):
-    """Returns the inputs of a case, a list of [kind, shape]; a kind that ends in "!" has no
-    gradient.
-    """
+    """Returns the inputs of a case, a list of [kind, shape]; kinds with "!" have no gradient."""
     numbers = np.random.default_rng(len(case["name"]))
     result = []
     for kind, shape in case["inputs"]:

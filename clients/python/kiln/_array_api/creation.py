@@ -18,9 +18,7 @@ ShapeLike = Union[int, Sequence[int]]
 
 
 def on(device: Any, result: Tensor) -> Tensor:
-    """Returns `result` on a device; for None or a tuple (the device of a tensor on a mesh),
-    unchanged.
-    """
+    """Returns `result` on a device, or as it is for None or a tuple (of a tensor on a mesh)."""
     if device is None or isinstance(device, tuple):
         return result
     return result.to_device(device)

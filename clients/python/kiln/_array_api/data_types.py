@@ -46,8 +46,9 @@ def _dtype_of(value: Any) -> DType:
 
 
 def finfo(type: TensorOrDType, /) -> FloatInfo:
-    """Returns the range and precision of a float dtype, or of a tensor's; others raise
-    InvalidArgument.
+    """Returns the range and precision of a float dtype, or of a tensor's.
+
+    Other dtypes raise InvalidArgument.
 
     >>> kiln.finfo(kiln.float16).max, kiln.finfo(kiln.float32).bits
     (65504.0, 32)

@@ -21,8 +21,9 @@ class NamespaceInfo:
     """The inspection functions of the Python array API standard."""
 
     def capabilities(self) -> Dict[str, Any]:
-        """Returns the capabilities. Masks and data-dependent shapes work by reading values, so not
-        in kiln.jit.
+        """Returns the capabilities.
+
+        Masks and data-dependent shapes work by reading values, so not in kiln.jit.
 
         >>> kiln.__array_namespace_info__().capabilities()["max dimensions"]
         32

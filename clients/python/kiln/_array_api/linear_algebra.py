@@ -28,8 +28,7 @@ def require_matrix(name: str, x: Tensor) -> None:
 
 
 def matmul(x1: Operand, x2: Operand, /) -> Tensor:
-    """Returns the matrix product, as in NumPy: leading dimensions broadcast, and vectors are
-    allowed.
+    """Returns the matrix product, as in NumPy: leading dimensions broadcast; vectors are allowed.
 
     Shapes (…, N, K) and (…, K, M) give (…, N, M). The two promote; for bools the result is whether
     any product is true.
@@ -188,8 +187,7 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
 
 
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
-    """Returns the diagonals of matrices as a last dimension, offset columns to the right of the
-    main one.
+    """Returns the diagonals of matrices as a last dimension, `offset` columns to the right.
 
     >>> kiln.linalg.diagonal(kiln.tensor([[1, 2], [3, 4]])).tolist()
     [1, 4]

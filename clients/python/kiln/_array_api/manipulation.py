@@ -58,8 +58,7 @@ def unstack(x: Tensor, /, axis: int = 0) -> Tuple[Tensor, ...]:
 
 
 def split(x: Tensor, size: Union[int, Sequence[int]], dim: int = 0) -> List[Tensor]:
-    """Returns parts of a size (the last one may be smaller), or of the given sizes, along a
-    dimension.
+    """Splits a dimension into parts of a size (the last one may be smaller), or of given sizes.
 
     >>> [part.tolist() for part in kiln.split(kiln.arange(5), 2)]
     [[0, 1], [2, 3], [4]]
@@ -105,8 +104,9 @@ def squeeze(x: Tensor, /, axis: Optional[Axes] = None) -> Tensor:
 
 
 def reshape(x: Tensor, /, shape: Sequence[int], *, copy: Optional[bool] = None) -> Tensor:
-    """Returns the same elements, row-major, in another shape; one size may be -1. Never shares
-    memory.
+    """Returns the same elements, row-major, in another shape; one size may be -1.
+
+    The result never shares memory with x.
 
     >>> kiln.reshape(kiln.arange(6), (2, -1)).shape
     (2, 3)

@@ -57,8 +57,7 @@ def count_nonzero(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) ->
 
 
 def nonzero(x: Tensor, /) -> Tuple[Tensor, ...]:
-    """Returns the indices of elements that are not 0, row-major: one int64 vector for each
-    dimension.
+    """Returns the indices of elements that are not 0, row-major: an int64 vector per dimension.
 
     Their number depends on the values, which are read; so it raises TraceError within kiln.jit.
 

@@ -82,8 +82,7 @@ def unique_values(x: Tensor, /) -> Tensor:
 
 
 def isin(x1: Operand, x2: Operand, /, *, invert: bool = False) -> Tensor:
-    """Returns whether each element of x1 is in x2 (or, with invert, is not), as bools of x1's
-    shape.
+    """Returns for each element of x1 whether it is in x2 (or, with invert, is not).
 
     >>> kiln.isin(kiln.tensor([1, 2, 3]), kiln.tensor([2, 4])).tolist()
     [False, True, False]
@@ -95,8 +94,7 @@ def isin(x1: Operand, x2: Operand, /, *, invert: bool = False) -> Tensor:
 
 
 def unique(x: Tensor, return_inverse: bool = False, return_counts: bool = False) -> Any:
-    """Returns the sorted distinct values and, on request, the inverse and the counts; see
-    unique_all.
+    """Returns the sorted distinct values and, on request, inverse and counts; see unique_all.
 
     >>> kiln.tensor([2, 1, 2]).unique().tolist()
     [1, 2]

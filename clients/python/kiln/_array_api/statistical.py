@@ -20,8 +20,7 @@ Axis = Optional[Union[int, Sequence[int]]]
 
 
 def reduced(name: str, x: Tensor, axis: Axis, keepdims: bool, **more: Any) -> Tensor:
-    """Returns the op `name` over axes. An empty tuple means no axes, unlike an empty list in an op.
-    """
+    """Returns the op `name` over axes. An empty tuple means no axes, unlike in an op."""
     if axis is not None and axes_tuple(axis) == ():
         # To the op, an empty list means all axes. So it reduces a new one, of size 1.
         shape = x.shape
@@ -55,8 +54,9 @@ def prod(x: Tensor, /, axis: Axis = None, *, dtype: Any = None, keepdims: bool =
 
 @torch_names
 def max(x: Tensor, /, axis: Union[Axis, Tensor] = None, *, keepdims: bool = False) -> Tensor:
-    """Returns the largest element; NaN if any is NaN. Numeric; raises InvalidArgument without
-    elements.
+    """Returns the largest element; NaN if any is NaN.
+
+    Numeric. Raises InvalidArgument if there is no element.
 
     With a tensor in place of an axis, returns the larger of the two elementwise, as maximum().
 
@@ -68,8 +68,9 @@ def max(x: Tensor, /, axis: Union[Axis, Tensor] = None, *, keepdims: bool = Fals
 
 @torch_names
 def min(x: Tensor, /, axis: Union[Axis, Tensor] = None, *, keepdims: bool = False) -> Tensor:
-    """Returns the smallest element; NaN if any is NaN. Numeric; raises InvalidArgument without
-    elements.
+    """Returns the smallest element; NaN if any is NaN.
+
+    Numeric. Raises InvalidArgument if there is no element.
 
     With a tensor in place of an axis, returns the smaller of the two elementwise, as minimum().
 

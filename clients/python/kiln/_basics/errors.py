@@ -32,8 +32,8 @@ class KilnError(Exception):
         self.message = message
         self.reason = reason
         self.metadata = metadata or {}
-        # Errors of the daemon always have metadata, possibly empty, and name the line that built
-        # the node.
+        # Errors of the daemon always have metadata, maybe empty, and name the line that built the
+        # node.
         if metadata is None and self._names_line:
             self.source = format_source(user_source())
         else:

@@ -38,8 +38,7 @@ def one_source() -> Iterator[None]:
 
 
 def user_source() -> Optional[Source]:
-    """Returns (file, line) of the innermost frame outside of this package; None if there is none.
-    """
+    """Returns (file, line) of the innermost frame outside of this package, or None."""
     if _known.source is not None:
         return _known.source
     frame = sys._getframe(1)

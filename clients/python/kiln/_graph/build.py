@@ -21,8 +21,7 @@ MOVES = frozenset(("shrink", "pad"))
 
 
 class Built:
-    """A graph, its input nodes in the order of their index, and the known values of its variables.
-    """
+    """A graph, its input nodes in the order of their index, and known values of variables."""
 
     __slots__ = ("bindings", "graph", "homes", "inputs", "telling")
 
@@ -67,8 +66,9 @@ def _mark_tracked(y: Node, again: Set[Node]) -> None:
 
 
 def topological(roots: Sequence[Node], again: Set[Node]) -> List[Node]:
-    """Returns all nodes under the roots, operands first. Operands of values are left out, except of
-    nodes in `again`.
+    """Returns all nodes under the roots, operands first.
+
+    Operands of values are left out, except of nodes in `again`.
     """
     order: List[Node] = []
     done: Set[Node] = set()
@@ -118,13 +118,12 @@ class GraphWriter:
 
 def build(roots: Sequence[Node], updates: Sequence[Tuple[Node, Node]] = (),
           fixed_inputs: Sequence[Node] = (), precision: Any = None, lifted: Any = None) -> Built:
-    """Returns the graph with the outputs `roots`, then those that report checks; equal nodes are
-    written once.
+    """Returns the graph with the outputs `roots`, then those that report checks.
 
-    `updates` are pairs of a value and its replacement. `fixed_inputs` are the first inputs, in this
-    order, whether they are used or not. `precision` is an earlier result of
-    matmul_precision.current_code(); None: the current one. `lifted` are the numbers that are inputs
-    (lifting.LiftedNumbers), if any.
+    Equal nodes are written once. `updates` are pairs of a value and its replacement. `fixed_inputs`
+    are the first inputs, in this order, whether they are used or not. `precision` is an earlier
+    result of matmul_precision.current_code(); None: the current one. `lifted` are the numbers that
+    are inputs (lifting.LiftedNumbers), if any.
     """
     ends = [*roots, *(new for _, new in updates)]
     again = differentiated(ends)
@@ -250,8 +249,8 @@ def declare(graph: Any, symbols: Iterable[Symbol]) -> None:
 
 
 def _numbers(node: Node) -> Any:
-    # 1, 1.0 and True are equal in Python, and so are 0.0 and -0.0, but constants must distinguish
-    # them.
+    # 1, 1.0 and True are equal in Python, and so are 0.0 and -0.0, but they are different
+    # constants.
     return repr(node.attributes) if node.op == "const" else None
 
 
@@ -319,9 +318,7 @@ def _set_attribute(attribute: Any, kind: str, value: Any) -> None:
 
 
 def require_no_placeholders(inputs: Iterable[Node]) -> None:
-    """Raises TraceError if a graph depends on a placeholder, that is, on a traced function's
-    inside.
-    """
+    """Raises TraceError if a graph depends on a placeholder of a traced function."""
     for node in inputs:
         if node.buffer is None and node.host is None:
             raise TraceError(

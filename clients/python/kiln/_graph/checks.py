@@ -60,10 +60,10 @@ class Form(NamedTuple):
 
 
 def check(index: Node, limit: Limit) -> Tuple[Check, ...]:
-    """Returns the checks of an operand: none if its values are known, or if its dtype holds no
-    others.
+    """Returns the checks of an operand.
 
-    Raises OutOfRange if a known value is not allowed.
+    There are none if its values are known, or if its dtype holds no others. Raises OutOfRange if a
+    known value is not allowed.
     """
     if not index.dtype.is_integer or 0 in index.shape:
         return ()

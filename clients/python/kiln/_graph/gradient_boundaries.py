@@ -37,9 +37,7 @@ class GradientBoundaries:
         return operand.tracked
 
     def is_apart(self, node: Node) -> bool:
-        """Returns whether a gradient may be requested for this very node, which then copies its
-        operand.
-        """
+        """Returns whether a gradient may be requested for this very node, a copy of its operand."""
         return (node.variable or node.leaf is not None) and node in self._differentiated
 
     def identity(self, node: Node) -> Hashable:
@@ -49,7 +47,5 @@ class GradientBoundaries:
         return id(node) if self.is_apart(node) else node.tracked
 
     def input_identity(self, node: Node) -> Hashable:
-        """Returns such a key for a buffer's value: it distinguishes a leaf from the same value
-        detached.
-        """
+        """Returns a key that distinguishes a leaf from the same buffer's value detached."""
         return id(node) if self._requests and node.tracked else None

@@ -46,9 +46,7 @@ class Lifting:
             elements.append(place)
 
     def fits(self, numbers: Numbers) -> bool:
-        """Returns whether the program serves these numbers: those that are constants in it are
-        equal.
-        """
+        """Returns whether the program handles these numbers: all constants are equal."""
         return all(numbers[place] == value for place, value in self._fixed)
 
     def inputs(self, numbers: Numbers) -> List[Tuple[DType, Numbers]]:
@@ -57,8 +55,7 @@ class Lifting:
                 for dtype, elements in self._vectors.items()]
 
     def written(self, positions: Sequence[Position], sizes: Optional[Sizes]) -> "LiftedNumbers":
-        """Returns the writer for the graph's message; `sizes` are those that are variables, if any.
-        """
+        """Returns the writer for the graph's message; `sizes` are the variable ones, if any."""
         return LiftedNumbers(
             {positions[place]: slot for place, slot in self._slots.items()},
             {dtype: len(elements) for dtype, elements in self._vectors.items()}, sizes)
@@ -125,9 +122,7 @@ class LiftedNumbers:
         return self._element(writer, self._slots[Position(node, place)], ())
 
     def moved(self, writer: GraphWriter, node: Node, operand: int) -> Optional[int]:
-        """Returns the graph's number of a slice or padding whose begins are inputs; None: it has
-        none.
-        """
+        """Returns the graph's number of a slice or padding whose begins are inputs, or None."""
         axes = [axis for axis, _, _ in moved_axes(node) if (node, axis) in self._slots]
         if not axes:
             return None

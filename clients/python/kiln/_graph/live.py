@@ -195,8 +195,7 @@ class _Check:
         self._fine |= reached or set()
 
     def reaches(self, node: Node) -> bool:
-        """Returns whether a node is on the way to what is asked for or to what was allowed before.
-        """
+        """Returns whether a node is on the way to what is asked for or was allowed before."""
         return node in self._fine
 
     def allows(self, node: Node) -> bool:
@@ -214,15 +213,11 @@ class _Check:
         return True
 
     def _has_gradients(self, nodes: Iterable[Node]) -> bool:
-        """Returns whether gradients of what is computed are among them, which would compute it
-        again.
-        """
+        """Returns whether they include gradients, which would later compute their y again."""
         return any(node.op == "gradient" and node.operands[0] in self._fine for node in nodes)
 
     def _reached(self, roots: Iterable[Node], asked: bool = False) -> Optional[Set[Node]]:
-        """Returns the nodes under the roots that are not in _fine; None if they cannot be computed
-        here.
-        """
+        """Returns the nodes under the roots that are not in _fine; None: not computable here."""
         seen: Set[Node] = set()
         stack = list(roots)
         has_connection = asked
@@ -256,8 +251,7 @@ class _Check:
 
 
 def _is_state(node: Node, reached: Set[Node]) -> bool:
-    """Returns whether a loop carries the node on; `reached` are the nodes under it without a value.
-    """
+    """Returns whether a loop carries the node on; `reached` has the valueless nodes under it."""
     if node.number <= _made.last_read:
         return False  # not made since the last read, so it can wait
     if node.source is None or node.source in _state_lines:

@@ -84,8 +84,7 @@ class Node:
         self.kind: Optional[int] = None
         self.buffer: Optional[Buffer] = None
         self.host: Optional[np.ndarray] = None  # not uploaded yet
-        # The tensor that wants a gradient here, if any; and whether one is wanted at or below this
-        # node.
+        # The tensor that wants a gradient here, if any; and whether one is wanted here or below.
         self.leaf: Optional[weakref.ref[Any]] = None
         self.tracked = False
         # The tensor that retain_grad() was called on, if any: a result that wants its gradient.
@@ -227,8 +226,7 @@ class Reshaped(NamedTuple):
 
 
 def value(buffer: Buffer, like: Union[Node, Reshaped, None] = None) -> Node:
-    """Returns the node of a value on the device, with the shape and variables of `like`, if given.
-    """
+    """Returns the node of a value on the device, with the shape of `like`, if given."""
     node = Node("input", buffer.dtype, buffer.shape, (), (), None)
     node.buffer = buffer
     if buffer.placement is not None and buffer.is_chosen:
@@ -255,8 +253,7 @@ _SURELY_FITS = 448  # the largest float8_e4m3; every float dtype represents it
 
 
 def scalar(number: Any, dtype: DType) -> Node:
-    """Returns the constant node of a number. Raises InvalidArgument if it does not fit the dtype.
-    """
+    """Returns the constant node of a number; raises InvalidArgument if it does not fit."""
     if isinstance(number, variables.Dim):
         return make("const", (), (("value", number),), dtype)
     # 1, 1.0 and True are equal, and so are 0.0 and -0.0, but they are different constants.

@@ -61,9 +61,7 @@ def dtype_of(position: Position) -> DType:
 
 
 def moved_axes(node: Node) -> Sequence[Tuple[int, int, int]]:
-    """Returns (axis, begin, length) of the axes along which a slice or padding has a choice of
-    begins.
-    """
+    """Returns (axis, begin, length) of axes where a slice or padding could begin elsewhere."""
     shape = node.operands[0].shape
     pairs = node.attributes[0][1]
     found = []

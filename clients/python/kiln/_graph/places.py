@@ -32,9 +32,7 @@ def where(node: Node) -> Optional[Placement]:
 
 
 def home_of(nodes: Sequence[Node]) -> Home:
-    """Returns where a program of these nodes runs; raises InvalidArgument if they are on two
-    meshes.
-    """
+    """Returns where a program of these nodes runs; raises InvalidArgument for two meshes."""
     home: Home = None
     for node in nodes:
         home = met(home, node.home)
@@ -83,8 +81,7 @@ def groups(roots: Sequence[Node]) -> List[Tuple[Home, List[Node]]]:
 
 
 def like(node: Node, result: Node) -> Node:
-    """Returns `result` with the placement of the state `node`. Within kiln.jit the daemon decides.
-    """
+    """Returns `result` with the placement of the state `node`; within kiln.jit, as it is."""
     if not placements.in_use or mode.trace is not None:
         return result
     is_state = node.is_value or node.op in ("shard", *_AS_OPERAND)
@@ -93,9 +90,7 @@ def like(node: Node, result: Node) -> Node:
 
 
 def as_given(buffers: Sequence[Any], home: ProgramHome) -> Any:
-    """Returns the placements of a program's inputs, by number, which its message depends on; None
-    off a mesh.
-    """
+    """Returns the numbers of the placements of a program's inputs; None off a mesh."""
     if not isinstance(home, Mesh):
         return None
     return tuple([buffer.placement.number for buffer in buffers])
@@ -110,8 +105,7 @@ def devices_of(home: ProgramHome) -> Tuple[str, ...]:
 
 def with_sharding(graph: Any, home: ProgramHome, inputs: Sequence[Optional[Placement]],
                   outputs: Sequence[Optional[Placement]]) -> Any:
-    """Returns a graph with the placements of its inputs and outputs; off a mesh, the graph itself.
-    """
+    """Returns a graph with the placements of inputs and outputs; off a mesh, the graph itself."""
     if not isinstance(home, Mesh):
         return graph
     if graph.variables:

@@ -62,8 +62,7 @@ class _Graph:
         return self._is_accepted
 
     def program(self, connection: Any, buffers: Sequence[Any], lie: Sequence[Any]) -> Any:
-        """Returns the program for inputs with these placements, and results placed as `lie` says.
-        """
+        """Returns the program for the placements of these inputs, and of results by `lie`."""
         given = places.as_given(buffers, self.home)
         program = self._programs.get(given)
         # A failed program is defined again: the reason, such as a lack of memory, may be gone.
@@ -174,9 +173,7 @@ class _Table:
         return found
 
     def put(self, key: Hashable, entry: Any) -> Any:
-        """Adds an entry. When the young generation is full, the old one's unused entries are
-        dropped.
-        """
+        """Adds an entry; drops the old generation's unused ones when the young one is full."""
         if len(self._young) >= _KEPT:
             self._old, self._young = self._young, {}
         self._young[key] = entry

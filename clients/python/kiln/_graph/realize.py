@@ -179,8 +179,7 @@ def _buffer_at(node: Node, connection: Any, wanted: Optional[Placement], changes
 
 def buffer_of(node: Node, connection: Any = None, placement: Optional[Placement] = None) -> Any:
     """Returns the buffer of a value; uploads host data first, to `placement`."""
-    # Another thread may upload it at the same time: it sets the buffer before it clears the host
-    # data.
+    # Another thread may upload it at the same time: it sets the buffer before it clears `host`.
     host = node.host
     if node.buffer is None:
         if host is None:
@@ -266,8 +265,7 @@ def read(node: Node, tensor: Any) -> np.ndarray:
 
 
 def read_bytes(tensor: Any) -> Any:
-    """Returns the bytes of a tensor's value as on the wire: row-major, little-endian, in its dtype.
-    """
+    """Returns the bytes of a tensor's value: row-major, little-endian, in its dtype."""
     refuse_in_trace()
     if tensor._node.host is None and tensor._node.buffer is None:
         realize([tensor])
@@ -278,8 +276,7 @@ def read_bytes(tensor: Any) -> Any:
 
 
 def created(node: Node, data: Any) -> None:
-    """Records a tensor made from host data; raises TraceError if kiln.jit cannot watch that data.
-    """
+    """Records a tensor made of host data; raises TraceError if kiln.jit cannot watch it."""
     if mode.trace is None:
         return
     mode.trace.created(node)

@@ -108,8 +108,7 @@ class Guess:
             [columns[base] for base in self._bases], outline, form)
 
     def fits(self, sizes: Sequence[int]) -> bool:
-        """Returns whether the sizes follow from the variables as guessed, within the bounds or not.
-        """
+        """Returns whether the sizes follow from the variables as guessed, ignoring bounds."""
         for size, fixed, follows in zip(sizes, self._fixed, self._follow):
             if size != (fixed if follows is None else
                         follows[1] * sizes[self._bases[follows[0]]] + follows[2]):
@@ -177,9 +176,7 @@ def _reach(sizes: Sequence[int]) -> int:
 
 
 def _affine(base: Sequence[int], column: Sequence[int]) -> Optional[Tuple[int, int]]:
-    """Returns the factor and constant that give a column from a base that is not constant; None:
-    there are none.
-    """
+    """Returns the factor and constant that give a column from a varying base, or None."""
     other = next(i for i, size in enumerate(base) if size != base[0])
     factor, rest = divmod(column[other] - column[0], base[other] - base[0])
     constant = column[0] - factor * base[0]

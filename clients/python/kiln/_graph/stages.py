@@ -18,8 +18,7 @@ _number_of_device: Dict[str, int] = {}
 
 
 def sent(node: Node, device: str) -> Node:
-    """Returns a node of the same value on another device, within one program. Gradients flow back.
-    """
+    """Returns a node of the same value on another device, in one program. Gradients flow back."""
     global in_use
     in_use = True
     numbers = [_number_of_device.setdefault(name, len(_number_of_device))
@@ -103,9 +102,7 @@ class _Stager:
                 at[index] = at[node.operands[1]]
 
     def _choose_state(self) -> None:
-        """Places updated inputs without a home where they are read first, or else where the new
-        value is made.
-        """
+        """Places updated inputs without a home where they are read, else with the new value."""
         at = self._at
         state = {update.input for update in self._old.updates if at[update.input] is None}
         for index, node in enumerate(self._old.nodes):

@@ -65,8 +65,7 @@ class Mesh:
         return number
 
     def axis_size(self, name: str) -> int:
-        """Returns the number of devices along an axis. Raises InvalidArgument if there is no such
-        axis.
+        """Returns the number of devices along an axis; raises InvalidArgument if it is unknown.
 
         >>> kiln.Mesh("data", ["cpu:0", "cpu:1"]).axis_size("data")
         2
@@ -118,9 +117,7 @@ def _check_devices(names: Tuple[Any, ...]) -> None:
 
 
 def _shape(devices: Any, axes: int) -> Tuple[int, ...]:
-    """Returns the sizes of nested lists; raises InvalidArgument unless there are as many levels as
-    axes.
-    """
+    """Returns the sizes of nested lists; raises InvalidArgument unless `axes` levels deep."""
     shape: List[int] = []
     level = devices
     for axis in range(axes):

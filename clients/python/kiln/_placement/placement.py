@@ -86,8 +86,7 @@ _KEPT = 4096
 
 
 def placed(home: Union[Mesh, str], spec: Spec = ()) -> Placement:
-    """Returns the placement on a mesh with a spec (default: whole on each device), or on a device.
-    """
+    """Returns the placement on a mesh with a spec (default: whole everywhere), or on a device."""
     found = _known.get((home, spec))
     if found is None:
         if len(_known) >= _KEPT:
@@ -97,8 +96,7 @@ def placed(home: Union[Mesh, str], spec: Spec = ()) -> Placement:
 
 
 def on_mesh(mesh: Mesh, spec: Any, shape: Sequence[Any]) -> Placement:
-    """Returns the placement for a user's spec; raises InvalidArgument if it does not fit the shape.
-    """
+    """Returns the placement for a user's spec; raises InvalidArgument if it does not fit."""
     if not isinstance(mesh, Mesh):
         raise InvalidArgument(
             f"a mesh is wanted, not {type(mesh).__name__}: kiln.Mesh(\"data\", [\"cuda:0\", "
@@ -107,10 +105,10 @@ def on_mesh(mesh: Mesh, spec: Any, shape: Sequence[Any]) -> Placement:
 
 
 def met(one: Home, other: Home) -> Home:
-    """Returns where tensors of two homes are computed with; raises InvalidArgument if that is
-    unclear.
+    """Returns where tensors of two homes are computed with.
 
-    A tensor without a home goes to the other's, and one device's tensor goes to a mesh.
+    Raises InvalidArgument if that is unclear. A tensor without a home goes to the other's, and one
+    device's tensor goes to a mesh.
     """
     if other is None or one is other or one == other:
         return one

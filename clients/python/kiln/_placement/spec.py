@@ -66,9 +66,7 @@ def _check_fixed(axis: int, names: Sequence[str], mesh: Mesh, shape: Sequence[An
 
 
 def first_that_divides(name: str, mesh: Mesh, shape: Sequence[Any]) -> Spec:
-    """Returns the spec that splits the first evenly divisible dimension by one axis; () if there is
-    none.
-    """
+    """Returns the spec that splits the first evenly divisible dimension by one axis, or ()."""
     count = mesh.axis_size(name)
     for axis, size in enumerate(shape):
         if not isinstance(size, Dim) and size and size % count == 0:
@@ -77,9 +75,7 @@ def first_that_divides(name: str, mesh: Mesh, shape: Sequence[Any]) -> Spec:
 
 
 def to_ints(spec: Spec, mesh: Mesh, rank: int) -> Tuple[int, ...]:
-    """Returns the attribute of the op "shard": for each dimension the number of axes, then these by
-    number.
-    """
+    """Returns the attribute of "shard": per dimension the number of axes, then these by number."""
     result: List[int] = []
     for names in (*spec, *[()] * (rank - len(spec))):
         result += [len(names), *map(mesh.axis_number, names)]

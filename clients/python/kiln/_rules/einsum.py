@@ -7,8 +7,7 @@ from typing import Any, Dict, List, Sequence, Tuple
 from kiln._basics.errors import InvalidArgument
 from kiln._rules.shapes import Shape
 
-# A dimension's name: a letter, or for a dimension of the ellipsis a negative number, counted from
-# its end.
+# A dimension's name: a letter, or, in an ellipsis, a negative number counted from its end.
 Label = Any
 _ELLIPSIS = "..."
 
@@ -109,7 +108,6 @@ def _parse(equation: str, shapes: Sequence[Shape]) -> Tuple[List[Label], Dict[La
 
 
 def einsum_shape(equation: str, shapes: Sequence[Shape]) -> Shape:
-    """Returns the shape of the equation's result; raises InvalidArgument if the equation is wrong.
-    """
+    """Returns the shape of the equation's result; raises InvalidArgument for a wrong one."""
     result, sizes = _parse(equation, shapes)
     return tuple(sizes[label] for label in result)

@@ -70,9 +70,7 @@ def operand_named(op: Op, shapes: Sequence[Shape], name: str) -> Shape:
 
 
 def surely_more(a: Any, b: Any) -> bool:
-    """Returns whether a > b for all values of their variables; the daemon checks the rest at each
-    run.
-    """
+    """Returns whether a > b for all values of variables; the daemon checks other cases."""
     return bool(bounds(a - b)[0] > 0)
 
 
@@ -82,8 +80,7 @@ def largest(number: Any) -> int:
 
 
 def is_spec(numbers: Sequence[Any], rank: int) -> bool:
-    """Returns whether they are, for each dimension, a count of axes and then these; each axis once.
-    """
+    """Returns whether they are, per dimension, a count of axes and then these; each axis once."""
     axes: List[Any] = []
     place = 0
     for _ in range(rank):

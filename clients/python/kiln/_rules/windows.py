@@ -20,8 +20,7 @@ class _Sliding(NamedTuple):
 
 
 def window_positions(length: int, size: int, stride: int, dilation: int) -> int:
-    """Returns the positions of a window of `size` elements, `dilation` apart, moving by `stride`.
-    """
+    """Returns the number of positions of a window of `size` elements, `dilation` apart."""
     if size < 1 or stride < 1 or dilation < 1:
         raise InvalidArgument(
             f"a window of size {size}, stride {stride} and dilation {dilation}; each must be at "
@@ -46,9 +45,7 @@ def convolution_positions(spatial: Ints, kernel: Ints, attributes: Attributes) -
 
 
 def pool_positions(spatial: Ints, attributes: Attributes) -> Ints:
-    """Returns the spatial sizes of a pool; with "ceil_mode" the last window may extend past the
-    end.
-    """
+    """Returns the spatial sizes of a pool; with "ceil_mode" the last one may pass the end."""
     kernel: Ints = attributes["kernel"]
     given = attributes["stride"]
     stride = _entries(attributes, "stride", len(kernel)) if given else kernel

@@ -54,8 +54,7 @@ def check(address: str) -> None:
 
 
 def is_same(one: str, other: str) -> bool:
-    """Returns whether both are one address: a missing port is the default, localhost is 127.0.0.1.
-    """
+    """Returns whether both are one address. A port may be missing; localhost is 127.0.0.1."""
     return _canonical(one) == _canonical(other)
 
 

@@ -55,8 +55,7 @@ class Blobs:
         self._forgetting: Optional[Waiter] = None
 
     def upload(self, data: memoryview, use: Callable[[Sequence[str]], None]) -> None:
-        """Sends these bytes to the daemon, then calls `use` with the names of their blobs, in
-        order.
+        """Sends these bytes to the daemon, then calls `use` with their blobs' names, in order.
 
         `use` sends the operation that takes them; it is called on another thread.
         """
@@ -104,8 +103,7 @@ class Blobs:
                 self._forget_left_but(names)
                 return
         except BaseException:
-            # The daemon refuses the piece that an interrupted upload left incomplete; that is no
-            # failure.
+            # The daemon refuses a piece that an interrupted upload left incomplete; no failure.
             if not work.abandoned:
                 self._left |= upload.offered
                 self._forget_left_but(())

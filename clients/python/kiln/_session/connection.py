@@ -124,8 +124,7 @@ class Connection:
         self._session.stays = False
 
     def take_attached(self) -> Dict[str, Buffer]:
-        """Returns the buffers that the session was detached with, by their names; {} after the
-        first call.
+        """Returns the buffers that the session was detached with, by name; {} after the first call.
 
         >>> kiln.connect().take_attached()
         {}
@@ -214,8 +213,7 @@ class Connection:
         return copy
 
     def check_devices(self, placement: Optional[Placement]) -> None:
-        """Raises InvalidArgument for a device that the daemon does not have; asks it about new
-        names.
+        """Raises InvalidArgument for a device that the daemon lacks; asks it about new names.
 
         >>> kiln.default_connection().check_devices(None)
         """
@@ -344,8 +342,7 @@ class Connection:
                  outputs: Sequence[Tuple[DType, Tuple[int, ...]]], changes_state: bool = False,
                  bindings: Optional[Bindings] = None, updates: bool = False, checks: int = 0,
                  wakes: bool = True) -> List[Buffer]:
-        """As run(), but raises no earlier error. Unless it `wakes` the stream, it is sent with the
-        next operation.
+        """As run(), but raises no old error. Without `wakes` the next operation sends it.
         """
         results = [Buffer(self, next(self._handles), dtype, shape) for dtype, shape in outputs]
         run = session_pb2.Run(
@@ -445,9 +442,7 @@ _buffers_of: _BuffersOf = _no_buffers
 
 
 def set_buffers_of(function: _BuffersOf) -> None:
-    """Sets the function that computes named tensors and returns their buffers (this module cannot
-    import the tensors).
-    """
+    """Sets the function that computes named tensors; this module cannot import tensors."""
     global _buffers_of
     _buffers_of = function
 

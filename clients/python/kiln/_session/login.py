@@ -67,8 +67,7 @@ def find(given: Login, environment: Mapping[str, str]) -> Login:
 
 
 def open_channel(target: str, login: Login, options: Sequence[Tuple[str, Any]]) -> Any:
-    """Opens a channel to `target`: over TLS if the login has a `ca`, with its token in every call.
-    """
+    """Opens a channel to `target`: over TLS if the login has a `ca`; calls carry its token."""
     if login.ca:
         _require_certificate(login.ca)
         channel = grpc.secure_channel(target, grpc.ssl_channel_credentials(
@@ -94,9 +93,7 @@ def open_channel(target: str, login: Login, options: Sequence[Tuple[str, Any]]) 
 
 
 def with_elsewhere(login: Login) -> str:
-    """Returns an addition to the message if the daemon does not know the caller or connecting
-    fails.
-    """
+    """Returns an addition to the message of a failed login or connection."""
     return f". {login.elsewhere}" if login.elsewhere else ""
 
 
@@ -105,9 +102,7 @@ class _Bearer(
         grpc.UnaryStreamClientInterceptor,  # type: ignore[misc]
         grpc.StreamUnaryClientInterceptor,  # type: ignore[misc]
         grpc.StreamStreamClientInterceptor):  # type: ignore[misc]
-    """Adds the token to calls. gRPC's call credentials do not accept this machine's sockets as
-    safe.
-    """
+    """Adds the token to calls. gRPC's call credentials reject sockets without TLS."""
 
     def __init__(self, token: str) -> None:
         self._header = ("authorization", f"Bearer {token}")

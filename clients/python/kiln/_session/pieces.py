@@ -35,8 +35,7 @@ Piece = Tuple[str, memoryview]
 
 
 def sum_name(data: memoryview) -> str:
-    """Returns the prefix of the names of blobs with the sum of these bytes (see UploadHeader.blob).
-    """
+    """Returns the prefix of the names of blobs with this sum (see UploadHeader.blob)."""
     whole = data.nbytes & ~7
     total = int(np.add.reduce(np.frombuffer(data[:whole], "<u8")))
     total += int.from_bytes(data[whole:], "little")
@@ -214,8 +213,7 @@ class PieceUpload:
         through_cuts(self._blobs.stream, self._work, transfer)
 
     def _through(self, batch: _Batch) -> Iterator[Piece]:
-        """Yields the batch's pieces, and new ones until it is full. Runs on a thread of the call.
-        """
+        """Yields the batch's pieces, and new ones until it is full. Runs on the call's thread."""
         yield from list(batch.pieces)
         while not self._is_over():
             piece = self._to_send.take_for(batch)

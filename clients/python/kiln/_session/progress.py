@@ -43,8 +43,7 @@ _telling = threading.Lock()  # held by the thread that writes to stderr
 
 
 def wait(waiter: Waiter, ask: Optional[Ask]) -> Any:
-    """As waiter.wait(); shows progress once that takes long. Without `ask` there is none to show.
-    """
+    """As waiter.wait(); shows progress, if there is an `ask`, once that takes long."""
     if ask is None:
         return waiter.wait()
     if waiter.wait_for(SILENT_SECONDS):
@@ -59,8 +58,7 @@ def wait(waiter: Waiter, ask: Optional[Ask]) -> Any:
 
 
 def is_on() -> bool:
-    """Returns whether progress is shown: there is a stderr, and $KILN_PROGRESS is not "off" or "0".
-    """
+    """Returns whether progress is shown: with a stderr, unless $KILN_PROGRESS is "off" or "0"."""
     return sys.stderr is not None and os.environ.get("KILN_PROGRESS", "") not in ("off", "0")
 
 
@@ -86,8 +84,7 @@ def text_of(calls: Sequence[Any]) -> str:
 
 
 class Teller:
-    """Writes progress to a file. Asks on threads of its own, so that the wait is never prolonged.
-    """
+    """Writes progress to a file. Asks on other threads, so that the wait is never longer."""
 
     def __init__(self, ask: Ask, file: Any, now: Callable[[], float] = time.monotonic,
                  start: Callable[..., Any] = _thread.start_new_thread) -> None:

@@ -25,8 +25,7 @@ _CAUSES = (
 )
 
 
-# A server accepted the connection and closed it without a word, or with an alert, which gRPC cannot
-# read.
+# A server accepted the connection and closed it at once, or with an alert, which gRPC cannot read.
 _HANGS_UP = ("socket closed", "connection reset by peer", "tsi data corrupted")
 
 

@@ -52,15 +52,13 @@ class Stub:
 
 
 def call(stream: Stream, rpc: Any, request: Any) -> Any:
-    """Returns the answer of an RPC that may be repeated; raises the KilnError that it failed with.
-    """
+    """Returns the answer of an RPC that may be repeated; raises its error as a KilnError."""
     stream.check()
     return in_thread(lambda work: through_cuts(stream, work, lambda: rpc(request)))
 
 
 def through_cuts(stream: Stream, work: Work, transfer: Callable[[], _T]) -> _T:
-    """Repeats a transfer that a lost connection has ended, within the session's lease since its
-    last progress.
+    """Repeats a transfer that a lost connection has ended, within a lease of its last progress.
 
     Raises the KilnError of the transfer, or the one that the session was lost by.
     """

@@ -63,8 +63,7 @@ class Session:
                  login: Login, batch: bool = False, detached_name: str = "",
                  snapshot_seconds: int = 0) -> None:
         self.target = target
-        # The name of the detached session to take over instead of opening one; and the answer of
-        # the takeover.
+        # The name of the detached session to take over, if any; and the answer of the takeover.
         self._detached_name = detached_name
         self.attached: Any = None
         # Whether the daemon keeps the session when this process leaves it: a session taken over
@@ -88,8 +87,7 @@ class Session:
             raise
 
     def end_with(self, owner: Any) -> None:
-        """Closes the session when `owner` dies. No Python code runs at that moment, as in Releases.
-        """
+        """Closes the session when `owner` dies. No Python code runs then, as in Releases."""
         self._owner = weakref.ref(owner, self._to_end.put)
 
     def begin_to_end(self) -> None:

@@ -60,8 +60,7 @@ class Verdicts:
             self._forget_answered()
 
     def ask(self, connection: "Connection", but: Optional[Buffer] = None) -> None:
-        """Sends reads of all outputs, in the next message, except of `but`, which the caller reads.
-        """
+        """Sends reads of all outputs in the next message, except `but`, which the caller reads."""
         if not self._unread and not self._alone:
             return
         with self._lock:
@@ -112,8 +111,7 @@ class Verdicts:
             if alive is not None and error is None:
                 alive._judge(group, result.data)
             elif alive is not None and len(group) > 1:
-                # One of the runs has failed, so the joined read has no data. The others may have
-                # some.
+                # One of the runs has failed, so the joined read has no data. Others may have data.
                 alive._alone.extend(group)
             answered.resolve()
 

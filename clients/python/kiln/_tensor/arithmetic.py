@@ -162,8 +162,7 @@ class Arithmetic(Comparison):
         return self._op("minimum", other)
 
     def fmod(self, other: Any) -> "Tensor":
-        """Returns the remainder of self / other with self's sign; remainder() has the sign of
-        other.
+        """Returns the remainder of self / other with self's sign; remainder() has other's.
 
         >>> kiln.tensor([7.0, -7.0]).fmod(kiln.tensor(3.0)).tolist()
         [1.0, -1.0]

@@ -46,9 +46,7 @@ def in_dtype(value: Any, dtype: DType) -> "Tensor":
 
 
 def _fit(values: "Tensor", shape: Tuple[int, ...], what: str) -> "Tensor":
-    """Broadcasts the values to a shape; removes surplus leading dimensions of size 1, as NumPy
-    does.
-    """
+    """Broadcasts the values to a shape; removes surplus leading sizes of 1, as NumPy does."""
     surplus = values.ndim - len(shape)
     if surplus > 0 and all(size == 1 for size in values.shape[:surplus]):
         values = values.reshape(values.shape[surplus:])
@@ -71,9 +69,7 @@ def _assigned_at(tensor: "Tensor", selection: Selection, values: "Tensor",
 
 def _through_mask(tensor: "Tensor", parts: Sequence[Part],
                   values: "Tensor") -> Optional["Tensor"]:
-    """Assigns with `where`, without reading the mask; None if the values depend on the mask's
-    count.
-    """
+    """Assigns without reading the mask; None if the values depend on the mask's count."""
     masks = [part for part in parts if is_mask(part)]
     others = [part for part in parts if not is_mask(part)]
     if len(masks) != 1 or not all(is_range(part) for part in others):

@@ -69,8 +69,7 @@ class Casting(TensorBase):
         return self.cast(dtype)
 
     def to(self, target: Any, *, copy: bool = False) -> "Tensor":
-        """Returns the tensor in another dtype or another tensor's dtype, or on the device of this
-        name.
+        """Returns the tensor in a dtype, in another tensor's dtype, or on the device of this name.
 
         If it has the dtype already it is returned itself, unless `copy`. For devices see to_device.
 

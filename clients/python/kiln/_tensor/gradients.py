@@ -26,9 +26,7 @@ def check_flow(output: "Tensor", since: int = -1) -> None:
 
 
 def check_output(output: "Tensor", upstream: Optional["Tensor"]) -> None:
-    """Raises InvalidArgument if no gradient flows from `output`, or if it needs an upstream
-    gradient.
-    """
+    """Raises InvalidArgument if no gradient flows from `output`, or an upstream is missing."""
     check_flow(output)
     if not output.requires_grad:
         raise InvalidArgument(

@@ -80,8 +80,7 @@ class Interop(TensorBase):
     def __dlpack__(self, *, stream: Any = None, max_version: Optional[Tuple[int, int]] = None,
                    dl_device: Optional[Tuple[int, int]] = None,
                    copy: Optional[bool] = None) -> Any:
-        """Returns a DLPack capsule of a copy in this process's memory, whatever the tensor's
-        device.
+        """Returns a DLPack capsule of a copy in this process's memory, for any device.
 
         Raises BufferError for copy=False, for a stream, for other devices than the CPU, and for
         dtypes that NumPy lacks.

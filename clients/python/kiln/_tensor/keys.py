@@ -85,9 +85,7 @@ def dimensions(part: Any) -> int:
 
 
 def _part(part: Any) -> Any:
-    """Returns an int, a slice, None, an ellipsis or a tensor; raises InvalidIndex for anything
-    else.
-    """
+    """Returns an int, a slice, None, an ellipsis or a tensor; raises InvalidIndex otherwise."""
     if part is None or part is Ellipsis or isinstance(part, (slice, Dim)):
         return part
     if isinstance(part, (list, tuple)):

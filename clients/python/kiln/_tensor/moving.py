@@ -41,16 +41,14 @@ def moved(tensor: "Tensor", device: Any) -> "Tensor":
 
 
 def beside(value: "Tensor", other: "Tensor") -> "Tensor":
-    """Returns the value on the device that `other` is on, if both are on devices and they differ.
-    """
+    """Returns the value on the device of `other`, if both are on single devices."""
     home = other._node.home
     is_elsewhere = isinstance(home, str) and isinstance(value._node.home, str)
     return moved(value, home) if is_elsewhere else value
 
 
 def place(tensor: "Tensor", placement: Optional[Placement]) -> None:
-    """Changes a tensor's placement in place, for state that others reference; drops its gradient.
-    """
+    """Changes a tensor's placement in place, as others reference it; drops its gradient."""
     if mode.trace is not None:
         raise TraceError(
             "state is laid out inside a function that kiln.jit traces; do so before its first call")

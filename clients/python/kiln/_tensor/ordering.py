@@ -22,8 +22,7 @@ class ValuesAndIndices(NamedTuple):
 
 
 def without_keepdim(name: str, other: "Tensor", keepdim: bool) -> "Tensor":
-    """Returns `other`, the second tensor of max or min; raises InvalidArgument if keepdim is set.
-    """
+    """Returns `other`, the second tensor of max or min; raises InvalidArgument for keepdim."""
     if flag(keepdim, "keepdim"):
         raise InvalidArgument(
             f"{name} of two tensors with keepdim; that is for one tensor along a dim")
@@ -39,10 +38,9 @@ class Ordering(Reductions):
 
     @numpy_names
     def amax(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
-        """Returns the largest element; NaN if any is NaN. Equal elements share the gradient
-        equally.
+        """Returns the largest element; NaN if any is NaN.
 
-        Raises InvalidArgument if there is no element.
+        Equal elements share the gradient equally. Raises InvalidArgument if there is no element.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).amax((0, 1)).item()
         4
@@ -52,10 +50,9 @@ class Ordering(Reductions):
 
     @numpy_names
     def amin(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
-        """Returns the smallest element; NaN if any is NaN. Equal elements share the gradient
-        equally.
+        """Returns the smallest element; NaN if any is NaN.
 
-        Raises InvalidArgument if there is no element.
+        Equal elements share the gradient equally. Raises InvalidArgument if there is no element.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).amin(1, keepdim=True).tolist()
         [[1], [3]]
@@ -139,8 +136,7 @@ class Ordering(Reductions):
         return self._found(along, places, keepdim)
 
     def _found(self, along: int, places: "Tensor", keepdim: bool) -> ValuesAndIndices:
-        """Returns the elements at places along a dimension, of size 1 or, without keepdim, removed.
-        """
+        """Returns the elements at places along a dimension; without keepdim, squeezes it."""
         found = ValuesAndIndices(self._tensor._op("gather_elements", places, axis=along), places)
         return found if keepdim else ValuesAndIndices(*[part.squeeze(along) for part in found])
 
@@ -249,8 +245,7 @@ class Ordering(Reductions):
     @numpy_names
     def sort(self, dim: int = -1, descending: bool = False,
              stable: bool = True) -> ValuesAndIndices:
-        """Returns the elements sorted along `dim`, and the places that they come from. The sort is
-        stable.
+        """Returns the elements sorted along `dim`, and their former places. The sort is stable.
 
         >>> [part.tolist() for part in kiln.tensor([3, 1, 2]).sort()]
         [[1, 2, 3], [1, 2, 0]]

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
 
 class Parts(Shapes):
-    """Methods for parts. Keys such as x[0, 1:] are in `state.py`, PyTorch's gather is in
-    `scatter.py`.
-    """
+    """Methods for parts. For keys such as x[0, 1:] see `state.py`, for gather `scatter.py`."""
 
     __slots__ = ()
 
@@ -59,8 +57,7 @@ class Parts(Shapes):
 
     @numpy_names
     def split(self, size: Union[int, Sequence[int]], dim: int = 0) -> List["Tensor"]:
-        """Returns parts of `size` (the last one may be smaller), or of the given sizes, along a
-        dimension.
+        """Splits a dimension into parts of `size` (the last may be smaller), or of given sizes.
 
         Raises InvalidArgument if given sizes do not add up to the dimension's.
 
@@ -123,8 +120,7 @@ class Parts(Shapes):
                      for i in range(self.shape[axis]))
 
     def unfold(self, dim: int, size: int, step: int) -> "Tensor":
-        """Returns windows of `size`, `step` apart, along a dimension; a new last dimension has
-        their elements.
+        """Returns windows of `size`, `step` apart, along a dimension, as a new last dimension.
 
         >>> kiln.arange(5).unfold(0, 3, 2).tolist()
         [[0, 1, 2], [2, 3, 4]]
@@ -189,8 +185,7 @@ class Parts(Shapes):
     # These read the values, which determine the result's shape.
 
     def nonzero(self, as_tuple: bool = False) -> Any:
-        """Returns the indices of elements that are not 0: a row for each, or a vector for each
-        dimension.
+        """Returns the indices of elements that are not 0: rows, or a vector for each dimension.
 
         Their number depends on the values, which are read; so it raises TraceError within kiln.jit.
 

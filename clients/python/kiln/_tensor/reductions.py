@@ -33,8 +33,7 @@ def require_elements(name: str, shape: Sequence[int], axes: Sequence[int]) -> No
 
 
 class Reductions(Casting):
-    """Reductions take `dim` (None: all; an int or several) and `keepdim`, or `axis` and `keepdims`.
-    """
+    """Reductions take `dim` (None: all; one or several) and `keepdim`, or axis and keepdims."""
 
     __slots__ = ()
 
@@ -52,8 +51,9 @@ class Reductions(Casting):
 
     @numpy_names
     def sum(self, dim: Axes = None, keepdim: bool = False, dtype: Any = None) -> "Tensor":
-        """Returns the sum. Without a dtype, floats keep theirs; integers and bools become 64 bits
-        wide.
+        """Returns the sum.
+
+        Without a dtype, floats keep theirs; integers and bools become 64 bits wide.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).sum(0).tolist()
         [4, 6]

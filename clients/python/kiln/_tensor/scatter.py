@@ -106,11 +106,11 @@ class GatherScatter(Casting):
 
     def scatter(self, dim: int, index: "Tensor", src: Union["Tensor", float], *,
                 reduce: str = "") -> "Tensor":
-        """Returns self with self[index[i][j]][j] = src[i][j] for dim 0, and so on; the last one
-        wins.
+        """Returns self with self[index[i][j]][j] = src[i][j] for dim 0, and so on.
 
-        A number as src stands for a tensor filled with it. index has as many dimensions as self.
-        `reduce`, a name as in scatter_reduce(), combines instead of replacing.
+        The last one of several values for one element remains. A number as src stands for a tensor
+        filled with it. index has as many dimensions as self. `reduce`, a name as in
+        scatter_reduce(), combines instead of replacing.
 
         src may be larger than index, and self, except along dim; the surplus is ignored. Raises
         InvalidArgument for shapes that do not fit.
@@ -146,8 +146,7 @@ class GatherScatter(Casting):
 
     def index_put(self, indices: Sequence["Tensor"], values: Any,
                   accumulate: bool = False) -> "Tensor":
-        """Returns self after self[indices] = values, or += with accumulate, repeated indices
-        included.
+        """Returns self after self[indices] = values, or += with accumulate, also repeatedly.
 
         >>> i = kiln.tensor([1, 1])
         >>> kiln.zeros(2).index_put((i,), kiln.tensor([3.0, 5.0]), accumulate=True).tolist()

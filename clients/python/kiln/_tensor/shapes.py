@@ -196,8 +196,7 @@ class Shapes(TensorBase):
         return self.T
 
     def expand(self, *shape: Any) -> "Tensor":
-        """Repeats dimensions of size 1, without a copy; -1 keeps a size. May add leading
-        dimensions.
+        """Repeats dimensions of size 1 and adds leading ones, without a copy; -1 keeps a size.
 
         >>> kiln.tensor([[1], [2]]).expand(2, 2).tolist()
         [[1, 1], [2, 2]]

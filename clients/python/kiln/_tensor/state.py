@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 
 class State(TensorBase):
-    """Items, assignment and gradients. Tensors built from one before it changed keep the old value.
-    """
+    """Items, assignment and gradients. Tensors built from this one before keep the old value."""
 
     __slots__ = ()
 
@@ -100,8 +99,8 @@ class State(TensorBase):
             raise InvalidArgument(
                 f"cannot assign {node.dtype.name} of shape {node.shape} to {self.dtype.name} of "
                 f"shape {self.shape}; reshape or cast it first")
-        # A separate node, since it becomes a leaf or must not carry a gradient; others may share
-        # this node.
+        # A separate node, since it becomes a leaf or must have no gradient; others may share this
+        # one.
         if node.tracked or node.cut is not None or self._requires_grad:
             node = _node.alias(node)
         if placements.in_use and mode.trace is None:

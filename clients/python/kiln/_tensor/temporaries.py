@@ -23,9 +23,7 @@ def is_statement(frame: types.FrameType) -> bool:
 
 
 def refuses_temporaries(method: Method) -> Method:
-    """Wraps a method that changes its tensor, so that it rejects a temporary that an index
-    returned.
-    """
+    """Makes a method that changes its tensor reject temporaries that an index returned."""
     name = method.__name__
 
     @functools.wraps(method)

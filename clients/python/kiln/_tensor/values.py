@@ -80,8 +80,7 @@ class Values(TensorBase):
             shape, merged(node.bindings, {variable.symbol: size}))))
 
     def item(self) -> Any:
-        """Returns the only element as a Python number. Raises InvalidArgument if there is not
-        exactly one.
+        """Returns the only element as a Python number; raises InvalidArgument if it is not alone.
 
         >>> kiln.tensor([[2.5]]).item()
         2.5

@@ -1,6 +1,4 @@
-"""Finds everything that code can reach by name: closures and globals of functions, methods of
-classes.
-"""
+"""Finds what code can reach by name: closures and globals of functions, methods of classes."""
 
 import dis
 import functools
@@ -34,15 +32,13 @@ def is_library(module: str) -> bool:
 
 
 class _Code:
-    """Everything that a function's code can reach by name: its closure's cells and module globals.
-    """
+    """Everything that a function can reach by name: its closure's cells and module globals."""
 
     __slots__ = ("cells", "globals", "names", "roots")
 
     def __init__(self, function: Any) -> None:
         self.globals = function.__globals__
-        # The names that the code looks up as globals or imports, and all names that it uses of
-        # modules.
+        # The names that the code looks up as globals or imports, and all names it uses of modules.
         self.roots = tuple(sorted(_root_names(function.__code__)))
         self.names = tuple(sorted(_names(function.__code__)))
         self.cells = tuple(zip(function.__code__.co_freevars, function.__closure__ or ()))
@@ -80,9 +76,7 @@ class _Code:
 
 
 class _ClassCode:
-    """Everything that instances of a class reach through it: the user's methods and class
-    attributes.
-    """
+    """Everything that instances reach through their class: methods and class attributes."""
 
     __slots__ = ("members", "sizes")
 

@@ -74,8 +74,7 @@ class Jit:
         return self if instance is None else types.MethodType(self, instance)
 
     def programs(self) -> List[ProgramInfo]:
-        """Returns the daemon's programs of the traces that have run: kernels, seconds of compiling,
-        …
+        """Returns the daemon's programs of the traces that have run, with kernels, compile times, …
 
         >>> double = kiln.jit(lambda x: x * 2)
         >>> _ = double(kiln.ones(2)).tolist()

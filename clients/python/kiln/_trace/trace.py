@@ -260,8 +260,7 @@ class Trace:
         return results[:len(outputs)]
 
     def _program(self, connection: Any, buffers: Sequence[Any]) -> Any:
-        """Returns the program for inputs with these placements, and the placements of its outputs.
-        """
+        """Returns the program for these inputs' placements, and the placements of its outputs."""
         programs = self.programs.setdefault(connection, {})
         given = places.as_given(buffers, self.home) if placements.in_use else None
         found = programs.get(given)

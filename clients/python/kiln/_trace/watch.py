@@ -1,5 +1,4 @@
-"""Surveys everything that a traced function can reach: arguments, closure, globals, and their
-objects.
+"""Surveys what a traced function can reach: arguments, closure, globals, and their objects.
 
 Tracing runs a function once and keeps its graph, so everything that the function may have read must
 be examined before each call. `survey` walks it: tensors are collected in a fixed order, everything
@@ -67,9 +66,7 @@ class Survey:
         handler(self, value, path)
 
     def _add_named(self, named: Any, path: str) -> None:
-        """Walks (name, value) pairs. Inlines the common cases: most of a survey's time is spent
-        here.
-        """
+        """Walks (name, value) pairs; inlines common cases, since most of the time is spent here."""
         guard, paths = self.guard, self.paths
         for name, value in named:
             if paths is None:
@@ -280,8 +277,7 @@ def _watched(survey: Survey, value: Any, path: str) -> None:
 
 
 def _is_trusted(function: Any) -> bool:
-    """Returns whether a function belongs to this package or a library, which keep no hidden state.
-    """
+    """Returns whether a function is this package's or a library's, which keep no hidden state."""
     return is_library(getattr(function, "__module__", None) or "")
 
 

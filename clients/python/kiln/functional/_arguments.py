@@ -11,9 +11,7 @@ Sizes = Union[int, Sequence[int]]
 
 
 def spread(value: Sizes, rank: int, name: str) -> Tuple[int, ...]:
-    """Returns `value` for each of `rank` spatial dimensions; raises InvalidArgument for another
-    length.
-    """
+    """Returns `value` for each of `rank` spatial dimensions, or raises InvalidArgument."""
     if isinstance(value, NUMBER):
         return (whole(value, name),) * rank
     values = tuple(whole(part, name) for part in value)
@@ -36,9 +34,7 @@ def with_optional(operands: Sequence[Tensor], *optional: Optional[Tensor],
 
 
 def batched(x: Tensor, rank: int, name: str) -> Tuple[Tensor, bool]:
-    """Returns x with a batch dimension before channels and `rank` spatial ones, and whether it was
-    added.
-    """
+    """Returns x with a batch dimension before channels, and whether it was added."""
     if x.ndim == rank + 1:
         return x.unsqueeze(0), True
     if x.ndim != rank + 2:

@@ -109,8 +109,7 @@ def sinusoidal_positions(positions: Tensor, features: int, base: float = 10000.0
 
 
 def alibi_bias(heads: int, rows: int, columns: int) -> Tensor:
-    """Returns ALiBi's addend for scores (heads, rows, columns): -slope * distance (Press et al.,
-    2021).
+    """Returns ALiBi's bias (heads, rows, columns): -slope * distance (Press et al., 2021).
 
     The last row corresponds to the last column. Head h has the slope 2^(-8 (h + 1) / heads). Raises
     InvalidArgument unless the number of heads is a power of two.

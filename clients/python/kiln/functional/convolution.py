@@ -156,8 +156,7 @@ def fold(input: Tensor, output_size: Sizes, kernel_size: Sizes, dilation: Sizes 
 
 
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
-    """Rearranges (…, C * f², H, W) to (…, C, H * f, W * f), with f = upscale_factor (Shi et al.,
-    2016).
+    """Rearranges (…, C * f², H, W) to (…, C, H * f, W * f); f = upscale_factor (Shi et al., 2016).
 
     >>> F.pixel_shuffle(kiln.arange(4).reshape(4, 1, 1), 2).tolist()
     [[[0, 1], [2, 3]]]

@@ -115,11 +115,10 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor,
 
 def kl_div(input: Tensor, target: Tensor, reduction: str = "mean",
            log_target: bool = False) -> Tensor:
-    """target * (log target - input), for log probabilities as input; with log_target also as
-    target.
+    """target * (log target - input), for log probabilities as input.
 
-    reduction may also be "batchmean": the sum divided by the size of dimension 0, which is the
-    mathematical definition.
+    With log_target, target has log probabilities as well. reduction may also be "batchmean": the
+    sum divided by the size of dimension 0, which is the mathematical definition.
 
     >>> half = kiln.tensor([[0.5, 0.5]])
     >>> F.kl_div(half.log(), half, reduction="batchmean").item()

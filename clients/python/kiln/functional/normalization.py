@@ -94,11 +94,10 @@ def _last_shape(name: str, x: Tensor,
 
 def rms_norm(input: Tensor, normalized_shape: Union[Sequence[int], Tensor, None] = None,
              weight: Optional[Tensor] = None, eps: Optional[float] = 1e-6) -> Tensor:
-    """Divides by the root of the mean square plus eps, over the last dimensions; multiplies by
-    weight.
+    """Divides by the root of the mean square plus eps, over the last dimensions.
 
-    These dimensions are normalized_shape; None stands for the last one. An eps of None is the
-    distance from 1 to the dtype's next number.
+    Then multiplies by weight. These dimensions are normalized_shape; None stands for the last one.
+    An eps of None is the distance from 1 to the dtype's next number.
 
     >>> F.rms_norm(kiln.tensor([[3.0, 3.0]]), (2,), eps=0.0).tolist()
     [[1.0, 1.0]]

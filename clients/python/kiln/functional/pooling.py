@@ -65,12 +65,11 @@ def _max_pool(rank: int, x: Tensor, kernel_size: Sizes, stride: Optional[Sizes],
 def avg_pool1d(input: Tensor, kernel_size: Sizes, stride: Optional[Sizes] = None,
                padding: Sizes = 0, ceil_mode: bool = False,
                count_include_pad: bool = True) -> Tensor:
-    """Returns the mean of each window over the last dimension; stride defaults to the kernel's
-    size.
+    """Returns the mean of each window over the last dimension.
 
-    Padding counts as zeros unless count_include_pad is False; elements added by ceil_mode never
-    count. The dtype is a float, or int64 with means rounded towards 0, as in PyTorch; others raise
-    InvalidArgument.
+    stride defaults to the kernel's size. Padding counts as zeros unless count_include_pad is False;
+    elements added by ceil_mode never count. The dtype is a float, or int64 with means rounded
+    towards 0, as in PyTorch; others raise InvalidArgument.
 
     >>> F.avg_pool1d(kiln.tensor([1.0, 3.0, 2.0, 6.0]), 2).tolist()
     [2.0, 4.0]

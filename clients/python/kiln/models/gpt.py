@@ -67,8 +67,7 @@ class Attention(nn.Module):
             query, key, value, is_causal=True))
 
     def decode(self, x: Tensor, length: Dim, cache: Tuple[Tensor, Tensor]) -> Tensor:
-        """Handles the last of `length` tokens (N, 1, width); adds its key and value to the cache.
-        """
+        """Handles the last of `length` tokens (N, 1, width); its key and value go to the cache."""
         query, key, value = self._split(x)
         keys, values = cache
         keys[:, :, length - 1 : length] = key

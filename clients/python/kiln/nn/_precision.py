@@ -18,12 +18,11 @@ class Precision(Tree):
     """The part of a module that casts its floats."""
 
     def to(self: Self, dtype: Any) -> Self:
-        """Casts float Parameters and buffers to a dtype, in place; drops their gradients. Returns
-        self.
+        """Casts float Parameters and buffers to a dtype, in place; drops their gradients.
 
-        Given the name of a device, moves all of them there. Make the optimizer afterwards, since
-        its state has the dtype and placement of its parameters. Raises InvalidArgument for a dtype
-        other than a float, or an unknown device.
+        Returns self. Given the name of a device, moves all of them there. Make the optimizer
+        afterwards, since its state has the dtype and placement of its parameters. Raises
+        InvalidArgument for a dtype other than a float, or an unknown device.
 
         >>> kiln.nn.Linear(2, 1).to("float16").weight.dtype
         kiln.float16

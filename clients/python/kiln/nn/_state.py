@@ -18,8 +18,7 @@ class State(Tree):
     """The part of a module that returns and loads its state."""
 
     def state_dict(self, prefix: str = "") -> Dict[str, Tensor]:
-        """Returns all Parameters and persistent buffers by name; a shared one under each of its
-        names.
+        """Returns all Parameters and persistent buffers by name; shared ones under all names.
 
         >>> list(kiln.nn.Linear(2, 1).state_dict())
         ['weight', 'bias']

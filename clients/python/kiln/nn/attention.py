@@ -61,8 +61,7 @@ class MultiheadAttention(Module):
                 key_padding_mask: Optional[Tensor] = None, need_weights: bool = True,
                 attn_mask: Optional[Tensor] = None, average_attn_weights: bool = True,
                 is_causal: bool = False) -> Tuple[Tensor, Optional[Tensor]]:
-        """Maps queries (L, N, E), keys and values (S, N, …) to (L, N, E) and weights (N, L, S) or
-        None.
+        """Maps queries (L, N, E), keys, values (S, N, …) to (L, N, E), weights (N, L, S) or None.
 
         With batch_first N comes first; all three may lack N. Weights are (N, heads, L, S) without
         average_attn_weights. Masks are PyTorch's: bools hide a key where they are true; floats are
@@ -91,8 +90,7 @@ class MultiheadAttention(Module):
         return out if self.batch_first else out.transpose(0, 1), weights
 
     def _project(self, query: Tensor, key: Tensor, value: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
-        """Returns (N, heads, …, E / heads) each; keys and values with the module's additional ones.
-        """
+        """Returns (N, heads, …, E / heads) each; keys and values with those the module adds."""
         size = self.embed_dim
         bias: Any = (None,) * 3 if self.in_proj_bias is None else self.in_proj_bias.split(size)
         if self.in_proj_weight is None:
@@ -121,9 +119,7 @@ class MultiheadAttention(Module):
 
     def _mask(self, attn_mask: Optional[Tensor], padding: Optional[Tensor], q: Tensor, k: Tensor,
               is_causal: bool) -> Optional[Tensor]:
-        """Returns the addend for the scores (N, heads, L, S), or bools of the keys to keep; None:
-        all.
-        """
+        """Returns the addend for scores (N, heads, L, S), or bools of keys to keep; None: all."""
         batch, heads, length = q.shape[:3]
         extra = (self.bias_k is not None) + self.add_zero_attn
         keys = k.shape[2] - extra

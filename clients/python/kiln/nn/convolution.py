@@ -84,9 +84,7 @@ class _Forward(_Convolution):
         self._borders = self._made_borders()
 
     def _made_borders(self) -> Tuple[int, ...]:
-        """Returns the padding before and after each dimension, the last one first, as pad() takes
-        it.
-        """
+        """Returns the padding before and after each dimension, the last one first, for pad()."""
         borders: List[int] = []
         for i in reversed(range(self._rank)):
             if self.padding == "same":

@@ -110,8 +110,7 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
 
 def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0,
                   b: float = 2.0) -> Tensor:
-    """Draws from the normal distribution restricted to [a, b], by inverting its cumulative
-    function.
+    """Draws from the normal distribution in [a, b], by inverting its cumulative function.
 
     (The inverse error function is Giles, 2010: single precision.) Raises InvalidArgument unless a <
     b.

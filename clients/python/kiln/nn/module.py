@@ -13,11 +13,11 @@ __all__ = ["Incompatible", "Module"]
 
 
 class Module(Hooks, State, Precision):
-    """The base class of layers and models: attributes that are Parameters, tensors or modules are
-    state.
+    """The base class of layers and models.
 
-    Subclasses define forward(). Modules in lists, tuples and dicts are found, too. Training changes
-    Parameters; other tensors (running statistics) are buffers.
+    Attributes that are Parameters, tensors or modules are state. Subclasses define forward().
+    Modules in lists, tuples and dicts are found, too. Training changes Parameters; other tensors
+    (running statistics) are buffers.
 
     >>> class Net(kiln.nn.Module):
     ...     def __init__(self):
@@ -82,8 +82,7 @@ class Module(Hooks, State, Precision):
         setattr(self, name, module)
 
     def train(self, mode: bool = True) -> "Module":
-        """Switches to training (dropout, statistics of the batch), or with False to inference;
-        returns self.
+        """Switches to training (dropout, batch statistics), or to inference; returns self.
 
         >>> kiln.nn.Dropout().eval().train().training
         True
@@ -123,8 +122,7 @@ class Module(Hooks, State, Precision):
             parameter.grad = None
 
     def apply(self, function: Callable[["Module"], Any]) -> "Module":
-        """Calls a function with each module, submodules before the module that has them; returns
-        self.
+        """Calls a function with each module, after the modules under it; returns self.
 
         >>> net = kiln.nn.Sequential(kiln.nn.Linear(2, 1), kiln.nn.ReLU())
         >>> _ = net.apply(lambda module: print(type(module).__name__))

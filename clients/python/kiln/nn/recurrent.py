@@ -27,18 +27,14 @@ def _rnn_relu(gates_x: Tensor, gates_h: Tensor, state: State) -> State:
 
 
 def _lstm(gates_x: Tensor, gates_h: Tensor, state: State) -> State:
-    """Hochreiter and Schmidhuber, 1997, with forget gates; the order is input, forget, cell,
-    output.
-    """
+    """Hochreiter and Schmidhuber, 1997, with forget gates; input, forget, cell, output."""
     inputs, forget, cell, output = (gates_x + gates_h).chunk(4, -1)
     memory = forget.sigmoid() * state[1] + inputs.sigmoid() * cell.tanh()
     return output.sigmoid() * memory.tanh(), memory
 
 
 def _gru(gates_x: Tensor, gates_h: Tensor, state: State) -> State:
-    """Cho et al., 2014; the order is reset, update, new. The reset gate acts on the product, as in
-    cuDNN.
-    """
+    """Cho et al., 2014; reset, update, new. The reset gate acts on the product, as in cuDNN."""
     reset_x, update_x, new_x = gates_x.chunk(3, -1)
     reset_h, update_h, new_h = gates_h.chunk(3, -1)
     update = (update_x + update_h).sigmoid()
@@ -177,9 +173,7 @@ class _Recurrent(Module):
             setattr(self, name + suffix, _weight(shape, self.hidden_size))
 
     def _run(self, x: Tensor, state: Optional[State]) -> Tuple[Tensor, State]:
-        """Returns the last layer's outputs, and the final state: each of its tensors for all
-        layers.
-        """
+        """Returns the last layer's outputs, and the final state with tensors for all layers."""
         if x.ndim not in (2, 3) or x.shape[-1] != self.input_size:
             raise InvalidArgument(
                 f"{type(self).__name__} of a tensor of shape {x.shape}; it takes "

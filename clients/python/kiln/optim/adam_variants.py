@@ -86,8 +86,7 @@ class RAdam(MomentOptimizer):
         size = lr / self._correction(first, count)
         bias = self._correction(second, count)
         longest = 2.0 / (1.0 - second) - 1.0
-        # The number of gradients that the mean square corresponds to; its variance is known above
-        # 5.
+        # The number of gradients in the mean square, effectively; its variance is known above 5.
         length = longest - 2.0 * count.double() * (1.0 - bias) / bias
         known = length > 5.0
         # `where` computes both sides, so the square root below must not be of a negative number on
@@ -138,8 +137,7 @@ class Adamax(MomentOptimizer):
 
 
 class Adadelta(Optimizer):
-    """Divides gradients by their root mean square, and multiplies by that of the steps. (Zeiler,
-    2012.)
+    """Divides gradients by their root mean square, times that of the steps. (Zeiler, 2012.)
 
     >>> w = kiln.nn.Parameter(kiln.ones(2))
     >>> optimizer = kiln.optim.Adadelta([w], lr=100.0)

@@ -254,8 +254,7 @@ class Optimizer:
             realize.realize(self.params, without=gradients)
 
     def _once(self, key: Any, make: Callable[[], Tensor]) -> Tensor:
-        """Returns the result of `make`, called once in each step for all parameters with this key.
-        """
+        """Returns the result of `make`, called once per step for all parameters with this key."""
         found = self._of_step.get(key)
         if found is None:
             found = self._of_step[key] = make()

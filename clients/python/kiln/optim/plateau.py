@@ -17,8 +17,7 @@ def refuse_in_trace() -> None:
 
 
 class ReduceLROnPlateau:
-    """Multiplies learning rates by `factor` when a metric has not improved for more than `patience`
-    steps.
+    """Multiplies by `factor` when a metric has not improved for more than `patience` steps.
 
         scheduler = ReduceLROnPlateau(optimizer, patience=5)
         scheduler.step(validation_loss)

@@ -60,8 +60,7 @@ def save(values: Mapping[str, Any], path: Any,
 
 
 def load(path: Any) -> Dict[str, Any]:
-    """Returns the contents of a file of `save` or another writer: tensors by name, or nested
-    values.
+    """Returns a file's tensors by name, or its nested values. `save` or others wrote it.
 
     The tensors of a safetensors file are read when they are first used; until then the file must
     not be overwritten in place (`save` never does that). Raises DataLoss for a damaged file, and
@@ -132,8 +131,7 @@ def _flattened(values: Mapping[str, Any]) -> Any:
 
 
 def _described(value: Any, path: str, tensors: Dict[str, Any]) -> Any:
-    """Returns JSON for a value: dicts of one entry give its kind; tensors are given by their name.
-    """
+    """Returns JSON for a value: dicts of one entry with its kind; tensors by their name."""
     if _is_tensor(value):
         name = path
         while name in tensors:  # {"a": {"b": x}, "a.b": y}

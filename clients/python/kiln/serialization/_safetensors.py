@@ -35,8 +35,7 @@ _METADATA = "__metadata__"
 
 
 def write(file: BinaryIO, tensors: Mapping[str, Any], metadata: Mapping[str, str]) -> None:
-    """Writes tensors, or values that become tensors, by name; holds one tensor's bytes at a time.
-    """
+    """Writes tensors, or values that become tensors, by name; one tensor's bytes at a time."""
     values = {name: value if isinstance(value, Tensor) else _as_tensor(name, value)
               for name, value in tensors.items()}
     header: Dict[str, Any] = {_METADATA: dict(metadata)} if metadata else {}

@@ -98,8 +98,7 @@ _FLOAT8 = [numpy_dtype(name) for name in FLOAT8]
 
 
 def _cast(x, dtype, saturate=True):
-    """Integers wrap; floats are truncated and saturate, NaN gives 0; float8 is as in ONNX's Cast.
-    """
+    """Integers wrap; floats are truncated and saturate, NaN gives 0; float8 as in ONNX's Cast."""
     wanted = numpy_dtype(dtype)
     if x.dtype in _FLOAT8:
         x = x.astype(np.float32)

@@ -1,5 +1,4 @@
-"""Writing at places that are data, each place once. Several values for one place are tested in
-test_scatter.
+"""Writing at places that are data, each place once. For repeated places see test_scatter.
 """
 
 import jax.numpy as jnp
@@ -12,8 +11,7 @@ _COMBINE = {"set": lambda old, new: new, "add": jnp.add, "mul": jnp.multiply,
 
 
 def _places(generator, shape):
-    """Returns distinct places, some counted from the end; one is far outside if there are several.
-    """
+    """Returns distinct places, some counted from the end; of several, one is far outside."""
     count = int(np.prod(shape))
     places = generator.permutation(np.arange(-2, count))[:count]
     if count > 2:

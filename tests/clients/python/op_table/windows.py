@@ -48,8 +48,7 @@ def _lp_pool(x, kernel, stride=(), norm=2.0):
 
 def _adaptive(reduce):
     def reference(x, size):
-        # From the last dimension on, so that the first of equal elements in row-major order is
-        # found.
+        # From the last dimension on, to find the first of equal elements in row-major order.
         for axis, count in reversed([*enumerate(size, start=x.ndim - len(size))]):
             length = x.shape[axis]
             parts = [jnp.take(x, jnp.arange(o * length // count, -(-(o + 1) * length // count)),

@@ -29,8 +29,9 @@ def signbit(x: Operand, /) -> Tensor:
 
 
 def nextafter(x1: Operand, x2: Operand, /) -> Tensor:
-    """Returns the next float after x1 in the direction of x2. Shapes broadcast, dtypes promote;
-    floats.
+    """Returns the next float after x1 in the direction of x2.
+
+    Shapes broadcast, dtypes promote; they must be floats.
 
     >>> (kiln.nextafter(kiln.tensor([1.0]), 2.0) - 1.0).tolist()
     [1.1920928955078125e-07]

@@ -10,8 +10,7 @@ from kiln.optim.optimizer import Optimizer
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Falls to eta_min in T_max epochs by half a cosine, and rises again. (Loshchilov and Hutter,
-    2017.)
+    """Falls to eta_min in T_max epochs by half a cosine, then rises. (Loshchilov, Hutter, 2017.)
 
     >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=1.0)
     >>> scheduler = kiln.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=8)
@@ -34,10 +33,10 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Cosine annealing that restarts after T_0 epochs; each period is T_mult times as long as the
-    last.
+    """Cosine annealing that restarts after T_0 epochs.
 
-    Raises InvalidArgument unless both are 1 or more.
+    Each period is T_mult times as long as the one before. Raises InvalidArgument unless both are 1
+    or more.
 
     >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=1.0)
     >>> scheduler = kiln.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=8)

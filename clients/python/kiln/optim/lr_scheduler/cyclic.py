@@ -8,8 +8,7 @@ from kiln.optim.optimizer import Optimizer
 
 Rates = Union[float, Sequence[float]]
 
-# The height of a cycle's peak, as a fraction of the way to max_lr, by the cycle's number from 1 on
-# and the step.
+# The height of a peak, as a fraction of the way to max_lr, by the cycle's number (from 1) and step.
 _HEIGHTS: Dict[str, Callable[[int, int, float], float]] = {
     "triangular": lambda cycle, step, gamma: 1.0,
     "triangular2": lambda cycle, step, gamma: 1 / 2.0 ** (cycle - 1),
