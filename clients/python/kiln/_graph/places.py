@@ -81,7 +81,10 @@ def groups(roots: Sequence[Node]) -> List[Tuple[Home, List[Node]]]:
 
 
 def like(node: Node, result: Node) -> Node:
-    """Returns `result` with the placement of the state `node`; within kiln.jit, as it is."""
+    """Returns `result` with the placement of the state `node`.
+
+    Within kiln.jit the daemon decides, and `result` is returned as it is.
+    """
     if not placements.in_use or mode.trace is not None:
         return result
     is_state = node.is_value or node.op in ("shard", *_AS_OPERAND)

@@ -342,8 +342,7 @@ class Connection:
                  outputs: Sequence[Tuple[DType, Tuple[int, ...]]], changes_state: bool = False,
                  bindings: Optional[Bindings] = None, updates: bool = False, checks: int = 0,
                  wakes: bool = True) -> List[Buffer]:
-        """As run(), but raises no old error. Without `wakes` the next operation sends it.
-        """
+        """As run(), but raises no old error. Without `wakes` the next operation sends it."""
         results = [Buffer(self, next(self._handles), dtype, shape) for dtype, shape in outputs]
         run = session_pb2.Run(
             program=program.number,

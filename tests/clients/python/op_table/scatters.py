@@ -1,5 +1,4 @@
-"""Writing at places that are data, each place once. For repeated places see test_scatter.
-"""
+"""Writing at places that are data, each place once. For repeated places see test_scatter."""
 
 import jax.numpy as jnp
 import numpy as np
