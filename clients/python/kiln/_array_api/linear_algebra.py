@@ -187,7 +187,9 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
 
 
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
-    """Returns the diagonals of matrices as a last dimension, `offset` columns to the right.
+    """Returns the diagonals of matrices as a last dimension.
+
+    They are `offset` columns to the right of the main one.
 
     >>> kiln.linalg.diagonal(kiln.tensor([[1, 2], [3, 4]])).tolist()
     [1, 4]

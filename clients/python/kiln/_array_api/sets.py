@@ -82,7 +82,9 @@ def unique_values(x: Tensor, /) -> Tensor:
 
 
 def isin(x1: Operand, x2: Operand, /, *, invert: bool = False) -> Tensor:
-    """Returns for each element of x1 whether it is in x2 (or, with invert, is not).
+    """Returns whether each element of x1 is in x2 (or, with invert, is not).
+
+    The result has x1's shape and is bool.
 
     >>> kiln.isin(kiln.tensor([1, 2, 3]), kiln.tensor([2, 4])).tolist()
     [False, True, False]

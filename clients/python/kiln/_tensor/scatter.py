@@ -146,7 +146,9 @@ class GatherScatter(Casting):
 
     def index_put(self, indices: Sequence["Tensor"], values: Any,
                   accumulate: bool = False) -> "Tensor":
-        """Returns self after self[indices] = values, or += with accumulate, also repeatedly.
+        """Returns self after self[indices] = values, or += values with accumulate.
+
+        Repeated indices accumulate as well.
 
         >>> i = kiln.tensor([1, 1])
         >>> kiln.zeros(2).index_put((i,), kiln.tensor([3.0, 5.0]), accumulate=True).tolist()

@@ -80,7 +80,9 @@ class Values(TensorBase):
             shape, merged(node.bindings, {variable.symbol: size}))))
 
     def item(self) -> Any:
-        """Returns the only element as a Python number; raises InvalidArgument if it is not alone.
+        """Returns the only element as a Python number.
+
+        Raises InvalidArgument if there are more or none.
 
         >>> kiln.tensor([[2.5]]).item()
         2.5

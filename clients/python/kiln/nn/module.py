@@ -82,7 +82,9 @@ class Module(Hooks, State, Precision):
         setattr(self, name, module)
 
     def train(self, mode: bool = True) -> "Module":
-        """Switches to training (dropout, batch statistics), or to inference; returns self.
+        """Switches to training (dropout, statistics of the batch); returns self.
+
+        With `mode` False it switches to inference.
 
         >>> kiln.nn.Dropout().eval().train().training
         True

@@ -60,11 +60,12 @@ def save(values: Mapping[str, Any], path: Any,
 
 
 def load(path: Any) -> Dict[str, Any]:
-    """Returns a file's tensors by name, or its nested values. `save` or others wrote it.
+    """Returns the tensors of a file by name, or its nested values.
 
-    The tensors of a safetensors file are read when they are first used; until then the file must
-    not be overwritten in place (`save` never does that). Raises DataLoss for a damaged file, and
-    InvalidArgument for another format or an unknown dtype.
+    Reads files of `save` and of other writers of these formats. The tensors of a safetensors file
+    are read when they are first used; until then the file must not be overwritten in place (`save`
+    never does that). Raises DataLoss for a damaged file, and InvalidArgument for another format or
+    an unknown dtype.
 
     >>> import os, tempfile
     >>> file = os.path.join(tempfile.mkdtemp(), "weights.safetensors")
