@@ -1,14 +1,14 @@
-"""Waiting for what another thread or process is about to do."""
+"""Waits for effects of other threads or processes."""
 
 import time
 from collections.abc import Callable
 
-# Reached only where a test fails: long enough for a machine that has much else to do.
+# Reached only if a test fails: long enough for a busy machine.
 GIVE_UP_SECONDS = 120
 
 
 def eventually(condition: Callable[[], bool]) -> bool:
-    """True once `condition` holds, which is not asked again then; False if it does not within GIVE_UP_SECONDS."""
+    """Returns True once `condition` holds (it is not called again then), False if it does not within GIVE_UP_SECONDS."""
     deadline = time.monotonic() + GIVE_UP_SECONDS
     while not condition():
         if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""The check of the Python client's rooms finds what it looks for."""
+"""The check of the Python client's layers finds the violations it looks for."""
 
 import pathlib
 import subprocess
@@ -22,7 +22,7 @@ def test_a_folder_without_a_client_does_not_pass(tmp_path):
     assert check(tmp_path).returncode == 1
 
 
-# What is planted, by file, and what the check must say.
+# The violations that are planted, by file, and the message that the check must print.
 PLANTED = {
     "a circle of modules": (
         {"kiln/_graph/one.py": "from kiln._graph.two import b\n",

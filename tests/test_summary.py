@@ -1,4 +1,4 @@
-"""The last line of tests/run counts what it should."""
+"""The last line of tests/run has the right counts."""
 
 import pathlib
 import subprocess

@@ -2,8 +2,8 @@
 
 usage: tests_in.py BUILD FOLDER...
 
-A line a test: its name and the name of the program that it runs. Left out are tests that are scripts or call a tool (label
-`script`), since they need no sanitizer, and those labelled `not_with_S` where the folder is built with the sanitizer S.
+Prints one line per test: its name and the name of the program that it runs. Omits tests that are scripts or call a tool (label
+`script`), since they need no sanitizer, and those labelled `not_with_S` if the folder is built with the sanitizer S.
 """
 
 import json
@@ -14,31 +14,31 @@ import sys
 
 
 def output_of(*command: str) -> str:
-    """What a command prints."""
+    """Returns what a command prints."""
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def labels_of(test: dict) -> list[str]:
-    """A test's labels, as ctest describes it."""
+    """Returns a test's labels, as ctest describes it."""
     return [label for entry in test["properties"] if entry["name"] == "LABELS" for label in entry["value"]]
 
 
 def sanitizers_of(build: str) -> list[str]:
-    """The sanitizers that a build folder's programs are made with."""
+    """Returns the sanitizers that a build folder's programs are built with."""
     with open(os.path.join(build, "CMakeCache.txt"), encoding="utf-8") as cache:
         found = re.search(r"^KILN_SANITIZER:\w+=(.*)$", cache.read(), re.MULTILINE)
     return found[1].split(",") if found else []
 
 
 def tests_in(build: str, folders: list[str]) -> list[tuple[str, str]]:
-    """Names of tests and of their programs, sorted."""
+    """Returns names of tests and of their programs, sorted."""
     described = json.loads(output_of("ctest", "--test-dir", build, "--show-only=json-v1"))
     targets = {line.split(":")[0] for line in output_of("ninja", "-C", build, "-t", "targets", "all").splitlines()}
     graph = described["backtraceGraph"]
     left_out = {"script", *(f"not_with_{sanitizer}" for sanitizer in sanitizers_of(build))}
     found = set()
     for test in described["tests"]:
-        program = re.sub(r"_\d+_of_\d+$", "", test["name"])  # as kiln_test names them; ctest knows no command before the build
+        program = re.sub(r"_\d+_of_\d+$", "", test["name"])  # kiln_test names them so; ctest knows no command before the build
         if program not in targets or not left_out.isdisjoint(labels_of(test)):
             continue
         node = test.get("backtrace")

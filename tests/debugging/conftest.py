@@ -1,4 +1,4 @@
-"""Lets the tests start daemons of their own."""
+"""Lets the tests start their own daemons."""
 
 import pathlib
 import sys

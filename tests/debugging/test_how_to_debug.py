@@ -1,4 +1,4 @@
-"""Every row of the table "How to debug" in ARCHITECTURE.md, followed as it stands there."""
+"""Follows every row of the table "How to debug" in ARCHITECTURE.md as it is written there."""
 
 import json
 import re
@@ -33,7 +33,7 @@ ANSWERED: dict[str, Callable[[], None]] = {}
 
 
 def answers(question: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
-    """Marks the test of the row that asks this."""
+    """Marks the test of the row with this question."""
 
     def mark(test: Callable[[], None]) -> Callable[[], None]:
         ANSWERED[question] = test
@@ -43,14 +43,14 @@ def answers(question: str) -> Callable[[Callable[[], None]], Callable[[], None]]
 
 
 def rows() -> dict[str, str]:
-    """The table: answers by question."""
+    """Returns the table: answers by question."""
     section = (ROOT / "ARCHITECTURE.md").read_text().split("## How to debug")[1].split("\n## ")[0]
     cells = [line.strip("|").split(" | ", 1) for line in section.splitlines() if line.startswith("| ") and "---" not in line]
     return {question.strip(): answer.strip() for question, answer in cells[1:]}
 
 
 def run_client(daemon: Kilnd) -> list[float]:
-    """The results of the program's second run."""
+    """Returns the results of the program's second run."""
     done = subprocess.run([sys.executable, "-c", CLIENT], env=daemon.environment(), capture_output=True, text=True, timeout=GIVE_UP_SECONDS)
     assert done.returncode == 0, done.stderr
     return [float(word) for word in done.stdout.splitlines()[-1].split()]
@@ -91,7 +91,7 @@ def test_one_pass():
         graph = explain(daemon)["graph"]
     assert [name for name, report in passes.items() if report["text"]] == ["normalize", "cluster", "lower"]
     assert "== after cluster\ncluster 0" in text and "== graph" not in text
-    # The graph is what irtool reads, and it comes to the same.
+    # irtool reads the graph, and gets the same results.
     assert "output" in output(IRTOOL, "--pass", "simplify", stdin=graph)
     assert output(IRTOOL, "--to", "normalize", stdin=graph) == passes["normalize"]["text"]
     assert output(IRTOOL, "--to", "cluster", stdin=graph) == passes["cluster"]["text"]
@@ -168,7 +168,7 @@ def test_names_of_devices(devices, names):
 
 def test_opencl_devices_are_there_if_named():
     if not opencl_is_installed():
-        with pytest.raises(RuntimeError, match="opencl: "):  # whatever is missing is named
+        with pytest.raises(RuntimeError, match="opencl: "):  # the message names whatever is missing
             Kilnd(devices="opencl,cpu")
         pytest.skip("no OpenCL here; pocl-opencl-icd makes the processor a device")
     with Kilnd(devices="opencl,cpu") as daemon:
@@ -203,7 +203,7 @@ def test_slow_kernel():
         run_client(daemon)
         names = [kernel["name"] for kernel in json.loads(output(KILN, "kernels", "layer", "--json", daemon=daemon))["kernels"]]
         assert names
-        for name in names:  # results may be there before the times of what computed them
+        for name in names:  # results may arrive before the times of the kernels that computed them
             counted = rf'kiln_kernel_device_seconds_total{{.*kernel="{re.escape(name)}"'
             assert eventually(lambda: re.search(counted, daemon.metrics()) is not None), name  # noqa: B023
 
@@ -292,7 +292,7 @@ def test_every_row_has_a_test():
 
 
 def test_what_the_answers_name_exists():
-    """Flags, metrics and commands in the table are ones that there are."""
+    """The flags, metrics and commands in the table exist."""
     text = " ".join(rows().values())
     usage = subprocess.run([build_folder() / "server" / "kilnd", "--help"], capture_output=True, text=True, timeout=GIVE_UP_SECONDS).stdout
     assert "Flags from server/config/flags.cc" in usage, "not where the sources stood when kilnd was built"

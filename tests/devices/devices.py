@@ -1,4 +1,4 @@
-"""Which devices there are, as a daemon tells that is started for each driver, and whether the Python client can run."""
+"""Finds the devices, by a daemon that is started for each driver, and whether the Python client can run."""
 
 import json
 import re
@@ -10,16 +10,16 @@ from kilnd_process import Kilnd, program
 
 
 class Driver(NamedTuple):
-    """What a driver finds: its devices, or else why there is none."""
+    """A driver's devices, or the reason why there are none."""
 
     name: str
     devices: list[str]  # "cuda:0 (NVIDIA H100)"
     why_none: str = ""
-    broken: bool = False  # the daemon says something else than that there is none
+    broken: bool = False  # the daemon reports something other than missing devices
 
 
 def look_for(driver: str) -> Driver:
-    """Starts a daemon for the driver's devices alone; it does not start where there is none."""
+    """Starts a daemon for only the driver's devices; it does not start if there are none."""
     try:
         with Kilnd(devices=driver) as daemon:
             told = subprocess.run([program("clients/cli/kiln"), "devices", "--json"], env=daemon.environment(), timeout=60,
@@ -34,7 +34,7 @@ def look_for(driver: str) -> Driver:
 
 
 def client_is_missing(environment: dict[str, str]) -> str:
-    """What keeps the Python client from running with this Python, and what helps; empty if it runs."""
+    """Returns why the Python client cannot run with this Python, and the remedy; "" if it runs."""
     code = """
 import importlib.util
 missing = [package for module, package in (("numpy", "numpy"), ("grpc", "grpcio")) if importlib.util.find_spec(module) is None]

@@ -1,4 +1,4 @@
-"""Kiln's side of what PyTorch is compared with: kernels and training steps, on the daemon at $KILN_ADDRESS.
+"""Kiln's side of the comparison with PyTorch: kernels and training steps, on the daemon at $KILN_ADDRESS.
 
 usage: kiln_side.py matmul|stream|embedding|resnet50|gpt2 [--quick|--processor]
 
@@ -21,17 +21,17 @@ F = nn.functional
 
 
 def on_device(*shape: int) -> "kiln.Tensor":
-    """Float32 numbers between -1 and 1, made on the device: the way there is not what is measured."""
+    """Returns float32 numbers between -1 and 1, made on the device: transfers are not measured."""
     return (kiln.rand(*shape) * 2 - 1).realize()
 
 
 def timed(work: Callable[[], object], size: str) -> float:
-    """Seconds that one of many calls takes."""
+    """Returns the seconds of one of many calls."""
     return seconds_of(work, kiln.default_connection().synchronize, size == "quick")
 
 
 def matmul(case: Matmul, size: str) -> dict:
-    """Seconds, and the largest error of a few rows as a part of the largest value."""
+    """Returns seconds, and the largest error of a few rows relative to the largest value."""
     kiln.set_float32_matmul_precision("high" if case.dtype == "tf32" else "highest")
     dtype = {"fp16": kiln.float16, "bf16": kiln.bfloat16}.get(case.dtype, kiln.float32)
     a, b = (on_device(case.size, case.size).cast(dtype).realize() for _ in range(2))
@@ -51,7 +51,7 @@ def matmul(case: Matmul, size: str) -> dict:
 
 
 def stream(case: Stream, size: str) -> dict:
-    """Seconds of one run."""
+    """Returns the seconds of one run."""
     elements = case.megabytes * 2**20 // 4
     x = on_device(elements // COLUMNS, COLUMNS) if case.kind != "Adam" else None
     weight, bias = on_device(COLUMNS), on_device(COLUMNS)
@@ -77,7 +77,7 @@ def stream(case: Stream, size: str) -> dict:
 
 
 def embedding_backward(size: str) -> dict:
-    """Seconds of the gradient of an embedding: a table of zeros, to whose rows the positions' gradients are added."""
+    """Returns the seconds of an embedding's gradient: adds the positions' gradients to rows of a table of zeros."""
     rows, width, positions = embedding(size)
     index = kiln.tensor(RANDOM.integers(0, rows, positions)).realize()
     values = on_device(positions, width)
@@ -90,7 +90,7 @@ def embedding_backward(size: str) -> dict:
 
 
 def training_step(model, optimizer, loss_of: Callable, x, y, dtype) -> Callable[[], object]:
-    """A step in mixed precision, if `dtype` is a short one."""
+    """Returns a training step, in mixed precision if `dtype` is a short one."""
     scaler = kiln.GradScaler(enabled=dtype == kiln.float16)
     x, y = kiln.tensor(x).realize(), kiln.tensor(y).realize()
 

@@ -1,4 +1,4 @@
-"""What the machine is, and its GPU's clocks while something runs."""
+"""Describes the machine, and samples its GPU's clocks during a run."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ OFTEN = ("clocks.sm", "clocks.mem", "temperature.gpu", "power.draw")
 
 
 def query(fields: tuple[str, ...]) -> dict[str, str]:
-    """What nvidia-smi says of the first GPU; empty where there is none."""
+    """Returns nvidia-smi's values for the first GPU; {} if there is none."""
     if shutil.which("nvidia-smi") is None:
         return {}
     with contextlib.suppress(OSError, subprocess.SubprocessError):
@@ -28,7 +28,7 @@ def query(fields: tuple[str, ...]) -> dict[str, str]:
 
 
 def describe(torch_python: str) -> dict[str, str]:
-    """The machine, for the head of the table."""
+    """Describes the machine for the head of the table."""
     found = {"GPU": "nvidia-smi finds none", **query(ONCE)}
     found["CPU cores, system"] = f"{os.cpu_count()}, {platform.platform()}"
     found["C library"] = " ".join(platform.libc_ver())
@@ -43,7 +43,7 @@ def describe(torch_python: str) -> dict[str, str]:
 
 
 class Clocks:
-    """Asks for the GPU's clocks every second while a `with` block runs; `text` is their medians."""
+    """Samples the GPU's clocks every second while a `with` block runs; `text` is their medians."""
 
     def __init__(self) -> None:
         self._samples: list[dict[str, str]] = []

@@ -1,4 +1,4 @@
-"""Kinds of parts of a run: what each starts, how long it may take, and what its output means."""
+"""Kinds of parts of a run: the commands, their time limits, and the meaning of their output."""
 
 import json
 import os
@@ -15,25 +15,25 @@ sys.path.append(str(HERE.parent / "bench"))
 
 from report import Row, asked, holds  # noqa: E402
 
-SKIPPED = 77  # what test programs exit with where there is nothing to test on
+SKIPPED = 77  # the exit status of test programs that have nothing to test on
 
 
 class Output(NamedTuple):
-    """What a command left behind."""
+    """The results of a command."""
 
-    status: Optional[int]  # none: it was ended because it took too long
+    status: Optional[int]  # None: it was stopped because it took too long
     text: str
-    lines: list[dict]  # of JSON
+    lines: list[dict]  # parsed JSON objects
 
     def why(self) -> str:
-        """The last words, where there is no better reason."""
+        """Returns the last line, for lack of a better reason."""
         said = [line for line in self.text.splitlines() if line.strip()]
         return said[-1] if said else f"status {self.status}"
 
 
 class Command(NamedTuple):
-    """What is started. `torch`: with PyTorch's Python. `daemon`: it is a client of one. `client`: a Python client, which
-    needs packages that not every machine has."""
+    """A command. `torch`: uses PyTorch's Python. `daemon`: is a client of a daemon. `client`: is a Python client, which needs
+    packages that not every machine has."""
 
     arguments: list[str]
     seconds: int
@@ -44,7 +44,7 @@ class Command(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Commands one after the other, and the rows that their outputs make."""
+    """Commands one after the other, and the rows made of their outputs."""
 
     name: str
     commands: list[Command]
@@ -52,13 +52,13 @@ class Part(NamedTuple):
 
 
 def failed(part: str, name: str, output: Output) -> Result:
-    """Why there is no figure."""
+    """Returns a row with the reason why there is no figure."""
     verdict = "late" if output.status is None else "skipped" if output.status == SKIPPED else "failed"
     return Result(part, name, verdict, note=("its time was over; it said last: " if verdict == "late" else "") + output.why())
 
 
 def tests(name: str, program: str, arguments: list[str], seconds: int, before: tuple[str, ...] = (), shards: int = 1) -> Part:
-    """A GoogleTest program, or one of `shards` parts of it. It must run something to be passed."""
+    """Returns a part for a GoogleTest program, or one of `shards` parts of it. It passes only if it runs some tests."""
 
     def results(outputs: list[Output]) -> list[Result]:
         text = outputs[0].text
@@ -83,7 +83,7 @@ def tests(name: str, program: str, arguments: list[str], seconds: int, before: t
 
 
 def random_graphs(driver: str, count: int, seconds: int) -> Part:
-    """Random graphs on the device, against the interpreter."""
+    """Compares random graphs on the device with the interpreter."""
 
     def results(outputs: list[Output]) -> list[Result]:
         told = re.findall(r"(\d+) graphs, (\d+) different", outputs[0].text)
@@ -99,7 +99,7 @@ def random_graphs(driver: str, count: int, seconds: int) -> Part:
 
 
 def training(name: str, wanted: float, arguments: list[str], seconds: int) -> Part:
-    """An example, trained."""
+    """Trains an example."""
 
     def results(outputs: list[Output]) -> list[Result]:
         if outputs[0].status != 0 or not outputs[0].lines:
@@ -114,7 +114,7 @@ def training(name: str, wanted: float, arguments: list[str], seconds: int) -> Pa
 
 
 def training_in_cpp(wanted: float, arguments: list[str], seconds: int) -> Part:
-    """The C++ client's example, which needs nothing but the daemon: digits that it draws itself."""
+    """Trains the C++ client's example, which needs only the daemon: it draws its own digits."""
 
     def results(outputs: list[Output]) -> list[Result]:
         epochs = re.findall(r"^epoch .* test accuracy ([\d.]+)", outputs[0].text, re.M)
@@ -128,7 +128,7 @@ def training_in_cpp(wanted: float, arguments: list[str], seconds: int) -> Part:
 
 
 def benchmarks(size: str) -> Part:
-    """Those of tests/bench that need no Python packages: the processor's kernels, the way to the daemon, the compiler."""
+    """Returns the benchmarks of tests/bench that need no Python packages: processor kernels, round trips, the compiler."""
 
     def results(outputs: list[Output]) -> list[Result]:
         rows = []
@@ -148,7 +148,7 @@ def benchmarks(size: str) -> Part:
 
 
 def sides(what: str, seconds: int, size: str, beside_torch: bool) -> list[Command]:
-    """Kiln's side, and PyTorch's."""
+    """Returns the commands of Kiln's side, and of PyTorch's."""
     flags = [] if size == "gpu" else [f"--{size}"]
     mine = Command([sys.executable, str(HERE / "kiln_side.py"), what, *flags], seconds, daemon=True, client=True)
     return [mine, Command(["torch", str(HERE / "torch_side.py"), what, *flags], seconds, torch=True)][:1 + beside_torch]
@@ -156,7 +156,7 @@ def sides(what: str, seconds: int, size: str, beside_torch: bool) -> list[Comman
 
 def compared(part: str, names: dict[str, str], peer: str, unit: str, figure: Callable[[str, float], float],
              wanted: Optional[float], larger_is_better: bool) -> Callable[[list[Output]], list[Result]]:
-    """Rows of the cases `names` (each with the peer's case) out of both sides' seconds, or of Kiln's alone."""
+    """Makes rows for the cases `names` (each with the peer's case) from both sides' seconds, or only Kiln's."""
 
     def results(outputs: list[Output]) -> list[Result]:
         mine = {line["name"]: line for line in outputs[0].lines}
@@ -192,7 +192,7 @@ def compared(part: str, names: dict[str, str], peer: str, unit: str, figure: Cal
 
 
 def replay(driver: str, size: str, beside_torch: bool) -> Part:
-    """Microseconds a kernel, beside PyTorch's CUDA graph."""
+    """Measures microseconds per kernel, compared with PyTorch's CUDA graph."""
 
     def results(outputs: list[Output]) -> list[Result]:
         mine, torch = (outputs[:-1], outputs[-1]) if beside_torch else (outputs, None)
@@ -225,7 +225,7 @@ def replay(driver: str, size: str, beside_torch: bool) -> Part:
 
 
 def json_lines(text: str) -> list[dict]:
-    """Of the lines that are JSON objects."""
+    """Returns the lines that are JSON objects, parsed."""
     found = []
     for line in text.splitlines():
         if line.startswith("{"):

@@ -1,4 +1,4 @@
-"""What a run does on each kind of device."""
+"""The parts of a run for each kind of device."""
 
 import shutil
 from typing import Optional
@@ -7,17 +7,17 @@ from cases import matmuls, streams
 from parts import Part, benchmarks, compared, random_graphs, replay, sides, tests, training, training_in_cpp
 
 DRIVERS = ("cpu", "cuda", "hsa", "level_zero", "opencl")
-# Which drivers of the conformance suite (tests/conformance/drivers.cc) are those of real devices.
+# The drivers of the conformance suite (tests/conformance/drivers.cc) that are real devices.
 CONFORMANCE = {"cpu": "*/null:*/cpu_*", "opencl": "*/opencl:*/opencl_finished"}
-ON_PROCESSORS = ("cpu", "opencl")  # what OpenCL has is often one, or a small GPU
+ON_PROCESSORS = ("cpu", "opencl")  # an OpenCL device is often a processor, or a small GPU
 
 
 def suites(driver: str, size: str) -> list[Part]:
-    """What needs the machine's C library, and the device, and nothing else."""
+    """Returns the parts that need only the machine's C library and the device."""
     quick = size == "quick"
     slow = driver in ON_PROCESSORS
     numerics = [f"--device={driver}"]
-    if driver != "cpu":  # the others are tests of the compiler
+    if driver != "cpu":  # the other tests are of the compiler
         numerics.append("--gtest_filter=*OpTest*:*OpGradientTest*:Primitives/*:All/DTypeTest*:ScatterTest*")
     # OpenCL's compilers take a second for a kernel.
     shards, graphs = (200, 3) if quick else {"cpu": (1, 150), "opencl": (40, 30)}.get(driver, (1, 500))
@@ -31,7 +31,7 @@ def suites(driver: str, size: str) -> list[Part]:
 
 
 def measured(driver: str, size: str) -> list[Part]:
-    """Kernels and training steps through the Python client; beside PyTorch, on CUDA."""
+    """Returns kernels and training steps through the Python client; on CUDA compared with PyTorch."""
     torch = driver == "cuda"
     moved = {case.name: case.moved_bytes for case in streams(size)}
 
@@ -53,13 +53,13 @@ def measured(driver: str, size: str) -> list[Part]:
         Part("gpt2", sides("gpt2", 80, size, torch), compared(
             "step", {"gpt2": "gpt2"}, "PyTorch", "ms", milliseconds, None, False)),
     ]
-    # Processors multiply and copy in `benchmarks`; an OpenCL that takes a second for a kernel does not get to a network's step.
+    # Processors multiply and copy in `benchmarks`; an OpenCL that takes a second for a kernel does not reach a network's step.
     left_out = {"cpu": ("matmul", "stream", "replay"), "opencl": ("resnet50", "gpt2")}.get(driver, ())
     return [part for part in parts if part.name not in left_out]
 
 
 def sanitizers() -> list[Part]:
-    """NVIDIA's, over the conformance suite, where they are installed."""
+    """Returns NVIDIA's sanitizers, applied to the conformance suite, if they are installed."""
     sanitizer = shutil.which("compute-sanitizer") or shutil.which("/usr/local/cuda/bin/compute-sanitizer")
     return [tests(f"sanitizer, {tool}", "tests/conformance/conformance_test", ["--gtest_filter=*/cuda"], 50,
                   (sanitizer, "--tool", tool, "--error-exitcode", "9"))
@@ -67,7 +67,7 @@ def sanitizers() -> list[Part]:
 
 
 def all_parts(driver: str, quick: bool, mnist: Optional[str] = None) -> list[Part]:
-    """In the order of what matters most. Their limits add up to less than 25 minutes."""
+    """Returns all parts, the most important first. Their limits add up to less than 25 minutes."""
     size = "quick" if quick else "processor" if driver in ON_PROCESSORS else "gpu"
     flag = ["--quick"] if quick else []
     parts = [*suites(driver, size), training("digits", 0.97 if not quick else 0, flag, 120 if driver in ON_PROCESSORS else 60)]

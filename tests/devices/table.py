@@ -8,7 +8,7 @@ from typing import Optional
 
 @dataclass
 class Result:
-    """One row. `ratio` is what `wanted` is asked of; `verdict` is ok, below, failed, late, skipped or measured."""
+    """One row. `ratio` is compared with `wanted`; `verdict` is ok, below, failed, late, skipped or measured."""
 
     part: str
     name: str
@@ -25,12 +25,12 @@ class Result:
 
 
 def number(value: Optional[float]) -> str:
-    """Four digits."""
+    """Formats a number with four digits."""
     return "" if value is None else f"{value:.4g}"
 
 
 def cell(text: str) -> str:
-    """Fit for a table."""
+    """Returns the text in a form that fits in a cell."""
     return " ".join(str(text).replace("|", "/").split())[:300]
 
 
@@ -38,27 +38,27 @@ HEADER = ("device", "part", "what", "verdict", "value", "unit", "beside", "its v
 
 
 def line(result: Result) -> str:
-    """One row of Markdown."""
+    """Returns one row of Markdown."""
     cells = (result.device, result.part, result.name, result.verdict, number(result.value), result.unit, result.peer,
              number(result.peer_value), number(result.ratio), result.wanted, result.note, result.clocks)
     return "| " + " | ".join(map(cell, cells)) + " |"
 
 
 def count(results: list[Result]) -> tuple[int, int, int]:
-    """How many passed, failed and were skipped. A figure passes by being measured, below what is wanted or not."""
+    """Counts passed, failed and skipped results. A measured figure passes, even below the wanted one."""
     failed = sum(result.verdict in ("failed", "late") for result in results)
     skipped = sum(result.verdict == "skipped" for result in results)
     return len(results) - failed - skipped, failed, skipped
 
 
 def summary(results: list[Result]) -> str:
-    """As one line."""
+    """Returns the counts as one line."""
     passed, failed, skipped = count(results)
     return f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else "")
 
 
 def write(folder: pathlib.Path, machine: dict[str, str], results: list[Result]) -> None:
-    """report.md and results.json, after every part, so that they are there however the run ends."""
+    """Writes report.md and results.json; called after every part, so that they exist however the run ends."""
     below = [f"{result.device} {result.name}" for result in results if result.verdict == "below"]
     text = ["# Kiln on this machine", "", *(f"- {name}: {value}" for name, value in machine.items()), "", summary(results), "",
             *([f"Slower than wanted: {', '.join(below)}", ""] if below else []),

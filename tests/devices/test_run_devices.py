@@ -1,4 +1,4 @@
-"""The command for machines with a GPU: what it makes of outputs, and that it works on the stand-in for CUDA."""
+"""The command for machines with a GPU: how it interprets outputs, and that it works on the stand-in for CUDA."""
 
 import importlib.machinery
 import importlib.util
@@ -24,7 +24,7 @@ STAND_IN = build_folder() / "tests/stand_ins/cuda"
 
 
 def output(status: int | None, text: str) -> Output:
-    """As a command leaves it."""
+    """Returns the output of a command."""
     return Output(status, text, json_lines(text))
 
 
@@ -67,7 +67,7 @@ def test_a_part_that_hangs_is_a_row(tmp_path):
 def test_it_runs_on_the_stand_in(tmp_path):
     if not (STAND_IN / "libcuda.so.1").exists():
         pytest.skip("the stand-in for CUDA is not built: kiln_cuda_stand_in")
-    # The loader finds no other, even where ROCm is installed.
+    # The loader finds this one first, even if ROCm is installed.
     (tmp_path / "libhsa-runtime64.so.1").write_text("no library")
     command = [sys.executable, str(HERE / "run"), "--quick", "--patience", "10", "--devices", "cuda,hsa", "--only", "embedding"]
     done = subprocess.run([*command, "--out", str(tmp_path)], env=dict(os.environ, LD_LIBRARY_PATH=f"{STAND_IN}:{tmp_path}"),
@@ -76,7 +76,7 @@ def test_it_runs_on_the_stand_in(tmp_path):
     rows = {(row["device"], row["part"]): row for row in json.loads((tmp_path / "results.json").read_text())["results"]}
     assert set(rows) == {("cuda", "devices"), ("cuda", "embedding"), ("hsa", "devices")}
     assert rows["cuda", "embedding"]["verdict"] in ("measured", "ok", "below") and rows["cuda", "embedding"]["value"] > 0
-    # What is not there is named with the reason, and has not passed.
+    # Missing devices are named with the reason, and do not count as passed.
     assert rows["hsa", "devices"]["verdict"] == "skipped" and "libhsa-runtime64" in rows["hsa", "devices"]["note"]
     assert done.stdout.splitlines()[-1] == "2 passed, 0 failed, 1 skipped"
     assert "| cuda | embedding | embedding |" in (tmp_path / "report.md").read_text()

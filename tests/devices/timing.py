@@ -1,4 +1,4 @@
-"""Repeats work until its time can be told, and prints what came of it: one JSON object a line."""
+"""Repeats work until its time can be measured, and prints results: one JSON object per line."""
 
 import json
 import time
@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 
 def seconds_of(start: Callable[[], object], wait: Callable[[], object], quick: bool) -> float:
-    """Seconds that one `start` takes where many are in flight: the best of three rounds, each of half a second."""
-    for _ in range(1 if quick else 3):  # compiles, and wakes the clocks up
+    """Returns the seconds of one `start` with many in flight: the best of three rounds, each of half a second."""
+    for _ in range(1 if quick else 3):  # compiles, and raises the clocks
         start()
     wait()
 
@@ -27,7 +27,7 @@ def seconds_of(start: Callable[[], object], wait: Callable[[], object], quick: b
 
 
 def report(name: str, measure: Callable[[], dict]) -> None:
-    """Prints what `measure` found of the case, or its error: other cases may work."""
+    """Prints the result of `measure` for the case, or its error: other cases may work."""
     try:
         found = measure()
     except Exception as error:  # noqa: BLE001

@@ -20,12 +20,12 @@ from torch_step import GPT2, residual  # noqa: E402
 
 
 def timed(work: Callable[[], object], size: str) -> float:
-    """Seconds that one of many calls takes."""
+    """Returns the seconds of one of many calls."""
     return seconds_of(work, torch.cuda.synchronize, size == "quick")
 
 
 def matmul(case: Matmul, size: str) -> dict:
-    """cuBLAS."""
+    """Measures cuBLAS."""
     torch.backends.cuda.matmul.allow_tf32 = case.dtype == "tf32"
     dtype = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(case.dtype, torch.float32)
     a, b, out = (torch.randn(case.size, case.size, device="cuda").to(dtype) for _ in range(3))
@@ -33,14 +33,14 @@ def matmul(case: Matmul, size: str) -> dict:
 
 
 def copy(size: str) -> dict:
-    """From one tensor to another."""
+    """Measures a copy from one tensor to another."""
     megabytes = streams(size)[0].megabytes
     x, y = (torch.zeros(megabytes * 2**18, device="cuda") for _ in range(2))
     return {"seconds": timed(lambda: y.copy_(x), size)}
 
 
 def embedding_backward(size: str) -> dict:
-    """Backward of nn.functional.embedding."""
+    """Measures the backward pass of nn.functional.embedding."""
     rows, width, positions = embedding(size)
     table = torch.zeros(rows, width, device="cuda", requires_grad=True)
     index = torch.randint(0, rows, (positions,), device="cuda")
@@ -50,7 +50,7 @@ def embedding_backward(size: str) -> dict:
 
 
 def training_step(net: nn.Module, optimizer, x, y, dtype: torch.dtype) -> Callable[[], object]:
-    """A step in mixed precision."""
+    """Returns a training step in mixed precision."""
     scaler = torch.cuda.amp.GradScaler(enabled=dtype == torch.float16)
 
     def train() -> None:
@@ -65,7 +65,7 @@ def training_step(net: nn.Module, optimizer, x, y, dtype: torch.dtype) -> Callab
 
 
 def resnet50(size: str) -> dict:
-    """As kiln_side's; with channels last as well, and the faster of both counts."""
+    """As in kiln_side; also with channels last, and the faster one counts."""
     torch.backends.cudnn.benchmark = True
     batch, side = (2, 64) if size == "quick" else (64, 224)
     seconds = {}
@@ -80,8 +80,8 @@ def resnet50(size: str) -> dict:
 
 
 def gpt2(size: str) -> dict:
-    """As kiln_side's."""
-    torch.set_default_device("cuda")  # its mask is made in every step
+    """As in kiln_side."""
+    torch.set_default_device("cuda")  # the model makes its mask in every step
     net = GPT2(layers=1) if size == "quick" else GPT2()
     optimizer = torch.optim.AdamW(net.parameters(), lr=3e-4)
     tokens = torch.randint(0, 50257, (1, 9) if size == "quick" else (8, 257))
@@ -89,7 +89,7 @@ def gpt2(size: str) -> dict:
 
 
 def replay(kernels: int) -> dict:
-    """Seconds that a CUDA graph of so many small kernels takes, waited for each time."""
+    """Returns the seconds of a CUDA graph of this many small kernels, with a wait after each run."""
     x, y = (torch.zeros(256, device="cuda") for _ in range(2))
     torch.add(x, 1, out=y)
     torch.cuda.synchronize()

@@ -1,4 +1,4 @@
-"""Trains the examples without a network and without scikit-learn: digits, and digits drawn larger as MNIST's files.
+"""Trains the examples without a network and without scikit-learn: digits, and enlarged digits in MNIST's format.
 
 usage: training.py digits|mnist [--data DIR] [--quick]
 
@@ -23,7 +23,7 @@ sys.path.insert(0, str(HERE.parents[1] / "clients/python/examples"))
 
 
 def all_digits() -> tuple[numpy.ndarray, numpy.ndarray]:
-    """Images (N, 8, 8) of 0 to 16, and labels: the bundle's copy, else scikit-learn's."""
+    """Returns images (N, 8, 8) of 0 to 16, and labels: the bundle's copy, else scikit-learn's."""
     if (HERE / "digits.npz").exists():
         data = numpy.load(HERE / "digits.npz")
         return data["images"].reshape(-1, 8, 8), data["labels"]
@@ -34,7 +34,7 @@ def all_digits() -> tuple[numpy.ndarray, numpy.ndarray]:
 
 
 def digits_of(seed: int, count: Optional[int] = None) -> tuple:
-    """What examples/digits.py loads; `count` of them."""
+    """Returns what examples/digits.py loads, or only `count` of them."""
     images, labels = (array[:count] for array in all_digits())
     images = (images / 16.0).astype(numpy.float32)[:, None]
     order = numpy.random.default_rng(seed).permutation(len(images))
@@ -44,7 +44,7 @@ def digits_of(seed: int, count: Optional[int] = None) -> tuple:
 
 
 def draw_larger(folder: str, train_count: int, test_count: int) -> None:
-    """MNIST's four files with digits three times as large, somewhere in 28 x 28; a fifth of the digits is for the test."""
+    """Writes MNIST's four files with digits three times as large, at random places in 28 x 28; a fifth is for the test."""
     images, labels = all_digits()
     random = numpy.random.default_rng(0)
     order = random.permutation(len(images))
@@ -62,7 +62,7 @@ def draw_larger(folder: str, train_count: int, test_count: int) -> None:
 
 
 def run(main, arguments: list[str]) -> str:
-    """What the example prints; its progress stays on standard error."""
+    """Returns what the example prints; its progress stays on standard error."""
     sys.argv = ["example", *arguments]
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):

@@ -5,11 +5,11 @@
     x = kiln.tensor([[1.0, 2.0], [3.0, 4.0]])
     print(x @ x.T)
 
-Without a call to `kiln.connect` the local daemon is found by itself.
+Without a call to `kiln.connect`, the local daemon is found automatically.
 
-The functions of this namespace follow the Python array API standard 2024.12, without complex
-dtypes and the fft extension; methods of tensors have PyTorch's names, and so have functions where
-the standard has none.
+The functions of this namespace follow the Python array API standard 2024.12, without complex dtypes
+and the fft extension. Methods of tensors have PyTorch's names, and so have functions that the
+standard does not define.
 """
 
 from math import e, inf, nan, pi
@@ -96,7 +96,7 @@ from kiln.tensor import Tensor, realize
 from kiln.variables import Variable
 
 # isort: split
-# The array API, chapter by chapter; these names are the ones that count.
+# The array API, chapter by chapter. Its names take precedence over those imported before.
 from kiln._array_api.creation import *  # noqa: F403
 from kiln._array_api.creation import __all__ as _creation
 from kiln._array_api.data_types import *  # noqa: F403
@@ -125,7 +125,7 @@ from kiln._array_api.utility import __all__ as _utility
 __array_api_version__ = "2024.12"
 newaxis = None
 
-# PyTorch's names of dtypes. Not in __all__: `from kiln import *` leaves Python's own alone.
+# PyTorch's names of dtypes. Not in __all__, so that `from kiln import *` keeps Python's own.
 half, float, double = float16, float32, float64
 short, int, long = int16, int32, int64
 

@@ -1,7 +1,6 @@
 """Functions of `kiln` that are methods of Tensor, too, such as x.trace() for kiln.trace(x).
 
-They are made of what the class has already, so they come to it last: importing this module attaches
-them.
+They need a complete class, so importing this module attaches them last.
 """
 
 from typing import Any, Callable, Dict

@@ -1,9 +1,10 @@
-"""Mixed precision: the heavy products in half precision, what needs the range in float32.
+"""Mixed precision: expensive products in half precision, operations that need range in float32.
 
-(Micikevicius et al., 2018.) Parameters stay float32; inside `autocast` matrix products,
+(Micikevicius et al., 2018.) Parameters stay float32. Inside `autocast`, matrix products,
 convolutions and attention cast their float32 operands to the half type, while norms, softmax, sums
-and losses cast half operands to float32. All other operations take what they get and
-promote it as usual. With float16, whose small gradients vanish, a GradScaler multiplies the loss.
+and losses cast half operands to float32. All other operations take their operands as they are and
+promote them as usual. With float16, whose small gradients underflow, a GradScaler multiplies the
+loss.
 
     scaler = kiln.GradScaler()
 
@@ -34,13 +35,13 @@ from kiln.tensor import Tensor
 
 Steps = Union[Optimizer, GradientAccumulation]
 
-# Ops whose float operands become the half type: their work grows faster than their data.
+# Ops whose float32 operands become the half type: their work grows faster than their data.
 HALF_OPS = frozenset((
     "matmul", "linear", "einsum", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
     "conv_transpose2d", "conv_transpose3d", "scaled_dot_product_attention",
 ))  # fmt: skip
-# Ops whose half operands become float32: in half precision their range, or the number of their
-# addends, would lose what matters.
+# Ops whose half operands become float32: half precision has too little range or, for sums of many
+# terms, too little precision.
 FLOAT32_OPS = frozenset((
     "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "pow", "reciprocal", "rsqrt", "sqrt",
     "tan", "sinh", "cosh", "acos", "asin", "erf", "erfinv", "lgamma", "digamma", "softplus",
@@ -57,7 +58,7 @@ FLOAT32_OPS = frozenset((
 
 
 class _Policy:
-    """What `node.make` asks while autocast holds; one object for each dtype."""
+    """The operand casts of `node.make` while autocast is active; one object for each dtype."""
 
     __slots__ = ("dtype",)
 
@@ -65,7 +66,7 @@ class _Policy:
         self.dtype = dtype
 
     def operands(self, name: str, operands: Tuple[Node, ...]) -> Tuple[Node, ...]:
-        """An op's operands, cast as it wants them."""
+        """Returns an op's operands, cast as the op requires."""
         if name in HALF_OPS:
             return self._cast(operands, (dtypes.float32,), self.dtype)
         if name in FLOAT32_OPS:
@@ -91,8 +92,8 @@ class autocast:  # noqa: N801
     >>> y.dtype
     kiln.bfloat16
 
-    backward() stands outside; gradients have the dtypes of their parameters. `enabled=False`
-    switches an outer autocast off.
+    Call backward() outside; gradients have the dtypes of their parameters. `enabled=False` switches
+    an outer autocast off. Raises InvalidArgument for another dtype.
     """
 
     def __init__(self, dtype: Any = dtypes.bfloat16, enabled: bool = True) -> None:
@@ -113,7 +114,7 @@ class autocast:  # noqa: N801
         mode.autocast = self._before.pop()
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, under autocast whenever it is called."""
+        """Returns the function, which runs under autocast whenever it is called."""
 
         @functools.wraps(function)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -124,7 +125,7 @@ class autocast:  # noqa: N801
 
 
 def is_autocast_enabled() -> bool:
-    """Whether autocast holds here.
+    """Returns whether autocast is active here.
 
     >>> with kiln.autocast():
     ...     print(kiln.amp.is_autocast_enabled())
@@ -134,11 +135,13 @@ def is_autocast_enabled() -> bool:
 
 
 class GradScaler:
-    """Scales the loss so that float16's gradients do not vanish, and finds the scale by itself.
+    """Scales the loss so that float16 gradients do not underflow, and adapts the scale.
 
-    When a gradient is infinite or NaN the optimizer's step changes nothing and the scale shrinks;
-    after `growth_interval` steps without that it grows. All of it is on the device: nothing is read
-    back, so it works inside kiln.jit.
+    When a gradient is infinite or NaN, the optimizer's step changes nothing and the scale is
+    multiplied by `backoff_factor`. After `growth_interval` steps without that, it is multiplied by
+    `growth_factor`. Everything is computed on the device and nothing is read back, so it works
+    inside kiln.jit. With `enabled=False` it does nothing. Raises InvalidArgument unless
+    growth_factor > 1, 0 < backoff_factor < 1 and init_scale > 0.
 
     >>> scaler = kiln.GradScaler(init_scale=8.0)
     >>> w = kiln.nn.Parameter(kiln.ones(2))
@@ -166,12 +169,12 @@ class GradScaler:
         self.enabled = enabled
         self._scale = Tensor(np.float32(init_scale))
         self._good_steps = Tensor(np.int32(0))
-        # What this step's unscale_ found, by optimizer; of the trace or the eager step in progress.
+        # For each optimizer, whether this step's gradients are finite; in this trace or eager step.
         self._finite: Dict[int, Tensor] = {}
         self._trace: Any = None
 
     def scale(self, loss: Tensor) -> Tensor:
-        """The loss times the scale, for backward().
+        """Returns the loss times the scale, in float32, for backward().
 
         >>> kiln.GradScaler(init_scale=8.0).scale(kiln.tensor(2.0)).item()
         16.0
@@ -181,7 +184,7 @@ class GradScaler:
     def unscale_(self, optimizer: Steps) -> None:
         """Divides an optimizer's gradients by the scale, so that they may be clipped before step().
 
-        Raises InvalidArgument at the second call for one step.
+        Raises InvalidArgument if called twice for one optimizer before update().
 
         >>> scaler = kiln.GradScaler(init_scale=8.0)
         >>> w = kiln.nn.Parameter(kiln.ones(2))
@@ -208,7 +211,7 @@ class GradScaler:
         found[id(optimizer)] = finite
 
     def step(self, optimizer: Steps) -> None:
-        """The optimizer's step by the unscaled gradients; nothing changes if one is not finite.
+        """Takes the optimizer's step with unscaled gradients; changes nothing if one is not finite.
 
         >>> scaler = kiln.GradScaler(init_scale=8.0)
         >>> w = kiln.nn.Parameter(kiln.ones(2))
@@ -226,7 +229,7 @@ class GradScaler:
         optimizer.step(only_if=self._found()[id(optimizer)])
 
     def update(self) -> None:
-        """Adapts the scale, after all optimizers' steps.
+        """Adapts the scale. Call it after the steps of all optimizers.
 
         >>> scaler = kiln.GradScaler(init_scale=8.0)
         >>> scaler.update()
@@ -251,7 +254,7 @@ class GradScaler:
         return self._finite
 
     def get_scale(self) -> float:
-        """The scale. Reads it.
+        """Returns the scale. Reads it from the device, so it cannot be used inside kiln.jit.
 
         >>> kiln.GradScaler(init_scale=8.0).get_scale()
         8.0
@@ -259,7 +262,7 @@ class GradScaler:
         return float(self._scale.item()) if self.enabled else 1.0
 
     def state_dict(self) -> Dict[str, Tensor]:
-        """The scale and how long it has been good, flat, so that kiln.save takes it.
+        """Returns the scale and the count of good steps as a flat dict, which kiln.save accepts.
 
         >>> sorted(kiln.GradScaler().state_dict())
         ['good_steps', 'scale']
@@ -267,7 +270,7 @@ class GradScaler:
         return {"scale": self._scale.detach(), "good_steps": self._good_steps.detach()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues from a state_dict().
+        """Restores a state_dict(). Raises NotFound if an entry is missing.
 
         >>> scaler = kiln.GradScaler(init_scale=8.0)
         >>> scaler.load_state_dict(kiln.GradScaler(init_scale=4.0).state_dict())

@@ -1,4 +1,4 @@
-"""Gradients: requests in the graph. The daemon differentiates."""
+"""Gradients: requests in the graph, which the daemon differentiates."""
 
 import functools
 from typing import Any, Callable, List, Optional, Sequence, Set, Tuple, Union, overload
@@ -12,7 +12,9 @@ from kiln.tensor import Tensor, wrap
 
 def gradients(output: Tensor, inputs: Sequence[Tensor],
               upstream: Optional[Tensor] = None) -> List[Tensor]:
-    """d output / d input for each of the inputs; zeros where output does not depend on one.
+    """Returns d output / d input for each input; zeros if output does not depend on it.
+
+    `upstream` is the gradient of the output, of its shape; without it the output must be a scalar.
 
     >>> x = kiln.tensor([1.0, 2.0], requires_grad=True)
     >>> [slope.tolist() for slope in kiln.autograd.gradients((x * x).sum(), [x])]
@@ -27,11 +29,11 @@ Tensors = Union[Tensor, Sequence[Tensor]]
 
 
 def value_and_grad(function: Callable[..., Tensor], argnums: Argnums = 0) -> Callable[..., Any]:
-    """A function that returns (value, gradient) of a scalar function.
+    """Returns a function that returns (value, gradient) of a scalar function.
 
     `argnums` are the positions of the arguments to differentiate, which are floats; gradients have
-    their shapes.
-    Raises InvalidArgument if the function gives no scalar.
+    their shapes. With an int the gradient is a tensor, else a tuple. The function raises
+    InvalidArgument if `function` does not return a scalar tensor, or if an argument is not a float.
 
     >>> value, slope = kiln.value_and_grad(lambda x: (x * x).sum())(kiln.tensor([1.0, 2.0]))
     >>> value.item(), slope.tolist()
@@ -39,7 +41,7 @@ def value_and_grad(function: Callable[..., Tensor], argnums: Argnums = 0) -> Cal
     """
     numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
 
-    # Short, since kiln.jit watches everything that a function it is given names.
+    # Kept short, since kiln.jit watches everything that a given function names.
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         value, found = _value_and_gradients(function, numbers, args, kwargs)
@@ -66,11 +68,11 @@ def _value_and_gradients(function: Callable[..., Tensor], numbers: Sequence[int]
 
 
 def _variable(argument: Any) -> Tensor:
-    """A variable of its own for an argument, whatever else reads the same tensor."""
+    """Returns a separate variable for an argument, even if others read the same tensor."""
     tensor = argument if isinstance(argument, Tensor) else Tensor(argument)
     if not tensor.dtype.is_float:
         raise InvalidArgument(f"only floats have gradients; this argument is {tensor.dtype.name}")
-    # A detached node can be the variable itself; where an outer gradient must flow on, a copy is.
+    # A detached node can be the variable itself; if an outer gradient must flow on, a copy is.
     node = make("contiguous" if tensor._node.tracked else "detach", (tensor._node,))
     node.tracked = node.variable = True
     return wrap(node)
@@ -90,14 +92,15 @@ def grad(outputs: Tensors, inputs: Tensors, grad_outputs: Any = None,
 def grad(outputs: Any, inputs: Any = None, grad_outputs: Any = None,
          retain_graph: Optional[bool] = None, create_graph: bool = False,
          allow_unused: bool = False, *, argnums: Argnums = 0) -> Any:
-    """The gradient of a scalar function, as JAX's grad, or of tensors, as PyTorch's.
+    """Returns the gradient of a scalar function, as JAX's grad, or of tensors, as PyTorch's grad.
 
-    grad(function, argnums) is a function that returns the gradient; may be nested.
+    grad(function, argnums) returns a function that returns the gradient; it can be nested.
 
-    grad(outputs, inputs, grad_outputs) is the tuple of d outputs / d input for each of the inputs,
-    summed over the outputs, which are scalars or come with a gradient each. Gradients flow through
-    it only with `create_graph`. An input that no output depends on is an InvalidArgument, or None
-    with `allow_unused`. Nothing needs `retain_graph`: a graph can be differentiated again.
+    grad(outputs, inputs, grad_outputs) returns a tuple of d outputs / d input for each input,
+    summed over the outputs, which are scalars or have a gradient each in `grad_outputs`. Gradients
+    flow through the result only with `create_graph`. For an input that no output depends on it
+    raises InvalidArgument or, with `allow_unused`, returns None. `retain_graph` is ignored: a graph
+    can always be differentiated again.
 
     >>> slope = kiln.grad(lambda x: x**3)
     >>> slope(kiln.tensor(2.0)).item(), kiln.grad(slope)(kiln.tensor(2.0)).item()
@@ -139,7 +142,7 @@ def _listed(tensors: Any) -> List[Any]:
 
 
 def _under(root: Node) -> Set[Node]:
-    """A node and all that its gradient can flow to."""
+    """Returns a node and all nodes that its gradient can flow to."""
     found = {root}
     stack = [root]
     while stack:

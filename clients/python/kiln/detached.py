@@ -1,4 +1,4 @@
-"""Sessions that were left under a name and are taken up by another process."""
+"""Sessions that were detached under a name and are attached by another process."""
 
 from typing import Any, Dict, Optional
 
@@ -18,13 +18,13 @@ __all__ = ["attach"]
 
 def attach(name: str, address: Optional[str] = None, *, token: str = "", ca: str = "",
            certificate: str = "", key: str = "") -> Dict[str, Tensor]:
-    """Takes up a session that was left by `Connection.detach`, in this process or another one.
+    """Attaches to a session that was left by `Connection.detach`, in this process or another one.
 
-    Returns the tensors by their names, and makes the session the one that tensors use from here
-    on, as `kiln.connect` does, which explains the other arguments. Whoever had the session before
-    cannot use it any more. If this process dies, the session is kept as long again; if it ends in
-    order, the session ends with it, unless it is detached once more. Raises NotFound if the user
-    has none of that name.
+    Returns the tensors by their names, and makes this the session that tensors use from now on, as
+    `kiln.connect` does; see there for the other arguments. The process that had the session before
+    cannot use it any more. If this process dies, the daemon keeps the session for the same time
+    again; if this process exits normally, the session is closed unless it is detached once more.
+    Raises NotFound if the user has no session of that name.
 
     >>> kiln.connect().detach("evening", tensors={"weights": kiln.zeros(2)})
     >>> kiln.attach("evening")["weights"].tolist()
@@ -52,7 +52,7 @@ def _as_tensor(key: str, value: Any) -> Tensor:
         raise InvalidArgument(
             f"{key!r} is a {type(value).__name__}; a session keeps tensors, numbers and NumPy "
             "arrays. Leave lists entry by entry, under names of their own")
-    # As NumPy has it, so that a Python float keeps all its bits.
+    # NumPy's conversion, so that a Python float keeps all its bits.
     return Tensor(np.asarray(value))
 
 

@@ -1,7 +1,7 @@
 """The linear algebra extension of the Python array API standard.
 
-Eigenvalues, singular values and what is built on them (eigh, svd, pinv, matrix_rank) need
-iterations and are missing.
+Functions that need iterations (eigenvalues, singular values: eigh, svd, pinv, matrix_rank) are
+missing.
 """
 
 from kiln._array_api.factorization import (

@@ -1,7 +1,7 @@
-"""PyTorch's functions that are methods here, such as kiln.bmm(x, y) for x.bmm(y).
+"""PyTorch functions that are methods of Tensor here, such as kiln.bmm(x, y) for x.bmm(y).
 
-Where the array API has a name for the same, that is the one to read about: `clip` for clamp,
-`cumulative_sum` for cumsum, `astype` for float and the like.
+If the array API has a function for the same, its documentation applies: `clip` for clamp,
+`cumulative_sum` for cumsum, `astype` for float and so on.
 """
 
 from kiln._array_api.sets import unique

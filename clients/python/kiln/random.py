@@ -1,8 +1,8 @@
 """Random tensors: Threefry-2x32 on the device, from a seed and a count of the draws.
 
 A draw's key is (seed, number of the draw), so numbers do not depend on the shapes drawn before. In
-a kiln.jit function the count is a value on the device that each run moves on, so that every call
-draws new numbers, the same ones that calls without kiln.jit would draw.
+a kiln.jit function the count is a value on the device that each run advances, so every call draws
+new numbers, the same ones that calls without kiln.jit would draw.
 """
 
 import math
@@ -24,7 +24,9 @@ _WORD = 1 << 32
 
 
 class Generator:
-    """A source of random numbers: a seed and how many draws have been made.
+    """A source of random numbers: a seed and the number of draws made.
+
+    Without `seed` it uses one from the operating system.
 
     >>> generator = kiln.Generator().manual_seed(7)
     >>> bool((kiln.rand(3, generator=generator) < 1).all())
@@ -38,7 +40,9 @@ class Generator:
         self.manual_seed(int.from_bytes(os.urandom(8), "little") if seed is None else seed)
 
     def manual_seed(self, seed: int) -> "Generator":
-        """Starts again from a seed.
+        """Restarts from a seed; returns the generator.
+
+        Raises InvalidArgument if `seed` is not an int.
 
         >>> a, b = kiln.Generator().manual_seed(7), kiln.Generator().manual_seed(7)
         >>> kiln.rand(3, generator=a).tolist() == kiln.rand(3, generator=b).tolist()
@@ -50,18 +54,17 @@ class Generator:
         with self._lock:
             self.seed = seed
             self.draws = 0
-            # The key of the next draw, on the device, as traced functions left it; see
-            # _trace/trace.py.
+            # The key of the next draw on the device, left by traced functions; see _trace/trace.py.
             self.device_key: Optional[Tensor] = None
             self.device_draws = -1
         return self
 
     def word(self) -> int:
-        """The seed, as Threefry's first key word."""
+        """Returns the seed as Threefry's first key word."""
         return (self.seed ^ (self.seed >> 32)) % _WORD
 
     def key(self) -> Tensor:
-        """The key of the next draw.
+        """Returns the key of the next draw, uint32 of shape (2,), and counts the draw.
 
         >>> kiln.Generator().key().shape
         (2,)
@@ -79,7 +82,7 @@ default_generator = Generator()
 
 
 def manual_seed(seed: int) -> Generator:
-    """Seeds the generator that all random functions use by default.
+    """Seeds the generator that all random functions use by default; returns it.
 
     >>> _ = kiln.manual_seed(7)
     >>> first = kiln.rand(3).tolist()
@@ -91,7 +94,7 @@ def manual_seed(seed: int) -> Generator:
 
 
 def random_bits(*shape: Any, generator: Optional[Generator] = None) -> Tensor:
-    """Uniform uint32.
+    """Draws uniform uint32.
 
     >>> kiln.random.random_bits((3,)).dtype
     kiln.uint32
@@ -101,7 +104,8 @@ def random_bits(*shape: Any, generator: Optional[Generator] = None) -> Tensor:
 
 
 def rand(*shape: Any, dtype: Any = None, generator: Optional[Generator] = None) -> Tensor:
-    """Uniform in [0, 1), in steps of 2**-24; of float64 2**-53, float16 2**-11, bfloat16 2**-8.
+    """Draws uniform numbers in [0, 1), in multiples of 2**-24 (float32, the default), 2**-53
+    (float64), 2**-11 (float16) or 2**-8 (bfloat16).
 
     >>> x = kiln.rand(1000, dtype=kiln.bfloat16)
     >>> bool(((x >= 0) & (x < 1)).all())
@@ -120,7 +124,7 @@ def rand(*shape: Any, dtype: Any = None, generator: Optional[Generator] = None) 
 
 
 def _unit(words: Tensor) -> Tensor:
-    """Uniform float64 in [0, 1) from uint32 (2, …)."""
+    """Returns uniform float64 in [0, 1) from uint32 of shape (2, …)."""
     high = (words[0] >> 11).cast(dtypes.float64)
     return (high * 2.0**32 + words[1].cast(dtypes.float64)) * 2.0**-53
 
@@ -135,7 +139,7 @@ def _float_dtype(name: str, dtype: Any) -> dtypes.DType:
 
 def uniform(*shape: Any, low: float = 0.0, high: float = 1.0, dtype: Any = None,
             generator: Optional[Generator] = None) -> Tensor:
-    """Uniform in [low, high).
+    """Draws uniform numbers in [low, high); float32 by default.
 
     >>> x = kiln.uniform(100, low=2.0, high=3.0)
     >>> bool((x >= 2).all()), bool((x < 3).all())
@@ -145,7 +149,7 @@ def uniform(*shape: Any, low: float = 0.0, high: float = 1.0, dtype: Any = None,
 
 
 def randn(*shape: Any, dtype: Any = None, generator: Optional[Generator] = None) -> Tensor:
-    """Normal with mean 0 and variance 1, by Box and Muller (1958).
+    """Draws from the normal distribution with mean 0 and variance 1, by Box and Muller (1958).
 
     >>> kiln.randn(2, 3).shape
     (2, 3)
@@ -165,7 +169,7 @@ def _draw(name: str, shape: Any, generator: Optional[Generator]) -> Tensor:
 
 
 def normal(mean: float, std: float, shape: Any, generator: Optional[Generator] = None) -> Tensor:
-    """Normal with this mean and standard deviation.
+    """Draws float32 from the normal distribution with this mean and standard deviation.
 
     >>> kiln.normal(0.0, 1.0, (2, 3)).shape
     (2, 3)
@@ -175,7 +179,9 @@ def normal(mean: float, std: float, shape: Any, generator: Optional[Generator] =
 
 def randint(low: int, high: Optional[int] = None, shape: Any = (), dtype: Any = None,
             generator: Optional[Generator] = None) -> Tensor:
-    """Uniform integers in [low, high); one argument is `high`, with low 0.
+    """Draws uniform integers in [low, high), int64 by default; one argument is `high`, with low 0.
+
+    Raises InvalidArgument unless the range has 1 to 2**32 values.
 
     >>> bool((kiln.randint(3, 5, (9,)) >= 3).all())
     True
@@ -188,12 +194,12 @@ def randint(low: int, high: Optional[int] = None, shape: Any = (), dtype: Any = 
     kind = dtypes.as_dtype(dtype or dtypes.int64)
     wanted = sizes((shape,))
     bits = random_bits(wanted, generator=generator).cast(dtypes.uint64)
-    # The high word of bits * span: uniform but for one part in 2**32 / span. (Lemire, 2019.)
+    # The high word of bits * span: uniform up to one part in 2**32 / span. (Lemire, 2019.)
     return (bits * span >> 32).cast(kind) + low
 
 
 def bernoulli(probability: float, shape: Any, generator: Optional[Generator] = None) -> Tensor:
-    """True with a probability.
+    """Draws bools that are True with this probability.
 
     >>> kiln.bernoulli(1.0, (2,)).tolist()
     [True, True]
@@ -203,7 +209,7 @@ def bernoulli(probability: float, shape: Any, generator: Optional[Generator] = N
 
 def exponential(shape: Any, rate: float = 1.0, dtype: Any = None,
                 generator: Optional[Generator] = None) -> Tensor:
-    """Exponential with mean 1 / rate.
+    """Draws from the exponential distribution with mean 1 / rate; float32 by default.
 
     >>> bool((kiln.random.exponential((100,)) >= 0).all())
     True
@@ -212,18 +218,20 @@ def exponential(shape: Any, rate: float = 1.0, dtype: Any = None,
 
 
 def gumbel(shape: Any, dtype: Any = None, generator: Optional[Generator] = None) -> Tensor:
-    """Gumbel's distribution: minus the logarithm of exponential. Finite.
+    """Draws from Gumbel's distribution: minus the logarithm of an exponential. Always finite.
 
     >>> kiln.random.gumbel((2, 3)).shape
     (2, 3)
     """
-    # An exponential of 0 would be infinite; no other is below 2**-25.
+    # An exponential of 0 would give infinity; all others are at least 2**-25.
     return -exponential(shape, dtype=dtype, generator=generator).maximum(2.0**-25).log()
 
 
 def truncated_normal(shape: Any, low: float = -2.0, high: float = 2.0, dtype: Any = None,
                      generator: Optional[Generator] = None) -> Tensor:
-    """Standard normal, of which only what is in [low, high] is drawn.
+    """Draws from the standard normal distribution truncated to [low, high].
+
+    Raises InvalidArgument unless low < high.
 
     >>> x = kiln.random.truncated_normal((1000,), -1.0, 1.0)
     >>> bool(((x >= -1) & (x <= 1)).all())
@@ -237,10 +245,10 @@ def truncated_normal(shape: Any, low: float = -2.0, high: float = 2.0, dtype: An
 
 
 def categorical(logits: Tensor, shape: Any = (), generator: Optional[Generator] = None) -> Tensor:
-    """Classes drawn with probabilities softmax(logits) over the last dimension, as int64.
+    """Draws classes with probabilities softmax(logits) over the last dimension, as int64.
 
-    The result has `shape` before the dimensions of logits without the last. By Gumbel's trick: the
-    place of the largest of logits and noise.
+    The result's shape is `shape`, then the dimensions of logits without the last. Uses the
+    Gumbel-max trick: the argmax of logits plus Gumbel noise.
 
     >>> kiln.random.categorical(kiln.tensor([-1e9, 0.0, -1e9]), (4,)).tolist()
     [1, 1, 1, 1]
@@ -252,9 +260,10 @@ def categorical(logits: Tensor, shape: Any = (), generator: Optional[Generator] 
 
 def multinomial(probabilities: Tensor, count: int, replacement: bool = False,
                 generator: Optional[Generator] = None) -> Tensor:
-    """`count` classes drawn for each row of probabilities, which need not sum to 1, as int64.
+    """Draws `count` classes for each row of probabilities, which need not sum to 1, as int64.
 
-    The last dimension becomes `count`. Without replacement no class is drawn twice.
+    The last dimension becomes `count`. Without replacement no class is drawn twice, and `count`
+    above the number of classes raises InvalidArgument.
 
     >>> sorted(kiln.random.multinomial(kiln.tensor([0.2, 0.3, 0.5]), 3).tolist())
     [0, 1, 2]
@@ -271,7 +280,7 @@ def multinomial(probabilities: Tensor, count: int, replacement: bool = False,
 
 
 def randperm(n: int, generator: Optional[Generator] = None) -> Tensor:
-    """0 to n - 1 in random order, as int64: the order of random numbers.
+    """Returns 0 to n - 1 in random order, as int64: the argsort of random numbers.
 
     >>> sorted(kiln.randperm(5).tolist())
     [0, 1, 2, 3, 4]
@@ -280,7 +289,7 @@ def randperm(n: int, generator: Optional[Generator] = None) -> Tensor:
 
 
 def permutation(x: Any, axis: int = 0, generator: Optional[Generator] = None) -> Tensor:
-    """x with its entries along an axis in random order; an int stands for randperm.
+    """Returns x with its entries along an axis in random order; for an int, randperm(x).
 
     >>> sorted(kiln.random.permutation(kiln.tensor([3, 1, 2])).tolist())
     [1, 2, 3]
@@ -293,7 +302,7 @@ def permutation(x: Any, axis: int = 0, generator: Optional[Generator] = None) ->
 
 
 def get_state() -> Any:
-    """What set_state() continues from.
+    """Returns the state of the default generator, for set_state().
 
     >>> state = kiln.random.get_state()
     >>> first = kiln.rand(2).tolist()
@@ -305,7 +314,7 @@ def get_state() -> Any:
 
 
 def set_state(state: Any) -> None:
-    """Continues from an earlier get_state().
+    """Restores a state returned by get_state().
 
     >>> kiln.random.set_state(kiln.random.get_state())
     """

@@ -1,11 +1,11 @@
-"""Tensors, modules and optimizers laid out on a mesh of devices.
+"""Placement of tensors, modules and optimizers on a mesh of devices.
 
     mesh = kiln.Mesh("data", [device.name for device in kiln.devices()])
     kiln.shard(model, mesh)                                # a copy of the weights on each device
     x, y = kiln.shard((x, y), mesh, ("data",))             # a part of the batch on each
 
-What is computed from tensors on a mesh is computed there, by all of its devices, and the results
-are those of one device but for rounding.
+Operations on tensors on a mesh run there, on all of its devices. The results equal those of one
+device up to rounding.
 """
 
 import fnmatch
@@ -38,30 +38,30 @@ _STATEFUL = (Module, Optimizer, GradientAccumulation, EMA)
 
 
 def shard(x: T, mesh: Mesh, spec: Rule = None) -> T:
-    """Lays out a tensor, or all tensors of a structure, a module or an optimizer, on a mesh.
+    """Places a tensor, or all tensors of a structure, a module or an optimizer, on a mesh.
 
-    `spec` says by which axes of the mesh each dimension is split: ("data", None) splits the first
-    by "data", (("data", "model"),) by both, the first counting slowest. Parts are equal; where the
-    size does not come out even, the last devices have less of it, or nothing: of 10 rows three have
-    4, 4 and 2. Devices that differ in no such axis have the same part; without a spec all have all
-    of it.
+    `spec` names the axes of the mesh that split each dimension: ("data", None) splits the first by
+    "data", (("data", "model"),) by both, the first one varying slowest. Parts have equal sizes; if
+    the dimension does not divide evenly, the last devices have less of it, or nothing: three
+    devices split 10 rows as 4, 4 and 2. Devices that differ only in axes that are not in the spec
+    have the same part; without a spec each device has the whole tensor.
 
-    Of a tensor it gives a new one. Data of this process is uploaded part by part; within kiln.jit,
-    and of what is lazy, it says how the daemon is to lay out the value, and gradients flow through.
-    Lists, tuples and dicts are laid out item by item, and arrays become tensors.
+    For a tensor it returns a new one. Host data is uploaded part by part; within kiln.jit, and for
+    a lazy tensor, it tells the daemon how to place the value, and gradients flow through. Lists,
+    tuples and dicts are placed item by item, and arrays become tensors.
 
-    The parameters and buffers of a module, and the state of an optimizer, are laid out in place,
-    and `x` comes back. State of an optimizer that is made afterwards lies as its parameters do.
-    Here `spec` may be a rule as well:
+    The parameters and buffers of a module, and the state of an optimizer, are placed in place, and
+    `x` is returned. Optimizer state that is made later is placed like its parameters. Here `spec`
+    may be a rule as well:
 
-    - the name of an axis: it splits each tensor along the first dimension that comes out even; what
-      has none is copied;
-    - a dict with specs by patterns of names, as in fnmatch, the first that matches; others are
+    - the name of an axis: it splits each tensor along the first dimension that divides evenly; a
+      tensor without such a dimension is copied;
+    - a dict of specs by patterns of names, as in fnmatch; the first match counts, other tensors are
       copied;
-    - a function of the name and the tensor that gives a spec.
+    - a function of the name and the tensor that returns a spec.
 
-    Raises InvalidArgument for an axis that the mesh does not have, and for a dimension with a
-    variable in it.
+    Raises InvalidArgument for an axis that the mesh does not have, for a dimension with a variable,
+    for a pattern that matches no name, and for another type of `x`.
 
     >>> mesh = kiln.Mesh("data", ["cpu:0"])
     >>> kiln.shard(kiln.ones(4, 2), mesh, ("data",)).sum().item()

@@ -37,14 +37,15 @@ class Tensor(
     Interop,
     AttachedMethods,
 ):
-    """An n-dimensional array that lives on the daemon's device.
+    """An n-dimensional array on the daemon's device.
 
-    `data` is a number, nested lists (of tensors, too) or a NumPy array, which is copied. Python
-    floats are float32 and Python ints int64 unless a dtype is given.
+    `data` is a number, nested lists (which may contain tensors), a NumPy array, which is copied, or
+    a tensor, which is detached. Without a `dtype`, Python floats become float32 and Python ints
+    int64.
 
     Lazy: an operation makes a node in this process and returns at once; its shape and dtype are
     known, its value is not. `numpy()`, `item()`, `tolist()` and printing read values; `realize()`
-    computes and leaves the result on the device.
+    computes the value and leaves it on the device.
 
     >>> x = kiln.Tensor([[1.0, 2.0], [3.0, 4.0]])
     >>> print(x @ x.T)
@@ -80,7 +81,7 @@ register_tensor_class(Tensor)
 
 
 def _holds_tensors(data: Any) -> bool:
-    """Whether data is nested lists that begin with a tensor."""
+    """Returns whether data is nested lists that begin with a tensor."""
     while isinstance(data, (list, tuple)) and data:
         data = data[0]
         if isinstance(data, Tensor):
@@ -89,7 +90,7 @@ def _holds_tensors(data: Any) -> bool:
 
 
 def _stacked(data: Any) -> Tensor:
-    """Nested lists of tensors and numbers as one tensor, which no value is read for."""
+    """Stacks nested lists of tensors and numbers to one tensor, without reading values."""
     if isinstance(data, (list, tuple)):
         return stack([_stacked(part) for part in data])
     return data if isinstance(data, Tensor) else Tensor(data)
@@ -105,7 +106,7 @@ def realize(*tensors: Tensor) -> None:
 
 
 def find_tensors(structure: Any) -> List[Tensor]:
-    """All tensors in nested lists, tuples and dicts."""
+    """Returns all tensors in nested lists, tuples and dicts."""
     if isinstance(structure, Tensor):
         return [structure]
     if isinstance(structure, dict):

@@ -1,7 +1,7 @@
 """Named variables in shapes: one program for all their values.
 
-A `Variable` is a whole number between two bounds that a program leaves open. It stands wherever a
-size or the end of a slice stands; sums and products of variables do too. Each run binds it:
+A `Variable` is an integer between two bounds that a program leaves open. It can be used as a size
+or as the end of a slice, and so can sums and products of variables. Each run binds it:
 
     pos = kiln.Variable("pos", 1, 256)
 
@@ -19,7 +19,7 @@ from typing import Any, Dict, Iterable, Iterator, Mapping, Optional, Sequence, T
 from kiln._basics.bindings import Bindings, Symbol, checked, merged, unbound
 from kiln._basics.errors import InvalidArgument
 
-# Whether a variable has ever been made: what has none pays nothing.
+# Whether a variable was ever made: programs without variables pay no cost.
 in_use = False
 
 _Product = Tuple[Symbol, ...]
@@ -27,29 +27,29 @@ Number = Union[int, "Dim"]
 
 
 class Dim:
-    """A whole number that depends on variables: a sum of products of them.
+    """An integer that depends on variables: a sum of products of them.
 
-    Immutable. Equal if it is the same sum, whatever the variables are bound to. Comparisons are
-    decided by the bounds, and raise where those do not decide.
+    Immutable. Equal if the sums are equal, whatever the variables are bound to. Comparisons are
+    decided by the bounds, and raise InvalidArgument if the bounds do not decide them.
     """
 
     __slots__ = ("_terms", "values")
 
     def __init__(self, terms: Mapping[_Product, int], values: Optional[Bindings] = None) -> None:
         self._terms: Dict[_Product, int] = {p: f for p, f in terms.items() if f}
-        # What the variables are bound to, as far as this number knows; no part of what it is.
+        # The known values of the variables; not part of the number's identity.
         self.values: Bindings = values or {}
 
-    # What it is.
+    # Properties.
 
     @property
     def symbols(self) -> Tuple[Symbol, ...]:
-        """The variables in it."""
+        """Returns the variables in it."""
         return tuple(sorted({symbol for product in self._terms for symbol in product}))
 
     @property
     def terms(self) -> Dict[Symbol, int]:
-        """Factors by variable; raises if a product of variables stands in it."""
+        """Returns the factors by variable; raises InvalidArgument for a product of variables."""
         for product in self._terms:
             if len(product) > 1:
                 raise InvalidArgument(
@@ -59,17 +59,17 @@ class Dim:
 
     @property
     def constant(self) -> int:
-        """What is added to the terms."""
+        """Returns the constant term."""
         return self._terms.get((), 0)
 
     @property
     def low(self) -> int:
-        """The least it can be."""
+        """Returns the least possible value."""
         return self._bounds()[0]
 
     @property
     def high(self) -> int:
-        """The most it can be."""
+        """Returns the greatest possible value."""
         return self._bounds()[1]
 
     def _bounds(self) -> Tuple[int, int]:
@@ -84,7 +84,7 @@ class Dim:
         return low, high
 
     def at(self, values: Bindings) -> int:
-        """The number when the variables have these values; raises if one has none."""
+        """Returns the number for these values; raises InvalidArgument if one is missing."""
         total = 0
         for product, factor in self._terms.items():
             for symbol in product:
@@ -95,7 +95,7 @@ class Dim:
         return total
 
     def unbound(self) -> "Dim":
-        """The number without knowledge of values."""
+        """Returns the number without known values."""
         return Dim(self._terms) if self.values else self
 
     # Arithmetic.
@@ -104,7 +104,7 @@ class Dim:
         values = self.values
         if isinstance(other, Dim) and other.values:
             values = merged(values, other.values)
-        # Variables that cancel out leave a plain int.
+        # If all variables cancel out, a plain int remains.
         if not any(product for product, factor in terms.items() if factor):
             return terms.get((), 0)
         return Dim(terms, values)
@@ -160,7 +160,7 @@ class Dim:
         return 0
 
     def _quotient(self, other: Any) -> Optional[Number]:
-        """Self / other, if it is a sum of products."""
+        """Returns self / other if that is a sum of products, else None."""
         divisor = _terms_of(other)
         if divisor is None or len(divisor) != 1:
             return 1 if self == other else None
@@ -211,9 +211,9 @@ class Dim:
             "all values cannot branch on it. Tighten the bounds, or choose with kiln.where")
 
     def __bool__(self) -> bool:
-        return True  # not the number 0, which would be an int
+        return True  # a Dim is never the number 0, which would be an int
 
-    # As a number of Python's.
+    # Conversion to Python's numbers.
 
     def __int__(self) -> int:
         raise InvalidArgument(
@@ -237,9 +237,10 @@ class Dim:
 
 
 class Variable(Dim):
-    """A whole number in [low, high] that each run binds.
+    """An integer in [low, high] that each run binds.
 
-    `name` tells it from others within a program; variables of one name must have the same bounds.
+    `name` identifies it within a program; variables of one name must have the same bounds. Raises
+    InvalidArgument for an empty name, and unless 1 <= low <= high.
 
     >>> n = kiln.Variable("n", 1, 8)
     >>> 2 * n - 1
@@ -263,7 +264,7 @@ class Variable(Dim):
 
     @property
     def name(self) -> str:
-        """Its name.
+        """Returns its name.
 
         >>> kiln.Variable("position", 1, 9).name
         'position'
@@ -271,7 +272,7 @@ class Variable(Dim):
         return self.symbol.name
 
     def bind(self, value: int) -> Dim:
-        """The variable with a value, for the runs of what is made with it.
+        """Returns the variable with a value, for the runs of everything made with it.
 
         Raises InvalidArgument if the value is outside of the bounds.
 
@@ -282,7 +283,7 @@ class Variable(Dim):
 
 
 def values_in(value: Any) -> Bindings:
-    """What the numbers in an attribute, or a tuple of them, know of values."""
+    """Returns the known values of variables in an attribute: a number or a tuple of them."""
     if isinstance(value, Dim):
         return value.values
     known: Bindings = {}
@@ -294,22 +295,22 @@ def values_in(value: Any) -> Bindings:
 
 
 def has_dims(numbers: Iterable[Any]) -> bool:
-    """Whether a number of these depends on variables."""
+    """Returns whether one of the numbers depends on variables."""
     return any(isinstance(number, Dim) for number in numbers)
 
 
 def shape_at(shape: Sequence[Any], values: Bindings) -> Tuple[int, ...]:
-    """The sizes of a shape when the variables have these values."""
+    """Returns a shape's sizes for these values of the variables."""
     return tuple(size.at(values) if isinstance(size, Dim) else size for size in shape)
 
 
 def without_values(shape: Sequence[Any]) -> Tuple[Any, ...]:
-    """A shape whose sizes know nothing of values."""
+    """Returns a shape without known values."""
     return tuple(size.unbound() if isinstance(size, Dim) else size for size in shape)
 
 
 def bounds(number: Number) -> Tuple[int, int]:
-    """The least and the most it can be."""
+    """Returns the least and the greatest possible value."""
     return (number.low, number.high) if isinstance(number, Dim) else (number, number)
 
 

@@ -1,4 +1,4 @@
-"""Calls of Kiln's namespace compared with array-api-strict's."""
+"""Compares calls of Kiln's namespace with array-api-strict's."""
 
 import array_api_strict as strict
 import numpy as np
@@ -14,7 +14,7 @@ TOLERANCE = {"float32": 2e-6, "float64": 2e-13}
 
 
 def data(dtype, seed=0, shape=(4, 5), low=-9, high=9):
-    """Numbers of a dtype; floats are no whole numbers."""
+    """Returns numbers of a dtype; floats have fractions."""
     random = np.random.default_rng(seed)
     if dtype == "bool":
         return random.integers(0, 2, size=shape).astype(bool)
@@ -24,7 +24,7 @@ def data(dtype, seed=0, shape=(4, 5), low=-9, high=9):
 
 
 def compare(results):
-    """Computes all of them in one program and compares with array-api-strict."""
+    """Computes all results in one program and compares them with array-api-strict's."""
     kiln.realize(*[got for got, _, _ in results])
     for got, wanted, what in results:
         wanted = np.asarray(wanted._array if hasattr(wanted, "_array") else wanted)
@@ -40,7 +40,7 @@ def compare(results):
 
 
 def run(name, arguments, module=None, **keywords):
-    """One call of ours and of theirs; arrays among the arguments become each one's own."""
+    """Calls one function in both namespaces, with the arrays converted to each one's own type."""
     ours = getattr(kiln if module is None else getattr(kiln, module), name)
     theirs = getattr(strict if module is None else getattr(strict, module), name)
 

@@ -1,4 +1,4 @@
-"""A session with the run's kilnd for the end-to-end tests, a stand-in for the others, PyTorch."""
+"""Fixtures: a session with the run's kilnd, a stand-in for tests without a daemon, PyTorch."""
 
 import importlib.util
 import json
@@ -11,7 +11,7 @@ import zlib
 import numpy as np
 import pytest
 
-TORCH_PYTHON = "/usr/bin/python3"  # which Debian's python3-torch is for
+TORCH_PYTHON = "/usr/bin/python3"  # the Python that Debian's python3-torch is for
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 try:
@@ -28,15 +28,15 @@ from kilnd_process import NO_PROBES, Kilnd, opencl_is_installed  # noqa: E402
 from link import Link  # noqa: E402
 from stand_in_connection import StandInConnection  # noqa: E402
 
-# What long calls tell on stderr would depend on how fast the machine is.
+# Progress on stderr would depend on the speed of the machine.
 os.environ["KILN_PROGRESS"] = "off"
-# Tests count on it that a session ends when its connection is closed, however busy the machine is.
+# Tests rely on a session being closed when its connection is, however busy the machine is.
 _session._END_SECONDS = GIVE_UP_SECONDS
 
 
 @pytest.fixture(autouse=True)
 def draws(request):
-    """What a test draws of its module's RANDOM does not depend on the tests that this process has run before."""
+    """Seeds the module's RANDOM by the test's name: draws do not depend on other tests."""
     random = getattr(request.module, "RANDOM", None)
     if random is not None:
         seed = zlib.crc32(request.node.name.encode())
@@ -45,7 +45,7 @@ def draws(request):
 
 @pytest.fixture(scope="module")
 def shared_connection(kilnd):
-    """A session for all tests of a module."""
+    """A session shared by all tests of a module."""
     opened = kiln.connect(kilnd.address)
     yield opened
     _connection._default = None
@@ -54,10 +54,10 @@ def shared_connection(kilnd):
 
 @pytest.fixture
 def connection(request, kilnd):
-    """A session that the test's tensors use: its own, or the module's if that says ONE_SESSION.
+    """The session of the test's tensors: a new one, or the module's if that sets ONE_SESSION.
 
-    A module says so if it has many small tests, for which the session would take longer than what they compute, and if
-    they leave nothing in it.
+    Modules set it if they have many small tests, which take less time than opening a session, and
+    if the tests leave nothing in the session.
     """
     if getattr(request.module, "ONE_SESSION", False):
         yield request.getfixturevalue("shared_connection")
@@ -70,7 +70,7 @@ def connection(request, kilnd):
 
 @pytest.fixture
 def link(kilnd, monkeypatch):
-    """A link to the daemon, over which clients behave as on another machine."""
+    """A link to the daemon; clients treat it as a connection to another machine."""
     monkeypatch.setattr(_session, "is_local", lambda target: False)
     with Link(kilnd.tcp_address) as link:
         yield link
@@ -86,7 +86,7 @@ def four():
 
 @pytest.fixture
 def session(four):
-    """A session there."""
+    """A session with the daemon of four devices."""
     opened = kiln.connect(four.address)
     yield opened
     _connection._default = None
@@ -95,7 +95,7 @@ def session(four):
 
 @pytest.fixture
 def device_memory():
-    """The memory of four devices that nobody has used yet; the test's tensors are there."""
+    """The memory of four unused devices, which are those of the test's tensors."""
     with Kilnd(threads=4, flags=["--cpu_devices=4"], config=NO_PROBES) as daemon:
         opened = kiln.connect(daemon.address)
         yield DeviceMemory()
@@ -105,7 +105,7 @@ def device_memory():
 
 @pytest.fixture(scope="module")
 def example():
-    """The example parallel.py, whose networks and layouts tests of several devices train."""
+    """The example parallel.py: tests of several devices train its networks and layouts."""
     path = HERE.parents[2] / "clients" / "python" / "examples" / "parallel.py"
     spec = importlib.util.spec_from_file_location("parallel", path)
     module = importlib.util.module_from_spec(spec)
@@ -131,7 +131,7 @@ def mixed():
 
 @pytest.fixture
 def stand_in(monkeypatch):
-    """No daemon: a StandInConnection."""
+    """A StandInConnection in place of a daemon."""
     connection = StandInConnection()
     monkeypatch.setattr(_connection, "_default", connection)
     monkeypatch.setattr(_connection, "_default_pid", os.getpid())
@@ -140,7 +140,7 @@ def stand_in(monkeypatch):
 
 @pytest.fixture(scope="session")
 def ask_torch(tmp_path_factory):
-    """Gives torch_oracle.py cases of a kind and returns its results by name."""
+    """A function that runs torch_oracle.py on cases of a kind and returns its results by name."""
     probe = subprocess.run([TORCH_PYTHON, "-c", "import torch"], capture_output=True)
 
     def ask(kind, cases):
@@ -160,7 +160,7 @@ def ask_torch(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def torch_values(ask_torch):
-    """Gives torch_oracle.py functions, pairs of an expression and its arrays by name."""
+    """A function that runs torch_oracle.py on pairs of an expression and its arrays by name."""
 
     def ask(cases):
         return ask_torch("functions", [

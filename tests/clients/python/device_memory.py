@@ -1,4 +1,4 @@
-"""How much memory of devices something takes."""
+"""Measures the memory used on devices."""
 
 import numpy as np
 
@@ -12,15 +12,15 @@ def _used():
 
 
 class DeviceMemory:
-    """What tensors take on all devices of a new daemon. (Programs that have run keep some memory, whoever ran them.)"""
+    """The memory used on all devices of a new daemon. (Programs that have run keep some.)"""
 
     def __init__(self):
         assert not _used().any(), _used()
 
     def taken(self, most):
-        """In MiB, by device, once it is no more than `most`; if it stays more, that.
+        """Returns MiB by device, once it is at most `most`, or in the end if it stays more.
 
-        A program's last results are there before its thread has given back what it worked with.
+        A program's last results arrive before its thread has returned its working memory.
         """
         kiln.default_connection().synchronize()
         eventually(lambda: np.all(_used() <= most))

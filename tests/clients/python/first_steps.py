@@ -1,4 +1,4 @@
-"""What training on a device comes to, to be compared between devices."""
+"""Losses of training on a device, for comparisons between devices."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ STEPS = 10
 
 
 def losses(address: str, device: str, network: Callable[[], nn.Module], images: tuple[int, ...], lr: float) -> list[float]:
-    """Of a classifier's first steps on random images of this shape, ten classes and dropout among it all."""
+    """Returns the losses of a classifier's first steps on random images, with dropout."""
     with kiln.connect(address, device=device):
         kiln.manual_seed(7)
         random = np.random.default_rng(7)
@@ -32,7 +32,7 @@ def losses(address: str, device: str, network: Callable[[], nn.Module], images: 
 
 
 def losses_on_mesh(address: str, devices: list[str]) -> list[float]:
-    """Of a classifier whose batches these devices share, and whose weights each of them has."""
+    """Returns the losses of a classifier with batches split over these devices."""
     with kiln.connect(address):
         kiln.manual_seed(7)
         random = np.random.default_rng(7)
@@ -54,7 +54,7 @@ def losses_on_mesh(address: str, devices: list[str]) -> list[float]:
 
 
 def assert_devices_apart_train_together(address: str, kind: str) -> None:
-    """With two of this kind, and the CPU, none of which reaches the others' memory."""
+    """Trains on two devices of this kind and the CPU, which cannot access each other's memory."""
     expected = losses_on_mesh(address, ["cpu:0"])
     assert expected[-1] < 0.9 * expected[0]
     for devices in ([f"{kind}:0", f"{kind}:1"], [f"{kind}:1", "cpu:0", f"{kind}:0"]):
@@ -62,7 +62,7 @@ def assert_devices_apart_train_together(address: str, kind: str) -> None:
 
 
 def assert_short_floats_work(address: str, device: str) -> None:
-    """Where the device computes them in float32."""
+    """Checks short floats on a device that computes them in float32."""
     with kiln.connect(address, device=device):
         assert (kiln.arange(5) * 2).tolist() == [0, 2, 4, 6, 8]
         x = kiln.tensor(np.arange(6, dtype=np.float16))

@@ -1,5 +1,5 @@
-"""Works for ever, and prints "begins OPERATION"; answers each SIGINT with "interrupted OPERATION" at once, and with
-"ready" once all is right.
+"""Works in an endless loop and prints "begins OPERATION"; answers each SIGINT with "interrupted
+OPERATION" at once, and with "ready" when its checks have passed.
 """
 
 import os
@@ -10,12 +10,12 @@ import numpy as np
 import kiln
 
 SEED = int(sys.argv[1])
-LARGE = np.arange(6 << 20, dtype=np.float32)  # 24 MiB: travels in chunks
+LARGE = np.arange(6 << 20, dtype=np.float32)  # 24 MiB: sent in chunks
 SMALL = np.arange(1000, dtype=np.float32)
 
 
 class Work:
-    """What a client does, with state on the daemon that an interrupt must not tear."""
+    """The operations of a client, with state on the daemon that an interrupt must not corrupt."""
 
     def __init__(self):
         self.x = kiln.tensor(np.eye(64, dtype=np.float32)).realize()
@@ -52,12 +52,12 @@ class Work:
 
 
 def say(line):
-    """In one step, so that an interrupt leaves no half a line."""
+    """Prints a line in one step, so that an interrupt leaves no partial line."""
     os.write(1, f"{line}\n".encode())
 
 
 def check(work, session):
-    """The same session works as if nothing had happened."""
+    """Checks that the same session works as if nothing had happened."""
     assert kiln.default_connection().name == session
     before = work.count.item()
     assert work.step().item() == 64
@@ -78,7 +78,7 @@ def main():
             while True:
                 operation = operations[order.integers(len(operations))]
                 name = operation.__name__
-                say(f"begins {name}")  # from here on the parent may interrupt
+                say(f"begins {name}")  # from now on the parent may interrupt
                 operation()
         except KeyboardInterrupt:
             say(f"interrupted {name}")

@@ -1,4 +1,4 @@
-"""The meshes on which tests of several devices compute; conftest.py has the daemon."""
+"""The meshes for tests of several devices; conftest.py has the daemon."""
 
 import kiln
 

@@ -1,4 +1,4 @@
-"""Lists what users may import, with parameters: a line for each name.
+"""Lists the public names with their parameters, one per line.
 
 usage: python tests/clients/python/public_api.py > tests/clients/python/public_api.txt
 """
@@ -7,7 +7,7 @@ import importlib
 import inspect
 import re
 
-# What the documentation names. `kiln.ops` is made from the table of ops, which has its own tests.
+# The modules in the documentation. `kiln.ops` is made from the table of ops, which has own tests.
 MODULES = (
     "kiln", "kiln.amp", "kiln.autograd", "kiln.functional", "kiln.linalg", "kiln.method_functions",
     "kiln.models", "kiln.nn", "kiln.nn.functional", "kiln.nn.init", "kiln.nn.utils", "kiln.optim",
@@ -17,7 +17,7 @@ MODULES = (
 
 
 def names_of(module):
-    """The public names of a module: those of `__all__`, else what it defines itself."""
+    """Returns the public names of a module: those of `__all__`, else those that it defines."""
     if hasattr(module, "__all__"):
         return sorted(module.__all__)
     return sorted(name for name, value in vars(module).items()
@@ -26,7 +26,7 @@ def names_of(module):
 
 
 def parameters(function):
-    """A signature without annotations; empty for what has none."""
+    """Returns a signature without annotations; "" if there is none."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
@@ -38,7 +38,7 @@ def parameters(function):
 
 
 def described(value):
-    """What follows a name in its line."""
+    """Returns the text after a name in its line."""
     if isinstance(value, property):
         return " property"
     if inspect.isclass(value):
@@ -49,7 +49,7 @@ def described(value):
 
 
 def members(kind, public):
-    """Public members of a class, but for what a public base has as well."""
+    """Returns the public members of a class, except those that a public base has as well."""
     found = {}
     for base in reversed(kind.__mro__):
         if base.__module__.startswith("kiln"):
@@ -61,7 +61,7 @@ def members(kind, public):
 
 
 def listing():
-    """All lines, sorted."""
+    """Returns all lines, sorted."""
     modules = [importlib.import_module(name) for name in MODULES]
     listed = {f"{module.__name__}.{name}": getattr(module, name)
               for module in modules for name in names_of(module)}

@@ -1,13 +1,14 @@
-"""What a session sends to the daemon."""
+"""Records the operations that a session sends to the daemon."""
 
 import contextlib
 
 
 @contextlib.contextmanager
 def sent_operations(session):
-    """The names of the operations that are sent while the `with` block runs, in order.
+    """Lists the names of the operations that are sent while the `with` block runs, in order.
 
-    Without releases: those are sent when objects die and when nothing else is sent, which no test can foretell.
+    Releases are left out: they are sent when objects die and when the stream is idle, which a test
+    cannot predict.
     """
     stream = session.stream
     enqueue = stream._enqueue

@@ -1,11 +1,11 @@
-"""A connection without a daemon, for tests of what the client alone decides."""
+"""A connection without a daemon, for tests of decisions that the client makes alone."""
 
 from kiln._session import handles as _handles
 from kiln._session import releases
 
 
 class StandInStream:
-    """Takes releases."""
+    """Accepts releases and ignores them."""
 
     def __init__(self):
         self.releases = releases.Releases()
@@ -19,7 +19,7 @@ class StandInVerdicts:
 
 
 class StandInConnection:
-    """Remembers what a daemon would have been asked; values read from it are zeros."""
+    """Records the requests to a daemon; values read from it are zeros."""
 
     _kiln_watched = ()
 
@@ -38,7 +38,7 @@ class StandInConnection:
 
     @property
     def messages(self):
-        """How many operations were sent."""
+        """Returns how many operations were sent."""
         return len(self.graphs) + len(self.runs) + len(self.uploads) + len(self.moves)
 
     def _buffer(self, dtype, shape, placement=None, is_chosen=False):

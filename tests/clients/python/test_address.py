@@ -1,4 +1,4 @@
-"""Where the client looks for a daemon."""
+"""The addresses where the client looks for a daemon."""
 
 import pytest
 
@@ -45,7 +45,7 @@ def test_mistakes_are_named():
 
 
 def test_local_targets_are_known():
-    # So one can say that a tunnel ends elsewhere.
+    # This spelling marks a tunnel that leads to another machine.
     assert not is_local("dns:localhost:7433")
     assert is_local("unix:/a") and is_local("127.0.0.1:7433") and not is_local("box:7433")
 

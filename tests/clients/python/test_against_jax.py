@@ -1,4 +1,4 @@
-"""Training in float32 beside JAX: the same weights and batches give the same losses."""
+"""Training in float32 compared with JAX: the same weights and batches give the same losses."""
 
 import jax
 import jax.numpy as jnp
@@ -10,11 +10,11 @@ from kiln import nn
 from kiln.models import GPT, GPTConfig
 
 STEPS = 50
-BATCHES = 5  # which are seen again and again, so that the losses fall
+BATCHES = 5  # repeated, so that the losses fall
 
 
 def jax_losses(loss_of, state, batches, lr, weight_decay):
-    """The losses of AdamW (Loshchilov and Hutter, 2019) on what `loss_of(weights, batch)` says."""
+    """Returns the losses of AdamW (Loshchilov and Hutter, 2019) for `loss_of(weights, batch)`."""
     weights = {name: jnp.asarray(value) for name, value in state.items()}
     moments = jax.tree_util.tree_map(lambda w: (jnp.zeros_like(w), jnp.zeros_like(w)), weights)
 

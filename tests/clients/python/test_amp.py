@@ -1,4 +1,4 @@
-"""Mixed precision: what is computed in which dtype, and the scale's life."""
+"""Mixed precision: the dtype of each computation, and how the scale changes."""
 
 import numpy as np
 import pytest

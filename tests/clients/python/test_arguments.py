@@ -1,4 +1,4 @@
-"""No bool is an axis or a size, and no number is a bool, in any function, method or op."""
+"""No function, method or op accepts a bool as an axis or a size, or a number as a bool."""
 
 import inspect
 import re
@@ -167,7 +167,7 @@ def test_a_number_is_no_bool(connection, call):
             evaluate(re.sub("<.*>", "given", call), given=given)
 
 
-# Parameters that are axes or sizes, by their names.
+# Names of parameters that are axes or sizes.
 AXES_AND_SIZES = {
     "dim", "dim0", "dim1", "dim2", "axis", "axis1", "axis2", "axes", "dims", "start_dim", "end_dim",
     "shape", "size", "k", "n", "num", "chunks", "parts", "length", "repeats", "classes", "count",
@@ -198,7 +198,7 @@ BOOLS = [(name, attribute.name) for name, op in TABLE.items() if name in ROWS
 
 
 def apply_with(name, change):
-    """Applies an op to its row's first operands, with its attributes as `change` makes them."""
+    """Applies an op to its row's first operands, with its attributes changed by `change`."""
     dtype = next(dtype for tried, dtype in TRIED if tried == name)
     case = cases_for(name, dtype)[0]
     tensors = [variable(array) for array in operands_of(ROWS[name], case, dtype)]

@@ -1,4 +1,4 @@
-"""The functions of the Python array API standard 2024.12 compute what array-api-strict's do."""
+"""The functions of the Python array API standard 2024.12 give the results of array-api-strict."""
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ BINARY = {
 
 
 def second(name, dtype):
-    """The other operand: no zero to divide by, no negative exponent or distance."""
+    """Returns the other operand: no zero to divide by, no negative exponent or distance."""
     y = data(dtype, 1, (5,))
     if dtype not in ("bool", *FLOATS):
         if name in ("floor_divide", "remainder"):
@@ -190,7 +190,7 @@ def test_sets(connection, dtype):
         *run("unique_all", [x]), *run("unique_counts", [x]), *run("unique_inverse", [x]),
         *run("unique_values", [x]),
     ])  # fmt: skip
-    for invert in (False, True):  # array-api-strict takes integers alone, and no invert
+    for invert in (False, True):  # array-api-strict takes only integers, and no invert
         got = kiln.isin(kiln.asarray(x), kiln.asarray(x[1, :2]), invert=invert)
         compare([(got, np.isin(x, x[1, :2], invert=invert), "isin")])
 

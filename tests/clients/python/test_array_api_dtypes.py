@@ -1,4 +1,4 @@
-"""Dtypes as the Python array API standard has them, and those that it has not."""
+"""Dtypes of the Python array API standard, and others."""
 
 import array_api_strict as strict
 import numpy as np
@@ -70,7 +70,7 @@ HALF_BINARY = [
 
 @pytest.mark.parametrize("dtype", HALF)
 def test_half_types(connection, dtype):
-    """float16 and bfloat16 are more than the standard has: float32's result, rounded."""
+    """float16 and bfloat16, which the standard lacks, give float32's result, rounded."""
     kind = getattr(kiln, dtype)
     x = kiln.tensor(np.random.default_rng(2).uniform(0.2, 3, size=(4, 33)), kind)
     y = kiln.tensor(np.random.default_rng(3).uniform(0.5, 2, size=33), kind)

@@ -7,7 +7,8 @@ import pytest
 
 import kiln
 
-# Complex numbers and the Fourier extension are out of scope; the rest is array-api-strict's own.
+# Complex numbers and the Fourier extension are out of scope; the others are specific to
+# array-api-strict.
 NOT_OURS = {
     "ArrayAPIStrictFlags", "Device", "__version__", "complex128", "complex64", "conj", "fft",
     "get_array_api_strict_flags", "imag", "real", "reset_array_api_strict_flags",
@@ -24,7 +25,7 @@ def parameters(function):
 
 
 def takes(mine, theirs, place):
-    """Whether a parameter can be given as the standard has it."""
+    """Returns whether a parameter can be given as in the standard."""
     by_name = {parameter.name: parameter for parameter in mine}
     positional = [p for p in mine if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     if theirs.kind == theirs.VAR_POSITIONAL:

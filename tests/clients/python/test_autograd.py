@@ -1,4 +1,4 @@
-"""Gradients against finite differences, and PyTorch's rules about who gets one."""
+"""Gradients compared with finite differences, and PyTorch's rules on which tensors get one."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ LABELS = np.array([1, 3, 0])
 
 
 def differences(function, arrays, step=1e-5):
-    """Central differences of a scalar function, one element at a time, in one program each."""
+    """Returns central differences of a scalar function, by element, in one program each."""
     results = []
     for position, array in enumerate(arrays):
         gradient = np.zeros_like(array)
@@ -134,7 +134,7 @@ def test_a_result_that_retains_its_gradient(connection):
     assert squared.grad.tolist() == [3.0, 3.0]
     assert doubled.grad.tolist() == [12.0, 24.0]
     assert x.grad.tolist() == [24.0, 48.0]
-    again = x * 2  # the same expression, which nobody asked for
+    again = x * 2  # the same expression, whose gradient is not requested
     again.sum().backward()
     assert again.grad is None and doubled.grad.tolist() == [12.0, 24.0]
     with pytest.raises(kiln.InvalidArgument, match="no gradient flows"):
@@ -230,7 +230,7 @@ def test_a_hessian_row_by_row(connection):
 
 
 def slope(function, x):
-    """d function / d x by backward(), where both are leaves that are values on the device."""
+    """Returns d function / d x by backward(), with both as leaves that are values on the device."""
     x.grad = None
     function(x).sum().backward()
     found = x.grad.tolist()
@@ -276,7 +276,7 @@ def slope_of_traced(constant, x):
 
 
 def test_a_target_that_the_same_network_computes_is_a_constant(connection):
-    kiln.manual_seed(0)  # some weights all but cancel out
+    kiln.manual_seed(0)  # with some other weights the values almost cancel out
     network = kiln.nn.Linear(2, 1, bias=False)
     now, later = kiln.ones(1, 2), kiln.full((1, 2), 3.0)
     with kiln.no_grad():

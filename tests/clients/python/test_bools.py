@@ -1,4 +1,4 @@
-"""Bools beside bools and beside numbers, against NumPy and PyTorch."""
+"""Bools with bools and with numbers, compared with NumPy and PyTorch."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ U = np.array([3, 0, 200, 255], np.uint8)
 X = np.array([0.5, -1.0, 2.0, 0.0], np.float32)
 V = np.array([0.5, 3.0, -1.0], np.float32)
 
-# In NumPy's words; `np` is kiln when Kiln is asked. Of bools with bools the result is bool.
+# Expressions in NumPy's terms; `np` is kiln when Kiln evaluates them. Bools with bools give bool.
 BOTH = [
     "A * B", "A + B", "A * True", "True * A", "A + False", "True + A", "A * B + A", "B ** 1 * 3",
     "A @ B", "M @ M.T", "M @ V", "V @ M.T", "M @ N.T", "N @ M.T", "M[:, :2] @ M",
@@ -31,7 +31,7 @@ BOTH = [
     "np.isclose(A, B)", "np.concatenate([A, B])", "np.tril(M)", "np.roll(A, 1)", "A[A * B]",
     "X[(X > -1) * (X < 2)]", "X[(X < 0) + (X > 1)]", "A / (U + 1)", "A * np.True_",
 ]  # fmt: skip
-# What NumPy gives in a dtype of its own, as it takes no Python number for 64 bits: int8 or float64.
+# Kiln's dtypes of results for which NumPy has another one, which is the key.
 KINDS = {"float64": "float32", "int8": "int64", "int32": "int64", "uint64": "int64"}
 
 

@@ -1,4 +1,4 @@
-"""What was sent ahead is cancelled by Connection.cancel() and by Ctrl-C, and no state is torn."""
+"""Connection.cancel() and Ctrl-C cancel operations sent ahead, and state stays consistent."""
 
 import signal
 import sys
@@ -38,7 +38,7 @@ def connection(kilnd):
 
 
 def interrupt_what_waits(connection, kind, wait):
-    """Ctrl-C while wait() waits for the answer of an operation of this kind."""
+    """Presses Ctrl-C while wait() waits for the answer of an operation of this kind."""
     main = threading.main_thread().ident
     stream = connection.stream
 
@@ -63,7 +63,9 @@ def interrupt_what_waits(connection, kind, wait):
 
 
 def begin():
-    """A counter, what a step takes, and steps' losses: many seconds' worth, of which a few have ended."""
+    """Returns a counter, the arguments of a step, and steps' losses: many seconds of work, of which
+    a few steps have ended.
+    """
     count, x = kiln.tensor(0.0), kiln.tensor(np.eye(1024, dtype=np.float32))
     step(count, x).item()
     losses = [step(count, x) for _ in range(STEPS)]
@@ -72,7 +74,7 @@ def begin():
 
 
 def went_on(losses):
-    """How many steps have a loss: the first ones, or else this raises."""
+    """Returns how many steps have a loss; raises unless they are the first ones."""
     done = 0
     for i, loss in enumerate(losses):
         try:
@@ -86,7 +88,7 @@ def went_on(losses):
     return done
 
 
-# What is sent while the daemon stands still has come before it goes on with its steps.
+# Operations sent while the daemon is stopped have arrived before it continues with its steps.
 
 
 def test_cancel_leaves_the_state_of_the_last_step_that_went_on(kilnd, connection):

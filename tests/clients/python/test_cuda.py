@@ -1,4 +1,6 @@
-"""Training on interpreted PTX follows the CPU's: the daemon opens the stand-in for CUDA's library, so no GPU is needed."""
+"""Training on interpreted PTX gives the CPU's losses. The daemon opens the stand-in for CUDA's
+library, so no GPU is needed.
+"""
 
 from collections.abc import Iterator
 
@@ -12,7 +14,7 @@ from kilnd_process import Kilnd, build_folder
 
 @pytest.fixture(scope="module")
 def both_kinds() -> Iterator[Kilnd]:
-    """A daemon with this machine's CPU and two GPUs, apart, each of which is an interpreter."""
+    """A daemon with the CPU and two GPUs without shared memory, which are interpreters."""
     stand_in = build_folder() / "tests" / "stand_ins" / "cuda"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LD_LIBRARY_PATH", str(stand_in))

@@ -1,4 +1,4 @@
-"""The examples in docstrings run and print what they say."""
+"""The examples in docstrings run and print the results shown."""
 
 import doctest
 import importlib
@@ -15,7 +15,7 @@ MODULES = sorted(
 
 
 class Finder(doctest.DocTestFinder):
-    """Finds decorated functions, too."""
+    """Also finds decorated functions."""
 
     def _from_module(self, module, object):
         return getattr(object, "__module__", None) == module.__name__

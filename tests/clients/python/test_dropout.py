@@ -1,4 +1,4 @@
-"""Dropout as modules: what is left out together, what stays the same on average."""
+"""Dropout modules: which elements are dropped together, and which averages are preserved."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Loops outside of kiln.jit: numbers and sizes that change, and state that is carried, compile no program each time."""
+"""Loops outside of kiln.jit do not compile for each new number or size, or with carried state."""
 
 import sys
 import threading
@@ -18,14 +18,14 @@ TIMES = 100
 
 @pytest.fixture(scope="module")
 def kilnd():
-    """A daemon that compiles nothing of its own."""
+    """A daemon that compiles nothing on its own."""
     with Kilnd(threads=2, config=NO_PROBES) as daemon:
         yield daemon
 
 
 @pytest.fixture
 def compiled(kilnd, connection):
-    """How many programs the daemon has compiled since the test began."""
+    """Returns a function that counts the programs compiled since the test began."""
     before = kilnd.metric("kiln_compiles_total", absent=0)
 
     def count():
@@ -264,14 +264,14 @@ def its_middle(x, y):
                          ids=lambda function: function.__name__)
 def test_sizes_within_and_beyond_the_first_bounds(function, compiled):
     x, y = normal(700, 8), normal(8, 3)
-    lengths = [3, 5, 4, 128, 9, 77, 3]  # and then, beyond what two lengths below 64 make of it:
+    lengths = [3, 5, 4, 128, 9, 77, 3]  # within the bounds from two lengths below 64
     weights = kiln.tensor(y)
     for length in lengths:
         got = function(kiln.tensor(x[:length]), weights).numpy()
         alone = kiln.jit(lambda x: function(x, weights))(kiln.tensor(x[:length])).numpy()
         np.testing.assert_allclose(got, alone, rtol=1e-4, atol=1e-5, err_msg=str(length))
     kiln.default_connection().synchronize()
-    eager = compiled() - len(set(lengths))  # those of kiln.jit are alone
+    eager = compiled() - len(set(lengths))  # without the programs of kiln.jit
     assert eager <= 2
     for length in (650, 300, 700, 200):
         got = function(kiln.tensor(x[:length]), weights).numpy()
@@ -281,7 +281,7 @@ def test_sizes_within_and_beyond_the_first_bounds(function, compiled):
 
 @pytest.mark.parametrize(("exponents", "inputs"), [((2, 3, 8, -1), 1), ((2.5, 3.5, 9, 0.1), 2)])
 def test_small_whole_exponents_stay_constants(exponents, inputs, stand_in):
-    """Since powers of them are products."""
+    """Powers with them are computed as products."""
     x = kiln.tensor([1.0, 2.0]).realize()
     for exponent in exponents:
         (x**exponent).numpy()
@@ -315,7 +315,7 @@ def test_sizes_of_one_and_none_are_no_variables(stand_in):
 
 @pytest.mark.parametrize(("lengths", "most"), [((5, 6), 12), ((6, 5), 6), ((6, 5, 7), 14)])
 def test_bounds_do_not_make_much_work_far_more(lengths, most, stand_in):
-    """Double of what grows, and as much as there was of what does not."""
+    """Bounds are twice a size that grows, and the largest size seen of one that does not."""
     for length in lengths:
         (kiln.tensor(np.ones((length, 1 << 20), np.float32)) + 1).numpy()
     (variable,) = stand_in.graphs[-1][1].variables
@@ -459,7 +459,7 @@ def test_what_is_held_stays_on_its_device(session):
 
 @pytest.fixture
 def wakes(connection, monkeypatch):
-    """The operations that were there to be sent, each time that the sending thread was woken."""
+    """Lists the operations that were ready to be sent whenever the sending thread was woken."""
     found = []
     stream = connection.stream
     wake = stream.wake

@@ -1,4 +1,4 @@
-"""Numbers that are inputs of a program give the values that constants give, bit for bit."""
+"""Numbers that are inputs of a program give the same values as constants, bit for bit."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ RANDOM = np.random.default_rng(0)
 
 FLOATS = ["float16", "bfloat16", "float32", "float64"]
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
-# 1 + 2**-8 + 2**-40 is beyond the middle of two numbers of bfloat16, but not once it is rounded to float32.
+# 1 + 2**-8 + 2**-40 exceeds the midpoint of two bfloat16 numbers, but not as float32.
 FLOAT_NUMBERS = [0.1, -0.0, 0.0, 1 / 3, 2.5, 1.0, 1 + 2**-8 + 2**-40, 1 + 2**-11 + 2**-40, 3e-5, 1e-42, float("inf"),
                  float("-inf"), float("nan"), -7, 2]  # fmt: skip
 INTEGER_NUMBERS = [3, 0, 1, 2, 7, 5, 63, 100]

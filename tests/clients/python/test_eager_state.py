@@ -1,4 +1,4 @@
-"""State that an eager loop carries is computed with whatever is read, so its graph does not grow."""
+"""State that an eager loop carries is computed with each read, so its graph does not grow."""
 
 import gc
 import threading
@@ -18,7 +18,7 @@ STEPS = 1000
 
 @pytest.fixture(scope="module")
 def kilnd():
-    """A daemon that compiles nothing of its own."""
+    """A daemon that compiles nothing on its own."""
     with Kilnd(threads=2, config=NO_PROBES) as daemon:
         yield daemon
 
@@ -48,7 +48,7 @@ def several(state):
 
 
 def apart(state):
-    """A state that has nothing to do with what is read."""
+    """A state that is independent of the value read."""
     state["h"] = (state["h"] @ state["w"] + 3).tanh()
     state["c"] = state["c"] * 0.5 + 1
     return (state["h"] * 2).sum()
@@ -77,7 +77,7 @@ def part(state):
 
 
 def never_differentiated(state):
-    """Gradients could flow through all iterations, so their expressions stay."""
+    """Gradients could flow through all iterations, so their expressions are kept."""
     state["h"] = (state["h"] @ state["w"].requires_grad_() + 5).tanh()
     return (state["h"] * 2).sum()
 
@@ -87,7 +87,7 @@ LOOPS = [one_state, tracked, several, apart, in_place, elements, view, part, nev
 
 @pytest.fixture
 def outlines(monkeypatch):
-    """How many nodes each graph had."""
+    """Lists how many nodes and roots each graph had."""
     counts = []
 
     def ready(connection, outline, roots, home):
@@ -115,7 +115,7 @@ def test_carried_state_uses_one_program(step, kilnd, connection, outlines):
         step(state).item()
         assert outlines[-1] == outlines[2]
     assert len(outlines) == STEPS
-    # State apart shows as such when it has been lazy at one read.
+    # Independent state is recognized after it has been lazy at one read.
     assert kilnd.metric("kiln_compiles_total") - before <= (3 if step in (apart, several) else 2)
     if step is not never_differentiated:
         assert nodes_alive() <= alive
@@ -182,7 +182,7 @@ def test_what_is_far_larger_than_what_it_is_made_of_stays_lazy(stand_in):
 
 
 def test_what_cannot_be_computed_disturbs_no_read(connection):
-    """Of another connection, failed, or left behind by a traced function."""
+    """Tensors of another connection, failed ones, and those left by a traced function."""
     other = kiln.tensor([1.0]).realize() * 2
     kiln.connect(connection.target)
     mine = kiln.tensor([1.0]).realize()
@@ -225,7 +225,7 @@ def test_a_gradient_is_computed_with_its_loss_and_never_later(stand_in):
     w.grad = None
     second.backward()
     (w + 1).numpy()
-    assert not w.grad.is_realized  # it would compute second again
+    assert not w.grad.is_realized  # it would be computed a second time
 
 
 def test_an_optimizers_step_leaves_gradients_lazy(stand_in):
@@ -261,14 +261,14 @@ def test_on_the_way_no_more_bytes_than_the_bound_are_computed(stand_in, monkeypa
     kiln.cat(samples).sum().numpy()
     assert [sample.is_realized for sample in samples] == [False] * 10 + [True] * 10
     monkeypatch.setattr(live, "_NEAR_BYTES_MAX", 1)
-    for _ in range(5):  # large state is computed all the same
+    for _ in range(5):  # large state is computed as well
         x = x * 2
         x.sum().numpy()
         assert x.is_realized
 
 
 def test_what_is_kept_beside_the_way_waits_until_it_is_asked_for(stand_in):
-    """Another set of roots would be another program, for each number of records."""
+    """Another set of roots would need another program, for each number of records."""
     x = kiln.tensor([1.0, 2.0]).realize()
     records = []
     for i in range(40):

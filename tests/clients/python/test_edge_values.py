@@ -23,7 +23,7 @@ BINARY = {
     "floor_divide": np.floor_divide, "remainder": np.remainder, "fmod": np.fmod, "hypot": np.hypot,
     "atan2": np.arctan2, "logaddexp": np.logaddexp, "copysign": np.copysign,
 }  # fmt: skip
-# Rounded to the nearest from what float64 gives; quotients and remainders depend on every digit.
+# Rounded to the nearest from the float64 result; quotients and remainders depend on every digit.
 EXACT = ("floor_divide", "remainder", "fmod")
 WHOLE_UNARY = {"neg": np.negative, "abs": np.abs, "square": np.square, "not_": np.invert,
                "sign": np.sign}  # fmt: skip
@@ -35,7 +35,7 @@ WHOLE_BINARY = {
 
 
 def floats(dtype):
-    """Both ends of the range, what is near 1, halves, and where exponentials leave the range."""
+    """Returns both ends of the range, numbers near 1, halves, and limits of exponentials."""
     info = np.finfo(dtype)
     most, least, smallest, eps = (
         float(x) for x in (info.max, info.tiny, info.smallest_subnormal, info.eps))
@@ -53,7 +53,7 @@ def integers(dtype):
 
 
 def assert_close(name, arrays, got, wanted):
-    """To 16 units in the last place, or of 1; zeros of the same sign."""
+    """Allows 16 units in the last place, or of 1; zeros must have the same sign."""
     eps = float(ml_dtypes.finfo(got.dtype).eps)
     wanted = wanted.astype(got.dtype)
     near = np.isclose(got.astype(np.float64), wanted.astype(np.float64), rtol=16 * eps,
@@ -114,7 +114,7 @@ def test_shifts_of_constants_are_numpys(connection, dtype):
 
 
 def test_numbers_keep_the_sign_of_zero(connection):
-    """Also where an equal number was given before."""
+    """This also holds if an equal number was given before."""
     functional = kiln.nn.functional
     ops = {
         "threshold": lambda zero: functional.threshold(kiln.ones(1), 2.0, zero),
@@ -148,7 +148,7 @@ SOURCES = ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "
 @pytest.mark.parametrize("target", FLOAT8)
 @pytest.mark.parametrize("source", SOURCES)
 def test_casts_to_float8_saturate_unless_told_not_to(connection, source, target):
-    """As ONNX's Cast. Of float16 every number there is."""
+    """As in ONNX's Cast. For float16, all numbers are tested."""
     if source == "float16":
         x = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
     elif source[0] == "f":
@@ -179,7 +179,7 @@ def test_casts_between_the_float8_dtypes(connection):
         free = wide.astype(ml_dtypes.float8_e4m3fn).astype(np.float32)
     np.testing.assert_array_equal(x.cast("float8_e4m3").float().numpy(), wanted)
     np.testing.assert_array_equal(x.cast("float8_e4m3", saturate=False).float().numpy(), free)
-    # What only moves and chooses keeps infinities.
+    # Ops that only move and choose elements keep infinities.
     np.testing.assert_array_equal(x.maximum(x.flip(0)).float().numpy(),
                                   np.maximum(wide, wide[::-1]))
 

@@ -1,4 +1,4 @@
-"""Every mistake names what was wrong, what would be right, and the line of the user's program."""
+"""Every error names what was wrong, what would be right, and the line of the user's program."""
 
 import inspect
 import pathlib
@@ -13,7 +13,7 @@ from kiln import nn
 from kiln._session import connection as _connection
 from kilnd_process import Kilnd
 
-# Each mistake stands on a line of its own, which the message must name.
+# Each mistake is on its own line, which the message must name.
 MISTAKES = {
     "two shapes": (lambda: kiln.zeros(2, 3)
                    + kiln.zeros(4), ["(2, 3)", "(4,)", "broadcast"]),
@@ -165,7 +165,7 @@ def test_a_barrier_raises_what_nobody_has_seen():
             second = large()
             with pytest.raises(kiln.ResourceExhausted, match="do not fit"):
                 connection.synchronize()
-            connection.synchronize()  # by now it has been seen
+            connection.synchronize()  # it was reported by now
             with pytest.raises(kiln.ResourceExhausted):
                 second[:1].numpy()
             connection.synchronize()

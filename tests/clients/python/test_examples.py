@@ -1,4 +1,4 @@
-"""What is public has an example in its docstring, which test_doctests runs."""
+"""Public names have an example in their docstrings, which test_doctests runs."""
 
 import importlib
 import inspect
@@ -12,7 +12,7 @@ PUBLIC = ("kiln", "kiln.nn", "kiln.nn.init", "kiln.nn.utils", "kiln.functional",
           "kiln.optim", "kiln.optim.lr_scheduler", "kiln.amp", "kiln.autograd",
           "kiln._array_api.sets")  # fmt: skip
 
-# Methods without an example, by the class whose they are or that is a base.
+# Methods without an example, by their class or a base of it.
 WITHOUT = {
     kiln.nn.Module: {"forward": "the example of the class calls it",
                      "extra_repr": "what repr() shows is in examples of repr()"},
@@ -31,7 +31,7 @@ def has_example(thing) -> bool:
 
 
 def function_of(raw):
-    """What holds the docstring of a class' attribute."""
+    """Returns the function with the docstring of a class' attribute."""
     if isinstance(raw, property):
         return raw.fget
     return raw.__func__ if isinstance(raw, (staticmethod, classmethod)) else raw
@@ -57,7 +57,7 @@ def without_example(module):
             continue
         if inspect.isclass(thing):
             if issubclass(thing, kiln.KilnError) and thing is not kiln.KilnError:
-                continue  # errors are raised, not made
+                continue  # errors are raised, not constructed
             yield from (f"{name}.{method}" for method, function in methods_of(thing)
                         if not has_example(function) and needs_example(thing, method))
         if not has_example(thing):

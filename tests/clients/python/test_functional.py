@@ -1,4 +1,4 @@
-"""kiln.functional against PyTorch: the same expressions give the same values and gradients."""
+"""kiln.functional compared with PyTorch: expressions give the same values and gradients."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ ACTIVATIONS = [
     "threshold(x, 0.2, -3.0)", "rrelu(x)",
 ]  # fmt: skip
 
-# An expression and its arrays. What has a name in lower case gets a gradient, if it is a float.
+# An expression and its arrays. Arrays with lower-case names get a gradient if they are floats.
 CASES = [
     *[(f"F.{call}", {"x": LINE}) for call in ACTIVATIONS],
     *[(f"F.{call}", {"x": JOINTS}) for call in ACTIVATIONS],
@@ -102,7 +102,7 @@ CASES = [
     ("F.adaptive_avg_pool3d(x, (2, 3, 1))", {"x": normal(1, 2, 3, 4, 5)}),
     ("F.adaptive_max_pool1d(x, 3)", {"x": normal(2, 3, 8)}),
     ("F.adaptive_max_pool2d(x, (3, 2))", {"x": normal(2, 3, 7, 6)}),
-    # Other sizes.
+    # Padding and resizing.
     ("F.pad(x, (1, 2, 0, 3))", {"x": normal(2, 3, 4)}),
     ("F.pad(x, (1, -1, -1, 3), value=2.5)", {"x": normal(2, 3, 4)}),
     ("F.pad(x, (3, 2), mode='reflect')", {"x": normal(2, 3, 4)}),
@@ -124,7 +124,7 @@ CASES = [
     ("F.interpolate(x, (7, 3), mode='bicubic', align_corners=True)", {"x": normal(2, 3, 4, 5)}),
     ("F.interpolate(x, (2, 6, 3), mode='trilinear')", {"x": normal(1, 2, 3, 4, 5)}),
     ("F.interpolate(x, (3, 2), mode='area')", {"x": normal(2, 3, 4, 5)}),
-    # Normalisations.
+    # Normalizations.
     ("F.layer_norm(x, (4,), w, b)", {"x": normal(3, 4), "w": normal(4), "b": normal(4)}),
     ("F.layer_norm(x, (3, 4), eps=0.1)", {"x": normal(2, 3, 4)}),
     ("F.group_norm(x, 2, w, b)", {"x": normal(2, 4, 3), "w": normal(4), "b": normal(4)}),

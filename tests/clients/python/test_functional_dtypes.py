@@ -29,7 +29,7 @@ BAGS = np.array([[0, 1], [2, 4]])
 KEPT = np.array([[True, False, True, True]] * 4)
 WHOLE = {"LABELS": LABELS, "BAGS": BAGS, "KEPT": KEPT}
 
-# A call of each function that has a float to keep.
+# A call of each function with a float operand.
 CALLS = {
     **{name: f"F.{name}(x)" for name in (
         "celu", "elu", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
@@ -98,7 +98,7 @@ FURTHER = [
     # A mask of another dtype than the scores'.
     *[f"F.scaled_dot_product_attention(x, y, z, KEPT.float(), dropout_p={p})" for p in (0.0, 0.1)],
 ]  # fmt: skip
-# Each draws numbers of its own.
+# Each of these draws its own numbers.
 DRAWN = ("F.alpha_dropout", "F.dropout", "F.gumbel_softmax", "F.rrelu(x, training", "dropout_p=0.1")
 
 
@@ -107,7 +107,7 @@ def test_every_function_is_called():
 
 
 def value_of(call, *dtypes):
-    """The call's value, of numbers cast to these dtypes one after another."""
+    """Returns the call's value for numbers cast to these dtypes one after the other."""
     named = {name: kiln.tensor(value) for name, value in WHOLE.items()}
     for name, array in ARRAYS.items():
         named[name] = kiln.tensor(array)

@@ -8,7 +8,7 @@ import pytest
 import kiln
 
 LIMITS = {"float32": 4, "float64": 6}
-# Two large numbers meet in its formula.
+# Its formula subtracts two large numbers.
 LGAMMA_LIMIT = 24
 RANDOM = np.random.default_rng(5)
 
@@ -18,7 +18,7 @@ def both_signs(low, high, count=400):
     return np.concatenate([magnitudes, -magnitudes])
 
 
-# The function, what NumPy or Python gives in float64, and where it is asked.
+# The function, its reference in NumPy or Python in float64, and the arguments.
 FUNCTIONS = {
     "expm1": (np.expm1, both_signs(1e-6, 80)),
     "log1p": (np.log1p, np.concatenate([both_signs(1e-6, 0.9), np.geomspace(1, 1e6, 100)])),
@@ -38,7 +38,7 @@ FUNCTIONS = {
 
 
 def units(got, wanted):
-    """Distances in units in the last place of what is wanted, rounded to got's dtype."""
+    """Returns distances in units in the last place of the wanted value, rounded to got's dtype."""
     spacing = np.spacing(np.abs(wanted.astype(got.dtype))).astype(np.float64)
     return np.abs(got.astype(np.float64) - wanted) / spacing
 

@@ -1,4 +1,4 @@
-"""Long programs on several devices come in pieces, between which others' have their turn."""
+"""Long programs on several devices run in pieces, and runs of other sessions come in between."""
 
 import re
 
@@ -15,7 +15,7 @@ LONG_RUNS = 20
 
 @pytest.fixture(scope="module")
 def daemon():
-    """One that cuts what takes longer than a millisecond, and writes down what it runs."""
+    """A daemon that splits programs longer than a millisecond, and logs its runs."""
     with Kilnd(threads=2, flags=["--cpu_devices=2", "--slice_ms=1", "--log_level=debug"]) as daemon:
         yield daemon
 
@@ -38,7 +38,7 @@ def on_one(daemon, example):
 
 
 def most_pieces(daemon, since):
-    """Of a gang's run that the log tells of behind its first `since` bytes."""
+    """Returns the most pieces of a gang's run in the log after its first `since` bytes."""
     log = daemon.log.read_text(errors="replace")[since:]
     return max(map(int, re.findall(r"event=run_started .*devices=2 pieces=(\d+)", log)), default=0)
 
@@ -59,7 +59,9 @@ def long_step(x, w):
 
 
 def told(log):
-    """By the log: how many runs of one device began and ended within a gang's run, and how many gangs' runs have ended."""
+    """Returns, from the log, how many runs of one device began and ended within a gang's run, and
+    how many gangs' runs have ended.
+    """
     begun, within, gangs = {}, 0, 0
     for place, (event, run, more) in enumerate(re.findall(r"event=run_(started|ended) run=(\S+) (.*)\n", log)):
         if event == "started":
@@ -72,7 +74,7 @@ def told(log):
 
 
 def test_short_requests_come_in_between(daemon, connection):
-    """Of runs of a second or so, which are all that another session has."""
+    """The other session runs only programs of about a second."""
     one = kiln.tensor([1.0]).realize()
     assert (one + 1).item() == 2
     with kiln.connect(daemon.address) as other:

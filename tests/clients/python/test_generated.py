@@ -1,4 +1,4 @@
-"""What is generated is fresh, and the rules agree with the daemon's."""
+"""Generated files are up to date, and the rules agree with the daemon's."""
 
 import json
 import pathlib

@@ -1,4 +1,6 @@
-"""Training by the twins of kernels for AMD's GPUs follows the CPU's: the daemon opens the stand-in for the HSA runtime."""
+"""Training with the CPU versions of kernels for AMD GPUs gives the CPU's losses. The daemon opens
+the stand-in for the HSA runtime.
+"""
 
 from collections.abc import Iterator
 
@@ -12,7 +14,7 @@ from kilnd_process import Kilnd, build_folder
 
 @pytest.fixture(scope="module")
 def both_kinds() -> Iterator[Kilnd]:
-    """A daemon with this machine's CPU and two GPUs, apart, each of which the CPU stands in for."""
+    """A daemon with the CPU and two GPUs without shared memory, which the CPU emulates."""
     stand_in = build_folder() / "tests" / "stand_ins" / "hsa"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LD_LIBRARY_PATH", str(stand_in))

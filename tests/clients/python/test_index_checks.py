@@ -1,4 +1,4 @@
-"""Indices out of range that only the device knows: an error with the next value that is read."""
+"""Indices out of range that only the device knows give an error with the next read."""
 
 import os
 import subprocess
@@ -21,8 +21,8 @@ from sent_operations import sent_operations
 # Each call is a program of its own.
 pytestmark = pytest.mark.filterwarnings("ignore:.* has computed 32 programs in a row")
 
-# In the tests below x is a float tensor (5, 3), i an index (3,), v values (3, 3), and BAD takes the
-# place of a good index.
+# In the tests below x is a float tensor (5, 3), i an index (3,), v values (3, 3), and BAD replaces
+# a valid index.
 BAD = 7
 
 
@@ -37,8 +37,8 @@ def _put(x, i, v):
 
 
 class Call:
-    """A function of a user's that takes indices: what errors call it, how many there may be, and whether negative ones
-    count from the end."""
+    """A public function that takes indices: its name in errors, the number of valid indices, and
+    whether negative ones count from the end."""
 
     def __init__(self, name, function, size=5, from_end=False, differentiable=True):
         self.name, self.function, self.size = name, function, size
@@ -48,7 +48,7 @@ class Call:
         return self.name
 
     def message(self, value):
-        """What begins the error of a value out of range."""
+        """Returns the beginning of the error for a value out of range."""
         if self.size is None:
             return f" {value} is out of range: it must not be negative"
         low = -self.size if self.from_end else 0
@@ -56,7 +56,7 @@ class Call:
 
 
 def _along(index, x):
-    """An index for each column."""
+    """Returns an index for each column."""
     return index.unsqueeze(1).expand(3, x.shape[1])
 
 
@@ -93,8 +93,8 @@ OF_A_VECTOR = Call("cross_entropy", lambda x, i, v: F.cross_entropy(x[:, 0], i[1
 LOSS_LAYER = Call("cross_entropy", lambda x, i, v: nn.CrossEntropyLoss(label_smoothing=0.1)(x.T, i))
 NLL = Call("nll_loss", lambda x, i, v: F.nll_loss(x.T, i))
 
-# The functions that are made of each op of the table that takes indices, or mean the same. The op itself, in kiln.ops,
-# does what the table says.
+# The functions that are made of each op of the table that takes indices, or do the same. The op
+# itself, in kiln.ops, behaves as the table says.
 OF_OP = {
     "gather": [EMBEDDING, LAYER, BAG, KEY, SECOND_KEY, TAKE, SELECT, SORTER],
     "gather_elements": [GATHER],
@@ -121,12 +121,12 @@ def values():
 
 
 def only_there(numbers, dtype="int64"):
-    """A tensor whose values this process does not know."""
+    """Returns a tensor whose values this process does not know."""
     return (kiln.tensor(np.array(numbers, dtype)) * 1).realize()
 
 
 def good(call):
-    """Indices within every limit, the ends of it included."""
+    """Returns indices within every limit, including its ends."""
     return [-5, 4, 0] if call.from_end else [4, 0, 1]
 
 
@@ -145,7 +145,7 @@ def test_each_op_that_takes_indices_has_its_calls():
              if (op.special_operand >= 0 and op.operands[op.special_operand].rstrip("*?") in ("index", "labels"))
              or any(attribute.name == "classes" for attribute in op.attributes)}
     assert found == set(OF_OP)
-    # Operands of integers alone under other names are not indices: the keys of random numbers.
+    # Operands of only integers under other names are not indices: the keys of random numbers.
     others = {op.operands[op.special_operand] for op in TABLE.values()
               if op.special_operand >= 0 and op.special_class in ("integer", "numeric")} - {"index", "index*", "labels"}
     assert not others
@@ -153,7 +153,7 @@ def test_each_op_that_takes_indices_has_its_calls():
 
 @pytest.mark.parametrize("call", CALLS, ids=repr)
 class TestEachCall:
-    """Each function that takes indices."""
+    """Tests of each function that takes indices."""
 
     def test_eager(self, connection, call):
         x, v = values()
@@ -217,7 +217,7 @@ class TestEachCall:
 @pytest.mark.parametrize("call", FLOATS, ids=repr)
 @pytest.mark.parametrize("traced", [False, True])
 def test_gradients(connection, call, traced):
-    """Also where the gradient alone is asked for, and that of a gradient."""
+    """Also if only the gradient is requested, and for the gradient of a gradient."""
     x, v = values()
 
     def slope(x, i):
@@ -279,7 +279,7 @@ def outputs(tensor):
 
 
 def test_what_needs_no_check(connection):
-    """It is known here, or fits in any case, or out of range means something."""
+    """The values are known here, or always valid, or an index out of range has a meaning."""
     x, here, there = kiln.zeros(256, 4), kiln.tensor([0, 1]), only_there([0, 1])
     byte = only_there([0, 1], "uint8")
     sent, far = kiln.tensor([0, 1]).realize(), kiln.tensor([0, 900]).realize()
@@ -306,7 +306,7 @@ def test_checks_of_one_program_are_one_output(connection):
     y = x[i] + kiln.zeros(7)[i]
     graph = build.build([y._node]).graph
     told = [node for node in graph.nodes if node.source.endswith(": check of the indices of tensor[...]")]
-    assert [node.op for node in told].count("max") == 1  # both are limits of one number
+    assert [node.op for node in told].count("max") == 1  # one number decides both limits
     assert told[-1].op == "reshape" and list(graph.outputs)[1:] == [list(graph.nodes).index(told[-1])]
 
 
@@ -328,7 +328,7 @@ def test_what_was_computed_from_it_stays_an_error(connection):
 
 @pytest.mark.parametrize("traced", [False, True])
 def test_training_goes_on(connection, traced):
-    """Weights have been changed by what was computed with zeros, and can be read."""
+    """Weights were updated with results from zeros, and can be read."""
     model = nn.Embedding(5, 2)
     optimizer = kiln.optim.SGD(model.parameters(), lr=0.5)
 
@@ -367,7 +367,7 @@ def test_a_thousand_replays_lose_no_error(connection):
 @pytest.mark.parametrize("count", [1, 2, 3, 8, 9, 10, verdicts.UNREAD_MAX, verdicts.UNREAD_MAX + 1,
                                    verdicts.UNREAD_MAX + 2])
 def test_each_run_of_a_number_is_judged(connection, count):
-    """However their checks are read: one by one, or joined on the device."""
+    """Whichever way their checks are read: one by one, or joined on the device."""
     x = kiln.ones(5)
     gather = kiln.jit(lambda i, j: x[i].sum() + x[j].sum())
     one = kiln.jit(lambda i: x[i].sum())
@@ -411,7 +411,7 @@ def test_runs_that_nobody_reads_are_bounded(connection):
 
 
 def test_what_tells_of_checks_keeps_no_run_from_being_cancelled(connection, monkeypatch):
-    """That is up to what the user holds."""
+    """Cancelling goes back to the last run whose results the user holds."""
     missed = []
     send = connection.stream.send
 
@@ -427,7 +427,7 @@ def test_what_tells_of_checks_keeps_no_run_from_being_cancelled(connection, monk
 def test_graphs_that_are_equal_but_for_checks_are_not_one(connection):
     """An op of the table means what it says, whatever was computed by the same graph before."""
     def total(rows):
-        return rows.sum().item()  # with nothing held, which would be a result as well
+        return rows.sum().item()  # nothing is held, which would be a result as well
 
     def both(size, wrong):
         table, index = kiln.ones(size, 2).realize(), only_there([0, wrong] * size)
@@ -440,7 +440,7 @@ def test_graphs_that_are_equal_but_for_checks_are_not_one(connection):
             with pytest.raises(IndexError, match=f"index {wrong} is out of range for {size} rows"):
                 total(F.embedding(index, table))
 
-    for size in range(10, 20):  # of which those after the first are a program of any size
+    for size in range(10, 20):  # those after the first share a program of any size
         both(size, 3)
         both(size, 99)
 
@@ -502,7 +502,7 @@ def test_a_number_is_read_with_the_checks_in_one_operation(connection):
 
 
 def test_state_that_was_read_with_checks_changes(connection):
-    """A number that a traced function updates in place afterwards is read anew, and so are its limits as an index."""
+    """A scalar that is then updated in place is read again, and so are its limits as an index."""
     x, count = kiln.arange(4.0).realize(), kiln.tensor(0.0)
     count.assign(count + x[only_there(1)])
     assert count.item() == 1
@@ -522,11 +522,11 @@ def test_state_that_was_read_with_checks_changes(connection):
 
 
 def test_a_run_that_fails_takes_no_other_verdict_along(monkeypatch):
-    """What is read of several runs together is read one by one if one of them has failed."""
+    """Outputs that are read together are read one by one if one of the runs has failed."""
     asked = []
 
     class Stream:
-        """Remembers reads: their handles and what takes the answers."""
+        """Records reads: their handles and callbacks."""
 
         def send(self, callback, wakes, read):
             asked.append((read.handle, callback))
@@ -571,7 +571,7 @@ def test_text_of_a_tensor(connection):
 
 
 def test_two_devices_in_one_program(session):
-    """Each has an output of its own."""
+    """Each device has its own output."""
     first, second = kiln.ones(5, 2).to(FOUR[0]), kiln.ones(7, 2).to(FOUR[1])
 
     @kiln.jit
@@ -611,13 +611,13 @@ def test_sizes_that_are_variables(connection):
 
 @pytest.fixture(scope="module")
 def idle():
-    """A daemon that compiles nothing of its own."""
+    """A daemon that compiles nothing on its own."""
     with Kilnd(threads=2, config=NO_PROBES) as daemon:
         yield daemon
 
 
 def test_loops_run_the_same_programs(idle):
-    """Sizes, numbers and lines of the program change; and what is wrong is found all the same."""
+    """Sizes, numbers and lines of the program change, and errors are still found."""
     with kiln.connect(idle.address) as connection:
         def compiled():
             connection.synchronize()

@@ -1,4 +1,4 @@
-"""tensor[key] and tensor[key] = value against NumPy."""
+"""tensor[key] and tensor[key] = value compared with NumPy."""
 
 import numpy as np
 import pytest
@@ -32,14 +32,14 @@ KEYS = [
 
 
 def as_tensors(key):
-    """The key with tensors instead of arrays."""
+    """Returns the key with tensors in place of arrays."""
     if isinstance(key, tuple):
         return tuple(as_tensors(part) for part in key)
     return kiln.tensor(key) if isinstance(key, np.ndarray) else key
 
 
 def on_device(key):
-    """The key with tensors whose values this process does not know."""
+    """Returns the key with tensors whose values this process does not know."""
     if isinstance(key, tuple):
         return tuple(on_device(part) for part in key)
     if isinstance(key, np.ndarray):
@@ -48,7 +48,7 @@ def on_device(key):
 
 
 def forms(key):
-    """The key; and where it has arrays, with them on the device."""
+    """Returns the key and, if it has arrays, keys with tensors here and on the device."""
     parts = key if isinstance(key, tuple) else (key,)
     has_arrays = any(isinstance(part, np.ndarray) for part in parts)
     return (key, as_tensors(key), on_device(key)) if has_arrays else (key,)
@@ -69,7 +69,7 @@ def test_reading(connection, part):
 
 
 def written(key, value):
-    """What NumPy makes of it; None where it has too many dimensions for NumPy's masks."""
+    """Returns NumPy's result; None if it has too many dimensions for NumPy's masks."""
     wanted = CUBE.copy()
     try:
         wanted[key] = value
@@ -99,7 +99,7 @@ def test_assigning(connection, part):
 
 
 def random_key(random, shape):
-    """Some key that NumPy takes."""
+    """Returns a random key that NumPy takes."""
     key = []
     axis = 0
     wide = tuple(random.integers(1, 4, size=random.integers(1, 3)))
@@ -174,7 +174,7 @@ def test_a_place_out_of_range(connection):
 
 
 def test_a_place_out_of_range_that_only_the_device_knows(connection, monkeypatch):
-    """Unless it is checked, it reads 0 and writes nothing, also where dimensions are joined."""
+    """Without checks it reads 0 and writes nothing, also in merged dimensions."""
     monkeypatch.setattr(checks, "enabled", False)
     x = kiln.tensor(CUBE)
     far = kiln.tensor([1, 7, -9]) * 1

@@ -51,7 +51,7 @@ def test_normal(function, args, options, mean, std):
 def test_truncated_normal_is_normal_within_its_bounds():
     values = filled(nn.init.trunc_normal_, 1.0, 2.0, -1.0, 4.0, shape=(40000,))
     assert values.min() >= -1 and values.max() <= 4
-    # Means of normal numbers that were drawn again until they fell in between.
+    # Means of normal numbers that were drawn again until they were within the bounds.
     draws = np.random.default_rng(0).normal(1.0, 2.0, 400000)
     draws = draws[(draws >= -1) & (draws <= 4)]
     quantiles = np.linspace(0.02, 0.98, 25)

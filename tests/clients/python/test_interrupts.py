@@ -1,6 +1,7 @@
-"""Ctrl-C at random moments: it waits for nobody, the process goes on, and its session ends with it.
+"""Ctrl-C at random moments: it takes effect without waiting, the process continues, and its session
+is closed when it exits.
 
-$KILN_INTERRUPTS says how many (30); $KILN_SEED where the moments begin (1).
+$KILN_INTERRUPTS is the number of interrupts (30); $KILN_SEED seeds their moments (1).
 """
 
 import os
@@ -16,14 +17,16 @@ from eventually import GIVE_UP_SECONDS, eventually
 
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = pathlib.Path(kiln.__file__).resolve().parents[1]
-OPERATIONS_MAX = 100_000  # that begin after an interrupt: more, and it was lost
+OPERATIONS_MAX = 100_000  # operations that begin after an interrupt; more mean that it was lost
 INTERRUPTS = int(os.environ.get("KILN_INTERRUPTS", "30"))
 SEED = int(os.environ.get("KILN_SEED", "1"))
 MEMORY = 'kiln_device_memory_used_bytes{device="cpu:0"}'
 
 
 def start(daemon, *arguments):
-    """A Python process that hears SIGINT, even if this one runs in a shell's background and so ignores it."""
+    """Starts a Python process that receives SIGINT, even if this one runs in a shell's background,
+    where SIGINT is ignored.
+    """
     path = os.pathsep.join([str(SOURCE), os.environ.get("PYTHONPATH", "")])
     return subprocess.Popen(
         [sys.executable, *arguments], env=dict(daemon.environment(), PYTHONPATH=path),
@@ -53,7 +56,7 @@ class Client:
             guard.cancel()
 
     def expect(self, word):
-        """The rest of the next line that begins with this word; operations may begin before it."""
+        """Returns the rest of the next line with this first word; operations may begin before."""
         line = self.line()
         for _ in range(OPERATIONS_MAX):
             if word == "begins" or not line.startswith("begins "):
@@ -63,7 +66,7 @@ class Client:
         return line[len(word) :].strip()
 
     def go_on(self, moments):
-        """Lets it work until a random moment: until some operations have begun, and somewhere within the last one."""
+        """Lets it work until some operations have begun, and a random time into the last one."""
         for _ in range(moments.randrange(1, 5)):
             self.expect("begins")
         for _ in range(moments.randrange(1_000_000)):
@@ -91,8 +94,8 @@ def test_interrupts_at_random_moments(fresh_kilnd):
     print(f"{INTERRUPTS} interrupts: {operations}")
 
 
-# Its session is to end by its word, so the daemon has longer for it than a busy machine takes, and the lease is longer
-# than the test.
+# The session must be closed by its exit, so the daemon gets longer than a busy machine needs, and
+# the lease is longer than the test.
 ENDS = """
 import os
 import numpy as np

@@ -1,4 +1,4 @@
-"""kiln.jit on a live kilnd: values are what the function gives without it."""
+"""kiln.jit on a live kilnd: values equal those of the function without it."""
 
 import numpy as np
 import pytest
@@ -204,7 +204,7 @@ def test_a_gradient_through_a_result_is_an_error_and_not_a_wrong_number(connecti
     message = "a gradient through a result of Linear.forward, which kiln.jit traced"
     with pytest.raises(kiln.InvalidArgument, match=message):
         forward(x).sum().backward()
-    # What else the weight does would hide that a part of its gradient is missing.
+    # Other uses of the weight would hide that a part of its gradient is missing.
     result = forward(x) * 2
     result.numpy()
     with pytest.raises(kiln.InvalidArgument, match=message):
@@ -230,7 +230,7 @@ def test_a_result_that_wants_no_gradient_is_a_constant(connection):
         target = forward(x)
     (target * model.weight.sum()).sum().backward()
     np.testing.assert_allclose(model.weight.grad.numpy(), value, rtol=1e-6)
-    # A function that kiln.grad differentiates may read what was computed before.
+    # A function that kiln.grad differentiates may read values that were computed before.
     target = forward(x)
     slope = kiln.grad(lambda w: ((w - target) ** 2).sum())(kiln.zeros(1, 1))
     np.testing.assert_allclose(slope.item(), -2 * value, rtol=1e-6)
@@ -240,7 +240,7 @@ def test_a_result_that_wants_no_gradient_is_a_constant(connection):
 
 
 def test_gradients_from_outside_are_no_hindrance(connection):
-    kiln.manual_seed(0)  # some weights all but cancel out
+    kiln.manual_seed(0)  # with some other weights the values almost cancel out
     model = nn.Linear(2, 1)
     x = kiln.ones(3, 2)
     optimizer = kiln.optim.SGD(model.parameters(), lr=0.1)

@@ -1,4 +1,4 @@
-"""kiln.jit: what a traced function may not do. No daemon needed."""
+"""kiln.jit: errors for what a traced function must not do. Needs no daemon."""
 
 import array
 import itertools
@@ -181,7 +181,7 @@ def time_of(clock):
 
 
 def from_a_tensor_of_another_library():
-    factor = array.array("d", [1.0])  # as other libraries' arrays, it shows no attributes
+    factor = array.array("d", [1.0])  # like other libraries' arrays, it has no visible attributes
 
     def f(x):
         return x * factor[0]

@@ -1,4 +1,4 @@
-"""kiln.jit: what a call changes. No daemon needed."""
+"""kiln.jit: the changes made by a call. Needs no daemon."""
 
 import numpy as np
 import pytest

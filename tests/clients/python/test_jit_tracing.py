@@ -1,4 +1,4 @@
-"""kiln.jit: what is traced again, and what is an input. No daemon needed."""
+"""kiln.jit: what causes another trace, and what becomes an input. Needs no daemon."""
 
 import warnings
 
@@ -259,7 +259,7 @@ def test_one_tensor_given_twice_is_another_kind_of_call(stand_in):
     assert f.traces == 2
 
 
-def zeros():  # a global of the name of an attribute that a traced function uses
+def zeros():  # a global with the name of an attribute that a traced function uses
     return untouched
 
 

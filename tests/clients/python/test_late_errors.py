@@ -1,9 +1,9 @@
-"""What kilnd would refuse is refused when the node is built, in the user's own line.
+"""Calls that kilnd would reject are rejected when the node is built, in the user's own line.
 
-Every op of the table is called with all that is wrong about a legal call: other dtypes, ranks and
-sizes of operands, other attributes. What the client accepts is then given to kilnd, which must
-accept it, too. Nothing is compiled: the graph ends in a node of an op that there is not, and kilnd
-reads nodes in order.
+Every op of the table is called with all kinds of changes to a legal call: other dtypes, ranks and
+sizes of operands, other attributes. Calls that the client accepts are then sent to kilnd, which
+must accept them, too. Nothing is compiled: the graph ends in a node of an op that does not exist,
+and kilnd reads nodes in order.
 """
 
 import itertools
@@ -40,7 +40,7 @@ LISTS = ((), (0,), (1, 1), (-1, 0), (0, 0), (-9,), (1.5,), ("x",), (True,), 3, "
 
 
 def legal(name):
-    """Some calls of an op that are right, as (dtypes, shapes, attributes)."""
+    """Returns some valid calls of an op, as (dtypes, shapes, attributes)."""
     found = []
     for dtype in ALL:
         if dtype in ROWS[name].refused or not accepts(name, dtype):
@@ -80,7 +80,7 @@ def other_values(attribute, value):
 
 
 def variations(op, dtypes, shapes, attributes):
-    """Other calls: most of them are wrong."""
+    """Yields other calls, most of which are invalid."""
     yield dtypes, shapes, {**attributes, "no_such_attribute": 1}
     yield dtypes[:-1], shapes[:-1], attributes
     yield [*dtypes, "float32"], [*shapes, (2,)], attributes
@@ -93,7 +93,7 @@ def variations(op, dtypes, shapes, attributes):
             yield [*dtypes[:i], dtype, *dtypes[i + 1 :]], shapes, attributes
         for shape in other_shapes(shapes[i]):
             yield dtypes, [*shapes[:i], shape, *shapes[i + 1 :]], attributes
-    # Operands of one shape vary together, so that what holds among them still does.
+    # Operands of one shape vary together, so that relations between them still hold.
     for shape in other_shapes(shapes[0] if shapes else ()):
         yield dtypes, [shape if one == shapes[0] else one for one in shapes], attributes
     for attribute in op.attributes:
@@ -120,7 +120,7 @@ def call(name, tensors, attributes):
 
 
 def built(name):
-    """What the client accepts of an op's variations, with the nodes; and what it refuses badly."""
+    """Returns an op's accepted variations, with the nodes, and those rejected in a wrong way."""
     accepted, bad = [], []
     seen = set()
     for base in legal(name):
@@ -146,7 +146,7 @@ def built(name):
 
 
 def first_refused(stub, session, nodes):
-    """The graph of nodes, in order, of which kilnd refuses one: its source and why."""
+    """Returns the source and the reason of the first node, in order, that kilnd rejects."""
     graph = build(nodes).graph
     graph.nodes.add(op=SENTINEL)
     graph.outputs[:] = [len(graph.nodes) - 1]
@@ -157,7 +157,7 @@ def first_refused(stub, session, nodes):
 
 
 def late(connection, accepted):
-    """Which of the accepted calls kilnd refuses."""
+    """Returns the accepted calls that kilnd rejects."""
     stub = Stub(connection._session.channel, "kiln.v1.ProgramService")
     left = dict(enumerate(accepted))
     found = []

@@ -1,4 +1,4 @@
-"""Laziness, shapes, dtypes, graphs and errors: all that needs no daemon."""
+"""Laziness, shapes, dtypes, graphs and errors: everything that needs no daemon."""
 
 import operator
 import pathlib

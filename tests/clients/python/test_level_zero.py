@@ -1,5 +1,5 @@
-"""Training on SPIR-V follows the CPU's: the daemon opens the stand-in for Level Zero's library, which runs kernels on an OpenCL
-runtime for processors, so no GPU is needed."""
+"""Training on SPIR-V gives the CPU's losses. The daemon opens the stand-in for Level Zero's
+library, which runs kernels on an OpenCL runtime for processors, so no GPU is needed."""
 
 import os
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from kilnd_process import ROOT, Kilnd, build_folder
 
 @pytest.fixture(scope="module")
 def both_kinds() -> Iterator[Kilnd]:
-    """A daemon with this machine's CPU and two GPUs, apart, each of which is Intel's OpenCL for processors."""
+    """A daemon with the CPU and two GPUs without shared memory, which are Intel's OpenCL."""
     vendors = ROOT / "build" / "intel_opencl" / "vendors"
     if not vendors.is_dir() and "OCL_ICD_VENDORS" not in os.environ:
         pytest.skip("no OpenCL that takes SPIR-V; tests/intel_opencl fetches one")

@@ -1,4 +1,4 @@
-"""Linear algebra against NumPy, and its gradients against differences."""
+"""Linear algebra compared with NumPy, and its gradients with finite differences."""
 
 import numpy as np
 import pytest
@@ -105,7 +105,7 @@ def cofactors(a):
                       for j in range(n)] for i in range(n)])  # fmt: skip
 
 
-# The gradient does not divide by pivots that are 0, or would be without rounding.
+# The gradient does not divide by pivots that are 0, or would be 0 without rounding.
 @pytest.mark.parametrize("a", [
     [[0.0, 1, 2], [0, 3, 5], [0, 2, 2]], [[1.0, 2, 3], [2, 4, 7], [3, 6, 1]],
     [[0.1, 0.2, 0.3], [0.3, 0.6, 0.7], [0.7, 1.4, 0.1]], [[1.0, 2, 3], [4, 5, 6], [7, 8, 9]],

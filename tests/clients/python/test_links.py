@@ -1,4 +1,4 @@
-"""Clients over links that are slow or break: what is sent, and that results do not change."""
+"""Clients over slow or broken links: what is sent, and that results do not change."""
 
 import threading
 import time
@@ -38,21 +38,21 @@ def test_an_upload_goes_on_where_it_was_cut_off(kilnd, link):
     upload.start()
     for sent in stops:
         link.hold_at(start + sent)
-        # What is around the data is not counted, nor is a message that was cut off.
+        # Bytes around the data, and messages that were cut off, are not counted.
         lost += connection._session.chunk_bytes
         least = taken + 0.999 * sent - lost
         assert eventually(lambda: kilnd.metric("kiln_received_bytes_total") >= least)
         link.cut()
     upload.join()
     np.testing.assert_array_equal(result[0].numpy(), data)
-    # After each cut, only the piece of which the daemon has had a part is sent again.
+    # After each cut, only the piece that the daemon had in part is sent again.
     assert link.bytes_sent - start < 1.001 * data.nbytes + 3 * _pieces.CALLS * _pieces.PIECE_BYTES
     del result
     connection.close()
 
 
 def calls_of(monkeypatch):
-    """What uploads send from here on: a list of the blobs of each call."""
+    """Lists the calls of uploads from now on: the blobs of each call."""
     calls = []
     one, many = _blobs.Blobs.send, _blobs.Blobs.send_many
 

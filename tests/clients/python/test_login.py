@@ -1,4 +1,4 @@
-"""Who the client says it is, and to whom."""
+"""Credentials: how the client identifies itself, and to which daemons."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ from kilnd_process import Kilnd, build_folder
 
 
 def certificate(folder, name="server"):
-    """A certificate for 127.0.0.1 that is its own authority, and its key."""
+    """Returns a certificate for 127.0.0.1 that is its own authority, and its key."""
     paths = folder / f"{name}.pem", folder / f"{name}.key"
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
@@ -24,7 +24,7 @@ def certificate(folder, name="server"):
 
 
 def expired(folder):
-    """A certificate that has expired, and its key."""
+    """Returns an expired certificate, and its key."""
     _, key = certificate(folder, "expired")
     request = subprocess.run(["openssl", "req", "-new", "-key", key, "-subj", "/CN=box"], check=True,
                              capture_output=True)
@@ -41,7 +41,7 @@ def test_a_user_trains_over_tls_with_a_token(tmp_path):
         command = [str(build_folder() / "clients" / "cli" / "kiln"), "user", "add", "ann", "--address", daemon.address]
         token = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
-        # By the file alone, as on a laptop.
+        # With only the file, as on a laptop.
         home = tmp_path / "home"
         (home / ".config" / "kiln").mkdir(parents=True)
         (home / ".config" / "kiln" / "config.toml").write_text(
@@ -83,7 +83,7 @@ def test_mistakes_with_tls_are_told_apart(tmp_path):
         says(daemon.tcp_address, "on a client without TLS")
         says(daemon.tcp_address, "--tls_client_ca", ca=chain, certificate=other, key=other_key)
         says(daemon.address, "speaks no TLS", ca=chain)
-        # The command line says it in one line.
+        # The command line reports it in one line.
         command = [build_folder() / "clients" / "cli" / "kiln", "devices", "--address", daemon.tcp_address]
         for more, wanted in (["--ca", other], "not by the authority"), ([], "hangs up at once"):
             told = subprocess.run([*command, *more], capture_output=True, text=True, timeout=GIVE_UP_SECONDS).stderr
@@ -165,7 +165,7 @@ def test_a_file_that_cannot_be_read_is_an_error(tmp_path):
     with pytest.raises(kiln.InvalidArgument, match=f"cannot read {path}: Is a directory.*XDG_CONFIG_HOME"):
         find(Login(), environment)
     path.rmdir()
-    path.symlink_to(path)  # which nobody can read, root neither
+    path.symlink_to(path)  # a loop that no account can read, not even root
     with pytest.raises(kiln.InvalidArgument, match=f"cannot read {path}: Too many levels"):
         find(Login(), environment)
 

@@ -1,4 +1,4 @@
-"""Precision of float32 matrix products: factors rounded to tf32 against NumPy in float64."""
+"""Precision of float32 matrix products: factors rounded to tf32, compared with NumPy in float64."""
 
 import threading
 
@@ -22,14 +22,14 @@ def normal(*shape):
 
 
 def tf32(x):
-    """To nearest, ties to even, in float64."""
+    """Rounds to nearest, ties to even; returns float64."""
     bits = np.asarray(x, np.float32).view(np.uint32)
     rounded = (bits + 0xFFF + (bits >> 13 & 1)) & np.uint32(0xFFFFE000)
     return rounded.view(np.float32).astype(np.float64)
 
 
 def windows(x, size):
-    """(N, C, H, W) to (N, H', W', C, size, size)."""
+    """Returns the windows of (N, C, H, W) as (N, H', W', C, size, size)."""
     view = np.lib.stride_tricks.sliding_window_view(x, (size, size), axis=(2, 3))
     return view.transpose(0, 2, 3, 1, 4, 5)
 
@@ -44,7 +44,7 @@ A, B, BATCH = normal(37, 70), normal(70, 53), normal(5, 70, 53)
 IMAGE, KERNEL = normal(2, 8, 12, 12), normal(16, 8, 3, 3)
 QUERY, KEY, VALUE = normal(2, 9, 16), normal(2, 11, 16), normal(2, 11, 16)
 
-# What is computed, in NumPy with what rounds its factors, and how near they are.
+# The product, its reference in NumPy with a function that rounds factors, and the tolerance.
 PRODUCTS = {
     "matmul": (lambda: kiln.tensor(A) @ kiln.tensor(B), lambda r: r(A) @ r(B), 1e-5),
     "batched": (lambda: kiln.tensor(A) @ kiln.tensor(BATCH), lambda r: r(A) @ r(BATCH), 1e-5),

@@ -1,4 +1,4 @@
-"""Several devices: what is computed on a mesh is what one device computes."""
+"""Several devices: computations on a mesh give the results of one device."""
 
 import pathlib
 
@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 @pytest.fixture(scope="module")
 def on_one(example, four):
-    """The losses of one device, by network."""
+    """Returns the losses of one device, by network."""
     connection = kiln.connect(four.address)
     losses = {name: example.train(name, "one", FOUR[:1], 50)[0] for name in ("convnet", "gpt")}
     _connection._default = None
@@ -38,7 +38,7 @@ def test_training_is_that_of_one_device(session, example, on_one, name, mode):
 @pytest.mark.parametrize("mode, devices", [("data", 4), ("zero3", 4), ("data", 3), ("tensor", 3),
                                            ("zero3", 3)])  # fmt: skip
 def test_more_devices_compute_what_one_does(session, example, on_one, mode, devices):
-    """Three divide neither the batch nor the layers' widths."""
+    """Three devices divide neither the batch nor the layers' widths evenly."""
     losses, _, _ = example.train("gpt", mode, FOUR[:devices], 20)
     np.testing.assert_allclose(losses, on_one["gpt"][:20], rtol=1e-4)
 
@@ -54,7 +54,7 @@ def test_devices_of_two_kinds_make_a_mesh(mixed, example, on_one):
 
 
 def state_of(rule_of_model, rule_of_state):
-    """A layer of 4 MiB with Adam's state, whose memory a device is 12 MiB if it has all of it."""
+    """Returns a layer of 4 MiB with Adam's state; the whole takes 12 MiB on a device."""
     mesh = kiln.Mesh("data", FOUR)
     model = kiln.shard(nn.Linear(1024, 1024, bias=False), mesh, rule_of_model)
     optimizer = kiln.optim.Adam(model.parameters(), lr=0.1)
@@ -76,7 +76,7 @@ def test_each_device_has_the_memory_of_its_part(device_memory, rule_of_model, ru
 
 
 def test_zero_2_keeps_no_gradients(device_memory):
-    """A device has 4 MiB of weights and its part of 8 of state, but none of 4 of gradients."""
+    """A device has 4 MiB of weights and its part of 8 MiB of state, but not 4 MiB of gradients."""
     model, optimizer = state_of(None, "data")
 
     @kiln.jit
@@ -262,11 +262,11 @@ def test_a_step_is_one_message(session):
 
 
 def test_the_readmes_code(session, example):
-    """Each block of the section runs, with a network, its optimizer, a step and a batch."""
+    """Runs each block of the section, with a network, its optimizer, a step and a batch."""
     readme = (ROOT / "README.md").read_text()
     section = readme.split("## Several devices")[1].split("\n## ")[0]
     blocks = [block.split("```")[0] for block in section.split("```python")[1:]]
-    *blocks, stages = blocks  # test_stages.py has that
+    *blocks, stages = blocks  # tested in test_stages.py
     assert len(blocks) == 2 and ".to(" in stages
     for block, name in zip(blocks, ("convnet", "gpt")):
         model, loss_of = {"convnet": example.convnet, "gpt": example.gpt}[name]()
@@ -289,11 +289,11 @@ def test_the_readmes_code(session, example):
 
 
 class Juggler:
-    """Tensors that lie anywhere, and what NumPy says that they are."""
+    """Tensors with various placements, and their values in NumPy."""
 
     def __init__(self, seed):
         self.draws = np.random.default_rng(seed)
-        # Half of them of a size that the meshes divide.
+        # Half of the seeds use a size that the meshes divide.
         size = 4 + seed % 2
         self.homes = [kiln.Mesh("data", FOUR[: 2 + seed % 2]), GRID]
         arrays = [self.draws.normal(size=(size, size)).astype(np.float32) for _ in range(6)]
@@ -318,7 +318,7 @@ class Juggler:
         return kiln.shard(tensor, mesh, tuple(axes[:self.draws.integers(1, 3)]))
 
     def turn(self):
-        """One random operation; what meets on two devices or meshes is refused, and changes nothing."""
+        """Does one random operation, which is rejected for tensors on two devices or meshes."""
         i, j, kind = self.any(), self.any(), self.draws.integers(6)
         (x, a), (y, b) = self.pairs[i], self.pairs[j]
         try:

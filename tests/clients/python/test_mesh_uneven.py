@@ -1,4 +1,4 @@
-"""Sizes that an axis of the mesh does not divide: all is as on one device."""
+"""Sizes that an axis of the mesh does not divide: results equal those of one device."""
 
 import signal
 import subprocess
@@ -18,7 +18,7 @@ UNEVEN = [(THREE, (10, 7)), (THREE, (1, 4)), (THREE, (2, 5, 8)), (GRID, (7, 5)),
 
 
 def specs_of(mesh, rank):
-    """Every way to split the first dimension, the last, or both."""
+    """Yields every way to split the first dimension, the last, or both."""
     axes = mesh.axis_names
     yield from [(axis,) for axis in axes]
     yield from [(None,) * (rank - 1) + (axis,) for axis in axes]
@@ -51,7 +51,7 @@ def test_values_go_there_and_back(session, mesh, shape):
 
 
 def leave_garbage(mesh, spec, shape):
-    """In memory that is free again, and as large as that of the parts of such a tensor."""
+    """Fills memory of the size of such a tensor's parts with garbage, and frees it."""
     padded = list(shape)
     for dim, axes in enumerate(spec):
         axes = (axes,) if isinstance(axes, str) else axes or ()
@@ -66,7 +66,7 @@ def leave_garbage(mesh, spec, shape):
 
 @pytest.mark.parametrize("mesh, shape", UNEVEN)
 def test_what_is_made_of_them_is_right(session, mesh, shape):
-    """Sums, extremes and what counts elements take no notice of padding, whatever is in it."""
+    """Sums, extremes and counts ignore padding, whatever it contains."""
     array = numbers(shape)
     made = {
         "affine": (lambda x: x * 2 + 1, array * 2 + 1),
@@ -138,7 +138,7 @@ def test_devices_of_two_kinds_have_them(mixed):
 
 
 def network():
-    """Widths that three devices do not divide."""
+    """Returns a network with widths that three devices do not divide."""
     return nn.Sequential(nn.Linear(13, 20), nn.LayerNorm(20), nn.GELU(), nn.Linear(20, 11),
                          nn.Tanh(), nn.Linear(11, 5))  # fmt: skip
 
@@ -147,7 +147,7 @@ SPLIT = {"0.*": ("model",), "3.weight": (None, "model"), "5.weight": ("model",)}
 
 
 def train(mode, steps=50):
-    """The losses with a batch of 10 on three devices, or on one; and the weights."""
+    """Returns the losses with a batch of 10 on three devices, or on one; and the weights."""
     kiln.manual_seed(0)
     model = network()
     mesh, spec = None, None
@@ -225,7 +225,7 @@ def test_kiln_explain_shows_padding(session, four):
 
 
 def test_they_survive_restarts():
-    """As they are, and in a detached session, and after a kill."""
+    """In a session, in a detached session, and after a kill."""
     array = numbers((10, 7))
     with Kilnd(threads=2, flags=["--cpu_devices=3"]) as daemon:
         connection = kiln.connect(daemon.address, snapshot_seconds=3600)

@@ -1,4 +1,4 @@
-"""Methods by PyTorch's further names, against NumPy."""
+"""Methods with other names of PyTorch, compared with NumPy."""
 
 import copy
 import pickle

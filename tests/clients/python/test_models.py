@@ -1,4 +1,4 @@
-"""kiln.models: sizes and names are those of the published weights; generating with a cache."""
+"""kiln.models: sizes and names are those of the published weights; generation with a cache."""
 
 import numpy as np
 import pytest

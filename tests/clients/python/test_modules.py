@@ -1,4 +1,4 @@
-"""Modules and their state: no daemon needed."""
+"""Modules and their state. Needs no daemon."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""Modules against PyTorch's: names of the state, results, gradients, buffers afterwards."""
+"""Modules compared with PyTorch's: names of the state, results, gradients, buffers afterwards."""
 
 import numpy as np
 import pytest
@@ -129,7 +129,7 @@ CASES = [
     case("nn.PoissonNLLLoss(log_input=False, full=True)", ("uniform", (4, 5)), ("normal!", (4, 5))),
     case("nn.CosineSimilarity(1)", (N, (4, 5, 2)), (N, (4, 5, 2))),
     case("nn.PairwiseDistance(3.0)", (N, (4, 5)), (N, (4, 5))),
-    # Normalisation.
+    # Normalization.
     case("nn.BatchNorm1d(4)", (N, (6, 4))),
     case("nn.BatchNorm1d(4)", (N, (6, 4, 5)), name="BatchNorm1d of three dimensions"),
     case("nn.BatchNorm2d(4, momentum=0.3)", (N, (3, 4, 5, 6))),

@@ -1,4 +1,4 @@
-"""Every method against NumPy, on a live kilnd."""
+"""Every method compared with NumPy, on a live kilnd."""
 
 import math
 

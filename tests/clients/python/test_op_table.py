@@ -1,6 +1,6 @@
-"""Every op, every dtype it takes, every shape class, and gradients, against JAX and NumPy.
+"""Every op, every dtype it takes, every shape class, and gradients, compared with JAX and NumPy.
 
-One test is one op with one dtype: all its cases are outputs of one program.
+A test is one op with one dtype: all its cases are outputs of one program.
 """
 
 from typing import Any, List, NamedTuple, Sequence
@@ -29,7 +29,7 @@ def cases_for(name: str, dtype: str) -> Sequence[Case]:
 
 
 def accepts(name: str, dtype: str) -> bool:
-    """Whether the op's row in kiln's table has the dtype."""
+    """Returns whether the op's row in kiln's table has the dtype."""
     row, op = ROWS[name], TABLE[name]
     operands = [BY_NAME[domain_of(row, i).dtype or dtype]
                 for i in range(len(cases_for(name, dtype)[0].shapes))]
@@ -68,7 +68,7 @@ STORING = ("where", "maximum", "minimum", "max", "min", "cmplt", "cmpeq", "cmpne
 
 
 def test_every_dtype_that_is_claimed_is_tried():
-    """An op takes all dtypes of its class, and float8's where it stores, chooses or compares."""
+    """An op takes all dtypes of its class, and float8 dtypes if it stores, chooses or compares."""
     claimed = [(name, dtype) for name in STORING for dtype in ALL]
     claimed += [(name, dtype) for name in ROWS for dtype in CLASSES[TABLE[name].operand_class]]
     known = {*TRIED, *REFUSED}
@@ -99,7 +99,7 @@ class Attempt(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """A tensor and the array that it must be, to so many epsilons."""
+    """A tensor and the expected array, with the tolerance in epsilons."""
 
     text: str
     got: Any
@@ -119,8 +119,8 @@ def variable(array: np.ndarray) -> Any:
 
 
 def applied(name: str, tensors: List[Any], attributes: dict) -> Any:
-    """The op of tensors."""
-    if name == "const":  # which has no function of its own
+    """Applies the op to tensors."""
+    if name == "const":  # it has no function of its own
         given = dict(attributes)
         dtype = BY_NAME[given.pop("dtype")]
         return wrap(make(name, (), tuple(given.items()), dtype))
@@ -191,7 +191,7 @@ def factor_of(row: Row, got: Any, otherwise: float) -> float:
 
 
 def difference(one: Compared) -> str:
-    """What is wrong with a tensor; empty: nothing."""
+    """Returns what is wrong with a tensor; "" if nothing is."""
     got = one.got.numpy()
     if got.shape != one.wanted.shape:
         return f"{one.text}: shape {got.shape} instead of {one.wanted.shape}"
@@ -201,7 +201,7 @@ def difference(one: Compared) -> str:
     eps = epsilon(one.got.dtype.name)
     value, wanted = got.astype(np.float64), one.wanted.astype(np.float64)
     with np.errstate(invalid="ignore"):
-        # An infinity allows no distance from it.
+        # The tolerance at an infinity is 0.
         size = np.where(np.isinf(wanted), 0, np.abs(wanted))
         allowed = one.factor * eps * np.maximum(size, 1)
         bad = ~((np.abs(value - wanted) <= allowed) | (value == wanted)

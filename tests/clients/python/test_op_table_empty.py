@@ -1,4 +1,7 @@
-"""Every op of operands without elements, against JAX and NumPy: each size of a case in turn is 0."""
+"""Every op with operands without elements, compared with JAX and NumPy.
+
+Each size of a case in turn is 0.
+"""
 
 from typing import List, Optional
 
@@ -25,7 +28,7 @@ from test_op_table import (
 ONE_SESSION = True
 
 CASES_MOST = 2  # the smallest ones
-# Ops for which nothing is left to compare, with the reason.
+# Ops without anything to compare, with the reason.
 NOT_COMPARED = {
     **dict.fromkeys(("argmax", "argmin", "max", "min"), "JAX knows no largest of nothing"),
     **dict.fromkeys(("expand", "shrink", "pad_circular", "pad_reflect", "pad_replicate"),
@@ -36,12 +39,12 @@ NAMES = [name for name, dtype in TRIED if dtype == "float32" and TABLE[name].ope
 
 
 def elements(case: Case) -> int:
-    """How many elements all operands have."""
+    """Returns how many elements all operands have."""
     return sum(int(np.prod(shape)) for shape in case.shapes)
 
 
 def emptied(name: str) -> List[Case]:
-    """An op's cases with nothing along what has one size, and with nothing along each axis of the first operand."""
+    """Returns an op's cases with each size, and each axis of the first operand, set to 0."""
     made = {}
     for case in sorted(cases_for(name, "float32"), key=elements)[:CASES_MOST]:
         for size in {size for shape in case.shapes for size in shape}:
@@ -55,12 +58,12 @@ def emptied(name: str) -> List[Case]:
 
 
 def attempt(row: Row, name: str, case: Case) -> Optional[Attempt]:
-    """None: the op refuses such sizes."""
+    """Returns None if the op rejects such sizes."""
     arrays = []
     for i, shape in enumerate(case.shapes):
         try:
             arrays.append(values(domain_of(row, i), shape, "float32", f"{case} {i}"))
-        except (ValueError, IndexError):  # what an operand is made of has no empty form
+        except (ValueError, IndexError):  # some values of operands have no empty form
             return None
     tensors = [variable(array) for array in arrays]
     try:
@@ -76,7 +79,7 @@ def attempt(row: Row, name: str, case: Case) -> Optional[Attempt]:
 
 
 def expected_of(name: str, one: Attempt) -> Optional[Expected]:
-    """None: the reference has no value for it."""
+    """Returns None if the reference has no value for it."""
     try:
         with np.errstate(all="ignore"):
             return one_by_one(f"{name} {one.text}", ROWS[name], [one.trial], False)[0]
@@ -86,7 +89,7 @@ def expected_of(name: str, one: Attempt) -> Optional[Expected]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_op(connection, record_property, name):
-    """What is refused, is so when it is built; all else has a value: that of the reference, where it has one."""
+    """Cases are rejected when built, or have a value: the reference's, if it has one."""
     row = ROWS[name]
     compared: List[Compared] = []
     for case in emptied(name):

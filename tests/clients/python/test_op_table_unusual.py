@@ -1,7 +1,8 @@
-"""Every op of ties, both zeros, NaN and infinities, against JAX and NumPy.
+"""Every op with ties, both zeros, NaN and infinities, compared with JAX and NumPy.
 
-Some elements of each case's float operands are replaced, so that equal ones meet and what is not a
-number spreads as far as it must, and no farther. Gradients are compared where all is finite.
+Some elements of each case's float operands are replaced, so that there are equal ones, and so that
+NaN and infinities must spread exactly as far as in the reference. Gradients are compared where
+everything is finite.
 """
 
 from typing import Any, List, Sequence
@@ -30,12 +31,12 @@ from test_op_table import (
 ONE_SESSION = True
 
 KINDS = ("ties", "zeros", "nan", "inf")
-# The smallest cases: what is unusual here is the elements, not the shapes.
+# The smallest cases: the elements are unusual here, not the shapes.
 CASES_MOST, ELEMENTS_MOST = 2, 120
 
 
 def may_hold(domain: Domain, kind: str) -> bool:
-    """Whether the op is made for such elements of an operand."""
+    """Returns whether the op is made for such elements of an operand."""
     if domain.dtype is not None:
         return False
     if domain.values is not None:
@@ -44,7 +45,7 @@ def may_hold(domain: Domain, kind: str) -> bool:
 
 
 def replaced(array: np.ndarray, kind: str, salt: str) -> np.ndarray:
-    """Some elements of an operand are others."""
+    """Replaces some elements of an operand."""
     if not array.size:
         return array
     generator = np.random.default_rng([len(salt), *salt.encode()])
@@ -57,14 +58,14 @@ def replaced(array: np.ndarray, kind: str, salt: str) -> np.ndarray:
 
 
 def cases_of(name: str) -> Sequence[Case]:
-    """The smallest of an op's cases."""
+    """Returns the smallest of an op's cases."""
     sized = [(sum(int(np.prod(shape)) for shape in case.shapes), i, case)
              for i, case in enumerate(cases_for(name, "float32"))]  # fmt: skip
     return [case for size, _, case in sorted(sized)[:CASES_MOST] if size <= ELEMENTS_MOST]
 
 
 def attempts(name: str, kind: str) -> List[Attempt]:
-    """A case for each operand that may hold such elements, and one in which all do."""
+    """Returns a case for each operand that may have such elements, and one with all of them."""
     row = ROWS[name]
     made = []
     for case in cases_of(name):

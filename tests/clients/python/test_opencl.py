@@ -1,4 +1,4 @@
-"""Training on an OpenCL device follows the same training on the CPU: what clients see of a second kind of device."""
+"""Training on an OpenCL device, as a second kind of device, gives the CPU's losses."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from kilnd_process import Kilnd, opencl_is_installed
 
 @pytest.fixture(scope="module")
 def both_kinds() -> Iterator[Kilnd]:
-    """A daemon with this machine's CPU and whatever OpenCL has."""
+    """A daemon with this machine's CPU and all OpenCL devices."""
     if not opencl_is_installed():
         pytest.skip("no OpenCL here; pocl-opencl-icd makes the processor a device")
     with Kilnd(devices="cpu,opencl") as daemon:
@@ -34,7 +34,7 @@ def test_training_follows_the_cpu(both_kinds):
 
 
 F = nn.functional
-# Of everyday sizes: tiles that come out even and that do not, rows, long sums, windows.
+# Everyday sizes: with and without partial tiles, rows, long sums, windows.
 LAYERS = {
     "matmul": (lambda a, b: a @ b, [(130, 257), (257, 190)]),
     "batches": (lambda a, b: a @ b, [(6, 70, 33), (6, 33, 90)]),
@@ -48,7 +48,7 @@ LAYERS = {
 
 
 def results(address: str, device: str, name: str) -> list[np.ndarray]:
-    """A layer's result, and its gradients for a random upstream one."""
+    """Returns a layer's result, and its gradients for a random upstream."""
     layer, shapes = LAYERS[name]
     random = np.random.default_rng(5)
     with kiln.connect(address, device=device):

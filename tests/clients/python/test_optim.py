@@ -1,4 +1,4 @@
-"""Optimizers and schedulers against PyTorch's, LAMB and Muon against NumPy, and the rest."""
+"""Optimizers and schedulers compared with PyTorch's, LAMB and Muon with NumPy, and other tests."""
 
 import math
 
@@ -173,7 +173,7 @@ def test_muon_is_its_formula_and_its_steps_are_nearly_orthogonal(connection, sha
 
 
 def adamw_by_parts(start, inputs, weights, parts):
-    """The matrix after three steps, each of the parts of its rows a parameter of its own."""
+    """Returns the matrix after three steps, with each part of its rows as a separate parameter."""
     parameters = [nn.Parameter(start[part]) for part in parts]
     columns = [kiln.tensor(inputs[:, part]) for part in parts]
     weights = kiln.tensor(weights)

@@ -1,4 +1,4 @@
-"""Methods that give PyTorch's pairs of values and places, and clamping, beside PyTorch itself."""
+"""Methods that return PyTorch's pairs of values and places, and clamping, compared with PyTorch."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ CUBE = distinct(np.float32, 2, 3, 4)
 WHOLE = distinct(np.int64, 5, 6)
 BOUNDS = np.array([0, 1, 1, 1.5, 2, 2, 3, -np.inf, np.inf], np.float32)
 CASES = [
-    # In lower case a gradient is asked for, which goes to the element at the index.
+    # Arrays with lower-case names get a gradient, which goes to the element at the index.
     *[(f"x.{call}.values", {"x": MATRIX}) for call in (
         "max(1)", "min(0)", "max(0, True)", "median(1)", "median(0, True)", "cummax(1)",
         "cummin(0)", "sort(1)", "sort(0, True)", "topk(2, 1)", "kthvalue(2, 1)")],
@@ -119,7 +119,7 @@ def test_pairs_have_names_and_come_apart(connection):
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32", "int64"])
 @pytest.mark.parametrize("mode", ["bilinear", "bicubic", "area"])
 def test_blended_integers_are_rounded(connection, dtype, mode):
-    """At a scale whose weights are exact. PyTorch has this of uint8 alone."""
+    """At a scale with exact weights. PyTorch supports this only for uint8."""
     ends = np.iinfo(dtype)
     x = RANDOM.integers(max(ends.min, -30000), min(ends.max, 30000), (1, 2, 4, 4)).astype(dtype)
     got = F.interpolate(kiln.tensor(x), scale_factor=2, mode=mode)

@@ -1,4 +1,4 @@
-"""Libraries that speak the array API compute with tensors as they are."""
+"""Libraries that use the array API compute with Kiln's tensors directly."""
 
 import os
 import pathlib

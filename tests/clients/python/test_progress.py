@@ -1,4 +1,4 @@
-"""What a long call tells on stderr: with a clock of its own, and nothing but lines that are written."""
+"""Progress of a long call on stderr, with a fake clock; the lines that are written are compared."""
 
 import io
 import sys
@@ -16,7 +16,9 @@ CLEAR = "\r\x1b[K"
 
 
 class Call:
-    """A call that takes so many seconds of a clock that moves when somebody waits, and how a daemon makes its kernels."""
+    """A call that takes a number of seconds of a fake clock, which waiting advances, and a daemon's
+    first calls during it.
+    """
 
     def __init__(self, seconds: float, kernels: int = 84):
         self.now = 0.0
@@ -43,25 +45,25 @@ class Call:
 
 
 def at_once(function: Callable[..., Any], arguments: Sequence[Any]) -> None:
-    """In place of a thread's start."""
+    """Runs the function in place of starting a thread."""
     function(*arguments)
 
 
 def told(call: Call, file: Any, start: Callable[..., Any] = at_once) -> str:
-    """What is written to a file while a call goes on."""
+    """Returns what is written to a file during a call."""
     progress.Teller(call.ask, file, lambda: call.now, start).until_resolved(call)
     return file.getvalue()
 
 
 @pytest.fixture
 def nobody_tells(monkeypatch):
-    """An error if somebody does."""
+    """Makes progress an error."""
     monkeypatch.setattr(progress, "Teller", None)
 
 
 @pytest.fixture(autouse=True)
 def on(monkeypatch):
-    """As it is without the variable, which is set for all other tests."""
+    """Removes the variable, which is set for all other tests."""
     monkeypatch.delenv("KILN_PROGRESS")
 
 

@@ -1,4 +1,4 @@
-"""What users may import stays where it is and takes what it takes; a change shows in review."""
+"""Public names and their parameters do not change by accident: a change shows in review."""
 
 import pathlib
 

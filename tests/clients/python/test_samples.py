@@ -1,4 +1,4 @@
-"""Samples and reductions without NaN against NumPy."""
+"""Samples and reductions without NaN, compared with NumPy."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Writing and reading at places that are data, beside NumPy."""
+"""Writing and reading at places that are data, compared with NumPy."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ EXTREMES = {
 
 
 def scattered(x, index, values, mode):
-    """Rows of x with rows of values combined in, one after the other; places outside are left."""
+    """Combines rows of values into rows of x, one after the other; ignores places outside."""
     result = x.copy()
     for place, row in zip(index.tolist(), values):
         if 0 <= place < len(x):
@@ -154,7 +154,7 @@ def test_second_gradients(mode):
 
 
 def test_second_gradients_of_products_with_zeros():
-    # An element is the product of one of x and two of values.
+    # An element is the product of one element of x and two of values.
     x = kiln.tensor([0.0, 2.0, 0.0], dtype="float64", requires_grad=True)
     values = kiln.tensor([[3.0, 0.0, 0.0], [4.0, 5.0, 6.0]], dtype="float64", requires_grad=True)
     index = kiln.tensor(np.zeros((2, 3), np.int64))
@@ -218,7 +218,7 @@ def test_scatter_reduce_without_the_element_itself(connection, dtype):
 ])  # fmt: skip
 @pytest.mark.parametrize("places", [[0, -1], [-3, 0], [3, 0]])
 def test_an_index_counts_from_no_end(connection, monkeypatch, act, places):
-    """As in PyTorch; unless it is checked, what only the device knows reads 0 and writes nothing."""
+    """As in PyTorch. Without checks, a value known only to the device reads 0, writes nothing."""
     monkeypatch.setattr(checks, "enabled", False)
     named = {"x": kiln.tensor([1.0, 2.0, 3.0]), "v": kiln.tensor([5.0, 7.0])}
     sent = kiln.tensor(places)

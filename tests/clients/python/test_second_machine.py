@@ -1,6 +1,6 @@
-"""A laptop that has nothing but the Python client, an address, a token and a CA file trains on a box.
+"""A laptop with only the Python client, an address, a token and a CA file trains on a server.
 
-Both are network namespaces with a cable between them, so neither reaches the other's loopback.
+Both are network namespaces connected by a virtual cable, so neither reaches the other's loopback.
 """
 
 import contextlib
@@ -46,7 +46,7 @@ def ip(*arguments):
 
 @pytest.fixture
 def machines():
-    """Commands that run what follows them on the box, and on the laptop."""
+    """Returns command prefixes that run a command on the server, and on the laptop."""
     box, laptop = (f"kiln-{name}-{os.getpid()}" for name in ("box", "laptop"))
     with contextlib.ExitStack() as cleanup:
         for name in (box, laptop):
@@ -65,7 +65,7 @@ def machines():
 
 @contextlib.contextmanager
 def kilnd(command, folder, *flags):
-    """The address of its Unix socket, once it serves."""
+    """Returns the address of its Unix socket, once it serves."""
     address = f"unix:{folder}/kilnd.sock"
     with open(folder / "log", "ab") as log:
         start = log.tell()
@@ -91,7 +91,7 @@ def test_a_second_machine_trains(machines, tmp_path):
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
          "-subj", "/CN=box", "-addext", f"subjectAltName=IP:{BOX}", "-out", tmp_path / "box.pem",
          "-keyout", tmp_path / "box.key"], check=True, capture_output=True)
-    with kilnd(box, tmp_path) as address:  # beyond loopback it needs a user first
+    with kilnd(box, tmp_path) as address:  # to listen beyond loopback it needs a user first
         added = subprocess.run([str(build_folder() / "clients/cli/kiln"), "user", "add", "ann", "--address", address],
                                check=True, capture_output=True, text=True)
     home = tmp_path / "laptop"

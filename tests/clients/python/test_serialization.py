@@ -1,4 +1,4 @@
-"""Files of tensors. No daemon needed but where a value is computed."""
+"""Files of tensors. A daemon is needed only for computed values."""
 
 import json
 import math

@@ -25,9 +25,9 @@ from kilnd_process import Kilnd, build_folder
 from link import Link
 
 CUTS = int(os.environ.get("KILN_CUTS", "20"))
-# Longer than any test: a session that ends before does not end by its lease.
+# Longer than any test: a session that ends earlier was not ended by its lease.
 LONG_LEASE_SECONDS = 3600
-# By hand: the daemon of another build, to which this one is upgraded.
+# Set by hand: the daemon of another build, to which this one is upgraded.
 OTHER_KILND = os.environ.get("KILN_OTHER_KILND")
 SOURCE = pathlib.Path(kiln.__file__).resolve().parents[1]
 
@@ -64,7 +64,7 @@ def test_a_dropped_connection_resumes_and_runs_everything_once(linked):
 
 
 class Pauses(queue.SimpleQueue):
-    """Where a stream pauses before it attaches again: remembers the pauses that follow a loss."""
+    """The queue on which a stream pauses before it attaches again; records pauses after a loss."""
 
     def __init__(self, stream):
         self._stream = stream
@@ -82,7 +82,7 @@ def test_cuts_with_answers_outstanding_resume_soon(linked):
     connection.synchronize()
     pauses = connection.stream._closing = Pauses(connection.stream)
     for i in range(CUTS):
-        # Either what is sent first is lost, or the first answer is.
+        # Either the first message sent or the first answer is lost.
         link.cut_after(**{("sent", "received")[i % 2]: 0})
         answers = [waiter.Waiter() for _ in range(20)]
         for answer in answers:
@@ -135,7 +135,7 @@ def test_a_lost_session_is_a_clear_error(fresh_kilnd):
 
 def idles(connection, begun):
     begun()
-    connection._session._wait_for_end(GIVE_UP_SECONDS)  # which begins when the stream has failed
+    connection._session._wait_for_end(GIVE_UP_SECONDS)  # starts when the stream has failed
     connection.stream.check()
 
 
@@ -173,14 +173,14 @@ def downloads(connection, begun):
 
 @pytest.mark.parametrize("work", [idles, waits, runs, uploads, downloads])
 def test_clients_learn_of_a_shutdown(fresh_kilnd, work):
-    """From the daemon: a client that does not hear of it tries again until its lease is over, and says so."""
+    """The daemon tells them: a client that is not told would retry until its lease is over."""
     connection = kiln.connect(fresh_kilnd.address)
     (kiln.tensor([1.0]) + 1).item()
     begun = threading.Event()
 
     def stop():
         begun.wait()
-        fresh_kilnd.process.send_signal(signal.SIGINT)  # by SIGTERM it would keep the session
+        fresh_kilnd.process.send_signal(signal.SIGINT)  # with SIGTERM it would keep the session
 
     stopper = threading.Thread(target=stop)
     stopper.start()
@@ -266,7 +266,7 @@ def test_dead_tensors_make_room_for_the_next():
 
 def test_a_thousand_uploads_leave_no_blobs(fresh_kilnd):
     connection = kiln.connect(fresh_kilnd.address)
-    data = np.zeros((1 << 18) + 1, np.float32)  # a little more than travels in the stream
+    data = np.zeros((1 << 18) + 1, np.float32)  # a little more than fits in the stream
     for _ in range(1000):
         kiln.tensor(data).realize()
     connection.synchronize()
@@ -287,7 +287,7 @@ def test_a_forgotten_connection_ends_its_session(fresh_kilnd):
 def test_a_connection_that_is_forgotten_while_it_computes_ends_its_session(fresh_kilnd):
     kiln.connect(fresh_kilnd.address, lease_seconds=LONG_LEASE_SECONDS)
     x = kiln.ones(2048, 2048).realize()
-    gc.disable()  # it must not take another collection, once the answers are there
+    gc.disable()  # the release must not need another collection, once the answers are there
     try:
         for _ in range(10):
             y = (x @ x).realize()
@@ -304,7 +304,7 @@ def test_steps_in_flight_do_not_wait_for_one_another(fresh_kilnd):
         f = kiln.jit(lambda x: x @ x)
         x = kiln.tensor(np.eye(256, dtype=np.float32))
         f(x).numpy()
-        # While the daemon stands still, no step can end.
+        # While the daemon is stopped, no step can end.
         gave_up = []
 
         def give_up():
@@ -410,7 +410,9 @@ while True:
 
 
 def train(steps, between=lambda step: None, read_every=1):
-    """The losses and the final weights; losses are read every so many steps, and the others stay in flight."""
+    """Returns the losses and the final weights. Losses are read every `read_every` steps; the
+    others stay in flight.
+    """
     kiln.manual_seed(2)
     model = nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Dropout(0.2), nn.Linear(64, 4))
     optimizer = kiln.optim.Adam(model.parameters(), lr=1e-3)
@@ -453,7 +455,7 @@ def test_a_killed_clients_memory_comes_back_and_its_neighbour_does_not_notice(ki
 
 
 def train_at(target, steps, before, read_every=1, **options):
-    """The losses and weights of a training run; `before` is called after each step, with its number."""
+    """Returns the losses and weights of a training run; calls `before` after each step."""
     kiln.connect(target, **options)
     try:
         return train(steps, before, read_every)
@@ -476,7 +478,8 @@ def test_training_through_twenty_cuts_changes_no_bit(fresh_kilnd, read_every):
     with Link(fresh_kilnd.tcp_address) as link:
 
         def cut(step):
-            # Steps go on being sent while the link refuses the client. Every other time it comes back at once.
+            # Steps are still sent while the link refuses the client. Every other time it does not
+            # refuse.
             if step in cut_at:
                 link.cut(refuses=step % 2)
 
@@ -520,7 +523,7 @@ def test_training_through_kills_changes_no_bit(fresh_kilnd):
 
     killed = train_at(fresh_kilnd.address, 60, kill, read_every=7, snapshot_seconds=1)
     assert_same_training(undisturbed, killed)
-    # The third daemon may end before it has restored the session.
+    # The third daemon may stop before it has restored the session.
     assert fresh_kilnd.log.read_text().count("event=session_restored") in (3, 4)
 
 
@@ -568,7 +571,7 @@ def test_a_daemon_that_was_killed_is_one_clear_error(fresh_kilnd):
 
 
 def set_quota(kilnd, limit):
-    """Of who comes over loopback."""
+    """Sets the quota of callers over loopback."""
     subprocess.run([build_folder() / "clients" / "cli" / "kiln", "quota", "set", "local", limit],
                    env=kilnd.environment(), check=True, timeout=GIVE_UP_SECONDS)
 
@@ -692,7 +695,7 @@ def test_another_process_attaches_while_the_work_goes_on(fresh_kilnd):
     fresh_kilnd.start()
     tensors = kiln.attach("morning", fresh_kilnd.address)
     assert {name: tensor.item() for name, tensor in tensors.items()} == {"count": 300, "more": 600}
-    # It ends in order now, and so does the session.
+    # Now the process closes it normally, and so the session is closed.
     kiln.default_connection().close()
     _connection._default = None
     with pytest.raises(kiln.NotFound):
@@ -809,7 +812,7 @@ def test_uploads_of_two_clients_have_different_names(kilnd, connection):
     names = []
     for each in (connection, other):
         each._session.blobs.upload(memoryview(b"bytes"), names.extend)
-    # Private ones, which a session that is taken over would otherwise have from both.
+    # Private names; a session that is taken over must not get equal ones from both processes.
     assert not any(":" in name for name in names)
     assert len(names) == len(set(names)) == 2
     other.close()

@@ -1,4 +1,4 @@
-"""What the client decides about tensors on meshes: what is sent, and how everything lies."""
+"""The client's decisions about tensors on meshes: the messages sent, and placements."""
 
 import numpy as np
 import pytest
@@ -115,10 +115,10 @@ def test_a_program_runs_where_its_inputs_lie(stand_in):
     _, graph = stand_in.graphs[0]
     assert stand_in.defined_on == [PAIR.devices]
     assert specs(graph.sharding.inputs) == [[[0]], [], []]
-    # What was data of this process is written to the mesh at once.
+    # Host data is written to the mesh at once.
     assert [placement.spec for _, placement in stand_in.written] == [(("data",),), (), ()]
     assert not stand_in.moves and y.device == PAIR.devices
-    # A result lies whole on each device.
+    # A result is whole on each device.
     assert specs(graph.sharding.outputs) == [[]] and y._node.buffer.placement.spec == ()
 
 
@@ -128,7 +128,7 @@ def test_one_devices_tensor_is_copied_to_the_mesh_once(stand_in):
     for i in range(3):
         (x * scale + i).realize()
     assert len(stand_in.moves) == 1 and scale.device == "cpu:0"
-    # It is nobody's choice to have it there: what has that device alone still runs there.
+    # Its device was not chosen: a program with only this tensor runs on the session's device.
     (scale + 1).realize()
     assert stand_in.defined_on[-1] == () and len(stand_in.moves) == 1
     other = kiln.shard(np.ones((4, 2), np.float32), SQUARE)
@@ -219,7 +219,7 @@ def test_what_is_put_on_the_sessions_device_stays_there(stand_in):
 
 
 def stages_of(graph):
-    """For each node its op, and of sends from where to where."""
+    """Returns each node's op, and for sends the source and target."""
     return [f"send {node.attributes['source'].i}-{node.attributes['target'].i}"
             if node.op == "send" else node.op for node in graph.nodes]
 
@@ -241,7 +241,7 @@ def test_a_traced_function_sends_within_one_program(stand_in):
 
 
 def step_of(first, second, hop=None):
-    """A traced step of two layers; `hop` is where what is between them goes."""
+    """Returns a traced step of two layers; `hop` is the target of the tensor between them."""
     optimizer = kiln.optim.Adam([*first.parameters(), *second.parameters()], 0.1)
 
     @kiln.jit
@@ -274,7 +274,7 @@ def test_layers_on_two_devices_are_one_program(stand_in, devices):
     runs = len(stand_in.runs)
     moves = len(stand_in.moves)
     step(x)
-    # The step counter, which lies nowhere in particular, stays where the program wants it.
+    # The step counter, which has no particular placement, stays where the program placed it.
     assert len(stand_in.runs) == runs + 1 and len(stand_in.moves) == moves
 
 
@@ -385,7 +385,7 @@ def test_a_traced_step_is_one_program_and_one_message(stand_in):
     call()
     optimizer.lr = 0.01
     call()
-    # Twice two batches and a run; and the learning rate, which goes to the mesh by one message.
+    # Two batches and a run, twice; and the learning rate, which goes to the mesh by one message.
     assert stand_in.messages - before == 2 * 3 + 1
     assert step.traces == 1 and not any(
         source in [buffer.handle for buffer in ()] for source, *_ in stand_in.moves)
@@ -449,7 +449,7 @@ def test_an_eager_step_keeps_how_parameters_lie(stand_in):
         optimizer.zero_grad()
         model(kiln.shard(np.ones((6, 4), np.float32), PAIR, ("data",))).sum().backward()
         optimizer.step()
-    # One program at the first step, whose moments are zeros, and one at all others.
+    # One program for the first step, whose moments are zeros, and one for all others.
     assert len(stand_in.graphs) == graphs + 2 and len(stand_in.runs) == runs + 3
     assert model.weight._node.buffer.placement.spec == ((), ("data",))
     state = dict(optimizer.named_state())

@@ -29,7 +29,7 @@ def test_float16_rounds_every_step_as_numpy_does(connection, name):
 def test_sums_accumulate_in_float32(connection):
     ones = kiln.ones(5000, dtype=kiln.float16)
     assert ones.sum().item() == 5000  # 2048 + 1 is 2048 in float16
-    assert ones.bfloat16().sum().item() == 4992  # the nearest
+    assert ones.bfloat16().sum().item() == 4992  # the nearest number
 
 
 @pytest.mark.parametrize("dtype, tolerance", [("float16", 1e-3), ("bfloat16", 8e-3)])

@@ -1,4 +1,4 @@
-"""Sockets that another account may have put where a client looks for its daemon's."""
+"""Sockets that another account may have put where a client looks for its daemon's socket."""
 
 import contextlib
 import os
@@ -16,8 +16,8 @@ pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root gives files 
 
 @pytest.fixture
 def place(tmp_path):
-    """Makes folders, links and files: (path, owner, mode or target) each, in the test's folder, which root owns."""
-    # pytest's folders are the account's own; those above /tmp's are root's.
+    """Makes folders, links and files (path, owner, mode or target) in the test's folder."""
+    # pytest's folders belong to this account; those above /tmp's belong to root.
     def make(*entries):
         for path, owner, what in entries:
             at = tmp_path / path
@@ -48,15 +48,15 @@ def test_trusted(place, entries):
 @pytest.mark.parametrize("entries, why", [
     ([("tmp", 0, 0o1777), ("tmp/kiln", STRANGER, 0o700), ("tmp/kiln/s", STRANGER, None)],
      f"tmp/kiln belongs to the account with the number {STRANGER}"),
-    # The stranger cannot make the socket look like hers either.
+    # The stranger cannot make the socket look like this account's own either.
     ([("tmp", 0, 0o1777), ("tmp/kiln", STRANGER, 0o777), ("tmp/kiln/s", ME, None)], f"number {STRANGER}"),
     ([("kiln", ME, 0o777), ("kiln/s", ME, None)], "others can replace what is in"),
     ([("kiln", ME, 0o770), ("kiln/s", ME, None)], "others can replace what is in"),
     ([("kiln", 0, 0o1777), ("kiln/s", STRANGER, None)], "others can replace what is in"),
-    # Whenever the daemon ends, its socket is gone.
+    # Whenever the daemon stops, its socket is gone.
     ([("kiln", 0, 0o1777), ("kiln/s", ME, None)], "others can replace what is in"),
     ([("tmp", 0, 0o1777), ("link", 0, "tmp/not_there")], "tmp/not_there, which is not there"),
-    # A link that the stranger can lead elsewhere after it was looked at.
+    # A link whose target the stranger can change after it was checked.
     ([("kiln", ME, 0o700), ("kiln/s", ME, None), ("tmp", 0, 0o1777), ("tmp/link", STRANGER, "kiln/s")],
      f"tmp/link belongs to the account with the number {STRANGER}"),
     ([("tmp", 0, 0o1777), ("tmp/kiln", STRANGER, 0o700), ("tmp/kiln/s", STRANGER, None), ("kiln", ME, 0o700),
@@ -88,7 +88,7 @@ def test_a_socket_that_the_client_finds_by_itself_must_be_trusted(place, monkeyp
         monkeypatch.setenv("XDG_CONFIG_HOME", folder)
         monkeypatch.setenv("XDG_RUNTIME_DIR", str(os.path.dirname(folder)))
         trap.setblocking(False)
-        # Unless a daemon listens at the port that is tried next.
+        # Succeeds only if a daemon listens at the port that is tried next.
         with contextlib.suppress(kiln.KilnError), kiln.connect():
             pass
         with pytest.raises(kiln.KilnError, match=r"no socket of a kilnd was found, .* KILN_ADDRESS=127\.0\.0\.1:7433"):

@@ -1,4 +1,4 @@
-"""Order and accumulation against NumPy."""
+"""Sorting and accumulation compared with NumPy."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Layers on one device and the next ones on another, in one program: what one device computes."""
+"""Layers on several devices in one program: the results equal those of one device."""
 
 import pathlib
 import signal
@@ -45,7 +45,7 @@ def layers():
 
 
 class Training:
-    """Three layers on these devices; None: wherever. `parts`: of a batch, one behind the other."""
+    """Three layers on these devices (None: not placed), with batches in `parts` parts."""
 
     def __init__(self, devices, parts=1, traced=True, clip=None, optimizer=kiln.optim.Adam):
         self.layers = layers()
@@ -79,7 +79,7 @@ class Training:
         return [self.step(kiln.tensor(x), kiln.tensor(y)).item() for _ in range(steps)]
 
 
-# With the session's own device first, in the middle, and not at all; and back to the first.
+# The session's own device first, in the middle, and not at all; and back to the first.
 PLACES = [("cpu:0", "cpu:1", "cpu:2"), ("cpu:2", "cpu:0", "cpu:1"), ("cpu:1", "cpu:1", "cpu:2"),
           ("cpu:1", "cpu:2", "cpu:1")]
 
@@ -92,7 +92,7 @@ def test_training_is_that_of_one_device(session, devices, parts):
     losses = training.run(50)
     assert losses[-1] < 0.5 * losses[0]
     np.testing.assert_allclose(losses, expected, rtol=1e-4)
-    # One program, on all devices at once, and everything stays where it was put.
+    # One program, on all devices at once, and everything stays where it was placed.
     (info,) = training.step.programs()
     assert training.step.traces == 1
     for layer, device in zip(training.layers, devices):
@@ -173,7 +173,7 @@ def test_each_device_has_the_memory_of_its_layers(device_memory):
         loss = step(kiln.ones(1, 1024))
     assert loss.item() >= 0
     mebibytes = device_memory.taken(np.array([1, 13, 13, 1]))
-    # A weight of 4 MiB and two moments; before a program ran, nothing of it was elsewhere.
+    # A weight of 4 MiB and two moments; before a program ran, nothing of it was on other devices.
     assert mebibytes[0] < 1 and mebibytes[3] == 0
     np.testing.assert_allclose(mebibytes[1:3], 12, atol=1)
 
@@ -231,7 +231,7 @@ def test_values_that_skip_stages_and_come_back(session):
 
 
 def test_the_readmes_code(session):
-    """The block on stages, with two layers, a loss and a batch in parts."""
+    """Runs the block on stages, with two layers, a loss and a batch in parts."""
     readme = (pathlib.Path(__file__).parents[3] / "README.md").read_text()
     block = readme.split("A model that is too deep")[1].split("```python")[1].split("```")[0]
     placing, loss_of_batch = block.strip().splitlines()
@@ -257,7 +257,7 @@ def test_the_readmes_code(session):
 
 
 def test_a_restart_keeps_stages():
-    """The second half of a training, by a daemon that was started anew, is that of one run."""
+    """The second half of a training, by a restarted daemon, equals that of an uninterrupted run."""
     expected = []
     for interrupted in (False, True):
         with Kilnd(threads=3, flags=["--cpu_devices=3"]) as daemon:
@@ -277,7 +277,7 @@ def test_a_restart_keeps_stages():
 
 @pytest.mark.parametrize("traced", [True, False])
 def test_what_was_put_nowhere_is_used_on_two_devices(session, traced):
-    """Its gradients of two losses add up, and a norm counts it."""
+    """The gradients of its two losses add up, and a norm includes it."""
     def train(devices):
         scale = kiln.tensor(np.ones(3, np.float32)).requires_grad_()
         weights = [kiln.tensor(np.full(3, i + 1.0, np.float32)) for i in range(2)]

@@ -1,4 +1,4 @@
-"""Optimizers against NumPy, default initialisation, and the examples."""
+"""Optimizers compared with NumPy, default initialization, and the examples."""
 
 import json
 import math
@@ -180,7 +180,7 @@ def test_the_mnist_example_reads_its_files_and_learns(kilnd, tmp_path):
     numbers = np.random.default_rng(0)
     labels = numbers.integers(0, 10, 1200).astype(np.uint8)
     images = (numbers.random((1200, 28, 28)) * 60).astype(np.uint8)
-    for image, label in zip(images, labels):  # a bar whose place is the label
+    for image, label in zip(images, labels):  # a bar whose position is the label
         image[:, 2 * label + 4 : 2 * label + 7] += 180
     for name, part in (("train", slice(200, None)), ("t10k", slice(200))):
         write_idx(tmp_path / f"{name}-images-idx3-ubyte", images[part])
@@ -216,7 +216,7 @@ def test_the_resnet_example_learns(kilnd, tmp_path):
 
 
 def write_tokenizer(folder):
-    """Bytes, and a few merges; in the files' own spelling, where a space is Ġ (U+0120)."""
+    """Writes bytes and a few merges in the files' own spelling, where a space is Ġ (U+0120)."""
     merges = [("t", "h"), ("th", "e"), ("Ġ", "the"), ("Ġ", "a")]
     shown = [*range(33, 127), *range(161, 173), *range(174, 256)]
     tokens = [chr(byte) for byte in shown] + [chr(256 + i) for i in range(256 - len(shown))]

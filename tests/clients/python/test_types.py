@@ -1,4 +1,4 @@
-"""The client's type hints hold, strictly; and code that uses them is checked, too."""
+"""The client's type hints pass strict checking, and so does code that uses them."""
 
 import pathlib
 
@@ -9,7 +9,7 @@ CLIENT = pathlib.Path(__file__).resolve().parents[3] / "clients" / "python"
 
 @pytest.fixture
 def check(tmp_path, monkeypatch):
-    """Runs mypy with the client's settings; gives its output."""
+    """Runs mypy with the client's settings; returns its output."""
     from mypy import api
 
     monkeypatch.chdir(CLIENT)

@@ -1,4 +1,4 @@
-"""Uploads to another machine, piece by piece: what is sent, hashed and forgotten."""
+"""Uploads to another machine in pieces: what is sent, hashed and forgotten."""
 
 import os
 import threading
@@ -17,7 +17,7 @@ from kiln._session import waiter as _waiter
 from kilnd_process import Kilnd
 from upload_data import there_and_back, values, wait_until_attached
 
-# By hand also 1024.
+# Also run by hand with 1024.
 UPLOAD_MEBIBYTES = int(os.environ.get("KILN_UPLOAD_MEBIBYTES", "20"))
 
 pytestmark = pytest.mark.usefixtures("kilnd")
@@ -32,7 +32,7 @@ def test_the_same_data_travel_once(link):
     np.testing.assert_array_equal(there_and_back(data), data)
     print(f"{data.nbytes} bytes: {once} sent, then {link.bytes_sent - once}")
     assert link.bytes_sent - once < data.nbytes / 100
-    # What has changed in one place is sent there alone.
+    # Only the piece that has changed is sent.
     data[3 * _pieces.PIECE_BYTES] ^= 1
     before = link.bytes_sent
     np.testing.assert_array_equal(there_and_back(data), data)
@@ -65,7 +65,7 @@ def test_pieces_that_are_equal_travel_once(link):
 
 @pytest.fixture
 def hashed(monkeypatch):
-    """The sizes of what the client has hashed."""
+    """Lists the sizes of the data that the client has hashed."""
     sizes = []
     digest_name = _pieces.digest_name
     monkeypatch.setattr(
@@ -73,7 +73,7 @@ def hashed(monkeypatch):
     return sizes
 
 
-# Also those of the C++ client (pieces_test.cc).
+# The C++ client uses the same cases (pieces_test.cc).
 @pytest.mark.parametrize(("data", "name"), [
     (b"", "sum64:0000000000000000"),
     (b"abc", "sum64:0000000000636261"),
@@ -99,14 +99,14 @@ def test_equal_sums_are_not_equal_bytes(link, hashed):
     connection = kiln.connect(link.address)
     data = values(22, 2 * _pieces.PIECE_BYTES).view(np.uint64)
     np.testing.assert_array_equal(there_and_back(data), data)
-    turned = data[::-1].copy()  # the pieces' sums change places
+    turned = data[::-1].copy()  # the pieces exchange their sums
     before = link.bytes_sent
     for _ in range(2):
         np.testing.assert_array_equal(there_and_back(turned), turned)
     assert link.bytes_sent - before > data.nbytes
     assert link.bytes_sent - before < 1.1 * data.nbytes
     assert len(hashed) == 4
-    # And within one upload.
+    # The same within one upload.
     piece = values(23, _pieces.PIECE_BYTES).view(np.uint64)
     both = np.concatenate([piece, piece[::-1], piece])
     np.testing.assert_array_equal(there_and_back(both), both)
@@ -164,7 +164,7 @@ def test_threads_upload_equal_pieces_while_memory_is_short(monkeypatch):
 
 
 def pieces_sent(monkeypatch):
-    """The names of the pieces that uploads send from here on."""
+    """Lists the names of the pieces that uploads send from now on."""
     names = []
     requests = _blobs.Blobs._upload_requests
     monkeypatch.setattr(_blobs.Blobs, "_upload_requests", lambda self, name, piece, work: (
@@ -226,7 +226,7 @@ def test_an_upload_that_was_interrupted_within_a_piece_is_found_too(link, monkey
 
 @pytest.fixture
 def small(monkeypatch):
-    """A connection to a daemon that takes five pieces at a time."""
+    """A connection to a daemon with room for five pieces at a time."""
     monkeypatch.setattr(_session, "is_local", lambda target: False)
     with Kilnd(config="[sessions]\nblob_limit = \"20MiB\"\n") as kilnd:
         connection = kiln.connect(kilnd.tcp_address)
@@ -291,7 +291,8 @@ def test_what_is_forgotten_is_not_told_to_be_there(small, monkeypatch):
     monkeypatch.setattr(_stream.Stream, "send", holds_releases)
     refused(np.concatenate([pieces, pieces[:, ::-1]]))
     assert held
-    # The release comes as late as it can: when the next upload waits for it, or else after what that was told.
+    # The release is processed as late as possible: when the next upload waits for it, or else after
+    # the daemon's answer.
     monkeypatch.setattr(_waiter.Waiter, "wait", waits)
     monkeypatch.setattr(_blobs.Blobs, "missing", is_told)
     np.testing.assert_array_equal(there_and_back(pieces), pieces)

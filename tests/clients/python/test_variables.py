@@ -1,4 +1,4 @@
-"""Variables in shapes: numbers that depend on them, and programs that serve all their values."""
+"""Variables in shapes: numbers that depend on them, and programs that handle all their values."""
 
 import numpy as np
 import pytest
@@ -66,7 +66,7 @@ def test_shapes_follow():
 
 @pytest.fixture
 def counted():
-    """A daemon that compiles nothing but what the test has it compile; the test's tensors are there."""
+    """A daemon that compiles only what the test has it compile; the test's tensors are there."""
     with Kilnd(threads=2, config=NO_PROBES) as daemon, kiln.connect(daemon.address):
         yield daemon
 
@@ -165,7 +165,7 @@ def test_results_have_the_true_shape(connection):
         np.testing.assert_array_equal(part.numpy(), x[:, :1])
         np.testing.assert_array_equal(twice.numpy(), np.arange(2 * length))
         assert total.item() == (x * length).sum()
-        # A result goes on as a tensor of its own shape.
+        # A result can be used further as a tensor of its own shape.
         np.testing.assert_array_equal((whole * 2).numpy(), 2 * (x + np.arange(length)))
     assert both.traces == 1
 

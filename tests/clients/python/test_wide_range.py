@@ -1,4 +1,4 @@
-"""Norms, deviations, factorisations of numbers whose squares and products leave the range."""
+"""Norms, deviations and factorizations of numbers whose squares and products leave the range."""
 
 import math
 
@@ -18,7 +18,7 @@ BASE = np.array([[1.5, -2.0, 0.5, 3.0], [0.25, 1.0, -4.0, 2.0]])
 
 
 def scales(dtype):
-    """From where squares vanish to where they overflow."""
+    """Returns scales from where squares underflow to where they overflow."""
     large = LARGE[dtype]
     return [1.0, large, 1 / large, large**0.7, large**-0.7]
 
@@ -33,7 +33,7 @@ def near(dtype, got, wanted):
 
 
 def both(function, x):
-    """The function's value and the gradient of its sum."""
+    """Returns the function's value and the gradient of its sum."""
     leaf = kiln.tensor(x, requires_grad=True)
     value = function(leaf)
     value.sum().backward()

@@ -2,9 +2,9 @@
 modules, functions and training.
 
 A case of a module is {"name", "make", "call", "inputs"}: text that makes a module `m` from `nn`,
-text that calls it with inputs x0, x1, … made by `inputs_of`, and what those are. The same text
-serves Kiln, so that names, arguments and layouts are compared, too. Results are in float64 from
-float32's numbers.
+text that calls it with inputs x0, x1, … made by `inputs_of`, and what those are. The same text is
+used for Kiln, so that names, arguments and layouts are compared, too. Results are in float64,
+computed from float32 numbers.
 
 A case of a function is [an expression in which F is torch.nn.functional and torch itself, its
 arrays as [name, dtype, values, shape]]; results are its value and, if that has any, the gradients
@@ -21,7 +21,7 @@ import numpy as np
 
 
 def inputs_of(case):
-    """The inputs of a case, a list of [kind, shape]; a kind that ends in "!" has no gradient."""
+    """Returns the inputs of a case, a list of [kind, shape]; kinds with "!" have no gradient."""
     numbers = np.random.default_rng(len(case["name"]))
     result = []
     for kind, shape in case["inputs"]:
@@ -41,13 +41,13 @@ def inputs_of(case):
 
 
 def weights_of(shapes):
-    """By what outputs are multiplied before they are summed to a loss."""
+    """Returns the factors of outputs that are then summed to a loss."""
     numbers = np.random.default_rng(7)
     return [numbers.standard_normal(shape).astype(np.float32) for shape in shapes]
 
 
 def flat(outputs, kind):
-    """All tensors in nested tuples."""
+    """Returns all tensors in nested tuples."""
     if isinstance(outputs, kind):
         return [outputs]
     if isinstance(outputs, (tuple, list)):
@@ -62,18 +62,18 @@ RATES = 24
 
 
 def loss_of(parameters, targets):
-    """What the optimizers of the cases minimise."""
+    """Returns the loss that the optimizers of the cases minimize."""
     squares = [((p - t) ** 2).sum() * (i + 1) for i, (p, t) in enumerate(zip(parameters, targets))]
     return squares[0] + squares[1] + (parameters[0] * parameters[1]).sum() * 0.1
 
 
 def measure_at(epoch):
-    """What a scheduler that watches a measure is told."""
+    """Returns the value given to a scheduler that depends on a metric."""
     return max(5.0 - epoch, 0.0) + 0.1 * (epoch % 3)
 
 
 def run_modules(cases):
-    """All results by name."""
+    """Returns all results by name."""
     import torch
 
     results = {}
@@ -115,18 +115,18 @@ def run_modules(cases):
 
 
 def cosines(shape):
-    """By what the value of a function is multiplied before it is summed."""
+    """Returns the factors of a function's value that is then summed."""
     count = int(np.prod(shape, dtype=np.int64))
     return np.cos(np.arange(count, dtype=np.float64)).reshape(shape).astype(np.float32)
 
 
 def run_functions(cases):
-    """The value of case i as "i", gradients as "i/name"."""
+    """Returns the value of case i as "i", gradients as "i/name"."""
     import torch
 
     results = {}
     for i, (expression, arrays) in enumerate(cases):
-        # Lists without elements do not say their shape.
+        # Lists without elements do not determine their shape.
         tensors = {name: torch.from_numpy(np.array(values, dtype).reshape(shape))
                    for name, dtype, values, shape in arrays}  # fmt: skip
         for name, tensor in tensors.items():
@@ -142,7 +142,7 @@ def run_functions(cases):
 
 
 def run_training(cases):
-    """All results by name."""
+    """Returns all results by name."""
     import torch
     from torch.optim import lr_scheduler
 

@@ -1,4 +1,4 @@
-"""Data on their way to a daemon and back."""
+"""Sends data to a daemon and back."""
 
 import numpy as np
 
@@ -16,5 +16,5 @@ def there_and_back(data):
 
 
 def wait_until_attached(connection):
-    """Before that, a client does not know whether one call may carry many pieces."""
+    """Waits until the client knows whether one call may carry many pieces."""
     assert eventually(lambda: connection._session.blobs.takes_many)

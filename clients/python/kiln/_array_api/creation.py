@@ -1,4 +1,4 @@
-"""Making tensors. Lazy, like everything."""
+"""Functions that make tensors. Lazy, like all others."""
 
 from math import ceil
 from typing import Any, List, Optional, Sequence, Tuple, Union
@@ -18,14 +18,14 @@ ShapeLike = Union[int, Sequence[int]]
 
 
 def on(device: Any, result: Tensor) -> Tensor:
-    """`result` on a device: None, or several as of a tensor on a mesh, is where it is needed."""
+    """Returns `result` on a device, or as it is for None or a tuple (of a tensor on a mesh)."""
     if device is None or isinstance(device, tuple):
         return result
     return result.to_device(device)
 
 
 def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
-    """A tensor of a number, nested lists or a NumPy array; the data is copied.
+    """Returns a tensor of a number, nested lists or a NumPy array; the data is copied.
 
     Python floats become float32, ints int64; NumPy arrays keep their dtype.
 
@@ -37,10 +37,10 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None,
             copy: Optional[bool] = None) -> Tensor:
-    """A tensor of a tensor, number, nested lists, or an object with DLPack or a buffer.
+    """Returns a tensor of a tensor, number, nested lists, or an object with DLPack or a buffer.
 
-    A tensor of that dtype comes back itself unless copy is True. Everything else is copied to the
-    device, so copy=False raises ValueError for it.
+    A tensor of that dtype and device is returned itself unless copy is True. Everything else is
+    copied to the device, so copy=False raises ValueError for it.
 
     >>> kiln.asarray([1.5, 2.5], dtype=kiln.float64).dtype
     kiln.float64
@@ -61,7 +61,10 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None,
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: Optional[bool] = None) -> Tensor:
-    """A tensor with a copy of another library's array on the CPU. copy=False raises BufferError.
+    """Returns a tensor with a copy of another library's array on the CPU.
+
+    For a tensor of Kiln it returns another tensor of the same value. copy=False raises BufferError
+    for everything else.
 
     >>> kiln.from_dlpack(np.arange(3)).tolist()
     [0, 1, 2]
@@ -75,7 +78,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: Optional[bool] = None) -
 
 
 def from_numpy(array: "np.ndarray[Any, Any]") -> Tensor:
-    """A tensor with a copy of an array.
+    """Returns a tensor with a copy of an array.
 
     >>> kiln.from_numpy(np.zeros(3)).dtype
     kiln.float64
@@ -85,7 +88,7 @@ def from_numpy(array: "np.ndarray[Any, Any]") -> Tensor:
 
 def full(shape: ShapeLike, fill_value: Any, dtype: Any = None, requires_grad: bool = False, *,
          device: Any = None) -> Tensor:
-    """One number everywhere; without a dtype, the number makes it float32, int64 or bool.
+    """Returns a tensor filled with one number; without a dtype it is float32, int64 or bool.
 
     >>> kiln.full((2, 2), 7).tolist()
     [[7, 7], [7, 7]]
@@ -98,7 +101,7 @@ def full(shape: ShapeLike, fill_value: Any, dtype: Any = None, requires_grad: bo
 
 def zeros(shape: ShapeLike, *more: int, dtype: Any = None, device: Any = None,
           requires_grad: bool = False) -> Tensor:
-    """Zeros; float32 by default. The shape may be given as several numbers.
+    """Returns zeros; float32 by default. The shape may be given as several numbers.
 
     >>> kiln.zeros(2, 3).shape, kiln.zeros((2, 3), dtype=kiln.int8).dtype
     ((2, 3), kiln.int8)
@@ -108,7 +111,7 @@ def zeros(shape: ShapeLike, *more: int, dtype: Any = None, device: Any = None,
 
 def ones(shape: ShapeLike, *more: int, dtype: Any = None, device: Any = None,
          requires_grad: bool = False) -> Tensor:
-    """Ones; float32 by default. The shape may be given as several numbers.
+    """Returns ones; float32 by default. The shape may be given as several numbers.
 
     >>> kiln.ones(3).tolist()
     [1.0, 1.0, 1.0]
@@ -118,7 +121,7 @@ def ones(shape: ShapeLike, *more: int, dtype: Any = None, device: Any = None,
 
 def empty(shape: ShapeLike, *more: int, dtype: Any = None, device: Any = None,
           requires_grad: bool = False) -> Tensor:
-    """Zeros, like zeros(): no tensor shows what was in memory before.
+    """Returns zeros, like zeros(): no tensor exposes previous contents of memory.
 
     >>> kiln.empty(2, 3).shape
     (2, 3)
@@ -127,7 +130,7 @@ def empty(shape: ShapeLike, *more: int, dtype: Any = None, device: Any = None,
 
 
 def zeros_like(x: Tensor, /, dtype: Any = None, *, device: Any = None) -> Tensor:
-    """Zeros of another tensor's shape and dtype.
+    """Returns zeros of another tensor's shape and dtype.
 
     >>> kiln.zeros_like(kiln.tensor([1, 2])).tolist()
     [0, 0]
@@ -136,7 +139,7 @@ def zeros_like(x: Tensor, /, dtype: Any = None, *, device: Any = None) -> Tensor
 
 
 def ones_like(x: Tensor, /, dtype: Any = None, *, device: Any = None) -> Tensor:
-    """Ones of another tensor's shape and dtype.
+    """Returns ones of another tensor's shape and dtype.
 
     >>> kiln.ones_like(kiln.tensor([1, 2])).tolist()
     [1, 1]
@@ -145,7 +148,7 @@ def ones_like(x: Tensor, /, dtype: Any = None, *, device: Any = None) -> Tensor:
 
 
 def empty_like(x: Tensor, /, dtype: Any = None, *, device: Any = None) -> Tensor:
-    """Zeros, like zeros_like().
+    """Returns zeros, like zeros_like().
 
     >>> kiln.empty_like(kiln.tensor([1, 2])).shape
     (2,)
@@ -154,7 +157,7 @@ def empty_like(x: Tensor, /, dtype: Any = None, *, device: Any = None) -> Tensor
 
 
 def full_like(x: Tensor, /, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Tensor:
-    """One number in another tensor's shape and dtype, and where that lies, on a mesh as well.
+    """Returns a tensor filled with one number, with another tensor's shape, dtype and placement.
 
     >>> kiln.full_like(kiln.tensor([1, 2]), 5).tolist()
     [5, 5]
@@ -165,7 +168,9 @@ def full_like(x: Tensor, /, fill_value: Any, dtype: Any = None, *, device: Any =
 
 def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
            device: Any = None) -> Tensor:
-    """Numbers from start up to, not including, stop; int64 of integers, else float32.
+    """Returns numbers from start up to, not including, stop; int64 of integers, else float32.
+
+    Raises InvalidArgument for a step of 0, and for an integer dtype with other numbers.
 
     >>> kiln.arange(5).tolist(), kiln.arange(1, 2, 0.25).tolist()
     ([0, 1, 2, 3, 4], [1.0, 1.25, 1.5, 1.75])
@@ -196,7 +201,7 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
 
 def linspace(start: float, stop: float, /, num: int, *, dtype: Any = None, device: Any = None,
              endpoint: bool = True) -> Tensor:
-    """`num` numbers from start to stop, which is the last one unless endpoint is False.
+    """Returns `num` numbers from start to stop, which is the last one unless endpoint is False.
 
     >>> kiln.linspace(0, 1, 5).tolist()
     [0.0, 0.25, 0.5, 0.75, 1.0]
@@ -211,7 +216,7 @@ def linspace(start: float, stop: float, /, num: int, *, dtype: Any = None, devic
         return full((num,), float(start), kind)
     exact = kind if kind in (dtypes.float32, dtypes.float64) else dtypes.float64
     place = iota((num,), 0, exact)
-    # From the nearer end, so that both are exact.
+    # Computed from the nearer end, so that both ends are exact.
     step = (stop - start) / parts
     rising = place * step + start
     falling = (place - parts) * step + stop
@@ -220,7 +225,7 @@ def linspace(start: float, stop: float, /, num: int, *, dtype: Any = None, devic
 
 def eye(n_rows: int, n_cols: Optional[int] = None, /, *, k: int = 0, dtype: Any = None,
         device: Any = None) -> Tensor:
-    """Ones on the k-th diagonal, zeros elsewhere; float32 by default.
+    """Returns ones on the k-th diagonal, zeros elsewhere; float32 by default.
 
     >>> kiln.eye(2, 3, k=1).tolist()
     [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
@@ -235,9 +240,10 @@ def eye(n_rows: int, n_cols: Optional[int] = None, /, *, k: int = 0, dtype: Any 
 
 
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> Tuple[Tensor, ...]:
-    """Coordinates of a grid: each vector along a dimension of its own, all expanded alike.
+    """Returns coordinates of a grid: each vector along its own dimension, all of one shape.
 
-    With "ij" vector i runs along dimension i; with "xy" the first two are exchanged.
+    With "ij" vector i runs along dimension i; with "xy" the first two are exchanged. Raises
+    InvalidArgument for another indexing, and for tensors other than vectors.
 
     >>> [part.tolist() for part in kiln.meshgrid(kiln.arange(2), kiln.arange(2))]
     [[[0, 1], [0, 1]], [[0, 0], [1, 1]]]
@@ -262,7 +268,7 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> Tuple[Tensor, ...]:
 
 
 def tril(x: Tensor, /, k: int = 0) -> Tensor:
-    """x on and below the k-th diagonal of the last two dimensions, zero above it.
+    """Returns x on and below the k-th diagonal of the last two dimensions, zero above it.
 
     >>> kiln.tril(kiln.ones(2, 2)).tolist()
     [[1.0, 0.0], [1.0, 1.0]]
@@ -271,7 +277,7 @@ def tril(x: Tensor, /, k: int = 0) -> Tensor:
 
 
 def triu(x: Tensor, /, k: int = 0) -> Tensor:
-    """x on and above the k-th diagonal of the last two dimensions, zero below it.
+    """Returns x on and above the k-th diagonal of the last two dimensions, zero below it.
 
     >>> kiln.triu(kiln.ones(2, 2), k=1).tolist()
     [[0.0, 1.0], [0.0, 0.0]]

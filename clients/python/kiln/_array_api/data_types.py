@@ -1,4 +1,4 @@
-"""Questions about dtypes, as the Python array API standard asks them."""
+"""Functions about dtypes, as in the Python array API standard."""
 
 from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple, Union
 
@@ -11,7 +11,7 @@ TensorOrDType = Union[Tensor, DType, str]
 
 
 class FloatInfo(NamedTuple):
-    """What finfo() tells about a float dtype."""
+    """The result of finfo(): properties of a float dtype."""
 
     bits: int
     eps: float
@@ -22,7 +22,7 @@ class FloatInfo(NamedTuple):
 
 
 class IntegerInfo(NamedTuple):
-    """What iinfo() tells about an integer dtype."""
+    """The result of iinfo(): properties of an integer dtype."""
 
     bits: int
     max: int
@@ -30,7 +30,7 @@ class IntegerInfo(NamedTuple):
     dtype: DType
 
 
-# Explicit mantissa bits, the smallest normal number's exponent, the largest number.
+# The explicit mantissa bits, the smallest normal number's exponent, the largest number.
 _FORMATS = {
     dtypes.float64: (52, -1022, 1.7976931348623157e308),
     dtypes.float32: (23, -126, 3.4028234663852886e38),
@@ -46,7 +46,9 @@ def _dtype_of(value: Any) -> DType:
 
 
 def finfo(type: TensorOrDType, /) -> FloatInfo:
-    """The range and precision of a float dtype, or of a tensor's; others raise InvalidArgument.
+    """Returns the range and precision of a float dtype, or of a tensor's.
+
+    Other dtypes raise InvalidArgument.
 
     >>> kiln.finfo(kiln.float16).max, kiln.finfo(kiln.float32).bits
     (65504.0, 32)
@@ -60,7 +62,7 @@ def finfo(type: TensorOrDType, /) -> FloatInfo:
 
 
 def iinfo(type: TensorOrDType, /) -> IntegerInfo:
-    """The range of an integer dtype, or of a tensor's; others raise InvalidArgument.
+    """Returns the range of an integer dtype, or of a tensor's; others raise InvalidArgument.
 
     >>> kiln.iinfo(kiln.int8).min, kiln.iinfo(kiln.uint64).max
     (-128, 18446744073709551615)
@@ -86,8 +88,10 @@ _KINDS: Dict[str, Callable[[DType], bool]] = {
 
 
 def isdtype(dtype: DType, kind: Union[DType, str, Tuple[Union[DType, str], ...]]) -> bool:
-    """Whether a dtype is of a kind: a dtype, "bool", "signed integer", "unsigned integer",
-    "integral", "real floating", "complex floating" (there is none), "numeric", or any of a tuple.
+    """Returns whether a dtype is of a kind, or of any kind in a tuple.
+
+    Kinds are a dtype, "bool", "signed integer", "unsigned integer", "integral", "real floating",
+    "complex floating" (no dtype is) and "numeric". Others raise InvalidArgument.
 
     >>> kiln.isdtype(kiln.int8, "integral"), kiln.isdtype(kiln.bool, ("numeric", kiln.float32))
     (True, False)
@@ -102,12 +106,12 @@ def isdtype(dtype: DType, kind: Union[DType, str, Tuple[Union[DType, str], ...]]
 
 
 def kinds() -> Tuple[str, ...]:
-    """The names of kinds that isdtype() knows."""
+    """Returns the names of the kinds of isdtype()."""
     return tuple(_KINDS)
 
 
 def can_cast(from_: TensorOrDType, to: DType, /) -> bool:
-    """Whether promotion leads from one dtype to the other.
+    """Returns whether promotion leads from one dtype to the other.
 
     >>> kiln.can_cast(kiln.int8, kiln.int16), kiln.can_cast(kiln.float32, kiln.int64)
     (True, False)
@@ -120,12 +124,12 @@ def can_cast(from_: TensorOrDType, to: DType, /) -> bool:
 
 
 def result_type(*arrays_and_dtypes: Union[TensorOrDType, bool, int, float]) -> DType:
-    """The dtype in which tensors, dtypes and Python numbers meet.
+    """Returns the dtype to which tensors, dtypes and Python numbers promote.
 
-    Numbers are weak: they take the dtype of the others, unless a float meets integers or bools
-    (float32) or an int meets bools (int64). An integer that meets a float becomes that float;
-    float16 and bfloat16 meet in float32. Raises InvalidArgument for uint64 with a signed integer,
-    which no integer dtype holds.
+    Numbers are weak: they take the dtype of the others, except that a float with integers or bools
+    gives float32, and an int with bools int64. An integer with a float gives that float; float16
+    with bfloat16 gives float32. Raises InvalidArgument for uint64 with a signed integer, which no
+    integer dtype holds.
 
     >>> kiln.result_type(kiln.uint8, kiln.int8), kiln.result_type(kiln.float16, 2.5)
     (kiln.int16, kiln.float16)
@@ -148,7 +152,7 @@ def result_type(*arrays_and_dtypes: Union[TensorOrDType, bool, int, float]) -> D
 
 
 def promote_types(a: DType, b: DType) -> DType:
-    """The dtype in which two dtypes meet; see result_type.
+    """Returns the dtype to which two dtypes promote; see result_type.
 
     >>> kiln.promote_types(kiln.int32, kiln.float32)
     kiln.float32
@@ -157,9 +161,9 @@ def promote_types(a: DType, b: DType) -> DType:
 
 
 def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
-    """The same values in another dtype; see Tensor.cast.
+    """Returns the same values in another dtype; see Tensor.cast.
 
-    With copy=False a tensor that has the dtype already comes back itself.
+    With copy=False a tensor that has the dtype already is returned itself.
 
     >>> kiln.astype(kiln.tensor([1.5, 2.5]), kiln.int32).tolist()
     [1, 2]

@@ -1,7 +1,7 @@
-"""Norms, factorisations and what is solved with them, as the Python array API standard has them.
+"""Norms, factorizations and linear systems, as in the Python array API standard.
 
-Matrices are the last two dimensions; leading ones are a batch. The work goes in as many steps as a
-matrix has columns, of which there may be 512.
+Matrices are the last two dimensions; leading ones are a batch. A factorization takes as many steps
+as a matrix has columns, at most 512.
 """
 
 from typing import NamedTuple, Optional, Union
@@ -19,14 +19,14 @@ from kiln.tensor import Tensor, apply
 
 
 class QRResult(NamedTuple):
-    """What qr() gives."""
+    """The result of qr()."""
 
     Q: Tensor
     R: Tensor
 
 
 class SlogdetResult(NamedTuple):
-    """What slogdet() gives."""
+    """The result of slogdet()."""
 
     sign: Tensor
     logabsdet: Tensor
@@ -39,8 +39,11 @@ def _require_square(name: str, x: Tensor) -> None:
 
 def vector_norm(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False,
                 ord: float = 2) -> Tensor:
-    """The norm of order ord over axes: sum(|x|**ord)**(1/ord); inf the largest |x|, -inf the
-    smallest, 0 how many are not 0. Integers become float32; the gradient at 0 is 0.
+    """Returns the norm of order ord over axes: sum(|x|**ord)**(1/ord).
+
+    inf is the largest |x|, -inf the smallest, 0 the count of elements that are not 0. Integers
+    become float32; the gradient at 0 is 0. Infinite orders raise InvalidArgument if there is no
+    element.
 
     >>> kiln.linalg.vector_norm(kiln.tensor([3.0, 4.0])).item()
     5.0
@@ -54,11 +57,11 @@ def vector_norm(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False,
 
 def matrix_norm(x: Tensor, /, *, keepdims: bool = False,
                 ord: Optional[Union[int, float, str]] = "fro") -> Tensor:
-    """The norm of matrices: "fro" (the root of the sum of squares), 1 and -1 (the largest and
-    smallest sum of a column's magnitudes), inf and -inf (of a row's).
+    """Returns the norm of matrices: "fro" is the root of the sum of squares.
 
-    Those of singular values (2, -2, "nuc") are InvalidArgument: Kiln has no decomposition into
-    them.
+    1 and -1 are the largest and smallest sum of a column's magnitudes, inf and -inf of a row's. The
+    orders of singular values (2, -2, "nuc") raise InvalidArgument: Kiln has no singular value
+    decomposition.
 
     >>> kiln.linalg.matrix_norm(kiln.tensor([[3.0, 0.0], [0.0, 4.0]])).item()
     5.0
@@ -77,8 +80,10 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False,
 
 
 def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
-    """The lower triangular L of symmetric positive definite matrices L @ L.mT (or the upper U of
-    U.mT @ U). Only that half of x is read; what is not positive definite gives NaN.
+    """Returns the lower triangular L of symmetric positive definite matrices L @ L.mT.
+
+    With `upper` it is the upper U of U.mT @ U. Only that half of x is read; a matrix that is not
+    positive definite gives NaN. Raises InvalidArgument for matrices that are not square.
 
     >>> kiln.linalg.cholesky(kiln.tensor([[4.0, 2.0], [2.0, 5.0]])).tolist()
     [[2.0, 0.0], [1.0, 2.0]]
@@ -88,10 +93,10 @@ def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
 
 
 def qr(x: Tensor, /, *, mode: str = "reduced") -> QRResult:
-    """Q with orthonormal columns and upper triangular R, x = Q @ R, with LAPACK's signs.
+    """Returns Q with orthonormal columns and upper triangular R, x = Q @ R, with LAPACK's signs.
 
-    Of matrices (M, N) and K = min(M, N), "reduced" gives (M, K) and (K, N), "complete" (M, M) and
-    (M, N).
+    For matrices (M, N) and K = min(M, N), "reduced" gives (M, K) and (K, N), "complete" (M, M) and
+    (M, N). Another mode raises InvalidArgument.
 
     >>> [part.shape for part in kiln.linalg.qr(kiln.ones(3, 2))]
     [(3, 2), (2, 2)]
@@ -104,9 +109,9 @@ def qr(x: Tensor, /, *, mode: str = "reduced") -> QRResult:
 
 
 def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """X of x1 @ X = x2, where x2 is a vector or (…, N, M); leading dimensions broadcast.
+    """Returns X of x1 @ X = x2; x2 is a vector or (…, N, M), and leading dimensions broadcast.
 
-    Elimination with partial pivoting; infinities or NaN where x1 is singular.
+    Uses elimination with partial pivoting; a singular x1 gives infinities or NaN.
 
     >>> kiln.linalg.solve(kiln.tensor([[2.0, 0.0], [0.0, 4.0]]), kiln.tensor([2.0, 2.0])).tolist()
     [1.0, 0.5]
@@ -116,7 +121,9 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 def solve_triangular(x1: Tensor, x2: Tensor, /, *, upper: bool = False,
                      unit_diagonal: bool = False) -> Tensor:
-    """X of x1 @ X = x2 for triangular x1, of which only the lower (or upper) half is read.
+    """Returns X of x1 @ X = x2 for triangular x1, of which only the lower (or upper) half is read.
+
+    With unit_diagonal its diagonal is taken as ones.
 
     >>> a = kiln.tensor([[2.0, 9.0], [1.0, 4.0]])
     >>> kiln.linalg.solve_triangular(a, kiln.tensor([2.0, 9.0])).tolist()
@@ -128,7 +135,7 @@ def solve_triangular(x1: Tensor, x2: Tensor, /, *, upper: bool = False,
 
 
 def inv(x: Tensor, /) -> Tensor:
-    """The inverse of square matrices; infinities or NaN where one is singular.
+    """Returns the inverse of square matrices; a singular one gives infinities or NaN.
 
     >>> kiln.linalg.inv(kiln.tensor([[2.0, 0.0], [0.0, 4.0]])).tolist()
     [[0.5, 0.0], [0.0, 0.25]]
@@ -138,7 +145,7 @@ def inv(x: Tensor, /) -> Tensor:
 
 
 def det(x: Tensor, /) -> Tensor:
-    """The determinant of square matrices.
+    """Returns the determinant of square matrices.
 
     >>> kiln.linalg.det(kiln.tensor([[1.0, 2.0], [0.0, 4.0]])).item()
     4.0
@@ -147,7 +154,7 @@ def det(x: Tensor, /) -> Tensor:
 
 
 def slogdet(x: Tensor, /) -> SlogdetResult:
-    """The determinant's sign and the logarithm of its magnitude: 0 and -inf where it is 0.
+    """Returns the determinant's sign and the logarithm of its magnitude; 0 and -inf if it is 0.
 
     >>> [part.item() for part in kiln.linalg.slogdet(kiln.tensor([[0.0, 1.0], [1.0, 0.0]]))]
     [-1.0, 0.0]
@@ -156,7 +163,7 @@ def slogdet(x: Tensor, /) -> SlogdetResult:
 
 
 def matrix_power(x: Tensor, n: int, /) -> Tensor:
-    """Square matrices to a whole power, by squaring; a negative one inverts first.
+    """Returns square matrices to an integer power, by squaring; a negative one inverts first.
 
     >>> kiln.linalg.matrix_power(kiln.tensor([[1, 1], [0, 1]]), 5).tolist()
     [[1, 5], [0, 1]]

@@ -1,4 +1,4 @@
-"""What kiln.__array_namespace_info__() tells: capabilities, devices, dtypes."""
+"""The result of kiln.__array_namespace_info__(): capabilities, devices, dtypes."""
 
 from typing import Any, Dict, List, Optional, Tuple, Union
 
@@ -10,7 +10,7 @@ from kiln._session import connection
 
 Kind = Union[None, str, Tuple[str, ...]]
 
-# The dtypes of the standard; float16, bfloat16 and float8 are more than it has.
+# The dtypes of the standard; it does not have float16, bfloat16 and float8.
 _STANDARD = (
     _dtypes.bool_, _dtypes.int8, _dtypes.int16, _dtypes.int32, _dtypes.int64, _dtypes.uint8,
     _dtypes.uint16, _dtypes.uint32, _dtypes.uint64, _dtypes.float32, _dtypes.float64,
@@ -18,10 +18,12 @@ _STANDARD = (
 
 
 class NamespaceInfo:
-    """Answers of the Python array API standard's inspection functions."""
+    """The inspection functions of the Python array API standard."""
 
     def capabilities(self) -> Dict[str, Any]:
-        """Masks and data-dependent shapes work, by reading values back (so not in kiln.jit).
+        """Returns the capabilities.
+
+        Masks and data-dependent shapes work by reading values, so not in kiln.jit.
 
         >>> kiln.__array_namespace_info__().capabilities()["max dimensions"]
         32
@@ -30,17 +32,17 @@ class NamespaceInfo:
                 "max dimensions": MAX_RANK}
 
     def default_device(self) -> str:
-        """The session's device, on which tensors are made that nobody puts elsewhere."""
+        """Returns the session's device, on which tensors are made by default."""
         return connection.default_connection().device
 
     def devices(self) -> List[str]:
-        """The names of kiln.devices(), the session's first."""
+        """Returns the names of kiln.devices(), the session's first."""
         mine = self.default_device()
         names = [device.name for device in connection.devices()]
         return [mine, *[name for name in names if name != mine]]
 
     def default_dtypes(self, *, device: Optional[str] = None) -> Dict[str, DType]:
-        """float32 and int64. There is no complex dtype.
+        """Returns float32 and int64. There is no complex dtype.
 
         >>> kiln.__array_namespace_info__().default_dtypes()["real floating"]
         kiln.float32
@@ -49,7 +51,7 @@ class NamespaceInfo:
                 "indexing": _dtypes.int64}
 
     def dtypes(self, *, device: Optional[str] = None, kind: Kind = None) -> Dict[str, DType]:
-        """The standard's dtypes of a kind (see kiln.isdtype), by name.
+        """Returns the standard's dtypes of a kind (see kiln.isdtype), by name.
 
         >>> sorted(kiln.__array_namespace_info__().dtypes(kind="real floating"))
         ['float32', 'float64']
@@ -59,5 +61,5 @@ class NamespaceInfo:
 
 
 def __array_namespace_info__() -> NamespaceInfo:  # noqa: N807
-    """What this implementation of the Python array API standard can do."""
+    """Returns information about this implementation of the Python array API standard."""
     return NamespaceInfo()

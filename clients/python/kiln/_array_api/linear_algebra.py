@@ -1,4 +1,4 @@
-"""Products of matrices and vectors, and their diagonals, as the Python array API standard has them.
+"""Products of matrices and vectors, and diagonals, as in the Python array API standard.
 
 Matrices are the last two dimensions; leading ones are a batch.
 """
@@ -19,7 +19,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def require_matrix(name: str, x: Tensor) -> None:
-    """Raises unless x is a matrix or a batch of them."""
+    """Raises InvalidArgument unless x is a matrix or a batch of them."""
     if x.ndim < 2:
         raise InvalidArgument(f"{name} of shape {x.shape}; it must be (…, rows, columns)")
 
@@ -28,10 +28,10 @@ def require_matrix(name: str, x: Tensor) -> None:
 
 
 def matmul(x1: Operand, x2: Operand, /) -> Tensor:
-    """The matrix product, as NumPy's: leading dimensions broadcast, vectors lend a dimension.
+    """Returns the matrix product, as in NumPy: leading dimensions broadcast; vectors are allowed.
 
-    Shapes (…, N, K) and (…, K, M) give (…, N, M). The two promote; of bools it is whether any
-    product is true.
+    Shapes (…, N, K) and (…, K, M) give (…, N, M). The two promote; for bools the result is whether
+    any product is true.
 
     >>> kiln.matmul(kiln.tensor([[1, 2], [3, 4]]), kiln.tensor([1, 1])).tolist()
     [3, 7]
@@ -40,13 +40,14 @@ def matmul(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 def einsum(equation: str, *operands: Operand) -> Tensor:
-    """The sum of products that an equation names, as NumPy's einsum.
+    """Returns the sum of products that an equation describes, as NumPy's einsum.
 
     Letters name dimensions: "bij,bjk->bik" is a batch of matrix products. A letter that is not in
     the result is summed, one repeated in an operand takes its diagonal, "..." stands for the other
     dimensions, which broadcast. Without "->" the result has the letters that occur once, in
-    alphabetical order. Operands promote, of bools it is whether any product is true; the cheapest
-    order of contractions is taken.
+    alphabetical order. Operands promote; for bools the result is whether any product is true. The
+    cheapest order of contractions is used. Raises InvalidArgument for an equation that does not
+    fit.
 
     >>> a, b = kiln.tensor([[1, 2], [3, 4]]), kiln.tensor([[1, 0], [1, 1]])
     >>> kiln.einsum("ij,jk->ik", a, b).tolist(), kiln.einsum("ii", a).item()
@@ -58,8 +59,10 @@ def einsum(equation: str, *operands: Operand) -> Tensor:
 @also(dims="axes")
 def tensordot(x1: Tensor, x2: Tensor, /, *,
               axes: Union[int, Tuple[Sequence[int], Sequence[int]]] = 2) -> Tensor:
-    """The sum of products over axes of both: the last `axes` of x1 with the first of x2, or those
-    listed for each.
+    """Returns the sum of products over axes of both tensors.
+
+    `axes` is a number, for the last axes of x1 and the first of x2, or a list of axes for each.
+    Raises InvalidArgument if their sizes differ.
 
     >>> kiln.tensordot(kiln.ones(2, 3), kiln.ones(3, 4), axes=1).tolist()
     [[3.0, 3.0, 3.0, 3.0], [3.0, 3.0, 3.0, 3.0]]
@@ -94,7 +97,10 @@ def tensordot(x1: Tensor, x2: Tensor, /, *,
 
 @torch_names
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """The sum of products along an axis, counted from the end; other dimensions broadcast.
+    """Returns the sum of products along an axis; other dimensions broadcast.
+
+    For different ranks the axis must be counted from the end; otherwise, and for different sizes,
+    it raises InvalidArgument.
 
     >>> kiln.vecdot(kiln.tensor([[1, 2], [3, 4]]), kiln.tensor([1, 1])).tolist()
     [3, 7]
@@ -113,7 +119,7 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
 
 
 def inner(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """The sums of products over the last axes of both, as NumPy's.
+    """Returns the sums of products over the last axes of both, as in NumPy.
 
     >>> kiln.inner(kiln.tensor([1, 2]), kiln.tensor([3, 4])).item()
     11
@@ -124,7 +130,7 @@ def inner(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 
 def vdot(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """The sum of products of all elements of two tensors of one size.
+    """Returns the sum of products of all elements of two tensors of one size.
 
     >>> kiln.vdot(kiln.tensor([[1, 2]]), kiln.tensor([3, 4])).item()
     11
@@ -133,7 +139,7 @@ def vdot(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 
 def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """The products of each element of one vector with each of another.
+    """Returns the products of each element of one vector with each of another.
 
     >>> kiln.outer(kiln.tensor([1, 2]), kiln.tensor([3, 4])).tolist()
     [[3, 4], [6, 8]]
@@ -144,7 +150,7 @@ def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 
 def kron(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """Kronecker's product: x2 times each element of x1, as blocks.
+    """Returns the Kronecker product: blocks of x2 times each element of x1.
 
     >>> kiln.kron(kiln.tensor([1, 2]), kiln.tensor([1, 1])).tolist()
     [1, 1, 2, 2]
@@ -159,7 +165,7 @@ def kron(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 @torch_names
 def cross(x1: Operand, x2: Operand, /, *, axis: int = -1) -> Tensor:
-    """The cross product of vectors of 3 along an axis. Shapes broadcast, dtypes promote.
+    """Returns the cross product of vectors of 3 along an axis. Shapes broadcast, dtypes promote.
 
     >>> kiln.cross(kiln.tensor([1, 0, 0]), kiln.tensor([0, 1, 0])).tolist()
     [0, 0, 1]
@@ -171,7 +177,7 @@ def cross(x1: Operand, x2: Operand, /, *, axis: int = -1) -> Tensor:
 
 
 def matrix_transpose(x: Tensor, /) -> Tensor:
-    """The last two dimensions exchanged.
+    """Exchanges the last two dimensions.
 
     >>> kiln.matrix_transpose(kiln.ones(2, 3, 4)).shape
     (2, 4, 3)
@@ -181,7 +187,9 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
 
 
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
-    """The diagonals of matrices as a last dimension, offset columns to the right of the main one.
+    """Returns the diagonals of matrices as a last dimension.
+
+    They are `offset` columns to the right of the main one.
 
     >>> kiln.linalg.diagonal(kiln.tensor([[1, 2], [3, 4]])).tolist()
     [1, 4]
@@ -191,7 +199,7 @@ def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
 
 
 def diag_embed(x: Tensor, /, offset: int = 0) -> Tensor:
-    """Matrices with x's last dimension as their diagonals, zero elsewhere.
+    """Returns matrices with x's last dimension as their diagonals, zero elsewhere.
 
     >>> kiln.diag_embed(kiln.tensor([1, 2])).tolist()
     [[1, 0], [0, 2]]
@@ -200,7 +208,7 @@ def diag_embed(x: Tensor, /, offset: int = 0) -> Tensor:
 
 
 def diag(x: Tensor, /, offset: int = 0) -> Tensor:
-    """A vector as a matrix's diagonal, or a matrix's diagonal as a vector.
+    """Returns a matrix with a vector as its diagonal, or a matrix's diagonal as a vector.
 
     >>> kiln.diag(kiln.tensor([1, 2])).tolist(), kiln.diag(kiln.tensor([[1, 2], [3, 4]])).tolist()
     ([[1, 0], [0, 2]], [1, 4])
@@ -211,7 +219,7 @@ def diag(x: Tensor, /, offset: int = 0) -> Tensor:
 
 
 def trace(x: Tensor, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
-    """The sum over a diagonal of matrices, in the dtype that sum has.
+    """Returns the sum over a diagonal of matrices, in the dtype of sum.
 
     >>> kiln.linalg.trace(kiln.tensor([[1, 2], [3, 4]])).item()
     5
@@ -220,9 +228,10 @@ def trace(x: Tensor, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
 
 
 def block_diag(*tensors: Operand) -> Tensor:
-    """Matrices along the diagonal of one that is zero elsewhere. Vectors are rows, numbers 1 by 1.
+    """Places matrices along the diagonal of one that is zero elsewhere.
 
-    Dtypes promote. Raises InvalidArgument for what has more dimensions, and for no tensor.
+    Vectors count as rows, numbers as 1 by 1. Dtypes promote. Raises InvalidArgument for more
+    dimensions, and without tensors.
 
     >>> kiln.block_diag(kiln.tensor([[1, 2]]), kiln.tensor([[3], [4]])).tolist()
     [[1, 2, 0], [0, 0, 3], [0, 0, 4]]

@@ -1,4 +1,4 @@
-"""Moving, joining and repeating tensors, as the Python array API standard has it."""
+"""Moving, joining and repeating tensors, as in the Python array API standard."""
 
 from typing import List, Optional, Sequence, Tuple, Union
 
@@ -11,7 +11,7 @@ from kiln.tensor import Tensor
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> Tuple[int, ...]:
-    """The shape to which these broadcast. Raises InvalidArgument if they do not.
+    """Returns the shape to which these broadcast. Raises InvalidArgument if they do not.
 
     >>> kiln.broadcast_shapes((2, 1), (3,))
     (2, 3)
@@ -20,7 +20,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Tuple[int, ...]:
 
 
 def broadcast_to(x: Tensor, /, shape: Sequence[int]) -> Tensor:
-    """x expanded to a shape, without a copy.
+    """Expands x to a shape, without a copy.
 
     >>> kiln.broadcast_to(kiln.tensor([1, 2]), (2, 2)).tolist()
     [[1, 2], [1, 2]]
@@ -29,7 +29,7 @@ def broadcast_to(x: Tensor, /, shape: Sequence[int]) -> Tensor:
 
 
 def broadcast_arrays(*arrays: Tensor) -> Tuple[Tensor, ...]:
-    """All expanded to the shape to which they broadcast.
+    """Expands all to the shape to which they broadcast.
 
     >>> [x.shape for x in kiln.broadcast_arrays(kiln.ones(2, 1), kiln.ones(3))]
     [(2, 3), (2, 3)]
@@ -39,7 +39,7 @@ def broadcast_arrays(*arrays: Tensor) -> Tuple[Tensor, ...]:
 
 
 def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
-    """Tensors one after another along a dimension, as concat.
+    """Concatenates tensors along a dimension; see concat.
 
     >>> kiln.cat([kiln.ones(1, 2), kiln.zeros(1, 2)]).shape
     (2, 2)
@@ -49,7 +49,7 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
 
 @torch_names
 def unstack(x: Tensor, /, axis: int = 0) -> Tuple[Tensor, ...]:
-    """The entries along an axis, each without that axis.
+    """Returns the entries along an axis, each without that axis.
 
     >>> [part.tolist() for part in kiln.unstack(kiln.tensor([[1, 2], [3, 4]]))]
     [[1, 2], [3, 4]]
@@ -58,7 +58,7 @@ def unstack(x: Tensor, /, axis: int = 0) -> Tuple[Tensor, ...]:
 
 
 def split(x: Tensor, size: Union[int, Sequence[int]], dim: int = 0) -> List[Tensor]:
-    """Parts of a size (the last may be smaller), or of the given sizes, along a dimension.
+    """Splits a dimension into parts of a size (the last one may be smaller), or of given sizes.
 
     >>> [part.tolist() for part in kiln.split(kiln.arange(5), 2)]
     [[0, 1], [2, 3], [4]]
@@ -67,7 +67,7 @@ def split(x: Tensor, size: Union[int, Sequence[int]], dim: int = 0) -> List[Tens
 
 
 def chunk(x: Tensor, chunks: int, dim: int = 0) -> List[Tensor]:
-    """Up to that many parts along a dimension; the last may be smaller.
+    """Returns up to that many parts along a dimension; the last one may be smaller.
 
     >>> [part.tolist() for part in kiln.chunk(kiln.arange(5), 2)]
     [[0, 1, 2], [3, 4]]
@@ -77,7 +77,7 @@ def chunk(x: Tensor, chunks: int, dim: int = 0) -> List[Tensor]:
 
 @torch_names
 def expand_dims(x: Tensor, /, axis: int = 0) -> Tensor:
-    """x with a new axis of size 1.
+    """Adds an axis of size 1 to x.
 
     >>> kiln.expand_dims(kiln.ones(3), -1).shape
     (3, 1)
@@ -87,7 +87,7 @@ def expand_dims(x: Tensor, /, axis: int = 0) -> Tensor:
 
 @torch_names
 def squeeze(x: Tensor, /, axis: Optional[Axes] = None) -> Tensor:
-    """x without axes of size 1: these (others raise InvalidArgument), or all.
+    """Removes axes of size 1: these (others raise InvalidArgument), or all.
 
     >>> kiln.squeeze(kiln.ones(1, 3, 1), 0).shape
     (3, 1)
@@ -104,7 +104,9 @@ def squeeze(x: Tensor, /, axis: Optional[Axes] = None) -> Tensor:
 
 
 def reshape(x: Tensor, /, shape: Sequence[int], *, copy: Optional[bool] = None) -> Tensor:
-    """The same elements, row-major, in another shape; one size may be -1. Never shares memory.
+    """Returns the same elements, row-major, in another shape; one size may be -1.
+
+    The result never shares memory with x.
 
     >>> kiln.reshape(kiln.arange(6), (2, -1)).shape
     (2, 3)
@@ -114,7 +116,7 @@ def reshape(x: Tensor, /, shape: Sequence[int], *, copy: Optional[bool] = None) 
 
 
 def permute_dims(x: Tensor, /, axes: Sequence[int]) -> Tensor:
-    """Axes in another order: the result's axis i is axes[i].
+    """Reorders axes: the result's axis i is axes[i].
 
     >>> kiln.permute_dims(kiln.ones(2, 3, 4), (2, 0, 1)).shape
     (4, 2, 3)
@@ -123,7 +125,7 @@ def permute_dims(x: Tensor, /, axes: Sequence[int]) -> Tensor:
 
 
 def moveaxis(x: Tensor, source: Axes, destination: Axes, /) -> Tensor:
-    """Axes moved to other places, the rest in their order.
+    """Moves axes to other positions; the others keep their order.
 
     >>> kiln.moveaxis(kiln.ones(2, 3, 4), 0, -1).shape
     (3, 4, 2)
@@ -132,7 +134,7 @@ def moveaxis(x: Tensor, source: Axes, destination: Axes, /) -> Tensor:
 
 
 def swapaxes(x: Tensor, axis1: int, axis2: int) -> Tensor:
-    """Two axes exchanged.
+    """Exchanges two axes.
 
     >>> kiln.swapaxes(kiln.ones(2, 3, 4), 0, 2).shape
     (4, 3, 2)
@@ -142,7 +144,7 @@ def swapaxes(x: Tensor, axis1: int, axis2: int) -> Tensor:
 
 @also(dims="axis", dim="axis")
 def flip(x: Tensor, /, axis: Optional[Axes] = None) -> Tensor:
-    """x reversed along axes, or along all.
+    """Reverses x along axes, or along all.
 
     >>> kiln.flip(kiln.arange(3)).tolist()
     [2, 1, 0]
@@ -152,9 +154,9 @@ def flip(x: Tensor, /, axis: Optional[Axes] = None) -> Tensor:
 
 @also(shifts="shift", dims="axis", dim="axis")
 def roll(x: Tensor, /, shift: Axes, axis: Optional[Axes] = None) -> Tensor:
-    """Elements moved along axes; those that leave at the end come in at the beginning.
+    """Moves elements along axes; elements moved past the end continue at the beginning.
 
-    Without an axis, of the flattened tensor.
+    Without an axis, it rolls the flattened tensor.
 
     >>> kiln.roll(kiln.arange(5), 2).tolist()
     [3, 4, 0, 1, 2]
@@ -164,7 +166,7 @@ def roll(x: Tensor, /, shift: Axes, axis: Optional[Axes] = None) -> Tensor:
 
 @torch_names
 def repeat(x: Tensor, repeats: Union[int, Tensor], /, *, axis: Optional[int] = None) -> Tensor:
-    """Each element repeated that many times, along an axis or, without one, flattened.
+    """Repeats each element along an axis or, without one, of the flattened tensor.
 
     A tensor of counts gives a shape that depends on its values, so they are read first (a
     TraceError within kiln.jit).
@@ -178,7 +180,7 @@ def repeat(x: Tensor, repeats: Union[int, Tensor], /, *, axis: Optional[int] = N
 
 
 def tile(x: Tensor, repetitions: Sequence[int], /) -> Tensor:
-    """Copies of x side by side: repetitions[i] along axis i.
+    """Returns copies of x side by side: repetitions[i] along axis i.
 
     >>> kiln.tile(kiln.tensor([1, 2]), (2,)).tolist()
     [1, 2, 1, 2]

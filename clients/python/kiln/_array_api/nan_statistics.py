@@ -1,4 +1,4 @@
-"""Reductions that leave NaN out, by NumPy's names."""
+"""Reductions that ignore NaN, with NumPy's names."""
 
 from kiln._array_api.searching import where
 from kiln._array_api.statistical import Axis, max, mean, min, sum
@@ -18,7 +18,7 @@ def _counted(x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
 
 @torch_names
 def nansum(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The sum of what is not NaN, in the dtype that sum has.
+    """Returns the sum of the elements that are not NaN, in the dtype of sum.
 
     >>> kiln.nansum(kiln.tensor([1.0, float("nan"), 2.0])).item()
     3.0
@@ -28,7 +28,7 @@ def nansum(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor
 
 @torch_names
 def nanmean(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The mean of what is not NaN; NaN where nothing is.
+    """Returns the mean of the elements that are not NaN; NaN if there are none.
 
     >>> kiln.nanmean(kiln.tensor([1.0, float("nan"), 2.0])).item()
     1.5
@@ -42,7 +42,7 @@ def nanmean(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tenso
 @torch_names
 def nanvar(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0,
            keepdims: bool = False) -> Tensor:
-    """The variance of what is not NaN, as var.
+    """Returns the variance of the elements that are not NaN; see var.
 
     >>> kiln.nanvar(kiln.tensor([1.0, float("nan"), 3.0])).item()
     1.0
@@ -56,7 +56,7 @@ def nanvar(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0,
 @torch_names
 def nanstd(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0,
            keepdims: bool = False) -> Tensor:
-    """The square root of nanvar.
+    """Returns the square root of nanvar.
 
     >>> kiln.nanstd(kiln.tensor([1.0, float("nan"), 3.0])).item()
     1.0
@@ -66,7 +66,7 @@ def nanstd(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0,
 
 @torch_names
 def nanmax(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The largest of what is not NaN; -inf where nothing is.
+    """Returns the largest of the elements that are not NaN; -inf if all are NaN.
 
     >>> kiln.nanmax(kiln.tensor([1.0, float("nan"), 3.0])).item()
     3.0
@@ -76,7 +76,7 @@ def nanmax(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor
 
 @torch_names
 def nanmin(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The smallest of what is not NaN; inf where nothing is.
+    """Returns the smallest of the elements that are not NaN; inf if all are NaN.
 
     >>> kiln.nanmin(kiln.tensor([1.0, float("nan"), 3.0])).item()
     1.0

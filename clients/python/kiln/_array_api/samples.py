@@ -1,4 +1,4 @@
-"""Samples: how they are distributed and correlated, and curves through them, by NumPy's names."""
+"""Distributions and correlations of samples, and interpolation, with NumPy's names."""
 
 from typing import Optional, Tuple, Union
 
@@ -22,11 +22,12 @@ from kiln.tensor import Tensor
 
 def bincount(x: Tensor, /, weights: Optional[Tensor] = None, minlength: int = 0, *,
              length: Optional[int] = None) -> Tensor:
-    """How often each of 0, 1, 2, … is in a vector of integers, or the sum of weights there.
+    """Counts each of 0, 1, 2, … in a vector of integers, or adds up their weights.
 
-    `length` is the result's; values that are not below it are left out. Without it the largest
-    value is read (a TraceError within kiln.jit), and minlength is the least. A negative value
-    raises IndexError, with the next value that is read if only the device knows it.
+    `length` is the result's; values from `length` on are ignored. Without it the largest value is
+    read (a TraceError within kiln.jit), and minlength is the shortest result. A negative value
+    raises IndexError: at once if it is known in this process, else with the next value that is
+    read. Counts are int64, sums have the dtype of the weights.
 
     >>> kiln.bincount(kiln.tensor([0, 2, 2]), length=4).tolist()
     [1, 0, 2, 0]
@@ -43,7 +44,7 @@ def bincount(x: Tensor, /, weights: Optional[Tensor] = None, minlength: int = 0,
 
 
 def _counted(places: Tensor, weights: Optional[Tensor], length: int) -> Tensor:
-    """How often each place is there, or the sum of weights; others than 0 to `length` are not."""
+    """Counts each place, or adds up its weights; ignores places outside [0, length)."""
     if weights is None:
         weights = full(places.shape, 1, dtype=dtypes.int64)
     zeros = full((length,), 0, dtype=weights.dtype)
@@ -51,10 +52,11 @@ def _counted(places: Tensor, weights: Optional[Tensor], length: int) -> Tensor:
 
 
 def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
-    """How many elements are in each of `bins` equal parts of [min, max], in x's dtype.
+    """Counts the elements in each of `bins` equal parts of [min, max], in x's dtype.
 
-    With min and max equal, they are the smallest and the largest element. What is outside, and NaN,
-    is not counted. Floats; raises InvalidArgument for other dtypes, no bins, and max below min.
+    If min and max are equal, the smallest and the largest element are used. Elements outside, and
+    NaN, are not counted. x is a float; other dtypes, no bins, and max below min raise
+    InvalidArgument.
 
     >>> kiln.histc(kiln.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3).tolist()
     [0.0, 2.0, 1.0, 0.0]
@@ -69,7 +71,7 @@ def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     low, high = full((), min, dtype=x.dtype), full((), max, dtype=x.dtype)
     if min == max and values.numel():
         low, high = values.min(), values.max()
-        one = (low == high).cast(x.dtype)  # a part of length 2 around a single value
+        one = (low == high).cast(x.dtype)  # a range of length 2 around a single value
         low, high = low - one, high + one
     place = ((values - low) * bins / (high - low)).floor()
     place = where(values == high, bins - 1.0, place)
@@ -81,10 +83,11 @@ def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
 def histogram(x: Tensor, bins: Union[int, Tensor] = 10,
               range: Optional[Tuple[float, float]] = None, *,
               weights: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
-    """How many elements are in each bin, and the bins' edges.
+    """Returns the number of elements in each bin (or the sum of weights), and the bins' edges.
 
     `bins` are edges, or their number over `range`, by default from the smallest to the largest
-    element. A bin has its left edge, the last one both; what is outside is not counted.
+    element. A bin includes its left edge, the last one both; elements outside are not counted.
+    Counts are int64. Raises InvalidArgument for fewer than 1 bin.
 
     >>> [part.tolist() for part in kiln.histogram(kiln.tensor([1.0, 2.0, 1.0]), 2, (0.0, 2.0))]
     [[0, 3], [0.0, 1.0, 2.0]]
@@ -108,8 +111,9 @@ def histogram(x: Tensor, bins: Union[int, Tensor] = 10,
 
 
 def cov(x: Tensor, /, *, correction: float = 1.0) -> Tensor:
-    """The covariances of variables, which are rows, over observations, which are columns; of one
-    variable its variance, without dimensions.
+    """Returns the covariances of variables (rows) over observations (columns).
+
+    For one variable it is the variance, without dimensions.
 
     >>> kiln.cov(kiln.tensor([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])).tolist()
     [[1.0, -1.0], [-1.0, 1.0]]
@@ -124,8 +128,9 @@ def cov(x: Tensor, /, *, correction: float = 1.0) -> Tensor:
 
 
 def corrcoef(x: Tensor, /) -> Tensor:
-    """The correlations of variables, which are rows, over observations, which are columns; of one
-    variable 1, without dimensions.
+    """Returns the correlations of variables (rows) over observations (columns).
+
+    For one variable it is 1, without dimensions.
 
     >>> kiln.corrcoef(kiln.tensor([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])).tolist()
     [[1.0, -1.0], [-1.0, 1.0]]
@@ -139,8 +144,10 @@ def corrcoef(x: Tensor, /) -> Tensor:
 
 def interp(x: Operand, xp: Tensor, fp: Tensor, /, *, left: Optional[float] = None,
            right: Optional[float] = None) -> Tensor:
-    """The line through the points (xp, fp) at x; xp increases. Beyond its ends left and right, by
-    default the first and last fp. Gradients flow to all three.
+    """Interpolates linearly between the points (xp, fp) at x; xp increases.
+
+    Outside of xp the result is left or right, by default the first or last fp. Gradients flow to
+    all three. Raises InvalidArgument unless xp and fp are vectors of one size.
 
     >>> kiln.interp(kiln.tensor([0.5, 3.0]), kiln.tensor([0.0, 1.0]),
     ...             kiln.tensor([10.0, 20.0])).tolist()
@@ -166,7 +173,7 @@ def interp(x: Operand, xp: Tensor, fp: Tensor, /, *, left: Optional[float] = Non
 
 @torch_names
 def trapezoid(y: Tensor, x: Optional[Tensor] = None, *, dx: float = 1.0, axis: int = -1) -> Tensor:
-    """The integral by trapezoids along an axis, at places x, or dx apart.
+    """Integrates by the trapezoidal rule along an axis, at places x, or dx apart.
 
     >>> kiln.trapezoid(kiln.tensor([1.0, 2.0, 3.0])).item()
     4.0
@@ -187,7 +194,7 @@ def trapezoid(y: Tensor, x: Optional[Tensor] = None, *, dx: float = 1.0, axis: i
 
 
 def vander(x: Tensor, /, n: Optional[int] = None, *, increasing: bool = False) -> Tensor:
-    """Powers of a vector's elements as columns, the highest first unless `increasing`.
+    """Returns powers of a vector's elements as columns, the highest first unless `increasing`.
 
     >>> kiln.vander(kiln.tensor([1, 2, 3]), 3).tolist()
     [[1, 1, 1], [4, 2, 1], [9, 3, 1]]

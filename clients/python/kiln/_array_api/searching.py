@@ -1,4 +1,4 @@
-"""Finding elements and choosing between them, as the Python array API standard has it."""
+"""Finding elements and choosing between them, as in the Python array API standard."""
 
 from typing import Any, Optional, Tuple
 
@@ -17,7 +17,10 @@ from kiln.tensor import Tensor
 
 @torch_names
 def argmax(x: Tensor, /, axis: Optional[int] = None, *, keepdims: bool = False) -> Tensor:
-    """The index of the largest element as int64, the first of equals; without axis, when flat.
+    """Returns the index of the largest element as int64, the first of equal ones.
+
+    Without an axis it is the index in the flattened tensor. Raises InvalidArgument if there is no
+    element.
 
     >>> kiln.argmax(kiln.tensor([[1, 4], [3, 2]]), axis=1).tolist()
     [1, 0]
@@ -27,7 +30,10 @@ def argmax(x: Tensor, /, axis: Optional[int] = None, *, keepdims: bool = False) 
 
 @torch_names
 def argmin(x: Tensor, /, axis: Optional[int] = None, *, keepdims: bool = False) -> Tensor:
-    """The index of the smallest element as int64, the first of equals; without axis, when flat.
+    """Returns the index of the smallest element as int64, the first of equal ones.
+
+    Without an axis it is the index in the flattened tensor. Raises InvalidArgument if there is no
+    element.
 
     >>> kiln.argmin(kiln.tensor([[1, 4], [3, 2]]), axis=1).tolist()
     [0, 1]
@@ -42,7 +48,7 @@ def _extreme(name: str, x: Tensor, axis: Optional[int], keepdims: bool) -> Tenso
 
 @torch_names
 def count_nonzero(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
-    """How many elements are not 0, as int64.
+    """Returns how many elements are not 0, as int64.
 
     >>> kiln.count_nonzero(kiln.tensor([[1, 0], [3, 2]]), axis=1).tolist()
     [1, 2]
@@ -51,9 +57,9 @@ def count_nonzero(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) ->
 
 
 def nonzero(x: Tensor, /) -> Tuple[Tensor, ...]:
-    """The indices of elements that are not 0, row-major: one int64 vector for each dimension.
+    """Returns the indices of elements that are not 0, row-major: an int64 vector per dimension.
 
-    How many there are depends on the values, so they are read; a TraceError within kiln.jit.
+    Their number depends on the values, which are read; so it raises TraceError within kiln.jit.
 
     >>> [part.tolist() for part in kiln.nonzero(kiln.tensor([[1, 0], [3, 2]]))]
     [[0, 1, 1], [0, 0, 1]]
@@ -66,10 +72,10 @@ def nonzero(x: Tensor, /) -> Tuple[Tensor, ...]:
 
 @torch_names
 def take(x: Tensor, indices: Any, /, *, axis: Optional[int] = None) -> Tensor:
-    """Entries of x at integer indices along an axis, which only a vector may leave out.
+    """Returns entries of x at integer indices along an axis, which is optional only for a vector.
 
-    The dimensions of the indices replace the axis. Negative indices count from the end; see
-    Tensor.__getitem__ for those out of range.
+    The dimensions of the indices replace the axis. Negative indices count from the end; for those
+    out of range see Tensor.__getitem__.
 
     >>> kiln.take(kiln.tensor([[1, 2], [3, 4]]), kiln.tensor([1, 0, 1]), axis=1).tolist()
     [[2, 1, 2], [4, 3, 4]]
@@ -82,7 +88,7 @@ def take(x: Tensor, indices: Any, /, *, axis: Optional[int] = None) -> Tensor:
 
 @torch_names
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
-    """Entries of x at indices along an axis, with indices of their own for each other position.
+    """Returns entries of x at indices along an axis, with separate indices for each other position.
 
     The other axes broadcast. Negative indices count from the end.
 

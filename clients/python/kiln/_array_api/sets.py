@@ -1,4 +1,4 @@
-"""Distinct values. How many there are depends on the values, so they are read: not in kiln.jit."""
+"""Distinct values. Their number depends on the values, which are read: not possible in kiln.jit."""
 
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ from kiln.tensor import Tensor
 
 
 class UniqueAll(NamedTuple):
-    """What unique_all() gives."""
+    """The result of unique_all()."""
 
     values: Tensor
     indices: Tensor
@@ -21,22 +21,24 @@ class UniqueAll(NamedTuple):
 
 
 class UniqueCounts(NamedTuple):
-    """What unique_counts() gives."""
+    """The result of unique_counts()."""
 
     values: Tensor
     counts: Tensor
 
 
 class UniqueInverse(NamedTuple):
-    """What unique_inverse() gives."""
+    """The result of unique_inverse()."""
 
     values: Tensor
     inverse_indices: Tensor
 
 
 def unique_all(x: Tensor, /) -> UniqueAll:
-    """The distinct values, sorted; where each comes first; which of them each element is (in x's
-    shape); how often each occurs. Every NaN is distinct. All but the values are int64.
+    """Returns the sorted distinct values, the first index of each, the inverse and the counts.
+
+    The inverse, of x's shape, says which of the values each element is. Every NaN is distinct. All
+    except the values are int64. Raises TraceError within kiln.jit.
 
     >>> [part.tolist() for part in kiln.unique_all(kiln.tensor([2, 1, 2]))]
     [[1, 2], [1, 0], [1, 0, 1], [1, 2]]
@@ -51,7 +53,7 @@ def unique_all(x: Tensor, /) -> UniqueAll:
 
 
 def unique_counts(x: Tensor, /) -> UniqueCounts:
-    """The distinct values, sorted, and how often each occurs; see unique_all.
+    """Returns the sorted distinct values, and how often each occurs; see unique_all.
 
     >>> [part.tolist() for part in kiln.unique_counts(kiln.tensor([2, 1, 2]))]
     [[1, 2], [1, 2]]
@@ -61,7 +63,7 @@ def unique_counts(x: Tensor, /) -> UniqueCounts:
 
 
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
-    """The distinct values, sorted, and which of them each element is; see unique_all.
+    """Returns the sorted distinct values, and which of them each element is; see unique_all.
 
     >>> [part.tolist() for part in kiln.unique_inverse(kiln.tensor([2, 1, 2]))]
     [[1, 2], [1, 0, 1]]
@@ -71,7 +73,7 @@ def unique_inverse(x: Tensor, /) -> UniqueInverse:
 
 
 def unique_values(x: Tensor, /) -> Tensor:
-    """The distinct values, sorted; see unique_all.
+    """Returns the sorted distinct values; see unique_all.
 
     >>> kiln.unique_values(kiln.tensor([2, 1, 2])).tolist()
     [1, 2]
@@ -80,7 +82,9 @@ def unique_values(x: Tensor, /) -> Tensor:
 
 
 def isin(x1: Operand, x2: Operand, /, *, invert: bool = False) -> Tensor:
-    """Whether each element of x1 is one of x2's (or, with invert, is none). Shape of x1, bool.
+    """Returns whether each element of x1 is in x2 (or, with invert, is not).
+
+    The result has x1's shape and is bool.
 
     >>> kiln.isin(kiln.tensor([1, 2, 3]), kiln.tensor([2, 4])).tolist()
     [False, True, False]
@@ -92,8 +96,7 @@ def isin(x1: Operand, x2: Operand, /, *, invert: bool = False) -> Tensor:
 
 
 def unique(x: Tensor, return_inverse: bool = False, return_counts: bool = False) -> Any:
-    """The distinct values, sorted, and if asked for which of them each element is and how often
-    each occurs; reads the values.
+    """Returns the sorted distinct values and, on request, inverse and counts; see unique_all.
 
     >>> kiln.tensor([2, 1, 2]).unique().tolist()
     [1, 2]

@@ -1,7 +1,7 @@
-"""Sorting, the largest and smallest few, and places in sorted sequences.
+"""Sorting, the largest and smallest few elements, and search in sorted sequences.
 
-Ascending order has NaN last, as NumPy's; descending is its opposite, NaN first, as PyTorch's. Equal
-elements keep their order. The daemon sorts by a network of compare-exchange steps, log²(n) / 2 of
+Ascending order has NaN last, as in NumPy; descending order is the opposite, NaN first, as in
+PyTorch. Sorts are stable. The daemon sorts by a network of compare-exchange steps, log²(n) / 2 of
 them over the whole tensor, whatever the values are.
 """
 
@@ -20,7 +20,7 @@ from kiln.tensor import Tensor, apply
 
 @torch_names
 def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """x sorted along an axis. Any dtype; the gradient goes where the elements came from.
+    """Returns x sorted along an axis. Any dtype; gradients flow to the elements' original places.
 
     >>> kiln.sort(kiln.tensor([3, 1, 2])).tolist()
     [1, 2, 3]
@@ -31,7 +31,7 @@ def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool
 @torch_names
 def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False,
             stable: bool = True) -> Tensor:
-    """The indices (int64) that sort's elements come from; equal ones keep their order.
+    """Returns the int64 indices of the sorted elements. The sort is stable.
 
     >>> kiln.argsort(kiln.tensor([3, 1, 2])).tolist()
     [1, 2, 0]
@@ -41,9 +41,9 @@ def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False,
 
 @torch_names
 def topk(x: Tensor, /, k: int, axis: int = -1, *, largest: bool = True) -> ValuesAndIndices:
-    """The k largest (or smallest) elements along an axis in order, and their indices as int64.
+    """Returns the k largest (or smallest) elements along an axis in order, and their int64 indices.
 
-    NaN is larger than all. Of equal elements the first come first.
+    NaN counts as larger than all. Equal elements are in the order of their indices.
 
     >>> [part.tolist() for part in kiln.topk(kiln.tensor([3, 1, 5, 2]), 2)]
     [[5, 3], [2, 0]]
@@ -54,7 +54,9 @@ def topk(x: Tensor, /, k: int, axis: int = -1, *, largest: bool = True) -> Value
 @torch_names
 def kthvalue(x: Tensor, /, k: int, axis: int = -1, *,
              keepdims: bool = False) -> ValuesAndIndices:
-    """The k-th smallest element along an axis, counted from 1, and its index as int64.
+    """Returns the k-th smallest element along an axis, counted from 1, and its index as int64.
+
+    Raises InvalidArgument unless k is in [1, the axis' size].
 
     >>> [part.item() for part in kiln.kthvalue(kiln.tensor([3, 1, 5, 2]), 2)]
     [2, 3]
@@ -77,10 +79,10 @@ def _from(x: Tensor, axis: int, begin: int) -> Tuple[int, ...]:
 
 def searchsorted(x1: Tensor, x2: Operand, /, *, side: str = "left",
                  sorter: Optional[Tensor] = None, right: bool = False) -> Tensor:
-    """How many elements of the sorted vector x1 come before each of x2, as int64.
+    """Returns how many elements of the sorted vector x1 are less than each of x2, as int64.
 
-    With side "right", or right, those equal to it are counted too. sorter: x1's argsort, where x1
-    is not sorted. The two promote.
+    With side "right", or right, equal elements are counted, too. sorter is x1's argsort, if x1 is
+    not sorted. The two promote.
 
     >>> kiln.searchsorted(kiln.tensor([1, 3, 5]), kiln.tensor([3, 4, 9])).tolist()
     [1, 2, 3]
@@ -95,9 +97,9 @@ def searchsorted(x1: Tensor, x2: Operand, /, *, side: str = "left",
 
 
 def bucketize(x: Operand, boundaries: Tensor, /, *, right: bool = False) -> Tensor:
-    """The number of the bucket between sorted boundaries that each element is in, as int64.
+    """Returns the bucket between sorted boundaries that each element is in, as int64.
 
-    Element e is in bucket i where boundaries[i-1] < e <= boundaries[i], or with right where
+    Element e is in bucket i if boundaries[i-1] < e <= boundaries[i], or with right if
     boundaries[i-1] <= e < boundaries[i].
 
     >>> kiln.bucketize(kiln.tensor([0, 2, 9]), kiln.tensor([1, 2, 5])).tolist()
@@ -109,10 +111,11 @@ def bucketize(x: Operand, boundaries: Tensor, /, *, right: bool = False) -> Tens
 @torch_names
 def quantile(x: Tensor, q: Union[float, Tensor], /, *, axis: Optional[int] = None,
              keepdims: bool = False) -> Tensor:
-    """The value below which the part q of x is, along an axis or, without one, when flat.
+    """Returns the q-quantile of x along an axis or, without one, of the flattened tensor.
 
     q is a number or a vector in [0, 1]; a vector adds a first dimension. Between two elements it
-    is interpolated linearly, as NumPy's default; NaN if any element is. Integers become float32.
+    interpolates linearly, as NumPy does by default; NaN if any element is NaN. Integers become
+    float32. Raises InvalidArgument if there is no element.
 
     >>> kiln.quantile(kiln.tensor([1.0, 2.0, 3.0, 4.0]), 0.5).item()
     2.5
@@ -133,7 +136,7 @@ def quantile(x: Tensor, q: Union[float, Tensor], /, *, axis: Optional[int] = Non
                  for index in (first, (first + 1).clip(0, length - 1))]
     weight = (position - below).reshape([-1] + [1] * (source.ndim - 1 - place))
     result = low + (high - low) * weight
-    # NaN is last, so that one look tells.
+    # NaN is last, so checking one element suffices.
     last = ordered._op("shrink", bounds=_from(ordered, place, length - 1))
     result = where(last.isnan(), last, result).moveaxis(place, 0)
     if keepdims:
@@ -145,9 +148,10 @@ def quantile(x: Tensor, q: Union[float, Tensor], /, *, axis: Optional[int] = Non
 
 @torch_names
 def median(x: Tensor, /, *, axis: Optional[int] = None, keepdims: bool = False) -> Tensor:
-    """The middle of the sorted elements along an axis or, without one, when flat; of an even
-    number of them the mean of the middle two, as NumPy's. NaN if any element is. Tensor.median()
-    is PyTorch's.
+    """Returns the median along an axis or, without one, of the flattened tensor.
+
+    For an even number of elements it is the mean of the middle two, as in NumPy; NaN if any element
+    is NaN. Tensor.median() is PyTorch's.
 
     >>> kiln.median(kiln.tensor([3.0, 1.0, 2.0, 10.0])).item()
     2.5

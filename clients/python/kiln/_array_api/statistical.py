@@ -1,6 +1,6 @@
-"""Sums, means and the like over axes, as the Python array API standard has them.
+"""Reductions over axes, such as sums and means, as in the Python array API standard.
 
-`axis` is None for all axes, one axis or several; `keepdims` leaves them with size 1.
+`axis` is None for all axes, one axis or several; `keepdims` keeps them with size 1.
 """
 
 from typing import Any, Optional, Sequence, Union
@@ -20,9 +20,9 @@ Axis = Optional[Union[int, Sequence[int]]]
 
 
 def reduced(name: str, x: Tensor, axis: Axis, keepdims: bool, **more: Any) -> Tensor:
-    """The op `name` over axes. An empty tuple of axes means none, unlike an empty list in an op."""
+    """Returns the op `name` over axes. An empty tuple means no axes, unlike in an op."""
     if axis is not None and axes_tuple(axis) == ():
-        # To the op, no axes are all of them. So it reduces a new one, of size 1.
+        # To the op, an empty list means all axes. So it reduces a new one, of size 1.
         shape = x.shape
         single = x.unsqueeze(0)._op(name, axes=(0,), keepdims=False, **more)
         return single.reshape(shape)
@@ -32,9 +32,9 @@ def reduced(name: str, x: Tensor, axis: Axis, keepdims: bool, **more: Any) -> Te
 
 @torch_names
 def sum(x: Tensor, /, axis: Axis = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """The sum. Without a dtype, floats keep theirs; integers and bools become 64 bits wide.
+    """Returns the sum. Without a dtype, floats keep theirs; integers and bools become 64 bits wide.
 
-    float16 and bfloat16 add up in float32; integers wrap.
+    float16 and bfloat16 are added up in float32; integers wrap.
 
     >>> kiln.sum(kiln.tensor([[1, 2], [3, 4]]), axis=0).tolist()
     [4, 6]
@@ -44,7 +44,7 @@ def sum(x: Tensor, /, axis: Axis = None, *, dtype: Any = None, keepdims: bool = 
 
 @torch_names
 def prod(x: Tensor, /, axis: Axis = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """The product, in the dtype that sum has.
+    """Returns the product, in the dtype of sum.
 
     >>> kiln.prod(kiln.tensor([[1, 2], [3, 4]]), axis=0).tolist()
     [3, 8]
@@ -54,9 +54,11 @@ def prod(x: Tensor, /, axis: Axis = None, *, dtype: Any = None, keepdims: bool =
 
 @torch_names
 def max(x: Tensor, /, axis: Union[Axis, Tensor] = None, *, keepdims: bool = False) -> Tensor:
-    """The largest element; NaN if any is. Numeric; InvalidArgument where there is none.
+    """Returns the largest element; NaN if any is NaN.
 
-    Given a tensor instead of an axis, takes the larger of the two elementwise, as maximum().
+    Numeric. Raises InvalidArgument if there is no element.
+
+    With a tensor in place of an axis, returns the larger of the two elementwise, as maximum().
 
     >>> kiln.max(kiln.tensor([[1, 4], [3, 2]]), axis=1).tolist()
     [4, 3]
@@ -66,9 +68,11 @@ def max(x: Tensor, /, axis: Union[Axis, Tensor] = None, *, keepdims: bool = Fals
 
 @torch_names
 def min(x: Tensor, /, axis: Union[Axis, Tensor] = None, *, keepdims: bool = False) -> Tensor:
-    """The smallest element; NaN if any is. Numeric; InvalidArgument where there is none.
+    """Returns the smallest element; NaN if any is NaN.
 
-    Given a tensor instead of an axis, takes the smaller of the two elementwise, as minimum().
+    Numeric. Raises InvalidArgument if there is no element.
+
+    With a tensor in place of an axis, returns the smaller of the two elementwise, as minimum().
 
     >>> kiln.min(kiln.tensor([[1, 4], [3, 2]]), axis=1).tolist()
     [1, 2]
@@ -87,7 +91,7 @@ def _extreme(name: str, x: Tensor, axis: Union[Axis, Tensor], keepdims: bool) ->
 
 @torch_names
 def mean(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
-    """The mean; NaN of nothing. Floats keep their dtype; integers and bools become float32.
+    """Returns the mean; NaN without elements. Floats keep their dtype; others become float32.
 
     >>> kiln.mean(kiln.tensor([1.0, 2.0, 6.0])).item()
     3.0
@@ -98,8 +102,9 @@ def mean(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
 @torch_names
 def var(x: Tensor, /, axis: Axis = None, *, correction: float = 0.0,
         keepdims: bool = False) -> Tensor:
-    """The variance: squared distances from the mean, summed and divided by their count less
-    `correction`, which is 0 here and 1 in Tensor.var, as it is in PyTorch.
+    """Returns the variance: the sum of squared distances from the mean over count - correction.
+
+    `correction` is 0 here by default, and 1 in Tensor.var, as in PyTorch.
 
     >>> kiln.var(kiln.tensor([1.0, 3.0])).item()
     1.0
@@ -110,7 +115,7 @@ def var(x: Tensor, /, axis: Axis = None, *, correction: float = 0.0,
 @torch_names
 def std(x: Tensor, /, axis: Axis = None, *, correction: float = 0.0,
         keepdims: bool = False) -> Tensor:
-    """The standard deviation, the square root of var.
+    """Returns the standard deviation, the square root of var.
 
     >>> kiln.std(kiln.tensor([1.0, 3.0])).item()
     1.0
@@ -121,9 +126,9 @@ def std(x: Tensor, /, axis: Axis = None, *, correction: float = 0.0,
 @torch_names
 def cumulative_sum(x: Tensor, /, axis: Optional[int] = None, *, dtype: Any = None,
                    include_initial: bool = False) -> Tensor:
-    """Running sums along an axis, which only a vector may leave out.
+    """Returns running sums along an axis, which is optional only for a vector.
 
-    With include_initial there is a 0 before them. Dtypes as sum's.
+    With include_initial they begin with a 0. Dtypes are those of sum.
 
     >>> kiln.cumulative_sum(kiln.tensor([1, 2, 3]), include_initial=True).tolist()
     [0, 1, 3, 6]
@@ -134,9 +139,9 @@ def cumulative_sum(x: Tensor, /, axis: Optional[int] = None, *, dtype: Any = Non
 @torch_names
 def cumulative_prod(x: Tensor, /, *, axis: Optional[int] = None, dtype: Any = None,
                     include_initial: bool = False) -> Tensor:
-    """Running products along an axis, which only a vector may leave out.
+    """Returns running products along an axis, which is optional only for a vector.
 
-    With include_initial there is a 1 before them. Dtypes as prod's.
+    With include_initial they begin with a 1. Dtypes are those of prod.
 
     >>> kiln.cumulative_prod(kiln.tensor([1, 2, 3]), include_initial=True).tolist()
     [1, 1, 2, 6]
@@ -159,7 +164,7 @@ def _only_axis(name: str, x: Tensor, axis: Optional[int]) -> int:
 
 
 def with_initial(x: Tensor, value: int, axis: int) -> Tensor:
-    """One more element in front along an axis."""
+    """Prepends one element along an axis."""
     shape = list(x.shape)
     shape[axis] = 1
     return concat([full(tuple(shape), value, x.dtype), x], axis)

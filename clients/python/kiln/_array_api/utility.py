@@ -1,4 +1,4 @@
-"""Truth over axes and differences, as the Python array API standard has them."""
+"""any(), all() and diff(), as in the Python array API standard."""
 
 from typing import Optional
 
@@ -13,7 +13,7 @@ from kiln.tensor import Tensor
 
 @torch_names
 def all(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
-    """Whether no element is 0; true of nothing. Any dtype; gives bool.
+    """Returns whether no element is 0; True without elements. Any dtype; the result is bool.
 
     >>> kiln.all(kiln.tensor([[1, 0], [3, 2]]), axis=1).tolist()
     [False, True]
@@ -23,7 +23,7 @@ def all(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
 
 @torch_names
 def any(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
-    """Whether any element is not 0; false of nothing. Any dtype; gives bool.
+    """Returns whether any element is not 0; False without elements. Any dtype; the result is bool.
 
     >>> kiln.any(kiln.tensor([[0, 0], [3, 2]]), axis=1).tolist()
     [False, True]
@@ -34,9 +34,10 @@ def any(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
 @torch_names
 def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Optional[Tensor] = None,
          append: Optional[Tensor] = None) -> Tensor:
-    """Each element less the one before it along an axis, n times; of bools, whether they differ.
+    """Returns differences of neighbours along an axis, n times; for bools, whether they differ.
 
-    `prepend` and `append` are joined to x before.
+    `prepend` and `append` are joined to x first. Raises InvalidArgument for negative n, and for a
+    tensor without dimensions.
 
     >>> kiln.diff(kiln.tensor([1, 4, 9])).tolist()
     [3, 5]

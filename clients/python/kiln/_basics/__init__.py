@@ -1,1 +1,1 @@
-"""What everything else rests on: errors, dtypes, numbers of the host, values of variables."""
+"""The foundation of the package: errors, dtypes, numbers of the host, values of variables."""

@@ -8,7 +8,7 @@ Bindings = Mapping["Symbol", int]
 
 
 class Symbol:
-    """What stands in a number for a variable; equal by name and bounds."""
+    """A variable within a dimension or number; equal by name and bounds."""
 
     __slots__ = ("high", "low", "name")
 
@@ -34,7 +34,7 @@ class Symbol:
 
 
 def checked(symbol: Symbol, value: Any) -> int:
-    """`value`, if the variable can have it."""
+    """Returns `value` as an integer; raises InvalidArgument outside of the variable's bounds."""
     number = int(value)
     if not symbol.low <= number <= symbol.high:
         raise InvalidArgument(
@@ -44,13 +44,13 @@ def checked(symbol: Symbol, value: Any) -> int:
 
 
 def unbound(symbol: Symbol) -> str:
-    """The message for a variable that a run leaves open."""
+    """Returns the message for a variable that has no value in a run."""
     return (f'variable "{symbol.name}" has no value in this run; give it one with '
             f"{symbol.name}.bind(value)")
 
 
 def require(declared: Iterable[Any], values: Bindings) -> None:
-    """Raises unless each of a graph's variables has a value."""
+    """Raises InvalidArgument unless each of a graph's variables has a value."""
     if declared:
         names = {symbol.name for symbol in values}
         for variable in declared:
@@ -59,7 +59,7 @@ def require(declared: Iterable[Any], values: Bindings) -> None:
 
 
 def merged(values: Bindings, others: Bindings) -> Bindings:
-    """Both; raises if they differ about a variable."""
+    """Returns the union; raises InvalidArgument if a variable has two values."""
     if not values or values is others:
         return others
     result = dict(values)

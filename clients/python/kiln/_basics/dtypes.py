@@ -8,7 +8,7 @@ from kiln._basics.errors import InvalidArgument
 
 
 class DType:
-    """An element type: `kiln.float32` and its siblings. Compare by identity.
+    """An element type, such as `kiln.float32`. There is one object of each: compare with `is`.
 
     >>> kiln.float32.name, kiln.float32.itemsize, kiln.float32.is_float
     ('float32', 4, True)
@@ -20,7 +20,7 @@ class DType:
         self.name = name
         self.code = code  # kiln.v1.DType
         self.itemsize = itemsize
-        # What .numpy() makes of it; None: NumPy has no such type.
+        # The dtype of .numpy(); None: NumPy has no such type.
         self.numpy = None if numpy is None else np.dtype(numpy)
         self.is_float = "float" in name
         self.is_integer = "int" in name
@@ -30,7 +30,7 @@ class DType:
         return f"kiln.{self.name}"
 
     def __reduce__(self) -> Tuple[Any, ...]:
-        # Unpickling gives the one object of this name, since dtypes are compared by identity.
+        # Unpickling returns the one object of this name, since dtypes are compared by identity.
         return as_dtype, (self.name,)
 
 
@@ -52,7 +52,7 @@ float8_e5m2 = DType("float8_e5m2", 15, 1, None)
 
 ALL = (bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16,
        float32, float64, float8_e4m3, float8_e5m2)  # fmt: skip
-# They store numbers and take part in no arithmetic.
+# Storage formats: no arithmetic takes them.
 FLOAT8 = (float8_e4m3, float8_e5m2)
 BY_NAME: Dict[str, DType] = {dtype.name: dtype for dtype in ALL}
 BY_CODE: Dict[int, DType] = {dtype.code: dtype for dtype in ALL}
@@ -61,7 +61,7 @@ _SIGNED_OF_SIZE = {1: int8, 2: int16, 4: int32, 8: int64}
 
 
 def as_dtype(value: Any) -> DType:
-    """The dtype that `value` names: a DType, a name, a Python type or a NumPy dtype."""
+    """Returns the dtype that a DType, a name, a Python type or a NumPy dtype stands for."""
     if isinstance(value, DType):
         return value
     if isinstance(value, type) and value in _BY_PYTHON_TYPE:
@@ -73,10 +73,11 @@ def as_dtype(value: Any) -> DType:
 
 
 def promote(a: DType, b: DType) -> DType:
-    """The dtype in which both meet: the Python array API's promotion, completed.
+    """Returns the common dtype of two operands: the Python array API's promotion, completed.
 
-    Bool gives way to everything, an integer that meets a float becomes that float, and two
-    float dtypes of one size become the next larger IEEE type.
+    Bool with any other dtype gives the other one, an integer with a float gives that float, and two
+    floats of one size give the next larger IEEE type. Raises InvalidArgument for uint64 with a
+    signed integer.
     """
     if a is b or b is bool_:
         return a
@@ -114,5 +115,5 @@ _CLASSES = {
 
 
 def members(dtype_class: str) -> Tuple[DType, ...]:
-    """The dtypes of a class in the table of ops."""
+    """Returns the dtypes of a class of the table of ops."""
     return _CLASSES[dtype_class.replace(" ", "_")]

@@ -1,4 +1,4 @@
-"""Exceptions: one for each canonical gRPC code; messages are the daemon's or this client's."""
+"""Exceptions, one for each canonical gRPC code. Messages are the daemon's or this client's."""
 
 from typing import Dict, Optional, Type
 
@@ -6,12 +6,12 @@ from kiln._basics.source import format_source, user_source
 
 
 class KilnError(Exception):
-    """Base of all errors of Kiln.
+    """The base class of all errors of Kiln.
 
-    `reason` is a constant such as "SHAPE_MISMATCH" and `metadata` names what it is about
-    ("node", …), both where the daemon gave them. `source` is the line of the user's own program
-    that made it, such as "train.py:31"; for an error that the daemon finds later, the line that
-    built the node.
+    `reason` is a constant such as "SHAPE_MISMATCH", and `metadata` gives details ("node", …); most
+    errors of this client have neither. `source` is the line of the user's program that caused the
+    error, such as "train.py:31"; for an error that the daemon finds later, the line that built the
+    node.
 
     >>> try:
     ...     kiln.ones(2) + kiln.ones(3)
@@ -21,8 +21,8 @@ class KilnError(Exception):
     """
 
     code = 2
-    # Whether an error of this kind names the user's line that is running. (Threads of this package
-    # run none.)
+    # Whether errors of this kind name the user's line that is executing. (The threads of this
+    # package execute none.)
     _names_line = False
 
     def __init__(
@@ -32,7 +32,7 @@ class KilnError(Exception):
         self.message = message
         self.reason = reason
         self.metadata = metadata or {}
-        # The daemon's errors have metadata, even if it is empty, and name the line that built the
+        # Errors of the daemon always have metadata, maybe empty, and name the line that built the
         # node.
         if metadata is None and self._names_line:
             self.source = format_source(user_source())
@@ -46,7 +46,7 @@ class KilnError(Exception):
 
 
 class Cancelled(KilnError):
-    """The operation was cancelled, for example since its session was closed."""
+    """The operation was cancelled, for example because its session was closed."""
 
     code = 1
 
@@ -69,7 +69,7 @@ class DeadlineExceeded(KilnError, TimeoutError):
 
 
 class NotFound(KilnError, LookupError):
-    """There is no such thing: a session that has ended, a handle that was released."""
+    """The object does not exist: a session that was closed, a handle that was released."""
 
     code = 5
 
@@ -87,7 +87,7 @@ class PermissionDenied(KilnError):
 
 
 class ResourceExhausted(KilnError, MemoryError):
-    """Device memory, a quota or a limit is used up."""
+    """Device memory, a quota or a limit is exhausted."""
 
     code = 8
 
@@ -100,7 +100,7 @@ class FailedPrecondition(KilnError):
 
 
 class Aborted(KilnError):
-    """The operation was given up, for example since the daemon stops."""
+    """The operation was aborted, for example because the daemon stops."""
 
     code = 10
 
@@ -119,7 +119,7 @@ class Unimplemented(KilnError, NotImplementedError):
 
 
 class Internal(KilnError):
-    """A defect of Kiln's. Please report it."""
+    """A defect of Kiln. Please report it."""
 
     code = 13
 
@@ -137,7 +137,7 @@ class DataLoss(KilnError):
 
 
 class Unauthenticated(KilnError):
-    """The daemon does not know who this is."""
+    """The daemon could not identify the caller."""
 
     code = 16
 
@@ -165,12 +165,12 @@ BY_CODE: Dict[int, Type[KilnError]] = {
     )
 }  # fmt: skip
 
-# Tracebacks show the name that users import.
+# Makes tracebacks show the name that users import.
 for _error in (KilnError, InvalidIndex, TraceError, *BY_CODE.values()):
     _error.__module__ = "kiln"
 
 
 def make(code: int, message: str, reason: str = "",
          metadata: Optional[Dict[str, str]] = None) -> KilnError:
-    """The exception for a canonical code, as the daemon gave it."""
+    """Returns the exception for a canonical code of the daemon."""
     return BY_CODE.get(code, KilnError)(message, reason, metadata or {})

@@ -1,4 +1,4 @@
-"""Keywords by which other libraries know an argument."""
+"""Alternative names of keyword arguments, as in other libraries."""
 
 import functools
 from typing import Any, Callable, TypeVar
@@ -7,7 +7,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def also(**names: str) -> Callable[[Function], Function]:
-    """Lets a function take keywords by other names, too: also(axis="dim")."""
+    """Lets a function take keywords by other names as well: also(axis="dim")."""
 
     def decorate(function: Function) -> Function:
         @functools.wraps(function)
@@ -23,6 +23,6 @@ def also(**names: str) -> Callable[[Function], Function]:
     return decorate
 
 
-# Methods have PyTorch's names and take NumPy's; functions of the array API the other way round.
+# Methods use PyTorch's names and accept NumPy's; functions of the array API do the reverse.
 numpy_names = also(axis="dim", keepdims="keepdim")
 torch_names = also(dim="axis", keepdim="keepdims")

@@ -1,4 +1,4 @@
-"""bfloat16 and the two float8 formats, which NumPy lacks, as bits in unsigned integers."""
+"""bfloat16 and the two float8 formats, which NumPy lacks, stored as unsigned integers."""
 
 import functools
 from typing import Any, Tuple
@@ -8,28 +8,28 @@ import numpy as np
 from kiln._basics import dtypes
 from kiln._basics.dtypes import DType
 
-# As the package ml_dtypes names its NumPy dtypes.
+# The names of ml_dtypes' NumPy dtypes.
 BY_FOREIGN_NAME = {"bfloat16": dtypes.bfloat16, "float8_e4m3fn": dtypes.float8_e4m3,
                    "float8_e5m2": dtypes.float8_e5m2}  # fmt: skip
 
 
 def carrier(dtype: DType) -> Any:
-    """The unsigned integer that holds the bits."""
+    """Returns the unsigned integer dtype that holds the bits."""
     return np.dtype(np.uint16 if dtype.itemsize == 2 else np.uint8)
 
 
 def narrow(array: Any, dtype: DType, saturate: bool = True) -> Any:
-    """The bits of numbers, rounded to the nearest one of the dtype, ties to even.
+    """Returns the bits of numbers, rounded to the nearest one of the dtype, ties to even.
 
-    What is beyond a float8's largest number becomes that number; without saturate NaN of E4M3 and
-    an infinity of E5M2, which keeps its infinities either way.
+    Numbers beyond a float8's largest become the largest. Without `saturate` they become NaN in E4M3
+    and an infinity in E5M2. Infinities stay infinities in E5M2 either way.
     """
     if dtype is dtypes.bfloat16:
         return _to_bfloat16(np.asarray(array))
     values, threshold = _positive(dtype)
     wide = np.asarray(array, np.float64)
-    # An index into the numbers from 0 up is their bits; the thresholds are the midpoints between
-    # them.
+    # The index of a number among those from 0 up is its bits; the thresholds are the midpoints
+    # between neighbours.
     place = np.searchsorted(threshold, np.abs(wide), side="left")
     tie = (place < len(threshold)) & (
         threshold[np.minimum(place, len(threshold) - 1)] == np.abs(wide))
@@ -42,7 +42,7 @@ def narrow(array: Any, dtype: DType, saturate: bool = True) -> Any:
 
 
 def widen(bits: Any, dtype: DType) -> Any:
-    """The numbers as float32."""
+    """Returns the numbers as float32."""
     if dtype is dtypes.bfloat16:
         return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
     return _all(dtype)[bits]
@@ -54,14 +54,14 @@ def _to_bfloat16(array: Any) -> Any:
     # Round to nearest, ties to even.
     rounded = bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
     result = (rounded >> np.uint32(16)).astype(np.uint16)
-    # Rounding could turn a NaN into an infinity, or carry it over into zero.
+    # Rounding could turn a NaN into an infinity, or overflow it to zero.
     return np.where(np.isnan(array), np.uint16(0x7FC0), result).reshape(array.shape)
 
 
 def _odd_float32(array: Any) -> Any:
-    """The bits of float64 numbers cut to float32; the last one is 1 where anything was cut off.
+    """Returns the bits of float64 numbers truncated to float32; the last bit is 1 if inexact.
 
-    So that rounding them once more rounds the number itself. (Boldo and Melquiond, 2008.)
+    Rounding to odd makes a second rounding correct. (Boldo and Melquiond, 2008.)
     """
     with np.errstate(over="ignore", under="ignore"):
         near = np.asarray(array.astype(np.float32), order="C")
@@ -70,14 +70,14 @@ def _odd_float32(array: Any) -> Any:
     return bits | (near != array).astype(np.uint32)
 
 
-# The bits of the mantissa, the bias, and what comes after the largest number: E4M3 has one NaN of
-# each sign and no infinity; E5M2 is as IEEE's. (Micikevicius et al., 2022.)
+# The bits of the mantissa, the bias, and the pattern after the largest number: E4M3 has one NaN of
+# each sign and no infinity; E5M2 follows IEEE. (Micikevicius et al., 2022.)
 _FORMATS = {dtypes.float8_e4m3: (3, 7, 0x7F), dtypes.float8_e5m2: (2, 15, 0x7C)}
 
 
 @functools.cache
 def _all(dtype: DType) -> Any:
-    """The number of each of the 256 patterns of bits."""
+    """Returns the numbers of all 256 bit patterns."""
     mantissa_bits, bias, special = _FORMATS[dtype]
     bits = np.arange(128)
     exponent, mantissa = bits >> mantissa_bits, bits & ((1 << mantissa_bits) - 1)
@@ -92,7 +92,7 @@ def _all(dtype: DType) -> Any:
 
 @functools.cache
 def _positive(dtype: DType) -> Tuple[Any, Any]:
-    """The finite numbers from 0 up, and where rounding goes on from each to the next."""
+    """Returns the finite numbers from 0 up, and the threshold from each to the next."""
     special = _FORMATS[dtype][2]
     values = _all(dtype)[:special].astype(np.float64)
     step = values[-1] - values[-2]

@@ -1,4 +1,4 @@
-"""Where in the user's program something was asked for."""
+"""The line of the user's program that an operation or an error comes from."""
 
 import contextlib
 import os
@@ -11,7 +11,7 @@ Source = Tuple[str, int]
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
-# Whether files are this package's, by name.
+# Whether a file, by name, belongs to this package.
 _is_own: Dict[str, bool] = {}
 _FILES_KEPT = 4096
 
@@ -25,7 +25,10 @@ _known = _Known()
 
 @contextlib.contextmanager
 def one_source() -> Iterator[None]:
-    """Within it no code of the user's is called, so all stands where this was called from."""
+    """While it is active, user_source() returns the line that entered it.
+
+    Requires: no user code runs within.
+    """
     before = _known.source
     _known.source = user_source()
     try:
@@ -35,7 +38,7 @@ def one_source() -> Iterator[None]:
 
 
 def user_source() -> Optional[Source]:
-    """Where the innermost frame outside of this package stands: (file, line)."""
+    """Returns (file, line) of the innermost frame outside of this package, or None."""
     if _known.source is not None:
         return _known.source
     frame = sys._getframe(1)
@@ -53,5 +56,5 @@ def user_source() -> Optional[Source]:
 
 
 def format_source(source: Optional[Source]) -> str:
-    """"train.py:31", or nothing."""
+    """Returns text such as "train.py:31", or "" for None."""
     return f"{os.path.basename(source[0])}:{source[1]}" if source else ""

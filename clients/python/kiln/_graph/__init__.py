@@ -1,1 +1,1 @@
-"""The lazy graph: nodes, its message, computing and reading values."""
+"""The lazy graph: nodes, graph messages, computing and reading values."""

@@ -1,4 +1,4 @@
-"""From nodes to the wire's graph."""
+"""Makes the wire's graph from nodes."""
 
 from typing import Any, Dict, Iterable, List, Sequence, Set, Tuple
 
@@ -16,12 +16,12 @@ from kiln._placement import placement as placements
 from kiln._proto.kiln.v1 import graph_pb2
 from kiln.variables import Dim
 
-# Ops whose attribute says where along each axis something begins.
+# Ops with an attribute that says where something begins along each axis.
 MOVES = frozenset(("shrink", "pad"))
 
 
 class Built:
-    """A graph, the nodes behind its inputs in the order of their index, its variables' values."""
+    """A graph, its input nodes in the order of their index, and known values of variables."""
 
     __slots__ = ("bindings", "graph", "homes", "inputs", "telling")
 
@@ -29,16 +29,16 @@ class Built:
                  homes: Dict[int, Any], telling: Telling) -> None:
         self.graph = graph
         self.inputs = inputs
-        self.bindings = bindings  # those that are known
+        self.bindings = bindings  # values of the variables that are known
         self.homes = homes  # of the graph's nodes that have one, by number
-        self.telling = telling  # of checks, by the last outputs
+        self.telling = telling  # how the last outputs report checks
 
 
 def differentiated(roots: Iterable[Node]) -> Set[Node]:
-    """Realised nodes that must be computed again, since a gradient is asked for through them.
+    """Returns the realised nodes that must be computed again because a gradient needs them.
 
-    A gradient needs the expression between y and x. Values that were read in between are still
-    known by their expression as long as they are tracked.
+    A gradient needs the expression between y and x. Values that were read in between keep their
+    expression as long as they are tracked.
     """
     again: Set[Node] = set()
     seen: Set[Node] = set()
@@ -66,10 +66,13 @@ def _mark_tracked(y: Node, again: Set[Node]) -> None:
 
 
 def topological(roots: Sequence[Node], again: Set[Node]) -> List[Node]:
-    """All nodes under the roots, operands first. Values have none, except those in `again`."""
+    """Returns all nodes under the roots, operands first.
+
+    Operands of values are left out, except of nodes in `again`.
+    """
     order: List[Node] = []
     done: Set[Node] = set()
-    # A stack of its own: graphs go deeper than Python's recursion may.
+    # An explicit stack: graphs are deeper than Python's recursion limit.
     stack = list(reversed(roots))
     while stack:
         node = stack[-1]
@@ -90,7 +93,7 @@ def topological(roots: Sequence[Node], again: Set[Node]) -> List[Node]:
 
 
 class GraphWriter:
-    """A graph's message, as it is written."""
+    """Writes a graph's message."""
 
     def __init__(self, precision: Any) -> None:
         self.graph = graph_pb2.Graph(
@@ -99,7 +102,7 @@ class GraphWriter:
         self.inputs: List[Node] = []
 
     def add_input(self, node: Node, shape: Sequence[Any]) -> int:
-        """Adds what stands for a value, and has this shape here; its number."""
+        """Adds an input for a value, with this shape in the graph; returns its number."""
         wire = self.graph.nodes.add(op="input", dtype=node.dtype.code)
         wire.attributes["index"].i = len(self.inputs)
         _set_shape(wire.attributes["shape"], shape)
@@ -107,7 +110,7 @@ class GraphWriter:
         return len(self.graph.nodes) - 1
 
     def add(self, op: str, dtype: DType, operands: Sequence[int], **attributes: Any) -> int:
-        """Adds an operation that no node stands for; its number."""
+        """Adds an operation that has no node; returns its number."""
         wire = self.graph.nodes.add(op=op, dtype=dtype.code, operands=operands)
         _set_attributes(wire, dtype, tuple(attributes.items()))
         return len(self.graph.nodes) - 1
@@ -115,13 +118,12 @@ class GraphWriter:
 
 def build(roots: Sequence[Node], updates: Sequence[Tuple[Node, Node]] = (),
           fixed_inputs: Sequence[Node] = (), precision: Any = None, lifted: Any = None) -> Built:
-    """The graph whose outputs are `roots`, and then what tells of checks; equal nodes stand in it
-    once.
+    """Returns the graph with the outputs `roots`, then those that report checks.
 
-    `updates` are pairs of a value and what replaces it. `fixed_inputs` are the first inputs,
-    in this order, whether they are used or not. `precision` is matmul_precision.current_code() of
-    another moment. `lifted` are the numbers that are inputs (lifting.LiftedNumbers), if there are
-    any.
+    Equal nodes are written once. `updates` are pairs of a value and its replacement. `fixed_inputs`
+    are the first inputs, in this order, whether they are used or not. `precision` is an earlier
+    result of matmul_precision.current_code(); None: the current one. `lifted` are the numbers that
+    are inputs (lifting.LiftedNumbers), if any.
     """
     ends = [*roots, *(new for _, new in updates)]
     again = differentiated(ends)
@@ -141,7 +143,7 @@ def build(roots: Sequence[Node], updates: Sequence[Tuple[Node, Node]] = (),
     for node in order:
         if node.op == "input" or (node.buffer is not None and node not in again):
             # Tensors that share a buffer are one input, unless with_variable() gave one of them
-            # another shape or a gradient tells them apart.
+            # another shape or a gradient distinguishes them.
             key = (id(node) if node.buffer is None else
                    (id(node.buffer), node.shape, boundaries.input_identity(node)))
             if key not in input_of_buffer:
@@ -194,7 +196,7 @@ def _note_home(homes: Dict[int, Any], number: int, node: Node) -> None:
 
 
 def _detached(graph: Any, number: int, node: Node, equal: Dict[Any, int]) -> int:
-    """The number of a node's value without gradient."""
+    """Returns the number of a node's value without gradient."""
     index = equal.get(("detach", number))
     if index is None:
         graph.nodes.add(op="detach", dtype=node.dtype.code, operands=[number])
@@ -202,8 +204,8 @@ def _detached(graph: Any, number: int, node: Node, equal: Dict[Any, int]) -> int
     return index
 
 
-# The daemon keeps equal nodes once. So a node that stands apart copies a copy that was made in
-# another shape: one that begins with a number of ones of its own, more than anybody writes.
+# The daemon keeps equal nodes once. A node that must stay apart copies a copy made in another
+# shape, with its own number of leading ones, more than any user writes.
 _LEAST_ONES = 4
 
 
@@ -216,7 +218,7 @@ def _own_copy(graph: Any, node: Node, operand: int, apart: Dict[int, int]) -> in
         if shape is not None:
             _set_shape(wire.attributes["shape"], shape)
         elif op == "shard":
-            # The ones in front lie on no axis of the mesh.
+            # The leading ones are split over no axis of the mesh.
             spec = (0,) * ones + dict(node.attributes)["spec"]
             _set_attribute(wire.attributes["spec"], "ints", spec)
         last = len(graph.nodes) - 1
@@ -224,7 +226,7 @@ def _own_copy(graph: Any, node: Node, operand: int, apart: Dict[int, int]) -> in
 
 
 def _symbols(order: Sequence[Node]) -> Iterable[Symbol]:
-    """The variables that stand in nodes."""
+    """Returns the variables used in nodes."""
     found: Dict[str, Symbol] = {}
     for node in order:
         numbers = [node.shape, *(value for _, value in node.attributes)]
@@ -241,13 +243,14 @@ def _symbols(order: Sequence[Node]) -> Iterable[Symbol]:
 
 
 def declare(graph: Any, symbols: Iterable[Symbol]) -> None:
-    """Writes down a graph's variables, in a fixed order, so that equal graphs have equal bytes."""
+    """Writes a graph's variables in a fixed order, so that equal graphs have equal bytes."""
     for symbol in sorted(symbols):
         graph.variables.add(name=symbol.name, min=symbol.low, max=symbol.high)
 
 
 def _numbers(node: Node) -> Any:
-    # 1, 1.0 and True are equal in Python, and so are 0.0 and -0.0; constants must tell them apart.
+    # 1, 1.0 and True are equal in Python, and so are 0.0 and -0.0, but they are different
+    # constants.
     return repr(node.attributes) if node.op == "const" else None
 
 
@@ -273,7 +276,7 @@ def _set_attributes(wire: Any, dtype: DType, attributes: Attributes) -> None:
 
 
 def _set_shape(attribute: Any, shape: Sequence[int]) -> None:
-    # An empty shape must be there, too, and adding nothing to a message does not set it.
+    # An empty shape must be set, too, and adding no dims does not set it.
     attribute.shape.SetInParent()
     for size in shape:
         _set_dim(attribute.shape.dims.add(), size)
@@ -305,7 +308,7 @@ def _set_attribute(attribute: Any, kind: str, value: Any) -> None:
         attribute.ints.values.extend(value)
     elif isinstance(value, str):
         attribute.s = value
-    # Before int, which bool derives from.
+    # Precedes int, of which bool is a subclass.
     elif isinstance(value, bool):
         attribute.b = value
     elif isinstance(value, int) and kind != "float":
@@ -315,7 +318,7 @@ def _set_attribute(attribute: Any, kind: str, value: Any) -> None:
 
 
 def require_no_placeholders(inputs: Iterable[Node]) -> None:
-    """Raises when a graph hangs on a placeholder, that is, on a traced function's inside."""
+    """Raises TraceError if a graph depends on a placeholder of a traced function."""
     for node in inputs:
         if node.buffer is None and node.host is None:
             raise TraceError(

@@ -1,7 +1,7 @@
-"""Indices that only the device knows: what they must be.
+"""Checks of indices that only the device knows.
 
-A function that takes indices gives the node of its op *checks*, which are judged once a program has
-computed it (`telling.py`). README.md says what a user sees of that.
+A function that takes indices gives the node of its op *checks*, which are judged after a program
+has computed it (`telling.py`). README.md describes the effects that users see.
 """
 
 import os
@@ -14,27 +14,27 @@ from kiln.variables import Dim, has_dims
 
 enabled = os.environ.get("KILN_CHECKS", "1") != "0"
 
-# Ops that give the integers of their operand, all of them.
+# Ops whose result holds exactly the integers of their operand.
 _VIEWS = frozenset(("reshape", "permute", "flip", "expand", "contiguous", "detach"))
 
 
 class Limit(NamedTuple):
-    """Which integers an op takes."""
+    """The integers that an op accepts."""
 
-    op: str  # as the user has called it
-    size: Any  # None: there is no limit above
+    op: str  # as the user called it
+    size: Any  # None: there is no upper limit
     from_end: bool = False  # negative ones count from the end
-    ignored: Optional[int] = None  # allowed, wherever it is
+    ignored: Optional[int] = None  # always allowed
     what: str = "index"
     of: str = "places"
 
     def lies_within(self, least: int, most: int) -> bool:
-        """Whether all of these are allowed."""
+        """Returns whether all integers from `least` to `most` are allowed."""
         return bool((-self.size if self.from_end else 0) <= least and (
             self.size is None or most < self.size))
 
     def message(self, value: int) -> str:
-        """The error's text for an integer outside the limit."""
+        """Returns the error message for an integer outside the limit."""
         if self.size is None:
             return f"{self.op}: {self.what} {value} is out of range: it must not be negative"
         low = -self.size if self.from_end else 0
@@ -45,14 +45,14 @@ class Limit(NamedTuple):
 
 
 class Check(NamedTuple):
-    """An operand of integers, and its limit."""
+    """An operand of indices, and its limit."""
 
     indices: Node
     limit: Limit
 
 
 class Form(NamedTuple):
-    """On what, besides the indices, the number depends that a program tells."""
+    """Determines, with the indices, the number that a program reports."""
 
     from_end: bool
     ignored: Optional[int]
@@ -60,9 +60,10 @@ class Form(NamedTuple):
 
 
 def check(index: Node, limit: Limit) -> Tuple[Check, ...]:
-    """The checks of an operand: none where its values are known, or all that its dtype has fit.
+    """Returns the checks of an operand.
 
-    Raises OutOfRange if they are known and one is not allowed.
+    There are none if its values are known, or if its dtype holds no others. Raises OutOfRange if a
+    known value is not allowed.
     """
     if not index.dtype.is_integer or 0 in index.shape:
         return ()
@@ -79,8 +80,8 @@ def check(index: Node, limit: Limit) -> Tuple[Check, ...]:
 
 
 def _known(indices: Node, limit: Limit) -> Optional[Tuple[int, ...]]:
-    """The least and the most that is there; none if whatever may be there is allowed; None if only
-    the device knows."""
+    """Returns the least and the greatest index; () if all possible values are allowed; None if only
+    the device knows them."""
     node, is_whole = indices, True
     while node.buffer is None and (node.op in _VIEWS or node.op == "shrink" or _is_wider(node)):
         is_whole = is_whole and node.op != "shrink"
@@ -88,13 +89,13 @@ def _known(indices: Node, limit: Limit) -> Optional[Tuple[int, ...]]:
     bounds = _bounds(node, limit.ignored)
     if bounds is None or all(limit.lies_within(bound, bound) for bound in bounds):
         return None if bounds is None else ()
-    # The elements that a slice drops, or that are ignored, may be the ones outside the limit.
+    # The elements outside the limit may be those that a slice drops or that are ignored.
     is_there = is_whole and (limit.ignored is None or node.host is not None)
     return bounds if is_there else None
 
 
 def _is_wider(node: Node) -> bool:
-    """Whether a node is a cast that keeps all integers."""
+    """Returns whether a node is a cast that preserves all integers."""
     if node.op != "cast" or not (node.dtype.is_integer and node.operands[0].dtype.is_integer):
         return False
     low, high = conversion.integer_range(node.dtype)
@@ -103,7 +104,7 @@ def _is_wider(node: Node) -> bool:
 
 
 def _bounds(node: Node, ignored: Optional[int]) -> Optional[Tuple[int, ...]]:
-    """The least and the most of a node's integers, if this process knows them."""
+    """Returns the least and the greatest of a node's integers, if this process knows them."""
     if node.buffer is not None:
         return node.buffer.least_most
     if node.host is not None:
@@ -119,6 +120,6 @@ def _bounds(node: Node, ignored: Optional[int]) -> Optional[Tuple[int, ...]]:
 
 
 def form_of(found: Check) -> Form:
-    """The form of the number that a program tells."""
+    """Returns the form of the number that a program reports for a check."""
     is_signed = found.indices.dtype.is_signed
     return Form(found.limit.from_end and is_signed, found.limit.ignored, is_signed)

@@ -1,4 +1,4 @@
-"""A warning about loops that compile at each iteration."""
+"""A warning for loops that compile at each iteration."""
 
 import threading
 import warnings
@@ -6,18 +6,18 @@ from collections import OrderedDict
 
 from kiln._basics.source import Source, format_source, user_source
 
-# After so many new programs in a row at one line, the line is in a loop.
+# A line with this many new programs in a row is taken for a loop.
 _MANY = 32
 _LINES_KEPT = 1024
 
-# By the user's line: how many programs in a row were new there.
+# The number of new programs in a row, by the user's line.
 _new: "OrderedDict[Source, int]" = OrderedDict()
 _warned: "OrderedDict[Source, int]" = OrderedDict()
-_lock = threading.Lock()  # of both
+_lock = threading.Lock()  # guards both
 
 
 def note_new() -> None:
-    """Takes note that a new program is about to be compiled; warns if that goes on and on."""
+    """Records that a new program is about to be compiled; warns after many in a row."""
     source = user_source()
     if source is None:
         return
@@ -40,7 +40,7 @@ def note_new() -> None:
 
 
 def note_known() -> None:
-    """Takes note that a program is run again."""
+    """Records that a program is run again."""
     if _new:
         source = user_source()
         if source is not None:

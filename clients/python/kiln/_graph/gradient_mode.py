@@ -1,4 +1,4 @@
-"""Whether results remember how they came about, so that gradients flow through them."""
+"""Whether results record their expression, so that gradients flow through them."""
 
 import functools
 from types import TracebackType
@@ -8,7 +8,7 @@ from kiln._graph.node import mode
 
 
 class GradientMode:
-    """A context manager and a decorator."""
+    """Sets the mode of the current thread; a context manager and a decorator."""
 
     def __init__(self, wanted: bool) -> None:
         self._wanted = wanted
@@ -33,7 +33,7 @@ class GradientMode:
 
 
 def no_grad() -> GradientMode:
-    """Inside, results do not remember how they came about: no gradient flows through them.
+    """Turns recording off: no gradient flows through results made inside.
 
     A context manager and a decorator.
 
@@ -47,7 +47,7 @@ def no_grad() -> GradientMode:
 
 
 def enable_grad() -> GradientMode:
-    """Inside, gradients flow, whatever no_grad() says outside.
+    """Turns recording on, also within no_grad().
 
     >>> with kiln.no_grad(), kiln.enable_grad():
     ...     kiln.is_grad_enabled()
@@ -57,7 +57,7 @@ def enable_grad() -> GradientMode:
 
 
 def is_grad_enabled() -> bool:
-    """Whether gradients flow here.
+    """Returns whether gradients flow through results made here.
 
     >>> kiln.is_grad_enabled()
     True

@@ -1,4 +1,4 @@
-"""Numbers of a graph as inputs of its program."""
+"""Makes numbers of a graph inputs of its program."""
 
 from collections import OrderedDict
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
@@ -11,29 +11,29 @@ from kiln._graph.node import Attributes, Node
 from kiln._graph.outline import Position, dtype_of, moved_axes
 from kiln._graph.sizes import Sizes
 
-# Numbers as an outline has them, see there.
+# The numbers of an outline, see outline.py.
 Numbers = Tuple[Any, ...]
 
 
 class Slot(NamedTuple):
-    """An element of the vector that has the numbers of one dtype."""
+    """An element of the vector that holds the numbers of one dtype."""
 
     dtype: DType
     element: int
 
 
 class Lifting:
-    """Which numbers of an outline are inputs.
+    """Decides which numbers of an outline are inputs.
 
-    Equal numbers, such as one learning rate at many places, are still separate inputs: later they
-    may differ.
+    Equal numbers, such as one learning rate at many places, are still separate inputs: they may
+    differ later.
     """
 
     def __init__(self, positions: Sequence[Position], samples: Sequence[Numbers],
                  all_of_them: bool = False) -> None:
-        """A number that differs among the samples is an input."""
+        """Makes a number an input if it differs among the samples, or with `all_of_them`."""
         self._fixed: List[Tuple[int, Any]] = []
-        self._vectors: Dict[DType, List[int]] = {}  # by dtype, the places of the numbers
+        self._vectors: Dict[DType, List[int]] = {}  # the places of the numbers, by dtype
         self._slots: Dict[int, Slot] = {}
         for place, position in enumerate(positions):
             values = [sample[place] for sample in samples]
@@ -46,16 +46,16 @@ class Lifting:
             elements.append(place)
 
     def fits(self, numbers: Numbers) -> bool:
-        """Whether a program serves these: what is constant in it is equal."""
+        """Returns whether the program handles these numbers: all constants are equal."""
         return all(numbers[place] == value for place, value in self._fixed)
 
     def inputs(self, numbers: Numbers) -> List[Tuple[DType, Numbers]]:
-        """The values of the vectors."""
+        """Returns the values of the vectors."""
         return [(dtype, tuple([numbers[place] for place in elements]))
                 for dtype, elements in self._vectors.items()]
 
     def written(self, positions: Sequence[Position], sizes: Optional[Sizes]) -> "LiftedNumbers":
-        """For the graph's message; `sizes` are those that are variables, if there are any."""
+        """Returns the writer for the graph's message; `sizes` are the variable ones, if any."""
         return LiftedNumbers(
             {positions[place]: slot for place, slot in self._slots.items()},
             {dtype: len(elements) for dtype, elements in self._vectors.items()}, sizes)
@@ -65,15 +65,15 @@ _VECTORS_KEPT = 256
 
 
 class Vectors:
-    """Values of vectors that were used last: many loops go round and round."""
+    """Caches the values of vectors used recently: many loops repeat theirs."""
 
     def __init__(self) -> None:
         self._nodes: OrderedDict[Any, Node] = OrderedDict()
 
     def get(self, dtype: DType, numbers: Numbers) -> Node:
-        """The value of a vector, rounded as the daemon rounds constants."""
+        """Returns the value of a vector, rounded as the daemon rounds constants."""
         node = self._nodes.get((dtype, numbers))
-        # One whose upload failed is made anew.
+        # A vector whose upload failed is made again.
         if node is None or (node.buffer is not None and node.buffer.error is not None):
             parse = float if dtype.is_float else int
             values = [parse(number) if isinstance(number, str) else number for number in numbers]
@@ -86,7 +86,7 @@ class Vectors:
 
 
 class LiftedNumbers:
-    """Writes inputs where constants would stand, while `build` makes a graph's message."""
+    """Writes inputs in place of constants while `build` makes a graph's message."""
 
     def __init__(self, slots: Dict[Position, Slot], lengths: Dict[DType, int],
                  sizes: Optional[Sizes]) -> None:
@@ -99,30 +99,30 @@ class LiftedNumbers:
         self._written: Dict[Any, int] = {}
 
     def declare(self, writer: GraphWriter) -> None:
-        """Adds the vectors to the graph's inputs, and the sizes that are variables."""
+        """Adds the vectors to the graph's inputs, and the variable sizes to its variables."""
         for dtype, vector in self.vectors.items():
             self._inputs[dtype] = writer.add_input(vector, vector.shape)
         if self._sizes is not None:
             self._sizes.declare(writer.graph)
 
     def shape(self, node: Node) -> Sequence[Any]:
-        """An input's shape."""
+        """Returns an input's shape."""
         return node.shape if self._sizes is None else self._sizes.shape(node)
 
     def attributes(self, node: Node) -> Attributes:
-        """A node's attributes."""
+        """Returns a node's attributes."""
         return node.attributes if self._sizes is None else self._sizes.attributes(node)
 
     def has(self, node: Node, place: int) -> bool:
-        """Whether the number at a place is an input."""
+        """Returns whether the number at a place is an input."""
         return (node, place) in self._slots
 
     def operand(self, writer: GraphWriter, node: Node, place: int) -> int:
-        """The graph's number of a Python number that is an input."""
+        """Returns the graph's number of a Python number that is an input."""
         return self._element(writer, self._slots[Position(node, place)], ())
 
     def moved(self, writer: GraphWriter, node: Node, operand: int) -> Optional[int]:
-        """The graph's number of a slice or padding whose begins are inputs; None: it has none."""
+        """Returns the graph's number of a slice or padding whose begins are inputs, or None."""
         axes = [axis for axis, _, _ in moved_axes(node) if (node, axis) in self._slots]
         if not axes:
             return None
@@ -132,7 +132,7 @@ class LiftedNumbers:
         pairs = list(given)
         for axis in axes:
             slot = self._slots[Position(node, axis)]
-            # A gather reads zero out of range; padding is out of range.
+            # A gather reads zero out of range, which makes the padding.
             places = self._places(writer, shape[axis], slot, "sub" if is_pad else "add")
             operand = writer.add("gather", node.dtype, [operand, places], axis=axis)
             pairs[2 * axis : 2 * axis + 2] = (0, 0) if is_pad else (0, shape[axis])

@@ -1,5 +1,4 @@
-"""Tensors that somebody still holds and that have no value yet: whatever is computed next computes
-them, too.
+"""Tensors that are still referenced and have no value yet: the next computation computes them, too.
 
 So an eager loop that carries state from one iteration to the next (`h = step(h)`, and a read of
 something made of h) begins each iteration with a value, and its graph does not grow. Two kinds:
@@ -16,7 +15,7 @@ Tensors that would change the program or make it fail stay lazy, too: those on a
 connection, failed values, placeholders of a traced function, and tensors made under another
 precision of matrix products.
 
-Each thread computes its own; what nobody holds any more is not computed.
+Each thread computes its own tensors; unreferenced ones are not computed.
 """
 
 import threading
@@ -39,36 +38,36 @@ from kiln._graph.matmul_precision import current_code
 from kiln._graph.node import Node, mode, moment
 from kiln._session import connection as connections
 
-# Ops that only say where elements are found: as cheap when they are read as when they are stored.
+# Ops that only rearrange elements: a read through one is as cheap as a read of its stored result.
 _SAME_SIZE = frozenset(("reshape", "permute", "flip", "detach", "expand"))
 _VIEWS = _SAME_SIZE | {"shrink", "pad"}
 _SOURCES = frozenset(("input", "const", "iota"))
-# A chain of more views than this is state that grows, such as x = x.flip() in a loop.
+# A longer chain of views is state that grows, such as x = x.flip() in a loop.
 _LONGEST_VIEW = 16
 # A tensor stays lazy if it is larger than this and so many times larger than all its inputs.
 _ALWAYS_BYTES = 16 << 20
 _TIMES_LARGER = 4
 # The newest tensors come first. State is small. A tensor for each layer, or for each sample of a
-# data set, is no state, and is computed when it is used.
+# data set, is not state and is computed when it is used.
 _NEAR_MAX = 512  # tensors on the way to what is asked for
 _NEAR_BYTES_MAX = 256 << 20
 _FAR_MAX = 64  # others
 _FAR_BYTES_MAX = 64 << 20
 _LINES_MAX = 1024
-# Each read looks at the held tensors again; at no more than these.
+# Each read examines the held tensors again, at most this many.
 _KEPT_MAX = 1024
-_KEPT_AT_FIRST = 1024  # references, until those that are dead are looked for
+_KEPT_AT_FIRST = 1024  # references before dead ones are removed
 
 _assigned: Dict[int, "weakref.ref[Any]"] = {}
 
 
 class _Made(threading.local):
-    """The tensors that this thread has made of operations, oldest first; some have died."""
+    """The tensors that this thread has made by operations, oldest first; some are dead."""
 
     def __init__(self) -> None:
         self.references: List[weakref.ref[Any]] = []
-        self.precision = current_code()  # when they were made
-        self.last_read = 0.0  # nodes with a larger number were made since
+        self.precision = current_code()  # at the time they were made
+        self.last_read = 0.0  # nodes with a larger number were made after it
         self.most = _KEPT_AT_FIRST
 
 
@@ -79,7 +78,7 @@ _state_lines: Dict[Source, None] = {}
 
 
 def note_made(tensor: Any) -> None:
-    """Takes note of a tensor that has just been made."""
+    """Records a tensor that has just been made."""
     node = tensor._node
     if node.op == "input" or node.buffer is not None or mode.trace is not None:
         return
@@ -93,22 +92,22 @@ def note_made(tensor: Any) -> None:
 
 
 def note_assigned(tensor: Any) -> None:
-    """Takes note that a tensor was given a lazy value."""
+    """Records that a tensor was given a lazy value."""
     if mode.trace is None and not tensor._node.is_value:
         _assigned[id(tensor)] = weakref.ref(tensor)
 
 
 def take_assigned() -> List[Any]:
-    """The assigned tensors that are still alive; once."""
+    """Returns the assigned tensors that are still alive, and forgets them."""
     tensors = [reference() for reference in list(_assigned.values())]
     _assigned.clear()
     return [tensor for tensor in tensors if tensor is not None]
 
 
 def companions(asked: Iterable[Node], without: Container[int] = ()) -> List[Node]:
-    """The nodes to compute along with these, in addition to assigned tensors.
+    """Returns the nodes to compute along with `asked`, in addition to assigned tensors.
 
-    Tensors whose id is in `without` are forgotten, until they are asked for.
+    Tensors whose id is in `without` are forgotten until they are asked for.
     """
     references = _made.references
     if not references or _made.precision != current_code():
@@ -124,7 +123,7 @@ def companions(asked: Iterable[Node], without: Container[int] = ()) -> List[Node
             continue
         if tensor._node in wanted:
             continue
-        # Walks over all that is asked for, which most small steps need not.
+        # Walks over all that is asked for, which most small steps do not need.
         check = check or _Check(wanted)
         node = _worth_computing(tensor._node)
         if node is None:
@@ -141,19 +140,19 @@ def companions(asked: Iterable[Node], without: Container[int] = ()) -> List[Node
 
 
 class _Held(NamedTuple):
-    """A tensor and the node that is to be computed for it."""
+    """A tensor and the node to compute for it."""
 
     reference: "weakref.ref[Any]"
     node: Node
 
 
 def _taken(group: Sequence[_Held], bytes_max: int, check: "_Check") -> List[Node]:
-    """The nodes of a group that are computed along. The next read looks at the others again."""
+    """Returns the nodes of a group to compute along. The next read examines the others again."""
     found: List[Node] = []
     left = bytes_max
     for held in reversed(group):
         size = _nbytes(held.node)
-        # One is always little enough, or a loop with large state would never compute it.
+        # The first one is always taken, or a loop with large state would never compute it.
         taken = (size <= left or not found) and check.allows(held.node)
         if taken:
             left -= size
@@ -169,7 +168,7 @@ def _is_lazy(tensor: Optional[Any]) -> bool:
 
 
 def _worth_computing(node: Node) -> Optional[Node]:
-    """The node itself or, of a view, what it is a view of; None: a view of a value."""
+    """Returns the node, or what it is a view of; None for a view of a value."""
     target: Optional[Node] = None
     base = node
     for _ in range(_LONGEST_VIEW):
@@ -184,11 +183,11 @@ def _worth_computing(node: Node) -> Optional[Node]:
 
 
 class _Check:
-    """Whether nodes may be computed along with others."""
+    """Decides whether nodes may be computed along with others."""
 
     def __init__(self, asked: Set[Node]) -> None:
         self._homes = {node.home for node in asked}
-        self._fine: Set[Node] = set()  # what can be computed on the connection, with all under it
+        self._fine: Set[Node] = set()  # nodes that the connection can compute, with all under them
         self._connection: Any = None
         reached = self._reached(asked, asked=True)
         if self._connection is None:
@@ -196,11 +195,13 @@ class _Check:
         self._fine |= reached or set()
 
     def reaches(self, node: Node) -> bool:
-        """Whether a node is on the way to what was asked for, or to what is allowed already."""
+        """Returns whether a node is on the way to what is asked for or was allowed before."""
         return node in self._fine
 
     def allows(self, node: Node) -> bool:
-        """Whether a node may be, and is state if nothing else computes it."""
+        """Returns whether a node may be computed along; if nothing else computes it, it must be
+        state or have gradients.
+        """
         if node.home not in self._homes or not _is_small(node):
             return False
         if node in self._fine:
@@ -212,18 +213,18 @@ class _Check:
         return True
 
     def _has_gradients(self, nodes: Iterable[Node]) -> bool:
-        """Whether there are gradients of what is computed, which would compute it again later."""
+        """Returns whether they include gradients, which would later compute their y again."""
         return any(node.op == "gradient" and node.operands[0] in self._fine for node in nodes)
 
     def _reached(self, roots: Iterable[Node], asked: bool = False) -> Optional[Set[Node]]:
-        """The nodes under these that are not fine yet; None if they cannot be computed here."""
+        """Returns the nodes under the roots that are not in _fine; None: not computable here."""
         seen: Set[Node] = set()
         stack = list(roots)
         has_connection = asked
         while stack:
             node = stack.pop()
             if node in self._fine:
-                # A number may stand in graphs of several connections.
+                # A number may belong to graphs of several connections.
                 has_connection = has_connection or node.is_value or bool(node.operands)
                 continue
             if node in seen:
@@ -241,18 +242,18 @@ class _Check:
                 if node.host is None and not asked:
                     return None
             elif node.op == "gradient" and node.operands[0].buffer is not None and not asked:
-                return None  # all that led to y would be computed again
+                return None  # everything before y would be computed again
             else:
                 stack.extend(node.operands)
-        # Nodes without a value under them belong to the default connection.
+        # Nodes that depend on no value belong to the default connection.
         is_here = has_connection or self._connection is connections.default_connection()
         return seen if is_here else None
 
 
 def _is_state(node: Node, reached: Set[Node]) -> bool:
-    """Whether a loop carries the node on, of which these nodes have no value yet."""
+    """Returns whether a loop carries the node on; `reached` has the valueless nodes under it."""
     if node.number <= _made.last_read:
-        return False  # what has not changed since then can wait
+        return False  # not made since the last read, so it can wait
     if node.source is None or node.source in _state_lines:
         return node.source is not None
     carried = any(other.operands and other.number <= _made.last_read for other in reached)

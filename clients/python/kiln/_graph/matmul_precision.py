@@ -1,4 +1,4 @@
-"""How precisely the float32 factors of matrix products and convolutions are taken."""
+"""The precision of float32 factors in matrix products and convolutions."""
 
 from typing import Any
 
@@ -6,8 +6,8 @@ from kiln._basics.errors import InvalidArgument, TraceError
 from kiln._graph.node import mode
 from kiln._proto.kiln.v1 import graph_pb2
 
-# What graphs say. "highest" is what they mean when they say nothing, so that they have the bytes
-# that they had before there was a choice.
+# The graph's codes. "highest" is the unset field, so such graphs have the same bytes as before the
+# field existed.
 _CODES = {
     "highest": graph_pb2.MATMUL_PRECISION_UNSPECIFIED,
     "high": graph_pb2.MATMUL_PRECISION_HIGH,
@@ -16,7 +16,7 @@ _CODES = {
 
 
 class _Chosen:
-    """Of the process, for all of its threads; assigning and reading it are one step each."""
+    """The setting of the process, for all threads; assigning and reading it are one step each."""
 
     precision = "highest"
 
@@ -25,20 +25,22 @@ _chosen = _Chosen()
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Says how precisely float32 matrix products and convolutions are computed.
+    """Sets the precision of float32 matrix products and convolutions.
 
-    - "highest", the default: factors are taken as they are.
-    - "high": factors are rounded to tf32, which has float32's range and 10 bits behind the point
-      instead of 23, and multiplied and added up in float32. NVIDIA's matrix units do that many
-      times faster. Other devices round as well, so that all give the same numbers up to the order
-      of sums; they gain nothing by it.
-    - "medium": the same as "high". PyTorch may take bfloat16 then, but is free to use what is more
-      precise.
+    - "highest", the default: factors are not rounded.
+    - "high": factors are rounded to tf32, which has float32's range and 10 bits of fraction instead
+      of 23, and multiplied and added up in float32. NVIDIA's matrix units do that many times
+      faster. Other devices round as well, so that all give the same numbers up to the order of
+      sums; they gain no speed.
+    - "medium": the same as "high". PyTorch may use bfloat16 here, but allows more precise formats.
 
-    This holds for matmul, linear, einsum, convolutions, attention and the gradients of all of
-    them, for all threads, and for what is computed from now on: lazy tensors that were made before
-    have no values yet. Functions of `kiln.jit` are traced again. float64, float16 and bfloat16
-    stay as they are.
+    This holds for matmul, linear, einsum, convolutions, attention and the gradients of all of them,
+    for all threads, and for everything computed from now on, including lazy tensors that were made
+    before. Functions of `kiln.jit` are traced again. float64, float16 and bfloat16 are not
+    affected.
+
+    Raises InvalidArgument for another precision, and TraceError within a function that kiln.jit
+    traces.
 
     >>> kiln.set_float32_matmul_precision("high")
     >>> x = kiln.tensor([[1.0001, 0.0], [0.0, 1.0]])
@@ -58,7 +60,7 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def get_float32_matmul_precision() -> str:
-    """What set_float32_matmul_precision() was last given.
+    """Returns the precision that set_float32_matmul_precision() was last given.
 
     >>> kiln.get_float32_matmul_precision()
     'highest'
@@ -67,5 +69,5 @@ def get_float32_matmul_precision() -> str:
 
 
 def current_code() -> Any:
-    """What a graph that is built now says."""
+    """Returns the code for a graph that is built now."""
     return _CODES[_chosen.precision]

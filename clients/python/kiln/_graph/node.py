@@ -1,4 +1,4 @@
-"""Nodes of the lazy graph: made in client memory, shapes and dtypes known at once, nothing sent."""
+"""Nodes of the lazy graph: in client memory, with known shapes and dtypes; nothing is sent."""
 
 import itertools
 import threading
@@ -27,12 +27,12 @@ TABLE: Dict[str, Op] = {op.name: op for op in OPS}
 
 
 class _Mode(threading.local):
-    """What the current thread is doing."""
+    """The modes of the current thread."""
 
     # Each thread starts with these: class attributes are the defaults of a threading.local.
     gradients = True  # False within kiln.no_grad()
     trace: Any = None  # the kiln.jit trace in progress
-    autocast: Any = None  # which operands are cast within kiln.autocast()
+    autocast: Any = None  # the operand casts of kiln.autocast()
 
 
 mode = _Mode()
@@ -47,23 +47,23 @@ calls = itertools.count()  # numbers the calls of traced functions
 class TracedCall(NamedTuple):
     """A call of a traced function, whose results have values but no expression."""
 
-    number: int  # of all such calls: a later one is larger
-    name: str  # the function's
+    number: int  # counts all such calls, so a later one has a larger number
+    name: str  # of the function
 
 
 _made = itertools.count()
 
 
 def moment() -> int:
-    """A number between those of the nodes that were made and those that will be."""
+    """Returns a number between those of the nodes made before and those made later."""
     return next(_made)
 
 
 class Node:
-    """One operation, or a value.
+    """An operation or a value.
 
-    A node with a `buffer` or with `host` data is a value ("input" in a graph); so is a
-    placeholder, which stands for an argument or a captured tensor while kiln.jit traces.
+    A node with a `buffer` or with `host` data is a value ("input" in a graph). So is a placeholder,
+    which represents an argument or a captured tensor while kiln.jit traces.
     """
 
     __slots__ = ("__weakref__", "attributes", "bindings", "buffer", "checks", "cut", "dtype",
@@ -78,39 +78,39 @@ class Node:
         self.operands = operands
         self.attributes = attributes
         self.source = source  # in the user's program
-        # In the order in which they were made: above its operands' numbers.
+        # The order of creation: larger than the operands' numbers.
         self.number: float = next(_made)
-        # Nodes of one kind have one op, dtype and attributes; None: nobody has counted it.
+        # Nodes of one kind have one op, dtype and attributes; None: no kind was assigned.
         self.kind: Optional[int] = None
         self.buffer: Optional[Buffer] = None
         self.host: Optional[np.ndarray] = None  # not uploaded yet
-        # The tensor that wants a gradient here, if any; and whether one is wanted at or below.
+        # The tensor that wants a gradient here, if any; and whether one is wanted here or below.
         self.leaf: Optional[weakref.ref[Any]] = None
         self.tracked = False
         # The tensor that retain_grad() was called on, if any: a result that wants its gradient.
         self.retained: Optional[weakref.ref[Any]] = None
         # Whether kiln.grad differentiates by this very node, so that no equal one may replace it.
         self.variable = False
-        # The limits of its indices (checks.Check), where only the device knows the indices.
+        # The limits of its indices (checks.Check), if only the device knows the indices.
         self.checks: Optional[Tuple[Any, ...]] = None
         # The call of a traced function that a gradient would have to flow out of, if any.
         self.cut: Optional[TracedCall] = None
-        # Where it is computed, if that is said: it follows from the values below it. And how it
-        # lies there, of what stands for a value.
+        # The place where it is computed, if its operands determine that; and for a placeholder, the
+        # placement of the value.
         self.home: Home = None
         self.placement: Optional[Placement] = None
-        # What this and what is below know of the values of variables.
+        # The known values of variables in this node and those below.
         self.bindings: Bindings = _NO_BINDINGS
 
     @property
     def is_value(self) -> bool:
-        """Whether this is a value rather than an operation still to be run."""
+        """Returns whether this is a value rather than an operation still to be run."""
         return self.op == "input" or self.buffer is not None
 
 
-# The shape, the dtype, the attributes as the wire takes them, and the kind, by what was given and
-# its types, since 1, 1.0 and True are equal, and by the sign of a zero. Attributes and kind are left out where equal keys may
-# need other ones: variables are equal whatever their values.
+# The shape, dtype, attributes for the wire, and kind of each op's inputs seen so far. The key
+# includes types, since 1, 1.0 and True are equal, and the sign of a zero. Attributes and kind are
+# None if nodes with equal keys may need different ones: variables are equal whatever their values.
 _inferred: Dict[Any, Tuple[Shape, DType, Optional[Attributes], Optional[int]]] = {}
 _kinds = itertools.count()
 _INFERRED_KEPT = 1 << 16
@@ -120,7 +120,7 @@ _OF_ANY_NUMBER = frozenset(
 
 def make(name: str, operands: Tuple[Node, ...], attributes: Attributes = (),
          dtype: Optional[DType] = None) -> Node:
-    """A node of an op in the table; what the rules object to raises with the user's line."""
+    """Returns a node of an op in the table. Errors of the rules are raised with the user's line."""
     if mode.autocast is not None:
         operands = mode.autocast.operands(name, operands)
     if attributes:
@@ -129,7 +129,7 @@ def make(name: str, operands: Tuple[Node, ...], attributes: Attributes = (),
                  for _, value in attributes]
         key: Any = (name, attributes, dtype, *types,
                     *[(node.shape, node.dtype) for node in operands])
-    elif len(operands) == 2:  # by far the most common
+    elif len(operands) == 2:  # by far the most common case
         one, other = operands
         key = (name, dtype, one.shape, one.dtype, other.shape, other.dtype)
     else:
@@ -165,7 +165,7 @@ def make(name: str, operands: Tuple[Node, ...], attributes: Attributes = (),
 
 def _home_of(name: str, operands: Tuple[Node, ...]) -> Home:
     home: Home = None
-    # y may lie on another device than x, and dy/dx lies where x does.
+    # y may be on another device than x, and dy/dx is where x is.
     if name == "gradient" and isinstance(operands[1].home, str) and isinstance(
             operands[0].home, str):
         return operands[1].home
@@ -196,8 +196,8 @@ def _infer(name: str, operands: Tuple[Node, ...], attributes: Attributes,
             return shape, result, None
         return shape, result, tuple((key, complete[key]) for key, _ in attributes)
     except KilnError as error:
-        # Made anew, so that the message begins with the op; the line in the user's program is found
-        # again.
+        # A new exception, so that the message begins with the op; it finds the line in the user's
+        # program again.
         raise type(error)(f"{name}: {error.message}") from None
 
 
@@ -219,14 +219,14 @@ def _note_bindings(node: Node) -> None:
 
 
 class Reshaped(NamedTuple):
-    """A shape with variables, and what is known of their values."""
+    """A shape with variables, and the known values of these."""
 
     shape: Any
     bindings: Bindings
 
 
 def value(buffer: Buffer, like: Union[Node, Reshaped, None] = None) -> Node:
-    """The node of a value on the device; with the variables in the shape of `like`, if given."""
+    """Returns the node of a value on the device, with the shape of `like`, if given."""
     node = Node("input", buffer.dtype, buffer.shape, (), (), None)
     node.buffer = buffer
     if buffer.placement is not None and buffer.is_chosen:
@@ -237,29 +237,29 @@ def value(buffer: Buffer, like: Union[Node, Reshaped, None] = None) -> Node:
 
 
 def host_value(array: np.ndarray, dtype: DType) -> Node:
-    """The node of a value in host memory; uploaded when it is first needed."""
+    """Returns the node of a value in host memory; it is uploaded when it is first needed."""
     node = Node("input", dtype, array.shape, (), (), user_source())
     node.host = array
     return node
 
 
 def placeholder(dtype: DType, shape: Shape) -> Node:
-    """Stands for a value that a traced function is given at each call."""
+    """Returns a node that represents a value which a traced function is given at each call."""
     return Node("input", dtype, shape, (), (), None)
 
 
 _scalars: Dict[Any, Node] = {}
-_SURELY_FITS = 448  # the largest float8_e4m3; every float dtype reaches it
+_SURELY_FITS = 448  # the largest float8_e4m3; every float dtype represents it
 
 
 def scalar(number: Any, dtype: DType) -> Node:
-    """The node of a number."""
+    """Returns the constant node of a number; raises InvalidArgument if it does not fit."""
     if isinstance(number, variables.Dim):
         return make("const", (), (("value", number),), dtype)
     # 1, 1.0 and True are equal, and so are 0.0 and -0.0, but they are different constants.
     key = (number, type(number), dtype, str(number) if number == 0 else "")
     node = _scalars.get(key)
-    # A tensor that is a number and was realised has made a value of its node, on its connection.
+    # Realising a tensor that is a number turns its node into a value on a connection.
     if node is None or node.is_value:
         typed = _typed(number, dtype)
         node = Node("const", dtype, (), (), (("value", typed),), None)
@@ -286,19 +286,19 @@ def _typed(number: Any, dtype: DType) -> Any:
 
 
 def stand_apart(node: Node) -> None:
-    """Makes a node a copy of what it was, by which, as a variable, a gradient may be asked for."""
+    """Makes a node a copy of its former self: a variable that gradients may be requested for."""
     was = Node(node.op, node.dtype, node.shape, node.operands, node.attributes, node.source)
     was.tracked, was.variable, was.cut = node.tracked, node.variable, node.cut
     was.bindings, was.buffer, was.home = node.bindings, node.buffer, node.home
     was.kind, was.number = node.kind, node.number
     node.op, node.operands, node.attributes, node.variable = "contiguous", (was,), (), True
     node.kind = None
-    # Between what it was and what has been made of it.
+    # Between the number of its former self and those of its users.
     node.number += 2.0**-20
 
 
 def alias(node: Node) -> Node:
-    """Another node with the same value, without gradient."""
+    """Returns another node with the same value, without gradient."""
     if node.buffer is not None:
         return value(node.buffer, node)
     if node.host is not None:

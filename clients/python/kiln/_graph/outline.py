@@ -1,7 +1,8 @@
-"""An eager program without the numbers that may change from one iteration to the next.
+"""The outline of an eager program: all but the numbers that may change between iterations.
 
 Two graphs with one outline are computed by one program once their numbers are its inputs. A number
-is an operand that Python gave, where a slice begins, or how far a tensor is moved by padding.
+is an operand given as a Python number, the begin of a slice, or the amount of padding that moves a
+tensor.
 """
 
 import operator
@@ -17,36 +18,36 @@ from kiln._graph.node import Node
 from kiln._placement import placement as placements
 from kiln.variables import Dim, has_dims
 
-# Small whole exponents, and those that lead to them in gradients, choose how a power is computed.
+# Small whole exponents, and those that lead to them in gradients, select how a power is computed.
 _LARGEST_SPECIAL_EXPONENT = 8
 
 
 class Position(NamedTuple):
-    """Where a number stands: as the operand of a node, or where a slice or padding begins."""
+    """The position of a number: an operand of a node, or the begin of a slice or padding."""
 
     node: Node
     place: int  # of the operand, or the axis
 
 
 class Outline:
-    """Nodes but numbers, operands first; what is fixed; the numbers and their positions."""
+    """All nodes except numbers, operands first; the key; the numbers and their positions."""
 
     __slots__ = ("key", "nodes", "numbers", "positions", "values")
 
     def __init__(self, nodes: List[Node], values: Set[Node], key: Tuple[Any, ...],
                  numbers: Tuple[Any, ...], positions: List[Position]) -> None:
         self.nodes = nodes
-        self.values = values  # those of the nodes that are inputs
+        self.values = values  # the nodes that are inputs
         self.key = key
         self.numbers = numbers
         self.positions = positions
 
 
 def is_number(node: Node) -> bool:
-    """Whether a node is a number of Python's that may become an input.
+    """Returns whether a node is a Python number that may become an input.
 
-    Bools choose between two programs, variables are inputs already, and numbers of a byte are few,
-    and rounded in another way where they come from outside.
+    Bools choose between two programs; variables are inputs already; 8-bit floats have few values
+    and are rounded differently as inputs.
     """
     return (node.op == "const" and node.dtype is not dtypes.bool_ and not node.shape
             and not (node.dtype.is_float and node.dtype.itemsize == 1)
@@ -54,27 +55,27 @@ def is_number(node: Node) -> bool:
 
 
 def dtype_of(position: Position) -> DType:
-    """In which dtype a number is an input."""
+    """Returns the dtype in which a number is an input."""
     node, place = position
     return dtypes.int64 if node.op in MOVES else node.operands[place].dtype
 
 
 def moved_axes(node: Node) -> Sequence[Tuple[int, int, int]]:
-    """The axes along which a slice or padding stands somewhere: with its begin and its length."""
+    """Returns (axis, begin, length) of axes where a slice or padding could begin elsewhere."""
     shape = node.operands[0].shape
     pairs = node.attributes[0][1]
     found = []
     for axis, size in enumerate(shape):
         begin, end = pairs[2 * axis], pairs[2 * axis + 1]
         length = end - begin if node.op == "shrink" else begin + end
-        # Nothing of it is cut off or added: there is one place only.
+        # Nothing is cut off or added: only one begin is possible.
         if length != (size if node.op == "shrink" else 0):
             found.append((axis, begin, length))
     return found
 
 
 def outline(roots: Sequence[Node]) -> Optional[Outline]:
-    """The outline of a program; None if sizes of it are variables already."""
+    """Returns the outline of a program; None if some sizes are variables already."""
     again: Set[Node] = set()
     operations, requests = _reached(roots, again)
     if requests:
@@ -91,9 +92,9 @@ _by_number = operator.attrgetter("number")
 
 
 def _reached(roots: Sequence[Node], again: Set[Node]) -> Tuple[List[Node], bool]:
-    """The operations under the roots, operands first, and whether gradients are asked for.
+    """Returns the operations under the roots, operands first, and whether gradients are requested.
 
-    Sorted by when they were made, which takes less time than another walk.
+    Sorts by the order of creation, which is faster than another walk.
     """
     found = {root for root in roots if root.operands}
     stack = list(found)
@@ -111,7 +112,7 @@ def _reached(roots: Sequence[Node], again: Set[Node]) -> Tuple[List[Node], bool]
 
 
 class _Outliner:
-    """An outline in the making."""
+    """Builds an outline."""
 
     def __init__(self, again: Set[Node]) -> None:
         self._nodes: List[Node] = []
@@ -124,7 +125,7 @@ class _Outliner:
         self._buffers: Dict[int, int] = {}
 
     def add(self, operations: Sequence[Node]) -> None:
-        """Adds operations, and what they are made of where it is first used."""
+        """Adds operations, and their sources where they are first used."""
         index, nodes, key = self._index, self._nodes, self._key
         lies = placements.in_use
         for node in operations:
@@ -147,13 +148,13 @@ class _Outliner:
             if lies:
                 key.append(stands(node))
             elif node.tracked or node.variable or node.leaf is not None:
-                # Below what operands have.
+                # Below all operand numbers.
                 key.append(-2 - node.tracked - 2 * node.variable - 4 * (node.leaf is not None))
             if node.checks is not None and node.buffer is None:
                 key.append(checked(node, index))
 
     def finished(self, roots: Sequence[Node]) -> Outline:
-        """The outline with these roots."""
+        """Returns the outline with these roots."""
         for node in roots:
             number = self._index.get(node)
             if number is None:
@@ -197,12 +198,12 @@ class _Outliner:
 
 
 def checked(node: Node, index: Dict[Node, int]) -> Tuple[Any, ...]:
-    """The part of a key that distinguishes equal nodes whose indices are checked differently."""
+    """Returns the part of a key that distinguishes equal nodes with different checks of indices."""
     return tuple([(index[check.indices], checks.form_of(check)) for check in node.checks or ()])
 
 
 def stands(node: Node) -> Any:
-    """Tells nodes apart that compute the same: by their gradients and their device or mesh."""
+    """Distinguishes nodes that compute the same by their gradients and their device or mesh."""
     gradient = node.tracked, node.variable, node.leaf is not None
     if node.home is None:
         return gradient
@@ -217,13 +218,13 @@ def _has_variables(node: Node) -> bool:
 
 
 def _value(node: Node) -> Any:
-    """A number as something that only equals the same number: 0.0 is not -0.0, NaN is NaN."""
+    """Returns a key that equals only the same number's: 0.0 differs from -0.0, NaN equals NaN."""
     value = node.attributes[0][1]
     return value if value and value == value else repr(value)
 
 
 def is_fixed(node: Node, place: int) -> bool:
-    """Whether a number chooses how the node is computed, and so is never an input."""
+    """Returns whether a number selects how the node is computed, and so is never an input."""
     if node.op != "pow" or place != 1:
         return False
     exponent = node.operands[1].attributes[0][1]

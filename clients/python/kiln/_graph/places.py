@@ -1,4 +1,4 @@
-"""Nodes that lie somewhere in particular: where they do, and how they come to lie elsewhere."""
+"""Placements of nodes: where a node is, and how it is put elsewhere."""
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
@@ -11,13 +11,13 @@ from kiln._placement.mesh import Mesh
 from kiln._placement.placement import Home, Placement, ProgramHome, met, placed
 from kiln._session.placements import sharding
 
-# Ops whose result lies as an operand does, by the operand's number. Others' lie whole on each
-# device of a mesh, where they are results of a program.
+# Ops whose result is placed like an operand, by the operand's number. Results of other ops are
+# whole on each device of a mesh when they are results of a program.
 _AS_OPERAND = {"cast": 0, "contiguous": 0, "detach": 0, "gradient": 1}
 
 
 def where(node: Node) -> Optional[Placement]:
-    """How a node lies, or will once it is computed; None: nowhere in particular."""
+    """Returns the placement that a node has or will have once computed; None: no particular one."""
     if node.buffer is not None:
         return node.buffer.placement if node.buffer.is_chosen else None
     if node.home is None or node.placement is not None:
@@ -32,7 +32,7 @@ def where(node: Node) -> Optional[Placement]:
 
 
 def home_of(nodes: Sequence[Node]) -> Home:
-    """Where a program of these nodes runs; raises InvalidArgument if they are on two meshes."""
+    """Returns where a program of these nodes runs; raises InvalidArgument for two meshes."""
     home: Home = None
     for node in nodes:
         home = met(home, node.home)
@@ -40,9 +40,9 @@ def home_of(nodes: Sequence[Node]) -> Home:
 
 
 def lazily_placed(node: Node, placement: Placement) -> Node:
-    """A node of the same value that a program computes there. Gradients flow through it.
+    """Returns a node of the same value that a program computes there. Gradients flow through it.
 
-    The home of `node` is the placement's, or one that its program may take inputs from.
+    Requires: the home of `node` is the placement's, or one that its program may take inputs from.
     """
     home = placement.home
     if isinstance(home, Mesh):
@@ -55,19 +55,19 @@ def lazily_placed(node: Node, placement: Placement) -> Node:
 
 
 def is_on_device(node: Node, placement: Placement) -> bool:
-    """Whether the node lies, or will lie, whole on the one device of a placement."""
+    """Returns whether the node is, or will be, whole on the one device of a placement."""
     return isinstance(placement.home, str) and node.home == placement.home
 
 
 def takes(home: Home, other: Home) -> bool:
-    """Whether a program at `home` may be given what lies at `other`."""
+    """Returns whether a program at `home` accepts inputs that are at `other`."""
     return other is None or other == home or (isinstance(home, Mesh) and isinstance(other, str))
 
 
 def groups(roots: Sequence[Node]) -> List[Tuple[Home, List[Node]]]:
-    """Roots by where they are computed; what others may be given first.
+    """Groups roots by where they are computed; groups that others may need come first.
 
-    What may be computed anywhere goes along with the rest, if that has one home.
+    Roots that may be computed anywhere join the others if those have one home.
     """
     found: Dict[Home, List[Node]] = {}
     for root in roots:
@@ -81,7 +81,10 @@ def groups(roots: Sequence[Node]) -> List[Tuple[Home, List[Node]]]:
 
 
 def like(node: Node, result: Node) -> Node:
-    """`result`, made to lie as the state `node` does. Within kiln.jit the daemon decides."""
+    """Returns `result` with the placement of the state `node`.
+
+    Within kiln.jit the daemon decides, and `result` is returned as it is.
+    """
     if not placements.in_use or mode.trace is not None:
         return result
     is_state = node.is_value or node.op in ("shard", *_AS_OPERAND)
@@ -90,14 +93,14 @@ def like(node: Node, result: Node) -> Node:
 
 
 def as_given(buffers: Sequence[Any], home: ProgramHome) -> Any:
-    """How a program's inputs lie, on which its message depends, by number; None off a mesh."""
+    """Returns the numbers of the placements of a program's inputs; None off a mesh."""
     if not isinstance(home, Mesh):
         return None
     return tuple([buffer.placement.number for buffer in buffers])
 
 
 def devices_of(home: ProgramHome) -> Tuple[str, ...]:
-    """The devices that a program at `home` runs on; none: the session's."""
+    """Returns the devices that a program at `home` runs on; none: the session's device."""
     if home is None:
         return ()
     return (home,) if isinstance(home, str) else home.devices
@@ -105,7 +108,7 @@ def devices_of(home: ProgramHome) -> Tuple[str, ...]:
 
 def with_sharding(graph: Any, home: ProgramHome, inputs: Sequence[Optional[Placement]],
                   outputs: Sequence[Optional[Placement]]) -> Any:
-    """A graph that says how its inputs and outputs lie; itself off a mesh."""
+    """Returns a graph with the placements of inputs and outputs; off a mesh, the graph itself."""
     if not isinstance(home, Mesh):
         return graph
     if graph.variables:

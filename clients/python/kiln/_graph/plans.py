@@ -1,8 +1,8 @@
-"""Which programs eager code runs: found again without writing its graph down.
+"""Finds the programs of eager code again without writing its graph.
 
-A loop makes much the same graph at each iteration; its outline finds its plan, and that the
-program. At first numbers and sizes are constants, which give the better kernels. Numbers that have
-changed become inputs of one more program, and sizes become its variables.
+A loop makes much the same graph at each iteration. The graph's outline finds its plan, and the plan
+the program. At first numbers and sizes are constants, which give the better kernels. Numbers that
+have changed become inputs of one more program, and sizes become its variables.
 """
 
 import threading
@@ -18,9 +18,9 @@ from kiln._graph.sizes import Form, Guess, form_of
 from kiln._placement.mesh import Mesh
 from kiln._placement.placement import ProgramHome
 
-_KEPT = 512  # of each generation of a table
-_LAYOUTS_KEPT = 16  # programs of one graph, by how its inputs lie on a mesh
-# How often a plan guesses anew which numbers or sizes change.
+_KEPT = 512  # in each generation of a table
+_LAYOUTS_KEPT = 16  # programs of one graph, one for each placement of its inputs on a mesh
+# The number of times that a plan guesses which numbers or sizes change.
 _GUESSES = 5
 
 
@@ -32,37 +32,37 @@ class _Graph:
         built = build.build(roots, lifted=lifted)
         self.home = stages.home_of(built) or home
         self._graph = built.graph
-        # Where each input is found: among the outline's nodes, or the vectors of numbers.
+        # The source of each input: a place among the outline's nodes, or the dtype of a vector.
         found: Dict[Node, Any] = {node: place for place, node in enumerate(outline.nodes)}
         found.update({stand_in: dtype for dtype, stand_in in lifted.vectors.items()})
         self._inputs = [found[node] for node in built.inputs]
-        # With places of nodes: another outline has its own nodes there.
+        # With places in place of nodes: another outline has its own nodes there.
         self._telling = built.telling._replace(checks=[
             told._replace(node=found[told.node]) for told in built.telling.checks])
         self._programs: Dict[Any, Any] = {}
         self._is_accepted = False
 
     def inputs(self, outline: Outline, vectors: Dict[DType, Node]) -> List[Node]:
-        """The nodes of its inputs."""
+        """Returns the nodes of its inputs."""
         nodes = outline.nodes
         return [vectors[place] if isinstance(place, DType) else nodes[place]
                 for place in self._inputs]
 
     def rules(self, outline: Outline) -> telling.Rules:
-        """How its run is judged that computes an outline."""
+        """Returns how its run for an outline is judged."""
         if not self._telling.checks:
             return telling.NO_RULES
         return telling.rules(self._telling._replace(checks=[
             told._replace(node=outline.nodes[told.node]) for told in self._telling.checks]))
 
     def is_accepted(self, connection: Any) -> bool:
-        """Whether the daemon takes the graph; asked once."""
+        """Returns whether the daemon accepts the graph; asks until it has accepted it once."""
         if not self._is_accepted:
             self._is_accepted = connection.accepts(self.program(connection, (), ()))
         return self._is_accepted
 
     def program(self, connection: Any, buffers: Sequence[Any], lie: Sequence[Any]) -> Any:
-        """The program for inputs that lie so, and results that are to lie so."""
+        """Returns the program for the placements of these inputs, and of results by `lie`."""
         given = places.as_given(buffers, self.home)
         program = self._programs.get(given)
         # A failed program is defined again: the reason, such as a lack of memory, may be gone.
@@ -83,7 +83,7 @@ class _Plan:
     """The graph of one outline or, with a guess of its sizes, of one form."""
 
     def __init__(self, samples: Sequence[Numbers] = (), guess: Optional[Guess] = None) -> None:
-        """`samples` are numbers that were met before."""
+        """`samples` are numbers seen before."""
         self._samples = list(samples)
         self._guess = guess
         self._lifting: Optional[Lifting] = None
@@ -91,9 +91,9 @@ class _Plan:
 
     def graph(self, outline: Outline, roots: Sequence[Node], home: ProgramHome,
               form: Optional[Form]) -> _Graph:
-        """The graph that computes an outline with these numbers."""
+        """Returns the graph that computes an outline with these numbers."""
         if self._graph is None or self._lifting is None or not self._lifting.fits(outline.numbers):
-            # More samples than guesses: then all numbers are inputs.
+            # After this many guesses all numbers are inputs.
             all_of_them = len(self._samples) >= _GUESSES
             if not all_of_them:
                 self._samples.append(outline.numbers)
@@ -104,13 +104,13 @@ class _Plan:
         return self._graph
 
     def inputs(self, outline: Outline) -> List[Tuple[DType, Numbers]]:
-        """The values of the inputs that are numbers."""
+        """Returns the values of the inputs that are numbers."""
         assert self._lifting is not None
         return self._lifting.inputs(outline.numbers)
 
 
 class Ready(NamedTuple):
-    """What a run needs."""
+    """Everything that a run needs."""
 
     graph: _Graph
     inputs: List[Node]
@@ -118,10 +118,10 @@ class Ready(NamedTuple):
 
 
 class _Form:
-    """The plan of outlines that differ in sizes alone."""
+    """The plan of outlines that differ only in sizes."""
 
     def __init__(self, outline: Outline, form: Form) -> None:
-        """The first of them, which has a program of its own."""
+        """Starts with the first of them, which has a program of its own."""
         self._sizes: List[Sequence[int]] = [form.sizes]
         self._numbers: List[Numbers] = [outline.numbers]
         self._guess: Optional[Guess] = None
@@ -129,7 +129,7 @@ class _Form:
         self._guesses_left = _GUESSES
 
     def plan(self, outline: Outline, form: Form) -> Optional[Tuple[_Plan, Bindings]]:
-        """The plan and the variables' values; None where an outline has a plan of its own."""
+        """Returns the plan and the variables' values; None if the outline needs its own plan."""
         guess, plan = self._guess, self._plan
         fits = guess is not None and guess.fits(form.sizes)
         bindings = guess.bindings(form.sizes) if guess is not None and fits else None
@@ -147,7 +147,7 @@ class _Form:
         return plan, bindings
 
     def refused(self) -> None:
-        """The daemon cannot compute it with variables: each outline gets a plan of its own."""
+        """Drops the guess: the daemon rejected the graph, so each outline gets its own plan."""
         self._guess = self._plan = None
         self._guesses_left = 0
 
@@ -155,7 +155,8 @@ class _Form:
 class _Table:
     """The entries that were used last.
 
-    In two generations, so that a look-up hashes its key once.
+    There are two generations instead of an ordered dict, so that a look-up usually hashes its key
+    once.
     """
 
     def __init__(self) -> None:
@@ -163,7 +164,7 @@ class _Table:
         self._old: Dict[Hashable, Any] = {}
 
     def get(self, key: Hashable) -> Any:
-        """An entry, used now."""
+        """Returns an entry and marks it as used; None if there is none."""
         found = self._young.get(key)
         if found is None:
             found = self._old.get(key)
@@ -172,7 +173,7 @@ class _Table:
         return found
 
     def put(self, key: Hashable, entry: Any) -> Any:
-        """A new one; those of the old generation that nobody has used go when the young is full."""
+        """Adds an entry; drops the old generation's unused ones when the young one is full."""
         if len(self._young) >= _KEPT:
             self._old, self._young = self._young, {}
         self._young[key] = entry
@@ -190,7 +191,7 @@ class Plans:
 
     def ready(self, connection: Any, outline: Outline, roots: Sequence[Node],
               home: ProgramHome) -> Ready:
-        """What computes an outline."""
+        """Returns what a run for an outline needs."""
         with self._lock:
             key = outline.key, home
             plan = self._plans.get(key)
@@ -227,13 +228,13 @@ class Plans:
 
 
 def _is_on_one_device(home: ProgramHome, outline: Outline) -> bool:
-    """Whether sizes may be variables. On a mesh, and in stages, they are numbers."""
+    """Returns whether sizes may be variables. On a mesh, and in stages, they are numbers."""
     homes = {node.home for node in outline.nodes}
     return not isinstance(home, Mesh) and len(homes - {None}) < 2
 
 
 def ready(connection: Any, outline: Outline, roots: Sequence[Node], home: ProgramHome) -> Ready:
-    """What computes an outline."""
+    """Returns what a run for an outline on a connection needs."""
     if connection.plans is None:
         connection.plans = Plans()
     found: Ready = connection.plans.ready(connection, outline, roots, home)

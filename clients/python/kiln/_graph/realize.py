@@ -20,7 +20,7 @@ from kiln._session.stream import before_a_read
 
 
 def realize(tensors: Iterable[Any], without: Container[int] = ()) -> None:
-    """Computes tensors, and with them what `live` says, in one program for each home.
+    """Computes tensors, and those that `live` adds, in one program for each home.
 
     Tensors whose id is in `without` are not computed along.
     """
@@ -34,10 +34,10 @@ def realize(tensors: Iterable[Any], without: Container[int] = ()) -> None:
 
 
 def realize_nodes(nodes: Iterable[Node], state: FrozenSet[Node] = frozenset()) -> None:
-    """Computes nodes. Those that are `state` do not fail by an index out of range."""
+    """Computes nodes. Those in `state` are not marked failed by an index out of range."""
     unique = list(dict.fromkeys(nodes))
     for node in unique:
-        # Host data has nothing to compute; it is uploaded.
+        # Host data is only uploaded.
         if node.op == "input" and node.buffer is None:
             buffer_of(node)
     roots = [node for node in unique if node.buffer is None]
@@ -46,7 +46,7 @@ def realize_nodes(nodes: Iterable[Node], state: FrozenSet[Node] = frozenset()) -
         return
     groups = places.groups(roots)
     if stages.reach_devices(roots):
-        # In one program, so that nothing is computed twice.
+        # One program, so that nothing is computed twice.
         one = [node for home, own in groups if not isinstance(home, Mesh) for node in own]
         groups = [(None, one), *(group for group in groups if isinstance(group[0], Mesh))]
     for home, own in groups:
@@ -71,7 +71,7 @@ def _compute(roots: Sequence[Node], home: ProgramHome, state: FrozenSet[Node]) -
 
 def _compute_with_variables(roots: Sequence[Node], home: ProgramHome,
                             state: FrozenSet[Node]) -> None:
-    """Computes nodes with sizes of the user's own variables."""
+    """Computes nodes whose sizes have the user's own variables."""
     built = build.build(roots)
     require(built.graph.variables, built.bindings)
     home = stages.home_of(built) or home
@@ -86,7 +86,7 @@ def _compute_with_variables(roots: Sequence[Node], home: ProgramHome,
 
 def _lie(roots: Sequence[Node], home: ProgramHome,
          rules: telling.Rules) -> List[Optional[Placement]]:
-    """How the outputs are to lie: roots, and then those by which a run is judged."""
+    """Returns the placements of the outputs: the roots, then those that report checks."""
     if home is None:
         return []
     return [*[places.where(node) for node in roots], *[None] * len(rules.outputs)]
@@ -108,7 +108,7 @@ def _run(roots: Sequence[Node], program: Any, inputs: Sequence[Any], bindings: B
 
 
 def lies(results: Sequence[Any], placed_so: Sequence[Optional[Placement]], home: ProgramHome) -> None:
-    """Notes how the results of a program lie; None: nobody said so."""
+    """Records the placements of a program's results; None: the user chose none."""
     if isinstance(home, Stages):
         for buffer, placement, there in zip(results, placed_so, home.outputs):
             buffer.placement, buffer.is_chosen = placement or there, placement is not None
@@ -119,7 +119,7 @@ def lies(results: Sequence[Any], placed_so: Sequence[Optional[Placement]], home:
 
 
 def settle(node: Node, buffer: Any) -> None:
-    """Gives a node its value; forgets the expression unless a gradient may need it."""
+    """Gives a node its value; drops the expression unless a gradient may need it."""
     node.buffer = buffer
     if not node.tracked or node.leaf is not None:
         node.op = "input"
@@ -129,7 +129,7 @@ def settle(node: Node, buffer: Any) -> None:
 
 
 def connection_of(nodes: Iterable[Node]) -> Any:
-    """Where these values are; where programs run by default if they are nowhere yet."""
+    """Returns the connection of these values; the default connection if none is on a device yet."""
     for node in nodes:
         if node.buffer is not None:
             return node.buffer.connection
@@ -138,10 +138,10 @@ def connection_of(nodes: Iterable[Node]) -> Any:
 
 def bind(nodes: Sequence[Node], home: ProgramHome = None,
          changing: Container[Node] = ()) -> Tuple[Any, List[Any]]:
-    """The connection on which these values are, and their buffers where a program runs.
+    """Returns the connection of these values, and their buffers where the program runs.
 
-    Uploads what is not there, and copies what lies elsewhere. Of what the program is `changing`,
-    the copy stays the value.
+    Uploads host data and copies values from elsewhere. For nodes in `changing`, which the program
+    updates, the copy becomes the value.
     """
     connection = connection_of(nodes)
     if not placements.in_use:
@@ -162,11 +162,11 @@ def _buffer_at(node: Node, connection: Any, wanted: Optional[Placement], changes
     if at is wanted or (at is not None and wanted is not None and (
             at.home is wanted.home or at.home == wanted.home)):
         return buffer
-    here = connection.device  # what lies nowhere in particular lies there
+    here = connection.device  # values without a placement are there
     if (here if at is None else at.home) == (here if wanted is None else wanted.home):
         return buffer
     if changes:
-        # As chosen as it was: it follows the next program, too.
+        # Not marked as chosen: it moves to the next program's place as well.
         node.buffer = copy = connection.move(buffer, wanted)
         return copy
     if buffer.copies is None:
@@ -178,8 +178,8 @@ def _buffer_at(node: Node, connection: Any, wanted: Optional[Placement], changes
 
 
 def buffer_of(node: Node, connection: Any = None, placement: Optional[Placement] = None) -> Any:
-    """The buffer of a value; uploads it if need be, to where `placement` says."""
-    # Another thread may upload it at the same time: it sets the buffer first.
+    """Returns the buffer of a value; uploads host data first, to `placement`."""
+    # Another thread may upload it at the same time: it sets the buffer before it clears `host`.
     host = node.host
     if node.buffer is None:
         if host is None:
@@ -187,7 +187,7 @@ def buffer_of(node: Node, connection: Any = None, placement: Optional[Placement]
         assert host is not None
         connection = connection or connections.default_connection()
         node.buffer = upload(connection, node, host, placement)
-        # The device has it now; two copies would double the memory of a data set.
+        # Two copies would double the memory of a data set.
         node.host = None
     elif connection is not None and node.buffer.connection is not connection:
         raise FailedPrecondition(
@@ -198,19 +198,19 @@ def buffer_of(node: Node, connection: Any = None, placement: Optional[Placement]
 
 def upload(connection: Any, node: Node, host: np.ndarray, placement: Optional[Placement] = None,
            is_chosen: bool = False) -> Any:
-    """A buffer with the host data of a node."""
+    """Uploads the host data of a node; returns the buffer."""
     data: Any = host.reshape(-1).view(np.uint8)
     buffer = connection.upload(memoryview(data), node.dtype, node.shape, placement, is_chosen)
-    # So that an index out of range is an error here, where its value is known.
+    # Lets checks raise for an index out of range at once, in the call.
     if node.dtype.is_integer and host.size:
         buffer.least_most = int(host.min()), int(host.max())
     return buffer
 
 
 def elsewhere(given: Node, placement: Optional[Placement]) -> Node:
-    """A node of the same value that lies as `placement` says; None: on the session's device.
+    """Returns a node of the same value placed at `placement`; None: on the session's device.
 
-    Within kiln.jit, and of what is lazy, it is lazy, too, and gradients flow through it.
+    The node is lazy within kiln.jit and for a lazy value, and gradients flow through it.
     """
     if given.home is None if placement is None else (
             places.is_on_device(given, placement) or
@@ -247,7 +247,7 @@ def _within_program(given: Node, placement: Optional[Placement]) -> Node:
 
 
 def read(node: Node, tensor: Any) -> np.ndarray:
-    """The value of a tensor as an array."""
+    """Returns the value of a tensor as an array."""
     refuse_in_trace()
     if node.host is not None:
         if node.dtype.numpy is None:
@@ -265,7 +265,7 @@ def read(node: Node, tensor: Any) -> np.ndarray:
 
 
 def read_bytes(tensor: Any) -> Any:
-    """The bytes of a tensor's value as they travel: row-major, little-endian, in its own dtype."""
+    """Returns the bytes of a tensor's value: row-major, little-endian, in its dtype."""
     refuse_in_trace()
     if tensor._node.host is None and tensor._node.buffer is None:
         realize([tensor])
@@ -276,7 +276,7 @@ def read_bytes(tensor: Any) -> Any:
 
 
 def created(node: Node, data: Any) -> None:
-    """Takes note of a tensor made from host data; raises where kiln.jit cannot watch that data."""
+    """Records a tensor made of host data; raises TraceError if kiln.jit cannot watch it."""
     if mode.trace is None:
         return
     mode.trace.created(node)
@@ -287,7 +287,7 @@ def created(node: Node, data: Any) -> None:
 
 
 def refuse_in_trace(reader: str = "") -> None:
-    """Raises while kiln.jit traces: then there are no values. `reader` is what asked for one."""
+    """Raises TraceError while kiln.jit traces: there are no values then. `reader` asked for one."""
     if mode.trace is not None:
         by = f" by {reader}" if reader else ""
         raise TraceError(

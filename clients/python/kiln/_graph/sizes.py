@@ -1,9 +1,8 @@
 """Sizes that change from one iteration to the next, as variables of one program.
 
-Two outlines have one *form* if they differ in sizes (and numbers) alone. From two or more of a form
-it is guessed which sizes follow from which: each is a variable, or factor * variable + constant.
-The daemon proves for each value that its one program is right there, so a wrong guess costs time
-alone.
+Two outlines have one *form* if they differ only in sizes and numbers. From two or more of a form, a
+guess says which sizes follow from which: each is a variable, or factor * variable + constant. The
+daemon proves for each value that the program is right there, so a wrong guess only costs time.
 """
 
 from math import prod
@@ -15,23 +14,23 @@ from kiln._graph.node import TABLE, Attributes, Node
 from kiln._graph.outline import Outline, checked, is_fixed, moved_axes, stands
 from kiln.variables import Dim, Number
 
-# Sizes below stay numbers: they broadcast, or are nothing.
+# Smaller sizes stay numbers: size 1 broadcasts, and size 0 has no elements.
 _LEAST = 2
-# A program does the work of its bounds' largest sizes. They reach so far at least, and twice as far
-# as what was seen, as long as that is less than so many elements of all tensors together.
+# A program does the work of its variables' largest sizes. The bounds reach at least this far, and
+# twice as far as the sizes seen, while all tensors together have at most this many elements.
 _LEAST_REACH = 128
 _CHEAP_ELEMENTS = 1 << 22
 
 _WITH_SHAPE = frozenset(
     op.name for op in TABLE.values() if any(part.type == "shape" for part in op.attributes))
 
-# One size: a node, what it is a size of ("shape", or a slice's or padding's "operand" or
+# One size: a node, which shape it belongs to ("shape", or a slice's or padding's "operand" or
 # "result"), and the axis.
 _Place = Tuple[Node, str, int]
 
 
 class Form(NamedTuple):
-    """What outlines of one form have in common, and the sizes of one of them."""
+    """The common key of outlines of one form, and the sizes of one of them."""
 
     key: Tuple[Any, ...]
     sizes: Tuple[int, ...]
@@ -39,7 +38,7 @@ class Form(NamedTuple):
 
 
 def form_of(outline: Outline, roots: Sequence[Node]) -> Form:
-    """The form of an outline."""
+    """Returns the form of an outline."""
     key: List[Any] = [outline.key[0]]
     sizes: List[int] = []
     places: List[_Place] = []
@@ -84,13 +83,13 @@ def _operand(index: Dict[Node, int], node: Node, place: int) -> Any:
 
 
 class Guess:
-    """How the sizes of a form follow from variables."""
+    """A guess of how the sizes of a form follow from variables."""
 
     def __init__(self, samples: Sequence[Sequence[int]], outline: Outline, form: Form) -> None:
-        """From the sizes of several outlines, of which the last one is given."""
+        """Guesses from the sizes of several outlines; `outline` and `form` are the last one's."""
         columns = list(zip(*samples))
         spread = [max(column) - min(column) for column in columns]
-        self._bases: List[int] = []  # the places whose size is a variable itself
+        self._bases: List[int] = []  # the places whose size is itself a variable
         # By place: the variable's number, the factor, the constant.
         self._follow: List[Optional[Tuple[int, int, int]]] = [None] * len(columns)
         for place in sorted(range(len(columns)), key=spread.__getitem__):
@@ -109,7 +108,7 @@ class Guess:
             [columns[base] for base in self._bases], outline, form)
 
     def fits(self, sizes: Sequence[int]) -> bool:
-        """Whether sizes follow from variables so, be it within the bounds or not."""
+        """Returns whether the sizes follow from the variables as guessed, ignoring bounds."""
         for size, fixed, follows in zip(sizes, self._fixed, self._follow):
             if size != (fixed if follows is None else
                         follows[1] * sizes[self._bases[follows[0]]] + follows[2]):
@@ -117,13 +116,13 @@ class Guess:
         return True
 
     def bindings(self, sizes: Sequence[int]) -> Optional[Dict[Symbol, int]]:
-        """The variables' values, with sizes that fit; None: one is out of bounds."""
+        """Returns the variables' values for sizes that fit; None: one is out of bounds."""
         bound = {symbol: sizes[base] for symbol, base in zip(self.symbols, self._bases)}
         inside = all(symbol.low <= value <= symbol.high for symbol, value in bound.items())
         return bound if inside else None
 
     def written(self, form: Form) -> "Sizes":
-        """For the graph's message."""
+        """Returns the writer for the graph's message."""
         return Sizes(self.symbols, {
             place: self._dim(number) for number, place in enumerate(form.places)})
 
@@ -141,7 +140,8 @@ class Guess:
         for number, sizes in enumerate(seen):
             elements = elements * most[number] // sizes[-1]
         if elements > _CHEAP_ELEMENTS:
-            # What grows goes on growing; what does not, such as an epoch's last batch, need not.
+            # A size that grows is likely to go on growing; one that does not, such as an epoch's
+            # last batch, is not.
             most = [2 * sizes[-1] if sizes[-1] > max(sizes[:-1]) else max(sizes) for sizes in seen]
         for follows in self._follow:
             if follows is not None:
@@ -176,7 +176,7 @@ def _reach(sizes: Sequence[int]) -> int:
 
 
 def _affine(base: Sequence[int], column: Sequence[int]) -> Optional[Tuple[int, int]]:
-    """Factor and constant with which a column follows from a base that is not constant."""
+    """Returns the factor and constant that give a column from a varying base, or None."""
     other = next(i for i, size in enumerate(base) if size != base[0])
     factor, rest = divmod(column[other] - column[0], base[other] - base[0])
     constant = column[0] - factor * base[0]
@@ -187,7 +187,7 @@ def _affine(base: Sequence[int], column: Sequence[int]) -> Optional[Tuple[int, i
 
 
 class Sizes:
-    """Writes variables where sizes would stand, while `build` makes a graph's message."""
+    """Writes variables in place of sizes while `build` makes a graph's message."""
 
     def __init__(self, symbols: Sequence[Symbol], dims: Dict[_Place, Number]) -> None:
         self._symbols = symbols
@@ -198,15 +198,15 @@ class Sizes:
         declare(graph, self._symbols)
 
     def shape(self, node: Node) -> Tuple[Number, ...]:
-        """An input's shape."""
+        """Returns an input's shape."""
         return self._of(node, "shape", node.shape)
 
     def result(self, node: Node) -> Tuple[Number, ...]:
-        """The shape of a slice or of what is padded."""
+        """Returns the shape of the result of a slice or padding."""
         return self._of(node, "result", node.shape)
 
     def attributes(self, node: Node) -> Attributes:
-        """A node's attributes."""
+        """Returns a node's attributes."""
         if node.op in MOVES:
             ((name, pairs),) = node.attributes
             before = self._of(node, "operand", node.operands[0].shape)

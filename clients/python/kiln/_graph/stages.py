@@ -1,4 +1,4 @@
-"""Graphs in stages: of what lies on several devices, each computes its own part, in one program."""
+"""Graphs in stages: one program whose parts run on several devices."""
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
@@ -10,15 +10,15 @@ from kiln._placement.mesh import Mesh
 from kiln._placement.placement import Placement, Stages, placed
 from kiln._proto.kiln.v1 import graph_pb2
 
-# Whether a value has ever been sent within a program: who places no stages pays nothing.
+# Whether a value was ever sent within a program: programs without stages pay no cost.
 in_use = False
 
-# Devices by number, for the attributes of nodes, until a program has its own numbers for its own.
+# Numbers of devices for the attributes of nodes, until a program numbers its own devices.
 _number_of_device: Dict[str, int] = {}
 
 
 def sent(node: Node, device: str) -> Node:
-    """A node of the same value on another device, within one program. Gradients flow back."""
+    """Returns a node of the same value on another device, in one program. Gradients flow back."""
     global in_use
     in_use = True
     numbers = [_number_of_device.setdefault(name, len(_number_of_device))
@@ -29,7 +29,7 @@ def sent(node: Node, device: str) -> Node:
 
 
 def reach_devices(roots: Sequence[Node]) -> bool:
-    """Whether a program of these nodes sends values from device to device."""
+    """Returns whether a program of these nodes sends values from device to device."""
     if not in_use:
         return False
     order = build.topological(roots, build.differentiated(roots))
@@ -37,9 +37,9 @@ def reach_devices(roots: Sequence[Node]) -> bool:
 
 
 def home_of(built: Any) -> Optional[Stages]:
-    """Where a graph of several stages runs, which its nodes' homes say; None: in one place.
+    """Returns where a graph of several stages runs, from its nodes' homes; None: in one place.
 
-    The graph is written anew, with all that it sends.
+    Replaces the graph by a new one that contains all sends.
     """
     homes = set(built.homes.values())
     if len(homes) < 2:
@@ -62,9 +62,9 @@ def home_of(built: Any) -> Optional[Stages]:
 
 
 class _Stager:
-    """Says of each node of a graph on which device it is computed, and sends what others need.
+    """Assigns a device to each node of a graph, and adds sends of what other devices need.
 
-    What lies nowhere in particular goes where it is used first.
+    Nodes without a home go to the device of the first node that uses them.
     """
 
     def __init__(self, graph: Any, homes: Dict[int, str]) -> None:
@@ -77,7 +77,7 @@ class _Stager:
         self.graph = graph_pb2.Graph()
         self.graph.CopyFrom(graph)
         del self.graph.nodes[:]
-        self._is: List[int] = []  # the new number of each node
+        self._is: List[int] = []  # the new number of each old node
         self._sends: Dict[Tuple[int, int], int] = {}
         for index in range(len(graph.nodes)):
             self._write(index)
@@ -93,16 +93,16 @@ class _Stager:
                 device = at[index] = first_user.get(index, 0)
             operands = nodes[index].operands
             if nodes[index].op == "gradient":
-                operands = operands[1:2]  # it lies where x does
+                operands = operands[1:2]  # it is on the device of x
             for operand in operands:
                 first_user[operand] = device
-        # Where x came to lie, whatever y's home had said of it.
+        # Puts a gradient on the final device of x, whatever the home of y was.
         for index, node in enumerate(nodes):
             if node.op == "gradient":
                 at[index] = at[node.operands[1]]
 
     def _choose_state(self) -> None:
-        """What is updated lies where it is read first, and else where its new value is made."""
+        """Places updated inputs without a home where they are read, else with the new value."""
         at = self._at
         state = {update.input for update in self._old.updates if at[update.input] is None}
         for index, node in enumerate(self._old.nodes):
@@ -138,7 +138,7 @@ class _Stager:
         self.graph.nodes.append(copy)
 
     def _on(self, index: int, device: int) -> int:
-        """The new number of a node's value on a device."""
+        """Returns the new number of a node's value on a device."""
         source = self._device(index)
         if source == device:
             return self._is[index]

@@ -1,8 +1,8 @@
 """The outputs by which programs report their checks, and how the client judges them.
 
-For each checked index a program tells of the farthest one by a number, from which this process
-knows whether all are within their limits. Sizes and lines are no part of that, so loops whose sizes
-change run the same programs. `_session/verdicts.py` reads these outputs.
+For each checked index a program reports the farthest one as a number, from which this process knows
+whether all are within their limits. Sizes and lines are not part of it, so loops whose sizes change
+run the same programs. `_session/verdicts.py` reads these outputs.
 """
 
 import struct
@@ -17,17 +17,17 @@ from kiln._graph.node import Node
 from kiln._placement.mesh import Mesh
 
 _WORD = 1 << 64
-_ALONG_MAX = 4  # results that are numbers, such as losses: the first ones
+_ALONG_MAX = 4  # the number of scalar results, such as losses, whose bits are added
 
 
 class Told(NamedTuple):
-    """Where a program tells of a check."""
+    """The output element that reports a check."""
 
-    node: Any  # which has it
+    node: Any  # the node that has the check
     place: int  # among the node's checks
-    output: int  # among those that tell
+    output: int  # among the reporting outputs
     element: int
-    results: Tuple[int, ...]  # what the program computes from it, by number
+    results: Tuple[int, ...]  # the numbers of the program's results that are computed from it
 
 
 class Telling(NamedTuple):
@@ -35,7 +35,7 @@ class Telling(NamedTuple):
 
     checks: Sequence[Told]
     sizes: Sequence[int]  # of these outputs
-    # Results, by number, that are numbers, and are the last elements of the only such output, too.
+    # The numbers of the scalar results whose bits are the last elements of the only such output.
     along: Sequence[int]
 
 
@@ -43,9 +43,9 @@ _NOTHING = Telling((), (), ())
 
 
 class _Key(NamedTuple):
-    """On what a number depends that is told."""
+    """Determines a reported number."""
 
-    number: int  # of the indices, in the graph
+    number: int  # of the indices' node in the graph
     rank: int
     dtype: DType
     form: Form
@@ -55,7 +55,7 @@ _Found = Dict[_Key, List[Tuple[Node, int]]]
 
 
 class Teller:
-    """Adds the outputs that tell of checks to a graph, while `build` makes its message."""
+    """Adds the outputs that report checks to a graph, while `build` makes its message."""
 
     def __init__(self, writer: Any, homes: Dict[int, Any]) -> None:
         """`homes` are those of the graph's nodes, by number."""
@@ -65,7 +65,7 @@ class Teller:
         self._found: _Found = {}
 
     def note(self, node: Node, numbers: Dict[Node, int]) -> None:
-        """Takes note of a node's checks; `numbers` are those of the graph's nodes."""
+        """Records a node's checks; `numbers` are those of the graph's nodes."""
         for place, found in enumerate(node.checks or ()):
             key = _Key(numbers[found.indices], len(found.indices.shape), found.indices.dtype,
                        form_of(found))
@@ -73,7 +73,7 @@ class Teller:
 
     def write(self, order: Sequence[Node], roots: Sequence[Node],
               numbers: Dict[Node, int]) -> Telling:
-        """Adds the outputs. `order` are the graph's nodes, operands first."""
+        """Adds the outputs. `order` has the graph's nodes, operands first."""
         if not self._found:
             return _NOTHING
         results = _results(order, roots)
@@ -83,7 +83,7 @@ class Teller:
         groups: Dict[Any, _Found] = {None: self._found}
         homes = set(self._homes.values())
         if len(homes) > 1 and not any(isinstance(home, Mesh) for home in homes):
-            groups, along = self._by_device(), []  # results may lie elsewhere
+            groups, along = self._by_device(), []  # results may be on another device
         for home, indices in groups.items():
             first = len(self._writer.graph.nodes)
             for element, nodes in enumerate(indices.values()):
@@ -106,8 +106,8 @@ class Teller:
         return found
 
     def _farthest(self, key: _Key, node: Node) -> int:
-        """The farthest index, as a number that tells of it: itself in 64 bits, or, where negative
-        ones are allowed, 0, -1, 1, -2, 2, … as 0, 1, 2, 3, 4, …"""
+        """Adds the farthest index as a number; returns the number of its node: the index in 64
+        bits, or, if negative ones are allowed, 0, -1, 1, -2, 2, … as 0, 1, 2, 3, 4, …"""
         add, first = self._writer.add, len(self._writer.graph.nodes)
         number, rank, dtype, form = key
         if form.from_end:
@@ -130,7 +130,7 @@ class Teller:
         return row
 
     def _bits(self, number: int, dtype: DType) -> int:
-        """A number's bits, among 64."""
+        """Adds a scalar's bits as a uint64."""
         add = self._writer.add
         if dtype.is_float or dtype.is_signed:
             dtype = as_dtype(f"uint{8 * dtype.itemsize}")
@@ -140,7 +140,7 @@ class Teller:
 
 
 def _results(order: Sequence[Node], roots: Sequence[Node]) -> Dict[Node, Tuple[int, ...]]:
-    """By node with checks: the roots that are computed from it."""
+    """Returns, for each node with checks, the numbers of the roots that are computed from it."""
     checked = [node for node in order if node.checks]
     bits = {node: 1 << place for place, node in enumerate(checked)}
     reached: Dict[Node, int] = {}
@@ -154,7 +154,7 @@ def _results(order: Sequence[Node], roots: Sequence[Node]) -> Dict[Node, Tuple[i
 
 
 class Rule(NamedTuple):
-    """Judges the number that a run reports for one check. It holds no node, and so no value."""
+    """Judges the number that a run reports for one check. Holds no node, and so no value."""
 
     limit: Limit
     form: Form
@@ -164,7 +164,7 @@ class Rule(NamedTuple):
     results: Tuple[int, ...]
 
     def error(self, number: int) -> Optional[OutOfRange]:
-        """What is wrong if a run has told of this number; None: nothing."""
+        """Returns the error for a reported number; None: all indices are in range."""
         size = _WORD >> 1 if self.limit.size is None else self.limit.size
         if number < size * (2 if self.form.from_end else 1):
             return None
@@ -177,10 +177,10 @@ class Rule(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """How the runs of a program are judged."""
+    """The rules by which the runs of a program are judged."""
 
     rules: Sequence[Rule] = ()
-    outputs: Sequence[Tuple[DType, Tuple[int, ...]]] = ()  # that tell, the last ones
+    outputs: Sequence[Tuple[DType, Tuple[int, ...]]] = ()  # the reporting outputs, the last ones
     along: Sequence[int] = ()  # see Telling
 
 
@@ -188,7 +188,7 @@ NO_RULES = Rules()
 
 
 def rules(telling: Telling) -> Rules:
-    """How the runs of a program are judged that tells this."""
+    """Returns how the runs of a program with this Telling are judged."""
     each = [Rule(check.limit, form_of(check), told.node.source, told.output, told.element,
                  told.results)
             for told in telling.checks for check in told.node.checks[told.place : told.place + 1]]
@@ -197,9 +197,9 @@ def rules(telling: Telling) -> Rules:
 
 def expect(connection: Any, rules: Rules, results: Sequence[Any],
            state: Container[int] = ()) -> None:
-    """Has a run judged, of which these are the buffers.
+    """Judges a run by its result buffers once they are read.
 
-    Those of `state`, by number, are gone on with whatever they are: they do not fail.
+    Results whose numbers are in `state` are not marked failed: computation goes on with them.
     """
     if not rules.rules:
         return
@@ -212,9 +212,9 @@ def expect(connection: Any, rules: Rules, results: Sequence[Any],
 
 
 class _Judge:
-    """Finds the first index out of range in what one run tells by one of its outputs.
+    """Finds the first index out of range in one reporting output of one run.
 
-    Results that were computed from it have failed then, and say so whenever they are read.
+    Marks the results that were computed from it as failed; each read of them raises the error.
     """
 
     __slots__ = ("_rules",)

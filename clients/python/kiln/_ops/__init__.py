@@ -1,1 +1,1 @@
-"""The table of ops, generated from the daemon's, and what a row of it says."""
+"""The table of ops, generated from the daemon's, and the definition of its rows."""

@@ -9,12 +9,12 @@ class Attribute(NamedTuple):
     name: str
     type: str  # "int", "float", "bool", "string", "ints", "shape" or "number"
     default: Optional[Any]
-    choices: Tuple[str, ...] = ()  # what a string must be one of, if there are any
-    range: str = "any"  # what a number must be: a name in `kiln/_rules/attributes.py`
+    choices: Tuple[str, ...] = ()  # the allowed values of a string, if there are any
+    range: str = "any"  # the allowed range of a number: a name in `kiln/_rules/attributes.py`
 
 
 class Op(NamedTuple):
-    """One op, as `compiler/ops` describes it; rules are the names of `kiln/_rules`."""
+    """One op, as `compiler/ops` describes it; rules are names in `kiln/_rules`."""
 
     name: str
     kind: str
@@ -23,16 +23,16 @@ class Op(NamedTuple):
     shape_rule: str
     dtype_rule: str
     operand_class: str
-    # An operand outside promotion, with a class of its own; "*": it and all after it; -1: none.
+    # The first operand outside promotion, with its own class; "*": it and all after it; -1: none.
     special_operand: int
     special_class: str
-    constraints: Tuple[str, ...]  # what must hold besides, by the names of `kiln/_rules`
+    constraints: Tuple[str, ...]  # further requirements, by the names in `kiln/_rules`
     doc: str
-    # Operands' shapes and attributes of a call to show it by.
+    # Operands' shapes and attributes of an example call.
     example: Optional[Tuple[Tuple[Tuple[int, ...], ...], Dict[str, Any]]]
 
     def is_special(self, operand: int) -> bool:
-        """Whether an operand, by its number, stands apart."""
+        """Returns whether the operand of this number is special: outside promotion."""
         if self.special_operand < 0:
             return False
         any_number = self.operands[self.special_operand].endswith("*")

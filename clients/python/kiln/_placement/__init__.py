@@ -1,1 +1,1 @@
-"""Where tensors lie: on a device, or on a mesh of several, split or copied."""
+"""Placement of tensors: on one device, or split or copied on a mesh of several."""

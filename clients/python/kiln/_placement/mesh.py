@@ -5,7 +5,7 @@ from typing import Any, Dict, Iterator, List, Sequence, Tuple, Union
 
 from kiln._basics.errors import InvalidArgument
 
-# What the daemon takes.
+# The daemon's limits.
 MOST_AXES = 4
 MOST_DEVICES = 64
 
@@ -14,13 +14,15 @@ _DEVICE = re.compile(r"[a-z][a-z0-9_]*:[0-9]+|[a-z][a-z0-9_]*")
 
 
 class Mesh:
-    """Devices of one daemon as a grid, whose axes have names.
+    """Devices of one daemon as a grid with named axes.
 
     Args:
-      axis_names: a name for each axis; one alone may stand without a tuple.
+      axis_names: a name for each axis; a single name may be given without a tuple.
       devices: devices' names ("cuda:0"), nested as deep as there are axes. See kiln.devices().
 
-    `kiln.shard` lays tensors out on it. Immutable; meshes are equal if names and devices are.
+    `kiln.shard` places tensors on it. Immutable; meshes are equal if names and devices are equal.
+    Raises InvalidArgument for more than 4 axes or 64 devices, names given twice, and lists of
+    devices that are not a grid.
 
     >>> mesh = kiln.Mesh(("data", "model"), [["cpu:0", "cpu:1"], ["cpu:2", "cpu:3"]])
     >>> mesh.shape, mesh.axis_names, mesh.axis_size("model")
@@ -31,12 +33,12 @@ class Mesh:
 
     __slots__ = ("__weakref__", "_hash", "_numbers", "axis_names", "devices", "shape")
 
-    # For kiln.jit: what traced functions may look at.
+    # The attributes that functions traced by kiln.jit may read.
     _kiln_watched = ("axis_names", "shape", "devices")
 
     axis_names: Tuple[str, ...]
     shape: Tuple[int, ...]
-    devices: Tuple[str, ...]  # row-major: the last axis counts fastest
+    devices: Tuple[str, ...]  # row-major: the last axis varies fastest
 
     def __init__(self, axis_names: Union[str, Sequence[str]], devices: Any) -> None:
         names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
@@ -51,7 +53,7 @@ class Mesh:
         self._hash = hash((names, shape, flat))
 
     def axis_number(self, name: str) -> int:
-        """Which axis has a name. Raises InvalidArgument if none has.
+        """Returns the number of the axis with this name. Raises InvalidArgument if there is none.
 
         >>> kiln.Mesh("data", ["cpu:0", "cpu:1"]).axis_number("data")
         0
@@ -63,7 +65,7 @@ class Mesh:
         return number
 
     def axis_size(self, name: str) -> int:
-        """How many devices stand along an axis.
+        """Returns the number of devices along an axis; raises InvalidArgument if it is unknown.
 
         >>> kiln.Mesh("data", ["cpu:0", "cpu:1"]).axis_size("data")
         2
@@ -115,7 +117,7 @@ def _check_devices(names: Tuple[Any, ...]) -> None:
 
 
 def _shape(devices: Any, axes: int) -> Tuple[int, ...]:
-    """The sizes of nested lists, of which there must be as many levels as axes."""
+    """Returns the sizes of nested lists; raises InvalidArgument unless `axes` levels deep."""
     shape: List[int] = []
     level = devices
     for axis in range(axes):

@@ -1,4 +1,4 @@
-"""Placement: where a tensor lies; and where tensors that meet are computed with."""
+"""Placement: the location of a tensor, and of computations with tensors of several locations."""
 
 import itertools
 from typing import Any, Dict, Optional, Sequence, Tuple, Union
@@ -8,33 +8,34 @@ from kiln._placement import spec as specs
 from kiln._placement.mesh import Mesh
 from kiln._placement.spec import Spec
 
-# Whether a tensor has ever been placed: who has one device pays nothing.
+# Whether a tensor was ever placed: programs on one device pay no cost.
 in_use = False
 
 
 
 class Stages:
-    """Where one program in stages runs: on several devices, of which each has whole tensors."""
+    """The devices of one program in stages; each has whole tensors."""
 
     __slots__ = ("devices", "inputs", "outputs")
 
     def __init__(self, devices: Tuple[str, ...], inputs: Tuple["Placement", ...],
                  outputs: Tuple["Placement", ...]) -> None:
         self.devices = devices
-        self.inputs = inputs  # where each lies
+        self.inputs = inputs  # placements of the program's inputs
         self.outputs = outputs
 
 
-# Where a value is computed: on a mesh, or on the device of a name. None: the session's own device.
+# The location of a computed value: a mesh, or a device's name. None: the session's own device.
 Home = Union[Mesh, str, None]
-# Where a program runs.
+# The location of a program.
 ProgramHome = Union[Home, Stages]
 
 
 class DeviceInPassing(str):
-    """The name of the device on which a value happens to lie that was put nowhere.
+    """The name of the device of a value that was not placed explicitly.
 
-    So `y.to(x.device)` puts y nowhere in particular either, and it goes where others are.
+    So `y.to(x.device)` does not place y explicitly either, and y still moves to where other
+    operands are.
     """
 
     __slots__ = ()
@@ -44,9 +45,9 @@ _numbers = itertools.count(1)
 
 
 class Placement:
-    """Where a tensor lies: on one device, or on a mesh as a spec says. Immutable.
+    """The location of a tensor: one device, or a mesh with a spec. Immutable.
 
-    Equal ones are mostly the same object, and so have the same number, which is quick to compare.
+    Equal placements are usually the same object, with one number, which is fast to compare.
     """
 
     __slots__ = ("_hash", "home", "number", "spec")
@@ -61,7 +62,7 @@ class Placement:
 
     @property
     def devices(self) -> Tuple[str, ...]:
-        """The devices' names; of a mesh row-major."""
+        """Returns the devices' names; of a mesh in row-major order."""
         return (self.home,) if isinstance(self.home, str) else self.home.devices
 
     def __eq__(self, other: object) -> bool:
@@ -85,7 +86,7 @@ _KEPT = 4096
 
 
 def placed(home: Union[Mesh, str], spec: Spec = ()) -> Placement:
-    """On a mesh by a spec, by default all of it on each device; or on the device of a name."""
+    """Returns the placement on a mesh with a spec (default: whole everywhere), or on a device."""
     found = _known.get((home, spec))
     if found is None:
         if len(_known) >= _KEPT:
@@ -95,7 +96,7 @@ def placed(home: Union[Mesh, str], spec: Spec = ()) -> Placement:
 
 
 def on_mesh(mesh: Mesh, spec: Any, shape: Sequence[Any]) -> Placement:
-    """On a mesh as a user's spec says; raises InvalidArgument if that does not fit the shape."""
+    """Returns the placement for a user's spec; raises InvalidArgument if it does not fit."""
     if not isinstance(mesh, Mesh):
         raise InvalidArgument(
             f"a mesh is wanted, not {type(mesh).__name__}: kiln.Mesh(\"data\", [\"cuda:0\", "
@@ -104,9 +105,10 @@ def on_mesh(mesh: Mesh, spec: Any, shape: Sequence[Any]) -> Placement:
 
 
 def met(one: Home, other: Home) -> Home:
-    """Where tensors of two homes are computed with; raises InvalidArgument if that is unclear.
+    """Returns where tensors of two homes are computed with.
 
-    What lies nowhere in particular goes where others are, and one device's tensor to a mesh.
+    Raises InvalidArgument if that is unclear. A tensor without a home goes to the other's, and one
+    device's tensor goes to a mesh.
     """
     if other is None or one is other or one == other:
         return one
@@ -122,5 +124,5 @@ def met(one: Home, other: Home) -> Home:
 
 
 def described(home: Optional[Union[Mesh, str]]) -> str:
-    """A home, for messages."""
+    """Returns a home as text for messages."""
     return "the session's device" if home is None else str(home)

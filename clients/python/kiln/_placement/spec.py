@@ -1,4 +1,4 @@
-"""Specs: by which axes of a mesh each dimension of a tensor is split."""
+"""Specs: the axes of a mesh that split each dimension of a tensor."""
 
 from typing import Any, List, Sequence, Set, Tuple
 
@@ -6,13 +6,13 @@ from kiln._basics.errors import InvalidArgument
 from kiln._placement.mesh import Mesh
 from kiln.variables import Dim
 
-# By dimension, the names of the axes that split it, the first one counting slowest. Without the
-# dimensions at the end that none splits, so that equal specs are equal.
+# By dimension, the names of the axes that split it, the slowest-varying one first. Trailing
+# dimensions that are not split are left out, so that equal specs are equal.
 Spec = Tuple[Tuple[str, ...], ...]
 
 
 def parse(given: Any, mesh: Mesh, shape: Sequence[Any]) -> Spec:
-    """The spec that a user wrote; raises InvalidArgument if it does not fit the mesh and shape."""
+    """Parses a user's spec; raises InvalidArgument if it does not fit the mesh and shape."""
     if given is None:
         return ()
     entries = (given,) if isinstance(given, str) else given
@@ -66,7 +66,7 @@ def _check_fixed(axis: int, names: Sequence[str], mesh: Mesh, shape: Sequence[An
 
 
 def first_that_divides(name: str, mesh: Mesh, shape: Sequence[Any]) -> Spec:
-    """Split by one axis along the first dimension that comes out even; if none does, not at all."""
+    """Returns the spec that splits the first evenly divisible dimension by one axis, or ()."""
     count = mesh.axis_size(name)
     for axis, size in enumerate(shape):
         if not isinstance(size, Dim) and size and size % count == 0:
@@ -75,7 +75,7 @@ def first_that_divides(name: str, mesh: Mesh, shape: Sequence[Any]) -> Spec:
 
 
 def to_ints(spec: Spec, mesh: Mesh, rank: int) -> Tuple[int, ...]:
-    """As the op "shard" has it: of each dimension the number of axes, then these by number."""
+    """Returns the attribute of "shard": per dimension the number of axes, then these by number."""
     result: List[int] = []
     for names in (*spec, *[()] * (rank - len(spec))):
         result += [len(names), *map(mesh.axis_number, names)]
@@ -83,7 +83,7 @@ def to_ints(spec: Spec, mesh: Mesh, rank: int) -> Tuple[int, ...]:
 
 
 def from_ints(ints: Sequence[int], mesh: Mesh) -> Spec:
-    """The opposite of to_ints."""
+    """Inverts to_ints."""
     spec: List[Tuple[str, ...]] = []
     place = 0
     while place < len(ints):

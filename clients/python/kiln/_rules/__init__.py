@@ -1,10 +1,10 @@
-"""The rules by which the daemon judges a node, so that mistakes are told where it is made.
+"""The daemon's rules for nodes, so that errors are raised at the line that makes a node.
 
-Rules of shapes and constraints are generated from the table of ops (`generated.py`); what they call
-and the rules of dtypes stand here twice, and tests/golden/shape_cases.json keeps the two equal. A
-shape rule is called with the operands' shapes and the complete attributes and raises
-InvalidArgument with the shapes that met and what would be right. What only some values of a
-variable would break is left to the run, whose daemon knows the values.
+Shape rules and constraints are generated from the table of ops (`generated.py`). The functions that
+they call and the rules of dtypes exist both here and in the daemon; tests/golden/shape_cases.json
+keeps the two equal. A shape rule takes the operands' shapes and the complete attributes; it raises
+InvalidArgument with the offending shapes and what would be right. Errors for only some values of a
+variable are left to the run, when the daemon knows the values.
 """
 
 from typing import Sequence
@@ -50,7 +50,7 @@ __all__ = [
 
 
 def check_operand_count(op: Op, count: int) -> None:
-    """Raises unless `op` takes `count` operands."""
+    """Raises InvalidArgument unless `op` takes `count` operands."""
     least = sum(1 for name in op.operands if not name.endswith("?"))
     unlimited = any(name.endswith("*") for name in op.operands)
     if count < least or (count > len(op.operands) and not unlimited):
@@ -62,7 +62,7 @@ def check_operand_count(op: Op, count: int) -> None:
 
 
 def infer_shape(op: Op, shapes: Sequence[Shape], attributes: Attributes) -> Shape:
-    """The result's shape; `attributes` are complete."""
+    """Returns the result's shape; `attributes` are complete."""
     return check_shape(SHAPE_RULES[op.shape_rule](op, shapes, attributes))
 
 

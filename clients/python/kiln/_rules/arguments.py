@@ -1,7 +1,7 @@
-"""Arguments that must be integers, and such that must be bools.
+"""Checks arguments that must be integers, and those that must be bools.
 
-Python counts True as 1 and takes any number for a bool, so that an argument in another's place,
-such as the bool of x.sum(True) or the second axis of x.sum(0, 1), would go unnoticed.
+Python counts True as 1 and accepts any number as a bool, so a misplaced argument, such as the bool
+of x.sum(True) or the second axis of x.sum(0, 1), would go unnoticed.
 """
 
 import operator
@@ -13,14 +13,14 @@ from kiln._basics.errors import InvalidArgument
 from kiln.variables import Dim
 
 
-# A number may stand for a sequence of equal ones; whole() then refuses a bool.
+# A number may stand for a sequence of equal ones; whole() then rejects a bool.
 NUMBER = (int, np.integer, np.bool_)
 
 
 def whole(value: Any, name: str) -> int:
-    """An integer, or what variables make one; a bool is none, nor a float without a fraction.
+    """Returns an integer, which may depend on variables; rejects bools and all floats.
 
-    `name` is the argument's, for the message.
+    `name` is the argument's, for the message. Raises InvalidArgument.
     """
     if isinstance(value, Dim):
         return value  # type: ignore[return-value]
@@ -33,7 +33,7 @@ def whole(value: Any, name: str) -> int:
 
 
 def flag(value: Any, name: str) -> bool:
-    """A bool; `name` is the argument's, for the message."""
+    """Returns a bool, or raises InvalidArgument; `name` is the argument's, for the message."""
     if isinstance(value, (bool, np.bool_)):
         return bool(value)
     raise InvalidArgument(f"{name} is {value!r:.80}; it must be True or False")

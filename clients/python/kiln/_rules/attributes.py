@@ -1,4 +1,4 @@
-"""Attributes against an op's row: unknown and missing ones, their types, what they may be."""
+"""Checks attributes against an op's row: unknown and missing ones, types, allowed values."""
 
 from typing import Any, Callable, Dict, Tuple
 
@@ -20,16 +20,16 @@ _RANGES: Dict[str, Tuple[Callable[[Any], bool], str]] = {
     "any": (lambda value: True, "a number"),
     "positive": (lambda value: value > 0, "above 0"),
     "not_negative": (lambda value: value >= 0, "0 or above"),
-    # NaN is refused, too, though it does not equal 0.
+    # Rejects NaN as well, though it does not equal 0.
     "not_zero": (lambda value: value < 0 or value > 0, "other than 0"),
     "fraction": (lambda value: 0 <= value <= 1, "in [0, 1]"),
 }
 
 
 def complete_attributes(op: Op, attributes: Attributes) -> Dict[str, Any]:
-    """`attributes` as Python's own numbers, with the row's defaults.
+    """Returns the attributes as Python's own numbers, with the row's defaults.
 
-    Raises InvalidArgument for unknown and missing ones, and for what the row does not allow.
+    Raises InvalidArgument for unknown and missing ones, and for values that the row does not allow.
     """
     known = {attribute.name for attribute in op.attributes}
     for name in attributes:
@@ -48,8 +48,8 @@ def complete_attributes(op: Op, attributes: Attributes) -> Dict[str, Any]:
 
 
 def _checked(op: Op, attribute: Attribute, value: Any) -> Any:
-    """A value as what the wire takes for the attribute."""
-    # A constant of uint64 has its own bits on the wire.
+    """Returns a value as the wire takes it for the attribute."""
+    # A uint64 constant may use all 64 bits.
     typed = _typed(attribute.type, value, 2 * _MOST + 1 if op.name == "const" else _MOST)
     if typed is None:
         raise _wrong(op, attribute, value, _MEANING[attribute.type])
@@ -68,7 +68,7 @@ def _wrong(op: Op, attribute: Attribute, value: Any, wanted: str) -> InvalidArgu
 
 
 def _typed(kind: str, value: Any, most: int) -> Any:
-    """The value in a type that the wire knows; None if it is of another kind."""
+    """Returns the value in a type of the wire; None if it is of another kind."""
     if kind == "string":
         return value if isinstance(value, str) else None
     if kind == "bool":

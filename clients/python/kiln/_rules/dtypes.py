@@ -1,4 +1,4 @@
-"""The rules by which an op's dtype follows from its operands'."""
+"""Rules that determine an op's dtype from its operands' dtypes."""
 
 from typing import Any, Sequence
 
@@ -25,7 +25,10 @@ def _no_arithmetic(op: Op, dtype: DType) -> InvalidArgument:
 
 
 def infer_dtype(op: Op, dtypes: Sequence[DType], declared: Any = None) -> DType:
-    """The result's dtype; `declared` is the wanted one where the op leaves it open."""
+    """Returns the result's dtype; `declared` is the wanted one if the op leaves it open.
+
+    Raises InvalidArgument for operands of other dtypes.
+    """
     for i, dtype in enumerate(dtypes):
         wanted = op.special_class if op.is_special(i) else op.operand_class
         if dtype not in _dtypes.members(wanted):

@@ -1,4 +1,4 @@
-"""The shape of einsum, from its equation."""
+"""The shape of einsum's result, from its equation."""
 
 import json
 import string
@@ -7,8 +7,7 @@ from typing import Any, Dict, List, Sequence, Tuple
 from kiln._basics.errors import InvalidArgument
 from kiln._rules.shapes import Shape
 
-# A dimension's name: a letter, or the negative number of one of the ellipsis', counted from its
-# end.
+# A dimension's name: a letter, or, in an ellipsis, a negative number counted from its end.
 Label = Any
 _ELLIPSIS = "..."
 
@@ -16,7 +15,7 @@ MOST_OPERANDS = 12
 
 
 def _error(equation: str, message: str) -> InvalidArgument:
-    # As JSON: a line break in it must not break the message.
+    # As JSON, since a line break in the equation must not break the message.
     return InvalidArgument(f"einsum's equation {json.dumps(equation)}: {message}")
 
 
@@ -86,7 +85,7 @@ def _explicit_result(equation: str, text: str, sizes: Dict[Label, int]) -> List[
 
 
 def _parse(equation: str, shapes: Sequence[Shape]) -> Tuple[List[Label], Dict[Label, int]]:
-    """The result's labels, and the size that each label names."""
+    """Returns the result's labels, and the size of each label."""
     left, arrow, right = equation.partition("->")
     texts = left.split(",")
     if len(texts) != len(shapes):
@@ -109,6 +108,6 @@ def _parse(equation: str, shapes: Sequence[Shape]) -> Tuple[List[Label], Dict[La
 
 
 def einsum_shape(equation: str, shapes: Sequence[Shape]) -> Shape:
-    """The shape of the equation's result."""
+    """Returns the shape of the equation's result; raises InvalidArgument for a wrong one."""
     result, sizes = _parse(equation, shapes)
     return tuple(sizes[label] for label in result)

@@ -1,4 +1,4 @@
-"""What rules call besides Python's own functions; the daemon's are in rule_functions.cc."""
+"""Functions that rules call in addition to Python's own; the daemon's are in rule_functions.cc."""
 
 from math import prod
 from typing import Any, List, Sequence
@@ -50,37 +50,37 @@ __all__ = [
 
 
 def given(operand: Any) -> bool:
-    """Whether there is this optional operand."""
+    """Returns whether this optional operand is present."""
     return operand is not None
 
 
 def is_optional(op: Op, place: int) -> bool:
-    """Whether the operand at a place may be left out."""
+    """Returns whether the operand at a place may be left out."""
     return op.operands[place].endswith("?")
 
 
 def described(op: Op, shapes: Sequence[Shape], place: int) -> str:
-    """An operand as messages show it."""
+    """Returns an operand as text for messages."""
     return f"{op.operands[place].rstrip('?')} {shapes[place]}"
 
 
 def operand_named(op: Op, shapes: Sequence[Shape], name: str) -> Shape:
-    """The shape of the operand that the op gives this name."""
+    """Returns the shape of the operand with this name."""
     return shapes[op.operands.index(name)]
 
 
 def surely_more(a: Any, b: Any) -> bool:
-    """Whether a > b for all values of the variables in them; the run sees to the rest."""
+    """Returns whether a > b for all values of variables; the daemon checks other cases."""
     return bool(bounds(a - b)[0] > 0)
 
 
 def largest(number: Any) -> int:
-    """The most that it can be."""
+    """Returns the greatest possible value."""
     return bounds(number)[1]
 
 
 def is_spec(numbers: Sequence[Any], rank: int) -> bool:
-    """Whether they are for each dimension a number of axes, then these; each axis once."""
+    """Returns whether they are, per dimension, a count of axes and then these; each axis once."""
     axes: List[Any] = []
     place = 0
     for _ in range(rank):

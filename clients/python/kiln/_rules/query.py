@@ -1,4 +1,4 @@
-"""What a constraint is asked."""
+"""The arguments of a constraint."""
 
 from typing import Callable, NamedTuple, Sequence
 
@@ -8,7 +8,7 @@ from kiln._rules.shapes import Attributes, Shape
 
 
 class Query(NamedTuple):
-    """Everything a constraint may look at; attributes are complete."""
+    """Everything that a constraint may examine; attributes are complete."""
 
     op: Op
     shapes: Sequence[Shape]

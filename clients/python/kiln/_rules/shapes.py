@@ -1,4 +1,4 @@
-"""What every shape rule is written with: legal sizes, axes, broadcasting."""
+"""The base of all shape rules: legal sizes, axes, broadcasting."""
 
 from typing import Any, Callable, List, Mapping, Sequence, Tuple
 
@@ -16,7 +16,7 @@ MAX_ELEMENTS = 1 << 56
 
 
 def check_shape(shape: Shape) -> Shape:
-    """`shape`, if its sizes are legal."""
+    """Returns `shape`; raises InvalidArgument if its sizes are not legal."""
     if len(shape) > MAX_RANK:
         raise InvalidArgument(f"a shape with {len(shape)} dimensions; the most is {MAX_RANK}")
     elements = 1
@@ -37,7 +37,7 @@ def check_shape(shape: Shape) -> Shape:
 
 
 def normalize_axis(axis: int, rank: int) -> int:
-    """The axis in [0, rank) that `axis` in [-rank, rank) means."""
+    """Returns the axis in [0, rank) for one in [-rank, rank); raises InvalidArgument for others."""
     axis = whole(axis, "the axis")
     if not -rank <= axis < rank:
         raise InvalidArgument(
@@ -46,7 +46,7 @@ def normalize_axis(axis: int, rank: int) -> int:
 
 
 def normalize_axes(axes: Sequence[int], rank: int) -> Tuple[int, ...]:
-    """Sorted, distinct axes; an empty list stands for all."""
+    """Returns sorted, distinct axes; an empty list stands for all."""
     if not axes:
         return tuple(range(rank))
     result = sorted(normalize_axis(axis, rank) for axis in axes)
@@ -57,13 +57,13 @@ def normalize_axes(axes: Sequence[int], rank: int) -> Tuple[int, ...]:
 
 
 def check_axes(axes: Sequence[int], rank: int) -> None:
-    """Raises unless each is an axis of a tensor with `rank` dimensions."""
+    """Raises InvalidArgument unless each is an axis of a tensor with `rank` dimensions."""
     for axis in axes:
         normalize_axis(axis, rank)
 
 
 def broadcast(shapes: Sequence[Shape]) -> Shape:
-    """NumPy's broadcasting."""
+    """Returns the broadcast shape by NumPy's rules; raises InvalidArgument if there is none."""
     result: List[int] = []
     for shape in shapes:
         before = tuple(result)
@@ -83,13 +83,13 @@ def broadcast(shapes: Sequence[Shape]) -> Shape:
 
 
 def broadcasts_to(shape: Shape, target: Shape) -> bool:
-    """Whether broadcasting with a tensor of the target's shape gives that shape."""
+    """Returns whether a tensor of this shape broadcasts to the target's shape."""
     skipped = len(target) - len(shape)
     return skipped >= 0 and all(
         size in (1, target[skipped + i]) for i, size in enumerate(shape))
 
 
 def do_broadcast(first: Shape, second: Shape) -> bool:
-    """Whether tensors of these shapes broadcast."""
+    """Returns whether tensors of these shapes broadcast."""
     pairs = zip(reversed(first), reversed(second))
     return all(a == b or 1 in (a, b) for a, b in pairs)

@@ -1,4 +1,4 @@
-"""Windows that slide over dimensions, as a convolution's, a pool's and those of unfold do."""
+"""Windows that slide over dimensions, as in convolutions, pools and unfold."""
 
 from typing import List, NamedTuple, Sequence, Tuple
 
@@ -20,7 +20,7 @@ class _Sliding(NamedTuple):
 
 
 def window_positions(length: int, size: int, stride: int, dilation: int) -> int:
-    """Positions of a window of `size` elements, `dilation` apart, moving by `stride`."""
+    """Returns the number of positions of a window of `size` elements, `dilation` apart."""
     if size < 1 or stride < 1 or dilation < 1:
         raise InvalidArgument(
             f"a window of size {size}, stride {stride} and dilation {dilation}; each must be at "
@@ -34,18 +34,18 @@ def window_positions(length: int, size: int, stride: int, dilation: int) -> int:
 
 
 def spatial_rank(op: Op) -> int:
-    """How many spatial dimensions the op has: the length of its default padding."""
+    """Returns how many spatial dimensions the op has: the length of its default padding."""
     return next(len(a.default) for a in op.attributes if a.name == "padding" and a.default)
 
 
 def convolution_positions(spatial: Ints, kernel: Ints, attributes: Attributes) -> Ints:
-    """Of a kernel of these sizes: the result's spatial sizes."""
+    """Returns the spatial sizes of the result for a kernel of these sizes."""
     stride = _entries(attributes, "stride", len(kernel))
     return _positions(spatial, _read_sliding(kernel, stride, attributes))
 
 
 def pool_positions(spatial: Ints, attributes: Attributes) -> Ints:
-    """Of the attribute "kernel"; with "ceil_mode" the last may hang over the end."""
+    """Returns the spatial sizes of a pool; with "ceil_mode" the last one may pass the end."""
     kernel: Ints = attributes["kernel"]
     given = attributes["stride"]
     stride = _entries(attributes, "stride", len(kernel)) if given else kernel
@@ -60,7 +60,7 @@ def pool_positions(spatial: Ints, attributes: Attributes) -> Ints:
 
 
 def transposed_sizes(spatial: Ints, kernel: Ints, attributes: Attributes) -> Ints:
-    """The spatial sizes that a transposed convolution gives."""
+    """Returns the spatial sizes of a transposed convolution's result."""
     sliding = _read_sliding(kernel, _entries(attributes, "stride", len(kernel)), attributes)
     extra = _entries(attributes, "output_padding", len(kernel))
     return tuple(_spread(length, i, sliding, extra[i]) for i, length in enumerate(spatial))
@@ -101,7 +101,7 @@ def _positions(spatial: Sequence[int], sliding: _Sliding) -> Ints:
 
 
 def _hanging(spatial: Ints, sliding: _Sliding, positions: Ints) -> Ints:
-    """One more window where some length is left over, if it starts before the last padding."""
+    """Adds a window if some length is left over and the window starts before the last padding."""
     result: List[int] = []
     for i, length in enumerate(spatial):
         following = positions[i] * sliding.stride[i]

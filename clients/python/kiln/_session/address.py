@@ -1,4 +1,4 @@
-"""Where the daemon listens."""
+"""Addresses of daemons."""
 
 import os
 from typing import List, Mapping, Optional
@@ -9,10 +9,10 @@ DEFAULT_PORT = 7433
 
 
 def candidates(address: Optional[str], environment: Mapping[str, str], uid: int) -> List[str]:
-    """gRPC targets to try, in order.
+    """Returns gRPC targets to try, in order.
 
-    An explicit address or $KILN_ADDRESS is the only one; else the local socket and then the
-    loopback port. A path means a Unix socket; a host without a port gets the default port.
+    An explicit address or $KILN_ADDRESS is the only one; otherwise the local sockets that exist,
+    then the loopback port. A path means a Unix socket; a host without a port gets the default port.
     """
     explicit = address or environment.get("KILN_ADDRESS")
     if explicit:
@@ -25,7 +25,7 @@ def candidates(address: Optional[str], environment: Mapping[str, str], uid: int)
 
 
 def normalize(address: str) -> str:
-    """`address` as a gRPC target."""
+    """Returns `address` as a gRPC target."""
     if address.startswith(("unix:", "dns:", "ipv4:", "ipv6:")):
         return address
     if "/" in address:
@@ -36,7 +36,7 @@ def normalize(address: str) -> str:
 
 
 def check(address: str) -> None:
-    """Raises InvalidArgument for a URL such as http://box:7433, and for a port that is none."""
+    """Raises InvalidArgument for a URL such as http://box:7433, and for an invalid port."""
     target = _canonical(address)
     scheme, separator, _ = address.partition("://")
     if separator and "/" not in scheme and normalize(address).startswith("unix:") and (
@@ -47,14 +47,14 @@ def check(address: str) -> None:
     if target.startswith("unix:"):
         return
     port = target.rpartition(":")[2]
-    # gRPC would take 99999 as 34463.
+    # gRPC would read 99999 as 34463.
     if not (port.isascii() and port.isdigit() and len(port) <= 5 and 1 <= int(port) <= 65535):
         raise InvalidArgument(
             f"the port of the address {address} is no number from 1 to 65535")
 
 
 def is_same(one: str, other: str) -> bool:
-    """Whether both spell one address: its port may be missing, and localhost is 127.0.0.1."""
+    """Returns whether both are one address. A port may be missing; localhost is 127.0.0.1."""
     return _canonical(one) == _canonical(other)
 
 
@@ -70,8 +70,8 @@ def _canonical(address: str) -> str:
 
 
 def is_local(target: str) -> bool:
-    """Whether data sent to `target` stays on this machine."""
+    """Returns whether data sent to `target` stays on this machine."""
     if target.startswith("127."):
-        # A name may begin like a number: 127.0.0.1.example.org.
+        # A host name may begin like a number: 127.0.0.1.example.org.
         return not target.rpartition(":")[0].strip("0123456789.")
     return target.startswith(("unix:", "localhost:", "[::1]"))

@@ -1,4 +1,4 @@
-"""Large values on their way to and from a daemon: BlobService, in chunks."""
+"""Transfers large values to and from a daemon in chunks, over BlobService."""
 
 import itertools
 import threading
@@ -15,12 +15,12 @@ from kiln._session.rpc import Stub, through_cuts
 from kiln._session.stream import Stream
 from kiln._session.waiter import Waiter, Work, in_thread
 
-# Of UploadRequest.data: its number, and that a length and so many bytes follow.
+# The tag of UploadRequest.data: the field's number and wire type; the length and bytes follow.
 _DATA = bytes([blob_pb2.UploadRequest.DATA_FIELD_NUMBER << 3 | 2])
 
 
 class _Private:
-    """A blob that the daemon forgets with this object."""
+    """A blob that the daemon forgets when this object dies."""
 
     __slots__ = ("__weakref__",)
 
@@ -28,11 +28,11 @@ class _Private:
 class Blobs:
     """The blobs of one session. Thread-safe.
 
-    They are content-addressed to a daemon on another machine, so that the same data set or weights
-    travel once; piece by piece, so that an upload that was cut off goes on where it was, and what
-    is hashed is hashed beside sending. That is what has the sum of something that the daemon has;
-    an older daemon knows no sums. Within this machine, where asking would take longer than sending,
-    names are private, and the daemon forgets a blob behind the operation that uses it.
+    For a daemon on another machine, blobs are content-addressed, so that the same data set or
+    weights are sent once. They are sent in pieces, so that an interrupted upload resumes, and
+    hashing overlaps with sending. Only pieces whose sum the daemon knows are hashed; an older
+    daemon knows no sums, so all are. Within this machine, where asking would take longer than
+    sending, names are private, and the daemon forgets a blob after the operation that uses it.
     """
 
     def __init__(self, channel: grpc.Channel, session_id: str, chunk_bytes: int, local: bool,
@@ -46,16 +46,16 @@ class Blobs:
         # A process that takes over a detached session counts from 1 again.
         self._prefix = f"upload-{uuid.uuid4().hex[:16]}"
         # Content-addressed uploads take turns, each until the operation that uses it has been sent:
-        # what FindBlobs has found is kept until an operation sent later has used it.
+        # blobs found by FindBlobs are kept until an operation sent later has used them.
         self._in_turn = threading.Lock()
-        # The names of what interrupted uploads have sent or found: it stays there for the next ones,
-        # until one is complete or has failed.
+        # The names that interrupted uploads have sent or found. The daemon keeps these blobs for
+        # the next uploads, until one is complete or has failed.
         self._left: Set[str] = set()
-        # For the daemon to have forgotten them: before that, it would tell that they are there.
+        # Resolves when the daemon has forgotten them; until then FindBlobs would still find them.
         self._forgetting: Optional[Waiter] = None
 
     def upload(self, data: memoryview, use: Callable[[Sequence[str]], None]) -> None:
-        """Sends these bytes to the daemon, then calls `use` with the names of their blobs, in order.
+        """Sends these bytes to the daemon, then calls `use` with their blobs' names, in order.
 
         `use` sends the operation that takes them; it is called on another thread.
         """
@@ -63,9 +63,9 @@ class Blobs:
         in_thread(lambda work: self._upload(data, use, work))
 
     def download(self, handle: int, after_sequence: int) -> bytes:
-        """The bytes of a value, as it is after an operation of the stream.
+        """Returns the bytes of a value, as it is after an operation of the stream.
 
-        Raises the KilnError that it failed with.
+        Raises the KilnError that the transfer failed with.
         """
         request = blob_pb2.DownloadRequest(
             session_id=self._session_id, handle=handle, after_sequence=after_sequence)
@@ -73,7 +73,7 @@ class Blobs:
         return in_thread(lambda work: through_cuts(
             self.stream, work, lambda: self._receive(request, work)), self.stream.wait_telling)
 
-    # On threads of their own.
+    # Everything below runs on threads of its own.
 
     def _upload(self, data: memoryview, use: Callable[[Sequence[str]], None], work: Work) -> None:
         if not self._local:
@@ -84,12 +84,12 @@ class Blobs:
                 self._upload_pieces(data, use, work)
             return
         name = self.new_name()
-        # Before it is sent: an upload that fails may have arrived all the same.
+        # Watches before sending: an upload that fails may have arrived all the same.
         blob = self._watched(name)
         self.send(name, data, work)
         if not work.abandoned:
             use([name])
-        # In order: behind the use.
+        # The release is sent after the use.
         del blob
         self.stream.wake()
 
@@ -103,7 +103,7 @@ class Blobs:
                 self._forget_left_but(names)
                 return
         except BaseException:
-            # Of an interrupted one, the daemon refuses the piece that ended too early.
+            # The daemon refuses a piece that an interrupted upload left incomplete; no failure.
             if not work.abandoned:
                 self._left |= upload.offered
                 self._forget_left_but(())
@@ -121,40 +121,40 @@ class Blobs:
         try:
             self.stream.send(lambda result, error: waiter.resolve(),
                              release=session_pb2.Release(blobs=names))
-        except KilnError:  # the session ends, or is handed on: nothing of it is left
+        except KilnError:  # the session is closed or detached: no blobs of it are left
             return
         self._forgetting = waiter
 
     def _watched(self, name: str) -> _Private:
-        """The daemon forgets the blob with what this returns."""
+        """Returns an object with which the daemon forgets the blob."""
         blob = _Private()
         self.stream.blobs.watch(blob, "blobs", name)
         return blob
 
     def new_name(self) -> str:
-        """One that no blob of the session has had."""
+        """Returns a name that no blob of the session has had."""
         return f"{self._prefix}-{next(self._numbers)}"
 
     @property
     def takes_many(self) -> bool:
-        """Whether the daemon, as it is now, takes many blobs with one call."""
+        """Returns whether the daemon, in its present version, takes many blobs with one call."""
         return self.stream.takes_many_blobs
 
     def send(self, name: str, data: memoryview, work: Work) -> None:
-        """Sends a blob, again if the connection is lost."""
+        """Sends a blob; repeats that if the connection is lost."""
         through_cuts(self.stream, work,
                      lambda: self._service.Upload(self._upload_requests(name, data, work)))
 
     def missing(self, names: List[str], work: Work) -> List[str]:
-        """Those that the daemon does not have.
+        """Returns the names that the daemon does not have.
 
-        What it has it also holds for this session, so it is still there when it is used.
+        The daemon holds the others for this session, so they are still there when they are used.
         """
         found = set(self._find(names, work).found)
         return [name for name in names if name not in found]
 
     def known_sums(self, sums: List[str], work: Work) -> Optional[Set[str]]:
-        """Those that some blob has. None: the daemon is an older one, which knows no sums."""
+        """Returns the sums that some blob has; None if the daemon is an older one, without sums."""
         answer = self._find(sums, work)
         return set(answer.found) if answer.knows_sums else None
 
@@ -164,7 +164,7 @@ class Blobs:
         return through_cuts(self.stream, work, lambda: self._service.FindBlobs(request))
 
     def send_many(self, pieces: Iterator[Piece], work: Work) -> None:
-        """Sends these blobs by one call; the daemon has to take many."""
+        """Sends these blobs by one call. Requires: takes_many."""
         self._service.Upload(itertools.chain.from_iterable(
             self._upload_requests(name, data, work) for name, data in pieces))
 
@@ -173,7 +173,7 @@ class Blobs:
             session_id=self._session_id, blob=name, size_bytes=data.nbytes)
         before = blob_pb2.UploadRequest(header=header).SerializeToString()
         for start in range(0, data.nbytes, self._chunk_bytes):
-            if work.abandoned:  # the daemon drops what ends too early
+            if work.abandoned:  # the daemon drops an incomplete blob
                 return
             yield with_data(before, data[start : start + self._chunk_bytes])
             before = b""
@@ -192,9 +192,10 @@ class Blobs:
 
 
 def with_data(before: bytes, data: memoryview) -> bytes:
-    """An UploadRequest with this `data`, serialized; `before` are its other fields.
+    """Returns a serialized UploadRequest with this `data`; `before` are its other fields.
 
-    A message object would copy the bytes three times more, to memory that is touched first.
+    A message object would copy the bytes three more times, to memory that is touched for the first
+    time.
     """
     size, rest = [], data.nbytes
     while rest > 0x7F:

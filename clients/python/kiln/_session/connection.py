@@ -27,7 +27,7 @@ from kiln._session.waiter import Waiter
 
 _PROGRAMS_KEPT = 512
 _ERRORS_KEPT = 64
-# How the daemon's error for what an earlier error has made impossible begins.
+# The first words of the daemon's error for an operation that failed because of an earlier error.
 _OF_AN_INPUT = "an input failed: "
 
 
@@ -57,23 +57,24 @@ class Connection:
         attached = session.attached or session_pb2.AttachSessionResponse()
         self._handles = itertools.count(1 + max(attached.last_handle, attached.last_program))
         self._lock = threading.Lock()
-        # Weak, so that a program ends with its last user. `_recent` holds on to the latest for
-        # those who make the same graph again, as eager code does in a loop.
+        # Weak, so that a program is released with its last user. `_recent` holds the latest ones
+        # for callers that make the same graph again, as eager code does in a loop.
         self._programs: weakref.WeakValueDictionary[bytes, Program] = (
             weakref.WeakValueDictionary())
         self._recent: OrderedDict[bytes, Program] = OrderedDict()
-        self.plans: Any = None  # of eager code, by `kiln._graph.plans`
-        # Of what changed state, for the next run or barrier to raise; of the rest, for a barrier.
+        self.plans: Any = None  # of eager code; set by `kiln._graph.plans`
+        # Errors of operations that changed state, raised by the next run or barrier; and other
+        # errors, raised by a barrier.
         self._unreported: List[KilnError] = []
         self._unseen: List[KilnError] = []
         self._known_devices: Set[str] = {self.device}
-        self._has_several_devices: Optional[bool] = None  # nobody has asked yet
+        self._has_several_devices: Optional[bool] = None  # None: the daemon was not asked yet
         self._attached = {
             tensor.name: self._attached_buffer(tensor) for tensor in attached.tensors}
 
     def _attached_buffer(self, tensor: Any) -> Buffer:
         placement = from_wire(tensor.placement, self.device)
-        # What has failed has no dtype; reading it raises why.
+        # A failed value has no dtype; reading it raises its error.
         return Buffer(self, tensor.handle, BY_CODE.get(tensor.dtype, float32), tuple(tensor.shape),
                       placement, placement is not None)
 
@@ -87,20 +88,20 @@ class Connection:
         self.close()
 
     def close(self) -> None:
-        """Ends the session. Its tensors are gone."""
+        """Closes the session. Its tensors are lost."""
         self._session.end()
 
     def detach(self, name: str, keep_seconds: float = 3600,
                tensors: Optional[Dict[str, Any]] = None) -> None:
-        """Leaves the session and its `tensors` to whoever calls `kiln.attach(name)`.
+        """Leaves the session and its `tensors` to the process that calls `kiln.attach(name)`.
 
-        What was sent before goes on without this process. The daemon keeps everything for
-        `keep_seconds`, held to its own limit, and forgets all tensors but those that are given
-        names here. Numbers and NumPy arrays become tensors of the dtype that NumPy gives them,
-        float64 for a Python float, so `optimizer.state_dict()` can be left as it is, and
-        `load_state_dict` takes what comes back. Names have 1 to 64 letters, digits and "._-", as
-        the keys of a module's `state_dict()` do; they are the user's own. Raises AlreadyExists if
-        another session of the user's has the name, and then all goes on as before.
+        Operations sent before continue without this process. The daemon keeps everything for
+        `keep_seconds`, at most for its own limit, and forgets all tensors except those that are
+        given names here. Numbers and NumPy arrays become tensors of the dtype that NumPy gives
+        them, float64 for a Python float, so `optimizer.state_dict()` can be left as it is, and
+        `load_state_dict` takes the result. Names have 1 to 64 letters, digits and "._-", like the
+        keys of a module's `state_dict()`; they are local to the user. Raises AlreadyExists if
+        another session of the user has the name; this session then stays attached and open.
 
         >>> connection = kiln.connect()
         >>> connection.detach("night", keep_seconds=600, tensors={"weights": kiln.ones(3)})
@@ -112,7 +113,8 @@ class Connection:
             name=name, keep_seconds=max(1, int(keep_seconds)), tensors=[
                 session_pb2.NamedTensor(name=key, handle=buffer.handle)
                 for key, buffer in buffers.items()])
-        # Before it is: a connection that breaks then ends this process's part at once.
+        # Set before the daemon detaches it: if the connection breaks then, this process must not
+        # close the session.
         self._session.stays = True
         self.stream.detach(detach, self._goes_on)
         _forget_default(self)
@@ -122,7 +124,7 @@ class Connection:
         self._session.stays = False
 
     def take_attached(self) -> Dict[str, Buffer]:
-        """The buffers that the session was detached with, by their names; once.
+        """Returns the buffers that the session was detached with, by name; {} after the first call.
 
         >>> kiln.connect().take_attached()
         {}
@@ -132,7 +134,7 @@ class Connection:
         return attached
 
     def devices(self) -> List[Any]:
-        """The daemon's devices, as kiln.v1.Device messages.
+        """Returns the daemon's devices, as kiln.v1.Device messages.
 
         >>> [device.name for device in kiln.default_connection().devices()]
         ['cpu:0']
@@ -141,14 +143,14 @@ class Connection:
         return list(call(self.stream, rpc, device_pb2.ListDevicesRequest()).devices)
 
     def synchronize(self) -> None:
-        """Waits until everything sent before has finished; raises the first error nobody has seen.
+        """Waits until everything sent before has finished; raises the first unreported error.
 
-        Whatever failed counts, even if its result was dropped: an error has been seen once it, or
-        one that it led to, was raised.
+        Every failure counts, even if its result was dropped. An error is reported once it, or one
+        that it caused, was raised.
 
-        Ctrl-C while it waits, or while a value is read, cancels what was sent before, but for
-        results that somebody still holds: those go on, and so does what came before them. What a
-        traced function has updated is as it was before the runs that were cancelled.
+        Ctrl-C during this wait, or while a value is read, cancels the operations sent before,
+        except those whose results are still referenced and all before those. State of traced
+        functions keeps the value it had before the cancelled runs.
 
         >>> kiln.default_connection().synchronize()
         """
@@ -164,10 +166,10 @@ class Connection:
             raise errors[0]
 
     def cancel(self) -> None:
-        """Cancels all that was sent and has not begun; what has begun stops at its next slice.
+        """Cancels everything sent that has not begun; a running program stops at its next slice.
 
-        Reading what the cancelled runs would have made raises kiln.Cancelled; what they
-        would have updated keeps its value. Does not wait for that.
+        Reading a result of a cancelled run raises kiln.Cancelled; state that it would have updated
+        keeps its value. Does not wait for the cancellation.
 
         >>> kiln.default_connection().cancel()
         """
@@ -177,9 +179,9 @@ class Connection:
 
     def upload(self, data: memoryview, dtype: DType, shape: Tuple[int, ...],
                placement: Optional[Placement] = None, is_chosen: bool = False) -> Buffer:
-        """A buffer with these bytes (row-major, little-endian), which lies as `placement` says.
+        """Returns a buffer with these bytes (row-major, little-endian), placed as `placement` says.
 
-        Up to one chunk travels inside the ordered stream and is not waited for; more is a blob.
+        Up to one chunk is sent inside the ordered stream and is not waited for; more is a blob.
         """
         self.check_devices(placement)
         buffer = Buffer(self, next(self._handles), dtype, shape, placement, is_chosen)
@@ -192,7 +194,7 @@ class Connection:
             return buffer
 
         def send(names: Sequence[str]) -> None:
-            # By a closure that holds the buffer: it must not be released before.
+            # The closure holds the buffer, which must not be released before.
             write.pieces.names.extend(names)
             self.stream.send(self._fails([buffer]), write=write)
 
@@ -201,7 +203,7 @@ class Connection:
 
     def move(self, buffer: Buffer, placement: Optional[Placement],
              is_chosen: bool = False) -> Buffer:
-        """A copy of a buffer that lies elsewhere; None: on the session's device."""
+        """Returns a copy of a buffer placed elsewhere; None: on the session's device."""
         self.check_devices(placement)
         copy = Buffer(self, next(self._handles), buffer.dtype, buffer.shape, placement, is_chosen)
         copy.least_most = buffer.least_most
@@ -211,7 +213,7 @@ class Connection:
         return copy
 
     def check_devices(self, placement: Optional[Placement]) -> None:
-        """Raises InvalidArgument for a device that the daemon does not have; asks it once.
+        """Raises InvalidArgument for a device that the daemon lacks; asks it about new names.
 
         >>> kiln.default_connection().check_devices(None)
         """
@@ -225,7 +227,7 @@ class Connection:
                 f"{', '.join(sorted(self._known_devices))}")
 
     def has_several_devices(self) -> bool:
-        """Whether the daemon has more than one device; asks it once.
+        """Returns whether the daemon has more than one device; asks it once.
 
         >>> kiln.default_connection().has_several_devices()
         False
@@ -235,9 +237,9 @@ class Connection:
         return self._has_several_devices
 
     def download(self, buffer: Buffer) -> bytes:
-        """The buffer's bytes, once its value is there.
+        """Waits for the buffer's value and returns its bytes.
 
-        Raises OutOfRange for indices that a run before it has met, too.
+        Also raises OutOfRange for an index out of range in an earlier run.
         """
         if buffer.error is not None:
             self._seen(buffer.error)
@@ -250,7 +252,7 @@ class Connection:
         return data
 
     def _download_along(self, buffer: Buffer, told: Buffer, element: int) -> bytes:
-        """The bytes of a number, which is read together with what its run tells."""
+        """Returns the bytes of a scalar, read together with what its run reports."""
         self.verdicts.ask(self, told)
         data = self._read(told, buffer)
         self.verdicts.answer(told, data)
@@ -263,7 +265,7 @@ class Connection:
         if waiter is not None:
             self.stream.send(waiter.resolve, read=session_pb2.Read(handle=buffer.handle))
         else:
-            self.stream.wake()  # this read is a call of its own, for which no run waits
+            self.stream.wake()  # this read is a separate call, so no run is held back for it
         try:
             if waiter is not None:
                 data: bytes = self.stream.wait_telling(waiter).data
@@ -273,8 +275,8 @@ class Connection:
             self.stream.cancel_runs(wanted)
             raise
         except KilnError as error:
-            # The operation that failed says more than the attempt to read its result. Raised here,
-            # it need not be raised by a later run as well.
+            # The error of the operation that failed says more than that of reading its result.
+            # Raised here, it need not be raised by a later run as well.
             self._seen(wanted.error or error)
             raise (wanted.error or error) from None
         if len(data) != buffer.nbytes:
@@ -285,17 +287,17 @@ class Connection:
     # Programs.
 
     def define(self, graph: Any, name: str = "", devices: Sequence[str] = ()) -> Program:
-        """The program of a graph, defined once for equal graphs, names and devices.
+        """Returns the program of a graph, defined once for equal graphs, names and devices.
 
-        It lives as long as somebody holds it, and a while longer for those who ask again.
-        `devices`: where it runs; none: on the session's.
+        It lives as long as it is referenced; the last ones are kept longer for callers that ask
+        again. `devices` are those it runs on; none: the session's.
         """
-        # Attributes are a map, which protobuf writes in any order unless it is told otherwise.
+        # Attributes are a map, which protobuf writes in any order unless `deterministic` is set.
         text = graph.SerializeToString(deterministic=True)
         key = b"\0".join([name.encode(), " ".join(devices).encode(), text])
         with self._lock:
             program = self._programs.get(key)
-            # What failed is tried again: the reason, such as a lack of memory, may be gone.
+            # A failed program is defined again: the reason, such as a lack of memory, may be gone.
             if program is None or program.error is not None:
                 program = Program(self, next(self._handles))
                 self.stream.send(
@@ -307,11 +309,11 @@ class Connection:
             self._recent.move_to_end(key)
             retired = self._recent.popitem(last=False) if (
                 len(self._recent) > _PROGRAMS_KEPT) else None
-        del retired  # may end it, which must not happen under the lock
+        del retired  # may release the program, which must not happen under the lock
         return program
 
     def accepts(self, program: Program) -> bool:
-        """Whether the daemon takes a program that has just been defined. Waits for its answer.
+        """Returns whether the daemon accepts a program that was just defined. Waits for its answer.
 
         >>> import kiln._proto.kiln.v1.graph_pb2 as wire
         >>> connection = kiln.default_connection()
@@ -328,10 +330,10 @@ class Connection:
             changes_state: bool = False,
             bindings: Optional[Bindings] = None, updates: bool = False,
             checks: int = 0) -> List[Buffer]:
-        """Runs a program; its outputs exist from here on. The last ones, so many, are of `checks`.
+        """Runs a program and returns its outputs; the last `checks` ones report its checks.
 
-        One that `updates` its inputs is not kept from being cancelled by who holds its outputs:
-        they only tell of a step that then has not happened.
+        References to the outputs do not protect a run with `updates` from cancellation: they only
+        report on a step that then has not happened.
         """
         self.raise_unreported()
         return self._send_run(program, inputs, outputs, changes_state, bindings, updates, checks)
@@ -340,8 +342,7 @@ class Connection:
                  outputs: Sequence[Tuple[DType, Tuple[int, ...]]], changes_state: bool = False,
                  bindings: Optional[Bindings] = None, updates: bool = False, checks: int = 0,
                  wakes: bool = True) -> List[Buffer]:
-        """As run, whatever has failed before; unless it `wakes`, it goes off with what comes next.
-        """
+        """As run(), but raises no old error. Without `wakes` the next operation sends it."""
         results = [Buffer(self, next(self._handles), dtype, shape) for dtype, shape in outputs]
         run = session_pb2.Run(
             program=program.number,
@@ -357,8 +358,8 @@ class Connection:
         return results
 
     def raise_unreported(self) -> None:
-        """Raises the error of an operation that changed state, if nobody has seen it yet."""
-        # Looked at without the lock first, since every run passes here.
+        """Raises the error of an operation that changed state, if it was not reported yet."""
+        # Checked without the lock first, since every run calls this.
         if self._unreported:
             with self._lock:
                 errors, self._unreported = self._unreported, []
@@ -367,7 +368,7 @@ class Connection:
                 raise errors[0]
 
     def programs(self) -> List[ProgramInfo]:
-        """The programs that the daemon holds: the user's own, or for its admins everybody's.
+        """Returns the programs that the daemon holds: the user's own, or for its admins all.
 
         >>> _ = (kiln.ones(2) + 1).tolist()
         >>> len(kiln.default_connection().programs()) > 0
@@ -378,7 +379,7 @@ class Connection:
         return [info_of(program) for program in listed.programs]
 
     def program(self, digest: str) -> ProgramInfo:
-        """One program, by its digest or by that of the graph it was made of.
+        """Returns one program, by its digest or by that of its graph.
 
         >>> connection = kiln.default_connection()
         >>> _ = (kiln.ones(2) + 1).tolist()
@@ -390,12 +391,12 @@ class Connection:
             self.stream, self._session.programs.ExplainProgram,
             program_pb2.ExplainProgramRequest(digest=digest)).program)
 
-    # Inside.
+    # Internal.
 
     def _fails(self, buffers: Sequence[Buffer], program: Optional[Program] = None,
                changes_state: bool = False) -> Any:
-        # All weak: dropping a result releases it while the operation is still in flight, and a
-        # connection that is forgotten then can be collected.
+        # All references are weak: dropping a result releases it while the operation is still in
+        # flight, and a dropped connection can then be collected.
         references = [weakref.ref(buffer) for buffer in buffers]
         owner = weakref.ref(self)
         weak_program = weakref.ref(program) if program is not None else None
@@ -410,7 +411,7 @@ class Connection:
                 if buffer is not None:
                     buffer.error = cause
             connection = owner()
-            # What was cancelled has changed no state.
+            # A cancelled operation has changed no state.
             if error.reason == "CANCELLED" or connection is None:
                 return
             with connection._lock:
@@ -440,13 +441,13 @@ _buffers_of: _BuffersOf = _no_buffers
 
 
 def set_buffers_of(function: _BuffersOf) -> None:
-    """How named tensors, of which nothing is known here, are computed and left on the device."""
+    """Sets the function that computes named tensors; this module cannot import tensors."""
     global _buffers_of
     _buffers_of = function
 
 
 def _while_it_lives(method: Any) -> Any:
-    """A callback that calls an object's method and does not keep the object."""
+    """Returns a callback that calls an object's method and does not keep the object alive."""
     weak = weakref.WeakMethod(method)
 
     def call_it(result: Any, error: Optional[KilnError]) -> None:
@@ -459,44 +460,46 @@ def _while_it_lives(method: Any) -> Any:
 
 _default: Optional[Connection] = None
 _default_pid = 0
-# Reentrant, because default_connection() holds it while connect() takes it.
+# Reentrant: default_connection() holds it while connect() takes it.
 _default_lock = threading.RLock()
 
 
 def connect(address: Optional[str] = None, device: str = "", lease_seconds: int = 0, *,
             batch: bool = False, snapshot_seconds: int = 0,
             token: str = "", ca: str = "", certificate: str = "", key: str = "") -> Connection:
-    """Connects to a daemon and makes it the one that tensors use from here on.
+    """Connects to a daemon and makes this the connection that tensors use from now on.
 
     `address` is "host:port" or the path of a Unix socket. Without one: $KILN_ADDRESS, else the
     local daemon's socket ($XDG_RUNTIME_DIR/kiln/kilnd.sock, /tmp/kiln-$UID/kilnd.sock), else
-    127.0.0.1:7433. `device` is a device's name, such as "cpu:0"; `lease_seconds` is how long the
-    daemon keeps the session and its tensors when it hears nothing from this process, be it that the
-    connection is lost or that the process was killed, by SIGTERM as well (0: the daemon's default,
-    15 minutes, and 2 at its Unix socket). The shorter it is, the sooner memory is free again, and
-    the shorter an outage may be.
+    127.0.0.1:7433. `device` is a device's name, such as "cpu:0". `lease_seconds` is how long the
+    daemon keeps the session and its tensors without hearing from this process, whether the
+    connection is lost or the process was killed, by SIGTERM as well (0: the daemon's default, 15
+    minutes, or 2 at its Unix socket). A shorter lease frees memory sooner and tolerates only
+    shorter outages.
 
-    Arrays that are sent to another machine again are not sent again if the daemon still has them.
+    Arrays that are sent to another machine again are not transferred if the daemon still has them.
     That is off for addresses of this machine, where hashing takes longer than sending. An address
-    such as localhost:7433 that ends elsewhere, through `ssh -L`, counts as one of this machine
+    such as localhost:7433 that leads to another machine through `ssh -L` counts as this machine
     unless it is spelled "dns:localhost:7433".
 
-    With `batch` the session takes what others leave of the device's time, and a seventeenth of it at
-    least.
+    With `batch` the session gets the device time that other sessions leave, and at least 1/17.
 
-    With `snapshot_seconds` above 0 nothing is lost should the daemon be killed: it writes an image of
-    the session to its disk so often, and each operation before it answers it, and this process goes
-    on with the next daemon, which computes again what was computed since the image. That takes
-    disk, 20 to 50 µs for each operation, and device memory for the tensors that are being written.
+    With `snapshot_seconds` above 0 nothing is lost if the daemon is killed: it writes an image of
+    the session to disk at this interval, and each operation before it answers it. This process
+    continues with the next daemon, which repeats what was computed after the image. That takes
+    disk space, 20 to 50 µs for each operation, and device memory for the tensors being written.
 
     >>> connection = kiln.connect(snapshot_seconds=60)
     >>> weights = kiln.zeros(3).realize()  # survives whatever happens to the daemon
 
-    `token` tells a shared daemon who calls, and `ca` is a PEM file with the authority of its
-    certificate ("system": those that this machine knows). `certificate` and `key` are the caller's
-    own. Without them: $KILN_TOKEN, $KILN_CA, $KILN_CERTIFICATE, $KILN_KEY, else these keys of
-    ~/.config/kiln/config.toml, which has lines such as `token = "kiln_..."`, and may have the
-    `address`, too.
+    `token` identifies the caller to a shared daemon, and `ca` is a PEM file with the authority of
+    the daemon's certificate ("system": those that this machine knows). `certificate` and `key` are
+    the caller's own. Without them: $KILN_TOKEN, $KILN_CA, $KILN_CERTIFICATE, $KILN_KEY, else these
+    keys of ~/.config/kiln/config.toml, which has lines such as `token = "kiln_..."`, and may have
+    the `address`, too.
+
+    Raises Unavailable if no daemon answers, and Unauthenticated if the daemon does not accept the
+    caller.
 
     >>> connection = kiln.connect()
     >>> connection is kiln.default_connection()
@@ -509,7 +512,7 @@ def connect(address: Optional[str] = None, device: str = "", lease_seconds: int 
 
 def open_default(given: Login, device: str = "", lease_seconds: int = 0, batch: bool = False,
                  detached_name: str = "", snapshot_seconds: int = 0) -> Connection:
-    """What `connect` does, or, with the name of a detached session, `kiln.attach`."""
+    """Implements `connect` and, with the name of a detached session, `kiln.attach`."""
     global _default, _default_pid
     tried: List[str] = []
     explained = ""
@@ -519,13 +522,13 @@ def open_default(given: Login, device: str = "", lease_seconds: int = 0, batch: 
             connection = Connection(
                 target, device, lease_seconds, login=login, batch=batch,
                 detached_name=detached_name, snapshot_seconds=snapshot_seconds)
-        # Any other error is a daemon's answer, so this is the right place and no other is tried.
+        # Any other error is a daemon's answer: this is the right target, and no other is tried.
         except (_errors.Unavailable, _errors.DeadlineExceeded) as error:
             tried.append(f"{target}: {error}")
             explained = explained or explain(target, login, error.message)
             continue
         except _errors.PermissionDenied as error:
-            # Nor does a socket that another account has put there keep the client from its daemon.
+            # A socket that another account has put there must not keep the client from its daemon.
             if login.address or error.reason != UNTRUSTED_SOCKET:
                 raise
             tried.append(f"{target}: {error}")
@@ -552,7 +555,7 @@ def _forget_default(connection: Connection) -> None:
 
 
 def default_connection() -> Connection:
-    """The connection that tensors use; made on first use.
+    """Returns the connection that tensors use; connects on first use.
 
     >>> [device.name for device in kiln.default_connection().devices()]
     ['cpu:0']
@@ -568,7 +571,7 @@ def default_connection() -> Connection:
 
 
 def devices() -> List[Device]:
-    """The devices of the machine that tensors are computed on, of which meshes are made.
+    """Returns the devices of the daemon's machine, of which meshes are made.
 
     >>> [device.name for device in kiln.devices()]
     ['cpu:0']

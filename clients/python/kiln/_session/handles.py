@@ -23,19 +23,18 @@ class Buffer:
         self.handle = handle
         self.dtype = dtype
         self.shape = shape
-        # Where it lies; None: all of it on the session's device. And whether it does so because
-        # somebody said so, or computed it there; otherwise it follows what it meets.
+        # The placement; None: all of it on the session's device. It is chosen if the user said so
+        # or computed it there; otherwise it is copied to where the other inputs of a program are.
         self.placement = placement
         self.is_chosen = is_chosen
-        # Copies elsewhere, made for programs that run there, by their placements.
+        # Copies made for programs that run elsewhere, by their placements.
         self.copies: Optional[Dict[Optional[Placement], Buffer]] = None
-        # Why its value never came to be, once that is known.
+        # The reason why it has no value, once that is known.
         self.error: Optional[KilnError] = None
-        # The least and the most of integers that this process uploaded, so that indices can be
-        # checked here.
+        # The bounds of integers that this process uploaded, so that indices can be checked here.
         self.least_most: Optional[Tuple[int, int]] = None
-        # Of a number, what has it too, beside what its run tells of its checks, and at which
-        # element: so that one read gives both.
+        # For a scalar: the reporting output of its run that also contains it, and its element
+        # there, so that one read gives both.
         self.along: Optional[Tuple[Buffer, int]] = None
         connection.stream.releases.watch(self, "handles", handle, self.nbytes)
 
@@ -45,7 +44,7 @@ class Buffer:
 
     @property
     def nbytes(self) -> int:
-        """The value's size."""
+        """Returns the value's size in bytes."""
         size = self.dtype.itemsize
         for dim in self.shape:
             size *= dim
@@ -53,7 +52,7 @@ class Buffer:
 
 
 class Program:
-    """A graph the daemon knows by a number."""
+    """A graph that the daemon knows by a number."""
 
     __slots__ = ("__weakref__", "connection", "digest", "error", "number")
 
@@ -65,7 +64,7 @@ class Program:
         connection.stream.releases.watch(self, "program", number)
 
     def defined(self, result: Any, error: Optional[KilnError]) -> None:
-        """Takes the daemon's answer to DefineProgram."""
+        """Handles the daemon's answer to DefineProgram."""
         if error is not None:
             self.error = error
         else:
@@ -73,7 +72,7 @@ class Program:
 
 
 class ProgramInfo(NamedTuple):
-    """What the daemon made of a graph."""
+    """A program that the daemon made of a graph."""
 
     digest: str
     name: str
@@ -83,11 +82,11 @@ class ProgramInfo(NamedTuple):
     kernels_from_cache: int
     compile_seconds: float
     runs: int
-    arena_bytes: int  # of intermediate results
+    arena_bytes: int  # size of intermediate results
 
 
 def info_of(program: Any) -> ProgramInfo:
-    """The message as a tuple."""
+    """Returns the message as a tuple."""
     return ProgramInfo(*[getattr(program, name) for name in ProgramInfo._fields])
 
 
@@ -106,7 +105,7 @@ class Device(NamedTuple):
 
 
 def device_of(message: Any) -> Device:
-    """The message as a tuple."""
+    """Returns the message as a tuple."""
     health = message.Health.Name(message.health).lower()
     return Device(message.name, message.model, message.memory_total_bytes,
                   message.memory_used_bytes, health)

@@ -1,4 +1,4 @@
-"""What tells the daemon who calls, and the client that it is the right daemon."""
+"""Credentials that identify the caller to the daemon, and the daemon to the client."""
 
 import errno
 import os
@@ -20,33 +20,33 @@ _VARIABLES = {
 }
 
 _FILE_BYTES_MAX = 64 << 10
-_PEM_BYTES_MAX = 4 << 20  # the authorities of a whole machine have some 200 KiB
-# Behind the reason why the file cannot be read.
+_PEM_BYTES_MAX = 4 << 20  # the authorities of a whole machine have about 200 KiB
+# Appended to the reason why the file cannot be read.
 _REMEDY = ". Make it a file that you can read, or name another folder in $XDG_CONFIG_HOME"
 
 
 class Login(NamedTuple):
-    """Where to connect, and how; "" is not said. The last three are paths of PEM files."""
+    """An address and credentials; "" means not set. The last three are paths of PEM files."""
 
     address: str = ""
     token: str = ""
     ca: str = ""  # "system": the authorities that this machine knows
     certificate: str = ""
     key: str = ""
-    # What the file has for another address, as a sentence; "" if it has nothing.
+    # A sentence on what the file has for another address; "" if nothing.
     elsewhere: str = ""
 
 
 def find(given: Login, environment: Mapping[str, str]) -> Login:
-    """Each value as given, else of the environment, else of ~/.config/kiln/config.toml.
+    """Takes each value from `given`, else the environment, else ~/.config/kiln/config.toml.
 
-    What the file says holds for the address in it alone, if it has one: a token must not go to
+    If the file has an address, its values are used only for that address: a token must not go to
     another daemon.
     """
     said = {name: getattr(given, name) or environment.get(variable, "")
             for name, variable in _VARIABLES.items()}
     path = _path(environment)
-    # As a shell does: a leading "~/" is the home folder.
+    # As in a shell, a leading "~/" is the home folder.
     file = {name: environment["HOME"] + value[1:] if (
                 name != "token" and value.startswith("~/") and environment.get("HOME")) else value
             for name, value in _read(path).items()}
@@ -67,7 +67,7 @@ def find(given: Login, environment: Mapping[str, str]) -> Login:
 
 
 def open_channel(target: str, login: Login, options: Sequence[Tuple[str, Any]]) -> Any:
-    """A channel to `target`: over TLS if the login has a `ca`, with its token in every call."""
+    """Opens a channel to `target`: over TLS if the login has a `ca`; calls carry its token."""
     if login.ca:
         _require_certificate(login.ca)
         channel = grpc.secure_channel(target, grpc.ssl_channel_credentials(
@@ -93,7 +93,7 @@ def open_channel(target: str, login: Login, options: Sequence[Tuple[str, Any]]) 
 
 
 def with_elsewhere(login: Login) -> str:
-    """What to add to the message if the daemon does not know the caller, or the channel fails."""
+    """Returns an addition to the message of a failed login or connection."""
     return f". {login.elsewhere}" if login.elsewhere else ""
 
 
@@ -102,7 +102,7 @@ class _Bearer(
         grpc.UnaryStreamClientInterceptor,  # type: ignore[misc]
         grpc.StreamUnaryClientInterceptor,  # type: ignore[misc]
         grpc.StreamStreamClientInterceptor):  # type: ignore[misc]
-    """Adds the token to calls. gRPC's own way knows no sockets of this machine as safe."""
+    """Adds the token to calls. gRPC's call credentials reject sockets without TLS."""
 
     def __init__(self, token: str) -> None:
         self._header = ("authorization", f"Bearer {token}")
@@ -132,7 +132,7 @@ def _path(environment: Mapping[str, str]) -> str:
 
 
 def _content(path: str, bytes_max: int) -> bytes:
-    # A device has no end, and a pipe nobody may write to.
+    # Requires a regular file without blocking: a device has no end, and a pipe may have no writer.
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "Not a regular file")
@@ -175,7 +175,7 @@ def _lines(path: str) -> List[str]:
 
 
 def _read(path: str) -> Dict[str, str]:
-    # The part of TOML that such a file needs; Python has a parser from 3.11 on.
+    # Parses the part of TOML that such a file needs; Python has a parser from 3.11 on.
     values: Dict[str, str] = {}
     for number, line in enumerate(_lines(path), 1):
         text = line.strip()

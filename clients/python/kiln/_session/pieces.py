@@ -1,4 +1,4 @@
-"""Uploads piece by piece, of which what the daemon has is not sent again."""
+"""Uploads in pieces; pieces that the daemon has are not sent again."""
 
 import hashlib
 import threading
@@ -13,29 +13,29 @@ from kiln._session.waiter import Work
 if TYPE_CHECKING:
     from kiln._session.blobs import Blobs
 
-# What is sent anew after a lost connection, and little more.
+# The unit that is sent again after a lost connection.
 PIECE_BYTES = 4 << 20
-# So many wait between the thread that names them and those that send.
+# The most pieces that wait between the thread that names them and the senders.
 PIECES_AT_ONCE = 16
-# The daemon is asked at once which of so many it has. A sum takes a tenth of a digest's time.
+# The most pieces in one question to the daemon. A sum takes a tenth of a digest's time.
 SUMS_AT_ONCE = 64
 DIGESTS_AT_ONCE = 16
-# How many one call carries: after a cut, the daemon is asked which of them it has. And how many
-# calls there are at the same time: with two, threads would wake each other more often.
+# The most pieces in one call: after a cut, the daemon is asked which of them it has. And the number
+# of concurrent calls: with two, threads would wake each other more often.
 PIECES_OF_A_CALL = 256
 CALLS = 1
-# An older daemon takes one piece with each call: over a link of 50 ms each way, one alone would
-# have it wait.
+# An older daemon takes one piece per call. With one call at a time, each would wait for a round
+# trip, which is 100 ms on a link of 50 ms each way.
 CALLS_OF_ONE_PIECE = 4
 
 _DIGEST = "sha256:"
 
-# Its name and its bytes.
+# A piece's name and its bytes.
 Piece = Tuple[str, memoryview]
 
 
 def sum_name(data: memoryview) -> str:
-    """What the names of blobs with the sum of these bytes begin with (see UploadHeader.blob)."""
+    """Returns the prefix of the names of blobs with this sum (see UploadHeader.blob)."""
     whole = data.nbytes & ~7
     total = int(np.add.reduce(np.frombuffer(data[:whole], "<u8")))
     total += int.from_bytes(data[whole:], "little")
@@ -61,7 +61,7 @@ class _Batch:
 
 
 class _ToSend:
-    """Pieces between the thread that names them and those that send. Bounded. Thread-safe."""
+    """A bounded queue from the thread that names pieces to those that send. Thread-safe."""
 
     def __init__(self) -> None:
         self._pieces: Deque[Piece] = deque()
@@ -69,7 +69,7 @@ class _ToSend:
         self._changed = threading.Condition()
 
     def put(self, piece: Piece) -> None:
-        """Waits while many wait already."""
+        """Adds a piece; waits while the queue is full."""
         with self._changed:
             while len(self._pieces) >= PIECES_AT_ONCE:
                 self._changed.wait()
@@ -77,15 +77,15 @@ class _ToSend:
             self._changed.notify_all()
 
     def end(self) -> None:
-        """No more will come."""
+        """Declares that no more pieces follow."""
         with self._changed:
             self._has_ended = True
             self._changed.notify_all()
 
     def take_for(self, batch: _Batch) -> Optional[Piece]:
-        """Waits for the next piece, which is the batch's from then on.
+        """Waits for the next piece and adds it to the batch.
 
-        None: no more will come, or the batch is full or over.
+        Returns None if no more pieces follow, or the batch is full or over.
         """
         with self._changed:
             while not batch.is_over and len(batch.pieces) < PIECES_OF_A_CALL:
@@ -100,7 +100,7 @@ class _ToSend:
             return None
 
     def close(self, batch: _Batch) -> None:
-        """The batch is over: a call that has ended may still ask for more."""
+        """Marks the batch as over: a call that has ended may still ask for more pieces."""
         with self._changed:
             batch.is_over = True
             self._changed.notify_all()
@@ -115,16 +115,16 @@ class PieceUpload:
                         for start in range(0, data.nbytes, PIECE_BYTES)]
         self._work = work
         self._to_send = _ToSend()
-        # The names of all that the daemon may have for this session by now.
+        # The names of all pieces that the daemon may have for this session by now.
         self.offered: Set[str] = set()
-        self._knows_sums = True  # the daemon, as long as it has not shown otherwise
+        self._knows_sums = True  # assumed of the daemon until it shows otherwise
         # By sum: whether the daemon may have it, and the last piece of this upload.
         self._may_be_there: Dict[str, bool] = {}
         self._last: Dict[str, Piece] = {}
         self._failure: Optional[BaseException] = None
 
     def send(self) -> List[str]:
-        """The names, once the daemon has all of them."""
+        """Returns the names of the pieces once the daemon has all of them."""
         calls = CALLS if self._blobs.takes_many else CALLS_OF_ONE_PIECE
         senders = [threading.Thread(target=self._send_some, daemon=True)
                    for _ in range(min(calls, len(self._pieces)))]
@@ -132,7 +132,7 @@ class PieceUpload:
             sender.start()
         names: List[str] = []
         try:
-            # A few first, then twice as many each time, so that sending begins early and goes on.
+            # A few first, then twice as many each time, so that sending begins early and continues.
             asked = calls
             while self._pieces:
                 names += self._offer(self._pieces[:asked])
@@ -199,7 +199,7 @@ class PieceUpload:
     def _send(self, batch: _Batch) -> None:
         def transfer() -> None:
             nonlocal batch
-            if batch.is_over:  # and was cut off
+            if batch.is_over:  # an earlier attempt was cut off
                 batch = _Batch(self._missing_of(batch.pieces))
             if not self._blobs.takes_many:
                 for name, piece in batch.pieces:
@@ -213,7 +213,7 @@ class PieceUpload:
         through_cuts(self._blobs.stream, self._work, transfer)
 
     def _through(self, batch: _Batch) -> Iterator[Piece]:
-        """Its pieces, and those that come until it is full. On a thread of the call's."""
+        """Yields the batch's pieces, and new ones until it is full. Runs on the call's thread."""
         yield from list(batch.pieces)
         while not self._is_over():
             piece = self._to_send.take_for(batch)

@@ -1,4 +1,4 @@
-"""Placements on the wire."""
+"""Conversion between placements and messages."""
 
 from typing import Any, Optional, Sequence
 
@@ -9,7 +9,7 @@ from kiln._proto.kiln.v1 import graph_pb2, session_pb2
 
 
 def to_wire(placement: Placement) -> Any:
-    """The message for a placement."""
+    """Returns the message for a placement."""
     message = session_pb2.Placement(devices=placement.devices)
     if isinstance(placement.home, Mesh):
         _set_mesh(message.mesh, placement.home)
@@ -18,7 +18,7 @@ def to_wire(placement: Placement) -> Any:
 
 
 def from_wire(message: Any, own_device: str) -> Optional[Placement]:
-    """The placement of a message; None for all of it on the session's own device."""
+    """Returns the placement of a message; None if all of it is on the session's own device."""
     if not message.HasField("mesh"):
         device = message.devices[0] if message.devices else own_device
         return None if device == own_device else placed(device)
@@ -33,7 +33,7 @@ def from_wire(message: Any, own_device: str) -> Optional[Placement]:
 
 
 def sharding(mesh: Mesh, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Any:
-    """The message for how a graph's inputs and outputs lie."""
+    """Returns the message for the placements of a graph's inputs and outputs."""
     message = graph_pb2.Sharding()
     _set_mesh(message.mesh, mesh)
     for spec in inputs:

@@ -1,7 +1,8 @@
-"""What a call waits for, told on stderr while it waits for long.
+"""Progress on stderr of the first call of a program that a thread waits for.
 
-A program is compiled when it is first called. On a terminal one line is updated until the call goes
-on, and is gone then; elsewhere a line is written now and then. $KILN_PROGRESS=off turns it off.
+A program is compiled when it is first called. On a terminal one line is updated until the call
+continues, and is then erased; elsewhere lines are written at long intervals. $KILN_PROGRESS=off
+turns it off.
 """
 
 import _thread
@@ -15,18 +16,19 @@ from typing import Any, Callable, Optional, Sequence
 
 from kiln._session.waiter import Waiter
 
-# Calls of no more than this tell nothing.
+# Waits of no more than this show nothing.
 SILENT_SECONDS = 2.0
-# Between two looks at what goes on: for a line that is updated, and for lines that stay.
+# Between two updates: of the line on a terminal, and of lines in a file.
 UPDATE_SECONDS = 0.25
 LINE_SECONDS = 10.0
-# Between two questions as long as no program's first call is what the call waits for.
+# Between two questions to the daemon while the call waits for no program's first call.
 IDLE_SECONDS = 5.0
 
-# What the daemon is at: kiln.v1.FirstCall messages. Called on a thread of its own.
+# Returns the first calls in progress: kiln.v1.FirstCall messages. Called on a thread of its own.
 Ask = Callable[[], Sequence[Any]]
 
-# For parts of a first call that are not compiling; see FirstCall in proto/kiln/v1/program.proto.
+# Texts for parts of a first call other than compiling; see FirstCall in
+# proto/kiln/v1/program.proto.
 _WORDS = {
     "wait_for_session": "waiting for earlier work",
     "wait_for_thread": "waiting to be compiled",
@@ -37,11 +39,11 @@ _WORDS = {
     "answer": "first run",
 }
 
-_telling = threading.Lock()  # by who writes to stderr
+_telling = threading.Lock()  # held by the thread that writes to stderr
 
 
 def wait(waiter: Waiter, ask: Optional[Ask]) -> Any:
-    """waiter.wait(); tells what goes on once that takes long. Without `ask`, nobody knows."""
+    """As waiter.wait(); shows progress, if there is an `ask`, once that takes long."""
     if ask is None:
         return waiter.wait()
     if waiter.wait_for(SILENT_SECONDS):
@@ -56,12 +58,12 @@ def wait(waiter: Waiter, ask: Optional[Ask]) -> Any:
 
 
 def is_on() -> bool:
-    """Whether somebody may want to know."""
+    """Returns whether progress is shown: with a stderr, unless $KILN_PROGRESS is "off" or "0"."""
     return sys.stderr is not None and os.environ.get("KILN_PROGRESS", "") not in ("off", "0")
 
 
 def text_of(calls: Sequence[Any]) -> str:
-    """What the daemon is at, for people; empty if no program's first call goes on.
+    """Returns a readable text of first calls; "" if there are none.
 
     >>> from kiln._session.progress import text_of
     >>> from kiln._proto.kiln.v1.program_pb2 import FirstCall
@@ -72,7 +74,7 @@ def text_of(calls: Sequence[Any]) -> str:
     """
     if not calls:
         return ""
-    # Of several, the one that came first: the others wait for it, or are compiled beside it.
+    # The oldest one: the others wait for it or are compiled at the same time.
     call = max(calls, key=lambda one: one.seconds)
     doing = _WORDS.get(call.part, "compiling")
     if doing == "compiling" and call.kernels:
@@ -82,23 +84,23 @@ def text_of(calls: Sequence[Any]) -> str:
 
 
 class Teller:
-    """Tells on a file what goes on. Asks on threads of its own, so that nobody waits for it."""
+    """Writes progress to a file. Asks on other threads, so that the wait is never longer."""
 
     def __init__(self, ask: Ask, file: Any, now: Callable[[], float] = time.monotonic,
                  start: Callable[..., Any] = _thread.start_new_thread) -> None:
         self._ask = ask
         self._file = file
         self._now = now
-        self._start = start  # a thread
+        self._start = start  # starts a thread
         self._is_terminal = _is_terminal(file)
         self._pause = UPDATE_SECONDS if self._is_terminal else LINE_SECONDS
         self._next_question = now()
         self._asking = False
         self._answer: Optional[Sequence[Any]] = None
-        self._shown = ""  # on a terminal, what stands in its line
+        self._shown = ""  # the text in the terminal's line
 
     def until_resolved(self, waiter: Waiter) -> None:
-        """Returns when waiter.result() may be asked for."""
+        """Returns when waiter.result() may be called."""
         try:
             while True:
                 self.look()
@@ -108,7 +110,7 @@ class Teller:
             self._show("")
 
     def look(self) -> None:
-        """Tells what is known, and asks again when it is time."""
+        """Shows the latest answer, and asks again when it is time."""
         answer, self._answer = self._answer, None
         if answer is not None:
             text = text_of(answer)
@@ -120,14 +122,14 @@ class Teller:
             self._start(self._question, ())
 
     def _question(self) -> None:
-        # An older daemon does not know, and one that is away cannot say.
+        # An older daemon does not have this call, and one that is away cannot answer.
         answer: Sequence[Any] = ()
         with contextlib.suppress(Exception):
             answer = self._ask()
         self._answer = answer
 
     def _show(self, text: str) -> None:
-        # Nobody's work fails because nobody reads this.
+        # Work must not fail because its progress cannot be written.
         with contextlib.suppress(OSError, ValueError):
             if self._is_terminal:
                 if text or self._shown:

@@ -1,10 +1,10 @@
-"""Why a channel could not be opened, from what gRPC says of it: what is wrong, and the remedy."""
+"""Explains why a channel could not be opened, from gRPC's message: the cause and the remedy."""
 
 from kiln._session.login import Login
 
 _SAID = "kiln.connect(ca=...), in KILN_CA or as \"ca\" in ~/.config/kiln/config.toml"
-# By what gRPC says, in small letters and with spaces for underscores, since it has no codes for it
-# and its versions have different words. The first that fits counts.
+# By gRPC's message in lower case, with spaces for underscores: gRPC has no codes for these causes,
+# and its versions word them differently. The first match counts.
 _CAUSES = (
     (("certificate has expired",),
      "the certificate of {target} has expired. Whoever runs its kilnd makes a new one and starts "
@@ -25,14 +25,14 @@ _CAUSES = (
 )
 
 
-# A server was there and hung up before it said a word, or with an alert, which gRPC cannot read.
+# A server accepted the connection and closed it at once, or with an alert, which gRPC cannot read.
 _HANGS_UP = ("socket closed", "connection reset by peer", "tsi data corrupted")
 
 
 def explain(target: str, login: Login, message: str) -> str:
-    """What to tell the user when connecting to `target` has failed with gRPC's `message`.
+    """Returns what to tell the user when connecting to `target` has failed with gRPC's `message`.
 
-    "" if gRPC says no more than that nobody answers.
+    Returns "" if the message only says that nothing answers.
     """
     said = message.lower().replace("_", " ")
     for signs, text in _CAUSES:

@@ -1,4 +1,4 @@
-"""What the daemon may forget, since the Python objects that stood for it have died."""
+"""Names that the daemon may forget because the Python objects for them have died."""
 
 import weakref
 from collections import deque
@@ -14,23 +14,24 @@ class _Reference(weakref.ref):  # type: ignore[type-arg]
 
 
 class Releases:
-    """Objects that are watched, and the names of those that have died.
+    """Watches objects, and queues the names of those that have died.
 
     An object may die anywhere, even in a thread that holds a lock, and Python code that runs then
-    would swallow a KeyboardInterrupt. So it moves its reference to a queue, without Python code.
+    would swallow a KeyboardInterrupt. So its weak reference moves itself to a queue, without Python
+    code.
     """
 
     def __init__(self) -> None:
         self._living: Dict[int, _Reference] = {}
         self._dead: Deque[_Reference] = deque()
-        # How many of the dead have been counted, and their bytes. One value, so that an interrupt
-        # leaves both right.
+        # How many dead references have been counted, and their bytes. One value, so that an
+        # interrupt leaves both right.
         self._counted: Tuple[int, int] = (0, 0)
 
     def watch(self, owner: Any, kind: str, name: Any, nbytes: int = 0) -> None:
-        """When `owner` dies, `name` is to be released: a field of Release, or "program".
+        """Queues `name` for release when `owner` dies. `kind` is a field of Release, or "program".
 
-        The daemon then has `nbytes` more.
+        The release frees `nbytes` at the daemon.
         """
         reference = _Reference(owner, self._dead.append)
         reference.kind, reference.name, reference.nbytes = kind, name, nbytes
@@ -40,11 +41,10 @@ class Releases:
     def __len__(self) -> int:
         return len(self._dead)
 
-    # For one thread at a time. Each reference is looked at by its place, since others may die
-    # meanwhile.
+    # For one thread at a time. References are accessed by index, since more may die meanwhile.
 
     def nbytes(self) -> int:
-        """The bytes of what has died."""
+        """Returns the bytes of the dead objects."""
         count, nbytes = self._counted
         while count < len(self._dead):
             nbytes += self._dead[count].nbytes
@@ -53,7 +53,7 @@ class Releases:
         return nbytes
 
     def first(self, count: int) -> Dict[str, List[Any]]:
-        """The names of the `count` that died first, by their kind. They stay until `drop`."""
+        """Returns the names of the `count` that died first, by kind. They stay until `drop`."""
         names: Dict[str, List[Any]] = {}
         for place in range(count):
             reference = self._dead[place]

@@ -24,9 +24,9 @@ _PAUSE_SECONDS = 0.05
 
 
 class Stub:
-    """Attributes are the RPCs of `service`, for example Stub(channel, "kiln.v1.SessionService").
+    """Has the RPCs of `service` as attributes, for example Stub(channel, "kiln.v1.SessionService").
 
-    Those in `of_bytes` take requests that are serialized already.
+    Those in `of_bytes` take serialized requests.
     """
 
     if TYPE_CHECKING:
@@ -52,15 +52,15 @@ class Stub:
 
 
 def call(stream: Stream, rpc: Any, request: Any) -> Any:
-    """The answer of an RPC that may be repeated; raises the KilnError that it failed with."""
+    """Returns the answer of an RPC that may be repeated; raises its error as a KilnError."""
     stream.check()
     return in_thread(lambda work: through_cuts(stream, work, lambda: rpc(request)))
 
 
 def through_cuts(stream: Stream, work: Work, transfer: Callable[[], _T]) -> _T:
-    """Repeats what a lost connection has ended, for as long as the session lives since it went on.
+    """Repeats a transfer that a lost connection has ended, within a lease of its last progress.
 
-    Raises the KilnError that it failed with, or that the session is lost by.
+    Raises the KilnError of the transfer, or the one that the session was lost by.
     """
     began = time.monotonic()
     while True:
@@ -71,7 +71,7 @@ def through_cuts(stream: Stream, work: Work, transfer: Callable[[], _T]) -> _T:
         except ValueError as error:  # the channel is closed
             failure = Unavailable(str(error))
         stream.check()
-        # A daemon that ends in a hurry cancels what is left.
+        # A daemon that stops in a hurry cancels what is left.
         lost = isinstance(failure, (Unavailable, Cancelled)) and failure.reason in (
             "", "RESTARTING")
         away = time.monotonic() - max(began, work.went_on)

@@ -1,4 +1,4 @@
-"""A session with a daemon: how it is opened, and that it ends with the process at the latest."""
+"""Opens a session with a daemon, and closes it with the process at the latest."""
 
 import _thread
 import atexit
@@ -29,26 +29,26 @@ from kiln._session.waiter import Waiter
 _CHANNEL_OPTIONS = (
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
-    # A connection that was lost without a word, as when a laptop slept, is noticed within 30
+    # A connection that was lost without notice, as when a laptop slept, is detected within 30
     # seconds.
     ("grpc.keepalive_time_ms", 20000),
     ("grpc.keepalive_timeout_ms", 10000),
-    ("grpc.min_reconnect_backoff_ms", 2000),  # how long one attempt may take
+    ("grpc.min_reconnect_backoff_ms", 2000),  # the limit of one attempt
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
 )
 _DEFAULT_LEASE_SECONDS = 60
 _DEFAULT_CHUNK_BYTES = 1 << 20
 _RESTORE_PAUSE_SECONDS = 0.05
-_ASK_SECONDS = 2.0  # for a daemon to say what it is at
-_END_SECONDS = 2.0  # for a daemon to answer; then the lease ends the session
+_ASK_SECONDS = 2.0  # for a daemon to list its first calls
+_END_SECONDS = 2.0  # for a daemon to answer; after that the lease ends the session
 
-# Those that still have to end; the process ends them at its exit.
+# Sessions to close at the exit of the process.
 _open: Dict[int, "Session"] = {}
 
 
 class Session:
-    """An open session. A thread of its own opens and ends it, another one reads its stream."""
+    """An open session. One thread opens and closes it, another one reads its stream."""
 
     # Set by the session's thread before it is open.
     channel: Any
@@ -63,11 +63,11 @@ class Session:
                  login: Login, batch: bool = False, detached_name: str = "",
                  snapshot_seconds: int = 0) -> None:
         self.target = target
-        # Of the session to take over, instead of opening one; and what it holds.
+        # The name of the detached session to take over, if any; and the answer of the takeover.
         self._detached_name = detached_name
         self.attached: Any = None
-        # The daemon keeps it when this process's part ends: what is taken over, until somebody here
-        # has it.
+        # Whether the daemon keeps the session when this process leaves it: a session taken over
+        # stays until this process has fetched its tensors.
         self.stays = bool(detached_name)
         self._login = login
         self._pid = os.getpid()
@@ -82,29 +82,29 @@ class Session:
             _thread.start_new_thread(self._run, ())
             self._is_open.wait()
         except BaseException:
-            # The session may still open after an interrupt, and must end then.
+            # The session may still open after an interrupt, and must be closed then.
             self.begin_to_end()
             raise
 
     def end_with(self, owner: Any) -> None:
-        """Ends the session when `owner` dies. No Python code runs then, as in Releases."""
+        """Closes the session when `owner` dies. No Python code runs then, as in Releases."""
         self._owner = weakref.ref(owner, self._to_end.put)
 
     def begin_to_end(self) -> None:
-        """Ends the session and does not wait."""
+        """Starts closing the session and does not wait."""
         self._to_end.put(None)
 
     def end(self) -> None:
-        """Ends the session. In a forked child it is the parent's and stays."""
+        """Closes the session. A forked child leaves it open: it belongs to the parent."""
         if os.getpid() == self._pid:
             self.begin_to_end()
             self._wait_for_end(_END_SECONDS)
 
     def _wait_for_end(self, seconds: float) -> None:
         if self._has_ended.wait_for(seconds):
-            self._has_ended.resolve()  # for whoever else waits
+            self._has_ended.resolve()  # for other threads that wait
 
-    # On its own thread.
+    # On the session's own thread.
 
     def _run(self) -> None:
         try:
@@ -165,7 +165,7 @@ class Session:
             try:
                 return service.AttachSession(request, timeout=self._timeout)
             except grpc.RpcError as error:
-                # A daemon that has been restarted brings its sessions back one after another.
+                # A restarted daemon restores its sessions one after the other.
                 is_restarting = from_rpc(error).reason == "RESTARTING"
                 nobody_waits = not self._to_end.empty()
                 if not is_restarting or nobody_waits or time.monotonic() > deadline:
@@ -174,11 +174,11 @@ class Session:
 
     def _read(self, connect: Any) -> None:
         self.stream.run(connect)
-        self.begin_to_end()  # the session is lost, if nobody has ended it
+        self.begin_to_end()  # closes the session if it was lost
 
     @property
     def chunk_bytes(self) -> int:
-        """The size of the chunks in which the daemon wants large values."""
+        """Returns the size of the chunks that the daemon wants for large values."""
         return int(self.opened.chunk_bytes) or _DEFAULT_CHUNK_BYTES
 
 
@@ -199,6 +199,6 @@ def _end_all() -> None:
     own = [session for session in list(_open.values()) if session._pid == os.getpid()]
     for session in own:
         session.begin_to_end()
-    # After all have begun to end, so that they do so side by side.
+    # First all begin to close, so that they do so concurrently.
     for session in own:
         session._wait_for_end(deadline - time.monotonic())

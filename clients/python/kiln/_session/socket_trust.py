@@ -1,4 +1,4 @@
-"""Whether a Unix socket can be another account's than it seems to be."""
+"""Checks whether another account may have made a Unix socket."""
 
 import contextlib
 import os
@@ -7,15 +7,15 @@ from typing import Optional
 
 from kiln._basics.errors import PermissionDenied
 
-UNTRUSTED_SOCKET = "UNTRUSTED_SOCKET"  # an error's reason
+UNTRUSTED_SOCKET = "UNTRUSTED_SOCKET"  # the reason in an error
 _ROOT = 0
 _LINKS_MAX = 40
 
 
 def require_trusted(target: str, uid: int) -> None:
-    """Raises PermissionDenied if another account may have put the socket of a gRPC target there.
+    """Raises PermissionDenied if another account may have made the socket of a gRPC target.
 
-    A token that is sent to such a socket is that account's. Other targets are trusted.
+    A token sent to such a socket would go to that account. Other targets are trusted.
     """
     if not target.startswith("unix:"):
         return
@@ -30,13 +30,13 @@ def require_trusted(target: str, uid: int) -> None:
 
 
 def why_distrusted(path: str, uid: int) -> Optional[str]:
-    """Why accounts other than this one, root, and those whom they trust can replace `path`.
+    """Returns why an untrusted account can replace `path`; None if none can.
 
-    Trust begins with this account and root. Whatever is in a folder in which only trusted accounts
-    can write is trusted, and so is its owner: /run/kiln, which root gave to the account of a
-    service. In a folder in which others can write, it has to belong to a trusted account, and the
-    folder must be sticky, as /tmp is, or the others could rename it. The socket itself must not be
-    in such a folder: whenever the daemon ends, others can make one of that name.
+    This account and root are trusted. Everything in a folder that only trusted accounts can write
+    to is trusted, and so are the owners: for example /run/kiln, which root gave to the account of a
+    service. In a folder that others can write to, an entry must belong to a trusted account, and
+    the folder must be sticky, as /tmp is, or the others could rename the entry. The socket itself
+    must not be in such a folder: whenever the daemon stops, others can make one of that name.
     """
     trusted = {_ROOT, uid}
     folder, names, links = "/", [name for name in path.split("/") if name], 0
@@ -51,7 +51,7 @@ def why_distrusted(path: str, uid: int) -> Optional[str]:
             return f"{place} cannot be looked at: {error.strerror}"
         is_open = above.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
         if here is None:
-            # Connecting fails, until somebody makes it; a client tries again and again.
+            # Connecting fails until someone makes the file; a client tries again and again.
             return f"others can make {place}, which is not there" if is_open else None
         if is_open:
             if not above.st_mode & stat.S_ISVTX or not (names or stat.S_ISLNK(here.st_mode)):
@@ -64,7 +64,7 @@ def why_distrusted(path: str, uid: int) -> Optional[str]:
             continue
         links += 1
         if links > _LINKS_MAX:
-            return None  # nor does the system follow so many
+            return None  # the kernel does not follow so many either
         target = os.readlink(place)
         if target.startswith("/"):
             folder = "/"

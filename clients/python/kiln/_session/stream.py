@@ -1,8 +1,8 @@
 """The ordered stream of operations to the daemon: sequence numbers, answers, and resumption.
 
-Operations are numbered and remembered until they are answered. After a lost connection a new
-stream attaches to the same session, hears how far the daemon has received, and sends the rest
-again, so that each operation takes effect exactly once.
+Operations are numbered and kept until they are answered. After a lost connection a new stream
+attaches to the same session, learns the last operation that the daemon has received, and sends the
+rest again, so that each operation takes effect exactly once.
 """
 
 import contextlib
@@ -25,17 +25,17 @@ from kiln._session import progress
 from kiln._session.releases import Releases
 from kiln._session.waiter import Waiter
 
-# Operations in flight before sending waits for answers: bounds the memory of a client that runs
+# Operations in flight before sending waits for answers. Bounds the memory of a client that runs
 # ahead of the daemon.
 MAX_IN_FLIGHT = 4096
 MAX_BYTES_IN_FLIGHT = 256 << 20
-# Operations of no more than this travel together in a message.
+# Operations up to this size share a message.
 TOGETHER_BYTES = 1024
-# What has died is released in one operation per this many, before the next operation once it has
-# so many bytes, before a barrier, or when the stream has been idle for this long. Small steps leave
-# little and are not slowed down; those that leave so many bytes take far longer than a release. Once
-# the daemon has refused something for want of room, it is released before each operation: what
-# waits to be released may be all that is missing.
+# Dead objects are released in one operation per this many; before the next operation once they have
+# this many bytes; before a barrier; or when the stream has been idle for this long. Small steps
+# leave few bytes and are not slowed down; steps that leave this many take far longer than a
+# release. After the daemon has refused an operation for lack of memory, they are released before
+# each operation: their memory may be all that is missing.
 RELEASE_BATCH = 128
 RELEASE_BYTES = 1 << 20
 IDLE_SECONDS = 0.1
@@ -43,7 +43,7 @@ REFUSED_FOR_ROOM = ("QUOTA_EXCEEDED", "OUT_OF_MEMORY")
 # Between attempts to attach again.
 FIRST_DELAY_SECONDS = 0.02
 LONGEST_DELAY_SECONDS = 2.0
-# An outage of more than this is told to whoever sits before the program.
+# The user is told of an outage longer than this.
 QUIET_SECONDS = 5.0
 
 _log = logging.getLogger("kiln")
@@ -56,7 +56,7 @@ References = Sequence["weakref.ref[Any]"]
 
 
 def from_status(status: Any) -> KilnError:
-    """The exception for a kiln.v1.Status."""
+    """Returns the exception for a kiln.v1.Status."""
     reason, metadata = "", {}
     for detail in status.details:
         if detail.type_url.endswith("ErrorInfo"):
@@ -66,7 +66,7 @@ def from_status(status: Any) -> KilnError:
 
 
 def from_rpc(error: grpc.RpcError) -> KilnError:
-    """The exception for a failed call."""
+    """Returns the exception for a failed call."""
     for key, value in error.trailing_metadata() or ():
         if key == "grpc-status-details-bin":
             status = error_pb2.Status.FromString(value)
@@ -76,7 +76,7 @@ def from_rpc(error: grpc.RpcError) -> KilnError:
 
 
 def in_session(error: KilnError) -> KilnError:
-    """The exception for what failed within a session, with what to do if the session is lost."""
+    """Returns the exception for a failure within a session, with advice if the session is lost."""
     if error.reason == "REVOKED":
         return errors.Unauthenticated(
             error.message + "; an admin of the daemon makes a new token with `kiln user add NAME`. "
@@ -97,11 +97,11 @@ class _Pending:
         self.callback = callback
         self.size = size
         self.through = through  # bytes of all operations up to this one
-        self.missed = missed  # if the run were cancelled; None: no run
+        self.missed = missed  # the results that cancelling the run would lose; None: not a run
 
 
 def _together(request: Any, following: List[Any]) -> Any:
-    """One message with all of these."""
+    """Returns one message with all of these."""
     if not following:
         return request
     message = session_pb2.ConnectRequest(more=following)
@@ -110,8 +110,8 @@ def _together(request: Any, following: List[Any]) -> Any:
 
 
 class _Reading(threading.local):
-    now = False  # whether a read follows what this thread sends
-    has_run: Optional["Stream"] = None  # where a run waits for it
+    now = False  # whether this thread sends a read next
+    has_run: Optional["Stream"] = None  # the stream whose run is held back for the read
 
 
 _reading = _Reading()
@@ -119,7 +119,7 @@ _reading = _Reading()
 
 @contextlib.contextmanager
 def before_a_read() -> Iterator[None]:
-    """Within it, a run goes off together with the read that this thread sends next."""
+    """Within it, a run is sent together with the read that this thread sends next."""
     if _reading.now:
         yield
         return
@@ -143,31 +143,31 @@ class _Attachment:
 
 
 class Stream:
-    """One session's Connect stream. Thread-safe.
+    """The Connect stream of one session. Thread-safe.
 
-    An operation is sent by one step, its place in `_pending`: numbers, sizes and what is still to
-    be written follow from that, so that a KeyboardInterrupt never leaves a half-sent one.
+    One step sends an operation: its insertion into `_pending`. Numbers, sizes and what is still to
+    be written follow from that, so a KeyboardInterrupt never leaves a half-sent operation.
     """
 
     def __init__(self, session_id: str, lease_seconds: float, last_sequence: int = 0) -> None:
         self.lease_seconds = lease_seconds
-        self.releases = Releases()  # handles and programs: many at once
-        self.blobs = Releases()  # large, so each at once
-        # What the daemon is at, once somebody can ask it.
+        self.releases = Releases()  # handles and programs: many in one release
+        self.blobs = Releases()  # large, so each is released at once
+        # Lists the first calls in progress; None until the session is open.
         self.ask: Optional[progress.Ask] = None
-        self.takes_many_blobs = False  # the daemon, in one Upload; no, as long as it has not said so
+        self.takes_many_blobs = False  # several in one Upload; False until the daemon says so
         self._session_id = session_id
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._pending: Dict[int, _Pending] = {}  # in order of sequence
         self._waiting_for_room: Deque[Waiter] = deque()
-        # Of the highest operation that is answered (answers come in any order): its number, and the
-        # bytes of all up to it.
+        # For the highest operation that is answered (answers come in any order): its number, and
+        # the bytes of all operations up to it.
         self._last_answered = last_sequence
         self._through_answered = 0
         self._acknowledged = last_sequence  # all up to this one are answered
-        self._is_short = False  # of room at the daemon, which has refused something
-        self._detaching = False  # nothing may come after the operation that does it
+        self._is_short = False  # whether the daemon has refused an operation for lack of memory
+        self._detaching = False  # no operation may follow a Detach
         self._bytes_answered = 0
         self._attachment = _Attachment()
         self._failure: Optional[KilnError] = None
@@ -180,8 +180,8 @@ class Stream:
         """Sends an operation, for example send(run=Run(…)).
 
         `callback` is called with (Result, error) on the reader's thread. An interrupt may cancel a
-        run once nobody holds any of what is `missed` without it. Unless it `wakes`, it goes off
-        with the next one that does.
+        run if none of `missed`, the results lost then, is still referenced. Unless it `wakes` the
+        stream, the operation is sent with the next one that does.
         """
         while True:
             with self._lock:
@@ -203,11 +203,11 @@ class Stream:
         if _reading.now and "run" in operation:
             _reading.has_run = self
             return
-        # An interrupt before this only lets the operation wait for the next idle moment.
+        # If an interrupt comes before this, the operation is sent at the next idle moment.
         self.wake()
 
     def wait(self, waiter: Waiter) -> Any:
-        """waiter.wait(). A KeyboardInterrupt cancels the runs that it waits for."""
+        """As waiter.wait(). A KeyboardInterrupt cancels the runs that it waits for."""
         try:
             return self.wait_telling(waiter)
         except KeyboardInterrupt:
@@ -215,14 +215,14 @@ class Stream:
             raise
 
     def wait_telling(self, waiter: Waiter) -> Any:
-        """waiter.wait(), which tells the user what goes on if it takes long."""
+        """As waiter.wait(), but shows progress if it takes long."""
         return progress.wait(waiter, self.ask)
 
     def cancel_runs(self, awaited: Any = None) -> None:
-        """Cancels the last runs, up to one of which somebody holds what would be missed.
+        """Cancels the most recent runs, back to the last run whose results are still referenced.
 
-        `awaited` does not count, since its caller no longer waits for it. What the runs would have
-        updated keeps its value.
+        References to `awaited` do not count, since its caller no longer waits for it. State that
+        the runs would have updated keeps its value.
         """
         with self._lock:
             first = 0
@@ -245,17 +245,17 @@ class Stream:
         self.wake()
 
     def wake(self) -> None:
-        """Has what can be sent sent."""
+        """Sends everything that can be sent."""
         _reading.has_run = None
         self._attachment.wakeups.put(None)
 
     def last_sequence(self) -> int:
-        """The number of the last operation sent."""
+        """Returns the number of the last operation sent."""
         with self._lock:
             return self._last_sequence()
 
     def check(self) -> None:
-        """Raises why the session is lost, if it is."""
+        """Raises the reason if the session is lost, and FailedPrecondition in a forked child."""
         if os.getpid() != self._pid:
             raise errors.FailedPrecondition(
                 "this connection was made before a fork; call kiln.connect() in the child process")
@@ -265,8 +265,8 @@ class Stream:
     def detach(self, detach: Any, goes_on: Callable[[], None]) -> None:
         """Sends a Detach as the last operation and waits for its answer.
 
-        If the daemon refuses it, `goes_on` is called on the reader's thread and all goes on,
-        whether or not somebody still waits.
+        If the daemon refuses it, `goes_on` is called on the reader's thread and the session stays
+        usable, even if the wait was interrupted.
         """
         done = Waiter()
 
@@ -283,7 +283,7 @@ class Stream:
             f"this session was detached; kiln.attach({detach.name!r}) goes on with it"))
 
     def close(self) -> None:
-        """Ends what is in flight with an error. The end of the channel ends the stream itself."""
+        """Fails everything in flight. The stream itself ends when its channel is closed."""
         self._fail(errors.Cancelled("the connection was closed"))
         self._closing.put(None)
 
@@ -313,12 +313,12 @@ class Stream:
             request, callback, size, self._bytes_sent() + size, missed)
 
     def _cancel_from(self, first: int) -> None:
-        # However full it is: this makes room.
+        # Sent however full the stream is: this makes room.
         self._enqueue(None, 64, {"cancel": session_pb2.Cancel(first=first)})
 
     def _release_dead(self) -> None:
-        # An interrupt in the middle has some released twice, which changes nothing: no name is
-        # ever used again.
+        # An interrupt in the middle causes some to be released twice, which has no effect: no name
+        # is ever used again.
         if self._failure is not None or self._detaching:
             return
         counts = len(self.releases), len(self.blobs)
@@ -347,12 +347,12 @@ class Stream:
             if self.blobs or len(self.releases) >= (1 if idle else RELEASE_BATCH):
                 with self._lock:
                     self._release_dead()
-            # A new stream goes on after what the daemon has received, which it says when it has
-            # attached.
+            # A new stream continues after the last operation that the daemon has received, which it
+            # reports when it has attached.
             if sent is None:
                 sent = attachment.last_received
             while sent is not None and not attachment.over:
-                # Needs no lock, since a single look-up cannot see half an operation.
+                # Needs no lock: a single look-up cannot see half an operation.
                 pending = self._pending.get(sent + 1)
                 if pending is None:
                     break
@@ -361,7 +361,7 @@ class Stream:
                 sent += 1 + len(following)
 
     def _following(self, first: _Pending, sequence: int, most: int) -> List[Any]:
-        """Small requests that may travel with the first, of this number, and are there already."""
+        """Returns the small requests after `first` that are ready and may share its message."""
         if first.size > TOGETHER_BYTES:
             return []
         following: List[Any] = []
@@ -375,7 +375,7 @@ class Stream:
     # On the reader's thread.
 
     def run(self, connect: Any) -> None:
-        """Attaches by the RPC `connect` and takes answers until the stream is closed or lost."""
+        """Attaches by the RPC `connect` and handles answers until the stream is closed or lost."""
         delay = FIRST_DELAY_SECONDS
         lost = time.monotonic()
         told = False
@@ -396,13 +396,13 @@ class Stream:
                     "the daemon does not answer (%s); trying again for up to %.0f s, and this "
                     "session goes on when it does", error.details(), self.lease_seconds - away)
             try:
-                # Clients that were cut off together do not come back together.
+                # Jitter: clients that were cut off together must not all come back together.
                 self._closing.get(timeout=delay * random.uniform(0.5, 1.0))
             except queue.Empty:
                 delay = min(2 * delay, LONGEST_DELAY_SECONDS)
 
     def _lasting(self, error: grpc.RpcError, out_of_time: bool) -> Optional[KilnError]:
-        """What the session is lost by; None if another attempt may help."""
+        """Returns the error that the session is lost by; None if another attempt may help."""
         why = in_session(from_rpc(error))
         if why.reason == "SESSION_LOST" and why.metadata.get("cause"):
             return errors.NotFound(f"{why.message}; {_WHAT_TO_DO}", why.reason, why.metadata)
@@ -420,7 +420,7 @@ class Stream:
         if why.reason == "TAKEN_OVER":
             return errors.Aborted(
                 "another process has attached to this session by its name", why.reason)
-        # The daemon has answered, and would say the same next time.
+        # The daemon has answered, and would give the same answer again.
         if why.reason == "SHUTTING_DOWN" or error.code() in (
                 grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.UNAUTHENTICATED,
                 grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNIMPLEMENTED):
@@ -471,7 +471,7 @@ class Stream:
         error = in_session(from_status(result.error)) if result.HasField("error") else None
         if error is not None and error.reason in REFUSED_FOR_ROOM:
             self._is_short = True
-        # One operation may hear of it before the stream does; then later calls must not succeed.
+        # An operation may get this error before the stream does; later calls must not succeed then.
         if error is not None and error.reason == "SHUTTING_DOWN":
             self._fail(error)
         if pending.callback is not None:

@@ -1,4 +1,4 @@
-"""Reads the reports of checks: with the next value, and at the latest after a bounded number."""
+"""Reads the reports of checks: with the next value, or after a bounded number of runs."""
 
 import threading
 import weakref
@@ -17,21 +17,21 @@ from kiln._session.waiter import Waiter
 if TYPE_CHECKING:
     from kiln._session.connection import Connection
 
-# The error in what a run has told, as bytes; None: all is well.
+# Returns the error in the bytes that a run reports; None: all indices are in range.
 Judge = Callable[[bytes], Optional[KilnError]]
 
-# Runs whose checks have not been read. When there are more, all are read, and nobody waits for it.
+# Runs whose checks have not been read. Beyond this number all are read, without waiting.
 UNREAD_MAX = 64
-# Errors that nobody has heard of: the first ones.
+# Unreported errors; only the first ones are kept.
 _ERRORS_KEPT = 16
-# So many buffers or more are put together on the device, which costs less than to read each. There
-# is a program for each of these numbers of buffers.
+# This many buffers or more are joined on the device, which costs less than reading each. There is a
+# program for each width.
 _JOINED_MIN = 3
 _WIDTHS = (8, UNREAD_MAX + 1)
 
 
 class _Unread(NamedTuple):
-    """What a run tells, on the device."""
+    """The reporting output of a run, on the device, which has not been read."""
 
     buffer: Buffer
     judge: Judge
@@ -40,7 +40,7 @@ class _Unread(NamedTuple):
 class Verdicts:
     """The checks of a connection's runs. Thread-safe.
 
-    An interrupt at any place has a check read twice at most, and none forgotten.
+    An interrupt at any place causes a check to be read twice at most, and none to be forgotten.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Verdicts:
         self._errors: List[KilnError] = []
 
     def expect(self, connection: "Connection", buffer: Buffer, judge: Judge) -> None:
-        """Takes note of what a run will tell."""
+        """Records the reporting output of a run."""
         with self._lock:
             self._unread.append(_Unread(buffer, judge))
         if len(self._unread) > UNREAD_MAX:
@@ -60,7 +60,7 @@ class Verdicts:
             self._forget_answered()
 
     def ask(self, connection: "Connection", but: Optional[Buffer] = None) -> None:
-        """Has all of it read, in the message that goes off next; `but` is read otherwise."""
+        """Sends reads of all outputs in the next message, except `but`, which the caller reads."""
         if not self._unread and not self._alone:
             return
         with self._lock:
@@ -72,7 +72,7 @@ class Verdicts:
                 self._alone.popleft()
 
     def answer(self, buffer: Buffer, data: bytes) -> None:
-        """Takes what a run has told and was read otherwise."""
+        """Judges a reporting output that the caller has read."""
         group = [unread for unread in self._unread if unread.buffer is buffer]
         if group:
             self._judge(group, data)
@@ -80,11 +80,11 @@ class Verdicts:
                 self._forget(group)
 
     def raise_error(self) -> None:
-        """Waits for what was asked for, and raises the first error since the last call."""
+        """Waits for the reads that were sent, and raises the first error since the last call."""
         while self._asked:
             try:
                 answered = self._asked.popleft()
-            except IndexError:  # another thread waits for it
+            except IndexError:  # another thread took it and waits for it
                 break
             answered.wait()
         if self._errors:
@@ -111,7 +111,7 @@ class Verdicts:
             if alive is not None and error is None:
                 alive._judge(group, result.data)
             elif alive is not None and len(group) > 1:
-                # One of the runs has failed, which tells nothing. Others may tell something.
+                # One of the runs has failed, so the joined read has no data. Others may have data.
                 alive._alone.extend(group)
             answered.resolve()
 
@@ -130,7 +130,7 @@ class Verdicts:
         while self._asked:
             try:
                 answered = self._asked.popleft()
-            except IndexError:  # another thread waits for it
+            except IndexError:  # another thread took it and waits for it
                 return
             if not answered.wait_for(0):
                 self._asked.appendleft(answered)
@@ -138,7 +138,7 @@ class Verdicts:
 
 
 def _groups(unread: Sequence[_Unread]) -> List[List[_Unread]]:
-    """What is read together: buffers of one size that lie alike."""
+    """Groups outputs to read together: buffers of one size and placement."""
     found: Dict[Any, List[_Unread]] = {}
     for one in unread:
         found.setdefault((one.buffer.shape, one.buffer.placement), []).append(one)
@@ -153,7 +153,7 @@ def _groups(unread: Sequence[_Unread]) -> List[List[_Unread]]:
 
 
 def _joined(connection: "Connection", buffers: Sequence[Buffer]) -> Buffer:
-    """One buffer with what all of these have, which are of one size, some of it twice."""
+    """Joins buffers of one size into one; the first is repeated up to the program's width."""
     (size,) = buffers[0].shape
     width = next(width for width in _WIDTHS if width >= len(buffers))
     graph = graph_pb2.Graph(op_set_version=OP_SET_VERSION)

@@ -1,1 +1,1 @@
-"""The parts of the class Tensor, which kiln.tensor puts together."""
+"""The base classes of Tensor, each for one subject; kiln.tensor combines them."""

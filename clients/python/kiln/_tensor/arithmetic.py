@@ -14,20 +14,20 @@ if TYPE_CHECKING:
     from kiln.tensor import Tensor
 
 
-# The sum and the product of two bools, which are bools as NumPy's and PyTorch's are.
+# Ops for the sum and the product of two bools, which are bools as in NumPy and PyTorch.
 _OF_BOOLS = {"add": "or", "mul": "and"}
 
 
 class Arithmetic(Comparison):
-    """Elementwise; operands broadcast, and Python numbers take the tensor's dtype."""
+    """Elementwise arithmetic; operands broadcast, and Python numbers take the tensor's dtype."""
 
     __slots__ = ()
 
-    # Arithmetic. A bool beside a number counts as 0 or 1.
+    # Arithmetic. A bool with a number counts as 0 or 1.
 
     def _numeric(self, name: str, other: Any, reflected: bool = False) -> "Tensor":
         node = self._node
-        if node.dtype.is_float:  # the most common cases, in short
+        if node.dtype.is_float:  # a short path for the most common cases
             beside = None
             if type(other) is float:
                 beside = scalar(other, node.dtype)
@@ -55,7 +55,7 @@ class Arithmetic(Comparison):
         return mine._reflected(name, other) if reflected else mine._op(name, other)
 
     def add(self, other: Any, alpha: Any = 1) -> "Tensor":
-        """self + alpha * other; of two bools, whether either is true.
+        """self + alpha * other; for two bools, whether either is true.
 
         >>> kiln.tensor([1.0, 4.0]).add(2, alpha=10).tolist()
         [21.0, 24.0]
@@ -65,7 +65,7 @@ class Arithmetic(Comparison):
         return self._numeric("add", other)
 
     def sub(self, other: Any, alpha: Any = 1) -> "Tensor":
-        """self - alpha * other; InvalidArgument for two bools.
+        """self - alpha * other; raises InvalidArgument for two bools.
 
         >>> kiln.tensor([1.0, 4.0]).sub(kiln.tensor([1.0, 1.0])).tolist()
         [0.0, 3.0]
@@ -75,7 +75,7 @@ class Arithmetic(Comparison):
         return self._numeric("sub", other)
 
     def mul(self, other: Any) -> "Tensor":
-        """self * other; of two bools, whether both are true.
+        """self * other; for two bools, whether both are true.
 
         >>> kiln.tensor([1.0, 4.0]).mul(2).tolist()
         [2.0, 8.0]
@@ -84,6 +84,8 @@ class Arithmetic(Comparison):
 
     def div(self, other: Any, *, rounding_mode: Optional[str] = None) -> "Tensor":
         """self / other; integers become float32 unless rounding_mode is "floor" or "trunc".
+
+        Raises InvalidArgument for another rounding_mode.
 
         >>> kiln.tensor([1, 3]).div(2).tolist()
         [0.5, 1.5]
@@ -100,11 +102,11 @@ class Arithmetic(Comparison):
         floor = self.floor_divide(other)
         if floor.dtype.is_float:
             return self._op("div", other).trunc()
-        # Exact for all integers: one more where the quotient is below 0 and was rounded.
+        # Exact for all integers: adds one to a quotient that is negative and was rounded.
         return floor.add(((floor < 0) & (floor * other != self)).cast(floor.dtype))
 
     def floor_divide(self, other: Any) -> "Tensor":
-        """The quotient rounded down, as Python's //.
+        """Returns the quotient rounded down, like Python's //.
 
         >>> kiln.tensor([7, -7]).floor_divide(2).tolist()
         [3, -4]
@@ -112,7 +114,7 @@ class Arithmetic(Comparison):
         return self._numeric("floor_divide", other)
 
     def remainder(self, other: Any) -> "Tensor":
-        """The remainder with the divisor's sign, as Python's %.
+        """Returns the remainder with the divisor's sign, like Python's %.
 
         >>> kiln.tensor([7, -7]).remainder(3).tolist()
         [1, 2]
@@ -120,7 +122,9 @@ class Arithmetic(Comparison):
         return self._numeric("remainder", other)
 
     def pow(self, exponent: Any) -> "Tensor":
-        """self to a power; integers stay integers and wrap.
+        """Raises self to a power; integers stay integers and wrap.
+
+        A negative Python int as the exponent of an integer tensor raises InvalidArgument.
 
         >>> kiln.tensor([1.0, 4.0]).pow(2).tolist()
         [1.0, 16.0]
@@ -142,7 +146,7 @@ class Arithmetic(Comparison):
         return self._numeric("pow", exponent)
 
     def maximum(self, other: Any) -> "Tensor":
-        """The larger of two, elementwise.
+        """Returns the larger of two, elementwise.
 
         >>> kiln.tensor([1.0, 4.0]).maximum(2).tolist()
         [2.0, 4.0]
@@ -150,7 +154,7 @@ class Arithmetic(Comparison):
         return self._op("maximum", other)
 
     def minimum(self, other: Any) -> "Tensor":
-        """The smaller of two, elementwise.
+        """Returns the smaller of two, elementwise.
 
         >>> kiln.tensor([1.0, 4.0]).minimum(2).tolist()
         [1.0, 2.0]
@@ -158,7 +162,7 @@ class Arithmetic(Comparison):
         return self._op("minimum", other)
 
     def fmod(self, other: Any) -> "Tensor":
-        """The remainder of self / other with self's sign; remainder() takes other's.
+        """Returns the remainder of self / other with self's sign; remainder() has other's.
 
         >>> kiln.tensor([7.0, -7.0]).fmod(kiln.tensor(3.0)).tolist()
         [1.0, -1.0]
@@ -166,7 +170,7 @@ class Arithmetic(Comparison):
         return self._tensor._numeric("fmod", other)
 
     def atan2(self, other: Any) -> "Tensor":
-        """The angle of the point (other, self).
+        """Returns the angle of the point (other, self), in radians.
 
         >>> print(kiln.tensor([3.0, 0.0]).atan2(kiln.tensor([4.0, 1.0])))
         tensor([0.6435, 0.    ], dtype=float32)
@@ -190,7 +194,7 @@ class Arithmetic(Comparison):
         return self._op("logaddexp", other)
 
     def copysign(self, other: Any) -> "Tensor":
-        """self with the sign of other.
+        """Returns self with the sign of other.
 
         >>> kiln.tensor([3.0, 2.0]).copysign(kiln.tensor([-1.0, 1.0])).tolist()
         [-3.0, 2.0]
@@ -198,7 +202,7 @@ class Arithmetic(Comparison):
         return self._op("copysign", other)
 
     def nextafter(self, other: Any) -> "Tensor":
-        """The next float after self towards other.
+        """Returns the next float after self in the direction of other.
 
         >>> kiln.tensor([1.0]).nextafter(kiln.tensor([2.0])).tolist()
         [1.0000001192092896]
@@ -230,7 +234,7 @@ class Arithmetic(Comparison):
         return self.add(a.div(b), value)
 
     def addmm(self, a: "Tensor", b: "Tensor", beta: Any = 1, alpha: Any = 1) -> "Tensor":
-        """beta * self + alpha * (a @ b). With a beta of 0, NaN and infinities of self do not count.
+        """beta * self + alpha * (a @ b). If beta is 0, NaN and infinities of self are ignored.
 
         >>> kiln.zeros(2, 2).addmm(kiln.eye(2), kiln.ones(2, 2), alpha=3).tolist()
         [[3.0, 3.0], [3.0, 3.0]]

@@ -1,4 +1,4 @@
-"""tensor[key] = value: the whole tensor anew, with values where the key points."""
+"""tensor[key] = value: makes a new tensor with the values at the key."""
 
 from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def assigned(tensor: "Tensor", key: Any, value: Any,
              op: str = "tensor[...] = value") -> "Tensor":
-    """What `tensor` is after tensor[key] = value. `op` is what errors call it."""
+    """Returns `tensor` as it is after tensor[key] = value. Errors name `op`."""
     parts, apart = parse(tensor.shape, key)
     values = in_dtype(value, tensor.dtype)
     if any(is_mask(part) for part in parts):
@@ -31,7 +31,7 @@ def assigned(tensor: "Tensor", key: Any, value: Any,
 
 
 def in_dtype(value: Any, dtype: DType) -> "Tensor":
-    """A value in the dtype of the tensor that takes it; a kind that would lose is refused."""
+    """Returns a value in the tensor's dtype; raises InvalidArgument if it is of a wider kind."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, (bool, int, float)):
@@ -46,7 +46,7 @@ def in_dtype(value: Any, dtype: DType) -> "Tensor":
 
 
 def _fit(values: "Tensor", shape: Tuple[int, ...], what: str) -> "Tensor":
-    """The values broadcast to a shape; more dimensions of size 1 in front go, as NumPy's."""
+    """Broadcasts the values to a shape; removes surplus leading sizes of 1, as NumPy does."""
     surplus = values.ndim - len(shape)
     if surplus > 0 and all(size == 1 for size in values.shape[:surplus]):
         values = values.reshape(values.shape[surplus:])
@@ -69,7 +69,7 @@ def _assigned_at(tensor: "Tensor", selection: Selection, values: "Tensor",
 
 def _through_mask(tensor: "Tensor", parts: Sequence[Part],
                   values: "Tensor") -> Optional["Tensor"]:
-    """By `where`, without reading the mask, if the values do not depend on the mask's count."""
+    """Assigns without reading the mask; None if the values depend on the mask's count."""
     masks = [part for part in parts if is_mask(part)]
     others = [part for part in parts if not is_mask(part)]
     if len(masks) != 1 or not all(is_range(part) for part in others):
@@ -86,7 +86,7 @@ def _through_mask(tensor: "Tensor", parts: Sequence[Part],
 
 def _where(tensor: "Tensor", parts: Sequence[Part], at: int, values: "Tensor") -> "Tensor":
     mask: Any = parts[at]
-    # The ranges beside the mask select a part first; within it the mask decides.
+    # The ranges next to the mask select a part first; the mask applies within it.
     ranges: List[Part] = []
     for part in parts:
         ranges += [range(size) for size in mask.shape] if is_mask(part) else [part]
@@ -103,12 +103,12 @@ def _where(tensor: "Tensor", parts: Sequence[Part], at: int, values: "Tensor") -
 
 
 def dimensions_of(parts: Sequence[Part]) -> int:
-    """How many dimensions the parts take up together."""
+    """Returns how many dimensions the parts take up together."""
     return sum(dimensions(part) for part in parts)
 
 
 def _written(source: "Tensor", places: Places, values: "Tensor", axis: int) -> "Tensor":
-    """`source` with the values at places along an axis; the last one of equal places stays."""
+    """Writes the values at places along an axis; of several for one place, the last one remains."""
     place = places.tensor
     fitting = values.reshape((*source.shape[:axis], *place.shape, *source.shape[axis + 1 :]))
     return places.checked(source._op("scatter", place, fitting, axis=axis))

@@ -1,4 +1,4 @@
-"""Methods of Tensor that are made of functions of `kiln`, which need the class themselves."""
+"""Methods of Tensor that are functions of `kiln`, which need the class themselves."""
 
 from typing import Any, Callable
 
@@ -8,7 +8,7 @@ Method = Callable[..., Any]
 
 
 class AttachedMethods(TensorBase):
-    """`kiln/_attached_methods.py` says which functions they are."""
+    """Declares the methods that `kiln/_attached_methods.py` adds."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""What each part of Tensor builds on: its node, shape and dtype, and how results are made."""
+"""The base of all parts of Tensor: its node, shape and dtype, and how results are made."""
 
 from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple
 
@@ -18,7 +18,7 @@ Shape = Tuple[int, ...]
 
 
 class Size(int):
-    """A number of elements that, called, gives the shape that has them."""
+    """A number of elements. Calling it returns the shape that has them."""
 
     _shape: Shape
 
@@ -28,12 +28,12 @@ class Size(int):
         return made
 
     def __call__(self, dim: Optional[int] = None) -> Any:
-        """The shape, or the size of one dimension."""
+        """Returns the shape, or the size of one dimension."""
         return self._shape if dim is None else self._shape[dim]
 
 
 class SymbolicSize(Dim):
-    """As Size, of a shape with variables."""
+    """A Size for shapes with variables."""
 
     __slots__ = ("_shape",)
 
@@ -42,22 +42,22 @@ class SymbolicSize(Dim):
         self._shape = shape
 
     def __call__(self, dim: Optional[int] = None) -> Any:
-        """The shape, or the size of one dimension."""
+        """Returns the shape, or the size of one dimension."""
         return self._shape if dim is None else self._shape[dim]
 
 
 class TensorBase:
-    """A name for a node. `Tensor` derives from this by way of its parts, each a file."""
+    """A name for a node. `Tensor` derives from this through its parts, each in its own file."""
 
     __slots__ = ("__weakref__", "_grad", "_node", "_requires_grad", "_selected")
 
     _node: Node
     _grad: Optional["Tensor"]
     _requires_grad: bool
-    # Whether an index gave it: nobody would see a change of it.
+    # Whether indexing returned it: a change of it would have no visible effect.
     _selected: bool
 
-    # What it is.
+    # Properties.
 
     @property
     def shape(self) -> Shape:
@@ -137,7 +137,7 @@ class TensorBase:
         return self.numel() * self.dtype.itemsize
 
     def is_floating_point(self) -> bool:
-        """Whether the dtype is a float.
+        """Returns whether the dtype is a float.
 
         >>> kiln.tensor([1.0, 4.0]).is_floating_point()
         True
@@ -145,7 +145,7 @@ class TensorBase:
         return self.dtype.is_float
 
     def is_complex(self) -> bool:
-        """False: there are no complex dtypes.
+        """Returns False: there are no complex dtypes.
 
         >>> kiln.tensor([1.0, 4.0]).is_complex()
         False
@@ -153,7 +153,7 @@ class TensorBase:
         return False
 
     def is_signed(self) -> bool:
-        """Whether the dtype has negative numbers.
+        """Returns whether the dtype has negative numbers.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).is_signed()
         True
@@ -167,11 +167,11 @@ class TensorBase:
 
     @property
     def _tensor(self) -> "Tensor":
-        """This, as what it is."""
+        """Returns self with the type of the full class."""
         return self  # type: ignore[return-value]
 
     def _alias(self) -> "Tensor":
-        """Another tensor of the same value; a change of one does not change the other."""
+        """Returns another tensor of the same value; changing one does not change the other."""
         return wrap(self._node)
 
     def _op(self, name: str, *operands: Any, **attributes: Any) -> "Tensor":
@@ -187,7 +187,7 @@ class TensorBase:
         return wrap(make(name, (operand_node(other, self._node), self._node)))
 
     def contiguous(self) -> "Tensor":
-        """The same value, computed and stored before anything uses it.
+        """Returns the same value, computed and stored before it is used.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).T.contiguous().tolist()
         [[1, 3], [2, 4]]
@@ -195,7 +195,7 @@ class TensorBase:
         return self._op("contiguous")
 
     def clone(self) -> "Tensor":
-        """A copy, through which gradients flow.
+        """Returns a copy, through which gradients flow.
 
         >>> kiln.tensor([1.0, 4.0]).clone().tolist()
         [1.0, 4.0]
@@ -203,19 +203,19 @@ class TensorBase:
         return self._op("contiguous")
 
 
-# The class that results have, by register_tensor_class: it derives from what is in this file.
+# The class of results, set by register_tensor_class, since it derives from this file's class.
 _classes: Any = {}
 
 
 def register_tensor_class(tensor_class: Any) -> None:
-    """Says once which class results have."""
+    """Sets the class of results. Called once."""
     _classes["tensor"] = tensor_class
 
 
 def wrap(node: Node) -> "Tensor":
-    """A tensor for a node."""
+    """Returns a tensor for a node."""
     tensor_class = _classes["tensor"]
-    # Without __init__, which is for data.
+    # Without __init__, which takes data.
     tensor: Tensor = tensor_class.__new__(tensor_class)
     tensor._node = node
     tensor._grad = None
@@ -226,18 +226,18 @@ def wrap(node: Node) -> "Tensor":
 
 
 def construct(data: Any, dtype: Any = None) -> "Tensor":
-    """Tensor(data, dtype), for what the class itself is made of."""
+    """Returns Tensor(data, dtype), for the base classes of Tensor."""
     tensor: Tensor = _classes["tensor"](data, dtype)
     return tensor
 
 
 def tensor_of(value: Any) -> "Tensor":
-    """`value` itself, or as a tensor."""
+    """Returns `value` itself, or as a tensor."""
     return value._tensor if isinstance(value, TensorBase) else construct(value)
 
 
 def constant(array: np.ndarray) -> "Tensor":
-    """A tensor of an array that nobody else holds; in a traced function, a constant."""
+    """Returns a tensor of an array that nothing else references; within kiln.jit, a constant."""
     array = np.asarray(array, order="C")
     node = _node.host_value(array, dtypes.as_dtype(array.dtype))
     if _node.mode.trace is not None:
@@ -246,15 +246,15 @@ def constant(array: np.ndarray) -> "Tensor":
 
 
 def weak_or_tensor(value: Any) -> Any:
-    """`value` as an operand: a Python number, which has no dtype of its own, or a tensor."""
+    """Returns `value` as an operand: a tensor, or a Python number, whose dtype is weak."""
     if isinstance(value, np.generic):
-        # NumPy's scalars are as weak as Python's numbers.
+        # NumPy's scalars have weak dtypes like Python's numbers.
         value = value.item()
     return value if isinstance(value, (bool, int, float, Dim)) else tensor_of(value)
 
 
 def operand_node(value: Any, like: Node) -> Node:
-    """`value` as a node; a Python number takes the dtype of `like` where that can hold it."""
+    """Returns `value` as a node; a Python number takes the dtype of `like` if that can hold it."""
     if isinstance(value, TensorBase):
         return value._node
     value = weak_or_tensor(value)
@@ -268,10 +268,10 @@ def operand_node(value: Any, like: Node) -> Node:
 
 def apply(name: str, operands: Sequence[Any], dtype: Optional[DType] = None,
           **attributes: Any) -> "Tensor":
-    """The op `name` of operands of which at least one is a tensor.
+    """Returns the op `name` of operands of which at least one is a tensor.
 
-    A Python number takes the dtype of the first tensor, except of one that stands apart, such as
-    the condition of `where`.
+    A Python number takes the dtype of the first tensor, except a special operand such as the
+    condition of `where`.
     """
     op = _node.TABLE[name]
     tensors = [(op.is_special(place), operand) for place, operand in enumerate(operands)

@@ -1,6 +1,6 @@
-"""Methods of Tensor that change its dtype, or name its device."""
+"""Methods of Tensor that change its dtype or device."""
 
-# The methods int, float and bool hide the types of these names within the class.
+# Within the class, the methods int, float and bool hide the types of these names.
 import builtins
 from typing import TYPE_CHECKING, Any
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
 
 class Casting(TensorBase):
-    """Casts make new tensors, but for the dtype that a tensor has already."""
+    """Casts return new tensors; a cast to the tensor's own dtype returns the tensor itself."""
 
     __slots__ = ()
 
     def cast(self, dtype: Any, saturate: builtins.bool = True) -> "Tensor":
-        """The same values in another dtype.
+        """Returns the same values in another dtype.
 
-        Integers wrap. A float that becomes an integer loses its fraction; out of range it becomes
-        the nearest end of the range, and NaN becomes 0. A bool is whether the value is not 0. In a
-        float8, what is beyond the largest number, infinities too, becomes that number; without
-        saturate it becomes NaN in float8_e4m3 and an infinity in float8_e5m2.
+        Integers wrap. A float cast to integers loses its fraction; out of range it becomes the
+        nearest end of the range, and NaN becomes 0. A cast to bool is true for values other than 0.
+        In a float8, values beyond the largest number, including infinities, become that number;
+        without `saturate` they become NaN in float8_e4m3 and an infinity in float8_e5m2.
 
         >>> kiln.tensor([1.7, -2.5]).cast(kiln.int32).tolist()
         [1, -2]
@@ -37,7 +37,7 @@ class Casting(TensorBase):
         return wrap(make("cast", (self._node,), how, wanted))
 
     def bitcast(self, dtype: Any) -> "Tensor":
-        """The same bits as another dtype of the same size.
+        """Returns the same bits as another dtype of the same size.
 
         >>> hex(kiln.tensor(1.0).bitcast(kiln.int32).item())
         '0x3f800000'
@@ -45,7 +45,7 @@ class Casting(TensorBase):
         return wrap(make("bitcast", (self._node,), (), dtypes.as_dtype(dtype)))
 
     def type(self, dtype: Any) -> "Tensor":
-        """The same values in another dtype, as cast.
+        """Returns the same values in another dtype; see cast.
 
         >>> kiln.tensor([1.0, 4.0]).type("int8").tolist()
         [1, 4]
@@ -53,7 +53,7 @@ class Casting(TensorBase):
         return self.cast(dtype)
 
     def type_as(self, other: "Tensor") -> "Tensor":
-        """The same values in another tensor's dtype.
+        """Returns the same values in another tensor's dtype.
 
         >>> kiln.tensor([1.0, 4.0]).type_as(kiln.tensor([[1, 2], [3, 4]])).dtype
         kiln.int64
@@ -61,7 +61,7 @@ class Casting(TensorBase):
         return self.cast(other.dtype)
 
     def astype(self, dtype: Any) -> "Tensor":
-        """The same values in another dtype, as cast.
+        """Returns the same values in another dtype; see cast.
 
         >>> kiln.tensor([1.0, 4.0]).astype(kiln.int8).tolist()
         [1, 4]
@@ -69,9 +69,9 @@ class Casting(TensorBase):
         return self.cast(dtype)
 
     def to(self, target: Any, *, copy: bool = False) -> "Tensor":
-        """In another dtype, in the dtype of another tensor, or on the device of this name.
+        """Returns the tensor in a dtype, in another tensor's dtype, or on the device of this name.
 
-        On a device it is a copy, unless it is there already; see to_device.
+        If it has the dtype already it is returned itself, unless `copy`. For devices see to_device.
 
         >>> kiln.tensor([1.0, 4.0]).to("float64").dtype
         kiln.float64
@@ -85,7 +85,7 @@ class Casting(TensorBase):
         return result.__copy__() if copy and result is self else result
 
     def cpu(self) -> "Tensor":
-        """The tensor itself: only numpy() brings its values into this process's memory.
+        """Returns the tensor itself: only numpy() copies its values to this process's memory.
 
         >>> kiln.tensor([1.0, 4.0]).cpu().tolist()
         [1.0, 4.0]
@@ -93,7 +93,7 @@ class Casting(TensorBase):
         return self._tensor
 
     def float(self) -> "Tensor":
-        """As float32.
+        """Casts to float32.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).float().dtype
         kiln.float32
@@ -101,7 +101,7 @@ class Casting(TensorBase):
         return self.cast(dtypes.float32)
 
     def double(self) -> "Tensor":
-        """As float64.
+        """Casts to float64.
 
         >>> kiln.tensor([1.0, 4.0]).double().dtype
         kiln.float64
@@ -109,7 +109,7 @@ class Casting(TensorBase):
         return self.cast(dtypes.float64)
 
     def half(self) -> "Tensor":
-        """As float16.
+        """Casts to float16.
 
         >>> kiln.tensor([1.0, 4.0]).half().dtype
         kiln.float16
@@ -117,7 +117,7 @@ class Casting(TensorBase):
         return self.cast(dtypes.float16)
 
     def bfloat16(self) -> "Tensor":
-        """As bfloat16.
+        """Casts to bfloat16.
 
         >>> kiln.tensor([1.0, 4.0]).bfloat16().dtype
         kiln.bfloat16
@@ -125,7 +125,7 @@ class Casting(TensorBase):
         return self.cast(dtypes.bfloat16)
 
     def int(self) -> "Tensor":
-        """As int32.
+        """Casts to int32.
 
         >>> kiln.tensor([1.0, 4.0]).int().tolist()
         [1, 4]
@@ -133,7 +133,7 @@ class Casting(TensorBase):
         return self.cast(dtypes.int32)
 
     def long(self) -> "Tensor":
-        """As int64.
+        """Casts to int64.
 
         >>> kiln.tensor([1.0, 4.0]).long().dtype
         kiln.int64
@@ -141,7 +141,7 @@ class Casting(TensorBase):
         return self.cast(dtypes.int64)
 
     def bool(self) -> "Tensor":
-        """As bool: whether each element is not 0.
+        """Casts to bool: whether each element is not 0.
 
         >>> kiln.tensor([0, 2]).bool().tolist()
         [False, True]
@@ -149,7 +149,7 @@ class Casting(TensorBase):
         return self.cast(dtypes.bool_)
 
     def byte(self) -> "Tensor":
-        """As uint8.
+        """Casts to uint8.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).byte().dtype
         kiln.uint8
@@ -157,7 +157,7 @@ class Casting(TensorBase):
         return self.cast(dtypes.uint8)
 
     def char(self) -> "Tensor":
-        """As int8.
+        """Casts to int8.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).char().dtype
         kiln.int8
@@ -165,7 +165,7 @@ class Casting(TensorBase):
         return self.cast(dtypes.int8)
 
     def short(self) -> "Tensor":
-        """As int16.
+        """Casts to int16.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).short().dtype
         kiln.int16

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class Comparison(Casting):
-    """Operands broadcast, and Python numbers take the tensor's dtype."""
+    """Comparisons and logic; operands broadcast, and Python numbers take the tensor's dtype."""
 
     __slots__ = ()
 
-    # Comparisons give bools.
+    # Comparisons return bools.
 
     def _compared(self, name: str, other: Any) -> "Tensor":
         if isinstance(other, int) and self.dtype.is_integer and not isinstance(other, bool):
@@ -93,12 +93,12 @@ class Comparison(Casting):
     def __ne__(self, other: Any) -> Any:
         return NotImplemented if _is_no_operand(other) else self.ne(other)
 
-    # Whole tensors.
+    # Comparisons of whole tensors.
 
     def isclose(self, other: "Tensor", rtol: float = 1e-5, atol: float = 1e-8,
                 equal_nan: bool = False) -> "Tensor":
-        """Where elements are near: |self - other| <= atol + rtol * |other|, or they are equal; NaN
-        is near NaN with equal_nan alone.
+        """Returns where elements are close: |self - other| <= atol + rtol * |other|, or equal. NaN
+        is close to NaN only with `equal_nan`.
 
         >>> kiln.tensor([1.0, 4.0]).isclose(kiln.tensor([1.0, 5.0])).tolist()
         [True, False]
@@ -108,7 +108,7 @@ class Comparison(Casting):
 
     def allclose(self, other: "Tensor", rtol: float = 1e-5, atol: float = 1e-8,
                  equal_nan: bool = False) -> bool:
-        """Whether all elements are near, as isclose has it. Reads one value.
+        """Returns whether all elements are close in the sense of isclose. Reads one value.
 
         >>> kiln.tensor([1.0, 4.0]).allclose(kiln.tensor([1.0, 4.0]) + 1e-9)
         True
@@ -116,7 +116,7 @@ class Comparison(Casting):
         return bool(self.isclose(other, rtol, atol, equal_nan).all())
 
     def equal(self, other: "Tensor") -> bool:
-        """Whether shapes and all elements are equal. Reads one value.
+        """Returns whether shapes and all elements are equal. Reads one value.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).equal(kiln.tensor([[1, 2], [3, 4]]) + 0)
         True
@@ -124,17 +124,17 @@ class Comparison(Casting):
         return self.shape == other.shape and bool(self.eq(other).all())
 
     def is_same_size(self, other: "Tensor") -> bool:
-        """Whether both have the same shape.
+        """Returns whether both have the same shape.
 
         >>> kiln.tensor([1.0, 4.0]).is_same_size(kiln.tensor([1.0, 4.0]))
         True
         """
         return self.shape == other.shape
 
-    # Bits and truth.
+    # Logic and bits.
 
     def logical_and(self, other: Any) -> "Tensor":
-        """Whether both are true.
+        """Returns whether both are true.
 
         >>> kiln.tensor([True, False]).logical_and(True).tolist()
         [True, False]
@@ -142,7 +142,7 @@ class Comparison(Casting):
         return self._op("logical_and", other)
 
     def logical_or(self, other: Any) -> "Tensor":
-        """Whether either is true.
+        """Returns whether either is true.
 
         >>> kiln.tensor([True, False]).logical_or(True).tolist()
         [True, True]
@@ -150,7 +150,7 @@ class Comparison(Casting):
         return self._op("logical_or", other)
 
     def logical_not(self) -> "Tensor":
-        """Whether it is false.
+        """Returns whether it is false.
 
         >>> kiln.tensor([True, False]).logical_not().tolist()
         [False, True]
@@ -158,7 +158,7 @@ class Comparison(Casting):
         return self._op("logical_not")
 
     def logical_xor(self, other: Any) -> "Tensor":
-        """Whether one of the two is 0 and the other is not.
+        """Returns whether exactly one of the two is true (not 0).
 
         >>> kiln.tensor([True, False]).logical_xor(True).tolist()
         [False, True]
@@ -166,7 +166,7 @@ class Comparison(Casting):
         return self.bool()._op("cmpne", tensor_of(other).bool())
 
     def bitwise_and(self, other: Any) -> "Tensor":
-        """Bits that are set in both.
+        """Returns the bits that are set in both.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).bitwise_and(2).tolist()
         [[0, 2], [2, 0]]
@@ -174,7 +174,7 @@ class Comparison(Casting):
         return self._op("and", other)
 
     def bitwise_or(self, other: Any) -> "Tensor":
-        """Bits that are set in either.
+        """Returns the bits that are set in either.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).bitwise_or(4).tolist()
         [[5, 6], [7, 4]]
@@ -182,7 +182,7 @@ class Comparison(Casting):
         return self._op("or", other)
 
     def bitwise_xor(self, other: Any) -> "Tensor":
-        """Bits that are set in one of the two.
+        """Returns the bits that are set in exactly one of the two.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).bitwise_xor(1).tolist()
         [[0, 3], [2, 5]]
@@ -190,7 +190,7 @@ class Comparison(Casting):
         return self._op("xor", other)
 
     def bitwise_not(self) -> "Tensor":
-        """Every bit inverted.
+        """Inverts every bit.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).bitwise_not().tolist()
         [[-2, -3], [-4, -5]]
@@ -198,7 +198,7 @@ class Comparison(Casting):
         return self._op("not")
 
     def bitwise_left_shift(self, other: Any) -> "Tensor":
-        """Bits moved up.
+        """Shifts bits left.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).bitwise_left_shift(1).tolist()
         [[2, 4], [6, 8]]
@@ -206,7 +206,7 @@ class Comparison(Casting):
         return self._op("shl", other)
 
     def bitwise_right_shift(self, other: Any) -> "Tensor":
-        """Bits moved down, the sign kept.
+        """Shifts bits right, keeping the sign.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).bitwise_right_shift(1).tolist()
         [[0, 1], [1, 2]]
@@ -242,7 +242,7 @@ class Comparison(Casting):
         return self._op("not")
 
 
-# What comparisons give with an integer below, and with one above, the dtype's range.
+# The results of comparisons with an integer below, and with one above, the dtype's range.
 _ANSWERS = {
     "cmpeq": (False, False), "cmpne": (True, True), "cmplt": (False, True),
     "less_equal": (False, True), "greater": (True, False), "greater_equal": (True, False),
@@ -250,5 +250,5 @@ _ANSWERS = {
 
 
 def _is_no_operand(other: Any) -> bool:
-    """Whether equality with it is a plain False, as with None."""
+    """Returns whether == and != with `other` are left to Python, as with None."""
     return other is None or isinstance(other, (str, bytes, dict, set, type))

@@ -10,15 +10,15 @@ if TYPE_CHECKING:
 
 
 def contracted(name: str, operands: Sequence[Any], **attributes: Any) -> "Tensor":
-    """The op `name` of operands. A bool beside a number counts as 0 or 1; of bools alone the result
-    is whether any product is true, as NumPy's.
+    """Returns the op `name` of operands. A bool with a number counts as 0 or 1; for bools alone the
+    result is whether any product is true, as in NumPy.
     """
     given = [weak_or_tensor(operand) for operand in operands]
     tensors = [operand for operand in given if isinstance(operand, TensorBase)]
     kinds = [tensor.dtype for tensor in tensors if tensor.dtype is not dtypes.bool_]
     if len(kinds) == len(tensors):
         return apply(name, given, **attributes)
-    # A sum of ones and zeros is not 0 where one of them is 1, however it is rounded.
+    # A float32 sum of ones and zeros is not 0 if one of them is 1, however it is rounded.
     wanted = kinds[0] if kinds else dtypes.float32
     for kind in kinds[1:]:
         wanted = dtypes.promote(wanted, kind)

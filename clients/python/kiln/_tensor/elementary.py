@@ -1,4 +1,4 @@
-"""Methods of Tensor for elementary and special functions; `kiln` has the same as functions."""
+"""Methods of Tensor for elementary and special functions; `kiln` has the same functions."""
 
 from typing import TYPE_CHECKING
 
@@ -198,7 +198,7 @@ class Elementary(TensorBase):
         return self._op("erf")
 
     def erfc(self) -> "Tensor":
-        """1 - erf(self), accurate where that is small.
+        """1 - erf(self), accurate even if the result is small.
 
         >>> print(kiln.tensor([0.5, 1.0]).erfc())
         tensor([0.4795, 0.1573], dtype=float32)

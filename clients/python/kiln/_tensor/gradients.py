@@ -1,4 +1,4 @@
-"""backward(): requests for the gradients of a tensor's leaves, which the daemon fulfils."""
+"""backward(): requests the gradients of a tensor's leaves, which the daemon computes."""
 
 from typing import TYPE_CHECKING, Any, List, Optional, Tuple
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def check_flow(output: "Tensor", since: int = -1) -> None:
-    """Refuses an output that hangs on a result of a traced function, called after `since`.
+    """Raises InvalidArgument if `output` depends on a result of a function traced after `since`.
 
-    Such a result is a value: what is under it would silently get no gradient.
+    Such a result is a value: everything before it would silently get no gradient.
     """
     cut = output._node.cut
     if cut is not None and cut.number > since:
@@ -26,7 +26,7 @@ def check_flow(output: "Tensor", since: int = -1) -> None:
 
 
 def check_output(output: "Tensor", upstream: Optional["Tensor"]) -> None:
-    """Refuses an output that no gradient flows from, or of which it must first be said how much."""
+    """Raises InvalidArgument if no gradient flows from `output`, or an upstream is missing."""
     check_flow(output)
     if not output.requires_grad:
         raise InvalidArgument(
@@ -39,7 +39,7 @@ def check_output(output: "Tensor", upstream: Optional["Tensor"]) -> None:
 
 
 def leaves(root: Node) -> List[Tuple[Node, Any]]:
-    """The leaves under a node that want a gradient, with their tensors."""
+    """Returns the leaves under a node that want a gradient, with their tensors."""
     found = []
     seen = {root}
     stack = [root]
@@ -63,13 +63,16 @@ def leaves(root: Node) -> List[Tuple[Node, Any]]:
 
 
 def request(y: Node, x: Node, upstream: Optional["Tensor"]) -> Node:
-    """The node of d y / d x, weighted by `upstream`."""
+    """Returns the node of d y / d x, weighted by `upstream`."""
     operands = (y, x) if upstream is None else (y, x, upstream._node)
     return make("gradient", operands)
 
 
 def backward(output: "Tensor", upstream: Optional["Tensor"] = None) -> None:
     """Adds d output / d leaf to the grad of every leaf. Lazy.
+
+    `upstream` is the gradient of `output`, of its shape. Raises InvalidArgument if it is missing
+    and `output` is not a scalar, and if no gradient flows through `output`.
 
     >>> x = kiln.tensor([1.0, 2.0], requires_grad=True)
     >>> kiln.autograd.backward((x * x).sum())

@@ -1,7 +1,7 @@
-"""Operators and methods that change the tensor itself, as PyTorch's do.
+"""Operators and methods that change the tensor itself, as in PyTorch.
 
-What was built from a tensor before keeps the old value. Shape and dtype stay: a result that does
-not fit raises InvalidArgument, as does a leaf that requires a gradient outside of kiln.no_grad().
+Tensors built from it before keep the old value. Shape and dtype stay: a result that does not fit
+raises InvalidArgument, and so does a leaf that requires a gradient outside of kiln.no_grad().
 """
 
 from typing import TYPE_CHECKING, Any, Callable
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def _changing(name: str) -> Callable[..., Any]:
-    """The method that puts the result of the method `name` in its own tensor's place."""
+    """Returns a method that replaces the tensor's value by the result of the method `name`."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         return self._in_place(getattr(self, name)(*args, **kwargs))
@@ -26,7 +26,7 @@ def _changing(name: str) -> Callable[..., Any]:
 
 
 class InPlace(TensorBase):
-    """`x += 1` and x.add_(1)."""
+    """In-place operators and methods, such as `x += 1` and x.add_(1)."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""tensor[key], as NumPy's."""
+"""tensor[key], as in NumPy."""
 
 from typing import TYPE_CHECKING, Any, List
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def index(tensor: "Tensor", key: Any, op: str = "tensor[...]") -> "Tensor":
-    """tensor[key]. See Tensor.__getitem__. `op` is what errors call it."""
+    """Returns tensor[key]; see Tensor.__getitem__. Errors name `op`."""
     parts, apart = parse(tensor.shape, key)
     new: List[int] = []
     if any(is_mask(part) for part in parts):
@@ -19,7 +19,7 @@ def index(tensor: "Tensor", key: Any, op: str = "tensor[...]") -> "Tensor":
 
 
 def read(tensor: "Tensor", selection: Selection, op: str) -> "Tensor":
-    """What a selection selects of a tensor."""
+    """Returns the selected elements of a tensor."""
     source = selection.source(tensor)
     if not selection.indices:
         return source

@@ -1,4 +1,4 @@
-"""Tensors among other libraries: NumPy, DLPack, the Python array API standard, devices."""
+"""Interfaces to other libraries: NumPy, DLPack, the Python array API standard, devices."""
 
 import sys
 from typing import TYPE_CHECKING, Any, Optional, Tuple
@@ -20,7 +20,7 @@ _DLPACK_CPU = (1, 0)  # kDLCPU and the device's number
 
 
 class Interop(TensorBase):
-    """What other libraries ask of an array."""
+    """The protocols through which other libraries use an array."""
 
     __slots__ = ()
 
@@ -29,7 +29,7 @@ class Interop(TensorBase):
         def numpy(self) -> "np.ndarray[Any, Any]": ...
 
     def __array_namespace__(self, *, api_version: Optional[str] = None) -> Any:
-        """The namespace that follows the Python array API standard: `kiln` itself."""
+        """Returns the namespace of the Python array API standard: `kiln` itself."""
         if api_version is not None and api_version not in ARRAY_API_VERSIONS:
             raise InvalidArgument(
                 f"array API version {api_version!r}; there are {', '.join(ARRAY_API_VERSIONS)}")
@@ -38,7 +38,7 @@ class Interop(TensorBase):
 
     @property
     def device(self) -> Any:
-        """The name of the device that holds it, or will, such as "cpu:0"; on a mesh all names.
+        """The name of its device, such as "cpu:0"; on a mesh a tuple of names.
 
         >>> kiln.tensor([1.0, 4.0]).device
         'cpu:0'
@@ -55,11 +55,11 @@ class Interop(TensorBase):
         return DeviceInPassing(name) if self._node.home is None else name
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> "Tensor":
-        """The tensor on the device of this name: itself, if it was put there, or a copy.
+        """Returns the tensor on the device of this name: itself, if it was placed there, or a copy.
 
-        What is computed from it is computed there. Within kiln.jit, and of what is lazy and wants a
-        gradient, it is sent in the same program, and gradients flow back. Raises InvalidArgument
-        for a name that kiln.devices() does not list.
+        Computations with it run there. Within kiln.jit, and for a lazy tensor that needs a
+        gradient, it is sent within the same program, and gradients flow back. Raises
+        InvalidArgument for a name that kiln.devices() does not list.
 
         >>> kiln.tensor([1.0, 4.0]).to_device(kiln.tensor([1.0, 4.0]).device).tolist()
         [1.0, 4.0]
@@ -80,10 +80,10 @@ class Interop(TensorBase):
     def __dlpack__(self, *, stream: Any = None, max_version: Optional[Tuple[int, int]] = None,
                    dl_device: Optional[Tuple[int, int]] = None,
                    copy: Optional[bool] = None) -> Any:
-        """A DLPack capsule of a copy in this process's memory, whatever device the tensor is on.
+        """Returns a DLPack capsule of a copy in this process's memory, for any device.
 
-        Raises BufferError for copy=False, for other devices than the CPU, and for dtypes that
-        NumPy lacks.
+        Raises BufferError for copy=False, for a stream, for other devices than the CPU, and for
+        dtypes that NumPy lacks.
         """
         if copy is False:
             raise BufferError("a tensor's values come from the daemon, always as a copy")
@@ -94,13 +94,13 @@ class Interop(TensorBase):
         if self.dtype.numpy is None:
             raise BufferError(f"no DLPack form of {self.dtype.name} here; cast it to float32 first")
         array = self.numpy()
-        # NumPy knows `max_version` from 2.1 on.
+        # NumPy accepts `max_version` from 2.1 on.
         if max_version is None or not _takes_versions():
             return array.__dlpack__()
         return array.__dlpack__(max_version=max_version)
 
     def __dlpack_device__(self) -> Tuple[int, int]:
-        """Where __dlpack__ copies to: the CPU, (1, 0)."""
+        """Returns the target of __dlpack__: the CPU, (1, 0)."""
         return _DLPACK_CPU
 
 

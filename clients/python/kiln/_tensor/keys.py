@@ -1,7 +1,7 @@
-"""Reading a key: what `tensor[key]` names in each dimension.
+"""Parses a key: what `tensor[key]` selects in each dimension.
 
 A key becomes a list of parts: a range or an int for one dimension, None for a new one, a tensor of
-integers for one dimension, a tensor of bools (a mask) for as many as it has.
+integers for one dimension, a tensor of bools (a mask) for as many dimensions as it has.
 """
 
 from typing import TYPE_CHECKING, Any, List, NamedTuple, Sequence, Tuple, Union
@@ -28,21 +28,21 @@ class Span(NamedTuple):
 
 
 def is_range(part: Part) -> bool:
-    """Whether a part is a range of places of one dimension."""
+    """Returns whether a part is a range of places of one dimension."""
     return isinstance(part, (range, Span))
 
 
 class Key(NamedTuple):
-    """What a key names."""
+    """A parsed key."""
 
     parts: List[Part]
-    # Whether an ellipsis stands between ints and index tensors, and takes up no dimension: as in
-    # NumPy it keeps them apart all the same.
+    # Whether an ellipsis that takes up no dimension is between ints and index tensors: as in NumPy
+    # they then count as separated.
     apart: bool
 
 
 def parse(shape: Sequence[int], key: Any) -> Key:
-    """Reads a key into a tensor of this shape."""
+    """Parses a key into a tensor of this shape."""
     written = [_part(part) for part in (key if isinstance(key, tuple) else (key,))]
     given = _with_ellipsis(written, shape)
     parts: List[Part] = []
@@ -73,25 +73,25 @@ def _keeps_apart(written: List[Any]) -> bool:
 
 
 def is_mask(part: Any) -> bool:
-    """Whether a part is a tensor of bools."""
+    """Returns whether a part is a tensor of bools."""
     return getattr(part, "dtype", None) is dtypes.bool_
 
 
 def dimensions(part: Any) -> int:
-    """How many of the tensor's dimensions a part (or a slice) takes up."""
+    """Returns how many of the tensor's dimensions a part (or a slice) takes up."""
     if part is None or part is Ellipsis:
         return 0
     return len(part.shape) if is_mask(part) else 1
 
 
 def _part(part: Any) -> Any:
-    """An int, a slice, None, an ellipsis or a tensor."""
+    """Returns an int, a slice, None, an ellipsis or a tensor; raises InvalidIndex otherwise."""
     if part is None or part is Ellipsis or isinstance(part, (slice, Dim)):
         return part
     if isinstance(part, (list, tuple)):
         array = np.asarray(part)
         if array.dtype.kind in "biuf":
-            # NumPy takes [] for floats.
+            # NumPy gives [] a float dtype.
             part = constant(array if array.size else array.astype(np.int64))
     if isinstance(part, (bool, np.bool_, np.ndarray)):
         part = construct(part)
@@ -109,7 +109,7 @@ def _part(part: Any) -> Any:
 
 
 def _with_ellipsis(parts: List[Any], shape: Sequence[int]) -> List[Any]:
-    """The parts with whole dimensions for the ellipsis, or at the end."""
+    """Returns the parts with whole dimensions in place of the ellipsis, or at the end."""
     used = sum(dimensions(part) for part in parts)
     if used > len(shape):
         raise InvalidIndex(f"{used} indices for a tensor of shape {tuple(shape)}")
@@ -134,7 +134,7 @@ def _range(part: slice, size: int) -> Any:
 
 
 def _span(part: slice, size: Any) -> Span:
-    """A slice with variables; unlike others it must lie within the dimension."""
+    """Returns a slice with variables; unlike other slices it must be within the dimension."""
     if part.step not in (None, 1):
         raise InvalidIndex(
             f"a slice with a step of {part.step} that depends on variables; only a step of 1 can")
@@ -179,10 +179,10 @@ def _check_mask(part: "Tensor", axis: int, shape: Sequence[int]) -> None:
 
 
 def without_masks(parts: Sequence[Part]) -> Tuple[List[Part], List[int]]:
-    """The parts with each mask as the places where it is true, one tensor for each dimension.
+    """Replaces each mask by the places where it is true, one tensor for each dimension.
 
-    A mask without dimensions (True, False) selects along a new dimension of size 1. Second: the
-    positions in the result of those that do. Reads the masks' values.
+    A mask without dimensions (True, False) selects along a new dimension of size 1. Also returns
+    the positions in the result of these masks. Reads the masks' values.
     """
     result: List[Part] = []
     new: List[int] = []

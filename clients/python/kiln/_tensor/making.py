@@ -1,4 +1,4 @@
-"""Tensors of numbers and of other tensors: what methods need and `kiln` has as functions, too."""
+"""Makes tensors of numbers and of other tensors, for methods and as functions of `kiln`."""
 
 from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def filled(shape: Tuple[int, ...], value: Any, dtype: Any = None) -> "Tensor":
-    """One number everywhere, a Python number or a tensor's; see kiln.full."""
+    """Returns a tensor filled with a Python number or a tensor's; see kiln.full."""
     if isinstance(value, np.generic):
         dtype, value = value.dtype if dtype is None else dtype, value.item()
     if isinstance(value, TensorBase):
@@ -27,7 +27,7 @@ def filled(shape: Tuple[int, ...], value: Any, dtype: Any = None) -> "Tensor":
 
 
 def iota(shape: Sequence[int], axis: int = 0, dtype: Any = None) -> "Tensor":
-    """Each element's index along an axis; int64 by default.
+    """Returns each element's index along an axis; int64 by default.
 
     >>> kiln.iota((2, 3), 1).tolist()
     [[0, 1, 2], [0, 1, 2]]
@@ -37,9 +37,10 @@ def iota(shape: Sequence[int], axis: int = 0, dtype: Any = None) -> "Tensor":
 
 
 def where(condition: Any, x1: Any, x2: Any, /) -> "Tensor":
-    """x1 where the condition is true (or not 0), x2 elsewhere. Shapes broadcast, x1 and x2 promote.
+    """Returns x1 where the condition is true (or not 0), x2 elsewhere.
 
-    No gradient flows to what was not chosen.
+    Shapes broadcast, and the dtypes of x1 and x2 promote. No gradient flows to elements that were
+    not chosen.
 
     >>> kiln.where(kiln.tensor([True, False]), kiln.tensor([1, 2]), -1).tolist()
     [1, -1]
@@ -52,7 +53,9 @@ def where(condition: Any, x1: Any, x2: Any, /) -> "Tensor":
 
 @torch_names
 def concat(arrays: Sequence["Tensor"], /, axis: Optional[int] = 0) -> "Tensor":
-    """Tensors one after another along an axis, or, axis None, flattened. Their dtypes promote.
+    """Concatenates tensors along an axis, or flattened if `axis` is None. Their dtypes promote.
+
+    Raises InvalidArgument if there are none.
 
     >>> kiln.concat([kiln.ones(2), kiln.zeros(1)]).tolist()
     [1.0, 1.0, 0.0]
@@ -67,7 +70,9 @@ def concat(arrays: Sequence["Tensor"], /, axis: Optional[int] = 0) -> "Tensor":
 
 @torch_names
 def stack(arrays: Sequence["Tensor"], /, axis: int = 0) -> "Tensor":
-    """Tensors of one shape along a new axis.
+    """Stacks tensors of one shape along a new axis.
+
+    Raises InvalidArgument if there are none, or if their shapes differ.
 
     >>> kiln.stack([kiln.tensor([1, 2]), kiln.tensor([3, 4])], axis=1).tolist()
     [[1, 3], [2, 4]]
@@ -84,12 +89,12 @@ def stack(arrays: Sequence["Tensor"], /, axis: int = 0) -> "Tensor":
 
 
 class Making(TensorBase):
-    """Further tensors of this one's dtype."""
+    """Makes further tensors of this one's dtype."""
 
     __slots__ = ()
 
     def new_zeros(self, *shape: Any) -> "Tensor":
-        """Zeros in this tensor's dtype.
+        """Returns zeros in this tensor's dtype.
 
         >>> kiln.tensor([7, -7]).new_zeros(2).tolist()
         [0, 0]
@@ -97,7 +102,7 @@ class Making(TensorBase):
         return filled(sizes(shape), 0, self.dtype)
 
     def new_ones(self, *shape: Any) -> "Tensor":
-        """Ones in this tensor's dtype.
+        """Returns ones in this tensor's dtype.
 
         >>> kiln.tensor([7, -7]).new_ones(2).tolist()
         [1, 1]
@@ -105,7 +110,7 @@ class Making(TensorBase):
         return filled(sizes(shape), 1, self.dtype)
 
     def new_full(self, shape: Sequence[int], value: Any) -> "Tensor":
-        """One number everywhere, in this tensor's dtype.
+        """Returns a tensor filled with one number, in this tensor's dtype.
 
         >>> kiln.tensor([7, -7]).new_full((2,), 5).tolist()
         [5, 5]
@@ -113,7 +118,7 @@ class Making(TensorBase):
         return filled(sizes((tuple(shape),)), value, self.dtype)
 
     def new_tensor(self, data: Any) -> "Tensor":
-        """A tensor of data in this tensor's dtype.
+        """Returns a tensor of data in this tensor's dtype.
 
         >>> kiln.tensor([7, -7]).new_tensor([1, 2]).dtype
         kiln.int64

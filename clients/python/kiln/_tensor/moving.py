@@ -1,4 +1,4 @@
-"""Tensors that come to lie elsewhere: on another device, or on a mesh."""
+"""Moves tensors to another device, or to a mesh."""
 
 from typing import TYPE_CHECKING, Any, Optional
 
@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
 
 def on_device(device: Any) -> Optional[Placement]:
-    """On the device of a name, or nowhere in particular: None. Raises InvalidArgument if there is
-    no such device.
+    """Returns the placement on the device of a name, or None for no particular device. Raises
+    InvalidArgument if there is no such device.
 
-    Nowhere: on the daemon's only one, or on the session's where others lie that were put nowhere.
+    None means the daemon's only device, or the session's device if the name came from a tensor that
+    was not placed explicitly.
     """
     if not isinstance(device, str):
         raise InvalidArgument(
@@ -34,20 +35,20 @@ def on_device(device: Any) -> Optional[Placement]:
 
 
 def moved(tensor: "Tensor", device: Any) -> "Tensor":
-    """The tensor on the device of a name."""
+    """Returns the tensor on the device of a name."""
     node = realize.elsewhere(tensor._node, on_device(device))
     return tensor if node is tensor._node else wrap(node)
 
 
 def beside(value: "Tensor", other: "Tensor") -> "Tensor":
-    """The value on the device that `other` was put on, where stages lie on several devices."""
+    """Returns the value on the device of `other`, if both are on single devices."""
     home = other._node.home
     is_elsewhere = isinstance(home, str) and isinstance(value._node.home, str)
     return moved(value, home) if is_elsewhere else value
 
 
 def place(tensor: "Tensor", placement: Optional[Placement]) -> None:
-    """Lays a tensor out anew in place, as state is that others hold; its gradient is forgotten."""
+    """Changes a tensor's placement in place, as others reference it; drops its gradient."""
     if mode.trace is not None:
         raise TraceError(
             "state is laid out inside a function that kiln.jit traces; do so before its first call")

@@ -1,4 +1,4 @@
-"""Methods of Tensor that find elements by their order, and where they are."""
+"""Methods of Tensor that find elements by their order, and their places."""
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Tuple, Union, overload
 
@@ -22,7 +22,7 @@ class ValuesAndIndices(NamedTuple):
 
 
 def without_keepdim(name: str, other: "Tensor", keepdim: bool) -> "Tensor":
-    """`other`, the second tensor of max or min, which keeps all dimensions."""
+    """Returns `other`, the second tensor of max or min; raises InvalidArgument for keepdim."""
     if flag(keepdim, "keepdim"):
         raise InvalidArgument(
             f"{name} of two tensors with keepdim; that is for one tensor along a dim")
@@ -30,16 +30,17 @@ def without_keepdim(name: str, other: "Tensor", keepdim: bool) -> "Tensor":
 
 
 class Ordering(Reductions):
-    """With a `dim`, an int, most of these give PyTorch's pairs; the functions of `kiln` and amax
-    and amin, which take several dimensions, give the values alone.
+    """With an int `dim`, most of these methods return PyTorch's pairs; the functions of `kiln`, and
+    amax and amin, which take several dimensions, return only the values.
     """
 
     __slots__ = ()
 
     @numpy_names
     def amax(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
-        """The largest element; NaN if any is, InvalidArgument if there is none. Equal ones share
-        the gradient equally.
+        """Returns the largest element; NaN if any is NaN.
+
+        Equal elements share the gradient equally. Raises InvalidArgument if there is no element.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).amax((0, 1)).item()
         4
@@ -49,8 +50,9 @@ class Ordering(Reductions):
 
     @numpy_names
     def amin(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
-        """The smallest element; NaN if any is, InvalidArgument if there is none. Equal ones share
-        the gradient equally.
+        """Returns the smallest element; NaN if any is NaN.
+
+        Equal elements share the gradient equally. Raises InvalidArgument if there is no element.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).amin(1, keepdim=True).tolist()
         [[1], [3]]
@@ -59,7 +61,7 @@ class Ordering(Reductions):
         return self._reduce("min", dim, keepdim)
 
     def aminmax(self, dim: Axes = None, keepdim: bool = False) -> Tuple["Tensor", "Tensor"]:
-        """The smallest and the largest element.
+        """Returns the smallest and the largest element.
 
         >>> [part.item() for part in kiln.tensor([[1, 2], [3, 4]]).aminmax()]
         [1, 4]
@@ -75,10 +77,13 @@ class Ordering(Reductions):
     @numpy_names
     def max(self, dim: "Union[None, int, Tensor]" = None,
             keepdim: bool = False) -> "Union[Tensor, ValuesAndIndices]":
-        """The largest element; along a dim also its index, the first of equals. NaN if any is. Of
-        a tensor in place of a dim, the larger of the two elementwise, as maximum().
+        """Returns the largest element; along a dim also its index, the first of equal ones.
 
-        Along a dim the element at the index has the gradient; otherwise equal ones share it.
+        NaN if any is NaN. With a tensor in place of a dim, returns the larger of the two
+        elementwise, as maximum().
+
+        Along a dim the element at the index gets the gradient; otherwise equal elements share it.
+        Raises InvalidArgument if there is no element.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).max().item()
         4
@@ -95,7 +100,7 @@ class Ordering(Reductions):
         values = self.amax(along, keepdim)
         if not values.requires_grad:
             return ValuesAndIndices(values, places if keepdim else places.squeeze(along))
-        # The element at the index has the gradient, not those that equal it.
+        # The element at the index gets the gradient, not the others that equal it.
         return self._found(along, places, keepdim)
 
     @overload
@@ -107,10 +112,13 @@ class Ordering(Reductions):
     @numpy_names
     def min(self, dim: "Union[None, int, Tensor]" = None,
             keepdim: bool = False) -> "Union[Tensor, ValuesAndIndices]":
-        """The smallest element; along a dim also its index, the first of equals. NaN if any is. Of
-        a tensor in place of a dim, the smaller of the two elementwise, as minimum().
+        """Returns the smallest element; along a dim also its index, the first of equal ones.
 
-        Along a dim the element at the index has the gradient; otherwise equal ones share it.
+        NaN if any is NaN. With a tensor in place of a dim, returns the smaller of the two
+        elementwise, as minimum().
+
+        Along a dim the element at the index gets the gradient; otherwise equal elements share it.
+        Raises InvalidArgument if there is no element.
 
         >>> [part.tolist() for part in kiln.tensor([[1, 5], [3, 4]]).min(dim=0)]
         [[1, 4], [0, 1]]
@@ -124,11 +132,11 @@ class Ordering(Reductions):
         values = self.amin(along, keepdim)
         if not values.requires_grad:
             return ValuesAndIndices(values, places if keepdim else places.squeeze(along))
-        # The element at the index has the gradient, not those that equal it.
+        # The element at the index gets the gradient, not the others that equal it.
         return self._found(along, places, keepdim)
 
     def _found(self, along: int, places: "Tensor", keepdim: bool) -> ValuesAndIndices:
-        """The elements at places along a dimension, with size 1 there if keepdim."""
+        """Returns the elements at places along a dimension; without keepdim, squeezes it."""
         found = ValuesAndIndices(self._tensor._op("gather_elements", places, axis=along), places)
         return found if keepdim else ValuesAndIndices(*[part.squeeze(along) for part in found])
 
@@ -141,7 +149,8 @@ class Ordering(Reductions):
 
     @numpy_names
     def argmax(self, dim: Optional[int] = None, keepdim: bool = False) -> "Tensor":
-        """The index of the largest element, the first of equals; without `dim`, in the flat tensor.
+        """Returns the index of the largest element, the first of equal ones, as int64; without
+        `dim`, in the flat tensor. Raises InvalidArgument if there is no element.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).argmax(1).tolist()
         [1, 1]
@@ -150,7 +159,8 @@ class Ordering(Reductions):
 
     @numpy_names
     def argmin(self, dim: Optional[int] = None, keepdim: bool = False) -> "Tensor":
-        """The index of the smallest element, the first of equals.
+        """Returns the index of the smallest element, the first of equal ones, as int64; without
+        `dim`, in the flat tensor. Raises InvalidArgument if there is no element.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).argmin().item()
         0
@@ -174,8 +184,10 @@ class Ordering(Reductions):
     @numpy_names
     def median(self, dim: Optional[int] = None,
                keepdim: bool = False) -> "Union[Tensor, ValuesAndIndices]":
-        """The middle of the sorted elements, of an even number of them the lower one; along a dim
-        its place, too. NaN if any is. kiln.median() gives the mean of the middle two.
+        """Returns the middle of the sorted elements; for an even number, the lower of the two.
+
+        Along a dim it returns the place, too. NaN if any is NaN. kiln.median() returns the mean of
+        the middle two. Raises InvalidArgument if there is no element.
 
         >>> kiln.tensor([3, 1, 2, 10]).median().item()
         2
@@ -197,8 +209,8 @@ class Ordering(Reductions):
 
     @numpy_names
     def cummax(self, dim: int) -> ValuesAndIndices:
-        """The largest up to each place along `dim` and its place, the last of equals, which has
-        the gradient; NaN from the first one on.
+        """Returns the running maximum along `dim` and its place, the last of equal ones, which gets
+        the gradient; NaN from the first NaN on.
 
         >>> [part.tolist() for part in kiln.tensor([1, 3, 2]).cummax(0)]
         [[1, 3, 3], [0, 1, 1]]
@@ -207,8 +219,8 @@ class Ordering(Reductions):
 
     @numpy_names
     def cummin(self, dim: int) -> ValuesAndIndices:
-        """The smallest up to each place along `dim` and its place, the last of equals, which has
-        the gradient; NaN from the first one on.
+        """Returns the running minimum along `dim` and its place, the last of equal ones, which gets
+        the gradient; NaN from the first NaN on.
 
         >>> [part.tolist() for part in kiln.tensor([3, 1, 2]).cummin(0)]
         [[3, 1, 1], [0, 1, 1]]
@@ -222,19 +234,18 @@ class Ordering(Reductions):
             return ValuesAndIndices(found.values.cast(dtypes.bool_), found.indices)
         values = self._op(op, axis=along)
         # An element that is the extreme so far has its own place, every other one that of the last
-        # such.
+        # such element.
         own = self._tensor.eq(values).logical_or(self._tensor.isnan())
         place = iota(self.shape, along).where(own, 0)._op("cumulative_max", axis=along)
         if not values.requires_grad:
             return ValuesAndIndices(values, place)
-        # The element at the index has the gradient, not those that equal it.
+        # The element at the index gets the gradient, not the others that equal it.
         return self._found(along, place, keepdim=True)
 
     @numpy_names
     def sort(self, dim: int = -1, descending: bool = False,
              stable: bool = True) -> ValuesAndIndices:
-        """Sorted along `dim`, and the places that the elements come from; equal ones keep their
-        order.
+        """Returns the elements sorted along `dim`, and their former places. The sort is stable.
 
         >>> [part.tolist() for part in kiln.tensor([3, 1, 2]).sort()]
         [[1, 2, 3], [1, 2, 0]]
@@ -244,7 +255,7 @@ class Ordering(Reductions):
 
     @numpy_names
     def argsort(self, dim: int = -1, descending: bool = False) -> "Tensor":
-        """The indices that the sorted elements come from; equal ones keep their order.
+        """Returns the indices of the sorted elements as int64. The sort is stable.
 
         >>> kiln.tensor([3, 1, 2]).argsort().tolist()
         [1, 2, 0]
@@ -254,7 +265,7 @@ class Ordering(Reductions):
 
     @numpy_names
     def topk(self, k: int, dim: int = -1, largest: bool = True) -> ValuesAndIndices:
-        """The k largest (or smallest) along `dim` in order, and their indices.
+        """Returns the k largest (or smallest) elements along `dim` in order, and their indices.
 
         >>> [part.tolist() for part in kiln.tensor([3, 1, 2]).topk(2)]
         [[3, 2], [0, 2]]

@@ -1,4 +1,4 @@
-"""Methods of Tensor that cut out parts, or find the places of elements."""
+"""Methods of Tensor that take out parts, or find the places of elements."""
 
 from typing import TYPE_CHECKING, Any, List, Sequence, Tuple, Union
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class Parts(Shapes):
-    """Keys such as x[0, 1:] are in `state.py`, PyTorch's gather is in `scatter.py`."""
+    """Methods for parts. For keys such as x[0, 1:] see `state.py`, for gather `scatter.py`."""
 
     __slots__ = ()
 
     def narrow(self, dim: int, start: int, length: int) -> "Tensor":
-        """`length` elements from `start` on along one dimension.
+        """Returns `length` elements from `start` on along one dimension.
 
         >>> kiln.arange(5).narrow(0, 1, 3).tolist()
         [1, 2, 3]
@@ -35,7 +35,7 @@ class Parts(Shapes):
         return self._op("shrink", bounds=tuple(bounds))
 
     def select(self, dim: int, index: int) -> "Tensor":
-        """The entry at one index of a dimension, without that dimension.
+        """Returns the entry at one index of a dimension, without that dimension.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).select(1, 0).tolist()
         [1, 3]
@@ -45,7 +45,7 @@ class Parts(Shapes):
 
     @numpy_names
     def chunk(self, chunks: int, dim: int = 0) -> List["Tensor"]:
-        """Up to `chunks` parts along a dimension; the last may be smaller.
+        """Returns up to `chunks` parts along a dimension; the last one may be smaller.
 
         >>> [part.tolist() for part in kiln.arange(5).chunk(2)]
         [[0, 1, 2], [3, 4]]
@@ -57,7 +57,9 @@ class Parts(Shapes):
 
     @numpy_names
     def split(self, size: Union[int, Sequence[int]], dim: int = 0) -> List["Tensor"]:
-        """Parts of `size` (the last may be smaller), or of the given sizes, along a dimension.
+        """Splits a dimension into parts of `size` (the last may be smaller), or of given sizes.
+
+        Raises InvalidArgument if given sizes do not add up to the dimension's.
 
         >>> [part.tolist() for part in kiln.arange(5).split(2)]
         [[0, 1], [2, 3], [4]]
@@ -81,7 +83,7 @@ class Parts(Shapes):
         return result
 
     def split_with_sizes(self, parts: Sequence[int], dim: int = 0) -> List["Tensor"]:
-        """Parts of the given sizes along a dimension.
+        """Returns parts of the given sizes along a dimension.
 
         >>> [part.shape for part in kiln.zeros(5).split_with_sizes([2, 3])]
         [(2,), (3,)]
@@ -89,7 +91,7 @@ class Parts(Shapes):
         return self.split(parts, dim)
 
     def tensor_split(self, parts: Union[int, Sequence[int]], dim: int = 0) -> List["Tensor"]:
-        """That many parts of nearly equal size, or parts that end at these indices.
+        """Returns that many parts of nearly equal size, or parts that end at these indices.
 
         >>> [part.shape for part in kiln.zeros(5).tensor_split(2)]
         [(3,), (2,)]
@@ -98,7 +100,7 @@ class Parts(Shapes):
         if isinstance(parts, NUMBER):
             parts = whole(parts, "parts")
             ends = [size * (i + 1) // parts for i in range(parts)]
-            extra = size % parts  # the first ones are the larger ones
+            extra = size % parts  # the first parts are the larger ones
             ends = [(size // parts) * (i + 1) + min(i + 1, extra) for i in range(parts)]
         else:
             ends = [min(max(end + size if end < 0 else end, 0), size) for end in parts] + [size]
@@ -107,7 +109,7 @@ class Parts(Shapes):
 
     @numpy_names
     def unbind(self, dim: int = 0) -> Tuple["Tensor", ...]:
-        """The entries along a dimension, each without that dimension.
+        """Returns the entries along a dimension, each without that dimension.
 
         >>> [part.tolist() for part in kiln.tensor([[1, 2], [3, 4]]).unbind(1)]
         [[1, 3], [2, 4]]
@@ -118,7 +120,7 @@ class Parts(Shapes):
                      for i in range(self.shape[axis]))
 
     def unfold(self, dim: int, size: int, step: int) -> "Tensor":
-        """Windows of `size`, `step` apart, along a dimension; they lie in a new last one.
+        """Returns windows of `size`, `step` apart, along a dimension, as a new last dimension.
 
         >>> kiln.arange(5).unfold(0, 3, 2).tolist()
         [[0, 1, 2], [2, 3, 4]]
@@ -127,7 +129,7 @@ class Parts(Shapes):
                         stride=whole(step, "step"), dilation=1)
 
     def diagonal(self, offset: int = 0, dim1: int = 0, dim2: int = 1) -> "Tensor":
-        """The diagonal of two dimensions as a last one.
+        """Returns the diagonal of two dimensions as a new last dimension.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).diagonal().tolist()
         [1, 4]
@@ -136,10 +138,10 @@ class Parts(Shapes):
                         axis1=whole(dim1, "dim1"), axis2=whole(dim2, "dim2"))
 
     def index_select(self, dim: int, index: "Tensor") -> "Tensor":
-        """The entries at `index` along a dimension.
+        """Returns the entries at `index`, a vector of integers, along a dimension.
 
-        An index out of range, which a negative one is, too, raises IndexError: at once where its
-        value is known here, otherwise with the next value that is read.
+        An index that is out of range or negative raises IndexError: at once if its value is known
+        in this process, otherwise with the next value that is read.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).index_select(0, kiln.tensor([1])).tolist()
         [[3, 4]]
@@ -152,8 +154,8 @@ class Parts(Shapes):
         return place.checked(self._op("gather", place.tensor, axis=axis))
 
     def take_along_dim(self, index: "Tensor", dim: int) -> "Tensor":
-        """Entries at indices along a dimension, negative ones from the end; the other dimensions
-        broadcast.
+        """Returns the entries at indices along a dimension; the other dimensions broadcast.
+        Negative indices count from the end.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).take_along_dim(kiln.tensor([[1], [0]]), 1).tolist()
         [[2], [3]]
@@ -172,7 +174,7 @@ class Parts(Shapes):
         return place.checked(self.expand(full)._op("gather_elements", place.tensor, axis=axis))
 
     def masked_select(self, mask: "Tensor") -> "Tensor":
-        """The elements where the mask is true, flat; reads the mask.
+        """Returns the elements where the mask is true, as a vector; reads the mask.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).masked_select(kiln.tensor([[1, 2], [3, 4]]) > 2).tolist()
         [3, 4]
@@ -180,12 +182,12 @@ class Parts(Shapes):
         shape = broadcast([self.shape, mask.shape])
         return self.expand(shape)[mask.expand(shape)]
 
-    # These read the values, on which the result's shape depends.
+    # These read the values, which determine the result's shape.
 
     def nonzero(self, as_tuple: bool = False) -> Any:
-        """The indices of elements that are not 0: a row for each, or a vector for each dimension.
+        """Returns the indices of elements that are not 0: rows, or a vector for each dimension.
 
-        How many there are depends on the values, so they are read; a TraceError within kiln.jit.
+        Their number depends on the values, which are read; so it raises TraceError within kiln.jit.
 
         >>> kiln.tensor([[0, 1], [1, 1]]).nonzero().tolist()
         [[0, 1], [1, 0], [1, 1]]
@@ -197,7 +199,7 @@ class Parts(Shapes):
         return constant(np.stack(places, 1) if self.ndim else np.zeros((1, 0), np.int64))
 
     def argwhere(self) -> "Tensor":
-        """The indices of elements that are not 0, a row for each; see nonzero.
+        """Returns the indices of elements that are not 0, a row for each; see nonzero.
 
         >>> kiln.tensor([0, 1, 1]).argwhere().tolist()
         [[1], [2]]

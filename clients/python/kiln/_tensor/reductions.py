@@ -17,7 +17,7 @@ Axes = Optional[Union[int, Sequence[int]]]
 
 
 def axes_of(dim: Axes) -> Tuple[int, ...]:
-    """The table's form of a `dim` argument: an empty tuple stands for all."""
+    """Returns the op table's form of a `dim` argument: an empty tuple for all dimensions."""
     if dim is None:
         return ()
     axes = dim if isinstance(dim, (tuple, list)) else (dim,)
@@ -25,7 +25,7 @@ def axes_of(dim: Axes) -> Tuple[int, ...]:
 
 
 def require_elements(name: str, shape: Sequence[int], axes: Sequence[int]) -> None:
-    """Raises where a reduction over axes, or over all, has no element and no value for that."""
+    """Raises InvalidArgument for a reduction without elements that has no value for that case."""
     rank = len(shape)
     if any(shape[place] == 0 for place in axes or range(rank) if -rank <= place < rank):
         raise InvalidArgument(
@@ -33,7 +33,7 @@ def require_elements(name: str, shape: Sequence[int], axes: Sequence[int]) -> No
 
 
 class Reductions(Casting):
-    """Reductions take `dim` (None: all, an int or several) and `keepdim`, or axis and keepdims."""
+    """Reductions take `dim` (None: all; one or several) and `keepdim`, or axis and keepdims."""
 
     __slots__ = ()
 
@@ -41,7 +41,7 @@ class Reductions(Casting):
         return self._op(name, axes=axes_of(dim), keepdims=flag(keepdim, "keepdim"))
 
     def _summable(self, dtype: Any = None) -> "Tensor":
-        """In the dtype its sum has: `dtype`, else of bools and integers 64 bits."""
+        """Casts to the dtype of its sum: `dtype`, or 64 bits for bools and integers."""
         if dtype is not None:
             return self.cast(dtype)
         if self.dtype.is_float:
@@ -51,7 +51,9 @@ class Reductions(Casting):
 
     @numpy_names
     def sum(self, dim: Axes = None, keepdim: bool = False, dtype: Any = None) -> "Tensor":
-        """The sum. Without a dtype, floats keep theirs; integers and bools become 64 bits wide.
+        """Returns the sum.
+
+        Without a dtype, floats keep theirs; integers and bools become 64 bits wide.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).sum(0).tolist()
         [4, 6]
@@ -60,7 +62,7 @@ class Reductions(Casting):
 
     @numpy_names
     def prod(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
-        """The product.
+        """Returns the product. Floats keep their dtype; integers and bools become 64 bits wide.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).prod(1).tolist()
         [2, 12]
@@ -69,7 +71,7 @@ class Reductions(Casting):
 
     @numpy_names
     def mean(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
-        """The mean; of integers, as float32.
+        """Returns the mean; of integers, as float32.
 
         >>> kiln.tensor([[1.0, 2.0], [3.0, 4.0]]).mean(0).tolist()
         [2.0, 3.0]
@@ -79,8 +81,10 @@ class Reductions(Casting):
     @numpy_names
     def var(self, dim: Union[Axes, bool] = None, unbiased: Optional[bool] = None,
             keepdim: bool = False, *, correction: Optional[float] = None) -> "Tensor":
-        """The variance, divided by N - correction, which is 1; unbiased is a correction of 1 (True)
-        or 0 (False). As in PyTorch, x.var(False) is unbiased=False over all dimensions.
+        """Returns the variance, divided by N - correction, which is 1 by default.
+
+        `unbiased` is a correction of 1 (True) or 0 (False); giving both raises InvalidArgument. As
+        in PyTorch, x.var(False) is unbiased=False over all dimensions.
 
         >>> kiln.tensor([1.0, 3.0]).var().item()
         2.0
@@ -92,7 +96,7 @@ class Reductions(Casting):
     @numpy_names
     def std(self, dim: Union[Axes, bool] = None, unbiased: Optional[bool] = None,
             keepdim: bool = False, *, correction: Optional[float] = None) -> "Tensor":
-        """The standard deviation, the root of var().
+        """Returns the standard deviation, the square root of var().
 
         >>> kiln.tensor([1.0, 4.0, 7.0]).std().item()
         3.0
@@ -114,7 +118,9 @@ class Reductions(Casting):
 
     @numpy_names
     def norm(self, p: float = 2, dim: Axes = None, keepdim: bool = False) -> "Tensor":
-        """The norm of order p over axes; 2 is the Euclidean one.
+        """Returns the vector norm of order p over dimensions; the default is Euclidean.
+
+        Raises InvalidArgument for infinite p if there is no element.
 
         >>> kiln.tensor([3.0, 4.0]).norm().item()
         5.0
@@ -125,7 +131,7 @@ class Reductions(Casting):
                         keepdims=flag(keepdim, "keepdim"))
 
     def dist(self, other: "Tensor") -> "Tensor":
-        """The Euclidean distance.
+        """Returns the Euclidean distance.
 
         >>> kiln.tensor([0.0, 0.0]).dist(kiln.tensor([3.0, 4.0])).item()
         5.0
@@ -134,7 +140,7 @@ class Reductions(Casting):
 
     @numpy_names
     def any(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
-        """Whether any is true.
+        """Returns whether any element is true (not 0).
 
         >>> (kiln.tensor([[1, 2], [3, 4]]) > 3).any(1).tolist()
         [False, True]
@@ -143,7 +149,7 @@ class Reductions(Casting):
 
     @numpy_names
     def all(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
-        """Whether all are true.
+        """Returns whether all elements are true (not 0).
 
         >>> (kiln.tensor([[1, 2], [3, 4]]) > 1).all(1).tolist()
         [False, True]
@@ -151,7 +157,7 @@ class Reductions(Casting):
         return self._reduce("all", dim, keepdim)
 
     def count_nonzero(self, dim: Axes = None) -> "Tensor":
-        """How many elements are not 0, as int64.
+        """Returns how many elements are not 0, as int64.
 
         >>> kiln.tensor([1, 0, 2]).count_nonzero().item()
         2
@@ -169,7 +175,7 @@ class Reductions(Casting):
 
     @numpy_names
     def softmax(self, dim: int = -1) -> "Tensor":
-        """exp(self), scaled so that it sums to 1 along `dim`.
+        """exp(self), scaled to sum to 1 along `dim`.
 
         >>> print(kiln.tensor([1.0, 4.0]).softmax())
         tensor([0.0474, 0.9526], dtype=float32)
@@ -213,7 +219,7 @@ class Reductions(Casting):
         return self._op("cumulative_logsumexp", axis=whole(dim, "dim"))
 
     def matmul(self, other: Any) -> "Tensor":
-        """The matrix product, as NumPy's; of bools, whether any product is true.
+        """Returns the matrix product, as in NumPy; for bools, whether any product is true.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).matmul(kiln.tensor([[1, 2], [3, 4]])).tolist()
         [[7, 10], [15, 22]]
@@ -223,7 +229,7 @@ class Reductions(Casting):
     mm = bmm = matmul
 
     def dot(self, other: "Tensor") -> "Tensor":
-        """The inner product of two vectors.
+        """Returns the inner product of two vectors. Raises InvalidArgument for other shapes.
 
         >>> kiln.tensor([1.0, 4.0]).dot(kiln.tensor([1.0, 4.0])).item()
         17.0

@@ -1,4 +1,4 @@
-"""Methods of Tensor that read and write at places given by tensors of integers, as PyTorch's."""
+"""Methods of Tensor that read and write at places given by tensors of integers, as in PyTorch."""
 
 import math
 from typing import TYPE_CHECKING, Any, Sequence, Union
@@ -27,7 +27,7 @@ def _mode_of(reduce: str) -> str:
 
 
 def _neutral(mode: str, dtype: DType) -> float:
-    """What changes nothing it is combined with."""
+    """Returns the identity of the mode."""
     if mode in ("add", "mul"):
         return int(mode == "mul")
     if dtype.is_float:
@@ -36,7 +36,7 @@ def _neutral(mode: str, dtype: DType) -> float:
 
 
 def gather_along(tensor: "Tensor", dim: int, places: "Tensor") -> "Tensor":
-    """PyTorch's gather."""
+    """Implements PyTorch's gather."""
     axis = normalize_axis(dim, tensor.ndim)
     source = _beside(tensor, axis, places.shape, "gather of")
     place = one_place(places, source.shape[axis], "gather")
@@ -45,7 +45,7 @@ def gather_along(tensor: "Tensor", dim: int, places: "Tensor") -> "Tensor":
 
 def scatter_along(tensor: "Tensor", dim: int, places: "Tensor", values: Union["Tensor", float],
                   mode: str, op: str) -> "Tensor":
-    """PyTorch's scatter, scatter_add and scatter_reduce, of which `op` is one."""
+    """Implements PyTorch's scatter, scatter_add and scatter_reduce; errors name `op`."""
     if isinstance(values, (bool, int, float)):
         values = tensor.new_full(places.shape, values)
     axis = normalize_axis(dim, tensor.ndim)
@@ -66,7 +66,7 @@ def scatter_along(tensor: "Tensor", dim: int, places: "Tensor", values: Union["T
 
 
 def _beside(tensor: "Tensor", axis: int, places: Sequence[int], what: str) -> "Tensor":
-    """The part of a tensor that has the index's sizes but for the axis."""
+    """Returns the part of a tensor with the index's sizes, except along the axis."""
     fits = len(places) == tensor.ndim and all(
         i == axis or size <= tensor.shape[i] for i, size in enumerate(places))
     if not fits:
@@ -79,7 +79,7 @@ def _beside(tensor: "Tensor", axis: int, places: Sequence[int], what: str) -> "T
 
 def put_along(tensor: "Tensor", dim: int, index: "Tensor", values: "Tensor", mode: str,
               op: str) -> "Tensor":
-    """PyTorch's index_add, index_copy and index_reduce, of which `op` is one."""
+    """Implements PyTorch's index_add, index_copy and index_reduce; errors name `op`."""
     axis = normalize_axis(dim, tensor.ndim)
     if index.ndim > 1:
         raise InvalidArgument(f"an index of shape {index.shape}; it must have one dimension")
@@ -88,15 +88,16 @@ def put_along(tensor: "Tensor", dim: int, index: "Tensor", values: "Tensor", mod
 
 
 class GatherScatter(Casting):
-    """An index out of range, which a negative one is, too, raises IndexError: at once where its
-    value is known to this process, otherwise with the next value that is read. Until then it reads
-    zero, and nothing is written for it. In index_put, as in a key, negative ones count from the
-    end."""
+    """Reading and writing at indices.
+
+    An index that is out of range or negative raises IndexError: at once if its value is known to
+    this process, otherwise with the next value that is read. Until then it reads zero and writes
+    nothing. In index_put, as in a key, negative indices count from the end."""
 
     __slots__ = ()
 
     def gather(self, dim: int, index: "Tensor") -> "Tensor":
-        """As PyTorch's: result[i][j] = self[index[i][j]][j] for dim 0, and so on.
+        """Returns result[i][j] = self[index[i][j]][j] for dim 0, and so on, as in PyTorch.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).gather(1, kiln.tensor([[1], [0]])).tolist()
         [[2], [3]]
@@ -105,12 +106,14 @@ class GatherScatter(Casting):
 
     def scatter(self, dim: int, index: "Tensor", src: Union["Tensor", float], *,
                 reduce: str = "") -> "Tensor":
-        """self with self[index[i][j]][j] = src[i][j] for dim 0, and so on; the last one wins.
+        """Returns self with self[index[i][j]][j] = src[i][j] for dim 0, and so on.
 
-        A number for src stands for a tensor filled with it.
+        The last one of several values for one element remains. A number as src stands for a tensor
+        filled with it. index has as many dimensions as self. `reduce`, a name as in
+        scatter_reduce(), combines instead of replacing.
 
-        index has as many dimensions as self; where it (but for dim) or src is longer than the
-        other, the rest is left out. Errors: InvalidArgument for shapes that do not fit.
+        src may be larger than index, and self, except along dim; the surplus is ignored. Raises
+        InvalidArgument for shapes that do not fit.
 
         >>> kiln.zeros(3).scatter(0, kiln.tensor([2, 0]), kiln.tensor([1.0, 5.0])).tolist()
         [5.0, 0.0, 1.0]
@@ -119,7 +122,7 @@ class GatherScatter(Casting):
         return scatter_along(self._tensor, dim, index, src, mode, "scatter")
 
     def scatter_add(self, dim: int, index: "Tensor", src: "Tensor") -> "Tensor":
-        """self with self[index[i][j]][j] += src[i][j] for dim 0, and so on.
+        """Returns self with self[index[i][j]][j] += src[i][j] for dim 0, and so on.
 
         >>> kiln.zeros(2).scatter_add(0, kiln.tensor([1, 1]), kiln.tensor([1.0, 5.0])).tolist()
         [0.0, 6.0]
@@ -128,9 +131,9 @@ class GatherScatter(Casting):
 
     def scatter_reduce(self, dim: int, index: "Tensor", src: "Tensor", reduce: str, *,
                        include_self: bool = True) -> "Tensor":
-        """As scatter, but each element is combined with what it receives: sum, prod, amax or amin.
+        """As scatter, but combines each element with what it receives: sum, prod, amax or amin.
 
-        Without include_self an element that receives something does not count itself.
+        Without include_self, elements that receive something do not count themselves.
 
         >>> x, i = kiln.zeros(2), kiln.tensor([1, 1])
         >>> x.scatter_reduce(0, i, kiln.tensor([3.0, 5.0]), "amax").tolist()
@@ -143,7 +146,9 @@ class GatherScatter(Casting):
 
     def index_put(self, indices: Sequence["Tensor"], values: Any,
                   accumulate: bool = False) -> "Tensor":
-        """self after self[indices] = values; with accumulate, += values, repeats included.
+        """Returns self after self[indices] = values, or += values with accumulate.
+
+        Repeated indices accumulate as well.
 
         >>> i = kiln.tensor([1, 1])
         >>> kiln.zeros(2).index_put((i,), kiln.tensor([3.0, 5.0]), accumulate=True).tolist()
@@ -164,7 +169,7 @@ class GatherScatter(Casting):
         return written.reshape(x.shape)
 
     def index_add(self, dim: int, index: "Tensor", source: "Tensor") -> "Tensor":
-        """self with source's i-th entry along dim added to the entry index[i].
+        """Returns self with source's i-th entry along dim added to entry index[i].
 
         >>> kiln.zeros(2, 2).index_add(0, kiln.tensor([1, 1]), kiln.ones(2, 2)).tolist()
         [[0.0, 0.0], [2.0, 2.0]]
@@ -172,7 +177,7 @@ class GatherScatter(Casting):
         return put_along(self._tensor, dim, index, source, "add", "index_add")
 
     def index_copy(self, dim: int, index: "Tensor", source: "Tensor") -> "Tensor":
-        """self with source's i-th entry along dim in place of the entry index[i].
+        """Returns self with entry index[i] along dim replaced by source's i-th entry.
 
         >>> kiln.zeros(3).index_copy(0, kiln.tensor([2]), kiln.ones(1)).tolist()
         [0.0, 0.0, 1.0]
@@ -180,7 +185,7 @@ class GatherScatter(Casting):
         return put_along(self._tensor, dim, index, source, "set", "index_copy")
 
     def index_reduce(self, dim: int, index: "Tensor", source: "Tensor", reduce: str) -> "Tensor":
-        """As index_add, combined by prod, amax, amin or sum.
+        """As index_add, but combines by prod, amax, amin or sum.
 
         >>> kiln.ones(2).index_reduce(0, kiln.tensor([1]), kiln.tensor([3.0]), "prod").tolist()
         [1.0, 3.0]

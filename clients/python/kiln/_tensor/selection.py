@@ -1,4 +1,4 @@
-"""What a key selects: forward for reading, and back again for assignment."""
+"""The selection of a key: reads it, and writes values back for an assignment."""
 
 from math import prod
 from typing import TYPE_CHECKING, Any, List, NamedTuple, Optional, Sequence, Tuple
@@ -21,25 +21,25 @@ Shape = Tuple[int, ...]
 
 
 class Places(NamedTuple):
-    """Where to read or write along one dimension, and what is to be checked of it."""
+    """The places to read or write along one dimension, and their checks."""
 
     tensor: "Tensor"
     checks: Tuple[Check, ...]
 
     def checked(self, result: "Tensor") -> "Tensor":
-        """`result`, which was made of the places alone by one op: with their checks."""
+        """Attaches the checks to `result`, which one op has made from the places; returns it."""
         return with_checks(result, self.checks)
 
 
 def with_checks(result: "Tensor", checks: Tuple[Check, ...]) -> "Tensor":
-    """`result` itself: what computes it checks its indices."""
+    """Attaches checks to the node of `result`; returns it."""
     if checks:
         result._node.checks = checks
     return result
 
 
 def _ends(part: Part, size: Any) -> Tuple[Any, Any]:
-    """Where a part of step 1 begins and ends."""
+    """Returns the begin and end of a part of step 1."""
     if isinstance(part, Span):
         return part
     if isinstance(part, (int, Dim)):
@@ -48,7 +48,7 @@ def _ends(part: Part, size: Any) -> Tuple[Any, Any]:
 
 
 def _count(part: Part, size: Any) -> Any:
-    """How many places a part names in a dimension."""
+    """Returns how many places a part selects in a dimension."""
     if isinstance(part, (int, Dim)):
         return 1
     if isinstance(part, Span):
@@ -84,12 +84,12 @@ class Slices:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every element is selected, though maybe in reverse."""
+        """Returns whether every element is selected, possibly in reverse order."""
         return all(step == 1 for step in self.steps) and all(
             bounds == (0, size) for bounds, size in zip(self.bounds, self.shape))
 
     def read(self, tensor: "Tensor") -> "Tensor":
-        """The selected elements."""
+        """Returns the selected elements."""
         if any(bounds != (0, size) for bounds, size in zip(self.bounds, self.shape)):
             tensor = tensor._op("shrink", bounds=tuple(end for pair in self.bounds for end in pair))
         tensor = tensor.flip(*self.flips)
@@ -99,7 +99,7 @@ class Slices:
         return [-(-size // step) for size, step in zip(shape, self.steps)]
 
     def _stride(self, tensor: "Tensor") -> "Tensor":
-        """Every steps[i]-th element: rows of `step` elements, of which the first one is kept."""
+        """Returns every steps[i]-th element: the first of each row of `step` elements."""
         counts = self._counts(tensor.shape)
         pads: List[int] = []
         split: List[int] = []
@@ -114,7 +114,7 @@ class Slices:
         return rows.reshape(tuple(counts))
 
     def spread(self, values: "Tensor") -> "Tensor":
-        """The adjoint of `read`: values where they came from, zero elsewhere."""
+        """The adjoint of `read`: returns the values at their original places, zero elsewhere."""
         cut = [end - begin for begin, end in self.bounds]
         if any(step > 1 for step in self.steps):
             counts = self._counts(cut)
@@ -133,15 +133,15 @@ class Slices:
 class Selection:
     """A key of ranges, ints, new dimensions and index tensors, applied to one shape.
 
-    Elements are cut out by ranges and ints, dimensions dropped and added, indexed dimensions
-    brought together (in front, where NumPy does so) and read at one combined place.
+    Ranges and ints cut out elements; dimensions are dropped and added; indexed dimensions are
+    merged (in front, where NumPy does so) and read at one combined place.
     """
 
     def __init__(self, shape: Shape, parts: Sequence[Part], new: Sequence[int] = (),
                  apart: bool = False) -> None:
         """`new`: positions of index tensors that select along a new dimension of size 1.
 
-        `apart`: whether something that is no part stands between them.
+        `apart`: whether the index tensors count as separated by something that is not a part.
         """
         dims = [part for i, part in enumerate(parts) if part is not None and i not in new]
         self.slices = Slices(shape, dims)
@@ -171,7 +171,7 @@ class Selection:
 
     @property
     def shape(self) -> Shape:
-        """The result's shape."""
+        """Returns the result's shape."""
         if not self.indices:
             return self.kept_shape
         end = self.axis + len(self.indices)
@@ -179,7 +179,7 @@ class Selection:
         return self.ordered_shape[: self.axis] + places + self.ordered_shape[end:]
 
     def places(self, op: str) -> Places:
-        """Where `op` reads or writes along the indexed dimensions taken as one; -1 is nowhere."""
+        """Returns where `op` reads or writes along the merged indexed dimensions; -1 is nowhere."""
         return combined(self.indices, self.indexed_sizes, op)
 
     def _joined_shape(self) -> Shape:
@@ -188,12 +188,12 @@ class Selection:
                 *self.ordered_shape[end:])
 
     def source(self, tensor: "Tensor") -> "Tensor":
-        """What the places are looked up in; without index tensors, the result."""
+        """Returns the tensor that the places index; without index tensors, the result."""
         kept = self.slices.read(tensor).reshape(self.kept_shape)
         return kept.permute(self.order).reshape(self._joined_shape()) if self.indices else kept
 
     def restore(self, tensor: "Tensor", source: "Tensor") -> "Tensor":
-        """`tensor` with another source in the place of its own."""
+        """Returns `tensor` with its source replaced by another one."""
         if self.indices:
             back = [self.order.index(axis) for axis in range(len(self.order))]
             source = source.reshape(self.ordered_shape).permute(back)
@@ -205,25 +205,25 @@ class Selection:
 
 
 def _is_together(parts: Sequence[Part]) -> bool:
-    """Whether all ints and index tensors stand side by side."""
+    """Returns whether all ints and index tensors are adjacent."""
     places = [i for i, part in enumerate(parts) if part is not None and not is_range(part)]
     return not places or places == list(range(places[0], places[-1] + 1))
 
 
 def one_place(index: "Tensor", size: int, op: str) -> Places:
-    """Places along one dimension, of which none is negative: PyTorch's, not NumPy's.
+    """Returns places along one dimension; unlike in NumPy, as in PyTorch, none is negative.
 
-    Raises IndexError as combined() does, for negative ones too. What only the device knows reads
-    zero and writes nothing where it is out of range, and an error comes with the next value read.
+    Raises IndexError as combined() does, also for negative ones. A value that only the device knows
+    reads zero and writes nothing if it is out of range, and the next read raises the error.
     """
     return Places(index, _check(index, Limit(op, size)))
 
 
 def combined(indices: Sequence["Tensor"], sizes: Sequence[int], op: str) -> Places:
-    """Row-major places of index tensors that broadcast; negative ones count from the end.
+    """Returns row-major places of index tensors that broadcast; negative ones count from the end.
 
-    Raises IndexError where the values are known here and one is out of range. Values that only
-    the device knows give -1 there, which reads zero and writes nothing.
+    Raises IndexError if a value that is known here is out of range. A value that only the device
+    knows gives -1 then, which reads zero and writes nothing.
     """
     checks: Tuple[Check, ...] = ()
     for index, size in zip(indices, sizes):
@@ -249,8 +249,8 @@ def _combined(indices: Sequence["Tensor"], sizes: Sequence[int]) -> "Tensor":
 
 
 def _wrapped(index: "Tensor", size: int) -> "Tensor":
-    """Negative places counted from the end; in a dtype that holds `size`."""
-    # Its large numbers would be negative as int64, and then count from the end.
+    """Counts negative places from the end; returns a dtype that holds `size`."""
+    # Its large numbers would be negative as int64, and would then count from the end.
     if index.dtype is dtypes.uint64:
         return index
     row = index.long()

@@ -1,4 +1,4 @@
-"""Methods of Tensor that give its elements another shape or order of dimensions."""
+"""Methods of Tensor that change its shape or the order of its dimensions."""
 
 from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple, Union
 
@@ -14,25 +14,27 @@ Axes = Union[int, Sequence[int]]
 
 
 def sizes(args: Tuple[Any, ...]) -> Tuple[int, ...]:
-    """A shape given as one sequence or as several numbers."""
+    """Returns a shape that was given as one sequence or as several numbers."""
     if len(args) == 1 and isinstance(args[0], (tuple, list)):
         args = tuple(args[0])
     return tuple(whole(size, "a size") for size in args)
 
 
 def axes_tuple(axis: Axes) -> Tuple[int, ...]:
-    """One axis or several, as a tuple."""
+    """Returns one axis or several as a tuple."""
     axes = axis if isinstance(axis, (tuple, list, range)) else (axis,)
     return tuple(whole(place, "the axis") for place in axes)
 
 
 class Shapes(TensorBase):
-    """No element is computed, copied or left out."""
+    """Methods that compute, copy and remove no element."""
 
     __slots__ = ()
 
     def reshape(self, *shape: Any) -> "Tensor":
-        """The same elements in another shape; one size may be -1.
+        """Returns the same elements in another shape; one size may be -1.
+
+        Raises InvalidArgument if the number of elements differs.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).reshape(-1).tolist()
         [1, 2, 3, 4]
@@ -54,7 +56,7 @@ class Shapes(TensorBase):
     view = reshape
 
     def view_as(self, other: "Tensor") -> "Tensor":
-        """In another tensor's shape.
+        """Returns the elements in another tensor's shape.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).view_as(kiln.zeros(4)).tolist()
         [1, 2, 3, 4]
@@ -64,16 +66,16 @@ class Shapes(TensorBase):
     reshape_as = view_as
 
     def ravel(self) -> "Tensor":
-        """All elements in one dimension.
+        """Returns all elements in one dimension.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).ravel().tolist()
         [1, 2, 3, 4]
         """
-        # Without elements -1 could stand for any size.
+        # Without elements -1 could be any size.
         return self.reshape(-1) if self.numel() else self.reshape(0)
 
     def flatten(self, start_dim: int = 0, end_dim: int = -1) -> "Tensor":
-        """Dimensions start_dim to end_dim as one.
+        """Merges dimensions start_dim to end_dim into one.
 
         >>> kiln.zeros(2, 3, 4).flatten(1).shape
         (2, 12)
@@ -88,7 +90,7 @@ class Shapes(TensorBase):
         return self.reshape(*self.shape[:start], joined, *self.shape[end + 1 :])
 
     def unflatten(self, dim: int, shape: Sequence[int]) -> "Tensor":
-        """One dimension as several.
+        """Splits one dimension into several.
 
         >>> kiln.zeros(2, 6).unflatten(1, (2, 3)).shape
         (2, 2, 3)
@@ -98,7 +100,7 @@ class Shapes(TensorBase):
 
     @numpy_names
     def squeeze(self, dim: Optional[int] = None) -> "Tensor":
-        """Without its dimensions of size 1, or without the given one.
+        """Removes the dimensions of size 1, or the given one if its size is 1.
 
         >>> kiln.zeros(2, 1, 3).squeeze(1).shape
         (2, 3)
@@ -112,7 +114,7 @@ class Shapes(TensorBase):
 
     @numpy_names
     def unsqueeze(self, dim: int) -> "Tensor":
-        """With a dimension of size 1 at `dim`.
+        """Adds a dimension of size 1 at `dim`.
 
         >>> kiln.zeros(2, 3).unsqueeze(0).shape
         (1, 2, 3)
@@ -121,7 +123,7 @@ class Shapes(TensorBase):
         return self.reshape((*self.shape[:axis], 1, *self.shape[axis:]))
 
     def permute(self, *dims: Any) -> "Tensor":
-        """Dimensions in another order: the result's dimension i is dims[i].
+        """Reorders dimensions: the result's dimension i is dims[i].
 
         >>> kiln.zeros(2, 3, 4).permute(2, 0, 1).shape
         (4, 2, 3)
@@ -130,7 +132,7 @@ class Shapes(TensorBase):
         return self._alias() if axes == tuple(range(self.ndim)) else self._op("permute", axes=axes)
 
     def transpose(self, dim0: int, dim1: int) -> "Tensor":
-        """Two dimensions exchanged.
+        """Exchanges two dimensions.
 
         >>> kiln.zeros(2, 3, 4).transpose(0, 2).shape
         (4, 3, 2)
@@ -144,7 +146,7 @@ class Shapes(TensorBase):
     swapdims = transpose
 
     def moveaxis(self, source: Any, destination: Any) -> "Tensor":
-        """Dimensions moved to other places.
+        """Moves dimensions to other positions.
 
         >>> kiln.zeros(2, 3, 4).moveaxis(0, -1).shape
         (3, 4, 2)
@@ -165,7 +167,7 @@ class Shapes(TensorBase):
 
     @property
     def T(self) -> "Tensor":  # noqa: N802
-        """Dimensions in reverse order.
+        """The tensor with its dimensions in reverse order.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).T.tolist()
         [[1, 3], [2, 4]]
@@ -174,7 +176,7 @@ class Shapes(TensorBase):
 
     @property
     def mT(self) -> "Tensor":  # noqa: N802
-        """The last two dimensions exchanged.
+        """The tensor with its last two dimensions exchanged.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).mT.tolist()
         [[1, 3], [2, 4]]
@@ -182,7 +184,9 @@ class Shapes(TensorBase):
         return self.transpose(-2, -1)
 
     def t(self) -> "Tensor":
-        """A matrix transposed; a vector or scalar unchanged.
+        """Transposes a matrix; returns a vector or scalar unchanged.
+
+        Raises InvalidArgument for more than two dimensions.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).t().tolist()
         [[1, 3], [2, 4]]
@@ -192,7 +196,7 @@ class Shapes(TensorBase):
         return self.T
 
     def expand(self, *shape: Any) -> "Tensor":
-        """Dimensions of size 1 repeated, without a copy; -1 keeps a size.
+        """Repeats dimensions of size 1 and adds leading ones, without a copy; -1 keeps a size.
 
         >>> kiln.tensor([[1], [2]]).expand(2, 2).tolist()
         [[1, 1], [2, 2]]
@@ -212,7 +216,7 @@ class Shapes(TensorBase):
     broadcast_to = expand
 
     def expand_as(self, other: "Tensor") -> "Tensor":
-        """Expanded to the shape of `other`.
+        """Expands to the shape of `other`.
 
         >>> kiln.tensor([1, 2]).expand_as(kiln.tensor([[1, 2], [3, 4]])).tolist()
         [[1, 2], [1, 2]]

@@ -1,4 +1,4 @@
-"""A tensor's state: what it is assigned, and its gradient."""
+"""The state of a tensor: assignment, and its gradient."""
 
 import sys
 import weakref
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
 
 
 class State(TensorBase):
-    """Tensors are values: what was built from a tensor before it changed keeps the old value."""
+    """Items, assignment and gradients. Tensors built from this one before keep the old value."""
 
     __slots__ = ()
 
     # Items.
 
     def __getitem__(self, key: Any) -> "Tensor":
-        """tensor[key], as NumPy's: a new tensor, never a view.
+        """tensor[key], as in NumPy, but always a new tensor, never a view.
 
-        A key has integers, slices (of any step), `...`, None for a new dimension, and tensors,
-        arrays or lists of integers or bools. Index tensors broadcast together, and as in NumPy
-        their dimensions come first where something stands between them. Negative integers count
+        A key consists of integers, slices (of any step), `...`, None for a new dimension, and
+        tensors, arrays or lists of integers or bools. Index tensors broadcast together; as in
+        NumPy, their dimensions come first if something is between them. Negative integers count
         from the end.
 
-        An integer out of range raises IndexError, in an index array as well if its values came
-        from this process; where only the device has ever known them, the next value that is read
-        raises it. A mask (a tensor of bools) gives a shape that depends on its values, so they are
-        read first, and within kiln.jit that is a TraceError: use kiln.where there.
+        An integer out of range raises IndexError: at once in a key, or in an index array whose
+        values came from this process; if only the device knows the values, the next value that is
+        read raises it. A mask (a tensor of bools) gives a shape that depends on its values, so they
+        are read first; within kiln.jit that raises TraceError: use kiln.where there.
 
         >>> x = kiln.arange(6).reshape(2, 3)
         >>> x[1, ::-1].tolist(), x[:, [0, 2]].tolist(), x[x > 3].tolist()
@@ -51,14 +51,14 @@ class State(TensorBase):
         return result
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        """tensor[key] = value for every key that reads, with NumPy's broadcasting.
+        """tensor[key] = value, for every key that can be read, with NumPy's broadcasting.
 
-        The value's dtype may widen or narrow within its kind (ints wrap); a float into integers
-        is refused. With several values for one element the last one stays. A mask whose values are
-        one number, or fit beside it, needs no reading and works within kiln.jit. Gradients flow
-        to the value and to what stays of the tensor.
+        The value's dtype may widen or narrow within its kind (ints wrap); assigning floats to
+        integers raises InvalidArgument. If an element gets several values, the last one remains. A
+        mask does not need to be read, and works within kiln.jit, if the values are one number or
+        broadcast with it. Gradients flow to the value and to the unchanged part of the tensor.
 
-        Indexing never gives a view, so `x[0][1] = 5` could not change x; it raises
+        Indexing never returns a view, so `x[0][1] = 5` could not change x; it raises
         InvalidArgument. Write `x[0, 1] = 5`.
 
         >>> x = kiln.zeros(2, 3)
@@ -79,11 +79,11 @@ class State(TensorBase):
     # Assignment.
 
     def assign(self, value: Any) -> "Tensor":
-        """This tensor is `value` from here on; what was built from it before keeps the old value.
+        """Replaces the tensor's value; tensors built from it before keep the old one. Returns self.
 
         In a kiln.jit function the device's buffer is replaced, by the same message that runs the
-        function. Shape, dtype and where it lies stay; a Python number fills. No gradient flows
-        through.
+        function. Shape, dtype and placement stay; a Python number fills the tensor. No gradient
+        flows through. Raises InvalidArgument if shape or dtype differ.
 
         >>> x = kiln.zeros(2)
         >>> x.assign([1.0, 2.0]).tolist()
@@ -99,13 +99,13 @@ class State(TensorBase):
             raise InvalidArgument(
                 f"cannot assign {node.dtype.name} of shape {node.shape} to {self.dtype.name} of "
                 f"shape {self.shape}; reshape or cast it first")
-        # A node of its own, since it becomes a leaf or must not carry a gradient; others may share
-        # this one.
+        # A separate node, since it becomes a leaf or must have no gradient; others may share this
+        # one.
         if node.tracked or node.cut is not None or self._requires_grad:
             node = _node.alias(node)
         if placements.in_use and mode.trace is None:
             placement = places.where(self._node)
-            if placement is not None:  # and so it stays
+            if placement is not None:  # the placement stays
                 node = realize.elsewhere(node, placement)
         self._node = node
         self._mark_leaf()
@@ -114,7 +114,7 @@ class State(TensorBase):
 
     @refuses_temporaries
     def copy_(self, value: Any) -> "Tensor":
-        """As assign.
+        """As assign().
 
         >>> kiln.zeros(2).copy_(kiln.tensor([1.0, 4.0])).tolist()
         [1.0, 4.0]
@@ -123,7 +123,7 @@ class State(TensorBase):
 
     @refuses_temporaries
     def zero_(self) -> "Tensor":
-        """Fills with zeros.
+        """Fills the tensor with zeros.
 
         >>> kiln.ones(2).zero_().tolist()
         [0.0, 0.0]
@@ -132,7 +132,7 @@ class State(TensorBase):
 
     @refuses_temporaries
     def fill_(self, value: "Number") -> "Tensor":
-        """Fills with a number.
+        """Fills the tensor with a number.
 
         >>> kiln.ones(2).fill_(3).tolist()
         [3.0, 3.0]
@@ -179,7 +179,7 @@ class State(TensorBase):
 
     @property
     def grad(self) -> Optional["Tensor"]:
-        """The gradient that backward() has added up here; None before that.
+        """The gradient that backward() has accumulated; None before that.
 
         >>> x = kiln.ones(2, requires_grad=True)
         >>> (x * 3).sum().backward()
@@ -195,7 +195,10 @@ class State(TensorBase):
         self._grad = gradient
 
     def requires_grad_(self, wanted: bool = True) -> "Tensor":
-        """Makes this a tensor that backward() finds a gradient for. Floats only.
+        """Sets whether backward() computes a gradient for this tensor. Returns self.
+
+        Raises InvalidArgument for dtypes other than floats, and for a result through which
+        gradients flow.
 
         >>> kiln.zeros(2).requires_grad_().requires_grad
         True
@@ -219,7 +222,7 @@ class State(TensorBase):
             self._node.tracked = True
 
     def detach(self) -> "Tensor":
-        """The same value; no gradient flows through it.
+        """Returns the same value; no gradient flows through it.
 
         >>> kiln.zeros(2, requires_grad=True).detach().requires_grad
         False
@@ -239,9 +242,9 @@ class State(TensorBase):
         return self._tensor.detach()
 
     def retain_grad(self) -> None:
-        """Lets backward() set the grad of this result, too. For a leaf it does nothing.
+        """Makes backward() set the grad of this result, too. Has no effect on a leaf.
 
-        Call it before backward(). Raises InvalidArgument where no gradient flows.
+        Call it before backward(). Raises InvalidArgument if no gradient flows through it.
 
         >>> x = kiln.ones(2, requires_grad=True)
         >>> y = x * 3
@@ -265,7 +268,10 @@ class State(TensorBase):
         node.retained = weakref.ref(self._tensor)
 
     def backward(self, gradient: Optional["Tensor"] = None) -> None:
-        """Adds to the grad of every leaf under this scalar (or weighted by `gradient`). Lazy.
+        """Adds to the grad of every leaf under this tensor. Lazy.
+
+        The tensor is a scalar, or `gradient` is its gradient, of its shape. Raises InvalidArgument
+        otherwise, and if no gradient flows through it.
 
         >>> x = kiln.tensor([1.0, 2.0], requires_grad=True)
         >>> (x * x).sum().backward()

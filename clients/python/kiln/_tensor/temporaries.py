@@ -1,9 +1,9 @@
-"""Changes of tensors that nobody holds.
+"""Detects changes of temporary tensors.
 
-Indexing gives new tensors, not views, so that `x[0][1] = 5` or `x[0].zero_()` would change nothing
-that anybody sees. Such a tensor is told by its count of references, which is measured below once,
-as it differs between versions of Python; where a named object has no more references than a
-temporary one, nothing is refused.
+Indexing returns new tensors, not views, so `x[0][1] = 5` or `x[0].zero_()` would have no visible
+effect. Such a tensor is recognized by its reference count. The count is measured once below, since
+it differs between versions of Python; if a named object has no more references than a temporary
+one, nothing is rejected.
 """
 
 import functools
@@ -18,12 +18,12 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def is_statement(frame: types.FrameType) -> bool:
-    """Whether the frame stands at `a[b] = c`, not at a call of __setitem__."""
+    """Returns whether the frame executes `a[b] = c`, not a call of __setitem__."""
     return frame.f_code.co_code[frame.f_lasti] == opcode.opmap["STORE_SUBSCR"]
 
 
 def refuses_temporaries(method: Method) -> Method:
-    """A method that changes its tensor, which must not be what an index has just given."""
+    """Makes a method that changes its tensor reject temporaries that an index returned."""
     name = method.__name__
 
     @functools.wraps(method)
@@ -79,6 +79,7 @@ def _call_on_named(holder: Any) -> None:
     holder[0].method()
 
 
-# How many references a temporary has in __setitem__, and in a method; 0 where that tells nothing.
+# The reference counts of a temporary in __setitem__ and in a method; 0 if they do not differ from a
+# named object's.
 IN_STATEMENT = _of_a_temporary(_assign_to_temporary, _assign_to_named)
 IN_METHOD = _of_a_temporary(_call_on_temporary, _call_on_named)

@@ -1,4 +1,4 @@
-"""How a tensor prints: its values, of large ones the corners alone, or that it is lazy."""
+"""Formats tensors: their values (for large ones only the corners), or that they are lazy."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +11,13 @@ from kiln._tensor.base import constant
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
 
-# Tensors with more elements print their corners: _EDGE elements at each end of a dimension.
+# Larger tensors print only their corners: _EDGE elements at each end of a dimension.
 _THRESHOLD = 1000
 _EDGE = 3
 
 
 def representation(tensor: Any, reads: bool) -> str:
-    """The text of a tensor; `reads` says whether its values may be looked at."""
+    """Returns the text of a tensor; `reads` says whether its values may be read."""
     grad = ", requires_grad=True" if tensor._requires_grad else ""
     ending = f"dtype={tensor.dtype.name}{grad})"
     if not reads:
@@ -26,7 +26,7 @@ def representation(tensor: Any, reads: bool) -> str:
 
 
 def safe_representation(tensor: Any, reads: bool) -> str:
-    """The same for debuggers, which must see something: a tensor that has no value says why."""
+    """The same, but does not raise, for debuggers: a tensor without a value shows the error."""
     try:
         return representation(tensor, reads)
     except KilnError as error:
@@ -44,7 +44,7 @@ def _values(tensor: "Tensor") -> str:
 
 
 def _corners(tensor: "Tensor") -> "Tensor":
-    """Both ends of each long dimension, and one element that the text leaves out."""
+    """Returns both ends of each long dimension, and one element that the text leaves out."""
     with no_grad():
         for axis, size in enumerate(tensor.shape):
             if size > 2 * _EDGE + 1:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Unary(TensorBase):
-    """Of one operand, but for bounds and choices."""
+    """Methods of one operand, with bounds and choices."""
 
     __slots__ = ()
 
@@ -30,7 +30,7 @@ class Unary(TensorBase):
         return self._tensor
 
     def positive(self) -> "Tensor":
-        """The tensor itself.
+        """Returns the tensor itself.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).positive().tolist()
         [[1, 2], [3, 4]]
@@ -38,7 +38,7 @@ class Unary(TensorBase):
         return self._tensor
 
     def abs(self) -> "Tensor":
-        """The absolute value.
+        """Returns the absolute value.
 
         >>> kiln.tensor([7, -7]).abs().tolist()
         [7, 7]
@@ -57,7 +57,7 @@ class Unary(TensorBase):
         return self._op("sign")
 
     def signbit(self) -> "Tensor":
-        """Whether the sign bit is set: true below 0 and for -0.
+        """Returns whether the sign bit is set: true below 0 and for -0.
 
         >>> kiln.tensor([-0.0, 1.0]).signbit().tolist()
         [True, False]
@@ -73,7 +73,7 @@ class Unary(TensorBase):
         return self._op("reciprocal")
 
     def square(self) -> "Tensor":
-        """self * self; of bools as int64.
+        """self * self; bools become int64.
 
         >>> kiln.tensor([1.0, 4.0]).square().tolist()
         [1.0, 16.0]
@@ -90,7 +90,7 @@ class Unary(TensorBase):
         return self._op("relu")
 
     def trunc(self) -> "Tensor":
-        """Without the fraction.
+        """Rounds towards zero.
 
         >>> kiln.tensor([1.7, -1.7]).trunc().tolist()
         [1.0, -1.0]
@@ -98,7 +98,7 @@ class Unary(TensorBase):
         return self._op("trunc") if self.dtype.is_float else self._alias()
 
     def floor(self) -> "Tensor":
-        """Rounded down.
+        """Rounds down.
 
         >>> kiln.tensor([1.7, -1.7]).floor().tolist()
         [1.0, -2.0]
@@ -106,7 +106,7 @@ class Unary(TensorBase):
         return self._op("floor") if self.dtype.is_float else self._alias()
 
     def ceil(self) -> "Tensor":
-        """Rounded up.
+        """Rounds up.
 
         >>> kiln.tensor([1.7, -1.7]).ceil().tolist()
         [2.0, -1.0]
@@ -114,7 +114,7 @@ class Unary(TensorBase):
         return self._op("ceil") if self.dtype.is_float else self._alias()
 
     def round(self) -> "Tensor":
-        """Rounded to the nearest integer, ties to even.
+        """Rounds to the nearest integer, ties to even.
 
         >>> kiln.tensor([1.7, 2.5]).round().tolist()
         [2.0, 2.0]
@@ -126,7 +126,7 @@ class Unary(TensorBase):
         return self.round() if digits == 0 else (self._tensor * scale).round() / scale
 
     def frac(self) -> "Tensor":
-        """The fraction, with the number's sign.
+        """Returns the fraction, with the number's sign.
 
         >>> kiln.tensor([1.5, -2.25]).frac().tolist()
         [0.5, -0.25]
@@ -134,16 +134,16 @@ class Unary(TensorBase):
         return self._tensor.sub(self.trunc())
 
     def isnan(self) -> "Tensor":
-        """Whether it is not a number.
+        """Returns whether it is NaN.
 
         >>> kiln.tensor([1.0, kiln.nan]).isnan().tolist()
         [False, True]
         """
-        # The op is for floats; an integer equals itself, so this is false everywhere.
+        # The op is for floats; an integer equals itself, so the result is False everywhere.
         return self._op("isnan") if self.dtype.is_float else self._op("cmpne", self)
 
     def isinf(self) -> "Tensor":
-        """Whether it is infinite.
+        """Returns whether it is infinite.
 
         >>> kiln.tensor([1.0, kiln.inf]).isinf().tolist()
         [False, True]
@@ -151,7 +151,7 @@ class Unary(TensorBase):
         return self._op("isinf") if self.dtype.is_float else self._op("cmpne", self)
 
     def isfinite(self) -> "Tensor":
-        """Whether it is a number and not infinite.
+        """Returns whether it is neither NaN nor infinite.
 
         >>> kiln.tensor([1.0, kiln.inf]).isfinite().tolist()
         [True, False]
@@ -159,9 +159,10 @@ class Unary(TensorBase):
         return self._op("isfinite") if self.dtype.is_float else self._op("cmpeq", self)
 
     def clamp(self, min: Any = None, max: Any = None) -> "Tensor":
-        """Limited to between `min` and `max`, numbers or tensors, of which one may be None.
+        """Limits the values to [min, max]; both are numbers or tensors, and one may be None.
 
-        Where min is above max the result is max. The gradient is 1 from min to max, both included.
+        If min is above max the result is max. The gradient is 1 from min to max inclusive, 0
+        elsewhere.
 
         >>> kiln.tensor([1.0, 5.0]).clamp(max=2).tolist()
         [1.0, 2.0]
@@ -176,7 +177,7 @@ class Unary(TensorBase):
     clip = clamp
 
     def clamp_min(self, min: Any) -> "Tensor":
-        """Raised to at least `min`.
+        """Limits the values to at least `min`.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).clamp_min(2).tolist()
         [[2, 2], [3, 4]]
@@ -184,7 +185,7 @@ class Unary(TensorBase):
         return self._op("clamp_min", min)
 
     def clamp_max(self, max: Any) -> "Tensor":
-        """Lowered to at most `max`.
+        """Limits the values to at most `max`.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).clamp_max(2).tolist()
         [[1, 2], [2, 2]]
@@ -192,7 +193,7 @@ class Unary(TensorBase):
         return self._op("clamp_max", max)
 
     def where(self, condition: Any, other: Any) -> "Tensor":
-        """self where `condition` is true, else `other`.
+        """Returns self where `condition` is true, else `other`.
 
         >>> kiln.tensor([1.0, 4.0]).where(kiln.tensor([True, False]), 0).tolist()
         [1.0, 0.0]
@@ -200,7 +201,7 @@ class Unary(TensorBase):
         return where(condition, self._tensor, other)
 
     def masked_fill(self, mask: "Tensor", value: Any) -> "Tensor":
-        """`value` where `mask` is true, else self, in self's dtype.
+        """Returns `value` where `mask` is true, else self, in self's dtype.
 
         >>> kiln.tensor([1.0, 4.0]).masked_fill(kiln.tensor([True, False]), -1).tolist()
         [-1.0, 4.0]

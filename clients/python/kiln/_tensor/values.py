@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 Number = Union[bool, int, float]
 
-# Of PyTorch's pairs of values and places, by the op of the values: the method that gives both, and
-# the one that gives places.
+# PyTorch's pairs of values and places, by the op of the values: the method that returns both, and
+# the one that returns places.
 _PAIRS = {"max": ("max", "argmax"), "min": ("min", "argmin"), "sort": ("sort", "argsort")}
 
 
 class Values(TensorBase):
-    """Reading. All of it computes what is lazy, waits, and copies into this process's memory."""
+    """Reading: computes lazy tensors, waits, and copies values to this process's memory."""
 
     __slots__ = ()
 
     @property
     def is_realized(self) -> bool:
-        """Whether its value has been computed, or is being computed without further calls.
+        """Whether its value is computed, or is being computed without further calls.
 
         >>> (kiln.tensor([1.0, 4.0]) + 1).is_realized
         False
@@ -39,9 +39,9 @@ class Values(TensorBase):
         return self._node.is_value
 
     def realize(self) -> "Tensor":
-        """Computes the value, and what else is held and lazy, and leaves it on the device.
+        """Computes the value, and other lazy tensors that are still referenced; returns self.
 
-        Does not wait for it.
+        Leaves the values on the device and does not wait for them.
 
         >>> (kiln.tensor([1.0, 4.0]) + 1).realize().tolist()
         [2.0, 5.0]
@@ -50,7 +50,7 @@ class Values(TensorBase):
         return self._tensor
 
     def numpy(self) -> "np.ndarray[Any, Any]":
-        """The value as a NumPy array of its own (bfloat16 and float8 as float32). Waits for it.
+        """Returns the value as a new NumPy array (bfloat16 and float8 as float32). Waits for it.
 
         Raises TraceError within kiln.jit, where there are no values.
 
@@ -60,10 +60,10 @@ class Values(TensorBase):
         return _realize.read(self._node, self)
 
     def with_variable(self, dim: int, variable: Variable) -> "Tensor":
-        """The same value, whose size in one dimension is a variable, bound to what it is.
+        """Returns the same value with a variable as one size, bound to the present size.
 
-        What is made from it holds for all sizes within the variable's bounds: under kiln.jit
-        another size neither traces nor compiles again. No gradient flows through it. Raises
+        Everything made from it holds for all sizes within the variable's bounds: under kiln.jit
+        another size is neither traced nor compiled again. No gradient flows through it. Raises
         InvalidArgument if the size is outside of the bounds.
 
         >>> n = kiln.Variable("n", 1, 8)
@@ -80,7 +80,9 @@ class Values(TensorBase):
             shape, merged(node.bindings, {variable.symbol: size}))))
 
     def item(self) -> Any:
-        """The only element, as a Python number. Raises InvalidArgument if there are more or none.
+        """Returns the only element as a Python number.
+
+        Raises InvalidArgument if there are more or none.
 
         >>> kiln.tensor([[2.5]]).item()
         2.5
@@ -95,7 +97,7 @@ class Values(TensorBase):
         return self.numpy().reshape(()).item()
 
     def tolist(self) -> Any:
-        """The value as nested lists of Python numbers.
+        """Returns the value as nested lists of Python numbers.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).tolist()
         [[1, 2], [3, 4]]
@@ -127,10 +129,10 @@ class Values(TensorBase):
     def __iter__(self) -> "Iterator[Tensor]":
         if not self.shape:
             raise TypeError("a tensor without dimensions cannot be iterated")
-        # Not `yield`, which would put off the TypeError until the first element is asked for.
+        # Not `yield`, which would delay the TypeError until the first element is asked for.
         return (self._tensor[i] for i in range(self.shape[0]))
 
-    # A type checker would otherwise take every name for an attribute.
+    # Otherwise a type checker would accept every name as an attribute.
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
@@ -177,7 +179,7 @@ def _rebuild(kind: Any, array: "np.ndarray[Any, Any]", dtype: str, requires_grad
 
 
 def _remedy(node: Node) -> str:
-    """What to write instead of `.values` and `.indices`; empty where nobody expects a pair."""
+    """Returns the replacement for `.values` and `.indices`; "" if no pair is expected."""
     if node.op not in _PAIRS or not node.shape:
         return ""
     both, places = _PAIRS[node.op]

@@ -1,1 +1,1 @@
-"""kiln.jit: tracing functions, and watching what they reach."""
+"""kiln.jit: traces functions, and watches everything that they can reach."""

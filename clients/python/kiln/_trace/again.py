@@ -1,4 +1,4 @@
-"""Whether two traces of a function are equal; if not, it has read what nobody watches."""
+"""Compares two traces of a function. If they differ, it reads something that is not watched."""
 
 from typing import TYPE_CHECKING, Any, Optional
 
@@ -11,7 +11,7 @@ _UNKNOWN = "a line of a library"
 
 
 def difference(first: "Trace", second: "Trace") -> Optional[str]:
-    """What differs between two traces of one kind of call, with the line; None: nothing."""
+    """Returns the difference between two traces of one kind of call, with its line; None: none."""
     if repr(first.structure) != repr(second.structure):
         return f"it returned {first.structure!r}, then {second.structure!r}"
     if (first.graph is None) != (second.graph is None):
@@ -42,7 +42,7 @@ def _of_graphs(first: Any, second: Any) -> Optional[str]:
 
 
 def _line(graph: Any, number: int) -> str:
-    """The line that made a node, or used it: constants have none."""
+    """Returns the line that made a node, or the first one that used it: constants have none."""
     users = {number}
     for i in range(number, len(graph.nodes)):
         node = graph.nodes[i]
@@ -54,7 +54,7 @@ def _line(graph: Any, number: int) -> str:
 
 
 def _meaning(node: Any) -> bytes:
-    """A node without the line that made it, as bytes that are equal for equal nodes."""
+    """Returns a node without the line that made it, as bytes that are equal for equal nodes."""
     copy = type(node)()
     copy.CopyFrom(node)
     copy.ClearField("source")
@@ -67,7 +67,7 @@ def _updates(graph: Any) -> Any:
 
 
 def _text(node: Any) -> str:
-    """An op with its attributes, as a reader of the message knows it."""
+    """Returns an op with its attributes, as text."""
     attributes = [f"{name}={_value(node.attributes[name])}" for name in sorted(node.attributes)]
     return f"{node.op}({', '.join(attributes)})"
 

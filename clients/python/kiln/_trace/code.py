@@ -1,4 +1,4 @@
-"""What code can reach by name: closures and globals of functions, methods of classes."""
+"""Finds what code can reach by name: closures and globals of functions, methods of classes."""
 
 import dis
 import functools
@@ -17,7 +17,7 @@ _TRUSTED = ("kiln", "numpy", "builtins")
 
 @functools.cache
 def is_library(module: str) -> bool:
-    """Whether a module belongs to this package, NumPy, or the standard library."""
+    """Returns whether a module belongs to this package, NumPy, or the standard library."""
     top = module.partition(".")[0]
     if top in _TRUSTED:
         return True
@@ -27,18 +27,18 @@ def is_library(module: str) -> bool:
     if names is not None:
         return top in names
     file = getattr(sys.modules.get(top), "__file__", None) or ""  # Python 3.9
-    # site-packages lies within the standard library's folder.
+    # site-packages is within the standard library's folder.
     return file.startswith(_STDLIB) and "-packages" not in file
 
 
 class _Code:
-    """What a piece of code can reach by name: its closure's cells and its module's globals."""
+    """Everything that a function can reach by name: its closure's cells and module globals."""
 
     __slots__ = ("cells", "globals", "names", "roots")
 
     def __init__(self, function: Any) -> None:
         self.globals = function.__globals__
-        # What the code looks up as a global or imports, and every name it uses of modules.
+        # The names that the code looks up as globals or imports, and all names it uses of modules.
         self.roots = tuple(sorted(_root_names(function.__code__)))
         self.names = tuple(sorted(_names(function.__code__)))
         self.cells = tuple(zip(function.__code__.co_freevars, function.__closure__ or ()))
@@ -76,7 +76,7 @@ class _Code:
 
 
 class _ClassCode:
-    """What instances of a class reach through it: the user's methods and class attributes."""
+    """Everything that instances reach through their class: methods and class attributes."""
 
     __slots__ = ("members", "sizes")
 
@@ -87,13 +87,13 @@ class _ClassCode:
             (base, name) for base in bases for name in vars(base) if not _is_internal(name))
 
     def visit(self, survey: "Survey", path: str) -> None:
-        """Walks them as they are now."""
+        """Walks the present values."""
         for base in self.sizes:
-            # A name that was added later is no member yet; it shows by their number.
+            # A name that was added later is not a member; the number of names shows it.
             survey.fact(len(vars(base)), path)
         for base, name in self.members:
             member = vars(base).get(name)
-            # What is behind classmethod, staticmethod and property.
+            # The function inside a classmethod, staticmethod or property.
             function = getattr(member, "__func__", None) or getattr(member, "fget", None)
             survey.add(function or member, survey.join(path, f".{name}"))
 
@@ -126,7 +126,7 @@ _class_codes: "weakref.WeakKeyDictionary[type, _ClassCode]" = weakref.WeakKeyDic
 
 
 def code_of(function: Any) -> _Code:
-    """The names a function's code uses, found once per function."""
+    """Returns the names that a function's code uses, found once per function."""
     code = _codes.get(function)
     if code is None:
         code = _codes[function] = _Code(function)
@@ -134,7 +134,7 @@ def code_of(function: Any) -> _Code:
 
 
 def class_code(kind: type) -> _ClassCode:
-    """What a class brings to its instances, found once per class."""
+    """Returns what a class contributes to its instances, found once per class."""
     found = _class_codes.get(kind)
     if found is None:
         found = _class_codes[kind] = _ClassCode(kind)

@@ -1,11 +1,11 @@
-"""kiln.jit: a function traced once per kind of call, and run by one message afterwards.
+"""kiln.jit: traces a function once per kind of call, and runs later calls with one message.
 
-Before each call `watch.survey` walks what the function can reach. Its facts are the key of the
-trace; its tensors are the inputs, read anew at each call. While a trace is made, every tensor in
-reach stands for a placeholder, so that the graph cannot take in a value by mistake; whatever else
-has a value in the finished graph is an error, not a constant. After the trace the facts must be
-what they were: a function that changes Python state would not change it in later calls. Before the
-second call a second trace must come out equal (`again.difference`).
+Before each call `watch.survey` walks everything that the function can reach. Its facts are the key
+of the trace; its tensors are the inputs, read anew at each call. During a trace, every reachable
+tensor holds a placeholder, so that the graph cannot include a value by mistake; any other value in
+the finished graph is an error, not a constant. After the trace the facts must be the same as
+before: a function that changes Python state would not change it in later calls. Before the second
+call a second trace must be equal to the first (`again.difference`).
 """
 
 import functools
@@ -43,14 +43,14 @@ class Jit:
         self._function = function
         self._traces: Dict[Any, Trace] = {}
         self._last_facts: Optional[watch.Survey] = None
-        self.traces = 0  # for how many kinds of call the function was traced
+        self.traces = 0  # the number of kinds of call that the function was traced for
         self._name = getattr(function, "__qualname__", type(function).__name__)
         # Without `updated=()` the function's own attributes would be copied over this object's.
         functools.update_wrapper(self, function, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if mode.trace is not None:
-            # A traced function that another one calls becomes a part of that one's graph.
+            # A traced function that another one calls becomes part of that one's graph.
             return self._function(*args, **kwargs)
         with _lock:
             args = tuple([with_tensors(argument) for argument in args])
@@ -70,11 +70,11 @@ class Jit:
             return trace.run(survey)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        # As functions do, so that a decorated method gets its `self`.
+        # As functions do, so that a decorated method receives its `self`.
         return self if instance is None else types.MethodType(self, instance)
 
     def programs(self) -> List[ProgramInfo]:
-        """What the daemon made of the traces that have run: kernels, seconds of compiling, …
+        """Returns the daemon's programs of the traces that have run, with kernels, compile times, …
 
         >>> double = kiln.jit(lambda x: x * 2)
         >>> _ = double(kiln.ones(2)).tolist()
@@ -87,7 +87,7 @@ class Jit:
         return [connection.program(program.digest) for program, connection in known.items()]
 
     def clear(self) -> None:
-        """Forgets all traces.
+        """Drops all traces.
 
         >>> double = kiln.jit(lambda x: x * 2)
         >>> _ = double(kiln.ones(2))
@@ -109,14 +109,14 @@ class Jit:
         return trace
 
     def _record(self, trace: Trace, args: Any, kwargs: Any) -> watch.Survey:
-        # Another walk, with paths: they cost too much to be kept at every call.
+        # Another walk, with paths: they cost too much to be collected at every call.
         facts = watch.survey(self._roots(args, kwargs), with_paths=True)
         trace.record(self._function, args, kwargs, facts)
         self._check_unchanged(facts, watch.survey(self._roots(args, kwargs), with_paths=True))
         return facts
 
     def _repeat(self, trace: Trace, args: Any, kwargs: Any) -> None:
-        """Traces again before the second call, to find out what nobody watches."""
+        """Traces again before the second call, to detect dependencies that are not watched."""
         again = Trace(self._name, trace.precision)
         self._record(again, args, kwargs)
         differs = difference(trace, again)
@@ -137,8 +137,8 @@ class Jit:
 
     def _remember_leftovers(self, trace: Trace, before: watch.Survey, args: Any,
                             kwargs: Any) -> None:
-        # A gradient left behind is another fact, but one that a function which clears it first
-        # does not see; so the same trace serves, unless the gradients were tensors in reach before
+        # A gradient that the trace left behind is a new fact. A function that clears it first does
+        # not read it, so the same trace serves, unless the gradients were reachable tensors before
         # and the trace numbers its tensors with them.
         if any(gradient is not None for _, gradient in trace.grad_effects):
             survey = watch.survey(self._roots(args, kwargs))
@@ -172,25 +172,26 @@ def _first_difference(before: watch.Survey, after: watch.Survey) -> Optional[str
 def jit(function: Callable[..., Any]) -> Jit:
     """Makes a function run as one program on the device. Also a decorator.
 
-    The first call traces it: runs it on tensors without values and sends the graph. A later call
-    of the same kind is one message. It runs where its tensors lie: on the session's device, on
-    another one, or on all devices of a mesh. The kind of a call is: shapes and dtypes of the
-    tensors in (nested) arguments, and how they lie (see kiln.shard); the values of all other
-    arguments; what `kiln.set_float32_matmul_precision` was given; and the Python values that the
-    function reaches through its closure, globals and attributes, which are looked at again before
-    each call. Tensors reached that way are inputs, read anew at each call; so a weight may be
-    replaced, and a learning rate may change. `assign` (and so an optimizer) inside changes the
-    tensor on the device in the same message. Results are always new tensors. No gradient flows out
-    of a call: backward() belongs inside, and asking for a gradient through a result is an error.
+    The first call traces the function: it runs on tensors without values, and the graph is sent. A
+    later call of the same kind is one message. The program runs where its tensors are: on the
+    session's device, on another one, or on all devices of a mesh. The kind of a call consists of:
+    shapes and dtypes of the tensors in (nested) arguments, and their placements (see kiln.shard);
+    the values of all other arguments; the precision set by `kiln.set_float32_matmul_precision`;
+    whether gradients are recorded, and `kiln.autocast`; and the Python values that the function
+    reaches through its closure, globals and attributes, which are examined before each call.
+    Tensors reached that way are inputs, read anew at each call; so a weight may be replaced, and a
+    learning rate may change. `assign` (and so an optimizer) inside changes the tensor on the device
+    in the same message. Results are always new tensors. No gradient flows out of a call: backward()
+    belongs inside, and asking for a gradient through a result is an error.
 
-    Errors, rather than old results: reading a value inside; changing Python state inside (a
-    counter, a list); NumPy arrays used inside; Python's or NumPy's random numbers inside; a tensor
-    that is out of sight (behind an object without attributes). Before the second call of a kind
-    the function is traced once more; an error says what differs and where, if it has read what
-    cannot be watched: a generator of random numbers, an iterator, a clock, a file, a tensor of
-    another library. What cannot be noticed: such things when they change only later; attributes
-    found by name at run time in modules (getattr on a module, globals()); changes inside of a large
-    NumPy array.
+    These raise TraceError instead of giving outdated results: reading a value inside; changing
+    Python state inside (a counter, a list); NumPy arrays used inside; Python's or NumPy's random
+    numbers inside; a tensor that is out of reach (held by an object without attributes). Before the
+    second call of a kind the function is traced once more; an error says what differs and where, if
+    it has read something that cannot be watched: a generator of random numbers, an iterator, a
+    clock, a file, a tensor of another library. Not detected: changes of such things after the
+    second call; attributes found by name at run time in modules (getattr on a module, globals());
+    changes inside a large NumPy array.
 
     >>> @kiln.jit
     ... def scaled(x, factor):

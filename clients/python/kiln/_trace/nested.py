@@ -1,4 +1,4 @@
-"""Nested lists, tuples and dicts of tensors: what traced functions take and return."""
+"""Nested lists, tuples and dicts of tensors: the arguments and results of traced functions."""
 
 from typing import Any, List, Sequence
 
@@ -20,7 +20,7 @@ class _Output:
 
 
 def pack(value: Any, roots: List[Node]) -> Any:
-    """The structure of a value, whose tensors become places among `roots`."""
+    """Returns the structure of a value, with its tensors replaced by places in `roots`."""
     if isinstance(value, Tensor):
         if value._node not in roots:
             roots.append(value._node)
@@ -41,7 +41,7 @@ def pack(value: Any, roots: List[Node]) -> Any:
 
 
 def unpack(structure: Any, results: Sequence[Tensor]) -> Any:
-    """The value of a structure, with results in the places of its tensors."""
+    """Returns the value of a structure, with results in the places of its tensors."""
     if isinstance(structure, _Output):
         return results[structure.number]
     if isinstance(structure, dict):
@@ -55,7 +55,7 @@ def unpack(structure: Any, results: Sequence[Tensor]) -> Any:
 
 
 def with_tensors(value: Any) -> Any:
-    """Arguments with NumPy arrays turned into tensors."""
+    """Returns arguments with NumPy arrays turned into tensors."""
     if isinstance(value, np.ndarray):
         return Tensor(value)
     if type(value) is dict:

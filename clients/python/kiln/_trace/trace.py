@@ -1,4 +1,4 @@
-"""A trace: a function run once on placeholders, and what is needed to run its graph again."""
+"""A trace: a function run once on placeholders, and everything needed to run its graph again."""
 
 import hashlib
 import sys
@@ -26,7 +26,7 @@ from kiln.tensor import Tensor, wrap
 
 
 class _Draws:
-    """A generator's draws within a trace."""
+    """The draws from a generator within a trace."""
 
     __slots__ = ("count", "key")
 
@@ -35,46 +35,47 @@ class _Draws:
         self.count = 0
 
     def moved(self, count: int) -> Node:
-        """The key `count` draws further on."""
+        """Returns the key after `count` draws."""
         step = make("iota", (), (("shape", (2,)), ("axis", 0)), uint32)  # (0, 1)
         return make("add", (self.key, make("mul", (step, _node.scalar(count, uint32)))))
 
 
 class _Constant(NamedTuple):
-    """What a tensor was made of while tracing: the digest of its numbers, and the line."""
+    """A tensor made of host data while tracing: the digest of its numbers, and the line."""
 
     numbers: bytes
     source: Optional[Source]
 
 
 class Trace:
-    """One trace: in progress while it is `mode.trace`, afterwards what is needed to run it."""
+    """One trace: in progress while it is `mode.trace`, afterwards ready to run."""
 
     def __init__(self, name: str, precision: Any) -> None:
         self.name = name
         self.precision = precision  # of its matrix products
-        self.kept: List[Any] = []  # what the guard names by identity
+        self.kept: List[Any] = []  # objects that the guard names by identity
         self.draws: Dict[Generator, _Draws] = {}
         self.graph: Any = None
         self.inputs: List[Tuple[str, Any]] = []  # how to find each input's value
         self.outputs: List[Tuple[Any, Any]] = []  # dtype and shape
-        self.rules = telling.NO_RULES  # by which its runs are judged, by outputs after those
+        self.rules = telling.NO_RULES  # for its runs; their outputs follow the others
         self.tracked: List[bool] = []  # whether a gradient could flow to each output
-        self.updated: List[int] = []  # tensors by their number in the survey
+        self.updated: List[int] = []  # updated tensors, by their number in the survey
         self.grad_effects: List[Tuple[int, Optional[Tensor]]] = []
         self.structure: Any = None
         self.constants: List[_Constant] = []
-        self.repeated = False  # whether a second trace has shown that it depends on nothing else
+        self.repeated = False  # whether an equal second trace was made
         self.bindings: Bindings = {}  # values of variables that the function itself bound
-        # Where it runs, and how each output lies on a mesh: so, or as the input of that number.
+        # The place where it runs, and each output's placement on a mesh, or the number of the input
+        # it shares one with.
         self.home: ProgramHome = None
         self.lie: List[Union[Placement, int, None]] = []
-        # By connection, and by how inputs lie on a mesh.
+        # By connection, then by the placements of inputs on a mesh.
         self.programs: weakref.WeakKeyDictionary[Any, Dict[Any, Any]] = (
             weakref.WeakKeyDictionary())
         self._created: Set[Node] = set()
-        # The data of those among them that are inputs; and those that were made again for the
-        # connection of the last call.
+        # The data of created nodes that are inputs; and nodes made of it again for the connection
+        # of the last call.
         self._hosts: Dict[Node, Any] = {}
         self._remade: Dict[Node, Node] = {}
         self._cleared: Set[int] = set()
@@ -82,11 +83,11 @@ class Trace:
     # Called while tracing.
 
     def created(self, node: Node) -> None:
-        """A tensor was made of Python numbers: a constant."""
+        """Records a tensor made of host data: a constant."""
         self._created.add(node)
 
     def random_key(self, generator: Generator) -> Tensor:
-        """The key of the next draw."""
+        """Returns the key of the next draw."""
         draws = self.draws.get(generator)
         if draws is None:
             draws = self.draws[generator] = _Draws()
@@ -94,17 +95,17 @@ class Trace:
         return wrap(draws.moved(draws.count - 1) if draws.count > 1 else draws.key)
 
     def grad_set(self, tensor: Tensor) -> None:
-        """The function gave a tensor's grad a new value, whatever it was."""
+        """Records that the function set a tensor's grad, whatever it was before."""
         self._cleared.add(id(tensor))
 
-    # Making it.
+    # Making a trace.
 
     def record(self, function: Callable[..., Any], args: Any, kwargs: Any,
                survey: watch.Survey) -> None:
         """Runs the function on placeholders and builds its graph."""
         tensors = survey.tensors
         self.kept = survey.kept
-        # The user's tensors hold placeholders only while the function runs, whatever ends it.
+        # The user's tensors hold placeholders only while the function runs, even if it raises.
         before = [(tensor._node, tensor._grad) for tensor in tensors]
         places = [_place(tensor) for tensor in tensors]
         randomness = _python_randomness()
@@ -177,7 +178,7 @@ class Trace:
         if self.home is None:
             self.home = places.home_of([*built.inputs, *roots, *[new for _, new in updates]])
         number = {node: i for i, node in enumerate(built.inputs)}
-        # What is returned as it was given, or as what it updates will be, lies as that does.
+        # A result that is an input, or the new value of one, is placed like that input.
         same = {**number, **{new: number[old] for old, new in updates}}
         self.lie = [same[root] if root in same else places.where(root) for root in roots]
         self.lie += [None] * len(self.rules.outputs)
@@ -197,7 +198,7 @@ class Trace:
     # Running it.
 
     def run(self, survey: watch.Survey) -> Any:
-        """One call."""
+        """Runs one call and returns its result."""
         tensors = survey.tensors
         if self.graph is None:
             results: List[Any] = []
@@ -208,7 +209,7 @@ class Trace:
                     _give_own_buffer(tensors[i])
             try:
                 results = self._send(survey)
-            except BaseException:  # also an interrupt: nobody knows what the device has drawn
+            except BaseException:  # also an interrupt: the draws on the device are unknown then
                 for generator in self.draws:
                     generator.device_draws = -1
                 raise
@@ -220,7 +221,7 @@ class Trace:
         return unpack(self.structure, [wrap(node) for node in nodes])
 
     def _mark_cut(self, results: Sequence[Node], tensors: Sequence[Tensor]) -> None:
-        """Notes which results a gradient cannot flow out of, so that asking for it is an error."""
+        """Marks results that a gradient cannot flow out of, so that asking for it is an error."""
         floats = [(node, tracked) for node, tracked in zip(results, self.tracked)
                   if node.dtype.is_float]
         given = not all(tracked for _, tracked in floats) and any(
@@ -259,7 +260,7 @@ class Trace:
         return results[:len(outputs)]
 
     def _program(self, connection: Any, buffers: Sequence[Any]) -> Any:
-        """The program for inputs that lie so, and how its outputs do."""
+        """Returns the program for these inputs' placements, and the placements of its outputs."""
         programs = self.programs.setdefault(connection, {})
         given = places.as_given(buffers, self.home) if placements.in_use else None
         found = programs.get(given)
@@ -274,14 +275,14 @@ class Trace:
         return found
 
     def _bound(self, survey: watch.Survey, nodes: Sequence[Node]) -> Tuple[Bindings, List[Any]]:
-        """The values of this call's variables, and the outputs' shapes with them."""
+        """Returns the values of this call's variables, and the outputs' shapes with them."""
         if not self.graph.variables:
             return {}, self.outputs
         bindings = survey.bindings
         for node in nodes:
             if node.bindings:
                 bindings = merged(bindings, node.bindings)
-        # What this call says comes before what the function itself has bound.
+        # Values of this call take precedence over those that the function itself has bound.
         bindings = {**self.bindings, **bindings}
         require(self.graph.variables, bindings)
         names = {variable.name for variable in self.graph.variables}
@@ -297,8 +298,8 @@ class Trace:
             return tensors[what]._node
         if kind == "constant":
             return what if _may_be_at(what, connection) else self._constant_at(what, connection)
-        # A new seed, or draws outside of traced functions, have moved the generator on since; or
-        # the last ones were on another connection.
+        # The generator has moved since: by a new seed, or by draws outside of traced functions; or
+        # the last draws were on another connection.
         if (what.device_key is None or what.device_draws != what.draws
                 or not _may_be_at(what.device_key._node, connection)):
             what.device_key = Tensor(
@@ -338,7 +339,7 @@ def _python_randomness() -> Any:
     return getstate(), state[1].tobytes(), state[2:]
 
 
-# A buffer may be updated in place only if nobody else reads it: a tensor that was assigned from it
+# A buffer may be updated in place only if nothing else reads it: a tensor that was assigned from it
 # or detached, or a lazy expression that was built from it before.
 
 
@@ -364,7 +365,7 @@ def _is_exclusive(tensor: Tensor) -> bool:
 
 
 def _give_own_buffer(tensor: Tensor) -> None:
-    """Leaves the buffer to whoever else reads it and gives the tensor a copy."""
+    """Gives the tensor a copy, and leaves the buffer to its other readers."""
     copy = wrap(make("contiguous", (tensor._node,)))
     realize.realize([copy])
     assert copy._node.buffer is not None

@@ -1,9 +1,9 @@
-"""What a traced function can reach: its arguments, closure, globals, and the objects behind them.
+"""Surveys what a traced function can reach: arguments, closure, globals, and their objects.
 
-Tracing runs a function once and keeps its graph, so all that the function may have looked at must
-be looked at again before each call. `survey` walks it: tensors are collected in a fixed order,
-everything else becomes a *guard*, a flat list of hashable facts. Equal guards mean that the
-function would build the same graph; the tensors collected then are its inputs.
+Tracing runs a function once and keeps its graph, so everything that the function may have read must
+be examined before each call. `survey` walks it: tensors are collected in a fixed order, everything
+else becomes a *guard*, a flat list of hashable facts. Equal guards mean that the function would
+build the same graph; the tensors collected then are its inputs.
 """
 
 import collections
@@ -30,7 +30,7 @@ _SMALL_ARRAY_BYTES = 4096
 
 
 class Survey:
-    """The result: facts, tensors, and (when asked for) where each fact was found."""
+    """The result of a walk: facts, tensors, and (on request) the path of each fact."""
 
     __slots__ = ("_seen", "bindings", "guard", "kept", "paths", "tensor_paths", "tensors")
 
@@ -41,7 +41,7 @@ class Survey:
         self.kept: List[Any] = []
         self.paths: Optional[List[str]] = [] if with_paths else None
         self.tensor_paths: List[str] = []
-        # What the variables in numbers are bound to. Not facts: a graph holds for all their values.
+        # The values of the variables in numbers. Not facts: a graph holds for all their values.
         self.bindings: Bindings = {}
         self._seen: Dict[int, int] = {}
 
@@ -49,11 +49,11 @@ class Survey:
         """Walks `value`."""
         kind = type(value)
         if kind in _EXACT_PLAIN:
-            # By text: 0.0 and -0.0 differ, NaN equals NaN.
+            # As text: 0.0 and -0.0 differ, NaN equals NaN.
             self.fact((kind, repr(value) if kind is float else value), path)
             return
         identity = id(value)
-        # Met again, an object is named by its number: cycles end, and one object under two names
+        # A repeated object is a number in the guard: cycles end, and one object under two names
         # differs from two equal ones.
         number = self._seen.get(identity)
         if number is not None:
@@ -66,7 +66,7 @@ class Survey:
         handler(self, value, path)
 
     def _add_named(self, named: Any, path: str) -> None:
-        """Walks (name, value) pairs; short, since most of a survey's time is spent here."""
+        """Walks (name, value) pairs; inlines common cases, since most of the time is spent here."""
         guard, paths = self.guard, self.paths
         for name, value in named:
             if paths is None:
@@ -87,7 +87,7 @@ class Survey:
                 self.add(value, place)
 
     def fact(self, fact: Any, path: str) -> None:
-        """Adds one."""
+        """Adds one fact."""
         self.guard.append(fact)
         if self.paths is not None:
             self.paths.append(path)
@@ -113,7 +113,7 @@ class Survey:
         self.bindings = merged(self.bindings, number.values)
 
     def join(self, path: str, part: str) -> str:
-        """The path of a part, if paths are wanted."""
+        """Returns the path of a part, if paths are wanted."""
         return path + part if self.paths is not None else path
 
     def _sequence(self, value: Any, path: str) -> None:
@@ -199,7 +199,7 @@ class Survey:
     def _generator(self, value: Any, path: str) -> None:
         self._identity(value, path)
         frame = getattr(value, "gi_frame", None)
-        # How far it has run: every value that is taken from it is a change.
+        # Its position: every value that is taken from it is a change.
         self.fact(None if frame is None else frame.f_lasti, path)
 
     def _class(self, value: Any, path: str) -> None:
@@ -207,10 +207,10 @@ class Survey:
         class_code(value).visit(self, path)
 
 
-# Nodes that were left in .grad by traced functions.
+# Nodes that traced functions have left in .grad.
 leftovers: "weakref.WeakSet[Any]" = weakref.WeakSet()
 
-# Values of these types are told apart by value and type alone.
+# Values of these types are distinguished by value and type alone.
 _ATOMS = {int, bool, str, type(None)}
 _EXACT_PLAIN = {int, float, bool, str, bytes, complex, type(None), type(Ellipsis), DType}
 _HANDLERS: Dict[type, Callable[[Survey, Any, str], None]] = {
@@ -241,7 +241,7 @@ def _handler(kind: type, value: Any) -> Callable[[Survey, Any, str], None]:
         return lambda survey, item, path: survey.fact((type(item), repr(item)), path)
     if isinstance(value, enum.Enum):
         return lambda survey, item, path: survey.fact((type(item), item.name), path)
-    # A user's subclass may look at more than its base says.
+    # A user's subclass may read more than its base declares.
     if hasattr(kind, "_kiln_watched") and is_library(kind.__module__):
         return _watched
     if isinstance(value, type):
@@ -270,14 +270,14 @@ def _sequence_object(survey: Survey, value: Any, path: str) -> None:
 
 
 def _watched(survey: Survey, value: Any, path: str) -> None:
-    """This package's own objects that say which of their attributes matter."""
+    """Walks an object of this package that declares its relevant attributes in _kiln_watched."""
     survey._identity(value, path)
     for name in value._kiln_watched:
         survey.add(getattr(value, name), survey.join(path, f".{name}"))
 
 
 def _is_trusted(function: Any) -> bool:
-    """Whether a function's code is this package's or a library's, which keep no state behind it."""
+    """Returns whether a function is this package's or a library's, which keep no hidden state."""
     return is_library(getattr(function, "__module__", None) or "")
 
 

@@ -1,4 +1,4 @@
-"""Functions of neural networks, by the names and parameters that PyTorch uses.
+"""Functions of neural networks, with the names and parameters of PyTorch.
 
     from kiln import functional as F
 
@@ -129,7 +129,7 @@ Pair = Sizes
 
 
 def pair(value: Sizes) -> Tuple[int, ...]:
-    """One number for height and width, or two.
+    """Returns one number as height and width, or two numbers as they are.
 
     >>> F.pair(3)
     (3, 3)

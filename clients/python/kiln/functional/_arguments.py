@@ -1,4 +1,4 @@
-"""Arguments as PyTorch takes them, turned into what the table of ops wants."""
+"""Converts arguments in PyTorch's form to that of the op table."""
 
 from typing import Any, List, Optional, Sequence, Tuple, Union
 
@@ -6,12 +6,12 @@ from kiln._basics.errors import InvalidArgument
 from kiln._rules import NUMBER, whole
 from kiln.tensor import Tensor, apply
 
-# One number for every spatial dimension, or one for each.
+# One number for all spatial dimensions, or one for each.
 Sizes = Union[int, Sequence[int]]
 
 
 def spread(value: Sizes, rank: int, name: str) -> Tuple[int, ...]:
-    """`value` for each of `rank` spatial dimensions."""
+    """Returns `value` for each of `rank` spatial dimensions, or raises InvalidArgument."""
     if isinstance(value, NUMBER):
         return (whole(value, name),) * rank
     values = tuple(whole(part, name) for part in value)
@@ -26,15 +26,15 @@ def spread(value: Sizes, rank: int, name: str) -> Tuple[int, ...]:
 
 def with_optional(operands: Sequence[Tensor], *optional: Optional[Tensor],
                   neutral: float = 1.0) -> List[Any]:
-    """Operands and those of the optional ones that are there. One that is missing before another
-    is `neutral`."""
+    """Returns the operands, followed by the optional ones that are given. A missing one before a
+    given one becomes `neutral`."""
     count = max((i + 1 for i, part in enumerate(optional) if part is not None), default=0)
     filled = [neutral if part is None else part for part in optional[:count]]
     return [*operands, *filled]
 
 
 def batched(x: Tensor, rank: int, name: str) -> Tuple[Tensor, bool]:
-    """x with a batch dimension before channels and `rank` spatial ones, and whether it had none."""
+    """Returns x with a batch dimension before channels, and whether it was added."""
     if x.ndim == rank + 1:
         return x.unsqueeze(0), True
     if x.ndim != rank + 2:
@@ -45,7 +45,7 @@ def batched(x: Tensor, rank: int, name: str) -> Tuple[Tensor, bool]:
 
 
 def reduction_of(name: str, reduction: str) -> str:
-    """`reduction`, if it is one."""
+    """Returns `reduction`; raises InvalidArgument if it is not one."""
     if reduction not in ("mean", "sum", "none"):
         raise InvalidArgument(
             f'{name}: reduction is "{reduction}"; it must be "mean", "sum" or "none"')

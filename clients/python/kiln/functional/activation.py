@@ -1,4 +1,4 @@
-"""Activation functions, elementwise unless they say otherwise; integers become float32."""
+"""Activation functions, elementwise unless stated otherwise; integers become float32."""
 
 from kiln._array_api.creation import ones_like
 from kiln._basics.errors import InvalidArgument
@@ -9,7 +9,7 @@ from kiln.tensor import Tensor
 
 
 def relu(input: Tensor) -> Tensor:
-    """max(x, 0); NaN stays, the gradient at 0 is 0.
+    """max(x, 0); NaN stays NaN, and the gradient at 0 is 0.
 
     >>> F.relu(kiln.tensor([-1.0, 2.0])).tolist()
     [0.0, 2.0]
@@ -46,7 +46,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 
 def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3,
           training: bool = False) -> Tensor:
-    """leaky_relu whose slope is drawn between the bounds in training, else their mean.
+    """leaky_relu with a slope drawn between the bounds in training, otherwise with their mean.
 
     >>> F.rrelu(kiln.tensor([-2.0, 2.0]), 0.25, 0.75).tolist()
     [-1.0, 2.0]
@@ -76,7 +76,7 @@ def celu(input: Tensor, alpha: float = 1.0) -> Tensor:
 
 
 def selu(input: Tensor) -> Tensor:
-    """The scaled elu that keeps mean 0 and variance 1 (Klambauer et al., 2017).
+    """The scaled elu that preserves mean 0 and variance 1 (Klambauer et al., 2017).
 
     >>> F.selu(kiln.tensor([0.0])).tolist()
     [0.0]
@@ -85,7 +85,9 @@ def selu(input: Tensor) -> Tensor:
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """x times the normal distribution's cumulative function; approximate: "none" or "tanh".
+    """x times the cumulative distribution function of the normal distribution.
+
+    `approximate` is "none" or "tanh".
 
     >>> F.gelu(kiln.tensor([0.0, 100.0])).tolist()
     [0.0, 100.0]
@@ -121,7 +123,7 @@ def hardsigmoid(input: Tensor) -> Tensor:
 
 
 def logsigmoid(input: Tensor) -> Tensor:
-    """log(sigmoid(x)), accurate for large negative x, too.
+    """log(sigmoid(x)), also accurate for large negative x.
 
     >>> F.logsigmoid(kiln.tensor([-100.0])).tolist()
     [-100.0]
@@ -166,7 +168,7 @@ def tanh(input: Tensor) -> Tensor:
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
-    """x limited to between min_val and max_val; the gradient at both is 0.
+    """x limited to [min_val, max_val]; the gradient at both bounds is 0.
 
     >>> F.hardtanh(kiln.tensor([-3.0, 0.5, 3.0])).tolist()
     [-1.0, 0.5, 1.0]
@@ -238,7 +240,7 @@ def threshold(input: Tensor, threshold: float, value: float) -> Tensor:
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
-    """The first half along dim times the sigmoid of the second; that size must be even.
+    """The first half along dim times the sigmoid of the second half; that size must be even.
 
     >>> F.glu(kiln.tensor([4.0, 0.0])).tolist()
     [2.0]
@@ -247,7 +249,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
 
 
 def softmax(input: Tensor, dim: int = -1) -> Tensor:
-    """exp(x), scaled so that it sums to 1 along dim.
+    """exp(x), scaled to sum to 1 along dim.
 
     >>> F.softmax(kiln.tensor([1.0, 1.0])).tolist()
     [0.5, 0.5]
@@ -274,9 +276,10 @@ def log_softmax(input: Tensor, dim: int = -1) -> Tensor:
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, dim: int = -1) -> Tensor:
-    """A softmax of logits and Gumbel noise: a draw of a class that has a gradient.
+    """Returns the softmax of logits plus Gumbel noise: a differentiable draw of a class.
 
-    With `hard` the value is one-hot, and the gradient is that of the soft one (Jang et al., 2016).
+    With `hard` the value is one-hot and the gradient is that of the soft result (Jang et al.,
+    2016). Raises InvalidArgument unless the temperature `tau` is above 0.
 
     >>> (F.gumbel_softmax(kiln.zeros(3), hard=True) > 0.5).sum().item()
     1
@@ -293,7 +296,7 @@ def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, dim: in
     chosen = soft.argmax(dim, keepdim=True)
     places = ones_like(chosen.expand(*soft.shape)).cumsum(dim) - 1
     one_hot = (places == chosen).cast(soft.dtype)
-    straight: Tensor = one_hot + (soft - soft.detach())  # which adds 0
+    straight: Tensor = one_hot + (soft - soft.detach())  # adds 0
     return straight
 
 

@@ -1,4 +1,4 @@
-"""Attention, and where positions enter it."""
+"""Attention, and encodings of positions for it."""
 
 import math
 from typing import Optional, Tuple
@@ -19,10 +19,11 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor,
                                  enable_gqa: bool = False) -> Tensor:
     """softmax(query key^T * scale + mask) value, of (…, L, E), (…, S, E) and (…, S, V).
 
-    scale defaults to 1 / sqrt(E). A bool mask keeps what is true, any other mask is added; it
-    broadcasts to (…, L, S). is_causal keeps keys up to the query's own position, counted from the
-    first. With enable_gqa the last leading dimension, heads, of key and value divides query's,
-    and each serves as many heads of query. A row that keeps no key gives zeros.
+    scale defaults to 1 / sqrt(E). A bool mask keeps positions where it is true, any other mask is
+    added; it broadcasts to (…, L, S). With is_causal, query i keeps the keys up to i, both counted
+    from the first. With enable_gqa the last leading dimension, the heads, of key and value divides
+    the query's, and each of their heads serves as many heads of query. A row that keeps no key
+    gives zeros. dropout_p and enable_gqa together raise InvalidArgument.
 
     >>> q = kiln.zeros(1, 2, 4)
     >>> F.scaled_dot_product_attention(q, q, q + 1, is_causal=True)[0, :, 0].tolist()
@@ -50,8 +51,8 @@ def _with_dropout(query: Tensor, key: Tensor, value: Tensor, mask: Optional[Tens
         weights = weights.where(mask, -math.inf)
     else:
         weights = weights + mask.cast(weights.dtype)
-    # A row that keeps no key would be NaN after the softmax, and so would its gradient, even where
-    # the value is replaced. So its scores are replaced before and its weights after.
+    # A row that keeps no key would be NaN after the softmax, and its gradient NaN even if the value
+    # is replaced. So its scores are replaced before, and its weights after the softmax.
     some = weights.detach().ne(-math.inf).any(-1, keepdim=True)
     safe = softmax(weights.where(some, 0.0))
     return dropout(safe.where(some, 0.0), p) @ value
@@ -59,9 +60,10 @@ def _with_dropout(query: Tensor, key: Tensor, value: Tensor, mask: Optional[Tens
 
 def rotary_tables(positions: Tensor, features: int, base: float = 10000.0,
                   ) -> Tuple[Tensor, Tensor]:
-    """Cosines and sines for rotary_embedding: positions' shape and features / 2 angles.
+    """Returns cosines and sines for rotary_embedding: positions' shape and features / 2 angles.
 
-    Angle i of position p is p * base^(-2 i / features) (Su et al., 2021).
+    Angle i of position p is p * base^(-2 i / features) (Su et al., 2021). Raises InvalidArgument
+    for odd features.
 
     >>> cos, sin = F.rotary_tables(kiln.arange(3), 4)
     >>> cos.shape, sin[0].tolist()
@@ -74,17 +76,17 @@ def rotary_tables(positions: Tensor, features: int, base: float = 10000.0,
 
 
 def _frequencies(features: int, base: float) -> Tensor:
-    # In float64: an error in a frequency grows with the position that it is multiplied with.
+    # In float64: an error in a frequency is multiplied by the position.
     exponents = np.arange(0, features, 2, dtype=np.float64) / features
     return Tensor((base**-exponents).astype(np.float32))
 
 
 def rotary_embedding(input: Tensor, cos: Tensor, sin: Tensor, interleaved: bool = False) -> Tensor:
-    """Pairs of features of input (…, L, E) turned by the angles of cos and sin (…, L, R / 2).
+    """Rotates pairs of features of input (…, L, E) by the angles of cos and sin (…, L, R / 2).
 
-    A pair is features i and i + R / 2, as in GPT-NeoX and Llama, or with interleaved 2 i and
-    2 i + 1, as in GPT-J and the paper (Su et al., 2021). Features beyond R stay as they are. The
-    result has input's dtype; of half types it is computed in float32.
+    A pair is features i and i + R / 2, as in GPT-NeoX and Llama, or with interleaved 2 i and 2 i +
+    1, as in GPT-J and the paper (Su et al., 2021). Features from R on stay as they are. The result
+    has input's dtype; half types are computed in float32.
 
     >>> cos, sin = F.rotary_tables(kiln.arange(5), 8)
     >>> F.rotary_embedding(kiln.ones(2, 5, 8), cos, sin)[0, 0].tolist()
@@ -96,7 +98,7 @@ def rotary_embedding(input: Tensor, cos: Tensor, sin: Tensor, interleaved: bool 
 
 
 def sinusoidal_positions(positions: Tensor, features: int, base: float = 10000.0) -> Tensor:
-    """Sines (even features) and cosines (odd ones) of positions (Vaswani et al., 2017).
+    """Returns sines (even features) and cosines (odd ones) of positions (Vaswani et al., 2017).
 
     >>> F.sinusoidal_positions(kiln.arange(1), 4).tolist()
     [[0.0, 1.0, 0.0, 1.0]]
@@ -107,10 +109,10 @@ def sinusoidal_positions(positions: Tensor, features: int, base: float = 10000.0
 
 
 def alibi_bias(heads: int, rows: int, columns: int) -> Tensor:
-    """What ALiBi adds to scores (heads, rows, columns): -slope * distance (Press et al., 2021).
+    """Returns ALiBi's bias (heads, rows, columns): -slope * distance (Press et al., 2021).
 
-    The last row belongs to the last column. Heads are a power of two; head h has the slope
-    2^(-8 (h + 1) / heads).
+    The last row corresponds to the last column. Head h has the slope 2^(-8 (h + 1) / heads). Raises
+    InvalidArgument unless the number of heads is a power of two.
 
     >>> F.alibi_bias(8, 1, 3)[0, 0, :2].tolist()
     [-1.0, -0.5]

@@ -18,13 +18,13 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Optional[Tensor] = Non
                   mode: str = "mean", per_sample_weights: Optional[Tensor] = None,
                   include_last_offset: bool = False,
                   padding_idx: Optional[int] = None) -> Tensor:
-    """The sum, mean or maximum of the rows of weight that each bag names, as (bags, columns).
+    """Returns the sum, mean or maximum of the rows of weight in each bag, as (bags, columns).
 
-    Integers `input` are (bags, length), or a vector whose bags begin at `offsets`, a vector that
-    rises from 0; with include_last_offset the last one is where the last bag ends. An empty bag
-    gives zeros. Rows at padding_idx are ignored. `per_sample_weights`, of input's shape,
-    multiply the rows of a sum. The dtype is weight's. Raises InvalidArgument for other shapes,
-    and IndexError for integers out of range as embedding does.
+    The integers `input` are (bags, length), or a vector whose bags begin at `offsets`, a vector
+    that rises from 0; with include_last_offset the last offset is the end of the last bag. An empty
+    bag gives zeros. Rows at padding_idx are ignored. `per_sample_weights`, of input's shape,
+    multiply the rows of a sum. The dtype is weight's. Raises InvalidArgument for other shapes and
+    modes, and IndexError for integers out of range as embedding does.
 
     >>> table = kiln.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 0.0]])
     >>> F.embedding_bag(kiln.tensor([0, 1, 2]), table, kiln.tensor([0, 2]), mode="sum").tolist()
@@ -49,7 +49,7 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Optional[Tensor] = Non
                        check(places._node, Limit("embedding_bag", weight.shape[0], of="rows")))
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.reshape(-1, 1)
-    if padding_idx is not None:  # goes to a bag that does not exist
+    if padding_idx is not None:  # such a row goes to a bag that does not exist
         bag = apply("where", (places == padding_idx, bags, bag))
     return _put_together(rows, bag, bags, mode)
 
@@ -94,7 +94,7 @@ def _put_together(rows: Tensor, bag: Tensor, bags: int, mode: str) -> Tensor:
 
 
 def _first(rows: Tensor, bag: Tensor, largest: Tensor) -> Tensor:
-    """The largest of each bag's rows, of which the first of equal ones has the gradient."""
+    """Returns the largest of each bag's rows; the first of equal ones gets the gradient."""
     wins = rows.eq(largest._op("gather", bag, axis=0)) | rows.isnan()
     count = rows.shape[0]
     place = arange(count).unsqueeze(1)
@@ -105,7 +105,7 @@ def _first(rows: Tensor, bag: Tensor, largest: Tensor) -> Tensor:
 
 
 def _counts(bag: Tensor, bags: int) -> Tensor:
-    """How many rows are in each bag, as (bags, 1)."""
+    """Returns how many rows are in each bag, as (bags, 1)."""
     ones = full(bag.shape, 1, dtype=dtypes.int64)
     nothing = full((bags,), 0, dtype=dtypes.int64)
     return nothing._op("scatter_add", bag, ones, axis=0).unsqueeze(-1)

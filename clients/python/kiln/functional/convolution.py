@@ -1,4 +1,4 @@
-"""Convolutions and their transposes, folds and shuffled pixels."""
+"""Convolutions and their transposes, folds and pixel shuffles."""
 
 from typing import Optional, Tuple, Union
 
@@ -12,10 +12,10 @@ Padding = Union[Sizes, str]
 
 def conv1d(input: Tensor, weight: Tensor, bias: Optional[Tensor] = None, stride: Sizes = 1,
            padding: Padding = 0, dilation: Sizes = 1, groups: int = 1) -> Tensor:
-    """Cross-correlation of input (N, C, L), or (C, L), with weight (O, C / groups, K).
+    """Cross-correlation of input (N, C, L) or (C, L) with weight (O, C / groups, K), plus bias (O).
 
-    Padding is zeros on both sides, "valid" for none, or "same" for as many as keep the length
-    (with stride 1).
+    Padding is a number of zeros on both sides, "valid" for none, or "same" to keep the length (with
+    stride 1). Raises InvalidArgument for shapes that do not fit.
 
     >>> F.conv1d(kiln.ones(1, 1, 5), kiln.ones(1, 1, 3), padding=1).tolist()
     [[[2.0, 3.0, 3.0, 3.0, 2.0]]]
@@ -27,8 +27,8 @@ def conv2d(input: Tensor, weight: Tensor, bias: Optional[Tensor] = None, stride:
            padding: Padding = 0, dilation: Sizes = 1, groups: int = 1) -> Tensor:
     """Cross-correlation of input (N, C, H, W), or (C, H, W), with weight (O, C / groups, KH, KW).
 
-    Stride, padding and dilation are one number or one for height and one for width; padding as
-    conv1d's.
+    Stride, padding and dilation are one number, or one for height and one for width; for padding
+    see conv1d.
 
     >>> F.conv2d(kiln.ones(1, 1, 3, 3), kiln.ones(1, 1, 2, 2)).tolist()
     [[[[4.0, 4.0], [4.0, 4.0]]]]
@@ -39,6 +39,8 @@ def conv2d(input: Tensor, weight: Tensor, bias: Optional[Tensor] = None, stride:
 def conv3d(input: Tensor, weight: Tensor, bias: Optional[Tensor] = None, stride: Sizes = 1,
            padding: Padding = 0, dilation: Sizes = 1, groups: int = 1) -> Tensor:
     """Cross-correlation of input (N, C, D, H, W), or (C, D, H, W), with weight (O, C / groups, …).
+
+    For stride, padding and dilation see conv2d.
 
     >>> F.conv3d(kiln.ones(1, 1, 2, 2, 2), kiln.ones(1, 1, 2, 2, 2)).item()
     8.0
@@ -91,6 +93,8 @@ def conv_transpose2d(input: Tensor, weight: Tensor, bias: Optional[Tensor] = Non
                      groups: int = 1, dilation: Sizes = 1) -> Tensor:
     """The adjoint of conv2d in its input: input (N, C, H, W), weight (C, O / groups, KH, KW).
 
+    The sizes follow as in conv_transpose1d.
+
     >>> F.conv_transpose2d(kiln.ones(1, 1, 1, 1), kiln.ones(1, 2, 3, 3)).shape
     (1, 2, 3, 3)
     """
@@ -101,6 +105,8 @@ def conv_transpose3d(input: Tensor, weight: Tensor, bias: Optional[Tensor] = Non
                      stride: Sizes = 1, padding: Sizes = 0, output_padding: Sizes = 0,
                      groups: int = 1, dilation: Sizes = 1) -> Tensor:
     """The adjoint of conv3d in its input: input (N, C, D, H, W), weight (C, O / groups, …).
+
+    The sizes follow as in conv_transpose1d.
 
     >>> F.conv_transpose3d(kiln.ones(1, 1, 1, 1, 1), kiln.ones(1, 2, 3, 3, 3), stride=2).shape
     (1, 2, 3, 3, 3)
@@ -123,7 +129,7 @@ def _transpose(rank: int, x: Tensor, weight: Tensor, bias: Optional[Tensor], str
 
 def unfold(input: Tensor, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0,
            stride: Sizes = 1) -> Tensor:
-    """Every window of input (N, C, H, W) as a column: (N, C * KH * KW, windows).
+    """Returns every window of input (N, C, H, W) as a column: (N, C * KH * KW, windows).
 
     >>> F.unfold(kiln.ones(1, 2, 4, 4), 3).shape
     (1, 18, 4)
@@ -137,7 +143,7 @@ def unfold(input: Tensor, kernel_size: Sizes, dilation: Sizes = 1, padding: Size
 
 def fold(input: Tensor, output_size: Sizes, kernel_size: Sizes, dilation: Sizes = 1,
          padding: Sizes = 0, stride: Sizes = 1) -> Tensor:
-    """The adjoint of unfold: columns (N, C * KH * KW, windows) added up to (N, C, H, W).
+    """The adjoint of unfold: adds up columns (N, C * KH * KW, windows) to (N, C, H, W).
 
     >>> F.fold(kiln.ones(1, 9, 4), (4, 4), 3)[0, 0, 1].tolist()
     [2.0, 4.0, 4.0, 2.0]
@@ -150,7 +156,7 @@ def fold(input: Tensor, output_size: Sizes, kernel_size: Sizes, dilation: Sizes 
 
 
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
-    """(…, C * f², H, W) to (…, C, H * f, W * f), with f = upscale_factor (Shi et al., 2016).
+    """Rearranges (…, C * f², H, W) to (…, C, H * f, W * f); f = upscale_factor (Shi et al., 2016).
 
     >>> F.pixel_shuffle(kiln.arange(4).reshape(4, 1, 1), 2).tolist()
     [[[0, 1], [2, 3]]]
@@ -168,7 +174,9 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
 
 
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """Channels (dimension 1) of one group after another, taken in turn (Zhang et al., 2017).
+    """Interleaves the channels (dimension 1) of the groups (Zhang et al., 2017).
+
+    Raises InvalidArgument unless `groups` divides the channels.
 
     >>> F.channel_shuffle(kiln.arange(4).reshape(1, 4), 2).tolist()
     [[0, 2, 1, 3]]

@@ -6,7 +6,7 @@ from kiln.tensor import Tensor
 
 
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
-    """x over its p-norm along dim, at least eps.
+    """x divided by its p-norm along dim, or by eps if that is larger.
 
     >>> F.normalize(kiln.tensor([[3.0, 4.0]]), p=1).tolist()
     [[0.4285714328289032, 0.5714285969734192]]
@@ -15,7 +15,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """The cosine of the angle between vectors along dim; norms are at least eps.
+    """The cosine of the angle between vectors along dim; norms below eps count as eps.
 
     >>> F.cosine_similarity(kiln.tensor([[1.0, 0.0]]), kiln.tensor([[1.0, 0.0]])).tolist()
     [1.0]
@@ -35,11 +35,11 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
 
 
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
-    """The p-norm of each row of x1 (…, P, M) less each of x2 (…, R, M), as (…, P, R).
+    """Returns the p-norm of each row of x1 (…, P, M) minus each row of x2 (…, R, M), as (…, P, R).
 
-    Floats. p is 0 or more: 0 counts what differs, inf is the largest difference; the gradient of
-    order 2 is 0 where two rows are equal. Raises InvalidArgument for another p, and for rows of
-    other lengths.
+    The dtype is a float. p is 0 or more: 0 counts the entries that differ, inf gives the largest
+    difference; for p = 2 the gradient is 0 where two rows are equal. Raises InvalidArgument for
+    another p, and for rows of different lengths.
 
     >>> F.cdist(kiln.tensor([[0.0, 0.0], [3.0, 0.0]]), kiln.tensor([[0.0, 4.0]])).tolist()
     [[4.0], [5.0]]

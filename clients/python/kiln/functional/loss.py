@@ -1,4 +1,4 @@
-"""Losses. reduction: "mean", "sum", or "none" for one loss per element or row."""
+"""Losses. `reduction` is "mean", "sum", or "none" for one loss per element or row."""
 
 from typing import Any, Optional, Union
 
@@ -16,10 +16,10 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Optional[Tensor] = None
                   label_smoothing: float = 0.0) -> Tensor:
     """-log softmax(input) at the target; classes are dimension 1 (0 if there is no batch).
 
-    target holds integer labels, of input's shape without the classes, or probabilities, of
-    input's shape. weight: one for each class. Labels equal to ignore_index add nothing and do
-    not count in the mean, which is NaN where none counts; other labels out of range raise
-    IndexError: at once where they are known here, otherwise with the next value that is read.
+    target holds integer labels, of input's shape without the classes, or probabilities, of input's
+    shape. weight has one factor for each class. Labels equal to ignore_index add nothing and do not
+    count in the mean, which is NaN if none counts. Other labels out of range raise IndexError: at
+    once if they are known in this process, otherwise with the next value that is read.
 
     >>> F.cross_entropy(kiln.zeros(2, 4), kiln.tensor([1, 3])).item()
     1.3862943649291992
@@ -30,7 +30,7 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Optional[Tensor] = None
 
 def nll_loss(input: Tensor, target: Tensor, weight: Optional[Tensor] = None,
              ignore_index: int = -100, reduction: str = "mean") -> Tensor:
-    """-input at the target, of log probabilities; otherwise as cross_entropy with labels.
+    """-input at the target, for log probabilities; otherwise as cross_entropy with labels.
 
     >>> F.nll_loss(kiln.tensor([[-1.0, -2.0]]), kiln.tensor([1])).item()
     2.0
@@ -49,7 +49,7 @@ def _at_labels(name: str, input: Tensor, target: Tensor, weight: Optional[Tensor
 
 
 def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """(input - target) squared.
+    """The square of input - target.
 
     >>> F.mse_loss(kiln.tensor([1.0, 3.0]), kiln.zeros(2)).item()
     5.0
@@ -88,7 +88,9 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean",
 
 def binary_cross_entropy(input: Tensor, target: Tensor, weight: Optional[Tensor] = None,
                          reduction: str = "mean") -> Tensor:
-    """-log of the probability that input gives target; logarithms are at least -100.
+    """-log of the probability that input assigns to target; logarithms are at least -100.
+
+    weight broadcasts to input's shape.
 
     >>> F.binary_cross_entropy(kiln.tensor([0.5]), kiln.tensor([1.0])).item()
     0.6931471824645996
@@ -100,9 +102,9 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Optional[Tensor]
 def binary_cross_entropy_with_logits(input: Tensor, target: Tensor,
                                      weight: Optional[Tensor] = None, reduction: str = "mean",
                                      pos_weight: Optional[Tensor] = None) -> Tensor:
-    """-log of the probability that sigmoid(input) gives target; safe for large logits.
+    """-log of the probability that sigmoid(input) assigns to target; safe for large logits.
 
-    pos_weight multiplies the part of target 1; both weights broadcast to input's shape.
+    pos_weight multiplies the term of target 1; both weights broadcast to input's shape.
 
     >>> F.binary_cross_entropy_with_logits(kiln.tensor([0.0]), kiln.tensor([1.0])).item()
     0.6931471824645996
@@ -113,10 +115,10 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor,
 
 def kl_div(input: Tensor, target: Tensor, reduction: str = "mean",
            log_target: bool = False) -> Tensor:
-    """target * (log target - input), of log probabilities; with log_target, target is one, too.
+    """target * (log target - input), for log probabilities as input.
 
-    reduction may also be "batchmean", the sum over the size of dimension 0, which is the
-    mathematical one.
+    With log_target, target has log probabilities as well. reduction may also be "batchmean": the
+    sum divided by the size of dimension 0, which is the mathematical definition.
 
     >>> half = kiln.tensor([[0.5, 0.5]])
     >>> F.kl_div(half.log(), half, reduction="batchmean").item()
@@ -178,7 +180,7 @@ def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Optional[
 
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0,
                           reduction: str = "mean") -> Tensor:
-    """1 - cos(input1, input2) of rows whose target is 1, max(0, cos - margin) where it is -1.
+    """1 - cos(input1, input2) for rows whose target is 1, max(0, cos - margin) where it is -1.
 
     >>> x = kiln.tensor([[1.0, 0.0]])
     >>> F.cosine_embedding_loss(x, x, kiln.tensor([-1.0]), margin=0.5).item()
@@ -193,7 +195,7 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
                         reduction: str = "mean") -> Tensor:
     """max(0, |anchor - positive| - |anchor - negative| + margin), p-norms of the last dimension.
 
-    With swap the negative's distance to the positive counts where it is less.
+    With swap, the distance of negative to positive is used if it is smaller than that to anchor.
 
     >>> x = kiln.zeros(1, 2)
     >>> F.triplet_margin_loss(x, x, x, margin=0.25).item()
@@ -208,8 +210,9 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Union[Tensor, float],
                       full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> Tensor:
     """-log of target's density under a normal distribution of mean input and variance var.
 
-    var has input's shape, or a last dimension of 1, or none. Variances below eps count as eps.
-    The constant log(2 pi) / 2 is added only with full.
+    var has input's shape, or its last dimension is 1 or missing. Variances below eps count as eps.
+    The constant log(2 pi) / 2 is added only with full. Raises InvalidArgument for another shape of
+    var.
 
     >>> F.gaussian_nll_loss(kiln.ones(1), kiln.zeros(1), kiln.ones(1)).item()
     0.5
@@ -226,8 +229,10 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Union[Tensor, float],
 
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False,
                      eps: float = 1e-8, reduction: str = "mean") -> Tensor:
-    """-log of target's probability under a Poisson distribution of mean exp(input), or input
-    without log_input; log target! (Stirling's approximation) only with full.
+    """-log of target's probability under a Poisson distribution of mean exp(input).
+
+    Without log_input the mean is input. log target! (Stirling's approximation) is added only with
+    full.
 
     >>> F.poisson_nll_loss(kiln.zeros(1), kiln.ones(1)).item()
     1.0

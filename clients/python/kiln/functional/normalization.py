@@ -1,4 +1,4 @@
-"""Normalisations. Statistics of half types are computed in float32."""
+"""Normalizations. Statistics of half types are computed in float32."""
 
 from typing import Any, Optional, Sequence, Tuple, Union
 
@@ -18,6 +18,8 @@ def batch_norm(input: Tensor, running_mean: Optional[Tensor], running_var: Optio
 
     In training, mean and variance are the batch's, and the running ones, if given, move towards
     them (the variance towards the unbiased one) by momentum. Otherwise the running ones are used.
+    Raises InvalidArgument if these are missing, and in training for fewer than two values per
+    channel.
 
     >>> x = kiln.tensor([[1.0], [3.0]])
     >>> F.batch_norm(x, None, None, training=True, eps=0.0).tolist()
@@ -67,9 +69,10 @@ def _affine(name: str, x: Tensor, weight: Optional[Tensor], bias: Optional[Tenso
 def layer_norm(input: Tensor, normalized_shape: Union[int, Sequence[int]],
                weight: Optional[Tensor] = None,
                bias: Optional[Tensor] = None, eps: float = 1e-5) -> Tensor:
-    """x less its mean over its standard deviation, over the last dimensions: normalized_shape.
+    """Subtracts the mean and divides by the standard deviation, over the last dimensions.
 
-    weight and bias have that shape.
+    Their sizes are normalized_shape, which is also the shape of weight and bias. Raises
+    InvalidArgument if input's last dimensions differ.
 
     >>> F.layer_norm(kiln.tensor([[1.0, 3.0]]), (2,), eps=0.0).tolist()
     [[-1.0, 1.0]]
@@ -91,10 +94,10 @@ def _last_shape(name: str, x: Tensor,
 
 def rms_norm(input: Tensor, normalized_shape: Union[Sequence[int], Tensor, None] = None,
              weight: Optional[Tensor] = None, eps: Optional[float] = 1e-6) -> Tensor:
-    """x over the root of its mean square plus eps, over the last dimensions, times weight.
+    """Divides by the root of the mean square plus eps, over the last dimensions.
 
-    Without normalized_shape it is the last dimension alone. An eps of None is the distance
-    from 1 to the dtype's next number.
+    Then multiplies by weight. These dimensions are normalized_shape; None stands for the last one.
+    An eps of None is the distance from 1 to the dtype's next number.
 
     >>> F.rms_norm(kiln.tensor([[3.0, 3.0]]), (2,), eps=0.0).tolist()
     [[1.0, 1.0]]
@@ -110,7 +113,7 @@ def rms_norm(input: Tensor, normalized_shape: Union[Sequence[int], Tensor, None]
 
 def group_norm(input: Tensor, num_groups: int, weight: Optional[Tensor] = None,
                bias: Optional[Tensor] = None, eps: float = 1e-5) -> Tensor:
-    """x (N, C, …) less its mean over its standard deviation, over each group of channels.
+    """Normalizes each group of channels of x (N, C, …) by its mean and standard deviation.
 
     weight and bias have one element per channel; num_groups divides the channels.
 
@@ -125,10 +128,10 @@ def instance_norm(input: Tensor, running_mean: Optional[Tensor] = None,
                   running_var: Optional[Tensor] = None, weight: Optional[Tensor] = None,
                   bias: Optional[Tensor] = None, use_input_stats: bool = True,
                   momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
-    """x (N, C, spatial…) less its mean over its standard deviation, over each image's channel.
+    """Normalizes each channel of each image (N, C, spatial…) by its mean and standard deviation.
 
     Running statistics, if given, move by momentum towards the batch's mean of them; without
-    use_input_stats they are used as batch_norm does.
+    use_input_stats they are used, as in batch_norm.
 
     >>> F.instance_norm(kiln.tensor([[[1.0, 3.0]]]), eps=0.0).tolist()
     [[[-1.0, 1.0]]]
@@ -152,7 +155,7 @@ def _track_instances(x: Tensor, running_mean: Optional[Tensor], running_var: Opt
 
 def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75,
                         k: float = 1.0) -> Tensor:
-    """x over (k + alpha * the mean of x² over size neighbouring channels) to the power beta.
+    """x / (k + alpha * the mean of x² over size neighbouring channels) to the power beta.
 
     >>> F.local_response_norm(kiln.ones(1, 1, 2), 1, alpha=3.0, beta=1.0).tolist()
     [[[0.25, 0.25]]]

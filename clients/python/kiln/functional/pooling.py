@@ -1,4 +1,4 @@
-"""Pools: sliding ones, and adaptive ones, whose result has a given size."""
+"""Pooling: with sliding windows, and adaptive, with a result of a given size."""
 
 from typing import Any, Optional, Sequence, Tuple, Union
 
@@ -12,10 +12,10 @@ from kiln.tensor import Tensor, apply
 
 def max_pool1d(input: Tensor, kernel_size: Sizes, stride: Optional[Sizes] = None,
                padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False) -> Tensor:
-    """The largest of each window over the last dimension; stride defaults to the kernel's size.
+    """Returns the largest element of each window over the last dimension.
 
-    Padding never wins. Of equal elements the first has the gradient, as in PyTorch. With ceil_mode
-    the last window may hang over the end.
+    stride defaults to the kernel's size. Padding never wins. The first of equal elements gets the
+    gradient, as in PyTorch. With ceil_mode the last window may extend past the end.
 
     >>> F.max_pool1d(kiln.tensor([1.0, 3.0, 2.0, 5.0, 4.0]), 2).tolist()
     [3.0, 5.0]
@@ -25,7 +25,7 @@ def max_pool1d(input: Tensor, kernel_size: Sizes, stride: Optional[Sizes] = None
 
 def max_pool2d(input: Tensor, kernel_size: Sizes, stride: Optional[Sizes] = None,
                padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False) -> Tensor:
-    """The largest of each window over the last two dimensions; see max_pool1d.
+    """Returns the largest element of each window over the last two dimensions; see max_pool1d.
 
     >>> F.max_pool2d(kiln.arange(16).reshape(4, 4), 2).tolist()
     [[5, 7], [13, 15]]
@@ -35,7 +35,7 @@ def max_pool2d(input: Tensor, kernel_size: Sizes, stride: Optional[Sizes] = None
 
 def max_pool3d(input: Tensor, kernel_size: Sizes, stride: Optional[Sizes] = None,
                padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False) -> Tensor:
-    """The largest of each window over the last three dimensions; see max_pool1d.
+    """Returns the largest element of each window over the last three dimensions; see max_pool1d.
 
     >>> F.max_pool3d(kiln.arange(8).reshape(2, 2, 2), 2).tolist()
     [[[7]]]
@@ -65,10 +65,11 @@ def _max_pool(rank: int, x: Tensor, kernel_size: Sizes, stride: Optional[Sizes],
 def avg_pool1d(input: Tensor, kernel_size: Sizes, stride: Optional[Sizes] = None,
                padding: Sizes = 0, ceil_mode: bool = False,
                count_include_pad: bool = True) -> Tensor:
-    """The mean of each window over the last dimension; stride defaults to the kernel's size.
+    """Returns the mean of each window over the last dimension.
 
-    Padding counts as zeros unless count_include_pad is False; what ceil_mode adds never counts.
-    Floats, or int64, whose means are rounded towards 0, as in PyTorch.
+    stride defaults to the kernel's size. Padding counts as zeros unless count_include_pad is False;
+    elements added by ceil_mode never count. The dtype is a float, or int64 with means rounded
+    towards 0, as in PyTorch; others raise InvalidArgument.
 
     >>> F.avg_pool1d(kiln.tensor([1.0, 3.0, 2.0, 6.0]), 2).tolist()
     [2.0, 4.0]
@@ -79,9 +80,9 @@ def avg_pool1d(input: Tensor, kernel_size: Sizes, stride: Optional[Sizes] = None
 def avg_pool2d(input: Tensor, kernel_size: Sizes, stride: Optional[Sizes] = None,
                padding: Sizes = 0, ceil_mode: bool = False, count_include_pad: bool = True,
                divisor_override: Optional[int] = None) -> Tensor:
-    """The mean of each window over the last two dimensions; see avg_pool1d.
+    """Returns the mean of each window over the last two dimensions; see avg_pool1d.
 
-    A divisor_override divides the sums in the count's place.
+    divisor_override divides the sums in place of the count.
 
     >>> F.avg_pool2d(kiln.ones(2, 2), 2, divisor_override=2).item()
     2.0
@@ -93,7 +94,7 @@ def avg_pool2d(input: Tensor, kernel_size: Sizes, stride: Optional[Sizes] = None
 def avg_pool3d(input: Tensor, kernel_size: Sizes, stride: Optional[Sizes] = None,
                padding: Sizes = 0, ceil_mode: bool = False, count_include_pad: bool = True,
                divisor_override: Optional[int] = None) -> Tensor:
-    """The mean of each window over the last three dimensions; see avg_pool2d.
+    """Returns the mean of each window over the last three dimensions; see avg_pool2d.
 
     >>> F.avg_pool3d(kiln.ones(1, 2, 2, 2), 2).item()
     1.0
@@ -117,7 +118,7 @@ def _avg_pool(rank: int, x: Tensor, kernel_size: Sizes, stride: Optional[Sizes],
 
     if x.dtype.is_float:
         return pool(x, divisor)
-    # float64 holds the sums of either half of the bits.
+    # float64 holds the sums of either half of the bits exactly.
     high, low = (pool(half.double(), 1).long() for half in (x >> 32, x & 0xFFFFFFFF))
     total = (high << 32) + low
     if divisor is not None:
@@ -157,7 +158,7 @@ def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Sizes,
     return _pool("lp_pool", 3, input, kernel_size, stride, 0, ceil_mode, norm=float(norm_type))
 
 
-# One size for every spatial dimension or one for each; None keeps a dimension's.
+# One size for all spatial dimensions or one for each; None keeps a dimension's size.
 AdaptiveSizes = Union[int, None, Sequence[Optional[int]]]
 
 
@@ -174,7 +175,7 @@ def _adaptive(name: str, rank: int, x: Tensor, output_size: AdaptiveSizes) -> Te
 
 
 def adaptive_avg_pool1d(input: Tensor, output_size: AdaptiveSizes) -> Tensor:
-    """The last dimension as output_size means of its parts.
+    """Divides the last dimension into output_size parts and returns their means.
 
     >>> F.adaptive_avg_pool1d(kiln.arange(6).float(), 3).tolist()
     [0.5, 2.5, 4.5]
@@ -183,7 +184,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: AdaptiveSizes) -> Tensor:
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: AdaptiveSizes) -> Tensor:
-    """The last two dimensions as means of their parts; None keeps a size.
+    """Returns the means of parts of the last two dimensions; None keeps a size.
 
     >>> F.adaptive_avg_pool2d(kiln.ones(2, 3, 7, 7), 1).shape
     (2, 3, 1, 1)
@@ -192,7 +193,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: AdaptiveSizes) -> Tensor:
 
 
 def adaptive_avg_pool3d(input: Tensor, output_size: AdaptiveSizes) -> Tensor:
-    """The last three dimensions as means of their parts; None keeps a size.
+    """Returns the means of parts of the last three dimensions; None keeps a size.
 
     >>> F.adaptive_avg_pool3d(kiln.ones(2, 4, 5, 6), (2, None, 3)).shape
     (2, 2, 5, 3)
@@ -201,7 +202,7 @@ def adaptive_avg_pool3d(input: Tensor, output_size: AdaptiveSizes) -> Tensor:
 
 
 def adaptive_max_pool1d(input: Tensor, output_size: AdaptiveSizes) -> Tensor:
-    """The last dimension as the largest elements of output_size parts.
+    """Divides the last dimension into output_size parts and returns their largest elements.
 
     >>> F.adaptive_max_pool1d(kiln.arange(6), 3).tolist()
     [1, 3, 5]
@@ -210,7 +211,7 @@ def adaptive_max_pool1d(input: Tensor, output_size: AdaptiveSizes) -> Tensor:
 
 
 def adaptive_max_pool2d(input: Tensor, output_size: AdaptiveSizes) -> Tensor:
-    """The last two dimensions as the largest elements of their parts; None keeps a size.
+    """Returns the largest elements of parts of the last two dimensions; None keeps a size.
 
     >>> F.adaptive_max_pool2d(kiln.arange(4).reshape(2, 2), 1).tolist()
     [[3]]
@@ -219,7 +220,7 @@ def adaptive_max_pool2d(input: Tensor, output_size: AdaptiveSizes) -> Tensor:
 
 
 def adaptive_max_pool3d(input: Tensor, output_size: AdaptiveSizes) -> Tensor:
-    """The last three dimensions as the largest elements of their parts; None keeps a size.
+    """Returns the largest elements of parts of the last three dimensions; None keeps a size.
 
     >>> F.adaptive_max_pool3d(kiln.arange(8).reshape(2, 2, 2), 1).tolist()
     [[[7]]]

@@ -1,4 +1,4 @@
-"""From integers to vectors: embedding, one-hot, and affine maps."""
+"""Embedding, one-hot, and affine maps."""
 
 from typing import Optional
 
@@ -33,10 +33,10 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor,
 
 
 def embedding(input: Tensor, weight: Tensor, padding_idx: Optional[int] = None) -> Tensor:
-    """The rows of weight that input names.
+    """Returns the rows of weight (rows, columns) at the integers input, as (*input.shape, columns).
 
-    The row at padding_idx gets no gradient. An index out of range, which a negative one is, too,
-    raises IndexError: at once where its value is known here, otherwise with the next value that is
+    The row at padding_idx gets no gradient. An index that is out of range or negative raises
+    IndexError: at once if its value is known in this process, otherwise with the next value that is
     read.
 
     >>> F.embedding(kiln.tensor([1, 0]), kiln.tensor([[1.0], [2.0]])).tolist()
@@ -55,7 +55,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: Optional[int] = None) 
 
 
 def one_hot(tensor: Tensor, num_classes: int) -> Tensor:
-    """1 at the index that each integer names, 0 elsewhere, along a new last dimension, as int64.
+    """Returns 1 at each integer's index, 0 elsewhere, along a new last dimension, as int64.
 
     Integers out of range raise IndexError as in embedding.
 

@@ -1,4 +1,4 @@
-"""Dropout: elements that are left out at random in training."""
+"""Dropout: zeroes random elements in training."""
 
 from typing import Tuple
 
@@ -19,6 +19,8 @@ def _drop(x: Tensor, p: float, training: bool, shared: Tuple[int, ...] = ()) -> 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
     """Zeroes elements with probability p and scales the rest by 1 / (1 - p).
 
+    Returns the input itself if not training. Raises InvalidArgument unless p is in [0, 1].
+
     >>> F.dropout(kiln.ones(3), 0.5, training=False).tolist()
     [1.0, 1.0, 1.0]
     """
@@ -34,7 +36,7 @@ def _drop_channels(x: Tensor, p: float, training: bool, rank: int) -> Tensor:
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
-    """As dropout, of whole channels of (N, C, L) or (C, L).
+    """Dropout of whole channels of (N, C, L) or (C, L).
 
     >>> F.dropout1d(kiln.ones(1, 2, 3), 1.0).sum().item()
     0.0
@@ -43,7 +45,7 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
-    """As dropout, of whole channels of (N, C, H, W) or (C, H, W).
+    """Dropout of whole channels of (N, C, H, W) or (C, H, W).
 
     >>> F.dropout2d(kiln.ones(1, 2, 3, 3), 1.0).sum().item()
     0.0
@@ -52,7 +54,7 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
 
 
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
-    """As dropout, of whole channels of (N, C, D, H, W) or (C, D, H, W).
+    """Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W).
 
     >>> F.dropout3d(kiln.ones(1, 2, 3, 3, 3), 1.0).sum().item()
     0.0
@@ -63,6 +65,8 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False) -> Tensor:
     """Dropout that keeps the mean 0 and variance 1 of selu's results (Klambauer et al., 2017).
 
+    Raises InvalidArgument unless p is in [0, 1).
+
     >>> F.alpha_dropout(kiln.ones(3), 0.5).tolist()
     [1.0, 1.0, 1.0]
     """
@@ -70,7 +74,7 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False) -> Tens
         raise InvalidArgument(f"an alpha_dropout probability of {p}; it must be in [0, 1)")
     if not training or p == 0:
         return input
-    low = -1.7580993408473766  # selu far to the left
+    low = -1.7580993408473766  # the limit of selu for negative inputs
     scale = ((1 - p) * (1 + p * low**2)) ** -0.5
     kept = _drop(ones_like(input), p, True) * (1 - p)
     mixed: Tensor = (input * kept + (1 - kept) * low) * scale - low * p * scale

@@ -1,4 +1,4 @@
-"""Images read at positions that are data."""
+"""Samples images at positions that are data."""
 
 from typing import Tuple
 
@@ -9,13 +9,13 @@ from kiln.tensor import Tensor, apply
 
 def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros",
                 align_corners: bool = False) -> Tensor:
-    """Images (N, C, H, W) read at positions (N, P, Q, 2), as (N, C, P, Q), as PyTorch does.
+    """Samples images (N, C, H, W) at positions (N, P, Q, 2), as (N, C, P, Q), as in PyTorch.
 
-    A position is (x, y): -1 is the left (upper) end and 1 the right (lower) one, of the image, or
-    with align_corners of the outer pixels' centres. `mode` is "bilinear" or "nearest" (halves go to
-    the even pixel). Outside of the image there are zeros, or with padding_mode "border" what is
-    next to it. Gradients flow to the image, and with bilinear to the grid. Both are floats; the
-    result has the image's dtype. Raises InvalidArgument for other shapes and modes.
+    A position is (x, y): -1 is the left (upper) edge and 1 the right (lower) one, of the image, or
+    with align_corners of the centres of the outer pixels. `mode` is "bilinear" or "nearest" (halves
+    go to the even pixel). Outside of the image values are zero, or with padding_mode "border" those
+    of the nearest pixels inside. Gradients flow to the image, and with bilinear to the grid. Both
+    are floats; the result has the image's dtype. Raises InvalidArgument for other shapes and modes.
 
     >>> image = kiln.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
     >>> places = kiln.tensor([[[[0.0, 0.0], [-0.5, 0.5]]]])
@@ -51,14 +51,14 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mod
 
 
 def _pixel(place: Tensor, size: int, padding_mode: str, align_corners: bool) -> Tensor:
-    """From [-1, 1] to the number of a pixel along a dimension."""
+    """Converts [-1, 1] to the number of a pixel along a dimension."""
     pixel = (place + 1.0) * ((size - 1) / 2) if align_corners else (
         (place + 1.0) * (size / 2) - 0.5)
     return pixel.clamp(0.0, size - 1.0) if padding_mode == "border" else pixel
 
 
 def _read(flat: Tensor, size: Tuple[int, ...], y: Tensor, x: Tensor) -> Tensor:
-    """Pixels at whole numbers (N, 1, places); zeros outside."""
+    """Returns the pixels at whole numbers (N, 1, places); zeros outside."""
     height, width = size
     inside = (y >= 0) & (y <= height - 1) & (x >= 0) & (x <= width - 1)
     index = y.cast(dtypes.int64) * width + x.cast(dtypes.int64)
@@ -67,8 +67,8 @@ def _read(flat: Tensor, size: Tuple[int, ...], y: Tensor, x: Tensor) -> Tensor:
 
 
 def _blended(flat: Tensor, size: Tuple[int, ...], y: Tensor, x: Tensor) -> Tensor:
-    """The four pixels around each place, by its distances from them."""
-    # The grid's gradient is that of the distances; which pixels they are has none.
+    """Blends the four pixels around each place by their distances from it."""
+    # The grid's gradient is that of the distances; the choice of pixels has none.
     top, left = y.floor().detach(), x.floor().detach()
     down, right = y - top, x - left
     result = _read(flat, size, top, left) * ((1.0 - down) * (1.0 - right))

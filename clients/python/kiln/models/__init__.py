@@ -1,4 +1,4 @@
-"""Whole models, with the parameter names that their published weights have.
+"""Complete models, with the parameter names of their published weights.
 
 >>> from kiln.models import GPT, GPTConfig, resnet18
 >>> resnet18(num_classes=10, small_images=True)(kiln.zeros(2, 3, 32, 32)).shape

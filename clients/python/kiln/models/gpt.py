@@ -1,6 +1,7 @@
 """GPT: a decoder-only transformer (Radford et al., 2019), with GPT-2's parameter names.
 
-Published GPT-2 weights (a safetensors file) load with `model.load_pretrained(kiln.load(path))`.
+Published GPT-2 weights (a safetensors file) are loaded with
+`model.load_pretrained(kiln.load(path))`.
 """
 
 import dataclasses
@@ -17,7 +18,10 @@ from kiln.variables import Dim, Variable
 
 @dataclasses.dataclass(frozen=True)
 class GPTConfig:
-    """Sizes of a GPT. The defaults are GPT-2 small's: 124 million parameters."""
+    """Sizes of a GPT. The defaults are GPT-2 small's: 124 million parameters.
+
+    Raises InvalidArgument unless heads divides width.
+    """
 
     vocabulary: int = 50257
     context: int = 1024
@@ -37,7 +41,7 @@ Cache = List[Tuple[Tensor, Tensor]]
 
 
 class Attention(nn.Module):
-    """Causal self-attention of several heads."""
+    """Causal self-attention with several heads."""
 
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
@@ -47,7 +51,7 @@ class Attention(nn.Module):
         self.resid_dropout = nn.Dropout(config.dropout)
 
     def _split(self, x: Tensor) -> List[Tensor]:
-        """Queries, keys and values (N, heads, T, width / heads)."""
+        """Returns queries, keys and values (N, heads, T, width / heads)."""
         n, t, width = x.shape
         parts = self.c_attn(x).reshape(n, t, 3, self.heads, width // self.heads)
         return [parts[:, :, i].transpose(1, 2) for i in range(3)]
@@ -57,13 +61,13 @@ class Attention(nn.Module):
         return self.resid_dropout(self.c_proj(x.transpose(1, 2).reshape(n, t, heads * size)))
 
     def forward(self, x: Tensor) -> Tensor:
-        """(N, T, width) to the same shape."""
+        """Maps (N, T, width) to the same shape."""
         query, key, value = self._split(x)
         return self._join(nn.functional.scaled_dot_product_attention(
             query, key, value, is_causal=True))
 
     def decode(self, x: Tensor, length: Dim, cache: Tuple[Tensor, Tensor]) -> Tensor:
-        """The last of `length` tokens (N, 1, width); its key and value go into the cache."""
+        """Handles the last of `length` tokens (N, 1, width); its key and value go to the cache."""
         query, key, value = self._split(x)
         keys, values = cache
         keys[:, :, length - 1 : length] = key
@@ -73,7 +77,7 @@ class Attention(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention and a two-layer perceptron, each normalised before and added to its input."""
+    """Attention and a two-layer perceptron, each with normalized input and added to its input."""
 
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
@@ -83,18 +87,18 @@ class Block(nn.Module):
         self.mlp = MLP(config)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(N, T, width) to the same shape."""
+        """Maps (N, T, width) to the same shape."""
         x = x + self.attn(self.ln_1(x))
         return x + self.mlp(self.ln_2(x))
 
     def decode(self, x: Tensor, length: Dim, cache: Tuple[Tensor, Tensor]) -> Tensor:
-        """One token, see Attention.decode."""
+        """Handles one token, see Attention.decode."""
         x = x + self.attn.decode(self.ln_1(x), length, cache)
         return x + self.mlp(self.ln_2(x))
 
 
 class MLP(nn.Module):
-    """Two linear layers with GELU (by tanh, as GPT-2's) between."""
+    """Two linear layers with GELU (the tanh form, as in GPT-2) between them."""
 
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
@@ -103,12 +107,12 @@ class MLP(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(…, width) to the same shape."""
+        """Maps (…, width) to the same shape."""
         return self.dropout(self.c_proj(nn.functional.gelu(self.c_fc(x), "tanh")))
 
 
 class GPT(nn.Module):
-    """Embeddings of tokens and positions, blocks, and logits by the tokens' embedding."""
+    """Embeddings of tokens and positions, blocks, and logits from the token embedding."""
 
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
@@ -125,12 +129,15 @@ class GPT(nn.Module):
             if name.endswith("bias"):
                 nn.init.zeros_(parameter)
             elif parameter.ndim == 2:
-                # What is added to the residual stream is smaller, the more layers add to it.
+                # Addends of the residual stream start smaller, the more layers there are.
                 scale = math.sqrt(2 * self.config.layers) if "c_proj" in name else 1.0
                 nn.init.normal_(parameter, std=0.02 / scale)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Integers (N, T), T up to the context, to logits (N, T, vocabulary)."""
+        """Maps integers (N, T), T up to the context, to logits (N, T, vocabulary).
+
+        Raises InvalidArgument for more tokens.
+        """
         length = tokens.shape[1]
         if length > self.config.context:
             raise InvalidArgument(
@@ -147,29 +154,29 @@ class GPT(nn.Module):
         return nn.functional.linear(self.ln_f(x), self.wte.weight)
 
     def loss(self, tokens: Tensor, targets: Tensor) -> Tensor:
-        """The mean cross entropy of the next tokens, integers (N, T)."""
+        """Returns the mean cross entropy of the next tokens, integers (N, T)."""
         logits = self(tokens)
         return nn.functional.cross_entropy(
             logits.reshape(-1, self.config.vocabulary), targets.reshape(-1))
 
-    # Generating, token by token, with what earlier tokens left.
+    # Generation, token by token, with the keys and values of earlier tokens.
 
     def new_cache(self, batch: int = 1) -> Cache:
-        """An empty cache for `batch` sequences."""
+        """Returns an empty cache for `batch` sequences."""
         config = self.config
         shape = (batch, config.heads, config.context, config.width // config.heads)
         return [(zeros(shape), zeros(shape)) for _ in range(config.layers)]
 
     def length(self, tokens: int) -> Dim:
-        """A number of tokens up to the context, as `decode` takes it."""
+        """Returns a number of tokens, 1 to the context, for `decode`."""
         return Variable("length", 1, self.config.context).bind(tokens)
 
     @no_grad()
     def decode(self, token: Tensor, length: Dim, cache: Cache) -> Tensor:
-        """Logits (N, vocabulary) after one more token each, integers (N,).
+        """Returns logits (N, vocabulary) after one more token each, integers (N,).
 
-        `length` counts the tokens with this one: `model.length(1)` for the first. The cache changes
-        in place. In a kiln.jit function one program serves all lengths.
+        `length` counts the tokens including this one: `model.length(1)` for the first. Changes the
+        cache in place. In a kiln.jit function one program handles all lengths.
         """
         x = (self.wte(token) + self.wpe.weight[length - 1]).unsqueeze(1)
         for block, layer in zip(self._blocks(), cache):

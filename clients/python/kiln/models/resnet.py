@@ -1,6 +1,6 @@
 """Residual networks (He et al., 2016), with torchvision's parameter names.
 
-The stride of a bottleneck is in its 3 x 3 convolution ("ResNet v1.5"), as torchvision has it.
+The stride of a bottleneck is in its 3 x 3 convolution ("ResNet v1.5"), as in torchvision.
 """
 
 from typing import Optional, Sequence, Type, Union
@@ -14,7 +14,7 @@ def _convolution(within: int, out: int, kernel: int, stride: int = 1) -> nn.Conv
 
 
 class BasicBlock(nn.Module):
-    """Two 3 x 3 convolutions beside a shortcut."""
+    """Two 3 x 3 convolutions, with a shortcut."""
 
     expansion = 1
 
@@ -27,14 +27,14 @@ class BasicBlock(nn.Module):
         self.downsample = _shortcut(within, width, stride)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(N, within, H, W) to (N, width, H / stride, W / stride)."""
+        """Maps (N, within, H, W) to (N, width, H / stride, W / stride)."""
         shortcut = x if self.downsample is None else self.downsample(x)
         x = self.bn1(self.conv1(x)).relu()
         return (self.bn2(self.conv2(x)) + shortcut).relu()
 
 
 class Bottleneck(nn.Module):
-    """A 3 x 3 convolution between two 1 x 1 ones that narrow and widen, beside a shortcut."""
+    """A 3 x 3 convolution between two 1 x 1 ones that narrow and widen, with a shortcut."""
 
     expansion = 4
 
@@ -50,7 +50,7 @@ class Bottleneck(nn.Module):
         self.downsample = _shortcut(within, out, stride)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(N, within, H, W) to (N, 4 * width, H / stride, W / stride)."""
+        """Maps (N, within, H, W) to (N, 4 * width, H / stride, W / stride)."""
         shortcut = x if self.downsample is None else self.downsample(x)
         x = self.bn1(self.conv1(x)).relu()
         x = self.bn2(self.conv2(x)).relu()
@@ -72,7 +72,7 @@ class ResNet(nn.Module):
       num_classes: the size of the result.
       small_images: for 32 x 32 images the stem is one 3 x 3 convolution without pooling, as in the
         paper's experiments on CIFAR-10.
-      zero_init_residual: each block starts as its shortcut alone, which trains large batches and
+      zero_init_residual: each block initially equals its shortcut, which trains large batches and
         high learning rates more steadily (Goyal et al., 2017).
     """
 
@@ -106,7 +106,7 @@ class ResNet(nn.Module):
         return nn.Sequential(*blocks)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Images (N, 3, H, W) to logits (N, num_classes)."""
+        """Maps images (N, 3, H, W) to logits (N, num_classes)."""
         x = self.bn1(self.conv1(x)).relu()
         if not self.small_images:
             x = nn.functional.max_pool2d(x, 3, 2, 1)
@@ -116,23 +116,23 @@ class ResNet(nn.Module):
 
 def resnet18(num_classes: int = 1000, small_images: bool = False,
              zero_init_residual: bool = False) -> ResNet:
-    """11.7 million parameters with 1,000 classes."""
+    """Returns a ResNet-18: 11.7 million parameters with 1,000 classes."""
     return ResNet(BasicBlock, (2, 2, 2, 2), num_classes, small_images, zero_init_residual)
 
 
 def resnet34(num_classes: int = 1000, small_images: bool = False,
              zero_init_residual: bool = False) -> ResNet:
-    """21.8 million parameters with 1,000 classes."""
+    """Returns a ResNet-34: 21.8 million parameters with 1,000 classes."""
     return ResNet(BasicBlock, (3, 4, 6, 3), num_classes, small_images, zero_init_residual)
 
 
 def resnet50(num_classes: int = 1000, small_images: bool = False,
              zero_init_residual: bool = False) -> ResNet:
-    """25.6 million parameters with 1,000 classes."""
+    """Returns a ResNet-50: 25.6 million parameters with 1,000 classes."""
     return ResNet(Bottleneck, (3, 4, 6, 3), num_classes, small_images, zero_init_residual)
 
 
 def resnet101(num_classes: int = 1000, small_images: bool = False,
               zero_init_residual: bool = False) -> ResNet:
-    """44.5 million parameters with 1,000 classes."""
+    """Returns a ResNet-101: 44.5 million parameters with 1,000 classes."""
     return ResNet(Bottleneck, (3, 4, 23, 3), num_classes, small_images, zero_init_residual)

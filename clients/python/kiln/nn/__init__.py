@@ -1,6 +1,6 @@
-"""Building blocks of neural networks, with PyTorch's names, parameters and initialisation.
+"""Building blocks of neural networks, with PyTorch's names, parameters and initialization.
 
-A state_dict has PyTorch's names and shapes, so that its checkpoints load.
+A state_dict has PyTorch's names and shapes, so PyTorch checkpoints can be loaded.
 """
 
 from kiln import functional

@@ -1,4 +1,4 @@
-"""Functions that a module calls before and after its forward(), as PyTorch's."""
+"""Hooks: functions that a module calls before and after its forward(), as in PyTorch."""
 
 from types import MappingProxyType
 from typing import Any, Callable, Dict, Mapping
@@ -7,29 +7,29 @@ Hook = Callable[..., Any]
 
 
 class RemovableHandle:
-    """What register_forward_hook() gives; remove() takes the hook away."""
+    """Returned by register_forward_hook(); remove() removes the hook."""
 
     def __init__(self, hooks: Dict[int, Hook], number: int) -> None:
         self._hooks = hooks
         self._number = number
 
     def remove(self) -> None:
-        """Takes the hook away. May be called again."""
+        """Removes the hook. May be called again."""
         self._hooks.pop(self._number, None)
 
 
 class Hooks:
-    """The part of a module that knows its hooks."""
+    """The part of a module that manages its hooks."""
 
-    # Of the instance from the first hook on.
+    # Replaced by the instance's own dict when the first hook is registered.
     _forward_hooks: Mapping[int, Hook] = MappingProxyType({})
     _forward_pre_hooks: Mapping[int, Hook] = MappingProxyType({})
 
     def register_forward_hook(self, hook: Hook) -> RemovableHandle:
-        """hook(module, arguments, result) is called after forward(); what it returns, if not None,
-        is the result.
+        """Registers hook(module, arguments, result), called after forward().
 
-        Within kiln.jit it is a part of what is traced, and so may not change Python state.
+        If it does not return None, that becomes the result. Within kiln.jit the hook is traced as
+        well, and so must not change Python state.
 
         >>> layer = kiln.nn.Linear(2, 3)
         >>> handle = layer.register_forward_hook(lambda module, arguments, result: result > 9)
@@ -40,8 +40,10 @@ class Hooks:
         return self._register("_forward_hooks", hook)
 
     def register_forward_pre_hook(self, hook: Hook) -> RemovableHandle:
-        """hook(module, arguments) is called before forward(); what it returns, if not None, stands
-        for the arguments, a tuple of them or the only one.
+        """Registers hook(module, arguments), called before forward().
+
+        If it does not return None, that replaces the positional arguments: a tuple of them, or the
+        only one.
 
         >>> layer = kiln.nn.ReLU()
         >>> handle = layer.register_forward_pre_hook(lambda module, arguments: -arguments[0])

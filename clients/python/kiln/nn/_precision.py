@@ -18,10 +18,11 @@ class Precision(Tree):
     """The part of a module that casts its floats."""
 
     def to(self: Self, dtype: Any) -> Self:
-        """Casts Parameters and buffers of floats to a dtype, in place; gradients are forgotten.
+        """Casts float Parameters and buffers to a dtype, in place; drops their gradients.
 
-        Given the name of a device, moves all of them there. An optimizer is made afterwards, since
-        its state has the dtype of its parameters, and lies where they do.
+        Returns self. Given the name of a device, moves all of them there. Make the optimizer
+        afterwards, since its state has the dtype and placement of its parameters. Raises
+        InvalidArgument for a dtype other than a float, or an unknown device.
 
         >>> kiln.nn.Linear(2, 1).to("float16").weight.dtype
         kiln.float16
@@ -42,7 +43,7 @@ class Precision(Tree):
         return self
 
     def float(self: Self) -> Self:
-        """In float32.
+        """Casts to float32.
 
         >>> kiln.nn.Linear(2, 1).half().float().weight.dtype
         kiln.float32
@@ -50,7 +51,7 @@ class Precision(Tree):
         return self.to(dtypes.float32)
 
     def double(self: Self) -> Self:
-        """In float64.
+        """Casts to float64.
 
         >>> kiln.nn.Linear(2, 1).double().weight.dtype
         kiln.float64
@@ -58,7 +59,7 @@ class Precision(Tree):
         return self.to(dtypes.float64)
 
     def half(self: Self) -> Self:
-        """In float16.
+        """Casts to float16.
 
         >>> kiln.nn.Linear(2, 1).half().weight.dtype
         kiln.float16
@@ -66,7 +67,7 @@ class Precision(Tree):
         return self.to(dtypes.float16)
 
     def bfloat16(self: Self) -> Self:
-        """In bfloat16.
+        """Casts to bfloat16.
 
         >>> kiln.nn.Linear(2, 1).bfloat16().weight.dtype
         kiln.bfloat16

@@ -1,4 +1,4 @@
-"""What of a module is saved and loaded."""
+"""Saving and loading the state of a module."""
 
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Tuple
 
@@ -8,17 +8,17 @@ from kiln.tensor import Tensor
 
 
 class Incompatible(NamedTuple):
-    """What `load_state_dict` did not find, and what it had no use for."""
+    """The names that `load_state_dict` did not find, and those that it did not use."""
 
     missing_keys: List[str]
     unexpected_keys: List[str]
 
 
 class State(Tree):
-    """The part of a module that gives its state and takes it."""
+    """The part of a module that returns and loads its state."""
 
     def state_dict(self, prefix: str = "") -> Dict[str, Tensor]:
-        """All Parameters and persistent buffers by name; a shared one by each of its names.
+        """Returns all Parameters and persistent buffers by name; shared ones under all names.
 
         >>> list(kiln.nn.Linear(2, 1).state_dict())
         ['weight', 'bias']
@@ -33,11 +33,11 @@ class State(Tree):
                     yield joined(path, name), value
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> Incompatible:
-        """Gives Parameters and buffers the values of `state` (tensors or arrays).
+        """Sets Parameters and buffers to the values of `state` (tensors or arrays).
 
-        Values are cast to the dtypes that are here. Raises NotFound when names are missing or left
-        over (unless `strict` is False) and InvalidArgument when shapes differ; then nothing has
-        changed. Returns the names that were missing and left over.
+        Casts values to the module's dtypes. Raises NotFound if names are missing or unexpected
+        (unless `strict` is False) and InvalidArgument if shapes differ; nothing is changed then.
+        Returns the missing and unexpected names.
 
         >>> net = kiln.nn.Linear(2, 1)
         >>> net.load_state_dict({"weight": kiln.ones(1, 2), "bias": kiln.zeros(1)})

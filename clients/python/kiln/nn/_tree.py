@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 class Tree:
-    """The part of a module that finds what its attributes hold."""
+    """The part of a module that finds modules and tensors in its attributes."""
 
     def named_children(self) -> Iterator[Tuple[str, "Module"]]:
-        """The modules among the attributes.
+        """Yields the modules among the attributes, with their names.
 
         >>> net = kiln.nn.Sequential(kiln.nn.Linear(2, 1), kiln.nn.ReLU())
         >>> [name for name, _ in net.named_children()]
@@ -24,7 +24,7 @@ class Tree:
             yield from _modules_in(name, value)
 
     def children(self) -> Iterator["Module"]:
-        """The modules among the attributes.
+        """Yields the modules among the attributes.
 
         >>> net = kiln.nn.Sequential(kiln.nn.Linear(2, 1), kiln.nn.ReLU())
         >>> list(net.children())
@@ -33,7 +33,7 @@ class Tree:
         return (child for _, child in self.named_children())
 
     def named_modules(self, prefix: str = "") -> Iterator[Tuple[str, "Module"]]:
-        """This module and all under it, each once.
+        """Yields this module and all under it, each once, with their names.
 
         >>> net = kiln.nn.Sequential(kiln.nn.Linear(2, 1), kiln.nn.ReLU())
         >>> [name for name, _ in net.named_modules()]
@@ -47,7 +47,7 @@ class Tree:
             yield from child._walk(joined(prefix, name))
 
     def modules(self) -> Iterator["Module"]:
-        """This module and all under it, each once.
+        """Yields this module and all under it, each once.
 
         >>> net = kiln.nn.Sequential(kiln.nn.Linear(2, 1), kiln.nn.ReLU())
         >>> len(list(net.modules()))
@@ -56,7 +56,7 @@ class Tree:
         return (module for _, module in self.named_modules())
 
     def get_submodule(self, target: str) -> "Module":
-        """The module of a name such as "layer1.0.conv1".
+        """Returns the module of a name such as "layer1.0.conv1". Raises NotFound if there is none.
 
         >>> net = kiln.nn.Sequential(kiln.nn.Linear(2, 1), kiln.nn.ReLU())
         >>> net.get_submodule("0")
@@ -68,7 +68,7 @@ class Tree:
         return found
 
     def own_tensors(self) -> Iterator[Tuple[str, Tensor]]:
-        """The tensors of this module alone: Parameters and buffers by their attribute's name.
+        """Yields the tensors of only this module: Parameters and buffers by their attribute's name.
 
         >>> [name for name, _ in kiln.nn.Linear(2, 1).own_tensors()]
         ['weight', 'bias']
@@ -85,7 +85,7 @@ class Tree:
 
     def named_parameters(self, prefix: str = "",
                          recurse: bool = True) -> Iterator[Tuple[str, Parameter]]:
-        """All Parameters, each once; without `recurse` those of this module alone.
+        """Yields all Parameters, each once; without `recurse` only those of this module.
 
         >>> net = kiln.nn.Sequential(kiln.nn.Linear(2, 1), kiln.nn.ReLU())
         >>> [(name, value.shape) for name, value in net.named_parameters()]
@@ -95,7 +95,7 @@ class Tree:
                        if isinstance(value, Parameter))
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """All Parameters, each once.
+        """Yields all Parameters, each once; without `recurse` only those of this module.
 
         >>> [value.shape for value in kiln.nn.Linear(2, 1).parameters()]
         [(1, 2), (1,)]
@@ -103,7 +103,7 @@ class Tree:
         return (value for _, value in self.named_parameters("", recurse))
 
     def named_buffers(self, prefix: str = "", recurse: bool = True) -> Iterator[Tuple[str, Tensor]]:
-        """All tensors that are state but no Parameters, such as running statistics.
+        """Yields all tensors that are state but not Parameters, such as running statistics.
 
         >>> [name for name, _ in kiln.nn.BatchNorm1d(2).named_buffers()]
         ['running_mean', 'running_var', 'num_batches_tracked']
@@ -112,7 +112,7 @@ class Tree:
                        if not isinstance(value, Parameter))
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """All tensors that are state but no Parameters.
+        """Yields all tensors that are state but not Parameters.
 
         >>> [value.shape for value in kiln.nn.BatchNorm1d(2).buffers()][:2]
         [(2,), (2,)]
@@ -121,12 +121,12 @@ class Tree:
 
 
 def joined(prefix: str, name: str) -> str:
-    """The name of something within what has a name, or has none."""
+    """Returns the name of a member, with the prefix if there is one."""
     return f"{prefix}.{name}" if prefix else name
 
 
 def unique(pairs: Iterable[Tuple[str, Any]]) -> Iterator[Tuple[str, Any]]:
-    """Each value once, by its first name."""
+    """Yields each value once, with its first name."""
     seen = set()
     for name, value in pairs:
         if id(value) not in seen:

@@ -18,8 +18,9 @@ from kiln.tensor import Tensor
 class MultiheadAttention(Module):
     """Attention by several heads over projections of queries, keys and values.
 
-    (Vaswani et al., 2017.) Parameters are PyTorch's: in_proj_weight (3 E, E) or, where keys and
-    values have other sizes, q_, k_ and v_proj_weight; in_proj_bias; out_proj.
+    (Vaswani et al., 2017.) Parameters are PyTorch's: in_proj_weight (3 E, E) or, if keys or values
+    have other sizes, q_, k_ and v_proj_weight; in_proj_bias; out_proj. Raises InvalidArgument
+    unless num_heads divides embed_dim.
 
     >>> attention = kiln.nn.MultiheadAttention(16, 4, batch_first=True)
     >>> x = kiln.zeros(2, 5, 16)
@@ -60,11 +61,12 @@ class MultiheadAttention(Module):
                 key_padding_mask: Optional[Tensor] = None, need_weights: bool = True,
                 attn_mask: Optional[Tensor] = None, average_attn_weights: bool = True,
                 is_causal: bool = False) -> Tuple[Tensor, Optional[Tensor]]:
-        """Queries (L, N, E), keys and values (S, N, …) to (L, N, E) and weights (N, L, S) or None.
+        """Maps queries (L, N, E), keys, values (S, N, …) to (L, N, E), weights (N, L, S) or None.
 
-        With batch_first N comes first; all three may lack N. Masks are PyTorch's: of bools, true
-        hides a key; floats are added to the scores. key_padding_mask is (N, S), attn_mask (L, S)
-        or (N * heads, L, S). is_causal hides the keys after the query, without a mask.
+        With batch_first N comes first; all three may lack N. Weights are (N, heads, L, S) without
+        average_attn_weights. Masks are PyTorch's: bools hide a key where they are true; floats are
+        added to the scores. key_padding_mask is (N, S), attn_mask (L, S) or (N * heads, L, S).
+        is_causal hides the keys after the query, unless attn_mask is given.
         """
         batched = query.ndim == 3
         if query.ndim not in (2, 3) or key.ndim != query.ndim or value.ndim != query.ndim:
@@ -88,7 +90,7 @@ class MultiheadAttention(Module):
         return out if self.batch_first else out.transpose(0, 1), weights
 
     def _project(self, query: Tensor, key: Tensor, value: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
-        """(N, heads, …, E / heads) each; keys and values with what the module adds to them."""
+        """Returns (N, heads, …, E / heads) each; keys and values with those the module adds."""
         size = self.embed_dim
         bias: Any = (None,) * 3 if self.in_proj_bias is None else self.in_proj_bias.split(size)
         if self.in_proj_weight is None:
@@ -117,7 +119,7 @@ class MultiheadAttention(Module):
 
     def _mask(self, attn_mask: Optional[Tensor], padding: Optional[Tensor], q: Tensor, k: Tensor,
               is_causal: bool) -> Optional[Tensor]:
-        """What is added to the scores (N, heads, L, S), or where they count; for all keys in k."""
+        """Returns the addend for scores (N, heads, L, S), or bools of keys to keep; None: all."""
         batch, heads, length = q.shape[:3]
         extra = (self.bias_k is not None) + self.add_zero_attn
         keys = k.shape[2] - extra
@@ -136,7 +138,7 @@ class MultiheadAttention(Module):
             masks.append(padding.reshape(batch, 1, 1, keys))
         if is_causal and attn_mask is None:
             masks.append(~ones((length, keys), dtype=dtypes.bool_).tril())
-        # The keys that the module itself adds are never hidden.
+        # The keys that the module adds are never hidden.
         masks = [mask.pad((0, extra)) if extra else mask for mask in masks]
         if not masks:
             return None
@@ -157,7 +159,7 @@ class MultiheadAttention(Module):
         share = self.dropout if self.training else 0.0
         if not need_weights:
             return functional.scaled_dot_product_attention(q, k, v, mask, share), None
-        # The op keeps its weights to itself, so for them it is written out.
+        # The op does not return its weights, so they are computed here.
         scores = q @ k.transpose(2, 3) * (1 / math.sqrt(q.shape[-1]))
         if mask is not None:
             scores = scores.where(mask, -math.inf) if mask.dtype is dtypes.bool_ else (
@@ -166,7 +168,7 @@ class MultiheadAttention(Module):
         return weights @ v, weights
 
     def extra_repr(self) -> str:
-        """Sizes."""
+        """Returns the sizes for repr()."""
         return f"{self.embed_dim}, {self.num_heads}, batch_first={self.batch_first}"
 
 

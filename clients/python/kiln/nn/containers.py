@@ -1,4 +1,4 @@
-"""Modules and parameters in lists and dicts, named as PyTorch names them."""
+"""Lists and dicts of modules and parameters, with PyTorch's names."""
 
 from typing import (
     Any,
@@ -23,7 +23,7 @@ Container = TypeVar("Container", bound="_List[Any]")
 
 
 class Sequential(Module):
-    """Modules (or functions of a tensor) one after another; a dict names them.
+    """Applies modules (or functions of a tensor) one after the other; a dict names them.
 
     >>> kiln.nn.Sequential(kiln.nn.Linear(4, 8), kiln.nn.ReLU(), kiln.nn.Linear(8, 2))
     Sequential(
@@ -41,7 +41,7 @@ class Sequential(Module):
             self._layers = {str(i): layer for i, layer in enumerate(layers)}
 
     def named_children(self) -> Iterator[Tuple[str, Module]]:
-        """The layers, by number or name.
+        """Yields the layers, by number or name.
 
         >>> list(kiln.nn.Sequential(kiln.nn.ReLU()).named_children())
         [('0', ReLU())]
@@ -50,7 +50,7 @@ class Sequential(Module):
         return ((name, layer) for name, layer in self._layers.items() if isinstance(layer, Module))
 
     def forward(self, x: Any) -> Any:
-        """The last layer's result."""
+        """Returns the last layer's result."""
         for layer in self._layers.values():
             x = layer(x)
         return x
@@ -66,7 +66,7 @@ class Sequential(Module):
         return Sequential(*part) if isinstance(index, slice) else part
 
     def append(self, layer: Any) -> "Sequential":
-        """Adds a layer at the end.
+        """Adds a layer at the end; returns self.
 
         >>> len(kiln.nn.Sequential(kiln.nn.ReLU()).append(kiln.nn.Tanh()))
         2
@@ -76,7 +76,7 @@ class Sequential(Module):
 
 
 class _List(Module, Generic[Item]):
-    """What lists of modules and of Parameters share."""
+    """The base of lists of modules and of Parameters."""
 
     def __init__(self, items: Iterable[Item] = ()) -> None:
         super().__init__()
@@ -103,7 +103,7 @@ class _List(Module, Generic[Item]):
         return iter(self._items)
 
     def append(self: Container, item: Any) -> Container:
-        """Adds an item at the end.
+        """Adds an item at the end; returns self.
 
         >>> layers = kiln.nn.ModuleList().append(kiln.nn.ReLU())
         >>> len(layers)
@@ -112,7 +112,7 @@ class _List(Module, Generic[Item]):
         return self.extend([item])
 
     def extend(self: Container, items: Iterable[Any]) -> Container:
-        """Adds items at the end.
+        """Adds items at the end; returns self.
 
         >>> len(kiln.nn.ParameterList().extend([kiln.ones(2), kiln.zeros(3)]))
         2
@@ -121,7 +121,7 @@ class _List(Module, Generic[Item]):
         return self
 
     def insert(self, index: int, item: Item) -> None:
-        """Adds an item before another one.
+        """Inserts an item before another one.
 
         >>> layers = kiln.nn.ModuleList([kiln.nn.ReLU()])
         >>> layers.insert(0, kiln.nn.Linear(3, 2))
@@ -132,7 +132,7 @@ class _List(Module, Generic[Item]):
 
 
 class _Dict(Module, Generic[Item]):
-    """What dicts of modules and of Parameters share."""
+    """The base of dicts of modules and of Parameters."""
 
     def __init__(self, items: Optional[Mapping[str, Item]] = None) -> None:
         super().__init__()
@@ -162,7 +162,7 @@ class _Dict(Module, Generic[Item]):
         return iter(self._items)
 
     def keys(self) -> Iterable[str]:
-        """The names.
+        """Returns the names.
 
         >>> list(kiln.nn.ModuleDict({"act": kiln.nn.ReLU()}).keys())
         ['act']
@@ -170,7 +170,7 @@ class _Dict(Module, Generic[Item]):
         return self._items.keys()
 
     def values(self) -> Iterable[Item]:
-        """The items.
+        """Returns the items.
 
         >>> list(kiln.nn.ModuleDict({"act": kiln.nn.ReLU()}).values())
         [ReLU()]
@@ -178,7 +178,7 @@ class _Dict(Module, Generic[Item]):
         return self._items.values()
 
     def items(self) -> Iterable[Tuple[str, Item]]:
-        """Names and items.
+        """Returns names and items.
 
         >>> list(kiln.nn.ModuleDict({"act": kiln.nn.ReLU()}).items())
         [('act', ReLU())]
@@ -221,7 +221,7 @@ class ModuleList(_List[Module]):
     _checked = staticmethod(_module)
 
     def named_children(self) -> Iterator[Tuple[str, Module]]:
-        """The modules, by number.
+        """Yields the modules, by number.
 
         >>> list(kiln.nn.ModuleList([kiln.nn.ReLU()]).named_children())
         [('0', ReLU())]
@@ -240,7 +240,7 @@ class ModuleDict(_Dict[Module]):
     _checked = staticmethod(_module)
 
     def named_children(self) -> Iterator[Tuple[str, Module]]:
-        """The modules, by name.
+        """Yields the modules, by name.
 
         >>> list(kiln.nn.ModuleDict({"act": kiln.nn.ReLU()}).named_children())
         [('act', ReLU())]
@@ -258,7 +258,7 @@ class ParameterList(_List[Parameter]):
     _checked = staticmethod(_parameter)
 
     def own_tensors(self) -> Iterator[Tuple[str, Tensor]]:
-        """The Parameters, by number.
+        """Yields the Parameters, by number.
 
         >>> [name for name, _ in kiln.nn.ParameterList([kiln.ones(2)]).own_tensors()]
         ['0']
@@ -276,7 +276,7 @@ class ParameterDict(_Dict[Parameter]):
     _checked = staticmethod(_parameter)
 
     def own_tensors(self) -> Iterator[Tuple[str, Tensor]]:
-        """The Parameters, by name.
+        """Yields the Parameters, by name.
 
         >>> [name for name, _ in kiln.nn.ParameterDict({"scale": kiln.ones(2)}).own_tensors()]
         ['scale']

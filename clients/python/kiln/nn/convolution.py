@@ -14,7 +14,7 @@ Sizes = Union[int, Sequence[int]]
 
 
 def sizes_of(value: Sizes, rank: int, name: str) -> Tuple[int, ...]:
-    """One number for every dimension, or one for each."""
+    """Returns one number for each dimension, from one for all or one for each."""
     if isinstance(value, NUMBER):
         return (whole(value, name),) * rank
     result = tuple(whole(number, name) for number in value)
@@ -27,7 +27,7 @@ _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 class _Convolution(Module):
-    """What all have: sizes, weight, bias."""
+    """The base of all convolutions: sizes, weight, bias."""
 
     _rank = 0
     _function: Callable[..., Tensor]
@@ -55,7 +55,7 @@ class _Convolution(Module):
         self.bias = uniform_parameter((out_channels,), fan_in) if bias else None
 
     def _batched(self, x: Tensor) -> Tensor:
-        """The input with its batch's dimension."""
+        """Returns the input with a batch dimension."""
         if x.ndim not in (self._rank + 1, self._rank + 2) or x.shape[-self._rank - 1] != (
                 self.in_channels):
             names = ", ".join("DHW"[3 - self._rank :] if self._rank > 1 else "L")
@@ -65,7 +65,7 @@ class _Convolution(Module):
         return x if x.ndim == self._rank + 2 else x.unsqueeze(0)
 
     def extra_repr(self) -> str:
-        """Sizes."""
+        """Returns the sizes for repr()."""
         return (f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, "
                 f"stride={self.stride}, padding={self.padding}, dilation={self.dilation}, "
                 f"groups={self.groups}, bias={self.bias is not None}")
@@ -84,14 +84,14 @@ class _Forward(_Convolution):
         self._borders = self._made_borders()
 
     def _made_borders(self) -> Tuple[int, ...]:
-        """What is added before and after each dimension, the last one first, as pad() wants it."""
+        """Returns the padding before and after each dimension, the last one first, for pad()."""
         borders: List[int] = []
         for i in reversed(range(self._rank)):
             if self.padding == "same":
                 if self.stride[i] != 1:
                     raise InvalidArgument('padding "same" needs a stride of 1')
                 total = self.dilation[i] * (self.kernel_size[i] - 1)
-                # Of an odd total the larger half comes after, as PyTorch's.
+                # If the total is odd, the larger half comes after, as in PyTorch.
                 borders += [total // 2, total - total // 2]
             elif self.padding == "valid":
                 borders += [0, 0]
@@ -103,7 +103,7 @@ class _Forward(_Convolution):
         return tuple(borders)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(N, in, …) to (N, out, …), with or without N."""
+        """Maps (N, in, …) to (N, out, …), with or without N."""
         batched = self._batched(x)
         even = self._borders[::2] == self._borders[1::2]
         if self.padding_mode == "zeros" and even:
@@ -121,6 +121,9 @@ class _Forward(_Convolution):
 class Conv1d(_Forward):
     """Convolution (cross-correlation) of (N, C, L) with weight (out, in / groups, K).
 
+    `padding` is a number, "same" or "valid"; padding_mode "zeros", "reflect", "replicate" or
+    "circular". Others, and groups that do not divide the channels, raise InvalidArgument.
+
     >>> kiln.nn.Conv1d(16, 33, 3, stride=2)(kiln.zeros(20, 16, 50)).shape
     (20, 33, 24)
     """
@@ -132,6 +135,8 @@ class Conv1d(_Forward):
 class Conv2d(_Forward):
     """Convolution (cross-correlation) of (N, C, H, W) with weight (out, in / groups, KH, KW).
 
+    Sizes are one number, or one for each dimension. For padding see Conv1d.
+
     >>> kiln.nn.Conv2d(16, 33, 3, stride=2)(kiln.zeros(20, 16, 50, 100)).shape
     (20, 33, 24, 49)
     """
@@ -141,7 +146,7 @@ class Conv2d(_Forward):
 
 
 class Conv3d(_Forward):
-    """Convolution of (N, C, D, H, W) with weight (out, in / groups, KD, KH, KW).
+    """Convolution of (N, C, D, H, W) with weight (out, in / groups, KD, KH, KW); see Conv2d.
 
     >>> kiln.nn.Conv3d(16, 33, 3, stride=2)(kiln.zeros(20, 16, 10, 50, 100)).shape
     (20, 33, 4, 24, 49)
@@ -162,7 +167,11 @@ class _Transposed(_Convolution):
         self.output_padding = sizes_of(output_padding, self._rank, "output_padding")
 
     def forward(self, x: Tensor, output_size: Optional[Sequence[int]] = None) -> Tensor:
-        """(N, in, …) to (N, out, …), with or without N; output_size, where several are possible."""
+        """Maps (N, in, …) to (N, out, …), with or without N.
+
+        `output_size` chooses among several possible sizes; an impossible one raises
+        InvalidArgument.
+        """
         batched = self._batched(x)
         added = self.output_padding if output_size is None else self._added(
             batched, tuple(output_size)[-self._rank :])
@@ -172,7 +181,7 @@ class _Transposed(_Convolution):
         return result if x.ndim == batched.ndim else result.squeeze(0)
 
     def _added(self, x: Tensor, wanted: Tuple[int, ...]) -> Tuple[int, ...]:
-        """The output_padding that gives a size."""
+        """Returns the output_padding that gives a size."""
         added = []
         for i, size in enumerate(wanted):
             least = (x.shape[2 + i] - 1) * self.stride[i] - 2 * self.padding[i] + (

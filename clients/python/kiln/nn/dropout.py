@@ -1,4 +1,4 @@
-"""Dropout (Srivastava et al., 2014) and its relatives. In eval() they do nothing."""
+"""Dropout (Srivastava et al., 2014) and variants. In eval() they return their input."""
 
 from kiln import functional
 from kiln._basics.errors import InvalidArgument
@@ -14,21 +14,22 @@ class _Dropout(Module):
         self.p = p
 
     def extra_repr(self) -> str:
-        """Probability."""
+        """Returns the probability for repr()."""
         return f"p={self.p}"
 
 
 class Dropout(_Dropout):
     """Zeroes elements with probability p in training and scales the rest by 1 / (1 - p).
 
-    `inplace` is accepted for PyTorch's signature; results are always new.
+    `inplace` is accepted for PyTorch's signature; results are always new. Raises InvalidArgument
+    unless p is in [0, 1].
 
     >>> kiln.nn.Dropout(0.5).eval()(kiln.ones(3)).tolist()
     [1.0, 1.0, 1.0]
     """
 
     def forward(self, x: Tensor) -> Tensor:
-        """The same shape."""
+        """Keeps the shape."""
         return functional.dropout(x, self.p, self.training)
 
 
@@ -40,7 +41,7 @@ class Dropout1d(_Dropout):
     """
 
     def forward(self, x: Tensor) -> Tensor:
-        """The same shape."""
+        """Keeps the shape."""
         return functional.dropout1d(x, self.p, self.training)
 
 
@@ -52,7 +53,7 @@ class Dropout2d(_Dropout):
     """
 
     def forward(self, x: Tensor) -> Tensor:
-        """The same shape."""
+        """Keeps the shape."""
         return functional.dropout2d(x, self.p, self.training)
 
 
@@ -64,17 +65,17 @@ class Dropout3d(_Dropout):
     """
 
     def forward(self, x: Tensor) -> Tensor:
-        """The same shape."""
+        """Keeps the shape."""
         return functional.dropout3d(x, self.p, self.training)
 
 
 class AlphaDropout(_Dropout):
-    """Dropout that keeps the mean and variance of SELU's results. (Klambauer et al., 2017.)
+    """Dropout that preserves the mean and variance of SELU's results. (Klambauer et al., 2017.)
 
     >>> kiln.nn.AlphaDropout(0.5).eval()(kiln.ones(3)).tolist()
     [1.0, 1.0, 1.0]
     """
 
     def forward(self, x: Tensor) -> Tensor:
-        """The same shape."""
+        """Keeps the shape."""
         return functional.alpha_dropout(x, self.p, self.training)

@@ -12,9 +12,10 @@ from kiln.tensor import Tensor
 
 
 class Embedding(Module):
-    """A table of vectors, read at integers; an integer out of range is an error.
+    """A table of vectors, read at integers; an integer out of range raises IndexError.
 
-    The row `padding_idx` starts as zeros and no gradient changes it.
+    The row `padding_idx` is initialized to zeros and gets no gradient; it must be one of the rows,
+    or InvalidArgument is raised.
 
     >>> kiln.nn.Embedding(10, 3)(kiln.tensor([[1, 2], [4, 9]])).shape
     (2, 2, 3)
@@ -38,7 +39,7 @@ class Embedding(Module):
     @classmethod
     def from_pretrained(cls, embeddings: Tensor, freeze: bool = True,
                         padding_idx: Optional[int] = None) -> "Embedding":
-        """A table with these rows (num_embeddings, embedding_dim), not trained unless asked.
+        """Returns a table with these rows (num_embeddings, embedding_dim), not trained if `freeze`.
 
         >>> layer = kiln.nn.Embedding.from_pretrained(kiln.tensor([[1.0, 2.0], [3.0, 4.0]]))
         >>> layer(kiln.tensor([1])).tolist()
@@ -50,10 +51,10 @@ class Embedding(Module):
         return table
 
     def forward(self, index: Tensor) -> Tensor:
-        """Any shape to the same shape and a last dimension of embedding_dim."""
+        """Maps any shape to the same shape with a last dimension of embedding_dim."""
         return functional.embedding(index, self.weight, self.padding_idx)
 
     def extra_repr(self) -> str:
-        """Sizes."""
+        """Returns the sizes for repr()."""
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
         return f"{self.num_embeddings}, {self.embedding_dim}{padding}"

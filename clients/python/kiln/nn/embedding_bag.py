@@ -11,9 +11,9 @@ from kiln.tensor import Tensor
 
 
 class EmbeddingBag(Embedding):
-    """The sum, mean or maximum of the table's rows that each bag of integers names.
+    """The sum, mean or maximum of the table's rows in each bag of integers.
 
-    Rows at `padding_idx`, which start as zeros, are ignored. Raises InvalidArgument for
+    Rows at `padding_idx`, which are initialized to zeros, are ignored. Raises InvalidArgument for
     another mode.
 
     >>> kiln.nn.EmbeddingBag(10, 3)(kiln.tensor([[1, 2], [4, 9]])).shape
@@ -34,7 +34,7 @@ class EmbeddingBag(Embedding):
     @classmethod
     def from_pretrained(cls, embeddings: Tensor, freeze: bool = True,
                         padding_idx: Optional[int] = None, mode: str = "mean") -> "EmbeddingBag":
-        """A table with these rows (num_embeddings, embedding_dim), not trained unless asked.
+        """Returns a table with these rows (num_embeddings, embedding_dim), not trained if `freeze`.
 
         >>> rows = kiln.tensor([[1.0, 2.0], [3.0, 4.0]])
         >>> kiln.nn.EmbeddingBag.from_pretrained(rows)(kiln.tensor([[0, 1]])).tolist()
@@ -47,11 +47,11 @@ class EmbeddingBag(Embedding):
 
     def forward(self, index: Tensor, offsets: Optional[Tensor] = None,
                 per_sample_weights: Optional[Tensor] = None) -> Tensor:
-        """(bags, length), or a vector and offsets, to (bags, embedding_dim)."""
+        """Maps (bags, length), or a vector and offsets, to (bags, embedding_dim)."""
         return functional.embedding_bag(
             index, self.weight, offsets, mode=self.mode, per_sample_weights=per_sample_weights,
             include_last_offset=self.include_last_offset, padding_idx=self.padding_idx)
 
     def extra_repr(self) -> str:
-        """Sizes and the mode."""
+        """Returns the sizes and the mode for repr()."""
         return f"{super().extra_repr()}, mode={self.mode!r}"

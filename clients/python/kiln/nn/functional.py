@@ -1,4 +1,4 @@
-"""kiln.functional, at the place where PyTorch has it.
+"""kiln.functional under the name that it has in PyTorch.
 
 >>> import kiln.nn.functional as F
 >>> F.relu(kiln.tensor([-1.0, 2.0])).tolist()

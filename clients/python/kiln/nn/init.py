@@ -1,4 +1,4 @@
-"""Initial values for parameters, by PyTorch's names. Each function fills a tensor and returns it.
+"""Initial values for parameters, with PyTorch's names. Each function fills a tensor and returns it.
 
 >>> layer = kiln.nn.Linear(64, 10)
 >>> bound = kiln.nn.init.xavier_uniform_(layer.weight).abs().max().item()
@@ -7,8 +7,8 @@ True
 >>> kiln.nn.init.zeros_(layer.bias).tolist()[:2]
 [0.0, 0.0]
 
-The numbers come from the default generator, so `kiln.manual_seed` repeats them. They are
-drawn on the device, when the tensor is first used.
+The numbers come from the default generator, so `kiln.manual_seed` makes them reproducible. They are
+drawn on the device when the tensor is first used.
 """
 
 import math
@@ -24,13 +24,13 @@ from kiln.tensor import Tensor
 
 
 def _fill(tensor: Tensor, value: Tensor) -> Tensor:
-    # A value of its own: two users of a lazy draw must not compute it twice.
+    # A separate value: two users of a lazy draw must not compute it twice.
     with no_grad():
         return tensor.assign(value.cast(tensor.dtype).contiguous())
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """One number everywhere.
+    """Fills the tensor with one number.
 
     >>> kiln.nn.init.constant_(kiln.zeros(2), 3).tolist()
     [3.0, 3.0]
@@ -40,7 +40,7 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
 
 
 def zeros_(tensor: Tensor) -> Tensor:
-    """Zeros.
+    """Fills the tensor with zeros.
 
     >>> kiln.nn.init.zeros_(kiln.ones(2)).tolist()
     [0.0, 0.0]
@@ -49,7 +49,7 @@ def zeros_(tensor: Tensor) -> Tensor:
 
 
 def ones_(tensor: Tensor) -> Tensor:
-    """Ones.
+    """Fills the tensor with ones.
 
     >>> kiln.nn.init.ones_(kiln.zeros(2)).tolist()
     [1.0, 1.0]
@@ -58,7 +58,7 @@ def ones_(tensor: Tensor) -> Tensor:
 
 
 def eye_(tensor: Tensor) -> Tensor:
-    """The identity, for a matrix.
+    """Fills a matrix with the identity; raises InvalidArgument for other tensors.
 
     >>> kiln.nn.init.eye_(kiln.zeros(2, 2)).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
@@ -69,7 +69,9 @@ def eye_(tensor: Tensor) -> Tensor:
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """A convolution's weight (out, in, …) that passes on its input channels, in each group.
+    """Fills a convolution's weight (out, in, …) so that each group passes on its input channels.
+
+    Raises InvalidArgument for other ranks, and unless `groups` divides the first dimension.
 
     >>> kiln.nn.init.dirac_(kiln.zeros(1, 1, 3)).tolist()
     [[[0.0, 1.0, 0.0]]]
@@ -89,7 +91,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
-    """Uniform in [a, b).
+    """Draws from the uniform distribution in [a, b).
 
     >>> bool(kiln.nn.init.uniform_(kiln.zeros(64, 64), -1, 1).abs().max() < 8)
     True
@@ -98,7 +100,7 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
-    """Normal with this mean and standard deviation.
+    """Draws from the normal distribution with this mean and standard deviation.
 
     >>> bool(kiln.nn.init.normal_(kiln.zeros(64, 64)).abs().max() < 8)
     True
@@ -108,9 +110,10 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
 
 def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0,
                   b: float = 2.0) -> Tensor:
-    """Normal, restricted to [a, b], by inverting the cumulative function.
+    """Draws from the normal distribution in [a, b], by inverting its cumulative function.
 
-    (The inverse error function is Giles, 2010: single precision.)
+    (The inverse error function is Giles, 2010: single precision.) Raises InvalidArgument unless a <
+    b.
 
     >>> bool(kiln.nn.init.trunc_normal_(kiln.zeros(64, 64)).abs().max() < 8)
     True
@@ -145,7 +148,7 @@ def _inverse_erf(x: Tensor) -> Tensor:
 
 
 def fans(tensor: Tensor) -> Tuple[int, int]:
-    """(fan_in, fan_out) of a weight (out, in, …).
+    """Returns (fan_in, fan_out) of a weight (out, in, …); raises InvalidArgument for vectors.
 
     >>> kiln.nn.init.fans(kiln.zeros(8, 4, 3, 3))
     (36, 72)
@@ -167,7 +170,9 @@ _GAINS: Dict[str, Callable[[float], float]] = {
 
 
 def calculate_gain(nonlinearity: str, param: Optional[float] = None) -> float:
-    """The factor on weights that keeps variances across a nonlinearity; param: a slope.
+    """Returns the factor on weights that preserves variances across a nonlinearity; param: a slope.
+
+    Raises InvalidArgument for an unknown nonlinearity.
 
     >>> round(kiln.nn.init.calculate_gain("relu"), 4)
     1.4142
@@ -180,7 +185,7 @@ def calculate_gain(nonlinearity: str, param: Optional[float] = None) -> float:
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
-    """Uniform with variance 2 gain^2 / (fan_in + fan_out). (Glorot and Bengio, 2010.)
+    """Draws uniform numbers of variance 2 gain^2 / (fan_in + fan_out). (Glorot and Bengio, 2010.)
 
     >>> bool(kiln.nn.init.xavier_uniform_(kiln.zeros(64, 64)).abs().max() < 8)
     True
@@ -190,7 +195,7 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
-    """Normal with variance 2 gain^2 / (fan_in + fan_out). (Glorot and Bengio, 2010.)
+    """Draws normal numbers of variance 2 gain^2 / (fan_in + fan_out). (Glorot and Bengio, 2010.)
 
     >>> bool(kiln.nn.init.xavier_normal_(kiln.zeros(64, 64)).abs().max() < 8)
     True
@@ -207,7 +212,7 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
 
 def kaiming_uniform_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in",
                      nonlinearity: str = "leaky_relu") -> Tensor:
-    """Uniform with variance gain^2 / fan. `a`: leaky_relu's slope. (He et al., 2015.)
+    """Draws uniform numbers of variance gain^2 / fan. `a` is leaky_relu's slope. (He et al., 2015.)
 
     >>> bool(kiln.nn.init.kaiming_uniform_(kiln.zeros(64, 64)).abs().max() < 8)
     True
@@ -218,7 +223,7 @@ def kaiming_uniform_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in",
 
 def kaiming_normal_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in",
                     nonlinearity: str = "leaky_relu") -> Tensor:
-    """Normal with variance gain^2 / fan. `a`: leaky_relu's slope. (He et al., 2015.)
+    """Draws normal numbers of variance gain^2 / fan. `a` is leaky_relu's slope. (He et al., 2015.)
 
     >>> bool(kiln.nn.init.kaiming_normal_(kiln.zeros(64, 64)).abs().max() < 8)
     True
@@ -227,9 +232,10 @@ def kaiming_normal_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in",
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
-    """Orthonormal rows or columns of the tensor as a matrix (first dimension, others).
+    """Fills the tensor, as a matrix (first dimension, others), with orthonormal rows or columns.
 
-    Computed in this process from a key that the generator draws. (Saxe et al., 2014.)
+    Computed in this process from a key that the generator draws, which is read. (Saxe et al.,
+    2014.) Raises InvalidArgument for vectors.
 
     >>> q = kiln.nn.init.orthogonal_(kiln.zeros(3, 3))
     >>> (q @ q.T).allclose(kiln.eye(3), atol=1e-5)
@@ -250,7 +256,9 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
 
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01) -> Tensor:
-    """Normal; in each column of the matrix a share `sparsity` of the rows is zero.
+    """Draws normal numbers; in each column of the matrix a fraction `sparsity` of the rows is zero.
+
+    Raises InvalidArgument for tensors other than matrices.
 
     >>> int((kiln.nn.init.sparse_(kiln.zeros(10, 4), 0.5) == 0).sum())
     20

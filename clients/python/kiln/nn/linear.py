@@ -11,7 +11,7 @@ from kiln.tensor import Tensor
 
 
 def uniform_parameter(shape: Tuple[int, ...], fan_in: int) -> Parameter:
-    """U(-1 / sqrt(fan_in), 1 / sqrt(fan_in)): PyTorch's default for weights and biases."""
+    """Returns a Parameter from U(-1 / sqrt(fan_in), 1 / sqrt(fan_in)), PyTorch's default."""
     bound = 1 / math.sqrt(fan_in) if fan_in else 0.0
     return Parameter(uniform(shape, low=-bound, high=bound).contiguous())
 
@@ -27,7 +27,7 @@ class Identity(Module):
         super().__init__()
 
     def forward(self, x: Any) -> Any:
-        """The argument."""
+        """Returns the argument."""
         return x
 
 
@@ -46,11 +46,11 @@ class Linear(Module):
         self.bias = uniform_parameter((out_features,), in_features) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """(…, in_features) to (…, out_features)."""
+        """Maps (…, in_features) to (…, out_features)."""
         return functional.linear(x, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        """Sizes."""
+        """Returns the sizes for repr()."""
         return f"{self.in_features}, {self.out_features}, bias={self.bias is not None}"
 
 
@@ -69,17 +69,17 @@ class Bilinear(Module):
             uniform_parameter((out_features,), in1_features) if bias else None)
 
     def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
-        """(…, in1) and (…, in2) to (…, out)."""
+        """Maps (…, in1) and (…, in2) to (…, out)."""
         return functional.bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        """Sizes."""
+        """Returns the sizes for repr()."""
         out, in1, in2 = self.weight.shape
         return f"{in1}, {in2}, {out}, bias={self.bias is not None}"
 
 
 class Flatten(Module):
-    """Dimensions start_dim to end_dim as one.
+    """Merges dimensions start_dim to end_dim into one.
 
     >>> kiln.nn.Flatten()(kiln.ones(2, 3, 4)).shape
     (2, 12)
@@ -91,12 +91,12 @@ class Flatten(Module):
         self.end_dim = end_dim
 
     def forward(self, x: Tensor) -> Tensor:
-        """Flattened."""
+        """Returns the flattened tensor."""
         return x.flatten(self.start_dim, self.end_dim)
 
 
 class Unflatten(Module):
-    """One dimension as several.
+    """Splits one dimension into several.
 
     >>> kiln.nn.Unflatten(1, (3, 4))(kiln.ones(2, 12)).shape
     (2, 3, 4)
@@ -108,5 +108,5 @@ class Unflatten(Module):
         self.unflattened_size = tuple(unflattened_size)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Split."""
+        """Returns the tensor with the dimension split."""
         return x.unflatten(self.dim, self.unflattened_size)

@@ -13,10 +13,11 @@ __all__ = ["Incompatible", "Module"]
 
 
 class Module(Hooks, State, Precision):
-    """Base of layers and models: attributes that are Parameters, tensors or modules are its state.
+    """The base class of layers and models.
 
-    Subclasses define forward(). Lists, tuples and dicts of modules are found, too. Parameters are
-    what training changes; other tensors (running statistics) are buffers.
+    Attributes that are Parameters, tensors or modules are state. Subclasses define forward().
+    Modules in lists, tuples and dicts are found, too. Training changes Parameters; other tensors
+    (running statistics) are buffers.
 
     >>> class Net(kiln.nn.Module):
     ...     def __init__(self):
@@ -37,11 +38,11 @@ class Module(Hooks, State, Precision):
         self.training = True
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module computes."""
+        """Computes the module's result. Subclasses override it."""
         raise NotImplementedError(f"{type(self).__name__} has no forward()")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module computes."""
+        """Calls forward() and the registered hooks."""
         if self._forward_hooks or self._forward_pre_hooks:
             return self._call_with_hooks(self.forward, args, kwargs)
         return self.forward(*args, **kwargs)
@@ -49,7 +50,7 @@ class Module(Hooks, State, Precision):
     def register_buffer(self, name: str, tensor: Optional[Tensor], persistent: bool = True) -> None:
         """Sets a tensor attribute, as plain assignment does.
 
-        One that is not persistent is left out of state_dict().
+        A buffer that is not persistent is left out of state_dict().
 
         >>> net = kiln.nn.Module()
         >>> net.register_buffer("count", kiln.zeros(1))
@@ -81,7 +82,9 @@ class Module(Hooks, State, Precision):
         setattr(self, name, module)
 
     def train(self, mode: bool = True) -> "Module":
-        """Switches to training (dropout, the batch's own statistics).
+        """Switches to training (dropout, statistics of the batch); returns self.
+
+        With `mode` False it switches to inference.
 
         >>> kiln.nn.Dropout().eval().train().training
         True
@@ -91,7 +94,7 @@ class Module(Hooks, State, Precision):
         return self
 
     def eval(self) -> "Module":
-        """Switches to inference.
+        """Switches to inference; returns self.
 
         >>> kiln.nn.Dropout().eval().training
         False
@@ -99,7 +102,7 @@ class Module(Hooks, State, Precision):
         return self.train(False)
 
     def requires_grad_(self, wanted: bool = True) -> "Module":
-        """Freezes or unfreezes all Parameters.
+        """Freezes or unfreezes all Parameters; returns self.
 
         >>> kiln.nn.Linear(2, 1).requires_grad_(False).weight.requires_grad
         False
@@ -109,7 +112,7 @@ class Module(Hooks, State, Precision):
         return self
 
     def zero_grad(self) -> None:
-        """Forgets all gradients.
+        """Drops all gradients.
 
         >>> net = kiln.nn.Linear(2, 1)
         >>> net(kiln.ones(1, 2)).sum().backward()
@@ -121,7 +124,7 @@ class Module(Hooks, State, Precision):
             parameter.grad = None
 
     def apply(self, function: Callable[["Module"], Any]) -> "Module":
-        """Calls a function with each module, submodules before the module that holds them.
+        """Calls a function with each module, after the modules under it; returns self.
 
         >>> net = kiln.nn.Sequential(kiln.nn.Linear(2, 1), kiln.nn.ReLU())
         >>> _ = net.apply(lambda module: print(type(module).__name__))
@@ -135,7 +138,7 @@ class Module(Hooks, State, Precision):
         return self
 
     def extra_repr(self) -> str:
-        """What stands in the brackets of repr()."""
+        """Returns the text within the brackets of repr()."""
         return ""
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Normalisation layers."""
+"""Normalization layers."""
 
 from typing import Any, Optional, Sequence, Tuple, Union
 
@@ -15,10 +15,10 @@ from kiln.tensor import Tensor
 
 
 class _ChannelNorm(Module):
-    """What batch and instance norm share: a scale and shift per channel, running statistics."""
+    """The base of batch and instance norm: a scale and shift per channel, running statistics."""
 
     _ranks: Tuple[int, ...] = ()
-    _counts = True  # whether num_batches_tracked moves
+    _counts = True  # whether num_batches_tracked is incremented
 
     def __init__(self, num_features: int, eps: float, momentum: Optional[float], affine: bool,
                  track_running_stats: bool) -> None:
@@ -28,7 +28,7 @@ class _ChannelNorm(Module):
         self.momentum = momentum
         self.weight = Parameter(ones(num_features)) if affine else None
         self.bias = Parameter(zeros(num_features)) if affine else None
-        # None where nothing is tracked.
+        # None if nothing is tracked.
         self.running_mean: Any = zeros(num_features) if track_running_stats else None
         self.running_var: Any = ones(num_features) if track_running_stats else None
         self.num_batches_tracked: Any = (
@@ -44,7 +44,7 @@ class _ChannelNorm(Module):
     def _track(self, mean: Tensor, var: Tensor) -> None:
         """Moves the running statistics towards a batch's.
 
-        As in PyTorch, `var` is the variance with correction, though batches are normalised by the
+        As in PyTorch, `var` is the variance with correction, though batches are normalized with the
         one without.
         """
         with no_grad():
@@ -58,21 +58,21 @@ class _ChannelNorm(Module):
                     running * (1 - share) + batch.cast(running.dtype) * share)
 
     def reset_running_stats(self) -> None:
-        """Forgets what was tracked."""
+        """Resets the running statistics."""
         if self.running_mean is not None:
             self.running_mean.zero_()
             self.running_var.fill_(1)
             self.num_batches_tracked.zero_()
 
     def extra_repr(self) -> str:
-        """Sizes."""
+        """Returns the sizes for repr()."""
         return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}"
 
 
 class _BatchNorm(_ChannelNorm):
-    """Normalises each channel (dimension 1) over the batch; keeps running statistics for eval().
+    """Normalizes each channel (dimension 1) over the batch; keeps running statistics for eval().
 
-    (Ioffe and Szegedy, 2015.) A momentum of None takes the mean over all batches.
+    (Ioffe and Szegedy, 2015.) With a momentum of None they are the mean over all batches.
     """
 
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: Optional[float] = 0.1,
@@ -80,7 +80,7 @@ class _BatchNorm(_ChannelNorm):
         super().__init__(num_features, eps, momentum, affine, track_running_stats)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The same shape, normalised."""
+        """Returns the normalized tensor, of the same shape."""
         self._check(x)
         if not self.training and self.running_mean is not None:
             return self._normalize(x, self.running_mean, self.running_var)
@@ -95,7 +95,7 @@ class _BatchNorm(_ChannelNorm):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Batch normalisation of (N, C) or (N, C, L).
+    """Batch normalization of (N, C) or (N, C, L).
 
     >>> kiln.nn.BatchNorm1d(3)(kiln.ones(2, 3, 4)).shape
     (2, 3, 4)
@@ -105,7 +105,7 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    """Batch normalisation of (N, C, H, W).
+    """Batch normalization of (N, C, H, W).
 
     >>> kiln.nn.BatchNorm2d(3)(kiln.ones(2, 3, 4, 4)).shape
     (2, 3, 4, 4)
@@ -115,7 +115,7 @@ class BatchNorm2d(_BatchNorm):
 
 
 class BatchNorm3d(_BatchNorm):
-    """Batch normalisation of (N, C, D, H, W).
+    """Batch normalization of (N, C, D, H, W).
 
     >>> kiln.nn.BatchNorm3d(3)(kiln.ones(2, 3, 4, 4, 4)).shape
     (2, 3, 4, 4, 4)
@@ -125,10 +125,10 @@ class BatchNorm3d(_BatchNorm):
 
 
 class _InstanceNorm(_ChannelNorm):
-    """Normalises each channel of each element of the batch. (Ulyanov et al., 2016.)
+    """Normalizes each channel of each element of the batch. (Ulyanov et al., 2016.)
 
     Without affine and track_running_stats it has no parameters and always uses the element's own
-    statistics. num_batches_tracked stays 0, as PyTorch's.
+    statistics. num_batches_tracked stays 0, as in PyTorch.
     """
 
     _counts = False
@@ -138,7 +138,7 @@ class _InstanceNorm(_ChannelNorm):
         super().__init__(num_features, eps, momentum, affine, track_running_stats)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The same shape, normalised; the batch's dimension may be missing."""
+        """Returns the normalized tensor, of the same shape; the batch dimension may be missing."""
         if x.ndim == self._ranks[0] - 1:
             return self.forward(x.unsqueeze(0)).squeeze(0)
         self._check(x)
@@ -153,7 +153,7 @@ class _InstanceNorm(_ChannelNorm):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Instance normalisation of (N, C, L).
+    """Instance normalization of (N, C, L).
 
     >>> kiln.nn.InstanceNorm1d(3)(kiln.ones(2, 3, 4)).shape
     (2, 3, 4)
@@ -163,7 +163,7 @@ class InstanceNorm1d(_InstanceNorm):
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Instance normalisation of (N, C, H, W).
+    """Instance normalization of (N, C, H, W).
 
     >>> kiln.nn.InstanceNorm2d(3)(kiln.ones(2, 3, 4, 4)).shape
     (2, 3, 4, 4)
@@ -173,7 +173,7 @@ class InstanceNorm2d(_InstanceNorm):
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Instance normalisation of (N, C, D, H, W).
+    """Instance normalization of (N, C, D, H, W).
 
     >>> kiln.nn.InstanceNorm3d(3)(kiln.ones(2, 3, 4, 4, 4)).shape
     (2, 3, 4, 4, 4)
@@ -183,7 +183,9 @@ class InstanceNorm3d(_InstanceNorm):
 
 
 class GroupNorm(Module):
-    """Normalises groups of channels of each element of the batch. (Wu and He, 2018.)
+    """Normalizes groups of channels of each element of the batch. (Wu and He, 2018.)
+
+    Raises InvalidArgument unless num_groups divides num_channels.
 
     >>> kiln.nn.GroupNorm(2, 4)(kiln.ones(1, 4, 5)).shape
     (1, 4, 5)
@@ -201,7 +203,7 @@ class GroupNorm(Module):
         self.bias = Parameter(zeros(num_channels)) if affine else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """(N, C, …) to the same shape."""
+        """Maps (N, C, …) to the same shape."""
         if x.ndim < 2 or x.shape[1] != self.num_channels:
             raise InvalidArgument(
                 f"GroupNorm of a tensor of shape {x.shape}; its second dimension must be "
@@ -209,12 +211,12 @@ class GroupNorm(Module):
         return functional.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        """Sizes."""
+        """Returns the sizes for repr()."""
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}"
 
 
 class LayerNorm(Module):
-    """Normalises each element of the batch over its last dimensions. (Ba et al., 2016.)
+    """Normalizes each element of the batch over its last dimensions. (Ba et al., 2016.)
 
     >>> print(kiln.nn.LayerNorm(2)(kiln.tensor([[1.0, 3.0]])))
     tensor([[-1.,  1.]], dtype=float32)
@@ -230,11 +232,11 @@ class LayerNorm(Module):
         self.bias = Parameter(zeros(shape)) if elementwise_affine and bias else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """The same shape, normalised."""
+        """Returns the normalized tensor, of the same shape."""
         return functional.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        """Sizes."""
+        """Returns the sizes for repr()."""
         return f"{self.normalized_shape}, eps={self.eps}"
 
 
@@ -256,16 +258,16 @@ class RMSNorm(Module):
         self.weight = Parameter(ones(shape)) if elementwise_affine else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """The same shape, normalised."""
+        """Returns the normalized tensor, of the same shape."""
         return functional.rms_norm(x, None, self.weight, self.eps)
 
     def extra_repr(self) -> str:
-        """Sizes."""
+        """Returns the sizes for repr()."""
         return f"{self.normalized_shape}, eps={self.eps}"
 
 
 class LocalResponseNorm(Module):
-    """x over a power of the squares of neighbouring channels. (Krizhevsky et al., 2012.)
+    """Divides x by a power of the squares of neighbouring channels. (Krizhevsky et al., 2012.)
 
     >>> kiln.nn.LocalResponseNorm(2)(kiln.ones(1, 4, 5)).shape
     (1, 4, 5)
@@ -279,9 +281,9 @@ class LocalResponseNorm(Module):
         self.k = k
 
     def forward(self, x: Tensor) -> Tensor:
-        """(N, C, …) to the same shape."""
+        """Maps (N, C, …) to the same shape."""
         return functional.local_response_norm(x, self.size, self.alpha, self.beta, self.k)
 
     def extra_repr(self) -> str:
-        """Sizes."""
+        """Returns the sizes for repr()."""
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

@@ -15,7 +15,7 @@ class Parameter(Tensor):
     __slots__ = ()
 
     def __init__(self, data: Any, requires_grad: bool = True) -> None:
-        # For what a tensor has besides its node, which follows.
+        # Sets the other fields of a tensor; the node follows.
         super().__init__(0.0)
         self._node = (data if isinstance(data, Tensor) else Tensor(data)).detach()._node
         if requires_grad:

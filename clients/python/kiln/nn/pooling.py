@@ -22,7 +22,7 @@ class _Pool(Module):
         self.padding = sizes_of(padding, self._rank, "padding")
 
     def extra_repr(self) -> str:
-        """Sizes."""
+        """Returns the sizes for repr()."""
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
@@ -34,13 +34,13 @@ class _MaxPool(_Pool):
         self.ceil_mode = ceil_mode
 
     def forward(self, x: Tensor) -> Tensor:
-        """Over the last dimensions."""
+        """Pools the last dimensions."""
         return type(self)._function(x, self.kernel_size, self.stride, self.padding, self.dilation,
                                     self.ceil_mode)
 
 
 class MaxPool1d(_MaxPool):
-    """The largest of each window of (N, C, L); padding never wins.
+    """Returns the largest element of each window of (N, C, L); padding never wins.
 
     >>> kiln.nn.MaxPool1d(2)(kiln.ones(1, 3, 8)).shape
     (1, 3, 4)
@@ -51,7 +51,7 @@ class MaxPool1d(_MaxPool):
 
 
 class MaxPool2d(_MaxPool):
-    """The largest of each window of (N, C, H, W); padding never wins.
+    """Returns the largest element of each window of (N, C, H, W); padding never wins.
 
     >>> kiln.nn.MaxPool2d(2)(kiln.ones(1, 3, 8, 8)).shape
     (1, 3, 4, 4)
@@ -62,7 +62,7 @@ class MaxPool2d(_MaxPool):
 
 
 class MaxPool3d(_MaxPool):
-    """The largest of each window of (N, C, D, H, W); padding never wins.
+    """Returns the largest element of each window of (N, C, D, H, W); padding never wins.
 
     >>> kiln.nn.MaxPool3d(2)(kiln.ones(1, 3, 8, 8, 8)).shape
     (1, 3, 4, 4, 4)
@@ -80,7 +80,7 @@ class _AvgPool(_Pool):
         self.count_include_pad = count_include_pad
 
     def forward(self, x: Tensor) -> Tensor:
-        """Over the last dimensions."""
+        """Pools the last dimensions."""
         return type(self)._function(x, self.kernel_size, self.stride, self.padding, self.ceil_mode,
                                     self.count_include_pad)
 
@@ -126,16 +126,16 @@ class _AdaptivePool(Module):
         self.output_size = output_size
 
     def forward(self, x: Tensor) -> Tensor:
-        """Over the last dimensions, to output_size (None keeps a size)."""
+        """Pools the last dimensions to output_size (None keeps a size)."""
         return type(self)._function(x, self.output_size)
 
     def extra_repr(self) -> str:
-        """Size."""
+        """Returns the size for repr()."""
         return f"output_size={self.output_size}"
 
 
 class AdaptiveAvgPool1d(_AdaptivePool):
-    """Means of windows that divide (N, C, L) into output_size.
+    """Returns the means of windows that divide (N, C, L) into output_size.
 
     >>> kiln.nn.AdaptiveAvgPool1d(4)(kiln.ones(1, 3, 8)).shape
     (1, 3, 4)
@@ -145,7 +145,7 @@ class AdaptiveAvgPool1d(_AdaptivePool):
 
 
 class AdaptiveAvgPool2d(_AdaptivePool):
-    """Means of windows that divide (N, C, H, W) into output_size.
+    """Returns the means of windows that divide (N, C, H, W) into output_size.
 
     >>> kiln.nn.AdaptiveAvgPool2d(4)(kiln.ones(1, 3, 8, 8)).shape
     (1, 3, 4, 4)
@@ -155,7 +155,7 @@ class AdaptiveAvgPool2d(_AdaptivePool):
 
 
 class AdaptiveAvgPool3d(_AdaptivePool):
-    """Means of windows that divide (N, C, D, H, W) into output_size.
+    """Returns the means of windows that divide (N, C, D, H, W) into output_size.
 
     >>> kiln.nn.AdaptiveAvgPool3d(4)(kiln.ones(1, 3, 8, 8, 8)).shape
     (1, 3, 4, 4, 4)
@@ -165,7 +165,7 @@ class AdaptiveAvgPool3d(_AdaptivePool):
 
 
 class AdaptiveMaxPool1d(_AdaptivePool):
-    """The largest of windows that divide (N, C, L) into output_size.
+    """Returns the largest elements of windows that divide (N, C, L) into output_size.
 
     >>> kiln.nn.AdaptiveMaxPool1d(4)(kiln.ones(1, 3, 8)).shape
     (1, 3, 4)
@@ -175,7 +175,7 @@ class AdaptiveMaxPool1d(_AdaptivePool):
 
 
 class AdaptiveMaxPool2d(_AdaptivePool):
-    """The largest of windows that divide (N, C, H, W) into output_size.
+    """Returns the largest elements of windows that divide (N, C, H, W) into output_size.
 
     >>> kiln.nn.AdaptiveMaxPool2d(4)(kiln.ones(1, 3, 8, 8)).shape
     (1, 3, 4, 4)
@@ -185,7 +185,7 @@ class AdaptiveMaxPool2d(_AdaptivePool):
 
 
 class AdaptiveMaxPool3d(_AdaptivePool):
-    """The largest of windows that divide (N, C, D, H, W) into output_size.
+    """Returns the largest elements of windows that divide (N, C, D, H, W) into output_size.
 
     >>> kiln.nn.AdaptiveMaxPool3d(4)(kiln.ones(1, 3, 8, 8, 8)).shape
     (1, 3, 4, 4, 4)
@@ -208,7 +208,7 @@ class _LPPool(Module):
         self.ceil_mode = ceil_mode
 
     def forward(self, x: Tensor) -> Tensor:
-        """Over the last dimensions."""
+        """Pools the last dimensions."""
         return type(self)._function(
             x, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
 

@@ -1,6 +1,6 @@
 """Recurrent layers, with PyTorch's parameters, order of gates and results.
 
-A sequence is unrolled: each of its steps is a part of the graph, whose equal kernels compile once.
+A sequence is unrolled: each of its steps is part of the graph; equal kernels are compiled once.
 """
 
 import math
@@ -34,7 +34,7 @@ def _lstm(gates_x: Tensor, gates_h: Tensor, state: State) -> State:
 
 
 def _gru(gates_x: Tensor, gates_h: Tensor, state: State) -> State:
-    """Cho et al., 2014; reset, update, new. The reset gate acts on the product, as cuDNN's."""
+    """Cho et al., 2014; reset, update, new. The reset gate acts on the product, as in cuDNN."""
     reset_x, update_x, new_x = gates_x.chunk(3, -1)
     reset_h, update_h, new_h = gates_h.chunk(3, -1)
     update = (update_x + update_h).sigmoid()
@@ -43,7 +43,7 @@ def _gru(gates_x: Tensor, gates_h: Tensor, state: State) -> State:
 
 
 _CELLS = {"tanh": (_rnn_tanh, 1, 1), "relu": (_rnn_relu, 1, 1), "lstm": (_lstm, 4, 2),
-          "gru": (_gru, 3, 1)}  # what it computes, its gates, the tensors of its state
+          "gru": (_gru, 3, 1)}  # the function, the number of gates, and of the tensors of its state
 
 
 def _kind(nonlinearity: str) -> str:
@@ -80,7 +80,7 @@ class _Cell(Module):
             functional.linear(state[0], self.weight_hh, self.bias_hh), state)
 
     def extra_repr(self) -> str:
-        """Sizes."""
+        """Returns the sizes for repr()."""
         return f"{self.input_size}, {self.hidden_size}, bias={self.bias_ih is not None}"
 
 
@@ -96,7 +96,7 @@ class RNNCell(_Cell):
         super().__init__(_kind(nonlinearity), input_size, hidden_size, bias)
 
     def forward(self, input: Tensor, hx: Optional[Tensor] = None) -> Tensor:
-        """(N, input_size) or (input_size,), and the state, to the next state."""
+        """Maps (N, input_size) or (input_size,), and the state, to the next state."""
         return self._next(input, None if hx is None else (hx,))[0]
 
 
@@ -111,7 +111,7 @@ class GRUCell(_Cell):
         super().__init__("gru", input_size, hidden_size, bias)
 
     def forward(self, input: Tensor, hx: Optional[Tensor] = None) -> Tensor:
-        """(N, input_size) or (input_size,), and the state, to the next state."""
+        """Maps (N, input_size) or (input_size,), and the state, to the next state."""
         return self._next(input, None if hx is None else (hx,))[0]
 
 
@@ -128,7 +128,7 @@ class LSTMCell(_Cell):
 
     def forward(self, input: Tensor, hx: Optional[Tuple[Tensor, Tensor]] = None) -> (
             Tuple[Tensor, Tensor]):
-        """(N, input_size) or (input_size,), and (h, c), to the next (h, c)."""
+        """Maps (N, input_size) or (input_size,), and (h, c), to the next (h, c)."""
         state, memory = self._next(input, hx)
         return state, memory
 
@@ -173,7 +173,7 @@ class _Recurrent(Module):
             setattr(self, name + suffix, _weight(shape, self.hidden_size))
 
     def _run(self, x: Tensor, state: Optional[State]) -> Tuple[Tensor, State]:
-        """The last layer's outputs, and the last state: for each of its tensors all layers'."""
+        """Returns the last layer's outputs, and the final state with tensors for all layers."""
         if x.ndim not in (2, 3) or x.shape[-1] != self.input_size:
             raise InvalidArgument(
                 f"{type(self).__name__} of a tensor of shape {x.shape}; it takes "
@@ -237,13 +237,13 @@ class _Recurrent(Module):
         return stack(outputs[::-1] if backwards else outputs), state
 
     def extra_repr(self) -> str:
-        """Sizes."""
+        """Returns the sizes for repr()."""
         return (f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}, "
                 f"batch_first={self.batch_first}, bidirectional={self.bidirectional}")
 
 
 class RNN(_Recurrent):
-    """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), layer upon layer (Elman, 1990).
+    """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), in one or more layers (Elman, 1990).
 
     >>> output, state = kiln.nn.RNN(3, 5)(kiln.ones(7, 2, 3))
     >>> output.shape, state.shape
@@ -257,17 +257,18 @@ class RNN(_Recurrent):
                          batch_first, dropout, bidirectional, 0)
 
     def forward(self, input: Tensor, hx: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
-        """(T, N, input_size) to outputs (T, N, directions * hidden_size) and the last state.
+        """Maps (T, N, input_size) to outputs (T, N, directions * hidden_size) and the last state.
 
         With batch_first T and N are exchanged in input and outputs; without N both have two
-        dimensions. The state is (layers * directions, N, hidden_size), zeros when not given.
+        dimensions. The state is (layers * directions, N, hidden_size), zeros by default. Raises
+        InvalidArgument for other shapes.
         """
         output, state = self._run(input, None if hx is None else (hx,))
         return output, state[0]
 
 
 class GRU(_Recurrent):
-    """Gated recurrent units, layer upon layer (Cho et al., 2014).
+    """Gated recurrent units, in one or more layers (Cho et al., 2014).
 
     >>> output, state = kiln.nn.GRU(3, 5)(kiln.ones(7, 2, 3))
     >>> output.shape, state.shape
@@ -281,13 +282,13 @@ class GRU(_Recurrent):
                          bidirectional, 0)
 
     def forward(self, input: Tensor, hx: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
-        """As RNN.forward."""
+        """See RNN.forward."""
         output, state = self._run(input, None if hx is None else (hx,))
         return output, state[0]
 
 
 class LSTM(_Recurrent):
-    """Long short-term memory, layer upon layer (Hochreiter and Schmidhuber, 1997).
+    """Long short-term memory, in one or more layers (Hochreiter and Schmidhuber, 1997).
 
     >>> lstm = kiln.nn.LSTM(8, 16, num_layers=2, batch_first=True)
     >>> output, (h, c) = lstm(kiln.zeros(4, 10, 8))
@@ -303,5 +304,5 @@ class LSTM(_Recurrent):
 
     def forward(self, input: Tensor, hx: Optional[Tuple[Tensor, Tensor]] = None) -> (
             Tuple[Tensor, Any]):
-        """As RNN.forward, with a state (h, c). With proj_size, h has that size."""
+        """See RNN.forward; the state is (h, c). With proj_size, h has that size."""
         return self._run(input, hx)

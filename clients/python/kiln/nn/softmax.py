@@ -1,4 +1,4 @@
-"""Softmax and its relatives as modules."""
+"""Softmax and variants as modules."""
 
 from typing import Optional
 
@@ -8,26 +8,26 @@ from kiln.tensor import Tensor
 
 
 class _AlongDimension(Module):
-    """`dim` None stands for -1."""
+    """A function along `dim`; None stands for -1."""
 
     def __init__(self, dim: Optional[int] = None) -> None:
         super().__init__()
         self.dim = -1 if dim is None else dim
 
     def extra_repr(self) -> str:
-        """Dimension."""
+        """Returns the dimension for repr()."""
         return f"dim={self.dim}"
 
 
 class Softmax(_AlongDimension):
-    """exp(x), scaled so that it sums to 1 along dim.
+    """exp(x), scaled to sum to 1 along dim.
 
     >>> print(kiln.nn.Softmax(dim=0)(kiln.tensor([-1.0, 0.5, 2.0])))
     tensor([0.0391, 0.1753, 0.7856], dtype=float32)
     """
 
     def forward(self, x: Tensor) -> Tensor:
-        """The same shape."""
+        """Keeps the shape."""
         return functional.softmax(x, self.dim)
 
 
@@ -39,7 +39,7 @@ class Softmin(_AlongDimension):
     """
 
     def forward(self, x: Tensor) -> Tensor:
-        """The same shape."""
+        """Keeps the shape."""
         return functional.softmin(x, self.dim)
 
 
@@ -51,7 +51,7 @@ class LogSoftmax(_AlongDimension):
     """
 
     def forward(self, x: Tensor) -> Tensor:
-        """The same shape."""
+        """Keeps the shape."""
         return functional.log_softmax(x, self.dim)
 
 
@@ -63,5 +63,5 @@ class Softmax2d(Module):
     """
 
     def forward(self, x: Tensor) -> Tensor:
-        """The same shape."""
+        """Keeps the shape."""
         return functional.softmax(x, -3)

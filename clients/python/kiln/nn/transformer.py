@@ -1,4 +1,4 @@
-"""Transformer layers and their stacks (Vaswani et al., 2017), with PyTorch's parameters."""
+"""Transformer layers and stacks of them (Vaswani et al., 2017), with PyTorch's parameters."""
 
 import copy
 import math
@@ -30,9 +30,9 @@ def _activation(activation: Activation) -> Callable[[Tensor], Tensor]:
 
 
 class TransformerEncoderLayer(Module):
-    """Self-attention and a perceptron, each with dropout, added to its input and normalised.
+    """Self-attention and a perceptron; the result of each, with dropout, is added to its input.
 
-    norm_first normalises before them instead of after.
+    The sums are normalized or, with norm_first, the inputs.
 
     >>> layer = kiln.nn.TransformerEncoderLayer(16, 4, dim_feedforward=32, batch_first=True)
     >>> layer(kiln.zeros(2, 5, 16)).shape
@@ -57,7 +57,7 @@ class TransformerEncoderLayer(Module):
 
     def forward(self, src: Tensor, src_mask: Optional[Tensor] = None,
                 src_key_padding_mask: Optional[Tensor] = None, is_causal: bool = False) -> Tensor:
-        """(S, N, d_model), or (N, S, d_model) with batch_first, to the same shape."""
+        """Maps (S, N, d_model), or (N, S, d_model) with batch_first, to the same shape."""
 
         def attend(x: Tensor) -> Tensor:
             return self.dropout1(self.self_attn(
@@ -105,7 +105,7 @@ class TransformerDecoderLayer(Module):
                 tgt_key_padding_mask: Optional[Tensor] = None,
                 memory_key_padding_mask: Optional[Tensor] = None, tgt_is_causal: bool = False,
                 memory_is_causal: bool = False) -> Tensor:
-        """(T, N, d_model) and the encoder's (S, N, d_model) to the shape of the first."""
+        """Maps (T, N, d_model) and the encoder's (S, N, d_model) to the shape of the first."""
 
         def attend(x: Tensor) -> Tensor:
             return self.dropout1(self.self_attn(
@@ -133,7 +133,7 @@ def _copies(layer: Module, count: int) -> ModuleList:
 
 
 class TransformerEncoder(Module):
-    """num_layers copies of an encoder layer, and a norm at the end if given.
+    """num_layers copies of an encoder layer, followed by a norm if given.
 
     >>> layer = kiln.nn.TransformerEncoderLayer(8, 2, 16)
     >>> kiln.nn.TransformerEncoder(layer, 2)(kiln.ones(5, 1, 8)).shape
@@ -149,14 +149,14 @@ class TransformerEncoder(Module):
 
     def forward(self, src: Tensor, mask: Optional[Tensor] = None,
                 src_key_padding_mask: Optional[Tensor] = None, is_causal: bool = False) -> Tensor:
-        """As TransformerEncoderLayer.forward."""
+        """See TransformerEncoderLayer.forward."""
         for layer in self.layers:
             src = layer(src, mask, src_key_padding_mask, is_causal)
         return src if self.norm is None else self.norm(src)
 
 
 class TransformerDecoder(Module):
-    """num_layers copies of a decoder layer, and a norm at the end if given.
+    """num_layers copies of a decoder layer, followed by a norm if given.
 
     >>> layer = kiln.nn.TransformerDecoderLayer(8, 2, 16)
     >>> kiln.nn.TransformerDecoder(layer, 2)(kiln.ones(3, 1, 8), kiln.ones(5, 1, 8)).shape
@@ -171,7 +171,7 @@ class TransformerDecoder(Module):
         self.norm = norm
 
     def forward(self, tgt: Tensor, memory: Tensor, *masks: Any, **keywords: Any) -> Tensor:
-        """As TransformerDecoderLayer.forward."""
+        """See TransformerDecoderLayer.forward."""
         for layer in self.layers:
             tgt = layer(tgt, memory, *masks, **keywords)
         return tgt if self.norm is None else self.norm(tgt)
@@ -208,14 +208,14 @@ class Transformer(Module):
                 src_key_padding_mask: Optional[Tensor] = None,
                 tgt_key_padding_mask: Optional[Tensor] = None,
                 memory_key_padding_mask: Optional[Tensor] = None) -> Tensor:
-        """(S, N, d_model) and (T, N, d_model) to (T, N, d_model); batch_first puts N first."""
+        """Maps (S, N, d_model) and (T, N, d_model) to (T, N, d_model); batch_first puts N first."""
         memory = self.encoder(src, src_mask, src_key_padding_mask)
         return self.decoder(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask,
                             memory_key_padding_mask)
 
     @staticmethod
     def generate_square_subsequent_mask(size: int) -> Tensor:
-        """A float mask (size, size) that hides what comes later: 0 or -inf.
+        """Returns a float mask (size, size) that hides later positions: 0 or -inf.
 
         >>> kiln.nn.Transformer.generate_square_subsequent_mask(2).tolist()
         [[0.0, -inf], [0.0, 0.0]]

@@ -1,4 +1,4 @@
-"""What is done to gradients and parameters between backward() and step()."""
+"""Operations on gradients and parameters between backward() and step()."""
 
 import functools
 import math
@@ -17,7 +17,7 @@ Tensors = Union[Tensor, Iterable[Tensor]]
 
 
 def _with_gradients(parameters: Tensors) -> List[Tuple[Tensor, Tensor]]:
-    """The parameters that have a gradient, and those."""
+    """Returns the parameters that have a gradient, and their gradients."""
     given = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     return [(parameter, parameter.grad) for parameter in given if parameter.grad is not None]
 
@@ -27,8 +27,8 @@ def _reduced(combine: Callable[[Tensor, Tensor], Tensor], values: List[Tensor]) 
 
 
 def _norm(tensors: List[Tensor], norm_type: float) -> Tensor:
-    """The norm of all elements together, float32. No power overflows or vanishes: squares of
-    shorter floats are float64, and everything else is a part of the largest.
+    """Returns the norm of all elements together, float32. No power overflows or underflows: squares
+    of shorter floats are float64, and other powers are taken relative to the largest element.
     """
     if norm_type == 2 and all(tensor.dtype is not float64 for tensor in tensors):
         squares = [tensor.double().square().sum() for tensor in tensors]
@@ -44,10 +44,11 @@ def _norm(tensors: List[Tensor], norm_type: float) -> Tensor:
 
 
 def clip_grad_norm_(parameters: Tensors, max_norm: float, norm_type: float = 2.0) -> Tensor:
-    """Scales all gradients so that their norm, taken over all together, is at most max_norm.
+    """Scales all gradients so that their common norm is at most max_norm.
 
     Returns the norm before scaling, a float32 scalar; nothing is read, so it works inside kiln.jit.
-    norm_type may be math.inf. (Pascanu et al., 2013.)
+    norm_type may be math.inf; it must be above 0, or InvalidArgument is raised. (Pascanu et al.,
+    2013.)
 
     >>> weight = kiln.nn.Parameter([3.0, 4.0])
     >>> (weight.square().sum() / 2).backward()
@@ -63,7 +64,7 @@ def clip_grad_norm_(parameters: Tensors, max_norm: float, norm_type: float = 2.0
         if not found:
             return zeros(())
         total = _norm([gradient for _, gradient in found], norm_type)
-        # The 1e-6 is PyTorch's, and keeps a norm of 0 from being divided by.
+        # The 1e-6 is PyTorch's, and prevents a division by a norm of 0.
         share = (max_norm / (total + 1e-6)).minimum(1.0)
         for parameter, gradient in found:
             parameter.grad = gradient * beside(share, gradient).cast(gradient.dtype)
@@ -71,7 +72,7 @@ def clip_grad_norm_(parameters: Tensors, max_norm: float, norm_type: float = 2.0
 
 
 def clip_grad_value_(parameters: Tensors, clip_value: float) -> None:
-    """Limits each element of the gradients to between -clip_value and clip_value.
+    """Limits each element of the gradients to [-clip_value, clip_value].
 
     >>> w = kiln.ones(2, requires_grad=True)
     >>> (w * 5).sum().backward()
@@ -85,7 +86,7 @@ def clip_grad_value_(parameters: Tensors, clip_value: float) -> None:
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
-    """All elements of the parameters, one after another.
+    """Concatenates all elements of the parameters to a vector.
 
     >>> kiln.nn.utils.parameters_to_vector([kiln.ones(2), kiln.zeros(1, 1)]).tolist()
     [1.0, 1.0, 0.0]
@@ -94,7 +95,9 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 
 
 def vector_to_parameters(vector: Tensor, parameters: Iterable[Tensor]) -> None:
-    """Gives parameters their parts of a vector.
+    """Sets parameters to consecutive parts of a vector.
+
+    Raises InvalidArgument if the vector has more elements than the parameters.
 
     >>> w = kiln.zeros(2)
     >>> kiln.nn.utils.vector_to_parameters(kiln.tensor([1.0, 2.0]), [w])

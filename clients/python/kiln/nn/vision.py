@@ -1,4 +1,4 @@
-"""Borders, sizes and patches of images."""
+"""Padding, resizing and patches of images."""
 
 from typing import Any, Optional, Sequence, Tuple, Union
 
@@ -10,7 +10,9 @@ from kiln.tensor import Tensor
 
 
 class Upsample(Module):
-    """Another size of (N, C, …): nearest, linear, bilinear, bicubic or trilinear.
+    """Resizes (N, C, …); mode is nearest, linear, bilinear, bicubic or trilinear.
+
+    See kiln.functional.interpolate.
 
     >>> kiln.nn.Upsample(scale_factor=2, mode="bilinear")(kiln.zeros(1, 3, 4, 5)).shape
     (1, 3, 8, 10)
@@ -25,13 +27,13 @@ class Upsample(Module):
         self.align_corners = align_corners
 
     def forward(self, x: Tensor) -> Tensor:
-        """The same batch and channels."""
+        """Keeps batch and channels."""
         return functional.interpolate(
             x, self.size, self.scale_factor, self.mode, self.align_corners)
 
 
 class UpsamplingNearest2d(Upsample):
-    """Upsample of (N, C, H, W) by nearest neighbours.
+    """Resizes (N, C, H, W) by nearest neighbours.
 
     >>> kiln.nn.UpsamplingNearest2d(scale_factor=2)(kiln.ones(1, 3, 4, 5)).shape
     (1, 3, 8, 10)
@@ -42,7 +44,7 @@ class UpsamplingNearest2d(Upsample):
 
 
 class UpsamplingBilinear2d(Upsample):
-    """Upsample of (N, C, H, W), linear between corners that stay.
+    """Resizes (N, C, H, W) bilinearly with aligned corners.
 
     >>> kiln.nn.UpsamplingBilinear2d(scale_factor=2)(kiln.ones(1, 3, 4, 5)).shape
     (1, 3, 8, 10)
@@ -53,7 +55,7 @@ class UpsamplingBilinear2d(Upsample):
 
 
 class Unfold(Module):
-    """Patches of (N, C, H, W) as columns (N, C * KH * KW, L).
+    """Returns patches of (N, C, H, W) as columns (N, C * KH * KW, L).
 
     >>> kiln.nn.Unfold(2, stride=2)(kiln.ones(1, 3, 4, 4)).shape
     (1, 12, 4)
@@ -68,12 +70,12 @@ class Unfold(Module):
         self.stride = stride
 
     def forward(self, x: Tensor) -> Tensor:
-        """Columns."""
+        """Returns the columns."""
         return functional.unfold(x, self.kernel_size, self.dilation, self.padding, self.stride)
 
 
 class Fold(Module):
-    """The adjoint of Unfold: columns (N, C * KH * KW, L) added up to (N, C, *output_size).
+    """The adjoint of Unfold: adds up columns (N, C * KH * KW, L) to (N, C, *output_size).
 
     >>> kiln.nn.Fold((4, 4), 2, stride=2)(kiln.ones(1, 12, 4)).shape
     (1, 3, 4, 4)
@@ -89,13 +91,13 @@ class Fold(Module):
         self.stride = stride
 
     def forward(self, x: Tensor) -> Tensor:
-        """Images."""
+        """Returns the images."""
         return functional.fold(x, self.output_size, self.kernel_size, self.dilation, self.padding,
                                self.stride)
 
 
 class PixelShuffle(Module):
-    """(…, C * r * r, H, W) to (…, C, H * r, W * r). (Shi et al., 2016.)
+    """Rearranges (…, C * r * r, H, W) to (…, C, H * r, W * r). (Shi et al., 2016.)
 
     >>> kiln.nn.PixelShuffle(2)(kiln.ones(1, 8, 3, 3)).shape
     (1, 2, 6, 6)
@@ -106,12 +108,12 @@ class PixelShuffle(Module):
         self.upscale_factor = upscale_factor
 
     def forward(self, x: Tensor) -> Tensor:
-        """Larger."""
+        """Returns the larger images."""
         return functional.pixel_shuffle(x, self.upscale_factor)
 
 
 class PixelUnshuffle(Module):
-    """(…, C, H * r, W * r) to (…, C * r * r, H, W).
+    """Rearranges (…, C, H * r, W * r) to (…, C * r * r, H, W).
 
     >>> kiln.nn.PixelUnshuffle(2)(kiln.ones(1, 2, 6, 6)).shape
     (1, 8, 3, 3)
@@ -122,12 +124,12 @@ class PixelUnshuffle(Module):
         self.downscale_factor = downscale_factor
 
     def forward(self, x: Tensor) -> Tensor:
-        """Smaller."""
+        """Returns the smaller images."""
         return functional.pixel_unshuffle(x, self.downscale_factor)
 
 
 class ChannelShuffle(Module):
-    """Channels of groups in turn. (Zhang et al., 2018.)
+    """Interleaves the channels of the groups. (Zhang et al., 2018.)
 
     >>> x = kiln.arange(4, dtype="float32").reshape(1, 4, 1, 1)
     >>> kiln.nn.ChannelShuffle(2)(x).flatten().tolist()
@@ -139,7 +141,7 @@ class ChannelShuffle(Module):
         self.groups = groups
 
     def forward(self, x: Tensor) -> Tensor:
-        """(N, C, …) to the same shape."""
+        """Maps (N, C, …) to the same shape."""
         return functional.channel_shuffle(x, self.groups)
 
 
@@ -158,13 +160,13 @@ class _Pad(Module):
         self.value = value
 
     def forward(self, x: Tensor) -> Tensor:
-        """Larger in its last dimensions."""
+        """Pads the last dimensions."""
         if self._mode == "constant":
             return functional.pad(x, self.padding, "constant", self.value)
         return functional.pad(x, self.padding, self._mode)
 
     def extra_repr(self) -> str:
-        """Amounts."""
+        """Returns the amounts for repr()."""
         return f"{self.padding}"
 
 

@@ -1,4 +1,4 @@
-"""A layer's weight as a length and a direction. (Salimans and Kingma, 2016.)"""
+"""Splits a layer's weight into a length and a direction. (Salimans and Kingma, 2016.)"""
 
 from typing import Any, Optional
 
@@ -10,7 +10,7 @@ from kiln.tensor import Tensor
 
 
 def _norm(direction: Tensor, dim: Optional[int]) -> Tensor:
-    """Of each slice along dim, which all other dimensions make; of all without one."""
+    """Returns the norm of each slice along dim, or of the whole tensor if dim is None."""
     axes = tuple(i for i in range(direction.ndim) if dim is None or i != dim % direction.ndim)
     if not axes:
         return direction.abs()
@@ -23,7 +23,7 @@ def weight_norm(module: Module, name: str = "weight", dim: Optional[int] = 0) ->
     Returns the module, which has the two as Parameters with the same product as before, and
     computes `name` from them whenever it is read. There is a length for each slice along `dim`, or
     one for all if it is None. The state_dict has PyTorch's names. Raises InvalidArgument if there
-    is no such Parameter.
+    is no such Parameter or dimension.
 
     >>> layer = kiln.nn.utils.weight_norm(kiln.nn.Linear(3, 2))
     >>> [(name, parameter.shape) for name, parameter in layer.named_parameters()]
@@ -51,7 +51,7 @@ def weight_norm(module: Module, name: str = "weight", dim: Optional[int] = 0) ->
         return product
 
     kind = type(module)
-    # A class of its own, of the same name, whose attribute is computed.
+    # A subclass of the same name, for this module only, whose attribute is computed.
     module.__class__ = type(kind.__name__, (kind,), {
         name: property(computed), "__module__": kind.__module__, "__doc__": kind.__doc__,
         "_normalized": {**getattr(kind, "_normalized", {}), name: dim}})
@@ -59,7 +59,9 @@ def weight_norm(module: Module, name: str = "weight", dim: Optional[int] = 0) ->
 
 
 def remove_weight_norm(module: Module, name: str = "weight") -> Module:
-    """Makes a Parameter that weight_norm split one again, with its current value.
+    """Merges a Parameter that weight_norm has split, with its current value; returns the module.
+
+    Raises InvalidArgument unless it was the last one that weight_norm split.
 
     >>> layer = kiln.nn.utils.weight_norm(kiln.nn.Linear(3, 2))
     >>> layer = kiln.nn.utils.remove_weight_norm(layer)

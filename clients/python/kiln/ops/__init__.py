@@ -1,8 +1,8 @@
 """Every op of the daemon's table as a function: `kiln.ops.gelu(x, approximate="tanh")`.
 
-Made from the table when it is first asked for, docstring included, so that a new op is there with
-the table's next version. Operands are positional, attributes go by name. The functions of `kiln`
-and the methods of tensors are the ones for everyday use; here is what they are made of.
+Functions and their docstrings are made from the table on first use, so a new op appears with the
+table's next version. Operands are positional, attributes are keywords. For everyday use, prefer the
+functions of `kiln` and the methods of tensors, which are made of these ops.
 
 >>> help(kiln.ops.softmax)  # doctest: +ELLIPSIS
 Help on function softmax in module kiln.ops:
@@ -22,7 +22,7 @@ from kiln._ops.definition import Attribute, Op
 from kiln.ops._examples import example_of
 from kiln.tensor import Tensor, apply, wrap
 
-# Nodes that only this package itself makes.
+# Nodes that only this package makes.
 _INTERNAL = ("const", "input", "gradient")
 
 _SHAPES = {
@@ -67,7 +67,7 @@ def _plain(name: str) -> str:
 
 
 def documentation(op: Op) -> str:
-    """The docstring of an op's function."""
+    """Returns the docstring of an op's function."""
     shape = _SHAPES.get(op.shape_rule, f"by the rule of {op.shape_rule}, see the example")
     dtype = _DTYPES.get(op.dtype_rule, op.dtype_rule)
     facts = f"Shape: {shape}. Dtype: {dtype}."
@@ -94,7 +94,7 @@ def _attribute(attribute: Attribute) -> str:
 
 
 def _python_name(op: Op) -> str:
-    """`and` and its like are words of Python; they get an underscore."""
+    """Appends an underscore to `and`, `or` and `not`, which are keywords of Python."""
     return f"{op.name}_" if op.name in ("and", "or", "not") else op.name
 
 
@@ -129,7 +129,7 @@ def __getattr__(name: str) -> Callable[..., Tensor]:
     op = _by_name.get(name)
     if op is None:
         raise AttributeError(f"no op {name!r}; there are {', '.join(sorted(_by_name))}")
-    # Not among the module's globals, where an op such as `any` would hide Python's own.
+    # Not stored in the module's globals, where an op such as `any` would hide Python's own.
     function = _made.get(name)
     if function is None:
         function = _made[name] = _make(op)

@@ -1,4 +1,4 @@
-"""The call with which each op's documentation shows it."""
+"""The example call in each op's documentation."""
 
 from typing import NamedTuple, Optional, Tuple
 
@@ -13,14 +13,14 @@ _DTYPE_OF_CLASS = {"integer": "int64", "integer_or_bool": "int64", "bool": "bool
 
 
 class Example(NamedTuple):
-    """A call's arguments as text, and the shape of what it gives."""
+    """A call's arguments as text, and the shape of its result."""
 
     text: str
     shape: Shape
 
 
 def example_of(op: Op) -> Optional[Example]:
-    """Arguments for an op; None if the shared cases have none that it takes."""
+    """Returns the example of an op; None if the shared cases have none for it."""
     if op.example is None:
         return None
     shapes, attributes = op.example

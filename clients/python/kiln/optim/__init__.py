@@ -1,7 +1,7 @@
-"""Optimizers, learning rates over time, and averages of parameters, by PyTorch's names.
+"""Optimizers, learning rate schedulers, and averages of parameters, with PyTorch's names.
 
 Their state and the learning rates are tensors on the device. So a step inside kiln.jit needs no
-message of its own, and a learning rate that changes does not trace anything again.
+separate message, and changing a learning rate does not trace anything again.
 """
 
 from kiln.optim import lr_scheduler

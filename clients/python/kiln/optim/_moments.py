@@ -1,4 +1,4 @@
-"""What optimizers share that keep moving averages of the gradient."""
+"""The base of optimizers that keep moving averages of the gradient."""
 
 from typing import Any, Dict, Mapping, Tuple
 
@@ -8,7 +8,7 @@ from kiln.tensor import Tensor
 
 
 def _check_betas(options: Mapping[str, Any]) -> None:
-    """Two numbers in [0, 1)."""
+    """Raises InvalidArgument unless betas are two numbers in [0, 1)."""
     betas = tuple(options["betas"])
     if len(betas) != 2 or not all(0 <= beta < 1 for beta in betas):
         raise InvalidArgument(f"betas {betas}; there must be two, each in [0, 1)")
@@ -23,18 +23,18 @@ def moments(gradient: Tensor, state: Dict[str, Tensor], options: Mapping[str, An
 
 
 class MomentOptimizer(Optimizer):
-    """An optimizer with two betas and, unless it says otherwise, two moving averages."""
+    """An optimizer with two betas and, by default, two moving averages."""
 
     def check(self, options: Mapping[str, Any]) -> None:
-        """Betas are in [0, 1)."""
+        """Raises InvalidArgument unless betas are in [0, 1)."""
         _check_betas(options)
 
     def slots(self, options: Mapping[str, Any]) -> Tuple[str, ...]:
-        """Moving averages of the gradient and of its square."""
+        """Returns the moving averages of the gradient and of its square."""
         return ("exp_avg", "exp_avg_sq")
 
     def _correction(self, beta: float, count: Tensor) -> Tensor:
-        """What a moving average from 0 is divided by: 1 - beta^count.
+        """Returns 1 - beta^count, the divisor of a moving average that started from 0.
 
         In float64: in float32 the difference would keep only five digits.
         """

@@ -1,4 +1,4 @@
-"""Steps over several batches."""
+"""Gradient accumulation: steps over several batches."""
 
 from typing import Iterator, List, Optional, Tuple
 
@@ -15,7 +15,7 @@ from kiln.tensor import Tensor
 
 
 class GradientAccumulation:
-    """Steps an optimizer by the mean gradient of `steps` calls, as one larger batch would.
+    """Steps an optimizer with the mean gradient of `steps` calls, as one larger batch would.
 
         accumulation = kiln.optim.GradientAccumulation(optimizer, steps=4)
 
@@ -27,8 +27,9 @@ class GradientAccumulation:
             accumulation.step()  # every fourth call changes the parameters
             return loss
 
-    Sums and count are on the device, so that one program serves all calls. A GradScaler takes it
-    in the optimizer's place: a batch whose gradients are not finite is left out.
+    Sums and count are on the device, so one program handles all calls. A GradScaler accepts it in
+    place of the optimizer: a batch whose gradients are not finite is skipped. Raises
+    InvalidArgument for fewer than 1 step.
 
     >>> w = kiln.nn.Parameter(kiln.ones(1))
     >>> optimizer = kiln.optim.SGD([w], lr=1.0)
@@ -53,7 +54,7 @@ class GradientAccumulation:
         self._count = Tensor(np.int32(0))
 
     def zero_grad(self) -> None:
-        """Forgets the gradients of the last call, not the sums.
+        """Drops the gradients of the last call, but keeps the sums.
 
         >>> w = kiln.nn.Parameter(kiln.ones(1))
         >>> optimizer = kiln.optim.SGD([w], lr=1.0)
@@ -77,7 +78,7 @@ class GradientAccumulation:
         return self.optimizer.params
 
     def named_state(self) -> Iterator[Tuple[str, Tensor]]:
-        """The sums of gradients, by names; see kiln.shard.
+        """Yields the sums of gradients with their names; see kiln.shard.
 
         >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(1))], lr=1.0)
         >>> [name for name, _ in kiln.optim.GradientAccumulation(optimizer, 2).named_state()]
@@ -87,9 +88,9 @@ class GradientAccumulation:
             yield f"sum.{i}", total
 
     def step(self, only_if: Optional[Tensor] = None) -> None:
-        """Adds the gradients; every `steps` calls the optimizer steps by their mean.
+        """Adds the gradients; every `steps` calls, steps the optimizer with their mean.
 
-        Where `only_if`, a bool scalar on the device, is false, the call does not count.
+        If `only_if`, a bool scalar on the device, is false, the call does not count.
 
         >>> w = kiln.nn.Parameter(kiln.ones(1))
         >>> optimizer = kiln.optim.SGD([w], lr=1.0)
@@ -110,7 +111,7 @@ class GradientAccumulation:
                     added = total + parameter.grad * (1.0 / self.steps)
                     total.assign(
                         added if only_if is None else added.where(beside(only_if, total), total))
-                # If the optimizer steps, it does so by the sum.
+                # If the optimizer steps, it uses the sum as the gradient.
                 parameter.grad = total.detach()
             self.optimizer.step(only_if=whole)
             for total in self._sums:

@@ -1,4 +1,4 @@
-"""Variants of Adam: with Nesterov's momentum, with a rectified step, by the largest gradient."""
+"""Variants of Adam: Nesterov's momentum, a rectified step, the largest gradient; and Adadelta."""
 
 from typing import Any, Dict, Mapping, Tuple
 
@@ -29,18 +29,18 @@ class NAdam(MomentOptimizer):
             "momentum_decay": momentum_decay, "maximize": maximize})
 
     def slots(self, options: Mapping[str, Any]) -> Tuple[str, ...]:
-        """The product of all momentums, too."""
+        """Adds the product of all momentums."""
         return (*super().slots(options), "mu_product")
 
     def initial(self, slot: str, parameter: Tensor, options: Mapping[str, Any]) -> Tensor:
-        """The product is a number."""
+        """Returns zeros; for the product of momentums the scalar 1."""
         if slot == "mu_product":
             return full((), 1.0, dtype="float64")
         return zeros_like(parameter)
 
     def update(self, parameter: Tensor, gradient: Tensor, state: Dict[str, Tensor], lr: Tensor,
                count: Tensor, options: Mapping[str, Any]) -> None:
-        """One parameter."""
+        """Updates one parameter and its state."""
         first, second = options["betas"]
         gradient = decayed(gradient, parameter, options)
         step = count.double()
@@ -58,7 +58,7 @@ class NAdam(MomentOptimizer):
 
 
 class RAdam(MomentOptimizer):
-    """Adam whose first steps, with too few gradients to know their size, are SGD's.
+    """Adam that steps like SGD while there are too few gradients to estimate their variance.
 
     (Liu et al., 2020.)
 
@@ -79,17 +79,17 @@ class RAdam(MomentOptimizer):
 
     def update(self, parameter: Tensor, gradient: Tensor, state: Dict[str, Tensor], lr: Tensor,
                count: Tensor, options: Mapping[str, Any]) -> None:
-        """One parameter."""
+        """Updates one parameter and its state."""
         first, second = options["betas"]
         gradient = decayed(gradient, parameter, options)
         moments(gradient, state, options)
         size = lr / self._correction(first, count)
         bias = self._correction(second, count)
         longest = 2.0 / (1.0 - second) - 1.0
-        # How many gradients the mean square is worth; its variance is known from 5 on.
+        # The number of gradients in the mean square, effectively; its variance is known above 5.
         length = longest - 2.0 * count.double() * (1.0 - bias) / bias
         known = length > 5.0
-        # `where` computes both sides, and the root below must not be of a negative number on
+        # `where` computes both sides, so the square root below must not be of a negative number on
         # either.
         safe = length.where(known, 6.0)
         rectified = ((safe - 4.0) * (safe - 2.0) * longest
@@ -101,7 +101,7 @@ class RAdam(MomentOptimizer):
 
 
 class Adamax(MomentOptimizer):
-    """Adam over the largest gradient, which fades, in place of the mean square.
+    """Adam with a decaying maximum of the gradient in place of the mean square.
 
     (Kingma and Ba, 2015.)
 
@@ -121,12 +121,12 @@ class Adamax(MomentOptimizer):
             "maximize": maximize})
 
     def slots(self, options: Mapping[str, Any]) -> Tuple[str, ...]:
-        """The moving average of the gradient, the largest one."""
+        """Returns the moving average of the gradient, and the decaying maximum."""
         return ("exp_avg", "exp_inf")
 
     def update(self, parameter: Tensor, gradient: Tensor, state: Dict[str, Tensor], lr: Tensor,
                count: Tensor, options: Mapping[str, Any]) -> None:
-        """One parameter."""
+        """Updates one parameter and its state."""
         first, second = options["betas"]
         gradient = decayed(gradient, parameter, options)
         mean, largest = state["exp_avg"], state["exp_inf"]
@@ -137,7 +137,7 @@ class Adamax(MomentOptimizer):
 
 
 class Adadelta(Optimizer):
-    """Gradients over the root of their mean square, times that of the steps. (Zeiler, 2012.)
+    """Divides gradients by their root mean square, times that of the steps. (Zeiler, 2012.)
 
     >>> w = kiln.nn.Parameter(kiln.ones(2))
     >>> optimizer = kiln.optim.Adadelta([w], lr=100.0)
@@ -154,17 +154,17 @@ class Adadelta(Optimizer):
             "maximize": maximize})
 
     def check(self, options: Mapping[str, Any]) -> None:
-        """Rho is in [0, 1]."""
+        """Raises InvalidArgument unless rho is in [0, 1]."""
         if not 0 <= options["rho"] <= 1:
             raise InvalidArgument(f"a rho of {options['rho']}; it must be in [0, 1]")
 
     def slots(self, options: Mapping[str, Any]) -> Tuple[str, ...]:
-        """The mean squares of gradients and of steps."""
+        """Returns the mean squares of gradients and of steps."""
         return ("square_avg", "acc_delta")
 
     def update(self, parameter: Tensor, gradient: Tensor, state: Dict[str, Tensor], lr: Tensor,
                count: Tensor, options: Mapping[str, Any]) -> None:
-        """One parameter."""
+        """Updates one parameter and its state."""
         rho, eps = options["rho"], options["eps"]
         gradient = decayed(gradient, parameter, options)
         square, steps = state["square_avg"], state["acc_delta"]

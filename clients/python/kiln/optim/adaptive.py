@@ -1,4 +1,4 @@
-"""Optimizers that scale each element's step by the gradients it has seen."""
+"""Optimizers that scale each element's step by its past gradients."""
 
 from typing import Any, Dict, Mapping, Tuple
 
@@ -30,12 +30,12 @@ class Adam(MomentOptimizer):
             "amsgrad": amsgrad, "maximize": maximize})
 
     def slots(self, options: Mapping[str, Any]) -> Tuple[str, ...]:
-        """With amsgrad the largest mean square, too."""
+        """Adds the largest mean square with amsgrad."""
         return (*super().slots(options), *["max_exp_avg_sq"] * bool(options["amsgrad"]))
 
     def update(self, parameter: Tensor, gradient: Tensor, state: Dict[str, Tensor], lr: Tensor,
                count: Tensor, options: Mapping[str, Any]) -> None:
-        """One parameter."""
+        """Updates one parameter and its state."""
         first, second = options["betas"]
         value: Tensor = parameter
         if options["weight_decay"] and self._decoupled:
@@ -76,9 +76,9 @@ class AdamW(Adam):
 
 
 class LAMB(MomentOptimizer):
-    """Adam's direction, as long as the parameter's norm, for large batches. (You et al., 2020.)
+    """Adam's direction, scaled to the parameter's norm, for large batches. (You et al., 2020.)
 
-    The ratio of norms is 1 where either norm is 0.
+    The ratio of norms is 1 if either norm is 0.
 
     >>> w = kiln.nn.Parameter(kiln.ones(2))
     >>> optimizer = kiln.optim.LAMB([w], lr=0.1)
@@ -96,7 +96,7 @@ class LAMB(MomentOptimizer):
 
     def update(self, parameter: Tensor, gradient: Tensor, state: Dict[str, Tensor], lr: Tensor,
                count: Tensor, options: Mapping[str, Any]) -> None:
-        """One parameter."""
+        """Updates one parameter and its state."""
         first, second = options["betas"]
         moments(gradient, state, options)
         mean = state["exp_avg"] / self._correction(first, count).cast(parameter.dtype)
@@ -112,7 +112,7 @@ class LAMB(MomentOptimizer):
 
 
 class RMSprop(Optimizer):
-    """Gradients over the root of their mean square. (Tieleman and Hinton, 2012.)
+    """Divides gradients by their root mean square. (Tieleman and Hinton, 2012.)
 
     >>> w = kiln.nn.Parameter(kiln.ones(2))
     >>> optimizer = kiln.optim.RMSprop([w], lr=0.05)
@@ -130,13 +130,13 @@ class RMSprop(Optimizer):
             "momentum": momentum, "centered": centered})
 
     def slots(self, options: Mapping[str, Any]) -> Tuple[str, ...]:
-        """The mean square, the mean where it is centered, the velocity."""
+        """Returns the mean square, the mean if centered, and the velocity with momentum."""
         return ("square_avg", *["grad_avg"] * bool(options["centered"]),
                 *["momentum_buffer"] * bool(options["momentum"]))
 
     def update(self, parameter: Tensor, gradient: Tensor, state: Dict[str, Tensor], lr: Tensor,
                count: Tensor, options: Mapping[str, Any]) -> None:
-        """One parameter."""
+        """Updates one parameter and its state."""
         alpha = options["alpha"]
         gradient = decayed(gradient, parameter, options)
         square = state["square_avg"]
@@ -154,7 +154,7 @@ class RMSprop(Optimizer):
 
 
 class Adagrad(Optimizer):
-    """Gradients over the root of the sum of their squares. (Duchi et al., 2011.)
+    """Divides gradients by the root of the sum of their squares. (Duchi et al., 2011.)
 
     >>> w = kiln.nn.Parameter(kiln.ones(2))
     >>> optimizer = kiln.optim.Adagrad([w], lr=0.1)
@@ -172,17 +172,17 @@ class Adagrad(Optimizer):
             "initial_accumulator_value": initial_accumulator_value, "eps": eps})
 
     def slots(self, options: Mapping[str, Any]) -> Tuple[str, ...]:
-        """The sum of squares."""
+        """Returns the sum of squares."""
         return ("sum",)
 
     def initial(self, slot: str, parameter: Tensor, options: Mapping[str, Any]) -> Tensor:
-        """A number."""
+        """Returns a tensor filled with initial_accumulator_value."""
         value = options["initial_accumulator_value"]
         return full_like(parameter, value) if value else zeros_like(parameter)
 
     def update(self, parameter: Tensor, gradient: Tensor, state: Dict[str, Tensor], lr: Tensor,
                count: Tensor, options: Mapping[str, Any]) -> None:
-        """One parameter."""
+        """Updates one parameter and its state."""
         gradient = decayed(gradient, parameter, options)
         total = state["sum"]
         total.assign(total + gradient * gradient)

@@ -15,9 +15,9 @@ from kiln.tensor import Tensor
 class EMA:
     """Exponential moving averages of parameters, which often test better than the last values.
 
-    (Polyak and Juditsky, 1992; Tarvainen and Valpola, 2017.) Average n is
-    decay * average + (1 - decay) * parameter, with decay at most (1 + n) / (10 + n), so that the
-    first values are forgotten soon.
+    (Polyak and Juditsky, 1992; Tarvainen and Valpola, 2017.) Average n is decay * average + (1 -
+    decay) * parameter, with decay at most (1 + n) / (10 + n), so that the first values lose their
+    weight soon. Raises InvalidArgument unless decay is in [0, 1).
 
         ema = kiln.optim.EMA(model.parameters(), decay=0.999)
         …
@@ -47,7 +47,7 @@ class EMA:
         self._count = Tensor(np.float32(0))
 
     def update(self) -> None:
-        """Moves the averages towards the parameters as they are now.
+        """Moves the averages towards the present parameters.
 
         >>> w = kiln.nn.Parameter(kiln.zeros(1))
         >>> average = kiln.optim.EMA([w], decay=0.5)
@@ -65,7 +65,7 @@ class EMA:
 
     @contextlib.contextmanager
     def applied(self) -> Iterator[None]:
-        """Inside, the parameters are the averages; afterwards what they were.
+        """Within it, the parameters have the averages as values; afterwards their former values.
 
         >>> w = kiln.nn.Parameter(kiln.ones(1))
         >>> with kiln.optim.EMA([w]).applied():
@@ -81,7 +81,7 @@ class EMA:
                 parameter.assign(value)
 
     def copy_to(self, params: Iterable[Tensor]) -> None:
-        """Gives parameters, in the order of this one's, the averages.
+        """Sets parameters, in the order of those given to this object, to the averages.
 
         >>> w = kiln.nn.Parameter(kiln.ones(1))
         >>> kiln.optim.EMA([w]).copy_to([w])
@@ -92,7 +92,7 @@ class EMA:
             parameter.assign(average.detach())
 
     def named_state(self) -> Iterator[Tuple[str, Tensor]]:
-        """The averages, under the names of state_dict(); see kiln.shard.
+        """Yields the averages with their names in state_dict(); see kiln.shard.
 
         >>> [name for name, _ in kiln.optim.EMA([kiln.nn.Parameter(kiln.ones(1))]).named_state()]
         ['average.0']
@@ -101,7 +101,7 @@ class EMA:
             yield f"average.{i}", average
 
     def state_dict(self) -> Dict[str, Any]:
-        """The averages, flat, so that kiln.save takes it.
+        """Returns the averages as a flat dict, which kiln.save accepts.
 
         >>> sorted(kiln.optim.EMA([kiln.nn.Parameter(kiln.ones(1))]).state_dict())
         ['average.0', 'count']
@@ -110,7 +110,7 @@ class EMA:
                 **{name: average.detach() for name, average in self.named_state()}}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues from a state_dict().
+        """Restores a state_dict(). Raises NotFound if it was saved for other parameters.
 
         >>> average = kiln.optim.EMA([kiln.nn.Parameter(kiln.ones(1))])
         >>> average.load_state_dict(average.state_dict())

@@ -1,4 +1,4 @@
-"""Muon: momentum whose matrices are made orthogonal."""
+"""Muon: momentum with orthogonalized matrices."""
 
 from typing import Any, Dict, Mapping, Tuple
 
@@ -6,13 +6,13 @@ from kiln._basics.errors import InvalidArgument
 from kiln.optim.optimizer import Optimizer, Params
 from kiln.tensor import Tensor
 
-# The quintic iteration's coefficients: steepest at 0, so that few steps suffice; singular values
+# The quintic iteration's coefficients: steepest at 0, so that few steps suffice. Singular values
 # end in about [0.7, 1.2] instead of at 1, which trains as well. (Jordan, 2024.)
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 
 
 def orthogonalize(matrix: Tensor, steps: int = 5, eps: float = 1e-7) -> Tensor:
-    """About U V^T of the matrix U S V^T, by Newton and Schulz's iteration."""
+    """Returns about U V^T of the matrix U S V^T, by the Newton-Schulz iteration."""
     a, b, c = _COEFFICIENTS
     wide = matrix.shape[0] <= matrix.shape[1]
     x = matrix if wide else matrix.T
@@ -27,10 +27,10 @@ class Muon(Optimizer):
     """Muon, for the matrices between the layers of a network. (Jordan et al., 2024:
     https://kellerjordan.github.io/posts/muon.)
 
-    Each step is the Nesterov momentum of the gradient, made orthogonal, times
-    max(1, rows / columns)^(1/2). Parameters of more than two dimensions count as matrices (first
-    dimension, others). Embeddings, biases and the last layer belong to another optimizer, such as
-    AdamW.
+    Each step is the orthogonalized Nesterov momentum of the gradient times max(1, rows /
+    columns)^(1/2). Parameters of more than two dimensions count as matrices (first dimension,
+    others); fewer dimensions raise InvalidArgument. Use another optimizer, such as AdamW, for
+    embeddings, biases and the last layer.
 
     >>> w = kiln.nn.Parameter(kiln.eye(2))
     >>> optimizer = kiln.optim.Muon([w], lr=0.1)
@@ -52,12 +52,12 @@ class Muon(Optimizer):
                     "others to AdamW")
 
     def slots(self, options: Mapping[str, Any]) -> Tuple[str, ...]:
-        """The velocity."""
+        """Returns the velocity."""
         return ("momentum_buffer",)
 
     def update(self, parameter: Tensor, gradient: Tensor, state: Dict[str, Tensor], lr: Tensor,
                count: Tensor, options: Mapping[str, Any]) -> None:
-        """One parameter."""
+        """Updates one parameter and its state."""
         velocity = state["momentum_buffer"]
         momentum = options["momentum"]
         velocity.assign(velocity * momentum + gradient * (1 - momentum))

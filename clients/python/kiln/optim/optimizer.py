@@ -1,4 +1,4 @@
-"""What all optimizers share: groups of parameters, state, the step."""
+"""The base of all optimizers: groups of parameters, state, the step."""
 
 import contextlib
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
@@ -20,16 +20,16 @@ Params = Iterable[Union[Tensor, Mapping[str, Any]]]
 
 
 def decayed(gradient: Tensor, parameter: Tensor, options: Mapping[str, Any]) -> Tensor:
-    """The gradient plus that of half the weight decay times the parameter's square."""
+    """Returns the gradient plus weight_decay times the parameter, which is L2 regularization."""
     decay = options["weight_decay"]
     return gradient + parameter * decay if decay else gradient
 
 
 class ParameterGroup:
-    """Parameters with options of their own, used like a dict.
+    """Parameters with their own options, used like a dict.
 
-    `group["lr"] = 1e-4` changes the learning rate and traces nothing again; another option is part
-    of a kiln.jit function's key, so changing it traces once more.
+    `group["lr"] = 1e-4` changes the learning rate without tracing again; another option is part of
+    a kiln.jit function's key, so changing it causes another trace.
 
     >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
     >>> optimizer.param_groups[0].lr
@@ -41,7 +41,7 @@ class ParameterGroup:
     def __init__(self, params: List[Tensor], options: Dict[str, Any]) -> None:
         self.params = params
         self.options = {name: value for name, value in options.items() if name != "lr"}
-        self.initial_lr: Optional[float] = None  # what a scheduler starts from
+        self.initial_lr: Optional[float] = None  # the rate that a scheduler starts from
         self.lr = options["lr"]
 
     @property
@@ -61,7 +61,7 @@ class ParameterGroup:
         value = float(value)
         if not value >= 0:
             raise InvalidArgument(f"a learning rate of {value}; it must be 0 or more")
-        # Kept as a number, too: reading it between steps should not wait for the device.
+        # Also kept as a number: reading it between steps must not wait for the device.
         self._lr_number = value
         self._lr = Tensor(np.float32(value))
         self._wide_lr = Tensor(np.float64(value))  # for float64 parameters
@@ -86,7 +86,7 @@ class ParameterGroup:
         return iter(("params", "lr", *self.options))
 
     def keys(self) -> List[str]:
-        """The options' names, and "params".
+        """Returns the options' names, and "params".
 
         >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
         >>> sorted(optimizer.param_groups[0].keys())
@@ -100,13 +100,13 @@ class ParameterGroup:
 
 
 class Optimizer:
-    """Base of the optimizers.
+    """The base class of the optimizers.
 
-    A subclass names its state by `slots` and computes one parameter by `update`.
+    A subclass names its state in `slots` and updates one parameter in `update`.
 
     Args:
       params: tensors that require a gradient, or dicts {"params": tensors, "lr": …} whose options
-        hold for those tensors alone.
+        apply only to those tensors.
       defaults: the options of all others; "lr" is one of them.
 
     >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
@@ -142,6 +142,9 @@ class Optimizer:
     def add_param_group(self, group: Mapping[str, Any]) -> None:
         """Adds {"params": tensors, "lr": …}; missing options take the defaults.
 
+        Raises InvalidArgument for an unknown or invalid option, for a tensor that does not require
+        a gradient, and for a parameter that is in a group already.
+
         >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
         >>> optimizer.add_param_group({"params": [kiln.nn.Parameter(kiln.ones(1))], "lr": 0.01})
         >>> [group.lr for group in optimizer.param_groups]
@@ -175,28 +178,28 @@ class Optimizer:
             for parameter in tensors]
 
     def check(self, options: Mapping[str, Any]) -> None:
-        """Raises InvalidArgument for options that make no sense."""
+        """Raises InvalidArgument for invalid options."""
 
     def slots(self, options: Mapping[str, Any]) -> Tuple[str, ...]:
-        """The names of a parameter's state."""
+        """Returns the names of the state tensors of a parameter."""
         return ()
 
     def initial(self, slot: str, parameter: Tensor, options: Mapping[str, Any]) -> Tensor:
-        """What a slot starts with: zeros like the parameter."""
+        """Returns the initial value of a slot; here zeros of the parameter's shape."""
         return zeros_like(parameter)
 
     def update(self, parameter: Tensor, gradient: Tensor, state: Dict[str, Tensor], lr: Tensor,
                count: Tensor, options: Mapping[str, Any]) -> None:
-        """Assigns one parameter and its state. With "maximize" the gradient is negated already.
+        """Assigns one parameter and its state. With "maximize" the gradient is already negated.
 
-        `lr` and `count` (the number of steps, with this one) are scalars on the device: float32,
-        except that `lr` is float64 where the parameter is.
+        `lr` and `count` (the number of steps including this one) are scalars on the device,
+        float32, except that `lr` is float64 for a float64 parameter.
         """
         raise NotImplementedError
 
     @property
     def lr(self) -> Any:
-        """The first group's learning rate; setting it sets all groups'.
+        """The first group's learning rate; setting it sets those of all groups.
 
         >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
         >>> optimizer.lr = 0.01
@@ -211,7 +214,7 @@ class Optimizer:
             group.lr = value
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forgets all gradients.
+        """Drops all gradients.
 
         >>> w = kiln.nn.Parameter(kiln.ones(2))
         >>> w.sum().backward()
@@ -223,11 +226,11 @@ class Optimizer:
             parameter.grad = None
 
     def step(self, only_if: Optional[Tensor] = None) -> None:
-        """Changes the parameters by their gradients; those without a gradient stay as they are.
+        """Updates the parameters by their gradients; those without a gradient do not change.
 
-        With `only_if`, a bool scalar on the device, nothing changes where it is false: neither
-        parameters nor state. Outside of kiln.jit this also computes, in one program with other
-        tensors that are held, such as the loss.
+        If `only_if`, a bool scalar on the device, is false, neither parameters nor state change.
+        Outside of kiln.jit this also starts the computation, in one program with other tensors that
+        are still referenced, such as the loss.
 
         >>> w = kiln.nn.Parameter(kiln.ones(2))
         >>> optimizer = kiln.optim.SGD([w], lr=0.1)
@@ -238,7 +241,8 @@ class Optimizer:
         """
         with no_grad():
             changing = self._changing() if only_if is not None else []
-            # No program can branch on a value: all is computed, and taken back where it is false.
+            # A program cannot branch on a value: it computes everything, and reverts it if the
+            # value is false.
             before = [tensor.detach() for tensor in changing]
             self._update_all()
             for tensor, old in zip(changing, before):
@@ -250,7 +254,7 @@ class Optimizer:
             realize.realize(self.params, without=gradients)
 
     def _once(self, key: Any, make: Callable[[], Tensor]) -> Tensor:
-        """What `make` gives, once in each step for all parameters that ask by this key."""
+        """Returns the result of `make`, called once per step for all parameters with this key."""
         found = self._of_step.get(key)
         if found is None:
             found = self._of_step[key] = make()
@@ -262,7 +266,7 @@ class Optimizer:
             with one_source() if own else contextlib.nullcontext():
                 self._update_each()
         finally:
-            self._of_step.clear()  # what is held would be computed as a result
+            self._of_step.clear()  # tensors kept here would be computed as results
 
     def _update_each(self) -> None:
         self._count.assign(self._count + 1)
@@ -284,7 +288,7 @@ class Optimizer:
         return tensors
 
     def named_state(self) -> Iterator[Tuple[str, Tensor]]:
-        """What is kept for each parameter, under the names of state_dict(); see kiln.shard.
+        """Yields the state of each parameter, with its names in state_dict(); see kiln.shard.
 
         >>> weights = [kiln.nn.Parameter(kiln.ones(2))]
         >>> [name for name, _ in kiln.optim.SGD(weights, lr=0.1, momentum=0.9).named_state()]
@@ -295,7 +299,7 @@ class Optimizer:
                 yield f"state.{i}.{slot}", tensor
 
     def state_dict(self) -> Dict[str, Any]:
-        """Learning rates and state, flat, so that kiln.save takes it.
+        """Returns learning rates and state as a flat dict, which kiln.save accepts.
 
         >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
         >>> sorted(optimizer.state_dict())
@@ -308,7 +312,8 @@ class Optimizer:
         return result
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues from a state_dict(). Raises NotFound if it is another optimizer's.
+        """Restores a state_dict(). Raises NotFound if it is another optimizer's, and
+        InvalidArgument if shapes differ.
 
         >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
         >>> optimizer.load_state_dict(optimizer.state_dict())

@@ -1,4 +1,4 @@
-"""A learning rate that follows a metric."""
+"""A learning rate that depends on a metric."""
 
 import math
 from typing import Any, Dict, List, Mapping
@@ -9,7 +9,7 @@ from kiln.optim.optimizer import Optimizer
 
 
 def refuse_in_trace() -> None:
-    """Raises while kiln.jit traces: schedulers belong between the calls."""
+    """Raises TraceError while kiln.jit traces: schedulers are used between the calls."""
     if mode.trace is not None:
         raise TraceError(
             "a scheduler is used inside a function that kiln.jit traces; later calls would not "
@@ -17,7 +17,7 @@ def refuse_in_trace() -> None:
 
 
 class ReduceLROnPlateau:
-    """Multiplies by factor once a metric has not improved for more than `patience` steps.
+    """Multiplies by `factor` when a metric has not improved for more than `patience` steps.
 
         scheduler = ReduceLROnPlateau(optimizer, patience=5)
         scheduler.step(validation_loss)
@@ -59,7 +59,7 @@ class ReduceLROnPlateau:
         return value < self.best - margin if self.mode == "min" else value > self.best + margin
 
     def step(self, metrics: Any) -> None:
-        """Takes the metric, a number or a scalar tensor.
+        """Takes the metric, a number or a scalar tensor, which is read; adapts the learning rates.
 
         >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
         >>> scheduler = kiln.optim.lr_scheduler.ReduceLROnPlateau(optimizer)
@@ -87,7 +87,7 @@ class ReduceLROnPlateau:
                     group.lr = wanted
 
     def get_last_lr(self) -> List[float]:
-        """The groups' learning rates.
+        """Returns the groups' learning rates.
 
         >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
         >>> scheduler = kiln.optim.lr_scheduler.ReduceLROnPlateau(optimizer)
@@ -97,7 +97,7 @@ class ReduceLROnPlateau:
         return [group.lr for group in self.optimizer.param_groups]
 
     def state_dict(self) -> Dict[str, Any]:
-        """The state of the schedule.
+        """Returns the state of the schedule.
 
         >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
         >>> scheduler = kiln.optim.lr_scheduler.ReduceLROnPlateau(optimizer)
@@ -108,7 +108,7 @@ class ReduceLROnPlateau:
                 ("best", "num_bad_epochs", "cooldown_counter", "last_epoch")}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues from a state_dict().
+        """Restores a state_dict().
 
         >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
         >>> scheduler = kiln.optim.lr_scheduler.ReduceLROnPlateau(optimizer)

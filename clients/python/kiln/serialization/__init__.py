@@ -27,13 +27,13 @@ _VALUES = (bool, int, float, str, type(None))
 
 def save(values: Mapping[str, Any], path: Any,
          metadata: Optional[Mapping[str, str]] = None) -> None:
-    """Writes named tensors. The name's end chooses the format: .safetensors, else .npz.
+    """Writes named tensors. The file name's suffix selects the format: .safetensors, else .npz.
 
-    A safetensors file takes every dtype, metadata (strings by name), and nested dicts and lists
-    with tensors, arrays, numbers, strings and None in them: then the tensors' names are their
-    paths ("model.0.weight"), so that other readers find them, too. An .npz file takes tensors
-    alone; bfloat16 is float32 there. The file appears whole or not at all, and one tensor at a time
-    is in this process's memory.
+    A safetensors file takes every dtype, metadata (strings by name), and nested dicts and lists of
+    tensors, arrays, numbers, strings and None. Then the tensors' names are their paths
+    ("model.0.weight"), so that other readers find them, too. An .npz file takes only tensors and
+    numbers; bfloat16 is float32 there. Other values raise InvalidArgument. The file is replaced
+    atomically, and at most one tensor is in this process's memory at a time.
 
     >>> import os, tempfile
     >>> file = os.path.join(tempfile.mkdtemp(), "weights.safetensors")
@@ -52,8 +52,7 @@ def save(values: Mapping[str, Any], path: Any,
                 arrays: Dict[str, Any] = {
                     name: _array(name, value) for name, value in values.items()}
                 np.savez(file, **arrays)
-        # One step, so that readers find the old file or the new one, and maps of the old one stay
-        # whole.
+        # Atomic: readers find the old file or the new one, and maps of the old one stay intact.
         os.replace(temporary, path)
     finally:
         if os.path.exists(temporary):
@@ -61,10 +60,12 @@ def save(values: Mapping[str, Any], path: Any,
 
 
 def load(path: Any) -> Dict[str, Any]:
-    """What `save` (or another writer of the formats) wrote: tensors by name, or the nested values.
+    """Returns the tensors of a file by name, or its nested values.
 
-    The tensors of a safetensors file are read when they are first used; until then the file must
-    not be written over in place (`save` never does that).
+    Reads files of `save` and of other writers of these formats. The tensors of a safetensors file
+    are read when they are first used; until then the file must not be overwritten in place (`save`
+    never does that). Raises DataLoss for a damaged file, and InvalidArgument for another format or
+    an unknown dtype.
 
     >>> import os, tempfile
     >>> file = os.path.join(tempfile.mkdtemp(), "weights.safetensors")
@@ -95,7 +96,7 @@ def load(path: Any) -> Dict[str, Any]:
 
 
 def load_metadata(path: Any) -> Dict[str, str]:
-    """The metadata of a safetensors file.
+    """Returns the metadata of a safetensors file.
 
     >>> import os, tempfile
     >>> file = os.path.join(tempfile.mkdtemp(), "weights.safetensors")
@@ -108,7 +109,7 @@ def load_metadata(path: Any) -> Dict[str, str]:
 
 
 def _array(name: str, value: Any) -> np.ndarray:
-    # NumPy would pickle what is no tensor, and then refuse to read it.
+    # NumPy would pickle a value that is not a tensor, and then refuse to read it.
     array = None if isinstance(value, str) else np.asarray(value)
     if array is None or array.dtype.kind not in "biufc":
         raise InvalidArgument(
@@ -122,7 +123,7 @@ def _is_tensor(value: Any) -> bool:
 
 
 def _flattened(values: Mapping[str, Any]) -> Any:
-    """Tensors by their path, and the metadata that restores the rest."""
+    """Returns tensors by their path, and the metadata that restores the other values."""
     if all(_is_tensor(value) for value in values.values()):
         return values, {}
     tensors: Dict[str, Any] = {}
@@ -131,7 +132,7 @@ def _flattened(values: Mapping[str, Any]) -> Any:
 
 
 def _described(value: Any, path: str, tensors: Dict[str, Any]) -> Any:
-    """JSON for a value: one-entry dicts say what it is, and tensors stand there by their name."""
+    """Returns JSON for a value: dicts of one entry with its kind; tensors by their name."""
     if _is_tensor(value):
         name = path
         while name in tensors:  # {"a": {"b": x}, "a.b": y}

@@ -1,9 +1,9 @@
 """The safetensors format (https://github.com/huggingface/safetensors#format).
 
-A file is the header's length (8 bytes, little-endian), a JSON header that gives dtype, shape and
-place of each tensor, and the tensors' bytes, without holes. Writing streams one tensor at a time;
-reading maps the file, so that a tensor's bytes go from the page cache to the daemon when it is
-first used, and one that is not used is not read.
+A file is the header's length (8 bytes, little-endian), a JSON header with dtype, shape and place of
+each tensor, and the tensors' bytes, without holes. Writing streams one tensor at a time. Reading
+maps the file, so a tensor's bytes go from the page cache to the daemon when it is first used, and
+an unused tensor is not read.
 """
 
 import json
@@ -29,13 +29,13 @@ NAMES = {
     "F8_E5M2": dtypes.float8_e5m2,
 }  # fmt: skip
 _NAME_OF = {dtype: name for name, dtype in NAMES.items()}
-_BITS = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16)}  # of the dtypes that NumPy lacks
+_BITS = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16)}  # for dtypes that NumPy lacks
 _LARGEST_HEADER = 100 << 20
 _METADATA = "__metadata__"
 
 
 def write(file: BinaryIO, tensors: Mapping[str, Any], metadata: Mapping[str, str]) -> None:
-    """Writes tensors (or what makes tensors) by name; holds one tensor's bytes at a time."""
+    """Writes tensors, or values that become tensors, by name; one tensor's bytes at a time."""
     values = {name: value if isinstance(value, Tensor) else _as_tensor(name, value)
               for name, value in tensors.items()}
     header: Dict[str, Any] = {_METADATA: dict(metadata)} if metadata else {}
@@ -50,7 +50,7 @@ def write(file: BinaryIO, tensors: Mapping[str, Any], metadata: Mapping[str, str
     # The tensors begin at a multiple of 8, for readers that map the file.
     text += b" " * (-len(text) % 8)
     file.write(struct.pack("<Q", len(text)) + text)
-    # What is still to be computed, in one program; values in host memory stay there.
+    # Computes all lazy tensors in one program; values in host memory stay there.
     realize(*[tensor for tensor in values.values() if not tensor.is_realized])
     for tensor in values.values():
         file.write(_realize.read_bytes(tensor))
@@ -64,7 +64,7 @@ def _as_tensor(name: str, value: Any) -> Tensor:
 
 
 class Entry(NamedTuple):
-    """Where a tensor stands, in bytes after the header."""
+    """The place of a tensor, in bytes after the header."""
 
     dtype: dtypes.DType
     shape: Tuple[int, ...]
@@ -73,14 +73,14 @@ class Entry(NamedTuple):
 
 
 def read(path: str) -> Tuple[Dict[str, Tensor], Dict[str, str]]:
-    """The tensors by name, in the header's order, and the metadata.
+    """Returns the tensors by name, in the header's order, and the metadata.
 
     Raises DataLoss for a damaged file and InvalidArgument for a dtype that Kiln lacks.
     """
     with open(path, "rb") as file:
         entries, metadata, start = _read_header(path, file)
         size = file.seek(0, 2)
-        # The map stays when the file is closed.
+        # The map stays valid after the file is closed.
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     _check_places(path, entries, size - start)
     return {name: _mapped(data, start, entry) for name, entry in entries.items()}, metadata
@@ -130,7 +130,7 @@ def _entry(path: str, name: str, entry: Mapping[str, Any]) -> Entry:
 
 
 def _check_places(path: str, entries: Mapping[str, Entry], size: int) -> None:
-    """Tensors follow one another without holes and fill the file, as the format wants."""
+    """Raises DataLoss unless the tensors fill the file without holes, as the format requires."""
     place = 0
     for name, entry in sorted(entries.items(), key=lambda item: (item[1].begin, item[1].end)):
         if entry.begin != place:

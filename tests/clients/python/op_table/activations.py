@@ -1,4 +1,4 @@
-"""Activations, with their attributes' defaults."""
+"""Activations, with default attributes."""
 
 import jax
 import jax.numpy as jnp
@@ -9,12 +9,12 @@ _ACROSS = Domain(-5.0, 8.0)
 
 
 def _or_nan(x, value):
-    """The value, where x is a number."""
+    """Returns the value where x is a number, else NaN."""
     return jnp.where(jnp.isnan(x), x, value)
 
 
 def _hardtanh(x):
-    """The gradient at both ends is 0."""
+    """The gradient at both bounds is 0."""
     low = 0 if jnp.issubdtype(x.dtype, jnp.unsignedinteger) else -1
     return _or_nan(x, jnp.where(x > low, jnp.where(x < 1, x, 1), low).astype(x.dtype))
 

@@ -17,7 +17,7 @@ _TOP = cases(
 
 
 def _kept(function):
-    """Integers stay in the dtype and wrap."""
+    """Keeps the dtype of integers, which wrap."""
     return lambda x, axis: function(x, axis=axis, dtype=x.dtype)
 
 
@@ -50,7 +50,7 @@ def _diag_embed(x, offset=0):
 
 
 def _dominant(generator, shape):
-    """Well-conditioned matrices, of integers too."""
+    """Returns well-conditioned matrices, also of integers."""
     return generator.uniform(0, 1.99, shape) + 8 * np.eye(*shape[-2:])
 
 
@@ -62,7 +62,7 @@ def _definite(generator, shape):
 def _cholesky(x, upper=False):
     lower = jnp.tril(jnp.swapaxes(x, -1, -2) if upper else x)
     whole = lower + jnp.swapaxes(jnp.tril(lower, -1), -1, -2)
-    # One half is read, but the gradient is of a symmetric matrix.
+    # Only one half is read, but the gradient is that of a symmetric matrix.
     both = (x + jnp.swapaxes(x, -1, -2)) / 2
     whole = lax.stop_gradient(whole - both) + both
     factor = lax.linalg.cholesky(whole, symmetrize_input=False)

@@ -1,4 +1,4 @@
-"""Numbers without operands, and random ones from a key."""
+"""Ops without operands, and random numbers from a key."""
 
 import jax.numpy as jnp
 import numpy as np

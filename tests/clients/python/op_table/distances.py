@@ -27,7 +27,7 @@ def _distance(a, b, p=2.0, axis=-1, keepdims=False, epsilon=1e-6):
 
 
 def _cosine_embedding(a, b, target, margin=0.0):
-    """Its epsilon is PyTorch's, beside the squares."""
+    """Adds PyTorch's epsilon to the squares."""
     squares = [jnp.square(x).sum(-1) + 1e-12 for x in (a, b)]
     cosine = (a * b).sum(-1) / jnp.sqrt(squares[0] * squares[1])
     apart = jnp.where(cosine - margin < 0, 0, cosine - margin)

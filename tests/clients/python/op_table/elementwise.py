@@ -1,4 +1,4 @@
-"""Ops that work element by element."""
+"""Elementwise ops."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,7 @@ from jax import lax
 from op_table.row import ANY, POSITIVE, Domain, Row, flat_abs
 
 _NONZERO = Domain(1.0, 4.0)
-# By less than the width, by it, by more, and by negative amounts, which count as more.
+# Less than the width, the width, more, and negative amounts, which count as more.
 _SHIFT = Domain(values=lambda generator, shape: generator.choice(
     [0, 1, 3, 7, 8, 15, 16, 31, 32, 63, 64, 100, -1, -100], shape))
 

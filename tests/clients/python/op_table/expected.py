@@ -1,8 +1,8 @@
-"""What the reference of a row gives for its cases.
+"""The results of a row's reference for its cases.
 
-JAX's compiling costs more than all else here. So floats are float64 and integers have 64 bits
-whatever the dtype that is tried, all cases of an op are one program, which is not optimised, and
-the cases of an elementwise op are one long vector in it.
+JAX's compilation is the largest cost here. So floats are float64 and integers have 64 bits whatever
+the tested dtype, all cases of an op are one program, which is not optimized, and the cases of an
+elementwise op are one long vector in it.
 """
 
 from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
@@ -25,7 +25,7 @@ class Expected(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """A case's operands."""
+    """The operands of a case."""
 
     arrays: Sequence[np.ndarray]
     attributes: dict
@@ -34,13 +34,13 @@ class Trial(NamedTuple):
 
 
 def widened(array: np.ndarray, floats: bool) -> np.ndarray:
-    """The array as float64, int64, uint64 or bool."""
+    """Returns the array as float64, int64, uint64 or bool."""
     kind = "f" if floats or array.dtype.name not in (*INTEGERS, "bool") else array.dtype.kind
     return array.astype({"f": np.float64, "i": np.int64, "u": np.uint64, "b": np.bool_}[kind])
 
 
 def one_by_one(name: str, row: Row, trials: Sequence[Trial], floats: bool) -> List[Expected]:
-    """The references of an op's cases."""
+    """Returns the references of an op's cases."""
     if row.raw:
         return [Expected(np.asarray(row.reference(*trial.arrays, **trial.attributes)), [])
                 for trial in trials]
@@ -58,7 +58,7 @@ _programs: Dict[Tuple[Any, ...], Callable] = {}
 
 
 def _program(row: Row, forms: Sequence[Tuple[dict, Tuple[int, ...]]]) -> Callable:
-    """All cases of an op as one program for JAX."""
+    """Returns one JAX program for all cases of an op."""
 
     def program(operands, upstreams):
         return [_differentiated(row, attributes, chosen, wide, upstream)
@@ -81,7 +81,7 @@ def _differentiated(row: Row, attributes: dict, chosen: Tuple[int, ...], wide: L
 
 
 def elementwise(name: str, row: Row, trials: Sequence[Trial], floats: bool) -> List[Expected]:
-    """The references of all cases of an elementwise op without attributes, at once."""
+    """Computes the references of all cases of an elementwise op without attributes at once."""
     shapes = [np.broadcast_shapes(*[array.shape for array in trial.arrays]) for trial in trials]
     ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
     joined = [np.concatenate([np.broadcast_to(trial.arrays[i], shape).ravel()
@@ -101,7 +101,7 @@ def elementwise(name: str, row: Row, trials: Sequence[Trial], floats: bool) -> L
 
 
 def _summed_to(array: np.ndarray, shape) -> np.ndarray:
-    """What broadcasting had repeated, added up."""
+    """Sums over the dimensions that broadcasting had repeated."""
     extra = array.ndim - len(shape)
     array = array.sum(tuple(range(extra)))
     axes = tuple(i for i, size in enumerate(shape) if size == 1 and array.shape[i] != 1)

@@ -13,7 +13,7 @@ _NEAR = Domain(-0.9, 3.0)
 
 
 def _log1p(x):
-    """JAX's own is off by up to 64 epsilons in float64."""
+    """JAX's function is off by up to 64 epsilons in float64."""
     u = 1.0 + x
     return jnp.log(u) - jnp.where((u > 0) & (u < jnp.inf), ((u - 1.0) - x) / u, 0.0)
 
@@ -27,7 +27,7 @@ def _with_derivative(y, x, derivative):
 
 
 def _digamma(x):
-    """At 0 SciPy's, where JAX has NaN."""
+    """Returns SciPy's value at 0, where JAX has NaN."""
     return jnp.where(x == 0, -jnp.inf, jax.scipy.special.digamma(x))
 
 

@@ -1,4 +1,4 @@
-"""Convolutions of one and three dimensions and transposed ones, pools, borders, further norms."""
+"""Convolutions of one and three dimensions, transposed ones, pools, borders, more norms."""
 
 import jax.numpy as jnp
 from jax import lax
@@ -17,7 +17,7 @@ def _conv(x, weight, bias=None, stride=None, padding=None, dilation=None, groups
 
 def _conv_transpose(x, weight, bias=None, stride=None, padding=None, dilation=None, groups=1,
                     output_padding=None):
-    """As the convolution of x with zeros between its elements, weights mirrored."""
+    """Computes the convolution of x with zeros between its elements, with mirrored weights."""
     ones = (1,) * (x.ndim - 2)
     stride, dilation = stride or ones, dilation or ones
     zeros = (0,) * len(ones)

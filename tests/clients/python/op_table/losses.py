@@ -1,4 +1,4 @@
-"""Losses, as means, sums and element by element."""
+"""Losses: mean, sum and elementwise."""
 
 import jax.numpy as jnp
 
@@ -10,7 +10,7 @@ _REDUCTIONS = cases(*[((7, 5), (7, 5), {"reduction": how}) for how in ("mean", "
 
 
 def reduced(function):
-    """The loss that a function gives element by element, under the attribute reduction."""
+    """Returns the loss of an elementwise function with the attribute `reduction`."""
 
     def reference(*operands, reduction="mean", **attributes):
         loss = function(*operands, **attributes)

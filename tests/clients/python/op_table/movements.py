@@ -1,4 +1,4 @@
-"""Movement, indexing, casts and sources: exact in every dtype, the storage ones included."""
+"""Movement, indexing, casts and sources: exact in every dtype, including storage formats."""
 
 import jax.numpy as jnp
 import ml_dtypes
@@ -47,7 +47,7 @@ def _unwindow(x, axis, length, stride=1, dilation=1):
 
 
 def _take(x, index, axis=0):
-    """Zero where the index is out of range, a negative one too."""
+    """Returns zero where the index is out of range or negative."""
     inside = (index >= 0) & (index < x.shape[axis])
     taken = jnp.take(x, jnp.where(inside, index, 0), axis=axis)
     shape = [1] * taken.ndim
@@ -75,7 +75,7 @@ def _take_along_axis(x, index, axis=0):
 
 
 def _index(x, *indices, axis=0):
-    """Several indices are one into their dimensions joined."""
+    """Treats several indices as one index into their merged dimensions."""
     place, inside = 0, True
     for i, index in enumerate(indices):
         size = x.shape[axis + i]
@@ -98,7 +98,7 @@ _FLOAT8 = [numpy_dtype(name) for name in FLOAT8]
 
 
 def _cast(x, dtype, saturate=True):
-    """Integers wrap; floats are cut and held in range, NaN gives 0; float8 as ONNX's Cast."""
+    """Integers wrap; floats are truncated and saturate, NaN gives 0; float8 as in ONNX's Cast."""
     wanted = numpy_dtype(dtype)
     if x.dtype in _FLOAT8:
         x = x.astype(np.float32)
@@ -117,7 +117,7 @@ def _cast(x, dtype, saturate=True):
 
 
 def _mixed(generator, shape):
-    """Numbers of all sizes that float8 and int8 can hold or not."""
+    """Returns numbers of all sizes, in and out of the range of float8 and int8."""
     return generator.choice([0, 1, -1, 0.3, -2.5, 7.75, 100, -100, 96, 448, -448, 464, 465, -500,
                              60000, 61440, -62000], shape)
 

@@ -1,4 +1,4 @@
-"""Contractions, normalisations, pooling and losses."""
+"""Contractions, normalizations, pooling and losses."""
 
 import math
 
@@ -88,16 +88,16 @@ def _picked(log_probabilities, labels):
 
 
 def _clip(x, min=-jnp.inf, max=jnp.inf):
-    """The gradient is 1 on both ends, where jnp.clip's is a half. Not for a min above max."""
+    """The gradient is 1 on both bounds, where jnp.clip's is a half. Not for a min above max."""
     return jnp.where(x < min, min, jnp.where(x > max, max, x)).astype(x.dtype)
 
 
-# What lies beside the input is 0, which times NaN or an infinity is NaN; JAX leaves it out.
+# Padding is 0, which times NaN or an infinity is NaN; JAX does not multiply it.
 ZEROS_COUNT = {kind: "zeros around and between elements are multiplied" for kind in ("nan", "inf")}
 
 
 def distinct(generator, shape):
-    """Whole numbers around 0, each once: of equal ones the gradient could go to any."""
+    """Returns distinct integers around 0: of equal ones the gradient could go to any."""
     count = math.prod(shape)
     return generator.permutation(count).reshape(shape) - count // 2
 

@@ -1,4 +1,4 @@
-"""Reductions, and what is made of them."""
+"""Reductions, and functions made of them."""
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ def _reduce(function):
 
 
 def _of_ints(function):
-    """Sums and products of integers stay in the dtype and wrap."""
+    """Keeps the dtype of sums and products of integers, which wrap."""
 
     def reference(x, axes=(), keepdims=False):
         more = {} if jnp.issubdtype(x.dtype, jnp.floating) else {"dtype": x.dtype}

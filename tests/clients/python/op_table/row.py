@@ -1,4 +1,4 @@
-"""The form of a row of the numerics table, and the values it is tried on."""
+"""The form of a row of the numerics table, and the values that it is tested on."""
 
 import zlib
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
@@ -21,21 +21,21 @@ NUMPY = {
 
 
 def numpy_dtype(name: str) -> np.dtype:
-    """The NumPy dtype of a dtype's name."""
+    """Returns the NumPy dtype for a dtype's name."""
     return NUMPY[name] if name in NUMPY else np.dtype(name)
 
 
 def epsilon(name: str) -> float:
-    """The distance from 1 to the next number."""
+    """Returns the distance from 1 to the next number."""
     return float(ml_dtypes.finfo(numpy_dtype(name)).eps)
 
 
 class Domain(NamedTuple):
-    """Values of an operand: spread over [low, high), whole numbers of integers."""
+    """Values of an operand: spread over [low, high); integers for integer dtypes."""
 
     low: float = -3.0
     high: float = 3.0
-    dtype: Optional[str] = None  # of an operand that has one of its own
+    dtype: Optional[str] = None  # of an operand that has its own dtype
     values: Optional[Callable[[np.random.Generator, Shape], np.ndarray]] = None
     gradient: bool = True
 
@@ -53,16 +53,14 @@ class Case(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What an op computes.
+    """The reference of an op and its cases.
 
-    `cases`: all dtypes', or those of a dtype; None: by the op's shape rule.
-    `reference` takes the operands as arrays (floats as float64, integers with all of 64 bits) and
-    the attributes by name. It is written in jax.numpy where the op has a gradient. `factor`: how
-    many epsilons of the dtype the result may be off, relative to its size or to 1, whichever is
-    more.
-    `refused`: dtypes of the op's class that it does not take, with the reason; all others are
-    tried. `exempt`: kinds of unusual elements (ties, zeros, nan, inf) that it is not tried on, with
-    the reason.
+    `cases`: for all dtypes, or for a given dtype; None: by the op's shape rule. `reference` takes
+    the operands as arrays (floats as float64, integers with 64 bits) and the attributes by name. It
+    is written in jax.numpy if the op has a gradient. `factor`: the allowed error in epsilons of the
+    dtype, relative to the result's size or to 1, whichever is larger. `refused`: dtypes of the op's
+    class that it does not take, with the reason; all others are tested. `exempt`: kinds of unusual
+    elements (ties, zeros, nan, inf) that it is not tested on, with the reason.
     """
 
     reference: Callable[..., Any]
@@ -70,20 +68,20 @@ class Row(NamedTuple):
     cases: Union[Sequence[Case], Callable[[str], Sequence[Case]], None] = None
     factor: float = 4.0
     gradient_factor: float = 16.0
-    half_factor: float = 8.0  # of both, of 16-bit floats: sums of them are summed as float32
+    half_factor: float = 8.0  # both factors for 16-bit floats: sums of them are summed as float32
     differentiable: bool = True
     refused: Dict[str, str] = {}  # noqa: RUF012
-    raw: bool = False  # the reference takes arrays of the dtypes as they are, and is NumPy's
+    raw: bool = False  # the reference takes arrays of the tested dtypes, and is NumPy's
     exempt: Dict[str, str] = {}  # noqa: RUF012
 
 
 def flat_abs(x: Any) -> Any:
-    """The absolute value, whose gradient at 0 is 0, as PyTorch's."""
+    """Returns the absolute value, with gradient 0 at 0, as in PyTorch."""
     return jnp.where(x == 0, jnp.zeros((), x.dtype), jnp.abs(x))
 
 
 def values(domain: Domain, shape: Shape, dtype: str, salt: str) -> np.ndarray:
-    """An operand; the same at each run."""
+    """Returns the values of an operand, the same at each run."""
     generator = np.random.default_rng(zlib.crc32(salt.encode()))
     name = domain.dtype or dtype
     if domain.values is not None:

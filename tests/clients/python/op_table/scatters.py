@@ -1,6 +1,4 @@
-"""Writing at places that are data, each place once: what happens to a place that several values
-go to is compared in test_scatter.
-"""
+"""Writing at places that are data, each place once. For repeated places see test_scatter."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,7 +10,7 @@ _COMBINE = {"set": lambda old, new: new, "add": jnp.add, "mul": jnp.multiply,
 
 
 def _places(generator, shape):
-    """Each a place of its own, also seen from the end; one is far outside if there are several."""
+    """Returns distinct places, some counted from the end; of several, one is far outside."""
     count = int(np.prod(shape))
     places = generator.permutation(np.arange(-2, count))[:count]
     if count > 2:
@@ -21,9 +19,9 @@ def _places(generator, shape):
 
 
 def _written(x, places, inside, values, mode):
-    """`places`: an index of every dimension."""
+    """`places` has an index for each dimension."""
     held = tuple(jnp.where(inside, place, 0) for place in places)
-    outside = jnp.where(inside, places[0], x.shape[0])  # which is dropped
+    outside = jnp.where(inside, places[0], x.shape[0])  # dropped
     combined = _COMBINE[mode](x[held], values)
     return x.at[(outside, *places[1:])].set(combined, mode="drop")
 
@@ -40,7 +38,7 @@ def _scatter_elements(x, index, values, axis=0, mode="set", from_end=False):
 
 
 def _rows(x, index, values, axis, mode):
-    """values: x's shape with index's in the axis' place."""
+    """`values` has x's shape with the index's shape in place of the axis."""
     x = jnp.moveaxis(x, axis, 0)
     shape = (*values.shape[:axis], -1, *values.shape[axis + index.ndim:])
     values = jnp.moveaxis(values.reshape(shape), axis, 0)
@@ -64,7 +62,7 @@ def _put_along_axis(x, index, values, axis=0, mode="set"):
 
 
 def _index_put(x, values, *indices, axis=0, mode="set"):
-    """Several indices are one into their dimensions joined."""
+    """Treats several indices as one index into their merged dimensions."""
     place, inside = 0, True
     for i, index in enumerate(indices):
         size = x.shape[axis + i]
@@ -77,7 +75,7 @@ def _index_put(x, values, *indices, axis=0, mode="set"):
 
 
 def _modes(*given):
-    """Every case with every mode that there is of a dtype."""
+    """Returns every case with every mode that the dtype has."""
 
     def of(dtype):
         modes = _COMBINE if dtype in NUMBERS else ("set",)

@@ -16,7 +16,7 @@ _REDUCED: List[Tuple[Shape, Dict[str, Any]]] = [
     ((129, 67), {"axes": (1,)}), ((3, 0, 2), {"axes": (0,)}),
 ]  # fmt: skip
 
-# By name: from a larger array of shape (9, 14), the same for kiln's tensors and NumPy's arrays.
+# By name, of a larger array of shape (9, 14): the same for kiln's tensors and NumPy's arrays.
 BASE: Shape = (9, 14)
 VIEWS: Dict[str, Callable[[Any], Any]] = {
     "transposed": lambda x: x.T,
@@ -27,7 +27,7 @@ VIEWS: Dict[str, Callable[[Any], Any]] = {
 
 
 def cases_of(rule: str, operands: int) -> List[Case]:
-    """The cases of an op by its shape rule."""
+    """Returns the cases of an op by its shape rule."""
     if rule == "same":
         return [Case((shape,) * operands) for shape in SAME]
     if rule == "broadcast":

@@ -1,4 +1,4 @@
-"""All rows, and the ops that have none, with the reason."""
+"""All rows, and the ops without a row, with the reason."""
 
 from typing import NamedTuple
 
@@ -26,7 +26,7 @@ ROWS = {
 
 
 class Elsewhere(NamedTuple):
-    """Why an op has no row, and the test beside the table that covers it."""
+    """The reason why an op has no row, and the test outside the table that covers it."""
 
     test: str
     reason: str

@@ -1,4 +1,4 @@
-"""Windows that are read, added up or pooled, images of other sizes, and neighbouring channels."""
+"""Windows that are read, added up or pooled, resized images, and neighbouring channels."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -8,7 +8,7 @@ from op_table.row import INTEGERS, POSITIVE, Domain, Row, cases
 
 
 def _taps(x, kernel, stride, padding, dilation):
-    """Of x (N, C, H, W) what each place of the kernel reads: (N, C, KH * KW, windows)."""
+    """Returns what each place of the kernel reads of x (N, C, H, W): (N, C, KH * KW, windows)."""
     on = np if isinstance(x, np.ndarray) else jnp
     x = on.pad(x, ((0, 0), (0, 0), *[(p, p) for p in padding]))
     spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilation)]
@@ -25,7 +25,7 @@ def _unfold(x, kernel, stride=(1, 1), padding=(0, 0), dilation=(1, 1)):
 
 
 def _fold(x, size, kernel, stride=(1, 1), padding=(0, 0), dilation=(1, 1)):
-    """Each element of x is added to the place that unfold reads it from."""
+    """Adds each element of x to the place that unfold reads it from."""
     channels = x.shape[1] // (kernel[0] * kernel[1])
     numbered = np.arange(1, size[0] * size[1] + 1).reshape(1, 1, *size)  # 0: the padding
     places = _taps(numbered, kernel, stride, padding, dilation).reshape(-1)
@@ -35,7 +35,7 @@ def _fold(x, size, kernel, stride=(1, 1), padding=(0, 0), dilation=(1, 1)):
 
 
 def _lp_pool(x, kernel, stride=(), norm=2.0):
-    """Of any number of dimensions: the windows of each, one after the other."""
+    """Handles any number of dimensions: the windows of each, one after the other."""
     powers = x**norm
     for axis, size in enumerate(kernel, start=2):
         step = stride[axis - 2] if stride else size
@@ -48,7 +48,7 @@ def _lp_pool(x, kernel, stride=(), norm=2.0):
 
 def _adaptive(reduce):
     def reference(x, size):
-        # From the last dimension on, as the first of equal elements in row-major order is found.
+        # From the last dimension on, to find the first of equal elements in row-major order.
         for axis, count in reversed([*enumerate(size, start=x.ndim - len(size))]):
             length = x.shape[axis]
             parts = [jnp.take(x, jnp.arange(o * length // count, -(-(o + 1) * length // count)),
@@ -60,7 +60,7 @@ def _adaptive(reduce):
 
 
 def _first_largest(x, axis):
-    """The largest, of which the first of equal ones has the gradient."""
+    """Returns the largest element; the first of equal ones gets the gradient."""
     place = jnp.argmax(x, axis, keepdims=True)
     return jnp.take_along_axis(x, place, axis).squeeze(axis)
 
@@ -73,7 +73,7 @@ def _cubic(t):
 
 
 def _weights(length, size, mode, align_corners, ratio):
-    """Row o: what an element of the result takes of x's."""
+    """Row o has the weights of x's elements in element o of the result."""
     matrix = np.zeros((size, length))
     for o in range(size):
         place = (o + 0.5) * ratio - 0.5
@@ -108,7 +108,7 @@ def _interpolate(x, size, mode="nearest", align_corners=False, scale=0.0):
 
 
 def _interpolations(dtype):
-    """Integers in modes and at scales whose weights are exact, so that no half is rounded twice."""
+    """Integers use modes and scales with exact weights, so that no half is rounded twice."""
     exact = cases(((1, 1, 3), {"size": (6,)}), ((2, 3, 7), {"size": (3,)}),
                   ((1, 2, 6, 4), {"size": (3, 6), "mode": "nearest-exact"}),
                   ((1, 1, 33), {"size": (65,), "mode": "linear", "scale": 2.0}),

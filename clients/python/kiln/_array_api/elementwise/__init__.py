@@ -1,4 +1,4 @@
-"""Functions of each element, as the Python array API standard has them, and some more."""
+"""Elementwise functions of the Python array API standard, and some more."""
 
 from kiln._array_api.elementwise import (
     arithmetic,

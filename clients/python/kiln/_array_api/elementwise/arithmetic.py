@@ -17,7 +17,7 @@ def abs(x: Operand, /) -> Tensor:
 
 
 def add(x1: Operand, x2: Operand, /) -> Tensor:
-    """The sum; integers wrap; of two bools, whether either is true.
+    """The sum; integers wrap; for two bools, whether either is true.
 
     Shapes broadcast; either may be a Python number. Numeric; the two promote.
 
@@ -28,7 +28,7 @@ def add(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 def subtract(x1: Operand, x2: Operand, /) -> Tensor:
-    """The first less the second; integers wrap; InvalidArgument for two bools.
+    """x1 - x2; integers wrap; raises InvalidArgument for two bools.
 
     Shapes broadcast; either may be a Python number. Numeric; the two promote.
 
@@ -39,7 +39,7 @@ def subtract(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 def multiply(x1: Operand, x2: Operand, /) -> Tensor:
-    """The product; integers wrap; of two bools, whether both are true.
+    """The product; integers wrap; for two bools, whether both are true.
 
     Shapes broadcast; either may be a Python number. Numeric; the two promote.
 
@@ -62,7 +62,7 @@ def divide(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 def floor_divide(x1: Operand, x2: Operand, /) -> Tensor:
-    """The quotient rounded down, as Python's //; of integers 0 where x2 is 0.
+    """The quotient rounded down, like Python's //; integers give 0 where x2 is 0.
 
     Shapes broadcast; either may be a Python number. Numeric; the two promote.
 
@@ -73,7 +73,7 @@ def floor_divide(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 def remainder(x1: Operand, x2: Operand, /) -> Tensor:
-    """What floor_divide leaves, with x2's sign, as Python's %; of integers 0 where x2 is 0.
+    """The remainder with x2's sign, like Python's %; integers give 0 where x2 is 0.
 
     Shapes broadcast; either may be a Python number. Numeric; the two promote.
 
@@ -84,7 +84,7 @@ def remainder(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 def pow(x1: Operand, x2: Operand, /) -> Tensor:
-    """x1 to the power of x2; of integers an integer, which wraps.
+    """x1 to the power of x2; integers give an integer, which wraps.
 
     Shapes broadcast; either may be a Python number. Numeric; the two promote.
 
@@ -95,7 +95,7 @@ def pow(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 def negative(x: Operand, /) -> Tensor:
-    """Minus x; unsigned integers wrap.
+    """-x; unsigned integers wrap.
 
     Any shape. Numeric; the dtype stays.
 
@@ -130,7 +130,7 @@ def reciprocal(x: Operand, /) -> Tensor:
 def square(x: Operand, /) -> Tensor:
     """x * x.
 
-    Any shape. Numeric, whose dtype stays; bools become int64.
+    Any shape. Numeric; the dtype stays, except that bools become int64.
 
     >>> print(kiln.square(kiln.tensor([3.0, -2.0])))
     tensor([9., 4.], dtype=float32)
@@ -139,7 +139,7 @@ def square(x: Operand, /) -> Tensor:
 
 
 def sign(x: Operand, /) -> Tensor:
-    """-1, 0 or 1 by x's sign; NaN stays NaN.
+    """The sign of x: -1, 0 or 1; NaN stays NaN.
 
     Any shape. Numeric; the dtype stays.
 

@@ -1,11 +1,11 @@
-"""Bit by bit."""
+"""Bitwise functions."""
 
 from kiln._array_api.operands import Operand, binary, unary
 from kiln.tensor import Tensor
 
 
 def bitwise_and(x1: Operand, x2: Operand, /) -> Tensor:
-    """Bits that are set in both.
+    """Returns the bits that are set in both.
 
     Shapes broadcast; either may be a Python number. Integers or bools, which promote.
 
@@ -16,7 +16,7 @@ def bitwise_and(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 def bitwise_or(x1: Operand, x2: Operand, /) -> Tensor:
-    """Bits that are set in either.
+    """Returns the bits that are set in either.
 
     Shapes broadcast; either may be a Python number. Integers or bools, which promote.
 
@@ -27,7 +27,7 @@ def bitwise_or(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 def bitwise_xor(x1: Operand, x2: Operand, /) -> Tensor:
-    """Bits that are set in one of the two.
+    """Returns the bits that are set in exactly one of the two.
 
     Shapes broadcast; either may be a Python number. Integers or bools, which promote.
 
@@ -38,7 +38,7 @@ def bitwise_xor(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 def bitwise_invert(x: Operand, /) -> Tensor:
-    """Every bit inverted; of bools, the opposite.
+    """Inverts every bit; for bools, the negation.
 
     Any shape. Integers or bools; the dtype stays.
 
@@ -49,7 +49,7 @@ def bitwise_invert(x: Operand, /) -> Tensor:
 
 
 def bitwise_left_shift(x1: Operand, x2: Operand, /) -> Tensor:
-    """x1's bits moved up by x2; 0 where x2 is negative or at least the width.
+    """Shifts x1's bits left by x2; 0 where x2 is negative or at least the width.
 
     Shapes broadcast; either may be a Python number. Integers, which promote.
 
@@ -60,8 +60,9 @@ def bitwise_left_shift(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 def bitwise_right_shift(x1: Operand, x2: Operand, /) -> Tensor:
-    """x1's bits moved down by x2, the sign kept; where x2 is negative or at least the width, the
-    sign alone: -1 or 0.
+    """Shifts x1's bits right by x2, keeping the sign.
+
+    Where x2 is negative or at least the width, only the sign remains: -1 or 0.
 
     Shapes broadcast; either may be a Python number. Integers, which promote.
 

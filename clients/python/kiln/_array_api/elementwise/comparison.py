@@ -1,4 +1,4 @@
-"""Comparisons and tests; all give bools."""
+"""Comparisons and tests; all return bools."""
 
 from kiln._array_api.operands import Operand, binary, unary
 from kiln._tensor.base import apply, tensor_of
@@ -6,9 +6,9 @@ from kiln.tensor import Tensor
 
 
 def equal(x1: Operand, x2: Operand, /) -> Tensor:
-    """Whether the two are equal; NaN equals nothing.
+    """Returns whether the two are equal; NaN equals nothing.
 
-    Shapes broadcast; either may be a Python number. The two promote to be compared; gives bool.
+    Shapes broadcast; either may be a Python number. The two promote; the result is bool.
 
     >>> print(kiln.equal(kiln.tensor([1, 2]), kiln.tensor([1, 3])))
     tensor([ True, False], dtype=bool)
@@ -17,9 +17,9 @@ def equal(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 def not_equal(x1: Operand, x2: Operand, /) -> Tensor:
-    """Whether the two differ.
+    """Returns whether the two differ.
 
-    Shapes broadcast; either may be a Python number. The two promote to be compared; gives bool.
+    Shapes broadcast; either may be a Python number. The two promote; the result is bool.
 
     >>> print(kiln.not_equal(kiln.tensor([1, 2]), kiln.tensor([1, 3])))
     tensor([False,  True], dtype=bool)
@@ -28,9 +28,9 @@ def not_equal(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 def less(x1: Operand, x2: Operand, /) -> Tensor:
-    """Whether x1 < x2.
+    """Returns whether x1 < x2.
 
-    Shapes broadcast; either may be a Python number. The two promote to be compared; gives bool.
+    Shapes broadcast; either may be a Python number. The two promote; the result is bool.
 
     >>> print(kiln.less(kiln.tensor([1, 2]), kiln.tensor([1, 3])))
     tensor([False,  True], dtype=bool)
@@ -39,9 +39,9 @@ def less(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 def less_equal(x1: Operand, x2: Operand, /) -> Tensor:
-    """Whether x1 <= x2.
+    """Returns whether x1 <= x2.
 
-    Shapes broadcast; either may be a Python number. The two promote to be compared; gives bool.
+    Shapes broadcast; either may be a Python number. The two promote; the result is bool.
 
     >>> print(kiln.less_equal(kiln.tensor([1, 2]), kiln.tensor([1, 1])))
     tensor([ True, False], dtype=bool)
@@ -50,9 +50,9 @@ def less_equal(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 def greater(x1: Operand, x2: Operand, /) -> Tensor:
-    """Whether x1 > x2.
+    """Returns whether x1 > x2.
 
-    Shapes broadcast; either may be a Python number. The two promote to be compared; gives bool.
+    Shapes broadcast; either may be a Python number. The two promote; the result is bool.
 
     >>> print(kiln.greater(kiln.tensor([1, 2]), kiln.tensor([1, 1])))
     tensor([False,  True], dtype=bool)
@@ -61,9 +61,9 @@ def greater(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 def greater_equal(x1: Operand, x2: Operand, /) -> Tensor:
-    """Whether x1 >= x2.
+    """Returns whether x1 >= x2.
 
-    Shapes broadcast; either may be a Python number. The two promote to be compared; gives bool.
+    Shapes broadcast; either may be a Python number. The two promote; the result is bool.
 
     >>> print(kiln.greater_equal(kiln.tensor([1, 2]), kiln.tensor([1, 3])))
     tensor([ True, False], dtype=bool)
@@ -72,9 +72,9 @@ def greater_equal(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 def isnan(x: Operand, /) -> Tensor:
-    """Whether x is not a number.
+    """Returns whether x is NaN.
 
-    Any shape. Any dtype; gives bool.
+    Any shape. Any dtype; the result is bool.
 
     >>> print(kiln.isnan(kiln.tensor([1.0, kiln.nan])))
     tensor([False,  True], dtype=bool)
@@ -83,9 +83,9 @@ def isnan(x: Operand, /) -> Tensor:
 
 
 def isinf(x: Operand, /) -> Tensor:
-    """Whether x is infinite.
+    """Returns whether x is infinite.
 
-    Any shape. Any dtype; gives bool.
+    Any shape. Any dtype; the result is bool.
 
     >>> print(kiln.isinf(kiln.tensor([1.0, kiln.inf])))
     tensor([False,  True], dtype=bool)
@@ -94,9 +94,9 @@ def isinf(x: Operand, /) -> Tensor:
 
 
 def isfinite(x: Operand, /) -> Tensor:
-    """Whether x is neither infinite nor NaN.
+    """Returns whether x is neither infinite nor NaN.
 
-    Any shape. Any dtype; gives bool.
+    Any shape. Any dtype; the result is bool.
 
     >>> print(kiln.isfinite(kiln.tensor([1.0, kiln.inf])))
     tensor([ True, False], dtype=bool)
@@ -105,9 +105,9 @@ def isfinite(x: Operand, /) -> Tensor:
 
 
 def logical_and(x1: Operand, x2: Operand, /) -> Tensor:
-    """Whether neither is 0.
+    """Returns whether both are true (not 0).
 
-    Shapes broadcast; either may be a Python number. Any dtypes; gives bool.
+    Shapes broadcast; either may be a Python number. Any dtypes; the result is bool.
 
     >>> print(kiln.logical_and(kiln.tensor([True, False]), kiln.tensor([True, True])))
     tensor([ True, False], dtype=bool)
@@ -116,9 +116,9 @@ def logical_and(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 def logical_or(x1: Operand, x2: Operand, /) -> Tensor:
-    """Whether either is not 0.
+    """Returns whether either is true (not 0).
 
-    Shapes broadcast; either may be a Python number. Any dtypes; gives bool.
+    Shapes broadcast; either may be a Python number. Any dtypes; the result is bool.
 
     >>> print(kiln.logical_or(kiln.tensor([True, False]), kiln.tensor([True, False])))
     tensor([ True, False], dtype=bool)
@@ -127,9 +127,9 @@ def logical_or(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 def logical_xor(x1: Operand, x2: Operand, /) -> Tensor:
-    """Whether one of the two is 0 and the other is not.
+    """Returns whether exactly one of the two is true (not 0).
 
-    Shapes broadcast; either may be a Python number. Any dtypes; gives bool.
+    Shapes broadcast; either may be a Python number. Any dtypes; the result is bool.
 
     >>> print(kiln.logical_xor(kiln.tensor([True, False]), kiln.tensor([True, True])))
     tensor([False,  True], dtype=bool)
@@ -138,9 +138,9 @@ def logical_xor(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 def logical_not(x: Operand, /) -> Tensor:
-    """Whether x is 0.
+    """Returns whether x is false (0).
 
-    Any shape. Any dtype; gives bool.
+    Any shape. Any dtype; the result is bool.
 
     >>> print(kiln.logical_not(kiln.tensor([True, False])))
     tensor([False,  True], dtype=bool)

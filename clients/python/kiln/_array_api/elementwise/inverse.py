@@ -38,7 +38,7 @@ def atan(x: Operand, /) -> Tensor:
 
 
 def atan2(x1: Operand, x2: Operand, /) -> Tensor:
-    """The angle of the point (x2, x1) in [-pi, pi]: the first is the height, as C's atan2.
+    """The angle of the point (x2, x1) in [-pi, pi]: x1 is the height, as in C's atan2.
 
     Shapes broadcast, dtypes promote; integers and bools become float32.
 

@@ -1,4 +1,4 @@
-"""What a number is made of: its sign, its neighbours, its remainder; what is not finite."""
+"""Functions of a number's sign, neighbours, remainder and special values."""
 
 from typing import Optional, Tuple
 
@@ -9,7 +9,7 @@ from kiln.tensor import Tensor, apply
 
 
 def copysign(x1: Operand, x2: Operand, /) -> Tensor:
-    """x1 with x2's sign, which -0 has too.
+    """Returns x1 with x2's sign; -0 counts as negative.
 
     Shapes broadcast, dtypes promote; integers become float32.
 
@@ -20,7 +20,7 @@ def copysign(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 def signbit(x: Operand, /) -> Tensor:
-    """Whether the sign bit is set: below 0, or -0. Numeric; the result is bool.
+    """Returns whether the sign bit is set: below 0, or -0. Numeric; the result is bool.
 
     >>> kiln.signbit(kiln.tensor([-1.0, -0.0, 0.0])).tolist()
     [True, True, False]
@@ -29,7 +29,9 @@ def signbit(x: Operand, /) -> Tensor:
 
 
 def nextafter(x1: Operand, x2: Operand, /) -> Tensor:
-    """The next float after x1 towards x2. Shapes broadcast, dtypes promote; floats.
+    """Returns the next float after x1 in the direction of x2.
+
+    Shapes broadcast, dtypes promote; they must be floats.
 
     >>> (kiln.nextafter(kiln.tensor([1.0]), 2.0) - 1.0).tolist()
     [1.1920928955078125e-07]
@@ -38,7 +40,7 @@ def nextafter(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 def hypot(x1: Operand, x2: Operand, /) -> Tensor:
-    """sqrt(x1² + x2²), without overflow. Its gradient at the origin is 0.
+    """sqrt(x1² + x2²), without overflow. The gradient at the origin is 0.
 
     Shapes broadcast, dtypes promote; integers and bools become float32.
 
@@ -49,9 +51,9 @@ def hypot(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 def fmod(x1: Operand, x2: Operand, /) -> Tensor:
-    """The remainder of x1 / x2 with x1's sign, as C's fmod; remainder() has x2's.
+    """Returns the remainder of x1 / x2 with x1's sign, like C's fmod; remainder() has x2's.
 
-    Shapes broadcast, dtypes promote; of integers 0 where x2 is 0.
+    Shapes broadcast, dtypes promote; integers give 0 where x2 is 0.
 
     >>> kiln.fmod(kiln.tensor([-7, 7]), 3).tolist()
     [-1, 1]
@@ -60,7 +62,7 @@ def fmod(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 def divmod(x1: Operand, x2: Operand, /) -> Tuple[Tensor, Tensor]:
-    """floor_divide and remainder.
+    """Returns floor_divide and remainder.
 
     >>> [part.tolist() for part in kiln.divmod(kiln.tensor([-7, 7]), 3)]
     [[-3, 2], [2, 1]]
@@ -70,8 +72,10 @@ def divmod(x1: Operand, x2: Operand, /) -> Tuple[Tensor, Tensor]:
 
 def isclose(x1: Operand, x2: Operand, /, *, rtol: float = 1e-5, atol: float = 1e-8,
             equal_nan: bool = False) -> Tensor:
-    """Whether |x1 - x2| <= atol + rtol * |x2|, as NumPy's: infinities are close to themselves,
-    NaN to nothing, or with equal_nan to NaN. Shapes broadcast; bool.
+    """Returns whether |x1 - x2| <= atol + rtol * |x2|, as in NumPy.
+
+    Infinities are close to themselves; NaN is close to nothing, or with equal_nan to NaN. Shapes
+    broadcast; the result is bool.
 
     >>> kiln.isclose(kiln.tensor([1.0, 2.0]), kiln.tensor([1.000001, 2.1])).tolist()
     [True, False]
@@ -83,7 +87,7 @@ def isclose(x1: Operand, x2: Operand, /, *, rtol: float = 1e-5, atol: float = 1e
 
 def nan_to_num(x: Operand, /, nan: float = 0.0, posinf: Optional[float] = None,
                neginf: Optional[float] = None) -> Tensor:
-    """NaN and infinities replaced by numbers, by default 0 and the dtype's largest and lowest.
+    """Replaces NaN and infinities by numbers, by default 0 and the dtype's largest and lowest.
 
     Numeric; integers stay as they are.
 

@@ -1,4 +1,4 @@
-"""Rounding to whole numbers."""
+"""Rounding to integers."""
 
 from typing import Optional
 
@@ -8,9 +8,9 @@ from kiln.tensor import Tensor
 
 
 def ceil(x: Operand, /) -> Tensor:
-    """Rounded up.
+    """Rounds up.
 
-    Any shape. Any numeric dtype, which stays; integers are whole already.
+    Any shape. Any numeric dtype, which stays; integers are unchanged.
 
     >>> print(kiln.ceil(kiln.tensor([1.2, -1.7])))
     tensor([ 2., -1.], dtype=float32)
@@ -19,9 +19,9 @@ def ceil(x: Operand, /) -> Tensor:
 
 
 def floor(x: Operand, /) -> Tensor:
-    """Rounded down.
+    """Rounds down.
 
-    Any shape. Any numeric dtype, which stays; integers are whole already.
+    Any shape. Any numeric dtype, which stays; integers are unchanged.
 
     >>> print(kiln.floor(kiln.tensor([1.2, -1.7])))
     tensor([ 1., -2.], dtype=float32)
@@ -30,9 +30,9 @@ def floor(x: Operand, /) -> Tensor:
 
 
 def round(x: Operand, /) -> Tensor:
-    """Rounded to the nearest whole number, halves to the even one.
+    """Rounds to the nearest integer, ties to even.
 
-    Any shape. Any numeric dtype, which stays; integers are whole already.
+    Any shape. Any numeric dtype, which stays; integers are unchanged.
 
     >>> print(kiln.round(kiln.tensor([1.2, 2.5])))
     tensor([1., 2.], dtype=float32)
@@ -41,9 +41,9 @@ def round(x: Operand, /) -> Tensor:
 
 
 def trunc(x: Operand, /) -> Tensor:
-    """Without the fraction.
+    """Rounds towards zero.
 
-    Any shape. Any numeric dtype, which stays; integers are whole already.
+    Any shape. Any numeric dtype, which stays; integers are unchanged.
 
     >>> print(kiln.trunc(kiln.tensor([1.2, -1.7])))
     tensor([ 1., -1.], dtype=float32)
@@ -52,9 +52,10 @@ def trunc(x: Operand, /) -> Tensor:
 
 
 def clip(x: Tensor, /, min: Optional[Operand] = None, max: Optional[Operand] = None) -> Tensor:
-    """x held between two bounds, each a number, a tensor that broadcasts, or None for no bound.
+    """Limits x to two bounds, each a number, a tensor that broadcasts, or None for no bound.
 
-    Numeric; x and tensors promote. NaN where any is. The gradient is 1 within and on the bounds.
+    Numeric; x and tensors promote. NaN where any is NaN. The gradient is 1 between the bounds and
+    on them.
 
     >>> print(kiln.clip(kiln.tensor([-1.0, 0.5, 2.0]), 0, 1))
     tensor([0. , 0.5, 1. ], dtype=float32)

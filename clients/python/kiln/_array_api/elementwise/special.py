@@ -1,4 +1,4 @@
-"""Functions that keep their digits where plain formulas lose them, and special functions."""
+"""Functions that stay accurate where plain formulas do not, and special functions."""
 
 from kiln._array_api.operands import Operand, binary, unary
 from kiln.tensor import Tensor
@@ -60,7 +60,7 @@ def logaddexp2(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 def erfc(x: Operand, /) -> Tensor:
-    """1 - erf(x), accurate where that is small.
+    """1 - erf(x), accurate even if the result is small.
 
     Any shape. Floats keep their dtype; integers and bools become float32.
 

@@ -1,4 +1,4 @@
-"""Activations that let through a share of x, which depends on it."""
+"""Gated activations: x times a factor that depends on x."""
 
 from kiln import functional
 from kiln.nn.activation._base import Activation
@@ -70,5 +70,5 @@ class GLU(Module):
         self.dim = dim
 
     def forward(self, x: Tensor) -> Tensor:
-        """Half as long along dim."""
+        """Halves the size along dim."""
         return functional.glu(x, self.dim)

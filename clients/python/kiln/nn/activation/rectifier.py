@@ -1,4 +1,4 @@
-"""Activations that are x, or nearly, above 0 and small below."""
+"""Activations that are x, or nearly x, above 0 and small below."""
 
 from kiln import functional
 from kiln._array_api.creation import full
@@ -21,7 +21,7 @@ class ReLU(Activation):
 
 
 class ReLU6(Activation):
-    """x between 0 and 6.
+    """x limited to [0, 6].
 
     >>> print(kiln.nn.ReLU6()(kiln.tensor([-1.0, 0.5, 2.0])))
     tensor([0. , 0.5, 2. ], dtype=float32)
@@ -49,7 +49,7 @@ class LeakyReLU(Module):
 
 
 class RReLU(Module):
-    """x above 0; elsewhere x times a slope drawn in [lower, upper), their mean in eval().
+    """x above 0; elsewhere x times a slope drawn from [lower, upper), or their mean in eval().
 
     >>> print(kiln.nn.RReLU().eval()(kiln.tensor([-1.0, 0.5, 2.0])))
     tensor([-0.2292,  0.5   ,  2.    ], dtype=float32)
@@ -78,7 +78,7 @@ class PReLU(Module):
         self.weight = Parameter(full((num_parameters,), float(init)))
 
     def forward(self, x: Tensor) -> Tensor:
-        """(N, C, …), or any shape with one weight."""
+        """Maps (N, C, …), or any shape with one weight, to the same shape."""
         return functional.prelu(x, self.weight)
 
 
@@ -115,7 +115,7 @@ class CELU(Module):
 
 
 class SELU(Activation):
-    """A scaled ELU that keeps mean and variance. (Klambauer et al., 2017.)
+    """A scaled ELU that preserves mean and variance. (Klambauer et al., 2017.)
 
     >>> print(kiln.nn.SELU()(kiln.tensor([-1.0, 0.5, 2.0])))
     tensor([-1.1113,  0.5254,  2.1014], dtype=float32)

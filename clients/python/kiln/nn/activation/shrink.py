@@ -19,7 +19,7 @@ class Tanhshrink(Activation):
 
 
 class Softshrink(Module):
-    """x moved by lambd towards 0; 0 within lambd of it.
+    """x moved by lambd towards 0; 0 where |x| <= lambd.
 
     >>> print(kiln.nn.Softshrink()(kiln.tensor([-1.0, 0.5, 2.0])))
     tensor([-0.5,  0. ,  1.5], dtype=float32)
@@ -35,7 +35,7 @@ class Softshrink(Module):
 
 
 class Hardshrink(Module):
-    """x; 0 within lambd of 0.
+    """x; 0 where |x| <= lambd.
 
     >>> print(kiln.nn.Hardshrink()(kiln.tensor([-1.0, 0.5, 2.0])))
     tensor([-1.,  0.,  2.], dtype=float32)

@@ -19,7 +19,7 @@ class Sigmoid(Activation):
 
 
 class Hardsigmoid(Activation):
-    """x / 6 + 1 / 2 between 0 and 1.
+    """x / 6 + 1 / 2, limited to [0, 1].
 
     >>> print(kiln.nn.Hardsigmoid()(kiln.tensor([-1.0, 0.5, 2.0])))
     tensor([0.3333, 0.5833, 0.8333], dtype=float32)
@@ -55,7 +55,7 @@ class Tanh(Activation):
 
 
 class Hardtanh(Module):
-    """x between min_val and max_val.
+    """x limited to [min_val, max_val].
 
     >>> print(kiln.nn.Hardtanh()(kiln.tensor([-1.0, 0.5, 2.0])))
     tensor([-1. ,  0.5,  1. ], dtype=float32)

@@ -1,4 +1,4 @@
-"""What losses share."""
+"""The base of losses."""
 
 from kiln.nn.module import Module
 

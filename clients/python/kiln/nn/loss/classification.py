@@ -10,8 +10,8 @@ from kiln.tensor import Tensor
 class CrossEntropyLoss(Loss):
     """-log softmax(logits) at the labels, or weighted by a target of probabilities.
 
-    Classes are dimension 1. `weight` has one for each class; labels equal to ignore_index add
-    nothing; label_smoothing is the share of the target that is spread over all classes.
+    Classes are dimension 1. `weight` has one factor for each class; labels equal to ignore_index
+    add nothing; label_smoothing is the fraction of the target that is spread over all classes.
 
     >>> x, target = kiln.tensor([[2.0, 0.5], [0.0, 1.0]]), kiln.tensor([0, 1])
     >>> print(kiln.nn.CrossEntropyLoss()(x, target))
@@ -26,14 +26,14 @@ class CrossEntropyLoss(Loss):
         self.label_smoothing = label_smoothing
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
-        """(N, C, …) and integers (N, …) or floats (N, C, …) to a scalar, or (N, …)."""
+        """Maps (N, C, …) and integers (N, …) or floats (N, C, …) to a scalar, or (N, …)."""
         return functional.cross_entropy(
             logits, target, weight=self.weight, ignore_index=self.ignore_index,
             reduction=self.reduction, label_smoothing=self.label_smoothing)
 
 
 class NLLLoss(Loss):
-    """-log_probabilities at the labels, classes in dimension 1.
+    """-log_probabilities at the labels; classes are dimension 1.
 
     >>> x, target = kiln.tensor([[2.0, 0.5], [0.0, 1.0]]), kiln.tensor([0, 1])
     >>> print(kiln.nn.NLLLoss()(x, target))
@@ -47,7 +47,7 @@ class NLLLoss(Loss):
         self.ignore_index = ignore_index
 
     def forward(self, log_probabilities: Tensor, target: Tensor) -> Tensor:
-        """(N, C, …) and integers (N, …) to a scalar, or (N, …)."""
+        """Maps (N, C, …) and integers (N, …) to a scalar, or (N, …)."""
         return functional.nll_loss(log_probabilities, target, weight=self.weight,
                                    ignore_index=self.ignore_index, reduction=self.reduction)
 
@@ -65,7 +65,7 @@ class BCELoss(Loss):
         self.weight = weight
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
-        """As L1Loss.forward."""
+        """See L1Loss.forward."""
         return functional.binary_cross_entropy(
             x, target, weight=self.weight, reduction=self.reduction)
 
@@ -85,14 +85,14 @@ class BCEWithLogitsLoss(Loss):
         self.pos_weight = pos_weight
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
-        """As L1Loss.forward."""
+        """See L1Loss.forward."""
         return functional.binary_cross_entropy_with_logits(
             logits, target, weight=self.weight, reduction=self.reduction,
             pos_weight=self.pos_weight)
 
 
 class KLDivLoss(Loss):
-    """target * (log target - x), x in log space; "batchmean" divides by the batch's size.
+    """target * (log target - x), with x in log space; "batchmean" divides by the batch size.
 
     >>> x, target = kiln.tensor([[-0.5, -1.0]]), kiln.tensor([[0.6, 0.4]])
     >>> print(kiln.nn.KLDivLoss(reduction="batchmean")(x, target))
@@ -104,7 +104,7 @@ class KLDivLoss(Loss):
         self.log_target = log_target
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
-        """As L1Loss.forward."""
+        """See L1Loss.forward."""
         return functional.kl_div(x, target, reduction=self.reduction, log_target=self.log_target)
 
 
@@ -117,7 +117,7 @@ class SoftMarginLoss(Loss):
     """
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
-        """As L1Loss.forward."""
+        """See L1Loss.forward."""
         return functional.soft_margin_loss(x, target, reduction=self.reduction)
 
 
@@ -134,6 +134,6 @@ class MultiLabelSoftMarginLoss(Loss):
         self.weight = weight
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
-        """(N, C) each to a scalar, or (N,)."""
+        """Maps (N, C) each to a scalar, or (N,)."""
         return functional.multilabel_soft_margin_loss(
             x, target, weight=self.weight, reduction=self.reduction)

@@ -1,4 +1,4 @@
-"""Losses of how near vectors are to each other, and the distances themselves."""
+"""Losses of the distance between vectors, and the distances themselves."""
 
 from kiln import functional
 from kiln.nn.loss._base import Loss
@@ -19,7 +19,7 @@ class HingeEmbeddingLoss(Loss):
         self.margin = margin
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
-        """As L1Loss.forward."""
+        """See L1Loss.forward."""
         return functional.hinge_embedding_loss(
             x, target, margin=self.margin, reduction=self.reduction)
 
@@ -37,7 +37,7 @@ class MarginRankingLoss(Loss):
         self.margin = margin
 
     def forward(self, x1: Tensor, x2: Tensor, target: Tensor) -> Tensor:
-        """Equal shapes to a scalar, or to that shape without reduction."""
+        """Maps equal shapes to a scalar, or to that shape without reduction."""
         return functional.margin_ranking_loss(
             x1, x2, target, margin=self.margin, reduction=self.reduction)
 
@@ -55,7 +55,7 @@ class CosineEmbeddingLoss(Loss):
         self.margin = margin
 
     def forward(self, x1: Tensor, x2: Tensor, target: Tensor) -> Tensor:
-        """(N, D), (N, D) and (N,) to a scalar, or (N,)."""
+        """Maps (N, D), (N, D) and (N,) to a scalar, or (N,)."""
         return functional.cosine_embedding_loss(
             x1, x2, target, margin=self.margin, reduction=self.reduction)
 
@@ -77,7 +77,7 @@ class TripletMarginLoss(Loss):
         self.swap = swap
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        """(N, D) each to a scalar, or (N,)."""
+        """Maps (N, D) each to a scalar, or (N,)."""
         return functional.triplet_margin_loss(
             anchor, positive, negative, margin=self.margin, p=self.p, eps=self.eps,
             swap=self.swap, reduction=self.reduction)
@@ -97,7 +97,7 @@ class CosineSimilarity(Module):
         self.eps = eps
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """Without dimension dim."""
+        """Removes dimension dim."""
         return functional.cosine_similarity(x1, x2, self.dim, self.eps)
 
 
@@ -116,5 +116,5 @@ class PairwiseDistance(Module):
         self.keepdim = keepdim
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """(…, D) each to (…,)."""
+        """Maps (…, D) each to (…,)."""
         return functional.pairwise_distance(x1, x2, self.p, self.eps, self.keepdim)

@@ -14,12 +14,12 @@ class L1Loss(Loss):
     """
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
-        """Equal shapes to a scalar, or to that shape without reduction."""
+        """Maps equal shapes to a scalar, or to that shape without reduction."""
         return functional.l1_loss(x, target, reduction=self.reduction)
 
 
 class MSELoss(Loss):
-    """(x - target) squared.
+    """The square of x - target.
 
     >>> x, target = kiln.tensor([1.0, 2.0]), kiln.tensor([0.0, 4.0])
     >>> print(kiln.nn.MSELoss()(x, target))
@@ -27,12 +27,12 @@ class MSELoss(Loss):
     """
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
-        """As L1Loss.forward."""
+        """See L1Loss.forward."""
         return functional.mse_loss(x, target, reduction=self.reduction)
 
 
 class SmoothL1Loss(Loss):
-    """The square over 2 beta within beta of the target, |x - target| - beta / 2 beyond.
+    """d² / (2 * beta) where d = |x - target| is below beta, d - beta / 2 elsewhere.
 
     >>> x, target = kiln.tensor([1.0, 2.0]), kiln.tensor([0.0, 4.0])
     >>> print(kiln.nn.SmoothL1Loss()(x, target))
@@ -44,12 +44,12 @@ class SmoothL1Loss(Loss):
         self.beta = beta
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
-        """As L1Loss.forward."""
+        """See L1Loss.forward."""
         return functional.smooth_l1_loss(x, target, reduction=self.reduction, beta=self.beta)
 
 
 class HuberLoss(Loss):
-    """Half the square within delta of the target, delta * (|x - target| - delta / 2) beyond.
+    """d² / 2 where d = |x - target| is at most delta, delta * (d - delta / 2) elsewhere.
 
     >>> x, target = kiln.tensor([1.0, 2.0]), kiln.tensor([0.0, 4.0])
     >>> print(kiln.nn.HuberLoss()(x, target))
@@ -61,7 +61,7 @@ class HuberLoss(Loss):
         self.delta = delta
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
-        """As L1Loss.forward."""
+        """See L1Loss.forward."""
         return functional.huber_loss(x, target, reduction=self.reduction, delta=self.delta)
 
 
@@ -79,7 +79,7 @@ class GaussianNLLLoss(Loss):
         self.eps = eps
 
     def forward(self, x: Tensor, target: Tensor, var: Tensor) -> Tensor:
-        """Equal shapes to a scalar, or to that shape without reduction."""
+        """Maps equal shapes to a scalar, or to that shape without reduction."""
         return functional.gaussian_nll_loss(
             x, target, var, full=self.full, eps=self.eps, reduction=self.reduction)
 
@@ -100,7 +100,7 @@ class PoissonNLLLoss(Loss):
         self.eps = eps
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
-        """As L1Loss.forward."""
+        """See L1Loss.forward."""
         return functional.poisson_nll_loss(
             x, target, log_input=self.log_input, full=self.full, eps=self.eps,
             reduction=self.reduction)

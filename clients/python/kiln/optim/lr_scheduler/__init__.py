@@ -1,6 +1,6 @@
-"""Learning rates over time, by PyTorch's names.
+"""Learning rate schedulers, with PyTorch's names.
 
-A scheduler's step() stands beside the call of the jitted step, not in it: it sets the groups'
+Call a scheduler's step() after the call of the jitted step, not inside it: it sets the groups'
 learning rates, which are tensors that the next call reads.
 
 >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter([1.0])], lr=0.8)

@@ -7,10 +7,10 @@ from kiln.optim.lr_scheduler.scheduler import LRScheduler
 
 
 class ChainedScheduler(LRScheduler):
-    """Several schedulers at once: their factors are multiplied.
+    """Applies several schedulers at once: their factors are multiplied.
 
-    Each scheduler's factor is its rate divided by the rate it began with. Call only this one's
-    step().
+    Each scheduler's factor is its rate divided by its initial rate. Call only the step() of this
+    one. Raises InvalidArgument for no schedulers, and for schedulers of different optimizers.
 
     >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=1.0)
     >>> half = kiln.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=2)
@@ -35,7 +35,7 @@ class ChainedScheduler(LRScheduler):
         super().__init__(optimizer)
 
     def rate(self, base_lr: float, epoch: int, group: int) -> float:
-        """The product of the factors, of base_lr."""
+        """Returns base_lr times the product of the factors."""
         result = base_lr
         for scheduler in self.schedulers:
             result *= scheduler.rate(base_lr, epoch, group) / base_lr if base_lr else 0.0

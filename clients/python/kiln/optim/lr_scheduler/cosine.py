@@ -1,4 +1,4 @@
-"""Learning rates along cosines."""
+"""Learning rates that follow cosines."""
 
 import bisect
 import math
@@ -10,7 +10,7 @@ from kiln.optim.optimizer import Optimizer
 
 
 class CosineAnnealingLR(LRScheduler):
-    """To eta_min in T_max epochs by half a cosine, and back. (Loshchilov and Hutter, 2017.)
+    """Falls to eta_min in T_max epochs by half a cosine, then rises. (Loshchilov, Hutter, 2017.)
 
     >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=1.0)
     >>> scheduler = kiln.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=8)
@@ -27,13 +27,16 @@ class CosineAnnealingLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def rate(self, base_lr: float, epoch: int, group: int) -> float:
-        """A cosine."""
+        """Returns the value of the cosine."""
         return self.eta_min + (base_lr - self.eta_min) * (
             1 + math.cos(math.pi * epoch / self.T_max)) / 2
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Cosine annealing that starts again after T_0 epochs, each time T_mult times as long.
+    """Cosine annealing that restarts after T_0 epochs.
+
+    Each period is T_mult times as long as the one before. Raises InvalidArgument unless both are 1
+    or more.
 
     >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=1.0)
     >>> scheduler = kiln.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=8)
@@ -53,7 +56,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def rate(self, base_lr: float, epoch: int, group: int) -> float:
-        """A cosine within the period that epoch falls into."""
+        """Returns the value of the cosine in the period of the epoch."""
         length, begin = self.T_0, 0
         while epoch >= begin + length:
             begin += length
@@ -63,9 +66,10 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
 
 class OneCycleLR(LRScheduler):
-    """Up to max_lr and down far below the start in total_steps. (Smith and Topin, 2018.)
+    """Rises to max_lr and falls far below the start in total_steps. (Smith and Topin, 2018.)
 
-    Unlike PyTorch's, the momentum does not cycle. A step after the last one is an error.
+    The number of steps may be given as epochs and steps_per_epoch. Unlike in PyTorch, the momentum
+    does not cycle. A step after the last one raises InvalidArgument.
 
     >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=1.0)
     >>> scheduler = kiln.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=1.0, total_steps=8)
@@ -99,7 +103,7 @@ class OneCycleLR(LRScheduler):
 
     def _made_phases(self, pct_start: float, div_factor: float, final_div_factor: float,
                      three_phase: bool) -> List[Any]:
-        """(last step, factor of max_lr there), from the start on."""
+        """Returns (last step, factor of max_lr there) of each phase, beginning with the start."""
         rise = pct_start * self.total_steps - 1
         end = (self.total_steps - 1, 1 / div_factor / final_div_factor)
         phases = [(0, 1 / div_factor), (rise, 1.0)]
@@ -108,7 +112,7 @@ class OneCycleLR(LRScheduler):
         return [*phases, end]
 
     def rate(self, base_lr: float, epoch: int, group: int) -> float:
-        """Between the factors at the ends of the phase that epoch falls into."""
+        """Interpolates between the factors at the ends of the epoch's phase."""
         if epoch > self.total_steps:
             raise InvalidArgument(
                 f"OneCycleLR is at step {epoch} of {self.total_steps}; make a new one to go on")

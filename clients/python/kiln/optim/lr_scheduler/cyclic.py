@@ -1,4 +1,4 @@
-"""Learning rates that go up and down forever."""
+"""Cyclic learning rates."""
 
 from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
@@ -8,7 +8,7 @@ from kiln.optim.optimizer import Optimizer
 
 Rates = Union[float, Sequence[float]]
 
-# How much of the way to max_lr a cycle's middle goes, by its number, from 1 on, and the step.
+# The height of a peak, as a fraction of the way to max_lr, by the cycle's number (from 1) and step.
 _HEIGHTS: Dict[str, Callable[[int, int, float], float]] = {
     "triangular": lambda cycle, step, gamma: 1.0,
     "triangular2": lambda cycle, step, gamma: 1 / 2.0 ** (cycle - 1),
@@ -17,11 +17,12 @@ _HEIGHTS: Dict[str, Callable[[int, int, float], float]] = {
 
 
 class CyclicLR(LRScheduler):
-    """From base_lr to max_lr in step_size_up steps and back in step_size_down. (Smith, 2017.)
+    """Rises from base_lr to max_lr in step_size_up steps, falls in step_size_down. (Smith, 2017.)
 
-    `mode`: "triangular", "triangular2" (half as high at each cycle) or "exp_range" (gamma^step as
-    high); or `scale_fn` of the cycle's number or, by `scale_mode` "iterations", of the step. Unlike
-    PyTorch's, the momentum does not cycle.
+    `mode` is "triangular", "triangular2" (half as high in each cycle) or "exp_range" (the height is
+    gamma^step). `scale_fn` replaces it: a function of the cycle's number or, with `scale_mode`
+    "iterations", of the step. Unlike in PyTorch, the momentum does not cycle. Raises
+    InvalidArgument for other arguments.
 
     >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=1.0)
     >>> scheduler = kiln.optim.lr_scheduler.CyclicLR(optimizer, 0.1, 0.5, step_size_up=2)
@@ -58,7 +59,7 @@ class CyclicLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def rate(self, base_lr: float, epoch: int, group: int) -> float:
-        """Between the group's two rates."""
+        """Interpolates between the group's two rates."""
         whole = self.up + self.down
         cycle, place = 1 + epoch // whole, epoch % whole
         share = place / self.up if place <= self.up else (whole - place) / self.down

@@ -1,4 +1,4 @@
-"""Learning rates that fall from the first one, or rise to it."""
+"""Learning rates that fall from the initial one, or rise to it."""
 
 import bisect
 from typing import Callable, Sequence, Union
@@ -9,7 +9,7 @@ from kiln.optim.optimizer import Optimizer
 
 
 class LambdaLR(LRScheduler):
-    """The first learning rate times a function of the epoch, one for all groups or one for each.
+    """Multiplies the initial rate by a function of the epoch, one for all groups or one for each.
 
     >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=1.0)
     >>> scheduler = kiln.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 1 / (1 + epoch))
@@ -29,12 +29,12 @@ class LambdaLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def rate(self, base_lr: float, epoch: int, group: int) -> float:
-        """By the function."""
+        """Returns base_lr times the function."""
         return base_lr * self.lr_lambdas[group](epoch)
 
 
 class StepLR(LRScheduler):
-    """Multiplied by gamma every step_size epochs.
+    """Multiplies the rate by gamma every step_size epochs.
 
     >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=1.0)
     >>> scheduler = kiln.optim.lr_scheduler.StepLR(optimizer, step_size=2)
@@ -51,12 +51,12 @@ class StepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def rate(self, base_lr: float, epoch: int, group: int) -> float:
-        """A staircase."""
+        """Returns base_lr times a power of gamma."""
         return base_lr * self.gamma ** (epoch // self.step_size)
 
 
 class MultiStepLR(LRScheduler):
-    """Multiplied by gamma at each milestone.
+    """Multiplies the rate by gamma at each milestone.
 
     >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=1.0)
     >>> scheduler = kiln.optim.lr_scheduler.MultiStepLR(optimizer, milestones=[2, 3])
@@ -73,12 +73,12 @@ class MultiStepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def rate(self, base_lr: float, epoch: int, group: int) -> float:
-        """A staircase."""
+        """Returns base_lr times a power of gamma."""
         return base_lr * self.gamma ** bisect.bisect_right(self.milestones, epoch)
 
 
 class ExponentialLR(LRScheduler):
-    """Multiplied by gamma every epoch.
+    """Multiplies the rate by gamma every epoch.
 
     >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=1.0)
     >>> scheduler = kiln.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
@@ -93,12 +93,12 @@ class ExponentialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def rate(self, base_lr: float, epoch: int, group: int) -> float:
-        """A power."""
+        """Returns base_lr times a power of gamma."""
         return float(base_lr * self.gamma**epoch)
 
 
 class ConstantLR(LRScheduler):
-    """Multiplied by factor for total_iters epochs.
+    """Multiplies the rate by factor for total_iters epochs.
 
     >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=1.0)
     >>> scheduler = kiln.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=10)
@@ -115,12 +115,12 @@ class ConstantLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def rate(self, base_lr: float, epoch: int, group: int) -> float:
-        """Two numbers."""
+        """Returns base_lr, times the factor in the first epochs."""
         return base_lr * (self.factor if epoch < self.total_iters else 1.0)
 
 
 class LinearLR(LRScheduler):
-    """From start_factor to end_factor in total_iters epochs: a warmup.
+    """Moves the factor linearly from start_factor to end_factor in total_iters epochs: a warmup.
 
     >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=1.0)
     >>> scheduler = kiln.optim.lr_scheduler.LinearLR(optimizer, total_iters=8)
@@ -138,13 +138,13 @@ class LinearLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def rate(self, base_lr: float, epoch: int, group: int) -> float:
-        """A line, then constant."""
+        """Returns base_lr times the factor."""
         share = min(epoch, self.total_iters) / self.total_iters
         return base_lr * (self.start_factor + (self.end_factor - self.start_factor) * share)
 
 
 class PolynomialLR(LRScheduler):
-    """To 0 in total_iters epochs, by a power of what is left.
+    """Falls to 0 in total_iters epochs, by a power of the remaining fraction.
 
     >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=1.0)
     >>> scheduler = kiln.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=8)
@@ -161,6 +161,6 @@ class PolynomialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def rate(self, base_lr: float, epoch: int, group: int) -> float:
-        """A power."""
+        """Returns base_lr times the power."""
         left = 1 - min(epoch, self.total_iters) / self.total_iters
         return float(base_lr * left**self.power)

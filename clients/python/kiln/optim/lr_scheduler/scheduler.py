@@ -1,4 +1,4 @@
-"""What learning rates over time share."""
+"""The base of learning rate schedulers."""
 
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
@@ -7,7 +7,7 @@ from kiln.optim.plateau import refuse_in_trace
 
 
 class LRScheduler:
-    """Base: `rate(base_lr, epoch, group)` is a group's learning rate after `epoch` steps.
+    """The base class: `rate(base_lr, epoch, group)` is a group's learning rate after `epoch` steps.
 
     >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
     >>> scheduler = kiln.optim.lr_scheduler.StepLR(optimizer, step_size=2)
@@ -15,7 +15,7 @@ class LRScheduler:
     True
     """
 
-    # What step() changes cannot be read in a traced function, so it need not be watched.
+    # Not watched: the state that step() changes cannot be read in a traced function.
     _kiln_watched: Tuple[str, ...] = ("optimizer",)
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
@@ -30,7 +30,7 @@ class LRScheduler:
 
     @property
     def last_epoch(self) -> int:
-        """How many steps have been made.
+        """The number of steps made.
 
         >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
         >>> scheduler = kiln.optim.lr_scheduler.StepLR(optimizer, step_size=2)
@@ -41,7 +41,7 @@ class LRScheduler:
         return self._epoch
 
     def rate(self, base_lr: float, epoch: int, group: int) -> float:
-        """The learning rate of a group, from what it started with."""
+        """Returns the learning rate of a group, from its initial one."""
         raise NotImplementedError
 
     def step(self, epoch: Optional[int] = None) -> None:
@@ -63,7 +63,7 @@ class LRScheduler:
                 group.lr = wanted
 
     def get_last_lr(self) -> List[float]:
-        """The groups' learning rates.
+        """Returns the groups' learning rates.
 
         >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
         >>> scheduler = kiln.optim.lr_scheduler.StepLR(optimizer, step_size=2)
@@ -73,7 +73,7 @@ class LRScheduler:
         return [group.lr for group in self.optimizer.param_groups]
 
     def state_dict(self) -> Dict[str, Any]:
-        """The state of the schedule, without its arguments.
+        """Returns the state of the schedule, without its arguments.
 
         >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
         >>> scheduler = kiln.optim.lr_scheduler.StepLR(optimizer, step_size=2)
@@ -83,7 +83,7 @@ class LRScheduler:
         return {"last_epoch": self.last_epoch, "base_lrs": list(self.base_lrs)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues from a state_dict().
+        """Restores a state_dict().
 
         >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
         >>> scheduler = kiln.optim.lr_scheduler.StepLR(optimizer, step_size=2)

@@ -9,7 +9,7 @@ from kiln.optim.optimizer import Optimizer
 
 
 class SequentialLR(LRScheduler):
-    """One scheduler after another: the next one begins, from 0, at each milestone.
+    """Uses one scheduler after the other: at each milestone the next one begins, from epoch 0.
 
         warmup = LinearLR(optimizer, 0.01, total_iters=100)
         decay = CosineAnnealingLR(optimizer, 900)
@@ -36,7 +36,7 @@ class SequentialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def rate(self, base_lr: float, epoch: int, group: int) -> float:
-        """By the scheduler that epoch belongs to."""
+        """Returns the rate of the epoch's scheduler."""
         number = bisect.bisect_right(self.milestones, epoch)
         begin = self.milestones[number - 1] if number else 0
         return self.schedulers[number].rate(base_lr, epoch - begin, group)
