@@ -1,14 +1,14 @@
-"""Waiting for what another thread or process is about to do."""
+"""Waits for an event in another thread or process."""
 
 import time
 from collections.abc import Callable
 
-# Reached only where a test fails: long enough for a machine that has much else to do.
+# Reached only by failing tests: long enough for a busy machine.
 GIVE_UP_SECONDS = 120
 
 
 def eventually(condition: Callable[[], bool]) -> bool:
-    """True once `condition` holds, which is not asked again then; False if it does not within GIVE_UP_SECONDS."""
+    """Returns True once `condition` holds, and does not call it again; False if it does not hold within GIVE_UP_SECONDS."""
     deadline = time.monotonic() + GIVE_UP_SECONDS
     while not condition():
         if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""Starts a kilnd of its own for a test or a benchmark: its own folder, socket and ports."""
+"""Starts a separate kilnd for a test or a benchmark, with its own folder, socket and ports."""
 
 import contextlib
 import os
@@ -19,38 +19,39 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def build_folder() -> pathlib.Path:
-    """Where the programs are: $KILN_BUILD, else build/release."""
+    """Returns the folder of the built programs: $KILN_BUILD, else build/release."""
     return pathlib.Path(os.environ.get("KILN_BUILD", ROOT / "build" / "release"))
 
 
 def program(path: str) -> str:
-    """A program, such as server/kilnd: in a bundle (deploy/bundle) all are in one folder."""
+    """Returns the path of a program such as server/kilnd. In a bundle (deploy/bundle) all programs are in one folder."""
     in_bundle = ROOT / "bin" / pathlib.Path(path).name
     return str(in_bundle if in_bundle.exists() else build_folder() / path)
 
 
 def free_port() -> int:
-    """A loopback port that was free a moment ago."""
+    """Returns a loopback port that was free a moment ago."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
 
 def opencl_is_installed() -> bool:
-    """Whether a vendor has registered a driver with OpenCL's loader: without one there is no device to be found."""
+    """Returns True if a vendor has registered a driver with OpenCL's loader; without one there are no devices."""
     return any(pathlib.Path("/etc/OpenCL/vendors").glob("*.icd"))
 
 
-# For tests that count programs, kernels or runs: the daemon does not look after its devices by one of its own.
+# For tests that count programs, kernels or runs: the daemon does not run its own programs to check its devices.
 NO_PROBES = "[devices]\nhealth_interval_seconds = 0\n"
 
 
 class Kilnd:
-    """A running daemon; ends when the `with` block does.
+    """A running daemon; stops when the `with` block ends.
 
-    Its cache and log live in `folder`, a new temporary one unless given, so that a second daemon can start on the cache
-    of a first. `flags` are further ones for kilnd, `config` is what its configuration file says. `devices` are all that
-    it looks for, since looking for others takes longer than the rest of a start; None: whatever the machine has.
+    Its cache and log are in `folder`, by default a new temporary one, so that a second daemon can use the cache of a first
+    one. `flags` are additional flags for kilnd, `config` is the text of its configuration file. `devices` are the only
+    devices that it looks for, since looking for others takes longer than the rest of a start; None: all devices of the
+    machine.
     """
 
     def __init__(self, folder: str | None = None, threads: int | None = None, flags: Sequence[str] = (),
@@ -78,7 +79,7 @@ class Kilnd:
         self.start()
 
     def start(self) -> None:
-        """Starts it again in the same folder, once it has ended."""
+        """Starts it again in the same folder, once it has stopped."""
         self.started = time.monotonic()
         with open(self.log, "ab") as log:
             before = log.tell()
@@ -87,7 +88,7 @@ class Kilnd:
         self.tcp_address = f"127.0.0.1:{self.port}"
 
     def _ports_when_ready(self, before: int) -> tuple[int, int]:
-        """The ports that the daemon chose, as what its log has after `before` bytes says, once it serves."""
+        """Waits until the daemon serves; returns the ports that it chose, read from its log after the first `before` bytes."""
 
         def serving() -> "re.Match[str] | None":
             written = self.log.read_bytes()[before:].decode(errors="replace")
@@ -100,12 +101,12 @@ class Kilnd:
         raise RuntimeError(f"kilnd did not start. Its log:\n{self.log.read_text(errors='replace')}")
 
     def metrics(self) -> str:
-        """The text of /metrics."""
+        """Returns the text of /metrics."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=GIVE_UP_SECONDS) as answer:
             return answer.read().decode()
 
     def metric(self, name: str, absent: float | None = None) -> float:
-        """The value of the first series of that name, whatever its labels; `absent`, if given, where there is none."""
+        """Returns the value of the first series of that name, with any labels; `absent`, if given, if there is none."""
         found = re.search(rf"^{re.escape(name)}(?:{{[^}}]*}})? (\S+)$", self.metrics(), re.MULTILINE)
         if found is None and absent is not None:
             return absent
@@ -113,12 +114,12 @@ class Kilnd:
         return float(found[1])
 
     def environment(self) -> dict[str, str]:
-        """The caller's environment with $KILN_ADDRESS set to this daemon."""
+        """Returns the caller's environment with $KILN_ADDRESS set to this daemon."""
         return dict(os.environ, KILN_ADDRESS=self.address)
 
     @contextlib.contextmanager
     def standing_still(self) -> Iterator[None]:
-        """No thread of the daemon runs while the `with` block does."""
+        """Suspends all threads of the daemon for the duration of the `with` block."""
         self.process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         try:
@@ -127,7 +128,7 @@ class Kilnd:
             self.process.send_signal(signal.SIGCONT)
 
     def stop(self, by: signal.Signals = signal.SIGINT) -> int:
-        """Asks the daemon to end, waits, and returns its exit status. By SIGTERM it keeps its sessions."""
+        """Sends the daemon a signal, waits, and returns its exit status. After SIGTERM it keeps its sessions."""
         if self.process.poll() is None:
             self.process.send_signal(by)
             try:

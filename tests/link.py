@@ -1,4 +1,4 @@
-"""A network link between clients and a daemon, for tests: slow, counted, cut at will."""
+"""A network link between clients and a daemon, for tests: slow, counted, and cut on request."""
 
 import collections
 import contextlib
@@ -8,15 +8,15 @@ import threading
 import time
 
 _BLOCK_BYTES = 256 << 10
-# What is on its way in one direction; more waits, as in a socket's buffers.
+# The maximum of bytes in flight in one direction; further bytes wait, as in a socket's buffers.
 _MOST_BYTES_ON_THE_WAY = 64 << 20
 
 
 class _Direction:
-    """Bytes from one socket to another, each `delay` seconds late; on two threads.
+    """Transfers bytes from one socket to another with a delay of `delay` seconds, on two threads.
 
-    `admits` is called with the sink and a block's size before the block goes on, and may wait. The direction ends where
-    it returns False.
+    `admits` is called with the sink and a block's size before the block is sent on, and may wait. The direction ends when it
+    returns False.
     """
 
     def __init__(self, source, sink, delay, admits):
@@ -74,7 +74,7 @@ def _is_hung_up(connection):
 
 
 class Link:
-    """Listens at `address` and connects to a daemon's "host:port"; ends when the `with` block does.
+    """Listens at `address` and connects to a daemon's "host:port"; ends with the `with` block.
 
     Thread-safe. `delay` is in seconds, each way.
     """
@@ -87,12 +87,12 @@ class Link:
         self._may_go_on = threading.Condition(self._lock)
         self._open = []
         self._is_down = False
-        self._refuses = 0  # of the next connections
-        self._most_bytes = math.inf  # of clients, before a cut
+        self._refuses = 0  # how many of the next connections to refuse
+        self._most_bytes = math.inf  # sent by clients, before a cut
         self._cut_at_sent = self._cut_at_received = math.inf
-        self.bytes_sent = 0  # by clients; a block counts before it goes on
+        self.bytes_sent = 0  # by clients; a block counts before it is sent on
         self.bytes_received = 0  # by clients
-        self.connections = 0  # that were made
+        self.connections = 0  # the number of connections made
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
@@ -149,21 +149,21 @@ class Link:
         self._may_go_on.notify_all()
 
     def hold_at(self, bytes_sent: int) -> None:
-        """Holds what clients send once so many bytes, and at most a block more for each connection, have gone through.
+        """Holds what clients send once `bytes_sent` bytes, and at most a block more for each connection, have passed.
 
-        The next cut drops it, and ends the hold.
+        The next cut drops the held bytes and ends the hold.
         """
         with self._lock:
             self._most_bytes = bytes_sent
 
     def cut(self, refuses: int = 0) -> None:
-        """Ends all connections, and refuses so many of the next ones."""
+        """Closes all connections, and refuses the next `refuses` ones."""
         with self._lock:
             self._refuses = refuses
             self._cut()
 
     def cut_after(self, sent: float = math.inf, received: float = math.inf) -> None:
-        """Ends all connections once clients have sent or received more than so many bytes from here on; once.
+        """Closes all connections once clients have sent or received more than this many bytes from now on; only once.
 
         The block with the next byte is lost.
         """
@@ -173,7 +173,7 @@ class Link:
 
     @contextlib.contextmanager
     def down(self):
-        """Ends all connections, and refuses new ones until the `with` block ends."""
+        """Closes all connections, and refuses new ones until the `with` block ends."""
         with self._lock:
             self._is_down = True
             self._cut()

@@ -10,21 +10,21 @@ import xml.etree.ElementTree
 
 LINES_OF_A_FAILURE = 20  # the rest is in the logs
 LINES_OF_A_REPORT = 50  # both stacks of a race
-ASSERTIONS_OF_A_FAILURE = 3  # a program's later tests push them out of its end
+ASSERTIONS_OF_A_FAILURE = 3  # a program's later tests push them out of its last lines
 LINES_OF_AN_ASSERTION = 6
-LETTERS_OF_A_LINE = 300  # names of templates fill pages
+LETTERS_OF_A_LINE = 300  # template names fill pages
 A_REPORT = ("WARNING: ThreadSanitizer", "ERROR: AddressSanitizer", "ERROR: LeakSanitizer", ": runtime error: ")
 
 
 def failed_assertions(lines: list[str]) -> list[str]:
-    """Where GoogleTest's first failed assertions stand and what they say."""
+    """Returns the locations and texts of GoogleTest's first failed assertions."""
     starts = [at for at, line in enumerate(lines) if line.endswith(": Failure")]
     return [line for at in starts[:ASSERTIONS_OF_A_FAILURE] for line in lines[at : at + LINES_OF_AN_ASSERTION]]
 
 
 def last_words(case: xml.etree.ElementTree.Element) -> str:
-    """What a failed test printed, from a sanitizer's report on or else its end: pytest puts it into the failure, ctest beside
-    it. Indented; may be empty."""
+    """Returns what a failed test printed, from the start of a sanitizer's report or else its end: pytest puts it into the
+    failure, ctest next to it. Indented; may be empty."""
     texts = [element.text for tag in ("failure", "error", "system-out") for element in case.findall(tag)]
     lines = next((text for text in texts if text and text.strip()), "").strip().splitlines()
     report = next((at for at, line in enumerate(lines) if any(mark in line for mark in A_REPORT)), None)
@@ -50,7 +50,7 @@ def main() -> int:
             name = f"{suite}: {case.get('classname', '')} {case.get('name')}"
             skipped = case.find("skipped")
             reason = skipped.get("message", "") if skipped is not None else ""
-            # ctest calls a program that was not built "notrun" as it does one that asked to be skipped.
+            # ctest reports "notrun" both for a program that was not built and for one that asked to be skipped.
             not_built = case.get("status") == "notrun" and not reason.startswith("SKIP_")
             if not_built or case.find("failure") is not None or case.find("error") is not None:
                 failed += 1

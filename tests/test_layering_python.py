@@ -1,4 +1,4 @@
-"""The check of the Python client's rooms finds what it looks for."""
+"""Checks that the check of the Python client's rooms finds violations."""
 
 import pathlib
 import subprocess
@@ -22,7 +22,7 @@ def test_a_folder_without_a_client_does_not_pass(tmp_path):
     assert check(tmp_path).returncode == 1
 
 
-# What is planted, by file, and what the check must say.
+# The planted violations, by file, and what the check must report.
 PLANTED = {
     "a circle of modules": (
         {"kiln/_graph/one.py": "from kiln._graph.two import b\n",

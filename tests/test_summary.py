@@ -1,4 +1,4 @@
-"""The last line of tests/run counts what it should."""
+"""Checks that the last line of tests/run counts correctly."""
 
 import pathlib
 import subprocess

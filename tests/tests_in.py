@@ -2,8 +2,8 @@
 
 usage: tests_in.py BUILD FOLDER...
 
-A line a test: its name and the name of the program that it runs. Left out are tests that are scripts or call a tool (label
-`script`), since they need no sanitizer, and those labelled `not_with_S` where the folder is built with the sanitizer S.
+Prints one line a test: its name and the name of the program that it runs. Omits tests that are scripts or call a tool (label
+`script`), since they need no sanitizer, and those labelled `not_with_S` if the folder is built with the sanitizer S.
 """
 
 import json
@@ -14,24 +14,24 @@ import sys
 
 
 def output_of(*command: str) -> str:
-    """What a command prints."""
+    """Returns the output of a command."""
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def labels_of(test: dict) -> list[str]:
-    """A test's labels, as ctest describes it."""
+    """Returns a test's labels, from ctest's description."""
     return [label for entry in test["properties"] if entry["name"] == "LABELS" for label in entry["value"]]
 
 
 def sanitizers_of(build: str) -> list[str]:
-    """The sanitizers that a build folder's programs are made with."""
+    """Returns the sanitizers with which a build folder's programs are built."""
     with open(os.path.join(build, "CMakeCache.txt"), encoding="utf-8") as cache:
         found = re.search(r"^KILN_SANITIZER:\w+=(.*)$", cache.read(), re.MULTILINE)
     return found[1].split(",") if found else []
 
 
 def tests_in(build: str, folders: list[str]) -> list[tuple[str, str]]:
-    """Names of tests and of their programs, sorted."""
+    """Returns the sorted names of tests and of their programs."""
     described = json.loads(output_of("ctest", "--test-dir", build, "--show-only=json-v1"))
     targets = {line.split(":")[0] for line in output_of("ninja", "-C", build, "-t", "targets", "all").splitlines()}
     graph = described["backtraceGraph"]

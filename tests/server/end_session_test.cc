@@ -73,7 +73,7 @@ TEST_F(EndSessionTest, WhoseClientWasKilledIsNotLockedOut) {
   ASSERT_TRUE(End(again, name_).ok());
   EXPECT_TRUE(Client(tcp(), {.token = token_}).opened.ok());
   EXPECT_TRUE(Eventually([&] { return BuffersOfAnn() == 0; }));
-  // The session had been closed and had not expired, so the reason is SESSION_CLOSED.
+  // The session's client was still there; it learns that the session was closed.
   const grpc::Status why = Ask(ann_);
   EXPECT_EQ(why.error_code(), grpc::NOT_FOUND);
   EXPECT_EQ(Reason(why), "SESSION_CLOSED");

@@ -25,7 +25,8 @@ TEST_F(SnapshotTest, AKillBetweenAnImageAndTheEndOfItsJournal) {
   Summer summer(address_, 1);
   for (int i = 0; i < 20; ++i) summer.Step();
   ASSERT_TRUE(summer.Settle());
-  // The existing files are copied under these names. The next snapshot may be taken in between.
+  // Hard links keep the existing files. If the next snapshot is taken in between, they are made
+  // again.
   const fs::path image = Files(".session")[0];
   const fs::path kept_image = folder_ + "/image", kept_segment = folder_ + "/segment";
   fs::path segment;
