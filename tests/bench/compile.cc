@@ -152,7 +152,7 @@ absl::Status PrintSteps(Program& program, const Command& command) {
   return absl::OkStatus();
 }
 
-// Starts as many workers as there are compiling threads, and waits until they are ready, as a
+// Starts as many workers as there are compiling threads, and gives them time to become ready, as a
 // daemon's workers are when a client connects.
 std::unique_ptr<workers::Pool> StartWorkers() {
   workers::Pool::Options options;

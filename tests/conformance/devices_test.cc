@@ -113,8 +113,8 @@ TEST_P(DevicesTest, DevicesExchangeThroughHostMemory) {
   }
 }
 
-// Of two lists that wait for each other's signals, one fails: the other one ends, too, and later
-// lists run.
+// Of two lists that wait for each other's signals, one fails: the other one ends, too, and the
+// devices do not hang.
 TEST_P(DevicesTest, AMemberThatFailsHoldsUpNoOther) {
   KILN_REQUIRE(Feature::kTwoDevices);
   auto first = Prepare(0, {SignalCommand{0}, WaitCommand{1}}, 0);

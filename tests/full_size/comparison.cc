@@ -32,7 +32,7 @@ bool IsInput(const kernel::Buffer& buffer) {
 // The distance to the next multiple of 64, where a guard page may begin.
 int64_t SlackOf(int64_t bytes) { return (64 - bytes % 64) % 64; }
 
-// The smallest positive number of the dtype.
+// The smallest positive number of a float dtype narrower than float64; otherwise 0.
 double SmallestOf(ir::DType dtype) {
   switch (dtype) {
     case ir::DType::kFloat16:

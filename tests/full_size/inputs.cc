@@ -103,7 +103,7 @@ double ElementAt(DType dtype, const void* data, int64_t i) {
   if (dtype == DType::kFloat32) return static_cast<const float*>(data)[i];
   if (dtype == DType::kFloat64) return static_cast<const double*>(data)[i];
   const int64_t size = ir::SizeOf(dtype);
-  // Static, since there are many elements.
+  // Kept between calls, since there are many elements.
   thread_local ops::HostTensor one;
   if (one.dtype != dtype) one = ops::HostTensor::Zeros(dtype, {});
   std::memcpy(one.bytes.data(), static_cast<const char*>(data) + i * size,
