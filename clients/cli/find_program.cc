@@ -57,7 +57,7 @@ absl::StatusOr<std::string> FindProgram(const v1::ListProgramsResponse& programs
       }
       by_digest = &program;
     }
-    // Of several programs with the same name, takes the newest.
+    // Takes the newest of several programs with the same name.
     if (program.name() == wanted &&
         (by_name == nullptr || program.compiled().seconds() >= by_name->compiled().seconds())) {
       by_name = &program;

@@ -23,7 +23,7 @@ struct Login {
   std::string certificate = {};  // the caller's own
   std::string key = {};
   bool is_found = false;  // the address was not given
-  // What the file gives for another address, as a sentence; empty if it gives nothing.
+  // A sentence about the file's values for another address; empty if it has none.
   std::string elsewhere = {};
 };
 

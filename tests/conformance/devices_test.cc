@@ -113,7 +113,7 @@ TEST_P(DevicesTest, DevicesExchangeThroughHostMemory) {
   }
 }
 
-// Of two lists that wait for each other's signals, one fails: the other one ends, too, and the
+// Two lists wait for each other's signals and one of them fails: the other one ends, too, and the
 // devices do not hang.
 TEST_P(DevicesTest, AMemberThatFailsHoldsUpNoOther) {
   KILN_REQUIRE(Feature::kTwoDevices);

@@ -23,8 +23,8 @@ struct Launch {
   int64_t blocks = 0;
   int64_t threads = 0;  // of all blocks
   bool large = false;
-  // Whether it writes a part of an existing buffer, in order; the check does not say how far that
-  // may be distributed.
+  // True if it updates an existing buffer, in order. `wide` does not require anything of such
+  // kernels, since their work may not be distributable.
   bool scatters = false;
   // True if blocks distribute a large kernel's work among all units, at least two for each, or if
   // that is not required.

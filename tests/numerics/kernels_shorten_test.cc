@@ -168,7 +168,7 @@ stage reduce r0:100 r1:3
   }
 }
 
-// Of many conditions that could end a loop only a few are tried.
+// The compiler tries only a few of many conditions that could end a loop.
 TEST_F(ShortenTest, MoreConditionsThanAreTried) {
   std::string value = "b1[r0]";
   for (int i = 0; i < 12; ++i) {

@@ -1,4 +1,4 @@
-// Who can connect, and what they can see.
+// Authentication and authorization: access to the daemon, and the visibility of others' data.
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>

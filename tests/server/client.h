@@ -44,7 +44,7 @@ class Stream {
   grpc::Status End();
   // Drops the connection, as a lost network does.
   void Drop();
-  // How often each answer arrived on this stream.
+  // The number of times that each answer arrived on this stream.
   const std::map<uint64_t, int>& received() const { return received_; }
   // The answers so far, by sequence.
   const std::map<uint64_t, v1::Result>& answers() const { return answers_; }

@@ -60,7 +60,7 @@ class Guest {
   void Stay(int64_t operations) {
     while (wrong_.empty() && operations_ < operations) VisitOnce(operations);
   }
-  // What was not as expected; empty if everything was.
+  // Describes the first unexpected result; empty if there was none.
   const std::string& wrong() const { return wrong_; }
   int64_t operations() const { return operations_; }
 

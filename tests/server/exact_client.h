@@ -72,7 +72,7 @@ class Sender {
   void AnswerAllBut(size_t count);
   void Cut();
   size_t in_flight() const { return pending_.size(); }
-  // What was not as expected; empty if everything was.
+  // Describes the first unexpected result; empty if there was none.
   const std::string& wrong() const { return wrong_; }
   // True if wrong() says that the session is lost.
   bool has_lost_session() const { return has_lost_session_; }

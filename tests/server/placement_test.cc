@@ -144,7 +144,7 @@ TEST(PlacementTest, EachDeviceHasItsPartsAndNoMore) {
   ExpectMemory(daemon, {0, 0, 0, 2 * kHalf});
   stream->Call(Release({2}));
   ExpectMemory(daemon, {0, 0, 0, 0});
-  // Of five rows one device has three, the other two rows and padding in as much memory.
+  // One device has three of the five rows, the other one two rows and padding in as much memory.
   stream->Call(WriteTo(3, Counting(5 * 8), {5, 8}, Placed(kRow, {{0}})));
   ExpectMemory(daemon, {3 * 8 * 4, 3 * 8 * 4, 0, 0});
   EXPECT_EQ(Sessions(daemon.address()).sessions(0).memory_bytes(), 2 * 3 * 8 * 4);

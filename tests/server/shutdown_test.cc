@@ -1,4 +1,4 @@
-// How a daemon starts and stops.
+// The start and stop of a daemon.
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -163,7 +163,7 @@ class HeldCopy {
 
   // From now on the copy completes once the daemon's shutdown waits for it.
   void LetGoWhenWaitedFor() { lets_go_ = true; }
-  // How often the daemon's shutdown has waited for the device.
+  // The number of times that the daemon's shutdown has waited for the device.
   int waits() const { return waits_; }
   TestDaemon& daemon() { return *daemon_; }
   Client& client() { return client_; }

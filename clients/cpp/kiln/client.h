@@ -151,16 +151,16 @@ struct ConnectOptions {
   // Low priority: the session gets the device time that interactive sessions leave, and at least
   // 1/17.
   bool batch = false;
-  // How long the session survives a lost connection. Zero: the daemon's default.
+  // The time for which the session survives a lost connection. Zero: the daemon's default.
   absl::Duration lease = absl::ZeroDuration();
   // Above zero: the session also survives a daemon that is killed. The daemon writes a snapshot of
   // it to disk at this interval, at least one second. FAILED_PRECONDITION: the daemon has no folder
   // for snapshots.
   absl::Duration snapshot_interval = absl::ZeroDuration();
-  // How long Connect and Attach wait for the daemon.
+  // The time for which Connect and Attach wait for the daemon.
   absl::Duration timeout = absl::Seconds(10);
-  // How long the client's destructor waits for the daemon to close the session. A daemon that does
-  // not answer closes it when the lease runs out.
+  // The time for which the client's destructor waits for the daemon to close the session. A daemon
+  // that does not answer closes it when the lease runs out.
   absl::Duration closing_timeout = absl::Seconds(2);
 };
 
