@@ -1,4 +1,4 @@
-# Everything from outside; deploy/dependencies installs it.
+# All external dependencies; deploy/dependencies installs them.
 find_package(Threads REQUIRED)
 find_package(absl REQUIRED)
 find_package(Protobuf REQUIRED)

@@ -1,6 +1,6 @@
-# What many sources include is parsed once: the most used parts of the standard library and of Abseil, and GoogleTest for
-# tests. Nothing of Kiln's own: a change of it would compile everything again.
-# A source still includes what it uses; -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON shows what it forgot.
+# Headers that many sources include, parsed once: the most used parts of the standard library and of Abseil, and GoogleTest for
+# tests. None of Kiln's own headers: a change in one would recompile everything.
+# A source must still include what it uses; -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON shows missing includes.
 set(KILN_COMMON_HEADERS
     <algorithm> <array> <atomic> <cmath> <cstdint> <cstring> <functional> <limits> <map> <memory> <optional> <set> <string>
     <string_view> <thread> <utility> <variant> <vector>
@@ -9,16 +9,16 @@ set(KILN_COMMON_HEADERS
     <absl/strings/str_cat.h> <absl/strings/str_join.h> <absl/strings/str_split.h> <absl/synchronization/mutex.h>
     <absl/time/clock.h> <absl/time/time.h> <absl/types/span.h>)
 
-# Optimising a test costs up to as much again as compiling it, and it spends its time in what it tests and in the libraries
-# that compute references. Those are optimised.
+# Optimizing a test costs up to as much time again as compiling it, and a test spends its time in the code under test and in the
+# libraries that compute references. Those are optimized.
 set(KILN_TEST_OPTIONS -O0)
 
-# Kiln throws no exceptions, and code that need not clean up behind one compiles in 5/6 of the time. What must catch a
-# library's exceptions is compiled by itself, with KILN_CATCHES_EXCEPTIONS.
+# Kiln throws no exceptions, and code without exception cleanup compiles in 5/6 of the time. A source that must catch a
+# library's exceptions is compiled separately, with KILN_CATCHES_EXCEPTIONS.
 set(KILN_LIBRARY_OPTIONS -fPIC -fno-exceptions)
 set(KILN_CATCHES_EXCEPTIONS SKIP_UNITY_BUILD_INCLUSION ON SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS -fexceptions)
 
-# GCC reads a precompiled header only with the options that it was made with: one for libraries and tools, one for tests.
+# GCC reads a precompiled header only with the options with which it was made: one for libraries and tools, one for tests.
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled.cc CONTENT "")
 function(kiln_precompiled_headers name)
   add_library(${name} OBJECT ${PROJECT_BINARY_DIR}/precompiled.cc)
@@ -29,7 +29,7 @@ function(kiln_precompiled_headers name)
       CXX_COMPILER_LAUNCHER "${PROJECT_SOURCE_DIR}/cmake/precompile_anew;${CMAKE_CXX_COMPILER_LAUNCHER}")
   endif()
 endfunction()
-# kiln_precompiled_library_headers(NAME OPTIONS… HEADERS…): what uses them is compiled with OPTIONS, too.
+# kiln_precompiled_library_headers(NAME OPTIONS… HEADERS…): the targets that use the headers are compiled with OPTIONS, too.
 function(kiln_precompiled_library_headers name)
   cmake_parse_arguments(A "" "" "OPTIONS;HEADERS" ${ARGN})
   kiln_precompiled_headers(${name} ${A_HEADERS})
@@ -39,8 +39,8 @@ function(kiln_precompiled_library_headers name)
 endfunction()
 kiln_precompiled_library_headers(kiln_headers HEADERS ${KILN_COMMON_HEADERS})
 set(KILN_HEADERS kiln_headers)
-# Light libraries compute little: server, drivers and clients wait. Under a sanitizer a third of the build would go into
-# optimising them.
+# Light libraries compute little: server, drivers and clients mostly wait. Under a sanitizer, optimizing them would take a third
+# of the build time.
 if(KILN_SANITIZER)
   set(KILN_LIGHT_OPTIONS -O0)
   kiln_precompiled_library_headers(kiln_light_headers OPTIONS ${KILN_LIGHT_OPTIONS} HEADERS ${KILN_COMMON_HEADERS})
@@ -49,7 +49,7 @@ else()
   set(KILN_LIGHT_OPTIONS "")
   set(KILN_LIGHT_HEADERS kiln_headers)
 endif()
-# kiln_precompiled_test_headers(NAME MORE…): those of tests, and more that some folders' tests share.
+# kiln_precompiled_test_headers(NAME MORE…): the headers of tests, and MORE that the tests of some folders share.
 function(kiln_precompiled_test_headers name)
   kiln_precompiled_headers(${name} ${KILN_COMMON_HEADERS} <gmock/gmock.h> <gtest/gtest.h> ${ARGN})
   target_link_libraries(${name} PRIVATE GTest::gmock GTest::gtest)
@@ -59,5 +59,5 @@ endfunction()
 kiln_precompiled_test_headers(kiln_test_headers)
 set(KILN_TEST_HEADERS kiln_test_headers)
 if(KILN_COVERAGE)
-  set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)  # the libraries that count what runs are made with options of their own
+  set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)  # libraries that count coverage are compiled with different options
 endif()

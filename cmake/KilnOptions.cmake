@@ -12,8 +12,8 @@ set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1")
 
 set(KILN_SANITIZER "" CACHE STRING "-fsanitize= for all of Kiln: address,undefined,float-cast-overflow or thread")
 add_library(kiln_options INTERFACE)
-# With a sanitizer a program that has all libraries in it takes up to 320 MB of the disk, and there are a hundred programs:
-# they share their libraries.
+# With a sanitizer, a program that contains all libraries takes up to 320 MB of disk, and there are a hundred programs. So they
+# share their libraries.
 if(KILN_SANITIZER)
   set(KILN_LIBRARY_TYPE SHARED)
   set(hidden "")
@@ -21,7 +21,7 @@ else()
   set(KILN_LIBRARY_TYPE STATIC)
   set(hidden $<$<NOT:$<BOOL:$<TARGET_PROPERTY:KILN_SHOWS_NAMES>>>:-fvisibility=hidden>)
 endif()
-# -pthread everywhere: gRPC demands it, and a precompiled header is read only with the options it was made with.
+# -pthread everywhere: gRPC requires it, and a precompiled header is read only with the options with which it was made.
 target_compile_options(kiln_options INTERFACE -Wall -Wextra -Wno-unused-parameter ${hidden} -pthread)
 target_include_directories(kiln_options INTERFACE ${PROJECT_SOURCE_DIR})
 # Clang compiles what is only tested, with sanitizers (CMakePresets.json).
@@ -47,6 +47,7 @@ endif()
 if(KILN_SANITIZER)
   add_compile_options(-fsanitize=${KILN_SANITIZER} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${KILN_SANITIZER})
+<<<<<<< HEAD
   # Debian's LLVM, Protocol Buffers and Abseil are built without: the vptr check needs their type information.
   if(KILN_SANITIZER MATCHES "undefined")
     add_compile_options(-fno-sanitize=vptr)
@@ -56,15 +57,25 @@ if(KILN_SANITIZER)
     endif()
     # AddressSanitizer sees what a null pointer or an access beyond an object does; these checks would take an eighth of the
     # time to compile.
+=======
+  # With the sanitizers' checks in the code, GCC considers unused alternatives of a std::variant uninitialized.
+  add_compile_options(-Wno-maybe-uninitialized)
+  # Debian's LLVM, Protocol Buffers and Abseil are built without the type information that the vptr check needs.
+  if(KILN_SANITIZER MATCHES "undefined")
+    add_compile_options(-fno-sanitize=vptr)
+    # AddressSanitizer detects the effect of a null pointer or an access beyond an object; these checks would add an eighth of
+    # the compile time.
+>>>>>>> plain-p4
     if(KILN_SANITIZER MATCHES "address")
       add_compile_options(-fno-sanitize=null,object-size)
     endif()
   endif()
-  # What AddressSanitizer cannot see: an index beyond a vector's size and within its capacity, the front of an empty one.
+  # Detects errors that AddressSanitizer misses: an index above a vector's size but within its capacity, the front of an empty
+  # vector.
   if(KILN_SANITIZER MATCHES "address")
     add_compile_definitions(_GLIBCXX_ASSERTIONS)
   endif()
-  # Nor does ThreadSanitizer know Abseil's locks; this library tells it, and must be found before Abseil's own.
+  # ThreadSanitizer does not know Abseil's locks; this library tells it about them, and must be found before Abseil's own.
   if(KILN_SANITIZER MATCHES "thread")
     add_library(kiln_tsan_abseil SHARED ${PROJECT_SOURCE_DIR}/tests/sanitizers/tsan_abseil.cc)
     target_compile_options(kiln_tsan_abseil PRIVATE -fno-sanitize=thread -fvisibility=default)
@@ -78,9 +89,9 @@ option(KILN_COVERAGE "libraries that kiln_count_coverage names count which of th
 
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
-  # The cache refuses precompiled headers unless it may take macros and times for what they were when they were made.
+  # ccache refuses precompiled headers unless it may ignore changes of macros and times.
   set(KILN_CCACHE_SETTINGS CCACHE_SLOPPINESS=pch_defines,time_macros)
-  # Paths are kept relative to this checkout, so that another clone finds what this one has compiled.
+  # Paths are relative to this checkout, so that another clone finds what this one has compiled.
   if(NOT KILN_COVERAGE)
     list(APPEND KILN_CCACHE_SETTINGS CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1)
     add_compile_options(-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
@@ -91,11 +102,11 @@ find_program(LLD_PROGRAM NAMES ld.lld ld.lld-22)
 if(LLD_PROGRAM)
   add_link_options(-fuse-ld=lld)
 endif()
-# Much of LLVM's and lld's archives is never called, and a part of LLVM's has debug information, which Kiln's own release
-# code has not: without both, programs are a quarter smaller and link no slower. Symbols stay, for profilers and traces.
+# Much of LLVM's and lld's archives is never called, and a part of LLVM's has debug information, which Kiln's release code does
+# not have. Without both, programs are a quarter smaller and link as fast. Symbols are kept, for profilers and traces.
 if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT KILN_SANITIZER AND NOT KILN_COVERAGE)
   add_link_options(LINKER:--gc-sections LINKER:--strip-debug)
 endif()
-# Two linkers at once are enough for the memory of a small machine.
+# Two linkers at once fit into the memory of a small machine.
 set_property(GLOBAL PROPERTY JOB_POOLS link=2)
 set(CMAKE_JOB_POOL_LINK link)

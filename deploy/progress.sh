@@ -1,10 +1,10 @@
-# Sourced by deploy/quickstart and tests/run: long commands with a short, steady account of how they go.
+# Sourced by deploy/quickstart and tests/run: runs long commands and reports their progress.
 
-# say TEXT…: one line with the seconds since the script began.
+# say TEXT…: prints one line with the seconds since the script began.
 say() { printf '[%4ds] %s\n' "$SECONDS" "$*"; }
 
-# why_failed LOGFILE: what a reader needs of the log of a command that failed. Ninja lets the other jobs end after one has
-# failed, so their lines are the end of its log.
+# why_failed LOGFILE: prints the useful part of a failed command's log. Ninja lets running jobs finish after a failure, so their
+# output is at the end of its log.
 why_failed() {
   if grep -q '^FAILED: ' "$1"; then
     awk '/^FAILED: / { failed = 1 } failed && ++lines <= 40' "$1"
@@ -13,8 +13,8 @@ why_failed() {
   fi | cut -c 1-400 | sed 's/^/    | /'
 }
 
-# logged TITLE LOGFILE COMMAND…: runs COMMAND with its output in LOGFILE, shows LOGFILE's last line every ten seconds,
-# and what the log says of it if COMMAND fails. Returns COMMAND's status. Sets `background_pid` while it runs, for traps.
+# logged TITLE LOGFILE COMMAND…: runs COMMAND with its output in LOGFILE, shows LOGFILE's last line every ten seconds, and
+# why_failed's output if COMMAND fails. Returns COMMAND's status. Sets `background_pid` while it runs, for traps.
 logged() {
   local title=$1 log=$2 began=$SECONDS status=0 shown=""
   shift 2
@@ -44,7 +44,7 @@ logged() {
   return "$status"
 }
 
-# stop_tree PID…: ends processes and their children, gently, then after three seconds by force.
+# stop_tree PID…: terminates processes and their children with SIGTERM, and after three seconds with SIGKILL.
 stop_tree() {
   local pid child all=("$@") next
   for ((next = 0; next < ${#all[@]}; next++)); do

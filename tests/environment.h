@@ -1,4 +1,4 @@
-// Numbers that a person sets in the environment: longer searches and larger amounts, by hand.
+// Numbers from environment variables, for longer searches and larger amounts in manual runs.
 #ifndef KILN_TESTS_ENVIRONMENT_H_
 #define KILN_TESTS_ENVIRONMENT_H_
 
@@ -10,8 +10,8 @@
 
 namespace kiln {
 
-// `otherwise` if the variable is not set. What is no number of at least zero ends the program: a
-// test that quietly tries nothing would pass.
+// Returns `otherwise` if the variable is not set. Ends the program if its value is not a number of
+// at least zero: a test that silently tries nothing would pass.
 inline int64_t NumberFromEnvironment(const char* variable, int64_t otherwise) {
   const char* text = std::getenv(variable);
   if (text == nullptr) return otherwise;

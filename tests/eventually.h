@@ -1,4 +1,4 @@
-// Waiting for what another thread or process is about to do.
+// Waits for an event in another thread or process.
 #ifndef KILN_TESTS_EVENTUALLY_H_
 #define KILN_TESTS_EVENTUALLY_H_
 

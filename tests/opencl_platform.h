@@ -1,4 +1,4 @@
-// Where several OpenCL runtimes are installed: the one to test.
+// Selects the OpenCL runtime to test if several are installed.
 #ifndef KILN_TESTS_OPENCL_PLATFORM_H_
 #define KILN_TESTS_OPENCL_PLATFORM_H_
 
@@ -7,8 +7,8 @@
 
 namespace kiln {
 
-// $KILN_TEST_OPENCL_PLATFORM, a part of the platform's name; "" where it is not set, which means
-// any.
+// Returns $KILN_TEST_OPENCL_PLATFORM, a part of the platform's name; "" if it is not set, which
+// means any.
 inline std::string OpenClPlatformToTest() {
   const char* name = std::getenv("KILN_TEST_OPENCL_PLATFORM");
   return name == nullptr ? "" : name;

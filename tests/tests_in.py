@@ -2,7 +2,7 @@
 
 usage: tests_in.py BUILD FOLDER...
 
-Prints one line per test: its name and the name of the program that it runs. Omits tests that are scripts or call a tool (label
+Prints one line a test: its name and the name of the program that it runs. Omits tests that are scripts or call a tool (label
 `script`), since they need no sanitizer, and those labelled `not_with_S` if the folder is built with the sanitizer S.
 """
 
@@ -14,31 +14,31 @@ import sys
 
 
 def output_of(*command: str) -> str:
-    """Returns what a command prints."""
+    """Returns the output of a command."""
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def labels_of(test: dict) -> list[str]:
-    """Returns a test's labels, as ctest describes it."""
+    """Returns a test's labels, from ctest's description."""
     return [label for entry in test["properties"] if entry["name"] == "LABELS" for label in entry["value"]]
 
 
 def sanitizers_of(build: str) -> list[str]:
-    """Returns the sanitizers that a build folder's programs are built with."""
+    """Returns the sanitizers with which a build folder's programs are built."""
     with open(os.path.join(build, "CMakeCache.txt"), encoding="utf-8") as cache:
         found = re.search(r"^KILN_SANITIZER:\w+=(.*)$", cache.read(), re.MULTILINE)
     return found[1].split(",") if found else []
 
 
 def tests_in(build: str, folders: list[str]) -> list[tuple[str, str]]:
-    """Returns names of tests and of their programs, sorted."""
+    """Returns the sorted names of tests and of their programs."""
     described = json.loads(output_of("ctest", "--test-dir", build, "--show-only=json-v1"))
     targets = {line.split(":")[0] for line in output_of("ninja", "-C", build, "-t", "targets", "all").splitlines()}
     graph = described["backtraceGraph"]
     left_out = {"script", *(f"not_with_{sanitizer}" for sanitizer in sanitizers_of(build))}
     found = set()
     for test in described["tests"]:
-        program = re.sub(r"_\d+_of_\d+$", "", test["name"])  # kiln_test names them so; ctest knows no command before the build
+        program = re.sub(r"_\d+_of_\d+$", "", test["name"])  # as kiln_test names them; ctest knows no command before the build
         if program not in targets or not left_out.isdisjoint(labels_of(test)):
             continue
         node = test.get("backtrace")

@@ -31,7 +31,7 @@ absl::Status RunAudit(Invocation& invocation) {
     for (const std::string& value :
          {event.user(), event.action(), event.subject(), event.outcome()})
       invocation.out << "  " << (value.empty() ? "-" : Printable(value));
-    invocation.out << std::endl;  // seen at once by who follows
+    invocation.out << std::endl;  // flushes, for readers that follow
   }
   return invocation.Check(reader->Finish());
 }

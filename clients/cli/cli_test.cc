@@ -176,7 +176,7 @@ class Admin : public v1::AdminService::Service {
     answer->set_kernels_deleted(42);
     return grpc::Status::OK;
   }
-  // Another one answers once it has been stopped.
+  // Returns another start time after it has been stopped, as the next daemon does.
   grpc::Status GetDaemon(grpc::ServerContext*, const v1::GetDaemonRequest*,
                          v1::GetDaemonResponse* answer) override {
     answer->mutable_started()->set_seconds(stopped_ ? 2 : 1);
@@ -248,7 +248,7 @@ class Admin : public v1::AdminService::Service {
     answer->mutable_user()->set_name("ann");
     return grpc::Status::OK;
   }
-  // Each call finds that another second of ann's has passed.
+  // Each call finds that another second of ann's device time has passed.
   grpc::Status ListUsers(grpc::ServerContext*, const v1::ListUsersRequest*,
                          v1::ListUsersResponse* answer) override {
     ++calls_;
@@ -329,7 +329,7 @@ TEST_F(CliTest, JsonIsTheAnswerAndNothingElse) {
 TEST_F(CliTest, Sessions) {
   ASSERT_EQ(Run({"sessions"}), 0) << error();
   EXPECT_THAT(out(), ContainsRegex("s12 +ann@laptop train.py +connected"));
-  EXPECT_THAT(out(), ContainsRegex("[1-9][0-9][0-9]+ s ago"));  // 100 s before it was asked for
+  EXPECT_THAT(out(), ContainsRegex("[1-9][0-9][0-9]+ s ago"));  // 100 s before the request
 }
 
 TEST_F(CliTest, ASessionIsClosedByItsNames) {
@@ -344,7 +344,7 @@ TEST_F(CliTest, ASessionIsClosedByItsNames) {
   EXPECT_EQ(Run({"sessions", "night"}), 2);
 }
 
-// What somebody calls a session or a program must not move others' cursors.
+// A session's or program's name must not move another user's cursor.
 TEST_F(CliTest, WhatOthersWroteIsEscaped) {
   sessions_.description = "ann\x1b[2J\u202e\nroot";
   programs_.name = sessions_.description;
@@ -477,7 +477,7 @@ TEST_F(CliTest, TopShowsUsersWhoHaveUsedADevice) {
   EXPECT_THAT(out(), ContainsRegex("cpu:0 +50% .*failed: the fan fell off"));
   EXPECT_THAT(out(), HasSubstr("ann\\x1B[2J"));
   EXPECT_THAT(out(), Not(HasSubstr("idle")));
-  // Nothing but a terminal is cleared.
+  // Only a terminal is cleared.
   EXPECT_THAT(out(), Not(HasSubstr("\x1b")));
 }
 
@@ -488,7 +488,7 @@ TEST_F(CliTest, TopGoesOnWhenTheDaemonIsAwayForAMoment) {
   EXPECT_THAT(out(), ContainsRegex("USER +DEVICE +SHARE"));
 }
 
-// As gRPC does to calls that it cannot answer any more when a daemon ends.
+// gRPC cancels calls that it can no longer answer when a daemon stops.
 TEST_F(CliTest, TopGoesOnWhenTheDaemonEndsWhileItIsAsked) {
   admin_.fail_at_ = 2;
   admin_.failure_ = grpc::Status::CANCELLED;
@@ -562,7 +562,7 @@ TEST(UsageTable, SharesAndRatesAreOfTheTimeBetweenTheSamples) {
   add(now, "ann", 5.5, 140);
   add(now, "bob", 1, 3);  // new
   add(before, "eve", 9, 1000);
-  add(now, "eve", 1, 10);  // the daemon has started again
+  add(now, "eve", 1, 10);  // the daemon has restarted
   std::ostringstream out;
   PrintUsage(before, now, out);
   EXPECT_THAT(out.str(), ContainsRegex("\nbob +cpu:0 +50% +1.5 .*\nann +cpu:0 +25% +20.0 "));

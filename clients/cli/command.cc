@@ -18,7 +18,7 @@ namespace {
 absl::StatusOr<std::string> ToJson(const google::protobuf::Message& answer, bool on_many_lines) {
   google::protobuf::util::JsonPrintOptions options;
   options.add_whitespace = on_many_lines;
-  // Scripts should find every field, a zero as well, under the name that the .proto file has.
+  // Scripts should find every field, even if it is zero, under its name in the .proto file.
   options.always_print_primitive_fields = true;
   options.preserve_proto_field_names = true;
   std::string text;
@@ -32,7 +32,7 @@ absl::StatusOr<std::string> ToJson(const google::protobuf::Message& answer, bool
 
 absl::Status Invocation::Check(const grpc::Status& status) const {
   const absl::Status checked = client::FromGrpc(status, address);
-  // Nothing here cancels its calls, so that was a daemon that ended before it could answer.
+  // Commands do not cancel their calls, so a daemon stopped before it could answer.
   if (absl::IsCancelled(checked) && client::IsLostConnection(checked)) {
     return absl::UnavailableError(absl::StrCat("the daemon at ", address,
                                                " ended while it was asked; try again once one "

@@ -1,4 +1,4 @@
-// What every subcommand of `kiln` gets and is.
+// The interface of the subcommands of `kiln`.
 #ifndef KILN_CLIENTS_CLI_COMMAND_H_
 #define KILN_CLIENTS_CLI_COMMAND_H_
 
@@ -24,27 +24,28 @@ namespace kiln::cli {
 
 struct Invocation {
   std::vector<std::string>
-      arguments;  // what follows the subcommand, without the options every command has
+      arguments;  // those after the subcommand, without the options that every command has
   bool json =
-      false;  // print the daemon's answer as JSON (Protocol Buffers' mapping) and nothing else
-  bool terminal = false;  // `out` is one
+      false;  // print only the daemon's answer, as JSON (Protocol Buffers' mapping)
+  bool terminal = false;  // `out` is a terminal
   std::string address;
-  std::string elsewhere;  // of the login: see clients/cpp/login.h
+  std::string elsewhere;  // see client::Login in clients/cpp/login.h
   std::shared_ptr<grpc::Channel> channel;
   std::ostream& out;
-  std::ostream& error;  // for what is no result
+  std::ostream& error;  // for output that is not a result
 
-  // A failed call as a status that says what to do.
+  // Converts a failed call's status to one that says what to do.
   absl::Status Check(const grpc::Status& status) const;
   // Prints an answer as JSON.
   absl::Status PrintJson(const google::protobuf::Message& answer) const;
-  // Prints one of many answers on a line of its own (JSON Lines), seen at once by who follows.
+  // Prints one of many answers on a line of its own (JSON Lines), flushed at once for readers that
+  // follow.
   absl::Status PrintJsonLine(const google::protobuf::Message& answer) const;
-  // INVALID_ARGUMENT if there are arguments the command does not know.
+  // Returns INVALID_ARGUMENT if there are arguments that the command does not know.
   absl::Status ExpectNoArguments() const;
 };
 
-// Bounds a call to ten seconds, so that a daemon that hangs is noticed.
+// Limits a call to ten seconds, so that a daemon that hangs is noticed.
 void SetDeadline(grpc::ClientContext& context);
 
 struct Command {
@@ -69,8 +70,9 @@ absl::Status RunAudit(Invocation& invocation);
 
 absl::Span<const Command> AllCommands();
 
-// The whole program but for the process: parses `arguments` (without the program's name), runs,
-// prints to `out` and `error`. Returns the exit status: 0, 1 for a failure, 2 for wrong usage.
+// The whole program except the process: parses `arguments` (without the program's name), runs the
+// command, prints to `out` and `error`. Returns the exit status: 0, 1 for a failure, 2 for wrong
+// usage.
 int Main(absl::Span<const std::string> arguments, std::ostream& out, std::ostream& error);
 
 }  // namespace kiln::cli

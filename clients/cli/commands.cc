@@ -1,4 +1,4 @@
-// The list of subcommands, and the command line around them.
+// The list of subcommands, and the parsing of the command line.
 #include <grpcpp/grpcpp.h>
 #include <unistd.h>
 
@@ -103,7 +103,7 @@ void PrintHelp(const Command& command, std::ostream& out) {
       << command.help;
 }
 
-// The options that every command has; the rest goes to the command.
+// The options that every command has; the rest is passed to the command.
 struct CommonOptions {
   bool json = false;
   bool help = false;
@@ -122,7 +122,7 @@ constexpr Option kLoginOptions[] = {{"--address", "unix:/run/kilnd.sock", &clien
                                     {"--certificate", "ann.pem", &client::Login::certificate},
                                     {"--key", "ann.key", &client::Login::key}};
 
-// That of "--ca" and "--ca=ca.pem".
+// Returns the option of "--ca" or "--ca=ca.pem".
 const Option* FindOption(const std::string& argument) {
   for (const Option& option : kLoginOptions) {
     if (argument == option.name || absl::StartsWith(argument, absl::StrCat(option.name, "=")))
@@ -197,7 +197,7 @@ int Main(absl::Span<const std::string> arguments, std::ostream& out, std::ostrea
     error << "kiln: " << Printable(std::string(options.status().message())) << '\n';
     return 2;
   }
-  // Usage that was asked for is output; usage instead of a result is an error.
+  // Requested usage is output; usage instead of a result is an error.
   if (options->rest.empty() || options->rest[0] == "help") {
     PrintUsage(options->help || !options->rest.empty() ? out : error);
     return options->help || !options->rest.empty() ? 0 : 2;

@@ -31,7 +31,7 @@ absl::Status RunDevices(Invocation& invocation) {
   Table drivers({"driver", ">devices", "why not more"});
   for (const v1::Driver& driver : answer.drivers())
     drivers.Add({driver.name(), absl::StrCat(driver.devices()), driver.why_not_more()});
-  // A daemon that is older than this program tells of none.
+  // An older daemon does not list drivers.
   if (drivers.empty()) return absl::OkStatus();
   invocation.out << "\n";
   drivers.Print(invocation.out);

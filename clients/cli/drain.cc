@@ -10,11 +10,11 @@
 namespace kiln::cli {
 namespace {
 
-// Until a daemon with much to write has ended.
+// Enough for a daemon with much to write.
 constexpr absl::Duration kPatience = absl::Minutes(10);
 constexpr absl::Duration kPause = absl::Milliseconds(50);
 
-// That one of the daemons answers which had started then.
+// Returns true if a daemon with that start time answers, or if it does not answer in time.
 bool StillRuns(v1::AdminService::Stub& stub, const google::protobuf::Timestamp& started) {
   grpc::ClientContext context;
   SetDeadline(context);

@@ -114,7 +114,7 @@ void PrintFirstCall(const google::protobuf::RepeatedPtrField<v1::FirstCallPart>&
 
 bool IsWanted(int number, const v1::Kernel& kernel, const std::string& wanted) {
   return wanted.empty() || wanted == absl::StrCat(number) || wanted == kernel.name() ||
-         // Fewer digits are more likely a kernel's number.
+         // With fewer digits it is more likely a kernel's number.
          (wanted.size() >= 4 && absl::StartsWith(kernel.digest(), wanted));
 }
 
@@ -140,7 +140,7 @@ absl::StatusOr<v1::ExplainProgramResponse> Fetch(const Invocation& invocation,
   if (!digest.ok()) return digest.status();
   v1::ExplainProgramRequest request;
   request.set_digest(*digest);
-  // The daemon disassembles on request, and nobody would see it otherwise.
+  // The daemon disassembles on request; without kernels' code in the output that would be wasted.
   request.set_with_assembly(!options.summary && !options.passes);
   grpc::ClientContext context;
   SetDeadline(context);

@@ -57,13 +57,13 @@ absl::StatusOr<std::string> FindProgram(const v1::ListProgramsResponse& programs
       }
       by_digest = &program;
     }
-    // Of several programs of one name the newest is meant.
+    // Takes the newest of several programs with the same name.
     if (program.name() == wanted &&
         (by_name == nullptr || program.compiled().seconds() >= by_name->compiled().seconds())) {
       by_name = &program;
     }
   }
-  // A digest goes first: names are the clients' and may look like one.
+  // A digest has precedence: clients choose the names, which may look like one.
   if (by_digest != nullptr) return by_digest->digest();
   if (by_name != nullptr) return by_name->digest();
   return NoSuchProgram(programs, wanted);

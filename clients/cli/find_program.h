@@ -1,4 +1,4 @@
-// Which program a person means.
+// Finds the program that a user means.
 #ifndef KILN_CLIENTS_CLI_FIND_PROGRAM_H_
 #define KILN_CLIENTS_CLI_FIND_PROGRAM_H_
 
@@ -12,9 +12,9 @@ namespace kiln::cli {
 
 absl::StatusOr<v1::ListProgramsResponse> ListPrograms(const Invocation& invocation);
 
-// The digest of the one program in `programs` whose digest begins with `wanted`, or else of the
-// newest one with that name. NOT_FOUND names the programs there are; INVALID_ARGUMENT: several
-// digests begin so.
+// Returns the digest of the one program in `programs` whose digest begins with `wanted`, or else of
+// the newest one with that name. NOT_FOUND lists the existing programs; INVALID_ARGUMENT: several
+// digests begin with `wanted`.
 absl::StatusOr<std::string> FindProgram(const v1::ListProgramsResponse& programs,
                                         const std::string& wanted);
 

@@ -11,7 +11,7 @@
 namespace kiln::cli {
 namespace {
 
-// Three significant digits below 1000.
+// Returns three significant digits for values below 1000.
 std::string Digits(double value) {
   if (value < 10) return absl::StrFormat("%.2f", value);
   if (value < 100) return absl::StrFormat("%.1f", value);
@@ -50,7 +50,7 @@ std::string Rate(double amount, double seconds, const std::string& unit) {
 std::string Percent(double share) { return absl::StrFormat("%.0f%%", share * 100); }
 
 std::string DevicesText(const v1::Program& program) {
-  // An older daemon names the first one alone.
+  // An older daemon names only the first device.
   if (program.devices().empty()) return program.device();
   return absl::StrJoin(program.devices(), ", ");
 }
@@ -63,7 +63,7 @@ std::string Health(const v1::Device& device) {
       return "draining";
     case v1::Device::FAILED:
       return absl::StrCat("failed: ", device.health_message());
-    // A daemon that is newer than this program may know others.
+    // A daemon newer than this program may know further values.
     default:
       return "unknown";
   }

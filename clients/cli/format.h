@@ -1,4 +1,4 @@
-// Quantities as people read them.
+// Formats quantities for people.
 #ifndef KILN_CLIENTS_CLI_FORMAT_H_
 #define KILN_CLIENTS_CLI_FORMAT_H_
 
@@ -12,19 +12,20 @@ class Program;
 
 namespace kiln::cli {
 
-// "0 B", "1.5 KiB", "12 MiB": binary units, two or three digits.
+// Returns "0 B", "1.5 KiB", "12 MiB": binary units, two or three digits.
 std::string Bytes(uint64_t bytes);
-// "830 ns", "1.25 µs", "12.3 ms", "4.10 s", "2 min", "3 h"; "-" for zero, which means not measured.
+// Returns "830 ns", "1.25 µs", "12.3 ms", "4.10 s", "2 min", "3 h"; "-" for zero, which means not
+// measured.
 std::string Duration(double seconds);
-// "12.3 GFLOP/s" style: `amount` of `unit` in `seconds`; "-" where nothing was measured.
+// Returns `amount` of `unit` in `seconds` as "12.3 GFLOP/s"; "-" if nothing was measured.
 std::string Rate(double amount, double seconds, const std::string& unit);
-// 0 to 1 as "42%".
+// Formats 0 to 1 as "42%".
 std::string Percent(double share);
-// "healthy", "draining", or "failed: " and why.
+// Returns "healthy", "draining", or "failed: " and the reason.
 std::string Health(const v1::Device& device);
-// "cpu:0", or "cpu:0, cpu:1" of a program on several devices.
+// Returns "cpu:0", or "cpu:0, cpu:1" for a program on several devices.
 std::string DevicesText(const v1::Program& program);
-// The first twelve characters of a digest: enough to name it.
+// Returns the first twelve characters of a digest, enough to identify it.
 std::string ShortDigest(const std::string& digest);
 
 }  // namespace kiln::cli

@@ -10,14 +10,15 @@
 
 namespace kiln::cli {
 
-// Seconds that all launches of the kernel take in one run of its program; 0 if it was never timed.
+// Returns the seconds that all launches of the kernel take in one run of its program; 0 if it was
+// never timed.
 double SecondsPerRun(const v1::Kernel& kernel);
 
-// The median time of a launch; "(cold)" marks that of a program's first run, if no later one has
-// been timed yet.
+// Returns the median time of a launch; "(cold)" marks the time of a program's first run, if no
+// later run has been timed yet.
 std::string MedianText(const v1::Kernel& kernel);
 
-// One row a kernel, numbered from 1 in the order given, with its share of the time of all.
+// Prints one row a kernel, numbered from 1 in the order given, with its share of the total time.
 void PrintKernels(const google::protobuf::RepeatedPtrField<v1::Kernel>& kernels, std::ostream& out);
 
 }  // namespace kiln::cli

@@ -28,7 +28,7 @@ absl::Status RunKernels(Invocation& invocation) {
   if (absl::Status status = invocation.Check(stub->ListKernels(&context, request, &answer));
       !status.ok())
     return status;
-  // The costliest first, by the time that all launches of a run take.
+  // The most expensive first, by the time of all launches in a run.
   std::stable_sort(
       answer.mutable_kernels()->begin(), answer.mutable_kernels()->end(),
       [](const v1::Kernel& a, const v1::Kernel& b) { return SecondsPerRun(a) > SecondsPerRun(b); });

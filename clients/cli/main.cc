@@ -1,4 +1,4 @@
-// `kiln`: what a daemon has and does, from the command line.
+// `kiln`: the command line client, which shows and controls a daemon.
 #include <cstdlib>
 #include <iostream>
 #include <string>
@@ -7,7 +7,7 @@
 #include "clients/cli/command.h"
 
 int main(int argc, char** argv) {
-  // What gRPC would log of a failed handshake stands in the error's message, too.
+  // gRPC's log of a failed handshake would repeat the error's message.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   return kiln::cli::Main(std::vector<std::string>(argv + 1, argv + argc), std::cout, std::cerr);
 }

@@ -20,7 +20,7 @@ std::string AmountText(const v1::ResourceQuota& quota, uint64_t amount) {
   return quota.in_bytes() ? Bytes(amount) : absl::StrCat(amount);
 }
 
-// A limit of 0 is none.
+// A limit of 0 means no limit.
 std::string LimitText(const v1::ResourceQuota& quota) {
   if (quota.limit() == 0) return "-";
   return absl::StrCat(AmountText(quota, quota.limit()), quota.is_set() ? "" : " (default)");
@@ -52,7 +52,7 @@ absl::Status ListQuotas(Invocation& invocation, v1::AdminService::Stub& stub) {
   return absl::OkStatus();
 }
 
-// "sessions=8", "device_memory=4GiB", "buffers=none", "buffers=default".
+// Parses "sessions=8", "device_memory=4GiB", "buffers=none" or "buffers=default".
 absl::Status AddChange(const std::string& text, v1::SetQuotaRequest* request) {
   const std::pair<std::string, std::string> change = absl::StrSplit(text, absl::MaxSplits('=', 1));
   const auto& [resource, limit] = change;
@@ -75,7 +75,8 @@ absl::Status AddChange(const std::string& text, v1::SetQuotaRequest* request) {
   return absl::OkStatus();
 }
 
-// A name that nobody has may be a slip, or that of one whom the daemon will know when he comes.
+// Warns if no user has the name: it may be misspelled, or belong to a user whom the daemon will
+// know only after they connect.
 absl::Status WarnOfStrangers(Invocation& invocation, v1::AdminService::Stub& stub,
                              const std::string& name) {
   grpc::ClientContext context;

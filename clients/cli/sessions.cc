@@ -26,7 +26,7 @@ std::string StateOf(const v1::Session& session) {
                                          : absl::StrCat(state, " as ", session.detached_name());
 }
 
-// How old the image is with which it would survive a kill.
+// The age of the snapshot from which the session would be restored after a kill.
 std::string SnapshotOf(const v1::Session& session) {
   if (session.snapshot_seconds() == 0) return "";
   if (!session.has_snapshot_taken()) return "none";

@@ -8,7 +8,7 @@
 namespace kiln::cli {
 namespace {
 
-// Characters, not bytes: continuation bytes of UTF-8 take no column.
+// Counts characters, not bytes: continuation bytes of UTF-8 take no column.
 size_t Width(const std::string& text) {
   return std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; });
 }
@@ -25,7 +25,7 @@ Table::Table(std::vector<std::string> titles) {
 
 void Table::Add(std::vector<std::string> cells) {
   cells.resize(titles_.size());
-  // Names come from other clients, who could otherwise move the reader's cursor or fake rows.
+  // Names come from other clients, which could otherwise move the reader's cursor or fake rows.
   for (std::string& cell : cells) cell = Printable(cell);
   rows_.push_back(std::move(cells));
 }

@@ -10,11 +10,12 @@ namespace kiln::cli {
 
 class Table {
  public:
-  // A title that begins with '>' makes its column flush right; the mark is not printed.
+  // A title that begins with '>' right-aligns its column; the '>' is not printed.
   explicit Table(std::vector<std::string> titles);
-  // As many cells as there are titles; what a terminal would obey is escaped (printable.h).
+  // Adds a row with as many cells as there are titles; terminal control characters are escaped
+  // (printable.h).
   void Add(std::vector<std::string> cells);
-  // The titles in capitals, then the rows in the order of Add.
+  // Prints the titles in capitals, then the rows in the order of Add.
   void Print(std::ostream& out) const;
   bool empty() const { return rows_.empty(); }
 

@@ -25,7 +25,7 @@ constexpr double kLongestInterval = 3600;
 
 struct TopOptions {
   double interval_seconds = 1;
-  std::optional<int64_t> count;  // of tables; none: until it is interrupted
+  std::optional<int64_t> count;  // the number of tables; none: until it is interrupted
 };
 
 absl::Status SetOption(const std::string& name, const std::string& value, TopOptions* options) {
@@ -86,7 +86,7 @@ absl::StatusOr<UsageSample> Look(const Invocation& invocation) {
   return sample;
 }
 
-// One write, so that a terminal does not flicker.
+// Writes once, so that a terminal does not flicker.
 void Show(const Invocation& invocation, const UsageSample& before, const UsageSample& now) {
   std::ostringstream text;
   if (invocation.terminal) text << kClearTerminal;
@@ -113,7 +113,7 @@ absl::Status RunTop(Invocation& invocation) {
       last = std::move(now);
       continue;
     }
-    // A daemon that starts again is soon back, and whoever watches it wants to see that.
+    // A daemon that restarts is soon back, so keep watching.
     if (now.status().code() != absl::StatusCode::kUnavailable) return now.status();
     invocation.error << Printable(std::string(now.status().message())) << "; trying again"
                      << std::endl;

@@ -1,4 +1,4 @@
-// Who uses which device how much, from two looks at the daemon's counters.
+// Shows each user's use of each device, from two samples of the daemon's counters.
 #ifndef KILN_CLIENTS_CLI_USAGE_TABLE_H_
 #define KILN_CLIENTS_CLI_USAGE_TABLE_H_
 
@@ -12,12 +12,12 @@ namespace kiln::cli {
 struct UsageSample {
   v1::ListDevicesResponse devices;
   v1::ListUsersResponse users;
-  double seconds = 0;  // when it was taken, on a clock that only goes forward
+  double seconds = 0;  // when it was taken, on a monotonic clock
 };
 
-// A table of devices, then one with a row for each user and device, the greatest share first. Share
-// and rate are those of the time between the samples; counters that went back, as they do when the
-// daemon starts again, count as none.
+// Prints a table of devices, then one with a row for each user and device, the greatest share
+// first. Share and rate are those between the samples; counters that went back, as they do when the
+// daemon restarts, count as 0.
 void PrintUsage(const UsageSample& before, const UsageSample& now, std::ostream& out);
 
 }  // namespace kiln::cli

@@ -16,7 +16,7 @@
 namespace kiln::cli {
 namespace {
 
-constexpr int64_t kDaysMax = 36500;  // of a token
+constexpr int64_t kDaysMax = 36500;  // the longest validity of a token
 
 std::string Day(const google::protobuf::Timestamp& time) {
   return absl::FormatTime("%Y-%m-%d", absl::FromUnixSeconds(time.seconds()), absl::UTCTimeZone());
@@ -24,7 +24,7 @@ std::string Day(const google::protobuf::Timestamp& time) {
 
 void PrintToken(Invocation& invocation, const v1::User& user, const std::string& token) {
   invocation.out << token << '\n';
-  // Apart, so that $(kiln user add ann) is the token.
+  // On another stream, so that $(kiln user add ann) is the token.
   invocation.error << "This is " << Printable(user.name())
                    << "'s token, shown this once: KILN_TOKEN, or `token` in "
                       "~/.config/kiln/config.toml\n";
@@ -101,7 +101,7 @@ absl::Status Revoke(Invocation& invocation, v1::AdminService::Stub& stub) {
   return absl::OkStatus();
 }
 
-// "30d", "12h", "90m": more than no time.
+// Parses "30d", "12h" or "90m"; the time must be above zero.
 absl::StatusOr<uint64_t> ValidSeconds(const std::string& text) {
   absl::Duration time;
   int64_t days = 0;

@@ -23,7 +23,7 @@ std::string AsGrpcAddress(const std::string& address) {
   for (const char* scheme : {"unix:", "dns:", "ipv4:", "ipv6:"})
     if (absl::StartsWith(address, scheme)) return address;
   if (absl::StrContains(address, '/')) return absl::StrCat("unix:", address);
-  // An IPv6 address has colons of its own, within brackets.
+  // The colons of an IPv6 address are inside brackets.
   const size_t bracket = address.rfind(']');
   const bool has_port =
       address.find(':', bracket == std::string::npos ? 0 : bracket) != std::string::npos;
@@ -80,7 +80,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, size_t bytes_max) 
 Surroundings ProcessSurroundings() {
   return {.environment = [](const std::string& name) -> std::optional<std::string> {
             const char* value = std::getenv(name.c_str());
-            // An empty variable counts as none, as it does for the daemon.
+            // An empty variable counts as unset, as it does for the daemon.
             if (value == nullptr || *value == '\0') return std::nullopt;
             return value;
           },

@@ -24,7 +24,7 @@ absl::Status Blobs::Upload(const std::string& blob, absl::Span<const char> data)
   request.mutable_header()->set_blob(blob);
   request.mutable_header()->set_size_bytes(data.size());
   size_t sent = 0;
-  // Once at least: an empty blob needs its header as well.
+  // At least once: an empty blob needs its header too.
   do {
     const size_t size = std::min<size_t>(chunk_bytes_, data.size() - sent);
     request.set_data(data.data() + sent, size);
@@ -61,7 +61,7 @@ absl::StatusOr<std::string> Blobs::Download(uint64_t handle, uint64_t after_sequ
   std::string bytes;
   uint64_t size = 0;
   while (reader->Read(&chunk)) {
-    // Only the first chunk says how large the whole is.
+    // Only the first chunk has the total size.
     if (bytes.empty()) {
       size = chunk.size_bytes();
       bytes.reserve(size);
@@ -69,7 +69,7 @@ absl::StatusOr<std::string> Blobs::Download(uint64_t handle, uint64_t after_sequ
     bytes.append(chunk.data());
   }
   if (absl::Status status = FromGrpc(reader->Finish(), address_); !status.ok()) return status;
-  // A stream that ends early without an error would otherwise pass for a shorter tensor.
+  // Otherwise a stream that ends early without an error would be taken for a smaller tensor.
   if (bytes.size() != size) {
     return absl::DataLossError(
         absl::StrCat("the daemon announced ", size, " bytes and sent ", bytes.size()));

@@ -1,4 +1,4 @@
-// Bulk data in chunks, through BlobService.
+// Transfers bulk data in chunks, through BlobService.
 #ifndef KILN_CLIENTS_CPP_BLOBS_H_
 #define KILN_CLIENTS_CPP_BLOBS_H_
 
@@ -14,10 +14,10 @@
 
 namespace kiln::client {
 
-// What a session's transfers have in common. Stateless, so calls may run at once.
+// The transfers of one session. Stateless, so calls may run concurrently.
 class Blobs {
  public:
-  // `chunk_bytes` as the daemon asked for when the session opened.
+  // `chunk_bytes` is the chunk size that the daemon asked for when the session was opened.
   Blobs(v1::BlobService::StubInterface& stub, std::string session_id, std::string address,
         uint64_t chunk_bytes);
 
@@ -25,13 +25,14 @@ class Blobs {
   absl::Status Upload(const std::string& blob, absl::Span<const char> data) const;
   struct Found {
     std::set<std::string> names;
-    bool knows_sums;  // the daemon; false: an older one
+    bool knows_sums;  // the daemon's answer; false for an older daemon
   };
-  // Which of these content-addressed blobs the daemon has; it keeps them for the session until an
-  // operation behind `after_sequence` has used them. Of sums, those that some blob has.
+  // Returns which of these content-addressed blobs the daemon has; it keeps them for the session
+  // until an operation after `after_sequence` has used them. For names that are sums, returns those
+  // that some blob has.
   absl::StatusOr<Found> Find(const std::vector<std::string>& names, uint64_t after_sequence) const;
-  // A buffer's bytes, once its value is there. Waits first until the daemon has received the
-  // operation `after_sequence`.
+  // Returns a buffer's bytes once its value has been computed. First waits until the daemon has
+  // received the operation `after_sequence`.
   absl::StatusOr<std::string> Download(uint64_t handle, uint64_t after_sequence) const;
 
  private:

@@ -9,7 +9,7 @@ namespace kiln {
 namespace internal {
 namespace {
 
-// One alternative of a number or dimension.
+// Converts one alternative of a number or dimension.
 struct ToAttribute {
   AttributeValue operator()(int64_t value) const { return value; }
   AttributeValue operator()(double value) const { return value; }
@@ -22,7 +22,7 @@ struct ToAttribute {
 
 using Operands = absl::Span<const std::optional<Operand>>;
 
-// The first value's; AddNode refuses values of another builder.
+// The builder of the first value; AddNode refuses values of another builder.
 GraphBuilder* BuilderOf(Operands operands) {
   for (const std::optional<Operand>& operand : operands) {
     if (operand.has_value() && operand->value() != nullptr &&
@@ -32,7 +32,7 @@ GraphBuilder* BuilderOf(Operands operands) {
   return nullptr;
 }
 
-// What numbers among the operands take their dtype from.
+// The dtype that numbers among the operands take.
 DType DTypeOfValues(const OpRow& row, Operands operands) {
   // Every dtype promotes bool to itself.
   DType dtype = DType::kBool;
@@ -64,8 +64,8 @@ AttributeValue AttributeOf(const Dimensions& dimensions) {
   std::vector<int64_t> numbers;
   for (const Dimension& dimension : dimensions.list()) {
     const auto* number = std::get_if<int64_t>(&dimension);
-    // One variable among them makes all of them a shape on the wire; numbers alone are a list of
-    // integers.
+    // One variable among them makes the whole list a shape on the wire; a list of numbers only is a
+    // list of integers.
     if (number == nullptr) return dimensions.list();
     numbers.push_back(*number);
   }
@@ -82,9 +82,9 @@ Value Call(std::string_view op, Operands operands, const Attributes& attributes,
            const Location& location) {
   GraphBuilder* builder = BuilderOf(operands);
   if (builder == nullptr) return Value();
-  // There is a row: the functions that call this are generated from the same table.
+  // The row exists: the functions that call this are generated from the same table.
   const OpRow& row = *FindRow(op);
-  // The wire has no mark for an operand that is left out, so only the last ones can be.
+  // The wire cannot mark an operand as missing, so only trailing ones may be left out.
   while (!operands.empty() && !operands.back().has_value()) operands.remove_suffix(1);
   const DType like = DTypeOfValues(row, operands);
   std::vector<Value> values;

@@ -1,4 +1,4 @@
-// What the generated functions of ops.cc are written with.
+// Helpers for the generated functions in ops.cc.
 #ifndef KILN_CLIENTS_CPP_CALL_H_
 #define KILN_CLIENTS_CPP_CALL_H_
 
@@ -12,19 +12,19 @@
 
 namespace kiln::internal {
 
-// "train.cc:31".
+// Returns "train.cc:31".
 std::string SourceOf(const Location& location);
 
 AttributeValue AttributeOf(const Number& number);
 AttributeValue AttributeOf(const Dimension& dimension);
 AttributeValue AttributeOf(const Dimensions& dimensions);
 
-// Operands of an op that takes any number of the last.
+// Returns the operands of an op that takes any number of its last operand.
 std::vector<std::optional<Operand>> Join(absl::Span<const std::optional<Operand>> first,
                                          absl::Span<const Value> many);
 
-// The op, built by the builder of its first value. Numbers become constants; operands left out at
-// the end are left out. Of no value, no value.
+// Adds the op to the builder of its first value. Numbers become constants; missing operands at the
+// end are dropped. Without any value among the operands, returns a default-constructed Value.
 Value Call(std::string_view op, absl::Span<const std::optional<Operand>> operands,
            const Attributes& attributes, DType dtype, const Location& location);
 

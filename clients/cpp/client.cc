@@ -31,8 +31,8 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const client::Login& 
   // gRPC's default of 4 MiB is less than one tensor may need.
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetMaxSendMessageSize(-1);
-  // After a lost connection the first attempts should come quickly; one attempt may take longer
-  // (its name notwithstanding, the second bounds that).
+  // After a lost connection the first attempts should follow quickly, but one attempt may take
+  // longer. The second setting, despite its name, bounds the length of an attempt.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
@@ -55,7 +55,7 @@ absl::StatusOr<v1::OpenSessionResponse> OpenSession(v1::SessionService::StubInte
   if (options.batch) request.set_priority(v1::BATCH);
   request.set_device(options.device);
   grpc::ClientContext context;
-  // Besides closing, the only call with a deadline: all others may have to wait for a long
+  // Besides CloseSession, the only call with a deadline: all others may have to wait for a long
   // computation.
   context.set_deadline(absl::ToChronoTime(absl::Now() + options.timeout));
   v1::OpenSessionResponse answer;
@@ -68,7 +68,7 @@ absl::StatusOr<v1::OpenSessionResponse> OpenSession(v1::SessionService::StubInte
 
 constexpr absl::Duration kRestorePause = absl::Milliseconds(50);
 
-// A daemon that has been restarted brings its sessions back one after another.
+// Retries, because a daemon that has been restarted restores its sessions one after another.
 absl::StatusOr<v1::AttachSessionResponse> AttachSession(v1::SessionService::StubInterface& stub,
                                                         const std::string& name,
                                                         absl::Time deadline,
@@ -94,10 +94,10 @@ void Ignore(const absl::StatusOr<v1::Result>& result) {}
 
 }  // namespace
 
-// Everything a session's handles need; they keep a weak reference, so that they may outlive the
+// The data that a session's handles need. They keep a weak reference, so that they may outlive the
 // client.
 struct ClientCore {
-  // `attached` without a session: of one that has just been opened.
+  // `attached` has no session if the session has just been opened.
   ClientCore(const std::shared_ptr<grpc::Channel>& channel, const v1::OpenSessionResponse& opened,
              const std::string& address, const v1::AttachSessionResponse& attached = {})
       : sessions(v1::SessionService::NewStub(channel)),
@@ -119,16 +119,16 @@ struct ClientCore {
   const bool is_local;
   client::Blobs blobs;
   absl::Mutex pieces_in_turn;             // see PieceUpload::Send
-  std::atomic<uint64_t> next_number;      // of handles, programs and blobs alike
-  std::atomic<bool> is_detached = false;  // nothing more is released, and the session stays
-  client::OperationStream stream;         // last: its thread uses what stands above
+  std::atomic<uint64_t> next_number;      // for handles, programs and blobs
+  std::atomic<bool> is_detached = false;  // nothing more is released, and the session is kept
+  client::OperationStream stream;         // last: its thread uses the members above
 };
 
-// Tensors and programs end with their last copy.
+// Released with the last copy.
 struct Tensor::Handle {
   Handle(std::weak_ptr<ClientCore> core, uint64_t number) : core(std::move(core)), number(number) {}
   ~Handle() {
-    // The client may be gone, and its session with it: then there is nothing to release.
+    // If the client is gone, its session is too, and there is nothing to release.
     auto alive = core.lock();
     if (alive == nullptr || alive->is_detached) return;
     v1::ConnectRequest request;
@@ -303,14 +303,14 @@ absl::StatusOr<Tensor> Client::Upload(DType dtype, const Shape& shape, absl::Spa
     absl::Status status = client::SetPlacement(placement, write->mutable_placement());
     if (!status.ok()) return status;
   }
-  // Made before anything is sent, so that every way out of here releases the handle.
+  // Created before anything is sent, so that every return below releases the handle.
   const Tensor tensor(std::make_shared<Tensor::Handle>(impl_->core, handle));
   if (data.size() <= core.info.chunk_bytes()) {
     write->set_data(data.data(), data.size());
     core.stream.Send(std::move(request), Ignore);
     return tensor;
   }
-  // Within this machine, hashing would take longer than sending.
+  // On the same machine, hashing would take longer than sending.
   if (!core.is_local) {
     absl::MutexLock lock(&core.pieces_in_turn);
     client::PieceUpload pieces(core.blobs, core.stream, absl::StrCat("tensor-", handle));
@@ -318,7 +318,8 @@ absl::StatusOr<Tensor> Client::Upload(DType dtype, const Shape& shape, absl::Spa
     if (!names.ok()) {
       v1::ConnectRequest release;
       for (const std::string& name : pieces.offered()) release.mutable_release()->add_blobs(name);
-      // Before that, the daemon would tell the next upload that they are there.
+      // Waits for the release, because before it the daemon would tell the next upload that the
+      // blobs are there.
       absl::Notification forgotten;
       core.stream.Send(std::move(release),
                        [&](const absl::StatusOr<v1::Result>&) { forgotten.Notify(); });
@@ -333,9 +334,9 @@ absl::StatusOr<Tensor> Client::Upload(DType dtype, const Shape& shape, absl::Spa
   write->set_blob(blob);
   const absl::Status uploaded =
       core.stream.ThroughCuts([&] { return core.blobs.Upload(blob, data); });
-  // Sent only now: the blob must be there when the write is executed.
+  // Sent only now, because the blob must be there when the write is executed.
   if (uploaded.ok()) core.stream.Send(std::move(request), Ignore);
-  // In order: after the write, which has made a copy. An upload that failed may still have arrived.
+  // Ordered after the write, which has made a copy. An upload that failed may still have arrived.
   v1::ConnectRequest release;
   release.mutable_release()->add_blobs(blob);
   core.stream.Send(std::move(release), Ignore);
@@ -383,7 +384,7 @@ absl::StatusOr<RunResult> Client::Run(const Program& program, absl::Span<const T
   for (const auto& [name, value] : options.bindings) (*run->mutable_bindings())[name] = value;
   for (const Tensor& input : inputs) run->add_inputs(input.handle());
   std::vector<Tensor> outputs;
-  // Handles are numbers of the client's own, so nothing here waits for the daemon.
+  // The client chooses the handles, so nothing here waits for the daemon.
   for (int i = 0; i < handle.outputs; ++i) {
     const uint64_t number = core.next_number++;
     run->add_outputs(number);
@@ -404,7 +405,7 @@ absl::StatusOr<std::string> Client::DownloadBytes(const Tensor& tensor) {
   ClientCore& core = *impl_->core;
   absl::StatusOr<std::string> bytes;
   const absl::Status status = core.stream.ThroughCuts([&] {
-    // Downloads do not travel on the stream: the daemon waits for what was sent there before.
+    // Downloads do not use the stream, so the daemon is told for which operations to wait first.
     bytes = core.blobs.Download(tensor.handle(), core.stream.last_sequence());
     return bytes.status();
   });
@@ -441,7 +442,7 @@ absl::Status Client::Cancel() {
   request.mutable_cancel()->set_first(1);
   Future<v1::Result>::Promise taken;
   impl_->core->stream.Send(std::move(request), [taken](absl::StatusOr<v1::Result> result) {
-    // Without an error it is answered in its turn, which nobody waits for.
+    // Without an error it is answered in stream order, which nothing waits for.
     if (!result.ok()) taken.Set(std::move(result));
   });
   const Future<v1::Result> refused = taken.future();

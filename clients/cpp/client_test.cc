@@ -21,7 +21,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Longer than any test: a wait ends only because its event has happened.
+// Longer than any test: a wait ends only because its event has occurred.
 constexpr absl::Duration kPatience = absl::Hours(1);
 
 class ClientTest : public ::testing::Test {
@@ -225,7 +225,7 @@ TEST_F(ClientTest, WhoSendsFarAheadWaits) {
   ASSERT_TRUE(client->Barrier().ok());
   daemon_.Hold();
   std::atomic<int> sent{0};
-  std::vector<RunResult> kept;  // what is let go is an operation, too
+  std::vector<RunResult> kept;  // keeps the results: releasing them would add operations
   std::thread sender([&] {
     for (; sent < 5000; ++sent) kept.push_back(client->Run(*program, {*a, *b}).value());
   });
@@ -235,14 +235,15 @@ TEST_F(ClientTest, WhoSendsFarAheadWaits) {
   sender.join();
   ASSERT_TRUE(client->Barrier().ok());
   EXPECT_EQ(daemon_.runs(), 5000);
-  // An operation's acknowledged number says how far ahead of the answers the client was then.
+  // An operation's acknowledged number shows how far the client was ahead of the answers at that
+  // time.
   uint64_t furthest = 0;
   for (const v1::ConnectRequest& operation : daemon_.operations())
     furthest = std::max(furthest, operation.sequence() - operation.acknowledged());
   EXPECT_EQ(furthest, 4096);
 }
 
-// Also while it attaches again, with operations that have not been sent.
+// Also while it attaches again with unsent operations.
 TEST_F(ClientTest, MayEndAtAnyMoment) {
   for (int i = 0; i < 60; ++i) {
     auto client = Connect();

@@ -144,7 +144,7 @@ grpc::Status FakeDaemon::Take(v1::ConnectRequest& message, v1::ConnectResponse* 
     operations_.push_back(request);
     v1::Result* result = response->has_result() ? response->add_more() : response->mutable_result();
     *result = answers_[request.sequence()] = Execute(request);
-    // The operation has taken effect, and its answer is lost: the case that a client must survive.
+    // The operation has taken effect but its answer is lost: the case that a client must survive.
     if (break_after_ > 0 && --break_after_ == 0)
       return {grpc::StatusCode::UNAVAILABLE, "the network is gone"};
   }
@@ -227,7 +227,7 @@ grpc::Status FakeDaemon::Download(grpc::ServerContext*, const v1::DownloadReques
   }
   v1::DownloadResponse response;
   response.set_size_bytes(bytes.size());
-  // A buffer of no bytes is one chunk, too, which says so.
+  // An empty buffer is sent as one chunk too, which gives its size.
   for (size_t sent = 0; sent == 0 || sent < bytes.size(); sent += kChunkBytes) {
     response.set_data(bytes.substr(sent, kChunkBytes));
     writer->Write(response);

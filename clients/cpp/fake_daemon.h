@@ -28,11 +28,11 @@ class FakeDaemon : public v1::SessionService::Service, public v1::BlobService::S
   explicit FakeDaemon(const std::string& socket);
   ~FakeDaemon() override;
 
-  // After this many more operations have been received, break the stream instead of answering the
+  // After this many more operations have been received, breaks the stream instead of answering the
   // last of them.
   void BreakAfter(int operations);
 
-  // Receives nothing more until LetGo.
+  // Stops receiving until LetGo.
   void Hold();
   void LetGo();
 
@@ -58,9 +58,9 @@ class FakeDaemon : public v1::SessionService::Service, public v1::BlobService::S
                         grpc::ServerWriter<v1::DownloadResponse>*) override;
 
  private:
-  // Does the operations of a message.
+  // Executes the operations of a message.
   grpc::Status Take(v1::ConnectRequest& message, v1::ConnectResponse* response);
-  // Does one operation; its answer.
+  // Executes one operation and returns its answer.
   v1::Result Execute(const v1::ConnectRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Run(const v1::Run& run, v1::Result& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

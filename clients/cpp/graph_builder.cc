@@ -48,11 +48,11 @@ struct AttributeWriter {
   void operator()(const DimensionSum& sum) const { DimensionWriter{*to.mutable_dim()}(sum); }
 };
 
-// Says where inputs and outputs lie.
+// Adds the devices of inputs and outputs.
 void AddStages(const std::vector<int>& devices, v1::Graph* graph) {
   v1::Stages* stages = graph->mutable_sharding()->mutable_stages();
   for (int i = 0; i < graph->nodes_size(); ++i) {
-    // They were numbered in this order.
+    // Inputs were numbered in this order.
     if (graph->nodes(i).op() == "input") stages->add_inputs(static_cast<uint32_t>(devices[i]));
   }
   for (const uint32_t output : graph->outputs())
@@ -72,14 +72,14 @@ GraphBuilder::GraphBuilder() : proto_(std::make_unique<v1::Graph>()) {
 GraphBuilder::~GraphBuilder() = default;
 
 Value GraphBuilder::Fail(const absl::Status& mistake) {
-  // Keeps the first mistake: those after it are mostly its consequences.
+  // Keeps the first error: later ones are mostly its consequences.
   status_.Update(mistake);
   return Value(this, -1, DType::kUnspecified);
 }
 
 bool GraphBuilder::Check(const Value& value, std::string_view where, std::string_view what) {
   if (value.builder_ == this && value.node_ >= 0) return true;
-  if (value.builder_ == this) return false;  // of a mistake that has been kept
+  if (value.builder_ == this) return false;  // an invalid value, whose error has been kept
   Fail(absl::InvalidArgumentError(absl::StrCat(
       std::string(where), ": ", std::string(what),
       value.builder_ == nullptr
@@ -108,13 +108,13 @@ Value GraphBuilder::AddNode(std::string_view op, absl::Span<const Value> operand
   v1::Node* node = proto_->add_nodes();
   node->set_op(std::string(op));
   node->set_dtype(static_cast<v1::DType>(dtype));
-  // For the daemon's messages, which then name the caller's line.
+  // For the daemon's messages, which then show the caller's line.
   node->set_source(source);
   for (const Value& operand : operands) node->add_operands(operand.node_);
   devices_.push_back(DeviceOf(op, operands, attributes));
   for (const auto& [name, value] : attributes)
     std::visit(AttributeWriter{(*node->mutable_attributes())[name]}, value);
-  // A daemon may know ops that this client does not; then only the daemon knows the dtype.
+  // The daemon may know ops that this client does not; then only the daemon knows the dtype.
   const internal::OpRow* row = internal::FindRow(op);
   return Value(this, number,
                row == nullptr ? DType::kUnspecified : internal::ResultDType(*row, operands, dtype));
@@ -179,14 +179,14 @@ int GraphBuilder::FindDevice(std::string_view device, std::string_view where) {
 int GraphBuilder::DeviceOf(std::string_view op, absl::Span<const Value> operands,
                            const Attributes& attributes) const {
   if (op == "input") return 0;
-  // What is made of no input is made there.
+  // A value that depends on no input is computed on the target itself.
   if (op == "send" && devices_[operands[0].node_] >= 0) {
     for (const auto& [name, value] : attributes) {
       const auto* target = std::get_if<int64_t>(&value);
       if (name == "target" && target != nullptr) return static_cast<int>(*target);
     }
   }
-  // y may lie elsewhere, and dy/dx lies where x does.
+  // y may be on another device; dy/dx is on x's device.
   if (op == "gradient" && operands.size() > 1) return devices_[operands[1].node_];
   for (const Value& operand : operands)
     if (devices_[operand.node_] >= 0) return devices_[operand.node_];

@@ -20,7 +20,7 @@ namespace {
 
 struct Key {
   const char* name;      // in the file
-  const char* variable;  // of the environment
+  const char* variable;  // in the environment
   std::string Login::*value;
 };
 constexpr Key kKeys[] = {{"address", "KILN_ADDRESS", &Login::address},
@@ -30,9 +30,9 @@ constexpr Key kKeys[] = {{"address", "KILN_ADDRESS", &Login::address},
                          {"key", "KILN_KEY", &Login::key}};
 
 constexpr size_t kFileBytesMax = 64 << 10;
-constexpr size_t kPemBytesMax = 4 << 20;  // the authorities of a whole machine have some 200 KiB
+constexpr size_t kPemBytesMax = 4 << 20;  // a machine's bundle of authorities has about 200 KiB
 
-// Behind the reason why the file cannot be read.
+// Follows the reason why the file cannot be read.
 constexpr char kRemedy[] =
     ". Make it a file that you can read, or name another folder in $XDG_CONFIG_HOME";
 
@@ -44,7 +44,7 @@ std::string FilePath(const Surroundings& surroundings) {
   return "";
 }
 
-// `key = "value"` or `key = 'value'`, and a comment: the part of TOML that such a file needs.
+// Parses `key = "value"` or `key = 'value'`, and a comment: the part of TOML that this file needs.
 absl::Status TakeLine(absl::string_view line, Login* login) {
   line = absl::StripAsciiWhitespace(line);
   if (line.empty() || line[0] == '#') return absl::OkStatus();
@@ -67,7 +67,7 @@ absl::Status TakeLine(absl::string_view line, Login* login) {
       "unknown key; there are address, token, ca, certificate and key");
 }
 
-// As a shell does: a leading "~/" is the home folder.
+// As a shell does, replaces a leading "~/" by the home folder.
 void ExpandHome(const Surroundings& surroundings, Login* login) {
   const auto home = surroundings.environment("HOME");
   if (!home) return;
@@ -104,8 +104,8 @@ std::string Elsewhere(const Login& file, const std::string& address, const std::
                       file.address, ", not for ", address);
 }
 
-// Adds the token to every call of a channel. (gRPC's own way takes channels that it knows to be
-// safe, and does not know sockets of this machine.)
+// Adds the token to every call of a channel. (gRPC's call credentials need a channel that it
+// considers secure, and it does not consider sockets of this machine secure.)
 class Bearer : public grpc::experimental::Interceptor {
  public:
   explicit Bearer(const std::string& token) : token_(token) {}
@@ -167,7 +167,7 @@ absl::StatusOr<Login> FindLogin(const Login& given, const Surroundings& surround
         "for those that this machine knows)", login.elsewhere.empty() ? "" : ". ",
         login.elsewhere));
   }
-  // Any account can listen there.
+  // Any account can listen on that port.
   if (!login.token.empty() && login.ca.empty() && login.is_found &&
       !absl::StartsWith(login.address, "unix:")) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -190,7 +190,8 @@ absl::Status WithElsewhere(const absl::Status& status, const std::string& elsewh
 absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const Login& login,
                                                            const grpc::ChannelArguments& arguments,
                                                            const Surroundings& surroundings) {
-  // An address that was found here may be a trap, token or not.
+  // An address that was found and not given may be another account's socket, with or without a
+  // token.
   if (login.ca.empty() && (!login.token.empty() || login.is_found)) {
     if (absl::Status status = RequireTrusted(login.address, surroundings.user_id); !status.ok())
       return status;
@@ -207,7 +208,7 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const Login& login,
       const auto content = surroundings.read(path, kPemBytesMax);
       if (!content.ok()) return absl::InvalidArgumentError(content.status().message());
       *text = *content;
-      // gRPC would say that nobody answers.
+      // Otherwise gRPC would report that no daemon answers.
       if (&path == &login.ca && !absl::StrContains(*content, "CERTIFICATE-----")) {
         return absl::InvalidArgumentError(
             absl::StrCat(path, " has no certificate in PEM format (-----BEGIN CERTIFICATE-----)"));

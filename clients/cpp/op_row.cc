@@ -19,7 +19,7 @@ DType PromoteFloats(DType a, DType b) {
 
 DType PromoteIntegers(DType a, DType b) {
   if (IsSigned(a) == IsSigned(b)) return SizeOf(a) > SizeOf(b) ? a : b;
-  // A signed integer that holds all values of both; beside uint64 there is none.
+  // A signed integer that holds all values of both; with uint64 there is none.
   const int size = std::max(SizeOf(IsSigned(a) ? a : b), 2 * SizeOf(IsSigned(a) ? b : a));
   for (const DType dtype : {DType::kInt16, DType::kInt32, DType::kInt64}) {
     if (SizeOf(dtype) == size) return dtype;
@@ -58,7 +58,7 @@ const OpRow* FindRow(std::string_view op) {
 bool Promotes(const OpRow& row, size_t operand) {
   if (row.special_operand < 0) return true;
   const auto special = static_cast<size_t>(row.special_operand);
-  // If the special operand may be repeated ("*"), those after it are more of the same.
+  // If the special operand may be repeated ("*"), operands after it are repetitions of it.
   return operand < special || (operand > special && row.operands.back() != '*');
 }
 

@@ -1,5 +1,5 @@
-// The table of ops as far as a client needs it: how many operands an op takes, and its result's
-// dtype. compiler/ops/op_def.h explains the rules, and the daemon checks everything else.
+// The part of the table of ops that a client needs: how many operands an op takes, and its result's
+// dtype. compiler/ops/op_def.h explains the rules; the daemon checks everything else.
 #ifndef KILN_CLIENTS_CPP_OP_ROW_H_
 #define KILN_CLIENTS_CPP_OP_ROW_H_
 
@@ -28,27 +28,29 @@ struct OpRow {
   std::string_view name;
   std::string_view operands;  // "x, weight, bias?"
   DTypeRule dtype_rule;
-  int special_operand;  // takes no part in promotion, nor do those after it if it is the last; -1
+  int special_operand;  // not promoted, nor are those after it if it is the last; -1: none
 };
 
-// All rows; generated into ops.cc.
+// All rows; defined in the generated ops.cc.
 absl::Span<const OpRow> OpRows();
-// The version of the table they are from.
+// The version of the table that they come from.
 uint32_t OpSetVersion();
 
-// Null of an op that the table did not have.
+// Returns null for an op that is not in the table.
 const OpRow* FindRow(std::string_view op);
 
-// Whether operand number `operand` takes part in promotion.
+// Returns true if operand number `operand` takes part in promotion.
 bool Promotes(const OpRow& row, size_t operand);
 
-// The result's dtype; kUnspecified where the operands are a mistake, which the daemon will name.
+// Returns the result's dtype; kUnspecified if the operands are invalid, which the daemon will
+// report.
 DType ResultDType(const OpRow& row, absl::Span<const Value> operands, DType declared);
 
-// The Python array API's promotion, completed; kUnspecified where there is none.
+// The Python array API's promotion, extended to all dtypes; kUnspecified if two have no common
+// dtype.
 DType Promote(DType a, DType b);
 
-// The dtype of a number beside a tensor of dtype `like`; see Operand.
+// Returns the dtype of a number beside a tensor of dtype `like`; see Operand.
 DType WeakDType(const Number& number, DType like);
 
 }  // namespace kiln::internal

@@ -10,14 +10,14 @@
 namespace kiln::optim {
 namespace {
 
-// As functions, the operators take the caller's line.
+// As functions, these operators can be given the caller's location.
 using ops::Add;
 using ops::Div;
 using ops::Mul;
 using ops::Sub;
 
-// The builder to which the loss belongs, if there is a value of `kept` for each parameter. Else
-// null, and the builder, if there is one, keeps that mistake.
+// Returns the loss's builder, if `kept` has a value for each parameter. Otherwise returns null, and
+// the builder, if there is one, keeps that error.
 GraphBuilder* BuilderFor(Value loss, absl::Span<const Value> parameters,
                          absl::Span<const Value> kept, std::string_view what,
                          const Location& location) {
@@ -29,7 +29,8 @@ GraphBuilder* BuilderFor(Value loss, absl::Span<const Value> parameters,
   return nullptr;
 }
 
-// In the dtype of what it is multiplied with. A number has that by itself.
+// Returns the rate in the dtype of the parameter that it is multiplied with. A number needs no
+// cast.
 Operand RateFor(Value parameter, const Operand& rate, const Location& location) {
   if (rate.value() == nullptr) return rate;
   return ops::Cast(*rate.value(), parameter.dtype(), {}, location);
@@ -40,7 +41,7 @@ Value RunningMean(Value before, Value now, double decay, const Location& at) {
   return Add(Mul(before, decay, at), Mul(now, 1 - decay, at), at);
 }
 
-// 1 - decay^steps, with all its digits where decay is nearly 1.
+// 1 - decay^steps, accurate even if decay is close to 1.
 Value BiasCorrection(double decay, Value steps, const Location& at) {
   const Value exponent = ops::Cast(steps, DType::kFloat32, {}, at);
   return ops::Neg(ops::Expm1(Mul(exponent, std::log(decay), at), at), at);
@@ -51,7 +52,7 @@ Value BiasCorrection(double decay, Value steps, const Location& at) {
 void Sgd(Value loss, absl::Span<const Value> parameters, const Operand& learning_rate,
          const SgdOptions& options, Location at) {
   const bool has_momentum = options.momentum != 0;
-  // Without momentum no velocities are needed: the parameters themselves pass the check.
+  // Without momentum no velocities are needed, so the check is given the parameters themselves.
   GraphBuilder* builder =
       BuilderFor(loss, parameters, has_momentum ? options.velocities : parameters,
                  "SgdOptions::velocities", at);
@@ -77,7 +78,7 @@ void AdamW(Value loss, absl::Span<const Value> parameters, const AdamWState& sta
   if (!BuilderFor(loss, parameters, state.means, "AdamWState::means", at)) return;
   GraphBuilder* builder = BuilderFor(loss, parameters, state.squares, "AdamWState::squares", at);
   if (builder == nullptr) return;
-  // Counted on the daemon, so that no step has to be sent a number.
+  // Counted on the daemon, so that a step needs no number from the client.
   const Value steps = Add(state.steps, 1, at);
   builder->Update(state.steps, steps);
   const Value correction1 = BiasCorrection(options.beta1, steps, at);
@@ -94,8 +95,8 @@ void AdamW(Value loss, absl::Span<const Value> parameters, const AdamWState& sta
     const Value spread = Add(Div(ops::Sqrt(square, at), ops::Cast(correction2, dtype, {}, at), at),
                              options.epsilon, at);
     const Value direction = Div(Div(mean, ops::Cast(correction1, dtype, {}, at), at), spread, at);
-    // The decay joins the direction, not the gradient, whose means must not see it (Loshchilov and
-    // Hutter, 2019).
+    // The weight decay is added to the direction, not to the gradient, whose means must not include
+    // it (Loshchilov and Hutter, 2019).
     const Value step = Add(direction, Mul(parameter, options.weight_decay, at), at);
     const Operand rate = RateFor(parameter, learning_rate, at);
     builder->Update(parameter, Sub(parameter, Mul(step, rate, at), at));

@@ -12,13 +12,13 @@
 namespace kiln::client {
 namespace {
 
-// So many wait between the thread that names them and those that send.
+// The most pieces that may wait between the thread that names them and the sending threads.
 constexpr size_t kMostWaiting = 16;
-// The daemon is asked at once which of so many it has. A sum takes a tenth of a digest's time.
+// The number of names in one question to the daemon. A sum takes a tenth of a digest's time.
 constexpr size_t kSumsAtOnce = 64;
 constexpr size_t kDigestsAtOnce = 16;
-// Pieces on their way at the same time: over a link of 50 ms each way, one alone would have it
-// wait.
+// Pieces that are sent at the same time: with a latency of 50 ms each way, a single one would leave
+// the link idle.
 constexpr size_t kSenders = 4;
 
 constexpr absl::string_view kDigest = "sha256:";
@@ -32,7 +32,7 @@ std::string DigestName(absl::Span<const char> data) {
 std::string SumName(absl::Span<const char> data) {
   uint64_t sum = 0;
   for (size_t at = 0; at < data.size(); at += sizeof(uint64_t)) {
-    uint64_t word = 0;  // little-endian, as all hosts are that Kiln runs on
+    uint64_t word = 0;  // little-endian, as are all hosts that Kiln runs on
     std::memcpy(&word, data.data() + at, std::min(sizeof(word), data.size() - at));
     sum += word;
   }
@@ -48,7 +48,8 @@ absl::StatusOr<std::vector<std::string>> PieceUpload::Send(absl::Span<const char
     senders.emplace_back([this] { SendSome(); });
   std::vector<std::string> names;
   absl::Status status;
-  // A few first, then twice as many each time, so that sending begins early and goes on.
+  // Names a few first, then twice as many each time, so that sending begins early and does not
+  // stop.
   size_t together = kSenders;
   while (names.size() < pieces.size() && status.ok()) {
     const auto next = absl::MakeConstSpan(pieces).subspan(names.size(), together);

@@ -1,4 +1,4 @@
-// Uploads that do not send what the daemon has already.
+// Uploads that skip data that the daemon already has.
 #ifndef KILN_CLIENTS_CPP_PIECES_H_
 #define KILN_CLIENTS_CPP_PIECES_H_
 
@@ -21,25 +21,27 @@
 
 namespace kiln::client {
 
-// What the names of blobs with the sum of these bytes begin with (see UploadHeader.blob).
+// Returns the prefix of the names of blobs whose bytes have the sum of `data` (see
+// UploadHeader.blob).
 std::string SumName(absl::Span<const char> data);
 
-// One upload of content-addressed pieces, named on the caller's thread and sent on others
-// meanwhile. Hashed is what has the sum of something that the daemon has; an older daemon knows no
-// sums. A piece is what is sent anew after a lost connection.
+// One upload of content-addressed pieces. The caller's thread names the pieces while other threads
+// send them. A piece is hashed only if the daemon has something with its sum, or is an older daemon
+// that does not know sums. After a lost connection a whole piece is sent again.
 class PieceUpload {
  public:
   static constexpr size_t kPieceBytes = 4 << 20;
 
-  // Both must outlive this. With `prefix` begin names that no other upload of the session has.
+  // Both must outlive this object. No other upload of the session may use names that begin with
+  // `prefix`.
   PieceUpload(const Blobs& blobs, OperationStream& stream, std::string prefix)
       : blobs_(blobs), stream_(stream), prefix_(std::move(prefix)) {}
 
-  // The names of the pieces, in order, once the daemon has all of them and holds them for this
-  // session. It holds what it had until an operation that is sent later has used it, so from here
-  // to that operation no other upload of the session may begin. Called once.
+  // Returns the names of the pieces, in order, once the daemon has all of them and keeps them for
+  // this session. It keeps those that it already had only until an operation that is sent later has
+  // used them, so no other upload of the session may begin before that operation. Called once.
   absl::StatusOr<std::vector<std::string>> Send(absl::Span<const char> data);
-  // After Send: all that the daemon may have and hold for this session.
+  // After Send: all pieces that the daemon may have and keep for this session.
   const std::set<std::string>& offered() const { return offered_; }
 
  private:
@@ -48,11 +50,11 @@ class PieceUpload {
     absl::Span<const char> data;
   };
   using Spans = std::vector<absl::Span<const char>>;
-  // Asks the daemon for their sums, unless it knows none.
+  // Asks the daemon for their sums, unless it does not know sums.
   absl::StatusOr<std::vector<std::string>> Names(absl::Span<const absl::Span<const char>> pieces);
   std::string Name(const std::string& sum, absl::Span<const char> data);
   absl::StatusOr<Blobs::Found> Find(const std::vector<std::string>& names);
-  // Leaves those that the daemon lacks to the sending threads.
+  // Hands those that the daemon lacks to the sending threads.
   absl::Status Offer(const std::vector<std::string>& names,
                      absl::Span<const absl::Span<const char>> pieces) ABSL_LOCKS_EXCLUDED(mutex_);
   void SendSome() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -62,16 +64,16 @@ class PieceUpload {
   const Blobs& blobs_;
   OperationStream& stream_;
   const std::string prefix_;
-  // The caller's thread's.
+  // Used by the caller's thread only.
   std::set<std::string> offered_;
-  bool knows_sums_ = true;  // the daemon, as long as it has not shown otherwise
+  bool knows_sums_ = true;  // false once the daemon has shown that it does not
   struct Sum {
     bool may_be_there = false;
     Piece last = {};  // of this upload
   };
   std::map<std::string, Sum> sums_;
   int64_t named_ = 0;
-  // All threads'.
+  // Shared by all threads.
   absl::Mutex mutex_;
   std::deque<Piece> to_send_ ABSL_GUARDED_BY(mutex_);
   bool complete_ ABSL_GUARDED_BY(mutex_) = false;  // nothing more is offered

@@ -9,7 +9,7 @@ namespace {
 
 std::string NameOf(const std::string& data) { return SumName({data.data(), data.size()}); }
 
-// Also those of the Python client (test_uploads.py).
+// The Python client's test has the same values (test_uploads.py).
 TEST(Pieces, SumsAreThoseOfTheProtocol) {
   EXPECT_EQ(NameOf(""), "sum64:0000000000000000");
   EXPECT_EQ(NameOf("abc"), "sum64:0000000000636261");

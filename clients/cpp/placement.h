@@ -1,4 +1,4 @@
-// Meshes, specs and placements on the wire.
+// Converts meshes, specs and placements to and from the wire.
 #ifndef KILN_CLIENTS_CPP_PLACEMENT_H_
 #define KILN_CLIENTS_CPP_PLACEMENT_H_
 
@@ -12,17 +12,17 @@
 
 namespace kiln::client {
 
-// INVALID_ARGUMENT if the axes' sizes do not make up the number of devices.
+// Returns INVALID_ARGUMENT if the product of the axes' sizes is not the number of devices.
 absl::Status SetMesh(const Mesh& mesh, v1::Mesh* wire);
-// INVALID_ARGUMENT, naming it, for an axis that the mesh does not have.
+// Returns INVALID_ARGUMENT, naming the axis, if the mesh does not have an axis.
 absl::Status SetSpec(const Spec& spec, const Mesh& mesh, v1::Spec* wire);
-// INVALID_ARGUMENT as above, and if it names a mesh and a device.
+// Returns INVALID_ARGUMENT as above, and if it names both a mesh and a device.
 absl::Status SetPlacement(const Placement& placement, v1::Placement* wire);
 Placement PlacementOf(const v1::Placement& wire);
-// Whether it says anything.
+// Returns true if it has a mesh or a device.
 bool IsSet(const Placement& placement);
 
-// As the op "shard" takes it: of each dimension the number of axes, then these by number.
+// The form that the op "shard" takes: for each dimension the number of axes, then their numbers.
 absl::StatusOr<std::vector<int64_t>> SpecInts(const Spec& spec, const Mesh& mesh);
 
 }  // namespace kiln::client

@@ -42,7 +42,7 @@ std::string WhyDistrusted(const std::string& path, unsigned user_id) {
     const bool is_open = (above.st_mode & (S_IWGRP | S_IWOTH)) != 0;
     if (lstat(place.c_str(), &here) != 0) {
       if (errno != ENOENT) return absl::StrCat(place, " cannot be looked at: ", strerror(errno));
-      // Connecting fails, until somebody makes it; a client tries again and again.
+      // Connecting fails until the socket is created; a client keeps retrying.
       return is_open ? absl::StrCat("others can make ", place, ", which is not there") : "";
     }
     if (is_open) {
@@ -61,7 +61,7 @@ std::string WhyDistrusted(const std::string& path, unsigned user_id) {
     }
     std::error_code error;
     const std::string target = std::filesystem::read_symlink(place, error).string();
-    // Nor does the system follow so many.
+    // The system does not follow more links than this either.
     if (error || ++links > kLinksMax) return "";
     if (absl::StartsWith(target, "/")) folder = "/";
     const std::deque<std::string> more = NamesIn(target);

@@ -1,4 +1,4 @@
-// Whether a Unix socket can be another account's than it seems to be.
+// Checks whether another account could have created a Unix socket.
 #ifndef KILN_CLIENTS_CPP_SOCKET_TRUST_H_
 #define KILN_CLIENTS_CPP_SOCKET_TRUST_H_
 
@@ -8,18 +8,18 @@
 
 namespace kiln::client {
 
-// Why accounts other than this one, root, and those whom they trust can replace `path`; empty: they
-// cannot.
+// Returns why accounts other than this one, root, and those that they trust can replace `path`;
+// empty if they cannot.
 //
-// Trust begins with this account and root. Whatever is in a folder in which only trusted accounts
-// can write is trusted, and so is its owner: /run/kiln, which root gave to the account of a
-// service. In a folder in which others can write, it has to belong to a trusted account, and the
-// folder must be sticky, as /tmp is, or the others could rename it. The socket itself must not be in
-// such a folder: whenever the daemon ends, others can make one of that name.
+// Trust begins with this account and root. In a folder that only trusted accounts can write to,
+// every entry is trusted, and so is its owner: /run/kiln, which root gave to the account of a
+// service. In a folder that others can write to, an entry must belong to a trusted account, and the
+// folder must be sticky, as /tmp is, or others could rename the entry. The socket itself must not
+// be in such a folder: whenever the daemon stops, others can create a socket of that name.
 std::string WhyDistrusted(const std::string& path, unsigned user_id);
 
-// PERMISSION_DENIED, UNTRUSTED_SOCKET, if another account may have put the socket of an address in
-// gRPC's form there: a token that is sent to it is that account's. Other addresses are trusted.
+// Returns PERMISSION_DENIED, UNTRUSTED_SOCKET, if another account may have created the socket at an
+// address in gRPC's form; a token sent to it would reach that account. Other addresses are trusted.
 absl::Status RequireTrusted(const std::string& address, unsigned user_id);
 
 }  // namespace kiln::client

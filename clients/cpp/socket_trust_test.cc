@@ -81,7 +81,7 @@ TEST_F(SocketTrustTest, LinksAreLookedAtThemselves) {
   MakeFolder("tmp", 0, 01777);
   MakeLink("tmp/mine", kMe, "mine/s");
   EXPECT_THAT(Why("tmp/mine"), IsEmpty());
-  // She can lead it elsewhere after it was looked at.
+  // The owner can redirect the link after it was checked.
   MakeLink("tmp/hers", kStranger, "mine/s");
   EXPECT_THAT(Why("tmp/hers"), HasSubstr("number 4003"));
   MakeLink("mine/circle", kMe, "mine/circle");

@@ -19,8 +19,8 @@ void CopyDetails(const v1::Status& from, absl::Status& to) {
 }
 
 struct Cause {
-  const char* sign;  // in what gRPC says, in small letters; it has no codes for them
-  const char* text;  // behind the address
+  const char* sign;  // in gRPC's message, in lower case; gRPC has no codes for these errors
+  const char* text;  // follows the address
 };
 constexpr char kHangsUp[] =
     " hangs up at once. If its kilnd speaks TLS, name the file with the authority of its "
@@ -49,15 +49,16 @@ constexpr Cause kCauses[] = {
      "port at which kilnd speaks TLS"},
     {"socket closed", kHangsUp},
     {"connection reset by peer", kHangsUp},
-    // An alert, which gRPC cannot read.
+    // A TLS alert, which gRPC cannot parse.
     {"tsi data corrupted", kHangsUp},
 };
 
-// What to tell the user when gRPC itself says that a call failed for want of a connection.
+// The message for the user when gRPC itself reports that a call failed because there is no
+// connection.
 std::string NobodyAnswers(const std::string& address, const std::string& message) {
   std::string said = absl::AsciiStrToLower(message);
   std::replace(said.begin(), said.end(), '_', ' ');
-  // Else a connection that there was has been lost.
+  // Otherwise an existing connection was lost.
   const bool is_new = absl::StrContains(said, "failed to connect");
   for (const Cause& cause : kCauses) {
     if (is_new && absl::StrContains(said, cause.sign))
@@ -94,13 +95,13 @@ absl::Status FromGrpc(const grpc::Status& status, const std::string& address) {
   const bool has_details =
       !status.error_details().empty() && details.ParseFromString(status.error_details());
   std::string message = status.error_message();
-  // Without details the error is gRPC's own: the daemon's all have some.
+  // Without details the error is gRPC's own: all errors of the daemon have details.
   if (status.error_code() == grpc::StatusCode::UNAVAILABLE && !has_details) {
     message = NobodyAnswers(address, message);
   }
   absl::Status result(static_cast<absl::StatusCode>(status.error_code()), message);
   if (has_details) CopyDetails(details, result);
-  // "daemon is shutting down" would tell the user little of what is lost.
+  // "daemon is shutting down" would not tell the user what is lost.
   if (ReasonOf(result) != "SHUTTING_DOWN") return result;
   absl::Status stopped = absl::UnavailableError(
       absl::StrCat("the daemon at ", address, " has stopped, so its sessions and their tensors ",

@@ -1,4 +1,4 @@
-// Errors of the wire as absl::Status.
+// Converts errors on the wire to absl::Status.
 #ifndef KILN_CLIENTS_CPP_STATUS_H_
 #define KILN_CLIENTS_CPP_STATUS_H_
 
@@ -16,17 +16,17 @@ namespace kiln::client {
 // The payload that carries google.rpc.ErrorInfo in an absl::Status.
 inline constexpr char kErrorInfoType[] = "type.googleapis.com/google.rpc.ErrorInfo";
 
-// The constant name of an error, such as "SHAPE_MISMATCH"; empty if it has none.
+// Returns the constant name of an error, such as "SHAPE_MISMATCH"; empty if it has none.
 std::string ReasonOf(const absl::Status& status);
-// Whether a call failed without the daemon's saying why, so that it may be worth another attempt:
-// the network's doing, or that of a daemon that ends in a hurry and cancels what is left. Or the
-// daemon says that it is being restarted and keeps its sessions.
+// Returns true if a call may be worth retrying: it failed without a reason from the daemon, because
+// of the network or because a daemon that stops in a hurry cancels calls, or the daemon says that
+// it is restarting and keeps its sessions.
 bool IsLostConnection(const absl::Status& status);
 
-// A failed call. UNAVAILABLE names `address` and says what to do: it tells the usual mistakes with
-// TLS apart.
+// Converts a failed call's status. The message of UNAVAILABLE names `address` and says what to do;
+// it distinguishes the usual mistakes with TLS.
 absl::Status FromGrpc(const grpc::Status& status, const std::string& address);
-// An operation's error inside a message.
+// Converts an operation's error inside a message.
 absl::Status FromProto(const v1::Status& status);
 
 }  // namespace kiln::client

@@ -22,7 +22,7 @@ std::string Told(const std::string& message) {
   return std::string(status.message());
 }
 
-// What gRPC 1.51 and newer ones say.
+// The messages of gRPC 1.51 and newer versions.
 TEST(FromGrpc, TellsMistakesWithTlsApart) {
   constexpr char kFailed[] = "failed to connect to all addresses; last error: UNKNOWN: ipv4:1: ";
   const std::pair<const char*, const char*> cases[] = {

@@ -15,16 +15,17 @@ constexpr absl::Duration kFirstPause = absl::Milliseconds(20);
 constexpr absl::Duration kLongestPause = absl::Seconds(2);
 constexpr absl::Duration kTransferPause = absl::Milliseconds(50);
 
-// With no more operations than this on their way, each is written where it is sent, without waiting
-// for another thread to wake.
+// While at most this many operations are in flight, each is written by the thread that sends it,
+// without waiting for another thread to wake up.
 constexpr size_t kFewOnTheirWay = 16;
-// What a client runs ahead by, at most; one operation may go beyond the bytes.
+// Limits of unanswered operations; one operation may exceed the bytes.
 constexpr size_t kMostOnTheirWay = 4096;
 constexpr size_t kMostBytesOnTheirWay = 256 << 20;
-// Operations of no more than this share messages.
+// Only operations of at most this size share messages.
 constexpr size_t kTogetherBytes = 1024;
 
-// Errors after which attaching again is of no use: the session is gone or was never ours.
+// Errors after which attaching again is useless: the session is gone or never belonged to the
+// caller.
 bool IsFinal(const absl::Status& status) { return !status.ok() && !IsLostConnection(status); }
 
 }  // namespace
@@ -45,7 +46,7 @@ OperationStream::~OperationStream() {
   {
     absl::MutexLock lock(&mutex_);
     stopping_ = true;
-    // Ends the read in which the reading thread is waiting, and the write of the other.
+    // Ends the read in which the reading thread waits, and the write of the writing thread.
     if (context_ != nullptr) context_->TryCancel();
   }
   reader_.join();
@@ -62,7 +63,8 @@ uint64_t OperationStream::Send(v1::ConnectRequest request, const Callback& callb
   {
     absl::MutexLock lock(&mutex_);
     const bool is_callback = std::this_thread::get_id() == reader_.get_id();
-    // A callback's thread is the one that takes the answers which make room, and Cancel makes some.
+    // A callback's thread takes the answers that make room, so it must not wait for room. A Cancel
+    // makes room itself.
     if (!shared->has_cancel() && !is_callback)
       mutex_.Await(absl::Condition(this, &OperationStream::HasRoom));
     shared->set_acknowledged(Acknowledged());
@@ -79,7 +81,7 @@ uint64_t OperationStream::Send(v1::ConnectRequest request, const Callback& callb
       }
     }
   }
-  // Without locks: it may send in its turn.
+  // Without locks, because the callback may send, too.
   if (!broken.ok()) callback(broken);
   if (is_mine) WriteOne();
   return sequence;
@@ -92,7 +94,7 @@ bool OperationStream::HasRoom() const {
 std::vector<OperationStream::Request> OperationStream::TakeUnsent() {
   std::vector<Request> taken;
   if (!live_) return taken;
-  // Operations that have not been sent have not been answered, so none is missing here.
+  // Operations that have not been sent have not been answered either, so none is missing here.
   for (auto next = pending_.upper_bound(sent_);
        next != pending_.end() && static_cast<int>(taken.size()) < most_operations_; ++next) {
     const bool is_small = next->second.bytes <= kTogetherBytes;
@@ -119,13 +121,13 @@ void OperationStream::WriteOne() {
     written = stream_->Write(message);
   }
   absl::MutexLock lock(&mutex_);
-  // The reading thread sees it, too; it attaches again and what was not received is sent once more.
+  // The reading thread notices it as well; it attaches again and resends what was not received.
   if (!written) live_ = false;
   PassOn();
 }
 
 void OperationStream::PassOn() {
-  // The writing thread ends with stopping_.
+  // The writing thread exits when stopping_ is set.
   wakes_writer_ = live_ && !stopping_ && !pending_.empty() && pending_.rbegin()->first > sent_;
   writing_ = wakes_writer_;
 }
@@ -187,10 +189,10 @@ void OperationStream::ReadLoop() {
       status = ReadAnswers();
       give_up = absl::Now() + patience_;
     }
-    // After `patience_` the lease has run out, and the session is gone.
+    // After `patience_` the lease has run out and the session is gone.
     if (IsFinal(status) || absl::Now() > give_up) break;
     absl::MutexLock lock(&mutex_);
-    // Clients that were cut off together do not come back together.
+    // Random, so that clients that were disconnected together do not reconnect at the same moment.
     mutex_.AwaitWithTimeout(absl::Condition(&stopping_), pause * share(random));
     pause = std::min(pause * 2, kLongestPause);
   }
@@ -202,7 +204,7 @@ absl::Status OperationStream::Attach() {
   {
     absl::MutexLock lock(&mutex_);
     if (stopping_) return absl::CancelledError("closing");
-    // The stream uses its context until it is gone.
+    // The stream uses its context until it is destroyed.
     stream_.reset();
     context_ = std::make_unique<grpc::ClientContext>();
     stream_ = stub_.Connect(context_.get());
@@ -230,7 +232,7 @@ absl::Status OperationStream::ReadAnswers() {
   {
     absl::MutexLock lock(&mutex_);
     live_ = false;
-    // Whoever writes fails soon, the stream being broken.
+    // A thread that is writing fails soon, because the stream is broken.
     mutex_.Await(absl::Condition(
         +[](bool* writing) { return !*writing; }, &writing_));
   }
@@ -260,7 +262,8 @@ void OperationStream::FailAll(const absl::Status& status) {
   {
     absl::MutexLock lock(&mutex_);
     broken_ = status;
-    // In one step with broken_, so that an operation is either here or refused by Send.
+    // In the same critical section as broken_, so that an operation is either here or refused by
+    // Send.
     failed.swap(pending_);
     pending_bytes_ = 0;
   }

@@ -1,4 +1,4 @@
-"""What keeps a bundle from needing what machines may not have: the checks find what is wrong, and today's programs pass them."""
+"""Tests that the checks of a bundle find what target machines may lack, and that today's programs pass them."""
 
 import importlib.machinery
 import importlib.util
@@ -15,7 +15,7 @@ from kilnd_process import build_folder  # noqa: E402
 
 
 def script(name: str):
-    """A script of this folder as a module."""
+    """Loads a script of this folder as a module."""
     loader = importlib.machinery.SourceFileLoader(f"portable_{name}", str(HERE / name))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
     loader.exec_module(module)
@@ -28,7 +28,7 @@ SYSTEM_PROGRAM = pathlib.Path("/usr/bin/python3").resolve()  # it needs libz
 
 @pytest.fixture
 def bundle(tmp_path):
-    """A program of the system's without its libraries."""
+    """Makes a bundle with one of the system's programs, without its libraries."""
     for folder in ("bin", "lib/second", "licences"):
         (tmp_path / folder).mkdir(parents=True)
     shutil.copy(SYSTEM_PROGRAM, tmp_path / "bin/program")

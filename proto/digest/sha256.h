@@ -9,7 +9,7 @@ struct evp_md_ctx_st;  // OpenSSL's EVP_MD_CTX
 
 namespace kiln {
 
-// Of data that comes piece by piece.
+// Computes the digest of data that arrives in pieces.
 class Sha256 {
  public:
   Sha256();
@@ -18,7 +18,7 @@ class Sha256 {
   Sha256& operator=(const Sha256&) = delete;
 
   void Update(std::string_view data);
-  // The digest, 32 bytes. Ends this: nothing may be called afterwards.
+  // Returns the digest, 32 bytes. No other method may be called afterwards.
   std::string Finish();
   // The same, as 64 lower-case hexadecimal digits.
   std::string FinishHex();

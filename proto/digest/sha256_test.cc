@@ -5,7 +5,7 @@
 namespace kiln {
 namespace {
 
-// FIPS 180-4's examples.
+// Examples from FIPS 180-4.
 constexpr char kOfNothing[] = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 constexpr char kOfAbc[] = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 

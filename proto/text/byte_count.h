@@ -1,4 +1,4 @@
-// Numbers of bytes as people write them.
+// Byte counts in human-readable form.
 #ifndef KILN_PROTO_TEXT_BYTE_COUNT_H_
 #define KILN_PROTO_TEXT_BYTE_COUNT_H_
 
@@ -9,7 +9,7 @@
 
 namespace kiln {
 
-// "512MiB", "4GiB", "1000000", "2.5GB". INVALID_ARGUMENT otherwise.
+// Parses "512MiB", "4GiB", "1000000" or "2.5GB". INVALID_ARGUMENT for other text.
 absl::StatusOr<int64_t> ParseBytes(const std::string& text);
 
 }  // namespace kiln

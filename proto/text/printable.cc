@@ -14,7 +14,7 @@ struct Range {
   char32_t last;
 };
 
-// Unicode's controls, marks of direction, and what has no width of its own.
+// Unicode's control characters, direction marks and characters without width.
 constexpr Range kHidden[] = {
     {0x00, 0x1f},     {0x7f, 0x9f},     {0xad, 0xad},     {0x61c, 0x61c},    {0x115f, 0x1160},
     {0x180e, 0x180e}, {0x200b, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f},  {0xfeff, 0xfeff},
@@ -31,7 +31,7 @@ struct Character {
   size_t bytes = 0;  // 0: the text does not begin with a character
 };
 
-// The character at the beginning; neither overlong forms nor surrogates are any.
+// The character at the beginning of the text. Overlong forms and surrogates are not characters.
 Character First(std::string_view text) {
   constexpr char32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
   const auto lead = static_cast<unsigned char>(text[0]);
@@ -55,7 +55,7 @@ std::string Escaped(char32_t character) {
                            : absl::StrFormat("\\u{%X}", static_cast<uint32_t>(character));
 }
 
-// Leaves the characters of `as_is` alone and puts a backslash before those of `marked`.
+// Keeps the characters in `as_is` unescaped and puts a backslash before those in `marked`.
 std::string Escape(std::string_view text, std::string_view as_is, std::string_view marked = "") {
   std::string printable;
   while (!text.empty()) {

@@ -1,4 +1,4 @@
-// What others wrote, as it may go to a terminal, a log or a message.
+// Makes untrusted text safe for a terminal, a log or a message.
 #ifndef KILN_PROTO_TEXT_PRINTABLE_H_
 #define KILN_PROTO_TEXT_PRINTABLE_H_
 
@@ -7,18 +7,20 @@
 
 namespace kiln {
 
-// `text` with everything escaped that a terminal obeys or that a reader does not see: control
-// characters (C0, DEL, C1) and line breaks, characters that change the direction of writing or have
-// no width, and bytes that are no UTF-8. They become \n, \t, \u{202E} or \x9B; a backslash stays.
+// Returns `text` with every character escaped that a terminal interprets or a reader cannot see:
+// control characters (C0, DEL, C1) and line breaks, characters that change the direction of writing
+// or have no width, and bytes that are not UTF-8. They become \n, \t, \u{202E} or \x9B. Backslashes
+// are unchanged.
 std::string Printable(std::string_view text);
 
-// The same for text of several lines: line breaks and tabs stay.
+// The same for text of several lines: keeps line breaks and tabs.
 std::string PrintableLines(std::string_view text);
 
-// As Printable, to stand between quotation marks: those and backslashes get a backslash.
+// As Printable, for text between quotation marks: puts a backslash before quotation marks and
+// backslashes.
 std::string PrintableInQuotes(std::string_view text);
 
-// True if Printable would leave `text` as it is.
+// Returns true if Printable would leave `text` unchanged.
 bool IsPrintable(std::string_view text);
 
 }  // namespace kiln

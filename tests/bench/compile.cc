@@ -1,12 +1,12 @@
-// Where the time of a cold compile goes, and what came of it:
+// Measures where the time of a cold compile goes, and what its result is:
 //
 //   bench_compile GRAPH [--workers] [--steps N] [--top N] [--dump FOLDER]
 //   bench_compile layers       one row a size: equal layers, 1,000 to 16,000 nodes
 //
 // GRAPH holds a kiln.v1.Graph's bytes, as a client sends them. Prints seconds by pass, the numbers
 // of kernels and calls, memory, the kernels that took the longest to compile and, after N steps, to
-// run. With --workers two processes compile the kernels, as for kilnd. FOLDER gets the partition
-// and each kernel's loops, schedule and machine code, so that what two compilers make can be
+// run. With --workers two processes compile the kernels, as in kilnd. FOLDER gets the partition and
+// each kernel's loops, schedule and machine code, so that the results of two compilers can be
 // compared.
 #include <sys/resource.h>
 
@@ -105,7 +105,8 @@ absl::Status Dump(const compiler::CompiledProgram& program, const std::string& f
   return absl::OkStatus();
 }
 
-// As small as weights are: a softmax over large scores would be full of denormal numbers.
+// Makes inputs as small as weights are: a softmax over large scores would be full of denormal
+// numbers.
 void ShrinkInputs(Program& program) {
   for (const compiler::Slot& slot : program.compiled().slots) {
     if (slot.kind != compiler::Slot::Kind::kInput) continue;
@@ -117,8 +118,8 @@ void ShrinkInputs(Program& program) {
 absl::Status PrintSteps(Program& program, const Command& command) {
   const compiler::CompiledProgram& compiled = program.compiled();
   ShrinkInputs(program);
-  // The best of all steps for each call by itself: what disturbs a step does not hit all of its
-  // calls.
+  // Takes the best of all steps for each call separately: a disturbance in a step does not affect
+  // all of its calls.
   std::vector<double> best(compiled.calls.size(), 1e9);
   for (int step = 0; step < command.steps; ++step) {
     auto seconds = program.RunTimed();
@@ -151,7 +152,8 @@ absl::Status PrintSteps(Program& program, const Command& command) {
   return absl::OkStatus();
 }
 
-// As many as threads compile, and ready, as those of a daemon are when a client comes.
+// Starts as many workers as there are compiling threads, and gives them time to become ready, as a
+// daemon's workers are when a client connects.
 std::unique_ptr<workers::Pool> StartWorkers() {
   workers::Pool::Options options;
   options.command = workers::WorkerCommand(0);
@@ -191,7 +193,7 @@ absl::Status Compile(const Command& command) {
   return command.steps > 0 ? PrintSteps(**program, command) : absl::OkStatus();
 }
 
-// A residual network of equal layers and its loss's gradients, as a client sends it.
+// Returns a residual network of equal layers and the gradients of its loss, as a client sends it.
 absl::StatusOr<Graph> Layers(int count) {
   GraphBuilder builder;
   Value x = builder.Input(DType::kFloat32, {64, 64});

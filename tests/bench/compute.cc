@@ -1,11 +1,12 @@
-// Kernels through the compiler and the CPU driver, each beside its peer. One line of JSON a row.
+// Measures kernels through the compiler and the CPU driver, each next to its peer. One line of JSON
+// a row.
 //
 //   bench_compute matmul M N K THREADS    fp32, against OpenBLAS where that is installed
 //   bench_compute blas M N K THREADS      OpenBLAS alone, to find its best kernels
 //   bench_compute stream THREADS          memory-bound kernels on 64 MiB, against a copy
-//   bench_compute replay KERNELS THREADS  so many small ones in one list; or instead of THREADS a
-//                                         driver (OpenDevice in program.h)
-// BENCH_QUICK=1 in the environment: a smoke test, whose numbers mean nothing.
+//   bench_compute replay KERNELS THREADS  KERNELS small kernels in one list; THREADS may instead be
+//                                         a driver (OpenDevice in program.h)
+// With BENCH_QUICK=1 in the environment: a smoke test, whose numbers mean nothing.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -41,7 +42,7 @@ absl::StatusOr<Graph> MatmulGraph(const Product& p) {
 Work BlasWork(const OpenBlas& blas, const Product& p, const float* a, const float* b, float* c) {
   return [=](int times) {
     for (int i = 0; i < times; ++i) {
-      // OpenBLAS has a routine of its own for a single row; its best counts.
+      // OpenBLAS has a separate routine for a single row; the faster one counts.
       if (p.m == 1) {
         blas.MultiplyRow(p.n, p.k, a, b, c);
       } else {
@@ -52,7 +53,7 @@ Work BlasWork(const OpenBlas& blas, const Product& p, const float* a, const floa
   };
 }
 
-// A product that is wrong must not be praised for its speed.
+// A wrong product must not be reported as fast.
 absl::Status Compare(const std::vector<float>& expected, const float* actual, int k) {
   for (size_t i = 0; i < expected.size(); ++i) {
     // Inputs are at most 1, so the error of a sum of k products grows with k at worst.
@@ -69,7 +70,7 @@ std::string MatmulName(const Product& p, int threads) {
                       threads == 1 ? " core" : " cores");
 }
 
-// Where OpenBLAS is not installed: the first row and the last are checked by plain sums.
+// Without OpenBLAS, checks the first and the last row by plain sums.
 absl::Status MatmulAlone(const Product& p, int threads, Program& program) {
   if (absl::Status status = program.Run(1); !status.ok()) return status;
   for (const int row : {0, p.m - 1}) {
@@ -166,7 +167,7 @@ absl::Status Stream(int threads) {
     Print({.name = absl::StrCat(one.name, ", ", bytes >> 20, " MiB, ", (*program)->kernels(),
                                 (*program)->kernels() == 1 ? " kernel" : " kernels"),
            .unit = "GB/s",
-           // Each byte is read once and written once, by the copy as well.
+           // Each byte is read once and written once, also by the copy.
            .value = 2e-9 * static_cast<double>(bytes) / pair->seconds,
            .peer = "copy",
            .peer_value = 2e-9 * static_cast<double>(bytes) / pair->peer_seconds});
@@ -174,7 +175,7 @@ absl::Status Stream(int threads) {
   return absl::OkStatus();
 }
 
-// `kernels` small ones in one list, in other buffers each time, as a run has fresh results.
+// `kernels` small kernels in one list, with other buffers each time, as a run has new results.
 absl::Status Replay(absl::StatusOr<std::unique_ptr<drivers::Device>> device, int kernels) {
   GraphBuilder builder;
   Value x = builder.Input(DType::kFloat32, {256});
@@ -184,7 +185,7 @@ absl::Status Replay(absl::StatusOr<std::unique_ptr<drivers::Device>> device, int
   if (!program.ok()) return program.status();
   if ((*program)->kernels() != 1) return absl::InternalError("an addition should be one kernel");
   for (const bool swaps : {false, true}) {
-    // One replay at a time, its wake-ups included.
+    // One replay at a time, including its wake-ups.
     auto one_by_one = [&](int times) {
       for (int i = 0; i < times; ++i) {
         absl::Status status = swaps ? (*program)->SwapBuffers() : absl::OkStatus();

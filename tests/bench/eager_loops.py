@@ -1,8 +1,9 @@
-"""Training steps outside of kiln.jit, whose batches are slices that begin elsewhere each time, beside the same under it.
+"""Training steps outside kiln.jit, whose batches are slices that begin at another index each time, next to the same steps in
+kiln.jit.
 
-Prints a JSON object: for each network the seconds of the steps of both kinds, in turn, from the fourth of each on. And for
-"small" those of (x + 1).sum().item(), in turn with messages to a bare gRPC server and back. The daemon is the one at
-$KILN_ADDRESS. The arguments are how many steps to do and the server's address.
+Prints a JSON object: for each network the seconds of the steps of both kinds, alternating, from the fourth of each on. For
+"small", also those of (x + 1).sum().item(), alternating with round trips to a bare gRPC server. The daemon is the one at
+$KILN_ADDRESS. The arguments are the number of steps and the server's address.
 """
 
 import json
@@ -24,7 +25,7 @@ FIRST = 3  # steps that may compile
 
 
 class Lstm(nn.Module):
-    """A word-level LSTM, whose state goes from one part of the text to the next."""
+    """A word-level LSTM, whose state is carried from one part of the text to the next."""
 
     def __init__(self):
         super().__init__()
@@ -34,13 +35,13 @@ class Lstm(nn.Module):
         self.initial = (kiln.zeros(2, BATCH, WIDTH).realize(), kiln.zeros(2, BATCH, WIDTH).realize())
 
     def forward(self, x, state):
-        """Logits by place and word, and the state."""
+        """Returns logits by position and word, and the state."""
         hidden, state = self.lstm(self.embedding(x), state)
         return self.output(hidden.reshape(-1, WIDTH)), [part.detach() for part in state]
 
 
 class Transformer(nn.Module):
-    """Two layers that look back."""
+    """Two layers with causal attention."""
 
     initial = ()
 
@@ -52,14 +53,14 @@ class Transformer(nn.Module):
         self.output = nn.Linear(WIDTH, WORDS)
 
     def forward(self, x, state):
-        """Logits by place and word, and no state."""
+        """Returns logits by position and word, and no state."""
         mask = kiln.full((LENGTH, LENGTH), float("-inf")).triu(1)
         hidden = self.encoder(self.embedding(x) + self.position, mask)
         return self.output(hidden.reshape(-1, WIDTH)), state
 
 
 def trainer(model, traced: bool):
-    """A function that does one step of training on the part of a text with a number, and reads the loss."""
+    """Returns a function that does one training step on the n-th part of a text and reads the loss."""
     optimizer = kiln.optim.Adam(model.parameters(), lr=1e-3)
     text = kiln.tensor(numpy.random.default_rng(0).integers(0, WORDS, (100 * LENGTH + 1, BATCH))).realize()
     state = list(model.initial)
@@ -83,14 +84,14 @@ def trainer(model, traced: bool):
 
 
 def seconds(function, part: int) -> float:
-    """How long one call takes."""
+    """Returns how long one call takes."""
     start = time.perf_counter()
     function(part)
     return time.perf_counter() - start
 
 
 class Echo:
-    """A message of a small step's size to a server and back: what the client's way through gRPC for Python costs alone."""
+    """Sends a message of a small step's size to a server and back: the cost of gRPC for Python alone."""
 
     def __init__(self, address: str):
         self.message = session_pb2.ConnectRequest(sequence=1, run=session_pb2.Run(program=3, inputs=[4], outputs=[5]))

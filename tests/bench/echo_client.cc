@@ -44,7 +44,7 @@ absl::Status EchoClient::PingPong(int times) {
 }
 
 absl::Status EchoClient::Pipeline(int times) {
-  // A thread of its own, since the server stops reading when its answers are not taken.
+  // A separate thread, since the server stops reading if its answers are not read.
   std::thread reader([this, times] {
     v1::ConnectResponse response;
     for (int i = 0; i < times && stream_->Read(&response); ++i) {

@@ -1,4 +1,4 @@
-// Bare gRPC calls against bench_echo_server, as the peers of the client's calls.
+// Makes bare gRPC calls to bench_echo_server, as the peers of the client's calls.
 #ifndef KILN_TESTS_BENCH_ECHO_CLIENT_H_
 #define KILN_TESTS_BENCH_ECHO_CLIENT_H_
 
@@ -16,16 +16,16 @@ namespace kiln::bench {
 
 class EchoClient {
  public:
-  // `message` is what a ping sends: a Run like the client's.
+  // `message` is the message of a ping: a Run like the client's.
   EchoClient(const std::string& address, v1::ConnectRequest message);
   ~EchoClient();
 
   absl::Status Unary(int times);
-  // One message there and back, then the next.
+  // Sends one message, waits for its answer, then sends the next.
   absl::Status PingPong(int times);
-  // All messages out, with another thread reading the answers.
+  // Sends all messages while another thread reads the answers.
   absl::Status Pipeline(int times);
-  // `bytes` in chunks of 1 MiB.
+  // Uploads `bytes` in chunks of 1 MiB.
   absl::Status Upload(int64_t bytes, int times);
 
  private:

@@ -1,4 +1,4 @@
-// The least a gRPC server can do, with kiln.v1's own messages: the peer of kilnd's calls.
+// The minimal gRPC server with kiln.v1's messages: the peer of kilnd's calls.
 //
 //   bench_echo_server ADDRESS      runs until it is killed; prints "ready" when it listens
 #include <grpcpp/grpcpp.h>

@@ -1,8 +1,8 @@
-"""One side of the gradient of an embedding of 50,257 x 768 at 4,096 positions, done on request.
+"""One side of the gradient of an embedding of 50,257 x 768 at 4,096 positions, computed on request.
 
 usage: embedding_step.py kiln|torch|numpy [THREADS]
 
-Reads a number N from each line of standard input, makes N gradients and prints the seconds that each took, as JSON
+Reads a number N from each line of standard input, computes N gradients and prints the seconds that each took, as JSON
 {"seconds": [...]}. Kiln's daemon is the one at $KILN_ADDRESS.
 """
 

@@ -1,5 +1,6 @@
-// Programs on several CPU devices: what an exchange and a kernel cost in a replay, and an
-// all-reduce of 64 MiB beside the least traffic that one needs. Prints a table; asserts nothing.
+// Measures programs on several CPU devices: the cost of an exchange and a kernel in a replay, and
+// an all-reduce of 64 MiB next to the minimum traffic that it needs. Prints a table; asserts
+// nothing.
 //
 // usage: bench_gang [DEVICES]
 #include <algorithm>
@@ -87,7 +88,7 @@ class Bench {
     return value;
   }
 
-  // Seconds of a run, the median of `count` after one that warms up.
+  // Returns the seconds of a run: the median of `count` runs after a warm-up run.
   double Measure(const std::shared_ptr<const BoundProgram>& bound, const ValuePointer& input,
                  int count) {
     std::vector<double> seconds;
@@ -144,8 +145,8 @@ std::string AllReduce(int devices, int64_t elements) {
                       "output %1\n");
 }
 
-// What no all-reduce can do without: each device's part is read once, and its result written once.
-// Here as plain copies by as many threads as can run at once, each in memory of its own.
+// The minimum traffic of an all-reduce: each device's part is read once, and its result written
+// once. Measured as plain copies by as many threads as can run at once, each with its own memory.
 class LeastTraffic {
  public:
   LeastTraffic(int devices, int64_t bytes)
@@ -175,7 +176,7 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// The two in turn, so that both see the same neighbours.
+// Alternates the two, so that load on the machine affects both equally.
 void MeasureAllReduce(Bench& bench, int devices) {
   constexpr int64_t kBytes = 64 << 20;
   constexpr int kRounds = 9;

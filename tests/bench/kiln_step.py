@@ -1,8 +1,8 @@
 """Kiln's side of a training step: the model named by the argument, its batch and optimizer, run on request.
 
-Reads a number N from each line of standard input, does N steps and prints the seconds that each took and the last loss,
-as a JSON object. The daemon is the one at $KILN_ADDRESS. With a second argument the step's graph is written to that file,
-for bench_compile.
+Reads a number N from each line of standard input, does N steps and prints the seconds that each took and the last loss, as a
+JSON object. The daemon is the one at $KILN_ADDRESS. With a second argument, writes the step's graph to that file, for
+bench_compile.
 """
 
 import json
@@ -21,7 +21,7 @@ from kiln import models, nn  # noqa: E402
 
 
 def convnet():
-    """examples/mnist.py's model."""
+    """The model of examples/mnist.py."""
     model = network()
     return model, kiln.optim.Adam(model.parameters())
 

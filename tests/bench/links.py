@@ -17,7 +17,7 @@ BATCH = 256
 
 
 def link_rows(quick: bool) -> Iterator[Row]:
-    """Both measurements, by the client of this checkout in a process of its own, which prints the rows' values."""
+    """Yields the rows of both measurements, made by this checkout's client in a separate process, which prints them."""
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join(
         str(ROOT / path) for path in ("clients/python", "tests", "tests/bench")))
     python = ROOT / "build/venv/bin/python"
@@ -29,14 +29,14 @@ def link_rows(quick: bool) -> Iterator[Row]:
 
 
 def alternately(times: int, *measured: Callable[[], float]) -> list[float]:
-    """The medians of what they return."""
+    """Returns the median result of each function; the calls alternate."""
     rounds = [[measure() for measure in measured] for _ in range(times)]
     return [statistics.median(values) for values in zip(*rounds)]
 
 
 @contextlib.contextmanager
 def echo_server() -> Iterator[str]:
-    """The address of a bare gRPC server that throws uploads away."""
+    """Yields the address of a bare gRPC server that discards uploads."""
     address = f"127.0.0.1:{free_port()}"
     server = subprocess.Popen([str(build_folder() / "tests/bench/bench_echo_server"), address],
                               stdout=subprocess.PIPE, text=True)
@@ -49,9 +49,9 @@ def echo_server() -> Iterator[str]:
 
 
 def upload_rows(kilnd: Kilnd, mebibytes: int, times: int) -> Iterator[Row]:
-    """New data each time, content-addressed, against one stream of the same chunks that nobody names or keeps.
+    """Uploads new content-addressed data each time, next to one stream of the same chunks that are neither named nor kept.
 
-    First until the daemon has the bytes, as the stream's peer has; then until a tensor is made of them.
+    First until the daemon has the bytes, as for the stream's peer; then until a tensor has been made of them.
     """
     import grpc
     import kiln
@@ -69,7 +69,7 @@ def upload_rows(kilnd: Kilnd, mebibytes: int, times: int) -> Iterator[Row]:
         return 1e-9 * data.nbytes / (time.perf_counter() - start)
 
     def sent() -> float:
-        data[:: 1 << 20] += 1  # every piece is another one than before
+        data[:: 1 << 20] += 1  # every piece differs from the previous one
         names: list[str] = []
         start = time.perf_counter()
         connection._session.blobs.upload(memoryview(data), names.extend)
@@ -104,11 +104,11 @@ def upload_rows(kilnd: Kilnd, mebibytes: int, times: int) -> Iterator[Row]:
 
 
 def training_rows(kilnd: Kilnd, steps: int, times: int) -> Iterator[Row]:
-    """Steps of which only the last one's loss is read, 50 ms away.
+    """Trains over a link of 50 ms each way, reading only the last step's loss.
 
-    First with batches cut on the device, of a data set that was uploaded once, beside the loopback. Then with 786 KiB
-    of new data each, beside a link without delay: all share this machine's cores, and carrying that much costs the
-    link some 0.15 of one, with and without delay.
+    First with batches that are cut on the device from a data set that was uploaded once, next to the loopback. Then with 786
+    KiB of new data in each step, next to a link without delay: all share this machine's cores, and carrying that much data
+    takes the link about 0.15 of a core, with and without delay.
     """
     import kiln
     import numpy as np
@@ -156,7 +156,7 @@ def training_step() -> "Callable[[kiln.Tensor, kiln.Tensor], kiln.Tensor]":
 
 
 def trainer(address: str, make_step: "Callable[[], Callable[[], kiln.Tensor]]", steps: int) -> Callable[[], float]:
-    """Trains by a connection of its own, and returns the steps a second."""
+    """Returns a function that trains over its own connection and returns the steps per second."""
     import kiln
     from kiln._session import connection as connections
 

@@ -22,14 +22,14 @@ absl::StatusOr<double> Time(const Work& work, int times) {
   return absl::ToDoubleSeconds(absl::Now() - begin) / times;
 }
 
-// How often the work fits into `seconds`, at least once.
+// Returns how often the work fits into `seconds`, at least once.
 absl::StatusOr<int> Repetitions(const Work& work, double seconds) {
   if (absl::StatusOr<double> first = Time(work, 1); !first.ok()) return first.status();
   int times = 1;
   while (true) {
     absl::StatusOr<double> one = Time(work, times);
     if (!one.ok()) return one.status();
-    // Long enough for the clock to be exact about it.
+    // Long enough to be timed accurately.
     if (*one * times >= seconds / 4)
       return std::max(1, static_cast<int>(std::ceil(seconds / *one)));
     times *= 4;

@@ -1,5 +1,5 @@
-// Two things timed in turn on one machine, so that both see the same clock rate and the same
-// neighbours.
+// Times two things alternately on one machine, so that clock rate and other load affect both
+// equally.
 #ifndef KILN_TESTS_BENCH_MEASURE_H_
 #define KILN_TESTS_BENCH_MEASURE_H_
 
@@ -16,17 +16,17 @@ using Work = std::function<absl::Status(int times)>;
 
 struct Effort {
   int rounds = 9;
-  double seconds = 0.05;  // of each side in each round, at least
+  double seconds = 0.05;  // the minimum for each side in each round
 };
 Effort QuickEffort();
 
 struct Pair {
-  double seconds = 0;       // of one repetition: the median over the rounds
+  double seconds = 0;       // for one repetition: the median over the rounds
   double peer_seconds = 0;  // 0 without a peer
 };
 
-// Alternates between the two, with a short pause and a warm-up before each, so that the other's
-// threads are asleep.
+// Alternates between the two, with a short pause and a warm-up before each, so that the other
+// side's threads are asleep.
 absl::StatusOr<Pair> Interleave(const Work& work, const Work& peer, const Effort& effort);
 
 // One line of the report, as JSON.

@@ -14,7 +14,7 @@
 namespace kiln::bench {
 namespace {
 
-// CblasRowMajor, CblasNoTrans and CblasTrans of cblas.h, which need not be installed.
+// CblasRowMajor, CblasNoTrans and CblasTrans from cblas.h, which need not be installed.
 constexpr int kRowMajor = 101;
 constexpr int kNoTranspose = 111;
 constexpr int kTranspose = 112;
@@ -26,7 +26,7 @@ Function* Symbol(void* library, const char* name) {
 
 void CopyCached(char* to, const char* from, size_t bytes) { std::memcpy(to, from, bytes); }
 
-// Whole lines at a time, 64 bytes.
+// Copies a whole cache line of 64 bytes in each step.
 void CopyStreamed(char* to, const char* from, size_t bytes) {
   const auto* source = reinterpret_cast<const __m128i*>(from);
   auto* target = reinterpret_cast<__m128i*>(to);
@@ -76,7 +76,7 @@ ParallelCopy::Memory ParallelCopy::Allocate(int64_t bytes) {
   const size_t whole = (static_cast<size_t>(bytes) + kHugePage - 1) / kHugePage * kHugePage;
   auto* memory = static_cast<char*>(std::aligned_alloc(kHugePage, whole));
   madvise(memory, whole, MADV_HUGEPAGE);
-  // Touched here, so that no copy is charged for pages that the kernel has still to clear.
+  // Touched here, so that no copy includes the time in which the kernel clears pages.
   std::memset(memory, 1, whole);
   return Memory(memory);
 }

@@ -1,4 +1,4 @@
-// What Kiln's kernels are measured against.
+// The implementations that Kiln's kernels are compared with.
 #ifndef KILN_TESTS_BENCH_PEERS_H_
 #define KILN_TESTS_BENCH_PEERS_H_
 
@@ -13,7 +13,7 @@
 
 namespace kiln::bench {
 
-// Debian's libopenblas. Which kernels it takes is decided by OPENBLAS_CORETYPE when it is loaded.
+// Debian's libopenblas. OPENBLAS_CORETYPE selects its kernels when it is loaded.
 class OpenBlas {
  public:
   static absl::StatusOr<OpenBlas> Load(int threads);
@@ -27,9 +27,9 @@ class OpenBlas {
   void* library_ = nullptr;
 };
 
-// Copies a block with as many threads as asked for, each its part: with memcpy or with stores past
-// the caches, whichever turns out faster here (the C library decides by the size of the caches,
-// which a virtual machine may misreport).
+// Copies a block with `threads` threads, each a part of it: with memcpy or with non-temporal
+// stores, whichever is faster here. The C library decides by the sizes of the caches, which a
+// virtual machine may misreport.
 class ParallelCopy {
  public:
   ParallelCopy(int64_t bytes, int threads);  // bytes: a multiple of 64 * threads

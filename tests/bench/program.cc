@@ -124,7 +124,7 @@ absl::Status Program::Run(int times) {
   for (int i = 0; i < times; ++i) {
     absl::Status status =
         device_.Submit(*list_, slots_, {}, [&](const drivers::SubmitResult& result) {
-          // Lists end one after another on the device's thread, so this needs no lock.
+          // Lists complete one after another on the device's thread, so this needs no lock.
           if (!result.status.ok()) failed = result.status;
           left.DecrementCount();
         });
@@ -150,7 +150,7 @@ absl::StatusOr<std::vector<double>> Program::RunTimed() {
   if (!status.ok()) return status;
   done.WaitForNotification();
   if (!timed.status.ok()) return timed.status;
-  // A list with repeats has more commands than there are calls.
+  // A list with repeats has more commands than the program has calls.
   timed.command_seconds.resize(compiled_.calls.size());
   return timed.command_seconds;
 }

@@ -13,44 +13,44 @@
 
 namespace kiln::bench {
 
-// A CPU device that uses this many threads.
+// Opens a CPU device that uses this many threads.
 absl::StatusOr<std::unique_ptr<drivers::Device>> OpenCpu(int threads);
-// The first device of a driver: cuda, hsa, level_zero, opencl, or opencl_command_buffers, which
-// uses those if the device has them. Of OpenCL's a processor if there is nothing else, and of the
-// platform to test where there are several (tests/opencl_platform.h). INVALID_ARGUMENT for another
-// name.
+// Opens the first device of a driver: cuda, hsa, level_zero, opencl, or opencl_command_buffers,
+// which uses command buffers if the device has them. For OpenCL, a processor only if there is
+// nothing else; if there are several platforms, the one to test (tests/opencl_platform.h).
+// INVALID_ARGUMENT for another name.
 absl::StatusOr<std::unique_ptr<drivers::Device>> OpenDevice(const std::string& driver);
 
 // Not thread-safe. Keeps a reference to the device.
 class Program {
  public:
-  // Compiles and loads; inputs are float32 and get values between -1 and 1, the same in every run
-  // of the process. The recorded list has the program's kernels `repeat` times.
+  // Compiles and loads. Inputs are float32 and get values between -1 and 1, the same in every run
+  // of the process. The recorded list contains the program's kernels `repeat` times.
   static absl::StatusOr<std::unique_ptr<Program>> Make(drivers::Device& device,
                                                        const absl::StatusOr<Graph>& graph,
                                                        int repeat = 1);
-  // The same of a graph that is checked already.
+  // The same for a graph that has already been checked.
   static absl::StatusOr<std::unique_ptr<Program>> Make(
       drivers::Device& device, const graph::Graph& graph, int repeat = 1,
       workers::KernelCompiler* kernel_compiler = nullptr);
 
-  // Submits `times` replays one behind the other and waits for the last.
+  // Submits `times` replays one after another and waits for the last.
   absl::Status Run(int times);
-  // Exchanges the buffers in all slots for others of the same contents, and back the next time.
+  // Replaces the buffers in all slots by others with the same contents, and back the next time.
   absl::Status SwapBuffers();
-  // One replay with each kernel call timed: seconds by call.
+  // Runs one replay with each kernel call timed; returns the seconds of each call.
   absl::StatusOr<std::vector<double>> RunTimed();
 
   int kernels() const { return static_cast<int>(compiled_.calls.size()); }
   const compiler::CompiledProgram& compiled() const { return compiled_; }
-  // The host memory of an input or output of a CPU's.
+  // The host memory of a CPU device's input or output.
   float* input(int index) const;
   float* output(int index) const;
 
  private:
   explicit Program(drivers::Device& device) : device_(device) {}
   absl::Status Load(int repeat);
-  // Each time the same values in other buffers.
+  // Each call allocates other buffers with the same values.
   absl::Status AllocateSlots();
   int SlotOf(compiler::Slot::Kind kind, int index) const;
 

@@ -1,4 +1,4 @@
-"""What the Python client costs in its own process: its import, building a graph, and loops that are not traced."""
+"""Measures the Python client's costs in its own process: import, building a graph, and loops without kiln.jit."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from typing import Any
 from kilnd_process import ROOT, Kilnd, program
 from report import Row
 
-# Imports alternate within one process tree, each in a new process; the others' share is subtracted.
+# Imports alternate within one process tree, each in a new process; the time of the other packages is subtracted.
 IMPORTS = """
 import json, time
 start = time.perf_counter()
@@ -36,7 +36,7 @@ print(json.dumps(times))
 
 
 def output_of(*arguments: str, **environment: str) -> Any:
-    """What a Python program prints, as JSON, in the environment of deploy/python_environment."""
+    """Returns what a Python program prints, parsed as JSON, run in the environment of deploy/python_environment."""
     python = ROOT / "build/venv/bin/python"
     if not python.exists():
         raise RuntimeError("there is no Python environment with the client: run deploy/python_environment")
@@ -46,14 +46,14 @@ def output_of(*arguments: str, **environment: str) -> Any:
 
 
 def python_rows(quick: bool) -> Iterator[Row]:
-    """Import beyond NumPy and gRPC; a graph of 10,000 nodes."""
+    """Import time in addition to NumPy and gRPC; a graph of 10,000 nodes."""
     pairs = [output_of("-c", IMPORTS) for _ in range(2 if quick else 9)][1:]  # the first one writes bytecode
     yield Row("import kiln beyond NumPy and gRPC", statistics.median(own for _, own in pairs), "s")
     yield Row("graph of 10,000 nodes in Python", statistics.median(output_of("-c", NODES)), "s")
 
 
 def eager_rows(quick: bool) -> Iterator[Row]:
-    """Steps outside of kiln.jit, beside those of the same network under it."""
+    """Steps outside kiln.jit, next to those of the same network in it."""
     with Kilnd() as daemon:
         echo = f"unix:{daemon.folder}/echo.sock"
         server = subprocess.Popen([program("tests/bench/bench_echo_server"), echo], stdout=subprocess.PIPE, text=True)

@@ -1,4 +1,4 @@
-// A live kilnd through the C++ client, each figure beside bare gRPC over the same kind of
+// Measures a running kilnd through the C++ client, next to bare gRPC over the same kind of
 // connection.
 //
 //   bench_remote KILND_ADDRESS ECHO_ADDRESS LABEL [replays|uploads]
@@ -19,7 +19,7 @@ Effort CurrentEffort() { return IsQuick() ? QuickEffort() : Effort{.rounds = 9, 
 
 v1::ConnectRequest RunMessage() {
   v1::ConnectRequest message;
-  // Numbers as large as a long session's, since small ones take fewer bytes.
+  // Numbers as large as in a long session, since small ones take fewer bytes.
   message.set_sequence(123456);
   message.set_acknowledged(123455);
   message.mutable_run()->set_program(1);
@@ -28,7 +28,7 @@ v1::ConnectRequest RunMessage() {
   return message;
 }
 
-// One small kernel: what is measured is the way there and back.
+// One small kernel, because the round trip is measured.
 absl::StatusOr<Graph> SmallGraph() {
   GraphBuilder builder;
   Value x = builder.Input(DType::kFloat32, {256});
@@ -49,7 +49,7 @@ class Remote {
     }
     return absl::OkStatus();
   }
-  // All out at once; a bounded number in flight, as a training loop would have.
+  // Sends without waiting, with a bounded number in flight, as a training loop would.
   absl::Status Pipelined(int times) {
     constexpr size_t kInFlight = 256;
     std::vector<Future<RunReport>> open;

@@ -1,11 +1,11 @@
-"""Rows of the benchmark, what is asked of them, and how they print."""
+"""Rows of the benchmark, the bounds on them, and how they are printed."""
 
 import json
 from typing import NamedTuple, Optional
 
 
 class Row(NamedTuple):
-    """One figure beside its peer's, both from the same run."""
+    """A figure and its peer's, from the same run."""
 
     name: str
     value: float
@@ -19,8 +19,8 @@ class Row(NamedTuple):
         return self.value / self.peer_value if self.peer_value else None
 
 
-# What a ratio (or, with peer "", the value itself) must reach: (beginning of the name, peer's beginning, at least, at
-# most). The first that fits holds, so narrower names come first.
+# Bounds of a ratio (or, with peer "", of the value itself): (beginning of the name, peer's beginning, minimum, maximum). The
+# first match applies, so narrower names come first.
 BOUNDS = [
     ("matmul 1x", "OpenBLAS", 1.0, None),
     ("matmul 8x", "OpenBLAS", 1.0, None),
@@ -56,7 +56,7 @@ BOUNDS = [
 
 
 def bound(row: Row) -> tuple[Optional[float], Optional[float]]:
-    """What is asked of a row: (at least, at most)."""
+    """Returns the bounds of a row: (minimum, maximum)."""
     for name, peer, at_least, at_most in BOUNDS:
         if row.name.startswith(name) and (row.peer.startswith(peer) if peer else True):
             return at_least, at_most
@@ -64,7 +64,7 @@ def bound(row: Row) -> tuple[Optional[float], Optional[float]]:
 
 
 def holds(row: Row) -> Optional[bool]:
-    """Whether the row is as good as asked; None where nothing is asked."""
+    """Returns whether the row is within its bounds; None if it has none."""
     at_least, at_most = bound(row)
     if at_least is None and at_most is None:
         return None
@@ -73,7 +73,7 @@ def holds(row: Row) -> Optional[bool]:
 
 
 def asked(row: Row) -> str:
-    """The bound as text."""
+    """Returns the bound as text."""
     at_least, at_most = bound(row)
     times = " x" if row.ratio is not None else ""
     if at_least is not None:
@@ -82,7 +82,7 @@ def asked(row: Row) -> str:
 
 
 def line(row: Row) -> str:
-    """A row of the table."""
+    """Returns a row of the table."""
     mark = {True: "ok", False: "MISS", None: ""}[holds(row)]
     peer = f"{row.peer_value:>10.4g}  {row.peer}" if row.peer else ""
     ratio = f"{row.ratio:.2f} x" if row.ratio is not None else ""
@@ -93,7 +93,7 @@ HEADER = f"{'what':<52} {'value':>10} {'unit':<11} {'ratio':>8}  {'asked':<10} {
 
 
 def write_json(rows: list[Row], path: str) -> None:
-    """All rows as a list of objects."""
+    """Writes all rows as a list of objects."""
     with open(path, "w") as file:
         json.dump([dict(row._asdict(), ratio=row.ratio) for row in rows], file, indent=2)
         file.write("\n")

@@ -1,4 +1,4 @@
-"""Where both sides of a training step begin: the same batch and the same weights, so that their losses must agree."""
+"""The same batch and weights for both sides of a training step, so that their losses must agree."""
 
 import math
 
@@ -10,7 +10,7 @@ VOCABULARY, CONTEXT = 50257, 256
 
 
 def batch(model: str) -> tuple[numpy.ndarray, numpy.ndarray]:
-    """Inputs and labels: images of float32 (N, C, H, W) and classes (N), or tokens (1, T) and the next ones."""
+    """Returns inputs and labels: images of float32 (N, C, H, W) and classes (N), or tokens (1, T) and the next ones."""
     random = numpy.random.default_rng(0)
     if model == "gpt2":
         tokens = random.integers(0, VOCABULARY, (1, CONTEXT + 1))
@@ -20,9 +20,9 @@ def batch(model: str) -> tuple[numpy.ndarray, numpy.ndarray]:
 
 
 def weight(number: int, name: str, shape: tuple[int, ...]) -> numpy.ndarray:
-    """The parameter of that number, in the order of kiln's model: biases 0, factors of norms 1, others normal."""
+    """Returns parameter `number`, in the order of kiln's model: biases 0, factors of norms 1, others normally distributed."""
     if len(shape) == 1:
         return numpy.full(shape, 0 if name.endswith("bias") else 1, numpy.float32)
-    # An embedding's rows are looked up: it has no inputs that add up.
+    # An embedding's rows are looked up, so it has no sum over inputs.
     deviation = 0.02 if name in ("wte.weight", "wpe.weight") else 1 / math.sqrt(math.prod(shape[1:]))
     return (numpy.random.default_rng([1, number]).standard_normal(shape, numpy.float32) * numpy.float32(deviation))

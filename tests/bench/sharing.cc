@@ -1,20 +1,21 @@
 // Users who share one CPU device: how evenly, at what cost, and how long a short request waits. In
 // one process: a daemon with the real CPU driver, and clients over loopback. Prints each figure
-// with its bound and whether it is kept; always exits with 0, since a busy machine must not fail a
+// with its bound and whether it is met; always exits with 0, since a busy machine must not fail a
 // build.
 //
 // - The programs' lengths: the size is chosen by medians of warm runs, and the program that is used
-//   is measured again in a new session; where that is more than 20 % off, it says "misses".
-// - Throughput: the sum over users of runs a second together / runs a second alone (the mean of
-//   before and after), in rounds of five seconds; the median counts. It may exceed 1 where users
-//   alone keep the device busy for a part of the time only.
-// - Why it is lost: beside it stand the device time of a run together / alone (above 1: caches and
-//   memory, other work on the machine) and the part of the time that the device is busy (below 1:
-//   between lists). Slices of 50 ms beside 10 ms tell what switching between users adds.
-// - A request's wait: p50 beside others less p50 alone within a slice, p99 within two, however many
-//   competitors there are.
-// - Eight users with programs of 1 to 200 ms, of one kernel and of many: Jain's index, and what a
-//   ninth waits who asks for little.
+//   is measured again in a new session; if that differs by more than 20 %, it prints "misses".
+// - Throughput: the sum over users of (runs per second together / runs per second alone), where
+//   alone is the mean of before and after, in rounds of five seconds; the median counts. It may
+//   exceed 1 if users alone do not keep the device busy all the time.
+// - Why throughput is lost: next to it are printed the device time of a run together / alone (above
+//   1: caches and memory, other work on the machine) and the fraction of time that the device is
+//   busy (below 1: gaps between lists). Comparing slices of 50 ms with 10 ms shows the cost of
+//   switching between users.
+// - A request's wait: p50 with competitors minus p50 alone is within a slice, p99 within two, for
+//   any number of competitors.
+// - Eight users with programs of 1 to 200 ms, of one kernel and of many: Jain's index, and the wait
+//   of a ninth user with small requests.
 //
 //   bench_sharing [SECONDS [SLICE_MS [CPU_THREADS [PART]]]]
 //     30 s, 10 ms and one thread; SLICE_MS 0: programs are not cut; PART: shares, latency, many or
@@ -98,7 +99,7 @@ class Bench {
     if (!status.ok()) std::fprintf(stderr, "%s\n", status.error_message().c_str());
     return response.token();
   }
-  // 1 is everybody's.
+  // A weight of 1 is the default.
   void SetWeight(const std::string& user, double weight) {
     grpc::ClientContext context;
     v1::SetQuotaRequest request;
@@ -110,7 +111,7 @@ class Bench {
   }
   std::string address() const { return daemon_->listening()[1]; }
 
-  // That the programs are as long as they are called, measured once more in new sessions.
+  // Checks that the programs are as long as their names say, measured again in new sessions.
   void CheckCalibration() {
     std::printf("programs, a run alone\n");
     for (const Load& load : loads_) {
@@ -134,7 +135,7 @@ class Bench {
     ++(is_ok ? kept_ : missed_);
   }
 
-  // What each user gets alone, one after another.
+  // Returns what each user gets alone, one after another.
   std::vector<User::Share> Alone(absl::Duration duration) {
     std::vector<User::Share> shares;
     for (size_t i = 0; i < loads_.size(); ++i) {
@@ -166,7 +167,7 @@ class Bench {
     return shares;
   }
 
-  // In rounds: everybody alone, all together, everybody alone, …, since the machine's speed drifts.
+  // In rounds: each user alone, all together, each alone, …, since the machine's speed drifts.
   void Shares(const char* title, const std::vector<double>& weights) {
     for (size_t i = 0; i < weights.size(); ++i) SetWeight(absl::StrCat("user", i), weights[i]);
     const int rounds = std::max(1, static_cast<int>(seconds_ / 5));
@@ -179,7 +180,7 @@ class Bench {
       std::vector<User::Share> after = Alone(duration / 5);
       throughputs.push_back(0);
       for (size_t i = 0; i < shares.size(); ++i) {
-        // Short runs keep the device busy for a part of the time only, alone as well.
+        // Short runs do not keep the device busy all the time, even alone.
         throughputs.back() += 2 * shares[i].runs / (before[i].runs + after[i].runs);
         sum[i] += shares[i];
         sum_alone[i] += before[i];
@@ -194,7 +195,7 @@ class Bench {
     AtLeast("throughput / one user alone, median", throughputs[throughputs.size() / 2], 0.97);
   }
 
-  // Sums over rounds.
+  // Prints sums over rounds.
   void PrintShares(const std::vector<double>& weights, const std::vector<User::Share>& shares,
                    const std::vector<User::Share>& alone, int rounds) {
     double sum = 0, squares = 0, all = 0, weight = 0, unevenness = 0;
@@ -234,7 +235,7 @@ class Bench {
     return {times[times.size() / 2], times[times.size() * 99 / 100]};
   }
   void CheckWaits(const Times& times, const Times& alone) {
-    // Uncut programs have no such bound.
+    // Programs that are not cut have no such bound.
     if (slice_ms_ == 0) return;
     AtMost("p50 - alone, ms", (times.p50 - alone.p50) * 1e3, slice_ms_);
     AtMost("p99 - alone, ms", (times.p99 - alone.p99) * 1e3, 2 * slice_ms_);
@@ -247,7 +248,7 @@ class Bench {
       const absl::Time start = absl::Now();
       user.Run();
       times.push_back(absl::ToDoubleSeconds(absl::Now() - start));
-      // As somebody who looks at the answer.
+      // As a client that processes the answer.
       absl::SleepFor(absl::Milliseconds(5));
     }
     return times;
@@ -263,14 +264,14 @@ class Bench {
     for (const auto& [title, who] : competitors) {
       std::atomic<bool> stop{false};
       std::thread load([&, who = who] { Together(who, absl::Seconds(1), &stop); });
-      absl::SleepFor(absl::Seconds(2));  // until they are at work
+      absl::SleepFor(absl::Seconds(2));  // until the others are running
       CheckWaits(PrintTimes(title, Ask(user)), alone);
       stop = true;
       load.join();
     }
   }
 
-  // Every other one has a program of one kernel.
+  // Every other user has a program of one kernel.
   void ManyUsers() {
     for (size_t i = 0; i < kUsers; ++i) SetWeight(absl::StrCat("user", i), 1);
     std::printf("\neight users, of one kernel and of many\n");
@@ -286,7 +287,7 @@ class Bench {
         shares[i] = heavy.Work(DepthOf(load), absl::Seconds(seconds_), &counting);
       });
     }
-    absl::SleepFor(absl::Seconds(2));  // until they are at work
+    absl::SleepFor(absl::Seconds(2));  // until the others are running
     CheckWaits(PrintTimes("beside eight users", Ask(user)), alone);
     for (std::thread& thread : threads) thread.join();
     double sum = 0, squares = 0;
@@ -296,7 +297,7 @@ class Bench {
     }
     AtLeast("Jain's index of device time", sum * sum / (kUsers * squares), 0.99);
   }
-  // Of about 10 to 200 ms.
+  // Takes about 10 to 200 ms.
   Load OneKernelLoad(size_t user) const {
     constexpr double kSeconds[] = {0.01, 0.03, 0.1, 0.2};
     Load load{"one kernel", 1, kSeconds[user / 2 % 4], 0};

@@ -1,5 +1,5 @@
 // One user of the sharing benchmark: a session with a program of a given length, and the choice of
-// that length. What goes wrong ends the process with a message.
+// that length. An error ends the process with a message.
 #ifndef KILN_TESTS_BENCH_SHARING_USER_H_
 #define KILN_TESTS_BENCH_SHARING_USER_H_
 
@@ -29,9 +29,9 @@ T OrExit(absl::StatusOr<T> value) {
   std::exit(1);
 }
 
-// `kernels` means over `size` sines, each of which needs the one before. Means, not sums: a sine of
-// a large argument takes some ten times as long, and a sum grows with the size, so that the time
-// would jump where the size does not.
+// Computes `kernels` means over `size` sines, each of which depends on the one before. Uses means
+// instead of sums because a sine of a large argument takes about ten times as long, and a sum grows
+// with the size, so that the time would jump where the size does not.
 inline absl::StatusOr<Graph> MeansOfSines(int kernels, int64_t size) {
   GraphBuilder builder;
   Value x = builder.Input(DType::kFloat32, {size});
@@ -41,7 +41,7 @@ inline absl::StatusOr<Graph> MeansOfSines(int kernels, int64_t size) {
   return builder.Build();
 }
 
-// One kernel of many independent means: over sizes[0] sines each, of which there are sizes[1].
+// One kernel of sizes[1] independent means over sizes[0] sines each.
 inline absl::StatusOr<Graph> RowsOfSines(absl::Span<const int64_t> sizes) {
   GraphBuilder builder;
   const Value x = builder.Input(DType::kFloat32, {sizes[0]});
@@ -54,10 +54,10 @@ struct Load {
   const char* name;
   int kernels;
   double kernel_seconds;
-  int64_t size = 0;      // of a kernel, so that it takes as long
-  bool is_rows = false;  // one kernel, RowsOfSines of `size` in all
+  int64_t size = 0;      // of a kernel, chosen so that it takes this long
+  bool is_rows = false;  // one kernel, RowsOfSines with a total of `size`
   double seconds() const { return kernels * kernel_seconds; }
-  // Of its inputs.
+  // The sizes of its inputs.
   std::vector<int64_t> sizes() const {
     constexpr int64_t kRow = 4096;
     return is_rows ? std::vector<int64_t>{kRow, std::max<int64_t>(size / kRow, 1)}
@@ -81,10 +81,11 @@ class User {
   }
 
   RunResult Start() { return OrExit(client_->Run(program_[0], input_, {.report_time = true})); }
-  // Device seconds.
+  // Returns device seconds.
   double Run() { return OrExit(Start().done.Get()).device_seconds; }
 
-  // The median of the device seconds of runs that take about `duration`, at least five.
+  // Returns the median of the device seconds of at least five runs that take about `duration` in
+  // total.
   double MedianRun(absl::Duration duration) {
     std::vector<double> times;
     const absl::Time end = absl::Now() + duration;
@@ -92,8 +93,8 @@ class User {
     std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
     return times[times.size() / 2];
   }
-  // Once it is steady: the first runs come before the pages, the clock's speed and the device's
-  // estimates have settled.
+  // Returns MedianRun once it is steady: in the first runs, pages, the clock rate and the device's
+  // estimates have not settled yet.
   double SteadyRun() {
     double before = MedianRun(absl::Milliseconds(200));
     for (int i = 0; i < 5; ++i) {
@@ -114,9 +115,10 @@ class User {
       return *this;
     }
   };
-  // Keeps `deep` runs on their way for so long. What counts is from the first end to the last, so
-  // that long runs are not cut off. Those who share a device pass how many of them still count:
-  // each works on until nobody does, so that nobody counts what others have left to him.
+  // Keeps `deep` runs in flight for `duration`. Counts from the first completion to the last, so
+  // that long runs are not cut off. Users who share a device pass the number of users who still
+  // count: each continues until that is zero, so that no user counts device time that others no
+  // longer want.
   Share Work(int deep, absl::Duration duration, std::atomic<int>* counting = nullptr) {
     std::deque<RunResult> open;
     Share share;
@@ -153,13 +155,14 @@ class User {
   std::vector<Tensor> input_;
 };
 
-// As much as keeps the queue full whatever the others do, within what a session may have in flight.
+// Enough to keep the queue full no matter what the others do, within the limit of operations in
+// flight.
 inline int DepthOf(const Load& load) {
   return std::clamp(static_cast<int>(0.06 / load.seconds()), 2, 3000);
 }
 
-// Chooses load->size so that a run takes as long as it should, as far as eight tries get. The time
-// does not grow with the size alone, so each try is a program of its own, compiled and warmed up.
+// Chooses load->size so that a run takes the wanted time, as far as eight tries allow. The time
+// does not depend on the size alone, so each try compiles and warms up its own program.
 inline void Calibrate(const std::string& address, const std::string& token, Load* load) {
   load->size = std::max<int64_t>(64, static_cast<int64_t>(load->kernel_seconds * 1e8));
   for (int i = 0; i < 8; ++i) {

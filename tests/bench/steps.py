@@ -1,4 +1,4 @@
-"""Training steps: time beside PyTorch's, compile times, number of kernels, memory. An embedding's gradient."""
+"""Training steps: time next to PyTorch's, compile times, number of kernels, memory. The gradient of an embedding."""
 
 import contextlib
 import json
@@ -13,7 +13,8 @@ from kilnd_process import ROOT, Kilnd, build_folder
 from report import Row
 
 BENCH = ROOT / "tests/bench"
-# Of losses after the same steps, relative to 1 or to them. Rounding differs, and what it differs by grows with each step.
+# Allowed difference of losses after the same steps, relative to the larger of 1 and the losses. Rounding differs, and the
+# difference grows with each step.
 LOSSES_DIFFER = 1e-3
 
 
@@ -25,7 +26,7 @@ class Stepper:
         self.loss = 0.0
 
     def steps(self, count: int) -> list[float]:
-        """The seconds that each of `count` steps took; `loss` is the last one's, of a model."""
+        """Returns the seconds that each of `count` steps took; sets `loss` to the last step's, for a model."""
         self.process.stdin.write(f"{count}\n")
         self.process.stdin.flush()
         answer = self.process.stdout.readline()
@@ -44,7 +45,7 @@ class Stepper:
 
 
 def kiln_stepper(daemon: Kilnd, model: str) -> Stepper:
-    """Kiln's client, in the environment of deploy/python_environment."""
+    """Starts Kiln's client, in the environment of deploy/python_environment."""
     python = ROOT / "build/venv/bin/python"
     if not python.exists():
         raise RuntimeError("there is no Python environment with the client: run deploy/python_environment")
@@ -52,26 +53,27 @@ def kiln_stepper(daemon: Kilnd, model: str) -> Stepper:
 
 
 def step_program(daemon: Kilnd) -> dict:
-    """What the daemon says of the program with the most kernels: the training step."""
+    """Returns the daemon's description of the program with the most kernels: the training step."""
     answer = subprocess.run([str(build_folder() / "clients/cli/kiln"), "programs", "--json"], env=daemon.environment(),
                             capture_output=True, text=True, check=True)
     return max(json.loads(answer.stdout)["programs"], key=lambda program: program["kernels"])
 
 
 def torch_stepper(model: str, threads: int) -> Stepper:
-    """PyTorch under Debian's Python."""
+    """Starts PyTorch with Debian's Python."""
     return Stepper(["/usr/bin/python3", str(BENCH / "torch_step.py"), model, str(threads)], dict(os.environ))
 
 
 def require_equal(name: str, sides: Sequence[Stepper]) -> None:
-    """The losses agree: all sides began with the same weights, and have made as many steps of the same batch."""
+    """Requires that the losses agree: all sides began with the same weights and did the same number of steps on the same
+    batch."""
     losses = [side.loss for side in sides]
     if not max(losses) - min(losses) <= LOSSES_DIFFER * max(1, *losses):
         raise RuntimeError(f"{name}: the losses differ: {', '.join(map(str, losses))}")
 
 
 def step_times(daemon: Kilnd, model: str, name: str, rounds: int, steps: int) -> Row:
-    """Kiln and PyTorch in turn. PyTorch runs with one thread and with all: its best counts."""
+    """Alternates Kiln and PyTorch. PyTorch runs with one thread and with all; the better time counts."""
     threads = min(2, len(os.sched_getaffinity(0)))
     with kiln_stepper(daemon, model) as ours, torch_stepper(model, 1) as one, torch_stepper(model, threads) as several:
         sides = (ours, one, several)
@@ -91,7 +93,7 @@ def step_times(daemon: Kilnd, model: str, name: str, rounds: int, steps: int) ->
 
 
 def convnet_rows(quick: bool) -> Iterator[Row]:
-    """One daemon for the cold compile and the step's time, a second one on its cache for the warm compile."""
+    """One daemon for the cold compile and the step's time, a second one with its cache for the warm compile."""
     rounds, steps = (1, 2) if quick else (7, 8)
     with tempfile.TemporaryDirectory(prefix="kiln-bench-") as folder:
         with Kilnd(folder, devices=None) as daemon:
@@ -106,7 +108,7 @@ def convnet_rows(quick: bool) -> Iterator[Row]:
 
 @contextlib.contextmanager
 def busy_loops(cores: list[int], bound: bool) -> Iterator[None]:
-    """As many processes as cores that compute without end: each on a core of its own, or where the system puts them."""
+    """Runs a process with an endless loop for each core: each bound to a core, or wherever the system schedules it."""
     loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in cores]
     try:
         for loop, core in zip(loops, cores):
@@ -119,11 +121,11 @@ def busy_loops(cores: list[int], bound: bool) -> Iterator[None]:
 
 
 def shared_rows(quick: bool) -> Iterator[Row]:
-    """A step on two cores that others use, too."""
+    """A step on two cores that other processes use, too."""
     rounds, steps = (1, 2) if quick else (7, 6)
     all_cores = os.sched_getaffinity(0)
     cores = sorted(all_cores)[:2]
-    os.sched_setaffinity(0, cores)  # for all that is started here
+    os.sched_setaffinity(0, cores)  # for all processes started here
     try:
         with Kilnd(devices=None) as daemon:
             for bound, where in [(False, "free"), (True, "one on each core")]:
@@ -134,14 +136,14 @@ def shared_rows(quick: bool) -> Iterator[Row]:
 
 
 def peak_gibibytes(daemon: Kilnd) -> float:
-    """The most memory that the daemon's process has had."""
+    """Returns the peak memory of the daemon's process."""
     with open(f"/proc/{daemon.process.pid}/status") as status:
         kibibytes = next(int(line.split()[1]) for line in status if line.startswith("VmHWM:"))
     return kibibytes / 2**20
 
 
 def model_rows(quick: bool) -> Iterator[Row]:
-    """Big models: the cold compile of a whole training step, its distinct kernels, its time, its memory."""
+    """Large models: the cold compile of a whole training step, its distinct kernels, its time, its memory."""
     rounds, steps = (1, 1) if quick else (3, 2)
     models = {
         "resnet18": "ResNet-18 step, 32 x 32, batch 64",
@@ -158,7 +160,7 @@ def model_rows(quick: bool) -> Iterator[Row]:
 
 
 def first_rows(quick: bool) -> Iterator[Row]:
-    """What the first call of a step takes beyond a later one: without cached kernels, and with those of an earlier daemon."""
+    """The additional time of a step's first call: without cached kernels, and with those of an earlier daemon."""
     models = {"resnet18": "ResNet-18 step, 32 x 32, batch 64", "gpt2": "GPT-2 small step, context 256"}
     for model, name in models.items():
         with tempfile.TemporaryDirectory(prefix="kiln-bench-") as folder:
@@ -170,7 +172,7 @@ def first_rows(quick: bool) -> Iterator[Row]:
 
 
 def embedding_rows(quick: bool) -> Iterator[Row]:
-    """The gradient of a large embedding, beside PyTorch's index_add_ (its best number of threads) and numpy.add.at."""
+    """The gradient of a large embedding, next to PyTorch's index_add_ (with its best number of threads) and numpy.add.at."""
     rounds = 1 if quick else 7
     script = str(BENCH / "embedding_step.py")
     threads = str(min(2, len(os.sched_getaffinity(0))))

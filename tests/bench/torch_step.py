@@ -1,8 +1,8 @@
-"""PyTorch's side of a training step: the model named by the first argument, with kiln_step.py's batch, optimizer
-and weights.
+"""PyTorch's side of a training step: the model named by the first argument, with kiln_step.py's batch, optimizer and
+weights.
 
-Reads a number N from each line of standard input, does N steps and prints the seconds that each took and the last loss,
-as a JSON object. The second argument is the number of threads.
+Reads a number N from each line of standard input, does N steps and prints the seconds that each took and the last loss, as a
+JSON object. The second argument is the number of threads.
 """
 
 import functools
@@ -32,7 +32,7 @@ def normalized(channels: int, out: int, kernel: int, stride: int = 1) -> nn.Sequ
 
 
 class Block(nn.Module):
-    """A bottleneck, or two 3 x 3 convolutions, beside a shortcut."""
+    """A bottleneck, or two 3 x 3 convolutions, with a shortcut."""
 
     def __init__(self, channels: int, width: int, stride: int, bottleneck: bool):
         super().__init__()
@@ -62,7 +62,7 @@ def residual(counts: tuple, bottleneck: bool, classes: int) -> nn.Module:
 
 
 class GPT2(nn.Module):
-    """GPT-2 small: pre-norm blocks with a causal mask, logits by the tokens' embedding."""
+    """GPT-2 small: pre-norm blocks with a causal mask, and logits from the embedding of the tokens."""
 
     def __init__(self, vocabulary: int = 50257, context: int = 1024, layers: int = 12, heads: int = 12, width: int = 768):
         super().__init__()
@@ -86,7 +86,7 @@ class GPT2(nn.Module):
 
 
 def setup(model: str) -> tuple[nn.Module, torch.optim.Optimizer]:
-    """Net and optimizer."""
+    """Returns the model and its optimizer."""
     if model == "convnet":
         net = convnet()
         return net, torch.optim.Adam(net.parameters())
@@ -98,7 +98,7 @@ def setup(model: str) -> tuple[nn.Module, torch.optim.Optimizer]:
 
 
 def in_kilns_order(net: nn.Module) -> list[tuple[str, nn.Parameter]]:
-    """The net's parameters by their names. Blocks of a transformer begin with their norm."""
+    """Returns the model's parameters and their names. Blocks of a transformer begin with their norm."""
     named = list(net.named_parameters())
     if not isinstance(net, GPT2):
         return named

@@ -1,5 +1,4 @@
-// Several devices in one group of submissions: that they wait for each other, and hand each other
-// what they have.
+// Several devices in one group of submissions: they wait for each other and exchange data.
 #include <atomic>
 #include <functional>
 #include <future>
@@ -46,7 +45,7 @@ TEST_P(DevicesTest, DevicesWaitForEachOther) {
     Buffer* two[] = {shared.get(), back.get()};
     auto submit_first = [&] { return device(0).Submit(*first, one, {.group = group}, Done()); };
     auto submit_second = [&] { return device(1).Submit(*second, two, {.group = group}, Done()); };
-    // The waiting side first, every other time.
+    // Alternates which side is submitted first.
     ASSERT_TRUE((i % 2 == 0 ? submit_second() : submit_first()).ok());
     ASSERT_TRUE((i % 2 == 0 ? submit_first() : submit_second()).ok());
     ASSERT_THAT(Read<uint8_t>(*shared, 4096, 0), Each(2));
@@ -55,12 +54,13 @@ TEST_P(DevicesTest, DevicesWaitForEachOther) {
   EXPECT_EQ(done_, 200);
 }
 
-// Each hands the other what it has, in both directions at once, run after run; whether or not they
-// reach each other.
+// Each device gives the other its data, in both directions at once, run after run, whether or not
+// they can access each other's memory.
 TEST_P(DevicesTest, DevicesExchangeThroughHostMemory) {
   KILN_REQUIRE(Feature::kTwoDevices);
   constexpr int64_t kBytes = 16 << 10;
-  // Slots: what it has, what it gets, the host's memory. The first half travels before the second.
+  // Slots: the device's data, the received data, the host's memory. The first half is transferred
+  // before the second.
   const auto exchange = [&](int self, int other) {
     std::vector<Command> commands;
     for (const int64_t half : {int64_t{0}, kBytes / 2}) {
@@ -113,8 +113,8 @@ TEST_P(DevicesTest, DevicesExchangeThroughHostMemory) {
   }
 }
 
-// Of two lists that wait for each other's signals, one fails: the other ends, too, and so does what
-// comes behind it.
+// Two lists wait for each other's signals and one of them fails: the other one ends, too, and the
+// devices do not hang.
 TEST_P(DevicesTest, AMemberThatFailsHoldsUpNoOther) {
   KILN_REQUIRE(Feature::kTwoDevices);
   auto first = Prepare(0, {SignalCommand{0}, WaitCommand{1}}, 0);

@@ -1,4 +1,4 @@
-// The drivers under test, and what the suite must know of each.
+// The drivers under test, and the properties of each that the suite needs.
 #ifndef KILN_TESTS_CONFORMANCE_DRIVER_CASE_H_
 #define KILN_TESTS_CONFORMANCE_DRIVER_CASE_H_
 
@@ -17,7 +17,7 @@ enum class Feature {
   kKernels,      // runs kernels: test_kernels are given
   kBlocks,       // runs kernels whose grid points are blocks of threads
   kTwoDevices,   // has at least two devices
-  kPeers,        // and they reach each other's memory
+  kPeers,        // and they can access each other's memory
   kMemoryLimit,  // the suite may allocate until memory is exhausted
 };
 const char* Name(Feature feature);
@@ -30,12 +30,12 @@ struct Unsupported {
 struct DriverCase {
   std::string name;
   std::function<std::unique_ptr<drivers::Driver>()> make;
-  // Null where kernels are unsupported.
+  // Null if kernels are unsupported.
   std::function<TestKernels(const drivers::Target&)> kernels;
   std::vector<Unsupported> unsupported;
   bool finishes = false;  // images are finished before they are loaded (drivers::Driver::Finish)
 
-  // Empty if it is supported.
+  // Returns the reason if a feature is unsupported; empty if it is supported.
   std::string WhyNot(Feature feature) const;
 };
 

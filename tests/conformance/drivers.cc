@@ -26,7 +26,7 @@ std::unique_ptr<drivers::Driver> MakeNull() {
       drivers::null::NullOptions{.devices = 2, .memory_bytes_per_device = kMemory});
 }
 
-// `cores`: that the devices believe to have; 0: this machine's.
+// `cores`: the number of cores that the devices are told; 0: this machine's.
 std::unique_ptr<drivers::Driver> MakeCpu(int devices, int threads, const char* features = "",
                                          int cores = 0) {
   std::function<int()> count_cores = nullptr;
@@ -39,7 +39,8 @@ std::unique_ptr<drivers::Driver> MakeCpu(int devices, int threads, const char* f
                                .cores = std::move(count_cores)});
 }
 
-// What OpenCL has here, the processor included: in CI that is PoCL, under ThreadSanitizer as well.
+// The OpenCL devices of this machine, including the processor: in CI that is PoCL, also under
+// ThreadSanitizer.
 std::unique_ptr<drivers::Driver> MakeOpenCl(drivers::opencl::CommandBuffers command_buffers) {
   return std::make_unique<drivers::opencl::OpenClDriver>(
       drivers::opencl::OpenClOptions{.sharing_host_memory = true,
@@ -55,13 +56,13 @@ std::unique_ptr<drivers::Driver> MakeOpenClStandIn() {
                                      .library = KILN_OPENCL_STAND_IN});
 }
 
-// What CUDA has here.
+// The CUDA devices of this machine.
 std::unique_ptr<drivers::Driver> MakeCuda() {
   return std::make_unique<drivers::cuda::CudaDriver>(
       drivers::cuda::CudaOptions{.memory_limit_bytes_per_device = kMemory});
 }
 
-// Two devices, which reach each other's memory.
+// Two devices that can access each other's memory.
 std::unique_ptr<drivers::Driver> MakeCudaStandIn() {
   if (const auto library = drivers::DynamicLibrary::Open(KILN_CUDA_STAND_IN); library.ok()) {
     stand_ins::cuda::Control* (*find)() = nullptr;
@@ -71,13 +72,13 @@ std::unique_ptr<drivers::Driver> MakeCudaStandIn() {
       .memory_limit_bytes_per_device = kMemory, .library = KILN_CUDA_STAND_IN});
 }
 
-// What HSA has here.
+// The HSA devices of this machine.
 std::unique_ptr<drivers::Driver> MakeHsa() {
   return std::make_unique<drivers::hsa::HsaDriver>(
       drivers::hsa::HsaOptions{.memory_limit_bytes_per_device = kMemory});
 }
 
-// Two devices, which reach each other's memory.
+// Two devices that can access each other's memory.
 std::unique_ptr<drivers::Driver> MakeHsaStandIn() {
   if (const auto library = drivers::DynamicLibrary::Open(KILN_HSA_STAND_IN); library.ok()) {
     stand_ins::hsa::Control* (*find)() = nullptr;
@@ -87,14 +88,14 @@ std::unique_ptr<drivers::Driver> MakeHsaStandIn() {
       .memory_limit_bytes_per_device = kMemory, .library = KILN_HSA_STAND_IN});
 }
 
-// What Level Zero has here.
+// The Level Zero devices of this machine.
 std::unique_ptr<drivers::Driver> MakeLevelZero() {
   return std::make_unique<drivers::level_zero::LevelZeroDriver>(
       drivers::level_zero::LevelZeroOptions{.sharing_host_memory = true,
                                             .memory_limit_bytes_per_device = kMemory});
 }
 
-// Two devices. Its kernels run on an OpenCL that takes SPIR-V; without one it has no device.
+// Two devices. Kernels run on an OpenCL that accepts SPIR-V; without one there is no device.
 std::unique_ptr<drivers::Driver> MakeLevelZeroStandIn() {
   if (const auto library = drivers::DynamicLibrary::Open(KILN_LEVEL_ZERO_STAND_IN); library.ok()) {
     stand_ins::level_zero::Control* (*find)() = nullptr;

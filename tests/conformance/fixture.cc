@@ -6,7 +6,7 @@
 namespace kiln::conformance {
 namespace {
 
-// What is not supported, beside what passed.
+// Prints the unsupported features after the results.
 class UnsupportedTable : public testing::Environment {
  public:
   void TearDown() override {

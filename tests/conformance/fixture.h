@@ -1,5 +1,4 @@
-// What all of the suite's tests share: a driver's devices, and short forms for what they do with
-// them.
+// The fixture of all tests: a driver's devices, and short forms of common operations.
 #ifndef KILN_TESTS_CONFORMANCE_FIXTURE_H_
 #define KILN_TESTS_CONFORMANCE_FIXTURE_H_
 
@@ -38,7 +37,7 @@ class ConformanceTest : public testing::TestWithParam<DriverCase> {
   void SetUp() override;
 
   Device& device(int i = 0) { return *devices_[i]; }
-  // Valid where the feature kKernels is.
+  // Requires: the feature kKernels.
   TestKernels kernels() { return GetParam().kernels(device().info().target); }
 
   std::unique_ptr<Buffer> Allocate(int64_t bytes, int device_number = 0);
@@ -70,10 +69,10 @@ class ConformanceTest : public testing::TestWithParam<DriverCase> {
   KernelImage Finished(const KernelImage& image, int device_number);
 
   std::vector<std::unique_ptr<Device>> devices_;
-  std::unique_ptr<drivers::Driver> finisher_;  // another one than the devices', as in kilnd
+  std::unique_ptr<drivers::Driver> finisher_;  // not the devices' own driver, as in kilnd
 };
 
-// Leaves the test, uncounted, where the driver says that it does not support the feature.
+// Skips the test if the driver does not support the feature.
 #define KILN_REQUIRE(feature)                                           \
   if (const std::string why = GetParam().WhyNot(feature); !why.empty()) \
   GTEST_SKIP() << GetParam().name << " has no " << Name(feature) << ": " << why

@@ -1,4 +1,4 @@
-// Kernels: every grid point once, arguments, scratch, images that must be refused.
+// Kernels: every grid point runs once, arguments, scratch, images that must be refused.
 #include <numeric>
 #include <utility>
 
@@ -14,7 +14,7 @@ constexpr int64_t kBytes = kGrid * 4;
 
 class KernelTest : public ConformanceTest {
  protected:
-  // A list of one launch, with argument i in slot i.
+  // Prepares a list of one launch, with argument i in slot i.
   std::unique_ptr<PreparedList> PrepareLaunch(const LoadedKernel& kernel, int repeat = 1) {
     LaunchCommand launch{&kernel, {}};
     for (int i = 0; i < kernel.image().num_arguments; ++i)
@@ -90,7 +90,7 @@ TEST_P(KernelTest, OddGridsRunOnceToo) {
   }
 }
 
-// As parts of one list and of several: each point once, and no other.
+// As parts of one list and of several lists: each point runs once, and no other point.
 TEST_P(KernelTest, PartsOfAGridRunOnce) {
   KILN_REQUIRE(Feature::kKernels);
   auto ramp = Load(kernels().ramp);
@@ -136,7 +136,7 @@ TEST_P(KernelTest, PartsThatAreNoneAreRefused) {
   EXPECT_THAT(list.status().message(), HasSubstr("runs its whole grid alone"));
 }
 
-// Of kernels, copies and fills, between any two tasks: it is asked after each of them, and ends
+// With kernels, copies and fills: the list asks after each task whether to continue, and stops
 // every eighth time.
 TEST_P(KernelTest, AListThatEndsEarlyGoesOnWhereItWas) {
   KILN_REQUIRE(Feature::kKernels);

@@ -115,7 +115,7 @@ TEST_P(ListTest, WrongSlotsAreRefused) {
   EXPECT_TRUE(device().Synchronize().ok());
 }
 
-// Another driver's, or a stranger's.
+// Objects that do not belong to this driver.
 class ForeignList : public PreparedList {};
 class ForeignBuffer : public Buffer {
  public:

@@ -20,7 +20,7 @@ using MemoryTest = ConformanceTest;
 
 TEST_P(MemoryTest, DevicesAreDescribed) {
   const drivers::DeviceInfo& info = device().info();
-  // Other runtimes may come before the one that is asked for.
+  // Platforms that are not to be tested may come first.
   const bool is_first = std::getenv("KILN_TEST_OPENCL_PLATFORM") == nullptr;
   EXPECT_THAT(info.name, testing::MatchesRegex(is_first ? ".+:0" : ".+:[0-9]+"));
   EXPECT_FALSE(info.model.empty());
@@ -80,7 +80,7 @@ TEST_P(MemoryTest, AllMemoryComesBack) {
       if (!buffer.ok()) break;
       buffers.push_back(*std::move(buffer));
     }
-    // Rounding may cost an eighth.
+    // Rounding may waste an eighth.
     EXPECT_GE(static_cast<int64_t>(buffers.size()) * piece, memory * 3 / 4)
         << "in pieces of " << piece;
     EXPECT_LE(static_cast<int64_t>(buffers.size()) * piece, memory);
@@ -123,7 +123,7 @@ TEST_P(MemoryTest, CopiesOutOfRangeAreRefused) {
 INSTANTIATE_TEST_SUITE_P(All, MemoryTest, testing::ValuesIn(AllDriverCases()),
                          [](const auto& info) { return info.param.name; });
 
-// From one buffer to another by way of host memory, in another list.
+// Copies from one buffer to another through host memory, in another list.
 TEST_P(MemoryTest, ListsCopyThroughHostMemory) {
   auto from = Allocate(4096);
   auto to = Allocate(4096);
@@ -135,7 +135,7 @@ TEST_P(MemoryTest, ListsCopyThroughHostMemory) {
                               .commands = {CopyCommand{{1, 4096, 4096}, {0, 0, 4096}}},
                               .host_slots = {1}});
   ASSERT_TRUE(out.ok() && in.ok()) << out.status() << in.status();
-  // A mirror, if there is one, is of what is copied.
+  // A mirror, if there is one, has the size of what is copied.
   EXPECT_THAT((*out)->host_bytes(), testing::AnyOf(0, 4096));
   for (uint8_t value = 1; value <= 5; ++value) {
     Write(*from, std::vector<uint8_t>(4096, value));
@@ -146,8 +146,8 @@ TEST_P(MemoryTest, ListsCopyThroughHostMemory) {
   }
 }
 
-// Also from host memory to host memory, and where there is nothing to copy, again and again before
-// the first run has ended.
+// Also from host memory to host memory, and with nothing to copy, several times before the first
+// run has completed.
 TEST_P(MemoryTest, ListsThatCopyThroughHostMemoryQueueUp) {
   constexpr int kRuns = 6;
   auto own = Allocate(128);
@@ -184,7 +184,7 @@ TEST_P(MemoryTest, ListsThatCopyThroughHostMemoryQueueUp) {
   }
 }
 
-// Where a list copies by way of a mirror, what one slot has would not be seen in the other.
+// If a list copies through a mirror, one slot's changes would not be seen in the other.
 TEST_P(MemoryTest, HostMemoryStandsInOneSlot) {
   auto from = Allocate(64);
   auto to = Allocate(64);

@@ -33,7 +33,7 @@ TEST_P(OrderTest, SubmissionsRunInOrder) {
   for (int i = 0; i < 50; ++i) buffers.push_back(Allocate(4096));
   for (uint8_t value = 1; value <= 5; ++value) {
     Write(*buffers[0], std::vector<uint8_t>(4096, value));
-    std::vector<int> order;  // of the calls of done
+    std::vector<int> order;  // of the calls of `done`
     for (int i = 1; i < 50; ++i) {
       Buffer* slots[] = {buffers[i - 1].get(), buffers[i].get()};
       ASSERT_TRUE(
@@ -64,7 +64,7 @@ TEST_P(OrderTest, SubmitReturnsAtOnceAndCopiesWait) {
   EXPECT_EQ(done_, 11);
 }
 
-// A list that waits for its signal holds up all lists behind it.
+// A list that waits for its signal delays all later lists.
 TEST_P(OrderTest, CopiesOfOtherBuffersDoNotWaitForLists) {
   auto held = Prepare(1, {WaitCommand{0}, FillCommand{{0, 0, 64}, 1}});
   auto buffer = Allocate(64);
@@ -99,7 +99,7 @@ TEST_P(OrderTest, ListsSeeWhatWasBeingCopiedBeforeThem) {
   for (const char value : {1, 2, 3}) {
     const std::string bytes(kBytes, value);
     std::atomic<int> copied = 0;
-    // In two pieces, the second of which is to be waited for as well.
+    // In two pieces; the second must be waited for, too.
     for (const int64_t offset : {int64_t{0}, kBytes / 2}) {
       ASSERT_TRUE(device()
                       .StartCopyToDevice(*from, offset,
@@ -108,7 +108,7 @@ TEST_P(OrderTest, ListsSeeWhatWasBeingCopiedBeforeThem) {
                       .ok());
     }
     ASSERT_TRUE(device().Submit(*copy, slots, {}, Done()).ok());
-    // Not Each: a matcher that describes four million bytes takes seconds.
+    // Does not use Each: a matcher that describes four million bytes takes seconds.
     const std::vector<char> read = Read<char>(*to, kBytes);
     EXPECT_EQ(absl::c_count(read, value), kBytes);
     EXPECT_EQ(copied, 2);
@@ -128,7 +128,7 @@ TEST_P(OrderTest, ManySmallKernelsKeepTheirOrder) {
   EXPECT_THAT(Read<uint32_t>(*value, 1), testing::ElementsAre(want));
 }
 
-// However a driver enqueues the kernels of a list that it knows already.
+// Holds no matter how a driver enqueues the kernels of a list that it already knows.
 TEST_P(OrderTest, ARunsSecondsAreThoseOfItsKernels) {
   KILN_REQUIRE(Feature::kKernels);
   auto kernel = Load(kernels().slow);
@@ -144,7 +144,7 @@ TEST_P(OrderTest, ARunsSecondsAreThoseOfItsKernels) {
   for (const double seconds : timed.command_seconds) EXPECT_GT(seconds, 0.25e-3);
 }
 
-// Serial and shared kernels in turn, each reading what the one before wrote.
+// Alternates serial and shared kernels, each of which reads what the previous one wrote.
 TEST_P(OrderTest, SharedKernelsSeeEachOther) {
   KILN_REQUIRE(Feature::kKernels);
   const TestKernels all = kernels();
@@ -241,7 +241,7 @@ TEST_P(OrderTest, AnAbortedListStopsThere) {
   EXPECT_THAT(Read<uint8_t>(*buffer, 64), Each(1));
 }
 
-// The same signals, without anything made anew: what one run raised, the next waits for again.
+// Reuses the same signals: what one run raised, the next run waits for again.
 TEST_P(OrderTest, SignalsServeRunAfterRun) {
   auto signals = std::make_shared<Signals>(1);
   auto signal = Prepare(0, {SignalCommand{0}});

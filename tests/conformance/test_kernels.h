@@ -9,9 +9,10 @@
 
 namespace kiln::conformance {
 
-// Grid points of every kernel below that is made for a grid; buffers have as many 32-bit elements.
+// The grid size of all kernels below whose grid is not one or kBlocksGrid; buffers have as many
+// 32-bit elements.
 inline constexpr int64_t kGrid = 10007;
-// Of `blocks`.
+// The grid size of `blocks`.
 inline constexpr int64_t kBlocksGrid = 157;
 inline constexpr int kBlockSize = 64;
 
@@ -20,23 +21,22 @@ struct TestKernels {
   drivers::KernelImage saxpy;  // (x, y, out): out[i] = 2 x[i] + y[i] (float32)
   drivers::KernelImage count;  // (counter): counter[i] += 1 (int32): each grid point must run once
   drivers::KernelImage
-      scratch;  // (out): out[i] = i (int32), by way of scratch, read back after a while
+      scratch;  // (out): out[i] = i (int32), written to scratch and read back later
   drivers::KernelImage step;  // (value): value[0] = 5 value[0] + 7 (uint32); a grid of one, small
   drivers::KernelImage
       slow;  // (value): value[0] = 2 value[0] + 1 (uint32) after some milliseconds; a grid of one
-  // Where the feature kBlocks is:
+  // With the feature kBlocks:
   drivers::KernelImage
-      blocks;  // (in, out): reverses each block of kBlockSize int32 by way of shared memory
+      blocks;  // (in, out): reverses each block of kBlockSize int32 through shared memory
 };
 
-// Images as `x86-64` devices load them. Estimates are large, so that grids are shared among
-// threads.
+// Images for `x86-64` devices. Estimates are large, so that grids are shared among threads.
 TestKernels MakeX86Kernels(const drivers::Target& target);
 // OpenCL C, one work-item a grid point.
 TestKernels MakeOpenClKernels(const drivers::Target& target);
-// PTX, one block a grid point, of one thread but for `blocks`.
+// PTX, one block a grid point, with one thread except in `blocks`.
 TestKernels MakePtxKernels(const drivers::Target& target);
-// SPIR-V, likewise.
+// SPIR-V, as PTX.
 TestKernels MakeSpirvKernels(const drivers::Target& target);
 
 // Code objects for AMD's GPUs, with twins for the host; as PTX.

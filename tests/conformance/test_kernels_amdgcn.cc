@@ -8,8 +8,8 @@
 namespace kiln::conformance {
 namespace {
 
-// In all of them %at is the address of the block's own 32-bit element of the last argument, and %p0
-// to %p2 are where the arguments begin.
+// In all kernels %at is the address of the block's 32-bit element of the last argument, and %p0 to
+// %p2 are the arguments' addresses.
 
 constexpr char kRampIr[] = R"(
   %tripled = mul i32 %i, 3
@@ -33,7 +33,7 @@ constexpr char kCountIr[] = R"(
   store i32 %new, ptr addrspace(1) %at
 )";
 
-// Writes the point to scratch[0], then 1 to 63 to the words behind it, then reads it back.
+// Writes the point to scratch[0], then 1 to 63 to the following words, then reads the point back.
 constexpr char kScratchIr[] = R"(
   %own = alloca [64 x i32], align 16, addrspace(5)
   store i32 %i, ptr addrspace(5) %own
@@ -57,7 +57,7 @@ constexpr char kStepIr[] = R"(
   store i32 %new, ptr addrspace(1) %at
 )";
 
-// Each turn waits for memory.
+// Each iteration waits for memory.
 constexpr char kSlowIr[] = R"(
   br label %loop
 loop:
@@ -72,7 +72,7 @@ done:
   store i32 %new, ptr addrspace(1) %at
 )";
 
-// Each thread takes what the thread opposite to it has put into shared memory.
+// Each thread reads what the opposite thread has written to shared memory.
 constexpr char kBlocksIr[] = R"(
   %thread = call i32 @llvm.amdgcn.workitem.id.x()
   %first = mul i32 %i, 64

@@ -46,7 +46,7 @@ __kernel void slow(__global const ulong* table, ulong value) {
 
 // The others take addresses.
 
-// Writes the point to scratch[0], then 1 to 63 to the words behind it, then reads it back.
+// Writes the point to scratch[0], then 1 to 63 to the following words, then reads the point back.
 constexpr char kScratchSource[] = R"(
 __kernel void scratch(__global int* out) {
   volatile long scratch[64];
@@ -56,7 +56,7 @@ __kernel void scratch(__global int* out) {
 }
 )";
 
-// Each thread takes what the thread opposite to it has put into shared memory.
+// Each thread reads what the opposite thread has written to shared memory.
 constexpr char kBlocksSource[] = R"(
 __kernel void blocks(__global const int* in, __global int* out) {
   __local int shared[64];
@@ -87,7 +87,8 @@ drivers::KernelImage TakingTable(drivers::KernelImage image) {
   return image;
 }
 
-// The kernel, whatever else it takes, but it runs parts of its grid.
+// Returns the kernel with an additional parameter for the first point, so that parts of its grid
+// can run.
 drivers::KernelImage RunningParts(drivers::KernelImage image) {
   image.code =
       std::regex_replace(image.code, std::regex("get_group_id\\(0\\)"), "($& + first_point)");

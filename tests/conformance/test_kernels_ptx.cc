@@ -8,7 +8,7 @@ namespace {
 
 constexpr char kPtxHeader[] = ".version 7.8\n.target sm_75\n.address_size 64\n";
 
-// In all of them %at is the address of the block's own 32-bit element of the last argument.
+// In all kernels %at is the address of the block's 32-bit element of the last argument.
 
 constexpr char kRampPtx[] = R"(
 .visible .entry kernel(.param .u64 out) {
@@ -61,7 +61,7 @@ constexpr char kCountPtx[] = R"(
 }
 )";
 
-// Writes the point to scratch[0], then 1 to 63 to the words behind it, then reads it back.
+// Writes the point to scratch[0], then 1 to 63 to the following words, then reads the point back.
 constexpr char kScratchPtx[] = R"(
 .visible .entry kernel(.param .u64 out) {
   .local .align 8 .b8 scratch[256];
@@ -99,7 +99,7 @@ constexpr char kStepPtx[] = R"(
 }
 )";
 
-// Each turn waits for memory.
+// Each iteration waits for memory.
 constexpr char kSlowPtx[] = R"(
 .visible .entry kernel(.param .u64 value) {
   .reg .b64 %at;
@@ -118,7 +118,7 @@ LOOP:
 }
 )";
 
-// Each thread takes what the thread opposite to it has put into shared memory.
+// Each thread reads what the opposite thread has written to shared memory.
 constexpr char kBlocksPtx[] = R"(
 .visible .entry kernel(.param .u64 in, .param .u64 out) {
   .shared .align 4 .b8 shared[256];
@@ -156,8 +156,8 @@ drivers::KernelImage MakePtxImage(const std::string& name, int arguments, int64_
   return image;
 }
 
-// The kernel, but it takes a slot table: what it loads from its parameters says where the address
-// stands.
+// Returns the kernel with a slot table as a parameter: its other parameters then give the place of
+// the address.
 drivers::KernelImage PtxTakingTable(drivers::KernelImage image) {
   const std::string find_address =
       "$& shr.u64 %entry, $1, " + std::to_string(drivers::kSlotOffsetBits) +
@@ -173,7 +173,8 @@ drivers::KernelImage PtxTakingTable(drivers::KernelImage image) {
   return image;
 }
 
-// The kernel, whatever else it takes, but it runs parts of its grid.
+// Returns the kernel with an additional parameter for the first point, so that parts of its grid
+// can run.
 drivers::KernelImage PtxRunningParts(drivers::KernelImage image) {
   image.code = std::regex_replace(
       image.code, std::regex("kernel\\(([^)]*)\\) \\{"),

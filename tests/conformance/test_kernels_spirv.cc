@@ -10,8 +10,8 @@ namespace {
 
 enum class Takes { kAddresses, kTable };
 
-// A kernel around `body`, LLVM IR that sees the group's number as %i, the thread's as %thread and
-// the arguments as %p0 to %p2, and falls out at its end.
+// Returns a kernel around `body`, LLVM IR that uses the group's number as %i, the thread's as
+// %thread and the arguments as %p0 to %p2, and falls through at its end.
 std::string SpirvKernel(int arguments, Takes takes, bool runs_parts, const std::string& body) {
   std::string text = R"(
 @shared = internal addrspace(3) global [64 x i32] poison, align 4
@@ -68,7 +68,7 @@ constexpr char kCountSpirv[] = R"(
   store i32 %new, ptr addrspace(1) %at
 )";
 
-// Writes the point to scratch[0], then 1 to 63 to the words behind it, then reads it back.
+// Writes the point to scratch[0], then 1 to 63 to the following words, then reads the point back.
 constexpr char kScratchSpirv[] = R"(
   %scratch = alloca [64 x i64], align 8
   store volatile i64 %i, ptr %scratch
@@ -110,7 +110,7 @@ after:
   store i32 %new, ptr addrspace(1) %p0
 )";
 
-// Each thread takes what the thread opposite to it has put into shared memory.
+// Each thread reads what the opposite thread has written to shared memory.
 constexpr char kBlocksSpirv[] = R"(
   %begin = mul i64 %i, 64
   %number = add i64 %begin, %thread

@@ -8,8 +8,8 @@
 namespace kiln::conformance {
 namespace {
 
-// A loop over the grid points [%begin, %end) around `body`, LLVM IR that sees the point as %i and
-// falls out at its end. %p0 to %p2 are the arguments.
+// Returns a loop over the grid points [%begin, %end) around `body`, LLVM IR that uses the point as
+// %i and falls through at its end. %p0 to %p2 are the arguments.
 std::string Kernel(const std::string& name, int arguments, const std::string& body) {
   std::string text =
       "define void @" + name + R"((ptr %arguments, i64 %begin, i64 %end, ptr %scratch) {
@@ -64,7 +64,7 @@ constexpr char kCount[] = R"(
   store i32 %new, ptr %at
 )";
 
-// Writes the point to scratch[0], then 1 to 63 to the words behind it, then reads it back.
+// Writes the point to scratch[0], then 1 to 63 to the following words, then reads the point back.
 constexpr char kScratch[] = R"(
   store volatile i64 %i, ptr %scratch
   br label %inner

@@ -1,5 +1,5 @@
-// What a client may get wrong in a graph: each mistake is one row, with the code, the reason and
-// what the message must name.
+// Mistakes of clients in graphs: one row a mistake, with the code, the reason and the words that
+// the message must contain.
 #include <string>
 #include <vector>
 
@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 struct Malformed {
   std::string name;
   std::string
-      graph;  // text format; $X stands for an input of float32 (4, 8), $V for one of float32 (8,)
+      graph;  // text format; $X is an input of float32 (4, 8), $V one of float32 (8,)
   std::string reason;
   std::vector<std::string> message;  // each must be in it
   absl::StatusCode code = absl::StatusCode::kInvalidArgument;

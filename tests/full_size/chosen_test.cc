@@ -1,4 +1,5 @@
-// What is chosen for kernels.txt on processors of all kinds, against the plain schedule.
+// Compares the chosen schedules for kernels.txt, on processors of all kinds, with the plain
+// schedule.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -22,7 +23,7 @@ struct NamedKernel {
   std::string text;
 };
 
-// Lines "kernel NAME", each with the kernel after it.
+// Reads lines "kernel NAME", each followed by the kernel.
 std::vector<NamedKernel> Kernels() {
   std::ifstream file(KILN_TEST_DATA "/kernels.txt");
   const std::string text(std::istreambuf_iterator<char>(file), {});
@@ -37,8 +38,8 @@ std::vector<NamedKernel> Kernels() {
   return kernels;
 }
 
-// Processors with these lanes for which schedules are chosen: kernels need not be large to be
-// larger than a small cache. The last one's lanes are threads.
+// Returns processors with these lanes for which schedules are chosen, with small caches, so that
+// kernels that exceed them need not be large. The lanes of the last one are threads.
 std::vector<drivers::Target> TargetsLike(const drivers::Target& host) {
   constexpr struct {
     int units;

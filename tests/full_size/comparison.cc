@@ -18,21 +18,21 @@ using codegen::GuardedMemory;
 using kernel::Access;
 
 constexpr int kUnwritten = 0xa5;
-// In place of a bound: the plain schedule did not come here.
+// In place of a bound: the plain schedule did not compute this element.
 constexpr double kNotComputed = -1;
-// Parts in which a schedule's tasks run.
+// The number of parts in which a schedule's tasks run.
 constexpr int64_t kParts = 8;
-// Compared as bytes first, which settles most of them.
+// Compared as bytes first, which is enough for most blocks.
 constexpr int64_t kBlockElements = 1024;
 
 bool IsInput(const kernel::Buffer& buffer) {
   return buffer.memory == kernel::Memory::kGlobal && buffer.access == Access::kRead;
 }
 
-// Up to the next multiple of 64, where a guarded page may begin.
+// The distance to the next multiple of 64, where a guard page may begin.
 int64_t SlackOf(int64_t bytes) { return (64 - bytes % 64) % 64; }
 
-// What the dtype cannot tell apart around zero.
+// The smallest positive number of a float dtype narrower than float64; otherwise 0.
 double SmallestOf(ir::DType dtype) {
   switch (dtype) {
     case ir::DType::kFloat16:
@@ -56,8 +56,7 @@ Comparison::Comparison(const kernel::Kernel& kernel, ir::Context& context,
       globals_(bounded_.bound_of.size()) {
   input_kind_.integer_bound = IntegerBound(kernel);
   if (!bounded_.has_long_sum) return;
-  // Roundings of a few whole values that come again and again add up in one direction; see
-  // error_bound.h.
+  // Repeated roundings of a few whole values add up in one direction; see error_bound.h.
   bounded_ = WithErrorBounds(kernel, context, /*whole_inputs=*/false);
   input_kind_.whole = false;
 }
@@ -82,7 +81,7 @@ void Comparison::FillInputs() {
     const int64_t bytes = BytesOf(buffer);
     auto memory = std::make_unique<GuardedMemory>(bytes);
     FillRandom(buffer.dtype, buffer.elements, input_kind_, options_.seed * 100 + i, memory->data());
-    // What is read beyond the end becomes NaN.
+    // Reads beyond the end get NaN.
     std::memset(static_cast<char*>(memory->data()) + bytes, 0xff,
                 static_cast<size_t>(SlackOf(bytes)));
     memory->Protect();
@@ -105,15 +104,15 @@ std::unique_ptr<GuardedMemory> Comparison::NewOutput(int buffer, GuardedMemory::
 absl::Status Comparison::MakeReference(const drivers::Target& target) {
   absl::Status status = ComputeReference(target);
   if (!status.ok() || !HasNan()) return status;
-  // A logarithm or root of a negative input, most likely. NaN equals NaN, so such elements would
-  // prove nothing.
+  // Probably a logarithm or root of a negative input. NaN equals NaN, so such elements would prove
+  // nothing.
   input_kind_.positive = true;
   return ComputeReference(target);
 }
 
 absl::Status Comparison::ComputeReference(const drivers::Target& target) {
   FillInputs();
-  // A scatter's steps depend on one another, so none of them can be left out.
+  // A scatter's steps depend on one another, so none can be left out.
   const bool scatters =
       std::any_of(kernel_.stages.begin(), kernel_.stages.end(),
                   [](const auto& stage) { return !stage.ordered_ranges.empty(); });
@@ -188,7 +187,7 @@ std::string Comparison::Check(const schedule::Schedule& schedule, const drivers:
 
 std::string Comparison::CheckImage(const drivers::KernelImage& image) {
   const ExecutableCode code(image);
-  // Pages guard one end in one run and the other end in the next.
+  // Guard pages are at one end in one run and at the other end in the next.
   const auto edge = first_.empty() ? GuardedMemory::Edge::kEnd : GuardedMemory::Edge::kBegin;
   Memory outputs;
   std::vector<void*> arguments;
@@ -198,9 +197,9 @@ std::string Comparison::CheckImage(const drivers::KernelImage& image) {
   }
   const GuardedMemory scratch(image.scratch_bytes);
   const int64_t step = std::max<int64_t>(1, (image.grid_size + kParts - 1) / kParts);
-  // The last tasks first, since a kernel must not rely on the order of its tasks.
+  // Runs the last tasks first, since a kernel must not depend on the order of its tasks.
   for (int64_t end = image.grid_size; end > 0; end -= std::min(end, step)) {
-    // As NaN, which shows wherever something is read from scratch before it was written.
+    // NaN, which shows if scratch is read before it was written.
     std::memset(scratch.data(), 0xff, static_cast<size_t>(image.scratch_bytes));
     code.Run(arguments.data(), std::max<int64_t>(0, end - step), end, scratch.data());
   }
@@ -232,7 +231,7 @@ std::string Comparison::Compare(int buffer, const void* got) {
       compared_ += end - begin;
       continue;
     }
-    // What the first schedule gave was compared with the plain one's already.
+    // The first schedule's result has already been compared with the plain one's.
     if (!complete_ && !first_.empty() && equal(first_[buffer], begin, end)) {
       compared_ += CountComputed(buffer, begin, end);
       continue;
@@ -244,7 +243,7 @@ std::string Comparison::Compare(int buffer, const void* got) {
   return "";
 }
 
-// Of these elements, those that the plain schedule came to.
+// Returns how many of these elements the plain schedule computed.
 int64_t Comparison::CountComputed(int buffer, int64_t begin, int64_t end) const {
   const int bound = bounded_.bound_of[buffer];
   if (bound < 0) return end - begin;
@@ -252,11 +251,12 @@ int64_t Comparison::CountComputed(int buffer, int64_t begin, int64_t end) const 
   return end - begin - std::count(bounds + begin, bounds + end, kNotComputed);
 }
 
-// How far an element may be away from `want`; negative: it is not known what it should be.
+// Returns the allowed difference of an element from `want`; negative if the correct value is
+// unknown.
 double Comparison::Tolerance(int buffer, int64_t element, double want) const {
   const int bound = bounded_.bound_of[buffer];
   if (bound < 0) {
-    // A scatter: its steps are in order, so that little but a fused rounding can differ.
+    // A scatter: its steps are ordered, so that only a fused rounding can differ.
     constexpr double kRelative = 1e-4;
     return bounded_.is_exact[buffer] ? 0 : kRelative * (1 + std::abs(want));
   }
@@ -270,16 +270,16 @@ std::string Comparison::CompareElements(int buffer, const void* got, int64_t beg
     double bound = Tolerance(buffer, i, want);
     const char* what = "the plain schedule";
     if (bound == kNotComputed && complete_) {
-      bound = 0;  // stays as it was
+      bound = 0;  // unchanged
     } else if (bound == kNotComputed) {
       if (first_.empty()) continue;
       if (largest_[buffer] == 0 && !bounded_.is_exact[buffer]) {
-        ++skipped_;  // what the plain schedule came to has no bound
+        ++skipped_;  // the elements that the plain schedule computed have no bound
         continue;
       }
       want = ElementAt(like.dtype, first_[buffer]->data(), i);
-      // No bound was computed for this element, so the largest of the buffer stands in, doubled
-      // because neither of the two is the plain schedule's.
+      // No bound was computed for this element, so the largest of the buffer is used, doubled
+      // because neither of the two values is the plain schedule's.
       bound = 2 * largest_[buffer];
       what = "another schedule";
     } else {

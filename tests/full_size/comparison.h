@@ -1,4 +1,4 @@
-// One kernel by several schedules: each must give what the plain schedule gives.
+// Runs one kernel with several schedules: each must give the results of the plain schedule.
 #ifndef KILN_TESTS_FULL_SIZE_COMPARISON_H_
 #define KILN_TESTS_FULL_SIZE_COMPARISON_H_
 
@@ -19,29 +19,29 @@ namespace kiln::full_size {
 
 struct ComparisonOptions {
   uint64_t seed = 1;
-  // Points of loops, about, that the plain schedule may compute. A kernel with more is computed at
-  // places drawn from all of its outputs, corners and edges first; the rest of each result is
-  // compared with that of the first schedule that was checked.
+  // The approximate maximum of loop points that the plain schedule may compute. Of a kernel with
+  // more, samples from all outputs are computed, corners and edges first; the rest of each result
+  // is compared with that of the first schedule that was checked.
   int64_t reference_points = 20'000'000;
 };
 
-// Inputs are whole numbers wherever results are exact then or hardly differ (see error_bound.h),
-// without negative ones if these give NaN. Each schedule's tasks run last to first, on buffers
-// between pages that must not be touched, inputs read-only, scratch full of NaN.
+// Inputs are whole numbers if results are then exact or differ little (see error_bound.h), and not
+// negative if negative ones give NaN. Each schedule's tasks run last to first, on buffers between
+// guard pages, with read-only inputs and scratch full of NaN.
 class Comparison {
  public:
-  // The kernel's nodes are in `context`; both must outlive this.
+  // The kernel's nodes are in `context`; both must outlive this object.
   Comparison(const kernel::Kernel& kernel, ir::Context& context, ComparisonOptions options);
   ~Comparison();
 
-  // Computes what to compare with. To be called once, first.
+  // Computes the results to compare with. Requires: called once, before all checks.
   absl::Status MakeReference(const drivers::Target& target);
 
-  // Compiles and runs. Empty if all elements are within twice their bound; else what is different,
-  // or that the kernel does not compile.
+  // Compiles and runs. Returns an empty text if all elements are within twice their bound, or else
+  // the difference, or that the kernel does not compile.
   std::string Check(const schedule::Schedule& schedule, const drivers::Target& target);
 
-  // The same of an image of a kernel with these arguments.
+  // The same for an image of a kernel with these arguments.
   std::string CheckImage(const drivers::KernelImage& image);
 
   bool complete() const { return complete_; }     // the plain schedule computed everything
@@ -73,7 +73,7 @@ class Comparison {
   InputKind input_kind_;
   size_t globals_ = 0;
   bool complete_ = false;
-  Memory inputs_;                // by global; null for what is written
+  Memory inputs_;                // by global; null for written ones
   Memory reference_;             // by global of the bounded kernel; null for inputs
   std::vector<double> largest_;  // by global: the largest finite bound
   Memory first_;                 // by global: the first schedule's outputs

@@ -1,4 +1,4 @@
-// The comparison itself: that it accepts what is right and sees what is wrong.
+// Tests the comparison: it accepts correct results and detects wrong ones.
 #include "tests/full_size/comparison.h"
 
 #include <gmock/gmock.h>
@@ -39,7 +39,7 @@ TEST(Comparison, ProductsOfWholeNumbersAreExact) {
   EXPECT_EQ(comparison.compared(), 65 * 33);
 }
 
-// out[i, j] = Σ a[i, k] * b[k, j] without the k that is `missing` if there is one.
+// out[i, j] = Σ a[i, k] * b[k, j], without the k that is `missing`, if there is one.
 kernel::Kernel Product(ir::Context& context, int64_t missing) {
   codegen::KernelWriter w(context);
   const int a = w.In(65 * 100), b = w.In(100 * 33), c = w.Out(65 * 33);
@@ -69,7 +69,7 @@ TEST(Comparison, SeesAMissingTerm) {
   }
 }
 
-// Of a sum of many, one term more or less shows.
+// A sum of many terms with one term more or less is detected.
 TEST(Comparison, BoundsAreTight) {
   ir::Context context;
   const kernel::Kernel kernel = codegen::LayerNormKernel(context, 20, 1000);
@@ -116,7 +116,7 @@ TEST(Sample, HasTheCornersAndStaysWithin) {
   EXPECT_LE(tasks.size(), 1'000 + 8);
 }
 
-// A copy whose two ranges can be one.
+// A copy whose two ranges can be fused.
 kernel::Kernel Copy(ir::Context& context) {
   codegen::KernelWriter w(context);
   const int x = w.In(300), y = w.Out(300);

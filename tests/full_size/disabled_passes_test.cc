@@ -1,4 +1,4 @@
-// The compiler without some of its passes.
+// The compiler with some passes disabled.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -66,7 +66,7 @@ TEST(PlainSchedule, IsCachedApart) {
   }
 }
 
-// A kernel that was made without some passes is never taken for one that was made with them.
+// The cache never returns a kernel that was compiled with other passes.
 TEST(DisabledPasses, ArePartOfTheCachesKey) {
   const auto target = drivers::cpu::DetectTarget(2);
   ASSERT_TRUE(target.ok()) << target.status();

@@ -30,7 +30,7 @@ class Doubles {
     return context_.Get(op, compares || logic ? DType::kBool : DType::kFloat64, {},
                         std::move(operands));
   }
-  // Null stands for zero, and for false.
+  // Null represents zero, and false.
   const Node* Add(const Node* a, const Node* b) {
     if (a == nullptr || b == nullptr) return a == nullptr ? b : a;
     return Get(Op::kAdd, {a, b});
@@ -52,26 +52,26 @@ class Doubles {
     if (a == nullptr && b == nullptr) return nullptr;
     return Get(Op::kWhere, {condition, a == nullptr ? Number(0) : a, b == nullptr ? Number(0) : b});
   }
-  // `roundings` of x; none of an infinity.
+  // Returns `roundings` of x; none for an infinity.
   const Node* RoundingOf(const Node* x, double rounding) {
     const Node* size = Abs(Of(x));
     const Node* finite = Get(Op::kCmpLt, {size, Number(std::numeric_limits<double>::max())});
     return Where(finite, Get(Op::kMul, {size, Number(rounding)}), nullptr);
   }
-  // Over the ranges of another reduction.
+  // Reduces over the ranges of another reduction.
   const Node* Reduce(const Node* like, ir::ReduceKind kind, const Node* value) {
     if (value == nullptr) return nullptr;
     std::vector<const Node*> operands(like->operands().begin(), like->operands().end());
     operands[0] = value;
     return context_.Get(Op::kReduce, value->dtype(), {}, std::move(operands), ir::ReduceAttr{kind});
   }
-  // An error of x in parts of x, and a rounding.
+  // Returns an error relative to x, plus a rounding.
   const Node* Relative(const Node* x, const Node* error, double rounding) {
     if (error == nullptr) return Number(rounding);
     const Node* size = Max(Abs(Of(x)), Number(std::numeric_limits<float>::min()));
     return Add(Number(rounding), Get(Op::kDiv, {error, size}));
   }
-  // 1 for true.
+  // Returns 1 for true.
   const Node* AsNumber(const Node* x) {
     if (x == nullptr) return Number(0);
     return x->dtype() == DType::kBool ? Where(x, Number(1), nullptr) : x;

@@ -18,9 +18,9 @@ using ir::DType;
 using ir::Node;
 using ir::Op;
 
-// Integers are small enough for float32 unless they are made up of others.
+// Integers are small enough for float32 unless they are computed from others.
 constexpr double kIntegerMagnitude = 1 << 16;
-// Roundings of a function that is no single instruction.
+// Roundings of a function that is not a single instruction.
 constexpr double kFunctionRoundings = 8;
 constexpr double kLongSum = 256;
 
@@ -32,10 +32,11 @@ double CountTerms(const Node* reduce) {
   return count;
 }
 
-// What is known of a node's value.
+// Known properties of a node's value.
 struct Known {
   const Node* value = nullptr;  // with renumbered locals
-  // Of a number: its bound, in float64. Of a bool: whether it may be the other one. Null: exact.
+  // For a number: its bound, in float64. For a bool: whether it may have the other value. Null:
+  // exact.
   const Node* error = nullptr;
   Size size;
 };
@@ -179,7 +180,7 @@ class Bounder {
   Known KnowBool(const Node* node, Known known, bool exact) {
     known.size = {true, 1};
     if (exact) return known;
-    // A comparison may come out either way if its sides are no further apart than their errors.
+    // A comparison may have either result if its sides differ by no more than their errors.
     const bool compares =
         node->op() == Op::kCmpLt || node->op() == Op::kCmpEq || node->op() == Op::kCmpNe;
     if (compares && node->operand(0)->dtype() != DType::kBool) {
@@ -236,7 +237,7 @@ class Bounder {
         return doubles_.Where(error(0), either, chosen);
       }
       case Op::kCast:
-        // The same number rounds in the same way.
+        // Equal numbers round equally.
         if (exact) return nullptr;
         if (error(0)->dtype() == DType::kBool)
           return doubles_.Where(error(0), doubles_.Number(1), nullptr);
@@ -246,7 +247,7 @@ class Bounder {
     }
   }
 
-  // Of any function: how far it moves when its operands do, one after the other.
+  // For any function: how far its value moves when its operands do, one after another.
   const Node* Perturbed(const Node* node, double rounding) {
     const bool is_float = ir::IsFloat(node->dtype());
     std::vector<const Node*> wide;
@@ -274,7 +275,7 @@ class Bounder {
     return error;
   }
 
-  // What is known of a local's elements.
+  // Known properties of a local's elements.
   struct Stored {
     bool exact = true;
     Size size = {true, 0};

@@ -1,5 +1,5 @@
-// What comparisons at full size have found: kernels with schedules by which they were once wrong,
-// or touched what is not theirs.
+// Defects found by comparisons at full size: kernels with schedules for which they once were wrong
+// or accessed memory out of bounds.
 #include <gtest/gtest.h>
 
 #include "tests/full_size/comparison.h"
@@ -8,7 +8,7 @@
 namespace kiln::full_size {
 namespace {
 
-// Empty if the schedule gives what the plain one gives on every width.
+// Returns an empty text if the schedule gives the plain one's results with every width.
 std::string DifferenceOf(const char* kernel_text, const char* schedule_text) {
   ir::Context context;
   const auto kernel = kernel::ParseKernel(kernel_text, context);
@@ -24,8 +24,8 @@ std::string DifferenceOf(const char* kernel_text, const char* schedule_text) {
   return "";
 }
 
-// Lane 0 was masked, but every second element from it on was loaded as one vector, which began in
-// front of the buffer.
+// Lane 0 was masked, but every second element from it on was loaded as one vector, which began
+// before the buffer.
 TEST(Found, LanesInFrontOfTheBuffer) {
   EXPECT_EQ(DifferenceOf(R"(buffer b0 float32[32768] read
 buffer b1 float32[9] read
@@ -38,8 +38,8 @@ stage r0:8 r1:32 r2:32 reduce r3:3 r4:3
             "");
 }
 
-// The copy of r3 - r2 began where a full last piece of r2 would, but had the length of the real
-// one.
+// The copy of r3 - r2 began where a full last part of r2 would, but had the length of the actual
+// part.
 TEST(Found, StagedDifferenceWithARaggedPart) {
   EXPECT_EQ(DifferenceOf(R"(buffer b0 float32[960] read
 buffer b1 float32[56] read
@@ -51,7 +51,7 @@ stage r0:8 r1:124 reduce r2:8 r3:7
             "");
 }
 
-// Lanes that are too many read a local, and a copy, far behind its end.
+// Superfluous lanes read a local, and a copy, far past its end.
 TEST(Found, LanesBehindALocal) {
   EXPECT_EQ(DifferenceOf(R"(buffer b0 float32[2056] read
 buffer b1 float32[8] write

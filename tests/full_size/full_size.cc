@@ -1,8 +1,9 @@
-// Compares the schedules that kernels get with the plain schedule, at the sizes that networks have.
+// Compares the chosen schedules of kernels with the plain schedule, at the sizes that networks
+// have.
 //
 //   full_size --networks all            every layer of networks.txt, gradients included
 //   full_size --random 2000             kernels of random layers, also by random schedules
-//   full_size --replay FILE             one that was found: as it was printed, from "kernel" on
+//   full_size --replay FILE             one failure, as it was printed, from "kernel" on
 //
 // The first two take
 //   --lanes 4,8,16      of the targets; all that this processor can execute
@@ -105,8 +106,8 @@ class Program {
       if (!IsWanted(network.name)) continue;
       for (const Layer& layer : network.layers) {
         for (const ir::DType dtype : arguments_.dtypes) {
-          // Counted before anything is left out, so that each process has its own layers whatever
-          // the others do.
+          // Counted before any layer is skipped, so that each process gets its own layers no matter
+          // what the others do.
           if (number++ % arguments_.parts != arguments_.part - 1) continue;
           if (layer.kind == "adam" && dtype != ir::DType::kFloat32) continue;
           if (IsLate()) return;
@@ -118,7 +119,7 @@ class Program {
 
   void RunRandom() {
     for (int64_t i = 0; sweep_.counts().kernels < arguments_.random && !IsLate(); ++i) {
-      // Another for each seed, part and layer.
+      // Another layer for each seed, part and number.
       const int64_t seed = (arguments_.seed * arguments_.parts + arguments_.part) * kMillion + i;
       std::mt19937_64 random(seed);
       const std::string text = RandomLayer(random);
@@ -155,7 +156,7 @@ class Program {
     return kBatches[(number * 7 + arguments_.seed) % static_cast<int64_t>(std::size(kBatches))];
   }
 
-  // The first `most` kernels that are new.
+  // Runs the first `most` kernels that are new.
   void RunLayer(const std::string& network, const Layer& layer, int64_t batch, ir::DType dtype,
                 const SizeLimits& limits, int64_t most = INT64_MAX) {
     const auto sized = KernelsWithin(layer, batch, dtype, limits);
@@ -207,7 +208,7 @@ std::string ReadFile(const std::string& name) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-// By the schedule of the file, on each target; the loops first.
+// Runs the kernel with the schedule of the file on each target; prints the loops first.
 int Replay(const Arguments& arguments) {
   const std::vector<std::string> parts = absl::StrSplit(ReadFile(arguments.replay), "schedule\n");
   const size_t begin = parts[0].find("buffer");

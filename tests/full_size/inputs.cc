@@ -15,7 +15,7 @@ using ir::DType;
 
 constexpr int64_t kLeastBound = 2;
 constexpr int64_t kMostBound = 1 << 20;
-// Values that are not whole.
+// The number of distinct values that are not whole.
 constexpr int64_t kDistinct = 1 << 14;
 
 // SplitMix64 (Steele, Lea and Flood, 2014).
@@ -26,7 +26,7 @@ uint64_t Mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// A few values of the dtype, as bytes one after the other.
+// Returns a few values of the dtype, as consecutive bytes.
 std::vector<uint8_t> ValuesToDraw(DType dtype, const InputKind& kind) {
   std::vector<double> values;
   if (ir::IsFloat(dtype)) {
@@ -56,8 +56,8 @@ void Draw(const std::vector<uint8_t>& values, int64_t elements, uint64_t seed, v
   const uint64_t count = values.size() / sizeof(Word);
   auto* to = static_cast<Word*>(data);
   for (int64_t i = 0; i < elements; ++i) {
-    // A hash of the place instead of a generator with a state: quick, and equal whichever element
-    // is asked.
+    // A hash of the index instead of a generator with state: fast, and independent of the order of
+    // elements.
     to[i] = from[Mix(seed + static_cast<uint64_t>(i)) % count];
   }
 }
@@ -103,7 +103,7 @@ double ElementAt(DType dtype, const void* data, int64_t i) {
   if (dtype == DType::kFloat32) return static_cast<const float*>(data)[i];
   if (dtype == DType::kFloat64) return static_cast<const double*>(data)[i];
   const int64_t size = ir::SizeOf(dtype);
-  // Kept, since there are many elements.
+  // Kept between calls, since there are many elements.
   thread_local ops::HostTensor one;
   if (one.dtype != dtype) one = ops::HostTensor::Zeros(dtype, {});
   std::memcpy(one.bytes.data(), static_cast<const char*>(data) + i * size,

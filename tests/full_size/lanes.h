@@ -1,4 +1,4 @@
-// Targets of this machine by the width of their vectors.
+// Targets of this machine with different vector widths.
 #ifndef KILN_TESTS_FULL_SIZE_LANES_H_
 #define KILN_TESTS_FULL_SIZE_LANES_H_
 
@@ -8,10 +8,10 @@
 
 namespace kiln::full_size {
 
-// Of 4, 8 and 16 float32 in a vector, those that this processor can execute.
+// Returns those of 4, 8 and 16 float32 lanes that this processor can execute.
 std::vector<int> ExecutableLanes();
 
-// This processor, restricted to vectors of one of these.
+// Returns this processor's target, restricted to one of these vector widths.
 drivers::Target TargetWith(int lanes, int compute_units);
 
 }  // namespace kiln::full_size

@@ -12,7 +12,7 @@
 namespace kiln::full_size {
 namespace {
 
-// "3x224x224"; empty if the word is no such list.
+// Parses "3x224x224"; empty if the word is not such a list.
 std::vector<int64_t> ReadNumbers(absl::string_view word) {
   std::vector<int64_t> numbers;
   for (const absl::string_view part : absl::StrSplit(word, 'x')) {

@@ -1,9 +1,9 @@
-// Layers of neural networks as a line of text each.
+// Layers of neural networks, each as a line of text.
 //
 //   conv 3x224x224 64 k7 s2 p3 bn relu
 //
-// A kind, the shape of what goes in (without the batch), numbers, options of a letter and numbers
-// (for each dimension, or one for all), and what comes after, in this order. Kinds:
+// A kind, the shape of the input (without the batch), numbers, options of a letter and numbers (for
+// each dimension, or one for all), and following ops, in this order. Kinds:
 //
 //   conv C x spatial, outputs k s p d g      deconv C x spatial, outputs k s p d g o
 //   maxpool, avgpool C x spatial k s p       globalpool C x spatial     resize C x H x W, size
@@ -15,8 +15,9 @@
 //   sum, max shape, axes                     permute shape, axes (0: the batch)
 //   adam shape                               of any shape: only what comes after
 //
-// and after: bias, bn, ln, rms, gn (of n groups), in, lrn, residual, scale (by channel), softmax,
-// glu, or any op of one operand. `k` of conv with `causal` looks back along its only dimension.
+// and following ops: bias, bn, ln, rms, gn (of n groups), in, lrn, residual, scale (by channel),
+// softmax, glu, or any op of one operand. `k` of conv with `causal` looks back along its only
+// dimension.
 #ifndef KILN_TESTS_FULL_SIZE_LAYER_H_
 #define KILN_TESTS_FULL_SIZE_LAYER_H_
 
@@ -40,18 +41,18 @@ struct Layer {
   std::vector<std::string> after;
 };
 
-// INVALID_ARGUMENT names the word that is none.
+// Returns INVALID_ARGUMENT, naming the word that is not valid.
 absl::StatusOr<Layer> ParseLayer(absl::string_view text);
 
 struct Network {
   std::string name;
   std::vector<Layer> layers;
 };
-// Lines "network NAME", each with its layers after it; "#" begins a comment.
+// Parses lines "network NAME", each followed by its layers; "#" begins a comment.
 absl::StatusOr<std::vector<Network>> ParseNetworks(absl::string_view text);
 
-// The layer's result and, for a given upstream, the gradients of all that goes in. Of an
-// optimizer, its step.
+// Returns a graph of the layer's result and, for a given upstream gradient, the gradients of all
+// inputs; for an optimizer, its step.
 graph::Graph MakeGraph(const Layer& layer, int64_t batch, ir::DType dtype);
 
 }  // namespace kiln::full_size

@@ -1,4 +1,4 @@
-// MakeGraph of layer.h.
+// Implements MakeGraph of layer.h.
 #include <cstdlib>
 #include <iostream>
 
@@ -30,7 +30,7 @@ class LayerBuilder {
   }
 
  private:
-  // Inputs with and without a gradient.
+  // Wanted creates an input with a gradient, Given one without.
   Node Wanted(Shape shape) {
     wanted_.push_back(Given(std::move(shape)));
     return wanted_.back();
@@ -45,7 +45,7 @@ class LayerBuilder {
   }
   size_t rank() const { return layer_.shape.size() - 1; }  // spatial dimensions
   int64_t Number(size_t i) const { return layer_.numbers.at(i); }
-  // An option, or what it is without the word, for each of `count` dimensions.
+  // Returns an option, or its default, for each of `count` dimensions.
   Ints Option(char letter, int64_t otherwise, size_t count) const {
     const auto found = layer_.options.find(letter);
     if (found == layer_.options.end()) return Ints(count, otherwise);
@@ -171,7 +171,7 @@ class LayerBuilder {
     return m_.Op("scaled_dot_product_attention", {query, key, value}, {{"causal", Has("causal")}});
   }
 
-  // One step of a recurrent cell, from the products of both weights.
+  // One step of a recurrent cell, from the products with both weights.
   Node Cell() {
     const int64_t hidden = Number(0);
     const bool is_lstm = layer_.kind == "lstm";
@@ -202,7 +202,7 @@ class LayerBuilder {
 
   Node Then(Node x, const std::string& name) {
     const Shape& shape = x->shape();
-    if (name == "causal" || name == "linear" || name == "nearest") return x;  // BuildKind's
+    if (name == "causal" || name == "linear" || name == "nearest") return x;  // see BuildKind
     if (name == "bias") {
       const bool is_linear = layer_.kind == "linear";
       const Node bias = Wanted({is_linear ? shape.back() : shape[1]});

@@ -11,7 +11,7 @@ namespace {
 
 struct Lowered {
   std::vector<std::string> texts;
-  // Of the largest.
+  // The sizes of the largest kernel and buffer.
   int64_t points = 0;
   int64_t elements = 0;
 };
@@ -54,7 +54,8 @@ absl::StatusOr<SizedKernels> KernelsWithin(const Layer& layer, int64_t batch, ir
         std::min(static_cast<double>(limits.points) / static_cast<double>(lowered->points),
                  static_cast<double>(limits.elements) / static_cast<double>(lowered->elements));
     const auto within = static_cast<int64_t>(static_cast<double>(batch) * share);
-    // At least one less, or this might not end: points need not fall in proportion to the batch.
+    // At least one less, so that this terminates: points need not decrease in proportion to the
+    // batch.
     batch = std::clamp<int64_t>(within, 1, batch - 1);
   }
 }

@@ -1,4 +1,4 @@
-// The kernels that a layer becomes.
+// The kernels that a layer is compiled to.
 #ifndef KILN_TESTS_FULL_SIZE_LAYER_KERNELS_H_
 #define KILN_TESTS_FULL_SIZE_LAYER_KERNELS_H_
 
@@ -11,8 +11,7 @@
 
 namespace kiln::full_size {
 
-// Their canonical texts, in the order in which they run; equal ones stand there as often as they
-// run.
+// Returns their canonical texts, in execution order; equal kernels occur as often as they run.
 absl::StatusOr<std::vector<std::string>> KernelsOf(const graph::Graph& graph);
 
 struct SizeLimits {
@@ -21,10 +20,11 @@ struct SizeLimits {
 };
 struct SizedKernels {
   int64_t batch = 1;
-  bool fits = true;  // with this batch; false: not even with one of 1
+  bool fits = true;  // false: the kernels exceed the limits even with a batch of 1
   std::vector<std::string> kernels;
 };
-// As MakeGraph of the batch, or of the largest below it with which all kernels are within limits.
+// Uses MakeGraph with the batch, or with the largest smaller one for which all kernels are within
+// limits.
 absl::StatusOr<SizedKernels> KernelsWithin(const Layer& layer, int64_t batch, ir::DType dtype,
                                            const SizeLimits& limits);
 

@@ -123,7 +123,7 @@ class Drawing {
   }
   std::string Pool() {
     const Window window = Sliding(2, false);
-    // No more padding than half a window.
+    // Padding of at most half a window.
     const std::string text = window.text.substr(0, window.text.find(" p"));
     return StrCat(Word({"maxpool ", "avgpool "}), Channels(), Spatial(2, window.least), text);
   }

@@ -18,7 +18,7 @@ using schedule::Binding;
 using schedule::StageOperand;
 
 constexpr int kMostDrafts = 40;
-// What a thread's scratch may be at most, and how often the code of a body may stand there.
+// The maximum scratch of a thread, and the maximum number of copies of a body's code.
 constexpr int64_t kMostScratchBytes = 32 << 20;
 constexpr int64_t kMostUnrolled = 64;
 
@@ -46,7 +46,7 @@ class Draft {
     bool reduce = false;
     bool ordered = false;
     bool splits = true;      // may be split
-    std::vector<int> after;  // axes that stand before it
+    std::vector<int> after;  // axes that must precede it
     Binding binding = Binding::kSerial;
   };
 
@@ -102,7 +102,7 @@ class Draft {
     writer_.Prefetch(prefetch);
   }
 
-  // The axis's loop becomes two. Gives the inner one's place.
+  // Splits the axis's loop in two; returns the position of the inner one.
   size_t Split(std::vector<Loop>& loops, size_t i, int64_t factor) {
     const Loop whole = loops[i];
     const auto [outer, inner] = writer_.Split(whole.axis, factor);
@@ -121,7 +121,8 @@ class Draft {
     return loops.size() - 1;
   }
 
-  // Splits, binds and orders the loops of a stage, or of the grid. Whether there are lanes now.
+  // Splits, binds and orders the loops of a stage, or of the grid. Returns true if there are lanes
+  // now.
   bool Arrange(int stage, std::vector<Loop> loops, bool may_have_tasks, bool wants_lanes) {
     if (loops.empty()) return false;
     for (int splits = static_cast<int>(Below(4)); splits > 0; --splits) {
@@ -167,7 +168,7 @@ class Draft {
     }
   }
 
-  // A task's loop may only stand after tasks.
+  // A task's loop may only follow tasks.
   void BindTasks(std::vector<Loop>& loops) {
     for (Loop& loop : loops) {
       if (loop.binding != Binding::kSerial || loop.reduce || loop.ordered || !OneIn(2)) continue;
@@ -182,7 +183,7 @@ class Draft {
     }
   }
 
-  // Tasks first; then any that may come next. Lanes and unrolled loops mostly stand inside.
+  // Tasks first, then any loop that may come next. Lanes and unrolled loops are mostly inside.
   void SetOrder(int stage, std::vector<Loop> loops) {
     const bool inside = !OneIn(4);
     std::vector<int> order;
@@ -212,7 +213,7 @@ class Draft {
     writer_.Order(stage, order);
   }
 
-  // In front of all loops, or in one that has only tasks and loops around it.
+  // Before all loops, or in one that has only tasks and loops around it.
   void StageFactor(int stage, int operand, const search::Contraction& contraction,
                    std::vector<int> axes) {
     std::shuffle(axes.begin(), axes.end(), random_);
@@ -236,7 +237,7 @@ class Draft {
   const int lanes_;
   std::mt19937_64& random_;
   search::ScheduleWriter writer_;
-  std::vector<Loop> order_;  // of the stage that was written last
+  std::vector<Loop> order_;  // of the most recently written stage
 };
 
 }  // namespace
@@ -248,7 +249,7 @@ RandomSchedules RandomSchedule(const kernel::Kernel& kernel, int lanes, std::mt1
     Draft(kernel, lanes, random, &result.schedule).Write();
     const auto program = schedule::Apply(kernel, result.schedule);
     if (!program.ok() || program->scratch_bytes > kMostScratchBytes) continue;
-    // As in production, what the proof refuses is not run.
+    // As in production, a schedule that the proof refuses is not run.
     if (proof::Prove(kernel, result.schedule, *program).ok()) return result;
     ++result.disproved;
   }

@@ -10,10 +10,11 @@ namespace {
 
 using Ranges = std::vector<const ir::Node*>;
 
-// Corners of a section at most, and tasks at least, however long they are.
+// The maximum number of corners of a section and the minimum number of tasks, no matter how long
+// they are.
 constexpr int64_t kMostCorners = 128;
 constexpr int64_t kLeastTasks = 4;
-// Neighbours along the innermost loop that are computed together.
+// Neighbours along the innermost loop, which are computed together.
 constexpr int64_t kRun = 8;
 
 int64_t RangeExtent(const ir::Node* range) { return range->attr<ir::RangeAttr>().extent; }

@@ -1,4 +1,4 @@
-// Which of a kernel's points the plain schedule computes where it cannot compute all.
+// Selects the points that the plain schedule computes if it cannot compute all.
 #ifndef KILN_TESTS_FULL_SIZE_SAMPLE_H_
 #define KILN_TESTS_FULL_SIZE_SAMPLE_H_
 
@@ -11,14 +11,14 @@
 
 namespace kiln::full_size {
 
-// The plain schedule with each point of the parallel loops as a task of its own.
+// Returns the plain schedule with each point of the parallel loops as a separate task.
 schedule::Schedule PointByPoint(const kernel::Kernel& kernel);
 
-// Points of all loops.
+// Returns the number of points of all loops.
 int64_t CountPoints(const kernel::Kernel& kernel);
 
-// Runs of tasks [begin, end) of PointByPoint: the corners of each stage's loops, places near their
-// edges, and any others, as many as have about `points` points. Deterministic.
+// Returns runs of tasks [begin, end) of PointByPoint: the corners of each stage's loops, places
+// near their edges, and others, with about `points` points in total. Deterministic.
 std::vector<std::pair<int64_t, int64_t>> SampleTasks(const kernel::Kernel& kernel, int64_t points,
                                                      uint64_t seed);
 

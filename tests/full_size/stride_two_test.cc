@@ -1,4 +1,4 @@
-// Convolutions of stride two with their gradients, on every width: among them those whose gradients
+// Convolutions of stride two with their gradients, on every width, including those whose gradients
 // were once wrong on eight lanes.
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ TEST(StrideTwo, AllShapesAsByThePlainSchedule) {
   options.comparison.reference_points = kReferencePoints;
   Sweep sweep(options);
   PrintCaseOnCrash();
-  // All in float32, those that were wrong also in float64 and bfloat16.
+  // All in float32; those that were wrong also in float64 and bfloat16.
   constexpr size_t kWrong = 8;
   constexpr ir::DType kDTypes[] = {ir::DType::kFloat32, ir::DType::kFloat64, ir::DType::kBFloat16};
   for (size_t i = 0; i < shapes.size(); ++i) {

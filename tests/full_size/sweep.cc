@@ -13,24 +13,24 @@
 namespace kiln::full_size {
 namespace {
 
-// Kept as text, because a signal handler may do little more than write it (signal-safety(7)).
+// Stored as text, because a signal handler can do little more than write it (signal-safety(7)).
 std::string case_in_work;
 
 void OnCrash(int signal) {
   [[maybe_unused]] const ssize_t written =
       write(STDERR_FILENO, case_in_work.data(), case_in_work.size());
   std::signal(signal, SIG_DFL);
-  // With the default action: the core dump and the exit status are those of the crash.
+  // With the default action, so that the core dump and the exit status are those of the crash.
   std::raise(signal);
 }
 
-// How many threads kernels are split for.
+// Returns the number of threads for which kernels are split.
 int UnitsFor(std::mt19937_64& random) {
   constexpr int kUnits[] = {1, 2, 4, 16};
   return kUnits[random() % std::size(kUnits)];
 }
 
-// One kernel.
+// The comparisons of one kernel.
 class Trial {
  public:
   Trial(const kernel::Kernel& kernel, ir::Context& context, const std::string& label,
@@ -40,7 +40,7 @@ class Trial {
         text_(text),
         options_(options),
         counts_(*counts),
-        // By the kernel's text, so that a kernel gets the same schedules wherever it comes up.
+        // Seeded by the kernel's text, so that a kernel always gets the same schedules.
         random_(std::hash<std::string>()(text) ^ options.comparison.seed),
         comparison_(kernel, context, options.comparison) {}
 

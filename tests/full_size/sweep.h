@@ -1,4 +1,4 @@
-// Many kernels, each once, by several schedules on several targets; counted.
+// Compares many kernels, each once, with several schedules on several targets, and counts.
 #ifndef KILN_TESTS_FULL_SIZE_SWEEP_H_
 #define KILN_TESTS_FULL_SIZE_SWEEP_H_
 
@@ -13,22 +13,22 @@
 namespace kiln::full_size {
 
 struct SweepOptions {
-  std::vector<int> lanes;    // of targets
-  int random_schedules = 0;  // besides the chosen one, for each target
+  std::vector<int> lanes;    // of the targets
+  int random_schedules = 0;  // in addition to the chosen one, for each target
   ComparisonOptions comparison;
 };
 
 struct Counts {
   int64_t kernels = 0;      // distinct
   int64_t comparisons = 0;  // of a schedule with the plain one
-  int64_t random = 0;       // of these, with a random schedule
+  int64_t random = 0;       // those of them with a random schedule
   int64_t refused = 0;      // drafts of random schedules
-  int64_t disproved = 0;    // of these, by the proof
+  int64_t disproved = 0;    // those of them that the proof refused
   int64_t exact = 0;        // kernels whose results must be equal
-  int64_t sampled = 0;      // kernels too large for the plain schedule to compute all
-  int64_t positive = 0;     // kernels that take no negative inputs
+  int64_t sampled = 0;      // kernels too large for the plain schedule to compute completely
+  int64_t positive = 0;     // kernels with no negative inputs
   int64_t elements = 0;     // compared with the plain schedule's
-  int64_t skipped = 0;      // of these, without a bound
+  int64_t skipped = 0;      // those of them without a bound
   int64_t failures = 0;
 };
 
@@ -36,8 +36,8 @@ class Sweep {
  public:
   explicit Sweep(SweepOptions options) : options_(std::move(options)) {}
 
-  // Compares the kernel of this text (as kernel::Print writes it), unless it came before. Empty, or
-  // what is wrong, each with `label`, kernel and schedule.
+  // Compares the kernel of this text (as kernel::Print writes it), unless it was compared before.
+  // Returns the failures, each with `label`, kernel and schedule; empty if there are none.
   std::string Try(const std::string& text, const std::string& label);
 
   bool IsNew(const std::string& text) const { return !seen_.contains(text); }
@@ -50,7 +50,7 @@ class Sweep {
   absl::flat_hash_set<std::string> seen_;
 };
 
-// What is tried now, for a message after a crash: prints it and ends the process.
+// Installs a signal handler that prints the current case after a crash and ends the process.
 void PrintCaseOnCrash();
 
 }  // namespace kiln::full_size

@@ -68,7 +68,7 @@ Size SizeOfFloat(const ir::Node* node, absl::Span<const Size> operands) {
       break;
     case Op::kCast:
       size = {operands[0].whole, operands[0].magnitude * (1 + 2 * RoundingTo(node->dtype()))};
-      // Rounding to a short float leaves a whole number whole.
+      // Rounding to a short float keeps a whole number whole.
       if (ir::IsShortFloat(node->dtype())) return size;
       break;
     default:

@@ -1,4 +1,4 @@
-// Which floats of a kernel are whole numbers that no rounding touches.
+// Determines which floats of a kernel are whole numbers that are never rounded.
 #ifndef KILN_TESTS_FULL_SIZE_WHOLE_H_
 #define KILN_TESTS_FULL_SIZE_WHOLE_H_
 
@@ -9,17 +9,17 @@
 
 namespace kiln::full_size {
 
-// The largest relative error of rounding to the dtype.
+// Returns the largest relative error of rounding to the dtype.
 double RoundingTo(ir::DType dtype);
-// Whether all whole numbers of at most this magnitude are numbers of the dtype.
+// Returns true if the dtype represents all whole numbers up to this magnitude.
 bool HoldsWhole(double magnitude, ir::DType dtype);
 
-// What is known of a number's size.
+// Known properties of a number.
 struct Size {
   bool whole = false;  // a whole number, computed without rounding
-  double magnitude = std::numeric_limits<double>::infinity();  // at most
+  double magnitude = std::numeric_limits<double>::infinity();  // upper bound
 };
-// Of a float that is no load and no reduction.
+// Returns the size of a float that is neither a load nor a reduction.
 Size SizeOfFloat(const ir::Node* node, absl::Span<const Size> operands);
 
 }  // namespace kiln::full_size

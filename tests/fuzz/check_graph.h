@@ -1,4 +1,4 @@
-// What must hold for a graph that was accepted, whatever it was made from.
+// Properties of every accepted graph, no matter how it was made.
 #ifndef KILN_TESTS_FUZZ_CHECK_GRAPH_H_
 #define KILN_TESTS_FUZZ_CHECK_GRAPH_H_
 
@@ -11,10 +11,10 @@
 
 namespace kiln::fuzz {
 
-// An accepted graph is legal, prints and reads back to the same text, and is legal after
-// simplification, which reaches a fixed point, and with factors rounded to tf32, which rounds none
-// twice. A rejected one was the user's mistake (never
-// INTERNAL), with a message of bounded length.
+// An accepted graph is legal, and its printed text parses to the same graph. It is legal after
+// simplification, which reaches a fixed point, and after rounding factors to tf32, which rounds
+// none twice. A rejected graph was the user's mistake (never INTERNAL), with a message of bounded
+// length.
 Outcome CheckResult(const absl::StatusOr<graph::Graph>& result, const std::string& label_of_error);
 
 }  // namespace kiln::fuzz

@@ -1,6 +1,6 @@
-// Fuzzes what reads a stranger's first bytes: the relay's meter of HTTP/2 frames, which must find
-// the frames that are there however the bytes arrive and whatever is admitted late, and the reader
-// of requests for metrics.
+// Fuzzes the readers of an unauthenticated client's first bytes: the relay's meter of HTTP/2
+// frames, which must find the same frames for every way in which the bytes arrive and frames are
+// admitted late, and the reader of requests for metrics.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -43,12 +43,12 @@ std::vector<std::string> MakeConversations() {
   return all;
 }
 
-// What a reader that has all bytes at once finds: "type:flags:payload" of each frame whose header
-// is whole, and why it stops.
+// The result of a reader that has all bytes at once: "type:flags:payload" of each frame whose
+// header is complete, and why it stops.
 struct Conversation {
   std::vector<std::string> frames;
   absl::StatusCode end = absl::StatusCode::kOk;
-  size_t bytes = 0;  // that pass
+  size_t bytes = 0;  // that are admitted
 };
 
 std::string Label(const Frame& frame) {
@@ -84,7 +84,7 @@ Conversation ReadWhole(absl::string_view bytes) {
   return read;
 }
 
-// The same through a meter, in pieces, where frames are refused at first now and then.
+// The same through a meter, in pieces; frames are sometimes refused at first.
 Conversation ReadInPieces(Random& random, absl::string_view bytes) {
   FrameMeter meter;
   Conversation read;
@@ -95,7 +95,7 @@ Conversation ReadInPieces(Random& random, absl::string_view bytes) {
     return true;
   };
   size_t fed = 0;
-  // A frame that waits is refused so often in a row about once in 10^19.
+  // A waiting frame is refused this often in a row about once in 10^19.
   for (int idle = 0; idle < 32;) {
     const size_t most = OneIn(random, 4) ? 4000 : 12;
     const size_t piece = std::min(bytes.size() - fed, 1 + Below(random, most));

@@ -1,5 +1,5 @@
-// Fuzzes the decoder of graphs from the wire: whole random graphs, graphs with something changed,
-// and damaged bytes.
+// Fuzzes the decoder of graphs from the wire: whole random graphs, graphs with changes, and damaged
+// bytes.
 #include "compiler/graph/error.h"
 #include "compiler/graph/wire.h"
 #include "google/protobuf/stubs/logging.h"
@@ -15,8 +15,8 @@ namespace {
 constexpr int kNodes = 12;
 constexpr int kCorpus = 512;
 
-// A new graph is dear, since it is checked after every node; most inputs are damage done to one of
-// these.
+// A new graph is expensive, since it is checked after every node; most inputs are damaged copies of
+// one of these.
 const v1::Graph& FromCorpus(Random& random) {
   static const auto& corpus = *new std::vector<v1::Graph>([] {
     std::vector<v1::Graph> graphs;
@@ -60,6 +60,6 @@ Outcome TryOne(Random& random) {
 }  // namespace kiln::fuzz
 
 int main(int argc, char** argv) {
-  google::protobuf::SetLogHandler(nullptr);  // damaged names are what we are here for
+  google::protobuf::SetLogHandler(nullptr);  // damaged names are expected here
   return kiln::fuzz::Run(argc, argv, 0.08, kiln::fuzz::TryOne);
 }

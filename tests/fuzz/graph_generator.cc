@@ -93,7 +93,7 @@ void AddOperands(Random& random, const ops::OpDef& op, int nodes, v1::Node* node
     bool repeated = name.back() == '*';
     if (name.back() == '?' && OneIn(random, 2)) break;
     for (size_t i = 0, n = repeated ? 1 + Below(random, 3) : 1; i < n; ++i) {
-      // Recent nodes more often: deeper graphs.
+      // Prefers recent nodes, for deeper graphs.
       size_t back = std::min(Below(random, nodes), Below(random, nodes));
       node->add_operands(nodes - 1 - static_cast<int>(back));
     }
@@ -128,7 +128,7 @@ graph::Bindings SmallestBindings(const v1::Graph& graph) {
   return bindings;
 }
 
-// Adds a node that the decoder accepts; after a few tries the graph stays as it is.
+// Adds a node that the decoder accepts; after some failed tries leaves the graph unchanged.
 template <typename MakeNode>
 void AddAccepted(v1::Graph* graph, MakeNode make_node) {
   for (int attempt = 0; attempt < 6; ++attempt) {
@@ -142,8 +142,7 @@ void AddAccepted(v1::Graph* graph, MakeNode make_node) {
   }
 }
 
-// Operands that only some ops take, and those ops over them: drawn at random they would hardly ever
-// meet.
+// Operands that only some ops accept, with those ops: drawn separately they would rarely meet.
 struct Typed {
   v1::DType dtype;
   std::vector<int64_t> shape;

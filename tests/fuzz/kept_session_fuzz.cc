@@ -1,5 +1,5 @@
-// Fuzzes the reader of kept sessions with damaged descriptions of random ones. What is accepted
-// must come out of a second round as it went in.
+// Fuzzes the reader of saved sessions with damaged descriptions of random ones. An accepted
+// description must be the same after writing and reading it again.
 #include <memory>
 #include <string>
 #include <utility>
@@ -18,7 +18,7 @@ using Kind = SessionImage::Value::Kind;
 
 constexpr int kImages = 64;
 
-// Fits every tensor.
+// Valid for every tensor.
 sessions::Place RandomPlace(Random& random) {
   if (OneIn(random, 2)) return {.device = "cpu:1"};
   auto placement = std::make_shared<buffers::Placement>();
@@ -37,7 +37,7 @@ SessionImage::Value RandomValue(Random& random) {
   return value;
 }
 
-// A run that waits, of the values there are, with a result of its own.
+// Adds a waiting run of existing values, with a new result.
 void AddRun(Random& random, SessionImage* image) {
   SessionImage::Run run;
   run.bindings["n"] = static_cast<int64_t>(Below(random, 100)) - 50;

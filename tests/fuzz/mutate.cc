@@ -26,7 +26,7 @@ constexpr std::array<std::string_view, 16> kNumbers = {"0",
                                                        "float32[0]",
                                                        "%0"};
 
-// A random part of `text`, up to 16 characters.
+// Returns a random part of `text`, up to 16 characters.
 std::string Piece(Random& random, const std::string& text) {
   if (text.empty()) return "";
   return text.substr(Below(random, text.size()), 1 + Below(random, 16));
@@ -60,7 +60,7 @@ void MutateOnce(Random& random, std::string* bytes, const std::string& other) {
   }
 }
 
-// The lines or the words of a text, with what parts them kept at their ends.
+// Splits a text into lines or words, each with the separators after it.
 std::vector<std::string> Split(const std::string& text, std::string_view separators) {
   std::vector<std::string> parts;
   for (size_t begin = 0; begin < text.size();) {

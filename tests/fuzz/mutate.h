@@ -1,4 +1,4 @@
-// Damage: what happens to bytes and to lines of text.
+// Damages bytes and lines of text.
 #ifndef KILN_TESTS_FUZZ_MUTATE_H_
 #define KILN_TESTS_FUZZ_MUTATE_H_
 
@@ -8,12 +8,12 @@
 
 namespace kiln::fuzz {
 
-// One to eight of: a bit flipped, a byte set, bytes removed, repeated or inserted, a piece of
-// `other` put in, the end cut.
+// Makes one to eight changes: flips a bit, sets a byte, removes, repeats or inserts bytes, inserts
+// a piece of `other`, cuts the end.
 std::string MutateBytes(Random& random, std::string bytes, const std::string& other);
 
-// One to four of: a word replaced by another word of the text, by a piece of `other` or by a number
-// that hurts; a line removed, repeated or moved; or MutateBytes.
+// Makes one to four changes: replaces a word by another word of the text, by a piece of `other` or
+// by a critical number; removes, repeats or moves a line; or MutateBytes.
 std::string MutateText(Random& random, std::string text, const std::string& other);
 
 }  // namespace kiln::fuzz

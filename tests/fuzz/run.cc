@@ -8,7 +8,7 @@
 #include <cstring>
 #include <iostream>
 
-// The sanitizers call it before they end the process; absent without them.
+// The sanitizers call it before they end the process. Undefined without them.
 extern "C" __attribute__((weak)) void __sanitizer_set_death_callback(void (*callback)());
 
 namespace kiln::fuzz {
@@ -16,7 +16,7 @@ namespace {
 
 char seed_text[64];
 
-// Only what a signal handler may do.
+// Does only what a signal handler may do.
 void PrintSeed() {
   [[maybe_unused]] ssize_t written = write(STDERR_FILENO, seed_text, strlen(seed_text));
 }

@@ -1,5 +1,5 @@
-// Random graphs mean the same before and after simplification, bit for bit, by the reference
-// interpreter.
+// Random graphs give the same results before and after simplification, bit for bit, in the
+// reference interpreter.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -39,7 +39,7 @@ std::vector<ops::HostTensor> RandomInputs(Random& random, const graph::Graph& gr
   return inputs;
 }
 
-// Equal bits; any NaN for any NaN.
+// Equal bits, or both NaN.
 bool Same(const ops::HostTensor& a, const ops::HostTensor& b) {
   if (a.dtype != b.dtype || a.shape != b.shape) return false;
   if (a.bytes == b.bytes) return true;
@@ -52,7 +52,7 @@ bool Same(const ops::HostTensor& a, const ops::HostTensor& b) {
   return true;
 }
 
-// Rules that may round otherwise: they add in another order, or multiply twice where pow rounds
+// Rules that may round differently: they add in another order, or multiply twice where pow rounds
 // once.
 bool MayRoundOtherwise(const ir::RewriteReport& report) {
   constexpr std::array<const char*, 3> kRules = {"reduce_of_reduce", "sum_of_expand",
@@ -61,7 +61,7 @@ bool MayRoundOtherwise(const ir::RewriteReport& report) {
                      [&](const char* rule) { return report.applied.contains(rule); });
 }
 
-// What has been made of a NaN, its sign and payload, is left open: bits of one may be any.
+// The sign and payload of a computed NaN are unspecified, so the bits of a NaN may be anything.
 bool LooksAtBitsOfNan(absl::Span<const ir::Node* const> roots,
                       absl::Span<const ops::HostTensor> inputs) {
   std::vector<const ir::Node*> looked_at;

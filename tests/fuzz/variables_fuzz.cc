@@ -1,5 +1,5 @@
-// Random graphs over a variable: one graph at capacity gives what the graph made for each value
-// gives, by the reference interpreter; and no bounds, however large, bring it down.
+// Random graphs with a variable: one graph at capacity gives the same results as the graphs made
+// for each value, in the reference interpreter; and no bounds, however large, crash it.
 #include <cmath>
 #include <limits>
 
@@ -34,7 +34,7 @@ HostTensor RandomValue(Random& random, const graph::Input& input) {
   return HostTensor::Of(input.dtype, input.shape, values);
 }
 
-// Sums of halves may be added in another order where a value was laid out otherwise.
+// Sums of halves may be added in another order if a value had another layout.
 bool Near(const HostTensor& value, const HostTensor& packed) {
   for (int64_t i = 0; i < value.size(); ++i) {
     const double a = value.Number(i);

@@ -1,4 +1,5 @@
-// What crosses into a worker process is all that an image is made of.
+// Checks that the messages to and from a worker process contain everything that an image is made
+// of.
 #include <string>
 
 #include "absl/strings/cord.h"
@@ -11,7 +12,7 @@
 namespace kiln::golden {
 namespace {
 
-// There and back again as between processes, in this one.
+// Encodes and decodes the messages as between processes, within this process.
 class Messages : public workers::KernelCompiler {
  public:
   absl::StatusOr<drivers::KernelImage> Compile(const workers::KernelJob& job) override {
@@ -30,7 +31,7 @@ class Messages : public workers::KernelCompiler {
   }
 };
 
-// Refuses all schedules but the plain one.
+// Refuses all schedules except the plain one.
 class Disproofs : public Messages {
   absl::StatusOr<drivers::KernelImage> Make(const workers::KernelJob& job) override {
     if (job.schedule.empty()) return compiler::CompileJob(job);
@@ -71,7 +72,7 @@ TEST(CompileJob, ADisproofElsewhereIsOne) {
   }
 }
 
-// A worker that is waited for and works, on a clock of its own.
+// A worker that has a waiting time and a working time, on its own clock.
 class SlowMessages : public Messages {
  public:
   absl::StatusOr<drivers::KernelImage> Compile(const workers::KernelJob& job) override {

@@ -1,5 +1,5 @@
-// What every composite is made of, for its cases in the table of numerics: a file for each, so that
-// a change of an expansion shows in review.
+// The expansions of all composites, for their cases in the table of numerics: a file for each, so
+// that reviews show changes of an expansion.
 #include <filesystem>
 #include <set>
 #include <string>

@@ -28,7 +28,7 @@ graph::Graph CrossEntropy() {
   return m.Finish();
 }
 
-// Forward, and all gradients for a given upstream.
+// The forward pass, and all gradients for a given upstream gradient.
 graph::Graph LayerNorm() {
   ModelBuilder m;
   const Node x = m.Input({128, 320});
@@ -71,8 +71,7 @@ graph::Graph ConvolutionGradients() {
   return m.Finish();
 }
 
-// A convolution that steps by two and keeps the size's half: its input's gradient is one
-// contraction.
+// A convolution with stride two that halves the size: its input's gradient is one contraction.
 graph::Graph StridedConvolutionGradients() {
   ModelBuilder m;
   const Node x = m.Input({4, 8, 12, 12});
@@ -85,7 +84,7 @@ graph::Graph StridedConvolutionGradients() {
   return m.Finish();
 }
 
-// Windows that overlap.
+// With overlapping windows.
 graph::Graph MaxPoolGradient() {
   ModelBuilder m;
   const Node x = m.Input({2, 8, 16, 16});
@@ -133,7 +132,7 @@ graph::Graph MatmulGelu() {
   return m.Finish();
 }
 
-// Rows of a table, and the gradient of the table.
+// Looks up rows of a table, and computes the gradient of the table.
 graph::Graph Embedding() {
   ModelBuilder m;
   const Node table = m.Input({50, 32});

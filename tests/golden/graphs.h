@@ -1,4 +1,4 @@
-// Graphs that people know, for the golden files of fused kernels.
+// Well-known graphs, for the golden files of fused kernels.
 #ifndef KILN_TESTS_GOLDEN_GRAPHS_H_
 #define KILN_TESTS_GOLDEN_GRAPHS_H_
 
@@ -25,7 +25,7 @@ struct ConvnetSizes {
   int64_t first_kernel = 5;  // of the first two convolutions; the others have 3
 };
 // One training step: two convolutions with relu, batch norm and max pool, twice, a linear layer,
-// cross entropy; Adam. The output is the loss, the updates are parameters, moments and running
+// cross entropy; Adam. The output is the loss; the updates are parameters, moments and running
 // statistics.
 KnownGraph ConvnetStep(const ConvnetSizes& sizes);
 

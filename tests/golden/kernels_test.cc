@@ -1,5 +1,5 @@
-// Which kernels known graphs become, compared with files, so that a change in fusion shows in
-// review; and that these kernels compute what the graphs mean.
+// Compares the kernels of known graphs with files, so that reviews show changes in fusion, and
+// checks that these kernels compute what the graphs mean.
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
@@ -36,7 +36,7 @@ absl::StatusOr<Partition> MakePartition(const graph::Graph& graph) {
   return std::move(state->partition);
 }
 
-// The text says all: what is parsed from it prints the same.
+// The text is complete: a kernel that is parsed from it prints the same text.
 absl::Status ReadsBack(const kernel::Kernel& kernel) {
   const std::string text = kernel::Print(kernel);
   ir::Context context;
@@ -71,7 +71,7 @@ std::vector<HostTensor> MakeInputs(const graph::Graph& graph) {
   return inputs;
 }
 
-// Empty if interpreting the kernels gives what the graph means.
+// Returns an empty text if interpreting the kernels gives the graph's results.
 std::string Disagreement(const graph::Graph& graph, const std::vector<HostTensor>& inputs,
                          absl::Span<const double> tolerances) {
   absl::StatusOr<Partition> partition = MakePartition(graph);
@@ -93,7 +93,7 @@ std::string Disagreement(const graph::Graph& graph, const std::vector<HostTensor
   return "";
 }
 
-// One tolerance for all results.
+// Uses one tolerance for all results.
 std::string Disagreement(const graph::Graph& graph, const std::vector<HostTensor>& inputs,
                          double tolerance) {
   const std::vector<double> tolerances(graph.outputs.size() + graph.updates.size(), tolerance);
@@ -117,7 +117,7 @@ TEST_P(KnownGraphTest, KernelsComputeTheGraph) {
 INSTANTIATE_TEST_SUITE_P(Golden, KnownGraphTest, testing::ValuesIn(KnownGraphs()),
                          [](const auto& info) { return info.param.name; });
 
-// Fuses, lowers and counts; the time is for people.
+// Fuses, lowers and counts; prints the time for people.
 size_t CountKernels(const KnownGraph& step) {
   const auto start = std::chrono::steady_clock::now();
   absl::StatusOr<Partition> partition = MakePartition(step.graph);
@@ -158,7 +158,7 @@ std::string DifferentiatedDisagreement(const numerics::RandomGraph& random) {
                       random.tolerances);
 }
 
-// KILN_RANDOM_GRAPHS is how many; more for a long search.
+// KILN_RANDOM_GRAPHS is the number of graphs; increase it for a long search.
 uint64_t NumRandomGraphs() {
   return static_cast<uint64_t>(NumberFromEnvironment("KILN_RANDOM_GRAPHS", 150));
 }
@@ -181,7 +181,7 @@ TEST(Cases, KernelsComputeEveryOp) {
   for (const numerics::Case& test_case : numerics::Cases()) {
     absl::StatusOr<graph::Graph> graph = numerics::MakeGraph(test_case, ir::DType::kFloat32);
     ASSERT_TRUE(graph.ok()) << graph.status();
-    // Without what only directs gradients, or devices of a mesh.
+    // Without ops that only affect gradients, or devices of a mesh.
     absl::StatusOr<graph::Graph> plain = autodiff::Differentiate(*graph);
     ASSERT_TRUE(plain.ok()) << plain.status();
     const auto inputs = numerics::OperandValues(test_case, ir::DType::kFloat32);

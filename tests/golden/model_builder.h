@@ -1,4 +1,4 @@
-// Builds graphs the way a client does: ops by name, gradients as requests, Adam as updates.
+// Builds graphs as a client does: ops by name, gradients as requests, Adam as updates.
 #ifndef KILN_TESTS_GOLDEN_MODEL_BUILDER_H_
 #define KILN_TESTS_GOLDEN_MODEL_BUILDER_H_
 
@@ -11,7 +11,7 @@
 
 namespace kiln::golden {
 
-// Ends the process on a malformed graph: these are tests.
+// Ends the process if a graph is malformed, since this is test code.
 class ModelBuilder {
  public:
   using Node = const ir::Node*;
@@ -21,18 +21,19 @@ class ModelBuilder {
   Node Input(ir::Shape shape, ir::DType dtype = ir::DType::kFloat32);
   // The op of this name, expanded.
   Node Op(const std::string& name, std::vector<Node> operands, ops::Attributes attributes = {});
-  // A request for dy/dx; with `upstream` for y that is no scalar.
+  // Requests dy/dx; with `upstream` if y is not a scalar.
   Node Gradient(Node y, Node x, Node upstream = nullptr);
   void Output(Node node) { outputs_.push_back(node); }
-  // `input` (made by Input) holds `value` after the run.
+  // After the run, `input` (made by Input) holds `value`.
   void Update(Node input, Node value);
   // An Adam step of `parameter` with fresh inputs for its moments. `count` is the number of steps.
   void Adam(Node parameter, Node gradient, Node count);
-  // Batch norm with the batch's own statistics, and updates of fresh inputs for running ones if
-  // asked for.
+  // Batch norm with the batch's own statistics; if `track`, with updates of new inputs for running
+  // statistics.
   Node BatchNorm(Node x, Node weight, Node bias, bool track);
 
-  // Differentiated and simplified; on a mesh, if one is given for its inputs and outputs.
+  // Returns the graph, differentiated and simplified; on a mesh, if `sharding` is given for its
+  // inputs and outputs.
   graph::Graph Finish(std::shared_ptr<const graph::Sharding> sharding = nullptr);
 
  private:

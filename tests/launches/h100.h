@@ -1,4 +1,4 @@
-// A GPU that nobody here has: an H100 as CUDA describes it.
+// A described GPU, which need not exist here: an H100 as CUDA describes it.
 #ifndef KILN_TESTS_LAUNCHES_H100_H_
 #define KILN_TESTS_LAUNCHES_H100_H_
 
@@ -6,8 +6,8 @@
 
 namespace kiln::launches {
 
-// What the CUDA driver makes of an H100's answers: 132 units, sm_90, 67 TFLOP/s of float32 and
-// 3.35 TB/s.
+// Returns the target that the CUDA driver makes from an H100's answers: 132 units, sm_90, 67
+// TFLOP/s of float32 and 3.35 TB/s.
 const drivers::Target& H100();
 
 }  // namespace kiln::launches

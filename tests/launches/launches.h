@@ -1,5 +1,5 @@
-// How a program's kernels would be launched: whether those with much work have blocks for all of a
-// device's units.
+// Computes how a program's kernels would be launched, and whether those with much work have blocks
+// for all units of a device.
 #ifndef KILN_TESTS_LAUNCHES_LAUNCHES_H_
 #define KILN_TESTS_LAUNCHES_LAUNCHES_H_
 
@@ -11,27 +11,27 @@
 
 namespace kiln::launches {
 
-// Work that keeps the whole device busy for this long, by its rates, is large. In half the time a
-// kernel starts and ends.
+// Work is large if it keeps the whole device busy for at least this long, by the device's rates. A
+// kernel's start and end take half of this time.
 inline constexpr double kLargeSeconds = 5e-6;
 
 struct Launch {
-  int kernel = 0;               // of the program's
+  int kernel = 0;               // the program's kernel number
   int calls = 0;                // in one run
   double seconds = 0;           // of one call, if the whole device were busy
-  double launched_seconds = 0;  // of one call with its start, on the units that have a block
+  double launched_seconds = 0;  // of one call including its start, on the units that have a block
   int64_t blocks = 0;
   int64_t threads = 0;  // of all blocks
   bool large = false;
-  // It writes over a part of what is there, in an order; how far that may be shared out is a
-  // question of its own.
+  // True if it updates an existing buffer, in order. `wide` does not require anything of such
+  // kernels, since their work may not be distributable.
   bool scatters = false;
-  // Whether blocks share out a large kernel's work among all units, at least two for each, or it
-  // need not be so.
+  // True if blocks distribute a large kernel's work among all units, at least two for each, or if
+  // that is not required.
   bool wide = true;
 };
 
-// Of every kernel; those that take the longest in a run first.
+// Returns the launches of all kernels; those that take the longest in a run come first.
 std::vector<Launch> FindLaunches(const compiler::CompiledProgram& program,
                                  const drivers::Target& target);
 

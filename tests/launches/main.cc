@@ -1,4 +1,4 @@
-// Compiles training steps for an H100 and looks at every kernel's launch, without a GPU:
+// Compiles training steps for an H100 and checks every kernel's launch, without a GPU:
 //
 //   launches convnet resnet50 gpt2      these networks; all of them without a name
 //     --full                            all blocks of a network, not two of each kind
@@ -6,7 +6,7 @@
 //     --assemble                        ptxas assembles them all, and must not spill
 //
 // The exit status is 0 if every kernel with much work (launches.h) has at least two blocks for each
-// unit, no schedule was refused and nothing is spilled.
+// unit, no schedule was refused and no kernel spills registers.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -46,7 +46,7 @@ struct Command {
   std::string dump;
 };
 
-// Kernels of a network that are shown, at most; all that fail are.
+// The most kernels of a network that are shown; those that fail are always shown.
 constexpr int kShown = 8;
 
 void PrintLaunch(const Launch& launch, const std::string& name) {
@@ -66,7 +66,7 @@ void Dump(const compiler::CompiledProgram& program, const std::string& folder) {
   }
 }
 
-// How many kernels spill, or are not assembled at all.
+// Returns how many kernels spill registers, or cannot be assembled.
 int CountSpills(const compiler::CompiledProgram& program) {
   if (numerics::Ptxas().empty()) {
     absl::PrintF("  no ptxas on $PATH or in $KILN_PTXAS: nothing is assembled\n");
@@ -85,7 +85,7 @@ int CountSpills(const compiler::CompiledProgram& program) {
   return spills;
 }
 
-// How many kernels are not as they should be.
+// Returns how many kernels fail a check.
 int Check(const Network& network, const Command& command) {
   compiler::Options options;
   options.threads = 2;
@@ -125,7 +125,7 @@ const Network* FindNetwork(const std::string& name) {
   return nullptr;
 }
 
-// Empty: the words are understood; else what is wrong.
+// Parses the words; returns an error, or an empty text.
 std::string Read(const std::vector<std::string>& words, Command* command) {
   for (size_t i = 0; i < words.size(); ++i) {
     if (words[i] == "--full") {

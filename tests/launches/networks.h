@@ -1,4 +1,4 @@
-// Training steps of known networks at the sizes that GPUs train them at, as graphs.
+// Graphs of training steps of known networks, at the sizes at which GPUs train them.
 #ifndef KILN_TESTS_LAUNCHES_NETWORKS_H_
 #define KILN_TESTS_LAUNCHES_NETWORKS_H_
 
@@ -9,8 +9,7 @@
 
 namespace kiln::launches {
 
-// The blocks of a network's stages differ in number alone: two of each are all the shapes there
-// are.
+// The blocks of a network's stages differ only in number, so two of each have all the shapes.
 struct ResNetSizes {
   int64_t batch = 64;
   int64_t image = 224;
@@ -27,7 +26,7 @@ struct GptSizes {
   int64_t words = 50257;
   int blocks = 12;  // GPT-2 small
 };
-// The table of words gives the logits, too; Adam.
+// The table of words is also used for the logits; Adam.
 graph::Graph GptStep(const GptSizes& sizes);
 
 }  // namespace kiln::launches

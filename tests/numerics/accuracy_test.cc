@@ -1,6 +1,6 @@
-// Compiled elementary functions against the C library's in double: the largest error in units in
-// the last place of float32. Each bound is what was measured, rounded up; a composite that loses
-// digits anywhere in its range exceeds it.
+// Compares compiled elementary functions with the C library's in double: the largest error in units
+// in the last place of float32. Each bound is the measured error, rounded up; a composite that
+// loses digits anywhere in its range exceeds it.
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -51,7 +51,8 @@ const Function kFunctions[] = {
     {"rsqrt", [](double x) { return 1 / std::sqrt(x); }, 1e-30, 1e30, 1.5},
 };
 
-// Evenly over the range, and by powers of two down to tiny magnitudes.
+// Returns arguments that are spread evenly over the range, and powers of two down to tiny
+// magnitudes.
 std::vector<double> Arguments(const Function& function) {
   constexpr int kEven = 60000;
   std::vector<double> values;
@@ -87,7 +88,7 @@ TEST_P(AccuracyTest, KeepsItsDigits) {
   for (int64_t i = 0; i < x.size(); ++i) {
     const double want = function.reference(x.Float(i));
     const auto rounded = static_cast<float>(want);
-    if (!std::isnormal(rounded)) continue;  // primitives_test has the ends of the range
+    if (!std::isnormal(rounded)) continue;  // primitives_test tests the ends of the range
     const float next = std::nextafter(std::abs(rounded), std::numeric_limits<float>::infinity());
     const double ulp = static_cast<double>(next) - std::abs(rounded);
     const double error = std::abs((*actual)[0].Float(i) - want) / ulp;

@@ -1,4 +1,4 @@
-// What the instructions of code objects for AMD's GPUs are.
+// Checks the instructions of code objects for AMD's GPUs.
 #include <string>
 
 #include "absl/strings/match.h"
@@ -49,7 +49,7 @@ TEST(AmdgcnTextTest, ProcessorsAndSubgroupsThatAreNotAreNamed) {
               HasSubstr("gfx90a has no subgroups of 32 threads"));
 }
 
-// Nothing of it is in what GPUs load.
+// Code objects for GPUs contain nothing of it.
 TEST(AmdgcnTextTest, TwinsStandBehindCodeObjectsOfTheStandInsDevicesOnly) {
   ir::Context context;
   const auto kernel = kernel::ParseKernel(kPlain, context);

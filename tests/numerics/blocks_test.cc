@@ -1,5 +1,5 @@
-// The kernels of the table of cases under schedules for blocks of threads, as they are chosen for a
-// GPU and drawn at random: run on the host, they give what the kernel gives, and no thread races.
+// The kernels of the table of cases with schedules for blocks of threads, chosen for a GPU and
+// random: run on the host, they give the kernel's results, and no threads race.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -26,7 +26,8 @@ using ir::DType;
 using kernel::Kernel;
 using ops::HostTensor;
 
-// Runs the kernel by the schedule's loops on copies of `globals`. Empty, or what went wrong.
+// Runs the kernel with the schedule's loops on copies of `globals`. Returns what went wrong; empty
+// if nothing.
 std::string Disagreement(const Kernel& kernel, const schedule::Schedule& schedule,
                          const std::vector<HostTensor>& before,
                          const std::vector<HostTensor>& expected, double tolerance) {
@@ -44,7 +45,8 @@ std::string Disagreement(const Kernel& kernel, const schedule::Schedule& schedul
   return "";
 }
 
-// Each kernel of the graph by some schedules; then the kernel's own result goes to the next.
+// Runs each kernel of the graph with some schedules, then passes the kernel's own result to the
+// next kernel.
 absl::Status RunKernel(const Kernel& kernel, absl::Span<HostTensor* const> globals,
                        double tolerance, std::mt19937_64& random, int* kernels) {
   std::vector<HostTensor> before;
@@ -91,7 +93,7 @@ TEST_P(BlocksTest, EqualKernels) {
   std::vector<compiler::PassReport> reports;
   const auto state = compiler::RunPasses(*graph, SomeGpu(), {}, {}, &reports);
   ASSERT_TRUE(state.ok()) << state.status();
-  // Others for another --gtest_random_seed.
+  // Different ones for another --gtest_random_seed.
   std::mt19937_64 random(std::hash<std::string>()(test_case.name) +
                          static_cast<uint64_t>(testing::UnitTest::GetInstance()->random_seed()));
   int kernels = 0;
@@ -103,7 +105,7 @@ TEST_P(BlocksTest, EqualKernels) {
   EXPECT_EQ(kernels, state->partition.groups.size());
 }
 
-// Else the tests above would run nothing but what a task's one thread does.
+// Otherwise the tests above would run only single-threaded tasks.
 TEST(RandomThreadsTest, DrawsBlocksForEachKind) {
   for (const ThreadCase& kind : ThreadCases()) {
     ir::Context context;

@@ -1,4 +1,4 @@
-// What the families' tables of cases are written with. Internal to tests/numerics.
+// Helpers for the tables of cases. Internal to tests/numerics.
 #ifndef KILN_TESTS_NUMERICS_CASE_BUILDERS_H_
 #define KILN_TESTS_NUMERICS_CASE_BUILDERS_H_
 
@@ -26,13 +26,13 @@ inline Case Make(std::string op, std::vector<OperandSpec> operands,
   return result;
 }
 
-// The same op under another name, for a second shape or attribute.
+// Gives the case another name, for a second shape or attribute of the same op.
 inline Case Named(std::string name, Case test_case) {
   test_case.name = std::move(name);
   return test_case;
 }
 
-// Not differentiable.
+// Marks the case as not differentiable.
 inline Case Flat(Case test_case) {
   test_case.differentiable = false;
   return test_case;
@@ -43,7 +43,7 @@ inline OperandSpec Ints32(ir::Shape shape, double low, double high) {
 }
 inline OperandSpec Bools(ir::Shape shape) { return {std::move(shape), 0, 2, kBool}; }
 
-// The families' tables, each in a file of its own.
+// The tables of the op families, each in its own file.
 void AddNeural(std::vector<Case>& cases);        // cases_neural.cc
 void AddNeuralLosses(std::vector<Case>& cases);  // cases_losses.cc
 void AddFunctions(std::vector<Case>& cases);     // cases_functions.cc

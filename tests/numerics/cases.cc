@@ -144,7 +144,7 @@ void AddMovement(std::vector<Case>& cases) {
   cases.push_back(Flat(Make("one_hot", {Ints32({2, 3}, 0, 4)}, {{"classes", int64_t{4}}})));
 }
 
-// Indices reach beyond both ends, and some stand twice.
+// Indices out of range at both ends, and repeated ones.
 void AddIndexed(std::vector<Case>& cases) {
   const Attributes along_last = {{"axis", int64_t{-1}}};
   const Attributes along_second = {{"axis", int64_t{1}}};
@@ -191,7 +191,7 @@ void AddContractions(std::vector<Case>& cases) {
   cases.push_back(
       Named("conv2d_depthwise", Make("conv2d", {{{1, 3, 5, 5}}, {{3, 1, 3, 3}}},
                                      {{"padding", Ints{1, 1}}, {"groups", int64_t{3}}})));
-  // Windows that overlap, leave gaps and do not fit the stride; sizes for which the loops are
+  // Windows that overlap, leave gaps or do not fit the stride; sizes for which the loops are
   // blocked.
   struct Strided {
     const char* name;

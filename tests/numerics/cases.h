@@ -16,10 +16,10 @@ namespace kiln::numerics {
 
 struct OperandSpec {
   ir::Shape shape;
-  // Values spread evenly over [low, high); whole numbers for integers and bool.
+  // Values are spread evenly over [low, high); whole numbers for integers and bool.
   double low = -2;
   double high = 2;
-  // kInvalid: the float dtype the case is run in.
+  // kInvalid: the float dtype in which the case is run.
   ir::DType dtype = ir::DType::kInvalid;
 };
 
@@ -29,24 +29,24 @@ struct Case {
   std::vector<OperandSpec> operands;
   ops::Attributes attributes;
   ir::DType declared = ir::DType::kInvalid;
-  // Whether the result is of the operands' float dtype and has a derivative at (nearly) all of
-  // these values.
+  // True if the result has the operands' float dtype and has a derivative at (nearly) all of these
+  // values.
   bool differentiable = true;
 };
 
 const std::vector<Case>& Cases();
 
-// The value of a case's operand number `position`: low + (high - low) * fraction((i + 1) * golden
-// ratio + position / e).
+// Returns the value of a case's operand number `position`: low + (high - low) * fraction((i + 1) *
+// golden ratio + position / e).
 ops::HostTensor OperandValue(const OperandSpec& spec, ir::DType float_dtype, int position);
 std::vector<ops::HostTensor> OperandValues(const Case& test_case, ir::DType float_dtype);
 
-// The op applied to one input for each operand: one output.
+// Returns a graph that applies the op to one input for each operand; it has one output.
 absl::StatusOr<graph::Graph> MakeGraph(const Case& test_case, ir::DType float_dtype);
 
-// As MakeGraph, with one more input, `upstream` (of the result's shape and dtype), and after the
-// result the gradients with respect to every float operand. Gradients have been replaced by graphs
-// if `differentiate`.
+// As MakeGraph, with an additional input, `upstream` (of the result's shape and dtype), and, after
+// the result, the gradients with respect to every float operand. If `differentiate`, gradients have
+// been replaced by graphs.
 absl::StatusOr<graph::Graph> MakeGradientGraph(const Case& test_case, ir::DType float_dtype,
                                                bool differentiate);
 

@@ -1,4 +1,4 @@
-// Ops on whole arrays and on matrices: accumulation, order, einsum, factorisations.
+// Ops on whole arrays and matrices: accumulation, order, einsum, factorizations.
 #include "tests/numerics/case_builders.h"
 
 namespace kiln::numerics {
@@ -11,7 +11,7 @@ void AddCumulative(std::vector<Case>& cases) {
                          "cumulative_logsumexp"}) {
     cases.push_back(Make(op, {{{3, 5}}}, Along(1)));
     cases.push_back(Named(std::string(op) + "_first", Make(op, {{{5, 3}}}, Along(0))));
-    // Three levels of blocks, the last of them ragged.
+    // Three levels of blocks, the last one ragged.
     cases.push_back(Named(std::string(op) + "_long", Make(op, {{{1100}, -1.02, 1.02}}, Along(0))));
   }
   cases.push_back(Named("cumulative_sum_int32",
@@ -35,7 +35,7 @@ void AddOrder(std::vector<Case>& cases) {
       "topk_smallest",
       Make("topk", {{{20, 2}}}, {{"k", int64_t{2}}, {"axis", int64_t{0}}, {"largest", false}})));
   cases.push_back(Flat(Make("topk_indices", {{{2, 50}}}, three)));
-  // Of two values the second is the smaller, so the sequence runs from high to low.
+  // The second of the two values is the smaller one, so the sequence is descending.
   cases.push_back(Flat(Make("searchsorted", {{{3, 4}, -3, 3}, {{2}, 2, -2}})));
   cases.push_back(Named(
       "searchsorted_right",
@@ -82,7 +82,7 @@ void AddFactorizations(std::vector<Case>& cases) {
   cases.push_back(
       Named("triangular_solve_unit",
             Make("triangular_solve", {{{4, 4}, -1, 1}, {{4, 1}}}, {{"unit_diagonal", true}})));
-  // Of more than three columns these values make matrices that are nearly singular.
+  // With more than three columns these values give nearly singular matrices.
   cases.push_back(Make("solve", {{{3, 3}}, {{3, 2}}}));
   cases.push_back(Named("solve_batched", Make("solve", {{{2, 1, 3, 3}}, {{3, 3, 2}}})));
   cases.push_back(Named("solve_vector", Make("solve", {{{3, 3}}, {{3}}})));

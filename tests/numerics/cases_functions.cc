@@ -1,4 +1,4 @@
-// Elementwise functions beyond the primitives, and reductions made of them.
+// Elementwise functions that are not primitives, and reductions composed of them.
 #include <limits>
 
 #include "tests/numerics/case_builders.h"
@@ -30,7 +30,7 @@ void AddElementwiseFunctions(std::vector<Case>& cases) {
     cases.push_back(Make(op, {{{3, 1, 4}}, {{2, 4}}}));
   }
   cases.push_back(Make("with_derivative", {{{3, 4}}, {{4}}, {{3, 1}}}));
-  cases.back().differentiable = false;  // its gradient is what it is told
+  cases.back().differentiable = false;  // its gradient is an operand
 }
 
 void AddNumbers(std::vector<Case>& cases) {

@@ -1,4 +1,4 @@
-// Activations, windows, resizing, normalisations and attention.
+// Activations, windows, resizing, normalizations and attention.
 #include "tests/numerics/case_builders.h"
 
 namespace kiln::numerics {

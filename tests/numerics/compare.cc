@@ -23,7 +23,7 @@ bool Agree(const HostTensor& actual, const HostTensor& expected, int64_t i, doub
   return std::abs(a - e) <= absolute + relative * std::abs(e);
 }
 
-// The element's place among all values of its float dtype; 0 for both zeros.
+// Returns the element's index among all values of its float dtype; 0 for both zeros.
 int64_t PlaceOf(const HostTensor& tensor, int64_t i) {
   const int size = ir::SizeOf(tensor.dtype);
   int64_t bits = 0;

@@ -1,5 +1,5 @@
-// Compiled programs on the CPU driver against the reference interpreter: every op in the table in
-// float32, float64, float16 and bfloat16, and its gradients.
+// Compares compiled programs on the CPU driver with the reference interpreter: every op in the
+// table in float32, float64, float16 and bfloat16, and its gradients.
 //
 // Tolerances are in random_graph.h. tests/random_graphs runs many and larger random graphs.
 #include <string>

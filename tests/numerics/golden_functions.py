@@ -1,4 +1,4 @@
-"""What NumPy and PyTorch give for the ops of cases_functions.cc; used by generate_golden."""
+"""NumPy's and PyTorch's results for the ops of cases_functions.cc; used by generate_golden."""
 
 import numpy as np
 import torch
@@ -9,7 +9,7 @@ def of_numpy(function):
 
 
 def norm(a, x):
-    # Their JSON writes infinity as Python reads it, but as text.
+    # The cases' JSON has infinity as a string that Python's float() accepts.
     order = float(a.get("ord", 2))
     return torch.linalg.vector_norm(x, order, tuple(a["axes"]))
 

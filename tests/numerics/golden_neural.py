@@ -1,4 +1,4 @@
-"""What PyTorch gives for the ops of neural networks; used by generate_golden."""
+"""PyTorch's results for the ops of neural networks; used by generate_golden."""
 
 import functools
 import math
@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 
 def spatial(function, *names):
-    """A window's function of x, with PyTorch's parameters under the rows' names."""
+    """Returns a function of x and a window, with PyTorch's parameters renamed from the rows' names."""
     renamed = {"kernel": "kernel_size"}
 
     def apply(a, x):
@@ -82,7 +82,7 @@ def border(mode):
 
 
 def loss(function, *order):
-    """`order` names the operands as PyTorch does."""
+    """Returns a loss of operands; `order` gives their names in PyTorch."""
 
     def apply(a, *operands):
         given = {"epsilon": "eps"}

@@ -1,4 +1,4 @@
-// Gradients, and gradients of gradients, of every op against central differences in float64.
+// Compares gradients, and gradients of gradients, of every op with central differences in float64.
 #include <cmath>
 
 #include "compiler/autodiff/differentiate.h"
@@ -17,7 +17,7 @@ using ir::Node;
 using ops::HostTensor;
 
 constexpr DType kDouble = DType::kFloat64;
-// Rounding makes the difference quotient uncertain by about 1e-16 / kStep, its curvature by kStep
+// Rounding makes the difference quotient uncertain by about 1e-16 / kStep, curvature by kStep
 // squared.
 constexpr double kStep = 1e-5;
 constexpr double kTolerance = 2e-6;
@@ -47,13 +47,14 @@ double Quotient(const Node* root, std::vector<HostTensor> inputs, const HostTens
   return (above - below) / (2 * kStep);
 }
 
-// Every n-th element, so that large operands stay quick.
+// Every n-th element, so that large operands take little time.
 int64_t Stride(const HostTensor& tensor) { return std::max<int64_t>(1, tensor.size() / 24); }
 
-// Whether an op reads one half of symmetric matrices, and shares its gradient out to both halves.
+// Returns true if an op reads one half of symmetric matrices and distributes its gradient to both
+// halves.
 bool ReadsOneHalf(const Case& test_case) { return test_case.op == "cholesky"; }
 
-// The place of a square matrix' element with row and column exchanged.
+// Returns the index of a square matrix' element with row and column exchanged.
 int64_t Mirrored(const HostTensor& tensor, int64_t element) {
   const int64_t size = tensor.shape.back();
   const int64_t row = element / size % size;

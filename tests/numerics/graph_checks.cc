@@ -35,7 +35,7 @@ class ManyOps {
     }
   }
 
-  // To as many of the operands as the op takes.
+  // Applies the op to as many of the operands as it takes.
   void Add(std::string_view op, Closeness closeness, DType declared = DType::kInvalid) {
     const OpDef& row = *ops::FindOp(op);
     const std::vector<const ir::Node*> operands(inputs_.begin(),

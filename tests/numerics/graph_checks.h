@@ -1,4 +1,4 @@
-// Graphs against the interpreter, on whatever runs them: what tests of several devices share.
+// Compares graphs with the interpreter on any device: shared by tests of several devices.
 #ifndef KILN_TESTS_NUMERICS_GRAPH_CHECKS_H_
 #define KILN_TESTS_NUMERICS_GRAPH_CHECKS_H_
 
@@ -16,27 +16,27 @@
 
 namespace kiln::numerics {
 
-// Through all passes and on the device. Outputs of requests for gradients come with it.
+// Runs a graph through all passes and on the device. The outputs include requested gradients.
 using RunGraph = std::function<absl::StatusOr<kernel::PartitionResults>(
     const graph::Graph& graph, absl::Span<const ops::HostTensor> inputs)>;
-// How near an op's results must be.
+// Returns how close an op's results must be.
 using ClosenessRule = Closeness (*)(const ops::OpDef& op, ir::DType dtype);
 
-// All ops of one operand, the casts among them, and all of two, on values of the dtype that matter:
-// in one graph each, so that few kernels are compiled.
+// Check all ops of one operand, including casts, and all of two, on the dtype's special values: in
+// one graph each, so that few kernels are compiled.
 void ExpectUnaryOpsRight(ir::DType dtype, ClosenessRule closeness, const RunGraph& run);
 void ExpectBinaryOpsRight(ir::DType dtype, ClosenessRule closeness, const RunGraph& run);
 
-// The cases of the table, each with the dtypes of floats that it can take.
+// The cases of the table, each with the float dtypes that it can have.
 struct TableRow {
   Case test_case;
   ir::DType dtype;
 };
 const std::vector<TableRow>& TableRows();
-// "softmax_float16".
+// Returns for example "softmax_float16".
 std::string Name(const TableRow& row);
 void ExpectRight(const TableRow& row, const RunGraph& run);
-// With its gradients, if it has any.
+// Also checks its gradients, if it has any.
 void ExpectGradientsRight(const TableRow& row, const RunGraph& run);
 
 }  // namespace kiln::numerics

@@ -1,6 +1,6 @@
-// The reference interpreter against PyTorch's results (tests/golden/op_values.txt, made by
-// tests/numerics/generate_golden), and the legality of the graphs that the other tests of numerics
-// compile.
+// Compares the reference interpreter with PyTorch's results (tests/golden/op_values.txt, made by
+// tests/numerics/generate_golden), and checks that the graphs that the other tests of numerics
+// compile are legal.
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -30,7 +30,7 @@ Golden ReadGolden() {
     std::string name;
     std::string value;
     fields >> name;
-    // strtod reads "inf" and "nan", which streams do not.
+    // strtod parses "inf" and "nan", which streams do not.
     while (fields >> value) golden[name].push_back(std::strtod(value.c_str(), nullptr));
   }
   return golden;
@@ -56,7 +56,7 @@ TEST_P(InterpreterTest, EqualsPyTorch) {
   const std::vector<double>& expected = golden->second;
   const ops::HostTensor& actual = (*result)[0];
   ASSERT_EQ(actual.size(), static_cast<int64_t>(expected.size()));
-  // float32 results (random numbers, casts) are as good as float32 is.
+  // float32 results (random numbers, casts) are accurate to float32's precision.
   const double tolerance = actual.dtype == DType::kFloat32 ? 2e-6 : 1e-13;
   for (int64_t i = 0; i < actual.size(); ++i) {
     EXPECT_NEAR(actual.Number(i), expected[i], tolerance * (1 + std::abs(expected[i])))

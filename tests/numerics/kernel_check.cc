@@ -20,7 +20,7 @@ namespace {
 using ir::DType;
 using ops::HostTensor;
 
-// Small numbers of both signs, now and then a special one.
+// Small numbers of both signs, and occasional special ones.
 HostTensor RandomTensor(DType dtype, int64_t elements, int seed, bool specials) {
   HostTensor tensor = HostTensor::Zeros(dtype, {elements});
   std::mt19937 random(seed);
@@ -51,12 +51,13 @@ std::vector<HostTensor> Globals(const kernel::Kernel& kernel, bool specials) {
   return globals;
 }
 
-// GuardedMemory begins at a multiple of 64 bytes: so many behind a tensor are no guarded page.
+// GuardedMemory begins at a multiple of 64 bytes, so this many bytes after a tensor are not on a
+// guard page.
 size_t Slack(const HostTensor& tensor) { return (64 - tensor.bytes.size() % 64) % 64; }
 constexpr uint8_t kUntouched = 0xa5;
 
-// Runs tasks one by one, between pages that must not be touched, in reverse order, each with fresh
-// scratch full of ones: they must not depend on each other.
+// Runs tasks one by one, between guard pages, in reverse order, each with new scratch full of ones:
+// they must not depend on each other.
 absl::Status RunImage(const absl::StatusOr<drivers::KernelImage>& image,
                       std::vector<HostTensor>* globals) {
   if (!image.ok()) return image.status();
@@ -87,7 +88,7 @@ absl::Status RunImage(const absl::StatusOr<drivers::KernelImage>& image,
   return absl::OkStatus();
 }
 
-// Empty if the tensors agree.
+// Returns an empty text if the tensors agree.
 std::string Difference(const HostTensor& want, const HostTensor& got, double tolerance) {
   for (int64_t i = 0; i < want.size(); ++i) {
     if (!ir::IsFloat(want.dtype)) {

@@ -1,4 +1,4 @@
-// Compiles single kernels, runs them and compares with the naive interpreter.
+// Compiles single kernels, runs them and compares the results with the naive interpreter's.
 #ifndef KILN_TESTS_NUMERICS_KERNEL_CHECK_H_
 #define KILN_TESTS_NUMERICS_KERNEL_CHECK_H_
 
@@ -20,19 +20,18 @@ namespace kiln::codegen {
 
 using numerics::HostTarget;
 
-// A kernel's global buffers before it runs, and what the interpreter makes of them.
+// A kernel's global buffers before it runs, and the interpreter's results.
 struct InterpretedKernel {
   std::vector<ops::HostTensor> before;
   std::vector<ops::HostTensor> after;
 };
-// `specials`: inputs have infinities, NaN, zeros of either sign and integers of all sizes among
-// them.
+// `specials`: inputs include infinities, NaN, zeros of both signs and integers of all sizes.
 absl::StatusOr<InterpretedKernel> InterpretKernel(const kernel::Kernel& kernel,
                                                   bool specials = false);
 
-// OK if the image gives what the interpreter did: floats within tolerance * (1 + |expected|), NaN
-// for NaN, all else exactly. Each task runs with guarded pages around its buffers and a scratch of
-// its own.
+// Returns OK if the image gives the interpreter's results: floats within tolerance * (1 +
+// |expected|), NaN for NaN, all else exactly. Each task runs with guard pages around its buffers
+// and with separate scratch.
 absl::Status CompareWithInterpreter(const absl::StatusOr<InterpretedKernel>& interpreted,
                                     const absl::StatusOr<drivers::KernelImage>& image,
                                     double tolerance);
@@ -42,13 +41,13 @@ void ExpectMatches(const kernel::Kernel& kernel, const schedule::Schedule& sched
                    const drivers::Target& target,
                    const absl::StatusOr<InterpretedKernel>& interpreted, double tolerance,
                    const std::string& what);
-// Unscheduled, and with the schedule that the heuristic chooses for this machine.
+// The same without a schedule, and with the schedule that the heuristic chooses for this machine.
 void ExpectAllMatch(const kernel::Kernel& kernel, double tolerance, const std::string& what,
                     bool specials = false);
 
 class KernelsTest : public testing::Test {
  protected:
-  // The kernel and directives as text, compiled for this machine.
+  // Compiles the kernel and directives, given as text, for this machine and checks the results.
   void ExpectRight(const std::string& kernel, const std::string& directives,
                    double tolerance = 2e-4);
 

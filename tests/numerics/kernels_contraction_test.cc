@@ -1,4 +1,4 @@
-// Compiled kernels against the naive interpreter: matmuls, convolutions and their schedules.
+// Compares compiled kernels with the naive interpreter: matmuls, convolutions and their schedules.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -61,8 +61,8 @@ TEST_F(KernelsTest, Convolutions) {
   }
 }
 
-// Odd schedules for an odd matmul: every combination of ragged ends, orders and bindings must
-// compute the same.
+// Unusual schedules for a matmul with odd sizes: every combination of ragged ends, orders and
+// bindings must give the same result.
 TEST_F(KernelsTest, RaggedSchedules) {
   const char* schedules[] = {
       "split 0 7\nsplit 3 3\nbind 5 task\norder 0 5 6 4 1 2",
@@ -107,7 +107,7 @@ TEST_F(KernelsTest, Float64Matmul) {
 }
 
 TEST_F(KernelsTest, FusedContractions) {
-  // relu(x * scale) against weights, then a bias and another relu.
+  // relu(x * scale) times weights, then a bias and another relu.
   KernelWriter w(context_);
   const int64_t m = 70, n = 45, k = 33;
   const int x = w.In(m * k), scale = w.In(k), weight = w.In(k * n), bias = w.In(n);

@@ -1,5 +1,5 @@
-// Directives by hand, for what the heuristic seldom or never chooses, on kernels that meet their
-// odd ends: compiled, proved and compared with the interpreter.
+// Hand-written directives for cases that the heuristic rarely or never chooses, on kernels with
+// ragged ends: compiled, proved and compared with the interpreter.
 #include <gtest/gtest.h>
 
 #include "compiler/ir/str_cat.h"
@@ -11,7 +11,7 @@ namespace {
 
 class DirectivesTest : public KernelsTest {};
 
-// The lanes beyond the ragged end would read three times as far behind the local.
+// The lanes past the ragged end would read three times as far past the end of the local.
 TEST_F(DirectivesTest, RaggedLanesGoAcrossALocal) {
   const char kernel[] = R"(buffer b0 float32[30] read
 buffer b1 float32[10] write
@@ -26,7 +26,7 @@ stage r1:10 reduce r2:3
   }
 }
 
-// Lane 0 of the first vector would read in front of the local.
+// Lane 0 of the first vector would read before the local.
 TEST_F(DirectivesTest, RaggedLanesBeginInFrontOfALocal) {
   for (int lanes : {4, 8, 16}) {
     ExpectRight(numerics::kRaggedLocal,
@@ -47,7 +47,7 @@ stage r0:2 r1:16
   b1[r0*16 + r1] = b0[r0*20 + r1] + b0[r0*20 + r1*3]
 )",
               "split 1 16\nbind 3 vector\nprefetch 0 0 0 1\norder 0 0 2 3\n");
-  // Without a sum; an index that is itself read from memory is not fetched.
+  // Without a sum; an index that is itself read from memory is not prefetched.
   ExpectRight(R"(buffer b0 float32[100] read
 buffer b1 int64[100] read
 buffer b2 float32[100] write
@@ -67,7 +67,7 @@ stage r0:4096
   ExpectRight(kernel, "stream 0\n");
 }
 
-// Parts of parts: an outer serial loop of ragged tiles around unrolled and serial inner ones.
+// Nested splits: an outer serial loop of ragged tiles around unrolled and serial inner ones.
 TEST_F(DirectivesTest, TilesOfRaggedTiles) {
   for (const char* directives : {
            "split 0 7\nsplit 4 3\nbind 6 unroll\norder 0 3 5 6 1 2\n",
@@ -105,7 +105,7 @@ stage r0:5 r1:6 r2:7
 
 TEST_F(DirectivesTest, FactorsAreStagedInOddLayouts) {
   for (const char* directives : {
-           // Rows of fewer places than lanes; long rows; a tile of a tile; across memory.
+           // Rows with fewer places than lanes; long rows; a tile of a tile; across memory.
            "split 1 16\nbind 4 vector\norder 0 3 0 2 4\nstage 0 1 3 16 2 1\n",
            "split 2 7\norder 0 3 0 1 4\nstage 0 1 3 4 1 2\n",
            "split 2 7\norder 0 3 0 1 4\nstage 0 0 3 8 0 2\n",
@@ -116,7 +116,7 @@ TEST_F(DirectivesTest, FactorsAreStagedInOddLayouts) {
        }) {
     ExpectRight(numerics::Matmul("float32"), directives);
   }
-  // Strided windows: once r1 is open, what is left of r1 + 2*r4 has no place for each value.
+  // Strided windows: once r1 is open, the rest of r1 + 2*r4 has no place for each value.
   const char window[] = R"(buffer b0 float32[200] read
 buffer b1 float32[56] read
 buffer b2 float32[40] write
@@ -133,8 +133,7 @@ stage r0:8 r1:5 reduce r2:7 r3:3
   }
 }
 
-// Factors that quotients take their places from, that are masked, or have as many axes as a
-// picture.
+// Factors whose indices have quotients, that are masked, or have as many axes as images.
 TEST_F(DirectivesTest, FactorsOfPicturesAreStaged) {
   const char quotients[] = R"(buffer b0 float32[80] read
 buffer b1 float32[96] read
@@ -145,7 +144,7 @@ stage r0:10 r1:6 reduce r2:4 r3:4
   for (const char* directives : {
            "stage 0 0 -1 4 0 2 3\n",
            "stage 0 1 -1 4 2 3 1\n",
-           // One loop for r1 and r3 would have to take r3 % 4 for r3.
+           // One loop for r1 and r3 would have to use r3 % 4 in place of r3.
            "stage 0 1 -1 4 1 2 3\n",
            "stage 0 1 -1 4 2 3 1\nstage 0 0 -1 4 3 0 2\n",
        }) {
@@ -183,8 +182,7 @@ TEST_F(DirectivesTest, ScattersInOrder) {
   }
 }
 
-// Sums in memory whose results are long are written by loops; without fused sums they stay where
-// they are.
+// Loops write sums in memory with long results; without fused sums they stay in place.
 TEST_F(DirectivesTest, LongResultsOfManySums) {
   std::string text = R"(buffer b0 float32[600] read
 buffer b1 float32[1200] read
@@ -201,8 +199,8 @@ stage r0:20 r1:40 reduce r2:30
               1e-3);
 }
 
-// A pool's gradient whose lanes are wider than a register, with one left over at the end of each
-// row: LLVM 22 loaded the part that is masked whole without its mask.
+// A pool's gradient with lanes wider than a register, and one element left over at the end of each
+// row: LLVM 22 loaded the whole masked part without its mask.
 TEST_F(DirectivesTest, MaskedPartsOfWideLanesAreNotRead) {
   for (const int lanes : {8, 16}) {
     ExpectRight(R"(buffer b0 float64[6555] read

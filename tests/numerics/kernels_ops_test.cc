@@ -1,4 +1,5 @@
-// Compiled kernels against the naive interpreter: every op, cast and reduction on every dtype.
+// Compares compiled kernels with the naive interpreter: every op, cast and reduction on every
+// dtype.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +17,7 @@ namespace {
 using ir::DType;
 using ir::Op;
 
-// Every unary and binary op on every dtype that it takes.
+// Every unary and binary op on every dtype that it accepts.
 constexpr DType kDTypes[] = {DType::kBool,   DType::kInt8,    DType::kInt16,  DType::kInt32,
                              DType::kInt64,  DType::kUInt8,   DType::kUInt16, DType::kUInt32,
                              DType::kUInt64, DType::kFloat32, DType::kFloat64};
@@ -91,7 +92,7 @@ TEST_F(KernelsTest, EveryCast) {
   }
 }
 
-// The last vector of a row has one lane, whose store must not reach into the next row.
+// The last vector of a row has one lane, whose store must not write to the next row.
 TEST_F(KernelsTest, CastsToNarrowElementsStoreOneLane) {
   for (const char* dtype : {"int8", "uint8", "int16", "uint16"}) {
     auto kernel = kernel::ParseKernel(
@@ -105,7 +106,7 @@ TEST_F(KernelsTest, CastsToNarrowElementsStoreOneLane) {
   }
 }
 
-// LLVM 22 went in circles over two comparisons whose bits become doubles, without AVX-512.
+// LLVM 22 looped endlessly on two comparisons whose bits are converted to doubles, without AVX-512.
 TEST_F(KernelsTest, ComparisonsOfNarrowedIndicesBecomeNumbers) {
   for (const char* dtype : {"float64", "float32", "float16", "int64", "int16"}) {
     auto kernel = kernel::ParseKernel(

@@ -1,5 +1,5 @@
-// Loops that end where a number in memory says that nothing more is to be done, and those that only
-// look like it: compiled, proved and compared with the interpreter.
+// Loops that end where a number in memory says that nothing is left to do, and loops that only look
+// like it: compiled, proved and compared with the interpreter.
 #include <gtest/gtest.h>
 
 #include "compiler/ir/str_cat.h"
@@ -10,7 +10,7 @@ namespace {
 
 class ShortenTest : public KernelsTest {};
 
-// Everything that a masked reduction can be made of ends where its terms do.
+// Every form of a masked reduction ends where its terms do.
 TEST_F(ShortenTest, MaskedReductionsEndWhereTheirTermsDo) {
   for (const char* value : {
            "sum(where(cmplt(r0, b0[0]%90), b1[r0], 0:float32)*b2[r0])",
@@ -27,7 +27,7 @@ TEST_F(ShortenTest, MaskedReductionsEndWhereTheirTermsDo) {
            "sum(b1[r0 if cmplt(r0, 50)]*b2[r0 if cmplt(r0, b0[0]%90)])",
            "sum(where(and(cmplt(r0, 50), cmplt(2:int64, r0)), b1[r0], 0:float32)*"
            "where(cmplt(r0, b0[0]%90), b2[r0], 0:float32))",
-           // These do not: ones go on being multiplied, and places are not in order.
+           // These do not: ones are still multiplied, and positions are not in order.
            "sum(where(cmplt(r0, b0[0]%90), b1[r0], 1:float32)*b2[r0])",
            "sum(where(cmplt(r0 + r0%3*-7, b0[0]%90), b1[r0], 0:float32))",
        }) {
@@ -45,7 +45,7 @@ stage reduce r0:100
   }
 }
 
-// A scatter writes each of its elements, also where what it adds is masked.
+// A scatter writes each of its elements, even if the added value is masked.
 TEST_F(ShortenTest, ScattersAddWhatIsMaskedToo) {
   const auto kernel = kernel::ParseKernel(R"(buffer b0 int32[3] read
 buffer b1 float64[8] read
@@ -65,9 +65,9 @@ stage r0:3 r1:6 order r2:3
                 "a masked scatter by pairs");
 }
 
-// Loops that look as if they could end early, and what they would leave undone.
+// Loops that look as if they could end early, and the work that they would omit.
 TEST_F(ShortenTest, LoopsThatMustNotEndEarly) {
-  // A local's other half is copied whatever is added to it.
+  // A local's other half is copied, no matter what is added to it.
   ExpectRight(R"(buffer b0 int64[1] read
 buffer b1 float32[8] read
 buffer b2 float32[8] write
@@ -80,7 +80,7 @@ stage r2:8
   b2[r2] = b3[r2]
 )",
               "");
-  // The limit grows while the loop runs; a sum is the limit.
+  // The limit grows while the loop runs; the limit is a sum.
   ExpectRight(R"(buffer b0 int64[1] update
 stage order r0:40
   b0[0] = b0[0] + where(cmplt(r0, b0[0]*3), 1:int64, 0:int64)
@@ -92,7 +92,7 @@ stage r0:20 reduce r1:16
   b1[r0] = where(cmplt(r0, sum(b0[r1]%2)), 3:int64, 5:int64)
 )",
               "split 1 16\nbind 3 vector\norder 0 0 2 3\n");
-  // Only what is stored ends.
+  // Only stores with the condition end early.
   const char stores[] = R"(buffer b0 int64[1] read
 buffer b1 float32[100] read
 buffer b2 float32[100] write
@@ -119,7 +119,7 @@ stage r0:100
       }
     }
   }
-  // What an inner loop reads is no limit for the outer one.
+  // A value that an inner loop reads is not a limit for the outer one.
   for (const char* condition : {"cmplt(r0, b0[0] + b3[r1])", "cmplt(r0 + b3[r1], b0[0])"}) {
     ExpectRight(StrCat(R"(buffer b0 int64[1] read
 buffer b1 float32[100] read
@@ -132,7 +132,7 @@ stage reduce r0:100 r1:7
   }
 }
 
-// Limits near the greatest number: one more than that must not become the least.
+// Limits near the largest number: adding one must not overflow to the smallest.
 TEST_F(ShortenTest, LimitsBeyondAllNumbers) {
   for (const char* condition : {
            "cmplt(r0, b0[0]%2 + 9223372036854775806)",
@@ -144,7 +144,7 @@ TEST_F(ShortenTest, LimitsBeyondAllNumbers) {
            "cmplt(r0*2 + r1*5, b0[0]%2 + -9223372036854775807)",
            "cmplt(r0 + 9223372036854775807, b0[0]%2 + 2305843009213693952)",
            "cmplt(r0*2305843009213693953, b0[0]%2 + 5)",
-           // Of these nothing is known.
+           // Nothing is known about these.
            "cmplt(r0, xor(b0[0]%1, 9223372036854775807))",
            "cmplt(r0 + -3, xor(b0[0]%1, 9223372036854775807))",
            "cmplt(r0*2 + r1, xor(b0[0]%1, 9223372036854775807))",
@@ -168,7 +168,7 @@ stage reduce r0:100 r1:3
   }
 }
 
-// Of many conditions that could end a loop a few are tried.
+// The compiler tries only a few of many conditions that could end a loop.
 TEST_F(ShortenTest, MoreConditionsThanAreTried) {
   std::string value = "b1[r0]";
   for (int i = 0; i < 12; ++i) {

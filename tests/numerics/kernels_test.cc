@@ -1,4 +1,5 @@
-// Compiled kernels against the naive interpreter: rows, views, masks, gathers, scatters, locals.
+// Compares compiled kernels with the naive interpreter: rows, views, masks, gathers, scatters,
+// locals.
 #include <gtest/gtest.h>
 
 #include "compiler/codegen/testing/sample_kernels.h"
@@ -100,8 +101,8 @@ TEST_F(KernelsTest, GathersOutOfRangeReadZero) {
   ExpectAllMatch(w.kernel, 0, "gather");
 }
 
-// Rows of every width and number, far more positions than rows, and rows that are not there: what
-// lies around the buffers must not be touched, and each element gets its values in order.
+// Rows of every width and number, far more positions than rows, and rows that do not exist: memory
+// around the buffers must not be accessed, and each element gets its values in order.
 TEST_F(KernelsTest, Scatters) {
   for (const int64_t width : {1, 3, 16, 33, 600}) {
     for (const bool combines : {true, false}) {
@@ -122,7 +123,7 @@ TEST_F(KernelsTest, Scatters) {
   }
 }
 
-// Every lane goes to a row of its own.
+// Each lane writes to a different row.
 TEST_F(KernelsTest, ScattersElements) {
   for (const int64_t width : {5, 64}) {
     KernelWriter w(context_);

@@ -1,5 +1,5 @@
-// The kinds of machine code that kernels for GPUs and for OpenCL's devices are compiled to: one
-// table, each row with what reads the code on this machine and what runs it.
+// The kinds of machine code for GPUs and OpenCL devices: one table, each row with the tools that
+// read the code on this machine and the functions that run it.
 #ifndef KILN_TESTS_NUMERICS_MACHINE_CODE_H_
 #define KILN_TESTS_NUMERICS_MACHINE_CODE_H_
 
@@ -19,7 +19,7 @@
 
 namespace kiln::numerics {
 
-// Where schedules for blocks of threads are tested.
+// A target for which schedules for blocks of threads are tested.
 struct ThreadTarget {
   drivers::Target target;
   bool is_read = true;
@@ -28,7 +28,7 @@ struct ThreadTarget {
 
 struct WrittenKernel {
   drivers::KernelImage image;
-  drivers::Target target;  // that it was compiled for
+  drivers::Target target;  // for which it was compiled
 };
 
 // As the compiler does for the target's architecture (compiler/machine_codes.h).
@@ -39,8 +39,8 @@ absl::StatusOr<drivers::KernelImage> CompileForTarget(const kernel::Kernel& kern
 
 // A row of the table.
 struct MachineCode {
-  std::string name;  // as tests' names begin
-  // A small GPU, so that small kernels get blocks of threads: graphs are compiled for it and run.
+  std::string name;  // the prefix of tests' names
+  // A small GPU, so that small kernels get blocks of threads; graphs are compiled and run for it.
   drivers::Target target;
   // One for each generation of processors; the code of the table's cases is read for all of them.
   std::vector<drivers::Target> generations;
@@ -49,26 +49,26 @@ struct MachineCode {
 
   schedule::Schedule (*choose)(const kernel::Kernel& kernel,
                                const drivers::Target& target) = ChooseForTarget;
-  // The errors of codegen::CompileKernel.
+  // Returns the errors of codegen::CompileKernel.
   absl::StatusOr<drivers::KernelImage> (*compile)(const kernel::Kernel& kernel,
                                                   const schedule::Schedule& schedule,
                                                   const drivers::Target& target) = CompileForTarget;
-  // What the code says of itself that image or target do not say, and what tools that are installed
-  // find wrong with it. Empty: nothing.
+  // Returns contradictions between the code and its image or target, and errors that installed
+  // tools find; empty if there are none.
   std::string (*what_is_wrong)(const std::vector<WrittenKernel>& kernels);
-  // Which tools `what_is_wrong` had to do without; empty: none.
+  // Returns the tools that `what_is_wrong` had to do without; empty if none.
   std::string (*why_unread)();
-  // Why nothing runs on this machine; empty: it does.
+  // Returns why nothing runs on this machine; empty if the code runs.
   std::string (*why_not_run)();
-  // INTERNAL: what runs it says so, or a thread raced, waited for ever or touched what is not the
-  // kernel's.
+  // Runs an image. INTERNAL: the runner failed, or a thread raced, hung or accessed memory that is
+  // not the kernel's.
   absl::Status (*run)(const drivers::KernelImage& image, const drivers::Target& target,
                       absl::Span<ops::HostTensor* const> globals);
 };
 
 // PTX, run by its interpreter (tests/stand_ins/cuda/ptx) and read by ptxas.
 const MachineCode& Ptx();
-// Code objects for AMD's GPUs, run by their twins for the host (tests/stand_ins/hsa/object) and
+// Code objects for AMD's GPUs, run as their twins for the host (tests/stand_ins/hsa/object) and
 // read by LLVM's tools.
 const MachineCode& Amdgcn();
 // SPIR-V, run by the driver for Level Zero on the stand-in for its library
@@ -77,32 +77,34 @@ const MachineCode& Amdgcn();
 const MachineCode& Spirv();
 // OpenCL C, run by this machine's OpenCL device.
 const MachineCode& OpenClC();
-// The same with schedules for a processor, wherever they fit OpenCL's private memory.
+// The same with schedules for a processor, if they fit into OpenCL's private memory.
 const MachineCode& OpenClCAsForCpu();
 
 // The first four.
 std::vector<const MachineCode*> MachineCodes();
 
-// PTX for sm_80 unless another generation is named, with the version of PTX that knows it.
+// Returns a target for PTX, by default for sm_80, with the PTX version that supports it.
 drivers::Target PtxTarget(const std::string& processor = "sm_80",
                           const std::string& features = "+ptx78");
-// A processor of AMD's, and the threads of its subgroups.
+// Returns a target for an AMD processor with `wave` threads in a subgroup.
 drivers::Target AmdgcnTarget(const std::string& processor = "gfx1100", int wave = 32);
 
-// The grid in two parts, for a launch of each, where the image runs parts and has two points.
+// Returns the grid in two parts, for a launch of each, if the image supports parts and has two
+// points.
 std::vector<drivers::GridRange> PartsOf(const drivers::KernelImage& image);
 
-// Compiles and runs. The errors of both.
+// Compiles and runs; returns the errors of both.
 absl::Status CompileAndRun(const MachineCode& code, const kernel::Kernel& kernel,
                            const schedule::Schedule& schedule,
                            absl::Span<ops::HostTensor* const> globals);
-// Runs graphs through all passes, kernel by kernel, with the schedules that the row chooses.
+// Returns a function that runs graphs through all passes, kernel by kernel, with the schedules that
+// the row chooses.
 RunGraph On(const MachineCode& code);
 
-// What Kiln's interpreter makes of GlobalsOf(kernel).
+// Returns the results of Kiln's interpreter for GlobalsOf(kernel).
 absl::StatusOr<std::vector<ops::HostTensor>> Interpreted(const kernel::Kernel& kernel);
-// Empty if the image gives that, within the tolerance; else the first difference, or the error's
-// text.
+// Returns an empty text if the image gives these results, within the tolerance; otherwise the first
+// difference, or the error's text.
 std::string Disagreement(const MachineCode& code, const kernel::Kernel& kernel,
                          const drivers::KernelImage& image, const drivers::Target& target,
                          const std::vector<ops::HostTensor>& interpreted, double tolerance);

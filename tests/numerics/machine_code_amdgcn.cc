@@ -23,7 +23,7 @@ namespace {
 using ops::HostTensor;
 namespace hsa = stand_ins::hsa;
 
-// What the code object says of itself is not what the image and the target say: why; else "".
+// Returns how the code object's metadata contradicts the image or the target; empty if it does not.
 std::string WhatItSaysWrong(const drivers::KernelImage& image, const drivers::Target& target) {
   const auto object = hsa::ReadCodeObject(image.code);
   if (!object.ok()) return std::string(object.status().message());
@@ -40,7 +40,8 @@ std::string WhatItSaysWrong(const drivers::KernelImage& image, const drivers::Ta
   return "";
 }
 
-// Begins at a multiple of 64, and ends where an access behind it is one of another tensor's gap.
+// Begins at a multiple of 64, and is followed by a gap, so that an access past its end is not
+// within another tensor.
 struct DeviceTensor {
   explicit DeviceTensor(const HostTensor& tensor)
       : words((tensor.bytes.size() + 63) / 64 * 8 + 16, ~uint64_t{0}) {
@@ -94,7 +95,7 @@ std::string WhyNoLlvmToolReads() {
   return "";
 }
 
-// llvm-readelf and llvm-objdump must say of each of the files, all for one target, what it is.
+// llvm-readelf and llvm-objdump must identify each of the files, all for one target, correctly.
 std::string WhatToolsFindWrong(const std::vector<std::string>& files,
                                const std::string& processor) {
   const std::string names = FileNames(files.size());
@@ -121,7 +122,7 @@ std::string WhatToolsFindWrong(const std::vector<std::string>& files,
 }
 
 std::string WhatIsWrongWithCodeObjects(const std::vector<WrittenKernel>& kernels) {
-  // llvm-objdump takes all of its files to be for the first one's processor.
+  // llvm-objdump assumes that all of its files are for the first one's processor.
   std::map<std::pair<std::string, int>, std::vector<std::string>> files;
   for (const auto& [image, target] : kernels) {
     const int wave = target.limits.threads_per_subgroup;
@@ -142,7 +143,7 @@ std::string WhatIsWrongWithCodeObjects(const std::vector<WrittenKernel>& kernels
   return wrong;
 }
 
-// Subgroups of both sizes hand each other values in two ways.
+// Subgroups of the two sizes exchange values in two ways.
 std::vector<drivers::Target> AmdgcnTargets() {
   return {AmdgcnTarget("gfx90a", 64),  AmdgcnTarget("gfx942", 64),  AmdgcnTarget("gfx1030", 32),
           AmdgcnTarget("gfx1030", 64), AmdgcnTarget("gfx1100", 32), AmdgcnTarget("gfx1100", 64),

@@ -35,7 +35,7 @@ const absl::StatusOr<std::unique_ptr<codegen::OpenClRunner>>& Runner() {
   return runner;
 }
 
-// Some CPU, the same on every machine.
+// Returns a CPU target that is the same on every machine.
 drivers::Target SomeCpu() {
   drivers::Target target;
   target.architecture = "x86-64";
@@ -51,7 +51,7 @@ schedule::Schedule ChooseAsForCpu(const kernel::Kernel& kernel, const drivers::T
   return fits ? chosen : ChooseForTarget(kernel, SomeGpu());
 }
 
-// With a parameter for each buffer, as OpenClRunner hands them over.
+// With a parameter for each buffer, as OpenClRunner passes them.
 absl::StatusOr<drivers::KernelImage> CompileToOpenCl(const kernel::Kernel& kernel,
                                                      const schedule::Schedule& schedule,
                                                      const drivers::Target&) {
@@ -81,8 +81,8 @@ absl::Status RunOpenCl(const drivers::KernelImage& image, const drivers::Target&
   return (*Runner())->Run(image.code, image.grid_size, image.block_size, arguments);
 }
 
-// OpenCL 1.2, 7.4, and the interpreter's half a place. What is done in more digits and rounded is
-// as exact as anywhere.
+// OpenCL 1.2, 7.4, plus the interpreter's half a unit in the last place. Ops that are computed in
+// more digits and rounded are as accurate as elsewhere.
 Closeness OpenClCloseness(const ops::OpDef& op, ir::DType dtype) {
   const Closeness closeness = ClosenessOf(op, dtype);
   if (ir::IsShortFloat(dtype)) return closeness;

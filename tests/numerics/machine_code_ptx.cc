@@ -19,7 +19,7 @@ namespace {
 using ops::HostTensor;
 namespace ptx = stand_ins::ptx;
 
-// Device memory at addresses that are not the host's, far apart.
+// Device memory at addresses that differ from the host's and are far apart.
 class PtxMemory {
  public:
   ptx::Region Allocate(int64_t bytes) {
@@ -75,7 +75,8 @@ absl::Status RunPtx(const drivers::KernelImage& image, const drivers::Target&,
   return absl::OkStatus();
 }
 
-// Each operation rounds by itself, keeps denormals, and none is approximated.
+// Checks that each operation is rounded separately and keeps denormals, and that none is
+// approximated.
 std::string WhatIsWrongWithPtx(const WrittenKernel& kernel) {
   const std::string& ptx = kernel.image.code;
   const std::string& processor = kernel.target.processor;
@@ -90,7 +91,7 @@ std::string WhatIsWrongWithPtx(const WrittenKernel& kernel) {
   if (Ptxas().empty()) return "";
   const ToolSays assembled = Assemble(ptx, processor);
   if (assembled.status != 0) return assembled.text;
-  // Where a schedule keeps much for each thread, registers do not hold it.
+  // If a schedule keeps much data for each thread, it does not fit into registers.
   return absl::StrContains(ptx, ".local") || SaysNoSpills(assembled) ? "" : assembled.text;
 }
 

@@ -79,10 +79,11 @@ absl::Status RunSpirv(const drivers::KernelImage& image, const drivers::Target&,
   return result;
 }
 
-// Which of Intel's GPUs that ocloc knows have float64.
+// Returns which of the Intel GPUs that ocloc knows have float64.
 bool HasFloat64(const std::string& device) { return device == "pvc"; }
 
-// Runs the command for each file, which it calls $f. Empty, or what those said that failed.
+// Runs the command for each file, which it refers to as $f. Returns the output of failed runs;
+// empty if none failed.
 std::string WhatToolRefuses(const std::string& command, const std::set<std::string>& modules) {
   const std::vector<std::string> files(modules.begin(), modules.end());
   const ToolSays says = RunTool(absl::StrCat("status=0; for f in ", FileNames(files.size()),
@@ -93,14 +94,14 @@ std::string WhatToolRefuses(const std::string& command, const std::set<std::stri
 
 std::string WhatIsWrongWithSpirv(const std::vector<WrittenKernel>& kernels) {
   const char* gpu = std::getenv("KILN_TEST_OCLOC");
-  // What targets lack seldom changes a kernel: each module once.
+  // Missing features of targets seldom change a kernel, so each module is read once.
   std::set<std::string> all, for_gpu;
   for (const auto& [image, target] : kernels) {
     all.insert(image.code);
     if (gpu != nullptr && target.capabilities.fp64 == HasFloat64(gpu)) for_gpu.insert(image.code);
   }
   std::string wrong;
-  // For any environment: those of OpenCL 2.1 and 2.2 refuse float16.
+  // For any environment, since those of OpenCL 2.1 and 2.2 refuse float16.
   const std::string validator = FindProgram("spirv-val");
   if (!validator.empty()) wrong = WhatToolRefuses(absl::StrCat(validator, " $f"), all);
   if (for_gpu.empty()) return wrong;
@@ -124,7 +125,7 @@ const MachineCode& Spirv() {
   static const auto& row = *new MachineCode{
       .name = "spirv",
       .target = SpirvTarget(true, true),
-      // Also devices that lack what some GPUs lack.
+      // Also devices without features that some GPUs lack.
       .generations = {SpirvTarget(true, true), SpirvTarget(false, true), SpirvTarget(false, false)},
       .thread_targets = {{SpirvTarget(true, true)}},
       .closeness = ClosenessOf,

@@ -1,7 +1,7 @@
-// Every kind of machine code against the reference: what the table of machine_code.h says runs
-// here gives what Kiln's interpreters give, for all ops in every dtype, for the cases of the table,
-// for sums that are split over blocks, and for schedules for blocks of threads. What is written for
-// each generation of processors is read by the tools that are installed.
+// Compares every kind of machine code with the reference: the code that this machine can run, by
+// the table of machine_code.h, gives the results of Kiln's interpreters, for all ops in every
+// dtype, for the cases of the table, for sums that are split over blocks, and for schedules for
+// blocks of threads. Installed tools read the code for each generation of processors.
 #include <ostream>
 #include <string>
 #include <vector>
@@ -28,7 +28,7 @@ std::string NameOf(const TableRow& row) { return Name(row); }
 std::string NameOf(const Case& test_case) { return test_case.name; }
 std::string NameOf(const ThreadCase& thread_case) { return thread_case.name; }
 
-// A row, and what it is tested with.
+// A row and the value that it is tested with.
 template <typename What>
 struct With {
   const MachineCode* code;
@@ -47,12 +47,12 @@ std::vector<With<What>> EachWith(const std::vector<const MachineCode*>& codes,
   return pairs;
 }
 
-// "ptx_float32".
+// Returns for example "ptx_float32".
 constexpr auto kNames = [](const auto& info) { return info.param.Name(); };
 
 class MachineCodeTest : public testing::TestWithParam<const MachineCode*> {};
 
-// These two say once what the tests below leave out.
+// These two report once what the tests below omit.
 TEST_P(MachineCodeTest, IsRead) {
   if (const std::string why = GetParam()->why_unread(); !why.empty()) GTEST_SKIP() << why;
   if (GetParam()->generations.empty()) return;
@@ -68,7 +68,7 @@ TEST_P(MachineCodeTest, IsRun) {
 INSTANTIATE_TEST_SUITE_P(All, MachineCodeTest, testing::ValuesIn(MachineCodes()),
                          [](const auto& info) { return info.param->name; });
 
-// Skipped where nothing runs.
+// Skipped if nothing runs.
 template <typename What>
 class RunTest : public testing::TestWithParam<With<What>> {
  protected:
@@ -91,7 +91,7 @@ class CaseTest : public RunTest<TableRow> {};
 
 TEST_P(CaseTest, EqualsInterpreter) { ExpectRight(what(), On(code())); }
 
-// Both schedules of OpenCL C in turn, so that any part of the tests has both.
+// Alternates both schedules of OpenCL C, so that any part of the tests has both.
 std::vector<With<TableRow>> CaseParameters() {
   std::vector<With<TableRow>> parameters = EachWith({&Ptx(), &Amdgcn(), &Spirv()}, TableRows());
   for (const TableRow& row : TableRows()) {

@@ -1,5 +1,5 @@
-// Compiled contractions and their gradients with factors rounded to tf32, against the interpreter's
-// results for the graph in which that rounding stands.
+// Compares compiled contractions and their gradients, with factors rounded to tf32, with the
+// interpreter's results for the graph that contains that rounding.
 #include <string>
 
 #include "absl/algorithm/container.h"
@@ -33,7 +33,8 @@ constexpr PrecisionCase kCases[] = {
     {"einsum_batched"},
     {"conv2d"},
     {"conv2d_strided"},
-    // What one product gives is rounded for the next: a last bit more or less may be one of tf32.
+    // One product's result is rounded for the next: a difference in the last bit may become one of
+    // tf32.
     {"attention_causal", 2e-3},
 };
 
@@ -61,7 +62,7 @@ TEST_P(MatmulPrecisionTest, EqualsInterpreter) {
   for (size_t i = 0; i < expected->size(); ++i) {
     EXPECT_EQ(Difference((*actual)[i], (*expected)[i], tolerance, tolerance), "") << "output " << i;
   }
-  // They would not be equal without rounding.
+  // Without rounding they would not be equal.
   const auto exact = ops::Evaluate(differentiated->outputs, inputs);
   ASSERT_TRUE(exact.ok()) << exact.status();
   EXPECT_NE(Difference((*actual)[0], (*exact)[0], 1e-6, 1e-6), "");

@@ -1,4 +1,4 @@
-// Scatters that threads share on an OpenCL device, against the interpreter.
+// Compares scatters that threads share on an OpenCL device with the interpreter.
 #include "gtest/gtest.h"
 #include "tests/numerics/machine_code.h"
 #include "tests/numerics/scatter_cases.h"
@@ -15,7 +15,7 @@ class OpenClScattersTest : public testing::Test {
   }
 };
 
-// Few of them: the device's compiler takes most of a second for a kernel.
+// Only a few: the device's compiler takes most of a second for a kernel.
 TEST_F(OpenClScattersTest, FewDestinations) {
   ExpectScatterRight(FindScatterCase("few_destinations"), "mul", DType::kFloat32, true,
                      On(OpenClC()));

@@ -1,5 +1,5 @@
-// What schedules make of kernels, printed as OpenCL C, against the interpreter: lanes, unrolled and
-// peeled loops, tasks of several kinds, staged factors, partial sums, prefetches, scatters.
+// Compares scheduled kernels, printed as OpenCL C, with the interpreter: lanes, unrolled and peeled
+// loops, tasks of several kinds, staged factors, partial sums, prefetches, scatters.
 #include <string>
 #include <vector>
 
@@ -58,7 +58,7 @@ TEST_F(OpenClSchedulesTest, Contractions) {
        "split 0 8\nbind 3 task\nsplit 4 4\nbind 5 unroll\nbind 6 unroll\norder 0 3 1 2 5 6\n",
        "split 1 16\nbind 4 vector\norder 0 3 0 2 4\nstage 0 1 3 16 2 1\n",
        "order 0 0 1 2\nstage 0 0 -1 16 0 2\nstage 0 1 -1 8 1 2\n"});
-  // The order of the sums is another, and their numbers wrap.
+  // The sums have another order, and their numbers wrap.
   for (const char* dtype : {"int32", "uint8", "int64"}) {
     ExpectRight(Matmul(dtype), {"split 2 11\nsplit 4 4\nbind 6 vector\norder 0 0 1 3 5 6\n"}, 0);
   }

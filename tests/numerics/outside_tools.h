@@ -1,4 +1,4 @@
-// Programs of other projects that read what Kiln writes, where they are installed.
+// Runs external programs, if installed, that read Kiln's output.
 #ifndef KILN_TESTS_NUMERICS_OUTSIDE_TOOLS_H_
 #define KILN_TESTS_NUMERICS_OUTSIDE_TOOLS_H_
 
@@ -7,19 +7,19 @@
 
 namespace kiln::numerics {
 
-// The path of a program on $PATH; empty if there is none.
+// Returns the path of a program on $PATH; empty if there is none.
 std::string FindProgram(const std::string& name);
 
 struct ToolSays {
   int status = 0;    // of the command
-  std::string text;  // its output and its errors
+  std::string text;  // standard output and standard error
 };
 
-// Runs a command of the shell in a new folder, where each file is called by its number: "0", "1", …
-// Removes the folder. Threads may call it at once.
+// Runs a shell command in a new folder, in which the files are named by their numbers: "0", "1", …
+// Removes the folder. Thread-safe.
 ToolSays RunTool(const std::string& command, const std::vector<std::string>& files);
 
-// "0 1 2": the names of so many files.
+// Returns "0 1 2", the names of `files` files.
 std::string FileNames(size_t files);
 
 }  // namespace kiln::numerics

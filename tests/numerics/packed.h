@@ -1,4 +1,4 @@
-// Tensors as programs for all values of a variable take them.
+// Tensors in the packed form of programs for all values of a variable.
 #ifndef KILN_TESTS_NUMERICS_PACKED_H_
 #define KILN_TESTS_NUMERICS_PACKED_H_
 
@@ -7,8 +7,8 @@
 
 namespace kiln::numerics {
 
-// `value` at the front of a tensor of `input`'s shape, whose rest must not matter: NaN, or numbers
-// of which some would do as an index and some would not.
+// Returns a tensor of `input`'s shape that begins with `value` and whose rest must not matter: NaN,
+// or numbers of which some are valid indices and some are not.
 ops::HostTensor Packed(const ops::HostTensor& value, const graph::Input& input);
 
 }  // namespace kiln::numerics

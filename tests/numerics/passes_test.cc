@@ -1,4 +1,4 @@
-// That CTest runs the compiled cases without each of the optional passes.
+// Checks that CTest runs the compiled cases without each of the optional passes.
 #include "absl/strings/str_split.h"
 #include "compiler/pipeline.h"
 #include "gmock/gmock.h"

@@ -32,7 +32,7 @@ const Node* Not(Context& context, const Node* node) {
   return context.Get(Op::kNot, ir::DType::kBool, {}, {node});
 }
 
-// What can be wrong with one node: others in its place.
+// A fault in one node: a node that replaces it.
 struct Replacement {
   std::string what;
   const Node* node = nullptr;
@@ -53,7 +53,7 @@ void OfLoad(Context& context, const Node* load, std::vector<Replacement>* out) {
   out->push_back({"a load's condition negated", with({load->operand(0), Not(context, valid)})});
 }
 
-// Of a product with a constant, a comparison with one, a division by one: another constant.
+// In a product with a constant, a comparison with one or a division by one: another constant.
 void OfConstantOperand(Context& context, const Node* node, std::vector<Replacement>* out) {
   for (size_t i = 0; i < node->operands().size(); ++i) {
     const Node* constant = node->operand(static_cast<int>(i));
@@ -65,7 +65,7 @@ void OfConstantOperand(Context& context, const Node* node, std::vector<Replaceme
   }
 }
 
-// A loop's range in the place of another one.
+// A loop's range in place of another one.
 void OfRange(Context& context, const Node* range, const std::vector<const Node*>& open,
              std::vector<Replacement>* out) {
   for (const Node* other : open) {
@@ -98,7 +98,7 @@ class Planter {
       faults_.push_back({StrCat(what, "; statement ", statement_), program_});
   }
 
-  // Each of these changes program_ in place, keeps a copy, and puts back what was there.
+  // Each of these changes program_ in place, keeps a copy, and restores it.
   template <typename T>
   void With(T* place, T value, const std::string& what) {
     std::swap(*place, value);

@@ -1,4 +1,4 @@
-// Mistakes that the application of a schedule could make, planted into loop programs one by one.
+// Plants faults, which the application of a schedule could make, into loop programs, one at a time.
 #ifndef KILN_TESTS_NUMERICS_PLANTED_FAULTS_H_
 #define KILN_TESTS_NUMERICS_PLANTED_FAULTS_H_
 
@@ -16,9 +16,10 @@ struct PlantedFault {
   schedule::LoopProgram program;
 };
 
-// The program with a fault in it, `most` times at random places: of a store its index, the indices
-// and conditions of what it loads, its own condition, and itself (left out, done twice); of a loop
-// its bound; of a branch its condition and its sides. Copies of operands are such places, too.
+// Returns the program with one fault, for `most` faults at random places. Of a store: its index,
+// the indices and conditions of what it loads, its own condition, the store itself (omitted or
+// repeated). Of a loop: its bound. Of a branch: its condition and its sides. Copies of operands are
+// such places, too.
 std::vector<PlantedFault> PlantFaults(const schedule::LoopProgram& program, size_t most,
                                       std::mt19937& random);
 

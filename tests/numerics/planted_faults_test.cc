@@ -1,6 +1,6 @@
-// Faults planted into scheduled kernels are refused by the proof, but for the rare one that needs
-// several axes at particular places: that one shows when the kernel is run. A change that neither
-// finds is no fault.
+// The proof refuses faults planted into scheduled kernels, except a rare one that needs several
+// axes at particular values: that one shows when the kernel runs. A change that neither detects is
+// not a fault.
 #include "tests/numerics/planted_faults.h"
 
 #include <gtest/gtest.h>
@@ -27,12 +27,12 @@ namespace {
 using codegen::ConvolutionShape;
 using codegen::KernelWriter;
 
-// Of one kernel; it has thousands.
+// For one kernel, which has thousands.
 constexpr size_t kFaultsMax = 60;
 
 struct Tally {
   int refused = 0;
-  int no_code = 0;  // what LLVM's verifier refuses, so that it never runs
+  int no_code = 0;  // refused by LLVM's verifier, so that it never runs
   int wrong_when_run = 0;
   int no_fault = 0;
 };
@@ -83,7 +83,7 @@ class PlantedFaultsTest : public codegen::KernelsTest {
                 << schedule::Print(schedule);
     }
   }
-  // In a process of its own: a fault may write anywhere.
+  // In a separate process, since a fault may write anywhere.
   static bool IsRightWhenRun(const absl::StatusOr<codegen::InterpretedKernel>& interpreted,
                              const absl::StatusOr<drivers::KernelImage>& image) {
     const pid_t child = fork();
@@ -108,7 +108,8 @@ class PlantedFaultsTest : public codegen::KernelsTest {
               << tally_.no_code << " by the code generator, " << tally_.wrong_when_run
               << " seen when run; " << tally_.no_fault << " changes made no difference\n";
     EXPECT_GT(faults, 100);
-    // About 99% where this was written; which faults there are depends on the machine's schedules.
+    // About 99% where this was written; the faults depend on the schedules, which depend on the
+    // machine.
     EXPECT_GE(tally_.refused, faults * 97 / 100);
   }
 

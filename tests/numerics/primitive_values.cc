@@ -16,7 +16,7 @@ using ir::DType;
 using ops::HostTensor;
 using ops::OpDef;
 
-// The values at which something happens: ends of ranges, halves, and their neighbours.
+// Critical values: ends of ranges, halves, and their neighbours.
 std::vector<double> SpecialValues(DType dtype) {
   if (dtype == DType::kBool) return {0, 1};
   std::vector<double> values = {0, 1, 2, 3, 5, 7, 8, 31, 32, 63, 64, 100, 127, 128, 255, 256};
@@ -37,7 +37,7 @@ std::vector<double> SpecialValues(DType dtype) {
   return values;
 }
 
-// Elements of the pattern `bits`, cut to the dtype.
+// Sets an element to the pattern `bits`, truncated to the dtype.
 void SetBits(HostTensor& tensor, int64_t i, uint64_t bits) {
   if (tensor.dtype == DType::kBool) bits &= 1;
   std::memcpy(tensor.bytes.data() + i * ir::SizeOf(tensor.dtype), &bits, ir::SizeOf(tensor.dtype));
@@ -89,7 +89,7 @@ Closeness ClosenessOf(const OpDef& op, DType dtype) {
     case ir::Op::kMax:
     case ir::Op::kMin:
     case ir::Op::kReduceMax:
-      return {0, false};  // of zeros of both signs, either
+      return {0, false};  // with zeros of both signs, either
     default:
       return {};
   }

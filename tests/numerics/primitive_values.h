@@ -1,4 +1,4 @@
-// With which values primitives are tested, and how exact their results must be.
+// The values on which primitives are tested, and the required accuracy of their results.
 #ifndef KILN_TESTS_NUMERICS_PRIMITIVE_VALUES_H_
 #define KILN_TESTS_NUMERICS_PRIMITIVE_VALUES_H_
 
@@ -12,18 +12,20 @@ namespace kiln::numerics {
 
 std::vector<ir::DType> AllDTypes();
 
-// Random values beside those in which all is tried; prime: no vector width divides it.
+// The number of random values in addition to the exhaustive ones; prime, so that no vector width
+// divides it.
 inline constexpr int64_t kManyValues = 4099;
 
-// One operand, or two of which the pairs matter: tensors of one dimension. All values of dtypes of
-// one and two bytes occur (of one byte all pairs), of wider ones the special ones and random bits.
+// Returns the values of one operand, or of two whose pairs are tested: tensors of one dimension.
+// All values of one-byte and two-byte dtypes occur (of one-byte dtypes all pairs); of wider ones
+// the special values and random bits.
 std::vector<ops::HostTensor> Values(ir::DType dtype, int operands);
 
-// How close the compiled op must come to the interpreter's. The interpreter's own error is half a
-// place of the dtype, after a double's.
+// Returns how close the compiled op must be to the interpreter. The interpreter's own error is half
+// a unit in the last place of the dtype, in addition to a double's.
 Closeness ClosenessOf(const ops::OpDef& op, ir::DType dtype);
 
-// Whether the op takes operands of the dtype; a condition is bool all the same.
+// Returns true if the op accepts operands of the dtype; a condition is bool in any case.
 bool Admits(const ops::OpDef& op, ir::DType dtype);
 
 }  // namespace kiln::numerics

@@ -1,7 +1,7 @@
-// Every primitive in every dtype that its row admits, compiled against the interpreter: bit for
-// bit, but for the elementary functions, which are rounded differently in the last place. All
-// values of dtypes of one and two bytes occur (of one byte all pairs), of wider ones the special
-// ones and random bits. Each op runs along memory with a ragged end, and across it.
+// Compares every primitive in every dtype that its row admits, compiled, with the interpreter: bit
+// for bit, except elementary functions, which are rounded differently in the last place. All values
+// of one-byte and two-byte dtypes occur (of one-byte dtypes all pairs), of wider ones the special
+// values and random bits. Each op runs along memory with a ragged end, and across it.
 #include <cstring>
 #include <memory>
 #include <string>
@@ -35,11 +35,11 @@ struct Application {
   std::vector<HostTensor> operands;
   ops::Attributes attributes = {};
   DType declared = DType::kInvalid;
-  // Along memory, and across it: the operands' first elements as a matrix, transposed.
+  // False: along memory. True: across it, with the operands' first elements as a transposed matrix.
   bool across = false;
 };
 
-// The graph of an application; `inputs` become those that it takes.
+// Returns the graph of an application; `inputs` become its inputs.
 absl::StatusOr<graph::Graph> MakeGraph(const Application& application) {
   graph::Graph graph;
   graph.context = std::make_shared<ir::Context>();
@@ -66,7 +66,7 @@ absl::StatusOr<graph::Graph> MakeGraph(const Application& application) {
   return graph;
 }
 
-// What is wrong; empty if nothing.
+// Returns what is wrong; empty if nothing.
 std::string Wrong(const Application& application, Closeness closeness) {
   const auto graph = MakeGraph(application);
   if (!graph.ok()) return graph.status().ToString();
@@ -194,7 +194,7 @@ TEST_P(DTypeTest, Gather) {
 INSTANTIATE_TEST_SUITE_P(All, DTypeTest, testing::ValuesIn(AllDTypes()),
                          [](const auto& info) { return std::string(ir::Name(info.param)); });
 
-// Values whose sums and products are exact in every dtype that takes part.
+// Values whose sums and products are exact in every dtype involved.
 HostTensor SmallNumbers(DType dtype, const ir::Shape& shape) {
   HostTensor tensor = HostTensor::Zeros(dtype, shape);
   for (int64_t i = 0; i < tensor.size(); ++i) {
@@ -214,7 +214,7 @@ TEST_P(ReductionTest, EqualsInterpreter) {
   const auto& [op, dtype] = GetParam();
   const bool maximum = op->op == ir::Op::kReduceMax;
   for (const std::vector<int64_t>& axes : {std::vector<int64_t>{0}, {1}, {0, 1}}) {
-    // Sums go beyond what a short float could count by ones; products stay small.
+    // Sums exceed what a short float could reach by adding ones; products stay small.
     HostTensor x =
         maximum ? Matrix(dtype, {kRows, kColumns}) : SmallNumbers(dtype, {kRows, kColumns});
     if (op->op == ir::Op::kReduceProd) {

@@ -14,7 +14,7 @@ namespace {
 
 struct Json {
   std::string operator()(int64_t value) const { return StrCat(value); }
-  // As Python's json reads infinities.
+  // Infinities in the form that Python's json reads.
   std::string operator()(double value) const {
     if (std::isinf(value)) return value < 0 ? "-Infinity" : "Infinity";
     return absl::StrFormat("%.17g", value);

@@ -1,4 +1,4 @@
-// Graphs and kernels on the way to loops that the host can run.
+// Prepares graphs and kernels as loops that the host can run.
 #ifndef KILN_TESTS_NUMERICS_PROVED_LOOPS_H_
 #define KILN_TESTS_NUMERICS_PROVED_LOOPS_H_
 
@@ -12,12 +12,12 @@
 
 namespace kiln::numerics {
 
-// The graph after all passes, each of which was verified.
+// Returns the graph after all passes, each of which was verified.
 absl::StatusOr<compiler::PassState> Passes(const graph::Graph& graph,
                                            const drivers::Target& target);
 
-// The schedule's loops, proved to compute what the kernel says, and synchronized for `shuffling`
-// neighbours that hand each other values.
+// Returns the schedule's loops, proved to compute what the kernel says, and synchronized for
+// `shuffling` neighbouring threads that exchange values directly.
 absl::StatusOr<schedule::LoopProgram> ProvedLoops(const kernel::Kernel& kernel,
                                                   const schedule::Schedule& schedule,
                                                   int shuffling = 1);

@@ -1,5 +1,5 @@
-// Contractions that the compiler gives to matrix units: the PTX holds their instructions, and its
-// interpreter gives what the kernel says.
+// Contractions that the compiler assigns to matrix units: the PTX contains their instructions, and
+// its interpreter gives the kernel's results.
 #include <limits>
 #include <string>
 #include <vector>
@@ -29,7 +29,7 @@ struct MatrixCase {
   int rows = 0;
   int columns = 0;
   int terms = 0;
-  // Whether the factors are stored with the terms outermost.
+  // True: the factor is stored with the terms outermost.
   bool transposed[2] = {false, true};
   std::string result = "float32";
 };
@@ -77,7 +77,8 @@ TEST_P(PtxMatrixTest, EqualsTheKernel) {
 struct PrecisionCase {
   std::string name;
   Case test_case;
-  // Whose sums are on matrix units, at least: the result's, or each gradient's as well.
+  // The minimum number of kernels with sums on matrix units: the result's only, or each gradient's
+  // as well.
   size_t kernels = 1;
 };
 
@@ -96,8 +97,8 @@ std::string Code(const graph::Graph& graph, size_t* matrix_kernels) {
   return text;
 }
 
-// A factor that stands still along the sum, but behind a border of zeros: where the sum is padded
-// it is zero as well, so that no infinity meets a zero.
+// A factor that is constant along the sum, but after a border of zeros: if the sum is padded, the
+// factor is zero there as well, so that no infinity is multiplied by zero.
 TEST(PtxMatrixGraphTest, PaddedSumsOfInfinitiesAreInfinite) {
   using ir::DType;
   graph::Graph graph;
@@ -127,7 +128,7 @@ TEST(PtxMatrixGraphTest, PaddedSumsOfInfinitiesAreInfinite) {
 
 class PtxPrecisionTest : public testing::TestWithParam<PrecisionCase> {};
 
-// float32 as a client asks for it with "high".
+// float32 with "high" precision, as requested by a client.
 TEST_P(PtxPrecisionTest, FactorsRoundedToTf32AreOnMatrixUnits) {
   const Case& test_case = GetParam().test_case;
   auto graph = MakeGradientGraph(test_case, ir::DType::kFloat32, /*differentiate=*/true);
@@ -181,7 +182,7 @@ std::vector<MatrixCase> MatrixCases() {
     cases.push_back({absl::StrCat(dtype, "_large"), dtype, 256, 128, 64});
     cases.push_back({absl::StrCat(dtype, "_small"), dtype, 16, 8, 16});
     cases.push_back({absl::StrCat(dtype, "_narrow"), dtype, 128, 8, 32});
-    // Padded to whole tiles: odd sizes, and such that end with whole vectors.
+    // Padded to whole tiles: odd sizes, and sizes that end with whole vectors.
     for (const bool across : {false, true}) {
       const char* way = across ? "_across" : "_along";
       cases.push_back({absl::StrCat(dtype, "_odd", way), dtype, 50, 57, 48, {across, across}});

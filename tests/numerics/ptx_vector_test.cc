@@ -1,4 +1,4 @@
-// Elementwise kernels of which a GPU's thread takes several neighbours at once.
+// Elementwise kernels in which a GPU's thread computes several neighbours at once.
 #include <string>
 #include <vector>
 
@@ -56,18 +56,18 @@ std::vector<VectorCase> VectorCases() {
        "buffer b0 float64[1024] read\nbuffer b1 float64[1024] write\n"
        "stage r0:1024\n  b1[r0] = b0[r0]*b0[r0]\n",
        "ld.global.nc.v2.b64"},
-      // As many as of the widest.
+      // As many as of the widest dtype.
       {"mixed",
        "buffer b0 float16[1024] read\nbuffer b1 int32[1024] read\nbuffer b2 bool[1024] write\n"
        "stage r0:1024\n  b2[r0] = cmplt(int32(b0[r0]), b1[r0])\n",
        "ld.global.nc.v4.b32"},
-      // Rows, a value of each row, and a row that all share.
+      // Rows, a value for each row, and a row shared by all.
       {"rows",
        "buffer b0 float32[2048] read\nbuffer b1 float32[32] read\nbuffer b2 float32[64] read\n"
        "buffer b3 float32[2048] write\n"
        "stage r0:32 r1:64\n  b3[r0*64 + r1] = b0[r0*64 + r1]*b1[r0] + b2[r1]\n",
        "ld.global.nc.v4.b32"},
-      // Rows that begin anywhere are read in pieces.
+      // Rows without alignment are read element by element.
       {"shifted",
        "buffer b0 float32[1056] read\nbuffer b1 float32[1024] write\n"
        "stage r0:32 r1:32\n  b1[r0*32 + r1] = b0[r0*33 + r1]\n",

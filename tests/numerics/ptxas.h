@@ -1,4 +1,4 @@
-// NVIDIA's assembler, where it is installed: on the PATH or named by $KILN_PTXAS.
+// NVIDIA's assembler, if it is installed: on the PATH or named by $KILN_PTXAS.
 #ifndef KILN_TESTS_NUMERICS_PTXAS_H_
 #define KILN_TESTS_NUMERICS_PTXAS_H_
 
@@ -8,13 +8,13 @@
 
 namespace kiln::numerics {
 
-// The program. Empty: there is none.
+// Returns its path; empty if there is none.
 std::string Ptxas();
 
-// What ptxas -v says. Threads may call it at once.
+// Returns the output of ptxas -v. Thread-safe.
 ToolSays Assemble(const std::string& ptx, const std::string& processor);
 
-// That no register of what was assembled is spilled.
+// Returns true if no register was spilled.
 bool SaysNoSpills(const ToolSays& assembled);
 
 }  // namespace kiln::numerics

@@ -1,4 +1,4 @@
-// Steps of random graphs that compute: elementwise ops, reductions, conversions, sources.
+// Computing steps of random graphs: elementwise ops, reductions, conversions, sources.
 #include <algorithm>
 #include <iterator>
 #include <numeric>
@@ -13,14 +13,14 @@ using ir::DType;
 using ir::Node;
 using ir::Op;
 
-// x * x + 1/2: positive, and away from 0.
+// x * x + 1/2: positive, and not close to 0.
 Value Generator::Positive(const Value& x) {
   return {builder_.Add(builder_.Mul(x.node, x.node), 0.5), x.exact};
 }
 
-// In a sum of products the padding behind one factor counts as zero, and what stands beside it is
-// not guarded: an infinity gives NaN there (kernel/expression.h). Products that have been stored
-// are padded with zeros, whatever they are.
+// In a sum of products the padding after one factor counts as zero, and the other factor is not
+// guarded: an infinity gives NaN there (kernel/expression.h). Stored products are padded with
+// zeros, no matter what they are.
 const Node* Generator::Fenced(const Node* product) {
   return options_.special ? builder_.Contiguous(product) : product;
 }
@@ -50,7 +50,7 @@ Value Generator::FloatUnary() {
       return {builder_.Reciprocal(Positive(x).node)};
     case 6:
       return x.exact ? Value{builder_.Trunc(x.node), true} : Value{};
-    case 7:  // no gradient passes; a graph of one float dtype is for gradients
+    case 7:  // no gradient passes through it; a graph of one float dtype is for gradients
       return {options_.only == DType::kInvalid ? builder_.Detach(x.node) : x.node, x.exact};
     default:
       return {builder_.Contiguous(x.node), x.exact};
@@ -97,7 +97,7 @@ Value Generator::Integer() {
   return {builder_.Binary(op, x.node, amount)};
 }
 
-// A comparison, or a choice by one.
+// A comparison, or a selection by one.
 Value Generator::Choice() {
   static constexpr Op kOps[] = {Op::kCmpLt, Op::kCmpEq, Op::kCmpNe};
   const Value condition =
@@ -128,7 +128,7 @@ Value Generator::Reduction() {
   }
   const bool keepdims = Coin();
   const bool is_max = dtype == DType::kBool || Draw(4) == 0;
-  // A largest element of none is the lowest number there is, and bool and float8 are not added.
+  // The maximum of no elements is the lowest number; bool and float8 are not added.
   if (is_max) return {builder_.Max(x.node, axes, keepdims), x.exact};
   if (ir::SizeOf(dtype) == 1 && ir::IsFloat(dtype)) return {};
   return Draw(3) != 0 ? Value{builder_.Sum(x.node, axes, keepdims), x.exact}

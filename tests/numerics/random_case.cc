@@ -1,4 +1,4 @@
-// Grafts: a case of the table, applied to values of a random graph.
+// Grafts: apply a case of the table to values of a random graph.
 #include <algorithm>
 #include <iterator>
 #include <memory>
@@ -13,8 +13,8 @@ using ir::Node;
 
 namespace {
 
-// Float results that jump where an operand passes some number, so that rounding would show: their
-// operands must be exact, as those of whatever gives integers or bool.
+// Float results with a discontinuity in an operand, so that rounding would show. Their operands
+// must be exact, like those of ops with integer or bool results.
 constexpr std::string_view kJumping[] = {
     "trunc",
     "floor",
@@ -35,18 +35,19 @@ constexpr std::string_view kJumping[] = {
     "hinge_embedding_loss",
     "cosine_embedding_loss",
 };
-// What sees the sign of a zero, which no op but neg, abs and copysign promises: the maximum of 0
-// and -0 is either. Their operands must have no zeros unless they are inputs.
+// Ops that depend on the sign of a zero, which no op except neg, abs and copysign guarantees: the
+// maximum of 0 and -0 is either. Their operands must have no zeros unless they are inputs.
 constexpr std::string_view kSeesSignOfZero[] = {"copysign", "atan2", "signbit", "bitcast",
                                                 "nextafter"};
-// Jump, or have no bound, where a matrix has not full rank: the case's own matrices stay near.
+// Discontinuous or unbounded for a matrix without full rank: operands stay near the case's own
+// matrices.
 constexpr std::string_view kWantsFullRank[] = {
     "qr", "solve", "inv", "det", "slogdet_sign", "slogdet_logabs", "cholesky", "triangular_solve"};
-// What an infinity or NaN does is nobody's promise: which way a determinant that is NaN points, and
-// the padding behind the products of a transposed convolution (kernel/expression.h).
+// The effect of an infinity or NaN is unspecified: the sign of a determinant that is NaN, and the
+// padding after the products of a transposed convolution (kernel/expression.h).
 constexpr std::string_view kWantsFinite[] = {"slogdet_sign", "conv_transpose1d", "conv_transpose2d",
                                              "conv_transpose3d"};
-// Float results that have their operands' bits, or are sums of them: exact if those are.
+// Float results with their operands' bits, or sums of them: exact if the operands are.
 constexpr std::string_view kExact[] = {
     "neg",
     "abs",
@@ -132,8 +133,8 @@ bool GivesFloats(const ops::OpDef& op, DType declared) {
   }
 }
 
-// Whether the op takes these operands, and none is large: tried beside the graph, so that refusals
-// leave no trace.
+// Returns true if the op accepts these operands, and none is large. Tried outside the graph, so
+// that refusals leave no nodes.
 bool Takes(const Case& test_case, DType float_dtype) {
   constexpr int64_t kMostElements = 10'000;
   for (const OperandSpec& spec : test_case.operands) {
@@ -182,7 +183,7 @@ bool Generator::IsFinite(const Node* node) {
 }
 
 Case Generator::Varied(Case test_case) {
-  // Whole numbers of another dtype, as far as it has them.
+  // Whole numbers of another dtype, if it can represent them.
   const DType whole = IntegerDType();
   for (OperandSpec& spec : test_case.operands) {
     const bool has_room = spec.high <= 127 && (spec.low >= 0 || ir::IsSigned(whole));
@@ -201,7 +202,7 @@ Case Generator::Varied(Case test_case) {
   return test_case;
 }
 
-// One more dimension for all operands, or another size for all dimensions of one size.
+// Adds a dimension to all operands, or changes all dimensions of one size to another size.
 void Generator::VaryShapes(Case& test_case) {
   std::vector<int64_t> sizes;
   for (const OperandSpec& spec : test_case.operands) {

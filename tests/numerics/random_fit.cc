@@ -1,4 +1,4 @@
-// Operands for a case of the table, made from values of the graph.
+// Makes operands for a case of the table from values of the graph.
 #include <algorithm>
 #include <cmath>
 
@@ -10,8 +10,8 @@ using ir::DType;
 using ir::Node;
 using ir::Op;
 
-// A value of the graph, or now and then a new input, in the operand's dtype, shape and range.
-// `exact`: only what is exact, and stays so.
+// Returns a value of the graph, or sometimes a new input, in the operand's dtype, shape and range.
+// `exact`: only exact values, by exact conversions.
 Value Generator::Fitted(const OperandSpec& spec, DType dtype, bool exact, int position) {
   const bool is_float = ir::IsFloat(dtype);
   const Value x = Pick([&](const Value& value) {
@@ -28,7 +28,7 @@ Value Generator::Fitted(const OperandSpec& spec, DType dtype, bool exact, int po
                                             : InRange(fitted, spec, exact);
 }
 
-// The case's own operand, moved a little by a value of the graph.
+// Returns the case's own operand, changed slightly by a value of the graph.
 Value Generator::Near(const OperandSpec& spec, DType dtype, int position) {
   const Value x = Pick([](const Value& value) {
     return ir::IsFloat(value.node->dtype()) && ir::NumElements(value.node->shape()) > 0;
@@ -45,17 +45,17 @@ Value Generator::InDType(const Value& x, DType dtype) {
   if (ir::IsFloat(from) && !to_float) {
     return x.exact ? Value{builder_.Cast(x.node, dtype), true} : Value{};
   }
-  // Large integers as small floats: fewer would be kept.
+  // Large integers as small floats, otherwise fewer would be kept.
   if (ir::IsInteger(from) && to_float) {
     const Node* small = builder_.Binary(Op::kMod, x.node, builder_.ConstInt(from, 7));
     return {builder_.Cast(small, dtype), true};
   }
-  // A narrower float may lie on either side of a boundary unless it holds the number.
+  // A narrower float may be on either side of a boundary unless it represents the number exactly.
   const bool narrows = to_float && ir::SizeOf(dtype) < ir::SizeOf(from);
   return {builder_.Cast(x.node, dtype), x.exact && !narrows};
 }
 
-// The elements in order, some of them left out, or repeated.
+// Returns the elements in order, with some of them omitted or repeated.
 const Node* Generator::InShape(const Node* x, const ir::Shape& shape) {
   if (x->shape() == shape) return x;
   const int64_t wanted = ir::NumElements(shape);
@@ -76,7 +76,7 @@ const Node* Generator::InShape(const Node* x, const ir::Shape& shape) {
   return builder_.Reshape(flat, shape);
 }
 
-// Integers by a remainder; floats as they are where that will do, else cut off, or by a sine.
+// Integers by a remainder; floats unchanged if possible, otherwise clipped, or by a sine.
 Value Generator::InRange(const Value& x, const OperandSpec& spec, bool exact) {
   const DType dtype = x.node->dtype();
   if (!sensitivity_.Evaluate(x.node).ok()) return {};
@@ -94,7 +94,7 @@ Value Generator::InRange(const Value& x, const OperandSpec& spec, bool exact) {
   }
   if (fits && (exact || Coin())) return x;
   if (exact || Coin()) {
-    // Quarters of what the range holds are short numbers.
+    // Quarters within the range are short numbers.
     const double low = std::ceil(spec.low * 4) / 4;
     const double high = std::ceil(spec.high * 4) / 4 - 0.25;
     if (low > high) return exact ? Value{} : AroundCase(x, spec, 0);
@@ -106,8 +106,8 @@ Value Generator::InRange(const Value& x, const OperandSpec& spec, bool exact) {
   return {builder_.Add(wave, spec.low + half)};
 }
 
-// The case's own operand, moved a little: what stays where it is meant to be, as the matrices that
-// are positive definite do.
+// Returns the case's own operand, changed slightly; it keeps properties such as positive definite
+// matrices.
 Value Generator::AroundCase(const Value& x, const OperandSpec& spec, int position) {
   const DType dtype = x.node->dtype();
   const Value around = NewInput(OperandValue(spec, dtype, position));

@@ -19,15 +19,15 @@ using ir::Shape;
 
 namespace {
 
-// Elements of a value, and of what an op expands to.
+// Limits of the elements of a value, and of an op's expansion.
 constexpr int64_t kMostElements = 600;
 constexpr int64_t kMostInside = 50'000;
 constexpr int64_t kMostElementsOfWide = 8'000;
 constexpr int64_t kMostInsideOfWide = 150'000;
 constexpr double kLargest = 300;
-// Graphs of some steps stay quick to compile: what has more nodes is kept rarely.
+// Graphs of some steps must compile quickly, so larger ones are rarely kept.
 constexpr size_t kManyNodes = 300;
-// How many times what rounding moved a value the compiled program may be off.
+// The compiled program's error may be this many times the measured effect of rounding.
 constexpr double kSafety = 16;
 
 ir::Context& MakeContext(graph::Graph& graph) {
@@ -42,7 +42,7 @@ Generator::Generator(const RandomGraphOptions& options)
       random_(options.seed),
       builder_(MakeContext(graph_)),
       sensitivity_(options.seed + 1) {
-  // Three, or as many as it takes for one to be accepted: the steps begin with what is there.
+  // Three, or more until one is accepted: the steps need at least one value.
   for (int i = 0; i < 3 || values_.empty(); ++i) {
     const DType dtype = i < 2 ? FloatDType() : IntegerDType();
     Value value = NewInput(dtype, RandomShape());
@@ -71,7 +71,7 @@ void Generator::Step() {
   if (Accept(value)) values_.push_back(value);
 }
 
-// What a used value was made of is used too.
+// Operands of a used value are used, too.
 void Generator::MarkUsed(const Node* node) {
   std::vector<const Node*> pending(node->operands().begin(), node->operands().end());
   while (!pending.empty()) {
@@ -89,7 +89,7 @@ int64_t Generator::MostElements() const {
 Shape Generator::RandomShape() {
   Shape shape(Draw(4));
   for (int64_t& size : shape) size = RandomSize();
-  // No graph takes more, and three large sizes would be gigabytes.
+  // Limits the size, since three large dimensions would be gigabytes.
   for (int64_t& size : shape) {
     if (ir::NumElements(shape) > MostElements()) size = 1;
   }
@@ -153,7 +153,7 @@ Value Generator::NewInput(ops::HostTensor data) {
 
 Value Generator::NewInput(DType dtype, const Shape& shape) {
   ops::HostTensor data = ops::HostTensor::Zeros(dtype, shape);
-  // Gradients at kinks, where numbers of few digits would lie, are a matter of taste.
+  // The gradient at a kink is a matter of definition, and numbers with few digits would hit kinks.
   const bool fine = options_.only != DType::kInvalid || Draw(4) == 0;
   for (int64_t i = 0; i < data.size(); ++i) {
     const double number = RandomNumber(dtype, fine);
@@ -166,7 +166,7 @@ Value Generator::NewInput(DType dtype, const Shape& shape) {
   return NewInput(std::move(data));
 }
 
-// Half of the time one that nothing was made of yet, so that few values are left over.
+// Half of the time picks a value that nothing depends on yet, so that few values are left over.
 Value Generator::Pick(const Fits& fits) {
   std::vector<const Value*> candidates;
   std::vector<const Value*> unused;
@@ -196,8 +196,8 @@ Value Generator::PickAny() {
   return Pick([](const Value&) { return true; });
 }
 
-// A value of x's dtype that broadcasts with it: one that is there, or a new input with some of
-// x's dimensions.
+// Returns a value of x's dtype that broadcasts with it: an existing one, or a new input with some
+// of x's dimensions.
 Value Generator::Partner(const Value& x) {
   const Value found = Pick([&](const Value& value) {
     return value.node->dtype() == x.node->dtype() &&
@@ -236,7 +236,7 @@ bool Generator::Accept(Value& value) {
   value.measured = sensitivity_.Measure(value.node);
   if (!HasGoodNumbers(value)) return false;
   if (!ir::IsFloat(dtype)) {
-    value.exact = true;  // else it would not have been made
+    value.exact = true;  // otherwise it would not have been made
   } else if (value.node->op() != Op::kInput && !value.measured.is_short) {
     value.exact = false;
   }
@@ -277,7 +277,7 @@ RandomGraph Generator::FinishWithGradients() {
     graph_.outputs.push_back(
         builder_.context().Get(Op::kGradient, input->dtype(), input->shape(), {y, input}));
   }
-  // What gradients rounding moves too far is left out.
+  // Omits gradients that rounding changes too much.
   const auto differentiated = autodiff::Differentiate(graph_);
   if (!differentiated.ok()) return Result();
   std::vector<const Node*> requests;

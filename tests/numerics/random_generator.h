@@ -1,4 +1,4 @@
-// What makes random graphs, step by step. Internal to random_graph.
+// Makes random graphs step by step. Internal to random_graph.
 #ifndef KILN_TESTS_NUMERICS_RANDOM_GENERATOR_H_
 #define KILN_TESTS_NUMERICS_RANDOM_GENERATOR_H_
 
@@ -18,8 +18,8 @@ namespace kiln::numerics {
 
 struct Value {
   const ir::Node* node = nullptr;  // null: nothing was made
-  // A compiled program must give these very bits: inputs, and what only moves, compares or counts
-  // exact values. Arithmetic keeps it as long as the numbers are short.
+  // A compiled program must give exactly these bits: inputs, and results of ops that only move,
+  // compare or count exact values. Arithmetic is exact as long as the numbers have few digits.
   bool exact = false;
   Measured measured = {};
 };
@@ -38,7 +38,7 @@ class Generator {
   using Node = ir::Node;
   using Fits = std::function<bool(const Value&)>;
 
-  // In [0, count): the library's distributions differ between implementations.
+  // Returns a number in [0, count). The library's distributions differ between implementations.
   size_t Draw(size_t count) { return random_() % count; }
   bool Coin() { return Draw(2) == 0; }
   int64_t Between(int64_t low, int64_t high) {
@@ -114,7 +114,7 @@ class Generator {
   std::vector<Value> values_;
   std::vector<std::string> ops_;
   std::string grafted_;                    // the row the last graft applied
-  absl::flat_hash_set<const Node*> used_;  // values that others were made of
+  absl::flat_hash_set<const Node*> used_;  // values that other values depend on
   Sensitivity sensitivity_;
 };
 

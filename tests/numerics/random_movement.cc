@@ -10,7 +10,7 @@ using ir::Node;
 using ir::Op;
 using ir::Shape;
 
-// Often a view of a view: what simplification joins.
+// Often a view of a view, which simplification joins.
 Value Generator::Movement() {
   Value x = View(PickAny());
   while (Coin() && ir::NumElements(x.node->shape()) < 600) x = View(x);
@@ -69,7 +69,7 @@ Value Generator::Sliding() {
   return {builder_.Unwindow(windows, axis, length, stride, dilation), x.exact};
 }
 
-// Some indices are out of range on either side.
+// Some indices are out of range at either end.
 const Node* Generator::AroundRange(const Node* raw, int64_t size) {
   const Node* modulus = builder_.ConstInt(DType::kInt32, size + 2);
   return builder_.Add(builder_.Binary(Op::kMod, raw, modulus), -1.0);
@@ -97,7 +97,7 @@ Value Generator::Gathering() {
   return {builder_.Scatter(x.node, index, gathered, axis, RandomMode()), x.exact};
 }
 
-// Each line along the axis has indices of its own.
+// Each line along the axis has its own indices.
 Value Generator::GatheringElements(const Value& x, int64_t axis) {
   Shape shape = x.node->shape();
   shape[axis] = Between(1, 4);

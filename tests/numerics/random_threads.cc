@@ -29,7 +29,7 @@ class ThreadDraft {
     if (shared && !writer_.grid().empty()) {
       const std::vector<int> grid = MaybeFused(writer_.grid());
       for (const int axis : grid) {
-        if (!OneIn(4)) break;  // tasks stand in front
+        if (!OneIn(4)) break;  // tasks precede other loops
         writer_.Bind(axis, Binding::kTask);
       }
       writer_.Order(-1, grid);
@@ -61,7 +61,7 @@ class ThreadDraft {
     threads_.clear();
     unrolled_.clear();
     for (const int axis : parallel) DrawParallel(axis, !shared);
-    // All loops of a sum that threads share stand in front of the threads.
+    // All loops of a sum that threads share precede the threads.
     sum_ = -1;
     for (const int axis : reduce) DrawReduce(axis);
     const bool sum_first = sum_ >= 0 || OneIn(2);
@@ -70,7 +70,7 @@ class ThreadDraft {
       order.insert(order.end(), axes.begin(), axes.end());
     };
     const std::vector<int>& ordered = writer_.ordered_ranges(stage);
-    // Loops inside of threads as well, wherever that is legal.
+    // Also loops inside of threads, where legal.
     if (sum_ < 0 && OneIn(2)) {
       loops_.insert(loops_.end(), threads_.begin(), threads_.end());
       threads_.clear();

@@ -1,4 +1,4 @@
-// Schedules for blocks of threads, drawn at random.
+// Random schedules for blocks of threads.
 #ifndef KILN_TESTS_NUMERICS_RANDOM_THREADS_H_
 #define KILN_TESTS_NUMERICS_RANDOM_THREADS_H_
 
@@ -10,9 +10,10 @@
 
 namespace kiln::numerics {
 
-// Axes split and bound at random to tasks, threads, unrolled and plain loops; sums over threads;
-// factors of products staged. Fits the kernel, has at most 256 threads and 48 KiB of shared memory.
-// Nothing if some drafts did not come to that, as where a kernel has one point alone.
+// Returns a schedule with axes split and bound at random to tasks, threads, unrolled and plain
+// loops, sums over threads, and staged factors of products. It is legal for the kernel, and has at
+// most 256 threads and 48 KiB of shared memory. Returns nothing if several drafts failed, as for a
+// kernel with a single point.
 std::optional<schedule::Schedule> RandomThreads(const kernel::Kernel& kernel,
                                                 std::mt19937_64& random);
 

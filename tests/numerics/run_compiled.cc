@@ -29,7 +29,7 @@ using compiler::CompiledProgram;
 using compiler::Slot;
 using ops::HostTensor;
 
-// What a run owns on the device.
+// The device objects of a run.
 struct Loaded {
   std::vector<std::unique_ptr<drivers::LoadedKernel>> kernels;
   std::vector<std::unique_ptr<drivers::Buffer>> buffers;
@@ -40,7 +40,8 @@ drivers::SlotRange Range(const compiler::Argument& argument) {
   return {argument.slot, argument.offset, argument.bytes};
 }
 
-// Buffers start as a pattern that is no good number, so that what a kernel forgets to write shows.
+// Buffers start with a pattern that is not a plausible number, so that elements that a kernel does
+// not write show.
 absl::Status Allocate(drivers::Device& device, const CompiledProgram& program,
                       absl::Span<const HostTensor> inputs, Loaded& loaded) {
   for (const Slot& slot : program.slots) {
@@ -124,7 +125,7 @@ std::unique_ptr<drivers::Driver> MakeDriver(const std::string& name) {
   return nullptr;
 }
 
-// One for the process: its threads are started once.
+// One for the process, so that its threads are started once.
 std::unique_ptr<drivers::Device>& DeviceInUse() {
   static auto& device = *new std::unique_ptr<drivers::Device>;
   return device;

@@ -14,7 +14,7 @@ using ir::DType;
 using ops::HostTensor;
 
 Case MakeCase(const ScatterCase& scatter, const std::string& mode, DType dtype) {
-  // Products of many stay numbers, and signed ones have both signs.
+  // Products of many stay finite, and signed ones have both signs.
   const bool is_product = mode == "mul" && ir::IsFloat(dtype);
   const double low = is_product ? 0.9 : ir::IsSigned(dtype) || ir::IsFloat(dtype) ? -3 : 0;
   const double high = is_product ? 1.1 : dtype == DType::kBool ? 2 : 4;

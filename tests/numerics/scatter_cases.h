@@ -1,4 +1,5 @@
-// Scatters with more positions than threads go over one after the other, on whatever runs graphs.
+// Scatters with too many positions for one thread to process serially, on any device that runs
+// graphs.
 #ifndef KILN_TESTS_NUMERICS_SCATTER_CASES_H_
 #define KILN_TESTS_NUMERICS_SCATTER_CASES_H_
 
@@ -15,15 +16,16 @@ struct ScatterCase {
   ir::Shape x, index, values;
   int64_t axis = 0;
   double low = 0, high = 0;  // of the index: [low, high)
-  bool large = false;        // takes the interpreters seconds
+  bool large = false;        // the interpreters need seconds for it
 };
-// Few destinations and many; with and without several positions each; indices out of range.
+// Few and many destinations; with one and with several positions each; indices out of range.
 const std::vector<ScatterCase>& ScatterCases();
 const ScatterCase& FindScatterCase(const std::string& name);
 inline constexpr const char* kScatterModes[] = {"set", "add", "mul", "max", "min"};
 
-// That the device's result is the interpreter's, within what sums in another order may differ by,
-// and the same bits when it runs again; with `gradients`, so are those of all floats.
+// Checks that the device's result is the interpreter's, within the effect of another order of sums,
+// and has the same bits when it runs again; with `gradients`, the same for the gradients of all
+// floats.
 void ExpectScatterRight(const ScatterCase& scatter, const std::string& mode, ir::DType dtype,
                         bool gradients, const RunGraph& run);
 

@@ -1,5 +1,5 @@
 // Scatters on machines with thousands of threads: run on the host as blocks of threads, and as PTX
-// by its interpreter, they give what they say; for a described H100 no thread goes over many
+// by its interpreter, they give the correct results; for a described H100, no thread processes many
 // positions alone.
 #include <cmath>
 #include <string>
@@ -103,10 +103,10 @@ struct ScatterSize {
 
 class ScatterDepthTest : public testing::TestWithParam<ScatterSize> {};
 
-// Of the kernels one after the other. What grows with the positions grows with their logarithm:
-// kernels that merge runs, and levels of pieces.
+// The sum over consecutive kernels. Only the number of kernels that merge runs, and the levels of
+// pieces, grow with the positions, logarithmically.
 constexpr int64_t kDepthMax = 4096;
-// A loop goes over one of these after the other.
+// One loop within a kernel.
 constexpr int64_t kKernelDepthMax = 2500;
 
 TEST_P(ScatterDepthTest, IsBounded) {
@@ -133,7 +133,7 @@ TEST_P(ScatterDepthTest, IsBounded) {
       EXPECT_LE(SerialDepth(*program), kKernelDepthMax) << kernel::Print(kernel);
     }
     EXPECT_LE(depth, kDepthMax) << ir::Name(mode);
-    // Beyond one kernel for each time that runs and pieces double, there are a handful.
+    // Nine kernels, and one more for each time that runs and pieces double.
     const double doublings = std::log2(static_cast<double>(positions));
     EXPECT_LE(state->partition.groups.size(), 9 + std::max(0.0, doublings - 9));
   }

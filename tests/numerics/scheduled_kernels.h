@@ -1,4 +1,4 @@
-// Kernels that tests of schedules share, with odd ends for lanes and splits to meet.
+// Kernels shared by tests of schedules, with sizes that lanes and splits do not divide evenly.
 #ifndef KILN_TESTS_NUMERICS_SCHEDULED_KERNELS_H_
 #define KILN_TESTS_NUMERICS_SCHEDULED_KERNELS_H_
 
@@ -9,7 +9,7 @@
 
 namespace kiln::numerics {
 
-// Loops 0 and 1 are the result's, 2 is the sum's.
+// Loops 0 and 1 are the result's, loop 2 is the sum's.
 inline std::string Matmul(std::string_view dtype) {
   return StrCat("buffer b0 ", dtype, "[600] read\nbuffer b1 ", dtype, "[1200] read\nbuffer b2 ",
                 dtype, R"([800] write
@@ -18,7 +18,7 @@ stage r0:20 r1:40 reduce r2:30
 )");
 }
 
-// Lane 0 of the second stage's first vector would read in front of the local.
+// Lane 0 of the second stage's first vector would read before the local.
 inline constexpr char kRaggedLocal[] = R"(buffer b0 float32[3] read
 buffer b1 float32[3] write
 buffer b2 float32[3] local
@@ -28,7 +28,7 @@ stage r1:3
   b1[r1] = b2[r1 + -1 if cmplt(0, r1)]
 )";
 
-// Places that are numbers in memory, and a test that some of the positions do not pass.
+// Destinations that are numbers in memory, and a condition that is false for some positions.
 inline constexpr char kScatter[] = R"(buffer b0 float32[320] read
 buffer b1 int64[20] read
 buffer b2 float32[160] update

@@ -18,11 +18,11 @@ using ir::Node;
 using ir::Op;
 using ops::HostTensor;
 
-// How an op's result is rounded.
+// The kind of rounding of an op's result.
 enum class Rounding {
-  kNone,      // it only moves or chooses numbers
+  kNone,      // it only moves or selects numbers
   kBasic,     // add, sub, mul: exact if all numbers are short
-  kSum,       // of many
+  kSum,       // a sum of many
   kFunction,  // computed by a formula
 };
 
@@ -49,7 +49,7 @@ Rounding RoundingOf(const Node* node) {
   }
 }
 
-// Half the distance from 1 to the next number.
+// Returns half the distance from 1 to the next number.
 double UnitOf(DType dtype) {
   switch (dtype) {
     case DType::kFloat64:
@@ -65,7 +65,7 @@ double UnitOf(DType dtype) {
 
 bool IsHalf(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
 
-// Units of the largest number that a sum of moved ones may be off by.
+// The allowed error of a sum of moved numbers, in units of the largest one.
 constexpr double kNoise = 64;
 
 double LargestOf(const HostTensor& tensor) {
@@ -77,8 +77,8 @@ double LargestOf(const HostTensor& tensor) {
   return largest;
 }
 
-// The element of `sums` to which the i-th term belongs: both have one rank, and `sums` has extent 1
-// along what is summed.
+// Returns the element of `sums` to which the i-th term belongs: both have the same rank, and `sums`
+// has extent 1 along the summed axes.
 int64_t SumOfTerm(const HostTensor& sums, const HostTensor& terms, int64_t i) {
   int64_t element = 0, weight = 1;
   for (size_t axis = terms.shape.size(); axis-- > 0;) {
@@ -90,8 +90,9 @@ int64_t SumOfTerm(const HostTensor& sums, const HostTensor& terms, int64_t i) {
   return element;
 }
 
-// How far the sums are off when their terms are added one by one, each partial sum rounded. Many
-// equal terms are all rounded to the same side, which no estimate from the terms' sizes tells.
+// Returns the error of the sums if their terms are added one by one, with each partial sum rounded.
+// Many equal terms are all rounded in the same direction, which no estimate from the terms' sizes
+// shows.
 template <typename Float>
 double OffWhenAddedInOrder(const HostTensor& sums, const HostTensor& terms) {
   std::vector<Float> rounded(sums.size(), 0);
@@ -109,7 +110,7 @@ double OffWhenAddedInOrder(const HostTensor& sums, const HostTensor& terms) {
   return most;
 }
 
-// A product of so many numbers may pass infinity on its way to where it ends, depending on their
+// Returns true if a product of this many numbers may exceed infinity in between, depending on their
 // order.
 bool MayOverflow(const HostTensor& factors, const HostTensor& result) {
   constexpr double kMostDoublings = 100;
@@ -187,9 +188,9 @@ void Sensitivity::Move(const Node* node, absl::Span<const HostTensor* const> ope
                        bool collapses, HostTensor& result) {
   const Rounding rounding = RoundingOf(node);
   if (rounding == Rounding::kNone) return;
-  // Compiled programs round float16 and bfloat16 as the interpreter does, but where the digits
-  // after float32's would have decided, to the neighbour: never of +, - and *, now and then of
-  // functions and sums.
+  // Compiled programs round float16 and bfloat16 as the interpreter does, except when digits beyond
+  // float32's would have decided; then they may round to the neighbour: never for +, - and *,
+  // sometimes for functions and sums.
   if (node->op() == Op::kReduceProd && MayOverflow(*operands[0], result)) {
     for (int64_t i = 0; i < result.size(); ++i) result.SetFloat(i, std::nan(""));
     return;
@@ -206,7 +207,7 @@ void Sensitivity::Move(const Node* node, absl::Span<const HostTensor* const> ope
       const double off = node->dtype() == DType::kFloat64
                              ? OffWhenAddedInOrder<double>(result, terms)
                              : OffWhenAddedInOrder<float>(result, terms);
-      // An eighth: a result is moved by some units, and may be off by sixteen times as much.
+      // An eighth: a result is moved by a few units, and the tolerance is sixteen times that.
       scale = std::max(scale, off / unit / 8);
     }
     for (int64_t i = 0; i < terms.size() && scale > 0; ++i) {
@@ -228,13 +229,14 @@ void Sensitivity::Move(const Node* node, absl::Span<const HostTensor* const> ope
       // A product that is added without having been rounded.
       if (node->op() != Op::kMul) most = std::max({most, std::abs(a), std::abs(b)});
     } else if (is_half ? std::trunc(value * 4) == value * 4 : IsShort(value)) {
-      continue;  // as likely as not exact: the exponential of 0, the root of 9
+      continue;  // probably exact: the exponential of 0, the root of 9
     }
-    // By half of the most at least: a single element has but two chances to show what it does.
+    // By at least half of the maximum, since a single element has only two chances to show its
+    // effect.
     const double half = static_cast<double>(random_() >> 11) * 0x1p-54 + 0.5;
     const double fraction = random_() % 2 == 0 ? half : -half;
-    // What is left of numbers that cancel is their rounding, and where another order has none,
-    // nothing: x - mean(x) of equal x.
+    // If numbers cancel, the remainder is their rounding error, and it is zero if another order has
+    // none: x - mean(x) of equal x.
     if (collapses && std::abs(value) <= kNoise * unit * most && std::abs(value) < most) {
       result.SetFloat(i, 0);
     } else if (!is_half) {

@@ -1,12 +1,12 @@
-// How far rounding may move the values of a graph: its condition, measured.
+// Measures how far rounding may change the values of a graph, i.e. its condition.
 //
-// Every node is evaluated as the interpreter does, and four times more with each result of rounded
-// arithmetic moved by a few units of its last place, at random (a Monte Carlo arithmetic: Parker,
-// "Monte Carlo arithmetic", 1997). What compiled programs do otherwise than the interpreter (sums
-// in another order, fused multiplications and additions, polynomials for functions) is of that
-// size, so where the evaluations stay together a program that strays is wrong. In the last
-// one sums in which everything cancels are zero. Numbers of few digits, whose sums and products are
-// exact, are not moved.
+// Every node is evaluated as in the interpreter, and four more times with each result of rounded
+// arithmetic moved by a few units in its last place, at random (Monte Carlo arithmetic: Parker,
+// "Monte Carlo arithmetic", 1997). The differences between compiled programs and the interpreter
+// (sums in another order, fused multiplications and additions, polynomials for functions) are of
+// that size. So if the evaluations agree, a compiled program that differs is wrong. In the last
+// evaluation, sums that cancel completely are zero. Numbers with few digits, whose sums and
+// products are exact, are not moved.
 #ifndef KILN_TESTS_NUMERICS_SENSITIVITY_H_
 #define KILN_TESTS_NUMERICS_SENSITIVITY_H_
 
@@ -22,40 +22,42 @@
 
 namespace kiln::numerics {
 
-// What is known of a value.
+// Measured properties of a value.
 struct Measured {
   double largest = 0;  // of |finite elements|
-  double spread = 0;   // largest |moved - value| / (1 + |value|); infinite where one is NaN, or an
+  double spread = 0;   // largest |moved - value| / (1 + |value|); infinite if one is NaN, or if an
                        // integer or bool differs
-  int64_t not_finite = 0;  // elements
+  int64_t not_finite = 0;  // number of elements
   bool has_zero = false;
   bool is_short = false;  // all finite elements are multiples of 2^-10 below 2^12
 };
 
-// Whether a number is a multiple of 2^-10 below 2^12: float32 has room for sums of a thousand.
+// Returns true for a multiple of 2^-10 below 2^12: float32 represents sums of a thousand of them
+// exactly.
 bool IsShort(double value);
 
 class Sensitivity {
  public:
   explicit Sensitivity(uint64_t seed) : random_(seed) {}
 
-  // The value of the next input, by InputAttr::index.
+  // Adds the value of the next input, by InputAttr::index.
   void AddInput(ops::HostTensor value) { inputs_.push_back(std::move(value)); }
 
-  // The node, if its value is not known yet, and what it needs of that kind, operands first.
+  // Returns the node, unless its value is known, and all nodes without a known value that it
+  // depends on, operands first.
   std::vector<const ir::Node*> Unknown(const ir::Node* node) const;
-  // Makes them known. An error of the interpreter's.
+  // Computes their values. Returns the interpreter's errors.
   absl::Status Evaluate(const ir::Node* node);
 
-  // Of a node that was evaluated.
+  // Requires: the node was evaluated.
   Measured Measure(const ir::Node* node) const;
   const ops::HostTensor& Value(const ir::Node* node) const { return values_.at(node)[0]; }
 
  private:
-  // The first one unmoved. Two moved ones see nothing where their moves happen to cancel, as those
-  // of two factors do once in some twenty products.
+  // The first one is not moved. Two moved ones detect nothing if their moves happen to cancel, as
+  // those of two factors do in about one of twenty products.
   static constexpr int kEvaluations = 5;
-  static constexpr int kCollapsed = 4;  // the one in which what is only rounding is zero
+  static constexpr int kCollapsed = 4;  // the one in which pure rounding errors are zero
   using Values = std::array<ops::HostTensor, kEvaluations>;
 
   absl::Status EvaluateNode(const ir::Node* node);

@@ -1,4 +1,4 @@
-// How long the threads of a kernel work one step after the other.
+// Computes how many steps a kernel's threads execute serially.
 #ifndef KILN_TESTS_NUMERICS_SERIAL_DEPTH_H_
 #define KILN_TESTS_NUMERICS_SERIAL_DEPTH_H_
 
@@ -8,9 +8,9 @@
 
 namespace kiln::numerics {
 
-// Stores that a thread makes one after the other, at most: those in loops as often as these go
-// round, whatever the data says; both sides of no branch. Threads that reduce together count once
-// for each round of their tree.
+// Returns the maximum number of stores that a thread executes one after another. Stores in loops
+// count for each iteration, independent of the data; of a branch only one side counts. Threads that
+// reduce together count once for each level of their tree.
 int64_t SerialDepth(const schedule::LoopProgram& program);
 
 }  // namespace kiln::numerics

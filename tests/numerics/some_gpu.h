@@ -1,4 +1,4 @@
-// A GPU that kernels are scheduled for, whatever this machine has.
+// A GPU for which kernels are scheduled, independent of this machine's.
 #ifndef KILN_TESTS_NUMERICS_SOME_GPU_H_
 #define KILN_TESTS_NUMERICS_SOME_GPU_H_
 
@@ -6,7 +6,8 @@
 
 namespace kiln::numerics {
 
-// Small, so that small kernels get blocks of threads; with the shared memory that every GPU has.
+// Returns a small GPU, so that small kernels get blocks of threads, with the shared memory that
+// every GPU has.
 const drivers::Target& SomeGpu();
 
 }  // namespace kiln::numerics

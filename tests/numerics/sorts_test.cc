@@ -1,6 +1,6 @@
-// Sorting on machines with blocks of threads: run on the host, where races are named, and as PTX by
-// its interpreter, it gives the reference's bits; for a described H100 it takes few kernels, since
-// a block takes a tile through many rounds.
+// Sorting on machines with blocks of threads: run on the host, where races are reported, and as PTX
+// by its interpreter, it gives the reference's bits; for a described H100 it takes few kernels,
+// since a block processes a tile in many rounds.
 #include <cmath>
 #include <limits>
 #include <string>
@@ -56,7 +56,7 @@ std::vector<SortCase> SortCases() {
   };
 }
 
-// With so little memory for a block and a thread that tiles are small.
+// Has so little memory for a block and a thread that tiles are small.
 const drivers::Target& SmallGpu() {
   static const drivers::Target* const target = [] {
     auto* small = new drivers::Target(SomeGpu());
@@ -75,7 +75,7 @@ graph::Graph GraphOf(const SortCase& sort, DType dtype) {
   return MakeGraph(test_case, dtype).value();
 }
 
-// Few different values, so that many are equal, with what sorts by rules of its own.
+// Few distinct values, so that many are equal, including values with special sorting rules.
 HostTensor ValuesOf(const SortCase& sort, DType dtype) {
   const bool is_signed = ir::IsFloat(dtype) || ir::IsSigned(dtype);
   const double high = dtype == DType::kBool ? 2 : 40;
@@ -89,7 +89,7 @@ HostTensor ValuesOf(const SortCase& sort, DType dtype) {
   return values;
 }
 
-// What a thread may keep to itself.
+// The maximum private memory of a thread.
 constexpr int64_t kThreadBytesMax = 1 << 10;
 
 int64_t LocalBytes(const Kernel& kernel) {
@@ -146,7 +146,7 @@ TEST_P(SortsTest, OnPtx) {
 INSTANTIATE_TEST_SUITE_P(All, SortsTest, testing::ValuesIn(SortCases()),
                          [](const auto& info) { return info.param.name; });
 
-// Keys with positions beside them, of which fewer fit into a tile.
+// Keys with positions, of which fewer fit into a tile.
 class LongKeysTest : public SortsTest {};
 
 TEST_P(LongKeysTest, OnHost) { RunOnHost(DType::kInt64); }
@@ -178,8 +178,8 @@ TEST_P(SortDTypesTest, OnPtx) {
 INSTANTIATE_TEST_SUITE_P(All, SortDTypesTest, testing::ValuesIn(AllDTypes()),
                          [](const auto& info) { return std::string(ir::Name(info.param)); });
 
-// Takes out one barrier after the other. Each thread has one place of the tile, so in every round
-// it reads what another one wrote.
+// Removes one barrier after another. Each thread has one place of the tile, so in every round it
+// reads what another one wrote.
 absl::Status ExpectRacesWithoutBarriers(const Kernel& kernel,
                                         absl::Span<HostTensor* const> globals) {
   auto program = schedule::Apply(kernel, search::ChooseThreads(kernel, SmallGpu()));

@@ -1,5 +1,5 @@
-// Values at the edges, compiled against the interpreter: NaN and infinities, zero divisors, shifts
-// out of range, casts that do not fit, and every integer dtype.
+// Compares special values, compiled, with the interpreter: NaN and infinities, zero divisors,
+// shifts out of range, casts that do not fit, and every integer dtype.
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -22,7 +22,7 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr DType kIntegers[] = {DType::kInt8,  DType::kInt16,  DType::kInt32,  DType::kInt64,
                                DType::kUInt8, DType::kUInt16, DType::kUInt32, DType::kUInt64};
 
-// What is wrong with the op on these operands, each a tensor of its values' shape.
+// Returns what is wrong with the op on these operands, each a tensor of its values' shape.
 std::string Wrong(std::string_view op, std::vector<HostTensor> operands,
                   const ops::Attributes& attributes = {}, DType declared = DType::kInvalid) {
   graph::Graph graph;
@@ -47,7 +47,7 @@ HostTensor Row(DType dtype, const std::vector<double>& values) {
   return HostTensor::Of(dtype, {static_cast<int64_t>(values.size())}, values);
 }
 
-// Ends of every range, what is just beyond them, and fractions.
+// Ends of every range, values just beyond them, and fractions.
 std::vector<double> EdgeFloats() {
   std::vector<double> values = {kNan, kInfinity, -kInfinity, 0.0, -0.0, 0.5, -0.5, 1.5, -1.5};
   for (const int bits : {7, 8, 15, 16, 31, 32, 63, 64}) {
@@ -64,7 +64,7 @@ std::vector<double> EdgeIntegers() {
   return {0, 1, 2, 3, 7, 100, -1, -2, -3, -7, -100, kInfinity, -kInfinity};
 }
 
-// Every value of the dtype is a place of the table, so that no index needs a condition.
+// Every value of the dtype is a valid index of the table, so that no index needs a condition.
 TEST(SpecialValuesTest, TablesAsLongAsTheirIndicesReach) {
   for (const auto& [dtype, length] : {std::pair<DType, int64_t>{DType::kUInt8, 256},
                                       std::pair<DType, int64_t>{DType::kUInt16, 65536}}) {
@@ -154,8 +154,8 @@ TEST(SpecialValuesTest, LargeArguments) {
   }
 }
 
-// An expression that uses its parts twice, over and over: as a tree it has 2^60 nodes. Alone, and
-// as a factor of a matrix product.
+// An expression that uses its parts twice, repeatedly: as a tree it has 2^60 nodes. Alone, and as a
+// factor of a matrix product.
 TEST(SpecialValuesTest, SharedSubexpressions) {
   graph::Graph graph;
   graph.context = std::make_shared<ir::Context>();
@@ -179,7 +179,7 @@ TEST(SpecialValuesTest, SharedSubexpressions) {
   EXPECT_EQ(Disagreement(graph, inputs, 1e-4), "");
 }
 
-// Such a sum ends where its terms do, however great the number is that says where.
+// Such a sum ends where its terms do, no matter how large the limit is.
 TEST(SpecialValuesTest, SumsOfWhatStandsBeforeAnyNumber) {
   constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
   constexpr int64_t kGreatest = std::numeric_limits<int64_t>::max();

@@ -1,6 +1,6 @@
-// Cases whose sums are so long that a machine with many units splits them over blocks, and that are
-// too large for the table of cases: matrix products, convolutions, reductions of each kind, evenly
-// and not.
+// Cases with sums so long that a machine with many units splits them over blocks, and that are too
+// large for the table of cases: matrix products, convolutions, reductions of each kind, with sizes
+// that divide evenly and others.
 #ifndef KILN_TESTS_NUMERICS_SPLIT_CASES_H_
 #define KILN_TESTS_NUMERICS_SPLIT_CASES_H_
 
@@ -10,7 +10,7 @@
 
 namespace kiln::numerics {
 
-// For SomeGpu: of each, or of its gradient, at least one reduction is split.
+// Returns the cases. On SomeGpu, at least one reduction of each, or of its gradient, is split.
 const std::vector<Case>& SplitCases();
 
 }  // namespace kiln::numerics

@@ -1,7 +1,8 @@
-// Which of this machine's instructions the tests' programs use: all of them, or less, so that every
-// width is tested on one machine. Test programs with numerics/main.cc and random_graphs take
+// Selects which of this machine's instructions the tests' programs use: all of them, or fewer, so
+// that every width is tested on one machine. Test programs with numerics/main.cc, and
+// random_graphs, accept
 //   --cpu_features=avx2,-fma
-// as kilnd does; drivers/cpu/instructions.h has the words.
+// as kilnd does; drivers/cpu/instructions.h lists the words.
 #ifndef KILN_TESTS_NUMERICS_TARGET_H_
 #define KILN_TESTS_NUMERICS_TARGET_H_
 
@@ -12,12 +13,13 @@
 
 namespace kiln::numerics {
 
-// Once, before the first use. The errors of drivers::cpu::DetectTarget: nothing was set.
+// Requires: called at most once, before the first use. Returns the errors of
+// drivers::cpu::DetectTarget; then nothing was set.
 absl::Status SetCpuFeatures(const std::string& words);
-// Empty: all that the processor has.
+// Empty: all features of the processor.
 const std::string& CpuFeatures();
 
-// This machine with these features and two threads.
+// Returns this machine with these features and two threads.
 const drivers::Target& HostTarget();
 
 }  // namespace kiln::numerics

@@ -1,4 +1,4 @@
-// GoogleTest's main with flags of our own, each of which sets what all tests of the process
+// GoogleTest's main with additional flags, each of which changes what all tests of the process
 // compile.
 #ifndef KILN_TESTS_NUMERICS_TEST_FLAGS_H_
 #define KILN_TESTS_NUMERICS_TEST_FLAGS_H_
@@ -13,13 +13,13 @@ namespace kiln::numerics {
 
 struct TestFlag {
   std::string name;  // "--cpu_features"
-  // FAILED_PRECONDITION: this machine cannot, and the tests are skipped.
+  // FAILED_PRECONDITION: this machine does not support it, and the tests are skipped.
   std::function<absl::Status(const std::string& value)> set;
 };
 
-// Runs the tests with the flags NAME=VALUE of the command line set. --list_cpu_features prints the
-// words that this machine can execute, and does nothing else. Returns the process' status: 77, by
-// which CTest tells that a program was skipped, where no test ran to its end.
+// Sets the flags NAME=VALUE of the command line and runs the tests. --list_cpu_features only prints
+// the words that this machine can execute. Returns the process' status: 77, which CTest interprets
+// as skipped, if no test was completed.
 int RunTests(int argc, char** argv, const std::vector<TestFlag>& flags);
 
 }  // namespace kiln::numerics

@@ -15,7 +15,7 @@ stage r0:20 r1:40 reduce r2:30
 )");
 }
 
-// Each row's largest, the sum of the rest of the row, and the quotients.
+// Each row's maximum, the sum of the rest of the row, and the quotients.
 constexpr char kSoftmax[] = R"(buffer b0 float32[185] read
 buffer b1 float32[185] write
 buffer b2 float32[1] local
@@ -47,7 +47,7 @@ stage r0:4 r1:4 order r2:5 r3:4
   b2[b1[r2*4 + r3]%10*16 + r0*4 + r1 if cmplt(r0*4 + r1, 13)] = b2[b1[r2*4 + r3]%10*16 + r0*4 + r1 if cmplt(r0*4 + r1, 13)] + b0[r2*64 + r3*16 + r0*4 + r1]
 )";
 
-// Sums of rows that end where a number says, which threads share.
+// Sums of rows, shared by threads, that end where a number says.
 constexpr char kRagged[] = R"(buffer b0 int64[6] read
 buffer b1 float32[222] read
 buffer b2 float32[24] write
@@ -59,7 +59,7 @@ stage r1:4 reduce r2:37
   b2[r0*4 + r1] = sum(where(cmplt(r2, b3[0]), b1[r0*37 + r2], 0:float32)*float32(r1 + 1))
 )";
 
-// Of the product: rows and columns in tiles of 8 x 16, each thread with 2 x 4 of them, 8 terms of
+// For the product: rows and columns in tiles of 8 x 16, each thread with 2 x 4 of them, 8 terms of
 // the sum at a time, both factors in shared memory. The last tiles are shorter.
 constexpr char kTiles[] =
     "split 0 8\nsplit 1 16\nsplit 4 2\nsplit 6 4\nsplit 2 8\n"
@@ -73,7 +73,7 @@ stage r0:48 r1:16 reduce r2:64
   b2[r0*16 + r1] = sum(float32(b0[r0*64 + r2])*float32(b1[r1*64 + r2]))
 )";
 
-// 16 rows by 8 columns a block of 32 threads, 16 terms of the sum at a time.
+// 16 rows by 8 columns for a block of 32 threads, 16 terms of the sum at a time.
 constexpr char kMatrixAxes[] =
     "split 0 16\nsplit 4 8\nsplit 1 8\nsplit 8 2\nsplit 2 16\nbind 3 task\nbind 7 task\n"
     "bind 6 thread\nbind 9 thread\nbind 5 matrix\nbind 10 matrix\nbind 12 matrix\n"
@@ -87,24 +87,24 @@ std::vector<ThreadCase> MakeCases() {
       "bind 0 task\nbind 1 task\nsplit 2 8\nbind 4 thread\norder 0 0 1 3 4\n",
       "bind 0 task\nbind 1 task\nsplit 2 4\nsplit 3 4\nbind 6 thread\nbind 4 unroll\npartial 4\n"
       "order 0 0 1 5 6 4\n",
-      // Sums over threads beside one another: 5 columns of 4 threads each.
+      // Several sums over threads side by side: 5 columns of 4 threads each.
       "bind 0 task\nsplit 1 5\nbind 3 task\nsplit 2 4\nbind 4 thread\nbind 6 thread\n"
       "order 0 0 3 5 4 6\n",
-      // Two columns each that are written out.
+      // Two unrolled columns each.
       "bind 0 task\nsplit 1 10\nbind 3 task\nsplit 4 2\nsplit 2 4\nbind 5 thread\nbind 6 unroll\n"
       "bind 8 thread\norder 0 0 3 7 5 8 6\n",
-      // Sums in memory, since a loop stands inside the reduction.
+      // Sums in memory, since a loop is inside the reduction.
       "bind 0 task\nsplit 1 8\nbind 3 thread\nsplit 2 8\norder 0 0 5 3 4 6\n",
-      // Each thread's own.
+      // Each thread's own sums.
       "bind 0 task\nsplit 1 5\nbind 3 thread\norder 0 0 3 2 4\n",
       kTiles,
-      // The same a step ahead, of an even and of an odd number of steps.
+      // The same, copied a step ahead, with an even and an odd number of steps.
       StrCat(kTiles, "ahead 11\n"),
-      // Whole tiles, of which some places are none.
+      // Whole tiles, which include some padding.
       StrCat("pad 0 8\npad 1 16\n", kTiles, "ahead 11\n"),
       "split 0 8\nsplit 2 10\nbind 3 task\nbind 4 thread\norder 0 3 5 4 1 6\n"
       "stage 0 0 5 1 0 2\nstage 0 1 5 2 2 1\nahead 5\n",
-      // Columns that do not come out even: the last thread of a tile has fewer.
+      // The number of columns does not divide evenly: the last thread of a tile has fewer.
       "bind 0 task\nsplit 1 16\nsplit 4 3\nbind 3 task\nbind 5 thread\nbind 6 unroll\n"
       "order 0 0 3 2 5 6\n",
       "split 0 8\nbind 4 thread\nbind 3 task\nsplit 2 16\nstage 0 1 5 1 2 1\norder 0 3 5 4 1 6\n",
@@ -151,7 +151,7 @@ std::vector<ThreadCase> MakeCases() {
   };
 }
 
-// The first stage runs in one thread of those that the second one has.
+// The first stage runs in one of the second stage's threads.
 constexpr char kOneThread[] = R"(buffer b0 float32[9] read
 buffer b1 float32[27] read
 buffer b2 float32[3] write
@@ -170,7 +170,7 @@ stage r0:5 reduce r1:64
   b2[r0] = sum(b0[r0*64 + r1]*b1[r0*64 + r1])
 )";
 
-// Rows that overlap, two places apart.
+// Overlapping rows, two elements apart.
 constexpr char kWindows[] = R"(buffer b0 float16[352] read
 buffer b1 float16[512] read
 buffer b2 float32[128] write
@@ -180,20 +180,20 @@ stage r0:16 r1:8 reduce r2:4 r3:16
 
 std::vector<ThreadCase> MakeEmitterCases() {
   return {
-      // A thread waits for what it copied itself.
+      // A thread waits for its own copies.
       {"one_thread", kOneThread, {"bind 2 thread\norder 0 1 0\nstage 0 0 1 1 1\nahead 1\n"}, 1e-5},
-      // The same sum over threads inside of a loop and behind it.
+      // The same sum over threads inside of a loop and after it.
       {"sums_ahead",
        kRows,
        {"split 1 32\nbind 3 thread\norder 0 0 2 3\nstage 0 0 0 1 1\nahead 0\n"},
        1e-5},
-      // Tiles of rows that end early in two ways, each with loops of its own.
+      // Tiles of rows that end early in two ways, each with its own loops.
       {"sums_in_branches",
        Matmul("float32"),
        {"bind 0 task\nsplit 1 16\nsplit 4 3\nbind 3 task\nbind 6 unroll\nsplit 2 4\n"
         "bind 8 thread\norder 0 0 3 7 5 6 8\n"},
        2e-5},
-      // No lines of 16 bytes for a matrix unit.
+      // Without aligned rows of 16 bytes for a matrix unit.
       {"windows",
        kWindows,
        {"split 0 8\nsplit 1 2\nbind 4 matrix\nbind 5 thread\nbind 6 thread\nbind 7 matrix\n"

@@ -1,4 +1,4 @@
-// Kernels with schedules that give tasks to blocks of threads.
+// Kernels with schedules that assign tasks to blocks of threads.
 #ifndef KILN_TESTS_NUMERICS_THREAD_CASES_H_
 #define KILN_TESTS_NUMERICS_THREAD_CASES_H_
 
@@ -12,19 +12,19 @@ namespace kiln::numerics {
 
 struct ThreadCase {
   std::string name;
-  std::string kernel;  // kernel::ParseKernel reads it
+  std::string kernel;  // as text for kernel::ParseKernel
   std::vector<std::string> schedules;
   double tolerance = 0;  // sums are added up in another order
-  // How many barriers the schedules' loops have, with sums through memory and with neighbours that
-  // hand each other values; and how many of them could be left out.
+  // The number of barriers in the schedules' loops, both with sums through memory and with
+  // neighbours that exchange values directly; and how many of them could be omitted.
   int needed_barriers = 0;
   int spare_barriers = 0;
 };
 const std::vector<ThreadCase>& ThreadCases();
-// More of them, with what only emitters of machine code do differently.
+// More cases, for constructs that only emitters of machine code treat differently.
 const std::vector<ThreadCase>& EmitterCases();
 
-// Values for the global buffers of a kernel, the same at each call.
+// Returns values for the global buffers of a kernel, the same at each call.
 std::vector<ops::HostTensor> GlobalsOf(const kernel::Kernel& kernel);
 
 }  // namespace kiln::numerics

@@ -1,6 +1,6 @@
-// Schedules for blocks of threads: the loops that come of them, run block by block on the host,
-// compute what the kernel says, and nobody races. Without one of their barriers somebody does,
-// but for those that stand where no thread touches what another one wrote.
+// Schedules for blocks of threads: their loops, run block by block on the host, compute what the
+// kernel says, without races. Without one of their barriers there is a race, except for barriers at
+// places where no thread accesses what another one wrote.
 #include <iostream>
 #include <random>
 #include <string>
@@ -41,7 +41,7 @@ class ThreadsTest : public testing::TestWithParam<ThreadCase> {
     kernel_ = *std::move(kernel);
   }
 
-  // Loops that were proved, for `shuffling` neighbours that hand each other values.
+  // Returns proved loops, for `shuffling` neighbours that exchange values directly.
   absl::StatusOr<LoopProgram> Loops(const std::string& directives, int shuffling) {
     const auto schedule = schedule::Parse(directives);
     return schedule.ok() ? ProvedLoops(kernel_, *schedule, shuffling) : schedule.status();
@@ -82,8 +82,7 @@ TEST_P(ThreadsTest, EqualsTheKernel) {
   }
 }
 
-// Removes barrier number `which`, counted in the order in which they stand; false: there are not so
-// many.
+// Removes barrier number `which`, counted in program order; false if there are fewer.
 bool RemoveBarrier(std::vector<schedule::Statement>* body, int* which) {
   for (size_t i = 0; i < body->size(); ++i) {
     schedule::Statement& statement = (*body)[i];
@@ -122,7 +121,8 @@ TEST_P(ThreadsTest, WithoutABarrierThereIsARace) {
   EXPECT_EQ(spare, GetParam().spare_barriers);
 }
 
-// A mistake in the application of a schedule is refused by the proof, or shows when it is run.
+// The proof refuses a fault in the application of a schedule, or the fault shows when the loops
+// run.
 TEST_P(ThreadsTest, PlantedFaultsAreFound) {
   constexpr size_t kFaultsMax = 40;
   std::mt19937 random(1);

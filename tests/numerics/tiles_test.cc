@@ -1,6 +1,6 @@
-// Chains of values that are no sorts, of which blocks of threads may take tiles: what comes out is
-// what the interpreter of graphs says, also where tiles end within rows that are read backwards or
-// beside a border.
+// Chains of values other than sorts of which blocks of threads may process tiles: the results are
+// those of the interpreter of graphs, also if tiles end within rows that are read backwards or next
+// to a border.
 #include <functional>
 #include <string>
 #include <vector>
@@ -32,7 +32,7 @@ const Node* FlippedRows(Builder& b, const Node* x, const ir::Shape& shape, int64
   return b.Reshape(b.Flip(b.Reshape(x, shape), {axis}), x->shape());
 }
 
-// Rows of 8, moved by so many places; zeros come in.
+// Rows of 8, moved by `places` places; zeros are shifted in.
 const Node* MovedRows(Builder& b, const Node* x, int64_t places) {
   const int64_t rows = x->shape()[0] / 8;
   const int64_t from = places < 0 ? -places : 0, to = places < 0 ? 8 : 8 - places;

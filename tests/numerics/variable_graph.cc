@@ -83,7 +83,7 @@ class RandomMaker {
         dims[axis] = {size.a + before.a, size.b + before.b + pairs[2 * axis + 1]};
         return Add(m_.Make("pad", {x.node}, {{"padding", pairs}}), dims);
       }
-      case 5: {  // shrink to what is there at every n
+      case 5: {  // shrink to elements that exist for every n
         if (size.a + size.b < 2) return;
         for (int64_t i = 0; i < rank; ++i) pairs[2 * i + 1] = At(dims[i]);
         const int64_t begin = Pick(2);
@@ -110,7 +110,7 @@ class RandomMaker {
         dims.back() = dims[rank - 2];
         return Add(m_.Make("tanh", {m_.Make("matmul", {x.node, turned})}), dims);
       }
-      case 9: {  // two dimensions made one, then apart in another order
+      case 9: {  // two dimensions merged, then split in another order
         if (rank < 2 || (x.dims[0].a != 0 && x.dims[1].a != 0)) return;
         const Size joined = {x.dims[0].a * x.dims[1].b + x.dims[0].b * x.dims[1].a,
                              x.dims[0].b * x.dims[1].b};
@@ -131,7 +131,7 @@ class RandomMaker {
         const char* const op = Pick(2) == 0 ? "max" : "logsumexp";
         return Add(m_.Make(op, {x.node}, {{"axes", m_.List({axis})}}), dims);
       }
-      default: {  // by places that run backwards and out of range
+      default: {  // with indices that run backwards and out of range
         const Node* places =
             m_.Make("sub", {m_.b.ConstInt(DType::kInt64, 3),
                             m_.Make("iota", {}, {{"shape", m_.List({n_})}}, DType::kInt64)});

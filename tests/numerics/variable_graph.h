@@ -13,7 +13,7 @@
 
 namespace kiln::numerics {
 
-// Builds a graph of ops by name; inputs are numbered as they are made.
+// Builds a graph of ops by name; inputs are numbered in the order of creation.
 struct Maker {
   explicit Maker(ir::DType float_dtype) : dtype(float_dtype) { graph.context = context; }
 
@@ -31,8 +31,8 @@ struct Maker {
   graph::Graph graph;
 };
 
-// A graph of some steps of all kinds, and gradients through them. The steps depend on the seed
-// alone; every size is a * n + b, and is at least 1 for n >= 1.
+// Makes a graph of some steps of all kinds, and gradients through them. The steps depend only on
+// the seed; every size is a * n + b, and at least 1 for n >= 1.
 void MakeVariableGraph(Maker& maker, uint64_t seed, int64_t n, int steps);
 
 }  // namespace kiln::numerics

@@ -1,5 +1,5 @@
-// One compiled program for all values of a variable against the reference interpreter of the graph
-// made for each of them.
+// Compares one compiled program for all values of a variable with the reference interpreter on the
+// graphs made for each of them.
 #include <algorithm>
 #include <string>
 
@@ -75,7 +75,7 @@ TEST(OneProgram, RandomGraphsAtEveryLength) {
   }
 }
 
-// Long enough for tiles, packed panels and lanes that are not all in use.
+// Long enough for tiles, packed panels and partially used lanes.
 TEST(OneProgram, ContractionsOverAVariableDimension) {
   const Make make = [](Maker& m, int64_t n) {
     const ir::Node* a = m.Input({33, n});

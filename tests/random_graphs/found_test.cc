@@ -1,5 +1,4 @@
-// What random graphs have found: shrunken graphs that once compiled to something else than they
-// mean, or not at all.
+// Defects found by random graphs: shrunken graphs that were once compiled wrongly or not at all.
 #include <cmath>
 #include <limits>
 
@@ -32,8 +31,8 @@ HostTensor Counting(DType dtype, const ir::Shape& shape) {
   return tensor;
 }
 
-// The conditions of a load were required one after the other when it was made and in another order
-// when its bounds were verified, where one needed what a later one says of the index.
+// The conditions of a load were applied in one order when it was made and in another when its
+// bounds were verified, where one condition relied on what a later one says of the index.
 TEST(Found, IndexOfDataBehindPadding) {
   EXPECT_EQ(DisagreementOf(R"(input 0 float32[1,2,2]
 input 1 int64[7]
@@ -99,7 +98,7 @@ output %10
             "");
 }
 
-// The other factor was read beyond the border of its row.
+// The other factor was read beyond the end of its row.
 TEST(Found, SquaresOfAnotherRowBesidePadding) {
   HostTensor x = Counting(DType::kFloat32, {2, 5, 3});
   for (int64_t i = 6; i < 14; ++i) x.SetFloat(i, std::nan(""));
@@ -115,7 +114,7 @@ output %4
             "");
 }
 
-// Only one factor was guarded, and the other gave NaN where it met the guard's zero.
+// Only one factor was guarded, and the other one gave NaN when multiplied by the guard's zero.
 TEST(Found, PaddingOfAnInfiniteProduct) {
   HostTensor column = Counting(DType::kFloat32, {4, 1});
   column.SetFloat(1, std::numeric_limits<double>::infinity());
@@ -133,8 +132,8 @@ output %4
             "");
 }
 
-// LLVM's x86 backend took the wrong one of two constants when it found, late, that a widened number
-// never equals the one it is compared with.
+// LLVM's x86 backend chose the wrong one of two constants when it found, late, that a widened
+// number never equals the one that it is compared with.
 TEST(Found, ChoiceOfConstantsByWhatIsNever) {
   EXPECT_EQ(DisagreementOf(R"(input 0 int16[1,5]
 input 1 int16[1,1]
@@ -204,8 +203,8 @@ output %47
             "");
 }
 
-// Whether two dimensions of a staged operand lie together in memory was asked of their first two
-// places, of which the quotient by 128 said nothing yet.
+// The check whether two dimensions of a staged operand are contiguous in memory used only their
+// first two positions, whose quotient by 128 did not show it yet.
 TEST(Found, StagedOperandOfUnevenRows) {
   EXPECT_EQ(DisagreementOf(R"(input 0 float32[1,1,1,6,6,8,3,3]
 input 1 float64[3,3]
@@ -229,10 +228,12 @@ output %12
             "");
 }
 
-// None of the first three inputs was one that the generator accepts, and it went on without any.
+// None of the first three inputs was one that the generator accepts, and it continued without
+// inputs.
 TEST(Found, SeedWithoutAnAcceptedInput) { EXPECT_EQ(TryOne(313723).failure, ""); }
 
-// One factor's padding was the whole product's: what is padded is zero, whatever the other factor.
+// One factor's padding was used for the whole product: padding is zero, no matter what the other
+// factor is.
 TEST(Found, PaddedProductOfWhatIsNotFinite) {
   for (const double value : {std::numeric_limits<double>::infinity(), std::nan("")}) {
     HostTensor factor = HostTensor::Zeros(DType::kFloat32, {1, 2});

@@ -7,7 +7,7 @@
 namespace kiln::random_graphs {
 namespace {
 
-// Dimensions are drawn one by one, and three of a thousand would be gigabytes.
+// Dimensions are drawn independently, and three of a thousand would be gigabytes.
 TEST(RandomGraphs, TensorsHaveSomeThousandElementsAtMost) {
   constexpr int64_t kMost = 10'000;
   for (uint64_t seed = 1; seed <= 600; ++seed) {

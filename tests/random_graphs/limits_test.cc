@@ -1,4 +1,4 @@
-// Kernels of random graphs on a device that allows little.
+// Kernels of random graphs on a device with small limits.
 #include "compiler/pipeline.h"
 #include "gtest/gtest.h"
 #include "tests/numerics/random_graph.h"

@@ -1,11 +1,11 @@
-// Random graphs over all ops and dtypes: what they compile to gives what the interpreter gives, and
-// gradients are slopes. What differs is shrunk and printed as text IR.
+// Random graphs over all ops and dtypes: compiled graphs give the interpreter's results, and
+// gradients agree with finite differences. A failing graph is shrunk and printed as text IR.
 //
 //   random_graphs [--graphs N] [--seed FIRST] [--threads N] [--cpu_features WORDS]
 //                 [--disable_passes NAMES] [--device cpu|cuda|hsa|level_zero|opencl]
 //
-// The exit status is 0 if no graph differs and, from 2,000 graphs on, every op of the table came
-// up.
+// The exit status is 0 if no graph differs and, from 2,000 graphs on, every op of the table
+// occurred.
 #include <unistd.h>
 
 #include <atomic>
@@ -32,7 +32,7 @@ namespace {
 constexpr int kSkipped = 77;  // ctest's SKIP_RETURN_CODE
 constexpr int kMostThreads = 64;
 constexpr uint64_t kEnoughForAllOps = 2000;
-constexpr double kManySeconds = 20;  // a graph that takes longer is worth a look
+constexpr double kManySeconds = 20;  // a graph that takes longer is reported
 
 struct Arguments {
   uint64_t graphs = 300;
@@ -83,7 +83,7 @@ void OnSignal(int signal) {
   std::raise(signal);
 }
 
-// Threads take seeds one after the other.
+// Each thread takes one seed after another.
 class Run {
  public:
   explicit Run(const Arguments& arguments)

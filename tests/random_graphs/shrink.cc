@@ -26,13 +26,13 @@ bool HasTypeOf(const Node* a, const Node* b) {
   return a->dtype() == b->dtype() && a->shape() == b->shape();
 }
 
-// What a subject has of everything, the heaviest first. Each change lowers the first of these that
-// it touches, so that no two undo each other and shrinking ends.
+// The weight of a subject's parts, the heaviest first. Each change lowers the first of these that
+// it affects, so that no two changes undo each other and shrinking terminates.
 using Weight = std::array<size_t, 5>;
 
 Weight WeightOf(const Subject& subject) {
   size_t computed = 0;
-  size_t spread = 0;   // nodes that only give a constant its shape
+  size_t spread = 0;   // nodes that only broadcast a constant
   size_t numbers = 0;  // constants that are not zero
   for (const Node* node : ir::TopologicalOrder(subject.graph.outputs)) {
     if (node->op() == Op::kConst) {
@@ -46,7 +46,7 @@ Weight WeightOf(const Subject& subject) {
   return {subject.graph.outputs.size(), computed, spread, numbers, subject.inputs.size()};
 }
 
-// The value of an input; one without bytes where there is none.
+// The value of an input; one without bytes if there is none.
 HostTensor ValueOf(const Subject& subject, const Node* input) {
   const int64_t index = input->attr<ir::InputAttr>().index;
   const auto count = static_cast<int64_t>(subject.inputs.size());
@@ -54,14 +54,14 @@ HostTensor ValueOf(const Subject& subject, const Node* input) {
   return {input->dtype(), input->shape(), {}};
 }
 
-// As many elements as there are bytes for, which may be fewer than the shape says.
+// The number of elements for which there are bytes, which may be fewer than the shape says.
 int64_t CountElements(const HostTensor& value) {
   const int size = ir::SizeOf(value.dtype);
   if (size == 0) return 0;
   return std::min(value.size(), static_cast<int64_t>(value.bytes.size()) / size);
 }
 
-// Inputs that nothing reads go, the others are numbered anew.
+// Removes inputs that nothing reads and renumbers the others.
 Subject WithoutUnusedInputs(const Subject& subject) {
   Subject result = subject;
   result.graph.inputs.clear();
@@ -103,7 +103,7 @@ class Shrinker {
   }
 
  private:
-  // Whether the candidate weighs less and fails too; it is the subject then.
+  // Returns true if the candidate weighs less and fails, too; it then becomes the subject.
   bool Try(const Subject& candidate) {
     Subject compact = WithoutUnusedInputs(candidate);
     const Weight weight = WeightOf(compact);
@@ -130,7 +130,7 @@ class Shrinker {
     return false;
   }
 
-  // Where it takes several outputs, those without which it fails too.
+  // If there are several outputs, drops those without which it still fails.
   bool DropOutputs() {
     bool smaller = false;
     for (size_t i = 0; i < subject_.graph.outputs.size() && subject_.graph.outputs.size() > 1;) {
@@ -172,7 +172,7 @@ class Shrinker {
     const std::vector<const Node*> nodes = Inner();
     const size_t end = std::min(begin + length, nodes.size());
     const std::vector<const Node*> cut(nodes.begin() + begin, nodes.begin() + end);
-    // The interpreter takes only what is legal; what is not may be what is wrong with the subject.
+    // The interpreter accepts only legal nodes; illegal ones may be the defect itself.
     if (!ir::Verify(ir::Level::kTensor, cut).ok()) return false;
     const auto values = ops::Evaluate(cut, subject_.inputs);
     if (!values.ok()) return false;
@@ -211,7 +211,7 @@ class Shrinker {
     return false;
   }
 
-  // Each node by one of its operands, or by zeros.
+  // Replaces each node by one of its operands, or by zeros.
   bool ReplaceNodes() {
     bool smaller = false;
     ops::Builder builder(*subject_.graph.context);
@@ -231,7 +231,7 @@ class Shrinker {
     return smaller;
   }
 
-  // Inputs become zeros, or ones, or keep their first half.
+  // Replaces inputs by zeros or ones, or keeps their first half.
   void SimplerNumbers() {
     for (size_t i = 0; i < subject_.inputs.size(); ++i) {
       for (const double number : {0.0, 1.0}) {

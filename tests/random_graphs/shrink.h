@@ -1,4 +1,4 @@
-// Makes a graph that fails a check small.
+// Reduces a graph that fails a check.
 #ifndef KILN_TESTS_RANDOM_GRAPHS_SHRINK_H_
 #define KILN_TESTS_RANDOM_GRAPHS_SHRINK_H_
 
@@ -18,19 +18,19 @@ struct Subject {
   std::vector<double> tolerances;
 };
 
-// What is wrong with the subject; empty: nothing.
+// Returns the defect of a subject; empty if there is none.
 using Check = std::function<std::string(const Subject&)>;
 
-// A subject that the check still finds fault with, and of which no part can go: fewer outputs,
-// nodes replaced by inputs that hold the interpreter's values, by an operand or by zeros, an output
-// replaced by its operands, inputs of simpler numbers (Zeller and Hildebrandt, "Simplifying and
-// isolating failure-inducing input", 2002). At most `most_checks` are made.
+// Returns a subject that still fails the check and of which no part can be removed. Reductions:
+// fewer outputs; nodes replaced by inputs that hold the interpreter's values, by an operand or by
+// zeros; an output replaced by its operands; inputs of simpler numbers (Zeller and Hildebrandt,
+// "Simplifying and isolating failure-inducing input", 2002). Makes at most `most_checks` checks.
 //
 // The subject may be broken: an illegal graph, inputs without a value or with fewer bytes than
-// their shape wants. The check gets such subjects too.
+// their shape needs. The check gets such subjects, too.
 Subject Shrink(Subject subject, const Check& check, int most_checks = 500);
 
-// The text form of the graph, with the inputs' values as comments after it.
+// Returns the text form of the graph, followed by the inputs' values as comments.
 std::string Print(const Subject& subject);
 
 }  // namespace kiln::random_graphs

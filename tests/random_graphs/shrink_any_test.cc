@@ -1,5 +1,5 @@
-// Shrinking, whatever is found wrong and however broken the subject is: it ends by itself, what is
-// left is no larger, and the check still finds fault with it.
+// Shrinking, for any defect and any broken subject: it terminates, the result is no larger, and the
+// check still fails for it.
 #include <algorithm>
 #include <functional>
 #include <string>
@@ -22,7 +22,7 @@ using ir::Node;
 using ir::Op;
 
 constexpr uint64_t kGraphs = 50;
-// More than any of these takes that ends by itself.
+// More checks than any shrinking that terminates needs.
 constexpr int kUnlimited = 1'000'000;
 constexpr int kManyChecks = 20'000;
 
@@ -34,7 +34,7 @@ Subject SubjectOf(uint64_t seed) {
   return {random.graph, random.inputs, random.tolerances};
 }
 
-// Nodes that compute something.
+// Returns the number of nodes that compute something.
 int64_t CountComputed(const Subject& subject) {
   const std::vector<const Node*> nodes = ir::TopologicalOrder(subject.graph.outputs);
   return std::count_if(nodes.begin(), nodes.end(), [](const Node* node) {
@@ -48,7 +48,7 @@ int64_t CountOf(Op op, const Subject& subject) {
                        [op](const Node* node) { return node->op() == op; });
 }
 
-// The first subject is wrong, and others as it happens.
+// The first subject fails, others fail at random.
 Check Arbitrary(const Subject& subject, uint64_t salt) {
   const std::string whole = Print(subject);
   return [whole, salt](const Subject& candidate) -> std::string {
@@ -81,7 +81,7 @@ Check Refused() {
   };
 }
 
-// What is left.
+// Returns the shrunken subject.
 Subject ExpectShrinks(const Subject& subject, const Check& check) {
   int checks = 0;
   const Check counting = [&](const Subject& candidate) {
@@ -147,7 +147,7 @@ TEST(ShrinkAny, WhereItTakesSeveralOutputs) {
   });
 }
 
-// Values that are missing, and ones with fewer bytes than elements.
+// Values that are missing, or have fewer bytes than elements.
 TEST(ShrinkAny, InputsThatDoNotFit) {
   ForRandomSubjects([](Subject subject, uint64_t seed) {
     switch (seed % 3) {
@@ -175,7 +175,7 @@ TEST(ShrinkAny, TolerancesThatAreMissing) {
 }
 
 // An expansion of no element to three, between nodes of a random graph: the interpreter would read
-// what is not there.
+// out of bounds.
 TEST(ShrinkAny, GraphsThatAreIllegal) {
   ForRandomSubjects([](Subject subject, uint64_t) {
     ir::Context& context = *subject.graph.context;

@@ -18,7 +18,8 @@ namespace {
 using ir::Node;
 using ir::Op;
 
-// The graph as a compiler would have it that takes one op for another of its operands.
+// Returns the graph as compiled by a compiler that replaces one op by another for the same
+// operands.
 std::vector<const Node*> Miscompiled(const graph::Graph& graph, Op from, Op to) {
   std::vector<const Node*> roots = graph.outputs;
   for (;;) {
@@ -62,7 +63,7 @@ std::vector<const Node*> InnerNodes(const Subject& subject) {
   return nodes;
 }
 
-// What is left of a graph of some hundred nodes is the one node that was miscompiled.
+// A graph of some hundred nodes shrinks to the one node that was miscompiled.
 void ExpectShrunkTo(Op from, Op to) {
   const Check check = TakesFor(from, to);
   int shrunk = 0;
@@ -86,7 +87,7 @@ TEST(Shrink, LeavesTheOneNodeThatIsMiscompiled) {
   ExpectShrunkTo(Op::kSub, Op::kAdd);
 }
 
-// A defect of two nodes together, as fusion has them: the sum of a product.
+// A defect of two nodes together, as in fusion: the sum of a product.
 TEST(Shrink, LeavesThePairThatIsMiscompiled) {
   const auto is_pair = [](const Node* node) {
     return node->op() == Op::kReduceSum && node->operand(0)->op() == Op::kMul;

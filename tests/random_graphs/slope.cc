@@ -23,13 +23,13 @@ bool Near(double a, double b) {
   return std::abs(a - b) <= kTolerance * (1 + std::max(std::abs(a), std::abs(b)));
 }
 
-// Their gradients are others by definition.
+// The gradients of these ops differ from their slopes by definition.
 bool HasOtherGradient(const std::string& op) {
   return op == "with_derivative" || op == "nextafter" || op == "bitcast";
 }
 
-// The inputs that gradients are asked for, in their order; empty if they are not all there, or
-// another gradient is meant.
+// Returns the inputs whose gradients are requested, in their order; empty if some are missing, or
+// if an op defines another gradient.
 std::vector<const Node*> Variables(const numerics::RandomGraph& random) {
   const graph::Graph& graph = random.graph;
   if (std::any_of(random.ops.begin(), random.ops.end(), HasOtherGradient)) return {};

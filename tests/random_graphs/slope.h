@@ -1,4 +1,4 @@
-// Gradients against finite differences.
+// Compares gradients with finite differences.
 #ifndef KILN_TESTS_RANDOM_GRAPHS_SLOPE_H_
 #define KILN_TESTS_RANDOM_GRAPHS_SLOPE_H_
 
@@ -10,11 +10,12 @@
 
 namespace kiln::random_graphs {
 
-// Along a random direction: the slope by the gradients of a graph of float64 (as
-// MakeRandomGradientGraph makes it: a scalar and requests for its gradients), as the interpreter
-// has them, against the difference quotient of the scalar. Nothing where there is no slope to
-// compare: quotients of two steps are apart (a kink, a jump), gradients were left out, or ops mean
-// them to be others (with_derivative). Else what is wrong, or an empty text.
+// Compares slopes along a random direction: the slope from the gradients of a float64 graph (as
+// MakeRandomGradientGraph makes it: a scalar and requests for its gradients), computed by the
+// interpreter, and the difference quotient of the scalar. Returns nothing if there is no slope to
+// compare: the quotients of two steps differ (a kink, a jump), gradients were left out, or ops
+// define other gradients (with_derivative). Otherwise returns the difference, empty if there is
+// none.
 std::optional<std::string> SlopeDisagreement(const numerics::RandomGraph& random, uint64_t seed);
 
 }  // namespace kiln::random_graphs

@@ -1,4 +1,4 @@
-// What a run of random graphs has covered.
+// Records what a run of random graphs has covered.
 #ifndef KILN_TESTS_RANDOM_GRAPHS_STATISTICS_H_
 #define KILN_TESTS_RANDOM_GRAPHS_STATISTICS_H_
 
@@ -19,7 +19,7 @@ class Statistics {
   uint64_t graphs() const { return graphs_; }
   uint64_t failures() const { return failures_; }
   uint64_t kernels() const { return kernels_; }
-  // Rows of the table of ops that came up in no graph.
+  // Rows of the table of ops that occurred in no graph.
   std::vector<std::string> MissingOps() const;
   std::string Summary() const;
 

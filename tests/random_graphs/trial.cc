@@ -25,8 +25,8 @@ absl::StatusOr<std::string> Compare(const Subject& subject) {
   return numerics::CompareWithInterpreter(subject.graph, subject.inputs, subject.tolerances);
 }
 
-// Finds no other kind of fault than the subject's: what is refused on the way from a wrong number
-// to a smaller graph with one says nothing about it.
+// Returns a check that fails only for the same kind of fault as the subject's: if shrinking a wrong
+// number leads to a refused graph, that shows nothing about the number.
 Check FaultLikeThatOf(const Subject& subject) {
   const absl::StatusCode code = Compare(subject).status().code();
   return [code](const Subject& candidate) -> std::string {
@@ -36,7 +36,7 @@ Check FaultLikeThatOf(const Subject& subject) {
   };
 }
 
-// Elements of which one is at least as far away as it may be.
+// Prints elements, of which at least one exceeds its tolerance.
 std::string Elements(const HostTensor& actual, const HostTensor& expected, double tolerance) {
   constexpr int kMost = 8;
   std::string text;
@@ -52,7 +52,7 @@ std::string Elements(const HostTensor& actual, const HostTensor& expected, doubl
   return text;
 }
 
-// The shrunk graph, what is wrong with it, and the kernels it became.
+// Returns the shrunken graph, its defect, and its kernels.
 std::string Report(const Subject& subject) {
   std::string text = StrCat(Print(subject), "# ", Disagreement(subject), "\n");
   if (!graph::Verify(subject.graph).ok()) return text;
@@ -104,7 +104,7 @@ Trial TryOne(uint64_t seed) {
   trial.random = plan.gradients ? numerics::MakeRandomGradientGraph(plan.options)
                                 : numerics::MakeRandomGraph(plan.options);
   const numerics::RandomGraph& random = trial.random;
-  if (random.graph.outputs.empty()) return trial;  // no gradient that rounding leaves alone
+  if (random.graph.outputs.empty()) return trial;  // no gradient that is independent of rounding
   compiler::CompiledProgram program;
   const std::string wrong =
       numerics::Disagreement(random.graph, random.inputs, random.tolerances, &program);

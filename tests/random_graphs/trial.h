@@ -9,8 +9,8 @@
 
 namespace kiln::random_graphs {
 
-// What the seed says: most graphs have up to 23 steps, which are some hundred nodes, one in 32 has
-// 200; one in five asks for gradients, one in eight has larger dimensions, one in sixteen
+// The plan for a seed: most graphs have up to 23 steps, which are some hundred nodes, one in 32 has
+// 200; one in five requests gradients, one in eight has larger dimensions, one in sixteen
 // infinities, NaN and tensors without elements.
 struct Plan {
   numerics::RandomGraphOptions options;
@@ -23,10 +23,10 @@ struct Trial {
   numerics::RandomGraph random;
   size_t kernels = 0;
   bool has_slope = false;  // gradients were compared with finite differences
-  std::string failure;     // empty, or what is wrong, with the shrunk graph
+  std::string failure;     // empty, or the defect with the shrunken graph
 };
 
-// Shrinks what fails.
+// Runs a trial; shrinks a failing graph.
 Trial TryOne(uint64_t seed);
 
 }  // namespace kiln::random_graphs

@@ -1,11 +1,11 @@
-// Tells ThreadSanitizer what Abseil's locks order. Debian's libabsl_synchronization is built
-// without the sanitizer, so that it would see no order in anything that an absl::Mutex guards,
-// gRPC's own data included, and report it all. This library stands before it in the search for
-// symbols: each function here does what Abseil's does and says who happens before whom.
+// Tells ThreadSanitizer about the order that Abseil's locks establish. Debian's
+// libabsl_synchronization is built without the sanitizer, so that ThreadSanitizer would report
+// every access that an absl::Mutex guards, including gRPC's own data. This library precedes it in
+// the search for symbols: each function here calls Abseil's and annotates what happens before what.
 //
-// Conditions are evaluated by Abseil while it holds the lock, but possibly before this file can say
-// so, and by whoever unlocks, on the stacks of those that wait; reads within them are therefore not
-// looked at.
+// Abseil evaluates conditions while it holds the lock, but possibly before this file can annotate
+// that, and in the thread that unlocks, on the stacks of waiting threads. So reads within
+// conditions are ignored.
 #include <dlfcn.h>
 
 #include "absl/synchronization/blocking_counter.h"
@@ -26,7 +26,7 @@ Function* Next(const char* symbol) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, symbol));
 }
 
-// The lock is given up within.
+// Releases the lock in its scope.
 class Unlocking {
  public:
   explicit Unlocking(void* lock) {
@@ -36,7 +36,7 @@ class Unlocking {
   ~Unlocking() { AnnotateIgnoreReadsEnd(__FILE__, __LINE__); }
 };
 
-// The lock is given up and taken again within.
+// Releases the lock and acquires it again in its scope.
 class Waiting {
  public:
   explicit Waiting(void* lock) : lock_(lock), unlocking_(lock) {}
@@ -49,7 +49,7 @@ class Waiting {
 
 }  // namespace
 
-// The next library's function of the same (mangled) name.
+// The function of the same (mangled) name in the next library.
 #define NEXT(symbol, ...) static auto* const next = Next<__VA_ARGS__>("_ZN4absl7debian3" symbol)
 #define NEXT_CONST(symbol, ...) \
   static auto* const next = Next<__VA_ARGS__>("_ZNK4absl7debian3" symbol)

@@ -1,6 +1,6 @@
-// Graphs of one kind in several sizes go through everything before code is emitted. The measure of
-// work is what it allocates, in number and in bytes: every walk, table and queue of the compiler
-// shows in it, and it is the same on every machine.
+// Runs graphs of one kind in several sizes through all steps before code generation. The measure of
+// work is the number and bytes of allocations: every walk, table and queue of the compiler
+// contributes to it, and it is the same on every machine.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -56,7 +56,7 @@ struct Outcome {
 
 using Maker = std::function<void(ModelBuilder& model, int size)>;
 
-// Differentiated and simplified (by the builder), printed, partitioned, planned and lowered.
+// Differentiates and simplifies (in the builder), prints, partitions, plans and lowers.
 Outcome Compile(const Maker& make, int size) {
   Outcome outcome;
   ModelBuilder model;
@@ -82,7 +82,7 @@ Outcome Compile(const Maker& make, int size) {
   return outcome;
 }
 
-// Elementwise work with a sum now and then.
+// Elementwise work with an occasional sum.
 void Chain(ModelBuilder& model, int size) {
   Node x = model.Input({32, 32});
   for (int i = 0; i < size / 2; ++i) {
@@ -92,7 +92,7 @@ void Chain(ModelBuilder& model, int size) {
   model.Output(x);
 }
 
-// The chain backwards, too.
+// The chain with its gradient.
 void ChainGradient(ModelBuilder& model, int size) {
   const Node start = model.Input({32, 32});
   Node x = start;
@@ -104,7 +104,7 @@ void ChainGradient(ModelBuilder& model, int size) {
   model.Output(model.Gradient(y, start));
 }
 
-// Sums that are added up one after the other.
+// Sums that are added up one after another.
 void ChainedSums(ModelBuilder& model, int size) {
   Node x = model.Input({32, 32});
   Node total = model.Input({32, 1});
@@ -149,7 +149,7 @@ void Layers(ModelBuilder& model, int size) {
   }
 }
 
-// Equal layers, each of which has a sum among the results.
+// Equal layers, each with a sum among the results.
 void LayersWithSums(ModelBuilder& model, int size) {
   ops::Builder& ops = model.ops;
   Node x = model.Input({128, 256});
@@ -182,7 +182,7 @@ TEST_P(ScalingTest, WorkGrowsWithTheNodes) {
                 last.nodes, static_cast<double>(last.allocations) / last.nodes,
                 static_cast<double>(last.bytes) / last.nodes, last.groups, last.kernels.size());
   }
-  // Work of n log n: four times the nodes cost little more each.
+  // Work of n log n: with four times the nodes, work per node grows little.
   auto per_node = [](int64_t work, const Outcome& outcome) {
     return static_cast<double>(work) / static_cast<double>(outcome.nodes);
   };
@@ -204,11 +204,11 @@ TEST(EqualLayersTest, ShareTheirKernels) {
   const Outcome few = Compile(Layers, 1000);
   const Outcome many = Compile(Layers, 4000);
   EXPECT_GT(many.groups, 3 * few.groups);
-  // Small updates share kernels in packs, the last of which differs.
+  // Small updates share kernels in groups, the last of which differs.
   EXPECT_LE(many.kernels.size(), few.kernels.size() + 1);
 }
 
-// No walk recurses along the graph: the depth is beyond any stack.
+// No walk recurses along the graph: the depth would exceed any stack.
 TEST(DepthTest, DeepChains) {
   struct Deep {
     Maker make;

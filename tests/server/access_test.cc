@@ -1,4 +1,4 @@
-// Who gets in, and what he sees.
+// Authentication and authorization: access to the daemon, and the visibility of others' data.
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -39,7 +39,7 @@ class AccessTest : public ::testing::Test {
   std::string tcp() { return daemon_.daemon().listening()[1]; }
 
   TestDaemon daemon_{{.memory_bytes = 64 << 20}};
-  Client owner_{daemon_.address()};  // by the Unix socket
+  Client owner_{daemon_.address()};  // over the Unix socket
 };
 
 grpc::Status Drain(Client& client) {
@@ -57,15 +57,15 @@ TEST_F(AccessTest, LoopbackIsOpenUntilThereIsAUser) {
   EXPECT_EQ(drained.error_code(), grpc::PERMISSION_DENIED);
   EXPECT_THAT(drained.error_message(), HasSubstr("AdminService/Drain takes the role admin"));
   EXPECT_THAT(drained.error_message(), HasSubstr("use an admin's token"));
-  EXPECT_EQ(Drain(owner_).error_code(), grpc::NOT_FOUND);  // of the device
+  EXPECT_EQ(Drain(owner_).error_code(), grpc::NOT_FOUND);  // the device is not found
   auto stream = anybody.Connect();
   EXPECT_FALSE(stream->Call(Write(1, {1})).has_error());
   const std::string token = AddUser("ann");
-  // What is under way ends.
+  // Calls in progress end.
   const grpc::Status ended = stream->End();
   EXPECT_EQ(ended.error_code(), grpc::UNAUTHENTICATED);
   EXPECT_THAT(ended.error_message(), HasSubstr("kiln user add"));
-  // On the same connection.
+  // Also on the same connection.
   const grpc::Status closed = Drain(anybody);
   EXPECT_EQ(closed.error_code(), grpc::UNAUTHENTICATED);
   EXPECT_THAT(closed.error_message(), HasSubstr("kiln user add"));
@@ -83,7 +83,7 @@ TEST_F(AccessTest, MetricsTakeATokenOnceThereAreUsers) {
   const std::string viewer = AddUser("prometheus", "viewer");
   EXPECT_EQ(Scrape(metrics_url(daemon_), ""), 22);
   EXPECT_EQ(Scrape(metrics_url(daemon_), "kiln_x_y"), 22);
-  EXPECT_EQ(Scrape(metrics_url(daemon_), user), 22);  // sees her own alone
+  EXPECT_EQ(Scrape(metrics_url(daemon_), user), 22);  // a user sees only their own
   EXPECT_EQ(Scrape(metrics_url(daemon_), viewer), 0);
   ASSERT_TRUE(Revoke("prometheus").ok());
   EXPECT_EQ(Scrape(metrics_url(daemon_), viewer), 22);
@@ -96,12 +96,12 @@ TEST(AccessMetrics, TakeATokenWhereTheSystemsUsersComeIn) {
   EXPECT_EQ(Scrape(metrics_url(daemon), ""), 22);
 }
 
-// Calls that go on for long end as well.
+// Long-running calls end, too.
 TEST_F(AccessTest, RevokingEndsCallsThatAreUnderWay) {
   Client ann(tcp(), {.token = AddUser("ann")});
   ASSERT_TRUE(ann.opened.ok()) << ann.opened.error_message();
   const auto stream = ann.Connect();
-  constexpr int64_t kElements = 4 << 20;  // of four bytes: more than gRPC takes ahead
+  constexpr int64_t kElements = 4 << 20;  // of four bytes: more than gRPC buffers
   ASSERT_FALSE(stream->Call(Write(7, std::vector<float>(kElements, 1))).has_error());
 
   grpc::ClientContext download_context;
@@ -148,7 +148,7 @@ TEST_F(AccessTest, WrongAndRevokedTokensAreToldTheSame) {
   auto stream = bobs.Connect();
   ASSERT_TRUE(Revoke("bob").ok());
   EXPECT_EQ(Revoke("bob").error_code(), grpc::NOT_FOUND);
-  // What he had is gone, at once.
+  // Bob's stream ends at once.
   EXPECT_EQ(stream->End().error_code(), grpc::UNAUTHENTICATED);
   std::string wrong = ann;
   wrong.back() = wrong.back() == '0' ? '1' : '0';
@@ -158,7 +158,7 @@ TEST_F(AccessTest, WrongAndRevokedTokensAreToldTheSame) {
   EXPECT_EQ(of_revoked.error_code(), grpc::UNAUTHENTICATED);
   EXPECT_EQ(of_wrong.error_message(), of_revoked.error_message());
   EXPECT_EQ(Client(tcp(), {.token = "kiln_x y"}).opened.error_code(), grpc::UNAUTHENTICATED);
-  // A token says who calls at the Unix socket as well.
+  // A token identifies the caller at the Unix socket, too.
   EXPECT_EQ(Client(daemon_.address(), {.token = bob}).opened.error_code(), grpc::UNAUTHENTICATED);
   EXPECT_TRUE(Client(tcp(), {.token = ann}).opened.ok());
 }
@@ -178,7 +178,7 @@ TEST_F(AccessTest, StrangersCannotFillTheAuditLog) {
   const std::string before = AuditText(daemon_);
   for (int i = 0; i < 50; ++i) Client(tcp()).opened.error_code();
   const std::string text = AuditText(daemon_).substr(before.size());
-  // One event for many, so that what matters is not pushed out; each of them is a line.
+  // Many failures are one event, so that other events are not pushed out. Each event is a line.
   EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 4) << text;
   EXPECT_THAT(text, HasSubstr("NO_TOKEN"));
 }
@@ -223,7 +223,7 @@ TEST_F(AccessTest, AnothersSessionIsAsUnknownAsOneThatIsNot) {
   auto anns = ann.Connect();
   anns->Call(Write(1, {1, 2}));
   ASSERT_TRUE(ann.Upload("mine", std::string(8, 'a')).ok());
-  // Bob with Ann's id, an admin with it, and Bob with one that nobody has.
+  // Bob with Ann's id, an admin with Ann's id, and both with an id that does not exist.
   const std::string real_id = ann.session.session_id();
   const std::string no_id = real_id.substr(0, 8) + std::string(real_id.size() - 8, '0');
   std::vector<std::string> answers;
@@ -268,11 +268,11 @@ TEST_F(AccessTest, AnothersSessionIsAsUnknownAsOneThatIsNot) {
   }
   for (const std::string& answer : answers) EXPECT_EQ(answer, answers[0]);
   EXPECT_THAT(answers[0], HasSubstr("unknown, closed or expired"));
-  // And Ann noticed nothing.
+  // Ann is not affected.
   EXPECT_EQ(Floats(anns->Call(Read(1)).data()), (std::vector<float>{1, 2}));
 }
 
-// Of a program that both have, too.
+// Even for a program that both have.
 TEST_F(AccessTest, AUserIsToldOfHisOwnRuns) {
   Client ann(tcp(), {.token = AddUser("ann")});
   Client bob(tcp(), {.token = AddUser("bob")});
@@ -329,8 +329,8 @@ TEST_F(AccessTest, HowLongOthersRunsTookIsTheirs) {
   EXPECT_EQ(times(bob), std::pair(0.0, 0.0));
 }
 
-// A graph that somebody has compiled before is there much sooner, and its kernels come from the
-// cache.
+// Otherwise a user could find out: a graph that another user has compiled before is ready much
+// sooner, and its kernels come from the cache.
 TEST(AccessPrograms, WhetherAnotherCompiledTheSameIsNotTold) {
   TestDaemonOptions options;
   options.memory_bytes = 64 << 20;
@@ -369,7 +369,7 @@ TEST(AccessPrograms, WhetherAnotherCompiledTheSameIsNotTold) {
   }
 }
 
-// How often something was counted, as /metrics has it.
+// Returns the value of a counter in /metrics.
 std::string Counted(TestDaemon& daemon, const std::string& name) {
   const std::string text = daemon.daemon().MetricsText();
   const size_t begin = text.find(absl::StrCat("\n", name, " ")) + name.size() + 2;
@@ -387,19 +387,19 @@ TEST(AccessPrograms, AreEachUsersOwnWhereThatIsWanted) {
   const auto anns = ann.Connect(), bobs = bob.Connect();
   const std::string first = anns->Call(Define(1, AddGraph(2))).digest();
   EXPECT_EQ(Counted(daemon, "kiln_compiles_total"), "1");
-  // Another name for the same graph is the same program of hers.
+  // Another name for the same graph gives her the same program.
   EXPECT_EQ(anns->Call(Define(2, AddGraph(2))).digest(), first);
   EXPECT_EQ(Counted(daemon, "kiln_compiles_total"), "1");
-  // His is made anew, kernels and all.
+  // His program is compiled again, including its kernels.
   EXPECT_NE(bobs->Call(Define(1, AddGraph(2))).digest(), first);
   EXPECT_EQ(Counted(daemon, "kiln_compiles_total"), "2");
   EXPECT_EQ(Counted(daemon, "kiln_kernel_cache_hits_total"), "0");
-  // And both compute.
+  // Both programs work.
   for (Stream* stream : {anns.get(), bobs.get()}) {
     ASSERT_FALSE(stream->Call(Write(1, {1, 2})).has_error());
     EXPECT_FALSE(stream->Call(RunProgram(1, {1, 1}, {2})).has_error());
   }
-  // After a restart she finds her kernels.
+  // After a restart she gets her kernels from the cache.
   daemon.Restart(Daemon::Sessions::kEnd);
   Client again(daemon.daemon().listening()[1], ann.login);
   EXPECT_EQ(again.Connect()->Call(Define(1, AddGraph(2))).digest(), first);
@@ -438,7 +438,7 @@ TEST_F(AccessTest, AUserSeesHisOwnAlone) {
     return stream.Call(request).digest();
   };
   const std::string secret = define(*anns, AddGraph(2), "secret_plan");
-  // What both have is each one's own, under his name.
+  // A program that both have is listed for each under the user's own name.
   const std::string shared = define(*anns, NegGraph(2), "anns_name");
   EXPECT_EQ(define(*bobs_stream, NegGraph(2), "bobs_name"), shared);
 
@@ -476,7 +476,7 @@ TEST_F(AccessTest, AUserSeesHisOwnAlone) {
   EXPECT_TRUE(explain(bob, shared).ok());
   EXPECT_TRUE(explain(owner_, secret).ok());
   EXPECT_EQ(explain(bob, secret).error_code(), grpc::NOT_FOUND);
-  // Not even that there is another: an empty prefix begins both.
+  // Her program does not even make a prefix ambiguous: an empty prefix matches both.
   EXPECT_TRUE(explain(bob, "").ok());
   grpc::ClientContext context;
   v1::ListKernelsRequest request;
@@ -521,7 +521,7 @@ TEST_F(AccessTest, TheAuditLogSaysWhoDidWhat) {
   EXPECT_EQ(event.action(), "add_user");
   EXPECT_EQ(event.subject(), "ann user");
   EXPECT_EQ(event.outcome(), "ok");
-  // What comes later is seen, too; and no name makes a line of its own.
+  // A later event is seen, too, and a name in it cannot start a line of its own.
   grpc::ClientContext drain;
   v1::DrainRequest drain_request;
   drain_request.set_device("x\"}\n{\"number\":1");
@@ -532,7 +532,7 @@ TEST_F(AccessTest, TheAuditLogSaysWhoDidWhat) {
   EXPECT_EQ(event.outcome(), "UNKNOWN_DEVICE");
   const std::string text = AuditText(daemon_);
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2) << text;
-  // Whoever tries tokens fills no disk.
+  // Guessing tokens does not fill the disk.
   for (int i = 0; i < 200; ++i) Client(tcp(), {.token = "nonsense"});
   const std::string after = AuditText(daemon_);
   EXPECT_LT(std::count(after.begin(), after.end(), '\n'), 40);

@@ -1,4 +1,4 @@
-// What people and Prometheus look at: devices, sessions, programs, cache, health, reflection,
+// The views for people and Prometheus: devices, sessions, programs, cache, health, reflection,
 // metrics.
 #include <grpcpp/generic/generic_stub.h>
 #include <unistd.h>
@@ -118,7 +118,7 @@ TEST_F(AdminTest, CompileAhead) {
   v1::CompileProgramRequest request;
   request.set_session_id(client_.session.session_id());
   *request.mutable_graph() = AddGraph(7);
-  // The daemon keeps names as long as programs, and not at any length.
+  // The daemon truncates names, since it keeps them as long as programs.
   request.set_name(std::string(1000, 'x'));
   v1::CompileProgramResponse response;
   ASSERT_TRUE(client_.programs->CompileProgram(&context, request, &response).ok());
@@ -194,10 +194,11 @@ TEST_F(AdminTest, DrainRefusesNewWorkAlone) {
   EXPECT_FALSE(stream_->Call(Define(6, AddGraph(3))).has_error());
 }
 
-// grpc.health.v1's answers, and what the call's failure for an unknown name counts as.
+// The answers of grpc.health.v1, and a value for the failure of a call with an unknown name.
 enum class Serving { kUnknown = 0, kServing = 1, kNotServing = 2, kNoSuchService = 3 };
 
-// The health protos are not installed with gRPC, and two messages of one field need none.
+// Parses by hand: the health protos are not installed with gRPC, and both messages have only one
+// field.
 Serving HealthOf(Client& client, const std::string& service) {
   grpc::ClientContext context;
   grpc::GenericStub stub(client.channel);
@@ -227,7 +228,7 @@ TEST_F(AdminTest, HealthOfTheDaemonAndEachDevice) {
   EXPECT_EQ(HealthOf(client_, "cpu:7"), Serving::kNoSuchService);
   daemon_.device(0).Break("fell off the bus");
   stream_->Call(RunProgram(1, {1, 1}, {60}));
-  // The run may hear of it before the health service.
+  // The run may fail before the health service is told.
   EXPECT_TRUE(Eventually([&] { return HealthOf(client_, "cpu:0") == Serving::kNotServing; }));
   EXPECT_EQ(HealthOf(client_, "cpu:1"), Serving::kServing);
   EXPECT_THAT(daemon_.daemon().MetricsText(), HasSubstr("kiln_device_healthy{device=\"cpu:0\"} 0"));
@@ -288,7 +289,7 @@ TEST_F(AdminTest, MetricsCountWhatHappened) {
   }
   EXPECT_THAT(text, ContainsRegex("\nkiln_kernel_duration_seconds_count\\{device=\"cpu:0\",user=\""
                                   "[^\"]*\",program=\"[0-9a-f]+\",kernel=\"add\"\\} [1-4]\n"));
-  // Under the digits that `kiln programs` shows.
+  // Under the digest prefix that `kiln programs` shows.
   grpc::ClientContext context;
   v1::ListProgramsResponse programs;
   ASSERT_TRUE(client_.programs->ListPrograms(&context, {}, &programs).ok());

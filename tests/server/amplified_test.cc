@@ -1,5 +1,5 @@
-// Calls that take little to make and much memory to answer: others are served meanwhile, and what
-// is held is charged.
+// Calls that are cheap to make and need much memory to answer. Other clients are served meanwhile,
+// and the memory is charged.
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -17,10 +17,10 @@
 namespace kiln::testing {
 namespace {
 
-// A slow machine takes minutes for this many calls.
+// A slow machine needs minutes for this many calls.
 constexpr absl::Duration kPatience = absl::Minutes(8);
-constexpr int kCalls = 750;       // their requests fit into what a connection may send unasked
-constexpr int kCallsAtOnce = 50;  // fewer than may wait
+constexpr int kCalls = 750;       // their requests fit into the initial flow-control window
+constexpr int kCallsAtOnce = 50;  // less than the limit of waiting calls
 
 class AmplifiedTest : public HostileTest {
  protected:
@@ -42,21 +42,21 @@ class AmplifiedTest : public HostileTest {
       EXPECT_LT(more, bytes);
     }
   }
-  // Makes calls whose answers it takes none of, until the same call of `again` is refused for the
-  // memory that they hold.
+  // Makes calls and reads none of the answers, until the same call by `again` is refused because of
+  // the memory that they hold.
   void ExpectRefusedWhileUnread(absl::string_view method, const std::string& request,
                                 const std::function<grpc::Status()>& again) {
     std::vector<std::unique_ptr<RawConnection>> connections;
     const auto call = [&] {
       RawConnection& connection =
           *connections.emplace_back(std::make_unique<RawConnection>(Port()));
-      // SETTINGS_INITIAL_WINDOW_SIZE (4): no byte of an answer may be sent.
+      // SETTINGS_INITIAL_WINDOW_SIZE (4) is 0: no byte of an answer may be sent.
       connection.Send(Frame(kSettings, 0, 0, std::string("\0\4\0\0\0\0", 6)));
       for (uint32_t i = 0; i < kCallsAtOnce; ++i) connection.Send(Call(2 * i + 1, method, request));
       connection.StayAlive();
     };
-    // Where nobody gets a processor for seconds, connections miss their pings: the client's own,
-    // and those with the calls.
+    // On an overloaded machine, connections may miss their pings: the client's own and those with
+    // the calls.
     grpc::Status refused;
     Eventually(
         [&] {
@@ -70,7 +70,7 @@ class AmplifiedTest : public HostileTest {
     EXPECT_EQ(Reason(refused), "HOST_MEMORY");
     ExpectItServes();
   }
-  // Once the connection is gone.
+  // Waits until the call succeeds again after the connections are gone.
   static void ExpectServedAgain(const std::function<grpc::Status()>& again) {
     grpc::Status served;
     Eventually(
@@ -85,7 +85,7 @@ class AmplifiedTest : public HostileTest {
   int64_t before_ = 0;
 };
 
-// A long program's explanation.
+// A long program, whose explanation is large.
 v1::Graph Chain(int length) {
   v1::Graph graph = NegGraph(64);
   for (int i = 0; i < length; ++i) {
@@ -98,7 +98,7 @@ v1::Graph Chain(int length) {
 }
 
 TEST_F(AmplifiedTest, ExplanationsThatNobodyTakesAreCharged) {
-  // The same user as the raw connection's.
+  // The same user as that of the raw connections.
   Client client(absl::StrCat("127.0.0.1:", Port()));
   auto stream = client.Connect();
   const v1::Result defined = stream->Call(Define(1, Chain(2000)));
@@ -119,14 +119,14 @@ TEST_F(AmplifiedTest, ExplanationsThatNobodyTakesAreCharged) {
   ExpectMemoryWithin(250 * kMebibyte);
 }
 
-// gRPC keeps something for each.
+// gRPC keeps state for each call.
 TEST_F(AmplifiedTest, WhoeverHasTooManyCallsLosesConnections) {
   Client client(absl::StrCat("127.0.0.1:", Port()));  // the same user's
   auto stream = client.Connect();
   const auto connect = [this] {
     auto connection = std::make_unique<RawConnection>(Port());
     for (uint32_t call = 0; call < kCalls; ++call) {
-      // Of half of them not even the message comes.
+      // For half of the calls not even the message is sent.
       const char* const method = "/kiln.v1.DeviceService/WatchDevices";
       connection->Send(call % 2 == 0
                            ? Call(2 * call + 1, method, "")
@@ -139,7 +139,7 @@ TEST_F(AmplifiedTest, WhoeverHasTooManyCallsLosesConnections) {
   const auto has_lost_one = [this] {
     return absl::StrContains(Log(), "its user has too many calls at once");
   };
-  // Where nobody gets a processor for seconds, connections miss their pings and end for that.
+  // On an overloaded machine, connections may miss their pings and are closed for that.
   EXPECT_TRUE(Eventually(
       [&] {
         for (auto& connection : connections)
@@ -148,12 +148,13 @@ TEST_F(AmplifiedTest, WhoeverHasTooManyCallsLosesConnections) {
       },
       kPatience))
       << Log();
-  // The connections with few stay.
+  // Connections with few calls are kept.
   EXPECT_FALSE(stream->Call(Write(1, {1})).has_error());
   ExpectItServes();
 }
 
-// With the names as they came, as they are looked up, and those that were found.
+// The names are held as they arrived and while they are looked up, and so are those that were
+// found.
 TEST_F(AmplifiedTest, AQuestionForManyBlobsIsCharged) {
   Client client(address_);
   const std::string name(200, 'x');
@@ -168,7 +169,7 @@ TEST_F(AmplifiedTest, AQuestionForManyBlobsIsCharged) {
   EXPECT_EQ(Reason(ask()), "HOST_MEMORY");
 }
 
-// It waits for its turn.
+// The request waits for its turn.
 TEST_F(AmplifiedTest, ALargeRequestForAnExplanationIsCharged) {
   Client client(address_);
   v1::ExplainProgramRequest request;
@@ -181,7 +182,7 @@ TEST_F(AmplifiedTest, ALargeRequestForAnExplanationIsCharged) {
   EXPECT_EQ(Reason(ask()), "HOST_MEMORY");
 }
 
-// Elements of a byte each, of which neighbours lie on different devices.
+// One-byte elements, with neighbours on different devices.
 TEST_F(AmplifiedTest, AWriteInManyRunsTakesNoMoreThanItsBytes) {
   Client client(address_);
   auto stream = client.Connect();

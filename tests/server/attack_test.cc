@@ -1,5 +1,5 @@
-// What a client can do to the daemon's memory: the process stays within its stated limits, the
-// client hears why, and another one's training goes on, bit for bit.
+// Attacks on the daemon's memory: the process stays within its stated limits, the attacking client
+// gets a reason, and another client's training continues, bit for bit.
 #include <algorithm>
 #include <atomic>
 #include <functional>
@@ -17,17 +17,16 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A factor for all amounts, for runs by hand: KILN_ATTACK_SCALE=50 with limits as on a real
-// machine.
+// A factor for all amounts, for manual runs: KILN_ATTACK_SCALE=50 with limits as on a real machine.
 int64_t Scale() { return NumberFromEnvironment("KILN_ATTACK_SCALE", 1); }
 
-// Sends without reading, until it is refused or `stop` is set; a daemon that does not read it holds
-// it up, and then it is cancelled.
+// Sends without reading, until it is refused or told to stop. If the daemon stops reading, the
+// write blocks and is cancelled by Stop.
 class Flood {
  public:
   using Make = std::function<v1::ConnectRequest(uint64_t number)>;
 
-  // `acknowledges`: claims to have every answer.
+  // `acknowledges`: claims to have received every answer.
   Flood(Client& client, Make make, bool acknowledges)
       : make_(std::move(make)), acknowledges_(acknowledges) {
     stream_ = client.sessions->Connect(&context_);
@@ -41,7 +40,8 @@ class Flood {
 
   uint64_t sent() const { return sent_; }
   bool ended() const { return ended_; }
-  // Ends it and reads what there is. The last error of an operation, else of the stream.
+  // Ends it and reads what there is. Returns the last error of an operation, or else that of the
+  // stream.
   std::string Stop() {
     if (!thread_.joinable()) return error_;
     stopping_ = true;
@@ -81,7 +81,7 @@ class AttackTest : public ProcessTest {
  protected:
   static int64_t HostLimit() { return 64 * kMebibyte * Scale(); }
   static int64_t DeviceLimit() { return 32 * kMebibyte * Scale(); }
-  // For gRPC's buffers, which stay far below what they may take, and the process without clients.
+  // For gRPC's buffers, which stay far below their limit, and the process without clients.
   static int64_t OwnLimit() { return std::max(64 * kMebibyte, HostLimit() / 8) + own_; }
 
   std::vector<std::string> Flags() override {
@@ -112,8 +112,8 @@ class AttackTest : public ProcessTest {
     ProcessTest::TearDown();
   }
 
-  // Lets several clients flood until each has sent `messages` messages or has been refused, or
-  // until all are held up: they send nothing while the trainer makes kHeldUp steps.
+  // Makes several clients send until each has sent `messages` messages or has been refused, or
+  // until all are blocked: they send nothing while the trainer makes kHeldUp steps.
   void Attack(int clients, uint64_t messages,
               const std::function<Flood::Make(Client&, int)>& prepare, bool acknowledges) {
     std::vector<std::unique_ptr<Client>> all;
@@ -123,7 +123,7 @@ class AttackTest : public ProcessTest {
       ASSERT_TRUE(all.back()->opened.ok()) << all.back()->opened.error_message();
       floods.push_back(std::make_unique<Flood>(*all.back(), prepare(*all.back(), i), acknowledges));
     }
-    // A sanitizer is slow, and the memory is not checked there: fewer messages are enough.
+    // A sanitizer is slow and its memory is not checked, so fewer messages are enough.
     const uint64_t enough = std::max<uint64_t>(2, messages * Scale() / (kMemoryIsOurs ? 1 : 10));
     const auto all_have_sent = [&](uint64_t number) {
       return std::all_of(floods.begin(), floods.end(), [number](const auto& flood) {
@@ -153,7 +153,7 @@ class AttackTest : public ProcessTest {
   std::string error_;
 };
 
-// Values of 1 MiB, asked for without end and never read.
+// Reads values of 1 MiB repeatedly and takes none of the answers.
 Flood::Make Reads(Client& client, int) {
   client.Upload("values", std::string(kMebibyte, 'x'));
   return
@@ -245,8 +245,8 @@ TEST_F(AttackTest, UploadsThatNobodyUses) {
   EXPECT_TRUE(Client(address_).Upload("mine", std::string(kMebibyte / 2, 'x')).ok());
 }
 
-// What is freed is kept for the next tensor of its size. With many sizes that could be several
-// times what the device may have.
+// Freed memory is kept for the next tensor of its size. With many sizes that could be several times
+// the device's memory.
 TEST_F(AttackTest, FreedTensorsOfManySizes) {
   Client client(address_);
   auto stream = client.Connect();

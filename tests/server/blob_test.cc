@@ -1,4 +1,4 @@
-// Bulk data up and down.
+// Uploads and downloads of bulk data.
 #include <unistd.h>
 
 #include <atomic>
@@ -48,7 +48,7 @@ TEST(Blob, UploadWriteRunDownload) {
   options.blob_limit_bytes = 32 << 20;
   TestDaemon daemon(std::move(options));
   Client client(daemon.address());
-  // Two chunks, the last one not full.
+  // Two chunks, the last one partly filled.
   std::vector<float> values(300'000);
   std::iota(values.begin(), values.end(), 0.0f);
   const grpc::Status uploaded = client.Upload("data", Bytes(values));
@@ -65,7 +65,7 @@ TEST(Blob, UploadWriteRunDownload) {
   EXPECT_EQ(Floats(data), doubled);
 }
 
-// Values without a host pointer come and go by copies of the device's.
+// Values without a host pointer are transferred by the device's copies.
 TEST(Blob, MemoryThatTheHostDoesNotHave) {
   TestDaemonOptions options;
   options.memory_bytes = 64 << 20;
@@ -123,7 +123,7 @@ TEST(Blob, DownloadWaitsForItsOperation) {
   const auto run = stream->Send(RunProgram(1, {1, 1}, {2}));
   std::atomic<bool> let_go{false};
   std::thread release([&] {
-    stream->Call(Write(3, {1}));  // behind the run, which is waiting
+    stream->Call(Write(3, {1}));  // after the run, which is waiting
     let_go = true;
     daemon.device().LetGo();
   });
@@ -159,7 +159,7 @@ TEST(Blob, UnverifiedBytesAreTheirSessionsOwn) {
   Client other(daemon.address());
   ASSERT_TRUE(client.Upload(kFirst, "1st!").ok());
   ASSERT_TRUE(other.Upload(kSecond, "oops").ok());
-  // Nobody has asked for either.
+  // Neither digest was asked for with FindBlobs.
   const auto stream = client.Connect();
   ASSERT_FALSE(stream->Call(WriteBlob(1, kFirst, 1)).has_error());
   EXPECT_EQ(stream->Call(Read(1)).data(), "1st!");
@@ -172,7 +172,7 @@ TEST(Blob, UnverifiedBytesAreTheirSessionsOwn) {
   ASSERT_FALSE(beside->Call(WriteBlob(3, kFirst, 1)).has_error());
 }
 
-// What is new needs no digest; what may be there is found by it.
+// New data needs no digest; data that may be there is found by its digest.
 TEST(Blob, SumsSayWhatMayBeThere) {
   TestDaemon daemon;
   Client client(daemon.address());
@@ -195,7 +195,7 @@ TEST(Blob, SumsSayWhatMayBeThere) {
   EXPECT_EQ(Reason(client.Upload(sum, "1st!")), "BAD_BLOB_NAME");
 }
 
-// A client asks for what an operation that it has sent before still has to use.
+// A client asks for a blob that an operation sent earlier still has to use.
 TEST(Blob, WhatWasFoundStaysUntilALaterWriteHasUsedIt) {
   TestDaemonOptions options;
   options.blob_limit_bytes = 10;
@@ -218,7 +218,7 @@ TEST(Blob, OneValueFromSeveralBlobs) {
   const auto bytes = [](const std::vector<float>& values) {
     return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
   };
-  // Borders of blobs need not be borders of elements.
+  // Boundaries of blobs need not be boundaries of elements.
   const std::string all = bytes({1, 2, 3, 4});
   ASSERT_TRUE(client.Upload("a", all.substr(0, 5)).ok());
   ASSERT_TRUE(client.Upload("b", all.substr(5)).ok());
@@ -263,7 +263,7 @@ TEST(Blob, AThousandUploadsLeaveNothing) {
     v1::ConnectRequest release = Release({i});
     release.mutable_release()->add_blobs(name);
     send(release);
-    // The connection may break at any moment; what is sent again happens once.
+    // The connection may break at any moment; a repeated operation takes effect once.
     if (i % 100 != 0) continue;
     stream->Drop();
     stream = client.Connect();
@@ -277,14 +277,14 @@ TEST(Blob, AThousandUploadsLeaveNothing) {
   EXPECT_NE(metrics.find("kiln_blob_bytes 0\n"), std::string::npos);
 }
 
-// The bytes that this process, and so the daemon in it, has in memory.
+// Returns the resident memory of this process, which includes the daemon.
 int64_t Resident() {
   int64_t size = 0, resident = 0;
   std::ifstream("/proc/self/statm") >> size >> resident;
   return resident * sysconf(_SC_PAGESIZE);
 }
 
-// Blobs of less than a block lie in memory that the C library keeps when it is freed.
+// Blobs smaller than a block are in memory that the C library keeps after it is freed.
 TEST(Blob, FreedMemoryGoesBackToTheSystem) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer keeps freed memory";
@@ -307,7 +307,7 @@ TEST(Blob, FreedMemoryGoesBackToTheSystem) {
   request.set_session_id(client.session.session_id());
   v1::CloseSessionResponse response;
   ASSERT_TRUE(client.sessions->CloseSession(&context, request, &response).ok());
-  // It waits for the next upload for a while.
+  // The memory is kept for the next upload for a while.
   daemon.Advance(absl::Seconds(11));
   daemon.Advance(absl::Seconds(11));
   EXPECT_TRUE(Eventually([&] { return Resident() < before + kAll / 8; })) << Resident() - before;

@@ -12,7 +12,7 @@
 namespace kiln::testing {
 namespace {
 
-// A stream and a download end after this time, so that a test reports an answer that never comes.
+// Streams and downloads end after this time, so that a test reports a missing answer.
 constexpr std::chrono::minutes kPatience{10};
 
 v1::Node* AddNode(v1::Graph* graph, const char* op, const std::vector<uint32_t>& operands) {
@@ -158,7 +158,7 @@ class TokenAdderFactory : public grpc::experimental::ClientInterceptorFactoryInt
 
 std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address, const Client::Login& login) {
   grpc::ChannelArguments arguments;
-  // Each client its own connection, as in separate processes.
+  // Gives each client its own connection, as in separate processes.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetMaxReceiveMessageSize(-1);
   std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>> adders;

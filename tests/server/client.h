@@ -23,32 +23,32 @@ namespace kiln::testing {
 class Stream {
  public:
   Stream(v1::SessionService::Stub& stub, const std::string& session_id, uint64_t acknowledged = 0);
-  // With a connection of its own, for ten minutes at most.
+  // Opens its own connection, for ten minutes at most.
   Stream(std::unique_ptr<v1::SessionService::Stub> stub, const std::string& session_id,
          uint64_t acknowledged);
   ~Stream();
 
-  // False: the stream ended before the session was attached to.
+  // False if the stream ended before it attached to the session.
   bool attached() const { return attached_; }
-  // What Attached said.
+  // The last_sequence in Attached.
   uint64_t last_sequence() const { return last_sequence_; }
-  // Sends the operation under the next number (or the one given) and returns the number.
+  // Sends the operation under the next number (or the given one) and returns the number.
   uint64_t Send(v1::ConnectRequest request, uint64_t sequence = 0);
-  // Several in one message, the first under the next number (or the one given); returns the last's.
+  // Sends several in one message, the first under the next number (or the given one); returns the
+  // last number.
   uint64_t SendTogether(std::vector<v1::ConnectRequest> requests, uint64_t sequence = 0);
-  // Waits for the answer to an operation. An answer that never comes (the stream ended) has code
-  // -1.
+  // Waits for the answer to an operation. Returns code -1 if the stream ended without it.
   v1::Result Answer(uint64_t sequence);
   v1::Result Call(v1::ConnectRequest request) { return Answer(Send(std::move(request))); }
   // Reads until the stream ends.
   grpc::Status End();
   // Drops the connection, as a lost network does.
   void Drop();
-  // How often each answer came on this stream.
+  // The number of times that each answer arrived on this stream.
   const std::map<uint64_t, int>& received() const { return received_; }
   // The answers so far, by sequence.
   const std::map<uint64_t, v1::Result>& answers() const { return answers_; }
-  // In how many messages they came.
+  // The number of messages in which they arrived.
   int messages() const { return messages_; }
   uint64_t next_sequence() const { return next_sequence_; }
   void set_next_sequence(uint64_t sequence) { next_sequence_ = sequence; }
@@ -59,7 +59,7 @@ class Stream {
   void Keep(const v1::Result& result);
 
   grpc::ClientContext context_;
-  std::unique_ptr<v1::SessionService::Stub> stub_;  // if it has one of its own
+  std::unique_ptr<v1::SessionService::Stub> stub_;  // if it opened its own connection
   std::unique_ptr<grpc::ClientReaderWriter<v1::ConnectRequest, v1::ConnectResponse>> stream_;
   bool attached_ = false;
   uint64_t last_sequence_ = 0;
@@ -74,7 +74,7 @@ class Stream {
 struct Client {
   explicit Client(const std::string& address, uint32_t lease_seconds = 0,
                   const std::string& device = "", uint32_t snapshot_seconds = 0);
-  // Over any channel; every call carries the token, if there is one.
+  // Connects over any channel; every call carries the token, if there is one.
   struct Login {
     std::string token{};
     std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
@@ -103,9 +103,9 @@ struct Client {
   grpc::Status Download(uint64_t handle, uint64_t after_sequence, std::string* data);
 };
 
-// A stream that attaches to a client's session, also after its daemon has been restarted: by a
-// connection of its own, as often as it is told to come back. Null if the session is lost; `why`,
-// if not null, is told.
+// Opens a stream that attaches to a client's session, also after its daemon has been restarted.
+// Opens its own connection and retries for as long as the daemon asks for it. Returns null, and
+// sets `*why` unless it is null, if the session is lost.
 std::unique_ptr<Stream> Reattach(const std::string& address, const Client& client,
                                  uint64_t acknowledged = 0, grpc::Status* why = nullptr);
 
@@ -113,11 +113,11 @@ struct Taken {
   grpc::Status status;
   v1::AttachSessionResponse session;
 };
-// Takes over the session that was left under this name. The daemon executes first what its holder
-// has sent, and answers RESTARTING until then: the call is repeated as often as it does.
+// Takes over the session that was detached under this name. The daemon first executes what the
+// previous client has sent, and answers RESTARTING until then; this function repeats the call.
 Taken TakeOver(v1::SessionService::Stub& sessions, const std::string& name);
 
-// A call of whose answer only the status matters.
+// Makes a call of which only the status is of interest.
 template <typename Service, typename Stub, typename Request, typename Response>
 grpc::Status Try(const std::unique_ptr<Stub>& service,
                  grpc::Status (Service::*method)(grpc::ClientContext*, const Request&, Response*),
@@ -126,19 +126,19 @@ grpc::Status Try(const std::unique_ptr<Stub>& service,
   Response response;
   return (*service.*method)(&context, request, &response);
 }
-// The same for a method by its name, "/kiln.v1.SessionService/OpenSession", with any bytes.
+// The same for a method given by its name, "/kiln.v1.SessionService/OpenSession", with any bytes.
 grpc::Status TryBytes(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
                       const grpc::ByteBuffer& request, grpc::ClientContext& context);
 
-// The exit status of curl that scrapes /metrics there: 0, or 22 for an HTTP error. `password`:
-// empty for none. `url`: "http://127.0.0.1:7434"; `options` for curl.
+// Returns the exit status of curl on /metrics: 0, or 22 for an HTTP error. `password`: empty for
+// none. `url`: "http://127.0.0.1:7434"; `options`: for curl.
 int Scrape(const std::string& url, const std::string& password, const std::string& options = "");
 
-// A user whom an admin adds; "" is the usual role. The token; empty if it did not work.
+// Has an admin add a user with a role ("": the default). Returns the token; empty if it failed.
 std::string AddUser(Client& admin, const std::string& name, const std::string& role = "",
                     const std::vector<std::string>& identities = {});
 
-// Those that the caller may see.
+// Returns the sessions that the caller may see.
 v1::ListSessionsResponse Sessions(const std::string& address);
 
 // Requests.
@@ -161,14 +161,15 @@ v1::ConnectRequest Detach(const std::string& name, uint32_t keep_seconds, const 
 v1::Graph AddGraph(int64_t size);
 v1::Graph NegGraph(int64_t size);
 v1::Graph AccumulateGraph(int64_t size);
-// The sum of the sines of 0, 1, … size - 1: nothing that lies in memory.
+// The sum of the sines of 0, 1, … size - 1: reads no memory.
 v1::Graph SumOfSines(int64_t size);
 // x + y over a dimension "n" of 1 to `max`.
 v1::Graph VariableAddGraph(int64_t max);
 
-// Program 1, which adds value 2 to value 1: value 1 is 0, value 2 is 1. All of it is answered.
+// Defines program 1, which adds value 2 to value 1, and writes 0 to value 1 and 1 to value 2. Waits
+// for the answers.
 void DefineCounter(Stream& stream);
-inline constexpr uint64_t kCounterOperations = 3;  // the sequences that it takes
+inline constexpr uint64_t kCounterOperations = 3;  // the number of sequence numbers that it uses
 
 std::vector<float> Floats(const std::string& bytes);
 // The reason in a Status' ErrorInfo; empty if there is none.

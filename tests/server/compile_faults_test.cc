@@ -1,6 +1,6 @@
-// Kernels that end, stop or choke the process that compiles them: each is an error of its own
-// program, while another client's training goes on, bit for bit. The daemon is in this process,
-// with the real compiler and CPU; its workers are this executable, which alone has the faults.
+// Kernels that crash, hang or exhaust the process that compiles them: each is an error of its own
+// program, while another client's training continues, bit for bit. The daemon is in this process,
+// with the real compiler and CPU. Its workers are this executable; only they have the faults.
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -22,14 +22,14 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// The environment's name for the file that tells that a worker spins.
+// The environment variable with the path of a file that a worker creates when it hangs.
 constexpr char kSpinningFile[] = "KILN_TEST_SPINNING_FILE";
 
 bool HasSize(const workers::KernelJob& job, int64_t size) {
   return absl::StrContains(job.kernel, absl::StrCat("[", size, "]"));
 }
 
-// What a worker does: compiles, but for the kernels with a planted fault.
+// A worker's task: compiles, except for the kernels with a planted fault.
 absl::StatusOr<drivers::KernelImage> CompileOrFail(const workers::KernelJob& job) {
   if (HasSize(job, kAborts)) {
     std::fputs("LLVM ERROR: Cannot select: a planted fault\n", stderr);
@@ -75,13 +75,13 @@ TEST_F(CompileFaults, AreErrorsOfTheirOwnPrograms) {
                 AllOf(HasSubstr("kernel "), HasSubstr("for x86-64"), HasSubstr("bytes of memory")));
   }
   EXPECT_TRUE(trainer.Advances(10));
-  // Two workers died of the first.
+  // Two workers died because of the first kernel.
   EXPECT_THAT(daemon_->MetricsText(), HasSubstr(absl::StrCat("kiln_compile_worker_failures_total ",
                                                              workers::kLimitsMemory ? 4 : 3)));
 }
 
 TEST_F(CompileFaults, DoNotHoldUpAShutdown) {
-  Start(30);  // the test's clock stands still
+  Start(30);  // the test's clock does not move
   Client client(address_);
   auto stream = client.Connect();
   const uint64_t spinning = stream->Send(Define(1, AddGraph(kSpins)));

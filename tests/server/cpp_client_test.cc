@@ -1,5 +1,5 @@
-// The C++ client beside a daemon in the same process: what it leaves behind, and how it hears of a
-// shutdown.
+// The C++ client and a daemon in the same process: what the client leaves behind, and how it learns
+// of a shutdown.
 #include <map>
 #include <string>
 #include <thread>
@@ -17,10 +17,10 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Longer than any test: a wait ends only because its event has happened.
+// Longer than any test: a wait ends only because its event has occurred.
 constexpr absl::Duration kPatience = absl::Hours(1);
 
-constexpr int64_t kLargeFloats = (1 << 20) / sizeof(float) + 1;  // travels as a blob
+constexpr int64_t kLargeFloats = (1 << 20) / sizeof(float) + 1;  // sent as a blob
 
 class CppClientTest : public ::testing::Test {
  protected:
@@ -43,19 +43,19 @@ class CppClientTest : public ::testing::Test {
     return *std::move(client);
   }
 
-  // x + x.
+  // Returns the graph x + x.
   static Graph Doubling() {
     GraphBuilder builder;
     const Value x = builder.Input(DType::kFloat32, {1});
     builder.Output(builder.AddNode("add", {x, x}));
     return *builder.Build();
   }
-  // A client of the same daemon by an address that might be another machine's.
+  // Opens a client of the same daemon by an address that might be on another machine.
   std::unique_ptr<kiln::Client> OpenRemote() {
     const std::string tcp = daemon_.daemon().listening()[1];
     return Open("0.0.0.0" + tcp.substr(tcp.rfind(':')));
   }
-  // Each run needs the one before. `last` becomes the last one.
+  // Each run depends on the one before. `*last` becomes the last one.
   static constexpr int kRuns = 1000;
   void SendMoreThanTheDeviceGets(const Program& program, RunResult* last) {
     for (int i = 0; i < kRuns; ++i) *last = *client_->Run(program, {last->outputs[0]});
@@ -63,7 +63,7 @@ class CppClientTest : public ::testing::Test {
   absl::Status UploadLarge() {
     return client_->Upload<float>({kLargeFloats}, absl::MakeConstSpan(large_)).status();
   }
-  // A daemon that stops is told from one that cannot be reached.
+  // A stopped daemon is distinguished from an unreachable one.
   static void ExpectStopped(const absl::Status& status) {
     EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
     EXPECT_EQ(ErrorReason(status), "SHUTTING_DOWN") << status;
@@ -81,14 +81,14 @@ TEST_F(CppClientTest, UploadsLeaveNoBlobs) {
   EXPECT_NE(metrics.find("kiln_blob_bytes 0\n"), std::string::npos);
 }
 
-// As from another machine, where the same bytes are not sent twice.
+// As from another machine, to which the same bytes are not sent twice.
 TEST_F(CppClientTest, WhatTheDaemonHasIsNotSentAgain) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "ThreadSanitizer takes minutes for megabytes over TCP";
 #endif
   const auto remote = OpenRemote();
   constexpr int64_t kFloats = (9 << 20) / sizeof(float);  // the third piece is a quarter of one
-  std::vector<float> data(kFloats, 1.0f);                 // the second is the first
+  std::vector<float> data(kFloats, 1.0f);                 // the second piece equals the first
   const auto received = [&] {
     EXPECT_TRUE(remote->Barrier().ok());
     const std::string metrics = daemon_.daemon().MetricsText();
@@ -142,7 +142,7 @@ TEST_F(CppClientTest, AClientThatWaitsHearsOfAShutdown) {
   SendMoreThanTheDeviceGets(program, &last);
   ASSERT_TRUE(client_->DownloadBytes(input).ok());  // the daemon has received them all
   std::thread stop([&] { daemon_.daemon().Stop(kPatience); });
-  // What is on the device ends, what waits for it does not begin.
+  // Runs on the device complete; waiting runs do not start.
   ExpectStopped(client_->Read(last.outputs[0]).Get().status());
   daemon_.device().LetGo();
   EXPECT_TRUE(first.done.Get().ok());
@@ -191,7 +191,7 @@ TEST_F(CppClientTest, ASessionThatWasNotKeptIsOneError) {
   ExpectStopped(client_->Barrier());
 }
 
-// Answered while the device still has what came first.
+// Answered while the device still executes the first run.
 TEST_F(CppClientTest, CancelEndsWhatTheDeviceHasNotBegun) {
   auto program = *client_->Define(Doubling(), "double");
   auto input = *client_->Upload<float>({1}, {1});

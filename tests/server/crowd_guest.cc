@@ -43,7 +43,7 @@ void Guest::VisitOnce(int64_t operations) {
     if (OneIn(500)) AskTooMuch(client);
     if (OneIn(500)) ExceedQuotas();
     if (OneIn(500)) SendNonsense(client);
-    // By then the first operation has been answered.
+    // After 128 steps the first operation has been answered.
     if (step > 128 && OneIn(500)) SendWrongNumber(client);
     if (OneIn(500)) Pry(client);
     if (OneIn(1000)) CancelSome();

@@ -1,4 +1,4 @@
-// One of a crowd at a daemon, who knows what every answer must be.
+// One of many clients of a daemon, which knows what every answer must be.
 #ifndef KILN_TESTS_SERVER_CROWD_GUEST_H_
 #define KILN_TESTS_SERVER_CROWD_GUEST_H_
 
@@ -15,19 +15,19 @@
 
 namespace kiln::testing {
 
-// What the daemon grants to each user of the crowd, and all in all.
+// The daemon's limits for each user of the crowd, and its total limits.
 struct Crowd {
   static constexpr int kUsers = 8;
   static constexpr char kUserPrefix[] = "user";
-  // Sessions have long leases, except where the client vanishes in the end. On a slow machine a
-  // short lease may run out while the client still uses its session.
+  // Sessions have long leases, except if the client disconnects without closing at the end. On a
+  // slow machine a short lease may run out while the client still uses its session.
   static constexpr uint32_t kLeaseSeconds = 3600, kShortLeaseSeconds = 2;
   static constexpr int64_t kHostBytes = 256 << 20;
   static constexpr uint64_t kGraphNodes = 50;
   static constexpr uint64_t kDeviceBytes = 1 << 20;
 };
 
-// The ids of sessions, for others to try.
+// The ids of sessions, for other users to try.
 class Ids {
  public:
   void Add(int user, const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -44,9 +44,9 @@ class Ids {
   std::string ids_[Crowd::kUsers] ABSL_GUARDED_BY(mutex_);
 };
 
-// One client after another, under one user's name: computes, loses its connection, vanishes, asks
-// for more than there is or than its quotas allow, cancels, sends nonsense, looks for what is
-// others'. Of one thread.
+// Acts as one client after another, under one user's name: computes, loses its connection,
+// disappears, exceeds the daemon's limits or its quotas, cancels, sends invalid data, tries other
+// users' ids. Used by one thread.
 class Guest {
  public:
   Guest(std::string address, int user, std::string token, uint64_t seed, Ids& ids)
@@ -56,11 +56,11 @@ class Guest {
         random_(seed),
         ids_(ids) {}
 
-  // Makes visits until `operations` operations have been sent.
+  // Opens sessions until `operations` operations have been sent.
   void Stay(int64_t operations) {
     while (wrong_.empty() && operations_ < operations) VisitOnce(operations);
   }
-  // What was not as expected; empty if all was.
+  // Describes the first unexpected result; empty if there was none.
   const std::string& wrong() const { return wrong_; }
   int64_t operations() const { return operations_; }
 
@@ -70,20 +70,21 @@ class Guest {
     if (!holds && wrong_.empty()) wrong_ = absl::StrCat(what, ": ", found);
   }
   void VisitOnce(int64_t operations);
-  // Waits until there is room for a session, and opens it: sessions of vanished clients stay for a
-  // while.
+  // Waits until there is room for a session, and opens it: sessions of clients that disappeared
+  // stay for a while.
   std::unique_ptr<Client> Enter(uint32_t lease_seconds);
   void Close(Client& client);
-  // Announced, and never sent: refused, since it cannot come to anything.
+  // Announces an upload that exceeds the limits and is never sent; it must be refused.
   void AskTooMuch(Client& client);
-  // In a session of its own, which goes on.
+  // Exceeds quotas in a session that must continue to work.
   void ExceedQuotas();
   void SendNonsense(Client& client);
-  // From the past it has no effect, from the future the stream ends. The sender's stream ends
-  // either way, and it comes back.
+  // A past number has no effect, a future number ends the stream. The sender's stream ends in both
+  // cases, and it reconnects.
   void SendWrongNumber(Client& client);
   void Pry(Client& client);
-  // A run ends well or is cancelled, and what was cancelled has changed nothing.
+  // Checks that each run either completes or is cancelled, and that cancelled runs have changed
+  // nothing.
   void CancelSome();
 
   const std::string address_;

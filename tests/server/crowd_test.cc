@@ -1,7 +1,7 @@
-// A crowd at one daemon: clients of several users that compute, lose their connections, vanish, ask
-// for more than there is or than their quotas allow, cancel, send nonsense and look for what is
-// others', while processes of other clients are killed. Each knows what every answer
-// must be (exact_client.h), and when all have gone the daemon holds nothing of them.
+// Many clients of several users of one daemon compute, lose their connections, disappear, exceed
+// its limits or their quotas, cancel, send invalid data and try other users' ids, while processes
+// of other clients are killed. Each client knows what every answer must be (exact_client.h). When
+// all have gone, the daemon holds nothing of theirs.
 //
 //   KILN_CROWD_OPERATIONS=100000 KILN_CROWD_CLIENTS=32 KILN_SEED=7 kilnd_test
 //   --gtest_filter=*Crowd*
@@ -34,8 +34,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Starts processes of clients and kills them, in a thread of its own: each after a random number of
-// calls that the daemon has answered. Their sessions are the owner's.
+// Starts processes of clients and kills them, in its own thread: each after a random number of
+// calls that the daemon has answered. Their sessions belong to the owner.
 class Killer {
  public:
   Killer(std::string address, uint64_t seed)
@@ -67,7 +67,7 @@ class Killer {
       kill(client, SIGKILL);
       int status = 0;
       waitpid(client, &status, 0);
-      if (WIFSIGNALED(status)) ++kills_;  // one that has ended by itself was not killed
+      if (WIFSIGNALED(status)) ++kills_;  // a client that has exited by itself was not killed
     } while (!stopping_);
   }
 
@@ -110,8 +110,8 @@ class CrowdTest : public ProcessTest {
       ASSERT_TRUE(Try(owner_->admin, &v1::AdminService::Stub::SetQuota, quota).ok());
     }
   }
-  // Lets so many guests send so many operations each, and waits until the daemon holds nothing of
-  // them.
+  // Runs `guests` guests with `operations` operations each, and waits until the daemon holds
+  // nothing of theirs.
   void Visit(int64_t guests, int64_t operations, uint64_t seed) {
     Ids ids;
     std::vector<std::unique_ptr<Guest>> all;
@@ -135,7 +135,7 @@ class CrowdTest : public ProcessTest {
                 static_cast<long>(guests * operations), kills,
                 static_cast<long>(Resident() / kMebibyte));
   }
-  // Once the leases of those who vanished have run out.
+  // Waits until the leases of clients that disappeared have run out.
   bool IsEmpty() {
     return Eventually([this] {
       grpc::ClientContext sessions_context, users_context;
@@ -149,7 +149,7 @@ class CrowdTest : public ProcessTest {
     });
   }
 
-  std::unique_ptr<Client> owner_;  // whose session is the only one that stays
+  std::unique_ptr<Client> owner_;  // its session is the only one that stays
   std::vector<std::string> tokens_;
 };
 
@@ -161,7 +161,7 @@ TEST_F(CrowdTest, EachIsServedExactlyAndNothingIsLeft) {
   const auto seed = static_cast<uint64_t>(NumberFromEnvironment("KILN_SEED", 1));
   Start();
   AddUsers();
-  // Caches, threads and pools are there after the first.
+  // Caches, threads and pools exist after the first visit.
   Visit(guests, std::min(operations, int64_t{10'000}), seed + 1000);
   const int64_t before = Resident();
   Visit(guests, operations, seed);

@@ -1,5 +1,5 @@
-// Nobody can take the file descriptors that others need, with few and with many of them in the
-// daemon: not as a stranger, not as a user, not as another account of the machine.
+// No attacker can take the file descriptors that others need, with few and with many descriptors in
+// the daemon: no stranger, no user, no other account of the machine.
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -38,7 +38,7 @@ class DescriptorsTest : public HostileTest, public ::testing::WithParamInterface
   }
   std::string MoreConfiguration() const override { return "[auth]\nsystem_users = true\n"; }
   void SetUp() override {
-    // The attacker's connections are this process's.
+    // The attacker's connections are in this process.
     rlimit own{};
     ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &own), 0);
     if (own.rlim_max < static_cast<rlim_t>(2 * GetParam().attempts))
@@ -51,7 +51,7 @@ class DescriptorsTest : public HostileTest, public ::testing::WithParamInterface
     ASSERT_TRUE(owner_->opened.ok()) << owner_->opened.error_message();
     mallory_ = AddUser(*owner_, "mallory");
     ann_ = AddUser(*owner_, "ann");
-    // (An account of the machine, as prometheus may be one, is no user's name.)
+    // (The name of an account of the machine, such as prometheus, cannot be a user's name.)
     viewer_ = AddUser(*owner_, "scraper", "viewer");
     trainer_ = std::make_unique<Trainer>(address_);
     ASSERT_TRUE(trainer_->Advances(3));
@@ -63,7 +63,7 @@ class DescriptorsTest : public HostileTest, public ::testing::WithParamInterface
     owner_.reset();
     HostileTest::TearDown();
   }
-  // While the attacker has what they can get.
+  // Called while the attacker holds as many as possible.
   void ExpectOthersAreServed() {
     EXPECT_TRUE(trainer_->Advances(3));
     const Client ann(absl::StrCat("127.0.0.1:", Port()), {.token = ann_});
@@ -112,7 +112,7 @@ TEST_P(DescriptorsTest, AnotherAccountLeavesEnough) {
   ASSERT_EQ(pipe(told), 0);
   const pid_t other = fork();
   if (other == 0) {
-    // Until it is ended.
+    // Until it is killed.
     if (setresgid(kNobody, kNobody, kNobody) != 0 || setresuid(kNobody, kNobody, kNobody) != 0)
       _exit(1);
     for (int i = 0; i < GetParam().attempts; ++i)

@@ -1,4 +1,4 @@
-// Sessions that are left under a name and taken over by another process.
+// Sessions that are detached under a name and taken over by another process.
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,12 +46,12 @@ TEST(Detach, QueuedWorkGoesOnAndAnotherTakesItUp) {
   auto goes_on = Connect(second, taken.session);
   EXPECT_THAT(Floats(goes_on->Call(Read(1)).data()), ElementsAre(20));
   EXPECT_THAT(Floats(goes_on->Call(Read(29)).data()), ElementsAre(20));
-  // What had no name is gone, and so are programs; numbers are never used twice.
+  // Tensors without a name and programs are gone; numbers must not be reused.
   EXPECT_EQ(Reason(goes_on->Call(Read(2)).error()), "UNKNOWN_HANDLE");
   EXPECT_EQ(Reason(goes_on->Call(RunProgram(1, {1, 1}, {30})).error()), "UNKNOWN_PROGRAM");
   EXPECT_EQ(Reason(goes_on->Call(Write(10, {1})).error()), "HANDLE_REUSED");
   EXPECT_FALSE(goes_on->Call(Write(31, {1})).has_error());
-  // The first has lost it, whatever it tries.
+  // The first client has lost the session, no matter what it tries.
   EXPECT_EQ(Reason(first.Connect()->End()), "TAKEN_OVER");
 }
 
@@ -64,7 +64,7 @@ TEST(Detach, WhoeverStillHasItHearsThatItIsTakenOver) {
   Client second(daemon.address());
   const Taken taken = TakeOver(*second.sessions, "mine");
   EXPECT_EQ(Reason(stream->End()), "TAKEN_OVER");
-  // An answer that was lost on its way: the same process, or a third one, asks again.
+  // If the answer is lost on its way, the same process or a third one asks again.
   const Taken again = TakeOver(*second.sessions, "mine");
   ASSERT_TRUE(again.status.ok());
   EXPECT_NE(taken.session.session().session_id(), again.session.session().session_id());
@@ -97,7 +97,7 @@ TEST(Detach, NamesAreCheckedAndWhatFailsChangesNothing) {
   EXPECT_THAT(Floats(stream->Call(Read(2)).data()), ElementsAre(2));
   many.pop_back();
   EXPECT_FALSE(stream->Call(Detach("mine", 600, many)).has_error());
-  // A new name is instead of the one before, which others may have then.
+  // A new name replaces the previous one, which other sessions may use then.
   EXPECT_FALSE(stream->Call(Detach("hers", 600, {{"x", 1}})).has_error());
   EXPECT_EQ(Reason(TakeOver(*other.sessions, "mine").status), "UNKNOWN_NAME");
   EXPECT_TRUE(TakeOver(*other.sessions, "hers").status.ok());
@@ -139,7 +139,7 @@ TEST(Detach, KeptForItsTimeAndNoLonger) {
   daemon.Advance(absl::Seconds(590));
   auto taken = TakeOver(*other.sessions, "night");
   ASSERT_TRUE(taken.status.ok()) << taken.status.error_message();
-  // Whoever has it dies: it is kept as long again.
+  // If the new holder dies, the session is kept for the same time again.
   Connect(other, taken.session)->Call(Read(1));
   ASSERT_TRUE(Eventually([&] { return !is_connected(); }));
   daemon.Advance(absl::Seconds(590));
@@ -179,7 +179,7 @@ TEST(Detach, OutlivesTheDaemon) {
   ASSERT_TRUE(taken.status.ok()) << taken.status.error_message();
   EXPECT_EQ(taken.session.last_handle(), 19);
   EXPECT_THAT(Floats(Connect(second, taken.session)->Call(Read(1)).data()), ElementsAre(10));
-  // Its id is another one, and stays so.
+  // It has a new id, which survives a restart.
   daemon.Restart();
   auto stream = std::make_unique<Stream>(v1::SessionService::NewStub(grpc::CreateChannel(
                                              daemon.address(), grpc::InsecureChannelCredentials())),

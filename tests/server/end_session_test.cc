@@ -1,4 +1,4 @@
-// Sessions that are ended by the name in lists: by their users, and by admins.
+// Sessions that are closed by their listed name: by their users, and by admins.
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
@@ -37,7 +37,7 @@ class EndSessionTest : public ::testing::Test {
       if (session.name() == name) return !session.connected();
     return false;
   }
-  // Tensors that the daemon counts as Ann's.
+  // Returns the number of tensors that the daemon counts as Ann's.
   uint64_t BuffersOfAnn() {
     grpc::ClientContext context;
     v1::ListQuotasResponse list;
@@ -73,7 +73,7 @@ TEST_F(EndSessionTest, WhoseClientWasKilledIsNotLockedOut) {
   ASSERT_TRUE(End(again, name_).ok());
   EXPECT_TRUE(Client(tcp(), {.token = token_}).opened.ok());
   EXPECT_TRUE(Eventually([&] { return BuffersOfAnn() == 0; }));
-  // It was not gone after all.
+  // The session's client was still there; it learns that the session was closed.
   const grpc::Status why = Ask(ann_);
   EXPECT_EQ(why.error_code(), grpc::NOT_FOUND);
   EXPECT_EQ(Reason(why), "SESSION_CLOSED");
@@ -152,7 +152,7 @@ TEST_F(EndSessionTest, AProtectedOneDoesNotComeBack) {
   EXPECT_EQ(Reattach(tcp(), kept), nullptr);
 }
 
-// A user who ends his own again and again does not push everything else out of the log.
+// A user who closes sessions repeatedly does not push other events out of the log.
 TEST_F(EndSessionTest, UsersCannotFillTheAuditLog) {
   for (int i = 0; i < 100; ++i) EXPECT_EQ(Reason(End(ann_, "night")), "UNKNOWN_NAME");
   const std::string text = AuditText(daemon_);

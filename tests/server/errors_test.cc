@@ -1,4 +1,4 @@
-// What a client gets for its mistakes, and that it can go on after each.
+// The errors for a client's mistakes. The client can continue after each of them.
 #include <functional>
 #include <string>
 #include <utility>
@@ -29,8 +29,8 @@ v1::ConnectRequest Changed(v1::ConnectRequest request,
   return request;
 }
 
-// In a session with handles 1 (two floats), 2 (three floats), 9 (released) and program 1 =
-// AddGraph(2).
+// The mistakes, for a session with handles 1 (two floats), 2 (three floats), 9 (released) and
+// program 1 = AddGraph(2).
 std::vector<Mistake> Mistakes() {
   v1::Graph unknown_op = AddGraph(2);
   unknown_op.mutable_nodes(2)->set_op("frobnicate");
@@ -169,7 +169,7 @@ TEST(Errors, FailedResultsFailWhatUsesThem) {
   stream->Send(Define(1, NegGraph(1)));
   stream->Send(Define(2, AddGraph(1)));
   stream->Send(Write(1, {1}));
-  // Before anybody knows that the first run fails, what depends on it is in flight.
+  // Dependent operations are in flight before the first run is known to fail.
   daemon.device().Hold();
   const auto failed = stream->Send(RunProgram(1, {1}, {2}));
   const auto dependent = stream->Send(RunProgram(2, {1, 2}, {3}));
@@ -182,7 +182,7 @@ TEST(Errors, FailedResultsFailWhatUsesThem) {
     EXPECT_EQ(stream->Answer(sequence).error().message(), "an input failed: the kernel failed");
   }
   EXPECT_THAT(stream->Answer(read).error().message(), HasSubstr("the kernel failed"));
-  // And after.
+  // The same holds for operations sent later.
   EXPECT_THAT(stream->Call(RunProgram(2, {4, 1}, {5})).error().message(),
               HasSubstr("the kernel failed"));
   EXPECT_THAT(stream->Call(Read(5)).error().message(), HasSubstr("the kernel failed"));
@@ -262,7 +262,7 @@ TEST(Errors, StreamsThatBreakTheRulesEnd) {
   EXPECT_FALSE(stream->Call(Write(1, {1})).has_error());
 }
 
-// Text in a message must be UTF-8, or it cannot be parsed.
+// Text in a message must be UTF-8, otherwise the message cannot be parsed.
 constexpr char kNotUtf8[] = "\xff";
 
 TEST(Errors, AMalformedMessageEndsItsStreamWithAnError) {

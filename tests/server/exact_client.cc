@@ -8,7 +8,7 @@
 namespace kiln::testing {
 namespace {
 
-// Beyond it the least number that is written would be rounded away.
+// Above it the smallest number that is written would be rounded away.
 constexpr float kLargest = 1e6f;
 
 v1::Graph AccumulateOnly() {
@@ -25,7 +25,7 @@ std::vector<Exact> Model::First() {
 
 Exact Model::Next(Random& random) {
   const uint64_t kind = random() % 100;
-  // Fewer than may have names when a session is left.
+  // Fewer values than the number of tensors that Detach may name.
   if (values_.size() > 2000 || too_large_) return NextRelease(random);
   if (values_.size() < 4 || kind < 10) return NextWrite(random);
   if (kind < 30) return NextAdd(random);
@@ -99,7 +99,8 @@ Exact Model::NextMistake(Random& random) {
 }
 
 void Sender::Send(Exact operation) {
-  // Before it has a number, or it would acknowledge itself where nothing else is in flight.
+  // Set before the operation has a number, or it would acknowledge itself if nothing else is in
+  // flight.
   operation.first.set_acknowledged(Acknowledged());
   const uint64_t sequence = next_++;
   const Exact& kept = pending_[sequence] = std::move(operation);
@@ -174,7 +175,7 @@ void Sender::Check(uint64_t sequence, const Expected& expected, const v1::Result
   }
   if (!expected.read) return;
   const std::vector<float> read = Floats(result.data());
-  // Bit for bit.
+  // Compares bit for bit.
   if (read.size() == 1 && std::memcmp(&read[0], &*expected.read, sizeof(float)) == 0) return;
   wrong_ = absl::StrCat("operation ", sequence, " read ", read.empty() ? -1 : read[0], ", not ",
                         *expected.read);

@@ -1,4 +1,4 @@
-// A client that knows what every answer must be, whatever becomes of its connection and the daemon.
+// A client that knows what every answer must be, even if its connection or the daemon fails.
 #ifndef KILN_TESTS_SERVER_EXACT_CLIENT_H_
 #define KILN_TESTS_SERVER_EXACT_CLIENT_H_
 
@@ -17,25 +17,26 @@ namespace kiln::testing {
 
 using Random = std::mt19937_64;
 
-// What an operation must be answered with: bytes, success or an error.
+// The expected answer to an operation: bytes, success or an error.
 struct Expected {
   std::optional<float> read;
   int code = 0;
 };
 using Exact = std::pair<v1::ConnectRequest, Expected>;
 
-// The session as it must be: two programs (x + y; x becomes x + y) on single numbers.
+// The expected state of a session: two programs (x + y; x becomes x + y) on scalars.
 class Model {
  public:
-  // Defines the programs. Before all others.
+  // Returns the definitions of the programs, which must be sent first.
   static std::vector<Exact> First();
-  // The next operation, and what it must come to.
+  // Returns the next operation and its expected answer.
   Exact Next(Random& random);
-  // Reads everything there is.
+  // Returns reads of all values.
   std::vector<Exact> Last() const;
-  // Leaves everything there is under a name, but for the programs.
+  // Returns an operation that detaches the session and all values, without the programs, under a
+  // name.
   Exact Leave(const std::string& name) const;
-  // Defines the programs anew, for whoever takes the session over.
+  // Returns new definitions of the programs, for the client that takes the session over.
   std::vector<Exact> DefineAgain();
 
  private:
@@ -45,34 +46,35 @@ class Model {
   Exact NextAccumulate(Random& random);
   Exact NextRead(Random& random);
   Exact NextRelease(Random& random);
-  // Numbers that are taken and handles that are not there.
+  // Uses numbers that are taken and handles that do not exist.
   Exact NextMistake(Random& random);
-  // Notes what was added up to; returns it.
+  // Records the sum's value and returns it.
   float Sum(uint64_t handle, float sum);
 
   uint64_t next_ = 1;
   uint64_t programs_ = 1;  // the first of the two
   std::map<uint64_t, float> values_;
-  // To be released next, since it is so large that what is added to it changes nothing.
+  // Released next, because it is so large that adding to it changes nothing.
   std::optional<uint64_t> too_large_;
 };
 
-// Keeps what has not been answered, and sends it again on the next stream. Not thread-safe.
+// Keeps operations that have not been answered, and sends them again on the next stream. Not
+// thread-safe.
 class Sender {
  public:
-  // `client` outlives this.
+  // `client` must outlive this object.
   Sender(std::string address, const Client& client)
       : address_(std::move(address)), client_(client) {}
 
-  // Perhaps not before others: some travel together.
+  // May delay the operation, since some share a message.
   void Send(Exact operation);
-  // Waits for the oldest answers until no more than so many are missing.
+  // Waits for the oldest answers until at most `count` are missing.
   void AnswerAllBut(size_t count);
   void Cut();
   size_t in_flight() const { return pending_.size(); }
-  // What was not as expected; empty if all was.
+  // Describes the first unexpected result; empty if there was none.
   const std::string& wrong() const { return wrong_; }
-  // Whether wrong() says that the session is lost.
+  // True if wrong() says that the session is lost.
   bool has_lost_session() const { return has_lost_session_; }
 
  private:
@@ -80,7 +82,7 @@ class Sender {
   uint64_t Acknowledged() const;
   bool Attach();
   void Check(uint64_t sequence, const Expected& expected, const v1::Result& result);
-  // The stream ended, or has told nothing of the oldest for too long.
+  // Reconnects: the stream ended, or has not answered the oldest operation for too long.
   void GoOn(uint64_t oldest);
 
   const std::string address_;
@@ -88,14 +90,14 @@ class Sender {
   std::unique_ptr<Stream> stream_;
   uint64_t next_ = 1;
   std::map<uint64_t, Exact> pending_;
-  std::vector<v1::ConnectRequest> held_;  // the last of pending_, not sent yet
-  uint64_t missed_ = 0;                   // the oldest when a stream last ended by its deadline
+  std::vector<v1::ConnectRequest> held_;  // the last ones of pending_, not sent yet
+  uint64_t missed_ = 0;                   // the oldest one when a stream last timed out
   std::string wrong_;
   bool has_lost_session_ = false;
 };
 
-// The least number of steps that fails, of those up to `failing`, which does. What depends on
-// threads may need several attempts.
+// Returns the smallest number of steps that fails, at most `failing`, which is known to fail.
+// Failures that depend on threads may need several attempts.
 template <typename Fails>
 int64_t LeastThatFails(int64_t failing, const Fails& fails) {
   int64_t passing = 0;

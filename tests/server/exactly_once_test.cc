@@ -1,13 +1,13 @@
-// Random operations through connections that are cut, daemons that are restarted and sessions that
-// another process takes over: none is lost, none is done twice, none overtakes another. What a
-// client must see is what a model in this process computes; a number that comes once too often or
-// too early changes all that follow.
+// Random operations over connections that are cut, with daemons that are restarted and sessions
+// that another process takes over: no operation is lost, repeated or reordered. A model in this
+// process computes what a client must see. An operation that takes effect twice or too early
+// changes all later values.
 //
 //   KILN_OPERATIONS=1000000 KILN_SEED=7 daemon_test      takes a minute or two
 //
-// Here the daemon is in this process; kilnd_test kills real ones.
+// Here the daemon is in this process; kilnd_test kills daemon processes.
 //
-// A failure prints its seed, and the least number of steps after which it shows.
+// A failure prints its seed and the smallest number of steps with which it occurs.
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -23,8 +23,8 @@ namespace kiln::testing {
 namespace {
 
 struct Odds {
-  uint64_t cut = 200;       // one in so many steps
-  uint64_t restart = 1000;  // likewise
+  uint64_t cut = 200;       // one in this many steps
+  uint64_t restart = 1000;  // in the same unit, as is takeover
   uint64_t takeover = 1000;
 };
 
@@ -35,7 +35,7 @@ struct Outcome {
   int takeovers = 0;
 };
 
-// The client becomes the one that has taken over its session, which it had left under a name.
+// The client takes over its session, which it had detached under a name.
 std::string BecomeHolder(const std::string& address, Client* client) {
   const auto stub =
       v1::SessionService::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
@@ -48,7 +48,7 @@ std::string BecomeHolder(const std::string& address, Client* client) {
 
 Outcome TrySteps(uint64_t seed, int64_t steps, const Odds& odds) {
   Outcome outcome;
-  // The operations are the same whatever becomes of the connection and the daemon.
+  // The operations are the same, no matter what happens to the connection and the daemon.
   Random operations(seed), accidents(seed + 1);
   TestDaemonOptions options;
   options.memory_bytes = 8 << 20;
@@ -75,7 +75,7 @@ Outcome TrySteps(uint64_t seed, int64_t steps, const Odds& odds) {
       ++outcome.takeovers;
     }
     if (accidents() % odds.restart != 0) continue;
-    // Sometimes with runs on the device that do not end before the daemon does.
+    // Sometimes with runs on the device that do not complete before the daemon stops.
     const bool hangs = accidents() % 2 == 0;
     if (hangs) daemon.device().Hold();
     for (uint64_t more = accidents() % 100; more > 0; --more) sender.Send(model.Next(operations));

@@ -1,4 +1,5 @@
-// Explanations take time to make: each user's are made in turn, and a bounded number of them wait.
+// Explanations take time: each user's are made one after another, and a bounded number of them may
+// wait.
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -25,7 +26,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int64_t kSlow = 1;  // floats of the graph whose sources take until they are let go
+constexpr int64_t kSlow = 1;  // floats of the graph whose sources are generated only after let_go_
 
 class ExplanationsTest : public ::testing::Test {
  protected:
@@ -34,7 +35,7 @@ class ExplanationsTest : public ::testing::Test {
   }
   TestDaemonOptions Options() {
     TestDaemonOptions options;
-    options.flush_time = absl::ZeroDuration();  // the daemon's end does not wait for held calls
+    options.flush_time = absl::ZeroDuration();  // a stop does not wait for held calls
     options.compile = [this](const graph::Graph& graph, const drivers::Target& target,
                              const compiler::Options& compile_options) {
       auto program = FakeCompile(graph, target, compile_options);
@@ -74,14 +75,14 @@ class ExplanationsTest : public ::testing::Test {
     });
   }
 
-  static constexpr int kWaiting = 64;  // of one user, at most
+  static constexpr int kWaiting = 64;  // the most explanations of a user that may wait
   std::atomic<int> begun_{0};
   absl::Notification let_go_;
   TestDaemon daemon_{Options()};
 };
 
-// The calls of a client that asks for many explanations, each on a thread of its own. The daemon
-// makes one, lets `waiting` wait, and refuses the rest.
+// The calls of a client that asks for many explanations, each on its own thread. The daemon makes
+// one, lets `waiting` wait, and refuses the rest.
 class ManyExplanations {
  public:
   ManyExplanations(std::function<grpc::Status(grpc::ClientContext*)> ask, int waiting)
@@ -95,7 +96,7 @@ class ManyExplanations {
     for (int i = 0; i < waiting_ + too_many; ++i) Add();
     EXPECT_TRUE(Eventually([&] { return refused_ == too_many; }));
   }
-  // Cancels the calls that wait.
+  // Cancels the waiting calls.
   void GiveUpAllButFirst() {
     for (size_t i = 1; i < contexts_.size(); ++i) contexts_[i].TryCancel();
   }
@@ -151,7 +152,7 @@ TEST_F(ExplanationsTest, WhatNobodyWaitsForIsNotMade) {
   Client client(daemon_.address());
   const std::string slow = Defined(client, kSlow);
   ManyExplanations many([&](auto* context) { return Explain(client, slow, context); }, kWaiting);
-  // Once one is refused, the daemon has all the others.
+  // Once one is refused, the daemon has received all the others.
   many.AskFor([&] { return begun_ == 1; }, /*too_many=*/1);
   many.GiveUpAllButFirst();
   EXPECT_TRUE(IsAbandoned(kWaiting));
@@ -159,7 +160,7 @@ TEST_F(ExplanationsTest, WhatNobodyWaitsForIsNotMade) {
   many.Join();
   EXPECT_EQ(many.made(), 1);
   EXPECT_EQ(many.failed(), kWaiting);
-  // This call comes after them. They keep their places until their turns come.
+  // This call comes after them; cancelled calls keep their places until their turns.
   EXPECT_TRUE(Eventually([&] { return Explain(client, slow).ok(); }));
   EXPECT_EQ(begun_, 2);
 }
@@ -170,7 +171,7 @@ TEST_F(ExplanationsTest, ThoseThatWaitEndWithTheDaemon) {
   ManyExplanations many([&](auto* context) { return Explain(client, slow, context); }, kWaiting);
   many.AskFor([&] { return begun_ == 1; }, /*too_many=*/1);
   std::thread stop([&] { daemon_.daemon().Stop(); });
-  // Their clients hear of it, though one is still being made.
+  // Their clients get an answer, although one explanation is still being made.
   many.Join();
   EXPECT_EQ(many.failed(), 1 + kWaiting);
   EXPECT_TRUE(IsAbandoned(1 + kWaiting));

@@ -1,5 +1,5 @@
-// A daemon in this process, with the real compiler, whose workers are this executable: its main
-// gives them the faults. Clients have it compile what ends, stops or chokes them.
+// A daemon in this process with the real compiler. Its workers run this executable, whose main adds
+// the faults to them. Clients make it compile kernels that crash, hang or exhaust a worker.
 #ifndef KILN_TESTS_SERVER_FAULTS_FIXTURE_H_
 #define KILN_TESTS_SERVER_FAULTS_FIXTURE_H_
 
@@ -20,7 +20,7 @@
 
 namespace kiln::testing {
 
-// Sizes of vectors that nothing else has.
+// Sizes of vectors that nothing else uses; each selects a fault.
 inline constexpr int64_t kAborts = 10007;
 inline constexpr int64_t kSpins = 10009;
 inline constexpr int64_t kEats = 10037;
@@ -37,7 +37,7 @@ class FaultsTest : public ::testing::Test {
     std::filesystem::remove_all(folder_);
   }
 
-  // The drivers of a test's own devices.
+  // Adds the drivers of a test's own devices.
   virtual void AddDrivers(config::Config*, DaemonParts*) {}
 
   // Starts the daemon. `seconds_limit` is a kernel's compile time by a clock that only Advance
@@ -49,7 +49,7 @@ class FaultsTest : public ::testing::Test {
     config.state_folder = folder_ + "/state";
     config.devices = {"cpu"};
     config.cpu_threads = 1;
-    config.health_interval_seconds = 0;  // a stand-in computes nothing, and programs are counted
+    config.health_interval_seconds = 0;  // a stand-in computes nothing; tests count programs
     config.compile_seconds_limit = seconds_limit;
     config.compile_memory_limit_bytes = 256 << 20;
     auto parts = ProductionParts(config);
@@ -65,8 +65,8 @@ class FaultsTest : public ::testing::Test {
 
   void Advance(int seconds) { seconds_ += seconds; }
 
-  // Has a client define a program that cannot be compiled, and then one that can. `meanwhile` is
-  // called while the first is compiled.
+  // Makes a client define a program that cannot be compiled, and then one that can. `meanwhile` is
+  // called while the first one is compiled.
   std::string ErrorOf(
       const v1::Graph& graph, const std::string& device = "",
       const std::function<void()>& meanwhile = [] {}) {

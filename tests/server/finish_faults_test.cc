@@ -1,7 +1,7 @@
-// A vendor's compiler that ends, stops or chokes its process: each time an error of its own
-// program, while another client's training goes on, bit for bit. And what it has built is in the
-// cache. The daemon is in this process, with a CPU and OpenCL's stand-in, whose compiler has the
-// faults in workers alone; these are this executable.
+// A vendor's compiler that crashes, hangs or exhausts its process: each time it is an error of its
+// own program, while another client's training continues, bit for bit. The compiler's results are
+// cached. The daemon is in this process, with a CPU and OpenCL's stand-in. The stand-in's compiler
+// has faults only in workers, which are this executable.
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -26,8 +26,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr char kDevice[] = "opencl:0";
-// The environment's names for what workers are told: the file that gets a byte for each build, and
-// what their OpenCL is.
+// Environment variables for workers: the path of a file that gets a byte for each build, and the
+// properties of their OpenCL.
 constexpr char kBuildsFile[] = "KILN_TEST_BUILDS_FILE";
 constexpr char kVersion[] = "KILN_TEST_OPENCL_VERSION";
 constexpr char kBinaryForm[] = "KILN_TEST_OPENCL_BINARY_FORM";
@@ -48,7 +48,7 @@ int Number(const char* name) {
   return absl::SimpleAtoi(std::getenv(name), &number) ? number : 0;
 }
 
-// What a worker does.
+// A worker's task: compiles or finishes, except for kernels with a planted fault.
 absl::StatusOr<drivers::KernelImage> CompileOrFinish(const workers::KernelJob& job) {
   if (!job.unfinished) return compiler::CompileJob(job);
   static auto* const driver = new drivers::opencl::OpenClDriver({.library = KILN_OPENCL_STAND_IN});
@@ -73,7 +73,8 @@ class FinishFaults : public FaultsTest {
     Control().sources_built = 0;
     Control().binaries_built = 0;
   }
-  // Of the driver's version, and which binaries workers make and the daemon takes; 0: none.
+  // Sets the driver's version, and the forms of binaries that workers make and the daemon accepts;
+  // 0: none.
   void SetOpenCl(int version, int workers_form, int daemons_form) {
     setenv(kVersion, absl::StrCat(version).c_str(), 1);
     setenv(kBinaryForm, absl::StrCat(workers_form).c_str(), 1);
@@ -86,13 +87,12 @@ class FinishFaults : public FaultsTest {
         drivers::opencl::OpenClOptions{.library = KILN_OPENCL_STAND_IN}));
   }
 
-  // Builds in workers so far.
+  // Returns the number of builds in workers so far.
   int64_t builds() const {
     std::ifstream file(folder_ + "/builds");
     return std::distance(std::istreambuf_iterator<char>(file), {});
   }
-  // Has a daemon, and a fresh one each time, compile this program. Returns how many builds that
-  // took.
+  // Starts a fresh daemon that compiles this program. Returns the number of builds that this took.
   int64_t BuildsOf(const v1::Graph& graph) {
     daemon_.reset();
     const int64_t before = builds();
@@ -105,7 +105,7 @@ class FinishFaults : public FaultsTest {
 };
 
 TEST_F(FinishFaults, AreErrorsOfTheirOwnPrograms) {
-  // A vendor's compiler has four times as long.
+  // A vendor's compiler gets four times this limit.
   Start(8);
   const Trainer trainer(address_);
   ASSERT_TRUE(trainer.Advances(10));
@@ -127,7 +127,7 @@ TEST_F(FinishFaults, AreErrorsOfTheirOwnPrograms) {
     EXPECT_THAT(ErrorOf(AddGraph(kEats), kDevice), names("bytes of memory"));
   }
   EXPECT_TRUE(trainer.Advances(10));
-  // Two workers died of the first.
+  // Two workers died because of the first kernel.
   EXPECT_THAT(daemon_->MetricsText(), HasSubstr(absl::StrCat("kiln_compile_worker_failures_total ",
                                                              workers::kLimitsMemory ? 4 : 3)));
   EXPECT_EQ(Control().sources_built, 0);
@@ -143,7 +143,7 @@ TEST_F(FinishFaults, ARestartBuildsNothing) {
 
 TEST_F(FinishFaults, AnotherVersionOfTheDriverTakesNothingOfThisOnes) {
   EXPECT_EQ(BuildsOf(AddGraph(50)), 1);
-  // Should it see the binary, it would take it.
+  // If it looked at the cached binary, it would accept it.
   SetOpenCl(2, 1, 1);
   EXPECT_EQ(BuildsOf(AddGraph(50)), 1);
   SetOpenCl(1, 1, 1);
@@ -153,7 +153,7 @@ TEST_F(FinishFaults, AnotherVersionOfTheDriverTakesNothingOfThisOnes) {
 
 TEST_F(FinishFaults, WhatIsRefusedIsBuiltAgain) {
   EXPECT_EQ(BuildsOf(AddGraph(50)), 1);
-  // An update that the version does not tell.
+  // An update that does not change the version.
   SetOpenCl(1, 2, 2);
   EXPECT_EQ(BuildsOf(AddGraph(50)), 1);
   EXPECT_EQ(BuildsOf(AddGraph(50)), 0);
@@ -171,7 +171,7 @@ TEST_F(FinishFaults, ADeviceWithoutBinariesBuildsInTheDaemon) {
   EXPECT_EQ(BuildsOf(AddGraph(50)), 1);
   EXPECT_EQ(Control().sources_built, 1);
   EXPECT_EQ(Control().binaries_built, 0);
-  // The cache does not take its source for what it would give another time.
+  // The cache does not use the source in place of the binary that another build would give.
   EXPECT_EQ(BuildsOf(AddGraph(50)), 1);
   SetOpenCl(1, 1, 1);
   EXPECT_EQ(BuildsOf(AddGraph(50)), 1);

@@ -1,5 +1,4 @@
-// What a daemon tells of a program's first call: while it goes on, to whoever waits, and
-// afterwards.
+// The report on a program's first call: during the call, for clients that wait, and afterwards.
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,7 +24,7 @@ class FirstCallsTest : public ::testing::Test {
   TestDaemonOptions Options() {
     TestDaemonOptions options;
     options.compile = [this](const auto& graph, const auto& target, const auto& compile_options) {
-      // Not the daemon's own.
+      // Only for the test's graph, not for the daemon's own programs.
       if (graph.inputs[0].shape == ir::Shape{kFloats}) {
         compile_options.on_kernels(3, 0);
         compile_options.on_kernels(0, 1);
@@ -36,7 +35,7 @@ class FirstCallsTest : public ::testing::Test {
     };
     return options;
   }
-  // Each as "session part kernels_made/kernels"; or the call's error.
+  // Returns each first call as "session part kernels_made/kernels", or the call's error.
   static std::vector<std::string> FirstCalls(const Client& caller, const std::string& session_id) {
     grpc::ClientContext context;
     v1::ListFirstCallsRequest request;
@@ -98,11 +97,11 @@ TEST_F(FirstCallsTest, AreToldWhileTheyGoOnToWhoeverMayKnow) {
   EXPECT_TRUE(Eventually([&] { return FirstCalls(ann, id).empty(); }));
   EXPECT_THAT(PartsOf(owner, digest), Contains("wait_for_session"));
   EXPECT_EQ(PartsOf(owner, digest).back(), "answer");
-  // It would tell whether somebody else had compiled it before.
+  // It would reveal whether another user had compiled it before.
   EXPECT_THAT(PartsOf(ann, digest), IsEmpty());
 }
 
-// Whoever asks for a program that is being compiled hears as much of it.
+// Every client that requests a program that is being compiled gets the same report.
 TEST_F(FirstCallsTest, AreThoseOfAllWhoWait) {
   TestDaemon daemon(Options());
   Client first(daemon.address()), second(daemon.address());
@@ -114,7 +113,7 @@ TEST_F(FirstCallsTest, AreThoseOfAllWhoWait) {
     return FirstCalls(second, second.session.session_id()) ==
            std::vector<std::string>{second.session.name() + " compile 1/3"};
   }));
-  let_go_.Notify();  // the daemon's end waits for it
+  let_go_.Notify();  // the daemon waits for it when it stops
 }
 
 }  // namespace

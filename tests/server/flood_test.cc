@@ -1,5 +1,5 @@
-// Floods of HTTP/2 frames that make no message of any call, by raw connections: gRPC collects a
-// call's headers without a bound of its own. Others are served meanwhile.
+// Floods of HTTP/2 frames that complete no message, by raw connections: gRPC itself sets no bound
+// on a call's headers. Other clients are served meanwhile.
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -19,11 +19,11 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr int64_t kFloodBytes = 400 * kMebibyte;  // that a connection would send
+constexpr int64_t kFloodBytes = 400 * kMebibyte;  // bytes that a connection tries to send
 constexpr char kOpenSession[] = "/kiln.v1.SessionService/OpenSession";
 constexpr char kConnect[] = "/kiln.v1.SessionService/Connect";
 
-// Many frames of one header each.
+// Returns many frames of one header each.
 std::string Continuations(uint32_t stream) {
   const std::string frame =
       Frame(kContinuation, 0, stream, Header(std::string(20, 'a'), std::string(100, 'b')));
@@ -32,8 +32,8 @@ std::string Continuations(uint32_t stream) {
   return frames;
 }
 
-// Sends it again and again; returns how many bytes were sent until the connection ended, or
-// kFloodBytes.
+// Sends `bytes` repeatedly; returns the number of bytes that were sent until the connection ended,
+// or kFloodBytes.
 int64_t Flood(RawConnection& connection, const std::string& bytes) {
   int64_t sent = 0;
   while (sent < kFloodBytes && connection.Send(bytes)) sent += static_cast<int64_t>(bytes.size());
@@ -45,11 +45,12 @@ class FloodTest : public HostileTest {
   void SetUp() override {
     HostileTest::SetUp();
     tcp_ = absl::StrCat("127.0.0.1:", Port());
-    // What the first client takes once and for all is none of the flood's.
+    // The memory that the first client allocates once does not count.
     ExpectItServes();
     before_ = PeakBytes();
   }
-  // By several at once, while others call. `flood` returns how many bytes it could send.
+  // Floods by several connections at once, while another client makes calls. `flood` returns how
+  // many bytes it could send.
   void Flood(int connections, const std::function<int64_t()>& flood) {
     std::atomic<int> flooding{connections};
     std::vector<std::thread> threads;
@@ -68,7 +69,7 @@ class FloodTest : public HostileTest {
     for (std::thread& each : threads) each.join();
     ExpectItServes();
   }
-  // The connection is ended first.
+  // The connection may end before the log is written.
   void ExpectLogged(absl::string_view what) {
     EXPECT_TRUE(Eventually([&] { return absl::StrContains(Log(), what); })) << Log();
   }
@@ -79,7 +80,7 @@ class FloodTest : public HostileTest {
       EXPECT_LT(more, bytes);
     }
   }
-  // With a connection of its own.
+  // Opens a separate connection.
   std::shared_ptr<grpc::Channel> NewChannel() const {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -104,7 +105,7 @@ TEST_F(FloodTest, HeadersWithoutEndEndTheirConnection) {
 TEST_F(FloodTest, HeadersWithoutEndEndAConnectionWhoseCallsAreAccepted) {
   Flood(1, [this] {
     RawConnection connection(Port());
-    // A stream of messages begins with its headers; here nobody needs a token.
+    // A stream of messages begins with its headers; here no token is needed.
     connection.Send(Frame(kHeaders, kEndHeaders, 1, CallHeaders(kConnect)));
     connection.Send(Frame(kHeaders, 0, 3, CallHeaders(kConnect)));
     return kiln::testing::Flood(connection, Continuations(3));
@@ -113,7 +114,7 @@ TEST_F(FloodTest, HeadersWithoutEndEndAConnectionWhoseCallsAreAccepted) {
   ExpectLogged("the headers of a call have more than 65536 bytes");
 }
 
-// gRPC would take them all, and be busy for everybody.
+// gRPC would accept them all and have no time for other clients.
 TEST_F(FloodTest, CallsThatAreTakenBackAtOnceEndTheirConnection) {
   Flood(4, [this] {
     RawConnection connection(Port());
@@ -132,7 +133,8 @@ TEST_F(FloodTest, CallsThatAreTakenBackAtOnceEndTheirConnection) {
   ExpectLogged("the client begins calls, or sends small frames, faster than it may");
 }
 
-// An upload is a stream of messages; the other call's only message comes before the call begins.
+// An upload is a stream of messages; the other call's only message is received before the call
+// begins.
 TEST_F(FloodTest, WhoeverBeginsWithALotIsServed) {
   Client client(tcp_);
   ASSERT_TRUE(client.opened.ok()) << client.opened.error_message();

@@ -1,5 +1,5 @@
-// A device that is lost in the middle of a step of one session's training on two devices, as its
-// client and others meet it.
+// A device that is lost in the middle of a training step of a session on two devices, as its client
+// and other clients see it.
 #include <atomic>
 #include <stop_token>
 #include <thread>
@@ -20,7 +20,7 @@ namespace {
 using ::testing::Each;
 using ::testing::HasSubstr;
 
-// Adds the sum of input 1, of eight numbers, to all eight of input 0.
+// Adds the sum of input 1, which has eight numbers, to all eight numbers of input 0.
 v1::Graph TrainingGraph() {
   v1::Graph graph = AddGraph(8);
   v1::Node* sum = graph.mutable_nodes(2);
@@ -38,7 +38,7 @@ v1::Graph TrainingGraph() {
   return graph;
 }
 
-// Weights that lie whole on each device, and data in parts.
+// A client with weights that are whole on each device, and data in parts.
 class Trainer {
  public:
   Trainer(const TestDaemon& daemon, const std::vector<int>& devices)
@@ -71,7 +71,7 @@ class Trainer {
     Put(weights_handle_, {0, 0, 0, 0, 0, 0, 0, 0}, weights_);
     Put(data_handle_, {1, 2, 3, 4, 5, 6, 7, 8}, data_);
   }
-  // The answer to the run. What it has made is checked, every number, unless it failed.
+  // Returns the answer to the run. Checks every number of the result, unless the run failed.
   v1::Result Step() {
     output_ = next_++;
     const v1::Result result = Call(RunProgram(1, {weights_handle_, data_handle_}, {output_}));
@@ -91,7 +91,7 @@ class Trainer {
   int count() const { return count_; }
 
  private:
-  // What was read is kept until it is acknowledged.
+  // Values that were read are kept until they are acknowledged.
   v1::Result Call(v1::ConnectRequest request) {
     request.set_acknowledged(stream_->next_sequence() - 1);
     return stream_->Call(std::move(request));
@@ -114,8 +114,8 @@ class Trainer {
   std::atomic<int> count_ = 0;
 };
 
-// The first of four processors is lost once a kernel of its list has run and the second one has
-// come to where it waits for it.
+// The first of four CPU devices is lost once a kernel of its list has run and the second device
+// waits for it.
 class GangLossTest : public ::testing::Test {
  protected:
   GangLossTest() {
@@ -143,7 +143,7 @@ class GangLossTest : public ::testing::Test {
     is_armed_ = true;
   }
   absl::Status Fault(const drivers::Command& command) {
-    // Behind the kernels whose results it would tell of.
+    // After the kernels whose results it would signal.
     if (!is_armed_ || !std::holds_alternative<drivers::SignalCommand>(command))
       return absl::OkStatus();
     EXPECT_TRUE(Eventually([this] { return second_waits_.load(); }));
@@ -165,7 +165,7 @@ class GangLossTest : public ::testing::Test {
 
 TEST_F(GangLossTest, OthersTrainOn) {
   Trainer doomed(*daemon_, {0, 1});
-  // One beside it, one that shares the device that stays, and two on one device each.
+  // One on other devices, one that shares the device that survives, and two on one device each.
   Trainer beside(*daemon_, {2, 3});
   Trainer across(*daemon_, {3, 1});
   Trainer alone(*daemon_, {2});
@@ -216,7 +216,7 @@ TEST_F(GangLossTest, OthersTrainOn) {
   everybody_goes_on();
   for (std::jthread& thread : threads) thread.request_stop();
   for (std::jthread& thread : threads) thread.join();
-  // Nothing is left of what the failed run had.
+  // Nothing of the failed run's memory is left.
   doomed.ReleaseAll();
   for (Trainer* trainer : others) trainer->ReleaseAll();
   const auto bytes_held = [&] {

@@ -10,7 +10,7 @@
 int main(int argc, char** argv) {
   using namespace kiln::testing;
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that is killed leaves no client behind
-  // On a slow machine the lease may end before the stream is there.
+  // On a slow machine the lease may end before the stream is attached.
   while (true) {
     Client client(argc > 1 ? argv[1] : "", /*lease_seconds=*/2);
     auto stream = client.Connect();

@@ -1,4 +1,4 @@
-// A kilnd of its own for each test that tries to harm one.
+// Runs a separate kilnd for each test that tries to harm it.
 #ifndef KILN_TESTS_SERVER_HOSTILE_FIXTURE_H_
 #define KILN_TESTS_SERVER_HOSTILE_FIXTURE_H_
 
@@ -40,7 +40,7 @@ class HostileTest : public ProcessTest {
     ProcessTest::SetUp();
     Start();
   }
-  // The number behind `before` in the log.
+  // Returns the number that follows `before` in the log.
   int NumberInLog(const std::string& before) {
     const std::string log = Log();
     const size_t begin = log.find(before) + before.size();

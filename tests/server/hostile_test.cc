@@ -1,5 +1,6 @@
-// What a client can try that is not about amounts (attack_test.cc has those): messages, numbers and
-// connections that are made to do harm. Nobody gets in, nothing leaks, and the daemon serves on.
+// Attacks that do not depend on amounts (attack_test.cc has those): messages, numbers and
+// connections that are made to do harm. No attacker gains access, nothing leaks, and the daemon
+// continues to serve.
 #include <google/protobuf/descriptor.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
@@ -31,36 +32,37 @@ TEST_F(HostileTest, NumbersOutOfTurnEndTheirStreamAndChangeNothing) {
     EXPECT_EQ(status.error_code(), grpc::INVALID_ARGUMENT) << number;
     EXPECT_THAT(status.error_message(), HasSubstr("the next sequence number is 2"));
   }
-  // What came before is not done again, even if it says something else now.
+  // An earlier number is not executed again, even with another operation.
   auto stream = client.Connect();
   stream->Send(Write(2, {3}), 1);
   EXPECT_EQ(stream->Call(Read(2)).error().code(), grpc::NOT_FOUND);
   EXPECT_THAT(Floats(stream->Call(Read(1)).data()), ElementsAre(1));
-  // Whoever claims to have answers that there are not yet gets them all the same.
+  // A client that acknowledges answers that do not exist yet still gets them all.
   auto ahead = client.Connect(/*acknowledged=*/kMost);
   ASSERT_TRUE(ahead->attached());
   EXPECT_THAT(Floats(ahead->Call(Read(1)).data()), ElementsAre(1));
 }
 
-// One message of `mebibytes` zeros as gzip, a thousandth of that, to a method.
+// Sends to a method one message of `mebibytes` MiB of zeros, compressed with gzip to a thousandth
+// of that.
 grpc::Status SendBomb(const std::string& address, const std::string& method, int mebibytes) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxSendMessageSize(-1);
   auto channel = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
   grpc::ClientContext context;
   context.set_compression_algorithm(GRPC_COMPRESS_GZIP);
-  // The same slice again and again: here it takes no memory.
+  // Repeats the same slice, which takes no memory here.
   const grpc::Slice zeros(std::string(kMebibyte, '\0'));
   const std::vector<grpc::Slice> slices(mebibytes, zeros);
   const grpc::ByteBuffer bomb(slices.data(), slices.size());
   return TryBytes(channel, method, bomb, context);
 }
 
-// gRPC would inflate a compressed message before anybody counts its bytes.
+// gRPC would inflate a compressed message before its size is checked.
 TEST_F(HostileTest, CompressedMessagesAreRefusedAndNotInflated) {
   ExpectItServes();
   const int64_t before = PeakBytes();
-  // Within what a message may have, and beyond it.
+  // Within the maximum message size, and above it.
   const std::pair<const char*, int> bombs[] = {{"/kiln.v1.SessionService/OpenSession", 60},
                                                {"/kiln.v1.SessionService/Connect", 60},
                                                {"/kiln.v1.BlobService/Upload", 100}};
@@ -85,8 +87,9 @@ std::vector<const google::protobuf::MethodDescriptor*> AllMethods() {
   return methods;
 }
 
-// Three bytes are a field that no request has, and would take more than ten times that when parsed:
-// 12 MiB of them more than 120. Some messages are there at once, since gRPC lets go of them late.
+// Three bytes are a field that no request has and that would take more than ten times as much when
+// parsed: 12 MiB of them take more than 120 MiB. Some messages are in memory at the same time,
+// since gRPC frees them late.
 TEST_F(HostileTest, MessagesOfManyPartsAreRefusedAndNotParsed) {
   ExpectItServes();
   const int64_t before = PeakBytes();
@@ -115,10 +118,10 @@ class IdleConnectionsTest : public HostileTest {
   int IdleConnectionSeconds() const override { return 1; }
 };
 
-// More connections than there are descriptors for, which say nothing. By hand, thousands:
-// KILN_IDLE_CONNECTIONS=5000
+// More idle connections than there are descriptors. For thousands, run manually with
+// KILN_IDLE_CONNECTIONS=5000.
 TEST_F(IdleConnectionsTest, AreClosedSoThatOthersGetIn) {
-  // Who takes a second to come is closed, too.
+  // A client that takes a second to authenticate is disconnected, too.
   std::string token;
   ASSERT_TRUE(Eventually([&] {
     Client admin(address_);
@@ -154,7 +157,7 @@ TEST_F(IdleConnectionsTest, AreClosedSoThatOthersGetIn) {
     EXPECT_TRUE(opened.ok()) << each << ": " << opened.error_message();
   }
   for (const int each : idle) close(each);
-  // Who must wait is not told again and again.
+  // The log does not repeat that connections have to wait.
   EXPECT_LT(Log().size(), 1 << 20);
 }
 

@@ -1,4 +1,4 @@
-// The kilnd binary as a process, for tests.
+// Runs the kilnd binary as a process, for tests.
 #ifndef KILN_TESTS_SERVER_KILND_PROCESS_H_
 #define KILN_TESTS_SERVER_KILND_PROCESS_H_
 
@@ -25,15 +25,14 @@ namespace kiln::testing {
 
 constexpr int64_t kMebibyte = 1 << 20;
 
-// Whether what is resident says what a daemon holds: a sanitizer's shadow of what was touched is
-// resident, too.
+// True if resident memory shows what a daemon holds. A sanitizer's shadow memory is resident, too.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr bool kMemoryIsOurs = false;
 #else
 constexpr bool kMemoryIsOurs = true;
 #endif
 
-// One daemon with a folder of its own, ended at the end.
+// Runs one daemon with its own folder and stops it at the end.
 class ProcessTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -46,7 +45,7 @@ class ProcessTest : public ::testing::Test {
     std::filesystem::remove_all(folder_);
   }
 
-  // In the process that becomes kilnd.
+  // Called in the child process before it executes kilnd.
   virtual void Prepare() {}
   pid_t Spawn(std::vector<std::string> arguments) {
     const pid_t child = fork();
@@ -83,7 +82,7 @@ class ProcessTest : public ::testing::Test {
     Eventually([&] { return serves() || HasEnded(); });
     ASSERT_TRUE(serves()) << Log();
   }
-  // Returns whether kilnd has ended. Wait still has to be called.
+  // Returns true if kilnd has exited. Wait must still be called.
   bool HasEnded() const {
     siginfo_t info{};
     return waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
@@ -103,7 +102,7 @@ class ProcessTest : public ::testing::Test {
     text << std::ifstream(folder_ + "/log").rdbuf();
     return text.str();
   }
-  // The bytes that kilnd has in memory, and the most that it has had.
+  // The current and the peak resident memory of kilnd, in bytes.
   int64_t Resident() const { return StatusBytes("VmRSS:"); }
   int64_t PeakBytes() const { return StatusBytes("VmHWM:"); }
 

@@ -1,4 +1,4 @@
-// Kernels that take minutes: whoever has started one can end it, and whoever waits gets the device.
+// Kernels that take minutes: their clients can stop them, and waiting clients get the device.
 #include <string>
 
 #include "gmock/gmock.h"
@@ -10,7 +10,7 @@
 namespace kiln::testing {
 namespace {
 
-// Ten minutes of a core, or thereabouts, in one kernel.
+// About ten minutes on one core, in one kernel.
 constexpr int64_t kElements = int64_t{1} << 39;
 constexpr uint64_t kLong = 1;
 
@@ -28,7 +28,7 @@ class LongRunTest : public ProcessTest {
     flags.insert(flags.end(), {"--log_level=debug", "--cpu_threads=2"});
     return flags;
   }
-  // Its number, once the device has it.
+  // Returns the run's number once the device has it.
   uint64_t StartLongRun(Stream& stream) {
     EXPECT_FALSE(stream.Call(Define(kLong, SumOfSines(kElements))).has_error());
     const size_t before = Log().size();
@@ -57,7 +57,7 @@ TEST_F(LongRunTest, EndsWhenItIsCancelled) {
   EXPECT_FALSE(stream->Call(cancel).has_error());
   EXPECT_EQ(Reason(stream->Answer(run).error()), "CANCELLED");
   ExpectOthersAreServed();
-  // The session goes on.
+  // The session continues.
   EXPECT_FALSE(stream->Call(Write(2, {3})).has_error());
   EXPECT_THAT(Floats(stream->Call(Read(2)).data()), ::testing::ElementsAre(3));
 }
@@ -72,7 +72,7 @@ TEST_F(LongRunTest, EndsWithItsSession) {
   ExpectOthersAreServed();
 }
 
-// The next daemon does it again.
+// The next daemon repeats the run.
 TEST_F(LongRunTest, EndsWithTheDaemon) {
   Client client(address_);
   auto stream = client.Connect();

@@ -1,4 +1,4 @@
-// Names that are made to do harm, wherever a client can name something.
+// Malicious names, in every place where a client can name something.
 #include <filesystem>
 #include <set>
 #include <sstream>
@@ -12,7 +12,7 @@
 namespace kiln::testing {
 namespace {
 
-// Names that are made for paths, lines of a log, terminals and metrics.
+// Names made for paths, log lines, terminals and metrics.
 const std::vector<std::string>& HostileNames() {
   static const auto& names = *new std::vector<std::string>{
       "",
@@ -39,7 +39,7 @@ class NamesTest : public HostileTest {
       files.insert(entry.path());
     return files;
   }
-  // What an error says may go to a terminal as it is.
+  // The text of an error may be printed to a terminal unchanged.
   void Check(const grpc::Status& status) {
     EXPECT_NE(status.error_code(), grpc::INTERNAL) << status.error_message();
     EXPECT_NE(status.error_code(), grpc::UNKNOWN) << status.error_message();
@@ -94,7 +94,7 @@ void NamesTest::TryInSession(const std::string& name) {
   Check(stream->Call(define).error().message());
   graph.mutable_nodes(graph.nodes_size() - 1)->set_op(name);
   Check(stream->Call(Define(2, graph)).error().message());
-  // Runs with the wrong shape, so that the error may name the program.
+  // Runs with the wrong shape, since the error may contain the program's name.
   Check(stream->Call(RunProgram(1, {1}, {3})).error().message());
   Check(stream->Call(Detach("kept", 0, {{name, 1}})).error().message());
   Check(stream->Call(Detach(name, 0, {})).error().message());
@@ -129,7 +129,7 @@ void NamesTest::TryAsAdmin(const std::string& name) {
     request.set_digest(name);
     Check(Try(admin.programs, &v1::ProgramService::Stub::ExplainProgram, request));
   }
-  // Without a name it is all devices, and then nothing works any more.
+  // An empty name means all devices, and then nothing would work any more.
   if (name.empty()) return;
   v1::DrainRequest request;
   request.set_device(name);
@@ -146,7 +146,7 @@ TEST_F(NamesTest, MakeNoFilesLinesOrMetricsOfTheirOwn) {
     TryInSession(name);
     TryAsAdmin(name);
   }
-  // SQLite and the stores of users and limits make theirs beside the ones that there were.
+  // SQLite and the stores of users and limits create files beside the existing ones.
   for (const std::string& file : Files()) {
     EXPECT_TRUE(before.contains(file) || absl::StartsWith(file, folder_ + "/cache/") ||
                 file == folder_ + "/state/audit.jsonl" || file == folder_ + "/state/quotas")

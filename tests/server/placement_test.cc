@@ -1,4 +1,4 @@
-// Tensors and programs on several devices, as a client meets them.
+// Tensors and programs on several devices, from a client's view.
 #include <numeric>
 #include <utility>
 
@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 using Axes = std::vector<std::pair<std::string, uint32_t>>;
 using Dims = std::vector<std::vector<uint32_t>>;
 
-// On the devices cpu:0, cpu:1, …, or on these.
+// Uses the devices cpu:0, cpu:1, …, or `devices`.
 v1::Placement Placed(const Axes& axes, const Dims& dims, std::vector<int> devices = {}) {
   v1::Placement placement;
   uint32_t places = 1;
@@ -93,7 +93,7 @@ TEST(PlacementTest, WhatIsWrittenIsReadAgainHoweverItLies) {
     Client client(daemon.address());
     auto stream = client.Connect();
     uint64_t handle = 0;
-    // The meshes divide the first one's sizes.
+    // The meshes divide the first shape's sizes evenly.
     for (const std::vector<int64_t>& shape :
          std::vector<std::vector<int64_t>>{{12, 8}, {7, 5}, {1, 9}, {5, 1}}) {
       const std::vector<float> values = Counting(static_cast<size_t>(shape[0] * shape[1]));
@@ -108,7 +108,7 @@ TEST(PlacementTest, WhatIsWrittenIsReadAgainHoweverItLies) {
         EXPECT_TRUE(client.Download(handle, 0, &bytes).ok());
         EXPECT_EQ(Floats(bytes), values);
       }
-      // From each to each.
+      // From each placement to each.
       for (const uint64_t source : written) {
         for (const v1::Placement& placement : Many()) {
           const v1::Result result = stream->Call(MoveTo(source, ++handle, placement));
@@ -121,7 +121,7 @@ TEST(PlacementTest, WhatIsWrittenIsReadAgainHoweverItLies) {
   }
 }
 
-// What a copy was made of is free soon after it has ended, not at once: a thread may still have it.
+// A copy's source is freed soon after the copy, but not at once: a thread may still hold it.
 void ExpectMemory(TestDaemon& daemon, const std::vector<int64_t>& bytes) {
   for (int device = 0; device < static_cast<int>(bytes.size()); ++device) {
     EXPECT_TRUE(Eventually([&] {
@@ -144,7 +144,7 @@ TEST(PlacementTest, EachDeviceHasItsPartsAndNoMore) {
   ExpectMemory(daemon, {0, 0, 0, 2 * kHalf});
   stream->Call(Release({2}));
   ExpectMemory(daemon, {0, 0, 0, 0});
-  // Of five rows one has three, and the other two and padding in as much memory.
+  // One device has three of the five rows, the other one two rows and padding in as much memory.
   stream->Call(WriteTo(3, Counting(5 * 8), {5, 8}, Placed(kRow, {{0}})));
   ExpectMemory(daemon, {3 * 8 * 4, 3 * 8 * 4, 0, 0});
   EXPECT_EQ(Sessions(daemon.address()).sessions(0).memory_bytes(), 2 * 3 * 8 * 4);
@@ -159,7 +159,7 @@ TEST(PlacementTest, WhereItLiesAlreadyNothingIsCopied) {
   stream->Call(WriteTo(1, Counting(8), {8}, Placed(kRow, {{0}})));
   const int64_t before = daemon.device(1).allocated_bytes();
   EXPECT_FALSE(stream->Call(MoveTo(1, 2, Placed(kRow, {{0}}))).has_error());
-  // Another mesh, the same parts.
+  // Another mesh with the same parts.
   EXPECT_FALSE(stream->Call(MoveTo(1, 3, Placed({{"x", 1}, {"y", 2}}, {{1}}))).has_error());
   EXPECT_EQ(daemon.device(1).allocated_bytes(), before);
   stream->Call(Release({1}));
@@ -206,7 +206,7 @@ TEST(PlacementTest, WhatCannotBeIsSaid) {
                 : stream->Call(WriteTo(handle, Counting(12), {6, 2}, each.placement));
       EXPECT_EQ(result.error().code(), each.code) << each.says;
       EXPECT_THAT(result.error().message(), HasSubstr(each.says));
-      // The handle keeps the error, and the session lives on.
+      // The handle keeps the error, and the session continues.
       EXPECT_EQ(stream->Call(Read(handle)).error().code(), each.code);
     }
   }
@@ -241,7 +241,7 @@ TEST(PlacementTest, AProgramRunsOnAnotherDevice) {
   EXPECT_THAT(elsewhere.error().message(),
               HasSubstr("input 0 lies on cpu:0, but the program wants it on cpu:1; Move"));
   stream->Send(MoveTo(1, 3, On(1)));
-  // At once: the run waits for the copy.
+  // Sent without waiting: the run waits for the copy.
   EXPECT_FALSE(stream->Call(RunProgram(1, {3, 3}, {4})).has_error());
   EXPECT_THAT(Floats(stream->Call(Read(4)).data()), ElementsAre(2, 4));
   EXPECT_EQ(daemon.device(0).lists_run(), 0);
@@ -255,14 +255,14 @@ TEST(PlacementTest, QuotasHoldOnEachDevice) {
   Client client(daemon.address(), 0, "cpu:0");
   auto stream = client.Connect();
   ASSERT_FALSE(stream->Call(WriteTo(1, Counting(300), {300}, Placed(kRow, {{0}}))).has_error());
-  // 600 bytes on each; 500 more are too much, 200 are not.
+  // 600 bytes on each device; 500 more exceed the quota, 200 do not.
   const v1::Result refused = stream->Call(WriteTo(2, Counting(250), {250}, Placed(kRow, {{0}})));
   EXPECT_EQ(Reason(refused.error()), "QUOTA_EXCEEDED");
   EXPECT_FALSE(stream->Call(WriteTo(3, Counting(100), {100}, Placed(kRow, {{0}}))).has_error());
   EXPECT_EQ(Reason(stream->Call(WriteTo(4, Counting(100), {100}, On(1))).error()),
             "QUOTA_EXCEEDED");
   stream->Call(Release({1}));
-  // Soon, not at once, as above.
+  // Freed soon, not at once, as above.
   uint64_t handle = 5;
   EXPECT_TRUE(Eventually(
       [&] { return !stream->Call(WriteTo(handle++, Counting(100), {100}, On(1))).has_error(); }));
@@ -278,12 +278,12 @@ TEST(PlacementTest, ValuesAndProgramsSurviveARestart) {
   stream->Call(WriteTo(1, Counting(24), {4, 6}, Placed(kRow, {{}, {0}}, {2, 1})));
   stream->Call(WriteTo(2, {1, 2}, {2}, On(2)));
   stream->Call(WriteTo(7, Counting(35), {7, 5}, Placed(kRow, {{}, {0}}, {2, 0})));
-  // Held up: the copy waits for the run, and both are done by the next daemon.
+  // The copy waits for the held run, and the next daemon executes both.
   daemon.device(2).Hold();
   stream->Send(RunProgram(1, {2, 2}, {3}));
   const uint64_t moving = stream->Send(MoveTo(3, 4, Placed(kRow, {{0}})));
   EXPECT_TRUE(Eventually([&] {
-    // The padding of what the mesh does not divide is memory, too.
+    // Includes the padding where sizes do not divide evenly.
     return Sessions(daemon.address()).sessions(0).memory_bytes() >= (24 + 2 * 21) * 4 + 3 * 8;
   }));
   daemon.Restart(
@@ -331,7 +331,7 @@ TEST(PlacementTest, ATakenOverTensorSaysWhereItLies) {
   EXPECT_EQ(placements["whole"], On(1).SerializeAsString());
 }
 
-// On processors, with the real compiler.
+// Runs on CPU devices, with the real compiler.
 void RunsSharded(uint32_t devices, size_t elements) {
   SCOPED_TRACE(absl::StrCat(elements, " elements on ", devices, " devices"));
   TestDaemonOptions options;
@@ -375,7 +375,7 @@ void RunsSharded(uint32_t devices, size_t elements) {
 TEST(PlacementTest, AShardedProgramRuns) {
   RunsSharded(2, 8);
   RunsSharded(2, 7);
-  RunsSharded(4, 5);  // the last one has nothing
+  RunsSharded(4, 5);  // the last device has nothing
 }
 
 }  // namespace

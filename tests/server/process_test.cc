@@ -1,4 +1,4 @@
-// The kilnd binary itself: real compiler, real CPU device, signals.
+// The kilnd binary: real compiler, real CPU device, signals.
 #include <netinet/in.h>
 #include <signal.h>
 #include <sqlite3.h>
@@ -79,7 +79,7 @@ TEST_F(ProcessTest, TellsSystemdThatItServesAndLivesAndStops) {
   };
   EXPECT_EQ(next(), "READY=1");
   for (int i = 0; i < 3; ++i) EXPECT_EQ(next(), "WATCHDOG=1");
-  // Read before it is waited for: what it says is dropped where the socket is full.
+  // Read before Wait, because kilnd drops notifications when the socket is full.
   kill(pid_, SIGTERM);
   std::string last = next();
   while (last == "WATCHDOG=1") last = next();
@@ -97,7 +97,7 @@ TEST_F(ProcessTest, TermUnderLoadExitsWithZero) {
     stream->Call(Define(1, AccumulateGraph(1000)));
     stream->Call(Write(1, std::vector<float>(1000)));
     stream->Call(Write(2, std::vector<float>(1000)));
-    // Only the daemon's end ends this loop.
+    // This loop ends only when the daemon stops.
     for (uint64_t i = 0; !stream->Call(RunProgram(1, {1, 2}, {10 + i})).has_error(); ++i)
       ++answered;
   });
@@ -129,7 +129,7 @@ TEST_F(ProcessTest, CacheAndSocketSurviveKill) {
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/cache/kernels.sqlite.damaged"));
 }
 
-// Two rows that this daemon has written, exchanged by somebody else.
+// Two rows that this daemon has written are exchanged.
 TEST_F(ProcessTest, ExchangedRowsOfTheCacheAreCompiledAgain) {
   const auto define = [](Client& client, Stream& stream) {
     EXPECT_FALSE(stream.Call(Define(1, AddGraph(64))).has_error());
@@ -180,8 +180,7 @@ TEST_F(ProcessTest, KilledClientsMemoryComesBack) {
   Start();
   const pid_t child = fork();
   if (child == 0) {
-    // gRPC does not survive a fork of a process that uses it, so the client is a process of its
-    // own.
+    // gRPC does not survive a fork of a process that uses it, so the client is a separate program.
     execl(KILND_TEST_CLIENT, KILND_TEST_CLIENT, address_.c_str(), nullptr);
     _exit(127);
   }
@@ -199,14 +198,14 @@ TEST_F(ProcessTest, KilledClientsMemoryComesBack) {
 }
 
 struct ProcessState {
-  std::string state = "gone";  // "Z": it has ended, and its parent has not noticed
+  std::string state = "gone";  // "Z": it has exited, and its parent has not waited for it
   pid_t parent = 0;
 };
 
 ProcessState StateOf(pid_t process) {
   std::stringstream text;
   text << std::ifstream(absl::StrCat("/proc/", process, "/stat")).rdbuf();
-  // "12 (kilnd) S 1 …": its name may be anything.
+  // "12 (kilnd) S 1 …": the name may contain anything.
   const size_t name_end = text.str().rfind(')');
   ProcessState found;
   if (name_end != std::string::npos)
@@ -273,7 +272,7 @@ TEST_F(AllDevicesTest, AVendorsLibraryThatCrashesIsLeftOut) {
   EXPECT_THAT(list.drivers(4).why_not_more(), HasSubstr("was ended by SIGABRT"));
 }
 
-// Started with a soft limit that is soon used up, as by a shell or a service manager.
+// Started with a small soft limit, as by a shell or a service manager.
 TEST_F(ProcessTest, ManyIdleConnectionsKeepNobodyOut) {
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -295,7 +294,7 @@ TEST_F(ProcessTest, ManyIdleConnectionsKeepNobodyOut) {
   for (const int each : idle) close(each);
 }
 
-// Without users, everybody on the machine is let in.
+// Without users, every account on the machine would have access.
 TEST_F(ProcessTest, ADaemonWhoseUsersAreGoneDoesNotStart) {
   Start();
   End(SIGTERM);
@@ -308,7 +307,7 @@ TEST_F(ProcessTest, ADaemonWhoseUsersAreGoneDoesNotStart) {
   EXPECT_TRUE(Client(address_).opened.ok());
 }
 
-// Without it no token is known, and a new one would hide that.
+// Without it no token can be checked, and a new key would hide that.
 TEST_F(ProcessTest, ADaemonWhoseTokenKeyIsGoneOrDamagedDoesNotStart) {
   const std::string key = folder_ + "/state/token_key", saved = folder_ + "/saved_key";
   const auto token_of_ann = [&] {
@@ -332,7 +331,7 @@ TEST_F(ProcessTest, ADaemonWhoseTokenKeyIsGoneOrDamagedDoesNotStart) {
   refuses(key + " is damaged");
   std::ofstream(key, std::ios::trunc) << std::string(32, 'x');
   refuses(key + " is not the key that made the users' tokens");
-  // The right one, and then without it: users stay, and get new tokens.
+  // With the right key, and then without one: users stay, and get new tokens.
   std::filesystem::copy_file(saved, key, std::filesystem::copy_options::overwrite_existing);
   Start();
   End(SIGTERM);
@@ -354,7 +353,7 @@ TEST_F(ProcessTest, SecondDaemonAndBadConfigurationFailWithOneLine) {
   Start();
   const int second = Wait(Spawn(Flags()));
   EXPECT_EQ(WEXITSTATUS(second), 1);
-  // It would write its users and limits over the first one's.
+  // It would overwrite the first daemon's users and limits.
   EXPECT_THAT(Log(),
               HasSubstr(absl::StrCat("another kilnd (process ", pid_, ") uses the state folder ",
                                      folder_, "/state; stop it first, or name another")));
@@ -362,7 +361,7 @@ TEST_F(ProcessTest, SecondDaemonAndBadConfigurationFailWithOneLine) {
   elsewhere.push_back("--state_dir=" + folder_ + "/elsewhere");
   EXPECT_EQ(WEXITSTATUS(Wait(Spawn(elsewhere))), 1);
   EXPECT_THAT(Log(), HasSubstr("another kilnd is running on unix:"));
-  // A port that another program has.
+  // A port that another program uses.
   const int taken = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;

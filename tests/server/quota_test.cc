@@ -1,4 +1,4 @@
-// Limits of one user, as he and his admin see them.
+// Limits of a user, as the user and an admin see them.
 #include <unistd.h>
 
 #include <atomic>
@@ -64,7 +64,7 @@ class QuotaTest : public ::testing::Test {
     EXPECT_TRUE(client.admin->ListQuotas(&context, {}, &response).ok());
     return response;
   }
-  // Of device memory, that of the device where most is used.
+  // For device memory, returns the quota on the device with the most use.
   v1::ResourceQuota Quota(const std::string& user, const std::string& resource) {
     const v1::ListQuotasResponse list = ListFor(owner_);
     v1::ResourceQuota found;
@@ -76,8 +76,8 @@ class QuotaTest : public ::testing::Test {
     return found;
   }
   std::string tcp() { return daemon_.daemon().listening()[1]; }
-  // Ten minutes after the daemon began to wait for the next message. It may begin only after the
-  // clock has been moved, so the clock is moved in steps.
+  // Advances ten minutes after the daemon began to wait for the next message. It may begin only
+  // after the clock has moved, so the clock is moved in steps.
   void ExpectIdleUploadsEnd() {
     for (int i = 0; i < 7 && Quota("ann", "uploads").used() > 0; ++i)
       daemon_.Advance(absl::Minutes(2));
@@ -109,7 +109,7 @@ TEST_F(QuotaTest, DeviceMemorySaysWhatIsUsedByWhat) {
   EXPECT_THAT(violation.description(),
               ContainsRegex("handle 2 of s[0-9]+, float32.150.: 600 bytes; handle 1"));
   EXPECT_THAT(violation.description(), HasSubstr("release tensors"));
-  // What depends on it says the same, and others have room.
+  // Dependent operations get the same error, and other users have room.
   EXPECT_EQ(Reason(stream->Call(Read(3)).error()), "QUOTA_EXCEEDED");
   auto others = bob_.Connect();
   EXPECT_FALSE(others->Call(Write(1, std::vector<float>(1000))).has_error());
@@ -173,7 +173,7 @@ TEST_F(QuotaTest, SessionsBuffersProgramsAndGraphs) {
   v1::CompileProgramResponse compiled;
   const grpc::Status refused = ann_.programs->CompileProgram(&context, compile, &compiled);
   EXPECT_EQ(Violation(Details(refused)).quota_metric(), "graph_nodes");
-  // Closing gives everything back.
+  // Closing the session releases everything.
   grpc::ClientContext close_context;
   v1::CloseSessionRequest close;
   close.set_session_id(ann_.session.session_id());
@@ -195,7 +195,7 @@ TEST_F(QuotaTest, HostMemory) {
   EXPECT_TRUE(bob_.Upload("more", std::string(100'000, 'x')).ok());
 }
 
-// Beyond it nothing fails: what is sent waits until what came before has been answered.
+// Above the limit nothing fails: further operations wait until earlier ones have been answered.
 TEST_F(QuotaTest, OperationsAreSlowedDown) {
   ASSERT_TRUE(Set("ann", "operations", 4).ok());
   Client second(tcp(), {.token = ann_token_});
@@ -207,7 +207,7 @@ TEST_F(QuotaTest, OperationsAreSlowedDown) {
   device.Hold();
   for (uint64_t i = 0; i < 20; ++i) stream->Send(RunProgram(1, {1, 1}, {10 + i}));
   EXPECT_TRUE(Eventually([&] { return Quota("ann", "operations").used() >= 4; }));
-  // The user's other session goes on, one operation at a time.
+  // The user's other session continues, one operation at a time.
   for (uint64_t i = 1; i <= 8; ++i) EXPECT_FALSE(other->Call(Write(i, {1})).has_error());
   EXPECT_LE(Quota("ann", "operations").used(), 6);
   device.LetGo();
@@ -215,7 +215,7 @@ TEST_F(QuotaTest, OperationsAreSlowedDown) {
   EXPECT_TRUE(Eventually([&] { return Quota("ann", "operations").used() == 0; }));
 }
 
-// Announces an upload, and sends nothing of it.
+// Announces an upload and sends no data.
 struct Announced {
   Announced(Client& client, const std::string& blob, uint64_t size) {
     writer = client.blobs->Upload(&context, &response);
@@ -234,13 +234,13 @@ TEST_F(QuotaTest, UploadsThatAreOnlyAnnouncedTakeNothing) {
   ASSERT_TRUE(Set("ann", "uploads", 2).ok());
   Announced first(ann_, "a", 1 << 20), second(ann_, "b", 1 << 20);
   ASSERT_TRUE(Eventually([&] { return Quota("ann", "uploads").used() == 2; }));
-  // All that there may be of blobs has been announced twice.
+  // The limit of blob memory has been announced twice.
   EXPECT_TRUE(bob_.Upload("c", std::string(1 << 20, 'x')).ok());
   Announced third(ann_, "d", 10);
   third.writer->WritesDone();
   const grpc::Status refused = third.writer->Finish();
   EXPECT_EQ(Violation(Details(refused)).quota_metric(), "uploads");
-  // What comes in the end is taken, if there is room.
+  // Data that arrives in the end is accepted if there is room.
   v1::UploadRequest request;
   request.set_data(std::string(1 << 20, 'y'));
   first.writer->Write(request);
@@ -249,7 +249,7 @@ TEST_F(QuotaTest, UploadsThatAreOnlyAnnouncedTakeNothing) {
   EXPECT_TRUE(Eventually([&] { return Quota("ann", "uploads").used() == 1; }));
 }
 
-// What a client sends too fast is not refused: it is not read until there is room.
+// Data that arrives too fast is not refused: it is not read until there is room.
 TEST_F(QuotaTest, UploadsThatBringTooMuchWaitForTheOldest) {
   ASSERT_TRUE(Set("ann", "upload_bytes", 100'000).ok());
   const auto data = [](size_t bytes) {
@@ -266,16 +266,16 @@ TEST_F(QuotaTest, UploadsThatBringTooMuchWaitForTheOldest) {
   Announced second(ann_, "b", 64'000), third(ann_, "c", 1'000'000), fourth(ann_, "d", 100);
   second.writer->Write(data(60'000));
   ASSERT_TRUE(has_come(120'000));
-  // HTTP/2 lets a stream send 65,535 bytes before anybody reads: beyond that, Write() would wait.
+  // HTTP/2 lets a stream send 65,535 bytes before they are read; a longer Write() would block.
   second.writer->Write(data(4'000));
   second.writer->WritesDone();
   for (int i = 0; i < 50; ++i) EXPECT_EQ(Quota("ann", "upload_bytes").used(), 120'000);
   EXPECT_TRUE(bob_.Upload("e", std::string(500'000, 'x')).ok());
-  // Those that are held up can be given up.
+  // Uploads that wait can be cancelled.
   ASSERT_TRUE(Eventually([&] { return Quota("ann", "uploads").used() == 4; }));
   third.context.TryCancel();
   ASSERT_TRUE(Eventually([&] { return Quota("ann", "uploads").used() == 3; }));
-  // The oldest comes through, however much it is, and then the others do.
+  // The oldest completes, no matter how large it is, and then the others do.
   for (int i = 0; i < 2; ++i) first.writer->Write(data(70'000));
   first.writer->WritesDone();
   EXPECT_TRUE(first.writer->Finish().ok());
@@ -286,7 +286,8 @@ TEST_F(QuotaTest, UploadsThatBringTooMuchWaitForTheOldest) {
   EXPECT_TRUE(has_come(0));
 }
 
-// One call counts once, however many blobs it carries; each of them takes its place anew.
+// A call counts as one upload, no matter how many blobs it carries; each blob gets a new place in
+// the order.
 TEST_F(QuotaTest, EachBlobOfAnUploadCountsByItself) {
   ASSERT_TRUE(Set("ann", "upload_bytes", 100'000).ok());
   const auto has_come = [&](uint64_t bytes) {
@@ -302,7 +303,7 @@ TEST_F(QuotaTest, EachBlobOfAnUploadCountsByItself) {
   second.writer->Write(request);
   ASSERT_TRUE(has_come(119'999));
   EXPECT_EQ(Quota("ann", "uploads").used(), 2);
-  // With its last byte a blob is no upload any more, and its call goes on.
+  // With its last byte a blob is complete, and the call continues.
   request.set_data("x");
   first.writer->Write(request);
   ASSERT_TRUE(has_come(60'000));
@@ -313,7 +314,7 @@ TEST_F(QuotaTest, EachBlobOfAnUploadCountsByItself) {
   first.writer->Write(request);
   ASSERT_TRUE(has_come(110'000));
   EXPECT_EQ(Quota("ann", "uploads").used(), 2);
-  // The first call is at the younger blob now.
+  // The first call now has the younger blob.
   v1::UploadRequest byte;
   byte.set_data("x");
   first.writer->Write(byte);
@@ -324,7 +325,7 @@ TEST_F(QuotaTest, EachBlobOfAnUploadCountsByItself) {
   second.writer->WritesDone();
   EXPECT_TRUE(second.writer->Finish().ok());
   ASSERT_TRUE(has_come(50'001));
-  // Between two blobs, a call from which nothing comes ends like any other.
+  // Between two blobs, an idle call ends like any other.
   first.writer->Write(byte);
   ASSERT_TRUE(has_come(0));
   daemon_.Advance(absl::Minutes(9));
@@ -359,7 +360,7 @@ TEST_F(QuotaTest, DiskForKeptSessions) {
   auto stays = here.Connect();
   stays->Call(Write(1, std::vector<float>(1000)));
   uint64_t kept = 0;
-  // Its files are there until the next daemon takes them up.
+  // Its files exist until the next daemon restores them.
   daemon_.Restart(Daemon::Sessions::kKeep, [&] {
     for (const auto& file :
          std::filesystem::directory_iterator(daemon_.folder() + "/state/sessions")) {
@@ -376,7 +377,8 @@ TEST_F(QuotaTest, DiskForKeptSessions) {
     EXPECT_THAT(why.error_message(), HasSubstr("`kiln quota set USER disk=...`"));
   };
   expect_explained(stays->End());
-  // Who is away when it happens hears it from the next daemon, or the one after that.
+  // A client that was disconnected at that time gets the reason from the next daemon, or the one
+  // after that.
   for (int i = 0; i < 2; ++i) {
     grpc::Status why;
     EXPECT_EQ(Reattach(tcp(), ann_, 0, &why), nullptr);
@@ -406,7 +408,7 @@ TEST_F(QuotaTest, AStepOfTheWallClockEndsNoUpload) {
   EXPECT_EQ(Reason(idle.writer->Finish()), "UPLOAD_IDLE");
 }
 
-// One at all of his limits at once makes nobody else's call fail.
+// A user at all limits at once causes no failure of another user's calls.
 TEST_F(QuotaTest, WhoHasReachedAllHisLimitsHindersNobody) {
   for (const auto& [resource, limit] : std::map<std::string, uint64_t>{{"device_memory", 4096},
                                                                        {"buffers", 20},
@@ -421,7 +423,7 @@ TEST_F(QuotaTest, WhoHasReachedAllHisLimitsHindersNobody) {
     ASSERT_TRUE(Set("ann", resource, limit).ok());
   }
   auto stream = ann_.Connect();
-  // One has brought too much, so the other is not read.
+  // One upload has sent too much, so the other is not read.
   Announced upload(ann_, "announced", 1 << 16), held_up(ann_, "held up", 1 << 16);
   v1::UploadRequest bytes;
   bytes.set_data(std::string(600, 'x'));
@@ -451,15 +453,15 @@ TEST_F(QuotaTest, WhoHasReachedAllHisLimitsHindersNobody) {
       count(stream->Call(Define(i + 2, heavy)).error());
       count(Details(ann_.Upload(absl::StrCat("more", i), std::string(1000, 'x'))));
       count(Details(Client(tcp(), {.token = ann_token_}).opened));
-      // More than may wait.
+      // More than the number that may wait.
       uint64_t last = 0;
       for (int write = 0; write < 40; ++write) last = stream->Send(Write(i, {1}));
       stream->Answer(last);
       ++rounds;
     }
   });
-  EXPECT_TRUE(Eventually([&] { return rounds >= 4; }));  // he has reached them all
-  // Everything that a client does, again and again.
+  EXPECT_TRUE(Eventually([&] { return rounds >= 4; }));  // he has reached all limits
+  // Everything that a client does, repeatedly.
   for (int round = 0; round < 20; ++round) {
     Client bob(tcp(), {.token = bob_token_});
     ASSERT_TRUE(bob.opened.ok()) << bob.opened.error_message();
@@ -485,7 +487,7 @@ TEST_F(QuotaTest, WhoHasReachedAllHisLimitsHindersNobody) {
                                "graph_nodes", "host_memory"})
     EXPECT_GT(refused[resource], 0) << resource;
   EXPECT_EQ(Quota("ann", "buffers").used(), 20);
-  // A message of each.
+  // One message of each upload.
   EXPECT_LE(Quota("ann", "upload_bytes").used(), 1200);
   EXPECT_LE(Quota("ann", "device_memory").used(), 4096);
 }
@@ -500,7 +502,7 @@ TEST_F(QuotaTest, AUsersShareOfTheDevicesTime) {
     return 0.0;
   };
   const auto weight = [&] { return weight_of("ann"); };
-  // He has not come yet.
+  // He has not connected yet.
   AddUser("carl");
   EXPECT_EQ(weight_of("carl"), 1);
   ASSERT_TRUE(Set("carl", "weight", 300).ok());
@@ -540,7 +542,7 @@ TEST_F(QuotaTest, AdminsAloneSetThemAndItIsAudited) {
 }
 
 TEST_F(QuotaTest, AUserSeesHisOwnAlone) {
-  ASSERT_TRUE(Set("carl", "sessions", 3).ok());  // who has not come yet
+  ASSERT_TRUE(Set("carl", "sessions", 3).ok());  // who has not connected yet
   EXPECT_EQ(Quota("carl", "sessions").limit(), 3);
   EXPECT_EQ(Quota("carl", "buffers").limit(), 1 << 20);
   const v1::ListQuotasResponse list = ListFor(ann_);

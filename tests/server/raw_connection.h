@@ -1,4 +1,4 @@
-// HTTP/2 as no client of gRPC speaks it, for tests.
+// HTTP/2 connections that break gRPC's conventions, for tests.
 #ifndef KILN_TESTS_SERVER_RAW_CONNECTION_H_
 #define KILN_TESTS_SERVER_RAW_CONNECTION_H_
 
@@ -43,7 +43,7 @@ inline std::string Frame(FrameType type, char flags, uint32_t stream, absl::stri
   return absl::StrCat(frame, payload);
 }
 
-// RFC 7541, section 6.2.2: a literal header without indexing.
+// Encodes a literal header without indexing: RFC 7541, section 6.2.2.
 inline std::string Header(absl::string_view name, absl::string_view value) {
   std::string header(1, '\0');
   for (const absl::string_view text : {name, value}) {
@@ -53,7 +53,7 @@ inline std::string Header(absl::string_view name, absl::string_view value) {
   return header;
 }
 
-// POST by http, as gRPC's clients send it.
+// Returns the headers of a POST by http, as gRPC's clients send it.
 inline std::string CallHeaders(absl::string_view method, absl::string_view token = "") {
   const std::string authorization =
       token.empty() ? "" : Header("authorization", absl::StrCat("Bearer ", token));
@@ -62,7 +62,7 @@ inline std::string CallHeaders(absl::string_view method, absl::string_view token
                       authorization);
 }
 
-// A call of one message, which is all that it sends.
+// Returns the frames of a call with one message, which ends the request.
 inline std::string Call(uint32_t stream, absl::string_view method, absl::string_view message,
                         absl::string_view token = "") {
   std::string data(1, '\0');
@@ -71,7 +71,7 @@ inline std::string Call(uint32_t stream, absl::string_view method, absl::string_
                       Frame(kData, kEndStream, stream, absl::StrCat(data, message)));
 }
 
-// A connection that speaks HTTP/2 as far as it likes.
+// A connection that sends only what a test tells it to.
 class RawConnection {
  public:
   explicit RawConnection(int port) : file_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -81,7 +81,7 @@ class RawConnection {
     address.sin_port = htons(static_cast<uint16_t>(port));
     Connect(reinterpret_cast<sockaddr*>(&address), sizeof(address));
   }
-  // To a Unix socket.
+  // Connects to a Unix socket.
   explicit RawConnection(const std::string& path)
       : file_(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_un address{};
@@ -97,8 +97,8 @@ class RawConnection {
   RawConnection(const RawConnection&) = delete;
   RawConnection& operator=(const RawConnection&) = delete;
 
-  // From now on it reads what comes, and answers pings: else the daemon takes it for dead after
-  // half a minute. Nothing else is sent any more.
+  // From now on reads what arrives and answers pings; otherwise the daemon closes the connection
+  // after half a minute. Requires: nothing else is sent afterwards.
   void StayAlive() {
     reader_ = std::thread([this] {
       for (std::string head = Read(kFrameHead); !head.empty(); head = Read(kFrameHead)) {
@@ -111,10 +111,10 @@ class RawConnection {
       has_ended_ = true;
     });
   }
-  // While it stays alive: the daemon has ended it all the same.
+  // True if the daemon has closed the connection although it answers pings.
   bool HasEnded() const { return has_ended_; }
 
-  // Waits for the end of the answer to the only call that was made. False: the connection ended
+  // Waits for the end of the answer to the only call that was made. False if the connection ended
   // before.
   bool IsAnswered() {
     for (std::string head = Read(kFrameHead); !head.empty(); head = Read(kFrameHead)) {
@@ -125,7 +125,7 @@ class RawConnection {
     }
     return false;
   }
-  // Reads what has come; false once the daemon has ended the connection. Does not wait.
+  // Discards what has arrived; false once the daemon has closed the connection. Does not wait.
   bool IsOpen() const {
     char bytes[4096];
     ssize_t got = 0;
@@ -133,7 +133,7 @@ class RawConnection {
     }
     return got < 0 && errno == EAGAIN;
   }
-  // False once the daemon has ended the connection.
+  // Returns false once the daemon has closed the connection.
   bool Send(absl::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t sent = send(file_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -146,11 +146,11 @@ class RawConnection {
  private:
   void Connect(const sockaddr* address, socklen_t size) {
     EXPECT_EQ(connect(file_, address, size), 0) << strerror(errno);
-    // It may be closed at once.
+    // The daemon may close the connection at once, so failures are ignored.
     Send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
     Send(Frame(kSettings, 0, 0, ""));
   }
-  // As much as that, or nothing once the connection has ended.
+  // Returns `size` bytes, or none once the connection has ended.
   std::string Read(size_t size) const {
     std::string bytes(size, '\0');
     const ssize_t got = recv(file_, bytes.data(), size, MSG_WAITALL);

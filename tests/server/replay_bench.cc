@@ -1,9 +1,9 @@
-// One replay beside a bare gRPC echo of the same messages, in sessions that survive a kill
-// ("protected") and others, and replays in flight. Prints a table; asserts nothing, since a busy
-// machine must not fail a build.
+// Compares one replay with a bare gRPC echo of the same messages, in sessions with snapshots
+// ("protected") and without, and measures replays in flight. Prints a table; asserts nothing, since
+// a busy machine must not fail a build.
 //
 // usage: replay_bench [unix | tcp | ADDRESS]: this process' own daemon with a fake device over that
-// kind of socket, or the kilnd that listens at ADDRESS, with its first device.
+// kind of socket, or the first device of the kilnd at ADDRESS.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -18,7 +18,7 @@
 namespace kiln::testing {
 namespace {
 
-constexpr uint32_t kSnapshotSeconds = 3600;  // no image is taken meanwhile
+constexpr uint32_t kSnapshotSeconds = 3600;  // no snapshot is taken meanwhile
 
 class EchoReactor : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse> {
  public:
@@ -62,7 +62,7 @@ double MedianLatency(Stream& stream, const std::function<v1::ConnectRequest(uint
   return times[static_cast<size_t>(count / 2)];
 }
 
-// Runs a second with everything in flight, acknowledging as a real client does.
+// Returns runs per second with all of them in flight, acknowledging as a real client does.
 double PipelinedRate(Client& client, uint64_t first_sequence, uint64_t count) {
   grpc::ClientContext context;
   auto stream = client.sessions->Connect(&context);
@@ -99,7 +99,7 @@ double PipelinedRate(Client& client, uint64_t first_sequence, uint64_t count) {
   return static_cast<double>(count) / seconds;
 }
 
-// `address`: of the daemon to measure; the echo listens on the same kind of socket.
+// `address`: that of the daemon to measure; the echo listens on the same kind of socket.
 void Measure(const std::string& address, const std::string& folder) {
   const bool tcp = address.rfind("unix:", 0) != 0;
   EchoService service;
@@ -125,7 +125,7 @@ void Measure(const std::string& address, const std::string& folder) {
   Stream echo_stream(*echo_stub, "");
   const auto run = [](uint64_t) { return RunProgram(1, {1, 2}, {}); };
   std::vector<double> echo_times, replay_times, protected_times;
-  // Alternating, so that both see the same machine.
+  // Alternates, so that load on the machine affects both equally.
   for (int round = 0; round < 9; ++round) {
     echo_times.push_back(MedianLatency(echo_stream, run, 1000));
     replay_times.push_back(MedianLatency(*stream, run, 1000));

@@ -1,5 +1,5 @@
-// What a restart must not change, though its moment is a bad one: runs that are being cancelled,
-// limits that were lowered, a full compile queue, devices that hang.
+// State that a restart must preserve even at a bad moment: runs that are being cancelled, limits
+// that were lowered, a full compile queue, devices that hang.
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,7 +21,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Whether so many operations of the only user have been received and not answered.
+// Returns true if this many operations of the only user have been received and not answered.
 bool AreWaiting(TestDaemon& daemon, int operations) {
   const std::string metrics = daemon.daemon().MetricsText();
   for (const absl::string_view line : absl::StrSplit(metrics, '\n')) {
@@ -32,7 +32,7 @@ bool AreWaiting(TestDaemon& daemon, int operations) {
   return false;
 }
 
-// A program whose runs are cut: its kernels take longer than a slice.
+// A program whose runs are split: its kernels take longer than a slice.
 absl::StatusOr<compiler::CompiledProgram> CompileLong(const graph::Graph& graph,
                                                       const drivers::Target& target,
                                                       const compiler::Options& options) {
@@ -42,7 +42,7 @@ absl::StatusOr<compiler::CompiledProgram> CompileLong(const graph::Graph& graph,
   return program;
 }
 
-// Nothing is compiled while it is shut.
+// Blocks compilation while it is shut.
 class CompileGate {
  public:
   void Shut() { Set(false); }
@@ -68,7 +68,7 @@ class CompileGate {
   bool open_ ABSL_GUARDED_BY(mutex_) = true;
 };
 
-// The device still has it when the daemon ends, so that it has not been answered yet.
+// The device still has the run when the daemon stops, so that it has not been answered yet.
 TEST(RestartFaults, ACancelledRunIsNotDoneAgain) {
   TestDaemonOptions options;
   options.prepare = [](FakeDevice& device) { device.TakeTime(); };
@@ -114,7 +114,7 @@ TEST(RestartFaults, WhatWasCancelledBeforeItBeganStaysCancelled) {
   stream->Send(CancelFrom(run));
   ASSERT_TRUE(Eventually([&] { return AreWaiting(daemon, 3); }));
   daemon.Restart(Daemon::Sessions::kKeep, [&] { gate.Open(); });
-  // Once more before the client is there.
+  // Restarts once more before the client has reconnected.
   daemon.Restart();
   stream = Reattach(daemon.address(), client, 2);
   ASSERT_NE(stream, nullptr);
@@ -125,7 +125,7 @@ TEST(RestartFaults, WhatWasCancelledBeforeItBeganStaysCancelled) {
   EXPECT_THAT(Floats(stream->Call(Read(1)).data()), ElementsAre(1));
 }
 
-// Their numbers are those of whoever takes the session over.
+// The client that takes the session over reuses their numbers.
 TEST(RestartFaults, WhatWasCancelledDoesNotConcernWhoTakesOver) {
   CompileGate gate;
   TestDaemonOptions options;
@@ -151,7 +151,7 @@ TEST(RestartFaults, WhatWasCancelledDoesNotConcernWhoTakesOver) {
   EXPECT_FALSE(stream->Call(RunProgram(1, {1, 2}, {10})).has_error());
 }
 
-// As few as may wait would not do for the programs that were there.
+// The limit of waiting programs would not be enough for the existing ones.
 TEST(RestartFaults, AFullCompileQueueRefusesNothingThatWasThere) {
   constexpr uint64_t kPrograms = 20;
   CompileGate gate;
@@ -176,7 +176,7 @@ TEST(RestartFaults, AFullCompileQueueRefusesNothingThatWasThere) {
   }
 }
 
-// The tables, programs and uploads that were there, and what is done again.
+// The existing tables, programs and uploads stay, and so do operations that are repeated.
 TEST(RestartFaults, LoweredLimitsTakeNothingAway) {
   TestDaemon daemon;
   Client client(daemon.address());
@@ -191,7 +191,7 @@ TEST(RestartFaults, LoweredLimitsTakeNothingAway) {
   ASSERT_FALSE(stream->Call(Write(3, {1})).has_error());
   const std::string user = Sessions(daemon.address()).sessions(0).user();
   const auto limit = [&](const std::vector<std::string>& resources, int64_t amount) {
-    Client admin(daemon.address());  // whose own session has no room, later on
+    Client admin(daemon.address());  // its own session has no room later on
     grpc::ClientContext context;
     v1::SetQuotaRequest request;
     request.set_user(user);
@@ -208,7 +208,7 @@ TEST(RestartFaults, LoweredLimitsTakeNothingAway) {
   stream = Reattach(daemon.address(), client, kCounterOperations + 2);
   ASSERT_NE(stream, nullptr);
   EXPECT_FALSE(stream->Answer(run).has_error());
-  limit({"host_memory"}, 1 << 30);  // reading takes some
+  limit({"host_memory"}, 1 << 30);  // reading needs some
   EXPECT_THAT(Floats(stream->Call(Read(1)).data()), ElementsAre(1));
   EXPECT_EQ(Reason(stream->Call(Define(4, AddGraph(4))).error()), "QUOTA_EXCEEDED");
   EXPECT_FALSE(stream->Call(Release({1, 2, 3, 10})).has_error());
@@ -219,7 +219,7 @@ TEST(RestartFaults, LoweredLimitsTakeNothingAway) {
   }
 }
 
-// What two sessions hold as one comes back for each of them, as far as there is room.
+// A blob that two sessions share is restored for each of them, as far as there is room.
 TEST(RestartFaults, BlobsOfSeveralSessionsStayWithinTheLimit) {
   const std::string data(1000, 'x');
   const std::string name = "sha256:" + Sha256Hex(data);
@@ -245,7 +245,7 @@ TEST(RestartFaults, BlobsOfSeveralSessionsStayWithinTheLimit) {
   EXPECT_FALSE(stream->Call(WriteBlob(1, name, 250)).has_error());
 }
 
-// A device that takes no copies: hidden memory, and nothing moves.
+// A device whose memory the host cannot access and whose copies never complete.
 struct HangingDaemon {
   explicit HangingDaemon(absl::Duration patience)
       : daemon([&] {
@@ -299,7 +299,7 @@ TEST(RestartFaults, ADeviceThatHangsDoesNotHoldUpTheDaemonsEnd) {
   EXPECT_THAT(Floats(stream->Call(Read(1)).data()), ElementsAre(4));
 }
 
-// At the end of a daemon, too: what is on others is kept.
+// Also when a daemon stops: sessions on other devices are kept.
 TEST(RestartFaults, OnlySessionsOfADeviceThatHangsAreLost) {
   HangingDaemon hanging(absl::Milliseconds(20));
   TestDaemon& daemon = hanging.daemon;

@@ -1,4 +1,4 @@
-// A daemon that is restarted goes on with the sessions it had, each operation once.
+// A restarted daemon continues the sessions that it had, and executes each operation once.
 #include <filesystem>
 #include <fstream>
 #include <utility>
@@ -31,7 +31,7 @@ TEST(Restart, ValuesProgramsAndNumbersGoOn) {
   EXPECT_EQ(second->last_sequence(), last);
   EXPECT_FALSE(second->Call(RunProgram(1, {1, 2}, {11})).has_error());
   EXPECT_THAT(Floats(second->Call(Read(1)).data()), ElementsAre(2));
-  // What was released stays so, and numbers are not used again.
+  // Released handles stay released, and numbers must not be reused.
   EXPECT_THAT(second->Call(Read(10)).error().message(), HasSubstr("handle 10 has been released"));
   EXPECT_EQ(Reason(second->Call(Write(11, {1})).error()), "HANDLE_REUSED");
   EXPECT_EQ(Reason(second->Call(Define(1, AddGraph(1))).error()), "PROGRAM_REUSED");
@@ -56,8 +56,8 @@ TEST(Restart, UnacknowledgedAnswersAreRepeated) {
   EXPECT_EQ(Reason(second->Answer(failed).error()), "UNKNOWN_HANDLE");
 }
 
-// Runs that wait in the queue, and those that the device does not get done with in time, are done
-// by the next daemon.
+// The next daemon executes the runs that wait in the queue, and those that the device did not
+// complete in time.
 TEST(Restart, WhatHasNotRunIsRun) {
   TestDaemon daemon;
   Client client(daemon.address());
@@ -70,7 +70,7 @@ TEST(Restart, WhatHasNotRunIsRun) {
   const auto read = stream->Send(Read(1));
   const auto early = stream->Send(Read(14));
   stream->Send(Release({14}));
-  // What is answered at once, behind them: the daemon has taken them all.
+  // Sent after them and answered at once, so the daemon has received them all.
   const auto last = stream->Send(Write(3, {1}));
   ASSERT_FALSE(stream->Answer(last).has_error());
   daemon.Restart(
@@ -135,7 +135,7 @@ TEST(Restart, AgainWhileItResumes) {
     ASSERT_FALSE(stream->Answer(last).has_error());
     daemon.Restart(
         Daemon::Sessions::kKeep, [&] { daemon.device().LetGo(); }, absl::ZeroDuration());
-    // At once, before anybody has attached.
+    // At once, before a client has attached.
     daemon.Restart();
     stream = Reattach(daemon.address(), client, last);
     ASSERT_NE(stream, nullptr);
@@ -173,7 +173,7 @@ TEST(Restart, BlobsThatWereUploadedAreThere) {
   EXPECT_THAT(Floats(stream->Call(Read(1)).data()), ElementsAre(3));
 }
 
-// The client could not come while there was no daemon.
+// The client could not connect while there was no daemon.
 TEST(Restart, ALeaseBeginsAnew) {
   TestDaemon daemon;
   Client client(daemon.address(), /*lease_seconds=*/100);
@@ -191,7 +191,7 @@ TEST(Restart, ALeaseBeginsAnew) {
   EXPECT_EQ(Reason(why), "UNKNOWN_SESSION");
 }
 
-// Downloads are not in order with the stream: what they ask for may still be made.
+// Downloads are not ordered with the stream: the value that they ask for may still be computed.
 TEST(Restart, ADownloadWaitsForWhatIsDoneAgain) {
   TestDaemon daemon;
   Client client(daemon.address());
@@ -217,7 +217,7 @@ TEST(Restart, AnotherUsersIdIsNoneThatThereIs) {
   Client client(daemon.address());
   auto stream = client.Connect();
   stream->Call(Write(1, std::vector<float>(1000, 1.5f)));
-  daemon.set_memory_bytes(1000);  // it waits to be restored
+  daemon.set_memory_bytes(1000);  // it cannot be restored yet
   daemon.Restart();
   Client admin(daemon.address());
   grpc::ClientContext context;
@@ -227,7 +227,7 @@ TEST(Restart, AnotherUsersIdIsNoneThatThereIs) {
   ASSERT_TRUE(admin.admin->AddUser(&context, request, &added).ok());
   Client bob(daemon.address(), Client::Login{.token = added.token()});
   Stream asks(*bob.sessions, client.session.session_id());
-  EXPECT_EQ(Reason(asks.End()), "SESSION_LOST");  // as of any id of another daemon's
+  EXPECT_EQ(Reason(asks.End()), "SESSION_LOST");  // the same as for any id of another daemon
 }
 
 TEST(Restart, ARevokedUsersSessionsDoNotComeBack) {
@@ -244,7 +244,7 @@ TEST(Restart, ARevokedUsersSessionsDoNotComeBack) {
   }
   Client ann(daemon.address(), Client::Login{.token = token});
   ann.Connect()->Call(Write(1, std::vector<float>(1000, 1.5f)));
-  daemon.set_memory_bytes(1000);  // it waits to be restored
+  daemon.set_memory_bytes(1000);  // it cannot be restored yet
   daemon.Restart();
   EXPECT_FALSE(KeptFile(daemon).empty());
   Client admin(daemon.address());
@@ -260,7 +260,7 @@ TEST(Restart, ARevokedUsersSessionsDoNotComeBack) {
   for (const v1::Session& session : all.sessions()) EXPECT_NE(session.user(), "ann");
 }
 
-// What somebody has already stays his, as it does without a restart.
+// A user keeps what they already have, as without a restart.
 TEST(Restart, ALimitThatWasLoweredTakesNothingAway) {
   TestDaemon daemon;
   Client client(daemon.address());
@@ -281,7 +281,7 @@ TEST(Restart, ALimitThatWasLoweredTakesNothingAway) {
   ASSERT_NE(second, nullptr) << why.error_message();
   EXPECT_EQ(Floats(second->Call(Read(3)).data()), std::vector<float>(1000, 7));
   EXPECT_EQ(Reason(second->Call(Write(4, {1})).error()), "QUOTA_EXCEEDED");
-  // The answer to the read holds the third until it is acknowledged.
+  // The answer to the read holds value 3 until it is acknowledged.
   ASSERT_FALSE(second->Call(Release({1, 2, 3})).has_error());
   EXPECT_FALSE(second->Call(Write(5, {1})).has_error());
 }
@@ -336,7 +336,7 @@ TEST(Restart, WhatTheDiskHasNoRoomForIsLost) {
   EXPECT_THAT(Floats(stream->Call(Read(1)).data()), ElementsAre(4));
 }
 
-// Damage of any kind: the daemon starts without the session, and says so.
+// With damage of any kind, the daemon starts without the session and reports it.
 TEST(Restart, ADamagedFileIsNoSession) {
   const auto flip = [](size_t from_end) {
     return [from_end](std::string bytes) {

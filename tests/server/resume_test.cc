@@ -1,4 +1,4 @@
-// A lost connection loses and repeats nothing.
+// A lost connection neither loses nor repeats an operation.
 #include <algorithm>
 #include <utility>
 
@@ -43,8 +43,7 @@ TEST(Resume, OperationsRunOnceAndAnswersAreRepeated) {
   EXPECT_EQ(daemon.device().lists_run(), 1);
 }
 
-// The default lease: a process elsewhere may be on a laptop that sleeps, one on this machine has
-// ended.
+// The default lease: a remote process may be on a laptop that sleeps; a local one has exited.
 TEST(Resume, ALaptopThatSleepsKeepsItsSession) {
   TestDaemon daemon;
   Client laptop(daemon.daemon().listening()[1]), local(daemon.address());
@@ -88,14 +87,14 @@ TEST(Resume, AcknowledgedAnswersAreForgotten) {
   EXPECT_THAT(second->received(), ElementsAre(Pair(3, 1), Pair(4, 1)));
 }
 
-// There are so many cuts that the test runs into its time limit if each of them takes seconds.
+// With so many cuts, the test exceeds its time limit if each of them takes seconds.
 TEST(Resume, ManyCutsWithAnswersOutstanding) {
   TestDaemon daemon;
   Client client(daemon.address());
   client.Connect()->Call(Write(1, {1}));
   for (int cut = 0; cut < 200; ++cut) {
     auto stream = client.Connect(/*acknowledged=*/1);
-    // All that was asked for so far is answered again.
+    // Everything requested so far is answered again.
     for (uint64_t sequence = 2; sequence <= stream->last_sequence(); ++sequence)
       EXPECT_THAT(Floats(stream->Answer(sequence).data()), ElementsAre(1));
     stream->Call(Read(1));
@@ -130,8 +129,8 @@ TEST(Resume, ManyDropsInAPipeline) {
     auto stream = client.Connect(kAcknowledged);
     const uint64_t received = stream->last_sequence();
     if (received + 30 >= kEnd) break;
-    // What was received stays received; the rest comes again, and the connection is lost in the
-    // middle of it.
+    // Received operations stay received; the client sends the rest again, and the connection is
+    // lost in the middle of it.
     for (uint64_t sequence = received + 1; sequence <= received + 30; ++sequence) {
       stream->Send(RunProgram(1, {1, 2}, {100 + sequence}), sequence);
     }
@@ -166,7 +165,8 @@ TEST(Resume, UnacknowledgedAnswersAreBounded) {
   EXPECT_FALSE(second->Call(Barrier()).has_error());
 }
 
-// What is read stays on the device until the client has it; it takes no host memory meanwhile.
+// A value that was read stays on the device until the client has it, and takes no host memory
+// meanwhile.
 TEST(Resume, UnacknowledgedReadsAreRepeated) {
   TestDaemonOptions options;
   options.memory_bytes = 8 << 20;

@@ -1,4 +1,4 @@
-// GPUs of NVIDIA's that are lost and work again, on the stand-in for CUDA and with real programs.
+// NVIDIA GPUs that are lost and recover, on the stand-in for CUDA and with real programs.
 #include <stop_token>
 #include <thread>
 
@@ -64,7 +64,7 @@ TEST_F(ReviveCudaTest, TheSameProgramRunsAgainWhileAnotherDeviceNeverStops) {
   Client neighbour(daemon_->address(), 0, "cuda:1");
   auto beside = neighbour.Connect();
   DefineCounter(*beside);
-  // Ends with this test, however that ends.
+  // Ends with this test, even if it fails.
   std::jthread trainer([&](const std::stop_token& over) {
     float count = 0;
     for (uint64_t handle = 100; !over.stop_requested() || count < 10; ++handle) {

@@ -1,4 +1,4 @@
-// A device that is lost and works again, beside one on which everything goes on.
+// A device that is lost and recovers, beside one on which work continues.
 #include <atomic>
 #include <thread>
 
@@ -57,7 +57,7 @@ TEST_F(ReviveTest, TheSameProgramRunsAgainWhileAnotherDeviceNeverStops) {
 
   daemon_.device(0).Mend();
   ASSERT_TRUE(Eventually([&] { return HealthOf(client_) == v1::Device::HEALTHY; }));
-  // What was on it is gone, and says so; what failed then keeps its own error.
+  // Values on it are lost and report it; values that failed earlier keep their own error.
   for (const uint64_t handle : {2, 3}) {
     const v1::Result lost = stream->Call(Read(handle));
     EXPECT_EQ(lost.error().code(), grpc::UNAVAILABLE);
@@ -106,7 +106,7 @@ TEST_F(ReviveTest, NotWhileACopyIsUnderWay) {
   daemon_.device(0).Break("fell off the bus");
   daemon_.device(0).Mend();
   ASSERT_TRUE(Eventually([&] { return HealthOf(client_) == v1::Device::FAILED; }));
-  daemon_.Advance(absl::ZeroDuration());  // the daemon tries to revive the device meanwhile
+  daemon_.Advance(absl::ZeroDuration());  // the daemon tries to revive the device here
   EXPECT_EQ(HealthOf(client_), v1::Device::FAILED);
   daemon_.device(0).LetCopiesGo();
   EXPECT_EQ(Reason(stream->Answer(write).error()), "DEVICE_FAILED");

@@ -27,7 +27,7 @@ TEST(SessionStream, DefineRunRead) {
   EXPECT_EQ(client.session.session_id().size(), 40);
   EXPECT_EQ(client.session.lease_seconds(), 900);
   auto stream = client.Connect();
-  // Everything in flight at once: nothing waits for an answer.
+  // All in flight at once: nothing waits for an answer.
   const auto defined = stream->Send(Define(1, AddGraph(3)));
   stream->Send(Write(1, {1, 2, 3}));
   stream->Send(Write(2, {10, 20, 30}));
@@ -105,7 +105,7 @@ TEST(SessionStream, WhatTravelsTogetherIsBoundedAndFlat) {
   stream->SendTogether({Barrier(), nested});
   end = stream->End();
   EXPECT_EQ(Reason(end), "NESTED_OPERATIONS") << end.error_message();
-  // Empty ones take 2 bytes each, and some 90 once they are parsed.
+  // Empty operations take 2 bytes each, and about 90 once they are parsed.
   stream = client.Connect();
   stream->SendTogether(std::vector<v1::ConnectRequest>(1 << 20));
   end = stream->End();
@@ -153,7 +153,7 @@ TEST(SessionStream, VariablesAreBoundByEachRun) {
   }
   EXPECT_THAT(Floats(stream->Call(Read(11)).data()), ElementsAre(2, 4));
   EXPECT_THAT(Floats(stream->Call(Read(12)).data()), ElementsAre(2, 4, 6));
-  // The same memory at another length: the rest of it is none of the value.
+  // The same memory with a smaller length: the rest of it is not part of the value.
   v1::ConnectRequest again = RunProgram(1, {11, 1}, {13});
   (*again.mutable_run()->mutable_bindings())["n"] = 2;
   stream->Send(again);
@@ -182,7 +182,7 @@ TEST(SessionStream, BarrierWaitsForWhatCameBefore) {
   EXPECT_FALSE(stream->Call(Barrier()).has_error());
 }
 
-// A small step that is read wakes its client once.
+// A small step that is read wakes its client only once.
 TEST(SessionStream, ARunsEndAndItsResultShareAMessage) {
   TestDaemon daemon;
   Client client(daemon.address());
@@ -192,7 +192,7 @@ TEST(SessionStream, ARunsEndAndItsResultShareAMessage) {
   daemon.device().Hold();
   const auto run = stream->Send(RunProgram(1, {1, 1}, {2}));
   const auto read = stream->Send(Read(2));
-  stream->Call(Write(3, {1}));  // both have been taken
+  stream->Call(Write(3, {1}));  // both have been received
   const int before = stream->messages();
   daemon.device().LetGo();
   EXPECT_FALSE(stream->Answer(run).has_error());
@@ -200,7 +200,7 @@ TEST(SessionStream, ARunsEndAndItsResultShareAMessage) {
   EXPECT_EQ(stream->messages(), before + 1);
 }
 
-// Whatever is answered while a message is being executed, in whatever order.
+// Answers that are ready while a message is executed, in any order.
 TEST(SessionStream, WhatCameTogetherIsAnsweredTogether) {
   TestDaemon daemon;
   Client client(daemon.address());
@@ -212,7 +212,7 @@ TEST(SessionStream, WhatCameTogetherIsAnsweredTogether) {
   for (const uint64_t sequence : {last - 2, last})
     EXPECT_FALSE(stream->Answer(sequence).has_error());
   EXPECT_EQ(stream->messages(), before + 1);
-  // Each value needs a message of its own.
+  // Each value needs its own message.
   stream->Answer(stream->SendTogether({Read(1), Read(2), Read(3)}));
   for (const uint64_t sequence : {last + 1, last + 2, last + 3})
     EXPECT_FALSE(stream->Answer(sequence).data().empty());
@@ -233,7 +233,7 @@ TEST(SessionStream, EqualGraphsOfTwoSessionsCompileOnce) {
   auto first_stream = first.Connect(), second_stream = second.Connect();
   const auto one = first_stream->Send(Define(1, AddGraph(2)));
   const auto two = second_stream->Send(Define(7, AddGraph(2)));
-  // The same graph from another line of a program.
+  // The same graph from another source line.
   v1::Graph elsewhere = AddGraph(2);
   elsewhere.mutable_nodes(2)->set_source("train.py:31");
   const auto three = second_stream->Send(Define(8, elsewhere));
@@ -304,7 +304,7 @@ TEST(SessionStream, ClosedSessionFreesEverything) {
   v1::CloseSessionResponse response;
   ASSERT_TRUE(client.sessions->CloseSession(&context, request, &response).ok());
   EXPECT_TRUE(stream->End().ok());
-  // The thread that has answered the write may have its value for a moment longer.
+  // The thread that answered the write may hold its value for a moment longer.
   EXPECT_TRUE(Eventually([&] { return daemon.device().allocated_bytes() == 0; }));
   grpc::ClientContext again;
   const grpc::Status status = client.sessions->CloseSession(&again, request, &response);
@@ -332,7 +332,7 @@ TEST(SessionStream, LeaseExpiryFreesMemory) {
   EXPECT_EQ(late->End().error_code(), grpc::NOT_FOUND);
 }
 
-// As when somebody sets the clock, or it is corrected after a start.
+// As when the clock is set, or corrected after boot.
 TEST(SessionStream, AStepOfTheWallClockEndsNoLease) {
   TestDaemon daemon;
   Client client(daemon.address(), /*lease_seconds=*/20), other(daemon.address());
@@ -359,7 +359,7 @@ TEST(SessionStream, AStepOfTheWallClockEndsNoLease) {
   daemon.Advance(absl::Seconds(19));
   EXPECT_EQ(daemon.device().allocated_bytes(), 400);
   EXPECT_FALSE(training->Call(Write(1, {1})).has_error());
-  // It ends by the other one, though this one stands long before its end.
+  // The lease ends by the steady clock, although the wall clock is far before its end.
   daemon.Advance(absl::Seconds(2));
   EXPECT_TRUE(Eventually([&] { return daemon.device().allocated_bytes() == 4; }));
 }
@@ -410,7 +410,7 @@ TEST(SessionStream, ManyOperationsInFlight) {
   stream->Send(Define(1, AccumulateGraph(1)));
   stream->Send(Write(1, {0}));
   stream->Send(Write(2, {1}));
-  // More than the daemon takes at once: it stops reading until answers have gone out.
+  // More than the daemon accepts at once: it stops reading until answers have been sent.
   daemon.device().Hold();
   constexpr uint64_t kRuns = 6000;
   for (uint64_t i = 0; i < kRuns; ++i) {

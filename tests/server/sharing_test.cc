@@ -1,6 +1,6 @@
 // Users who share a CPU device: a kernel that would hold it for minutes is stopped between two
-// tasks of its grid, and gives a training beside it every other turn. By the order of what the
-// device runs and by a clock that moves with each reading.
+// tasks of its grid, so that a training beside it gets every other turn. Checks the order of what
+// the device runs, with a clock that advances with each reading.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -21,28 +21,28 @@
 namespace kiln::testing {
 namespace {
 
-// Longer than any test: a wait ends only because its event has happened.
+// Longer than any test: a wait ends only because its event has occurred.
 constexpr absl::Duration kPatience = absl::Hours(1);
-// Each reading of the device's clock is so much later than the one before.
+// Each reading of the device's clock is this much later than the previous one.
 constexpr std::chrono::milliseconds kReading{3};
 constexpr double kSliceSeconds = 0.010;
 constexpr int64_t kElements = 1 << 18;
 
-// A list that has ended, with or without a rest.
+// A list that has ended, completely or with a remainder.
 struct ListEnd {
-  bool is_long = false;  // the kernel's, else a step's
+  bool is_long = false;  // the kernel's list; otherwise a step's
   bool is_timed = false;
   double seconds = 0;
   int64_t begin = 0;  // task
   int64_t end = -1;   // -1: the list's end
 };
 
-// A CPU device whose lists are held and noted.
+// A CPU device whose lists can be held and are recorded.
 class NotedDevice : public drivers::Device {
  public:
   explicit NotedDevice(std::unique_ptr<drivers::Device> device) : device_(std::move(device)) {}
 
-  // Lists are not begun until LetGo.
+  // Lists are not started until LetGo.
   void Hold() {
     absl::MutexLock lock(&mutex_);
     held_ = true;
@@ -122,8 +122,8 @@ class NotedDevice : public drivers::Device {
 
 class SharingTest : public ::testing::TestWithParam<int> {
  protected:
-  // Threads of the device. With several, those that wait read the clock as well, as often as they
-  // like.
+  // The number of the device's threads. With several, waiting threads also read the clock,
+  // arbitrarily often.
   int threads() const { return GetParam(); }
 
   SharingTest() {
@@ -157,14 +157,14 @@ class SharingTest : public ::testing::TestWithParam<int> {
     return *std::move(client);
   }
 
-  // One kernel of many tasks.
+  // One kernel with many tasks.
   static absl::StatusOr<Graph> OneKernel() {
     GraphBuilder builder;
     const Value x = builder.Input(DType::kFloat32, {kElements});
     builder.Output(ops::Sin(x) * x + x);
     return builder.Build();
   }
-  // A step of gradient descent on the squares of w - 3.
+  // A gradient descent step on the squares of w - 3.
   static absl::StatusOr<Graph> Step() {
     GraphBuilder builder;
     const Value w = builder.Input(DType::kFloat32, {64});
@@ -172,7 +172,7 @@ class SharingTest : public ::testing::TestWithParam<int> {
     return builder.Build();
   }
 
-  // Sends steps of which each needs the one before. What the last one makes.
+  // Sends steps, each of which depends on the one before. Returns the last result.
   Tensor Train(int steps) {
     Tensor w = *trainer_->Upload<float>({64}, std::vector<float>(64, 1000));
     for (int i = 0; i < steps; ++i) w = trainer_->Run(*step_, {w})->outputs[0];
@@ -184,7 +184,7 @@ class SharingTest : public ::testing::TestWithParam<int> {
     for (int i = 0; i < copies; ++i) runs.push_back(*heavy_->Run(*one_kernel_, {x}));
     return runs;
   }
-  // In the daemon's queue, of all users.
+  // Returns the number of waiting operations of all users, in the daemon's queue.
   int64_t Waiting() {
     grpc::ClientContext context;
     v1::ListUsersResponse response;
@@ -213,7 +213,7 @@ TEST_P(SharingTest, ATrainingGetsATurnAfterEachSliceOfALongKernel) {
   device_->Hold();
   const std::vector<RunResult> copies = RunOneKernel(kCopies);
   const Tensor last = Train(kSteps);
-  // The first of the flow that the device was given first is in its hands.
+  // The first list that the device got is held by it and does not wait.
   ASSERT_TRUE(Eventually([&] { return Waiting() >= kSteps + kCopies - 1; }));
   device_->LetGo();
   EXPECT_EQ(*trainer_->DownloadBytes(last), alone);
@@ -230,7 +230,7 @@ TEST_P(SharingTest, ATrainingGetsATurnAfterEachSliceOfALongKernel) {
     EXPECT_LE(++in_a_row, 1) << "after step " << steps;
     if (list.end > 0) ++in_the_middle;
     if (threads() > 1) continue;
-    // A slice, and the task in which it ends; between two tasks the clock is read twice, and once
+    // A slice, and the task in which it ends. Between two tasks the clock is read twice, and once
     // more for the time of the kernel.
     const int readings = list.is_timed ? 4 : 3;
     EXPECT_LE(list.seconds,
@@ -238,7 +238,7 @@ TEST_P(SharingTest, ATrainingGetsATurnAfterEachSliceOfALongKernel) {
     EXPECT_LE(list.end - list.begin, 2);
   }
   EXPECT_EQ(steps, kSteps);
-  // Each has half of the time, and a slice is as long as some steps.
+  // Each has half of the time, and a slice is as long as several steps.
   EXPECT_GT(in_the_middle, 4);
 }
 

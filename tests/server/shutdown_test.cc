@@ -1,4 +1,4 @@
-// How a daemon starts and ends.
+// The start and stop of a daemon.
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -37,7 +37,7 @@ DaemonParts FakeParts() {
   return parts;
 }
 
-// Longer than any test: Stop returns only because the devices have ended their work.
+// Longer than any test: Stop returns only because the devices have completed their work.
 constexpr absl::Duration kGrace = absl::Hours(1);
 
 TEST(Shutdown, UnderLoadEveryOperationIsAnsweredOrRefused) {
@@ -48,10 +48,10 @@ TEST(Shutdown, UnderLoadEveryOperationIsAnsweredOrRefused) {
   daemon.device().Hold();
   constexpr uint64_t kRuns = 1000;  // more than the device gets at once
   for (uint64_t i = 0; i < kRuns; ++i) stream->Send(RunProgram(1, {1, 2}, {10 + i}));
-  // What is answered at once, behind them: the daemon has taken them all.
+  // Sent after them and answered at once, so the daemon has received them all.
   ASSERT_FALSE(stream->Call(Write(3, {1})).has_error());
   std::thread stop([&] { EXPECT_TRUE(daemon.daemon().Stop(kGrace)); });
-  // The last one is not on the device yet: it is refused once the daemon stops.
+  // The last run has not reached the device: it is refused once the daemon stops.
   stream->Answer(kCounterOperations + kRuns);
   daemon.device().LetGo();
   int done = 0, refused = 0, other = 0;
@@ -83,7 +83,8 @@ TEST(Shutdown, WhatHasRunIsAnsweredToAClientThatKeepsSending) {
   auto stream = client.Connect();
   DefineCounter(*stream);
   std::atomic<bool> stopped{false};
-  // No more ahead than a socket holds: a write that has to wait makes gRPC's own end take seconds.
+  // At most as far ahead as a socket buffers: if a write has to wait, gRPC's shutdown takes
+  // seconds.
   std::thread sender([&] {
     const auto may_go_on = [&](int64_t sent) {
       return Eventually([&] { return stopped || sent <= daemon.device().lists_run() + 100; });
@@ -149,7 +150,7 @@ TEST(Shutdown, UploadsEndWithTheReason) {
   EXPECT_EQ(Reason(status), "SHUTTING_DOWN");
 }
 
-// A daemon whose device holds a copy that a client's write takes.
+// A daemon whose device holds a copy for a client's write.
 class HeldCopy {
  public:
   explicit HeldCopy(absl::Duration flush_time)
@@ -160,9 +161,9 @@ class HeldCopy {
     EXPECT_TRUE(Eventually([&] { return device_.held_copies() == 1; }));
   }
 
-  // From now on the copy ends once the daemon's end waits for it.
+  // From now on the copy completes once the daemon's shutdown waits for it.
   void LetGoWhenWaitedFor() { lets_go_ = true; }
-  // How often the daemon's end has waited for the device.
+  // The number of times that the daemon's shutdown has waited for the device.
   int waits() const { return waits_; }
   TestDaemon& daemon() { return *daemon_; }
   Client& client() { return client_; }
@@ -203,7 +204,7 @@ TEST(Shutdown, AnUploadToTheDeviceIsAnswered) {
 
 TEST(Shutdown, CopiesThatOutlastItAreWaitedFor) {
   HeldCopy held(/*flush_time=*/absl::ZeroDuration());
-  // It waits for the upload and is cancelled, but the upload's end will come back to it.
+  // It waits for the upload and is cancelled, but the end of the upload will still call it.
   std::thread downloader([&] {
     std::string data;
     EXPECT_FALSE(held.client().Download(3, held.write(), &data).ok());
@@ -246,7 +247,7 @@ TEST(Shutdown, StaleSocketIsReplacedAndRemoved) {
   const std::string folder = mkdtemp(pattern.data());
   const std::string path = folder + "/sub/kilnd.sock";
   std::filesystem::create_directory(folder + "/sub");
-  // What a killed daemon leaves.
+  // A socket that a killed daemon left behind.
   const int stale = socket(AF_UNIX, SOCK_STREAM, 0);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -263,7 +264,7 @@ TEST(Shutdown, StaleSocketIsReplacedAndRemoved) {
     EXPECT_TRUE(Client(config.listen[0]).opened.ok());
   }
   EXPECT_FALSE(std::filesystem::exists(path));
-  // A file that is no socket is not ours to remove.
+  // A file that is not a socket must not be removed.
   std::ofstream(path) << "precious";
   const auto refused = Daemon::Start(config, FakeParts());
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);

@@ -1,5 +1,5 @@
-// A device that takes a kernel only with smaller blocks than it says when it is asked: OpenCL's
-// stand-in lists 256 threads, and every kernel that it has built takes 128.
+// A device that accepts kernels only with smaller blocks than it reports: OpenCL's stand-in reports
+// 256 threads, and every kernel that it has built takes 128.
 #include "absl/time/clock.h"
 #include "compiler/graph/text.h"
 #include "drivers/opencl/driver.h"
@@ -10,7 +10,7 @@
 namespace kiln::runtime {
 namespace {
 
-// a @ b with a 256 x 256 result, which gets blocks of 256 threads where it can.
+// a @ b with a 256 x 256 result, which gets blocks of 256 threads if possible.
 class MatmulSource : public GraphSource {
  public:
   const std::string& key() const override { return key_; }

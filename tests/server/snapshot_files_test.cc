@@ -1,4 +1,4 @@
-// The files of sessions that survive a daemon that is killed: damaged, too many, and in the end
+// The files of sessions that survive a daemon that is killed: damaged, too many, and eventually
 // none.
 #include <filesystem>
 #include <functional>
@@ -25,7 +25,8 @@ TEST_F(SnapshotTest, AKillBetweenAnImageAndTheEndOfItsJournal) {
   Summer summer(address_, 1);
   for (int i = 0; i < 20; ++i) summer.Step();
   ASSERT_TRUE(summer.Settle());
-  // What is there keeps coming to these names as well. The next image may come in between.
+  // Hard links keep the existing files. If the next snapshot is taken in between, they are made
+  // again.
   const fs::path image = Files(".session")[0];
   const fs::path kept_image = folder_ + "/image", kept_segment = folder_ + "/segment";
   fs::path segment;
@@ -49,7 +50,7 @@ TEST_F(SnapshotTest, AKillBetweenAnImageAndTheEndOfItsJournal) {
   const fs::path new_segment = Files(".journal")[0];
   const std::string new_segment_bytes = BytesOf(new_segment);
   if (only_one) {
-    // Before the new image took the place of the old one.
+    // The state before the new snapshot replaced the old one.
     fs::copy_file(kept_image, image, fs::copy_options::overwrite_existing);
     fs::copy_file(kept_segment, segment);
     if (absl::EndsWith(new_segment.native(), ".2.journal")) {
@@ -58,7 +59,7 @@ TEST_F(SnapshotTest, AKillBetweenAnImageAndTheEndOfItsJournal) {
       summer.ExpectRight();
       End(SIGKILL);
     }
-    // After it: the old segment is still there.
+    // The state after it: the old segment still exists.
     for (const fs::path& each : Files(".journal")) fs::remove(each);
     Put(image, new_image);
     Put(new_segment, new_segment_bytes);
@@ -70,7 +71,7 @@ TEST_F(SnapshotTest, AKillBetweenAnImageAndTheEndOfItsJournal) {
 
 class DamagedTest : public SnapshotTest {
  protected:
-  // Changes files of a session that was killed, and attaches again.
+  // Changes files of a session whose daemon was killed, and attaches again.
   std::string After(
       const std::function<void(const fs::path& image, const fs::path& journal)>& change) {
     Start();
@@ -107,11 +108,11 @@ TEST_F(DamagedTest, AFlippedByteLosesTheSession) {
   }
 }
 
-// What was being written when the daemon was killed had not been answered.
+// An operation that was being written when the daemon was killed had not been answered.
 TEST_F(DamagedTest, ATornEndIsNothing) {
   for (const size_t more : {1, 15, 17, 40}) {
     EXPECT_EQ(After([&](const fs::path&, const fs::path& journal) {
-                // The beginning of one more frame.
+                // The beginning of another frame.
                 const std::string bytes = BytesOf(journal);
                 const std::string size("\x40\0\0\0\0\0\0\0\xbf\xff\xff\xff\xff\xff\xff\xff", 16);
                 Put(journal, bytes + (size + std::string(60, 'x')).substr(0, more));
@@ -163,7 +164,7 @@ TEST_F(SnapshotTest, FilesGoWithTheSession) {
   }
   EXPECT_THAT(Files(".session"), IsEmpty());
   EXPECT_THAT(Files(".journal"), IsEmpty());
-  // SIGINT ends everything.
+  // SIGINT closes all sessions.
   Summer summer(address_);
   summer.Step();
   ASSERT_TRUE(summer.Settle());
@@ -185,7 +186,7 @@ TEST_F(SnapshotTest, FilesOfAnotherSecretAreNone) {
   EXPECT_THAT(Files(".journal"), IsEmpty());
 }
 
-// One session whose work ends daemons does not end all that come after.
+// A session whose work kills daemons does not kill all later ones.
 TEST_F(SnapshotTest, AfterAFewDaemonsASessionIsGivenUp) {
   Start();
   Summer summer(address_);
@@ -229,7 +230,7 @@ TEST_F(SnapshotTest, WhoAsksForABlobAgainAndAgainFillsNoDisk) {
   ASSERT_TRUE(client.Upload(name, bytes).ok());
   for (int i = 0; i < 10; ++i) EXPECT_THAT(Find(client, name), SizeIs(1));
   EXPECT_LT(fs::file_size(Files(".journal")[0]), 900'000);
-  // What was used is written down when it is asked for again.
+  // A used blob is written to the journal when it is requested again.
   EXPECT_FALSE(stream->Call(WriteBlob(1, name, 100'000)).has_error());
   EXPECT_THAT(Find(client, name), SizeIs(1));
   EXPECT_GT(fs::file_size(Files(".journal")[0]), 1'100'000);
@@ -273,7 +274,7 @@ TEST_F(SnapshotTest, AStopAndAKillInTurn) {
 
 class SmallDiskTest : public SnapshotTest {
  protected:
-  // Fills the disk that there is, and goes on.
+  // Fills the allowed disk space and continues.
   void Fill(Summer& summer) {
     const std::vector<float> floats(100'000, 1);
     for (int i = 0; i < 12; ++i) summer.Do(Write(summer.NewHandle(), floats));
@@ -306,12 +307,12 @@ TEST_F(SmallDiskTest, TheQuotaIsTheUsers) {
   Fill(summer);
 }
 
-// An image that is replaced does not count beside the new one.
+// A snapshot that is being replaced does not count in addition to the new one.
 TEST_F(SmallDiskTest, OneImageFitsAgainAndAgain) {
   config_ = "[quota]\ndisk = \"5MiB\"\n";
   Start();
   Summer summer(address_, 1);
-  summer.Do(Write(summer.NewHandle(), std::vector<float>(500'000, 1)));  // 2 MB, and in the journal
+  summer.Do(Write(summer.NewHandle(), std::vector<float>(500'000, 1)));  // 2 MB, also in a journal
   ASSERT_TRUE(summer.Settle());
   for (int images = 0; images < 3; ++images) {
     const auto before = Listed().snapshot_taken().SerializeAsString();
@@ -326,7 +327,7 @@ TEST_F(SmallDiskTest, OneImageFitsAgainAndAgain) {
   summer.ExpectRight();
 }
 
-// Else a client that writes much would wait long for a daemon that does it all again.
+// Otherwise, after a client that writes much, a daemon would take long to repeat everything.
 TEST_F(SnapshotTest, ALongJournalBringsTheNextImageEarly) {
   Start();
   Client client(address_, 0, "", kSeldom);
@@ -337,10 +338,10 @@ TEST_F(SnapshotTest, ALongJournalBringsTheNextImageEarly) {
   ASSERT_THAT(first, SizeIs(1));
   constexpr size_t kFloats = 1 << 20;
   std::vector<float> written;
-  // 4 MiB each, and more than 256 MiB are a long journal: 64 of them, with what describes them.
+  // 4 MiB each. A journal of more than 256 MiB is long: 64 of them, with their descriptions.
   uint64_t handle = 1;
   for (int i = 0; i < 65; ++i) {
-    // After 64 the image may come at any time.
+    // After 64, the snapshot may be taken at any time.
     if (i < 64) {
       EXPECT_EQ(Files(".journal"), first) << "after " << i;
     }
@@ -360,7 +361,7 @@ TEST_F(SnapshotTest, ALongJournalBringsTheNextImageEarly) {
 }
 
 TEST_F(SnapshotTest, WithoutAFolderItIsRefused) {
-  // A file where the folder should be.
+  // A file in place of the folder.
   fs::create_directory(folder_ + "/state");
   chmod((folder_ + "/state").c_str(), 0700);
   Put(folder_ + "/state/sessions", "");

@@ -1,4 +1,4 @@
-// Sessions that survive a daemon that is killed: what their tests share.
+// The fixture of tests of sessions that survive a daemon that is killed.
 #ifndef KILN_TESTS_SERVER_SNAPSHOT_FIXTURE_H_
 #define KILN_TESTS_SERVER_SNAPSHOT_FIXTURE_H_
 
@@ -22,7 +22,7 @@
 
 namespace kiln::testing {
 
-// No image but the first is taken.
+// The interval with which only the first snapshot is taken.
 inline constexpr uint32_t kSeldom = 3600;
 
 inline std::string BytesOf(const std::filesystem::path& path) {
@@ -49,7 +49,7 @@ class SnapshotTest : public ProcessTest {
     End(SIGKILL);
     Start();
   }
-  // Files of sessions, by what their names end in.
+  // Returns the files of sessions whose names end in `suffix`.
   std::vector<std::filesystem::path> Files(absl::string_view suffix) {
     std::vector<std::filesystem::path> files;
     for (const auto& entry : std::filesystem::directory_iterator(folder_ + "/state/sessions"))
@@ -57,14 +57,15 @@ class SnapshotTest : public ProcessTest {
     std::sort(files.begin(), files.end());
     return files;
   }
-  // Until an image has taken the place of these segments, and the next one is all there is.
+  // Waits until a new snapshot has replaced these journal segments and only the next segment is
+  // left.
   bool WaitForSegmentAfter(const std::vector<std::filesystem::path>& segments) {
     return Eventually([&] {
       const auto now = Files(".journal");
       return now.size() == 1 && now != segments;
     });
   }
-  // Of the only session.
+  // Returns the listed state of the only session with snapshots.
   v1::Session Listed() {
     const v1::ListSessionsResponse all = Sessions(address_);
     for (const v1::Session& session : all.sessions())
@@ -76,7 +77,7 @@ class SnapshotTest : public ProcessTest {
   std::string config_;
 };
 
-// Adds up 1, 2, 3, … in a handle: what comes once too often or too seldom shows.
+// Adds up 1, 2, 3, … in a value, so that an operation that is repeated or lost shows.
 class Summer {
  public:
   explicit Summer(const std::string& address, uint32_t snapshot_seconds = kSeldom,
@@ -94,20 +95,20 @@ class Summer {
   const Client& client() const { return client_; }
   Stream& stream() { return *stream_; }
 
-  // One step: a Write, a run, a release of what is not needed any more.
+  // Makes one step: a Write, a Run, and a Release of the written value.
   void Step() {
     ++steps_;
     Do(Write(handle_, std::vector<float>(floats_, static_cast<float>(steps_))));
     Do(RunProgram(1, {1, handle_}, {}));
     Do(Release({handle_++}));
   }
-  // Waits until all is answered.
+  // Waits until everything is answered.
   bool Settle() {
     for (; answered_ < sent_; ++answered_)
       if (stream_->Answer(answered_ + 1).has_error()) return false;
     return true;
   }
-  // Attaches again, and sends what is missing. The reason if that fails.
+  // Attaches again and sends what is missing. Returns the reason if that fails.
   std::string Attach() {
     grpc::Status why;
     stream_->Drop();
@@ -117,7 +118,7 @@ class Summer {
       stream_->Send(kept_.at(next), next);
     return {};
   }
-  // Bit for bit.
+  // Compares the sum bit for bit.
   void ExpectRight() {
     Do(Read(1));
     ++answered_ = sent_;

@@ -25,7 +25,7 @@ TEST_F(SnapshotTest, ASessionGoesOnAfterAKill) {
   KillAndStart();
   ASSERT_EQ(summer.Attach(), "");
   for (int i = 0; i < 50; ++i) summer.Step();
-  KillAndStart();  // with much that has not been answered
+  KillAndStart();  // with many unanswered operations
   ASSERT_EQ(summer.Attach(), "");
   summer.ExpectRight();
 }
@@ -43,7 +43,8 @@ TEST_F(SnapshotTest, OneThatDidNotAskForItIsLost) {
   asked.ExpectRight();
 }
 
-// Tensors that lie in parts, copies and programs elsewhere come from the image and the journal.
+// Tensors in parts, copies and programs on other devices are restored from the snapshot and the
+// journal.
 TEST_F(SnapshotTest, SeveralDevices) {
   config_ = "[devices]\ncpu_devices = 2\n";
   Start();
@@ -56,7 +57,7 @@ TEST_F(SnapshotTest, SeveralDevices) {
   halves.mutable_spec()->add_dims()->add_axes(0);
   for (const char* device : {"cpu:1", "cpu:0"}) halves.add_devices(device);
   auto stream = client.Connect();
-  // Halves of three and two.
+  // Parts of three and two.
   v1::ConnectRequest write = Write(1, {1, 2, 3, 4, 5});
   *write.mutable_write()->mutable_placement() = halves;
   EXPECT_FALSE(stream->Call(write).has_error());
@@ -74,7 +75,7 @@ TEST_F(SnapshotTest, SeveralDevices) {
   move.mutable_move()->set_handle(4);
   EXPECT_FALSE(stream->Call(move).has_error());
   uint64_t received = 5;
-  // From the journal; then from the image that is taken because there was one.
+  // From the journal; then from the snapshot that is taken because a journal was read.
   for (const bool from_image : {false, true}) {
     if (from_image) {
       ASSERT_TRUE(Eventually([&] { return Files(".journal").size() == 1; }));
@@ -89,13 +90,13 @@ TEST_F(SnapshotTest, SeveralDevices) {
   }
 }
 
-// Whatever the moment of the kill, and whatever the connection does.
+// At any moment of the kill, and with any connection failure.
 //
 //   KILN_OPERATIONS=1000000 KILN_SEED=7 kilnd_test --gtest_filter=ExactlyOnceTest.*
 class ExactlyOnceTest : public SnapshotTest {
  protected:
   struct Odds {
-    uint64_t cut = 200;  // one in so many steps
+    uint64_t cut = 200;  // one in this many steps
     uint64_t takeover = 1000;
     uint64_t end = 250;
   };
@@ -104,7 +105,6 @@ class ExactlyOnceTest : public SnapshotTest {
     int cuts = 0, takeovers = 0, kills = 0, stops = 0;
   };
 
-  // No drivers that it would have to look for, so that it starts at once.
   std::vector<std::string> Flags() override {
     std::vector<std::string> flags = SnapshotTest::Flags();
     return flags;
@@ -115,7 +115,7 @@ class ExactlyOnceTest : public SnapshotTest {
     Start();
     ++(signal == SIGKILL ? outcome->kills : outcome->stops);
   }
-  // Another process takes the session over, whose numbers go on behind these.
+  // Another process takes the session over; its numbers continue after the previous ones.
   std::string TakeOver(Client* client) {
     v1::AttachSessionRequest request;
     request.set_name("exact");
@@ -139,11 +139,11 @@ class ExactlyOnceTest : public SnapshotTest {
     v1::ListDevicesResponse devices;
     EXPECT_TRUE(stub->ListDevices(&context, {}, &devices).ok());
   }
-  // Ends the daemon by a signal. Then perhaps the next ones are killed after a random number of
+  // Stops the daemon with a signal. Then perhaps kills the next ones after a random number of
   // calls, while they restore the session or later.
   void EndSome(Random& accidents, Outcome* outcome) {
     EndAndStart(accidents() % 4 == 0 ? SIGTERM : SIGKILL, outcome);
-    // After five in a row the session is given up.
+    // After five kills in a row the session is dropped.
     for (int more = 0; more < 3 && accidents() % 2 == 0; ++more) {
       for (uint64_t calls = accidents() % 50; calls > 0; --calls) CallOnce();
       EndAndStart(SIGKILL, outcome);
@@ -186,7 +186,7 @@ class ExactlyOnceTest : public SnapshotTest {
     outcome.wrong = sender.wrong();
     return outcome;
   }
-  // With a daemon that knows nothing yet.
+  // Starts with a daemon without state.
   bool FailsAfter(uint64_t seed, int64_t steps, const Odds& odds) {
     if (pid_ > 0) End(SIGKILL);
     for (const char* each : {"/state", "/log"}) std::filesystem::remove_all(folder_ + each);
@@ -198,7 +198,7 @@ TEST_F(ExactlyOnceTest, WhateverHappens) {
   const auto seed = static_cast<uint64_t>(NumberFromEnvironment("KILN_SEED", 1));
   const int64_t steps = NumberFromEnvironment("KILN_OPERATIONS", 3000);
   Odds odds;
-  // A daemon takes as long to start as thousands of operations.
+  // A daemon's start takes as long as thousands of operations.
   if (steps > 100'000) odds = {1000, 10'000, 2500};
   const Outcome outcome = TrySteps(seed, steps, odds);
   std::printf("%ld operations, %d cuts, %d kills, %d stops, %d takeovers\n",
@@ -212,8 +212,7 @@ TEST_F(ExactlyOnceTest, WhateverHappens) {
   EXPECT_GT(outcome.kills, 3);
 }
 
-// A run is cancelled as a whole, or not at all, and what comes after it sees that after a kill,
-// too.
+// A run is cancelled completely or not at all, and later operations see that, even after a kill.
 TEST_F(SnapshotTest, WhatWasCancelledStaysSo) {
   Start();
   Client client(address_, 0, "", kSeldom);
@@ -222,7 +221,7 @@ TEST_F(SnapshotTest, WhatWasCancelledStaysSo) {
   v1::Graph graph = AccumulateGraph(kFloats);
   graph.clear_outputs();
   stream->Send(Define(1, graph), 1);
-  stream->Send(Write(1, std::vector<float>(1, 0)), 2);  // refused: its size
+  stream->Send(Write(1, std::vector<float>(1, 0)), 2);  // refused because of its size
   std::string zeros(4 * kFloats, '\0'), ones;
   for (int64_t i = 0; i < kFloats; ++i) ones.append("\0\0\x80\x3f", 4);
   ASSERT_TRUE(client.Upload("zeros", zeros).ok());
@@ -233,7 +232,7 @@ TEST_F(SnapshotTest, WhatWasCancelledStaysSo) {
   std::map<uint64_t, int> codes;
   for (int round = 0; round < 5; ++round) {
     const uint64_t first = next;
-    // Together, so that runs are left when they are cancelled.
+    // In one message, so that runs are left when they are cancelled.
     std::vector<v1::ConnectRequest> round_of_runs(200, RunProgram(1, {2, 3}, {}));
     round_of_runs.push_back(CancelFrom(first));
     round_of_runs.push_back(RunProgram(1, {2, 3}, {}));

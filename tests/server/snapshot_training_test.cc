@@ -1,4 +1,4 @@
-// A training that asked for snapshots, and whose daemon is killed again and again.
+// A training with snapshots, whose daemon is killed repeatedly.
 #include <string>
 #include <vector>
 
@@ -26,7 +26,7 @@ TEST_F(SnapshotTest, TrainingAndUploadsGoOn) {
         const std::string bytes(reinterpret_cast<const char*>(floats.data()), 4000);
         ASSERT_TRUE(summer.Settle());
         ASSERT_TRUE(const_cast<Client&>(summer.client()).Upload(blob, bytes).ok());
-        // It has been told that its blob is there.
+        // The client has been told that its blob is there.
         if (random() % 2 == 0) {
           KillAndStart();
           ASSERT_EQ(summer.Attach(), "");

@@ -1,6 +1,6 @@
-// Several users whose sessions survive a kill: none has trouble because of another. A daemon in
-// this process is not killed, but what it has on the disk at that moment is what the next one
-// finds.
+// Several users whose sessions survive a kill: none of them is affected by another. A daemon in
+// this process cannot be killed; instead the next one gets a copy of the files that it has on disk
+// at that moment.
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -43,7 +43,7 @@ class SnapshotUsersTest : public ::testing::Test {
     return response.token();
   }
   std::string tcp() { return daemon_.daemon().listening()[1]; }
-  // As if this daemon were killed now.
+  // Acts as if this daemon were killed now.
   void KillAndStart() {
     const fs::path state = daemon_.folder() + "/state", copy = daemon_.folder() + "/copy";
     fs::copy(state, copy, fs::copy_options::recursive);
@@ -83,13 +83,13 @@ TEST_F(SnapshotUsersTest, NobodyWaitsForAnothersJournal) {
   bobs.reset();
   holds_ = true;
   KillAndStart();
-  // Her run is done again, and does not end; his session is behind hers.
+  // Her run is repeated and does not complete; his session is restored after hers.
   bobs = Reattach(tcp(), bob, 1);
   ASSERT_NE(bobs, nullptr);
   EXPECT_THAT(Floats(bobs->Call(Read(1)).data()), ElementsAre(7));
   const auto sessions =
       v1::SessionService::NewStub(grpc::CreateChannel(tcp(), grpc::InsecureChannelCredentials()));
-  EXPECT_EQ(Sessions(daemon_.address()).sessions_size(), 2);  // bob's, and the one that lists
+  EXPECT_EQ(Sessions(daemon_.address()).sessions_size(), 2);  // bob's, and that of the caller
   daemon_.device().LetGo();
   stream = Reattach(tcp(), ann, 4);
   ASSERT_NE(stream, nullptr);

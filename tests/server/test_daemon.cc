@@ -13,7 +13,7 @@
 namespace kiln::testing {
 
 constexpr absl::Duration kLeaseCheck = absl::Milliseconds(5);
-// The steady clock counts from another moment, so that one clock is not taken for the other.
+// The steady clock starts at another value, so that the clocks cannot be confused.
 constexpr int64_t kSteadyStart = 900'000;
 
 TestDaemon::TestDaemon(TestDaemonOptions options) : options_(std::move(options)) {
@@ -93,7 +93,7 @@ void TestDaemon::StepWallClock(absl::Duration step) {
 }
 
 void TestDaemon::WaitForRound() {
-  // One may be under way.
+  // A round may be in progress.
   const int64_t before = daemon_->rounds();
   EXPECT_TRUE(Eventually([&] { return daemon_->rounds() > before + 1; }))
       << "the daemon's upkeep does not go round";

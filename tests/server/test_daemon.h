@@ -1,4 +1,5 @@
-// A daemon in this process: its own socket, cache folder, clock and devices, mostly fake ones.
+// A daemon in this process with its own socket, cache folder, clock and devices, which are mostly
+// fake.
 #ifndef KILN_TESTS_SERVER_TEST_DAEMON_H_
 #define KILN_TESTS_SERVER_TEST_DAEMON_H_
 
@@ -22,15 +23,15 @@ struct TestDaemonOptions {
   int64_t blob_limit_bytes = 1 << 20;
   runtime::CompileFunction compile{};  // FakeCompile if empty
   std::function<void(config::Config&)> configure = [](config::Config&) {};
-  // Called with the state folder before the first daemon starts there.
+  // Called with the state folder before the first daemon starts in it.
   std::function<void(const std::string& state_folder)> before_start{};
-  // Called with each fake device before its daemon starts, also at a restart.
+  // Called with each fake device before its daemon starts, also after a restart.
   std::function<void(FakeDevice&)> prepare = [](FakeDevice&) {};
   absl::Duration copy_patience = absl::Minutes(1);
-  // See DaemonParts. By default clients have all the time that they need to read their answers.
+  // See DaemonParts. By default clients have unlimited time to read their answers.
   absl::Duration flush_time = absl::Hours(1);
   std::function<void(const std::string& device)> on_wait{};
-  // Whose devices take the place of the fake ones. They need a `compile`.
+  // Its devices replace the fake ones. Requires a `compile`.
   std::unique_ptr<drivers::Driver> driver = nullptr;
 };
 
@@ -44,17 +45,17 @@ class TestDaemon {
   FakeDevice& device(int index = 0) { return *devices_[index]; }
   Daemon& daemon() { return *daemon_; }
   config::Config& config() { return config_; }
-  // Ends the daemon and starts another one, with new devices, in the same folder. `before_end`, if
-  // there is one, is called once the sessions have been kept or ended. With a device that is held,
-  // `grace` must be zero, or the daemon waits for it. Not with a driver of one's own.
+  // Stops the daemon and starts another one, with new devices, in the same folder. `before_end`, if
+  // any, is called once the sessions have been saved or closed. If a device is held, `grace` must
+  // be zero, or the daemon waits for it. Requires: `driver` is not set.
   void Restart(Daemon::Sessions sessions = Daemon::Sessions::kKeep,
                const std::function<void()>& before_end = nullptr,
                absl::Duration grace = absl::Hours(1));
-  // The next daemon's devices have so much memory.
+  // Sets the memory of the next daemon's devices.
   void set_memory_bytes(int64_t bytes) { options_.memory_bytes = bytes; }
-  // Moves both clocks, and waits until the daemon has looked at them.
+  // Moves both clocks, and waits until the daemon has read them.
   void Advance(absl::Duration duration);
-  // The same for the wall clock alone, as if somebody set it.
+  // The same for the wall clock only, as if an administrator set it.
   void StepWallClock(absl::Duration step);
 
  private:
@@ -71,10 +72,11 @@ class TestDaemon {
   std::unique_ptr<Daemon> daemon_;
 };
 
-// The one session that the daemon before has kept and that is not back; empty if there is none.
+// The one session that the previous daemon has saved and that has not been restored; empty if there
+// is none.
 std::filesystem::path KeptFile(const TestDaemon& daemon);
 
-// All that its audit log says.
+// The whole audit log of the daemon.
 std::string AuditText(const TestDaemon& daemon);
 
 }  // namespace kiln::testing

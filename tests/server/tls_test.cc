@@ -1,4 +1,5 @@
-// A daemon that others can reach: TLS, certificates, tokens, and the system's users at its socket.
+// A daemon that is reachable by others: TLS, certificates, tokens, and the system's users at its
+// socket.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,7 +23,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A shell command's output with its exit status.
+// Returns a shell command's output with its exit status.
 std::string Output(const std::string& command) {
   FILE* pipe = popen(absl::StrCat(command, " 2>&1").c_str(), "r");
   std::string text(1 << 16, '\0');
@@ -36,7 +37,7 @@ std::string ReadAll(const std::string& path) {
   return text.str();
 }
 
-// Makes NAME.pem, NAME.key: an authority of its own, and certificates by it.
+// Makes NAME.pem and NAME.key: an authority, and certificates issued by it.
 class Authority {
  public:
   Authority(std::string folder, const std::string& name)
@@ -45,7 +46,7 @@ class Authority {
                      " -subj /CN=", name, " -keyout ", ca_, ".key -out ", ca_, ".pem"));
   }
   std::string ca() const { return ca_ + ".pem"; }
-  // For the common name, and for 127.0.0.1.
+  // Issues a certificate for the common name and for 127.0.0.1.
   std::string Issue(const std::string& common_name, const std::string& file) const {
     const std::string path = absl::StrCat(folder_, "/", file);
     std::ofstream(path + ".ext") << "subjectAltName=DNS:localhost,IP:127.0.0.1\n";
@@ -89,7 +90,7 @@ class TlsTest : public ::testing::Test {
     EXPECT_NE(token, "");
     return token;
   }
-  // With a certificate if `own` is a file's path without its ending.
+  // With a client certificate if `own`, a file's path without its extension, is not empty.
   static std::shared_ptr<grpc::ChannelCredentials> Trusting(const Authority& authority,
                                                             const std::string& own = "") {
     grpc::SslCredentialsOptions options;
@@ -115,7 +116,7 @@ TEST_F(TlsTest, TokensOverTls) {
   EXPECT_EQ(Client(port(), {"", Trusting(servers_)}).opened.error_code(), grpc::UNAUTHENTICATED);
   EXPECT_EQ(Client(port(), {"kiln_x", Trusting(servers_)}).opened.error_code(),
             grpc::UNAUTHENTICATED);
-  // Without TLS, and by a client that trusts somebody else.
+  // Without TLS, and by a client that trusts another authority.
   EXPECT_EQ(Client(port(), {.token = token}).opened.error_code(), grpc::UNAVAILABLE);
   EXPECT_EQ(Client(port(), {token, Trusting(clients_)}).opened.error_code(), grpc::UNAVAILABLE);
 }
@@ -135,13 +136,13 @@ TEST_F(TlsTest, ACertificateNamesAUser) {
   EXPECT_EQ(
       Client(port(), {"", Trusting(servers_, clients_.Issue("eve", "eve"))}).opened.error_code(),
       grpc::UNAUTHENTICATED);
-  // Her name, but by an authority that the daemon does not know.
+  // Her name, but issued by an authority that the daemon does not know.
   EXPECT_EQ(Client(port(), {"", Trusting(servers_, servers_.Issue("ann", "false_ann"))})
                 .opened.error_code(),
             grpc::UNAVAILABLE);
 }
 
-// Tokens that scrapers send as passwords are no more in the clear than others.
+// Tokens that scrapers send as passwords must not be sent in the clear either.
 TEST_F(TlsTest, MetricsAreServedOverTls) {
   Client owner(daemon_.address());
   const std::string viewer = testing::AddUser(owner, "prometheus", "viewer");
@@ -167,7 +168,7 @@ TEST_F(TlsTest, MetricsAreServedOverHttpWhereThatIsWanted) {
   EXPECT_EQ(Scrape("http://" + at, ""), 22);
 }
 
-// Whoever gets a certificate of that name is not the user for whom the token was made.
+// The holder of a certificate with that name need not be the user for whom the token was made.
 TEST_F(TlsTest, ACertificateOfAnotherUsersNameIsRefused) {
   const std::string token = AddUser("games");
   Client user(port(), {token, Trusting(servers_)});
@@ -192,8 +193,8 @@ TEST_F(TlsTest, CertificatesAreReadAgainWhileStreamsGoOn) {
   EXPECT_EQ(Floats(stream->Call(Read(1)).data()), std::vector<float>{7});
 }
 
-// An empty file, the first bytes of one, no PEM, another certificate's key: the daemon goes on with
-// what it had.
+// An empty file, a truncated one, not PEM, another certificate's key: the daemon continues with the
+// previous files.
 TEST_F(TlsTest, FilesThatCannotBeUsedLeaveTheEarlierOnesInUse) {
   const std::string token = AddUser("ann");
   Client before(port(), {token, Trusting(servers_)});
@@ -216,7 +217,7 @@ TEST_F(TlsTest, FilesThatCannotBeUsedLeaveTheEarlierOnesInUse) {
 }
 
 TEST_F(TlsTest, FilesThatCannotBeUsedAreInTheLog) {
-  // Not the daemon's own, which has a watch, too.
+  // Not the daemon's own files, which it watches too.
   const std::string used = servers_.Issue("box", "used");
   const auto tls = *relay::TlsReloader::Load({used + ".pem", used + ".key", clients_.ca()});
   const relay::TlsContext first = tls->current();
@@ -269,9 +270,9 @@ TEST_F(TlsTest, ListeningBeyondLoopbackNeedsTlsAndUsers) {
               HasSubstr("is no file with the certificate's private key"));
 }
 
-// `kiln` as another user of this machine, at the daemon's Unix socket.
+// Runs `kiln` as another user of this machine, at the daemon's Unix socket.
 std::string AsNobody(TestDaemon& daemon, const std::string& command) {
-  // Where others may look.
+  // In a folder that others can read.
   chmod(daemon.folder().c_str(), 0755);
   const std::string copy = daemon.folder() + "/kiln";
   std::filesystem::copy_file(KILN_CLI, copy, std::filesystem::copy_options::skip_existing);
@@ -280,7 +281,7 @@ std::string AsNobody(TestDaemon& daemon, const std::string& command) {
                              " ", command, " --address ", daemon.address()));
 }
 
-// Only root can become another user, and that one may not be able to read what ThreadSanitizer
+// Only root can become another user, who may not be able to read the files that ThreadSanitizer
 // needs: its list of suppressions and a library of the build.
 bool CanBeNobody() {
 #ifdef __SANITIZE_THREAD__
@@ -312,7 +313,7 @@ TEST(PeerTest, AnAccountOfAnotherUsersNameIsNotThatUser) {
   options.configure = [](config::Config& config) { config.system_users = true; };
   TestDaemon daemon(std::move(options));
   const std::string at = absl::StrCat(" --address ", daemon.address());
-  // The account may have sessions, so nobody else gets its name.
+  // The account may have sessions, so another user must not get its name.
   EXPECT_THAT(Output(absl::StrCat(KILN_CLI " user add nobody --role admin", at)),
               HasSubstr("this machine has an account nobody"));
   EXPECT_THAT(AsNobody(daemon, "sessions"), HasSubstr("no session is open"));
@@ -322,7 +323,7 @@ TEST(PeerTest, AnAccountOfAnotherUsersNameIsNotThatUser) {
   EXPECT_THAT(AsNobody(daemon, "audit"), HasSubstr("exit 0"));
 }
 
-// A user who was there before accounts were let in.
+// A user who was added before system accounts were allowed.
 TEST(PeerTest, AnAccountDoesNotInheritAUsersRole) {
   if (!CanBeNobody()) GTEST_SKIP() << "takes root, and a program that needs no sanitizer's files";
   TestDaemonOptions options;
@@ -342,7 +343,7 @@ TEST(PeerTest, OthersStayOutUnlessTheyAreLetIn) {
   if (!CanBeNobody()) GTEST_SKIP() << "takes root, and a program that needs no sanitizer's files";
   TestDaemon daemon;
   EXPECT_THAT(AsNobody(daemon, "devices"), HasSubstr("exit 1"));
-  // Even where the socket's mode would let them.
+  // Even if the socket's mode would allow it.
   chmod((daemon.folder() + "/kilnd.sock").c_str(), 0666);
   EXPECT_THAT(AsNobody(daemon, "devices"), HasSubstr("may not use the daemon"));
   EXPECT_TRUE(Client(daemon.address()).opened.ok());
@@ -371,7 +372,7 @@ TEST(PeerTest, TokensAreExchangedByTheCommandLineAndSessionsGoOn) {
   EXPECT_THAT(Output(absl::StrCat(KILN_CLI " user token revoke ", old.substr(5, 16), at)),
               HasSubstr("ann's sessions go on"));
   EXPECT_EQ(Client(tcp, {.token = old}).opened.error_code(), grpc::UNAUTHENTICATED);
-  // The session goes on, and is reached with the new token.
+  // The session continues and is reached with the new token.
   EXPECT_FALSE(stream->Call(Write(2, {3})).has_error());
   stream->Drop();
   Client after(tcp, {.token = next});

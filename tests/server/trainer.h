@@ -1,4 +1,4 @@
-// A client that trains while others misbehave, and knows every bit of what must come out.
+// A client that trains while others misbehave, and that knows every bit of the correct result.
 #ifndef KILN_TESTS_SERVER_TRAINER_H_
 #define KILN_TESTS_SERVER_TRAINER_H_
 
@@ -10,25 +10,25 @@
 
 namespace kiln::testing {
 
-// Adds 0.1 to a vector again and again, in a thread: runs, reads, releases what it has read, and
-// compares each result with the same sum made here. What differs or fails is a test's failure.
+// Adds 0.1 to a vector repeatedly, in a thread: runs, reads, releases what it has read, and
+// compares each result with the same sum computed here. A difference or an error fails the test.
 class Trainer {
  public:
   explicit Trainer(const std::string& address);
-  // Stops.
+  // Stops the thread.
   ~Trainer();
 
   int steps() const ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     return steps_;
   }
-  // Waits until so many more steps are done; false if something went wrong before.
+  // Waits for `steps` more steps; false if something went wrong before.
   bool Advances(int steps) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // Returns once it is to stop, or something went wrong.
+  // Returns once it has to stop, or after an error.
   void Train(const std::string& address) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Counts a step that is done; false if it was the last.
+  // Counts a completed step; false if it was the last one.
   bool CountStep() ABSL_LOCKS_EXCLUDED(mutex_);
 
   mutable absl::Mutex mutex_;

@@ -61,7 +61,7 @@ bool HasBlobBytes(TestDaemon& daemon, int64_t bytes) {
   });
 }
 
-// Which blob the error is of.
+// Returns the blob that the error is about.
 std::string Blob(const grpc::Status& ended) {
   v1::Status status;
   status.ParseFromString(ended.error_details());
@@ -89,7 +89,7 @@ TEST(Upload, CarriesManyBlobs) {
   EXPECT_EQ(stream->Call(Read(1)).data(), "aaaabbbbbbbb1st!");
 }
 
-// Each is there with its last byte, so that a cut costs the unfinished one alone.
+// Each blob is complete with its last byte, so that a cut costs only the unfinished one.
 TEST(Upload, ACutInTheThirdOfFiveLosesThatAlone) {
   TestDaemon daemon;
   Client client(daemon.address());

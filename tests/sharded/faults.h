@@ -1,4 +1,4 @@
-// Whether the simulation of devices sees what is planned wrong.
+// Checks whether the simulation of devices detects wrong plans.
 #ifndef KILN_TESTS_SHARDED_FAULTS_H_
 #define KILN_TESTS_SHARDED_FAULTS_H_
 
@@ -10,11 +10,11 @@
 
 namespace kiln::sharded {
 
-// A value for each input, the same ones each time.
+// Returns a value for each input, the same each time.
 std::vector<ops::HostTensor> InputValues(const graph::Graph& graph);
 
-// Whether one of many orders in which devices may go ahead shows that `program` is not what
-// MakeProgram makes of the graph.
+// Returns true if, for some of many orders in which the devices may run, `program` gives other
+// results than MakeProgram's for the graph.
 bool IsNoticed(const graph::Graph& graph, const shard::Program& program);
 
 }  // namespace kiln::sharded

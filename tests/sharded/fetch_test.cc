@@ -1,5 +1,5 @@
 // Results that are fetched part by part: returned, returned twice, read by kernels in the same and
-// in later segments, and handed on to others.
+// in later segments, and sent on to other devices.
 #include <cstdint>
 #include <random>
 #include <string>
@@ -66,7 +66,7 @@ TEST(Fetch, PartsThatAreSmallOrOfNoWholeLinesAreNot) {
   }
 }
 
-// The second sum needs the first one, which is returned in two shapes.
+// The second sum depends on the first one, which is returned in two shapes.
 TEST(Fetch, ItIsReadWhereItWasFetchedTo) {
   const graph::Graph graph = Parsed(SumOfRows(16384) +
                                     "%2 = reshape float32[128,128] %1\n"
@@ -81,7 +81,7 @@ TEST(Fetch, ItIsReadWhereItWasFetchedTo) {
   ExpectRight(graph);
 }
 
-// Split along columns in the end: the whole is handed on.
+// Split by columns at the end, so the whole is sent on.
 TEST(Fetch, AGatheredInputIsHandedOn) {
   const graph::Graph graph = Parsed(
       "mesh x=4\ninput 0 float32[256,128] spec=[1,0,0]\n%0 = input float32[256,128] index=0\n"

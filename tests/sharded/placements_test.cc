@@ -1,6 +1,6 @@
-// Every primitive, and every case of the table of numerics, with operands that lie in every way on
-// several meshes, on simulated devices. KILN_SHARDED_PLACEMENTS is in how many ways at most for
-// each case and mesh; more for a long search.
+// Every primitive, and every case of the table of numerics, with all operand layouts on several
+// meshes, on simulated devices. KILN_SHARDED_PLACEMENTS is the maximum number of layouts for each
+// case and mesh; increase it for a long search.
 #include <iostream>
 #include <random>
 #include <string>
@@ -50,12 +50,12 @@ OperandSpec Index(ir::Shape shape, double low, double high) {
   return {std::move(shape), low, high, ir::DType::kInt32};
 }
 
-// Of sizes that two and three devices divide, four some of them, and five none.
+// Sizes that two and three devices divide evenly, four devices some of them, and five none.
 std::vector<Case> PrimitiveCases() {
   std::vector<Case> cases;
   const OperandSpec positive{{12, 6}, 0.25, 2};
   for (const ops::OpDef& op : ops::AllOps()) {
-    // Every op over floats; the others have dtypes of their own below.
+    // Every op over floats; ops with other dtypes are below.
     if (op.operand_class == ops::DTypeClass::kInteger ||
         op.operand_class == ops::DTypeClass::kIntegerOrBool || op.name == "cast" ||
         op.name == "bitcast") {
@@ -134,8 +134,8 @@ std::vector<Case> PrimitiveCases() {
   return cases;
 }
 
-// Sets how operands and results lie to each way in turn, or to `most` of them at random. Returns
-// whether that was all of them.
+// Tries all layouts of operands and results, or `most` of them at random. Returns true if it tried
+// all.
 template <typename CheckFn>
 bool ForEachPlacement(const graph::Graph& graph, const Mesh& mesh, size_t most, CheckFn check) {
   std::vector<std::vector<Spec>> choices;
@@ -156,7 +156,7 @@ bool ForEachPlacement(const graph::Graph& graph, const Mesh& mesh, size_t most, 
       number /= specs.size();
     }
     placed.sharding = std::move(sharding);
-    // The table's hints are for no mesh in particular.
+    // The table's hints are for no specific mesh.
     if (graph::Verify(placed).ok()) check(placed, i);
   }
   return count <= most;
@@ -193,8 +193,8 @@ TEST(Placements, EveryPrimitive) {
   }
 }
 
-// Small tensors, each of which is split along another dimension: were their sum padded in all of
-// them, it would have 8^20 elements.
+// Small tensors, each split along another dimension: if their sum were padded in all of them, it
+// would have 8^20 elements.
 TEST(Placements, PaddingDoesNotMultiply) {
   constexpr size_t kRank = 20;
   const Mesh mesh = {{{"x", 8}}};

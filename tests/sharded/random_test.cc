@@ -1,7 +1,7 @@
 // Random graphs on random meshes, with random hints, and in stages on several devices: on simulated
-// devices, and some compiled. For a
-// long search, KILN_SHARDED_GRAPHS is how many, KILN_SHARDED_COMPILED how many of them are compiled
-// (a third unless it says so), and KILN_SHARDED_SEED the first one's number.
+// devices, and some compiled. For a long search, KILN_SHARDED_GRAPHS is the number of graphs,
+// KILN_SHARDED_COMPILED how many of them are compiled (by default a third), and KILN_SHARDED_SEED
+// the first seed.
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -36,7 +36,7 @@ Mesh RandomMesh(std::mt19937_64& random) {
   return meshes[random() % meshes.size()];
 }
 
-// As numerics makes it.
+// A graph from the generator of numerics.
 numerics::RandomGraph MakePlain(uint64_t seed) {
   const numerics::RandomGraphOptions options{
       .seed = seed, .steps = 3 + static_cast<int>(seed % 12), .wide = seed % 8 == 3};
@@ -44,7 +44,7 @@ numerics::RandomGraph MakePlain(uint64_t seed) {
                        : numerics::MakeRandomGraph(options);
 }
 
-// On a mesh; without what has no outputs.
+// Puts a graph on a mesh; drops graphs without outputs.
 numerics::RandomGraph MakeGraph(uint64_t seed) {
   numerics::RandomGraph random = MakePlain(seed);
   std::mt19937_64 bits(seed);
@@ -67,7 +67,7 @@ numerics::RandomGraph MakeGraphInStages(uint64_t seed) {
 using Disagreement = std::string (*)(const graph::Graph&, absl::Span<const ops::HostTensor>,
                                      std::vector<double>, uint64_t);
 
-// The seed of each that is wrong is in its failure, and makes it again.
+// A failure contains the seed that reproduces it.
 void CheckAll(uint64_t count, Disagreement disagreement,
               numerics::RandomGraph (*make)(uint64_t) = MakeGraph) {
   uint64_t checked = 0;
@@ -88,7 +88,7 @@ void CheckAll(uint64_t count, Disagreement disagreement,
 
 TEST(RandomGraphs, OnSimulatedDevices) { CheckAll(NumGraphs(), SimulatedDisagreement); }
 
-// Quarters from -2 to 2, which every dtype has or cuts.
+// Multiples of 1/4 from -2 to 2, which every dtype represents or truncates.
 std::vector<ops::HostTensor> Inputs(const graph::Graph& graph) {
   std::mt19937_64 random(1);
   std::vector<ops::HostTensor> inputs;
@@ -100,9 +100,9 @@ std::vector<ops::HostTensor> Inputs(const graph::Graph& graph) {
   return inputs;
 }
 
-// Graphs that once were wrong, each in a file: what a seed makes changes with what makes it.
+// Graphs that once failed, stored as files, because a seed's graph changes with the generator.
 TEST(RandomGraphs, Found) {
-  // A slice at the place's number, whose bounds the schedule's padding did not keep to.
+  // A slice at the coordinate's number, whose bounds the schedule's padding violated.
   for (const char* name : {"slice_at_the_place"}) {
     std::ifstream file(absl::StrCat(KILN_SHARDED_TEST_DATA, "/", name, ".txt"));
     const std::string text((std::istreambuf_iterator<char>(file)), {});

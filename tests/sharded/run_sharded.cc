@@ -36,10 +36,10 @@ drivers::Device& TheDevice() {
   return device;
 }
 
-// Every device of the mesh with buffers of its own, all of them on one device of this machine.
+// All devices of a mesh, each with its own buffers, simulated on one device of this machine.
 class MeshRun {
  public:
-  // A program for each device, or one for all.
+  // One program for each device, or one for all.
   MeshRun(const graph::Graph& graph, const std::vector<CompiledProgram>& programs)
       : graph_(graph), programs_(programs), mesh_(graph.sharding->mesh) {}
 
@@ -131,11 +131,12 @@ class MeshRun {
       const std::vector<int64_t> place = shard::PlaceOf(mesh_, device);
       return {reinterpret_cast<const char*>(place.data()), place.size() * sizeof(int64_t)};
     }
-    // No good number, so that what a kernel forgets to write shows.
+    // Fills with a value that is not a plausible number, so that elements that a kernel does not
+    // write show.
     return std::string(static_cast<size_t>(slot.bytes), '\xA5');
   }
 
-  // Slots of a list are the slots of all devices, one device after the other.
+  // The slots of a list are the slots of all devices, one device after another.
   drivers::SlotRange Range(int64_t device, const Argument& argument) const {
     int64_t owner = device;
     int64_t offset = argument.offset;
@@ -204,7 +205,7 @@ class MeshRun {
       while (slots[number].kind != kind || slots[number].index != index) ++number;
       HostTensor part =
           HostTensor::Zeros(node->dtype(), graph::LocalShape(mesh_, spec, node->shape()));
-      // Of a graph in stages one device has it.
+      // In a graph in stages only one device has it.
       if (slots[number].bytes == 0 && !part.bytes.empty()) continue;
       auto* bytes = reinterpret_cast<char*>(part.bytes.data());
       absl::Status read = TheDevice().CopyToHost(*buffers_[device][number], 0,
@@ -275,14 +276,14 @@ class StageMaker {
  private:
   struct Placed {
     const ir::Node* node = nullptr;
-    int device = -1;  // anywhere
+    int device = -1;  // -1: any device
   };
 
   int AnyDevice() { return static_cast<int>(random_() % devices_); }
 
   const ir::Node* On(const ir::Node* node, int device) {
     const Placed& placed = placed_.at(node);
-    // A send of what lies anywhere, or that leads nowhere else, is nothing.
+    // A send of a value that may be on any device, or to the same device, has no effect.
     const bool is_needless = (placed.device < 0 || placed.device == device) && random_() % 8 != 0;
     const int from = placed.device < 0 ? AnyDevice() : placed.device;
     return is_needless ? placed.node : builder_.Send(placed.node, from, device);
@@ -293,19 +294,19 @@ class StageMaker {
       placed_[node] = {node, inputs_[node->attr<ir::InputAttr>().index]};
       return;
     }
-    // One that was there is for no stages in particular.
+    // An existing send was not made for these stages.
     if (node->op() == ir::Op::kSend) {
       placed_[node] = placed_.at(node->operand(0));
       return;
     }
     std::vector<const ir::Node*> operands;
     if (node->op() == ir::Op::kGradient && placed_.at(node->operand(1)).device < 0) {
-      // Where that lies is only known behind autodiff.
+      // Its device is known only after autodiff.
       placed_[node] = {builder_.FullLike(node->operand(1), 0)};
       return;
     }
     if (node->op() == ir::Op::kGradient) {
-      // Of the values themselves, and not of what was sent of them.
+      // Uses the values themselves, not copies that were sent.
       for (int i = 0; i < 2; ++i) operands.push_back(placed_.at(node->operand(i)).node);
       const int device = placed_.at(node->operand(0)).device;
       for (size_t i = 2; i < node->operands().size(); ++i) {
@@ -343,7 +344,7 @@ void ExtendSpecs(const Mesh& mesh, const ir::Shape& shape, size_t axis, const Sp
   }
   ExtendSpecs(mesh, shape, axis + 1, spec, all);
   for (size_t dim = 0; dim < shape.size(); ++dim) {
-    // Behind the axes that split it already, or before them.
+    // After the axes that already split it, or before them.
     for (const bool front : {false, true}) {
       if (front && spec[dim].empty()) continue;
       Spec more = spec;
@@ -422,7 +423,7 @@ graph::Graph OnMesh(const graph::Graph& graph, const Mesh& mesh, std::mt19937_64
   for (const ir::Node* node : ir::TopologicalOrder(roots)) {
     std::vector<const ir::Node*> operands;
     for (const ir::Node* operand : node->operands()) operands.push_back(became.at(operand));
-    // A hint that was there is for no mesh in particular.
+    // An existing hint was not made for this mesh.
     const ir::Node* made = node->op() == ir::Op::kShard
                                ? operands[0]
                                : graph.context->WithOperands(node, std::move(operands));

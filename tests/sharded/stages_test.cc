@@ -1,5 +1,5 @@
-// Training steps in stages: who has what, what is sent when, that devices work at once, and that
-// they train as on one device.
+// Training steps in stages: which device has what, what is sent when, that devices work at the same
+// time, and that the results equal those on one device.
 #include "compiler/graph/stages.h"
 
 #include <memory>
@@ -23,11 +23,11 @@ using Node = ModelBuilder::Node;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr int64_t kPartRows = 4;  // of a batch's part
+constexpr int64_t kPartRows = 4;  // of a part of the batch
 constexpr int64_t kFeatures = 6;
 
-// A layer on each of `stages` devices, a batch in `parts` that follow one another, SGD. The loss is
-// on the last device, and so are the targets; x is on the first.
+// A layer on each of `stages` devices, a batch in `parts` that follow one another, SGD. The loss
+// and the targets are on the last device, x is on the first.
 class Pipeline {
  public:
   Pipeline(int stages, int parts) : stages_(stages), parts_(parts) {}
@@ -80,7 +80,7 @@ class Pipeline {
   std::vector<int> devices_;
 };
 
-// For each slot the devices that compute something in it.
+// Returns for each slot the devices that compute something in it.
 std::vector<std::string> Work(const shard::Program& program, int devices) {
   std::vector<std::string> slots;
   for (size_t i = 0; i < program.segments.size(); ++i) {
@@ -100,7 +100,8 @@ TEST(Stages, TrainAsOnOneDevice) {
   }
 }
 
-// Each part goes to the second device and its gradient comes back, while the first takes the next.
+// Each part goes to the second device and its gradient comes back, while the first device computes
+// the next part.
 TEST(Stages, WorkAtOnce) {
   const auto program = MakeProgram(Pipeline(2, 4).Make());
   ASSERT_TRUE(program.ok()) << program.status();
@@ -147,7 +148,7 @@ TEST(Stages, WhatIsPlannedWrongIsNoticed) {
     faulty.meetings.erase(faulty.meetings.begin() + static_cast<int64_t>(i));
     EXPECT_TRUE(IsNoticed(graph, faulty)) << "without meeting " << i;
   }
-  // All of a device's own in the same bytes.
+  // All private buffers of a device at the same offset.
   shard::Program faulty = *program;
   for (shard::Buffer& buffer : faulty.buffers) {
     if (buffer.kind == shard::Buffer::Kind::kOwn) buffer.offset = 0;
@@ -157,7 +158,7 @@ TEST(Stages, WhatIsPlannedWrongIsNoticed) {
   EXPECT_TRUE(shard::Verify(*program).ok());
 }
 
-// Odd sizes, nothing at all, one value sent twice, results that were sent or that are inputs.
+// Odd sizes, empty tensors, one value sent twice, results that were sent or that are inputs.
 TEST(Stages, TakeWhateverIsSent) {
   const auto graph = graph::Parse(R"(mesh stage=3
 input 0 bool[3] at 0
@@ -213,7 +214,7 @@ TEST(Stages, SendsHaveABound) {
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_THAT(MakeProgram(*graph).status().message(),
               HasSubstr("takes 4097 values from device to device"));
-  // One less there and back, one after the other.
+  // One value less in each direction, one after another.
   graph->outputs.erase(graph->outputs.begin());
   auto fewer = std::make_shared<graph::Sharding>(*graph->sharding);
   fewer->outputs.pop_back();
@@ -246,7 +247,8 @@ TEST(Stages, WhatIsOnTwoDevicesIsRefused) {
   EXPECT_THAT(WhyNot("mesh a=2 b=2\ninput 0 float32[4] at 1\n"), HasSubstr("a mesh of one axis"));
 }
 
-// dy/dx of an x that is made of no input lies where it is computed, which is known behind autodiff.
+// dy/dx of an x that depends on no input is on the device that computes it, which is known only
+// after autodiff.
 TEST(Stages, AGradientOfAConstantThatMeetsAnotherDeviceIsRefused) {
   const auto graph = graph::Parse(
       "mesh stage=2\ninput 0 float32 at 0\ninput 1 float32 at 1\n%0 = input float32 index=0\n"
@@ -258,7 +260,8 @@ TEST(Stages, AGradientOfAConstantThatMeetsAnotherDeviceIsRefused) {
   EXPECT_THAT(status.message(), HasSubstr("has operands on the devices 1 and 0"));
 }
 
-// Every tenth of a long chain is sent: what is computed for one send is not looked at for the next.
+// Every tenth value of a long chain is sent: nodes that were visited for one send are not visited
+// for the next.
 TEST(Stages, ManySendsOfALongChain) {
   constexpr int kNodes = 12'000;
   std::string text = "mesh stage=2\ninput 0 float32[1] at 0\n%0 = input float32[1] index=0\n";

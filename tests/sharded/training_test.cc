@@ -1,4 +1,5 @@
-// Training steps on meshes: what they send and keep, and that they train as on one device.
+// Training steps on meshes: what they send and store, and that the results equal those on one
+// device.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -32,7 +33,7 @@ constexpr int64_t kHidden = 12;
 // Inputs of MlpStep, by index: x, targets, w1, w2, then first and second moments of w1 and w2.
 enum Input { kX, kY, kW1, kW2, kM1, kV1, kM2, kV2, kNumInputs };
 
-// relu(x w1) w2, the mean square's gradients, Adam. The output is the loss.
+// relu(x w1) w2, the gradients of the mean square, Adam. The output is the loss.
 graph::Graph MlpStep() {
   ModelBuilder model;
   const Node x = model.Input({kBatch, kWidth});
@@ -72,7 +73,7 @@ graph::Graph Placed(graph::Graph graph, Mesh mesh, std::vector<std::pair<int, Sp
   return graph;
 }
 
-// "all_reduce_sum x float32[8,12]: 384", of which there may be several.
+// Returns lines such as "all_reduce_sum x float32[8,12]: 384"; lines may repeat.
 std::vector<std::string> Transfers(const shard::Program& program) {
   std::vector<std::string> transfers;
   for (const shard::Transfer& transfer : program.transfers) {
@@ -105,7 +106,7 @@ TEST(Training, DataParallel) {
   const graph::Graph graph = Placed(MlpStep(), {{{"d", 4}}}, {{kX, kRows}, {kY, kRows}});
   const auto program = MakeProgram(graph);
   ASSERT_TRUE(program.ok()) << program.status();
-  // The loss and two gradients, in one meeting.
+  // The loss and two gradients, in one exchange.
   EXPECT_THAT(Transfers(*program), UnorderedElementsAre("all_reduce_sum d float32[1,1]: 12",
                                                         "all_reduce_sum d float32[1,8,12]: 1152",
                                                         "all_reduce_sum d float32[1,12,8]: 1152"));
@@ -159,7 +160,7 @@ TEST(Training, ShardedMoments) {
   ASSERT_TRUE(program.ok()) << program.status();
   std::vector<std::string> names;
   for (const shard::Transfer& transfer : program->transfers) names.push_back(transfer.name);
-  // Each gradient's parts go where the moments are; each weight is put together again.
+  // Each gradient's parts go to the devices of the moments; each weight is gathered.
   EXPECT_THAT(names, UnorderedElementsAre("all_reduce_sum", "reduce_scatter_sum",
                                           "reduce_scatter_sum", "all_gather", "all_gather"));
   EXPECT_EQ(BytesOf(*program, shard::Buffer::Kind::kInput, kM1), kWidth * kHidden * 4 / 2);
@@ -175,7 +176,7 @@ TEST(Training, ShardedWeights) {
   ASSERT_TRUE(program.ok()) << program.status();
   std::vector<std::string> names;
   for (const shard::Transfer& transfer : program->transfers) names.push_back(transfer.name);
-  // Weights are put together where they are used, gradients go to where the weights are.
+  // Weights are gathered where they are used, gradients are scattered to the weights' devices.
   EXPECT_EQ(std::count(names.begin(), names.end(), "reduce_scatter_sum"), 2);
   EXPECT_EQ(std::count(names.begin(), names.end(), "all_reduce_sum"), 1);
   EXPECT_EQ(std::count(names.begin(), names.end(), "all_gather"), 2);
@@ -213,7 +214,7 @@ TEST(Simulation, NoticesWhatIsPlannedWrong) {
     faulty.meetings.erase(faulty.meetings.begin() + static_cast<int64_t>(i));
     EXPECT_TRUE(IsNoticed(graph, faulty)) << "without meeting " << i;
   }
-  // All that is published in the same bytes.
+  // All published buffers at the same offset.
   shard::Program faulty = *program;
   for (shard::Buffer& buffer : faulty.buffers) {
     if (buffer.kind == shard::Buffer::Kind::kPublished) buffer.offset = 0;
@@ -229,8 +230,8 @@ compiler::CompiledProgram Compiled(const graph::Graph& graph, const drivers::Tar
   return program.ok() ? *std::move(program) : compiler::CompiledProgram();
 }
 
-// What devices read of each other lies alike on a processor and on a GPU, and they meet equally
-// often.
+// Published buffers have the same layout on a processor and on a GPU, and the number of exchanges
+// is the same.
 TEST(Training, AProcessorAndAGpuGoTogether) {
   std::vector<std::pair<int, Spec>> all;
   for (int i = 0; i < kNumInputs; ++i) all.emplace_back(i, kRows);
@@ -262,7 +263,7 @@ TEST(Training, AProcessorAndAGpuGoTogether) {
 
 TEST(Golden, ConvnetDataParallel) {
   const golden::KnownGraph step = golden::ConvnetStep({4, 16, 4, 3});
-  // The batch, and its labels.
+  // The batch and its labels.
   const graph::Graph graph =
       Placed(step.graph, {{{"data", 2}}}, {{0, {{0}, {}, {}, {}}}, {1, {{0}}}});
   EXPECT_EQ(golden::DifferenceFromFile("sharded/convnet_data_parallel.txt", ProgramText(graph)),

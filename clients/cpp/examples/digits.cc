@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kGlyphRows = 7;
 constexpr int kGlyphColumns = 5;
-// The ten glyphs beside one another, with a column between them.
+// The ten glyphs side by side, with a column between them.
 constexpr const char* kGlyphs[kGlyphRows] = {
     " ###    #    ###  #####    #  #####   ##  #####  ###   ### ",
     "#   #  ##   #   #    #    ##  #      #        # #   # #   #",
@@ -24,13 +24,13 @@ constexpr const char* kGlyphs[kGlyphRows] = {
     " ###   ###  #####  ###     #   ###   ###   #     ###   ##  ",
 };
 
-// The ink at a cell of a glyph; none outside.
+// The ink at a cell of a glyph; 0 outside it.
 double Ink(int digit, int row, int column) {
   if (row < 0 || row >= kGlyphRows || column < 0 || column >= kGlyphColumns) return 0;
   return kGlyphs[row][digit * (kGlyphColumns + 1) + column] == '#' ? 1 : 0;
 }
 
-// Between the cells' middles, linearly.
+// Interpolates linearly between the centers of the cells.
 double InkBetween(int digit, double row, double column) {
   const int top = static_cast<int>(std::floor(row));
   const int left = static_cast<int>(std::floor(column));

@@ -1,4 +1,4 @@
-// Images of handwritten digits and their labels: drawn, or MNIST's.
+// Images of handwritten digits and their labels: generated, or from MNIST.
 #ifndef KILN_CLIENTS_CPP_EXAMPLES_DIGITS_H_
 #define KILN_CLIENTS_CPP_EXAMPLES_DIGITS_H_
 
@@ -18,10 +18,11 @@ struct Digits {
   int64_t count() const { return static_cast<int64_t>(labels.size()); }
 };
 
-// `count` digits of 16 x 16, each turned, sheared, scaled, moved and made noisy at random.
+// Generates `count` digits of 16 x 16, each randomly rotated, sheared, scaled and moved, with
+// noise.
 Digits Draw(int64_t count, uint32_t seed);
 
-// FOLDER/PREFIX-images-idx3-ubyte and FOLDER/PREFIX-labels-idx1-ubyte, as MNIST comes,
+// Reads FOLDER/PREFIX-images-idx3-ubyte and FOLDER/PREFIX-labels-idx1-ubyte, MNIST's files,
 // uncompressed; the prefixes are "train" and "t10k".
 absl::StatusOr<Digits> Read(const std::string& folder, const std::string& prefix);
 

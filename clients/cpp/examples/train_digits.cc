@@ -1,6 +1,6 @@
 // Trains a small convolutional network from C++.
 //
-//   train_digits                  on digits that it draws itself
+//   train_digits                  on digits that it generates itself
 //   train_digits --data FOLDER    on MNIST's four files, uncompressed
 //
 // Also: --epochs N, --batch N, --rate X, --address ADDRESS (else $KILN_ADDRESS, else the local
@@ -41,7 +41,7 @@ struct Options {
   float rate = 2e-3F;
 };
 
-// The parameters of Network, at random (He et al., 2015).
+// Returns random initial parameters of Network (He et al., 2015).
 absl::StatusOr<kiln::State> InitialWeights(kiln::Client& client, int64_t side) {
   const int64_t features = 32 * (side / 4) * (side / 4);
   std::mt19937 random(1);
@@ -60,7 +60,7 @@ absl::StatusOr<kiln::State> InitialWeights(kiln::Client& client, int64_t side) {
   return weights;
 }
 
-// The scores (N, 10) of images (N, side, side) of bytes.
+// Returns the scores (N, 10) of images (N, side, side) of bytes.
 Value Network(const std::vector<Value>& w, Value images, int64_t batch, int64_t side) {
   Value x = ops::Cast(images, DType::kFloat32) / 255;
   x = ops::Reshape(x, {batch, 1, side, side});
@@ -72,7 +72,7 @@ Value Network(const std::vector<Value>& w, Value images, int64_t batch, int64_t 
   return ops::Linear(x, w[4], {.bias = w[5]});
 }
 
-// A data set on the daemon. A batch is the places of its images.
+// A data set on the daemon. A batch is given by the indices of its images.
 struct Data {
   static absl::StatusOr<Data> Upload(kiln::Client& client, const Digits& digits) {
     auto images = client.Upload<uint8_t>({digits.count(), digits.side, digits.side}, digits.images);
@@ -88,7 +88,7 @@ struct Data {
   int64_t side;
 };
 
-// The same as inputs of a graph: images and labels of a batch.
+// The same data as inputs of a graph: images and labels of a batch.
 struct Batch {
   Batch(GraphBuilder& builder, const Data& data, int64_t size) {
     Value all_images = builder.Input(DType::kUInt8, {data.count, data.side, data.side});
@@ -112,7 +112,7 @@ class Training {
     return training;
   }
 
-  // One step on the images at these places; the loss, later.
+  // Runs one step on the images at these indices; returns a future with the loss.
   absl::StatusOr<kiln::Future<std::string>> Step(absl::Span<const int64_t> places, float rate) {
     auto places_tensor = client_->Upload<int64_t>({batch_}, places);
     if (!places_tensor.ok()) return places_tensor.status();
@@ -125,7 +125,7 @@ class Training {
     return client_->Read(run->outputs[0]);
   }
 
-  // The share of `test`'s images whose best score is their label's.
+  // Returns the fraction of `test`'s images whose highest score is that of their label.
   absl::StatusOr<double> Accuracy(const Data& test);
 
  private:
@@ -204,7 +204,7 @@ absl::StatusOr<double> Training::Accuracy(const Data& test) {
   return static_cast<double>(right) / static_cast<double>(tested);
 }
 
-// The mean of losses; waits for them.
+// Waits for the losses and returns their mean.
 absl::StatusOr<double> Mean(const std::vector<kiln::Future<std::string>>& losses) {
   double sum = 0;
   for (const auto& loss : losses) {
@@ -238,11 +238,11 @@ absl::Status Train(const Options& options) {
   std::mt19937 random(3);
   for (int64_t epoch = 0; epoch < options.epochs; ++epoch) {
     std::shuffle(order.begin(), order.end(), random);
-    // A cosine from the rate to zero.
+    // Cosine decay from the initial rate to zero.
     const double progress = static_cast<double>(epoch) / static_cast<double>(options.epochs);
     const auto rate =
         static_cast<float>(options.rate * 0.5 * (1 + std::cos(std::numbers::pi * progress)));
-    // Steps do not wait for one another: all of an epoch's are on their way before a loss is read.
+    // Steps do not wait for one another: all steps of an epoch are sent before a loss is read.
     std::vector<kiln::Future<std::string>> losses;
     for (size_t i = 0; i + options.batch <= order.size(); i += options.batch) {
       auto loss = training->Step(absl::MakeConstSpan(order).subspan(i, options.batch), rate);
@@ -260,7 +260,7 @@ absl::Status Train(const Options& options) {
   return absl::OkStatus();
 }
 
-// Nothing if there is an option that it does not know.
+// Returns nothing if there is an unknown option.
 std::optional<Options> ParseOptions(int argc, char** argv) {
   Options options;
   if (argc % 2 == 0) return std::nullopt;

@@ -1,5 +1,5 @@
 // The C++ client of kilnd: connect, upload, build a graph, run it, download. Graphs are built with
-// kiln/graph.h, which this header includes, and kiln/ops.h, which has every op as a function;
+// kiln/graph.h, which this header includes, and kiln/ops.h, which has every op as a function.
 // kiln/state.h and kiln/optim.h are for training.
 //
 //   auto client = *kiln::Client::Connect();
@@ -11,18 +11,19 @@
 //   auto run = *client->Run(program, {tensor});
 //   std::vector<float> result = *client->Download<float>(run.outputs[0]);   // {91}
 //
-// Nothing here throws. What the daemon refuses comes as the absl::Status of the operation or of
-// what depends on it, with the daemon's message; ErrorReason gives its constant name
+// No function throws. If the daemon refuses an operation, the absl::Status of that operation, or of
+// what depends on it, has the daemon's message. ErrorReason returns the constant name of the error
 // ("SHAPE_MISMATCH").
 //
-// Only Download, Future::Get and Client::Connect wait for the daemon's answers. Everything else
-// puts a message on an ordered stream and returns, so that many runs are in flight; it waits only
-// while the daemon has 4,096 operations or 256 MiB of them still to answer. A lost connection is
-// taken up again, without running anything twice, for as long as the session's lease lasts. A
-// daemon that is restarted (SIGTERM, `kiln drain`) keeps its sessions, and clients wait for the
-// next one. One that is killed keeps those that have a ConnectOptions::snapshot_interval. If a
-// session could not be kept, whatever waits fails with NOT_FOUND and the reason SESSION_LOST, and
-// the message says why where the daemon knows it; or with UNAVAILABLE if the daemon keeps none.
+// Only Download, Future::Get and Client::Connect wait for the daemon's answers. All other calls put
+// a message on an ordered stream and return, so that many runs are in flight; they block only while
+// 4,096 operations or 256 MiB of them are unanswered. After a lost connection the client
+// reconnects, without running anything twice, for as long as the session's lease lasts. A daemon
+// that is restarted (SIGTERM, `kiln drain`) keeps its sessions, and clients wait for the next
+// daemon. A daemon that is killed keeps only the sessions that have a
+// ConnectOptions::snapshot_interval. If a session could not be kept, pending calls fail with
+// NOT_FOUND and the reason SESSION_LOST, with the cause if the daemon knows it, or with UNAVAILABLE
+// if the daemon keeps no sessions.
 #ifndef KILN_CLIENTS_CPP_KILN_CLIENT_H_
 #define KILN_CLIENTS_CPP_KILN_CLIENT_H_
 
@@ -46,16 +47,16 @@
 
 namespace kiln {
 
-// A value that comes later. Copies share it. Thread-safe.
+// A value that will be set later. Copies share it. Thread-safe.
 template <typename T>
 class Future {
  public:
-  // Where the value is put in: once.
+  // Sets the value; Set is called once.
   class Promise;
 
   // Waits for the value or the error.
   absl::StatusOr<T> Get() const { return Get(absl::InfiniteFuture()); }
-  // DEADLINE_EXCEEDED if it is not there by then; it can be asked for again.
+  // Waits until `deadline`; then returns DEADLINE_EXCEEDED, and Get may be called again.
   absl::StatusOr<T> Get(absl::Time deadline) const;
   bool Ready() const;
 
@@ -86,8 +87,7 @@ class Future<T>::Promise {
 
 class Client;
 
-// A buffer on the daemon. Copies share it; the buffer is released when the last one goes.
-// Thread-safe.
+// A buffer on the daemon. Copies share it; the buffer is released with the last copy. Thread-safe.
 class Tensor {
  public:
   uint64_t handle() const;
@@ -99,11 +99,12 @@ class Tensor {
   std::shared_ptr<Handle> handle_;
 };
 
-// A graph that the daemon knows. Copies share it; released when the last one goes. Thread-safe.
+// A graph that was sent to the daemon. Copies share it; it is released with the last copy.
+// Thread-safe.
 class Program {
  public:
-  // The name under which `kiln explain` knows it; waits for the daemon's checks, and gives their
-  // error.
+  // Returns the digest, by which `kiln explain` identifies it. Waits for the daemon's checks and
+  // returns their error.
   absl::StatusOr<std::string> digest() const { return digest_.Get(); }
 
  private:
@@ -116,48 +117,50 @@ class Program {
 };
 
 struct RunOptions {
-  // Values of the graph's variables.
+  // The values of the graph's variables.
   std::map<std::string, int64_t> bindings = {};
-  // Have the daemon report how long the program ran on the device.
+  // Makes the daemon report how long the program ran on the device.
   bool report_time = false;
 };
 
 struct RunReport {
-  double device_seconds = 0;  // with RunOptions::report_time
+  double device_seconds = 0;  // set if RunOptions::report_time
 };
 
 struct RunResult {
-  std::vector<Tensor> outputs;  // by the graph's outputs; they may be used at once
-  Future<RunReport> done;       // or why the run failed
+  std::vector<Tensor> outputs;  // in the order of the graph's outputs; usable at once
+  Future<RunReport> done;       // or the error with which the run failed
 };
 
 struct ConnectOptions {
   // "unix:/path", "/path" or "host:port". Empty: $KILN_ADDRESS, else the local daemon's socket,
   // else what ~/.config/kiln/config.toml says, else 127.0.0.1:7433.
   std::string address = {};
-  // What tells the daemon who calls, and the authority of its certificate; the last three are files
-  // in PEM. Empty: $KILN_TOKEN, $KILN_CA, $KILN_CERTIFICATE and $KILN_KEY, else as in the file.
-  // With a `ca` ("system": those that this machine knows) the connection speaks TLS.
+  // The caller's credentials, and the authority of the daemon's certificate; the last three are
+  // paths of PEM files. Empty: $KILN_TOKEN, $KILN_CA, $KILN_CERTIFICATE and $KILN_KEY, else the
+  // values in the config file. With a `ca` ("system": the authorities known to this machine) the
+  // connection uses TLS.
   std::string token = {};
   std::string ca = {};
   std::string certificate = {};
   std::string key = {};
-  // The device that programs run on, for example "cpu:0". Empty: the daemon chooses.
+  // The device on which programs run, for example "cpu:0". Empty: the daemon chooses.
   std::string device = {};
-  // Shown to the box's admins and viewers, for example "ann@laptop train".
+  // Shown to the daemon's admins and viewers, for example "ann@laptop train".
   std::string description = {};
-  // The session takes what interactive ones leave of the device's time, and a seventeenth of it at
-  // least.
+  // Low priority: the session gets the device time that interactive sessions leave, and at least
+  // 1/17.
   bool batch = false;
-  // How long the session outlives a lost connection. Zero: the daemon's default.
+  // The time for which the session survives a lost connection. Zero: the daemon's default.
   absl::Duration lease = absl::ZeroDuration();
-  // Above zero: the session survives a daemon that is killed, too; its images on the daemon's disk
-  // are so far apart, a second at least. FAILED_PRECONDITION: the daemon has no folder for them.
+  // Above zero: the session also survives a daemon that is killed. The daemon writes a snapshot of
+  // it to disk at this interval, at least one second. FAILED_PRECONDITION: the daemon has no folder
+  // for snapshots.
   absl::Duration snapshot_interval = absl::ZeroDuration();
-  // How long Connect and Attach wait for the daemon.
+  // The time for which Connect and Attach wait for the daemon.
   absl::Duration timeout = absl::Seconds(10);
-  // How long the client's end waits for the daemon to close the session. A daemon that does not
-  // answer closes it by itself when the lease runs out.
+  // The time for which the client's destructor waits for the daemon to close the session. A daemon
+  // that does not answer closes it when the lease runs out.
   absl::Duration closing_timeout = absl::Seconds(2);
 };
 
@@ -170,44 +173,45 @@ struct Device {
   bool healthy = false;
 };
 
-// A tensor of Client::Attach, with what it is.
+// A tensor returned by Client::Attach, with its type and placement.
 struct NamedTensor {
   Tensor tensor;
   DType dtype = DType::kUnspecified;
   Shape shape;
-  Placement placement;  // where it lies; empty: on the session's device
+  Placement placement;  // empty: on the session's device
 };
 struct Attached;
 
-// A session on a daemon. Thread-safe: operations of one thread take effect in its order. Tensors
-// and programs may outlive the client; they are then of no use.
+// A session on a daemon. Thread-safe: operations of one thread take effect in the order of its
+// calls. Tensors and programs may outlive the client, but are then unusable.
 class Client {
  public:
-  // UNAVAILABLE if no daemon answers there, UNAUTHENTICATED if it does not know the caller, with
-  // what to do.
+  // Returns UNAVAILABLE if no daemon answers at the address, UNAUTHENTICATED if it does not know
+  // the caller; the message says what to do.
   static absl::StatusOr<std::unique_ptr<Client>> Connect(const ConnectOptions& options = {});
-  // Takes up a session that was detached under this name, by this or another process of the user's;
-  // of `options` only what says where the daemon is and who calls. Whoever had it before cannot use
-  // it any more. NOT_FOUND if there is none of that name.
+  // Takes over a session that was detached under this name, by this or another process of the user.
+  // Uses only those `options` that give the daemon's address and the caller's credentials. The
+  // process that had the session before can no longer use it. NOT_FOUND if there is no session of
+  // that name.
   static absl::StatusOr<Attached> Attach(const std::string& name,
                                          const ConnectOptions& options = {});
-  // Ends the session, unless it was detached: the daemon frees what it holds. Futures that are
-  // still open fail with CANCELLED.
+  // Closes the session, unless it was detached; the daemon frees what it holds. Pending futures
+  // fail with CANCELLED.
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // The session's public name ("s12"), and the device its programs run on.
+  // The session's public name ("s12"), and the device on which its programs run.
   const std::string& session() const;
   const std::string& device() const;
 
-  // The daemon's devices, with their memory as it is now.
+  // Returns the daemon's devices, with their current memory use.
   absl::StatusOr<std::vector<Device>> Devices();
 
-  // Makes a tensor of `data`, row-major and little-endian. INVALID_ARGUMENT if its size is not that
-  // of shape and dtype. `data` has been copied or sent when this returns.
-  // Of what is large, a daemon on another machine is sent only what it does not have already.
-  // It lies as `placement` says, by default on the session's device.
+  // Creates a tensor from `data`, row-major and little-endian. INVALID_ARGUMENT if its size does
+  // not match shape and dtype. `data` has been copied or sent on return. To a daemon on another
+  // machine, large data is sent only if the daemon does not already have it. The tensor is stored
+  // as `placement` says, by default on the session's device.
   absl::StatusOr<Tensor> Upload(DType dtype, const Shape& shape, absl::Span<const char> data,
                                 const Placement& placement = {});
   template <typename T>
@@ -225,18 +229,18 @@ class Client {
     return Upload<T>(shape, absl::MakeConstSpan(data.begin(), data.size()), placement);
   }
 
-  // A copy of a tensor that lies as `placement` says.
+  // Returns a copy of a tensor that is stored as `placement` says.
   absl::StatusOr<Tensor> Move(const Tensor& tensor, const Placement& placement);
 
-  // Gives the daemon a graph. Compilation starts at once; Program::digest tells whether the graph
-  // was right. `name` is shown by `kiln programs` and in the metrics. The error of `graph`, if it
-  // is one. It runs on its mesh's devices, if it has a mesh, else on `device`, by default the
-  // session's.
+  // Sends a graph to the daemon. Compilation starts at once; Program::digest tells whether the
+  // graph was valid. `name` is shown by `kiln programs` and in the metrics. Returns the error of
+  // `graph`, if it is one. The program runs on the devices of the graph's mesh, or else on
+  // `device`, by default the session's.
   absl::StatusOr<Program> Define(const absl::StatusOr<Graph>& graph, std::string name,
                                  const std::string& device = {});
 
-  // Runs a program. INVALID_ARGUMENT for a wrong number of inputs; what the daemon finds comes from
-  // RunResult::done and from whatever uses the outputs.
+  // Runs a program. INVALID_ARGUMENT for a wrong number of inputs. Errors that the daemon finds are
+  // returned by RunResult::done and by every use of the outputs.
   absl::StatusOr<RunResult> Run(const Program& program, absl::Span<const Tensor> inputs,
                                 const RunOptions& options = {});
   absl::StatusOr<RunResult> Run(const Program& program, std::initializer_list<Tensor> inputs,
@@ -244,29 +248,30 @@ class Client {
     return Run(program, absl::MakeConstSpan(inputs.begin(), inputs.size()), options);
   }
 
-  // The tensor's bytes. Waits for its value; the error of what should have made it, if that failed.
+  // Returns the tensor's bytes. Waits for its value; returns the error of the operation that should
+  // have computed it, if that failed.
   absl::StatusOr<std::string> DownloadBytes(const Tensor& tensor);
-  // As elements; INTERNAL if the bytes are not a whole number of them.
+  // Returns the elements; INTERNAL if the size is not a multiple of the element's size.
   template <typename T>
   absl::StatusOr<std::vector<T>> Download(const Tensor& tensor);
 
-  // The bytes of a small tensor, later. For tensors above the daemon's chunk (1 MiB by default) use
-  // DownloadBytes.
+  // Returns a future with the bytes of a small tensor. For tensors above the daemon's chunk size (1
+  // MiB by default), use DownloadBytes.
   Future<std::string> Read(const Tensor& tensor);
 
-  // Waits until everything before it has finished.
+  // Waits until all earlier operations have finished.
   absl::Status Barrier();
 
-  // Cancels the runs sent so far that the device has not been given whole, the last ones: they fail
-  // with CANCELLED, and so do their outputs; what they would have updated keeps its value. A run
-  // that is on the device in part stops at the next slice. Does not wait for that.
+  // Cancels the most recent runs that have not been fully submitted to the device. They and their
+  // outputs fail with CANCELLED; the inputs that they would have updated keep their values. A run
+  // that is partly submitted stops at the next slice. Does not wait for that.
   absl::Status Cancel();
 
-  // Leaves the session and these tensors to whoever calls Attach with its name. What was sent
-  // before goes on; everything is kept for `keep`, held to the daemon's limit, once this client has
-  // been destroyed, which is all that may be done with it then. Names have 1 to 64 letters, digits,
-  // ".", "_" and "-". ALREADY_EXISTS if another session of the user's has the name; then nothing
-  // has changed.
+  // Leaves the session and these tensors to the process that calls Attach with its name. Operations
+  // sent before continue. Once this client has been destroyed, everything is kept for `keep`,
+  // clamped to the daemon's limit. Afterwards the client may only be destroyed. Names have 1 to 64
+  // letters, digits, ".", "_" and "-". ALREADY_EXISTS if another session of the user has the name;
+  // then nothing has changed.
   absl::Status Detach(const std::string& name, absl::Duration keep,
                       const std::map<std::string, Tensor>& tensors);
 
@@ -278,10 +283,10 @@ class Client {
 
 struct Attached {
   std::unique_ptr<Client> client;
-  std::map<std::string, NamedTensor> tensors;  // by the names that Detach gave them
+  std::map<std::string, NamedTensor> tensors;  // by the names that were passed to Detach
 };
 
-// The constant that names the kind of an error of the daemon's ("SHAPE_MISMATCH"); empty if there
+// Returns the constant that names the kind of a daemon's error ("SHAPE_MISMATCH"); empty if there
 // is none.
 std::string ErrorReason(const absl::Status& status);
 

@@ -26,7 +26,7 @@ enum class DType : uint8_t {
   kFloat8E4M3 = 14,
   kFloat8E5M2 = 15,
 };
-// Bytes of one element; 0 for kUnspecified.
+// Returns the bytes of one element; 0 for kUnspecified.
 int SizeOf(DType dtype);
 
 // The DType of a C++ type: kDTypeOf<float> is kFloat32. kUnspecified for types that have none.

@@ -1,5 +1,4 @@
-// Graphs: what a GraphBuilder builds and Client::Define gives to the daemon. The ops are in
-// kiln/ops.h.
+// Graphs: built by GraphBuilder, sent to the daemon by Client::Define. The ops are in kiln/ops.h.
 //
 //   kiln::GraphBuilder builder;
 //   kiln::Value x = builder.Input(kiln::DType::kFloat32, {2, 3});
@@ -31,14 +30,14 @@ namespace v1 {
 class Graph;
 }
 
-// Row-major, outermost first; empty is a scalar.
+// Row-major, outermost dimension first; empty for a scalar.
 using Shape = std::vector<int64_t>;
 
-// Where a node was built; messages show it as "train.cc:31". As std::source_location, which Clang
-// has from version 16 on only.
+// The place where a node was built; messages show it as "train.cc:31". Replaces
+// std::source_location, which Clang has only from version 16 on.
 class Location {
  public:
-  // As a default argument: the caller's.
+  // As a default argument, gives the caller's location.
   static constexpr Location current(const char* file = __builtin_FILE(),
                                     int line = __builtin_LINE()) {
     return Location(file, line);
@@ -53,7 +52,7 @@ class Location {
   int line_;
 };
 
-// constant + the sum of factor * variable, of variables that GraphBuilder::Variable declared.
+// constant + the sum of factor * variable, for variables declared by GraphBuilder::Variable.
 struct DimensionSum {
   int64_t constant = 0;
   std::vector<std::pair<std::string, int64_t>> terms;
@@ -62,7 +61,7 @@ struct DimensionSum {
 // A size or another integer of a graph: a number, the name of a variable, or a sum of variables.
 using Dimension = std::variant<int64_t, std::string, DimensionSum>;
 
-// A list of them: {2, "length"}, or a Shape.
+// A list of dimensions: {2, "length"}, or a Shape.
 class Dimensions {
  public:
   Dimensions(std::initializer_list<Dimension> list) : list_(list) {}
@@ -75,21 +74,21 @@ class Dimensions {
   std::vector<Dimension> list_;
 };
 
-// The value of a constant: a number, or as a Dimension has it.
+// The value of a constant: a number, a variable or a sum of variables, as in Dimension.
 using Number = std::variant<int64_t, double, bool, std::string, DimensionSum>;
 
 class GraphBuilder;
 
-// A node of the graph that a GraphBuilder builds; small, to be copied. Not to be used when the
-// builder is gone.
+// A node of the graph that a GraphBuilder builds. Small and cheap to copy. Must not be used after
+// the builder is destroyed.
 class Value {
  public:
   // No node. Nothing can be computed from it.
   Value() = default;
 
-  // What the daemon will find it to be; kUnspecified of a mistake.
+  // The dtype that the daemon will infer; kUnspecified if the node is invalid.
   DType dtype() const { return dtype_; }
-  // Null of a default-constructed value.
+  // Null for a default-constructed value.
   GraphBuilder* builder() const { return builder_; }
 
  private:
@@ -98,13 +97,13 @@ class Value {
       : builder_(builder), node_(node), dtype_(dtype) {}
 
   GraphBuilder* builder_ = nullptr;
-  int32_t node_ = -1;  // -1 with a builder: a mistake, which the builder has kept
+  int32_t node_ = -1;  // -1 with a builder: an invalid node, whose error the builder has kept
   DType dtype_ = DType::kUnspecified;
 };
 
-// An operand of an op that broadcasts: a value, or a number. Numbers are weak: beside a tensor they
-// take its dtype; only a number with a fraction's type beside integers is a float32, and an integer
-// beside bools an int64.
+// An operand of an op that broadcasts: a value or a number. Numbers are weakly typed: beside a
+// tensor they take its dtype, except that a floating-point number beside an integer tensor is a
+// float32, and an integer beside a bool tensor an int64.
 class Operand {
  public:
   Operand(const Value& value, Location location = Location::current())
@@ -113,11 +112,11 @@ class Operand {
   requires std::is_arithmetic_v<T> Operand(T number, Location location = Location::current())
       : content_(ToNumber(number)), location_(location) {}
 
-  // Null of a number.
+  // Null if this is a number.
   const Value* value() const { return std::get_if<Value>(&content_); }
-  // Of a number.
+  // Requires: this is a number.
   const Number& number() const { return std::get<Number>(content_); }
-  // Where a value or number became an operand.
+  // The place where the value or number became an operand.
   const Location& location() const { return location_; }
 
  private:
@@ -132,7 +131,7 @@ class Operand {
   Location location_;
 };
 
-// As ops::Add, Sub, Mul, Div and Neg.
+// Equivalent to ops::Add, Sub, Mul, Div and Neg.
 Value operator+(const Operand& a, const Operand& b);
 Value operator-(const Operand& a, const Operand& b);
 Value operator*(const Operand& a, const Operand& b);
@@ -148,7 +147,7 @@ class Graph {
  public:
   int num_inputs() const { return num_inputs_; }
   int num_outputs() const { return num_outputs_; }
-  // Of its mesh; none if it runs on one device.
+  // The devices of its mesh; empty if it runs on one device.
   const std::vector<std::string>& devices() const { return devices_; }
   const v1::Graph& proto() const { return *proto_; }
 
@@ -160,80 +159,84 @@ class Graph {
   int num_outputs_ = 0;
 };
 
-// How precisely the float32 factors of matrix products and convolutions, gradients' included, are
-// taken. They are multiplied and added up in float32 either way.
+// The precision of the float32 factors of matrix products and convolutions, including those in
+// gradients. Products are computed and accumulated in float32 in either case.
 enum class MatmulPrecision {
-  kHighest,  // as they are
-  // Rounded to tf32, which has 10 bits behind the point instead of 23. NVIDIA's matrix units are
-  // many times faster then; other devices round as well, so that results agree.
+  kHighest,  // unchanged
+  // Rounded to tf32, which has 10 bits of fraction instead of 23. NVIDIA's matrix units are many
+  // times faster with it; other devices round too, so that results agree.
   kHigh,
 };
 
-// Builds a graph node by node. The daemon infers and checks shapes; the builder only sees to it
-// that values are its own. The first mistake is kept and comes out of Build. Not thread-safe.
+// Builds a graph node by node. The daemon infers and checks shapes; the builder only checks that
+// values belong to it. It keeps the first error, which Build returns. Not thread-safe.
 class GraphBuilder {
  public:
   GraphBuilder();
   ~GraphBuilder();
-  // Values know where their builder is.
+  // Not copyable: Values hold a pointer to their builder.
   GraphBuilder(const GraphBuilder&) = delete;
   GraphBuilder& operator=(const GraphBuilder&) = delete;
 
-  // A variable for dimensions, 1 <= min <= max; each run binds it to a number.
+  // Declares a variable for dimensions, 1 <= min <= max; each run binds it to a number.
   void Variable(std::string name, int64_t min, int64_t max);
   // Inputs are numbered in the order of these calls; Client::Run takes its tensors in that order.
   Value Input(DType dtype, const Dimensions& shape, Location location = Location::current());
 
-  // Any op of the daemon's table, by name; the functions of kiln/ops.h call it. `dtype` is needed
-  // for sources, cast and bitcast alone.
+  // Adds any op of the daemon's table, by name; the functions of kiln/ops.h call this. `dtype` is
+  // needed only for sources, cast and bitcast.
   Value AddNode(std::string_view op, absl::Span<const Value> operands,
                 const Attributes& attributes = {}, DType dtype = DType::kUnspecified,
                 Location location = Location::current());
 
-  // Of the whole graph, whenever it is called; without a call it is kHighest.
+  // Sets the precision of the whole graph, no matter when it is called; the default is kHighest.
   void SetFloat32MatmulPrecision(MatmulPrecision precision);
 
-  // The graph runs on all devices of a mesh. Before Lay, Shard and outputs with a spec.
+  // Makes the graph run on all devices of a mesh. Requires: called before Lay, Shard and outputs
+  // with a spec.
   void SetMesh(Mesh mesh);
-  // How the tensors lie that are passed for an input; without a call each device has all of them.
-  // What Update puts in its place lies as it does.
+  // Sets the layout of the tensors that are passed for an input; by default each device has the
+  // whole tensor. The new value that Update gives the input has the same layout.
   void Lay(Value input, const Spec& spec);
-  // `x`, which lies as `spec` says; it has an entry for each dimension. Results do not depend on
-  // it, only who computes what.
+  // Returns `x`, laid out as `spec` says, which has an entry for each dimension. This changes only
+  // which device computes what, not the results.
   Value Shard(Value x, const Spec& spec, Location location = Location::current());
 
-  // Instead of a mesh: layers on one device and the next ones on another, in one program. What is
-  // made of a value is computed where it lies; gradients of what was sent are sent back. `devices`:
-  // up to 64, each once. Before PutOn and Send.
+  // Sets stages instead of a mesh: some layers on one device and the next ones on another, in one
+  // program. An op runs on the device of its operands; gradients of sent values are sent back.
+  // `devices`: up to 64, each once. Requires: called before PutOn and Send.
   void SetStages(std::vector<std::string> devices);
-  // Where the tensors lie that are passed for an input; without a call on the first device. Before
-  // anything is made of it.
+  // Sets the device of the tensors that are passed for an input; by default the first device.
+  // Requires: called before the input is used.
   void PutOn(Value input, std::string_view device);
-  // `x` on another device.
+  // Returns `x` on another device.
   Value Send(Value x, std::string_view device, Location location = Location::current());
 
-  // Outputs are numbered in the order of these calls. On a mesh they lie as `spec` says.
+  // Adds an output. Outputs are numbered in the order of these calls. On a mesh, `spec` gives the
+  // layout.
   void Output(Value value, const Spec& spec = {});
-  // After a run, the tensor bound to `input` holds `value` instead. All reads of the run see the
-  // old value.
+  // After a run, the tensor bound to `input` holds `value` instead. All reads within the run see
+  // the old value.
   void Update(Value input, Value value);
 
-  // Keeps `mistake`, unless there is one already, and gives a value from which nothing more is
-  // built. For functions that build graphs and find something wrong.
+  // Keeps `mistake` as the graph's error, unless there is one already, and returns an invalid
+  // value. For functions that build graphs and find an error.
   Value Fail(const absl::Status& mistake);
 
-  // The graph so far, or the first mistake.
+  // Returns the graph so far, or the first error.
   absl::StatusOr<Graph> Build() const;
 
  private:
-  // Whether it is a node of this graph. If not, that is a mistake of `where`.
+  // Returns true if `value` is a node of this graph. Otherwise keeps an error that names `where`.
   bool Check(const Value& value, std::string_view where, std::string_view what);
 
   std::unique_ptr<v1::Graph> proto_;
-  // Of a node of these operands: its device's number in stages; -1: made of no input.
+  // Returns the number of the device, in stages, of a node with these operands; -1 if it depends on
+  // no input.
   int DeviceOf(std::string_view op, absl::Span<const Value> operands,
                const Attributes& attributes) const;
-  // The number of a device of the stages. Else that is a mistake of `where`, and -1.
+  // Returns the number of a device of the stages; otherwise -1, and keeps an error that names
+  // `where`.
   int FindDevice(std::string_view device, std::string_view where);
 
   Mesh mesh_;

@@ -1,4 +1,4 @@
-// Devices as a grid, and how tensors lie on one.
+// Meshes of devices, and the layouts of tensors on them.
 //
 //   const kiln::Mesh mesh = {.axes = {{"data", 2}}, .devices = {"cuda:0", "cuda:1"}};
 //   auto x = *client->Upload<float>({64, 784}, values, {.mesh = mesh, .spec = {{"data"}}});
@@ -6,8 +6,8 @@
 //   kiln::GraphBuilder builder;
 //   builder.SetMesh(mesh);
 //   kiln::Value input = builder.Input(kiln::DType::kFloat32, {64, 784});
-//   builder.Lay(input, {{"data"}});                     // as what is passed for it lies
-//   builder.Output(kiln::ops::Mean(input));             // each device has all of it
+//   builder.Lay(input, {{"data"}});                     // the layout of the tensors passed for it
+//   builder.Output(kiln::ops::Mean(input));             // each device has the whole result
 #ifndef KILN_CLIENTS_CPP_KILN_MESH_H_
 #define KILN_CLIENTS_CPP_KILN_MESH_H_
 
@@ -17,7 +17,7 @@
 
 namespace kiln {
 
-// Devices of one daemon as a grid with named axes: at most four axes and 64 devices.
+// A grid of devices of one daemon, with named axes: at most four axes and 64 devices.
 struct Mesh {
   struct Axis {
     std::string name;  // 1 to 64 letters, digits and "_"; each once
@@ -25,21 +25,23 @@ struct Mesh {
     bool operator==(const Axis&) const = default;
   };
   std::vector<Axis> axes = {};
-  // As many as the product of the sizes, each once; row-major: the last axis counts fastest.
+  // As many as the product of the axes' sizes, each once; row-major: the last axis varies fastest.
   std::vector<std::string> devices = {};
   bool operator==(const Mesh&) const = default;
 };
 
-// By dimension of a tensor the names of the axes that split it, the first one counting slowest.
-// Parts are equal; of a size that does not come out even the last devices have less, or nothing.
-// What is missing at the end is not split. Devices that differ in other axes alone have the same.
+// For each dimension of a tensor, the names of the axes that split it; the first one varies
+// slowest. Parts are equal; if a size does not divide evenly, the last devices have less of it, or
+// nothing. Dimensions without an entry are not split. Devices that differ only in other axes hold
+// the same data.
 using Spec = std::vector<std::vector<std::string>>;
 
-// Where a tensor lies.
+// The devices on which a tensor is stored, and its layout.
 struct Placement {
   Mesh mesh = {};
   Spec spec = {};
-  // Instead of a mesh: all of it on the device of this name. With neither: on the session's.
+  // Used instead of a mesh: the whole tensor is on this device. If both are empty: on the
+  // session's.
   std::string device = {};
 };
 

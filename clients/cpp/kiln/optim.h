@@ -1,14 +1,14 @@
-// Steps of optimizers, as functions over values: each adds to the graph the gradients of a loss and
-// the updates of its parameters, so that a run of the graph is a step of training.
+// Optimizer steps, as functions over values. Each adds to the graph the gradients of a loss and the
+// updates of its parameters, so that a run of the graph is a training step.
 //
 //   std::vector<kiln::Value> weights = state.Inputs(builder);
 //   kiln::Value loss = kiln::ops::CrossEntropy(Network(weights, images), labels);
 //   kiln::optim::Sgd(loss, weights, 0.1);
 //   builder.Output(loss);
 //
-// `loss` is a scalar. Parameters, and what an optimizer keeps of them, are inputs of the graph; see
-// State. The learning rate is a number, or a scalar so that each run can bring its own. Mistakes
-// come out of GraphBuilder::Build.
+// `loss` is a scalar. Parameters and optimizer state are inputs of the graph; see State. The
+// learning rate is a number, or a scalar tensor, so that each run can have its own.
+// GraphBuilder::Build returns errors.
 #ifndef KILN_CLIENTS_CPP_KILN_OPTIM_H_
 #define KILN_CLIENTS_CPP_KILN_OPTIM_H_
 
@@ -20,10 +20,10 @@
 namespace kiln::optim {
 
 struct SgdOptions {
-  // Added to the gradient, times the parameter.
+  // Times the parameter, is added to the gradient.
   double weight_decay = 0;
-  // Momentum (Sutskever et al., 2013) needs `velocities`, one of each parameter's shape, zeros at
-  // first.
+  // Momentum (Sutskever et al., 2013). Needs `velocities`: one of each parameter's shape, initially
+  // zero.
   double momentum = 0;
   bool nesterov = false;
   std::vector<Value> velocities = {};
@@ -32,11 +32,11 @@ struct SgdOptions {
 void Sgd(Value loss, absl::Span<const Value> parameters, const Operand& learning_rate,
          const SgdOptions& options = {}, Location location = Location::current());
 
-// What AdamW keeps, all of it zero at first.
+// The state of AdamW, all of it initially zero.
 struct AdamWState {
-  std::vector<Value> means;    // of each parameter's shape: the gradient's running mean
-  std::vector<Value> squares;  // and its square's
-  Value steps;                 // an integer scalar: how many steps were taken
+  std::vector<Value> means;    // of each parameter's shape: the running mean of the gradient
+  std::vector<Value> squares;  // and that of its square
+  Value steps;                 // an integer scalar: the number of steps taken
 };
 struct AdamWOptions {
   double beta1 = 0.9;

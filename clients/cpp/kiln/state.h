@@ -1,5 +1,5 @@
-// Tensors that stay on the daemon from run to run and that graphs take as inputs: a model's
-// parameters, what an optimizer keeps of them.
+// Tensors that stay on the daemon between runs and that graphs take as inputs: a model's
+// parameters, or an optimizer's state.
 //
 //   kiln::State weights(*client);
 //   absl::Status added = weights.Add<float>({10, 64}, values);
@@ -19,12 +19,13 @@
 
 namespace kiln {
 
-// A list of tensors with their dtypes and shapes. Movable; not thread-safe. The client outlives it.
+// A list of tensors with their dtypes and shapes. Movable; not thread-safe. The client must outlive
+// it.
 class State {
  public:
   explicit State(Client& client) : client_(&client) {}
 
-  // Appends a tensor of these values. INVALID_ARGUMENT if they are not as many as the shape says.
+  // Appends a tensor of these values. INVALID_ARGUMENT if their number does not match the shape.
   template <typename T>
   absl::Status Add(const Shape& shape, absl::Span<const T> values) {
     return Append(kDTypeOf<T>, shape, client_->Upload<T>(shape, values));
@@ -32,9 +33,10 @@ class State {
   // Appends a tensor of zeros for each tensor of `other`, with its dtype and shape.
   absl::Status AddZerosLike(const State& other);
 
-  // Inputs of `builder` for the tensors, in their order.
+  // Adds inputs to `builder` for the tensors, in their order, and returns them.
   std::vector<Value> Inputs(GraphBuilder& builder, Location location = Location::current()) const;
-  // What to run a graph on that took these inputs. GraphBuilder::Update changes what they hold.
+  // The tensors to pass to a run of a graph that has these inputs. A run replaces the contents of
+  // those that the graph updates (GraphBuilder::Update).
   const std::vector<Tensor>& tensors() const { return tensors_; }
 
  private:
