@@ -19,8 +19,8 @@ bool Is(const DeviceFacts& facts, const Finisher& finisher) {
 
 // PoCL generates the executable code, a loop over a block's threads, when a kernel is launched: for
 // its block size, for launches that begin at 0, and for grids of less than 2^16 threads. With this
-// environment variable it also stores that code in a binary; see its manual. (With another kernel
-// name, it would compile at the first launch.)
+// environment variable it also stores that code in a binary; see its manual. (A launch that the
+// variable's value does not describe would be compiled when it first runs.)
 void AskPoclForWorkGroups(const KernelImage& image) {
   const bool is_small =
       image.grid_size * image.block_size < std::numeric_limits<unsigned short>::max();
