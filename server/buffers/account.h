@@ -57,11 +57,11 @@ class Account : public std::enable_shared_from_this<Account> {
   // one after another, so only the largest one counts. quota::Refusal.
   absl::StatusOr<std::unique_ptr<Arena>> AddArena(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Tells one user from another: the topmost account.
+  // Identifies the user: the topmost account.
   const Account* top() const { return parent_ ? parent_->top() : this; }
-  // The user's name, or nothing for what is the daemon's own.
+  // The user's name; empty for the daemon's own memory.
   const std::string& user() const { return top()->buffers_.scope().user; }
-  // With that of intermediate results.
+  // Includes intermediate results.
   int64_t bytes() const { return bytes_.used(); }
   int64_t buffers() const { return buffers_.used(); }
   int64_t bytes_limit() const { return bytes_.limit(); }

@@ -29,11 +29,11 @@ class Work {
  public:
   enum class Handed {
     kAll,     // nothing of it is left
-    kAlone,   // likewise, but the list may end early (Dispatcher::GoesOn): the rest of the flow
+    kAlone,   // the same, but the list may end early (Dispatcher::GoesOn): the rest of the flow
               // waits
     kSome,    // Submit is called again when its turn has come
-    kNoRoom,  // nothing: it needs memory that other work holds which has begun and not been handed
-              // over whole. Submit is called again once a list has ended.
+    kNoRoom,  // nothing: it needs memory held by other work that has begun and is not completely
+              // handed over. Submit is called again once a list has ended.
   };
 
   virtual ~Work() = default;
