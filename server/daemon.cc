@@ -140,11 +140,12 @@ struct Daemon::Implementation {
   absl::Status Serve();
   std::vector<std::shared_ptr<runtime::HealthProbe>> MakeHealthProbes();
   void StartUpkeep(absl::Duration interval);
-  // Whether an account of this name may use the daemon through its socket, and has its own sessions
-  // there. An admin account's sessions do not count: admins can access all sessions anyway.
+  // Whether an account of this name may use the daemon through its socket, so that its sessions
+  // there must not become those of a newly added user with `role`. Without system_users, only
+  // admins' accounts may; an added admin could access their sessions anyway.
   bool MayUseSocket(const std::string& name, auth::Role role) const;
   absl::Status ServeMetrics();
-  // Whether the daemon has a single user, who is everybody on the machine.
+  // Whether the daemon has only one user, shared by everyone on the machine.
   bool IsForEverybody() const;
   // Otherwise scraping requires a token of a viewer or an admin.
   bool MayScrape(const std::optional<std::string>& token);

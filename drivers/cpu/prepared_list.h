@@ -96,7 +96,7 @@ class Program {
   std::vector<char*> slots_;                 // the addresses that the pointers currently use
   std::vector<void*> pointers_;
   int64_t pointers_set_ = 0;
-  double unlooked_seconds_ = 0;  // while it is made: of the calls since the last that looks
+  double unlooked_seconds_ = 0;  // under construction: since the last call that looks
 };
 
 class CpuPreparedList : public PreparedList {

@@ -121,8 +121,8 @@ struct hsa_queue_t {
   uint64_t id;
 };
 
-// Bits of a packet's header: the type from 0 on, the barrier bit at 8, what is acquired from 9 on
-// and released from 11 on.
+// Bits of a packet's header: the type from 0 on, the barrier bit at 8, the acquire fence's scope
+// from 9 on and the release fence's scope from 11 on.
 enum hsa_packet_type_t : uint16_t {
   HSA_PACKET_TYPE_VENDOR_SPECIFIC = 0,
   HSA_PACKET_TYPE_INVALID = 1,

@@ -97,7 +97,7 @@ class LevelZeroDevice : public Device {
 
   InFlight<char*> in_flight_;
 
-  // Last, in this order: the queue that is destroyed first is the one that pushes to the others.
+  // Last, in this order: a queue is destroyed before those that it pushes to.
   SubmissionQueue copies_;
   SubmissionQueue completions_;
   SubmissionQueue submissions_;

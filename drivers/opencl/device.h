@@ -112,7 +112,7 @@ class OpenClDevice : public Device {
   absl::Mutex copy_mutex_;
   InFlight<char*> in_flight_;
 
-  // Last, in this order: the queue that is destroyed first is the one that pushes to the others.
+  // Last, in this order: a queue is destroyed before those that it pushes to.
   SubmissionQueue completions_;
   SubmissionQueue submissions_;
   SubmissionQueue copies_;  // waits for copies to end

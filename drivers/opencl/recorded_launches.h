@@ -45,7 +45,7 @@ class RecordedLaunches {
   size_t begin_;
   std::vector<RecordedLaunch> launches_;
   std::vector<std::shared_ptr<const CommandBuffer>> buffers_;
-  bool refused_ = false;  // recording failed for lack of memory, or of slots
+  bool refused_ = false;  // out of memory, or too many launches
 };
 
 }  // namespace kiln::drivers::opencl

@@ -46,7 +46,7 @@ class Work {
   // Fails the work with `why`, even if it is partly handed over, unless it has ended. Lists on the
   // device continue until the device is told (drivers::Device::StopUnwanted). Thread-safe.
   virtual void Stop(const absl::Status& why) {}
-  // False: it was cancelled, so DropUnwanted may drop it.
+  // False: it was cancelled or has failed, so DropUnwanted may drop it.
   virtual bool is_wanted() const { return true; }
   // Its name in the log.
   virtual std::string label() const = 0;
@@ -69,7 +69,7 @@ class Dispatcher {
   void RemoveFlow(FairQueue::FlowId flow) ABSL_LOCKS_EXCLUDED(mutex_);
   // Sets the user's share, relative to other users', if the user has a flow.
   void SetWeight(const std::string& user, double weight) ABSL_LOCKS_EXCLUDED(mutex_);
-  // As RemoveFlow for cancelled work only; the flow remains.
+  // As RemoveFlow, only for work that is not wanted any more (Work::is_wanted); the flow remains.
   void DropUnwanted(FairQueue::FlowId flow) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // May call Submit or Fail of this and other work, possibly on this thread, before or after it

@@ -193,7 +193,7 @@ TEST(Metrics, TheTimeOfEveryRunIsDividedAmongKernels) {
   const auto second = Shares({{"add", 0.25}, {"mul", 0.75}}, 0);
   device->RunFinished({"ann", "p"}, 8, nullptr);  // shares are not known yet
   for (int i = 0; i < 100; ++i) device->RunFinished({"ann", "p"}, 4, first);
-  // None of his runs was timed.
+  // None of bob's runs was timed.
   device->RunFinished({"bob", "p"}, 4, first);
   for (int i = 0; i < 10; ++i) device->RunFinished({"ann", "p"}, 4, second);
   const std::string text = metrics.Text();

@@ -31,10 +31,10 @@ absl::Time LooksAgain(absl::Duration wait, absl::Time held_since, absl::Time now
 constexpr uint32_t kSmallFrameBytes = 1 << 10;
 // Rounds of a busy link before others have their turn.
 constexpr int kRoundsMax = 8;
-// The time for the client to read the last answers after the server has ended a connection. Closing
-// a socket with unread bytes resets it, and answers under way are lost.
+// After the server has ended a connection and the last answers were sent, the client has this long
+// to read them. Closing a socket with unread bytes resets it, and answers under way are lost.
 constexpr absl::Duration kLinger = absl::Seconds(2);
-// Limit while the client still takes bytes.
+// Limit for sending the last answers to the client.
 constexpr absl::Duration kLastAnswers = absl::Seconds(10);
 absl::Status Ended(absl::string_view which) {
   return absl::OutOfRangeError(absl::StrCat("the ", which, " has closed the connection"));
