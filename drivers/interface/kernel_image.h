@@ -32,9 +32,10 @@ constexpr uint64_t PackSlot(int slot, int64_t offset) {
 //
 // For opencl-c, `code` is OpenCL C source for one device, compiled with -cl-std=CL1.2, with
 // correctly rounded float division and square root where the device supports it, and with no other
-// option that changes results. OpenCL C contracts a * b + c unless the source says `#pragma OPENCL
-// FP_CONTRACT OFF`; types beyond the core (double, half) also need their pragma. The source has
-// exactly one function marked __kernel, of any name, with exactly num_arguments parameters:
+// option that changes results. OpenCL C contracts a * b + c unless the source says
+// `#pragma OPENCL FP_CONTRACT OFF`; types beyond the core (double, half) also need their pragma.
+// The source has exactly one function marked __kernel, of any name, with exactly num_arguments
+// parameters:
 //
 //   __kernel void any_name(__global float* a, __global const int* b, …)
 //
