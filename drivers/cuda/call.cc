@@ -21,7 +21,7 @@ CUresult EnqueueCopy(const Library& cuda, const Call& call, const Places& places
                                    stream);
   if (call.from_host && !call.to_host)
     return cuda.MemcpyHtoDAsync_v2(to, HostAddressOf(call.operands[1], places), call.bytes, stream);
-  // Pinned memory also has device addresses, on both sides of a copy.
+  // Here both sides have device addresses, since pinned memory has them, too.
   return cuda.MemcpyDtoDAsync_v2(to, from, call.bytes, stream);
 }
 
