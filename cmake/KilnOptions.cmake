@@ -24,18 +24,18 @@ endif()
 # -pthread everywhere: gRPC requires it, and a precompiled header is read only with the options with which it was made.
 target_compile_options(kiln_options INTERFACE -Wall -Wextra -Wno-unused-parameter ${hidden} -pthread)
 target_include_directories(kiln_options INTERFACE ${PROJECT_SOURCE_DIR})
-# Clang compiles what is only tested, with sanitizers (CMakePresets.json).
+# The sanitizer presets are compiled by Clang (CMakePresets.json), all others by GCC 12.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-  # Debian's Abseil is compiled by GCC, and from version 18 on Clang gives constrained templates other symbols than GCC 12.
+  # Debian's Abseil is compiled by GCC 12. Since version 18 Clang gives constrained templates other symbols than GCC 12.
   add_compile_options(-fclang-abi-compat=17)
   # std::stable_sort of GCC's library calls what the library itself deprecates.
   add_compile_options(-Wno-deprecated-declarations)
-  # The compiler cache must not take a precompiled header's age for its content.
+  # Precompiled headers must not contain times, or the compiler cache finds nothing that includes them.
   add_compile_options("SHELL:-Xclang -fno-pch-timestamp")
 else()
-  # With sanitizers' checks in between, GCC takes unused alternatives of a std::variant for uninitialized. GCC 12 takes
-  # "text" + std::string for a write out of bounds (its bug 105651), and no longer hides that when the standard library's
-  # header was precompiled, as it is for tests.
+  # With the sanitizers' checks in the code, GCC considers unused alternatives of a std::variant uninitialized. GCC 12 also
+  # reports "text" + std::string as a write out of bounds (its bug 105651), and no longer suppresses that warning if the
+  # standard library's header was precompiled, as it is for tests.
   if(KILN_SANITIZER)
     add_compile_options(-Wno-maybe-uninitialized)
   endif()
@@ -47,25 +47,15 @@ endif()
 if(KILN_SANITIZER)
   add_compile_options(-fsanitize=${KILN_SANITIZER} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${KILN_SANITIZER})
-<<<<<<< HEAD
-  # Debian's LLVM, Protocol Buffers and Abseil are built without: the vptr check needs their type information.
-  if(KILN_SANITIZER MATCHES "undefined")
-    add_compile_options(-fno-sanitize=vptr)
-    # Before a function's address Clang looks for the function's type, which machine code of Kiln's own making lacks.
-    if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-      add_compile_options(-fno-sanitize=function)
-    endif()
-    # AddressSanitizer sees what a null pointer or an access beyond an object does; these checks would take an eighth of the
-    # time to compile.
-=======
-  # With the sanitizers' checks in the code, GCC considers unused alternatives of a std::variant uninitialized.
-  add_compile_options(-Wno-maybe-uninitialized)
   # Debian's LLVM, Protocol Buffers and Abseil are built without the type information that the vptr check needs.
   if(KILN_SANITIZER MATCHES "undefined")
     add_compile_options(-fno-sanitize=vptr)
+    # Clang reads a function's type from the bytes before its address. Machine code that Kiln generates has no such bytes.
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+      add_compile_options(-fno-sanitize=function)
+    endif()
     # AddressSanitizer detects the effect of a null pointer or an access beyond an object; these checks would add an eighth of
     # the compile time.
->>>>>>> plain-p4
     if(KILN_SANITIZER MATCHES "address")
       add_compile_options(-fno-sanitize=null,object-size)
     endif()

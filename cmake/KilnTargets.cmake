@@ -66,13 +66,7 @@ function(kiln_test_program name)
   add_executable(${name} ${A_SOURCES})
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${KILN_UNITY_SOURCES})
   target_precompile_headers(${name} REUSE_FROM ${KILN_TEST_HEADERS})
-<<<<<<< HEAD
   target_compile_options(${name} PRIVATE ${KILN_TEST_WARNINGS} ${KILN_TEST_OPTIONS})
-=======
-  # GCC 12 reports "text" + std::string as a write out of bounds (its bug 105651), and no longer suppresses that warning if the
-  # standard library's header was precompiled.
-  target_compile_options(${name} PRIVATE -Wno-array-bounds -Wno-stringop-overflow ${KILN_TEST_OPTIONS})
->>>>>>> plain-p4
   target_link_libraries(${name} PRIVATE kiln_options ${A_LIBRARIES} GTest::gmock GTest::gtest GTest::gtest_main)
   if(A_DATA)
     target_compile_definitions(${name} PRIVATE KILN_TEST_DATA="${A_DATA}")

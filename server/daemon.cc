@@ -55,28 +55,29 @@
 namespace kiln {
 namespace {
 
-// A few more than run at once, so that graphs that compile for long hold up nobody else.
+// A few more than run at once, so that graphs that compile for long do not block others.
 constexpr int kCompileThreads = 8;
 constexpr int kCompileThreadsOfOne = 2;
-// Processes that compile kernels and are there before they are needed. More start when they are.
+// Compile processes that are started before they are needed. More start on demand.
 constexpr int kMostSpareWorkers = 8;
-// Vendors' compilers take many times as long as Kiln's, and so have more time.
+// Vendors' compilers take many times as long as Kiln's, so they get more time.
 constexpr int kFinishSecondsFactor = 4;
-// Each takes some hundred MiB, and of a GPU's memory what a context takes.
+// Each uses some hundred MiB, and a context's share of a GPU's memory.
 constexpr int kMostFinishWorkers = 4;
-// For values that are too large to be copied on a thread of gRPC's or of a device.
+// For values too large to be copied on a gRPC or device thread.
 constexpr int kCopyThreads = 2;
 constexpr int kDigestThreads = 2;
 constexpr int kExplanationThreads = 2;
-// Of the machine's memory, what clients may make the daemon hold if the configuration does not say.
+// One part in this many of the machine's memory for clients' data in the daemon, if the
+// configuration sets no limit.
 constexpr int64_t kHostMemoryShare = 6;
-// Of the machine's memory, what gRPC's buffers may take. A last resort, far above ordinary traffic:
-// beyond it gRPC ends streams of any client, and new connections wait.
+// One part in this many of the machine's memory for gRPC's buffers. A last resort, far above normal
+// traffic: beyond it gRPC ends streams of any client, and new connections wait.
 constexpr int64_t kTransportShare = 24;
 constexpr int64_t kLeastTransport = 256 << 20;
-// What glibc keeps at the end of each of its arenas, and the smallest memory that it has a mapping
-// for: what gRPC receives into is freed with each message, and should not be given back each time.
-// Left alone, glibc chooses these as it goes along, up to 64 MiB and 32 MiB.
+// How much free memory glibc keeps at the end of each arena, and the size from which it maps memory
+// separately. gRPC's receive buffers are freed with each message, and should not be returned to the
+// system each time. By default glibc adapts these values, up to 64 MiB and 32 MiB.
 constexpr int kKeptOfAnArena = 16 << 20;
 constexpr int kLeastMapping = 8 << 20;
 
@@ -117,7 +118,7 @@ absl::Duration LongestRun(const config::Config& config) {
 
 std::string DaemonVersion() { return KILN_VERSION; }
 
-// In the order in which the parts stand on each other; they go in the opposite order.
+// In dependency order; parts are destroyed in reverse order.
 struct Daemon::Implementation {
   explicit Implementation(const config::Config& config)
       : config(config),
@@ -128,7 +129,7 @@ struct Daemon::Implementation {
                   : config.host_memory_limit_bytes) {}
   ~Implementation();
 
-  // Who may do what, from the state folder.
+  // Reads users and roles from the state folder.
   absl::Status OpenUsers();
   absl::StatusOr<cache::Secret> OpenTokenKey(const std::string& path);
   void MakeKernelCache();
@@ -139,20 +140,22 @@ struct Daemon::Implementation {
   absl::Status Serve();
   std::vector<std::shared_ptr<runtime::HealthProbe>> MakeHealthProbes();
   void StartUpkeep(absl::Duration interval);
-  // Whether the name is that of an account that may use the daemon by its socket, and has sessions
-  // of its own there. An admin's are open to another admin in any case.
+  // Whether an account of this name may use the daemon through its socket, so that its sessions
+  // there must not become those of a newly added user with `role`. Without system_users, only
+  // admins' accounts may; an added admin could access their sessions anyway.
   bool MayUseSocket(const std::string& name, auth::Role role) const;
   absl::Status ServeMetrics();
-  // True as long as the daemon has one user, and everybody on the machine is that one.
+  // Whether the daemon has only one user, shared by everyone on the machine.
   bool IsForEverybody() const;
-  // Else tokens of those who see everybody's sessions.
+  // Otherwise scraping requires a token of a viewer or an admin.
   bool MayScrape(const std::optional<std::string>& token);
-  // Sessions outlive this daemon if their folder can be had. Before the registry is made.
+  // Sessions are saved over restarts if their folder can be used. Call before creating the
+  // registry.
   void OpenKeptSessions();
   void MakeRestorer();
   absl::Status RequestStop();
   bool Stop(absl::Duration grace, Sessions sessions_then);
-  // Waits until nothing runs on the device, for `timeout` at most.
+  // Waits until nothing runs on the device, for at most `timeout`.
   void WaitFor(runtime::ManagedDevice& device, absl::Duration timeout);
 
   const config::Config config;
@@ -165,7 +168,7 @@ struct Daemon::Implementation {
   metrics::Metrics metrics{DaemonVersion()};
   const std::shared_ptr<memory::HostMemory> host;
   buffers::BlobStore blobs;
-  std::unique_ptr<state::FolderLock> state_lock;  // before all that is in the folder
+  std::unique_ptr<state::FolderLock> state_lock;  // before everything in the folder
   std::unique_ptr<auth::UserStore> user_store;
   std::unique_ptr<auth::Authenticator> users;
   std::unique_ptr<auth::AuditLog> audit;
@@ -178,7 +181,7 @@ struct Daemon::Implementation {
   std::unique_ptr<FinishingCompiler> kernel_compiler;
   fairness::GangOrder gang_order;
   Devices devices;
-  // What the pools still have to do at the end holds calls, which use both.
+  // Before the pools: their remaining tasks hold calls, which use these two.
   rpc::OpenCalls open_calls;
   rpc::OpenUploads open_uploads;
   rpc::DaemonView view;
@@ -193,18 +196,18 @@ struct Daemon::Implementation {
   std::unique_ptr<sessions::Restorer> restorer;
   std::unique_ptr<rpc::Server> server;
   std::unique_ptr<relay::TlsReloader> metrics_tls;
-  std::unique_ptr<scrape::Endpoint> endpoint;  // null: metrics are not served
+  std::unique_ptr<scrape::Endpoint> endpoint;  // null: no metrics are served
   int metrics_port = 0;
   std::unique_ptr<Upkeep> upkeep;
 
   absl::Mutex mutex;
   bool stopping ABSL_GUARDED_BY(mutex) = false;
-  bool idle ABSL_GUARDED_BY(mutex) = true;  // after stopping: nothing runs any more
+  bool idle ABSL_GUARDED_BY(mutex) = true;  // after stopping: nothing is running
 };
 
 Daemon::Implementation::~Implementation() {
   Stop(absl::Seconds(3), Sessions::kEnd);
-  // What runs and what is copied uses everything here, so it must have ended.
+  // Running and copying work uses everything here, so it must have ended.
   for (const auto& device : devices) WaitFor(*device, absl::InfiniteDuration());
 }
 
@@ -256,7 +259,7 @@ bool Daemon::Implementation::MayUseSocket(const std::string& name, auth::Role ro
   return name == auth::AccountName(geteuid()) || name == auth::AccountName(0);
 }
 
-// Tokens carry the key's tag, so that without it none is known any more.
+// Tokens are tagged with the key, so without it no token is valid any more.
 absl::StatusOr<cache::Secret> Daemon::Implementation::OpenTokenKey(const std::string& path) {
   if (!user_store->HasTokensOfAnotherKey("")) return cache::Secret::Open(path);
   auto key = cache::Secret::OpenExisting(path);
@@ -312,7 +315,7 @@ void Daemon::Implementation::MakeCompileWorkers(std::vector<std::string> command
                 {"again", failure.again ? "yes" : "no"}});
   };
   compile_workers = std::make_unique<workers::Pool>(options);
-  // A vendor's compiler takes much memory, so none stays for long when nothing is compiled.
+  // A vendor's compiler uses much memory, so none is kept for long when idle.
   options.spares = 0;
   options.workers_max = kMostFinishWorkers;
   options.seconds_max = std::min(config.compile_seconds_limit,
@@ -460,7 +463,7 @@ absl::Status Daemon::Implementation::ServeMetrics() {
   absl::Status status = rpc::CheckMetricsListening(
       config.metrics_listen, {.is_open = IsForEverybody(), .is_plain = config.metrics_plain_http});
   if (!status.ok()) return status;
-  // Without the authorities of clients: scrapers have tokens.
+  // Without authorities for clients: scrapers use tokens.
   auto tls = relay::TlsReloader::Load(
       has_tls ? relay::TlsFiles{config.tls_certificate, config.tls_key, ""} : relay::TlsFiles(),
       relay::Protocol::kHttp1);
@@ -478,7 +481,7 @@ absl::Status Daemon::Implementation::ServeMetrics() {
   return absl::OkStatus();
 }
 
-// Users may also be the system's or those of certificates.
+// Accounts of the system and owners of certificates may be users, too.
 bool Daemon::Implementation::IsForEverybody() const {
   return users->nobody_known() && !config.system_users && config.tls_client_ca.empty();
 }
@@ -493,7 +496,7 @@ std::vector<std::shared_ptr<runtime::HealthProbe>> Daemon::Implementation::MakeH
   std::vector<std::shared_ptr<runtime::HealthProbe>> probes;
   if (config.health_interval_seconds == 0) return probes;
   for (const auto& device : devices) {
-    // Devices that compute nothing have nothing to show.
+    // Null devices compute nothing, so there is nothing to probe.
     if (device->info().target.architecture == "null") continue;
     probes.push_back(std::make_shared<runtime::HealthProbe>(
         runtime::HealthProbe::Options{.device = device.get(),
@@ -544,7 +547,7 @@ bool Daemon::Implementation::Stop(absl::Duration grace, Sessions sessions_then) 
     if (stopping) return idle;
     stopping = true;
   }
-  // First, so that no lease expires while the devices are given time to finish.
+  // First, so that no lease expires while the devices finish.
   if (upkeep) upkeep->Stop();
   // Start failed before anything could run.
   if (!server) return true;
@@ -554,10 +557,10 @@ bool Daemon::Implementation::Stop(absl::Duration grace, Sessions sessions_then) 
   if (snapshots) snapshots->Stop();
   const bool keeps = sessions_then == Sessions::kKeep && kept_sessions != nullptr;
   // From the clients inwards: no new sessions, no new programs, nothing more from the queues. Then
-  // what is on the devices ends and is answered, and only then do sessions and connections end, so
+  // work on the devices ends and is answered, and only then are sessions and connections closed, so
   // that no answer is lost.
   registry->Refuse(keeps ? StopsToRestart() : ShuttingDown());
-  // One deadline for all devices: they finish side by side.
+  // One deadline for all devices, which finish concurrently.
   const absl::Time deadline = clock.steady() + grace;
   if (keeps) {
     sessions::KeepAll({.kept = kept_sessions.get(),
@@ -571,19 +574,19 @@ bool Daemon::Implementation::Stop(absl::Duration grace, Sessions sessions_then) 
   programs->StopCompiling();
   for (const auto& device : devices) device->dispatcher().Stop(ShuttingDown());
   for (const auto& device : devices) WaitFor(*device, deadline - clock.steady());
-  // Nobody gets to see what is still compiled, and it may take as long as its limit.
+  // Programs still compiling are not needed, and may take up to their time limit.
   for (const auto* pool : {&compile_workers, &finish_workers})
     if (*pool) (*pool)->Stop(ShuttingDown());
   registry->CloseAll(keeps ? StopsToRestart() : ShuttingDown());
   if (absl::Status status = registry->ended().Save(EndedPath()); !status.ok())
     log::Warning("ended_sessions_forgotten", {{"why", std::string(status.message())}});
-  // From here on nobody is answered, and the next daemon may be started.
+  // From here on no client gets an answer, and the next daemon may be started.
   state_lock->Ends();
   server->Stop(flush_time);
   // Before the destructors: a scrape reads parts that are destroyed before the metrics are.
   endpoint.reset();
   log::Info("stopped");
-  // Only now: downloads went on while the connections were flushed.
+  // Only now, because downloads continued while the connections were flushed.
   bool all_idle = true;
   for (const auto& device : devices) all_idle = device->WaitIdle(absl::ZeroDuration()) && all_idle;
   absl::MutexLock lock(&mutex);
@@ -623,8 +626,8 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
   implementation->OpenKeptSessions();
   implementation->MakeRegistry();
   implementation->MakeRestorer();
-  // A daemon that cannot serve restores nothing: what it had restored would be lost with it. And
-  // none that serves says of a session that it is lost before it has looked.
+  // A daemon that cannot serve restores nothing, because the restored sessions would be lost with
+  // it. And no daemon reports a session as lost before it has searched for it.
   implementation->registry->Refuse(sessions::Restarting("the daemon is starting; come back"));
   if (absl::Status status = implementation->Serve(); !status.ok()) return status;
   if (implementation->restorer) implementation->restorer->Start();

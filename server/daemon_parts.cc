@@ -33,11 +33,11 @@ namespace kiln {
 namespace {
 
 constexpr int kMostNullDevices = 64;
-// Of the machine's memory, what null devices have together.
+// One part in this many of the machine's memory for all null devices together.
 constexpr int64_t kNullShare = 4;
 
-// As many as the highest number that is named asks for: "null" and "null:0" are one, "null:2"
-// three. INVALID_ARGUMENT for a number that no null device has.
+// The number of devices that the highest named number needs: "null" and "null:0" need one, "null:2"
+// needs three. INVALID_ARGUMENT for a number that no null device has.
 absl::StatusOr<int> NullDevices(const std::vector<std::string>& wanted) {
   int devices = 0;
   for (const std::string& name : wanted) {
@@ -57,14 +57,14 @@ absl::StatusOr<int> NullDevices(const std::vector<std::string>& wanted) {
   return devices;
 }
 
-// "cpu", or "cpu:0" and the like, for the kind "cpu".
+// Whether "cpu", "cpu:0" etc. is named, for the kind "cpu".
 bool NamesOneOf(const std::vector<std::string>& wanted, absl::string_view kind) {
   return std::any_of(wanted.begin(), wanted.end(), [kind](const std::string& name) {
     return name == kind || absl::StartsWith(name, absl::StrCat(kind, ":"));
   });
 }
 
-// All devices are wanted if none is named.
+// If no device is named, all are wanted.
 bool Wants(const std::vector<std::string>& wanted, absl::string_view kind) {
   return wanted.empty() || NamesOneOf(wanted, kind);
 }
@@ -81,10 +81,11 @@ std::unique_ptr<drivers::Driver> MakeOpenCl(const config::Config& config) {
   return std::make_unique<drivers::opencl::OpenClDriver>(options);
 }
 
-// NVIDIA's driver keeps what it assembles of PTX in the home folder, which a service may not have.
-// Here it does so beside the kernels, unless the environment names another folder.
+// NVIDIA's driver caches the code that it assembles from PTX in the home folder, which a service
+// may not have. This puts that cache beside the kernels, unless the environment names another
+// folder.
 void KeepAssembledCodeIn(const std::string& cache_folder) {
-  // Where the folder cannot be made, the kernel cache says so.
+  // If the folder cannot be created, the kernel cache reports it.
   if (!cache::OpenPrivateFolder(cache_folder).ok()) return;
   const std::string folder = absl::StrCat(cache_folder, "/cuda");
   if (cache::OpenPrivateFolder(folder).ok())
@@ -121,13 +122,13 @@ struct VendorDriver {
 constexpr VendorDriver kVendorDrivers[] = {
     {"cuda", MakeCuda}, {"hsa", MakeHsa}, {"level_zero", MakeLevelZero}, {"opencl", MakeOpenCl}};
 
-// kilnd --probe_driver NAME DEVICES
+// Usage: kilnd --probe_driver NAME DEVICES
 constexpr char kProbeArgument[] = "--probe_driver";
 
 std::unique_ptr<drivers::Driver> Probed(std::unique_ptr<drivers::Driver> driver,
                                         const std::string& library,
                                         const std::vector<std::string>& wanted) {
-  // Where there is nothing to open, that costs no process.
+  // If there is no library to open, no process is needed.
   if (!MayBeInstalled(library)) return driver;
   ProbedDriver::Options options;
   options.command = {"/proc/self/exe", kProbeArgument, driver->name(), absl::StrJoin(wanted, ",")};
@@ -150,7 +151,7 @@ int RunProbe(int argc, char** argv) {
 
 workers::CompileFunction ProductionJobs() {
   using Drivers = std::map<std::string, std::unique_ptr<drivers::Driver>>;
-  // Shared by the function's copies.
+  // Shared by copies of the function.
   return [open = std::make_shared<Drivers>()](
              const workers::KernelJob& job) -> absl::StatusOr<drivers::KernelImage> {
     if (!job.unfinished) return compiler::CompileJob(job);

@@ -1,5 +1,5 @@
-// What kilnd is made of, in contrast to a daemon in a test: the compiler, the drivers of all
-// devices that it can open, the system's clock.
+// The dependencies of kilnd, as opposed to those of a daemon in a test: the compiler, the drivers
+// of all devices that it can open, and the system's clock.
 #ifndef KILN_SERVER_DAEMON_PARTS_H_
 #define KILN_SERVER_DAEMON_PARTS_H_
 
@@ -10,19 +10,19 @@
 
 namespace kiln {
 
-// Null devices, which compute nothing, are there only if config.devices names them, and so are
-// those of OpenCL's devices that share the host's memory: CPUs and integrated GPUs.
-// INVALID_ARGUMENT if it names one beyond the most that there can be.
-// The parts start this executable again, for what may end its process: main must ask IsProbe, and
-// workers::IsWorker, before anything else.
+// Null devices, which compute nothing, are only included if config.devices names them. The same is
+// true for OpenCL and Level Zero devices that share the host's memory: CPUs and integrated GPUs.
+// INVALID_ARGUMENT if it names a null device beyond the maximum. The parts start this executable
+// again for work that may crash its process, so main must call IsProbe and workers::IsWorker before
+// anything else.
 absl::StatusOr<DaemonParts> ProductionParts(const config::Config& config);
 
-// What a worker process does: compiles a kernel, or has its driver finish one. A vendor's library
-// is opened for the first of those, and stays. Not thread-safe.
+// The work of a worker process: compiles a kernel, or has its driver finish one. A vendor's library
+// is opened for the first kernel to finish, and stays open. Not thread-safe.
 workers::CompileFunction ProductionJobs();
 
-// Whether this process was started to open a vendor's library before the daemon does
-// (probed_driver.h), and then what its main returns.
+// IsProbe: whether this process was started to open a vendor's library before the daemon does
+// (probed_driver.h). RunProbe: returns the exit code for main.
 bool IsProbe(int argc, char** argv);
 int RunProbe(int argc, char** argv);
 

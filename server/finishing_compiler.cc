@@ -18,7 +18,7 @@ absl::StatusOr<drivers::KernelImage> FinishingCompiler::Compile(const workers::K
     return image;
   }
   if (!finished.ok()) return finished.status();
-  // Nothing else of what a vendor's compiler may have touched.
+  // Takes nothing else from a process that ran a vendor's compiler.
   image->finished = std::move(finished->finished);
   return image;
 }

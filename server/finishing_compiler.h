@@ -1,5 +1,5 @@
-// Kernels whose images a vendor's compiler finishes (drivers::Driver::Finish), in processes of
-// their own: what it does there ends, stops or chokes nobody else.
+// Kernels whose images a vendor's compiler finishes (drivers::Driver::Finish), in separate
+// processes, so that its crashes, hangs and memory use affect nothing else.
 #ifndef KILN_SERVER_FINISHING_COMPILER_H_
 #define KILN_SERVER_FINISHING_COMPILER_H_
 
@@ -23,15 +23,15 @@ class FinishingCompiler : public workers::KernelCompiler {
     workers::KernelCompiler* assembler = nullptr;
     // Takes jobs with an image (KernelJob::unfinished). Its processes open vendors' libraries.
     workers::KernelCompiler* finisher = nullptr;
-    // Called once for each device that turns out to load images as they are, with the reason.
+    // Called once for each device that turns out to load only unfinished images, with the reason.
     std::function<void(const drivers::Finisher&, const absl::Status& why)> on_unable;
   };
 
-  // What the options name outlives this.
+  // The objects in the options must outlive this object.
   explicit FinishingCompiler(Options options) : options_(std::move(options)) {}
 
-  // The image as the assembler makes it, finished if its target has a finisher that can. The errors
-  // of both.
+  // Returns the assembler's image, finished if its target has a finisher that can do it. Errors:
+  // those of both compilers.
   absl::StatusOr<drivers::KernelImage> Compile(const workers::KernelJob& job) override
       ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Answers what it is told to, and remembers what it was asked.
+// Returns a preset answer and records its jobs.
 class FakeCompiler : public workers::KernelCompiler {
  public:
   absl::StatusOr<drivers::KernelImage> Compile(const workers::KernelJob& job) override {
@@ -50,7 +50,7 @@ TEST_F(FinishingCompilerTest, FinishesWhatWasAssembled) {
   const auto image = compiler_.Compile(job_);
   ASSERT_TRUE(image.ok()) << image.status();
   EXPECT_EQ(image->finished, "binary");
-  // The rest is the assembler's.
+  // The other fields are the assembler's.
   EXPECT_EQ(image->code, "source");
   ASSERT_EQ(finisher_.jobs.size(), 1u);
   EXPECT_EQ(finisher_.jobs[0].name, "add_64");

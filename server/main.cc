@@ -20,24 +20,24 @@
 
 namespace {
 
-// WaitForStop takes them with sigtimedwait(2), on a thread that may do anything, where a handler
-// may call almost nothing (signal-safety(7)).
+// WaitForStop receives them with sigtimedwait(2), on a normal thread; a signal handler could call
+// almost nothing (signal-safety(7)).
 sigset_t BlockStopSignals() {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  // Whoever reads our log or a connection may go away; the write then fails with EPIPE and no more.
+  // The reader of the log or of a connection may disappear; a write then just fails with EPIPE.
   signal(SIGPIPE, SIG_IGN);
-  // Ignored, as whoever starts us may have left it, children would vanish before they are waited
-  // for.
+  // If SIGCHLD is ignored, as the parent process may have set it, children vanish before they are
+  // waited for.
   signal(SIGCHLD, SIG_DFL);
   return signals;
 }
 
-// Each connection takes a file descriptor. The soft limit is often 1,024, for the sake of programs
-// that use select(2), where the hard one is hundreds of times as much.
+// Each connection takes a file descriptor. The soft limit is often 1,024, for programs that use
+// select(2); the hard limit is hundreds of times larger.
 void RaiseDescriptorLimit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -45,14 +45,14 @@ void RaiseDescriptorLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// How often systemd hears that the daemon is alive.
+// How often systemd is told that the daemon is alive.
 absl::Duration AliveInterval(const kiln::ServiceManager& manager) {
   return std::min(manager.watchdog_interval(), absl::Minutes(1));
 }
 
-// Tells systemd meanwhile that the daemon is alive, as long as it is. Returns what becomes of the
-// sessions: kilnd is stopped for good by whoever sits before it, and to be started again, perhaps
-// as another build, by whoever looks after the machine.
+// Waits for a signal, and meanwhile tells systemd that the daemon is alive, as long as it is.
+// Returns what to do with the sessions: SIGINT, from a terminal, ends kilnd for good; SIGTERM, from
+// the system, is followed by a restart, perhaps with another build.
 kiln::Daemon::Sessions WaitForStop(const sigset_t& signals, const kiln::ServiceManager& manager,
                                    const kiln::Daemon& daemon) {
   const timespec interval = absl::ToTimespec(AliveInterval(manager));
@@ -65,8 +65,8 @@ kiln::Daemon::Sessions WaitForStop(const sigset_t& signals, const kiln::ServiceM
   return received == SIGTERM ? kiln::Daemon::Sessions::kKeep : kiln::Daemon::Sessions::kEnd;
 }
 
-// False if something still runs. Large sessions take minutes to write: how long that may go on is
-// for systemd's TimeoutStopSec to say, not for the watchdog.
+// Returns false if something still runs. Writing large sessions takes minutes, so this is limited
+// by systemd's TimeoutStopSec, not by the watchdog.
 bool Stop(kiln::Daemon& daemon, kiln::Daemon::Sessions sessions,
           const kiln::ServiceManager& manager) {
   absl::Notification stopped;
@@ -89,10 +89,11 @@ int Fail(const absl::Status& status) {
 
 int main(int argc, char** argv) {
   kiln::log::SetClock(absl::Now);
-  // Debian builds Abseil with its search for lock cycles, which makes a replay a tenth slower. The
-  // tests under ThreadSanitizer find cycles.
+  // Debian builds Abseil with lock cycle detection, which makes a replay a tenth slower. Tests
+  // under ThreadSanitizer find such cycles.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  // The daemon starts itself again for what may end its process: compiling, and vendors' libraries.
+  // The daemon starts itself again for work that may crash its process: compiling, and vendors'
+  // libraries.
   if (kiln::workers::IsWorker(argc, argv))
     return kiln::workers::RunWorker(argc, argv, kiln::ProductionJobs());
   if (kiln::IsProbe(argc, argv)) return kiln::RunProbe(argc, argv);
@@ -103,11 +104,11 @@ int main(int argc, char** argv) {
   kiln::log::ParseLevel(config->log_level, &level);
   kiln::log::SetLevel(level);
   RaiseDescriptorLimit();
-  // Before any thread starts, so that all inherit the mask.
+  // Before any thread starts, so that all threads inherit the mask.
   const sigset_t signals = BlockStopSignals();
   auto parts = kiln::ProductionParts(*config);
   if (!parts.ok()) return Fail(parts.status());
-  // WaitForStop takes it.
+  // Received by WaitForStop.
   parts->request_stop = [] { kill(getpid(), SIGTERM); };
   auto daemon = kiln::Daemon::Start(*config, *std::move(parts));
   if (!daemon.ok()) return Fail(daemon.status());
@@ -115,7 +116,7 @@ int main(int argc, char** argv) {
   manager.Ready();
   const kiln::Daemon::Sessions sessions = WaitForStop(signals, manager, **daemon);
   manager.Stopping();
-  // What hangs on a device cannot be ended but with the process.
+  // A thread that hangs on a device can only be ended with the process.
   if (!Stop(**daemon, sessions, manager)) _exit(0);
   return 0;
 }

@@ -13,7 +13,7 @@
 namespace kiln {
 namespace {
 
-// "cpu:0" names that device, "cpu" all of its kind.
+// "cpu:0" names that device, "cpu" all devices of that kind.
 bool Names(const std::string& entry, const std::string& device) {
   return device == entry || absl::StartsWith(device, absl::StrCat(entry, ":"));
 }
@@ -70,7 +70,7 @@ absl::StatusOr<OpenedDevices> OpenDevices(const config::Config& config,
                          {"why_not_more", report.why_not_more}});
     opened.reports.push_back(std::move(report));
   }
-  // An entry that names no device is a mistake even if other entries do.
+  // An entry that matches no device is an error even if other entries match.
   std::vector<std::string> missing;
   for (const std::string& entry : config.devices) {
     const bool is_there =

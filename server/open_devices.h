@@ -21,10 +21,10 @@ using Devices = std::vector<std::unique_ptr<runtime::ManagedDevice>>;
 
 struct OpenedDevices {
   Devices devices;
-  std::vector<runtime::DriverReport> reports;  // of every driver, in order
+  std::vector<runtime::DriverReport> reports;  // of each driver, in order
 };
 
-// Those of the drivers' devices that the configuration asks for; `metrics` outlives them.
+// Returns the drivers' devices that the configuration selects; `metrics` must outlive them.
 // FAILED_PRECONDITION if one is missing or there is none: the message says why.
 absl::StatusOr<OpenedDevices> OpenDevices(const config::Config& config,
                                           std::vector<std::unique_ptr<drivers::Driver>> drivers,

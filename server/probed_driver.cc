@@ -34,7 +34,7 @@ absl::StatusOr<std::vector<std::unique_ptr<drivers::Device>>> ProbedDriver::Enum
 
 std::string ProbedDriver::Judge() const {
   if (!probe_.ok()) return std::string(probe_.status().message());
-  // It sends nothing, so this ends when the process does.
+  // The probe sends nothing, so this ends when the process does.
   std::string nothing;
   const workers::Deadline deadline(options_.now, options_.most);
   const Transfer transfer = workers::Receive((*probe_)->socket(), &nothing, deadline);
@@ -59,14 +59,14 @@ void Probe(drivers::Driver& driver) {
   setrlimit(RLIMIT_CORE, &none);
   std::string why_none;
   const auto devices = driver.Enumerate(&why_none);
-  // That there are none is the daemon's to find and to say. And what the library does when its
-  // process ends does not matter: the daemon's does not, while it uses it.
+  // Finding no devices is left to the daemon to report. Skips the library's exit handlers, since a
+  // crash at exit does not matter: the daemon does not exit while it uses the library.
   _exit(0);
 }
 
 bool MayBeInstalled(const std::string& soname) {
   if (std::getenv("LD_LIBRARY_PATH") != nullptr) return true;
-  // The names stand in this file as they are; see ldconfig(8).
+  // The cache file contains the names as plain text; see ldconfig(8).
   std::ifstream cache("/etc/ld.so.cache", std::ios::binary);
   return !cache ||
          absl::StrContains(std::string(std::istreambuf_iterator<char>(cache), {}), soname);

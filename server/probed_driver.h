@@ -1,6 +1,6 @@
-// A driver whose library another process opens first. Vendors' libraries run in the daemon with all
-// that they may do there, and on a machine that is not as they expect, opening one may end or stop
-// the process.
+// A driver whose library is first opened by another process. Vendors' libraries run inside the
+// daemon without isolation, and on an unexpected machine, opening one may crash or hang the
+// process.
 #ifndef KILN_SERVER_PROBED_DRIVER_H_
 #define KILN_SERVER_PROBED_DRIVER_H_
 
@@ -21,21 +21,21 @@ namespace kiln {
 class ProbedDriver : public drivers::Driver {
  public:
   struct Options {
-    // Starts a process that lists `driver`'s devices and exits with 0: the probe.
+    // The command of a process that lists `driver`'s devices and exits with 0: the probe.
     std::vector<std::string> command;
-    std::chrono::milliseconds most{30'000};  // that it may take
+    std::chrono::milliseconds most{30'000};  // its time limit
     drivers::SteadyClock now = std::chrono::steady_clock::now;
   };
-  // Starts the probe and returns: it works while other things start.
+  // Starts the probe and returns; the probe runs while other parts start.
   ProbedDriver(std::unique_ptr<drivers::Driver> driver, Options options);
 
   std::string name() const override { return driver_->name(); }
-  // No device if the probe ended in any other way, or not at all. `driver` is then never asked.
+  // Returns no device if the probe failed or did not end in time. `driver` is then never used.
   absl::StatusOr<std::vector<std::unique_ptr<drivers::Device>>> Enumerate(
       std::string* why_none) override;
 
  private:
-  // Waits for the probe. Why the driver must not be used; empty if it may be.
+  // Waits for the probe. Returns why the driver must not be used; empty if it may be.
   std::string Judge() const;
 
   const std::unique_ptr<drivers::Driver> driver_;
@@ -44,11 +44,11 @@ class ProbedDriver : public drivers::Driver {
   std::optional<std::string> verdict_;  // once it has been judged
 };
 
-// What a probe does: lists the devices and ends the process.
+// The work of a probe: lists the devices and ends the process.
 [[noreturn]] void Probe(drivers::Driver& driver);
 
 // Whether the dynamic linker may find a library of this name: it is in the linker's cache, or
-// $LD_LIBRARY_PATH is set. Nothing of it is executed.
+// $LD_LIBRARY_PATH is set. Does not load the library.
 bool MayBeInstalled(const std::string& soname);
 
 }  // namespace kiln

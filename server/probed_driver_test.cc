@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Counts how often it is asked.
+// Counts calls of Enumerate.
 class CountedDriver : public drivers::Driver {
  public:
   explicit CountedDriver(int* asked) : asked_(asked) {}
@@ -30,7 +30,7 @@ class CountedDriver : public drivers::Driver {
   int* const asked_;
 };
 
-// Says whether processes that are started meanwhile would have the probe's socket.
+// Reports whether processes started meanwhile would inherit the probe's socket.
 class SocketDriver : public drivers::Driver {
  public:
   std::string name() const override { return "opencl"; }
@@ -53,7 +53,7 @@ TEST(ProbeTest, LeavesItsSocketToNoOtherProcess) {
 
 class ProbedDriverTest : public testing::Test {
  protected:
-  // What the driver says after a probe that runs this in a shell.
+  // Returns the driver's reason after a probe that runs this in a shell.
   std::string WhyNone(const std::string& probe) {
     ProbedDriver driver(std::make_unique<CountedDriver>(&asked_),
                         {.command = {"/bin/sh", "-c", probe}, .most = most_});

@@ -1,4 +1,4 @@
-// What a daemon holds at the moment, for a scrape.
+// The current state of a daemon, for a scrape.
 #ifndef KILN_SERVER_READ_GAUGES_H_
 #define KILN_SERVER_READ_GAUGES_H_
 

@@ -1,5 +1,5 @@
-// What systemd is told of the daemon, by the protocol of sd_notify(3): datagrams to the socket that
-// $NOTIFY_SOCKET names. Started by anybody else, the daemon tells nobody anything.
+// Notifications for systemd, by the protocol of sd_notify(3): datagrams to the socket named by
+// $NOTIFY_SOCKET. Does nothing if the daemon was not started by systemd.
 #ifndef KILN_SERVER_SERVICE_MANAGER_H_
 #define KILN_SERVER_SERVICE_MANAGER_H_
 
@@ -15,18 +15,18 @@ class ServiceManager {
  public:
   ServiceManager(const config::Environment& environment, int process_id);
 
-  // Clients may come.
+  // The daemon serves clients.
   void Ready() const { Tell("READY=1"); }
   void Stopping() const { Tell("STOPPING=1"); }
-  // Ends the daemon and starts it again unless it is said every watchdog_interval.
+  // systemd restarts the daemon unless this is called every watchdog_interval.
   void Alive() const { Tell("WATCHDOG=1"); }
-  // Half of what systemd waits; infinite if it does not watch this process.
+  // Half of systemd's timeout; infinite if systemd does not watch this process.
   absl::Duration watchdog_interval() const { return watchdog_interval_; }
 
  private:
   void Tell(const std::string& state) const;
 
-  std::string socket_;  // empty: nobody listens
+  std::string socket_;  // empty: no notifications
   absl::Duration watchdog_interval_ = absl::InfiniteDuration();
 };
 

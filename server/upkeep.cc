@@ -8,16 +8,16 @@
 namespace kiln {
 namespace {
 
-// A round takes milliseconds.
+// Normally a round takes milliseconds.
 constexpr std::chrono::minutes kLongestRound{1};
-// How often programs that nobody uses are looked for: they are many.
+// How often to look for unused programs, of which there are many.
 constexpr absl::Duration kLookAtPrograms = absl::Minutes(1);
-// Uploads leave their memory to the next ones for so long: who sends a data set in parts needs it
-// again.
+// How long uploads leave their memory to later ones: a client that sends a data set in parts needs
+// it again.
 constexpr absl::Duration kKeepMemory = absl::Seconds(10);
-// An upload from which nothing comes for so long is ended: a chunk over a slow link takes less.
+// An upload without data for this long is ended: even over a slow link, a chunk takes less time.
 constexpr absl::Duration kIdleUpload = absl::Minutes(10);
-// Freed memory goes back to the system once this much less is held than at the peak.
+// Returns freed memory to the system once this much less is held than at the peak.
 constexpr int64_t kTrimAfter = 32 << 20;
 
 }  // namespace
@@ -46,7 +46,7 @@ void Upkeep::Run() {
       if (!stopping_) stop_requested_.WaitWithTimeout(&mutex_, options_.interval);
       if (stopping_) return;
     }
-    // Without the lock: closing a session runs its streams' and readers' callbacks.
+    // Without the lock: closing a session calls callbacks of its streams and readers.
     GoRound();
     last_round_ = std::chrono::steady_clock::now();
     ++rounds_;
@@ -85,11 +85,11 @@ void Upkeep::ReviveDevices() {
 }
 
 void Upkeep::GiveMemoryBack() {
-  // Memory that waits for the next upload is the daemon's, too, until it is freed.
+  // Memory cached for the next upload also counts until it is freed.
   const int64_t held = options_.host->used_bytes() + options_.blobs->idle_bytes();
   most_held_ = std::max(most_held_, held);
   if (most_held_ - held < kTrimAfter) return;
-  // glibc keeps freed memory for itself until it is told to give it back; see malloc_trim(3).
+  // glibc keeps freed memory until it is told to return it; see malloc_trim(3).
   malloc_trim(0);
   most_held_ = held;
 }

@@ -1,4 +1,4 @@
-// What has to be looked after again and again while a daemon serves.
+// Periodic tasks of a serving daemon.
 #ifndef KILN_SERVER_UPKEEP_H_
 #define KILN_SERVER_UPKEEP_H_
 
@@ -23,9 +23,8 @@
 
 namespace kiln {
 
-// Leases that end, uploads from which nothing comes, memory and programs that nobody uses, devices
-// that are lost and the health of others, certificates that are replaced: all on one thread.
-// Thread-safe.
+// Expired leases, idle uploads, unused memory and programs, lost devices and the health of others,
+// replaced certificates: all on one thread. Thread-safe.
 class Upkeep {
  public:
   struct Options {
@@ -37,27 +36,27 @@ class Upkeep {
     runtime::ProgramCache* programs = nullptr;
     std::vector<runtime::ManagedDevice*> devices;
     std::vector<std::shared_ptr<runtime::HealthProbe>> health_probes;
-    std::function<absl::Time()> steady_now;                     // decides on leases and ages
-    absl::Duration interval;                                    // from one round to the next
-    absl::Duration unused_programs = absl::InfiniteDuration();  // are dropped after so long
+    std::function<absl::Time()> steady_now;                     // for leases and ages
+    absl::Duration interval;                                    // between two rounds
+    absl::Duration unused_programs = absl::InfiniteDuration();  // dropped after this long
   };
-  // Starts the thread. What the options name outlives Stop.
+  // Starts the thread. The objects in the options must outlive Stop.
   explicit Upkeep(Options options);
   ~Upkeep() { Stop(); }
 
-  // Waits for a round that is under way. Idempotent.
+  // Waits for the round under way. Idempotent.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
-  // False if no round has ended for a minute: it hangs.
+  // False if no round has ended for a minute, so it hangs.
   bool IsAlive() const;
-  // How many have ended.
+  // The number of rounds that have ended.
   int64_t rounds() const { return rounds_; }
 
  private:
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
   void GoRound();
-  // What costs more than a look.
+  // The tasks that are too expensive for every round.
   void DropUnused();
-  // Notices devices that are lost though nobody uses them, and tries those that are.
+  // Detects lost devices even if they are unused, and tries to revive lost ones.
   void ReviveDevices();
   void GiveMemoryBack();
 
@@ -69,12 +68,12 @@ class Upkeep {
   std::atomic<std::chrono::steady_clock::time_point> last_round_{std::chrono::steady_clock::now()};
   std::atomic<int64_t> rounds_{0};
 
-  // Of the thread.
-  int64_t most_held_ = 0;  // since memory was last given back
+  // Used by the thread only.
+  int64_t most_held_ = 0;  // since memory was last returned
   absl::Time next_programs_ = absl::InfinitePast();
   absl::Time next_memory_ = absl::InfinitePast();
 
-  std::thread thread_;  // last: it uses the rest
+  std::thread thread_;  // last: it uses the other members
 };
 
 }  // namespace kiln

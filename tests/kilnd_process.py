@@ -19,20 +19,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def build_folder() -> pathlib.Path:
-<<<<<<< HEAD
-    """Returns the folder of the programs: $KILN_BUILD, else build/release."""
-=======
     """Returns the folder of the built programs: $KILN_BUILD, else build/release."""
->>>>>>> plain-p4
     return pathlib.Path(os.environ.get("KILN_BUILD", ROOT / "build" / "release"))
 
 
 def program(path: str) -> str:
-<<<<<<< HEAD
-    """Returns the path of a program, such as server/kilnd; in a bundle (deploy/bundle) all are in one folder."""
-=======
     """Returns the path of a program such as server/kilnd. In a bundle (deploy/bundle) all programs are in one folder."""
->>>>>>> plain-p4
     in_bundle = ROOT / "bin" / pathlib.Path(path).name
     return str(in_bundle if in_bundle.exists() else build_folder() / path)
 
@@ -45,37 +37,21 @@ def free_port() -> int:
 
 
 def opencl_is_installed() -> bool:
-<<<<<<< HEAD
-    """Returns whether a vendor has registered a driver with OpenCL's loader; without one there is no device."""
-    return any(pathlib.Path("/etc/OpenCL/vendors").glob("*.icd"))
-
-
-# For tests that count programs, kernels or runs: the daemon runs no health probe of its own on its devices.
-=======
     """Returns True if a vendor has registered a driver with OpenCL's loader; without one there are no devices."""
     return any(pathlib.Path("/etc/OpenCL/vendors").glob("*.icd"))
 
 
 # For tests that count programs, kernels or runs: the daemon does not run its own programs to check its devices.
->>>>>>> plain-p4
 NO_PROBES = "[devices]\nhealth_interval_seconds = 0\n"
 
 
 class Kilnd:
-<<<<<<< HEAD
-    """A running daemon; it stops when the `with` block ends.
-
-    Its cache and log are in `folder`, by default a new temporary one, so that a second daemon can start with the cache of a
-    first. `flags` are additional ones for kilnd, `config` is the text of its configuration file. `devices` are the only ones
-    that it looks for, since looking for others takes longer than the rest of a start; None: whatever the machine has.
-=======
     """A running daemon; stops when the `with` block ends.
 
     Its cache and log are in `folder`, by default a new temporary one, so that a second daemon can use the cache of a first
     one. `flags` are additional flags for kilnd, `config` is the text of its configuration file. `devices` are the only
     devices that it looks for, since looking for others takes longer than the rest of a start; None: all devices of the
     machine.
->>>>>>> plain-p4
     """
 
     def __init__(self, folder: str | None = None, threads: int | None = None, flags: Sequence[str] = (),
@@ -103,11 +79,7 @@ class Kilnd:
         self.start()
 
     def start(self) -> None:
-<<<<<<< HEAD
-        """Starts it again in the same folder. Requires: it has ended."""
-=======
         """Starts it again in the same folder, once it has stopped."""
->>>>>>> plain-p4
         self.started = time.monotonic()
         with open(self.log, "ab") as log:
             before = log.tell()
@@ -116,11 +88,7 @@ class Kilnd:
         self.tcp_address = f"127.0.0.1:{self.port}"
 
     def _ports_when_ready(self, before: int) -> tuple[int, int]:
-<<<<<<< HEAD
-        """Returns the ports that the daemon chose, from its log after `before` bytes, once it serves."""
-=======
         """Waits until the daemon serves; returns the ports that it chose, read from its log after the first `before` bytes."""
->>>>>>> plain-p4
 
         def serving() -> "re.Match[str] | None":
             written = self.log.read_bytes()[before:].decode(errors="replace")
@@ -138,11 +106,7 @@ class Kilnd:
             return answer.read().decode()
 
     def metric(self, name: str, absent: float | None = None) -> float:
-<<<<<<< HEAD
-        """Returns the value of the first series of that name, whatever its labels; `absent`, if given, if there is none."""
-=======
         """Returns the value of the first series of that name, with any labels; `absent`, if given, if there is none."""
->>>>>>> plain-p4
         found = re.search(rf"^{re.escape(name)}(?:{{[^}}]*}})? (\S+)$", self.metrics(), re.MULTILINE)
         if found is None and absent is not None:
             return absent
@@ -155,11 +119,7 @@ class Kilnd:
 
     @contextlib.contextmanager
     def standing_still(self) -> Iterator[None]:
-<<<<<<< HEAD
-        """Stops all threads of the daemon while the `with` block runs."""
-=======
         """Suspends all threads of the daemon for the duration of the `with` block."""
->>>>>>> plain-p4
         self.process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         try:
@@ -168,11 +128,7 @@ class Kilnd:
             self.process.send_signal(signal.SIGCONT)
 
     def stop(self, by: signal.Signals = signal.SIGINT) -> int:
-<<<<<<< HEAD
-        """Asks the daemon to stop, waits, and returns its exit status. With SIGTERM it keeps its sessions."""
-=======
         """Sends the daemon a signal, waits, and returns its exit status. After SIGTERM it keeps its sessions."""
->>>>>>> plain-p4
         if self.process.poll() is None:
             self.process.send_signal(by)
             try:

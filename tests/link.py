@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"""A network link between clients and a daemon, for tests: with delays, counters, and cuts on demand."""
-=======
 """A network link between clients and a daemon, for tests: slow, counted, and cut on request."""
->>>>>>> plain-p4
 
 import collections
 import contextlib
@@ -12,24 +8,14 @@ import threading
 import time
 
 _BLOCK_BYTES = 256 << 10
-<<<<<<< HEAD
-# The most bytes in transit in one direction; others wait, as in a socket's buffers.
-=======
 # The maximum of bytes in flight in one direction; further bytes wait, as in a socket's buffers.
->>>>>>> plain-p4
 _MOST_BYTES_ON_THE_WAY = 64 << 20
 
 
 class _Direction:
-<<<<<<< HEAD
-    """Passes bytes from one socket to another with a delay of `delay` seconds, on two threads.
-
-    `admits` is called with the sink and a block's size before the block is passed on, and may wait. The direction ends when it
-=======
     """Transfers bytes from one socket to another with a delay of `delay` seconds, on two threads.
 
     `admits` is called with the sink and a block's size before the block is sent on, and may wait. The direction ends when it
->>>>>>> plain-p4
     returns False.
     """
 
@@ -101,17 +87,10 @@ class Link:
         self._may_go_on = threading.Condition(self._lock)
         self._open = []
         self._is_down = False
-<<<<<<< HEAD
-        self._refuses = 0  # the number of next connections to refuse
-        self._most_bytes = math.inf  # sent by clients, until a cut
-        self._cut_at_sent = self._cut_at_received = math.inf
-        self.bytes_sent = 0  # by clients; a block counts before it is passed on
-=======
         self._refuses = 0  # how many of the next connections to refuse
         self._most_bytes = math.inf  # sent by clients, before a cut
         self._cut_at_sent = self._cut_at_received = math.inf
         self.bytes_sent = 0  # by clients; a block counts before it is sent on
->>>>>>> plain-p4
         self.bytes_received = 0  # by clients
         self.connections = 0  # the number of connections made
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -170,11 +149,7 @@ class Link:
         self._may_go_on.notify_all()
 
     def hold_at(self, bytes_sent: int) -> None:
-<<<<<<< HEAD
-        """Holds what clients send after so many bytes (at most one block more for each connection).
-=======
         """Holds what clients send once `bytes_sent` bytes, and at most a block more for each connection, have passed.
->>>>>>> plain-p4
 
         The next cut drops the held bytes and ends the hold.
         """
@@ -182,21 +157,13 @@ class Link:
             self._most_bytes = bytes_sent
 
     def cut(self, refuses: int = 0) -> None:
-<<<<<<< HEAD
-        """Closes all connections, and refuses so many of the next ones."""
-=======
         """Closes all connections, and refuses the next `refuses` ones."""
->>>>>>> plain-p4
         with self._lock:
             self._refuses = refuses
             self._cut()
 
     def cut_after(self, sent: float = math.inf, received: float = math.inf) -> None:
-<<<<<<< HEAD
-        """Closes all connections once clients have sent or received more than so many bytes from now on; once.
-=======
         """Closes all connections once clients have sent or received more than this many bytes from now on; only once.
->>>>>>> plain-p4
 
         The block with the next byte is lost.
         """

@@ -10,34 +10,20 @@ import xml.etree.ElementTree
 
 LINES_OF_A_FAILURE = 20  # the rest is in the logs
 LINES_OF_A_REPORT = 50  # both stacks of a race
-<<<<<<< HEAD
-ASSERTIONS_OF_A_FAILURE = 3  # the output of a program's later tests displaces them
-LINES_OF_AN_ASSERTION = 6
-LETTERS_OF_A_LINE = 300  # names of templates can be very long
-=======
 ASSERTIONS_OF_A_FAILURE = 3  # a program's later tests push them out of its last lines
 LINES_OF_AN_ASSERTION = 6
 LETTERS_OF_A_LINE = 300  # template names fill pages
->>>>>>> plain-p4
 A_REPORT = ("WARNING: ThreadSanitizer", "ERROR: AddressSanitizer", "ERROR: LeakSanitizer", ": runtime error: ")
 
 
 def failed_assertions(lines: list[str]) -> list[str]:
-<<<<<<< HEAD
-    """Returns the places and texts of GoogleTest's first failed assertions."""
-=======
     """Returns the locations and texts of GoogleTest's first failed assertions."""
->>>>>>> plain-p4
     starts = [at for at, line in enumerate(lines) if line.endswith(": Failure")]
     return [line for at in starts[:ASSERTIONS_OF_A_FAILURE] for line in lines[at : at + LINES_OF_AN_ASSERTION]]
 
 
 def last_words(case: xml.etree.ElementTree.Element) -> str:
-<<<<<<< HEAD
-    """Returns what a failed test printed, from the start of a sanitizer's report, else its end. pytest puts it into the
-=======
     """Returns what a failed test printed, from the start of a sanitizer's report or else its end: pytest puts it into the
->>>>>>> plain-p4
     failure, ctest next to it. Indented; may be empty."""
     texts = [element.text for tag in ("failure", "error", "system-out") for element in case.findall(tag)]
     lines = next((text for text in texts if text and text.strip()), "").strip().splitlines()
@@ -64,11 +50,7 @@ def main() -> int:
             name = f"{suite}: {case.get('classname', '')} {case.get('name')}"
             skipped = case.find("skipped")
             reason = skipped.get("message", "") if skipped is not None else ""
-<<<<<<< HEAD
-            # ctest reports both a program that was not built and one that asked to be skipped as "notrun".
-=======
             # ctest reports "notrun" both for a program that was not built and for one that asked to be skipped.
->>>>>>> plain-p4
             not_built = case.get("status") == "notrun" and not reason.startswith("SKIP_")
             if not_built or case.find("failure") is not None or case.find("error") is not None:
                 failed += 1

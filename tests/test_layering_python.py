@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"""The check of the Python client's layers finds the violations it looks for."""
-=======
 """Checks that the check of the Python client's rooms finds violations."""
->>>>>>> plain-p4
 
 import pathlib
 import subprocess
@@ -26,11 +22,7 @@ def test_a_folder_without_a_client_does_not_pass(tmp_path):
     assert check(tmp_path).returncode == 1
 
 
-<<<<<<< HEAD
-# The violations that are planted, by file, and the message that the check must print.
-=======
 # The planted violations, by file, and what the check must report.
->>>>>>> plain-p4
 PLANTED = {
     "a circle of modules": (
         {"kiln/_graph/one.py": "from kiln._graph.two import b\n",

@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"""The last line of tests/run has the right counts."""
-=======
 """Checks that the last line of tests/run counts correctly."""
->>>>>>> plain-p4
 
 import pathlib
 import subprocess

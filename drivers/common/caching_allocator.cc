@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kSmallest = 64;
 constexpr int kClassesPerDoubling = 8;
-// Beyond this rounding up would overflow; no device has as much.
+// Above this, rounding up would overflow; no device has as much memory.
 constexpr int64_t kLargest = std::numeric_limits<int64_t>::max() / 2;
 
 }  // namespace
@@ -32,7 +32,7 @@ int64_t CachingAllocator::SizeClass(int64_t bytes) {
   if (bytes <= kSmallest * kClassesPerDoubling) {
     return std::max<int64_t>(kSmallest, (bytes + kSmallest - 1) / kSmallest * kSmallest);
   }
-  // An eighth of the power of two below, so that between two powers there are eight classes.
+  // An eighth of the next lower power of two, so that there are eight classes between two powers.
   const int64_t step =
       static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(bytes - 1))) / kClassesPerDoubling;
   return (bytes + step - 1) / step * step;
@@ -46,21 +46,20 @@ absl::StatusOr<void*> CachingAllocator::Allocate(int64_t bytes, bool* is_new) {
     absl::MutexLock lock(&mutex_);
     if (bytes > kLargest) return Exhausted(bytes);
     size = SizeClass(bytes);
-    // The cache may give way; what others hold may not.
+    // Cached memory can be released, live memory cannot.
     if (size > options_.memory_bytes - live_bytes_) return Exhausted(bytes);
     void* memory = TakeCached(size);
     live_bytes_ += size;
     if (is_new != nullptr) *is_new = memory == nullptr;
     if (memory != nullptr) return memory;
-    // Cached blocks of other sizes count within the limit, too.
+    // Cached blocks of other sizes count against the limit, too.
     leaving = Trim(options_.memory_bytes - live_bytes_);
   }
   Release(leaving);
   AwaitReleases(absl::Condition(this, &CachingAllocator::IsWithinLimit));
   void* memory = options_.allocate(size);
   if (memory != nullptr) return memory;
-  // The system may be out of memory before the limit is reached; what is cached is memory that it
-  // lacks.
+  // The system may run out of memory before the limit is reached; releasing the cache may help.
   mutex_.Lock();
   leaving = Trim(0);
   mutex_.Unlock();
@@ -80,7 +79,7 @@ void CachingAllocator::Free(void* memory, int64_t bytes) {
     absl::MutexLock lock(&mutex_);
     live_bytes_ -= size;
     if (size > options_.cache_bytes) {
-      // It would drive out everything else and still not fit.
+      // Caching it would evict everything else and still not fit.
       leaving_bytes_ += size;
       leaving.push_back({memory, size});
     } else {

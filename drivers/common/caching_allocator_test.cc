@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What the allocator took from the system and has not given back. Threads may come at once.
+// Memory that the allocator took from the system and has not released. Thread-safe.
 struct System {
   std::atomic<int64_t> bytes = 0;
   std::atomic<int> calls = 0;
@@ -61,7 +61,7 @@ TEST(CachingAllocatorTest, FreedBlocksServeTheNext) {
   void* first = *allocator.Allocate(1000);
   allocator.Free(first, 1000);
   EXPECT_EQ(allocator.cached_bytes(), 1024);
-  EXPECT_EQ(*allocator.Allocate(1010), first);  // of the same class
+  EXPECT_EQ(*allocator.Allocate(1010), first);  // of the same size class
   EXPECT_EQ(system.calls, 1);
   allocator.Free(first, 1010);
 }
@@ -110,7 +110,7 @@ TEST(CachingAllocatorTest, ASystemWithoutMemoryIsTriedAgainWithoutTheCache) {
   allocator.Free(all, 4096);
 }
 
-// A device's driver may wait for what runs before it takes memory back.
+// A device's driver may wait for running work before it releases memory.
 TEST(CachingAllocatorTest, ASlowReleaseHoldsUpOnlyWhoNeedsItsMemory) {
   absl::Notification releasing, release, small_served;
   std::atomic<int64_t> held = 0;
@@ -141,7 +141,7 @@ TEST(CachingAllocatorTest, ASlowReleaseHoldsUpOnlyWhoNeedsItsMemory) {
       small_served.Notify();
     });
     small_served.WaitForNotification();
-    // Its limit allows this, but not while the other block is there.
+    // The limit allows this, but not before the other block is released.
     std::thread large_thread([&] { allocator.Free(*allocator.Allocate(8192), 8192); });
     EXPECT_TRUE(kiln::testing::Eventually([&] { return allocator.waiting() == 1 || held > 8192; }));
     EXPECT_LE(held, 8192);
@@ -179,7 +179,7 @@ TEST(CachingAllocatorTest, ThreadsShareIt) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  // There is room for all of the memory: nothing counts as live.
+  // All of the memory is available: nothing counts as live.
   const auto all = allocator.Allocate(1 << 20);
   ASSERT_TRUE(all.ok()) << all.status();
   allocator.Free(*all, 1 << 20);

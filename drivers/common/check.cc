@@ -85,8 +85,8 @@ class ListChecker {
     if (absl::Status status = Use(to); !status.ok()) return status;
     if (from.bytes != to.bytes)
       return Invalid("copies ", from.bytes, " bytes to ", to.bytes, " bytes");
-    // Use has made sure that these sums do not overflow. Different slots may hold one buffer; only
-    // the submission knows.
+    // Use has checked that these sums do not overflow. Two slots may hold the same buffer; that is
+    // only known at submission.
     if (from.slot == to.slot && from.offset < to.offset + to.bytes &&
         to.offset < from.offset + from.bytes) {
       return Invalid("copies between overlapping ranges of slot ", from.slot);
@@ -120,7 +120,7 @@ class ListChecker {
       return Invalid("offset ", range.offset, " in slot ", range.slot, " is not a multiple of ",
                      kBufferAlignmentMin);
     }
-    // From here on the end of a range can be computed.
+    // After this check, the end of a range can be computed.
     if (range.bytes < 0 || range.bytes > std::numeric_limits<int64_t>::max() - range.offset) {
       return Invalid("a range of ", range.bytes, " bytes at ", range.offset, " in slot ",
                      range.slot);
@@ -134,7 +134,7 @@ class ListChecker {
   ListNeeds needs_;
 };
 
-// Drivers may copy host memory, slot by slot, so what one slot has is not seen in another.
+// Drivers may copy host memory slot by slot, so writes through one slot are not seen in another.
 absl::Status CheckHostSlot(const ListNeeds& needs, absl::Span<Buffer* const> slots, size_t slot) {
   if (!needs.IsHost(slot)) return absl::OkStatus();
   const void* const memory = slots[slot]->host_pointer();
@@ -182,7 +182,7 @@ absl::Status CheckSlots(const ListNeeds& needs, absl::Span<Buffer* const> slots,
 
 absl::Status CheckCopy(const std::string& what, const Buffer& buffer, int64_t offset,
                        int64_t size) {
-  // Subtracted rather than added, so that nothing overflows.
+  // Subtraction, because the sum could overflow.
   if (offset < 0 || size < 0 || offset > buffer.bytes() || size > buffer.bytes() - offset) {
     return absl::OutOfRangeError(absl::StrCat(what, " bytes ", offset, " to ", offset, " + ", size,
                                               " of a buffer of ", buffer.bytes(), " bytes"));

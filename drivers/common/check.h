@@ -1,4 +1,4 @@
-// What every driver checks of a command list before it trusts it.
+// Checks of command lists that all drivers share.
 #ifndef KILN_DRIVERS_COMMON_CHECK_H_
 #define KILN_DRIVERS_COMMON_CHECK_H_
 
@@ -15,24 +15,24 @@
 
 namespace kiln::drivers {
 
-// What a checked list demands of the buffers in its slots.
+// Requirements of a checked list on its submission.
 struct ListNeeds {
-  std::vector<int64_t> slot_bytes;  // at least this many
+  std::vector<int64_t> slot_bytes;  // the minimum size of each slot's buffer
   bool needs_group = false;         // has signals or waits
-  int signals = 0;                  // that its group must have
-  std::vector<bool> is_host;        // of each slot; empty: none is
+  int signals = 0;                  // the number of signals that its group must have
+  std::vector<bool> is_host;        // per slot; empty: none
   bool IsHost(size_t slot) const { return !is_host.empty() && is_host[slot]; }
 };
 
-// What a launch runs of its kernel's grid.
+// The grid points that a launch runs.
 GridRange PointsOf(const LaunchCommand& launch);
 
-// Slots, offsets and sizes of all commands are in range, launches have as many arguments as their
-// kernels, copies do not overlap. INVALID_ARGUMENT names the command by its number. Whether the
-// kernels are this driver's is for the driver.
+// Checks that slots, offsets and sizes of all commands are in range, that launches have as many
+// arguments as their kernels, and that copies do not overlap. INVALID_ARGUMENT names the command by
+// its number. Does not check that the kernels belong to this driver.
 absl::StatusOr<ListNeeds> CheckCommandList(const CommandList& list);
 
-// The arguments of Submit. INVALID_ARGUMENT names the slot.
+// Checks the arguments of Submit. INVALID_ARGUMENT names the slot.
 absl::Status CheckSlots(const ListNeeds& needs, absl::Span<Buffer* const> slots,
                         const SubmitOptions& options);
 
@@ -40,8 +40,8 @@ absl::Status CheckSlots(const ListNeeds& needs, absl::Span<Buffer* const> slots,
 // from".
 absl::Status CheckCopy(const std::string& what, const Buffer& buffer, int64_t offset, int64_t size);
 
-// The fields that have the same meaning on every architecture. INVALID_ARGUMENT names the kernel
-// and the field.
+// Checks the fields that have the same meaning on every architecture. INVALID_ARGUMENT names the
+// kernel and the field.
 absl::Status CheckImage(const KernelImage& image, const std::string& architecture);
 
 }  // namespace kiln::drivers

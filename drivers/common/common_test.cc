@@ -1,4 +1,4 @@
-// The small parts that drivers share; check.h and reissue.h are tested by tests/conformance on
+// Tests of the small parts that drivers share; tests/conformance tests check.h and reissue.h on
 // every driver.
 #include <algorithm>
 #include <atomic>
@@ -39,7 +39,7 @@ TEST(DynamicLibraryTest, NamesWhatIsMissing) {
 
 TEST(SubmissionQueueTest, RunsInOrderAndWaits) {
   SubmissionQueue queue("test");
-  std::vector<int> order;  // by the queue's thread only
+  std::vector<int> order;  // written only by the queue's thread
   for (int i = 0; i < 1000; ++i) queue.Push([&order, i] { order.push_back(i); });
   queue.Wait();
   ASSERT_EQ(order.size(), 1000u);

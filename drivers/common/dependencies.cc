@@ -36,7 +36,7 @@ std::vector<int> Dependencies::Add(absl::Span<const RangeAccess> accesses) {
       slot.reads.push_back(record);
       continue;
     }
-    // Whoever would wait for what was here waits for this command, which has waited for it.
+    // Later commands only need to wait for this command, which has waited for the old ones.
     const auto covered = [&record](const Record& old) {
       return old.command != record.command && record.begin <= old.begin && old.end <= record.end;
     };

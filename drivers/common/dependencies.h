@@ -1,4 +1,4 @@
-// Which commands of a list must wait for which others: what makes a graph of it.
+// Dependencies between the commands of a list: the edges of its graph.
 #ifndef KILN_DRIVERS_COMMON_DEPENDENCIES_H_
 #define KILN_DRIVERS_COMMON_DEPENDENCIES_H_
 
@@ -16,16 +16,16 @@ struct RangeAccess {
   Access access = Access::kReadWrite;
 };
 
-// Of each argument of a launch, as its image says; one that does not say may write all.
+// One for each argument of a launch, as its image declares; without a declaration, kReadWrite.
 std::vector<RangeAccess> AccessesOf(const LaunchCommand& launch);
 
-// Takes commands one after another. Different slots are taken for different memory.
+// Takes commands one after another. Assumes that different slots are different memory.
 class Dependencies {
  public:
   explicit Dependencies(int num_slots) : slots_(num_slots) {}
 
-  // The numbers of those earlier commands, counted from 0, that must have ended before this one may
-  // begin: ascending, without some of those that others among them wait for.
+  // Returns the numbers, counted from 0, of the earlier commands that must have ended before this
+  // one begins: ascending, with some that are implied by others among them left out.
   std::vector<int> Add(absl::Span<const RangeAccess> accesses);
 
  private:
@@ -36,7 +36,7 @@ class Dependencies {
   };
   struct Slot {
     std::vector<Record> writes;
-    std::vector<Record> reads;  // since what they read was written
+    std::vector<Record> reads;  // reads since the last write of what they read
   };
   std::vector<Slot> slots_;
   int commands_ = 0;

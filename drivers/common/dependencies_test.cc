@@ -30,7 +30,7 @@ TEST(DependenciesTest, WhatOverwritesWaitsForReadersAndWriters) {
   EXPECT_THAT(dependencies.Add({Read(0)}), IsEmpty());
   EXPECT_THAT(dependencies.Add({Write(0)}), ElementsAre(0, 1));
   EXPECT_THAT(dependencies.Add({Write(1)}), ElementsAre(0));
-  // The readers are behind the one that overwrote what they read.
+  // The readers precede the write that overwrote what they read.
   EXPECT_THAT(dependencies.Add({Write(0)}), ElementsAre(2));
 }
 
@@ -40,7 +40,7 @@ TEST(DependenciesTest, PartsOfASlotAreApart) {
   EXPECT_THAT(dependencies.Add({Write(0, 64)}), IsEmpty());
   EXPECT_THAT(dependencies.Add({Read(0, 32, 64)}), ElementsAre(0, 1));
   EXPECT_THAT(dependencies.Add({Write(0, 64)}), ElementsAre(1, 2));
-  // The one in front still holds for its own part.
+  // The earlier write still counts for its own part.
   EXPECT_THAT(dependencies.Add({Read(0, 0, 128)}), ElementsAre(0, 3));
 }
 

@@ -1,4 +1,4 @@
-// A vendor's library, opened at run time, so that one binary starts anywhere.
+// A vendor's library, opened at run time, so that the binary also starts where it is not installed.
 #ifndef KILN_DRIVERS_COMMON_DYNAMIC_LIBRARY_H_
 #define KILN_DRIVERS_COMMON_DYNAMIC_LIBRARY_H_
 
@@ -10,19 +10,18 @@
 
 namespace kiln::drivers {
 
-// Thread-safe. What was opened once stays in the process until its end, since vendors' libraries
-// leave threads and callbacks behind; all the same, functions taken from it must not be called
-// after it was destroyed.
+// Thread-safe. An opened library stays in the process until it exits, since vendors' libraries
+// leave threads and callbacks behind. Functions taken from it must still not be called after this
+// object was destroyed.
 class DynamicLibrary {
  public:
-  // By soname ("libcuda.so.1") or path. NOT_FOUND says what the dynamic linker said.
+  // Opens by soname ("libcuda.so.1") or path. NOT_FOUND contains the dynamic linker's message.
   static absl::StatusOr<std::unique_ptr<DynamicLibrary>> Open(const std::string& name);
   ~DynamicLibrary();
   DynamicLibrary(const DynamicLibrary&) = delete;
   DynamicLibrary& operator=(const DynamicLibrary&) = delete;
 
-  // Sets *function, a pointer to function, to the symbol. NOT_FOUND names the symbol and the
-  // library.
+  // Sets *function, a function pointer, to the symbol. NOT_FOUND names the symbol and the library.
   template <typename Function>
   absl::Status Find(const std::string& symbol, Function** function) const {
     absl::StatusOr<void*> address = Address(symbol);

@@ -9,7 +9,7 @@
 namespace kiln::drivers {
 
 std::unique_ptr<HostBuffer> HostBuffer::Make(int64_t bytes) {
-  // What aligned_alloc takes is a multiple of the alignment.
+  // aligned_alloc requires a multiple of the alignment.
   const int64_t units = std::max<int64_t>(bytes / kBufferAlignmentMin + 1, 1);
   const auto size = static_cast<size_t>(units * kBufferAlignmentMin);
   void* memory = std::aligned_alloc(kBufferAlignmentMin, size);

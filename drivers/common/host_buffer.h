@@ -9,10 +9,11 @@
 
 namespace kiln::drivers {
 
-// No device's own: it stands in slots that the list calls host memory (CommandList::host_slots).
+// Belongs to no device. Used in slots that the list declares as host memory
+// (CommandList::host_slots).
 class HostBuffer : public Buffer {
  public:
-  // Aligned to kBufferAlignmentMin, zeros. Null: there is no memory.
+  // Zeroed memory aligned to kBufferAlignmentMin. Null: out of memory.
   static std::unique_ptr<HostBuffer> Make(int64_t bytes);
   ~HostBuffer() override;
 

@@ -10,7 +10,7 @@
 namespace kiln::drivers {
 namespace {
 
-// Ranges of one slot that touch no others, one behind the other in its mirror.
+// Disjoint ranges of one slot, packed one after another in its mirror.
 class Ranges {
  public:
   void Add(const SlotRange& range) {
@@ -26,7 +26,7 @@ class Ranges {
     ends_[begin] = end;
   }
 
-  // By where they begin: where they stand in the mirror. `bytes`: of all.
+  // Maps the begin of each range to its offset in the mirror. Sets `bytes` to the total.
   std::map<int64_t, int64_t> Offsets(int64_t* bytes) const {
     std::map<int64_t, int64_t> offsets;
     *bytes = 0;

@@ -1,4 +1,4 @@
-// Host slots (CommandList::host_slots) for devices whose copies need memory from their own driver.
+// Host slots (CommandList::host_slots) for devices whose copies need memory of their own driver.
 #ifndef KILN_DRIVERS_COMMON_HOST_MIRROR_H_
 #define KILN_DRIVERS_COMMON_HOST_MIRROR_H_
 
@@ -15,35 +15,36 @@
 
 namespace kiln::drivers {
 
-// Stands in for the buffers in a list's host slots: memory of the host's that the device reaches.
-// The list's copies use it, and the thread that gives the list to the device copies between it and
-// the buffers, part by part. Each signal and each wait ends a part; parts are counted from 0. Used
-// by one thread.
+// Replaces the buffers in a list's host slots by host memory that the device can reach. The list's
+// copies use this memory; the thread that submits the list to the device copies between it and the
+// buffers, part by part. Each signal and each wait ends a part; parts are counted from 0. Not
+// thread-safe.
 class HostMirror {
  public:
-  // Nothing is mirrored.
+  // An empty mirror.
   HostMirror() = default;
-  // Of a list that has been checked: its copies name places in the mirror from here on.
+  // Mirrors a checked list, and changes its copies to offsets in the mirror.
   explicit HostMirror(CommandList* list);
 
-  // How much memory it needs, 0 if the list has no host slots; and where that memory is.
+  // The size of the memory it needs, 0 if the list has no host slots; and the address of that
+  // memory.
   size_t bytes() const { return bytes_; }
   void Place(char* memory) { memory_ = memory; }
   char* memory() const { return memory_; }
-  // Where a host slot begins.
+  // The address of a host slot's part of the mirror.
   char* slot(size_t number) const { return memory_ + slot_offsets_[number]; }
 
   // One run of the list.
   struct Run {
     absl::Span<Buffer* const> buffers;  // of all slots
     const SteadyClock& now;
-    std::vector<double>* command_seconds;  // to which is added what copies take; empty: no need
+    std::vector<double>* command_seconds;  // adds the time of copies; empty: not timed
   };
-  // Waits until the device has done all that it was given, of earlier runs, too. Its errors are
-  // handed on.
+  // Waits until the device has ended all the work it was given, including earlier runs. Its errors
+  // are returned to the caller.
   using Await = absl::FunctionRef<absl::Status()>;
-  // Before the device is given a part of the list, and after: where the part reads host memory, or
-  // writes it, waits for the device and copies that.
+  // Called before and after a part of the list is given to the device. If the part reads (Before)
+  // or writes (After) host memory, waits for the device and copies that memory.
   absl::Status Before(size_t part, const Run& run, Await await) const;
   absl::Status After(size_t part, const Run& run, Await await) const;
 
@@ -54,7 +55,7 @@ class HostMirror {
     size_t command = 0;
     bool is_read = false;
     SlotRange host = {};
-    int64_t offset = 0;  // of the same in the slot's mirror
+    int64_t offset = 0;  // of the same bytes in the slot's mirror
   };
 
   absl::Span<const Copied> OfPart(size_t part) const;

@@ -27,7 +27,7 @@ const SlotRange& To(const CommandList& list, size_t command) {
   return std::get<CopyCommand>(list.commands[command]).destination;
 }
 
-// A device that has memory of its own, "slot 0", and a mirror, where its copies go.
+// A device with its own memory, "slot 0", and a mirror that its copies use.
 class Device {
  public:
   explicit Device(CommandList list) : list_(std::move(list)), mirror_(&list_) {
@@ -66,7 +66,7 @@ class Device {
   std::vector<char> memory_;
   std::vector<double> seconds_;
   int awaited_ = 0;
-  // What other devices do before a wait ends.
+  // Work of other devices before a wait ends.
   std::function<void(HostBuffer&)> others_ = [](HostBuffer&) {};
 
  private:
@@ -88,7 +88,7 @@ TEST(HostMirror, AListWithoutHostSlotsHasNone) {
   EXPECT_EQ(To(list, 0).offset, 128);
 }
 
-// Of a large slot only what is used has a mirror; what overlaps stays together.
+// Only the used parts of a large slot are mirrored; overlapping parts stay together.
 TEST(HostMirror, HoldsWhatIsCopied) {
   CommandList list = {
       .num_slots = 2,

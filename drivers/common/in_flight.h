@@ -1,5 +1,5 @@
-// What a device that works behind a queue has taken on and not ended: lists, of which few are with
-// the device at once, and copies between it and the host, which lists wait for.
+// Pending work of a device behind a queue: lists, of which only a few are with the device at once,
+// and host-device copies, which lists wait for.
 #ifndef KILN_DRIVERS_COMMON_IN_FLIGHT_H_
 #define KILN_DRIVERS_COMMON_IN_FLIGHT_H_
 
@@ -13,14 +13,14 @@
 
 namespace kiln::drivers {
 
-// `Address` is where a buffer begins on the device; Address() is no buffer's. Thread-safe.
+// `Address` is a buffer's start on the device; Address() stands for no buffer. Thread-safe.
 template <typename Address>
 class InFlight {
  public:
   explicit InFlight(int lists_max) : lists_max_(lists_max) {}
 
-  // A list is submitted; then enqueued, once there is room; then ended; then reported, when its
-  // `done` has returned.
+  // The states of a list: submitted; enqueued, once there is room; ended; reported, when its `done`
+  // has returned.
   void Submit() {
     absl::MutexLock lock(&mutex_);
     ++unreported_;
@@ -41,7 +41,7 @@ class InFlight {
     fell_.SignalAll();
   }
 
-  // A copy, until its `done` has returned. `written`: the buffer that it writes, if it writes one.
+  // A copy counts until its `done` has returned. `written`: the buffer that it writes, if any.
   void StartCopy(Address written) {
     absl::MutexLock lock(&mutex_);
     ++unreported_;
@@ -54,8 +54,8 @@ class InFlight {
     --unreported_;
     fell_.SignalAll();
   }
-  // Until no copy writes these buffers: whoever hears of the end of a list that waited has heard of
-  // a copy's error.
+  // Blocks until no copy writes these buffers. A caller that learns the end of a list that waited
+  // has then already learned of a failed copy.
   void AwaitCopiesTo(absl::Span<const Address> buffers) {
     absl::MutexLock lock(&mutex_);
     const auto is_written = [this](Address buffer) ABSL_NO_THREAD_SAFETY_ANALYSIS {
@@ -64,13 +64,13 @@ class InFlight {
     while (std::any_of(buffers.begin(), buffers.end(), is_written)) Wait();
   }
 
-  // Until everything has been reported.
+  // Blocks until everything has been reported.
   void AwaitAll() {
     absl::MutexLock lock(&mutex_);
     while (unreported_ > 0) Wait();
   }
 
-  // How many threads wait in Enqueue, AwaitCopiesTo or AwaitAll.
+  // The number of threads in Enqueue, AwaitCopiesTo or AwaitAll.
   int waiting() const {
     absl::MutexLock lock(&mutex_);
     return waiting_;
@@ -85,11 +85,11 @@ class InFlight {
 
   const int lists_max_;
   mutable absl::Mutex mutex_;
-  absl::CondVar fell_;                              // one of these
+  absl::CondVar fell_;                              // one of the counters below fell
   int64_t unreported_ ABSL_GUARDED_BY(mutex_) = 0;  // lists and copies
   int enqueued_ ABSL_GUARDED_BY(mutex_) = 0;
   int waiting_ ABSL_GUARDED_BY(mutex_) = 0;
-  // How many copies write a buffer.
+  // The number of copies that write each buffer.
   absl::flat_hash_map<Address, int> copies_to_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -5,7 +5,7 @@
 namespace kiln::drivers {
 namespace {
 
-// Issues one command, by its type.
+// Issues one command according to its type.
 class Visitor {
  public:
   Visitor(absl::Span<Buffer* const> slots, SignalGroup* group, CommandIssuer& issuer)
@@ -51,7 +51,7 @@ SubmitResult ReissuedList::Issue(absl::Span<Buffer* const> slots, const SubmitOp
   const SteadyTime start = now();
   Visitor visitor(slots, options.group.get(), issuer);
   for (const Command& command : list_.commands) {
-    // Reading the clock for each command would cost lists that are not timed.
+    // Only reads the clock for each command if the list is timed.
     const SteadyTime before = options.time_commands ? now() : start;
     result.status = std::visit(visitor, command);
     if (!result.status.ok()) break;

@@ -21,7 +21,7 @@ struct BoundRange {
   int64_t bytes = 0;
 };
 
-// What a driver must be able to issue. Errors end the list.
+// The operations that a driver must be able to issue. An error ends the list.
 class CommandIssuer {
  public:
   virtual ~CommandIssuer() = default;
@@ -40,7 +40,7 @@ class ReissuedList : public PreparedList {
   const ListNeeds& needs() const { return needs_; }
 
   // Issues every command in order with these buffers, which CheckSlots has accepted, and times each
-  // if asked to. If one fails the rest is left out and options.group, if any, is aborted, so that
+  // if requested. If one fails, the rest is skipped and options.group, if any, is aborted, so that
   // no other device waits for it.
   SubmitResult Issue(absl::Span<Buffer* const> slots, const SubmitOptions& options,
                      CommandIssuer& issuer, const SteadyClock& now) const;

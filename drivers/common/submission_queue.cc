@@ -33,7 +33,7 @@ int64_t SubmissionQueue::unfinished() const {
 
 void SubmissionQueue::Wait() {
   absl::MutexLock lock(&mutex_);
-  // Counted, since a queue that others keep filling may never be empty.
+  // Wait by count, since a queue that others keep filling may never be empty.
   const int64_t last = pushed_;
   while (ended_ < last) ended_changed_.Wait(&mutex_);
 }
@@ -42,14 +42,14 @@ void SubmissionQueue::Run() {
   absl::MutexLock lock(&mutex_);
   while (true) {
     while (tasks_.empty() && !stopping_) work_.Wait(&mutex_);
-    // Only when nothing is left: whoever pushed a task waits for its end.
+    // Stop only when the queue is empty: threads that pushed a task wait for its end.
     if (tasks_.empty()) return;
     std::function<void()> task = std::move(tasks_.front());
     tasks_.pop_front();
     // The task may push more.
     mutex_.Unlock();
     task();
-    task = nullptr;  // what it holds goes before anybody is told
+    task = nullptr;  // destroys what it holds before waiters are woken
     mutex_.Lock();
     ++ended_;
     ended_changed_.SignalAll();

@@ -1,4 +1,4 @@
-// The thread that runs a device's submissions, one after another in the order of their arrival.
+// The thread that runs a device's submissions in order of arrival.
 #ifndef KILN_DRIVERS_COMMON_SUBMISSION_QUEUE_H_
 #define KILN_DRIVERS_COMMON_SUBMISSION_QUEUE_H_
 
@@ -13,21 +13,21 @@
 
 namespace kiln::drivers {
 
-// Thread-safe. Sleeps while there is nothing to do.
+// Thread-safe. Sleeps while the queue is empty.
 class SubmissionQueue {
  public:
-  // `name` is the thread's, of which Linux keeps 15 characters.
+  // `name` is the thread's name; Linux keeps 15 characters.
   explicit SubmissionQueue(const std::string& name);
-  // Runs what is left.
+  // Runs the remaining tasks.
   ~SubmissionQueue();
 
   // Returns at once; `task` runs on the queue's thread and may push more.
   void Push(std::function<void()> task);
 
-  // How many tasks have not ended, the one that calls this included.
+  // The number of tasks that have not ended, including the one that calls this.
   int64_t unfinished() const;
 
-  // Until all that was pushed before this call has ended. Must not be called from a task.
+  // Blocks until all tasks pushed before this call have ended. Must not be called from a task.
   void Wait();
 
  private:

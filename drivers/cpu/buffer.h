@@ -13,8 +13,8 @@ namespace kiln::drivers::cpu {
 
 class CpuBuffer : public Buffer {
  public:
-  // Takes over `memory`, which `allocator` made for `bytes`. The allocator is shared, since buffers
-  // may outlive their device.
+  // Takes ownership of `memory`, which `allocator` allocated for `bytes`. The allocator is shared,
+  // since buffers may outlive their device.
   CpuBuffer(std::shared_ptr<CachingAllocator> allocator, void* memory, int64_t bytes,
             Contents contents)
       : allocator_(std::move(allocator)), memory_(memory), bytes_(bytes), contents_(contents) {}

@@ -12,14 +12,14 @@
 namespace kiln::drivers::cpu {
 namespace {
 
-// This process's group in the hierarchy of a version 1 controller, or in version 2's, whose
+// Returns this process's group in the hierarchy of a version 1 controller, or in version 2's, whose
 // controller is "". Empty if there is none.
 std::string OwnGroup(const std::string& own_groups_file, const std::string& controller) {
   std::ifstream file(own_groups_file);
   std::string line;
   while (std::getline(file, line)) {
-    // "4:cpu,cpuacct:/user.slice" in version 1, "0::/user.slice" in version 2; see cgroups(7). The
-    // path may have colons itself.
+    // Version 1: "4:cpu,cpuacct:/user.slice", version 2: "0::/user.slice"; see cgroups(7). The path
+    // itself may contain colons.
     const std::vector<std::string> parts = absl::StrSplit(line, absl::MaxSplits(':', 2));
     if (parts.size() != 3) continue;
     for (const auto name : absl::StrSplit(parts[1], ',')) {
@@ -29,8 +29,8 @@ std::string OwnGroup(const std::string& own_groups_file, const std::string& cont
   return "";
 }
 
-// The folders of a group and of those above it. The root is one of them even if the group is not
-// below it: a container may see its own group there, under its path outside.
+// Returns the folders of a group and its ancestors. The root is included even if the group is not
+// below it: a container may see its own group there, although its path is the one outside.
 std::vector<std::string> GroupFolders(const std::string& root, std::string group) {
   std::vector<std::string> folders = {root};
   while (group.size() > 1) {
@@ -40,7 +40,8 @@ std::vector<std::string> GroupFolders(const std::string& root, std::string group
   return folders;
 }
 
-// The number at a place of a file's first line; `otherwise` if there is none, as in "max".
+// Returns the number at a position of a file's first line, or `otherwise` if there is none, as for
+// "max".
 int64_t ReadNumber(const std::string& path, int place, int64_t otherwise) {
   std::ifstream file(path);
   std::string word;

@@ -1,4 +1,4 @@
-// The limits that Linux's control groups, of both versions, put on this process; see cgroups(7).
+// The limits that Linux's control groups, versions 1 and 2, set for this process; see cgroups(7).
 #ifndef KILN_DRIVERS_CPU_CONTROL_GROUPS_H_
 #define KILN_DRIVERS_CPU_CONTROL_GROUPS_H_
 
@@ -8,10 +8,10 @@
 
 namespace kiln::drivers::cpu {
 
-// Every group from this process's own up to the root may have a limit; the least one holds.
+// Every group from this process's own up to the root may set a limit; the smallest applies.
 class ControlGroups {
  public:
-  // Where the hierarchies are mounted, and the file that names this process's groups.
+  // `root`: where the hierarchies are mounted. `own_groups_file`: lists this process's groups.
   explicit ControlGroups(std::string root = "/sys/fs/cgroup",
                          std::string own_groups_file = "/proc/self/cgroup")
       : root_(std::move(root)), own_groups_file_(std::move(own_groups_file)) {}
@@ -19,7 +19,7 @@ class ControlGroups {
   // In bytes; INT64_MAX if there is none.
   int64_t MemoryLimit() const;
 
-  // Seconds of processor time for each second, 1.5 for example; infinite if there is none. Cpusets
+  // Seconds of processor time per second, for example 1.5; infinite if there is no limit. Cpusets
   // do not count here: they show in the affinity mask.
   double CoreLimit() const;
 

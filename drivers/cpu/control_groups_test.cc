@@ -53,7 +53,7 @@ TEST_F(ControlGroupsTest, MaxAndMinusOneAreNoLimits) {
 TEST_F(ControlGroupsTest, DamagedFilesAreNoLimits) {
   Write("own", "0::\nnonsense\n1:cpu\n");
   Write("cpu.max", "many cores\n");
-  Write("cpu/cpu.cfs_quota_us", "100000\n");  // of which period?
+  Write("cpu/cpu.cfs_quota_us", "100000\n");  // the period is missing
   EXPECT_TRUE(std::isinf(Groups().CoreLimit()));
   Write("cpu/cpu.cfs_period_us", "0\n");
   EXPECT_TRUE(std::isinf(Groups().CoreLimit()));
@@ -92,7 +92,7 @@ TEST_F(ControlGroupsTest, VersionOneHasAHierarchyForEachController) {
 }
 
 TEST_F(ControlGroupsTest, AContainerSeesItsOwnGroupAsTheRoot) {
-  Write("own", "0::/system.slice/docker-1.scope\n");  // outside, there is no such folder here
+  Write("own", "0::/system.slice/docker-1.scope\n");  // does not exist inside the container
   Write("cpu.max", "200000 100000\n");
   EXPECT_DOUBLE_EQ(Groups().CoreLimit(), 2);
 }

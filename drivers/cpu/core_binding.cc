@@ -9,7 +9,7 @@
 namespace kiln::drivers::cpu {
 namespace {
 
-// Reading a thread's time is a system call, so there is one for many short jobs.
+// Reading a thread's time is a system call, so one measurement covers many short jobs.
 constexpr std::chrono::milliseconds kMeasuringTime(4);
 constexpr std::chrono::milliseconds kPauseBetweenMeasurements(1);
 
@@ -22,7 +22,7 @@ bool BindingPolicy::Update(Clock::duration wanted, Clock::duration had, Clock::t
   }
   wanted_ += wanted;
   had_ += had;
-  // A single job says little: any thread may lose its core for a moment.
+  // A single job proves little: any thread may lose its core for a moment.
   if (wanted_ < kWindow) return true;
   if (had_ < kLeastShare * wanted_) {
     bound_ = false;
@@ -41,13 +41,13 @@ CoreBinding::CoreBinding(int thread, int threads, SteadyClock now)
 }
 
 void CoreBinding::Apply() {
-  // Asked for each time, since masks change.
+  // Read each time, since masks change.
   const std::vector<int> cores = AllowedCores();
   if (policy_.bound() && static_cast<int>(cores.size()) == threads_) {
     RunOnCores({cores[thread_]});
     holds_core_ = true;
   } else if (holds_core_) {
-    // A thread that was never bound keeps whatever mask the system has given it.
+    // A thread that was never bound keeps the mask that the system gave it.
     RunOnCores(cores);
     holds_core_ = false;
   }
@@ -56,8 +56,8 @@ void CoreBinding::Apply() {
 void CoreBinding::Awake() {
   if (threads_ == 1) return;
   const Clock::time_point now = now_();
-  // The pause between measurements keeps the cost of short jobs down; long jobs are measured on and
-  // on.
+  // The pause between measurements keeps the cost for short jobs low; long jobs are measured
+  // without a pause.
   if (measuring_ && now - since_ >= kMeasuringTime) {
     EndMeasuring(now);
     StartMeasuring(now);

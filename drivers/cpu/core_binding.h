@@ -1,4 +1,4 @@
-// When a thread stays on one core, and when it goes where the system puts it.
+// Decides when a thread is bound to one core and when the system may move it.
 #ifndef KILN_DRIVERS_CPU_CORE_BINDING_H_
 #define KILN_DRIVERS_CPU_CORE_BINDING_H_
 
@@ -8,21 +8,21 @@
 
 namespace kiln::drivers::cpu {
 
-// A bound thread is fastest while its core is its own. Where other programs use that core too, it
-// waits its turn though another core may idle. So a thread is bound until it finds that others take
-// its core, goes free for a while, and tries again; each attempt in vain makes the next while
-// longer.
+// A bound thread is fastest while no other thread uses its core. If other programs use that core
+// too, it waits although another core may be idle. So a thread is bound until it measures that
+// others take its core, is then unbound for a while, and tries again. Each failed attempt makes the
+// next unbound period longer.
 class BindingPolicy {
  public:
   using Clock = std::chrono::steady_clock;
 
-  static constexpr std::chrono::milliseconds kWindow{20};  // of wanting a core
-  static constexpr double kLeastShare = 0.75;              // of a window that a bound thread gets
+  static constexpr std::chrono::milliseconds kWindow{20};  // time of wanting a core
+  static constexpr double kLeastShare = 0.75;              // of a window, for a bound thread
   static constexpr std::chrono::seconds kShortestFreedom{1};
   static constexpr std::chrono::seconds kLongestFreedom{16};
 
-  // The thread wanted a core for `wanted` and had one for `had` of that, until `now`. Whether it
-  // is to be bound from now on.
+  // Until `now` the thread wanted a core for `wanted` and had one for `had` of that time. Returns
+  // whether it is to be bound from now on.
   bool Update(Clock::duration wanted, Clock::duration had, Clock::time_point now);
 
   bool bound() const { return bound_; }
@@ -35,15 +35,15 @@ class BindingPolicy {
   Clock::time_point next_try_;
 };
 
-// Binds the thread that made it, the `thread`-th of `threads`, if the process may use just as many
-// cores. For that thread only.
+// Binds the thread that constructs it, the `thread`-th of `threads`, if the process may use exactly
+// `threads` cores. Only that thread may use the object.
 class CoreBinding {
  public:
   CoreBinding(int thread, int threads, SteadyClock now);
 
-  // The thread computes, or waits without giving up its core. To be called at least between jobs.
+  // The thread computes, or waits without giving up its core. Call this at least between jobs.
   void Awake();
-  // The thread is about to sleep, or to do what is not the pool's.
+  // The thread is about to sleep, or to do work outside the pool.
   void Asleep();
 
  private:
@@ -59,7 +59,7 @@ class CoreBinding {
   BindingPolicy policy_;
   bool holds_core_ = false;
   bool measuring_ = false;
-  // Of the measurement; its end if there is none now.
+  // The start of the current measurement; between measurements, the end of the last one.
   Clock::time_point since_;
   std::chrono::nanoseconds thread_time_{};
 };

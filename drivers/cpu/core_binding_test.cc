@@ -23,7 +23,7 @@ class BindingPolicyTest : public ::testing::Test {
     const auto had = std::chrono::duration_cast<BindingPolicy::Clock::duration>(wanted * share);
     return policy_.Update(wanted, had, now_);
   }
-  // How long it stays free under these conditions.
+  // Returns how long the thread stays unbound under these conditions.
   milliseconds Freedom(double share) {
     milliseconds freedom{0};
     while (!Run(milliseconds(10), share)) freedom += milliseconds(10);

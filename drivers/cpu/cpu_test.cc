@@ -1,4 +1,4 @@
-// What is the CPU driver's own; the rest is in tests/conformance.
+// Tests specific to the CPU driver; tests/conformance has the rest.
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -46,7 +46,7 @@ TEST(DriverTest, SharesTheMachineAmongDevices) {
   EXPECT_LE(memory, AvailableMemory());
 }
 
-// Telling of an end takes its time; what waits runs meanwhile, and ends are told in order.
+// Callbacks are slow here; waiting lists run meanwhile, and callbacks are called in order.
 TEST(DriverTest, GoesOnWhileEndsAreTold) {
   std::string why_none;
   auto devices = CpuDriver({.devices = 2, .threads_per_device = 1}).Enumerate(&why_none);
@@ -59,9 +59,10 @@ TEST(DriverTest, GoesOnWhileEndsAreTold) {
   auto wait = watcher.Prepare({.commands = {WaitCommand{0}}});
   ASSERT_TRUE(nothing.ok() && signal.ok() && wait.ok());
   const SubmitOptions options{.group = std::make_shared<SignalGroup>(std::make_shared<Signals>(4))};
-  std::vector<int> told;  // one thread at a time
+  std::vector<int> told;  // written by one thread at a time
   absl::Notification all_wait, last_ran;
-  // Nothing waits behind this one yet, so it holds the device until the others do.
+  // Nothing waits behind this list yet, so its callback holds the device until the others are
+  // queued.
   ASSERT_TRUE(device
                   .Submit(**nothing, {}, {},
                           [&](const SubmitResult&) {
@@ -85,14 +86,14 @@ TEST(DriverTest, GoesOnWhileEndsAreTold) {
   EXPECT_EQ(told, (std::vector<int>{0, 1, 2}));
 }
 
-// A kernel that jumps to itself for ever.
+// A kernel that is an endless loop.
 KernelImage EndlessKernel(const Target& target, int64_t grid_size) {
   KernelImage image;
   image.name = "endless";
   image.architecture = target.architecture;
   image.code = "\xeb\xfe";
   image.grid_size = grid_size;
-  image.flops = 1e12;  // worth all threads
+  image.flops = 1e12;  // large enough for all threads
   return image;
 }
 
@@ -105,7 +106,7 @@ TEST(DriverTest, KernelsThatNobodyWantsAreGivenUp) {
   ASSERT_TRUE(devices.ok()) << devices.status();
   if (devices->empty()) GTEST_SKIP() << why_none;
   Device& device = *devices->front();
-  // On the queue's thread alone, then on all.
+  // On the queue's thread alone, then on all threads.
   for (const int64_t grid_size : {1, 1000}) {
     auto kernel = device.LoadKernel(EndlessKernel(device.info().target, grid_size));
     ASSERT_TRUE(kernel.ok()) << kernel.status();
@@ -124,9 +125,9 @@ TEST(DriverTest, KernelsThatNobodyWantsAreGivenUp) {
                                 [&](const SubmitResult& result) { ended.Update(result.status); })
                         .ok());
       }
-      // It may have begun or not.
+      // The list may have begun or not.
       if (i % 2 == 0) std::this_thread::yield();
-      // Others' flags end nothing, and what is wanted goes on to its end.
+      // Another list's flag stops nothing, and a list that is not cancelled runs to its end.
       device.StopUnwanted();
       bool others_ran = false;
       ASSERT_TRUE(device

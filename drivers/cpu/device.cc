@@ -16,7 +16,7 @@
 namespace kiln::drivers::cpu {
 namespace {
 
-// Freed memory that is kept for the next buffer of its size.
+// The most freed memory that is cached for reuse.
 constexpr int64_t kMostCached = int64_t{2} << 30;
 
 std::shared_ptr<CachingAllocator> MakeAllocator(const DeviceInfo& info) {
@@ -77,14 +77,14 @@ absl::Status CpuDevice::Submit(PreparedList& list, absl::Span<Buffer* const> slo
   const std::shared_ptr<Program>& program = prepared->program();
   if (absl::Status status = CheckSlots(program->needs(), slots, options); !status.ok())
     return status;
-  // Copied, since the caller's span is valid only during this call.
+  // Copied, since the caller's span is only valid during this call.
   std::vector<char*> addresses;
   addresses.reserve(slots.size());
   for (const Buffer* buffer : slots) {
     if (absl::Status status = CheckAddressable(*buffer); !status.ok()) return status;
     addresses.push_back(static_cast<char*>(buffer->host_pointer()));
   }
-  // The program is shared, so the list may be destroyed before this has run.
+  // The program is shared, so the list may be destroyed before this runs.
   submissions_.Push(
       [this, program, addresses = std::move(addresses), options = std::move(options),
        done = std::move(done)]() mutable { Run(*program, addresses, options, std::move(done)); });
@@ -100,7 +100,7 @@ void CpuDevice::Run(Program& program, absl::Span<char* const> addresses,
     execution.Finish();
   }
   SubmitResult result = std::move(execution.result());
-  // In the order of their ends. Where nothing waits, the detour would only take time.
+  // Completions are reported in order. If nothing waits, the other thread would only add latency.
   if (submissions_.unfinished() == 1 && completions_.unfinished() == 0)
     return done(std::move(result));
   completions_.Push([done = std::move(done), result = std::move(result)] { done(result); });
@@ -139,7 +139,7 @@ absl::Status CpuDevice::Synchronize() {
   return absl::OkStatus();
 }
 
-// A processor is never lost without the daemon.
+// A processor cannot be lost while the daemon runs.
 absl::Status CpuDevice::Health() { return absl::OkStatus(); }
 
 }  // namespace kiln::drivers::cpu

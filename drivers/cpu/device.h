@@ -16,14 +16,14 @@ namespace kiln::drivers::cpu {
 
 class Program;
 
-// A submission runs on the queue's thread; kernels that are large enough are shared with the
-// workers. While others wait, `done` is called on another thread, since an answer takes as long as
-// a short list. Any buffer with a host pointer may stand in a slot, other CPU devices' included.
+// A submission runs on the queue's thread; large kernels are shared with the workers. While more
+// submissions wait, `done` is called on another thread, since a completion callback takes as long
+// as a short list. Any buffer with a host pointer may be in a slot, also one of another CPU device.
 class CpuDevice : public Device {
  public:
-  // info.target.limits.compute_units is the number of threads, cores() how many of them can run at
-  // once. Devices of one thread each that outnumber the cores have the same `gang_threads`; null:
-  // each waits by itself.
+  // info.target.limits.compute_units is the number of threads; cores() is how many of them can run
+  // at once. Single-threaded devices that outnumber the cores share `gang_threads`; null: each
+  // device waits by itself.
   CpuDevice(DeviceInfo info, std::function<int()> cores, SteadyClock now,
             std::shared_ptr<GangThreads> gang_threads = nullptr);
 
@@ -31,7 +31,7 @@ class CpuDevice : public Device {
   absl::StatusOr<std::unique_ptr<Buffer>> Allocate(int64_t bytes) override;
   int64_t cached_bytes() const override { return allocator_->cached_bytes(); }
   absl::StatusOr<std::unique_ptr<LoadedKernel>> LoadKernel(const KernelImage& image) override;
-  // Whatever the host reaches.
+  // True for all memory that the host can address.
   bool CanReach(const Buffer& buffer) const override { return buffer.host_pointer() != nullptr; }
   absl::StatusOr<std::unique_ptr<PreparedList>> Prepare(CommandList list) override;
   absl::Status Submit(PreparedList& list, absl::Span<Buffer* const> slots, SubmitOptions options,
@@ -39,7 +39,7 @@ class CpuDevice : public Device {
   void StopUnwanted() override { pool_.Interrupt(); }
   bool stops_lists() const override { return true; }
   bool yields() const override { return true; }
-  // Copies in memory: they have ended when this returns.
+  // Copies are plain memory copies: they have ended when this returns.
   absl::Status StartCopyToDevice(Buffer& destination, int64_t offset, absl::Span<const char> source,
                                  CopyDone done) override;
   absl::Status StartCopyToHost(const Buffer& source, int64_t offset, absl::Span<char> destination,
@@ -57,7 +57,7 @@ class CpuDevice : public Device {
   WorkerPool pool_;
   const std::shared_ptr<GangThreads> gang_threads_;
   SubmissionQueue completions_;
-  SubmissionQueue submissions_;  // last: its destructor runs what is left, with the members above
+  SubmissionQueue submissions_;  // last: its destructor runs the rest, with the members above
 };
 
 }  // namespace kiln::drivers::cpu

@@ -31,15 +31,15 @@ absl::StatusOr<std::vector<std::unique_ptr<Device>>> CpuDriver::Enumerate(std::s
   if (absl::Status status = Check(options_); !status.ok()) return status;
   std::vector<std::unique_ptr<Device>> devices;
   if (options_.devices == 0) *why_none = "CPU devices are switched off in the configuration";
-  // A number of threads that was asked for is not divided.
+  // An explicit number of threads is not divided among devices.
   const int sharers = options_.threads_per_device > 0 ? 1 : std::max(1, options_.devices);
-  // Called again and again by each device, because masks and limits may change.
+  // Called repeatedly by each device, because masks and limits may change.
   const auto all_cores = options_.cores ? options_.cores : [] { return AvailableCores(); };
   auto cores = [all_cores, sharers] { return std::max(1, all_cores() / sharers); };
   const int threads = options_.threads_per_device > 0 ? options_.threads_per_device : cores();
   absl::StatusOr<Target> target = DetectTarget(threads, options_.features);
-  // UNIMPLEMENTED is a processor that is too old, which is no mistake of the user's: there is no
-  // device.
+  // UNIMPLEMENTED means that the processor is too old. That is not the user's mistake, so there is
+  // just no device.
   if (!target.ok() && !absl::IsUnimplemented(target.status())) return target.status();
   if (!target.ok()) {
     *why_none = std::string(target.status().message());
@@ -53,7 +53,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Device>>> CpuDriver::Enumerate(std::s
     info.name = absl::StrCat("cpu:", i);
     info.model = ProcessorModel();
     info.target = *target;
-    // A quarter is left for the daemon itself and what it holds for its clients.
+    // A quarter is left for the daemon itself and its clients' data in host memory.
     info.memory_bytes = AvailableMemory() / 4 * 3 / options_.devices;
     if (options_.memory_limit_bytes_per_device > 0)
       info.memory_bytes = std::min(info.memory_bytes, options_.memory_limit_bytes_per_device);

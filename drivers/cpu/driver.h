@@ -1,4 +1,4 @@
-// The CPU as one device, or as several.
+// The CPU as one device or several.
 #ifndef KILN_DRIVERS_CPU_DRIVER_H_
 #define KILN_DRIVERS_CPU_DRIVER_H_
 
@@ -15,16 +15,16 @@ namespace kiln::drivers::cpu {
 
 struct CpuOptions {
   int devices = 1;
-  // 0: the cores of the process's affinity mask, or as many as its control group's limit leaves,
-  // shared evenly, at least one for each device. Of a larger number no more run at once than the
-  // process may use cores.
+  // 0: the cores of the process's affinity mask, or fewer if its control group's limit is lower,
+  // divided evenly, at least one per device. With a larger number, no more threads run at once than
+  // the process may use cores.
   int threads_per_device = 0;
-  // The most of the machine's or the control group's memory that a device takes, with what it keeps
-  // for reuse. All devices together take three quarters of it at most; 0: as much as that.
+  // The most memory of the machine or the control group that a device uses, including its cache.
+  // All devices together use at most three quarters of that memory; 0: an equal share of that.
   int64_t memory_limit_bytes_per_device = 0;
-  // As ChooseInstructions takes them; empty: all that the processor has.
+  // In the syntax of ChooseInstructions; empty: all features of the processor.
   std::string features = {};
-  // How many cores the process may use, from now on; null: as the system says.
+  // The number of cores that the process may use, asked for repeatedly; null: ask the system.
   std::function<int()> cores = nullptr;
   SteadyClock now = std::chrono::steady_clock::now;
 };
@@ -34,8 +34,8 @@ class CpuDriver : public Driver {
   explicit CpuDriver(CpuOptions options) : options_(options) {}
 
   std::string name() const override { return "cpu"; }
-  // INVALID_ARGUMENT: the options make no sense. FAILED_PRECONDITION: the processor lacks
-  // `features`.
+  // INVALID_ARGUMENT: the options are contradictory or malformed. FAILED_PRECONDITION: the
+  // processor lacks `features`.
   absl::StatusOr<std::vector<std::unique_ptr<Device>>> Enumerate(std::string* why_none) override;
 
  private:

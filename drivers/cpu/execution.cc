@@ -7,9 +7,9 @@
 namespace kiln::drivers::cpu {
 namespace {
 
-// Of a slice: a portion that takes longer than it is expected to still ends soon.
+// Share of a slice for one portion, so that a portion slower than expected still ends soon.
 constexpr double kPortionOfSlice = 0.25;
-// Bytes of a portion of a copy, which take some ten microseconds.
+// Bytes of a portion of a copy, which take some tens of microseconds.
 constexpr int64_t kCopiedAtLeast = 128 << 10;
 
 SteadyTime After(SteadyTime time, double seconds) {
@@ -43,7 +43,7 @@ bool Execution::RunCommands(bool blocks) {
     if (!blocks && call.kind == Program::Kind::kWait && IsHeld()) return false;
     const bool ended = options_.goes_on == nullptr ? RunWhole(call) : RunWhileItGoesOn(call);
     if (!result_.status.ok()) break;
-    // The time of a command's first tasks counts too.
+    // The time of a command's first tasks counts, too.
     if (options_.time_commands && (ended || task_ > 0)) NoteTime();
     if (!ended) {
       result_.rest = ListPosition{static_cast<int>(next_), task_};
@@ -94,7 +94,7 @@ bool Execution::GoesOn() {
 Program::Portion Execution::NextPortion(const Program::Call& call) const {
   const double seconds =
       std::min(kPortionOfSlice * options_.slice_seconds, Seconds(looked_, slice_end_));
-  // Each thread has at least one.
+  // At least one task for each thread.
   const bool copies = call.kind == Program::Kind::kCopy || call.kind == Program::Kind::kFill;
   const int64_t least = copies                                ? kCopiedAtLeast
                         : call.kind == Program::Kind::kKernel ? 1
@@ -106,7 +106,7 @@ Program::Portion Execution::NextPortion(const Program::Call& call) const {
 }
 
 void Execution::End() {
-  // Lists on other devices may wait for a signal that will never come.
+  // Lists on other devices may be waiting for a signal that will not come.
   if (!result_.status.ok() && options_.group != nullptr) options_.group->Abort(result_.status);
   result_.seconds = Seconds(start_, pool_.Now());
 }

@@ -1,5 +1,5 @@
-// One submission of a list, which can stop at a wait and go on later, and can end between two tasks
-// of a kernel, so that others get the device.
+// One submission of a list. It can stop at a wait and continue later, and it can end between two
+// tasks of a kernel, so that other submissions get the device.
 #ifndef KILN_DRIVERS_CPU_EXECUTION_H_
 #define KILN_DRIVERS_CPU_EXECUTION_H_
 
@@ -13,50 +13,50 @@
 
 namespace kiln::drivers::cpu {
 
-// For one thread at a time, which is the pool's caller; it need not always be the same.
+// Used by one thread at a time, the pool's caller; it may change between calls.
 class Execution {
  public:
-  // Begins it, behind the last one of the same program. slots[i] is the address of slot i.
-  // `options` and `pool` outlive it.
+  // Starts the submission after the previous one of the same program. slots[i] is the address of
+  // slot i. `options` and `pool` must outlive this object.
   Execution(Program& program, absl::Span<char* const> slots, const SubmitOptions& options,
             WorkerPool& pool);
 
-  // Runs all that is left, and blocks where that has to wait; or what SubmitOptions::goes_on lets
-  // it.
+  // Runs the remaining commands and blocks at waits; ends early if SubmitOptions::goes_on returns
+  // false.
   void Finish() { RunCommands(/*blocks=*/true); }
-  // Runs what is left up to a wait that would block. True: nothing is left.
+  // Runs the remaining commands up to a wait that would block. Returns true if none is left.
   bool GoOn() { return RunCommands(/*blocks=*/false); }
 
-  // Once GoOn has stopped at a wait: whether that would still block.
+  // After GoOn has stopped at a wait: whether it would still block.
   bool IsHeld() const;
-  // Lists with signals or waits have one.
+  // Requires: the list has signals or waits.
   SignalGroup& group() const { return *options_.group; }
-  // Once nothing is left.
+  // Requires: all commands have ended.
   SubmitResult& result() { return result_; }
 
  private:
   bool RunCommands(bool blocks);
   void NoteTime();
   void End();
-  // True: the command has ended.
+  // Returns true if the command has ended.
   bool RunWhole(const Program::Call& call);
-  // For lists that may end early. Runs a command from task_ on, unless its slice ends before.
-  // False: it does, and nothing more is run.
+  // For lists that may end early: runs a command from task_ on, until its end or the end of the
+  // slice. Returns false if the slice ended first; then nothing more is run.
   bool RunWhileItGoesOn(Program::Call& call);
-  // Whether the slice is not over yet, or another one follows.
+  // Whether the current slice is not over, or another one follows.
   bool GoesOn();
-  // As many tasks as fit into what is left of the slice, a quarter of one at most; one at least.
+  // As many tasks as fit into the rest of the slice, at most a quarter of a slice; at least one.
   Program::Portion NextPortion(const Program::Call& call) const;
 
   Program& program_;
   const SubmitOptions& options_;
   WorkerPool& pool_;
   const SteadyTime start_;
-  SteadyTime last_end_;  // of a command
+  SteadyTime last_end_;  // of the last ended command
   size_t next_ = 0;      // command
   // For lists that may end early.
-  int64_t task_ = 0;   // of the next command, the first that is left
-  SteadyTime looked_;  // at the clock
+  int64_t task_ = 0;   // the first remaining task of the next command
+  SteadyTime looked_;  // last clock reading
   SteadyTime slice_end_;
   SubmitResult result_;
 };

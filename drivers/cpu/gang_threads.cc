@@ -18,7 +18,7 @@ void GangThreads::Run(Execution& execution) {
   members_.push_back(&self);
   GoOn(self, self);
   while (!self.has_ended) {
-    // Before looking: a list that may go on only after that makes it another number.
+    // Read before Take, so that a list that becomes ready after Take changes the counter.
     const int64_t seen = group.changes();
     if (Member* next = Take(group)) {
       GoOn(*next, self);
@@ -60,7 +60,7 @@ void GangThreads::GoOn(Member& member, const Member& self) {
   }
   member.has_ended = true;
   if (&member == &self) return;
-  // Its thread sleeps, or waits for a change, or runs another list.
+  // Its thread sleeps, waits for a change, or runs another list.
   member.changed.Signal();
   self.execution.group().Change();
 }
@@ -87,8 +87,8 @@ void GangThreads::Sleep(Member& self) {
 void GangThreads::Leave(const Member& self) {
   const SignalGroup& group = self.group();
   members_.erase(std::find(members_.begin(), members_.end(), &self));
-  // The list that this thread has just put aside may be able to go on already, and those that are
-  // awake have looked before it was there.
+  // The list that this thread has just set aside may already be able to continue, but the awake
+  // threads may have looked before it was set aside.
   self.execution.group().Change();
   if (Awake(group) >= cores_) return;
   for (Member* member : members_) {

@@ -54,7 +54,7 @@ class GangThreadsTest : public ::testing::Test {
     return *std::move(list);
   }
 
-  // One submission and its end.
+  // A submission and its completion.
   struct Submitted {
     absl::Notification ended;
     absl::Status status;
@@ -77,7 +77,7 @@ class GangThreadsTest : public ::testing::Test {
     return submitted;
   }
 
-  // Waits until the threads of so many lists sleep, which wait for signals of the group.
+  // Waits until `count` threads sleep, either set aside or waiting for the group's signals.
   void AwaitSleep(const SignalGroup& group, int count) {
     EXPECT_TRUE(
         kiln::testing::Eventually([&] { return threads_->asleep() + group.sleepers() == count; }));
@@ -94,7 +94,7 @@ TEST_F(GangThreadsTest, DevicesReadWhatTheOthersWroteBefore) {
        {std::pair(2, 1), std::pair(5, 1), std::pair(5, 2), std::pair(9, 3), std::pair(3, 8)}) {
     MakeDevices(devices, cores);
     Exchanges exchanges(devices, kSteps);
-    // Those of each run, all of which are queued at once.
+    // One set of buffers for each run, since all runs are queued at once.
     std::vector<std::vector<std::unique_ptr<Buffer>>> published(kRuns), read(kRuns);
     std::vector<std::unique_ptr<PreparedList>> lists;
     std::vector<std::shared_ptr<Submitted>> submitted;
@@ -127,8 +127,7 @@ std::vector<Command> WaitsFor(std::vector<int> signals) {
   return commands;
 }
 
-// With one core a thread that has nothing to do sleeps while another one is awake, which then has
-// to run its list, too.
+// With one core, an idle thread sleeps while another is awake, which then has to run both lists.
 TEST_F(GangThreadsTest, AThreadRunsTheListsOfThoseThatSleep) {
   MakeDevices(4, 1);
   Exchanges exchanges(4, 50);
@@ -153,7 +152,7 @@ TEST_F(GangThreadsTest, AThreadRunsTheListsOfThoseThatSleep) {
   EXPECT_GT(threads_->helped(), 0);
 }
 
-// Whoever raises them, and whether the threads sleep.
+// Both for sleeping and for waking threads, and for signals raised by any thread.
 TEST_F(GangThreadsTest, SignalsOfOthersWakeAllWhoWait) {
   constexpr int kDevices = 5;
   constexpr int kSignals = 6;
@@ -196,7 +195,7 @@ TEST_F(GangThreadsTest, AnAbortEndsAllThatWait) {
   }
 }
 
-// What waits in one group holds up nothing else.
+// A waiting list of one group blocks nothing else.
 TEST_F(GangThreadsTest, OtherGroupsAndListsGoOn) {
   MakeDevices(5, 1);
   auto held = Prepare(0, WaitsFor({0}));
@@ -223,7 +222,8 @@ TEST_F(GangThreadsTest, OtherGroupsAndListsGoOn) {
   EXPECT_TRUE(second->Wait().ok());
 }
 
-// The list that ends first frees its device, whoever ran it, while the others of its group wait.
+// The list that ends first frees its device, even if another thread ran it and the rest of its
+// group waits.
 TEST_F(GangThreadsTest, ADeviceGoesWhileOthersWork) {
   for (int round = 0; round < 20; ++round) {
     MakeDevices(4, 1 + round % 2);
@@ -243,9 +243,9 @@ TEST_F(GangThreadsTest, ADeviceGoesWhileOthersWork) {
   }
 }
 
-// Cores may come and go.
+// The number of cores may change at any time.
 TEST_F(GangThreadsTest, ThreadsFollowTheNumberOfCores) {
-  // Devices may ask until they go.
+  // Shared, because devices may call these until they are destroyed.
   const auto cores = std::make_shared<std::atomic<int>>(1);
   const auto seconds = std::make_shared<std::atomic<int64_t>>(0);
   MakeDevices(
@@ -265,7 +265,7 @@ TEST_F(GangThreadsTest, ThreadsFollowTheNumberOfCores) {
   }
 }
 
-// A kernel that writes a one to its argument, then jumps to itself for ever.
+// A kernel that writes 1 to its argument and then loops endlessly.
 KernelImage Endless(const Target& target) {
   KernelImage image;
   image.name = "endless";
@@ -280,7 +280,7 @@ KernelImage Endless(const Target& target) {
   return image;
 }
 
-// On whichever thread they are by then.
+// Cancelled lists are stopped on the thread that runs them at that time.
 TEST_F(GangThreadsTest, KernelsThatNobodyWantsAreGivenUp) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "signals wait for the next function that the sanitizer knows";
@@ -304,7 +304,7 @@ TEST_F(GangThreadsTest, KernelsThatNobodyWantsAreGivenUp) {
     submitted.push_back(Submit(0, *endless, group, {buffer.get()}, unwanted));
     submitted.push_back(Submit(1, *wait, group, {}, unwanted));
     submitted.push_back(Submit(2, *signal_and_wait, group, {}, unwanted));
-    // It may have begun or not, is about to begin, or has begun.
+    // The list has begun or not (i % 3 == 0), is about to begin (1), or has begun (2).
     if (i % 3 == 1) {
       EXPECT_TRUE(kiln::testing::Eventually([&] { return group->IsDecided(2); }));
     }

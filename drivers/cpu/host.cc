@@ -17,7 +17,7 @@ namespace {
 
 int64_t CacheBytes(int sysconf_name, int64_t otherwise) {
   const int64_t bytes = sysconf(sysconf_name);
-  // sysconf gives 0 or -1 where the size is unknown, as in some virtual machines.
+  // sysconf returns 0 or -1 if the size is unknown, as in some virtual machines.
   return bytes > 0 ? bytes : otherwise;
 }
 
@@ -38,8 +38,8 @@ absl::StatusOr<Target> DetectTarget(int threads, const std::string& features) {
 }
 
 std::string ProcessorModel() {
-  // CPUID leaves 80000002h to 80000004h hold 16 characters each, which Intel pads with blanks in
-  // front.
+  // CPUID leaves 80000002h to 80000004h hold 16 characters each; Intel pads them with leading
+  // blanks.
   constexpr unsigned kBrand = 0x80000002;
   char brand[49] = {};
   for (unsigned i = 0; i < 3; ++i) {

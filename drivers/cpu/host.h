@@ -1,4 +1,4 @@
-// What this machine is: its processor as the compiler must know it, cores and memory. No LLVM.
+// Properties of this machine: its processor as a Target, cores and memory. Independent of LLVM.
 #ifndef KILN_DRIVERS_CPU_HOST_H_
 #define KILN_DRIVERS_CPU_HOST_H_
 
@@ -11,15 +11,15 @@
 
 namespace kiln::drivers::cpu {
 
-// `features`: as instructions.h has them, and its errors; empty: all that the processor has.
-// limits.compute_units is `threads`.
+// `features`: syntax and errors as in instructions.h; empty: all features of the processor. Sets
+// limits.compute_units to `threads`.
 absl::StatusOr<Target> DetectTarget(int threads, const std::string& features = "");
 
 // The processor's brand, "AMD EPYC 9B45" for example.
 std::string ProcessorModel();
 
-// How many threads this process can keep running: the cores in its affinity mask, or fewer if the
-// control groups' limit, rounded to a whole number, is lower. At least 1.
+// The number of threads that this process can keep running: the cores in its affinity mask, or
+// fewer if the control groups' limit, rounded to a whole number, is lower. At least 1.
 int AvailableCores(const ControlGroups& groups = ControlGroups());
 
 // The smaller of physical memory and the control groups' limit.

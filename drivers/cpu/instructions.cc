@@ -14,13 +14,13 @@ namespace {
 
 struct Level {
   const char* name;
-  const char* processor;           // as LLVM names the level
-  std::vector<const char*> needs;  // what tells that a processor has all of it
+  const char* processor;           // LLVM's name for the level
+  std::vector<const char*> needs;  // features that show that a processor has all of the level
   int vector_bytes;
   int vector_registers;
 };
 
-// Lowest first.
+// From lowest to highest.
 const std::vector<Level>& Levels() {
   static const std::vector<Level>& levels = *new std::vector<Level>{
       {"sse4.2", "x86-64-v2", {"ssse3", "sse4.2", "popcnt"}, 16, 16},
@@ -34,12 +34,12 @@ const std::vector<Level>& Levels() {
 }
 constexpr int kSse42 = 0, kAvx2 = 1, kAvx512 = 2;
 
-// Features that a processor of a level may have or not. Those that can be left out make other code;
-// kernels only profit from the rest.
+// Features that a processor of a level may or may not have. Leaving out one of kLeftOutAtWish
+// changes the code; kernels only profit from the others.
 struct Extra {
   const char* name;
-  int first_level;  // that may have it
-  int always_from;  // the level that cannot do without
+  int first_level;  // first level that may have it
+  int always_from;  // first level that requires it
 };
 constexpr Extra kLeftOutAtWish[] = {{"fma", kAvx2, kAvx512}, {"f16c", kAvx2, kAvx512}};
 constexpr Extra kExtras[] = {{"avxvnni", kAvx2, 3},
@@ -120,7 +120,7 @@ absl::StatusOr<Choice> Parse(const std::string& words, int best) {
 
 bool HostHasFeature(absl::string_view feature) {
   __builtin_cpu_init();
-// __builtin_cpu_supports takes only a literal, hence a line for each name.
+// __builtin_cpu_supports takes only a literal, hence one line for each name.
 #define KILN_KNOWN_FEATURE(name) \
   if (feature == name) return __builtin_cpu_supports(name)
   KILN_KNOWN_FEATURE("ssse3");
@@ -165,8 +165,7 @@ absl::Status ChooseInstructions(const HasFeature& has, const std::string& words,
     if (choice->level < extra.first_level || choice->level >= extra.always_from) continue;
     const bool wanted = std::find(choice->left_out.begin(), choice->left_out.end(), extra.name) ==
                         choice->left_out.end();
-    // Named in either case: x86-64-v3 has both of them, so one that is not to be used must be
-    // switched off.
+    // Written in both cases: x86-64-v3 includes both, so an unwanted one must be switched off.
     const bool used = wanted && has(extra.name);
     features.push_back(absl::StrCat(used ? "+" : "-", extra.name));
     if (!used) absl::StrAppend(&target->variant, ",-", extra.name);

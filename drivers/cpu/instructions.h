@@ -1,4 +1,5 @@
-// Which vector instructions generated code may use: what the processor has, or less if asked for.
+// Selects the vector instructions that generated code may use: those of the processor, or fewer on
+// request.
 #ifndef KILN_DRIVERS_CPU_INSTRUCTIONS_H_
 #define KILN_DRIVERS_CPU_INSTRUCTIONS_H_
 
@@ -12,14 +13,13 @@
 
 namespace kiln::drivers::cpu {
 
-// Whether the processor has a feature, by LLVM's name for it. Handed in, so that tests make their
+// Whether the processor has a feature, by LLVM's name for it. Injected, so tests can supply their
 // own.
 using HasFeature = std::function<bool(absl::string_view feature)>;
 bool HostHasFeature(absl::string_view feature);
 
-// Fills in target's processor, features, variant, capabilities and vector registers. `words`
-// separated by commas: a level, of which the processor's best is the default, then what to leave
-// out of it.
+// Fills in target's processor, features, variant, capabilities and vector registers. `words` are
+// separated by commas: a level (default: the processor's best), then features to exclude.
 //
 //   sse4.2      16-byte vectors: 4 lanes of float32
 //   avx2        32-byte vectors: 8 lanes; with fma and f16c where the processor has them
@@ -27,13 +27,13 @@ bool HostHasFeature(absl::string_view feature);
 //   -fma        no fused multiply-add
 //   -f16c       no instructions that convert float16
 //
-// INVALID_ARGUMENT, and the message says what would be right: an unknown word, or a feature that
-// the level cannot do without. FAILED_PRECONDITION: a level that the processor does not have.
-// UNIMPLEMENTED: it has none at all.
+// INVALID_ARGUMENT: an unknown word, or excluding a feature that the level requires; the message
+// says what is allowed. FAILED_PRECONDITION: a level that the processor does not have.
+// UNIMPLEMENTED: the processor has no supported level.
 absl::Status ChooseInstructions(const HasFeature& has, const std::string& words, Target* target);
 
-// Words that this processor takes: one for each level and set of features that code differs by,
-// widest first. Whatever runs on one of them should run on all.
+// Returns the words accepted by this processor: one for each level and set of features that changes
+// code, widest first. Tests should pass with each of them.
 std::vector<std::string> ExecutableFeatures(const HasFeature& has = HostHasFeature);
 
 }  // namespace kiln::drivers::cpu

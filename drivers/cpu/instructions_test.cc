@@ -12,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// A processor with these features beside all of `level`'s and the levels' below.
+// A processor with `extras` and all features of `level` and the levels below it.
 HasFeature Processor(int level, std::set<std::string> extras = {}) {
   static const std::vector<std::vector<std::string>>& levels =
       *new std::vector<std::vector<std::string>>{
@@ -46,7 +46,7 @@ TEST(InstructionsTest, TakesAllThatTheProcessorHas) {
   EXPECT_TRUE(skylake.Has("avx512vl") && skylake.Has("fma") && skylake.Has("avx512vnni"));
   EXPECT_TRUE(skylake.capabilities.fma && skylake.capabilities.fp64);
   EXPECT_FALSE(skylake.capabilities.fp16);
-  // The level cannot do without.
+  // The level requires both.
   EXPECT_EQ(Chosen(Processor(2, {"f16c"}), "").variant, "avx2,-fma");
 }
 

@@ -14,11 +14,11 @@ struct Running {
   const std::atomic<bool>* unwanted;
 };
 
-// What this thread runs. Lock-free, as what a handler touches must be.
+// The range that this thread runs. Lock-free, because the signal handler reads it.
 thread_local std::atomic<Running*> running = nullptr;
 static_assert(std::atomic<Running*>::is_always_lock_free);
 
-// One that neither the C library nor a sanitizer takes for itself.
+// A signal that neither the C library nor a sanitizer uses.
 int Signal() { return SIGRTMIN + 5; }
 
 void Look(int) {
@@ -28,20 +28,21 @@ void Look(int) {
   siglongjmp(interrupted->back, 1);
 }
 
-// Before the signal is first sent, and before it is first waited for: without a handler it would end
-// the process.
+// Called before the signal is first sent and before a range first runs: without a handler the
+// signal would end the process.
 void InstallOnce() {
   static const bool installed = [] {
     struct sigaction action = {};
     action.sa_handler = Look;
-    // The jump out of the handler leaves the mask as it is, so the signal must not be blocked there.
+    // The jump out of the handler does not restore the mask, so the signal must not be blocked in
+    // the handler.
     action.sa_flags = SA_NODEFER | SA_RESTART;
     return sigaction(Signal(), &action, nullptr) == 0;
   }();
   static_cast<void>(installed);
 }
 
-// Whoever made this thread may have blocked all signals.
+// The creator of this thread may have blocked all signals.
 void ListenOnce() {
   thread_local bool listens = false;
   if (listens) return;
@@ -65,7 +66,7 @@ bool RunInterruptibly(const Range& range, const std::atomic<bool>* unwanted) {
   here.unwanted = unwanted;
   if (sigsetjmp(here.back, /*savemask=*/0) != 0) return false;
   running.store(&here, std::memory_order_relaxed);
-  // For the handler, which runs on this thread: only now it may come, and from here on it must.
+  // Compiler barriers for the handler, which runs on this thread: from here on it may jump.
   std::atomic_signal_fence(std::memory_order_seq_cst);
   const bool runs = !unwanted->load();
   if (runs) range.run(range.context, range.begin, range.end, range.scratch);

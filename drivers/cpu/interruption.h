@@ -1,5 +1,5 @@
-// How a kernel ends that nobody wants any more. Its machine code asks for nothing while it runs,
-// and may run for minutes.
+// Stops a kernel that was cancelled. Its machine code has no cancellation checks, and may run for
+// minutes.
 #ifndef KILN_DRIVERS_CPU_INTERRUPTION_H_
 #define KILN_DRIVERS_CPU_INTERRUPTION_H_
 
@@ -10,8 +10,8 @@
 
 namespace kiln::drivers::cpu {
 
-// A range of tasks, as worker_pool.h has it. It must hold nothing that another thread waits for,
-// and nothing that a destructor gives back: it may end between any two instructions.
+// A range of tasks, as in worker_pool.h. It may be stopped between any two instructions, so it must
+// hold no lock and nothing that a destructor releases.
 struct Range {
   void (*run)(const void* context, int64_t begin, int64_t end, void* scratch) = nullptr;
   const void* context = nullptr;
@@ -20,16 +20,16 @@ struct Range {
   void* scratch = nullptr;
 };
 
-// Runs it on this thread, unless `unwanted` is true. Where Interrupt is called for this thread
-// after `unwanted` has become true, the range is left where it is. Null: it is always wanted.
-// False: not all of it was run.
+// Runs the range on this thread, unless `unwanted` is true. If Interrupt is called for this thread
+// after `unwanted` has become true, the range is abandoned where it is. Null: it cannot be
+// cancelled. Returns false if not all of it was run.
 //
-// The signal's handler jumps back here (siglongjmp(3)). Under ThreadSanitizer, which keeps signals
-// back until the thread calls a function that it knows, ranges run to their ends.
+// The signal's handler jumps back here (siglongjmp(3)). ThreadSanitizer delays signals until the
+// thread calls an intercepted function, so under it ranges run to their ends.
 bool RunInterruptibly(const Range& range, const std::atomic<bool>* unwanted);
 
-// Has thread `thread` of this process (gettid(2)) look whether what it runs is still wanted. Does
-// not wait. Nothing happens to a thread that runs no range, or that has ended.
+// Makes the thread with id `thread` (gettid(2)) of this process check whether its range is
+// cancelled. Does not wait. Has no effect on a thread that runs no range or has ended.
 void Interrupt(pid_t thread);
 
 }  // namespace kiln::drivers::cpu

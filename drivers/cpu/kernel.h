@@ -13,11 +13,11 @@ namespace kiln::drivers::cpu {
 using KernelFunction = void (*)(void* const* arguments, int64_t grid_begin, int64_t grid_end,
                                 void* scratch);
 
-// The pages are writable or executable, never both.
+// The pages are either writable or executable, never both.
 class CpuKernel : public LoadedKernel {
  public:
-  // INVALID_ARGUMENT: the image is for another architecture, its entry lies outside its code, or it
-  // wants more scratch than a thread has.
+  // INVALID_ARGUMENT: the image is for another architecture, its entry is outside its code, or it
+  // needs more scratch than a thread has.
   static absl::StatusOr<std::unique_ptr<CpuKernel>> Load(const KernelImage& image);
   ~CpuKernel() override;
 

@@ -21,18 +21,17 @@ void* Map(int64_t bytes, int flags) {
 
 void* AllocateMemory(int64_t bytes) {
   if (bytes < kHugePage)
-    // aligned_alloc wants a size that is a multiple of the alignment.
+    // aligned_alloc requires a size that is a multiple of the alignment.
     return std::aligned_alloc(kBufferAlignmentMin, (bytes + kBufferAlignmentMin - 1) /
                                                        kBufferAlignmentMin * kBufferAlignmentMin);
-  // One huge page more than needed, of which the unaligned ends are given back.
+  // One huge page more than needed; the unaligned ends are unmapped.
   const int64_t size = (bytes + kHugePage - 1) / kHugePage * kHugePage;
   char* mapped = static_cast<char*>(Map(size + kHugePage, 0));
   if (mapped == nullptr) return nullptr;
   const int64_t before = -reinterpret_cast<intptr_t>(mapped) & (kHugePage - 1);
   if (before > 0) munmap(mapped, before);
   if (before < kHugePage) munmap(mapped + before + size, kHugePage - before);
-  // One entry of the TLB then covers 2 MiB. Where huge pages are off this fails, which costs time
-  // and nothing else.
+  // One TLB entry then covers 2 MiB. If huge pages are disabled this fails, which only costs time.
   madvise(mapped + before, size, MADV_HUGEPAGE);
   return mapped + before;
 }
@@ -44,8 +43,8 @@ void ReleaseMemory(void* memory, int64_t bytes) {
 
 bool IsZeroAtFirst(int64_t bytes) { return bytes >= kHugePage; }
 
-// With MAP_NORESERVE Linux does not ask whether there is memory for all of it; see proc(5) on
-// overcommit_memory.
+// With MAP_NORESERVE Linux does not check that there is memory for all of it; see overcommit_memory
+// in proc(5).
 void* ReserveMemory(int64_t bytes) { return Map(bytes, MAP_NORESERVE); }
 
 void UnmapMemory(void* memory, int64_t bytes) { munmap(memory, bytes); }

@@ -6,15 +6,15 @@
 
 namespace kiln::drivers::cpu {
 
-// Aligned to kBufferAlignmentMin; large blocks to huge pages, which the kernel is asked to use for
-// them. Null if there is none.
+// Aligned to kBufferAlignmentMin; large blocks are aligned to huge pages, which the kernel is asked
+// to use for them. Null: out of memory.
 void* AllocateMemory(int64_t bytes);
 void ReleaseMemory(void* memory, int64_t bytes);
-// Whether a block of AllocateMemory(bytes) is all zero: pages that nobody has touched, of which the
-// system makes one when it is touched first.
+// Whether a block of AllocateMemory(bytes) is all zero at first: fresh pages, which the system
+// supplies on first access.
 bool IsZeroAtFirst(int64_t bytes);
 
-// Address space without memory: pages come when they are touched. Null if there is none.
+// Reserves address space without memory; pages are supplied on first access. Null: failed.
 void* ReserveMemory(int64_t bytes);
 void UnmapMemory(void* memory, int64_t bytes);
 

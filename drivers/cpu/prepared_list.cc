@@ -12,21 +12,21 @@ namespace {
 
 constexpr int64_t kCopyChunk = 512 << 10;
 
-// A list that may end early looks at the clock this often, by estimates, which may promise too
-// much: a kernel's first portion is as long.
+// By estimates, how often a list that may end early reads the clock. Estimates may be too
+// optimistic, so a kernel's first portion is this long, too.
 constexpr double kLookSeconds = 40e-6;
 constexpr double kCallSecondsMin = 0.2e-6;
 constexpr double kEstimatedTooShort = 64;
-// A portion is shared out in this many parts for each thread at least.
+// A portion is divided into at least this many parts per thread.
 constexpr int64_t kPartsPerThread = 8;
 
-// On one thread; it decides only whether others are worth waking.
+// Time on one thread; only decides whether other threads are worth waking.
 double EstimatedSeconds(const KernelImage& image, const Rates& rates) {
   return std::max(image.flops / rates.unit_flops_per_second,
                   image.bytes / rates.unit_bytes_per_second);
 }
 
-// The fewest grid points that a thread takes at once; all of them if one thread does it as well.
+// The fewest grid points that a thread takes at once; all of them if one thread is enough.
 int64_t ChunkOf(const KernelImage& image, const Threads& threads) {
   const double seconds = EstimatedSeconds(image, threads.rates);
   if (threads.count == 1 || image.grid_size == 1 || seconds < threads.rates.parallel_seconds_min) {
@@ -40,8 +40,8 @@ int64_t ChunkOf(const KernelImage& image, const Threads& threads) {
 
 int64_t CopyChunkOf(int64_t bytes, int threads) {
   if (threads == 1) return std::max<int64_t>(bytes, 1);
-  // Whole cache lines, so that no two threads write to one; rounded up, so that the chunks are few
-  // enough.
+  // Whole cache lines, so that no two threads write to the same one; rounded up to limit the number
+  // of chunks.
   return std::max(kCopyChunk, bytes / WorkerPool::kMaxChunks / 64 * 64 + 64);
 }
 
@@ -67,7 +67,7 @@ absl::StatusOr<std::shared_ptr<Program>> Program::Make(const CommandList& list,
 }
 
 absl::Status Program::Add(const LaunchCommand& launch, const Threads& threads) {
-  // Once for each list, so that running it needs no such check.
+  // Checked once per list, so that runs need no check.
   const auto* kernel = dynamic_cast<const CpuKernel*>(launch.kernel);
   if (kernel == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat("the kernel ", launch.kernel->image().name,
@@ -134,7 +134,7 @@ void Program::AddPointer(const SlotRange& range) {
   pointers_.push_back(nullptr);
 }
 
-// Only now the array of pointers has its final address.
+// Called last, because the array of pointers then has its final address.
 void Program::ResolvePointers() {
   for (size_t i = 0; i < calls_.size(); ++i)
     calls_[i].pointers = pointers_.data() + first_pointer_[i];
@@ -194,8 +194,8 @@ void Program::RunKernelRange(const void* context, int64_t begin, int64_t end, vo
   call.function(call.pointers, begin, end, scratch);
 }
 
-// Two slots may hold one buffer, whose ranges then may overlap against the contract: memmove does
-// no more harm than wrong bytes.
+// Two slots may hold the same buffer, and its ranges may then overlap although that is not allowed:
+// memmove then at worst writes wrong bytes.
 void Program::RunCopyRange(const void* context, int64_t begin, int64_t end, void* scratch) {
   const auto& call = *static_cast<const Call*>(context);
   std::memmove(static_cast<char*>(call.pointers[0]) + begin,

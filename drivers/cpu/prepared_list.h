@@ -16,7 +16,8 @@
 
 namespace kiln::drivers::cpu {
 
-// Those that share the work of a list. Their rates say which of its kernels are worth waking them.
+// The threads that share the work of a list. The rates decide which kernels are worth waking them
+// for.
 struct Threads {
   int count = 1;
   Rates rates;
@@ -25,13 +26,13 @@ struct Threads {
 // The calls of one list. Run by an Execution, one at a time.
 class Program {
  public:
-  // INVALID_ARGUMENT: the list is malformed, or a kernel is not a CPU device's.
+  // INVALID_ARGUMENT: the list is malformed, or a kernel was not loaded by a CPU device.
   static absl::StatusOr<std::shared_ptr<Program>> Make(const CommandList& list,
                                                        const Threads& threads);
 
   const ListNeeds& needs() const { return needs_; }
 
-  // All that replays with other buffers ever changed.
+  // How many pointers were set, which is all that a replay with other buffers changes.
   int64_t pointers_set() const { return pointers_set_; }
 
  private:
@@ -41,21 +42,21 @@ class Program {
   struct Call {
     Kind kind;
     uint8_t value = 0;  // kFill
-    // By estimates. A list that may end early looks at the clock before it, and runs it in
-    // portions.
+    // By estimates: a list that may end early reads the clock before this call (looks), and runs it
+    // in portions (is_long).
     bool looks = false;
     bool is_long = false;
     int signal = 0;  // kSignal, kWait
     KernelFunction function = nullptr;
-    int64_t first = 0;          // grid point
+    int64_t first = 0;          // first grid point
     int64_t size = 0;           // grid points, or bytes
-    int64_t chunk = 0;          // the least of it that one thread takes
+    int64_t chunk = 0;          // the least that one thread takes
     void** pointers = nullptr;  // arguments, or destination and source
-    // Of is_long: what a task takes on all threads together, as measured; before that, many times
-    // the estimate.
+    // Of is_long calls: the measured time of a task on all threads together; before the first
+    // measurement, many times the estimate.
     double task_seconds = 0;
   };
-  // Some tasks of a call, numbered from its first.
+  // A range of a call's tasks, counted from its first.
   struct Portion {
     int64_t begin = 0;
     int64_t end = 0;
@@ -75,7 +76,7 @@ class Program {
   void AddPointer(const SlotRange& range);
   void ResolvePointers();
   void SetPointers(absl::Span<char* const> slots);
-  // For a list that may end early.
+  // Sets `looks`, `is_long` and `task_seconds` of a list that may end early.
   void SetEstimate(double seconds, Call* call);
   absl::Status Execute(const Call& call, const SubmitOptions& options, WorkerPool& pool) const {
     return Execute(call, {0, call.size}, options, pool);
@@ -92,10 +93,10 @@ class Program {
   std::vector<Call> calls_;
   std::vector<size_t> first_pointer_;        // of each call
   std::vector<std::vector<Patch>> patches_;  // by slot
-  std::vector<char*> slots_;                 // as the pointers have them
+  std::vector<char*> slots_;                 // the addresses that the pointers currently use
   std::vector<void*> pointers_;
   int64_t pointers_set_ = 0;
-  double unlooked_seconds_ = 0;  // while it is made: of the calls since the last that looks
+  double unlooked_seconds_ = 0;  // under construction: since the last call that looks
 };
 
 class CpuPreparedList : public PreparedList {

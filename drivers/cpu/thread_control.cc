@@ -12,7 +12,7 @@
 namespace kiln::drivers::cpu {
 namespace {
 
-// The least that Linux takes.
+// The minimum that Linux accepts.
 constexpr uint64_t kShortSliceNanoseconds = 100000;
 
 // struct sched_attr of sched_setattr(2), for which the C library has neither type nor function.
@@ -33,8 +33,8 @@ std::vector<int> AllowedCores() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
   std::vector<int> cores;
-  // The process's number is its main thread's. 0 would be the calling thread, which may be bound to
-  // one core already.
+  // The process's id is its main thread's id. 0 would mean the calling thread, which may already be
+  // bound to one core.
   if (sched_getaffinity(getpid(), sizeof(allowed), &allowed) != 0) return cores;
   for (int core = 0; core < CPU_SETSIZE; ++core) {
     if (CPU_ISSET(core, &allowed)) cores.push_back(core);
@@ -65,7 +65,7 @@ void PreferShortSlices() {
   if (std::exchange(asked, true)) return;
   SchedulingAttributes attributes;
   if (syscall(SYS_sched_getattr, 0, &attributes, sizeof(attributes), 0) != 0) return;
-  // For other policies these fields mean something else, and whoever chose one had a reason.
+  // Other policies use these fields differently, and were chosen for a reason.
   if (attributes.policy != SCHED_OTHER) return;
   attributes.runtime = kShortSliceNanoseconds;
   syscall(SYS_sched_setattr, 0, &attributes, 0);

@@ -1,4 +1,4 @@
-// What Linux can be asked about the calling thread's time and place.
+// Scheduling requests and queries for the calling thread on Linux.
 #ifndef KILN_DRIVERS_CPU_THREAD_CONTROL_H_
 #define KILN_DRIVERS_CPU_THREAD_CONTROL_H_
 
@@ -9,22 +9,23 @@
 
 namespace kiln::drivers::cpu {
 
-// The numbers of the cores in the process's affinity mask, which is its main thread's, in order.
-// Empty if the system does not tell.
+// The numbers of the cores in the affinity mask of the process's main thread, in order. Empty if
+// the system call fails.
 std::vector<int> AllowedCores();
 
-// Lets the calling thread run on these cores only. Where the system forbids it nothing changes,
-// which is slower at worst.
+// Restricts the calling thread to these cores. If the system refuses, nothing changes, which can
+// only cost speed.
 void RunOnCores(const std::vector<int>& cores);
 
-// How long the calling thread has had a core.
+// The processor time that the calling thread has used.
 std::chrono::nanoseconds ThreadTime();
 
-// The calling thread's number (gettid(2)), without a system call but the first time.
+// The calling thread's id (gettid(2)); makes a system call only the first time.
 pid_t ThreadId();
 
-// Asks, once for each thread, for short time slices, which get no larger share of a busy core but
-// get it soon after the thread wakes. Linux 6.12 and later know them; others ignore the wish.
+// Requests short time slices, once for each thread: the thread's share of a busy core stays the
+// same, but it gets the core soon after it wakes. Needs Linux 6.12; older kernels ignore the
+// request.
 void PreferShortSlices();
 
 }  // namespace kiln::drivers::cpu

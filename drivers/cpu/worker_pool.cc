@@ -16,10 +16,10 @@ namespace {
 constexpr std::chrono::microseconds kSpinTime(40);
 // Reading the clock takes longer than reading an atomic.
 constexpr int kPausesBetweenClocks = 16;
-// A thread takes this part of its even share of what is left.
+// A thread takes this fraction of its even share of the remaining tasks.
 constexpr uint64_t kPartsOfShare = 8;
 
-// Until `done` or the spin time is over: whether it is done.
+// Spins until `done` or the end of the spin time. Returns whether it is done.
 template <typename Done>
 bool Spin(const SteadyClock& now, const Done& done) {
   const SteadyTime end = now() + kSpinTime;
@@ -45,7 +45,7 @@ WorkerPool::WorkerPool(Options options)
 
 WorkerPool::~WorkerPool() {
   stopping_ = true;
-  // Workers wait on either of two atomics. Both change, so that all of them see stopping_.
+  // Workers wait on either of two atomics. Change both, so that all workers see stopping_.
   active_ = threads();
   active_.notify_all();
   ++epoch_;
@@ -77,7 +77,7 @@ void WorkerPool::Run(const Job& job) {
   const uint64_t count = (job.tasks + job.chunk - 1) / job.chunk;
   const uint64_t number = (state_.load(std::memory_order_relaxed) >> 32) + 1;
   job_ = job;
-  // Relaxed: storing state_ below, with release, publishes this and the job.
+  // Relaxed is enough: the release store of state_ below publishes this and the job.
   chunks_ended_.store(0, std::memory_order_relaxed);
   state_.store(number << 32 | count << 16, std::memory_order_release);
   ++epoch_;
@@ -108,7 +108,7 @@ bool WorkerPool::RunPart(void* scratch) {
   const int64_t end = std::min(static_cast<int64_t>(first + taken) * job_.chunk, job_.tasks);
   RunInterruptibly({job_.run, job_.context, job_.first + begin, job_.first + end, scratch},
                    job_.unwanted);
-  // The last one tells the caller. Release and acquire make what every thread has written visible
+  // The last thread notifies the caller. Release and acquire make the writes of all threads visible
   // to it.
   if (chunks_ended_.fetch_add(taken, std::memory_order_acq_rel) + taken == count)
     chunks_ended_.notify_one();
@@ -122,7 +122,7 @@ void WorkerPool::WaitForChunks(int count) {
   if (spun) return;
   for (int seen = chunks_ended_.load(std::memory_order_acquire); seen != count;
        seen = chunks_ended_.load(std::memory_order_acquire)) {
-    // Returns only once the value is another one, so a part that ends between load and wait is not
+    // Returns only when the value has changed, so a part that ends between load and wait is not
     // missed.
     chunks_ended_.wait(seen, std::memory_order_acquire);
   }
@@ -138,7 +138,7 @@ void WorkerPool::Work(int worker) {
   PreferShortSlices();
   CoreBinding binding(worker, threads(), options_.now);
   while (true) {
-    // Read before looking for work: a job that comes later changes it.
+    // Read before looking for work: a later job changes it.
     const int epoch = epoch_.load(std::memory_order_acquire);
     if (stopping_.load(std::memory_order_acquire)) return;
     const int active = active_.load(std::memory_order_acquire);
@@ -151,7 +151,7 @@ void WorkerPool::Work(int worker) {
     bool worked = false;
     binding.Awake();
     while (RunPart(scratch_[worker])) worked = true;
-    // A thread that found nothing to do does not spin: the others had taken it all.
+    // A thread that found no work does not spin: the others had taken all of it.
     if (worked && SpinForWork(epoch)) continue;
     binding.Asleep();
     epoch_.wait(epoch, std::memory_order_acquire);

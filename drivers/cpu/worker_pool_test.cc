@@ -20,7 +20,7 @@ namespace {
 using kiln::testing::Eventually;
 
 void CountTasks(const void* context, int64_t begin, int64_t end, void* scratch) {
-  // The scratch must be writable to its end.
+  // The scratch must be writable up to its end.
   static_cast<volatile char*>(scratch)[WorkerPool::kScratchBytes - 1] = 1;
   auto* counters = static_cast<std::atomic<int>* const*>(context);
   for (int64_t i = begin; i < end; ++i) (*counters)[i].fetch_add(1, std::memory_order_relaxed);
@@ -48,7 +48,7 @@ TEST(WorkerPoolTest, TakesTheMostChunks) {
   for (auto& counter : counters) ASSERT_EQ(counter, 20);
 }
 
-// The thread that gets the first tasks goes on only when all others have ended.
+// The thread that gets the first tasks continues only when all other tasks have ended.
 struct StalledJob {
   static constexpr int64_t kTasks = 64;
   std::atomic<int64_t> ended_elsewhere = 0;
@@ -77,7 +77,7 @@ TEST(WorkerPoolTest, OthersDoWhatAStalledThreadHasNotTaken) {
   }
 }
 
-// Ends when as many threads as there are tasks have met.
+// Ends when `threads` threads have arrived.
 struct Meeting {
   int64_t threads = 0;
   std::atomic<int64_t> here = 0;
@@ -90,7 +90,7 @@ struct Meeting {
   }
 };
 
-// The threads that do a job of short tasks.
+// Records which threads run a job of short tasks.
 struct Attendance {
   std::thread::id caller = std::this_thread::get_id();
   std::atomic<bool> others = false;
@@ -126,7 +126,7 @@ TEST(WorkerPoolTest, ThreadsFollowTheNumberOfCores) {
   meet(4);
   cores = 1;
   now = now.load() + WorkerPool::kCoresInterval;
-  // A worker that had looked before the change may still help with one job.
+  // A worker that read the old number may still help with one job.
   others_work();
   EXPECT_TRUE(Eventually([&] { return pool.sitting_out() == 3; }));
   EXPECT_FALSE(others_work());
@@ -153,7 +153,7 @@ TEST(WorkerPoolTest, EndsWhileThreadsSitOut) {
   EXPECT_TRUE(Eventually([&] { return pool.sitting_out() == 3; }));
 }
 
-// Whether the thread sleeps: it computes nothing, and is not ready to.
+// Whether the thread sleeps, that is, is neither running nor runnable.
 bool Sleeps(pid_t thread) {
   std::ifstream file(absl::StrCat("/proc/self/task/", thread, "/stat"));
   const std::string text(std::istreambuf_iterator<char>(file), {});
@@ -161,7 +161,7 @@ bool Sleeps(pid_t thread) {
   return name_end != std::string::npos && text[name_end + 2] == 'S';
 }
 
-// Each of its tasks is run by another thread, which goes on when all have come.
+// Each task is run by a different thread, which continues when all have arrived.
 struct Roll {
   explicit Roll(int64_t count) : threads(count) {}
   std::vector<std::atomic<pid_t>> threads;  // by task
@@ -187,7 +187,7 @@ TEST(WorkerPoolTest, IdleWorkersSleep) {
 
 TEST(WorkerPoolTest, ACallerThatWaitsLongSleeps) {
   WorkerPool pool({.name = "test", .threads = 2});
-  // The caller ends its task at once, the worker when the caller sleeps.
+  // The caller ends its task at once; the worker ends its task when the caller sleeps.
   struct Slow {
     const pid_t caller = ThreadId();
     std::atomic<int> here = 0;

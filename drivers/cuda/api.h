@@ -1,6 +1,6 @@
-// The functions of the CUDA Driver API that are used, as CUDA 12.0 exports them (libcuda.so.1 of
-// driver 525 or later). They are found at run time (library.h), never linked; a stand-in for the
-// library defines them, so that the compiler checks both sides against one declaration.
+// The CUDA Driver API functions that Kiln uses, as exported by CUDA 12.0 (libcuda.so.1 of driver
+// 525 or later). They are looked up at run time (library.h), never linked. The stand-in library
+// defines them, so that the compiler checks both sides against the same declarations.
 #ifndef KILN_DRIVERS_CUDA_API_H_
 #define KILN_DRIVERS_CUDA_API_H_
 

@@ -1,5 +1,5 @@
-// Types of the CUDA Driver API: declarations of Kiln's own with NVIDIA's names, values and layouts,
-// since no header of CUDA is needed to build Kiln. Only what is used is here.
+// Types of the CUDA Driver API: Kiln's own declarations with NVIDIA's names, values and layouts, so
+// that building Kiln needs no CUDA header. Only the types that Kiln uses.
 #ifndef KILN_DRIVERS_CUDA_API_TYPES_H_
 #define KILN_DRIVERS_CUDA_API_TYPES_H_
 
@@ -168,7 +168,7 @@ enum CUmemPool_attribute : int {
   CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES = 1,    // int
   CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC = 2,          // int
   CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES = 3,  // int
-  CU_MEMPOOL_ATTR_RELEASE_THRESHOLD = 4,                  // uint64_t bytes, as all below
+  CU_MEMPOOL_ATTR_RELEASE_THRESHOLD = 4,                  // uint64_t bytes, as are the following
   CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT = 5,
   CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH = 6,
   CU_MEMPOOL_ATTR_USED_MEM_CURRENT = 7,
@@ -195,7 +195,7 @@ struct CUmemAccessDesc {
   CUmemAccess_flags flags;
 };
 
-// Options of cuModuleLoadDataEx. A value is a number in a pointer's place, or a pointer.
+// Options of cuModuleLoadDataEx. A value is a pointer, or a number stored in the pointer itself.
 enum CUjit_option : int {
   CU_JIT_MAX_REGISTERS = 0,
   CU_JIT_THREADS_PER_BLOCK = 1,
@@ -222,7 +222,7 @@ enum CUgraphInstantiate_flags : unsigned {
   CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY = 8,
 };
 
-// The second version, which CUDA 12.0 brought.
+// The second version, introduced in CUDA 12.0.
 struct CUDA_KERNEL_NODE_PARAMS {
   CUfunction func;
   unsigned int gridDimX;

@@ -14,8 +14,8 @@ namespace kiln::drivers::cuda {
 
 class CudaBuffer : public Buffer {
  public:
-  // Takes over `memory` of `context`, which `allocator` made for `bytes`. Both are shared, since
-  // buffers may outlive their device.
+  // Takes ownership of `memory` of `context`, which `allocator` allocated for `bytes`. Both are
+  // shared, since buffers may outlive their device.
   CudaBuffer(std::shared_ptr<CachingAllocator> allocator, const Context* context, void* memory,
              int64_t bytes)
       : allocator_(std::move(allocator)), context_(context), memory_(memory), bytes_(bytes) {}
@@ -23,7 +23,7 @@ class CudaBuffer : public Buffer {
 
   int64_t bytes() const override { return bytes_; }
   CUdeviceptr address() const { return reinterpret_cast<CUdeviceptr>(memory_); }
-  // Whose memory it is; to compare only.
+  // The context that the memory belongs to; only for comparison.
   const Context* context() const { return context_; }
 
  private:

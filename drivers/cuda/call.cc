@@ -21,11 +21,11 @@ CUresult EnqueueCopy(const Library& cuda, const Call& call, const Places& places
                                    stream);
   if (call.from_host && !call.to_host)
     return cuda.MemcpyHtoDAsync_v2(to, HostAddressOf(call.operands[1], places), call.bytes, stream);
-  // Pinned memory on both sides has addresses of the device's, too.
+  // Here both sides have device addresses, since pinned memory has them, too.
   return cuda.MemcpyDtoDAsync_v2(to, from, call.bytes, stream);
 }
 
-// A kernel's parameters as CUDA takes them: it copies what the pointers point at.
+// A kernel's parameters in CUDA's form: pointers to values, which CUDA copies.
 class Parameters {
  public:
   Parameters(const Call& call, const Places& places) {

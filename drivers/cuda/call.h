@@ -1,4 +1,4 @@
-// One command of a list as a call of CUDA's, or as a node of a graph.
+// One command of a list as a CUDA call or as a graph node.
 #ifndef KILN_DRIVERS_CUDA_CALL_H_
 #define KILN_DRIVERS_CUDA_CALL_H_
 
@@ -14,7 +14,7 @@ namespace kiln::drivers::cuda {
 
 struct Call {
   enum class Kind : uint8_t { kLaunch, kCopy, kFill };
-  // An argument, or a copy's destination and source, or what is filled.
+  // A kernel argument, a copy's destination or source, or a fill's destination.
   struct Operand {
     int slot;
     int64_t offset;
@@ -22,33 +22,33 @@ struct Call {
 
   Kind kind = Kind::kLaunch;
   uint8_t value = 0;                   // kFill
-  bool to_host = false;                // kCopy; pinned memory
-  bool from_host = false;              // likewise
+  bool to_host = false;                // kCopy; to pinned memory
+  bool from_host = false;              // kCopy; from pinned memory
   size_t bytes = 0;                    // kCopy, kFill; more than 0, less than 2^31
   const CudaKernel* kernel = nullptr;  // kLaunch
-  size_t command = 0;                  // whose part or whole it is: its number in the list
+  size_t command = 0;                  // the list's command that it belongs to
   GridRange points = {};               // kLaunch
   std::vector<Operand> operands = {};
-  // The calls of the same part that it waits for, counted from the part's first.
+  // The calls of the same part that it depends on, numbered from the part's first call.
   std::vector<int> dependencies = {};
 
-  // Whether it names its operands by address, and so is another call where slots are elsewhere.
+  // Whether it names its operands by address, so that it changes when slots have other buffers.
   bool HasAddresses() const;
-  // "cannot launch the kernel softmax", for an error's message.
+  // For an error's message: "cannot launch the kernel softmax".
   std::string WhatFailed() const;
 };
 
-// Where the slots of a list are.
+// The addresses of a list's slots.
 struct Places {
-  absl::Span<const CUdeviceptr> addresses;  // where slot i begins
-  CUdeviceptr table = 0;                    // the same on the device; 0: no kernel takes it
+  absl::Span<const CUdeviceptr> addresses;  // the start of slot i
+  CUdeviceptr table = 0;                    // the slot table on the device; 0: no kernel uses it
 };
 
-// The calling thread has a current context.
+// Requires: the calling thread has a current context.
 CUresult Enqueue(const Context& context, const Call& call, const Places& places);
 CUresult AddNode(const Context& context, const Call& call, const Places& places, CUgraph graph,
                  absl::Span<const CUgraphNode> dependencies, CUgraphNode* node);
-// Gives a node with addresses others from its next launch on.
+// Sets new addresses in a node, from its next launch on.
 CUresult SetNode(const Context& context, const Call& call, const Places& places, CUgraphExec exec,
                  CUgraphNode node);
 

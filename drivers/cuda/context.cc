@@ -11,9 +11,9 @@
 namespace kiln::drivers::cuda {
 namespace {
 
-// Kept for the next use; more than lists in flight have.
+// Kept for reuse; more than the lists in flight need.
 constexpr size_t kMostIdleEvents = 1024;
-// Pinning takes long, so few blocks are too small for the next user.
+// Pinning is slow, so blocks are large enough for most later users.
 constexpr size_t kPinnedBytesMin = 64 << 10;
 constexpr size_t kTrialBytes = 64;
 
@@ -52,7 +52,7 @@ Context::~Context() {
     }
   }
   cuda().DevicePrimaryCtxRelease_v2(device_);
-  // Whoever opens the device next would find it as it was lost.
+  // Otherwise the next user of the device would get the lost context.
   if (!Health().ok()) cuda().DevicePrimaryCtxReset_v2(device_);
 }
 
@@ -61,7 +61,7 @@ void Context::Abandon() {
   if (abandoned_) return;
   abandoned_ = true;
   cuda().DevicePrimaryCtxRelease_v2(device_);
-  // A process has one primary context of a device, which others may hold as well, so releasing it
+  // A process has one primary context for each device, which others may also hold, so releasing it
   // is not enough.
   cuda().DevicePrimaryCtxReset_v2(device_);
 }
@@ -100,13 +100,13 @@ void Context::ReleaseHostMemory(char* memory) const {
 absl::Status Context::Failure(absl::string_view what, CUresult code) {
   if (absl::Status lost = Health(); !lost.ok()) return lost;
   if (MeansLost(code)) return Lose(what, code);
-  // A call may report what an earlier one did.
+  // A call may report the error of an earlier one.
   const CUresult now = Ask();
   return now == CUDA_SUCCESS ? ToStatus(cuda(), what, code) : Lose(what, now);
 }
 
 CUresult Context::Ask() const {
-  // A stream of a lost context says so at once.
+  // A query of a stream of a lost context fails at once.
   Current current(*this);
   const CUresult now = cuda().StreamQuery(copy_stream_);
   return MeansLost(now) ? now : CUDA_SUCCESS;
@@ -118,7 +118,7 @@ absl::Status Context::Lose(absl::string_view what, CUresult code) {
 
 absl::Status Context::Lose(absl::string_view why) {
   absl::MutexLock lock(&mutex_);
-  // The first reason is the one that explains the others.
+  // The first reason explains the later ones.
   if (lost_.ok()) lost_ = absl::UnavailableError(absl::StrCat("the device is lost: ", why));
   return lost_;
 }

@@ -1,5 +1,5 @@
-// What everything of one device shares until it is lost: the library, CUDA's primary context with
-// its streams, and whether it still works. A device that is revived gets a new one of these.
+// The state that all objects of a device share until it is lost: the library, CUDA's primary
+// context with its streams, and whether it still works. A revived device gets a new Context.
 #ifndef KILN_DRIVERS_CUDA_CONTEXT_H_
 #define KILN_DRIVERS_CUDA_CONTEXT_H_
 
@@ -21,7 +21,8 @@ namespace kiln::drivers::cuda {
 
 class Context;
 
-// Pinned memory of a context's, given back in the end. The context must outlive it.
+// A block of a context's pinned memory, returned to the context in the destructor. The context must
+// outlive it.
 class PinnedBlock {
  public:
   PinnedBlock() = default;
@@ -50,21 +51,21 @@ class Context {
                                                        CUdevice device);
   ~Context();
 
-  // Has CUDA destroy a lost context with all that it has: memory, streams, kernels, graphs. From
-  // here on nothing of it is used or given back any more, since the context that is made next may
-  // have the same handles and addresses. Everything submitted has ended.
+  // Destroys a lost CUDA context and everything in it: memory, streams, kernels, graphs. After this
+  // nothing of it is used or released any more, since the next context may have the same handles
+  // and addresses. Requires: everything submitted has ended.
   void Abandon();
 
   const Library& cuda() const { return *cuda_; }
   const std::shared_ptr<const Library>& shared_cuda() const { return cuda_; }
   CUdevice device() const { return device_; }
   CUcontext get() const { return context_; }
-  // Of lists, and of copies between host and device. Neither waits for the default stream.
+  // The streams for lists and for host-device copies. Neither waits for the default stream.
   CUstream list_stream() const { return list_stream_; }
   CUstream copy_stream() const { return copy_stream_; }
 
-  // Makes it the calling thread's context for as long as it lives. Calls of CUDA's need one. For
-  // what is submitted, and within a Use.
+  // Makes it the calling thread's current context during this object's lifetime, as CUDA calls
+  // require. For submitted work, and within a Use.
   class Current {
    public:
     explicit Current(const Context& context) : cuda_(context.cuda()) {
@@ -81,15 +82,15 @@ class Context {
     const Library& cuda_;
   };
 
-  // The same for what may come at any time, also while the context is abandoned: that waits. Not
-  // within another Use.
+  // Like Current, for calls that may come at any time, even while the context is being abandoned:
+  // Abandon waits for them. Must not be nested.
   class Use {
    public:
     explicit Use(const Context& context) ABSL_NO_THREAD_SAFETY_ANALYSIS
         : lock_(&context.abandon_mutex_) {
       if (!context.abandoned_) current_.emplace(context);
     }
-    // If not, nothing may be called, and there is nothing to give back.
+    // If false, the context was abandoned: make no CUDA calls and release nothing.
     bool ok() const { return current_.has_value(); }
 
    private:
@@ -97,37 +98,37 @@ class Context {
     std::optional<Current> current_;
   };
 
-  // Null if there is no memory, or if the device is lost, which Health then says.
+  // Null if out of memory, or if the device is lost; Health distinguishes the two.
   void* AllocateMemory(int64_t bytes);
   void ReleaseMemory(void* memory) const;
-  // The host's, which the device reaches by itself, pinned for as long as the caller has it.
+  // Pinned host memory that the device can access; the caller releases it.
   absl::StatusOr<char*> AllocateHostMemory(size_t bytes);
   void ReleaseHostMemory(char* memory) const;
 
-  // The error for a call of CUDA's that failed (`what` as for ToStatus): UNAVAILABLE if the device
-  // is lost, and from then on for ever.
+  // The error for a failed CUDA call (`what` as for ToStatus): UNAVAILABLE if the device is lost,
+  // which then is permanent.
   absl::Status Failure(absl::string_view what, CUresult code);
 
-  // OK, or why the device is lost, as far as calls have met it.
+  // OK, or why the device is lost, as far as calls have noticed.
   absl::Status Health() const;
-  // The same, but asks CUDA as well. Waits for nothing.
+  // The same, but also queries CUDA. Does not block.
   absl::Status AskHealth();
-  // Fills a few bytes of the device and reads them back: an error means that it is lost.
+  // Fills a few bytes of the device and reads them back; an error means that the device is lost.
   absl::Status Try();
 
-  // An event that measures time; waiting for it sleeps. From those given back, if there are any.
+  // An event that records time; threads that wait for it sleep. Reuses returned events.
   absl::StatusOr<CUevent> TakeEvent();
   void GiveBack(CUevent event);
 
-  // The same for a moment, at least `bytes`, for what is submitted. From what was given back, if it
-  // is large enough: there is never more of it than was taken at once.
+  // Temporary pinned memory of at least `bytes`, for submitted work. Reuses returned memory if it
+  // is large enough, so there is never more of it than was in use at once.
   absl::StatusOr<PinnedBlock> TakePinned(size_t bytes);
   void GiveBack(char* pinned, size_t bytes);
 
  private:
   Context(std::shared_ptr<const Library> cuda, CUdevice device)
       : cuda_(std::move(cuda)), device_(device) {}
-  // What CUDA says when it is asked for nothing; what only means that a stream is busy is OK.
+  // A query of CUDA for errors; a busy stream counts as OK.
   CUresult Ask() const;
   absl::Status Lose(absl::string_view why);
   absl::Status Lose(absl::string_view what, CUresult code);
@@ -143,12 +144,12 @@ class Context {
   bool abandoned_ ABSL_GUARDED_BY(abandon_mutex_) = false;
   mutable absl::Mutex mutex_;
   absl::Status lost_ ABSL_GUARDED_BY(mutex_);
-  // That nobody uses.
+  // Unused.
   std::vector<CUevent> events_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::pair<char*, size_t>> pinned_ ABSL_GUARDED_BY(mutex_);
 };
 
-// One of the context's events, given back in the end. The context must outlive it.
+// One of the context's events, returned to it in the destructor. The context must outlive it.
 class Event {
  public:
   Event() = default;

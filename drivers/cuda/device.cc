@@ -12,10 +12,10 @@
 namespace kiln::drivers::cuda {
 namespace {
 
-// Freed memory that is kept for the next buffer of its size, as a part of all.
+// The part of a device's memory that may be cached for reuse: one kCachedPart-th.
 constexpr int64_t kCachedPart = 4;
-// Lists that the device has at once: enough to be busy, few enough that a wait for all of them is
-// short.
+// Lists that the device has at once: enough to keep it busy, few enough that waiting for all of
+// them is short.
 constexpr int kMostInFlight = 4;
 
 std::shared_ptr<CachingAllocator> MakeAllocator(const std::shared_ptr<Context>& context,
@@ -65,7 +65,7 @@ CudaDevice::CudaDevice(std::shared_ptr<const Opened> opened, DeviceInfo info,
       submissions_(absl::StrCat("kiln-", info_.name)) {}
 
 CudaDevice::~CudaDevice() {
-  // A callback may submit more, for which both threads must be there.
+  // A callback may submit more work, which needs both threads.
   in_flight_.AwaitAll();
 }
 
@@ -150,7 +150,7 @@ void CudaDevice::Start(std::shared_ptr<Submission> submission) {
           });
         });
   }
-  // At once: another device's thread may wait for a signal that will never come.
+  // At once, because another device's thread may be waiting for a signal that will not come.
   if (!result.status.ok() && group != nullptr) group->Abort(result.status);
   completions_.Push([this, submission = std::move(submission)] { End(*submission); });
 }
@@ -173,19 +173,19 @@ void CudaDevice::End(Submission& submission) {
     result.status = WaitFor(context, enqueued.end);
     if (!result.status.ok() && group != nullptr) group->Abort(result.status);
   } else if (context.Health().ok()) {
-    // What was enqueued in front of the error uses the buffers that `done` sets free.
+    // Work enqueued before the error still uses the buffers that `done` releases.
     Context::Current current(context);
     const CUresult code = context.cuda().StreamSynchronize(context.list_stream());
     if (code != CUDA_SUCCESS) context.Failure("cannot finish a list", code).IgnoreError();
   }
   const SteadyTime end = now_();
-  // Without what the list before it took.
+  // Excludes the time of the list before it.
   result.seconds = Seconds(std::max(submission.start, last_end_), end);
   last_end_ = end;
   if (result.status.ok()) {
     for (const Enqueued::Timed& timed : enqueued.timed)
       result.command_seconds[timed.command] += SecondsBetween(context, timed.begin, timed.end);
-    // A list with waits began before its first command.
+    // With waits, a list begins before its first command runs.
     const double seconds = SecondsBetween(context, enqueued.begin, enqueued.end);
     if (seconds > 0 && !submission.program->needs().needs_group) result.seconds = seconds;
   } else {
@@ -276,13 +276,13 @@ absl::Status CudaDevice::Health() { return opened()->context->AskHealth(); }
 absl::Status CudaDevice::Revive() {
   const std::shared_ptr<const Opened> lost = opened();
   if (lost->context->AskHealth().ok()) return absl::OkStatus();
-  // The threads are done with it when they have reported everything.
+  // When everything is reported, the threads no longer use it.
   in_flight_.AwaitAll();
   lost->context->Abandon();
   auto fresh = OpenContext(lost->context->shared_cuda(), lost->context->device(), info_);
   absl::Status works = fresh.ok() ? (*fresh)->context->Try() : fresh.status();
   if (!works.ok()) {
-    // CUDA promises no process that it may go on behind such an error.
+    // CUDA does not guarantee that a process can continue after such an error.
     return absl::UnavailableError(
         absl::StrCat(works.message(), "; if that stays so, kilnd must be started again"));
   }

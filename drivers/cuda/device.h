@@ -1,4 +1,4 @@
-// A GPU of NVIDIA's.
+// An NVIDIA GPU.
 #ifndef KILN_DRIVERS_CUDA_DEVICE_H_
 #define KILN_DRIVERS_CUDA_DEVICE_H_
 
@@ -20,24 +20,24 @@
 
 namespace kiln::drivers::cuda {
 
-// One thread enqueues submissions, another waits for their ends, so that the device has its next
-// list before it has finished one. CUDA calls back nobody: what it calls may not call it.
+// One thread enqueues submissions and another waits for their ends, so that the device has its next
+// list before it has finished one. No CUDA callbacks are used: they may not call CUDA.
 class CudaDevice : public Device {
  public:
-  // `peers`: all devices of the driver, which its lists may use the buffers of where the hardware
-  // reaches them. The errors of making CUDA's context, streams and pinned memory.
+  // `peers`: all devices of the driver; lists may use buffers of those that the hardware connects.
+  // Errors: those of creating CUDA's context, streams and pinned memory.
   static absl::StatusOr<std::unique_ptr<CudaDevice>> Make(std::shared_ptr<const Library> cuda,
                                                           CUdevice device, DeviceInfo info,
                                                           std::shared_ptr<PeerAccess> peers,
                                                           SteadyClock now);
-  // Runs what is left.
+  // Runs the remaining submissions.
   ~CudaDevice() override;
 
   const DeviceInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<Buffer>> Allocate(int64_t bytes) override;
   int64_t cached_bytes() const override { return opened()->allocator->cached_bytes(); }
   absl::StatusOr<std::unique_ptr<LoadedKernel>> LoadKernel(const KernelImage& image) override;
-  // Its own, and those of devices that the hardware connects it to (PeerAccess).
+  // Its own buffers, and those of devices that the hardware connects it to (PeerAccess).
   bool CanReach(const Buffer& buffer) const override;
   absl::StatusOr<std::unique_ptr<PreparedList>> Prepare(CommandList list) override;
   absl::Status Submit(PreparedList& list, absl::Span<Buffer* const> slots, SubmitOptions options,
@@ -48,14 +48,14 @@ class CudaDevice : public Device {
                                CopyDone done) override;
   absl::Status Synchronize() override;
   absl::Status Health() override;
-  // Another context, in place of the lost one, with which CUDA destroys everything.
+  // Replaces the lost context by a new one; CUDA destroys everything in the lost one.
   absl::Status Revive() override;
 
-  // How many threads wait until lists and copies before theirs have ended.
+  // The number of threads that wait until earlier lists and copies have ended.
   int waiting() const { return in_flight_.waiting(); }
 
  private:
-  // What CUDA has for the device, until it is lost.
+  // CUDA's objects for the device, until it is lost.
   struct Opened {
     std::shared_ptr<Context> context;
     std::shared_ptr<CachingAllocator> allocator;
@@ -64,7 +64,7 @@ class CudaDevice : public Device {
   struct Submission {
     std::shared_ptr<const Opened> on;
     std::shared_ptr<Program> program;
-    std::vector<CUdeviceptr> slots;  // of the host's memory, their mirrors
+    std::vector<CUdeviceptr> slots;  // of host slots: their mirrors
     std::vector<Buffer*> buffers;
     SubmitOptions options;
     std::function<void(SubmitResult)> done;
@@ -78,31 +78,31 @@ class CudaDevice : public Device {
              std::shared_ptr<PeerAccess> peers, SteadyClock now);
   std::shared_ptr<const Opened> opened() const ABSL_LOCKS_EXCLUDED(opened_mutex_);
 
-  // On the submission thread.
+  // Runs on the submission thread.
   void Start(std::shared_ptr<Submission> submission);
-  // On the completion thread.
+  // Runs on the completion thread.
   void End(Submission& submission);
   static void RaiseAfter(Context& context, const Event& before, SignalGroup& group, int signal);
 
-  // Until the event has been passed: the error that the device met before it.
+  // Waits for the event. Returns the error that occurred on the device before it, if any.
   static absl::Status WaitFor(Context& context, const Event& event);
-  // 0 if the device does not say.
+  // 0 if the device does not report it.
   static double SecondsBetween(const Context& context, const Event& begin, const Event& end);
   absl::StatusOr<CUdeviceptr> AddressOf(const Opened& on, const Buffer& buffer) const;
-  // Does the copy on its thread. `written`: the buffer that it writes; 0: none.
+  // Runs the copy on its thread. `written`: the buffer that it writes; 0: none.
   void StartCopy(CUdeviceptr written, std::function<absl::Status()> copy, CopyDone done);
 
   const DeviceInfo info_;
   const SteadyClock now_;
   const std::shared_ptr<PeerAccess> peers_;
-  SteadyTime last_end_;  // of the completion thread
+  SteadyTime last_end_;  // used by the completion thread only
 
   mutable absl::Mutex opened_mutex_;
   std::shared_ptr<const Opened> opened_ ABSL_GUARDED_BY(opened_mutex_);
 
   InFlight<CUdeviceptr> in_flight_;
 
-  // Last, in this order: the first to go is the one that gives work to the other.
+  // Last, in this order: a queue is destroyed before those that it pushes to.
   SubmissionQueue copies_;
   SubmissionQueue completions_;
   SubmissionQueue submissions_;

@@ -10,16 +10,15 @@
 namespace kiln::drivers::cuda {
 namespace {
 
-// More than any machine has; a broken library must not make the daemon open devices for ever.
+// More than any machine has; limits what a broken library can make the daemon open.
 constexpr int kMostDevices = 64;
 
-// Compute capabilities for which PTX is written, ascending, each with the version of PTX that knows
-// it, or that CUDA 12.0 is sure to know. A GPU that is newer than all runs what is written for the
-// last below it.
+// Compute capabilities with PTX support, ascending, each with the PTX version that introduced it,
+// or the oldest version that CUDA 12.0 surely accepts. A newer GPU runs the code of the last row.
 struct Generation {
   int capability;
   int ptx;
-  int lanes;  // float32 operations that a unit starts in a cycle
+  int lanes;  // float32 operations that a unit starts per cycle
 };
 constexpr Generation kGenerations[] = {
     {75, 78, 64},  {80, 78, 64},   {86, 78, 128},  {87, 78, 128},  {89, 78, 128},
@@ -32,7 +31,7 @@ const Generation& GenerationOf(int capability) {
   return after == std::begin(kGenerations) ? *after : *(after - 1);
 }
 
-// What the device does not tell is 0.
+// 0 for an attribute that the device does not report.
 using Attributes = std::function<int(CUdevice_attribute)>;
 
 Attributes AttributesOf(const Library& cuda, CUdevice device) {
@@ -47,7 +46,7 @@ int CapabilityOf(const Attributes& get) {
          get(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
 }
 
-// "GPU-8-4-4-4-12" hexadecimal digits.
+// "GPU-" and hexadecimal digits in groups of 8-4-4-4-12.
 std::string UuidText(const CUuuid& uuid) {
   const std::string digits = absl::BytesToHexString(absl::string_view(uuid.bytes, 16));
   return absl::StrCat("GPU-", digits.substr(0, 8), "-", digits.substr(8, 4), "-",
@@ -77,17 +76,18 @@ Limits MakeLimits(const Attributes& get) {
   limits.shared_bytes_per_block = get(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
   limits.near_memory_bytes = get(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
   limits.private_cache_bytes = get(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE) / limits.compute_units;
-  // A thread has little memory of its own, and there are many threads.
+  // A thread has little private memory, and there are many threads.
   limits.local_bytes_max = 4 << 10;
-  // What a launch may bring of parameters, two of which are the slot table and the first grid
-  // point: 4 KiB. More only since CUDA 12.1.
+  // A launch takes 4 KiB of parameters; two of them are the slot table and the first grid point.
+  // Only CUDA 12.1 and later take more.
   limits.arguments_max = static_cast<int>((4 << 10) / sizeof(CUdeviceptr)) - 2;
-  // A line of the caches.
+  // A cache line.
   limits.buffer_alignment = 128;
   return limits;
 }
 
-// Estimates from the clocks: a multiplication and an addition for each lane, two transfers a clock.
+// Estimates from the clocks: a multiplication and an addition per lane and cycle, two transfers per
+// memory clock.
 Rates MakeRates(const Attributes& get, int lanes, int units) {
   const double clock = 1e3 * get(CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
   const double bytes = get(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8.0;

@@ -1,4 +1,4 @@
-// What CUDA tells of its devices, and which of them Kiln can use.
+// Queries CUDA for its devices and decides which of them Kiln can use.
 #ifndef KILN_DRIVERS_CUDA_DEVICE_QUERY_H_
 #define KILN_DRIVERS_CUDA_DEVICE_QUERY_H_
 
@@ -16,7 +16,7 @@ namespace kiln::drivers::cuda {
 
 struct DeviceFacts {
   CUdevice device = 0;
-  // The vendor's name and the UUID, as nvidia-smi -L prints it: "NVIDIA H100 (GPU-1b2c…)".
+  // The vendor's name and the UUID, as printed by nvidia-smi -L: "NVIDIA H100 (GPU-1b2c…)".
   std::string model;
   Target target;
   int64_t memory_bytes = 0;
@@ -24,10 +24,10 @@ struct DeviceFacts {
   absl::Status usable;
 };
 
-// The target of a device that answers so. What it does not tell is 0.
+// Returns the target of a device with these attributes. Attributes that it does not report are 0.
 Target MakeTarget(const std::function<int(CUdevice_attribute)>& get);
 
-// In CUDA's order. NOT_FOUND: there is none.
+// Returns the devices in CUDA's order. NOT_FOUND: there are none.
 absl::StatusOr<std::vector<DeviceFacts>> QueryDevices(const Library& cuda);
 
 }  // namespace kiln::drivers::cuda

@@ -1,4 +1,4 @@
-// What a device refuses, how its lists fail and what they copy; the rest is in tests/conformance.
+// Tests of the device's errors, of failing lists, and of copies; tests/conformance has the rest.
 #include <string>
 
 #include "absl/synchronization/notification.h"
@@ -72,7 +72,7 @@ TEST_F(CudaDeviceTest, AnErrorThatPassesFailsOneList) {
   EXPECT_TRUE(Run(*many, {buffer.get()}).status.ok());
 }
 
-// Otherwise the list could use what a failed copy has not written, and nobody would know.
+// Otherwise the list could use data that a failed copy did not write, without an error.
 TEST_F(CudaDeviceTest, AListStartsAfterItsCopiesAreReported) {
   Open();
   auto fill = *device().Prepare({.num_slots = 1, .commands = {FillCommand{{0, 0, 64}, 1}}});
@@ -130,7 +130,7 @@ TEST_F(CudaDeviceTest, CommandsAreTimedOneByOne) {
   EXPECT_NEAR(result.seconds, 0.04, 1e-6);
 }
 
-// In pieces, the last of which is shorter.
+// Copied in pieces, of which the last is shorter.
 TEST_F(CudaDeviceTest, LargeCopiesArriveWhole) {
   Open();
   const size_t size = (13 << 20) + 5;
@@ -143,7 +143,7 @@ TEST_F(CudaDeviceTest, LargeCopiesArriveWhole) {
   EXPECT_TRUE(back == sent);
 }
 
-// CUDA's graphs copy less than 2 GiB at once.
+// A node of a CUDA graph copies less than 2 GiB.
 TEST_F(CudaDeviceTest, CopiesOfMoreThanTwoGiBAreMadeInPieces) {
   constexpr int64_t kPiece = int64_t{1} << 30;
   constexpr int64_t kBytes = 2 * kPiece + 64;
@@ -170,7 +170,7 @@ TEST_F(CudaDeviceTest, CopiesOfMoreThanTwoGiBAreMadeInPieces) {
   EXPECT_NEAR(timed.command_seconds[1], 0.03, 1e-6) << "of three pieces";
 }
 
-// A mirror of a gigabyte would stay pinned for as long as the device is open.
+// Otherwise a mirror of a gigabyte would stay pinned for as long as the device is open.
 TEST_F(CudaDeviceTest, WhatListsCopyThroughIsGoneWithThem) {
   constexpr int64_t kBytes = 1 << 20;
   Open();

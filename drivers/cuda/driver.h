@@ -1,4 +1,4 @@
-// The GPUs of NVIDIA's that CUDA's driver finds.
+// NVIDIA GPUs that CUDA's driver finds.
 #ifndef KILN_DRIVERS_CUDA_DRIVER_H_
 #define KILN_DRIVERS_CUDA_DRIVER_H_
 
@@ -20,13 +20,13 @@ struct CudaOptions {
   SteadyClock now = std::chrono::steady_clock::now;
 };
 
-// Loads code of NVIDIA's into the process, with all that this code may do there.
+// Loads NVIDIA's code into the process; a crash in it is a crash of the process.
 class CudaDriver : public Driver {
  public:
   explicit CudaDriver(CudaOptions options) : options_(std::move(options)) {}
 
   std::string name() const override { return "cuda"; }
-  // A device's number is CUDA's, whether those before it can be used or not.
+  // Devices keep CUDA's numbers, even if ones before them are unusable.
   absl::StatusOr<std::vector<std::unique_ptr<Device>>> Enumerate(std::string* why_none) override;
 
  private:

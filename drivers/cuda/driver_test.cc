@@ -1,4 +1,4 @@
-// Which devices there are, or why not.
+// Tests of finding devices, and of the reasons if there are none.
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -77,7 +77,7 @@ TEST_F(CudaDriverTest, TargetIsWhatTheDeviceSays) {
   EXPECT_EQ(device().info().memory_bytes, 1 << 20);
 }
 
-// What is newer than all that PTX is written for runs the newest of it.
+// A GPU newer than all known ones runs PTX of the newest known one.
 TEST_F(CudaDriverTest, EachGenerationHasItsProcessor) {
   const struct {
     int capability;

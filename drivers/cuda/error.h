@@ -1,4 +1,4 @@
-// What CUDA's error codes mean to Kiln.
+// Translation of CUDA's error codes.
 #ifndef KILN_DRIVERS_CUDA_ERROR_H_
 #define KILN_DRIVERS_CUDA_ERROR_H_
 
@@ -10,15 +10,14 @@
 
 namespace kiln::drivers::cuda {
 
-// "CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access was encountered", as the library has
-// it.
+// The library's text: "CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access was encountered".
 std::string ErrorName(const Library& cuda, CUresult code);
 
-// OK for CUDA_SUCCESS. RESOURCE_EXHAUSTED where memory was lacking, else INTERNAL. `what` was
-// tried: "cannot launch the kernel softmax".
+// OK for CUDA_SUCCESS, RESOURCE_EXHAUSTED for lack of memory, else INTERNAL. `what` describes the
+// failed action: "cannot launch the kernel softmax".
 absl::Status ToStatus(const Library& cuda, absl::string_view what, CUresult code);
 
-// Whether the code says that the context will not work again: NVIDIA calls such errors sticky.
+// Whether the context is permanently broken after this error (NVIDIA: a "sticky" error).
 bool MeansLost(CUresult code);
 
 }  // namespace kiln::drivers::cuda

@@ -14,7 +14,7 @@ absl::StatusOr<std::unique_ptr<Graph>> Graph::Make(Context& context, absl::Span<
 Graph::~Graph() {
   Context::Use use(context_);
   if (use.ok() && exec_ != nullptr) context_.cuda().GraphExecDestroy(exec_);
-  // It is no context's, and so not gone with one.
+  // A graph belongs to no context, so it is destroyed even if the context is gone.
   if (graph_ != nullptr) context_.cuda().GraphDestroy(graph_);
 }
 
@@ -57,7 +57,7 @@ absl::Status Graph::Update(const Places& places) {
   for (const int call : changed) {
     const CUresult code = SetNode(context_, calls_[call], places, exec_, nodes_[call]);
     if (code == CUDA_SUCCESS) continue;
-    // Some nodes have the new addresses, so at the next launch all are set.
+    // Some nodes already have the new addresses, so the next launch sets all of them.
     std::fill(addresses_.begin(), addresses_.end(), 0);
     return context_.Failure(calls_[call].WhatFailed(), code);
   }

@@ -1,4 +1,4 @@
-// Calls as a CUDA graph that is launched again and again.
+// Calls as a CUDA graph that is launched repeatedly.
 #ifndef KILN_DRIVERS_CUDA_GRAPH_H_
 #define KILN_DRIVERS_CUDA_GRAPH_H_
 
@@ -13,7 +13,7 @@
 
 namespace kiln::drivers::cuda {
 
-// Not thread-safe; the calling thread has a current context.
+// Not thread-safe. Requires: the calling thread has a current context.
 class Graph {
  public:
   // `calls` and the context must outlive it.
@@ -21,8 +21,9 @@ class Graph {
                                                      const Places& places);
   ~Graph();
 
-  // Sets those nodes with addresses whose slots are somewhere else than at the launch before, and
-  // enqueues the graph. Launches that were enqueued before keep theirs. The table is where it was.
+  // Updates the nodes with addresses whose slots have moved since the previous launch, and enqueues
+  // the graph. Launches that are already enqueued keep their addresses. The table's address must
+  // not change.
   absl::Status Launch(const Places& places);
 
  private:
@@ -35,8 +36,8 @@ class Graph {
   CUgraph graph_ = nullptr;
   CUgraphExec exec_ = nullptr;
   std::vector<CUgraphNode> nodes_;             // by call
-  std::vector<CUdeviceptr> addresses_;         // by slot, as the nodes have them
-  std::vector<std::vector<int>> calls_using_;  // by slot: those with its address
+  std::vector<CUdeviceptr> addresses_;         // by slot: the addresses in the nodes
+  std::vector<std::vector<int>> calls_using_;  // by slot: the calls that contain its address
 };
 
 }  // namespace kiln::drivers::cuda

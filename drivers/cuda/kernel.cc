@@ -12,7 +12,7 @@ namespace kiln::drivers::cuda {
 namespace {
 
 constexpr char kEntry[] = "kernel";
-// The first errors are those that matter.
+// Only the first errors matter.
 constexpr size_t kMostOfTheLog = 2000;
 
 template <typename... Parts>
@@ -45,7 +45,7 @@ absl::Status CheckCode(const KernelImage& image, const Target& target) {
   return absl::OkStatus();
 }
 
-// Whether it is the code that CUDA does not like.
+// Whether the error is caused by the code.
 bool BlamesCode(CUresult code) {
   switch (code) {
     case CUDA_ERROR_INVALID_IMAGE:
@@ -99,7 +99,7 @@ absl::Status CudaKernel::LoadModule() {
 
 absl::Status CudaKernel::CheckFunction(const Limits& limits) const {
   const Library& cuda = context_->cuda();
-  // Less than the device's most where a thread needs many registers.
+  // Less than the device's maximum if a thread needs many registers.
   int threads = 0;
   int shared_bytes = 0;
   CUresult code =

@@ -13,8 +13,8 @@ namespace kiln::drivers::cuda {
 
 class CudaKernel : public LoadedKernel {
  public:
-  // INVALID_ARGUMENT: the image is for another architecture, asks for more than the device has, or
-  // CUDA does not take its code; the message then ends with what CUDA said, shortened.
+  // INVALID_ARGUMENT: the image is for another architecture, needs more than the device has, or
+  // CUDA rejects its code; the message then ends with CUDA's log, shortened.
   static absl::StatusOr<std::unique_ptr<CudaKernel>> Load(std::shared_ptr<Context> context,
                                                           const Target& target,
                                                           const KernelImage& image);

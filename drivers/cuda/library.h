@@ -1,4 +1,4 @@
-// The functions of libcuda.so.1, found at run time.
+// The functions of libcuda.so.1, looked up at run time.
 #ifndef KILN_DRIVERS_CUDA_LIBRARY_H_
 #define KILN_DRIVERS_CUDA_LIBRARY_H_
 
@@ -11,7 +11,7 @@
 
 namespace kiln::drivers::cuda {
 
-// All that the driver calls, without the "cu". The newest came with CUDA 12.0.
+// All functions that the driver calls, without the "cu" prefix. The newest are from CUDA 12.0.
 #define KILN_CUDA_FUNCTIONS(function)        \
   function(CtxEnablePeerAccess);             \
   function(CtxPopCurrent_v2);                \
@@ -64,10 +64,10 @@ namespace kiln::drivers::cuda {
   function(StreamQuery);                     \
   function(StreamSynchronize)
 
-// Called as in `cuda.EventQuery(event)`. All functions are thread-safe.
+// Called as `cuda.EventQuery(event)`. All functions are thread-safe.
 struct Library {
-  // Opened and initialised. NOT_FOUND: there is no such library, it lacks a function, its version
-  // is too old, or it has no device; one sentence with the remedy.
+  // Opens and initialises the library. NOT_FOUND: it is missing, lacks a function, is too old, or
+  // has no device; the message is one sentence with the remedy.
   static absl::StatusOr<std::shared_ptr<const Library>> Open(const std::string& name);
 
 // NOLINTNEXTLINE(bugprone-macro-parentheses)

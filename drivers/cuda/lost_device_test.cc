@@ -1,4 +1,4 @@
-// What ends a device, what becomes of its users, and how it comes back.
+// Tests of losing a device, of the effects on its users, and of its revival.
 #include <atomic>
 #include <string>
 #include <thread>
@@ -49,7 +49,7 @@ TEST_F(CudaLostDeviceTest, ALostDeviceIsRevivedOnceItWorks) {
   EXPECT_FALSE(device().Health().ok());
   ASSERT_TRUE(device().Revive().ok());
   EXPECT_TRUE(device().Health().ok());
-  // What was lost is refused, and what is made anew works.
+  // Old objects are refused, new ones work.
   auto fresh = *device().Allocate(64);
   ASSERT_TRUE(device().CopyToDevice(*fresh, 0, std::string(64, '\0')).ok());
   Buffer* slots[] = {fresh.get()};
@@ -61,8 +61,8 @@ TEST_F(CudaLostDeviceTest, ALostDeviceIsRevivedOnceItWorks) {
   const LaunchCommand launch_again{kernel_again.get(), {{0, 0, 64}}};
   auto again = *device().Prepare({.num_slots = 1, .commands = {launch_again, launch_again}});
   EXPECT_TRUE(Run(*again, {fresh.get()}).status.ok());
-  // CUDA has destroyed what the lost context had, so nothing of it is given back but the graph,
-  // which is no context's.
+  // CUDA has destroyed everything in the lost context, so only the graph is released, which belongs
+  // to no context.
   const int64_t objects = control_->objects;
   list = nullptr;
   kernel = nullptr;
@@ -86,7 +86,7 @@ TEST_F(CudaLostDeviceTest, ADeviceIsRevivedTimeAndAgain) {
   }
 }
 
-// Buffers go, kernels are asked for and health is looked at by threads that know of nothing.
+// Other threads free buffers, load kernels and query health at the same time.
 TEST_F(CudaLostDeviceTest, WhatGoesOnBesideARevivalDoesNoHarm) {
   Open();
   std::atomic<bool> over = false;
@@ -148,14 +148,14 @@ TEST_F(CudaLostDeviceTest, ALostDeviceStaysLost) {
   control_->lost = CUDA_ERROR_ECC_UNCORRECTABLE;
   EXPECT_EQ(Run(*fill, {buffer.get()}).status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(device().Health().message(), HasSubstr("CUDA_ERROR_ECC_UNCORRECTABLE"));
-  // Whatever the library says from now on.
+  // The device stays lost, even if the library's errors stop.
   control_->lost = 0;
   EXPECT_EQ(Run(*fill, {buffer.get()}).status.code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(device().Allocate(64).status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(device().LoadKernel(Image(1)).status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(device().CopyToDevice(*buffer, 0, "abc").code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(device().Synchronize().code(), absl::StatusCode::kUnavailable);
-  // A fresh one works, once nothing of the lost one is left.
+  // A new device works once nothing of the lost one is left.
   buffer = nullptr;
   fill = nullptr;
   devices_.clear();

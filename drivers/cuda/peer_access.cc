@@ -19,7 +19,7 @@ bool PeerAccess::Reaches(const Context* from, const Context* to) const {
   return reached_.contains({from, to});
 }
 
-// The device's former context, and those that are gone: another may stand at their address.
+// Forgets the device's previous context, and destroyed contexts: a new one may have their address.
 void PeerAccess::Forget(CUdevice device) {
   std::erase_if(members_, [&](const Member& member) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     if (member.device != device && !member.alive.expired()) return false;

@@ -1,4 +1,4 @@
-// Which devices of one driver reach each other's memory.
+// Tracks which devices of a driver can access each other's memory.
 #ifndef KILN_DRIVERS_CUDA_PEER_ACCESS_H_
 #define KILN_DRIVERS_CUDA_PEER_ACCESS_H_
 
@@ -16,11 +16,11 @@ namespace kiln::drivers::cuda {
 // Thread-safe. Shared by the devices, since any of them may get a new context.
 class PeerAccess {
  public:
-  // From here on this is its device's context. Where the hardware can, it and those of the other
-  // devices reach each other's memory.
+  // Registers the device's current context, and enables access in both directions between it and
+  // the contexts of the other devices, where the hardware supports it.
   void Enter(const std::shared_ptr<Context>& context);
 
-  // Whether kernels and copies of the one may use memory of the other.
+  // Whether kernels and copies of `from` may use memory of `to`.
   bool Reaches(const Context* from, const Context* to) const;
 
  private:

@@ -9,10 +9,10 @@
 namespace kiln::drivers::cuda {
 namespace {
 
-// A node's copy is a row of at most CUDA's largest pitch, 2^31 - 1 bytes.
+// A node's copy is one row, of at most CUDA's largest pitch, 2^31 - 1 bytes.
 constexpr int64_t kCallBytesMax = int64_t{1} << 30;
 
-// use(begin, bytes) for each piece of so many bytes.
+// Calls use(begin, bytes) for each piece of at most kCallBytesMax bytes.
 template <typename Use>
 void ForEachPiece(int64_t bytes, Use use) {
   for (int64_t begin = 0; begin < bytes; begin += kCallBytesMax)
@@ -113,7 +113,7 @@ void Program::AddCall(Call call, absl::Span<const RangeAccess> accesses) {
   calls_.push_back(std::move(call));
 }
 
-// The next part begins when all of this one has ended: the stream is in order.
+// The stream is in order, so the next part begins when all of this one has ended.
 void Program::EndPart(Part::Then then, int signal, size_t command) {
   Part& part = parts_.back();
   part.end = calls_.size();
@@ -125,15 +125,15 @@ void Program::EndPart(Part::Then then, int signal, size_t command) {
   parts_.back().begin = parts_.back().end = calls_.size();
 }
 
-// Whether two slots, one of which is written, have the same memory: then the commands depend on
-// each other in more ways than their slots show.
+// Whether two slots, one of which is written, have the same memory. The commands then have
+// dependencies that their slots do not show.
 bool Program::SlotsOverlap(absl::Span<const CUdeviceptr> addresses) const {
   if (std::find(written_.begin(), written_.end(), true) == written_.end()) return false;
   std::vector<size_t> order(addresses.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::sort(order.begin(), order.end(),
             [&](size_t a, size_t b) { return addresses[a] < addresses[b]; });
-  // Buffers are the same or apart, so that equal ones are neighbours.
+  // Buffers are equal or disjoint, so equal ones are neighbours.
   for (size_t i = 0; i < order.size();) {
     size_t end = i;
     bool written = false;
@@ -186,7 +186,7 @@ Enqueued Program::Enqueue(absl::Span<const CUdeviceptr> addresses,
 absl::Status Program::EnqueuePart(Part& part, const Places& places, bool one_by_one, bool timed,
                                   Enqueued* enqueued) {
   const auto calls = absl::MakeConstSpan(calls_).subspan(part.begin, part.end - part.begin);
-  // One call alone is quicker than a graph of it.
+  // A single call is faster than a graph of it.
   if (!one_by_one && calls.size() > 1) {
     if (part.graph == nullptr) {
       auto graph = Graph::Make(*context_, calls, places);
@@ -214,7 +214,7 @@ absl::Status Program::EnqueuePart(Part& part, const Places& places, bool one_by_
 }
 
 absl::Status Program::AwaitAll() {
-  // Asleep: waiting for the stream itself keeps a core busy.
+  // Waits for an event, because that sleeps; waiting for the stream keeps a core busy.
   const auto end = Record();
   if (!end.ok()) return end.status();
   const CUresult code = context_->cuda().EventSynchronize(end->get());

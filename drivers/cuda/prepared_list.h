@@ -1,5 +1,5 @@
-// A command list as CUDA graphs: one for each part between signals and waits, whose nodes wait for
-// those alone whose results they need.
+// A command list as CUDA graphs: one for each part between signals and waits. A node only waits for
+// nodes whose results it needs.
 #ifndef KILN_DRIVERS_CUDA_PREPARED_LIST_H_
 #define KILN_DRIVERS_CUDA_PREPARED_LIST_H_
 
@@ -23,49 +23,50 @@
 
 namespace kiln::drivers::cuda {
 
-// What the device was given of one submission.
+// The device work of one submission.
 struct Enqueued {
-  // Around the whole, for as long as all went well.
+  // Around the whole list; null if an earlier step failed.
   Event begin;
   Event end;
-  // Around each call, where commands are timed.
+  // Around each call, if commands are timed.
   struct Timed {
     size_t command = 0;
     Event begin = {};
     Event end = {};
   };
   std::vector<Timed> timed;
-  // What the slot table is written from.
+  // The source of the slot table's update.
   PinnedBlock table;
-  // The status of enqueueing; if commands are timed, the seconds of the waits.
+  // The status of enqueueing; if commands are timed, also the seconds of the waits.
   SubmitResult result;
 };
 
-// The calls of one list. Used by the device's submission thread only, once at a time.
+// The calls of one list. Used only on the device's submission thread, one run at a time.
 class Program {
  public:
-  // INVALID_ARGUMENT: the list is malformed, or a kernel is not this context's. RESOURCE_EXHAUSTED:
-  // no memory for the slot table or the mirror.
+  // INVALID_ARGUMENT: the list is malformed, or a kernel does not belong to this context.
+  // RESOURCE_EXHAUSTED: no memory for the slot table or the mirror.
   static absl::StatusOr<std::shared_ptr<Program>> Make(std::shared_ptr<Context> context,
                                                        CommandList list);
   ~Program();
 
   const ListNeeds& needs() const { return needs_; }
   const HostMirror& mirror() const { return mirror_; }
-  // To compare only.
+  // Only for comparison.
   const Context* context() const { return context_.get(); }
 
-  // Called with an event that stands behind all that was enqueued before a signal, and the signal.
+  // Called with a signal and an event after everything enqueued before the signal.
   using OnSignal = std::function<void(Event before, int signal)>;
 
-  // Enqueues all commands and returns without waiting for them, except that a wait blocks until its
-  // signal, and copies to and from host memory until what comes before them has ended. addresses[i]
-  // is where slot i begins; of host slots, its mirror. The calling thread has a current context.
+  // Enqueues all commands without waiting for them, with two exceptions: a wait blocks until its
+  // signal, and copies from and to host memory wait for everything before them. addresses[i] is the
+  // start of slot i, for host slots of its mirror. Requires: the calling thread has a current
+  // context.
   Enqueued Enqueue(absl::Span<const CUdeviceptr> addresses, absl::Span<Buffer* const> buffers,
                    const SubmitOptions& options, const SteadyClock& now, const OnSignal& on_signal);
 
  private:
-  // The calls [begin, end), which are enqueued together, and the command behind them.
+  // The calls [begin, end), which are enqueued together, and the command that follows them.
   struct Part {
     size_t begin = 0;
     size_t end = 0;
@@ -97,7 +98,7 @@ class Program {
   std::vector<bool> written_;  // by slot
   std::vector<Call> calls_;
   std::vector<Part> parts_;
-  Dependencies dependencies_;         // of the part that is being made
+  Dependencies dependencies_;         // of the part under construction
   std::unique_ptr<SlotTable> table_;  // null if no kernel takes one
   HostMirror mirror_;
 };

@@ -1,4 +1,4 @@
-// What a replay sends to the device: a graph of the right order, and slots.
+// Tests of a replay's work on the device: graphs with the right order, and slots.
 #include <memory>
 #include <string>
 #include <utility>
@@ -14,7 +14,7 @@ using ::kiln::testing::Eventually;
 using ::testing::HasSubstr;
 using CudaReplayTest = CudaTest;
 
-// Commands that need nothing of each other may run in any order; those that do may not.
+// Independent commands may run in any order, dependent ones may not.
 TEST_F(CudaReplayTest, AGraphKeepsTheOrderThatMatters) {
   Open();
   auto kernel = *device().LoadKernel(Image(1));
@@ -79,7 +79,7 @@ TEST_F(CudaReplayTest, AReplayWithOtherBuffersWritesTheSlotTableAlone) {
   for (int i = kSlots; i < 3 * kSlots / 2; ++i) EXPECT_EQ(counts[i], 25u) << i;
 }
 
-// Each has a table of its own on its way, while others before it run.
+// Each submission has its own pending table while others run before it.
 TEST_F(CudaReplayTest, SubmissionsInFlightKeepTheirSlots) {
   Open();
   auto kernel = *device().LoadKernel(TableImage(1));
@@ -100,7 +100,7 @@ TEST_F(CudaReplayTest, SubmissionsInFlightKeepTheirSlots) {
       ASSERT_TRUE(status.ok()) << status;
     }
   }
-  // As many are on their way as may be, and the next one waits for one of them.
+  // The maximum number of lists is in flight, and the next one waits for one of them.
   EXPECT_TRUE(Eventually([&] { return waiting() == 1; }));
   control_->launch_gate.Open();
   ASSERT_TRUE(device().Synchronize().ok());
@@ -148,7 +148,7 @@ TEST_F(CudaReplayTest, AReplaySetsOnlyTheAddressesThatChanged) {
   EXPECT_EQ(nodes_set(), 0);
 }
 
-// Then their order is more than their slots show.
+// The commands then have dependencies that their slots do not show.
 TEST_F(CudaReplayTest, SlotsThatShareABufferKeepTheListsOrder) {
   Open();
   auto kernel = *device().LoadKernel(Image(1));

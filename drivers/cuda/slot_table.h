@@ -1,5 +1,5 @@
-// A list's slot table on the device (drivers/interface/kernel_image.h): what a run with other
-// buffers writes anew, so that its commands stay as they are.
+// A list's slot table on the device (drivers/interface/kernel_image.h). A run with other buffers
+// rewrites the table, so that the commands stay unchanged.
 #ifndef KILN_DRIVERS_CUDA_SLOT_TABLE_H_
 #define KILN_DRIVERS_CUDA_SLOT_TABLE_H_
 
@@ -18,16 +18,16 @@ namespace kiln::drivers::cuda {
 // Not thread-safe.
 class SlotTable {
  public:
-  // RESOURCE_EXHAUSTED: the device has no memory left for it.
+  // RESOURCE_EXHAUSTED: the device is out of memory.
   static absl::StatusOr<std::unique_ptr<SlotTable>> Make(std::shared_ptr<Context> context,
                                                          size_t slots);
   ~SlotTable();
 
   CUdeviceptr address() const { return reinterpret_cast<CUdeviceptr>(memory_); }
 
-  // Enqueues that the table gets these addresses, if it has others: behind the lists that read what
-  // it had, in front of what is enqueued next. *from then keeps them and must live until they were
-  // copied. The calling thread has a current context.
+  // If the addresses changed, enqueues an update of the table: after the lists that read the old
+  // content, before the work that is enqueued next. *from then holds the addresses and must live
+  // until they were copied. Requires: the calling thread has a current context.
   absl::Status Write(absl::Span<const CUdeviceptr> addresses, PinnedBlock* from);
 
  private:
@@ -35,7 +35,7 @@ class SlotTable {
 
   const std::shared_ptr<Context> context_;
   void* memory_ = nullptr;
-  std::vector<CUdeviceptr> written_;  // empty: nobody knows what
+  std::vector<CUdeviceptr> written_;  // the table's content; empty: unknown
 };
 
 }  // namespace kiln::drivers::cuda

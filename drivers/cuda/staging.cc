@@ -37,7 +37,7 @@ Staging::~Staging() {
 }
 
 absl::Status Staging::Fail(CUresult code) {
-  // What is still on its way reads or writes the pieces.
+  // Copies still under way read or write the pieces.
   if (context_->Health().ok()) context_->cuda().StreamSynchronize(context_->copy_stream());
   return context_->Failure("a copy failed", code);
 }

@@ -1,5 +1,5 @@
-// Copies between the host's memory and a device's, by way of host memory that the device reaches by
-// itself: one piece is on its way while the next is copied in or out.
+// Copies between host and device memory through two pinned pieces: one is transferred while the
+// next is copied in or out.
 #ifndef KILN_DRIVERS_CUDA_STAGING_H_
 #define KILN_DRIVERS_CUDA_STAGING_H_
 
@@ -16,20 +16,21 @@
 
 namespace kiln::drivers::cuda {
 
-// Thread-safe; copies take turns.
+// Thread-safe; copies run one at a time.
 class Staging {
  public:
   static absl::StatusOr<std::unique_ptr<Staging>> Make(std::shared_ptr<Context> context);
   ~Staging();
 
-  // Return when the copy has ended. Beside lists, on the context's stream for copies.
+  // Return when the copy has ended. Run concurrently with lists, on the context's stream for
+  // copies.
   absl::Status ToDevice(CUdeviceptr to, absl::Span<const char> from);
   absl::Status ToHost(absl::Span<char> to, CUdeviceptr from);
 
  private:
   struct Piece {
     char* memory = nullptr;  // pinned
-    Event moved;             // recorded when the device has read or written it
+    Event moved;             // recorded after the device has read or written it
   };
 
   explicit Staging(std::shared_ptr<Context> context) : context_(std::move(context)) {}

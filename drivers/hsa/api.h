@@ -1,6 +1,6 @@
-// The functions of the HSA runtime that are used (libhsa-runtime64.so.1). They are found at run
-// time (library.h), never linked; a stand-in for the library defines them, so that the compiler
-// checks both sides against one declaration.
+// The functions of the HSA runtime that Kiln uses (libhsa-runtime64.so.1). They are looked up at
+// run time (library.h), never linked. The stand-in library defines them, so that the compiler
+// checks both sides against the same declarations.
 #ifndef KILN_DRIVERS_HSA_API_H_
 #define KILN_DRIVERS_HSA_API_H_
 
@@ -18,7 +18,7 @@ hsa_status_t hsa_shut_down();
 hsa_status_t hsa_status_string(hsa_status_t status, const char** text);
 hsa_status_t hsa_system_get_info(hsa_system_info_t attribute, void* value);
 
-// Agents and their memory. Callbacks go on for as long as they return success.
+// Agents and their memory. Iterations continue while the callback returns success.
 hsa_status_t hsa_iterate_agents(hsa_status_t (*callback)(hsa_agent_t agent, void* data),
                                 void* data);
 hsa_status_t hsa_agent_get_info(hsa_agent_t agent, hsa_agent_info_t attribute, void* value);
@@ -41,12 +41,12 @@ hsa_status_t hsa_amd_memory_pool_free(void* memory);
 hsa_status_t hsa_amd_agents_allow_access(uint32_t count, const hsa_agent_t* agents,
                                          const uint32_t* flags, const void* memory);
 
-// Copies begin when their dependencies are 0, and then count their signal down.
+// Copies begin when their dependencies are 0, and then decrement their signal.
 hsa_status_t hsa_amd_memory_async_copy(void* to, hsa_agent_t to_agent, const void* from,
                                        hsa_agent_t from_agent, size_t bytes,
                                        uint32_t dependency_count, const hsa_signal_t* dependencies,
                                        hsa_signal_t completion);
-// Of 32-bit words; returns when it is done.
+// Fills with a 32-bit word; returns when it is done.
 hsa_status_t hsa_amd_memory_fill(void* memory, uint32_t value, size_t count);
 
 // Signals.

@@ -1,6 +1,6 @@
-// The types and numbers of the HSA runtime's API that are used, as its specification 1.2 and AMD's
-// extensions have them (libhsa-runtime64.so.1 of ROCm 5.4 or newer). Written down here, so that no
-// header of ROCm's is needed to build Kiln.
+// The types and constants of the HSA runtime's API that Kiln uses, from its specification 1.2 and
+// AMD's extensions (libhsa-runtime64.so.1 of ROCm 5.4 or newer). Declared here, so that building
+// Kiln needs no ROCm header.
 #ifndef KILN_DRIVERS_HSA_API_TYPES_H_
 #define KILN_DRIVERS_HSA_API_TYPES_H_
 
@@ -39,7 +39,7 @@ enum hsa_status_t : int {
   HSA_STATUS_ERROR_MEMORY_FAULT = 43,
 };
 
-// Handles; 0 is none.
+// Handles; 0 means none.
 struct hsa_agent_t {
   uint64_t handle;
 };
@@ -121,8 +121,8 @@ struct hsa_queue_t {
   uint64_t id;
 };
 
-// Bits of a packet's header: the type from 0 on, the barrier bit at 8, what is acquired from 9 on
-// and released from 11 on.
+// Bits of a packet's header: the type from 0 on, the barrier bit at 8, the acquire fence's scope
+// from 9 on and the release fence's scope from 11 on.
 enum hsa_packet_type_t : uint16_t {
   HSA_PACKET_TYPE_VENDOR_SPECIFIC = 0,
   HSA_PACKET_TYPE_INVALID = 1,

@@ -14,8 +14,8 @@ namespace kiln::drivers::hsa {
 
 class HsaBuffer : public Buffer {
  public:
-  // Takes over `memory` of `context`, which `allocator` made for `bytes`. Both are shared, since
-  // buffers may outlive their device.
+  // Takes ownership of `memory` of `context`, which `allocator` allocated for `bytes`. Both are
+  // shared, since buffers may outlive their device.
   HsaBuffer(std::shared_ptr<CachingAllocator> allocator, std::shared_ptr<const Context> context,
             void* memory, int64_t bytes)
       : allocator_(std::move(allocator)),

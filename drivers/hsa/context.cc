@@ -12,9 +12,9 @@
 namespace kiln::drivers::hsa {
 namespace {
 
-// Kept for the next use; more than lists in flight have.
+// Kept for reuse; more than the lists in flight need.
 constexpr size_t kMostIdleSignals = 1024;
-// How often a wait looks whether the device was lost meanwhile.
+// How often a wait checks whether the device was lost.
 constexpr double kLookSeconds = 0.05;
 constexpr auto kRoomPause = std::chrono::microseconds(20);
 constexpr double kTrialSeconds = 1;
@@ -52,7 +52,7 @@ absl::StatusOr<std::shared_ptr<Context>> Context::Make(std::shared_ptr<const Lib
 }
 
 Context::~Context() {
-  // From then on nobody calls back, or writes a signal.
+  // Afterwards the runtime calls no callback and writes no signal.
   if (queue_ != nullptr) hsa().queue_destroy(queue_);
   absl::MutexLock lock(&mutex_);
   for (hsa_signal_t signal : signals_) hsa().signal_destroy(signal);
@@ -111,7 +111,7 @@ absl::StatusOr<hsa_signal_t> Context::TakeSignal(hsa_signal_value_t value) {
 
 void Context::GiveBack(hsa_signal_t signal) {
   absl::MutexLock lock(&mutex_);
-  // The queue of a lost device may still write it, until it is destroyed.
+  // The queue of a lost device may still write the signal until the queue is destroyed.
   if (signals_.size() < kMostIdleSignals || !lost_.ok()) {
     signals_.push_back(signal);
     return;
@@ -121,7 +121,7 @@ void Context::GiveBack(hsa_signal_t signal) {
 
 absl::Status Context::Await(hsa_signal_t signal, hsa_signal_value_t value) {
   while (true) {
-    // What had ended before the loss has ended.
+    // Work that had ended before the loss counts as ended.
     if (hsa().signal_load_scacquire(signal) < value) return absl::OkStatus();
     if (absl::Status lost = Health(); !lost.ok()) return lost;
     if (AwaitFor(signal, value, kLookSeconds).ok()) return absl::OkStatus();
@@ -144,8 +144,8 @@ absl::Status Context::AwaitRoom(uint64_t end) {
   return absl::OkStatus();
 }
 
-// The ring's packets that were processed are invalid, and the device stops at the first of those.
-// So the others may be written in any order, and that one's header last.
+// The ring's processed packets are invalid, and the device stops at the first invalid one. So the
+// other packets may be written in any order, and the header of the first one last.
 void Context::Write(uint64_t index, absl::Span<const Packet> packets) {
   auto* const ring = static_cast<Packet*>(queue_->base_address);
   const uint64_t first = index % queue_->size;
@@ -155,7 +155,7 @@ void Context::Write(uint64_t index, absl::Span<const Packet> packets) {
   auto* const to = reinterpret_cast<char*>(ring + first);
   const auto* const from = reinterpret_cast<const char*>(packets.data());
   std::memcpy(to + sizeof(uint32_t), from + sizeof(uint32_t), sizeof(Packet) - sizeof(uint32_t));
-  // With what stands behind it in the same word.
+  // The header and the field after it are one 32-bit word, stored together.
   uint32_t header = 0;
   std::memcpy(&header, from, sizeof(header));
   __atomic_store_n(reinterpret_cast<uint32_t*>(to), header, __ATOMIC_RELEASE);
@@ -163,7 +163,7 @@ void Context::Write(uint64_t index, absl::Span<const Packet> packets) {
 
 absl::Status Context::Push(absl::Span<const Packet> packets) {
   absl::MutexLock lock(&push_mutex_);
-  // Lists that are longer than the queue go in parts, each of which fits while the one before it is
+  // Lists longer than the queue are pushed in parts; each part fits while the previous one is
   // processed.
   const size_t part_max = std::max<size_t>(queue_->size / 2, 1);
   while (!packets.empty()) {
@@ -183,7 +183,7 @@ void Context::StartTiming() {
   absl::MutexLock lock(&mutex_);
   if (timing_) return;
   timing_ = true;
-  // Without them the times stay 0.
+  // Without these calls, times stay 0.
   hsa().amd_profiling_set_profiler_enabled(queue_, 1);
   hsa().amd_profiling_async_copy_enable(true);
 }
@@ -211,7 +211,7 @@ absl::Status Context::Health() const {
 
 absl::Status Context::Lose(absl::string_view why) {
   absl::MutexLock lock(&mutex_);
-  // The first reason is the one that explains the others.
+  // The first reason explains the later ones.
   if (lost_.ok()) lost_ = absl::UnavailableError(absl::StrCat("the device is lost: ", why));
   return lost_;
 }

@@ -1,4 +1,4 @@
-// What HSA has for one device: its memory, a queue, and signals. And whether it is lost.
+// HSA's objects for one device: its memory, a queue and signals; and whether the device is lost.
 #ifndef KILN_DRIVERS_HSA_CONTEXT_H_
 #define KILN_DRIVERS_HSA_CONTEXT_H_
 
@@ -19,18 +19,18 @@
 
 namespace kiln::drivers::hsa {
 
-// The most packets of a queue; the device may allow fewer.
+// The size of a queue in packets; the device may allow less.
 inline constexpr uint32_t kQueuePacketsMax = 4096;
 
-// Thread-safe. Whoever holds memory or a signal of it shares it.
+// Thread-safe. Shared by everything that holds its memory or signals.
 class Context {
  public:
-  // The errors of making a queue. `peers`: devices that its memory is opened to where the hardware
-  // lets them.
+  // Errors: those of creating a queue. `peers`: devices that get access to its memory where the
+  // hardware allows it.
   static absl::StatusOr<std::shared_ptr<Context>> Make(std::shared_ptr<const Library> hsa,
                                                        const DeviceFacts& facts,
                                                        std::vector<hsa_agent_t> peers);
-  // Ends the queue. No packet is left that was not processed, unless the device is lost.
+  // Destroys the queue. Requires: all packets have been processed, or the device is lost.
   ~Context();
 
   const Library& hsa() const { return *hsa_; }
@@ -39,34 +39,34 @@ class Context {
   hsa_agent_t agent() const { return facts_.agent; }
   hsa_agent_t host() const { return facts_.host; }
 
-  // The device's own memory; null if there is none.
+  // Device memory; null: out of memory.
   void* AllocateMemory(int64_t bytes);
-  // The host's, which both reach at the same address; null if there is none.
+  // Host memory, at the same address for host and device; null: out of memory.
   void* AllocateHostMemory(int64_t bytes);
   void ReleaseMemory(void* memory) const;
   // Whether lists of that device may use this one's memory.
   bool IsOpenTo(hsa_agent_t agent) const;
 
-  // A signal of this value, used before perhaps.
+  // A signal with this value; reuses returned ones.
   absl::StatusOr<hsa_signal_t> TakeSignal(hsa_signal_value_t value);
-  // The device has counted it down to 0, or is lost.
+  // Requires: the device has decremented the signal to 0, or is lost.
   void GiveBack(hsa_signal_t signal);
-  // Until it is below `value`: OK; or why the device is lost.
+  // Blocks until the signal is below `value` (OK) or the device is lost (the reason).
   absl::Status Await(hsa_signal_t signal, hsa_signal_value_t value = 1);
 
-  // Puts packets at the end of the queue and has the device look; waits while the queue is full.
-  // The error of a lost device.
+  // Appends packets to the queue and rings its doorbell; waits while the queue is full. Returns the
+  // error of a lost device.
   absl::Status Push(absl::Span<const Packet> packets);
 
-  // Has kernels and copies from now on leave their times, which are in seconds, 0 if the runtime
-  // does not say.
+  // From this call on, kernels and copies record their times, in seconds; 0 if the runtime does not
+  // report them.
   void StartTiming();
   double DispatchSeconds(hsa_signal_t signal) const;
   double CopySeconds(hsa_signal_t signal) const;
 
   // OK, or why the device is lost.
   absl::Status Health() const;
-  // Whether the queue takes a packet and ends it; if not, the device is lost.
+  // Checks that the queue processes a packet; if not, the device is lost.
   absl::Status Try();
   absl::Status Lose(absl::string_view why);
 
@@ -80,10 +80,10 @@ class Context {
 
   const std::shared_ptr<const Library> hsa_;
   const DeviceFacts facts_;
-  std::vector<hsa_agent_t> open_to_;  // with the device itself, in front
+  std::vector<hsa_agent_t> open_to_;  // includes the device itself, first
   hsa_queue_t* queue_ = nullptr;
 
-  absl::Mutex push_mutex_;  // for the order of what several threads push
+  absl::Mutex push_mutex_;  // keeps each thread's packets together
 
   mutable absl::Mutex mutex_;
   absl::Status lost_ ABSL_GUARDED_BY(mutex_);
@@ -91,7 +91,7 @@ class Context {
   std::vector<hsa_signal_t> signals_ ABSL_GUARDED_BY(mutex_);  // idle
 };
 
-// A signal that goes back to its context.
+// A signal that is returned to its context in the destructor.
 class Signal {
  public:
   Signal() = default;

@@ -11,10 +11,10 @@
 namespace kiln::drivers::hsa {
 namespace {
 
-// Freed memory that is kept for the next buffer of its size, as a part of all.
+// The part of a device's memory that may be cached for reuse: one kCachedPart-th.
 constexpr int64_t kCachedPart = 4;
-// Lists that the device has at once: enough to be busy, few enough that a wait for all of them is
-// short.
+// Lists that the device has at once: enough to keep it busy, few enough that waiting for all of
+// them is short.
 constexpr int kMostInFlight = 4;
 
 std::shared_ptr<CachingAllocator> MakeAllocator(const std::shared_ptr<Context>& context,
@@ -65,7 +65,7 @@ HsaDevice::HsaDevice(std::shared_ptr<const Opened> opened, DeviceInfo info,
       submissions_(absl::StrCat("kiln-", info_.name)) {}
 
 HsaDevice::~HsaDevice() {
-  // A callback may submit more, for which both threads must be there.
+  // A callback may submit more work, which needs both threads.
   in_flight_.AwaitAll();
 }
 
@@ -148,7 +148,7 @@ void HsaDevice::Start(std::shared_ptr<Submission> submission) {
           });
         });
   }
-  // At once: another device's thread may wait for a signal that will never come.
+  // At once, because another device's thread may be waiting for a signal that will not come.
   if (!result.status.ok() && group != nullptr) group->Abort(result.status);
   completions_.Push([this, submission = std::move(submission)] { End(*submission); });
 }
@@ -171,11 +171,11 @@ void HsaDevice::End(Submission& submission) {
     result.status = context.Await(enqueued.end.get());
     if (!result.status.ok() && group != nullptr) group->Abort(result.status);
   } else {
-    // What was enqueued in front of the error uses the buffers that `done` sets free.
+    // Work enqueued before the error still uses the buffers that `done` releases.
     Drain(context);
   }
   const SteadyTime end = now_();
-  // Without what the list before it took.
+  // Excludes the time of the list before it.
   result.seconds = Seconds(std::max(submission.start, last_end_), end);
   last_end_ = end;
   if (result.status.ok()) {
@@ -269,7 +269,7 @@ absl::Status HsaDevice::Health() { return opened()->context->Health(); }
 absl::Status HsaDevice::Revive() {
   const std::shared_ptr<const Opened> lost = opened();
   if (lost->context->Health().ok()) return absl::OkStatus();
-  // The threads are done with it when they have reported everything.
+  // When everything is reported, the threads no longer use it.
   in_flight_.AwaitAll();
   auto fresh = OpenContext(lost->context->shared_hsa(), lost->context->facts(), info_, peers_);
   const absl::Status works = fresh.ok() ? (*fresh)->context->Try() : fresh.status();

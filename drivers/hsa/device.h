@@ -1,4 +1,4 @@
-// A GPU of AMD's.
+// An AMD GPU.
 #ifndef KILN_DRIVERS_HSA_DEVICE_H_
 #define KILN_DRIVERS_HSA_DEVICE_H_
 
@@ -19,24 +19,24 @@
 
 namespace kiln::drivers::hsa {
 
-// One thread enqueues submissions, another waits for their ends, so that the device has its next
+// One thread enqueues submissions and another waits for their ends, so that the device has its next
 // list before it has finished one.
 class HsaDevice : public Device {
  public:
-  // `peers`: all GPUs, whose lists may use this one's buffers where the hardware reaches them. The
-  // errors of making HSA's queue, signals and host memory.
+  // `peers`: all GPUs; their lists may use this one's buffers where the hardware allows it. Errors:
+  // those of creating HSA's queue, signals and host memory.
   static absl::StatusOr<std::unique_ptr<HsaDevice>> Make(std::shared_ptr<const Library> hsa,
                                                          const DeviceFacts& facts, DeviceInfo info,
                                                          std::vector<hsa_agent_t> peers,
                                                          SteadyClock now);
-  // Runs what is left.
+  // Runs the remaining submissions.
   ~HsaDevice() override;
 
   const DeviceInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<Buffer>> Allocate(int64_t bytes) override;
   int64_t cached_bytes() const override { return opened()->allocator->cached_bytes(); }
   absl::StatusOr<std::unique_ptr<LoadedKernel>> LoadKernel(const KernelImage& image) override;
-  // Its own, and those of GPUs whose memory the hardware lets it reach.
+  // Its own buffers, and those of GPUs whose memory the hardware lets it access.
   bool CanReach(const Buffer& buffer) const override;
   absl::StatusOr<std::unique_ptr<PreparedList>> Prepare(CommandList list) override;
   absl::Status Submit(PreparedList& list, absl::Span<Buffer* const> slots, SubmitOptions options,
@@ -47,14 +47,14 @@ class HsaDevice : public Device {
                                CopyDone done) override;
   absl::Status Synchronize() override;
   absl::Status Health() override;
-  // Another queue with memory of its own, in place of the lost one's.
+  // Replaces the lost queue and memory by new ones.
   absl::Status Revive() override;
 
-  // How many threads wait until lists and copies before theirs have ended.
+  // The number of threads that wait until earlier lists and copies have ended.
   int waiting() const { return in_flight_.waiting(); }
 
  private:
-  // What HSA has for the device, until it is lost.
+  // HSA's objects for the device, until it is lost.
   struct Opened {
     std::shared_ptr<Context> context;
     std::shared_ptr<CachingAllocator> allocator;
@@ -63,7 +63,7 @@ class HsaDevice : public Device {
   struct Submission {
     std::shared_ptr<const Opened> on;
     std::shared_ptr<Program> program;
-    std::vector<char*> slots;  // of the host's memory, their mirrors
+    std::vector<char*> slots;  // of host slots: their mirrors
     std::vector<Buffer*> buffers;
     SubmitOptions options;
     std::function<void(SubmitResult)> done;
@@ -78,29 +78,29 @@ class HsaDevice : public Device {
             SteadyClock now);
   std::shared_ptr<const Opened> opened() const ABSL_LOCKS_EXCLUDED(opened_mutex_);
 
-  // On the submission thread.
+  // Runs on the submission thread.
   void Start(std::shared_ptr<Submission> submission);
-  // On the completion thread.
+  // Runs on the completion thread.
   void End(Submission& submission);
   static void RaiseAfter(Context& context, const Signal& before, SignalGroup& group, int signal);
 
-  // Waits for all that was enqueued, if the device is not lost.
+  // Waits for everything enqueued, unless the device is lost.
   static void Drain(Context& context);
   absl::StatusOr<char*> AddressOf(const Opened& on, const Buffer& buffer) const;
-  // Does the copy on its thread. `written`: the buffer that it writes; 0: none.
+  // Runs the copy on its thread. `written`: the buffer that it writes; 0: none.
   void StartCopy(char* written, std::function<absl::Status()> copy, CopyDone done);
 
   const DeviceInfo info_;
   const SteadyClock now_;
   const std::vector<hsa_agent_t> peers_;
-  SteadyTime last_end_;  // of the completion thread
+  SteadyTime last_end_;  // used by the completion thread only
 
   mutable absl::Mutex opened_mutex_;
   std::shared_ptr<const Opened> opened_ ABSL_GUARDED_BY(opened_mutex_);
 
   InFlight<char*> in_flight_;
 
-  // Last, in this order: the first to go is the one that gives work to the other.
+  // Last, in this order: a queue is destroyed before those that it pushes to.
   SubmissionQueue copies_;
   SubmissionQueue completions_;
   SubmissionQueue submissions_;

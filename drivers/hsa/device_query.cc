@@ -13,12 +13,12 @@
 namespace kiln::drivers::hsa {
 namespace {
 
-// More than any machine has; a broken library must not make the daemon open devices for ever.
+// More than any machine has; limits what a broken library can make the daemon open.
 constexpr size_t kMostAgents = 256;
 constexpr char kIsaPrefix[] = "amdgcn-amd-amdhsa--";
 
-// The processors that code objects are written and tested for. Vector registers and float32
-// operations that a unit starts in a cycle are not told by the runtime.
+// The processors that code objects are generated and tested for. The runtime does not report a
+// unit's vector registers, nor the float32 operations that it starts per cycle.
 struct Processor {
   const char* name;
   int64_t register_bytes_per_unit;
@@ -36,7 +36,7 @@ const Processor* FindProcessor(const std::string& name) {
   return found == std::end(kProcessors) ? nullptr : found;
 }
 
-// What the agent does not tell is 0.
+// 0 for an attribute that the agent does not report.
 uint32_t Number(const Library& hsa, hsa_agent_t agent, hsa_agent_info_t attribute) {
   uint32_t value = 0;
   return hsa.agent_get_info(agent, attribute, &value) == HSA_STATUS_SUCCESS ? value : 0;
@@ -56,7 +56,7 @@ std::string ModelOf(const Library& hsa, hsa_agent_t agent) {
   return uuid.empty() ? name : absl::StrCat(name, " (", uuid, ")");
 }
 
-// `use(item)` for all that an iteration calls back with.
+// Returns a callback that calls `use(item)` for each item of an iteration.
 template <typename Item, typename Use>
 auto Each(Use& use) {
   return [](Item item, void* data) {
@@ -88,7 +88,7 @@ struct Pool {
   size_t bytes;
 };
 
-// Those of an agent's global memory that may be allocated from.
+// The pools of an agent's global memory that allow allocation.
 std::vector<Pool> PoolsOf(const Library& hsa, hsa_agent_t agent) {
   std::vector<Pool> pools;
   auto take = [&](hsa_amd_memory_pool_t pool) {
@@ -127,7 +127,7 @@ Limits MakeLimits(const Library& hsa, hsa_agent_t agent, const Processor& proces
   limits.compute_units = std::max(1, get(HSA_AMD_AGENT_INFO_COMPUTE_UNIT_COUNT));
   limits.threads_per_block = std::max(1, get(HSA_AGENT_INFO_WORKGROUP_MAX_SIZE));
   limits.threads_per_subgroup = std::max(1, get(HSA_AGENT_INFO_WAVEFRONT_SIZE));
-  // What stands in one half of a wide wave, since gfx10 reaches no further by one instruction.
+  // From gfx10 on, one instruction exchanges values only within one half of a wide wave.
   const bool whole = absl::StartsWith(processor.name, "gfx9");
   limits.threads_per_shuffle =
       whole ? limits.threads_per_subgroup : std::min(32, limits.threads_per_subgroup);
@@ -142,16 +142,17 @@ Limits MakeLimits(const Library& hsa, hsa_agent_t agent, const Processor& proces
   if (hsa.agent_get_info(agent, HSA_AGENT_INFO_CACHE_SIZE, caches.data()) == HSA_STATUS_SUCCESS &&
       caches[1] > 0)
     limits.private_cache_bytes = caches[1] / limits.compute_units;
-  // A thread has little memory of its own, and there are many threads.
+  // A thread has little private memory, and there are many threads.
   limits.local_bytes_max = 4 << 10;
-  // Arguments come from memory; more are slow to read.
+  // Arguments are read from memory; more would be slow.
   limits.arguments_max = 511;
-  // A line of the caches.
+  // A cache line.
   limits.buffer_alignment = 128;
   return limits;
 }
 
-// Estimates from the clocks: a multiplication and an addition for each lane, two transfers a clock.
+// Estimates from the clocks: a multiplication and an addition per lane and cycle, two transfers per
+// memory clock.
 Rates MakeRates(const Library& hsa, hsa_agent_t agent, int lanes, int units) {
   const double clock = 1e6 * Number(hsa, agent, HSA_AMD_AGENT_INFO_MAX_CLOCK_FREQUENCY);
   const double bytes = Number(hsa, agent, HSA_AMD_AGENT_INFO_MEMORY_WIDTH) / 8.0;

@@ -1,4 +1,4 @@
-// What the HSA runtime tells of its agents, and which of them Kiln can use.
+// Queries the HSA runtime for its agents and decides which of them Kiln can use.
 #ifndef KILN_DRIVERS_HSA_DEVICE_QUERY_H_
 #define KILN_DRIVERS_HSA_DEVICE_QUERY_H_
 
@@ -15,11 +15,11 @@ namespace kiln::drivers::hsa {
 
 struct DeviceFacts {
   hsa_agent_t agent = {};
-  hsa_agent_t host = {};                 // the processor whose memory both reach
+  hsa_agent_t host = {};                 // the processor whose memory both access
   hsa_amd_memory_pool_t memory = {};     // coarse-grained, the device's own
   hsa_amd_memory_pool_t arguments = {};  // fine-grained, the host's, for kernels' arguments
   uint32_t queue_packets_max = 0;
-  // The vendor's name and the UUID, as rocm-smi prints it: "AMD Instinct MI210 (GPU-1b2c…)".
+  // The vendor's name and the UUID, as printed by rocm-smi: "AMD Instinct MI210 (GPU-1b2c…)".
   std::string model;
   Target target;
   int64_t memory_bytes = 0;
@@ -27,15 +27,16 @@ struct DeviceFacts {
   absl::Status usable;
 };
 
-// Of the name of an instruction set, "amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-": the processor,
-// and its features as LLVM writes them, "+sramecc,-xnack". Both empty if it is no such name.
+// The processor and the features, in LLVM's syntax ("+sramecc,-xnack"), of an instruction set's
+// name such as "amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-". Both are empty if the name has another
+// form.
 struct IsaName {
   std::string processor;
   std::string features;
 };
 IsaName ParseIsaName(const std::string& name);
 
-// The GPUs among the agents, in HSA's order. NOT_FOUND: there is none.
+// Returns the GPUs among the agents, in HSA's order. NOT_FOUND: there are none.
 absl::StatusOr<std::vector<DeviceFacts>> QueryDevices(const Library& hsa);
 
 }  // namespace kiln::drivers::hsa

@@ -1,4 +1,4 @@
-// What a device refuses, how its lists fail and what they copy; the rest is in tests/conformance.
+// Tests of the device's errors, of failing lists, and of copies; tests/conformance has the rest.
 #include <string>
 
 #include "absl/synchronization/notification.h"
@@ -44,7 +44,7 @@ TEST_F(HsaDeviceTest, CodeObjectsThatDoNotLoadSayWhy) {
   refused(
       [](std::string& code) {
         const size_t name = code.find(".kernarg_segment_size");
-        code[name + 21] = 7;  // the number behind the key
+        code[name + 21] = 7;  // the number after the key
       },
       "has .kernarg_segment_size 7");
 }
@@ -109,7 +109,7 @@ TEST_F(HsaDeviceTest, AnErrorThatPassesFailsOneList) {
   EXPECT_TRUE(device().CopyToDevice(*a, 0, "abcd").ok());
 }
 
-// Otherwise the list could use what a failed copy has not written, and nobody would know.
+// Otherwise the list could use data that a failed copy did not write, without an error.
 TEST_F(HsaDeviceTest, AListStartsAfterItsCopiesAreReported) {
   Open();
   auto fill = *device().Prepare({.num_slots = 1, .commands = {FillCommand{{0, 0, 64}, 1}}});
@@ -170,7 +170,7 @@ TEST_F(HsaDeviceTest, CommandsAreTimedOneByOne) {
   EXPECT_NEAR(result.seconds, 0.041, 1e-6);
 }
 
-// In pieces, the last of which is shorter.
+// Copied in pieces, of which the last is shorter.
 TEST_F(HsaDeviceTest, LargeCopiesArriveWhole) {
   Open();
   const size_t size = (13 << 20) + 5;

@@ -22,7 +22,7 @@ absl::StatusOr<std::unique_ptr<HsaDevice>> OpenHsaDevice(const std::shared_ptr<c
   info.name = name;
   info.model = facts.model;
   info.target = facts.target;
-  // Queues, code and other programs need the rest.
+  // The rest is for queues, code and other programs.
   info.memory_bytes = facts.memory_bytes / 8 * 7;
   if (options.memory_limit_bytes_per_device > 0)
     info.memory_bytes = std::min(info.memory_bytes, options.memory_limit_bytes_per_device);

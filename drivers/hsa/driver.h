@@ -1,4 +1,4 @@
-// The GPUs of AMD's that the HSA runtime finds.
+// AMD GPUs that the HSA runtime finds.
 #ifndef KILN_DRIVERS_HSA_DRIVER_H_
 #define KILN_DRIVERS_HSA_DRIVER_H_
 
@@ -20,13 +20,13 @@ struct HsaOptions {
   SteadyClock now = std::chrono::steady_clock::now;
 };
 
-// Loads code of AMD's into the process, with all that this code may do there.
+// Loads AMD's code into the process; a crash in it is a crash of the process.
 class HsaDriver : public Driver {
  public:
   explicit HsaDriver(HsaOptions options) : options_(std::move(options)) {}
 
   std::string name() const override { return "hsa"; }
-  // A device's number is its place among HSA's GPUs, whether those before it can be used or not.
+  // A device's number is its position among HSA's GPUs, even if ones before it are unusable.
   absl::StatusOr<std::vector<std::unique_ptr<Device>>> Enumerate(std::string* why_none) override;
 
  private:

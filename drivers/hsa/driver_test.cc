@@ -1,4 +1,4 @@
-// Which devices there are, or why not.
+// Tests of finding devices, and of the reasons if there are none.
 #include <string>
 
 #include "drivers/hsa/api.h"
@@ -28,7 +28,7 @@ TEST_F(HsaDriverTest, LibrariesWithoutAFunctionAreTooOld) {
   EXPECT_THAT(why_none_, HasSubstr("too old (libm.so.6 has no symbol hsa_"));
 }
 
-// What the runtime says where there is no /dev/kfd.
+// The runtime's error if there is no /dev/kfd.
 TEST_F(HsaDriverTest, WithoutTheKernelsDriverItSaysWhatToLookAt) {
   control_->init_fails = HSA_STATUS_ERROR_OUT_OF_RESOURCES;
   Open();

@@ -1,4 +1,4 @@
-// HSA's errors as statuses.
+// Translation of HSA's errors into statuses.
 #ifndef KILN_DRIVERS_HSA_ERROR_H_
 #define KILN_DRIVERS_HSA_ERROR_H_
 
@@ -10,10 +10,10 @@
 
 namespace kiln::drivers::hsa {
 
-// "0x1008: what the runtime says of it".
+// "0x1008: the runtime's description".
 std::string ErrorName(const Library& hsa, hsa_status_t code);
 
-// RESOURCE_EXHAUSTED for memory and other things that run out, else INTERNAL; the message begins
+// RESOURCE_EXHAUSTED for lack of memory or of other resources, else INTERNAL; the message begins
 // with `what`.
 absl::Status ToStatus(const Library& hsa, absl::string_view what, hsa_status_t code);
 

@@ -36,14 +36,14 @@ absl::Status CheckCode(const KernelImage& image, const Target& target) {
     return Refused(image, "takes ", image.num_arguments, " arguments; the device takes ",
                    limits.arguments_max);
   }
-  // The grid is counted in threads, by 32 bits.
+  // The grid is counted in threads, in 32 bits.
   if (image.grid_size > std::numeric_limits<uint32_t>::max() / image.block_size)
     return Refused(image, "has a grid of ", image.grid_size, " blocks of ", image.block_size,
                    " threads; at most 2^32 - 1 threads will do");
   return absl::OkStatus();
 }
 
-// Whether it is the code that HSA does not like.
+// Whether the error is caused by the code.
 bool BlamesCode(hsa_status_t code) {
   switch (code) {
     case HSA_STATUS_ERROR_INVALID_CODE_OBJECT:

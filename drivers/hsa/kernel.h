@@ -14,8 +14,8 @@ namespace kiln::drivers::hsa {
 
 class HsaKernel : public LoadedKernel {
  public:
-  // INVALID_ARGUMENT: the image is for another architecture, asks for more than the device has, or
-  // HSA does not take its code object.
+  // INVALID_ARGUMENT: the image is for another architecture, needs more than the device has, or HSA
+  // rejects its code object.
   static absl::StatusOr<std::unique_ptr<HsaKernel>> Load(std::shared_ptr<Context> context,
                                                          const Target& target,
                                                          const KernelImage& image);
@@ -23,11 +23,11 @@ class HsaKernel : public LoadedKernel {
 
   const KernelImage& image() const override { return image_; }
   const Context* context() const { return context_.get(); }
-  // What a dispatch packet says of it.
+  // Values for its dispatch packets.
   uint64_t object() const { return object_; }
   uint32_t group_bytes() const { return group_bytes_; }
   uint32_t private_bytes() const { return private_bytes_; }
-  // Of its parameters, which are numbers of 64 bits.
+  // Bytes of its parameters, which are numbers of 64 bits.
   int64_t argument_bytes() const { return 8 * int64_t{image_.num_parameters()}; }
 
  private:

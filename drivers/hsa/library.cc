@@ -30,7 +30,7 @@ absl::StatusOr<std::shared_ptr<const Library>> Library::Open(const std::string& 
     return absl::NotFoundError(
         absl::StrCat("AMD's HSA runtime is too old (", status.message(), "); ", kRemedy));
   }
-  // Without the kernel's driver this is HSA_STATUS_ERROR_OUT_OF_RESOURCES.
+  // Without the kernel driver, the result is HSA_STATUS_ERROR_OUT_OF_RESOURCES.
   if (const hsa_status_t code = library->init(); code != HSA_STATUS_SUCCESS) {
     return absl::NotFoundError(
         absl::StrCat("HSA finds no device to work with (", ErrorName(*library, code),

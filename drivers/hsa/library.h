@@ -1,4 +1,4 @@
-// The functions of libhsa-runtime64.so.1, found at run time.
+// The functions of libhsa-runtime64.so.1, looked up at run time.
 #ifndef KILN_DRIVERS_HSA_LIBRARY_H_
 #define KILN_DRIVERS_HSA_LIBRARY_H_
 
@@ -11,7 +11,7 @@
 
 namespace kiln::drivers::hsa {
 
-// All that the driver calls, without the "hsa_".
+// All functions that the driver calls, without the "hsa_" prefix.
 #define KILN_HSA_FUNCTIONS(function)               \
   function(agent_get_info);                        \
   function(agent_iterate_isas);                    \
@@ -52,10 +52,10 @@ namespace kiln::drivers::hsa {
   function(status_string);                         \
   function(system_get_info)
 
-// Called as in `hsa.queue_destroy(queue)`. All functions are thread-safe.
+// Called as `hsa.queue_destroy(queue)`. All functions are thread-safe.
 struct Library {
-  // Opened and initialised. NOT_FOUND: there is no such library, it lacks a function, or it finds
-  // no device; one sentence with the remedy.
+  // Opens and initialises the library. NOT_FOUND: it is missing, lacks a function, or finds no
+  // device; the message is one sentence with the remedy.
   static absl::StatusOr<std::shared_ptr<const Library>> Open(const std::string& name);
   Library() = default;
   ~Library();

@@ -1,4 +1,4 @@
-// What ends a device, what becomes of its users, and how it comes back.
+// Tests of losing a device, of the effects on its users, and of its revival.
 #include <atomic>
 #include <string>
 #include <thread>
@@ -50,7 +50,7 @@ TEST_F(HsaLostDeviceTest, ALostDeviceIsRevivedOnceItWorks) {
   EXPECT_FALSE(device().Health().ok());
   ASSERT_TRUE(device().Revive().ok());
   EXPECT_TRUE(device().Health().ok());
-  // What was lost is refused, and what is made anew works.
+  // Old objects are refused, new ones work.
   auto fresh = *device().Allocate(64);
   Clear(*fresh);
   Buffer* slots[] = {fresh.get()};
@@ -83,7 +83,7 @@ TEST_F(HsaLostDeviceTest, ADeviceIsRevivedTimeAndAgain) {
   }
 }
 
-// Buffers go, kernels are asked for and health is looked at by threads that know of nothing.
+// Other threads free buffers, load kernels and query health at the same time.
 TEST_F(HsaLostDeviceTest, WhatGoesOnBesideARevivalDoesNoHarm) {
   Open();
   std::atomic<bool> over = false;

@@ -1,4 +1,4 @@
-// Packets of a queue as the Architected Queuing Language has them.
+// Packets of a queue, as defined by the Architected Queuing Language.
 #ifndef KILN_DRIVERS_HSA_PACKET_H_
 #define KILN_DRIVERS_HSA_PACKET_H_
 
@@ -8,14 +8,14 @@
 
 namespace kiln::drivers::hsa {
 
-// 64 bytes, of either kind. Both begin with their header.
+// A packet of either kind, 64 bytes. Both begin with a header.
 union Packet {
   hsa_kernel_dispatch_packet_t dispatch;
   hsa_barrier_and_packet_t barrier;
 };
 static_assert(sizeof(Packet) == 64);
 
-// `after_all`: it begins when all packets before it have ended.
+// `after_all`: the packet begins when all packets before it have ended.
 constexpr uint16_t PacketHeader(hsa_packet_type_t type, bool after_all, hsa_fence_scope_t acquire,
                                 hsa_fence_scope_t release) {
   return static_cast<uint16_t>(type << HSA_PACKET_HEADER_TYPE |
@@ -24,9 +24,9 @@ constexpr uint16_t PacketHeader(hsa_packet_type_t type, bool after_all, hsa_fenc
                                release << HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE);
 }
 
-// Behind all packets before it and, if it names one, behind a signal; then counts `completion`
-// down. What was written is seen by the host and by copies, and the other way round. Packets behind
-// it are not looked at before it has ended.
+// Waits for all packets before it and, if given, for `dependency`; then decrements `completion`.
+// Orders memory with the host and with copies, in both directions. Packets after it are not
+// processed before it has ended.
 inline Packet BarrierPacket(hsa_signal_t dependency, hsa_signal_t completion) {
   Packet packet = {.barrier = {}};
   packet.barrier.header = PacketHeader(HSA_PACKET_TYPE_BARRIER_AND, /*after_all=*/true,

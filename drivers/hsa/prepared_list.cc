@@ -10,7 +10,7 @@
 namespace kiln::drivers::hsa {
 namespace {
 
-// Device memory of one byte's value, which fills are copied from, piece by piece.
+// Size of the device memory filled with one byte value; fills are copied from it piece by piece.
 constexpr int64_t kPatternBytes = 4 << 20;
 
 int64_t PiecesOf(int64_t bytes) { return (bytes + kPatternBytes - 1) / kPatternBytes; }
@@ -65,7 +65,7 @@ absl::Status Program::Add(const LaunchCommand& launch, size_t command) {
   const std::vector<RangeAccess> accesses = AccessesOf(launch);
   const std::vector<int> before = dependencies_.Add(accesses);
   const size_t number = step.end - step.begin;
-  // What came in front of the last that waited for all has ended when that one begins.
+  // Launches before the last one with a barrier bit have ended when that one begins.
   const bool after_all =
       number == 0 || (!before.empty() && static_cast<size_t>(before.back()) >= last_after_all_);
   if (after_all) last_after_all_ = number;
@@ -136,15 +136,15 @@ void Program::GiveBack(std::unique_ptr<Replay> replay) {
   idle_.push_back(std::move(replay));
 }
 
-// Whether two slots, one of which is written, have the same memory: then the commands depend on
-// each other in more ways than their slots show.
+// Whether two slots, one of which is written, have the same memory. The commands then have
+// dependencies that their slots do not show.
 bool Program::SlotsOverlap(absl::Span<char* const> addresses) const {
   if (std::find(written_.begin(), written_.end(), true) == written_.end()) return false;
   std::vector<size_t> order(addresses.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::sort(order.begin(), order.end(),
             [&](size_t a, size_t b) { return addresses[a] < addresses[b]; });
-  // Buffers are the same or apart, so that equal ones are neighbours.
+  // Buffers are equal or disjoint, so equal ones are neighbours.
   for (size_t i = 0; i < order.size();) {
     size_t end = i;
     bool written = false;
@@ -156,7 +156,7 @@ bool Program::SlotsOverlap(absl::Span<char* const> addresses) const {
   return false;
 }
 
-// One submission on its way to the device.
+// One submission being enqueued.
 class Program::Run {
  public:
   Run(Program& program, absl::Span<char* const> addresses, bool timed, Enqueued* enqueued)
@@ -185,7 +185,7 @@ class Program::Run {
     return absl::OkStatus();
   }
 
-  // What was not pushed yet, and behind all of it a signal that becomes 0.
+  // Pushes pending packets, followed by a barrier whose signal becomes 0 when everything has ended.
   absl::StatusOr<Signal> End() {
     auto signal = Take(1);
     if (!signal.ok()) return signal;
@@ -214,7 +214,8 @@ class Program::Run {
   hsa_agent_t AgentOf(int slot) const {
     return program_.needs_.IsHost(slot) ? context_.host() : context_.agent();
   }
-  // One of a copy's two agents makes it, and that is the device, which reaches host slots as well.
+  // A copy is made by one of its two agents; choose the device, which can access host slots as
+  // well.
   hsa_agent_t SourceOf(const Step& copy) const {
     return program_.needs_.IsHost(copy.to.slot) ? context_.agent() : AgentOf(copy.from.slot);
   }
@@ -237,7 +238,7 @@ class Program::Run {
     return absl::OkStatus();
   }
 
-  // Behind all before it. `bytes` of `from`, so many times.
+  // Copies `bytes` from `from`, `pieces` times, after everything before it.
   absl::Status DoCopies(const Step& step, const char* from, int64_t bytes, int64_t pieces,
                         hsa_agent_t from_agent, hsa_agent_t to_agent) {
     if (copied_.handle == 0) {
@@ -254,7 +255,7 @@ class Program::Run {
           to + begin, to_agent, from, from_agent,
           static_cast<size_t>(std::min(bytes, step.to.bytes - begin)), 1, &copied_, done->get());
       if (code == HSA_STATUS_SUCCESS) continue;
-      // Those that were started use the buffers.
+      // Copies already started use the buffers.
       absl::Status lost = context_.Await(done->get(), pieces - begin / bytes + 1);
       if (!lost.ok()) return lost;
       return ToStatus(context_.hsa(), absl::StrCat("cannot copy for command ", step.command), code);
@@ -277,7 +278,7 @@ class Program::Run {
   const bool in_order_;
   Enqueued& enqueued_;
   std::vector<Packet> pending_;  // to be pushed together
-  hsa_signal_t copied_ = {};     // of the last copy, if nothing was pushed behind it
+  hsa_signal_t copied_ = {};     // of the last copy, if nothing was pushed after it
 };
 
 Enqueued Program::Enqueue(absl::Span<char* const> addresses, absl::Span<Buffer* const> buffers,
@@ -310,7 +311,7 @@ Enqueued Program::Enqueue(absl::Span<char* const> addresses, absl::Span<Buffer* 
       status = before.status();
       if (status.ok()) on_signal(*std::move(before), step.signal);
     } else if (status.ok() && step.kind == Step::Kind::kWait) {
-      // Whoever raises the signal may wait for what comes before it.
+      // The thread that raises the signal may wait for what comes before the wait.
       status = run.Flush();
       const SteadyTime before = now();
       if (status.ok()) status = options.group->Wait(step.signal);

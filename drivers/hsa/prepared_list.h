@@ -1,4 +1,4 @@
-// A command list as packets of a queue, built once, and copies between them.
+// A command list as queue packets, built once, and the copies between them.
 #ifndef KILN_DRIVERS_HSA_PREPARED_LIST_H_
 #define KILN_DRIVERS_HSA_PREPARED_LIST_H_
 
@@ -25,14 +25,14 @@
 
 namespace kiln::drivers::hsa {
 
-// What the device was given of one submission.
+// The device work of one submission.
 struct Enqueued {
-  // 0 once all has ended, for as long as all went well.
+  // Becomes 0 when everything has ended, if there was no error.
   Signal end;
-  // Those that packets and copies wait for.
+  // Signals that packets and copies wait for.
   std::vector<Signal> between;
-  // Where commands are timed: those of kernels, and of copies, of which there are so many of about
-  // equal size.
+  // If commands are timed: the signals of kernels and of copies. A copy's pieces, all of about the
+  // same size, share one signal.
   struct Timed {
     size_t command = 0;
     Signal signal = {};
@@ -40,38 +40,38 @@ struct Enqueued {
   };
   std::vector<Timed> timed;
   std::unique_ptr<Replay> replay;
-  // The status of enqueueing; if commands are timed, the seconds of the waits.
+  // The status of enqueueing; if commands are timed, also the seconds of the waits.
   SubmitResult result;
 };
 
 class Program {
  public:
-  // INVALID_ARGUMENT: the list is malformed, or a kernel is not this context's. RESOURCE_EXHAUSTED:
-  // no memory for what fills are copied from, or for the mirror.
+  // INVALID_ARGUMENT: the list is malformed, or a kernel does not belong to this context.
+  // RESOURCE_EXHAUSTED: no memory for the source of fills or for the mirror.
   static absl::StatusOr<std::shared_ptr<Program>> Make(std::shared_ptr<Context> context,
                                                        CommandList list);
   ~Program();
 
   const ListNeeds& needs() const { return needs_; }
   const HostMirror& mirror() const { return mirror_; }
-  // To compare only.
+  // Only for comparison.
   const Context* context() const { return context_.get(); }
 
-  // Called with a signal that is 0 when all that was enqueued before a signal of the list's has
-  // ended, and the latter.
+  // Called with a signal of the list, and an HSA signal that becomes 0 when everything enqueued
+  // before it has ended.
   using OnSignal = std::function<void(Signal before, int signal)>;
 
-  // Enqueues all commands and returns without waiting for them, except that a wait blocks until its
-  // signal, copies to and from host memory until what comes before them has ended, and all of it
-  // while the queue is full. addresses[i] is where slot i begins; of host slots, its mirror. Once
-  // at a time.
+  // Enqueues all commands without waiting for them, with three exceptions: a wait blocks until its
+  // signal, copies from and to host memory wait for everything before them, and all commands wait
+  // while the queue is full. addresses[i] is the start of slot i, for host slots of its mirror. Not
+  // reentrant.
   Enqueued Enqueue(absl::Span<char* const> addresses, absl::Span<Buffer* const> buffers,
                    const SubmitOptions& options, const SteadyClock& now, const OnSignal& on_signal);
-  // What was enqueued with it has ended.
+  // Requires: everything enqueued with it has ended.
   void GiveBack(std::unique_ptr<Replay> replay);
 
  private:
-  // What goes to the device at once.
+  // Commands that are given to the device together.
   struct Step {
     enum class Kind : uint8_t { kLaunches, kCopy, kFill, kSignal, kWait } kind = Kind::kLaunches;
     size_t begin = 0;  // the launches
@@ -102,8 +102,8 @@ class Program {
   std::vector<Launch> launches_;
   std::vector<Step> steps_;
   Dependencies dependencies_;          // of the launches since the last other step
-  size_t last_after_all_ = 0;          // of those, the last that waits for all before it
-  std::map<uint8_t, char*> patterns_;  // device memory full of this byte
+  size_t last_after_all_ = 0;          // the last of those that waits for all before it
+  std::map<uint8_t, char*> patterns_;  // device memory filled with this byte
   HostMirror mirror_;
 
   absl::Mutex mutex_;

@@ -8,7 +8,7 @@
 namespace kiln::drivers::hsa {
 namespace {
 
-// Of arguments: HSA demands 16, and a line of its own keeps caches from sharing them.
+// Alignment of arguments: HSA requires 16; separate cache lines avoid sharing.
 constexpr int64_t kArgumentsAlignment = 64;
 
 int64_t RoundUp(int64_t bytes) {
@@ -59,8 +59,8 @@ void Replay::BuildPackets() {
     }
     Packet packet = {.dispatch = {}};
     hsa_kernel_dispatch_packet_t& dispatch = packet.dispatch;
-    // What the host and copies have written is seen from the first packet of a part on; what
-    // kernels have written, from the next one on.
+    // Packets with a barrier bit see the writes of the host and of copies; the others see the
+    // writes of earlier kernels.
     dispatch.header = PacketHeader(
         HSA_PACKET_TYPE_KERNEL_DISPATCH, launch.after_all,
         launch.after_all ? HSA_FENCE_SCOPE_SYSTEM : HSA_FENCE_SCOPE_AGENT, HSA_FENCE_SCOPE_AGENT);

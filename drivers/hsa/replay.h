@@ -1,6 +1,5 @@
-// What one run of a list needs for itself while it is in flight: its slot table and its kernels'
-// arguments, in host memory that the device reads, and packets that point there. Runs that are over
-// leave theirs to the next.
+// State of one run of a list while it is in flight: its slot table and its kernels' arguments, in
+// host memory that the device reads, and packets that point to them. Reused by later runs.
 #ifndef KILN_DRIVERS_HSA_REPLAY_H_
 #define KILN_DRIVERS_HSA_REPLAY_H_
 
@@ -22,13 +21,13 @@ struct Launch {
   const HsaKernel* kernel = nullptr;
   std::vector<SlotRange> arguments;
   GridRange points;
-  bool after_all = false;  // waits for all before it in its part of the list
+  bool after_all = false;  // waits for all launches before it in its part of the list
   size_t command = 0;
 };
 
 class Replay {
  public:
-  // `launches` must outlive it. RESOURCE_EXHAUSTED: the host has no memory that the device reads.
+  // `launches` must outlive it. RESOURCE_EXHAUSTED: no host memory that the device can read.
   static absl::StatusOr<std::unique_ptr<Replay>> Make(std::shared_ptr<Context> context,
                                                       absl::Span<const Launch> launches,
                                                       int num_slots);
@@ -36,9 +35,9 @@ class Replay {
   Replay(const Replay&) = delete;
   Replay& operator=(const Replay&) = delete;
 
-  // Sets where slots begin. Nothing that reads this replay is in flight.
+  // Sets the start of each slot. Requires: nothing that reads this replay is in flight.
   void Bind(absl::Span<char* const> addresses);
-  // By launch.
+  // One packet for each launch.
   absl::Span<const Packet> packets() const { return packets_; }
 
  private:
@@ -50,7 +49,7 @@ class Replay {
   const absl::Span<const Launch> launches_;
   char* memory_ = nullptr;        // the table, then arguments
   std::vector<int64_t> offsets_;  // of launches' arguments
-  std::vector<char*> addresses_;  // by slot, as they were set
+  std::vector<char*> addresses_;  // by slot, as last set
   std::vector<Packet> packets_;
 };
 

@@ -1,4 +1,4 @@
-// What a replay sends to the device: packets of the right order, and slots.
+// Tests of a replay's work on the device: the order of packets, and slots.
 #include <memory>
 #include <string>
 #include <utility>
@@ -14,7 +14,7 @@ using ::kiln::testing::Eventually;
 using ::testing::HasSubstr;
 using HsaReplayTest = HsaTest;
 
-// The stand-in runs packets that no barrier bit keeps apart in reverse order.
+// The stand-in runs packets without a barrier bit between them in reverse order.
 TEST_F(HsaReplayTest, PacketsKeepTheOrderThatMatters) {
   Open();
   auto kernel = *device().LoadKernel(Image(1));
@@ -56,8 +56,8 @@ TEST_F(HsaReplayTest, KernelsThatNeedNothingOfEachOtherRunSideBySide) {
   for (const auto& buffer : buffers) EXPECT_EQ(ReadFirst(*buffer), 2u);
 }
 
-// Each has a table and arguments of its own, while others before it run; those that are over leave
-// theirs.
+// Each submission has its own table and arguments while others before it run; finished submissions'
+// are reused.
 TEST_F(HsaReplayTest, SubmissionsInFlightKeepTheirSlots) {
   Open();
   auto table = *device().LoadKernel(TableImage(1));
@@ -77,7 +77,7 @@ TEST_F(HsaReplayTest, SubmissionsInFlightKeepTheirSlots) {
       });
       ASSERT_TRUE(status.ok()) << status;
     }
-    // As many are on their way as may be, and the next one waits for one of them.
+    // The maximum number of lists is in flight, and the next one waits for one of them.
     EXPECT_TRUE(Eventually([&] { return waiting() == 1; }));
     control_->launch_gate.Open();
     ASSERT_TRUE(device().Synchronize().ok());
@@ -104,7 +104,7 @@ TEST_F(HsaReplayTest, ListsLongerThanTheQueueAreCut) {
   EXPECT_EQ(ReadFirst(*buffer), 3000u);
 }
 
-// Then their order is more than their slots show.
+// The commands then have dependencies that their slots do not show.
 TEST_F(HsaReplayTest, SlotsThatShareABufferKeepTheListsOrder) {
   Open();
   auto kernel = *device().LoadKernel(TableImage(2));

@@ -46,7 +46,7 @@ absl::Status Staging::Start(const Piece& piece, void* to, hsa_agent_t to_agent, 
   return ToStatus(hsa, "a copy failed", code);
 }
 
-// What is still on its way reads or writes the pieces.
+// Waits for copies still under way, which read or write the pieces.
 absl::Status Staging::Finish(absl::Status status) {
   for (const Piece& piece : pieces_) {
     const absl::Status moved = context_->Await(piece.moved.get());

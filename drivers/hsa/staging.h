@@ -1,5 +1,5 @@
-// Copies between the host's memory and a device's, by way of host memory that the device reaches by
-// itself: one piece is on its way while the next is copied in or out.
+// Copies between host and device memory through two pieces of host memory that the device can
+// access: one is transferred while the next is copied in or out.
 #ifndef KILN_DRIVERS_HSA_STAGING_H_
 #define KILN_DRIVERS_HSA_STAGING_H_
 
@@ -16,19 +16,19 @@
 
 namespace kiln::drivers::hsa {
 
-// Thread-safe; copies take turns.
+// Thread-safe; copies run one at a time.
 class Staging {
  public:
   static absl::StatusOr<std::unique_ptr<Staging>> Make(std::shared_ptr<Context> context);
   ~Staging();
 
-  // Return when the copy has ended. Beside lists, by the device's engines for copies.
+  // Return when the copy has ended. Run concurrently with lists, on the device's copy engines.
   absl::Status ToDevice(char* to, absl::Span<const char> from);
   absl::Status ToHost(absl::Span<char> to, const char* from);
 
  private:
   struct Piece {
-    char* memory = nullptr;  // the host's
+    char* memory = nullptr;  // host memory
     Signal moved;            // 1 while the device reads or writes it
   };
 

@@ -1,4 +1,4 @@
-// A piece of a device's memory.
+// A range of a device's memory.
 #ifndef KILN_DRIVERS_INTERFACE_BUFFER_H_
 #define KILN_DRIVERS_INTERFACE_BUFFER_H_
 
@@ -6,18 +6,18 @@
 
 namespace kiln::drivers {
 
-// Owned by whoever allocated it; gives its memory back when destroyed.
+// Owned by the caller of Allocate; the destructor frees the memory.
 class Buffer {
  public:
   virtual ~Buffer() = default;
   virtual int64_t bytes() const = 0;
-  // The address, if the host may read and write it directly (CPU devices), else null.
+  // The address if the host can read and write the memory directly (CPU devices), else null.
   virtual void* host_pointer() const { return nullptr; }
-  // What is in memory that the host sees when the buffer is handed out.
+  // The content of host-visible memory when the buffer is handed out.
   enum class Contents {
-    kLeft,     // what the buffer that had this address before left there
-    kUnknown,  // anything that this process had there
-    kZero,     // the system's fresh pages, which nobody has touched
+    kLeft,     // left by the previous buffer at this address
+    kUnknown,  // any data of this process
+    kZero,     // fresh zero pages from the system, never written
   };
   virtual Contents contents() const { return Contents::kLeft; }
 };

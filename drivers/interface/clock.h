@@ -1,4 +1,4 @@
-// The clock that drivers measure with; handed in, so that tests make their own.
+// The clock that drivers measure with. It is injected, so tests can supply their own.
 #ifndef KILN_DRIVERS_INTERFACE_CLOCK_H_
 #define KILN_DRIVERS_INTERFACE_CLOCK_H_
 
@@ -8,10 +8,10 @@
 namespace kiln::drivers {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
-// Never goes back. Thread-safe.
+// Monotonic. Thread-safe.
 using SteadyClock = std::function<SteadyTime()>;
 
-// Between two times.
+// Seconds from one time to another.
 inline double Seconds(SteadyTime from, SteadyTime to) {
   return std::chrono::duration<double>(to - from).count();
 }

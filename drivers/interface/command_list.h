@@ -1,6 +1,6 @@
-// What a device is asked to do: a list of commands on numbered slots, recorded once, replayed with
-// other buffers in the slots. The counterpart of a CUDA graph, a Level Zero command list, or a
-// vector of AQL packets.
+// Work for a device: a list of commands on numbered slots, recorded once and replayed with other
+// buffers in the slots. The counterpart of a CUDA graph, a Level Zero command list or a vector of
+// AQL packets.
 #ifndef KILN_DRIVERS_INTERFACE_COMMAND_LIST_H_
 #define KILN_DRIVERS_INTERFACE_COMMAND_LIST_H_
 
@@ -21,7 +21,7 @@ namespace kiln::drivers {
 class LoadedKernel;
 
 // Bytes [offset, offset + bytes) of the buffer in a slot. Offsets are multiples of
-// kBufferAlignmentMin, those of kernels' arguments of the device's buffer_alignment.
+// kBufferAlignmentMin; for kernel arguments, multiples of the device's buffer_alignment.
 struct SlotRange {
   int slot = 0;
   int64_t offset = 0;
@@ -38,8 +38,8 @@ struct GridRange {
 struct LaunchCommand {
   const LoadedKernel* kernel = nullptr;
   std::vector<SlotRange> arguments;
-  // The points of the kernel's grid that run; nothing: all. A part of them only where the image
-  // says that it runs parts.
+  // The grid points that run; nullopt: all. A subrange is allowed only if the image has
+  // `runs_parts`.
   std::optional<GridRange> points = std::nullopt;
 };
 struct CopyCommand {
@@ -50,9 +50,9 @@ struct FillCommand {
   SlotRange destination;
   uint8_t value = 0;
 };
-// Signals and waits order lists of several devices. A wait blocks the list until the signal with
-// this number has been raised in the same group of submissions (SubmitOptions::group); what the
-// other list did before it can then be read.
+// Signals and waits order lists of several devices. A wait blocks its list until the signal with
+// this number has been raised in the same group of submissions (SubmitOptions::group). After that
+// the list can read everything that the signalling list wrote before the signal.
 struct SignalCommand {
   int signal = 0;
 };
@@ -63,54 +63,54 @@ using Command = std::variant<LaunchCommand, CopyCommand, FillCommand, SignalComm
 
 struct CommandList {
   int num_slots = 0;
-  std::vector<Command> commands;  // each sees what the ones before it wrote
-  // Slots whose buffers are the host's memory (drivers/common/host_buffer.h) and no device's, which
-  // only copies use: through it devices hand each other what they cannot reach. Others use it as
-  // well, in an order that signals make. No two of these slots have the same memory.
+  std::vector<Command> commands;  // each sees the writes of all earlier ones
+  // Slots whose buffers are host memory (drivers/common/host_buffer.h), not memory of a device.
+  // Only copies use them: devices exchange data through them that they cannot reach directly. Other
+  // lists use the same memory, ordered by signals. No two of these slots share memory.
   std::vector<int> host_slots = {};
 };
 
-// A list as a device replays it. Belongs to the device that prepared it.
+// A list in the form that the device replays. Belongs to the device that prepared it.
 class PreparedList {
  public:
   virtual ~PreparedList() = default;
-  // Of the host's memory, what it holds in place of that in its host slots.
+  // Bytes of host memory that it holds in place of the memory in its host slots.
   virtual int64_t host_bytes() const { return 0; }
 };
 
-// A place in a list between two tasks: in front of this task of this command. A command's tasks are
-// the points of a kernel's grid, or the bytes of a copy or a fill.
+// A position between two tasks of a list: before this task of this command. The tasks of a command
+// are the points of a kernel's grid, or the bytes of a copy or a fill.
 struct ListPosition {
   int command = 0;
   int64_t task = 0;
 };
 
 struct SubmitOptions {
-  // Time each command. Costs a little: sample it.
+  // Times each command. This has a small cost, so enable it only for a sample of the runs.
   bool time_commands = false;
-  // Required for lists with signals or waits: the group of submissions to which this one belongs,
-  // with as many signals as they name. A waiting list holds up its device, so groups that share
+  // Required for lists with signals or waits: the group of submissions that this one belongs to. It
+  // needs as many signals as the lists name. A waiting list blocks its device, so groups that share
   // devices must be submitted to all of them in the same order.
   std::shared_ptr<SignalGroup> group = nullptr;
-  // Once this is true nobody wants what the list computes, and the device may leave it where it is:
-  // see Device::StopUnwanted. Null: it is always wanted.
+  // Once this is true the list is cancelled: nobody needs its results, and the device may stop it
+  // at any point (see Device::StopUnwanted). Null: the list cannot be cancelled.
   std::shared_ptr<const std::atomic<bool>> unwanted = nullptr;
-  // For devices that yield (Device::yields), and lists without signals and waits. Asked on the
-  // device's thread, between two tasks, when the list has run for slice_seconds and whenever it has
-  // run for as long again, with the seconds that it has run. False: it ends there, and
-  // SubmitResult::rest says where. It must not block. Null: the list runs to its end.
+  // For devices that yield (Device::yields), and lists without signals and waits. Called on the
+  // device's thread between two tasks, with the seconds that the list has run: first after
+  // slice_seconds, then after every further slice_seconds. If it returns false, the list ends there
+  // and SubmitResult::rest is the position. It must not block. Null: the list runs to its end.
   std::function<bool(double seconds)> goes_on = nullptr;
   double slice_seconds = 0;
-  // Where it begins: the `rest` of an earlier submission with the same buffers.
+  // The start position: `rest` of an earlier submission with the same buffers.
   ListPosition begin = {};
 };
 
 struct SubmitResult {
   absl::Status status;
-  double seconds = 0;  // of the whole list on the device
-  // One for each command of which something was run, if asked for.
+  double seconds = 0;  // device time of the whole list
+  // One entry for each command that ran at least in part, if requested.
   std::vector<double> command_seconds;
-  // What `goes_on` has left.
+  // The position to continue from, if `goes_on` ended the list.
   std::optional<ListPosition> rest = std::nullopt;
 };
 

@@ -1,6 +1,6 @@
-// What work costs on each kind of machine: a table with a row for each kind. The compiler's models
-// compare ways to compute the same thing, so every struct has one unit and only ratios within it
-// matter. None of it changes a result.
+// Costs of work on each kind of machine: a table with one row for each kind. The compiler's models
+// compare ways to compute the same thing, so each struct has one unit and only ratios within it
+// matter. No cost changes a result.
 #ifndef KILN_DRIVERS_INTERFACE_COSTS_H_
 #define KILN_DRIVERS_INTERFACE_COSTS_H_
 
@@ -8,44 +8,44 @@
 
 namespace kiln::drivers {
 
-// Which values are stored and which are computed again (compiler/partition). The unit: reading one
-// element of a large tensor from memory.
+// Costs for deciding which values are stored and which are recomputed (compiler/partition). Unit:
+// reading one element of a large tensor from memory.
 struct StorageCosts {
   double operation = 0;  // an addition, comparison, conversion, … of one element
   double division = 0;   // a division, remainder or square root
   double transcendental = 0;
   double power = 0;
-  double write = 0;  // of one element, with the line that it is read into first
+  double write = 0;  // of one element, including the read of its cache line
 };
 
-// Along which axis lanes stand, and how work is cut into tasks (compiler/search), on machines with
-// vector registers. The unit: one arithmetic instruction on a whole vector.
+// Costs for choosing the vectorized axis and the task size (compiler/search), on machines with
+// vector registers. Unit: one arithmetic instruction on a whole vector.
 struct InstructionCosts {
-  double broadcast = 0;      // loads one element for all lanes; mostly it is there already
-  double load = 0;           // of neighbouring elements
-  double store = 0;          // likewise
-  double masked = 0;         // more, for a load or store of which some lanes are off
+  double broadcast = 0;      // of one element to all lanes; usually it is in a register
+  double load = 0;           // of consecutive elements
+  double store = 0;          // of consecutive elements
+  double masked = 0;         // extra cost of a load or store with some lanes off
   double shuffled_load = 0;  // of every other element: two loads and their shuffle
   double gather = 0;
   double scatter = 0;
-  double horizontal = 0;  // folds the lanes of a vector into one value
-  double task_min = 0;    // work that is worth handing to another thread
-  double task_max = 0;    // after which a thread should be free for somebody else's work
+  double horizontal = 0;  // reduces the lanes of a vector to one value
+  double task_min = 0;    // the least work worth handing to another thread
+  double task_max = 0;    // the most work before a thread should be free for other users
 };
 
-// Register tiles and packed panels of contractions (compiler/search), on machines with vector
-// registers. The unit: a cycle.
+// Costs of register tiles and packed panels of contractions (compiler/search), on machines with
+// vector registers. Unit: a cycle.
 struct ContractionCosts {
-  // In one cycle: fused multiply-adds of whole vectors, and loads of vectors.
+  // Throughput in one cycle: fused multiply-adds of whole vectors, and loads of vectors.
   double multiplies_per_cycle = 1;
   double loads_per_cycle = 1;
   double multiply_latency = 0;
-  // What does not overlap in full: a step's counter and branch, each load, and each vector that
-  // comes from the next cache.
+  // Costs that do not fully overlap: a step's counter and branch, each load, and each vector that
+  // comes from the next cache level.
   double step = 0;
   double load = 0;
   double far_vector = 0;
-  // To copy one element: along the memory's order, and across it.
+  // Copying one element: in memory order, and across it (transposing).
   double copy = 0;
   double copy_across = 0;
 };
@@ -55,29 +55,29 @@ struct Costs {
   InstructionCosts instructions = {};
   ContractionCosts contraction = {};
 
-  // All numbers in their order: part of the kernel cache's key.
+  // All numbers in order; part of the kernel cache's key.
   std::string Key() const;
 };
 
-// What a device does in a second, and what it costs to hand it work. Estimates; nothing that is
-// compiled depends on them.
+// Throughput of a device and the overhead of launching work. Estimates; compiled code does not
+// depend on them.
 struct Rates {
-  // Of one compute unit by itself, for deciding whether others are worth waking.
+  // Of one compute unit alone; decides whether waking others is worth it.
   double unit_flops_per_second = 0;
   double unit_bytes_per_second = 0;
-  // Of the whole device, for a program's predicted time until its first run.
+  // Of the whole device; predicts a program's time until its first run.
   double flops_per_second = 0;
   double bytes_per_second = 0;
-  double launch_seconds = 0;  // of a kernel in a replayed list, beside its work
-  // Kernels that one compute unit runs in less time than this are left to it.
+  double launch_seconds = 0;  // per kernel in a replayed list, in addition to its work
+  // Kernels that one compute unit runs in less time than this stay on one unit.
   double parallel_seconds_min = 0;
-  // Work that a compute unit takes at once, at least.
+  // The smallest amount of work that a compute unit takes at once.
   double chunk_seconds_min = 0;
 };
 
-// The table. A row names its fields, so that a reader sees what every number is.
+// The table. Each row names its fields.
 
-// An out-of-order core with vector registers and caches of its own, of which a machine has several:
+// An out-of-order core with vector registers and private caches, one of several in the machine:
 // x86-64 servers with AVX2 and AVX-512. The contraction costs were fitted to measured kernels, the
 // others are estimates.
 inline constexpr Costs kVectorCoreCosts = {
@@ -104,7 +104,8 @@ inline constexpr Costs kVectorCoreCosts = {
                     .copy = 0.2,
                     .copy_across = 1.2},
 };
-// One core's share and a small server's whole, roughly. Waking a thread takes some microseconds.
+// Roughly one core's share, and the total of a small server. Waking a thread takes some
+// microseconds.
 inline constexpr Rates kVectorCoreRates = {
     .unit_flops_per_second = 30e9,
     .unit_bytes_per_second = 15e9,
@@ -115,24 +116,24 @@ inline constexpr Rates kVectorCoreRates = {
     .chunk_seconds_min = 5e-6,
 };
 
-// A GPU: units that run thousands of threads each, which hide each other's waits, in subgroups that
-// run in step. Estimates for those of servers and of workstations, from instruction tables: one
-// that multiplies 20 times for each element that memory brings, or 150 times, differs in
-// `operation` alone. Nothing is read before it is written, and correctly rounded division and
-// functions are sequences of ordinary instructions. Blocks of threads are chosen by the device's
-// limits, so only what is stored has costs.
+// A GPU: units that run thousands of threads each, which hide memory latency, in subgroups that run
+// in lockstep. Estimates for server and workstation GPUs, from instruction tables. A GPU that does
+// 20 multiplications per element read from memory and one that does 150 differ only in `operation`.
+// A write does not read its cache line first. Correctly rounded division and functions are
+// sequences of ordinary instructions. Blocks of threads are chosen by the device's limits, so only
+// storage has costs.
 inline constexpr Costs kGpuCosts = {
     .storage =
         {.operation = 0.02, .division = 0.25, .transcendental = 0.5, .power = 1.5, .write = 1},
 };
-// A small one's. Drivers put in what the device tells.
+// A small GPU. Drivers replace fields that the device reports.
 inline constexpr Rates kGpuRates = {
     .unit_flops_per_second = 200e9,
     .unit_bytes_per_second = 10e9,
     .flops_per_second = 4e12,
     .bytes_per_second = 200e9,
     .launch_seconds = 2e-6,
-    // The device shares out its work by itself.
+    // The device distributes its work itself.
     .parallel_seconds_min = 1e-6,
     .chunk_seconds_min = 1e-6,
 };

@@ -8,7 +8,7 @@
 namespace kiln::drivers {
 namespace {
 
-// `start` gets what to call at the end.
+// Calls `start` with a completion callback and waits until that is called.
 template <typename Start>
 absl::Status AndWait(Start start) {
   absl::Notification ended;
@@ -22,9 +22,9 @@ absl::Status AndWait(Start start) {
   return result;
 }
 
-// Marks the error, and holds the number.
+// Status payload that marks the error and holds the number.
 constexpr char kBlockThreadsMax[] = "kiln/block_threads_max";
-// Marks the error.
+// Status payload that marks the error.
 constexpr char kFinishedRefused[] = "kiln/finished_refused";
 
 }  // namespace

@@ -20,16 +20,17 @@ class Driver {
   // "cpu": the part of a device's name before the colon.
   virtual std::string name() const = 0;
 
-  // Opens every device of this kind. No device, a missing vendor library or a broken one is an
-  // empty list; `why_none` then says why in one sentence. Beside devices it names those that were
-  // found and left out, each with the reason.
+  // Opens every device of this kind. If there is no device, or the vendor library is missing or
+  // broken, the list is empty and `why_none` says why in one sentence. If only some devices were
+  // left out, `why_none` names them, each with the reason.
   virtual absl::StatusOr<std::vector<std::unique_ptr<Device>>> Enumerate(std::string* why_none) = 0;
 
-  // Has the vendor's compiler make of an image what the device that `finisher` names loads: the
-  // image with KernelImage::finished. It may end, stop or choke the process, so it is called in one
-  // of its own, a call at a time, where nobody calls Enumerate; what it opens stays open for the
-  // next. The errors of LoadKernel; FAILED_PRECONDITION if that device with these versions is not
-  // found; UNIMPLEMENTED if the device cannot do it, and has to load images as they are.
+  // Lets the vendor's compiler turn an image into what the device named by `finisher` loads;
+  // returns the image with KernelImage::finished. The compiler may terminate, stop or overload the
+  // process, so this runs in a separate process, one call at a time, where Enumerate is never
+  // called; what it opens stays open for the next call. Errors: those of LoadKernel;
+  // FAILED_PRECONDITION if that device with these versions is not found; UNIMPLEMENTED if the
+  // device cannot do this and must load images as they are.
   virtual absl::StatusOr<KernelImage> Finish(const KernelImage& image, const Finisher& finisher);
 };
 

@@ -7,10 +7,11 @@
 namespace kiln::drivers {
 namespace {
 
-// "KILNIMG" and the version of the layout. Grows by one with every change to the fields below.
+// "KILNIMG" and the version of the layout, which is incremented with every change to the fields
+// below.
 constexpr uint64_t kMagic = 0x05474d494e4c494bULL;
 
-// FNV-1a over 64 bits, eight bytes a step: guards against damaged files, not against forgers.
+// FNV-1a over 64 bits, eight bytes per step: detects damaged files, not forgeries.
 uint64_t Checksum(std::string_view data) {
   uint64_t hash = 0xcbf29ce484222325ULL ^ data.size();
   while (!data.empty()) {
@@ -69,7 +70,7 @@ class Reader {
 
  private:
   void Fail() {
-    // Nothing is left to read either, so that whatever follows fails as well.
+    // Drops the rest, so that every further read fails as well.
     ok_ = false;
     data_ = {};
   }
@@ -117,7 +118,7 @@ bool KernelImage::Deserialize(const std::string& data, KernelImage* image) {
   std::memcpy(&checksum, data.data() + sizeof(magic), sizeof(checksum));
   const std::string_view body = std::string_view(data).substr(kHeader);
   if (magic != kMagic || checksum != Checksum(body)) return false;
-  // Into a fresh image, since the caller's must not change halfway.
+  // Read into a new image, so that a failure does not leave the caller's half changed.
   Reader reader(body);
   KernelImage read;
   Visit(reader, read);

@@ -6,9 +6,9 @@
 namespace kiln::drivers {
 namespace {
 
-// Members of a group reach an exchange within microseconds of each other, or much later. A thread
-// that looks takes a core from those that it waits for where devices share cores, so it soon gives
-// way to others, and then sleeps.
+// Members of a group reach an exchange within microseconds of each other, or much later. Where
+// devices share cores, a spinning thread takes a core from those that it waits for, so it soon
+// yields, and then sleeps.
 constexpr int kLooks = 64;
 constexpr int kYields = 128;
 
@@ -38,8 +38,8 @@ void Signals::WaitUntil(const Condition& holds) {
 
 void Signals::Changed() {
   ++changes_;
-  // Whoever goes to sleep after this has been looked at sees the change: both orders are one with
-  // that of the change itself, since all are sequentially consistent.
+  // A thread that goes to sleep after this check sees the change: all these operations are
+  // sequentially consistent, so both threads agree on their order.
   if (sleepers_.load() == 0) return;
   absl::MutexLock lock(&mutex_);
   changed_.SignalAll();
@@ -48,7 +48,7 @@ void Signals::Changed() {
 void SignalGroup::Raise(int signal) {
   std::atomic<int64_t>& raised = signals_->raised_[signal];
   int64_t before = raised.load(std::memory_order_relaxed);
-  // A later group may have raised it already where this one's list was given up.
+  // A later group may already have raised it, if this group's list was abandoned.
   while (before < number_ && !raised.compare_exchange_weak(before, number_)) {
   }
   signals_->Changed();
@@ -56,7 +56,7 @@ void SignalGroup::Raise(int signal) {
 
 absl::Status SignalGroup::Wait(int signal) {
   signals_->WaitUntil([&] { return IsDecided(signal); });
-  // A signal that was raised in time counts, even if the group was aborted before this thread woke.
+  // A signal that was raised in time is OK, even if the group was aborted before this thread woke.
   return IsRaised(signal) ? absl::OkStatus() : AbortReason();
 }
 
@@ -67,7 +67,7 @@ void SignalGroup::WaitForChange(int64_t seen) {
 void SignalGroup::Abort(absl::Status reason) {
   {
     absl::MutexLock lock(&mutex_);
-    // Later failures are most likely consequences of the first.
+    // Later failures are probably consequences of the first.
     if (abort_reason_.ok()) abort_reason_ = std::move(reason);
   }
   aborted_.store(true);

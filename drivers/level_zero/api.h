@@ -1,6 +1,6 @@
-// The functions of Level Zero's core API that are used, as libze_loader.so.1 exports them since
-// version 1.0. They are found at run time (library.h), never linked; a stand-in for the library
-// defines them, so that the compiler checks both sides against one declaration.
+// The functions of Level Zero's core API that Kiln uses, as exported by libze_loader.so.1 since
+// version 1.0. They are looked up at run time (library.h), never linked. The stand-in library
+// defines them, so that the compiler checks both sides against the same declarations.
 #ifndef KILN_DRIVERS_LEVEL_ZERO_API_H_
 #define KILN_DRIVERS_LEVEL_ZERO_API_H_
 

@@ -1,5 +1,5 @@
-// The types and constants of Level Zero's core API that are used, as version 1.0 and later have
-// them. Values and layouts are the interface to the library, so names are Level Zero's.
+// The types and constants of Level Zero's core API that Kiln uses, from version 1.0 on. Values and
+// layouts are the binary interface of the library, and the names are Level Zero's.
 #ifndef KILN_DRIVERS_LEVEL_ZERO_API_TYPES_H_
 #define KILN_DRIVERS_LEVEL_ZERO_API_TYPES_H_
 
@@ -86,7 +86,7 @@ enum ze_structure_type_t : uint32_t {
   ZE_STRUCTURE_TYPE_KERNEL_PROPERTIES = 0x1e,
 };
 
-// Flags, which are joined by |.
+// Flags, combined with |.
 constexpr uint32_t ZE_INIT_FLAG_GPU_ONLY = 1 << 0;
 constexpr uint32_t ZE_DEVICE_PROPERTY_FLAG_INTEGRATED = 1 << 0;
 constexpr uint32_t ZE_DEVICE_MODULE_FLAG_FP16 = 1 << 0;
@@ -143,7 +143,7 @@ struct ze_device_properties_t {
   uint32_t numEUsPerSubslice;
   uint32_t numSubslicesPerSlice;
   uint32_t numSlices;
-  uint64_t timerResolution;  // nanoseconds a cycle
+  uint64_t timerResolution;  // nanoseconds per cycle
   uint32_t timestampValidBits;
   uint32_t kernelTimestampValidBits;
   ze_uuid_t uuid;

@@ -9,7 +9,7 @@ char* AddressOf(const Call::Operand& operand, const Places& places) {
   return places.addresses[operand.slot] + operand.offset;
 }
 
-// A list keeps what a kernel's arguments were when it was appended.
+// A command list keeps the arguments that a kernel had when it was appended.
 ze_result_t SetArguments(const Library& ze, const Call& call, const Places& places) {
   ze_kernel_handle_t function = call.kernel->function();
   uint32_t index = 0;

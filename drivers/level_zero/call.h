@@ -1,4 +1,4 @@
-// One command of a list, as it is appended to a command list of Level Zero's.
+// One command of a list, in the form in which it is appended to a Level Zero command list.
 #ifndef KILN_DRIVERS_LEVEL_ZERO_CALL_H_
 #define KILN_DRIVERS_LEVEL_ZERO_CALL_H_
 
@@ -15,7 +15,7 @@ namespace kiln::drivers::level_zero {
 
 struct Call {
   enum class Kind : uint8_t { kLaunch, kCopy, kFill };
-  // An argument, or a copy's destination and source, or what is filled.
+  // A kernel argument, a copy's destination or source, or a fill's destination.
   struct Operand {
     int slot;
     int64_t offset;
@@ -28,19 +28,20 @@ struct Call {
   size_t command = 0;                       // its number in the list
   GridRange points = {};                    // kLaunch
   std::vector<Operand> operands = {};
-  // Whether it waits for a call since the last barrier of its part, and so has one in front.
+  // Whether it depends on a call since the last barrier of its part, so that it needs a barrier
+  // before it.
   bool needs_barrier = false;
 
-  // Whether it names its operands by address, and so is another call where slots are elsewhere.
+  // Whether it names its operands by address, so that it changes when slots have other buffers.
   bool HasAddresses() const;
-  // "cannot launch the kernel softmax", for an error's message.
+  // For an error's message: "cannot launch the kernel softmax".
   std::string WhatFailed() const;
 };
 
-// Where the slots of a list are.
+// The addresses of a list's slots.
 struct Places {
-  absl::Span<char* const> addresses;  // where slot i begins
-  void* table = nullptr;              // the same on the device; null: no kernel takes it
+  absl::Span<char* const> addresses;  // the start of slot i
+  void* table = nullptr;              // the slot table on the device; null: no kernel uses it
 };
 
 // `signal`: an event that the call signals when it has ended; null: none.

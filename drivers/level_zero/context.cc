@@ -8,7 +8,7 @@
 namespace kiln::drivers::level_zero {
 namespace {
 
-// Kept for the next use; more than lists in flight have.
+// Kept for reuse; more than the lists in flight need.
 constexpr size_t kMostIdleFences = 256;
 constexpr size_t kTrialBytes = 64;
 
@@ -136,7 +136,7 @@ absl::Status Context::Await(const Fence& fence) {
 absl::Status Context::Failure(absl::string_view what, ze_result_t code) {
   if (absl::Status lost = Health(); !lost.ok()) return lost;
   if (MeansLost(code)) return Lose(ToStatus(what, code).message());
-  // A call may fail because of what an earlier one met.
+  // A call may fail because of an earlier error.
   const ze_result_t now = ze().DeviceGetStatus(device());
   if (MeansLost(now)) return Lose(ToStatus(what, now).message());
   return ToStatus(what, code);
@@ -144,7 +144,7 @@ absl::Status Context::Failure(absl::string_view what, ze_result_t code) {
 
 absl::Status Context::Lose(absl::string_view why) {
   absl::MutexLock lock(&mutex_);
-  // The first reason is the one that explains the others.
+  // The first reason explains the later ones.
   if (lost_.ok()) lost_ = absl::UnavailableError(absl::StrCat("the device is lost: ", why));
   return lost_;
 }

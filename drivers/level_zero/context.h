@@ -1,6 +1,5 @@
-// What everything of one device shares until it is lost: the library, a context of Level Zero's
-// with the queue for lists, and whether it still works. A device that is revived gets a new one of
-// these.
+// The state that all objects of a device share until it is lost: the library, a Level Zero context
+// with the queue for lists, and whether it still works. A revived device gets a new Context.
 #ifndef KILN_DRIVERS_LEVEL_ZERO_CONTEXT_H_
 #define KILN_DRIVERS_LEVEL_ZERO_CONTEXT_H_
 
@@ -22,8 +21,8 @@ namespace kiln::drivers::level_zero {
 
 class Context;
 
-// One of a context's fences, given back in the end, when what was submitted with it has ended. The
-// context must outlive it.
+// One of a context's fences, returned to it in the destructor. Requires: the work submitted with it
+// has ended by then, and the context outlives it.
 class Fence {
  public:
   Fence() = default;
@@ -55,34 +54,35 @@ class Context {
   ze_device_handle_t device() const { return facts_.device; }
   ze_command_queue_handle_t queue() const { return queue_; }
 
-  // Of the device, aligned to Limits::buffer_alignment. Null if there is no memory, or if the
-  // device is lost, which Health then says.
+  // Device memory, aligned to Limits::buffer_alignment. Null if out of memory, or if the device is
+  // lost; Health distinguishes the two.
   void* AllocateMemory(int64_t bytes);
-  // Of the host, where the device reaches it.
+  // Host memory that the device can access.
   absl::StatusOr<void*> AllocateHostMemory(size_t bytes);
-  // Of either kind; nothing uses it any more.
+  // Releases memory of either kind. Requires: nothing uses it any more.
   void ReleaseMemory(void* memory) const;
 
-  // A list for the queue that is recorded and closed; or one whose commands start when they are
-  // appended, on the queue for copies. Its owner destroys it when nothing of it is left to run.
+  // MakeList: a list for the queue that is recorded and closed. MakeCopyList: a list whose commands
+  // start when they are appended, on the queue for copies. The caller destroys it when none of its
+  // commands is left to run.
   absl::StatusOr<ze_command_list_handle_t> MakeList();
   absl::StatusOr<ze_command_list_handle_t> MakeCopyList(ze_command_queue_mode_t mode);
 
-  // Not signalled. From those given back, if there are any.
+  // A fence that is not signalled; reuses returned ones.
   absl::StatusOr<Fence> TakeFence();
   void GiveBack(ze_fence_handle_t fence);
-  // Until the fence has been passed: the error that the device met before it.
+  // Waits for the fence. Returns the error that occurred on the device before it, if any.
   absl::Status Await(const Fence& fence);
 
-  // The error for a call of Level Zero's that failed (`what` as for ToStatus): UNAVAILABLE if the
-  // device is lost, and from then on for ever.
+  // The error for a failed Level Zero call (`what` as for ToStatus): UNAVAILABLE if the device is
+  // lost, which then is permanent.
   absl::Status Failure(absl::string_view what, ze_result_t code);
 
-  // OK, or why the device is lost, as far as calls have met it.
+  // OK, or why the device is lost, as far as calls have noticed.
   absl::Status Health() const;
-  // The same, but asks the driver as well. Waits for nothing.
+  // The same, but also queries the driver. Does not block.
   absl::Status AskHealth();
-  // Fills a few bytes of the device and reads them back: an error means that it is lost.
+  // Fills a few bytes of the device and reads them back; an error means that the device is lost.
   absl::Status Try();
 
  private:
@@ -98,7 +98,7 @@ class Context {
 
   mutable absl::Mutex mutex_;
   absl::Status lost_ ABSL_GUARDED_BY(mutex_);
-  std::vector<ze_fence_handle_t> fences_ ABSL_GUARDED_BY(mutex_);  // that nobody uses
+  std::vector<ze_fence_handle_t> fences_ ABSL_GUARDED_BY(mutex_);  // unused
 };
 
 }  // namespace kiln::drivers::level_zero

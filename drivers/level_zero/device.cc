@@ -12,10 +12,10 @@
 namespace kiln::drivers::level_zero {
 namespace {
 
-// Freed memory that is kept for the next buffer of its size, as a part of all.
+// The part of a device's memory that may be cached for reuse: one kCachedPart-th.
 constexpr int64_t kCachedPart = 4;
-// Lists that the device has at once: enough to be busy, few enough that a wait for all of them is
-// short.
+// Lists that the device has at once: enough to keep it busy, few enough that waiting for all of
+// them is short.
 constexpr int kMostInFlight = 4;
 
 std::shared_ptr<CachingAllocator> MakeAllocator(const std::shared_ptr<Context>& context,
@@ -64,7 +64,7 @@ LevelZeroDevice::LevelZeroDevice(std::shared_ptr<const Library> ze,
       submissions_(absl::StrCat("kiln-", info_.name)) {}
 
 LevelZeroDevice::~LevelZeroDevice() {
-  // A callback may submit more, for which both threads must be there.
+  // A callback may submit more work, which needs both threads.
   in_flight_.AwaitAll();
 }
 
@@ -154,7 +154,7 @@ void LevelZeroDevice::Start(std::shared_ptr<Submission> submission) {
           });
         });
   }
-  // At once: another device's thread may wait for a signal that will never come.
+  // At once, because another device's thread may be waiting for a signal that will not come.
   if (!result.status.ok() && group != nullptr) group->Abort(result.status);
   completions_.Push([this, submission = std::move(submission)] { End(*submission); });
 }
@@ -174,7 +174,7 @@ void LevelZeroDevice::End(Submission& submission) {
   SubmitResult& result = enqueued.result;
   SignalGroup* group = submission.options.group.get();
   Context& context = *submission.on->context;
-  // Also in front of an error: what was executed uses the buffers that `done` sets free.
+  // Also after an error: executed work uses the buffers that `done` releases.
   const bool enqueued_all = result.status.ok();
   for (const std::shared_ptr<Fence>& fence : enqueued.fences) {
     const absl::Status ended = context.Await(*fence);
@@ -182,7 +182,7 @@ void LevelZeroDevice::End(Submission& submission) {
   }
   if (enqueued_all && !result.status.ok() && group != nullptr) group->Abort(result.status);
   const SteadyTime end = now_();
-  // Without what the list before it took.
+  // Excludes the time of the list before it.
   result.seconds = Seconds(std::max(submission.start, last_end_), end);
   last_end_ = end;
   if (!result.status.ok()) {
@@ -259,7 +259,7 @@ absl::Status LevelZeroDevice::Revive() {
   auto fresh = OpenContext(ze_, facts_, info_);
   absl::Status works = fresh.ok() ? (*fresh)->context->Try() : fresh.status();
   if (!works.ok()) {
-    // Intel's driver promises no process that it may go on behind such an error.
+    // Intel's driver does not guarantee that a process can continue after such an error.
     return absl::UnavailableError(
         absl::StrCat(works.message(), "; if that stays so, kilnd must be started again"));
   }

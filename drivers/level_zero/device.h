@@ -1,4 +1,4 @@
-// A GPU that Level Zero reaches.
+// A GPU of a Level Zero driver.
 #ifndef KILN_DRIVERS_LEVEL_ZERO_DEVICE_H_
 #define KILN_DRIVERS_LEVEL_ZERO_DEVICE_H_
 
@@ -20,15 +20,15 @@
 
 namespace kiln::drivers::level_zero {
 
-// One thread executes submissions, another waits for their ends, so that the device has its next
+// One thread executes submissions and another waits for their ends, so that the device has its next
 // list before it has finished one.
 class LevelZeroDevice : public Device {
  public:
-  // The errors of making a context, its queues and memory of the host's.
+  // Errors: those of creating a context, its queues and host memory.
   static absl::StatusOr<std::unique_ptr<LevelZeroDevice>> Make(std::shared_ptr<const Library> ze,
                                                                const DeviceFacts& facts,
                                                                DeviceInfo info, SteadyClock now);
-  // Runs what is left.
+  // Runs the remaining submissions.
   ~LevelZeroDevice() override;
 
   const DeviceInfo& info() const override { return info_; }
@@ -45,14 +45,14 @@ class LevelZeroDevice : public Device {
                                CopyDone done) override;
   absl::Status Synchronize() override;
   absl::Status Health() override;
-  // Another context beside the lost one.
+  // Creates a new context in addition to the lost one.
   absl::Status Revive() override;
 
-  // How many threads wait until lists and copies before theirs have ended.
+  // The number of threads that wait until earlier lists and copies have ended.
   int waiting() const { return in_flight_.waiting(); }
 
  private:
-  // What there is for the device, until it is lost.
+  // Level Zero's objects for the device, until it is lost.
   struct Opened {
     std::shared_ptr<Context> context;
     std::shared_ptr<CachingAllocator> allocator;
@@ -61,7 +61,7 @@ class LevelZeroDevice : public Device {
   struct Submission {
     std::shared_ptr<const Opened> on;
     std::shared_ptr<Program> program;
-    std::vector<char*> slots;  // of the host's memory, their mirrors
+    std::vector<char*> slots;  // of host slots: their mirrors
     std::vector<Buffer*> buffers;
     SubmitOptions options;
     std::function<void(SubmitResult)> done;
@@ -75,29 +75,29 @@ class LevelZeroDevice : public Device {
                   const DeviceFacts& facts, DeviceInfo info, SteadyClock now);
   std::shared_ptr<const Opened> opened() const ABSL_LOCKS_EXCLUDED(opened_mutex_);
 
-  // On the submission thread.
+  // Runs on the submission thread.
   void Start(std::shared_ptr<Submission> submission);
-  // On the completion thread.
+  // Runs on the completion thread.
   void End(Submission& submission);
-  // `before`: null if nothing stands there.
+  // `before`: null if nothing was executed before the signal.
   static void RaiseAfter(Context& context, const Fence* before, SignalGroup& group, int signal);
 
   absl::StatusOr<char*> AddressOf(const Opened& on, const Buffer& buffer) const;
-  // Does the copy on its thread. `written`: the buffer that it writes; null: none.
+  // Runs the copy on its thread. `written`: the buffer that it writes; null: none.
   void StartCopy(char* written, std::function<absl::Status()> copy, CopyDone done);
 
   const std::shared_ptr<const Library> ze_;
   const DeviceFacts facts_;
   const DeviceInfo info_;
   const SteadyClock now_;
-  SteadyTime last_end_;  // of the completion thread
+  SteadyTime last_end_;  // used by the completion thread only
 
   mutable absl::Mutex opened_mutex_;
   std::shared_ptr<const Opened> opened_ ABSL_GUARDED_BY(opened_mutex_);
 
   InFlight<char*> in_flight_;
 
-  // Last, in this order: the first to go is the one that gives work to the other.
+  // Last, in this order: a queue is destroyed before those that it pushes to.
   SubmissionQueue copies_;
   SubmissionQueue completions_;
   SubmissionQueue submissions_;

@@ -10,7 +10,7 @@
 namespace kiln::drivers::level_zero {
 namespace {
 
-// More than any machine has; a broken library must not make the daemon open devices for ever.
+// More than any machine has; limits what a broken library can make the daemon open.
 constexpr uint32_t kMostDrivers = 16;
 constexpr uint32_t kMostDevices = 64;
 constexpr uint32_t kMostParts = 32;  // queue groups, memories or caches of a device
@@ -18,13 +18,13 @@ constexpr uint32_t kMostParts = 32;  // queue groups, memories or caches of a de
 constexpr uint32_t Version(uint32_t major, uint32_t minor) { return major << 16 | minor; }
 constexpr uint32_t kSpirvVersionMin = Version(1, 2);
 
-// Subgroups of this size or less are taken for what runs in step: Intel's compiler chooses 8, 16
-// or 32 for each kernel, and 16 or 32 for most.
+// The largest subgroup assumed to run in lockstep: Intel's compiler chooses 8, 16 or 32 for each
+// kernel, and 16 or 32 for most.
 constexpr uint32_t kSubgroupMax = 32;
 // Of each hardware thread: 128 registers of 32 bytes.
 constexpr int64_t kRegisterBytesPerThread = 4 << 10;
 
-// All that a device says, or zeros.
+// Everything that a device reports; zeros where it reports nothing.
 struct Answers {
   ze_device_properties_t device = {};
   ze_device_compute_properties_t compute = {};
@@ -34,7 +34,7 @@ struct Answers {
   std::vector<ze_device_cache_properties_t> caches;
 };
 
-// A list of properties, of which each has to be marked as what it is.
+// A list of properties; each element's structure type must be set before the call.
 template <typename Properties, typename Function>
 std::vector<Properties> GetAll(Function get, ze_device_handle_t device, ze_structure_type_t type) {
   uint32_t count = 0;
@@ -102,17 +102,18 @@ Limits MakeLimits(const Answers& answers) {
   size_t cache = 0;
   for (const auto& one : answers.caches) cache = std::max(cache, one.cacheSize);
   if (cache > 0) limits.private_cache_bytes = static_cast<int64_t>(cache) / limits.compute_units;
-  // A thread has little memory of its own, and there are many threads.
+  // A thread has little private memory, and there are many threads.
   limits.local_bytes_max = 4 << 10;
-  // Two of them are the slot table and the first grid point.
+  // Two arguments are the slot table and the first grid point.
   limits.arguments_max =
       std::max(1, static_cast<int>(answers.module.maxArgumentsSize / sizeof(uint64_t)) - 2);
-  // Two lines of the caches.
+  // Two cache lines.
   limits.buffer_alignment = 128;
   return limits;
 }
 
-// Estimates from the clocks: a multiplication and an addition for each lane, two transfers a clock.
+// Estimates from the clocks: a multiplication and an addition per lane and cycle, two transfers per
+// memory clock.
 Rates MakeRates(const Answers& answers, int units) {
   const ze_device_properties_t& device = answers.device;
   const double clock = 1e6 * device.coreClockRate;
@@ -145,8 +146,8 @@ Target MakeTarget(const Answers& answers) {
   return target;
 }
 
-// The group for lists, and a queue for copies: of a group that copies alone, or another one of the
-// same group, or the same.
+// Finds the queue group for lists and a queue for copies: of a copy-only group, else another queue
+// of the same group, else the same queue.
 bool FindQueues(const std::vector<ze_command_queue_group_properties_t>& groups, QueuePlace* lists,
                 QueuePlace* copies) {
   const auto find = [&](uint32_t flag, uint32_t without) {
@@ -194,7 +195,7 @@ std::string ModelOf(const ze_device_properties_t& device) {
   return absl::StrCat(device.name, " (", absl::BytesToHexString(uuid), ")");
 }
 
-// What changes the binaries that the vendor's compiler makes.
+// Everything that changes the binaries that the vendor's compiler makes.
 std::string VersionOf(const Library& ze, ze_driver_handle_t driver, const std::string& options) {
   ze_driver_properties_t properties = {};
   properties.stype = ZE_STRUCTURE_TYPE_DRIVER_PROPERTIES;
@@ -216,7 +217,7 @@ DeviceFacts Query(const Library& ze, ze_driver_handle_t driver, ze_device_handle
   facts.allocation_bytes_max = static_cast<int64_t>(answers.device.maxMemAllocSize);
   facts.shares_host_memory = (answers.device.flags & ZE_DEVICE_PROPERTY_FLAG_INTEGRATED) != 0;
   facts.grid_max = answers.compute.maxGroupCountX;
-  // OpenCL's name for it, which Intel's compiler has for both.
+  // OpenCL's name of the option; Intel's compiler has it for both APIs.
   if (facts.target.Has("correctly-rounded-divide-sqrt"))
     facts.build_options = "-cl-fp32-correctly-rounded-divide-sqrt";
   facts.target.finisher = {.driver = "level_zero",

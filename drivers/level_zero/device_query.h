@@ -1,4 +1,4 @@
-// What Level Zero tells of its devices, and which of them Kiln can use.
+// Queries Level Zero for its devices and decides which of them Kiln can use.
 #ifndef KILN_DRIVERS_LEVEL_ZERO_DEVICE_QUERY_H_
 #define KILN_DRIVERS_LEVEL_ZERO_DEVICE_QUERY_H_
 
@@ -13,7 +13,7 @@
 
 namespace kiln::drivers::level_zero {
 
-// A queue of a device: the group that it is of, and its number there.
+// A queue of a device: its group, and its number in the group.
 struct QueuePlace {
   uint32_t ordinal = 0;
   uint32_t index = 0;
@@ -29,17 +29,17 @@ struct DeviceFacts {
   bool shares_host_memory = false;
   int64_t grid_max = 0;       // blocks of a launch
   std::string build_options;  // of modules
-  // Of lists, and of copies between host and device: a queue of its own, where there is one.
+  // The queues for lists and for host-device copies; different ones if possible.
   QueuePlace list_queue;
   QueuePlace copy_queue;
-  // Of kernels' times: seconds of a cycle, and the bits that count.
+  // For kernels' times: the seconds of a cycle, and the valid bits of a timestamp.
   double cycle_seconds = 0;
   uint64_t cycle_mask = ~uint64_t{0};
   // FAILED_PRECONDITION: why Kiln cannot use it.
   absl::Status usable;
 };
 
-// All GPUs, driver by driver. NOT_FOUND: there is none.
+// Returns all GPUs, driver by driver. NOT_FOUND: there are none.
 absl::StatusOr<std::vector<DeviceFacts>> QueryDevices(const Library& ze);
 
 }  // namespace kiln::drivers::level_zero

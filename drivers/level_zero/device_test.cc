@@ -1,4 +1,4 @@
-// What a device refuses, how its lists fail and what they copy; the rest is in tests/conformance.
+// Tests of the device's errors, of failing lists, and of copies; tests/conformance has the rest.
 #include <atomic>
 #include <string>
 
@@ -26,12 +26,12 @@ TEST_F(LevelZeroDeviceTest, MemoryThatTheVendorLacksIsNamed) {
 
 TEST_F(LevelZeroDeviceTest, OneBufferHasALimitOfItsOwn) {
   control_->allocation_bytes_max = 1 << 20;
-  // What copies go through is the host's.
+  // Copies go through host memory, which the limit does not affect.
   Open();
   const absl::Status status = device().Allocate((1 << 20) + 1).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(status.message(), HasSubstr("1048577 bytes in one buffer"));
-  // Its size class would be larger.
+  // Its size class would be larger than the limit.
   EXPECT_TRUE(device().Allocate((1 << 20) - 1).ok());
 }
 
@@ -43,7 +43,7 @@ TEST_F(LevelZeroDeviceTest, KernelsThatDoNotBuildSayWhy) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(status.message(), HasSubstr("the kernel counter does not build:\nline 1: wrong"));
   EXPECT_EQ(BlockThreadsMax(status), std::nullopt);
-  // Which may be because of its blocks.
+  // The reason may be too large a block.
   image.block_size = 128;
   control_->next_build_fails = true;
   EXPECT_EQ(BlockThreadsMax(device().LoadKernel(image).status()), 64);
@@ -96,12 +96,12 @@ TEST_F(LevelZeroDeviceTest, AnErrorThatPassesFailsOneList) {
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(status.message(), HasSubstr("cannot execute a command list"));
   EXPECT_TRUE(device().Health().ok());
-  // The table that was not written is written now.
+  // The table whose update failed is written now.
   EXPECT_TRUE(Run(*list, {buffer.get()}).status.ok());
   EXPECT_EQ(Read(*buffer), 2u);
 }
 
-// Otherwise the list could use what a failed copy has not written, and nobody would know.
+// Otherwise the list could use data that a failed copy did not write, without an error.
 TEST_F(LevelZeroDeviceTest, AListStartsAfterItsCopiesAreReported) {
   Open();
   auto fill = *device().Prepare({.num_slots = 1, .commands = {FillCommand{{0, 0, 64}, 1}}});
@@ -190,7 +190,7 @@ TEST_F(LevelZeroDeviceTest, CommandsAreTimedOneByOne) {
   EXPECT_EQ(Read(*buffer), 4u);
 }
 
-// In pieces, the last of which is shorter.
+// Copied in pieces, of which the last is shorter.
 TEST_F(LevelZeroDeviceTest, LargeCopiesArriveWhole) {
   for (const bool copy_queues : {true, false}) {
     devices_.clear();

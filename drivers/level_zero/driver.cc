@@ -15,7 +15,7 @@ namespace kiln::drivers::level_zero {
 namespace {
 
 int64_t MemoryOf(const DeviceFacts& facts, int64_t limit) {
-  // Contexts, code and other programs need the rest.
+  // The rest is for contexts, code and other programs.
   const int64_t part =
       facts.shares_host_memory ? facts.memory_bytes / 2 : facts.memory_bytes / 8 * 7;
   return limit > 0 ? std::min(part, limit) : part;

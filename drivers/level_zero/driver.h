@@ -1,4 +1,4 @@
-// The GPUs that Level Zero's drivers find: Intel's.
+// The GPUs that Level Zero's drivers find, which are Intel's.
 #ifndef KILN_DRIVERS_LEVEL_ZERO_DRIVER_H_
 #define KILN_DRIVERS_LEVEL_ZERO_DRIVER_H_
 
@@ -15,8 +15,8 @@ namespace kiln::drivers::level_zero {
 class ModuleBuilder;
 
 struct LevelZeroOptions {
-  // Offer integrated GPUs, too, which use the host's memory: what devices may take adds up to more
-  // than there is.
+  // Also offer integrated GPUs, which use the host's memory: the devices' memory limits then add up
+  // to more than there is.
   bool sharing_host_memory = false;
   // 0: seven eighths of a device's own memory, half of one that it shares with the host.
   int64_t memory_limit_bytes_per_device = 0;
@@ -24,20 +24,20 @@ struct LevelZeroOptions {
   SteadyClock now = std::chrono::steady_clock::now;
 };
 
-// Loads code of Intel's into the process, with all that this code may do there.
+// Loads Intel's code into the process; a crash in it is a crash of the process.
 class LevelZeroDriver : public Driver {
  public:
   explicit LevelZeroDriver(LevelZeroOptions options);
   ~LevelZeroDriver() override;
 
   std::string name() const override { return "level_zero"; }
-  // A device's number is its place among all of the machine's, whether they are offered or not.
+  // A device's number is its position among all devices of the machine, offered or not.
   absl::StatusOr<std::vector<std::unique_ptr<Device>>> Enumerate(std::string* why_none) override;
   absl::StatusOr<KernelImage> Finish(const KernelImage& image, const Finisher& finisher) override;
 
  private:
   const LevelZeroOptions options_;
-  std::unique_ptr<ModuleBuilder> builder_;  // once something is finished
+  std::unique_ptr<ModuleBuilder> builder_;  // created by the first Finish
 };
 
 }  // namespace kiln::drivers::level_zero

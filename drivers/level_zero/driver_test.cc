@@ -1,4 +1,4 @@
-// Which devices there are, or why not, and what is known of them.
+// Tests of finding devices, of the reasons if there are none, and of their properties.
 #include <string>
 
 #include "drivers/level_zero/api_types.h"
@@ -27,7 +27,8 @@ TEST_F(LevelZeroDriverTest, LibrariesWithoutAFunctionAreTooOld) {
   EXPECT_THAT(why_none_, HasSubstr("too old (libm.so.6 has no symbol ze"));
 }
 
-// The loader without a driver crashes in every call that follows; here each would be a mistake.
+// Without a driver the loader crashes in every later call; the stand-in reports such calls as
+// errors.
 TEST_F(LevelZeroDriverTest, WithoutADriverNothingElseIsCalled) {
   control_->init_fails = ZE_RESULT_ERROR_UNINITIALIZED;
   Open();

@@ -65,7 +65,7 @@ absl::Status ToStatus(absl::string_view what, ze_result_t code) {
   if (code == ZE_RESULT_SUCCESS) return absl::OkStatus();
   const std::string message = absl::StrCat(what, ": ", ErrorName(code));
   if (code == ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY || code == ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY ||
-      code == ZE_RESULT_ERROR_UNSUPPORTED_SIZE)  // more than one allocation may have
+      code == ZE_RESULT_ERROR_UNSUPPORTED_SIZE)  // more than one allocation may be
     return absl::ResourceExhaustedError(message);
   return absl::InternalError(message);
 }

@@ -1,4 +1,4 @@
-// What Level Zero's results mean to Kiln.
+// Translation of Level Zero's results.
 #ifndef KILN_DRIVERS_LEVEL_ZERO_ERROR_H_
 #define KILN_DRIVERS_LEVEL_ZERO_ERROR_H_
 
@@ -13,11 +13,11 @@ namespace kiln::drivers::level_zero {
 // "ZE_RESULT_ERROR_DEVICE_LOST (0x70000001)".
 std::string ErrorName(ze_result_t code);
 
-// OK for ZE_RESULT_SUCCESS. RESOURCE_EXHAUSTED where memory was lacking, else INTERNAL. `what` was
-// tried: "cannot launch the kernel softmax".
+// OK for ZE_RESULT_SUCCESS, RESOURCE_EXHAUSTED for lack of memory, else INTERNAL. `what` describes
+// the failed action: "cannot launch the kernel softmax".
 absl::Status ToStatus(absl::string_view what, ze_result_t code);
 
-// Whether the code says that the device's context will not work again.
+// Whether the device's context is permanently broken after this error.
 bool MeansLost(ze_result_t code);
 
 }  // namespace kiln::drivers::level_zero

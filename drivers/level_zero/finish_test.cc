@@ -1,4 +1,4 @@
-// Modules that another process builds, and devices that load what it made.
+// Tests of modules built by another process, and of devices that load them.
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,7 +26,7 @@ class LevelZeroFinishTest : public LevelZeroTest {
   }
   int64_t built_ = 0;
   int64_t loaded_ = 0;
-  // Another one than the devices', as in kilnd.
+  // A driver object separate from the devices', as in kilnd.
   std::unique_ptr<LevelZeroDriver> driver_ =
       std::make_unique<LevelZeroDriver>(LevelZeroOptions{.library = KILN_LEVEL_ZERO_STAND_IN});
 };
@@ -89,7 +89,7 @@ TEST_F(LevelZeroFinishTest, DevicesAreFoundByNameAndVersion) {
   EXPECT_NE(first.device, second.device);
   EXPECT_TRUE(driver_->Finish(Image(1), second).ok());
   EXPECT_TRUE(driver_->Finish(Image(1), first).ok());
-  // Another process finds another version of the vendor's driver.
+  // A later process has another version of the vendor's driver.
   control_->driver_version = 2;
   LevelZeroDriver updated({.library = KILN_LEVEL_ZERO_STAND_IN});
   const absl::Status status = updated.Finish(Image(1), first).status();

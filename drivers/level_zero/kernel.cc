@@ -10,10 +10,9 @@
 namespace kiln::drivers::level_zero {
 namespace {
 
-// The first errors are those that matter.
+// Only the first errors matter.
 constexpr size_t kMostOfTheLog = 2000;
-// A kernel whose blocks have no more threads than this fails to build for another reason than
-// registers.
+// If a kernel with blocks of at most this many threads fails to build, registers are not the cause.
 constexpr int kBlockThreadsSure = 64;
 
 template <typename... Parts>
@@ -49,7 +48,7 @@ absl::Status CheckCode(const KernelImage& image, const DeviceFacts& facts) {
   return absl::OkStatus();
 }
 
-// What the vendor's compiler said; ends the log.
+// Returns the vendor compiler's log and destroys it.
 std::string TakeLog(const Library& ze, ze_module_build_log_handle_t log) {
   if (log == nullptr) return "";
   size_t size = 0;
@@ -102,7 +101,7 @@ absl::Status LevelZeroKernel::Build() {
   if (is_finished) {
     absl::Status failure = context_->Failure(
         absl::StrCat("the binary of the kernel ", image_.name, " is refused"), built);
-    // A device that is lost or has no memory takes nothing; anything else is about this binary.
+    // A device that is lost or out of memory loads nothing; other errors are about this binary.
     if (absl::IsUnavailable(failure) || absl::IsResourceExhausted(failure)) return failure;
     return FinishedRefused(failure.message());
   }
@@ -110,7 +109,7 @@ absl::Status LevelZeroKernel::Build() {
     return context_->Failure(absl::StrCat("cannot build the kernel ", image_.name), built);
   const std::string why = absl::StrCat("the kernel ", image_.name, " does not build:\n",
                                        said.empty() ? "the vendor's compiler says nothing" : said);
-  // The module demands its blocks, which may take more registers than there are.
+  // The module requires its block size, which may need more registers than there are.
   if (image_.block_size > kBlockThreadsSure) return BlocksTooLarge(why, kBlockThreadsSure);
   return absl::InvalidArgumentError(why);
 }
@@ -121,7 +120,7 @@ absl::Status LevelZeroKernel::MakeFunction() {
   ze_result_t code = ze.ModuleGetKernelNames(module_, &count, nullptr);
   if (code == ZE_RESULT_SUCCESS && count != 1)
     return Refused(image_, "has ", count, " entry points; one is needed");
-  // The module's, for as long as it lives.
+  // Owned by the module, and valid as long as it.
   const char* name = nullptr;
   if (code == ZE_RESULT_SUCCESS) code = ze.ModuleGetKernelNames(module_, &count, &name);
   ze_kernel_desc_t desc = {};
@@ -151,7 +150,7 @@ absl::Status LevelZeroKernel::CheckFunction() const {
     return Refused(image_, "says that its blocks have ", image_.block_size,
                    " threads, but its function wants ", properties.requiredGroupSizeX);
   }
-  // Less than the device's most where a thread needs many registers.
+  // Less than the device's maximum if a thread needs many registers.
   const auto threads =
       static_cast<int64_t>(properties.maxSubgroupSize) * properties.maxNumSubgroups;
   if (threads > 0 && image_.block_size > threads) {
@@ -166,7 +165,7 @@ absl::Status LevelZeroKernel::CheckFunction() const {
                    " bytes of shared memory; the device has ", limits.shared_bytes_per_block);
   }
   code = ze.KernelSetGroupSize(function_, block, 1, 1);
-  // It finds buffers' addresses in memory, in the slot table, and may meet any.
+  // The kernel reads buffers' addresses from the slot table, so it may access any of them.
   if (code == ZE_RESULT_SUCCESS && image_.takes_slot_table)
     code = ze.KernelSetIndirectAccess(function_, ZE_KERNEL_INDIRECT_ACCESS_FLAG_DEVICE);
   if (code == ZE_RESULT_SUCCESS) return absl::OkStatus();

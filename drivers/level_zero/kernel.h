@@ -1,4 +1,4 @@
-// A kernel that Level Zero has made of SPIR-V, or of the binary that an image was finished with.
+// A kernel that Level Zero has made from SPIR-V, or from the binary of a finished image.
 #ifndef KILN_DRIVERS_LEVEL_ZERO_KERNEL_H_
 #define KILN_DRIVERS_LEVEL_ZERO_KERNEL_H_
 
@@ -14,20 +14,20 @@ namespace kiln::drivers::level_zero {
 
 class LevelZeroKernel : public LoadedKernel {
  public:
-  // INVALID_ARGUMENT: the image is for another architecture, asks for more than the device has, or
-  // its module does not build; the message then ends with what the compiler said, shortened.
-  // FinishedRefused if the device does not take its binary.
+  // INVALID_ARGUMENT: the image is for another architecture, needs more than the device has, or its
+  // module does not build; the message then ends with the compiler's log, shortened.
+  // FinishedRefused if the device rejects its binary.
   static absl::StatusOr<std::unique_ptr<LevelZeroKernel>> Load(std::shared_ptr<Context> context,
                                                                const KernelImage& image);
   ~LevelZeroKernel() override;
 
   const KernelImage& image() const override { return image_; }
   const Context* context() const { return context_.get(); }
-  // Its arguments are whose who sets them: the device's submission thread.
+  // Its arguments may only be set by one thread, the device's submission thread.
   ze_kernel_handle_t function() const { return function_; }
 
-  // What a device of this kind, with this version of the driver, makes the kernel from without
-  // compiling. UNIMPLEMENTED if this one gives no binaries.
+  // The binary from which a device of this kind, with this driver version, loads the kernel without
+  // compiling. UNIMPLEMENTED if the driver gives no binaries.
   absl::StatusOr<std::string> Binary() const;
 
  private:

@@ -1,4 +1,4 @@
-// The functions of libze_loader.so.1, found at run time.
+// The functions of libze_loader.so.1, looked up at run time.
 #ifndef KILN_DRIVERS_LEVEL_ZERO_LIBRARY_H_
 #define KILN_DRIVERS_LEVEL_ZERO_LIBRARY_H_
 
@@ -11,7 +11,7 @@
 
 namespace kiln::drivers::level_zero {
 
-// All that the driver calls, without the "ze".
+// All functions that the driver calls, without the "ze" prefix.
 #define KILN_LEVEL_ZERO_FUNCTIONS(function)       \
   function(CommandListAppendBarrier);             \
   function(CommandListAppendLaunchKernel);        \
@@ -66,11 +66,11 @@ namespace kiln::drivers::level_zero {
   function(ModuleGetKernelNames);                 \
   function(ModuleGetNativeBinary)
 
-// Called as in `ze.FenceReset(fence)`. All functions are thread-safe, for different objects.
+// Called as `ze.FenceReset(fence)`. All functions are thread-safe for different objects.
 struct Library {
-  // Opened and initialised. NOT_FOUND: there is no such library, it lacks a function, or it finds
-  // no driver; one sentence with the remedy. Then nothing of it is called any more: the loader
-  // without a driver crashes in every call but zeInit.
+  // Opens and initialises the library. NOT_FOUND: it is missing, lacks a function, or finds no
+  // driver; the message is one sentence with the remedy. After a failure none of its functions may
+  // be called: without a driver the loader crashes in every call except zeInit.
   static absl::StatusOr<std::shared_ptr<const Library>> Open(const std::string& name);
 
 // NOLINTNEXTLINE(bugprone-macro-parentheses)

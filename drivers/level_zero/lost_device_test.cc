@@ -1,5 +1,4 @@
-// What ends a device, what becomes of its users and of the devices beside it, and how it comes
-// back.
+// Tests of losing a device, of the effects on its users and on other devices, and of its revival.
 #include <future>
 #include <memory>
 #include <string>
@@ -36,11 +35,11 @@ TEST_F(LevelZeroLostDeviceTest, ALostDeviceIsRevivedOnceItWorks) {
   EXPECT_EQ(device().Synchronize().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(device().Revive().message(), HasSubstr("kilnd must be started again"));
   control_->lost = 0;
-  // Whatever the library says from now on.
+  // The device stays lost, even if the library's errors stop.
   EXPECT_FALSE(device().Health().ok());
   ASSERT_TRUE(device().Revive().ok());
   EXPECT_TRUE(device().Health().ok());
-  // What was lost is refused, and what is made anew works.
+  // Old objects are refused, new ones work.
   auto fresh = Zeros(64);
   Buffer* slots[] = {fresh.get()};
   EXPECT_THAT(device().Submit(*list, slots, {}, [](SubmitResult) {}).message(),
@@ -67,7 +66,7 @@ TEST_F(LevelZeroLostDeviceTest, ADeviceThatIsLostWhileItWorksFailsItsList) {
       device()
           .Submit(*list, slots, {}, [&](SubmitResult result) { ended.set_value(result.status); })
           .ok());
-  // In its first kernel.
+  // The list is in its first kernel.
   EXPECT_TRUE(Eventually([&] { return control_->gate.held() == 1; }));
   control_->lost = ZE_RESULT_ERROR_DEVICE_LOST;
   control_->gate.Open();
@@ -75,7 +74,7 @@ TEST_F(LevelZeroLostDeviceTest, ADeviceThatIsLostWhileItWorksFailsItsList) {
   EXPECT_FALSE(device().Health().ok());
 }
 
-// Behind the first of three kernels: the others do not run, and another device's list does.
+// After the first of three kernels: the others do not run, and another device's list does.
 TEST_F(LevelZeroLostDeviceTest, ADeviceThatIsLostInMidListFailsAlone) {
   control_->devices = 2;
   Open();
@@ -114,7 +113,7 @@ TEST_F(LevelZeroLostDeviceTest, ADeviceThatIsLostInMidListFailsAlone) {
   EXPECT_EQ(other.Health(), absl::OkStatus());
 }
 
-// A list that waits for what the lost device was to signal ends with that device's error.
+// A list that waits for a signal of the lost device ends with that device's error.
 TEST_F(LevelZeroLostDeviceTest, ADeviceThatIsLostInMidListEndsTheWaitsForIt) {
   control_->devices = 2;
   Open();

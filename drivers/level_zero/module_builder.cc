@@ -51,7 +51,7 @@ absl::StatusOr<const DeviceFacts*> ModuleBuilder::Find(const Finisher& finisher)
 
 absl::StatusOr<std::shared_ptr<Context>> ModuleBuilder::ContextOf(const DeviceFacts& facts) {
   std::shared_ptr<Context>& context = contexts_[facts.device];
-  // A device that was lost may work again.
+  // A lost device may work again.
   if (context == nullptr || !context->Health().ok()) {
     auto made = Context::Make(ze_, facts);
     if (!made.ok()) return made.status();

@@ -1,4 +1,4 @@
-// Modules built into binaries, for other processes to load.
+// Builds modules into binaries for other processes to load.
 #ifndef KILN_DRIVERS_LEVEL_ZERO_MODULE_BUILDER_H_
 #define KILN_DRIVERS_LEVEL_ZERO_MODULE_BUILDER_H_
 
@@ -16,10 +16,10 @@
 
 namespace kiln::drivers::level_zero {
 
-// LevelZeroDriver::Finish. Not thread-safe.
+// The implementation of LevelZeroDriver::Finish. Not thread-safe.
 class ModuleBuilder {
  public:
-  // FAILED_PRECONDITION if there is no such library, or it has no devices.
+  // FAILED_PRECONDITION if the library is missing or has no devices.
   static absl::StatusOr<std::unique_ptr<ModuleBuilder>> Open(const std::string& library);
 
   absl::StatusOr<KernelImage> Build(const KernelImage& image, const Finisher& finisher);
@@ -27,9 +27,9 @@ class ModuleBuilder {
  private:
   ModuleBuilder(std::shared_ptr<const Library> ze, std::vector<DeviceFacts> devices)
       : ze_(std::move(ze)), devices_(std::move(devices)) {}
-  // Any of those that are the same: a binary for one is a binary for all.
+  // Any of the matching devices: a binary for one works on all of them.
   absl::StatusOr<const DeviceFacts*> Find(const Finisher& finisher) const;
-  // A context of this device, which stays for the next module.
+  // The device's context, which is kept for the next module.
   absl::StatusOr<std::shared_ptr<Context>> ContextOf(const DeviceFacts& facts);
 
   const std::shared_ptr<const Library> ze_;

@@ -30,7 +30,7 @@ absl::StatusOr<std::shared_ptr<Program>> Program::Make(std::shared_ptr<Context> 
       return absl::Status(status.code(), absl::StrCat("command ", i, ": ", status.message()));
   }
   program->EndPart(Part::Then::kNothing, 0, 0);
-  // Now, so that who prepares a list hears that there is no memory for it.
+  // Made here, so that Prepare fails if there is no memory for it.
   auto recording =
       Recording::Make(program->context_, program->recorded_, Recording::Order::kBySlots);
   if (!recording.ok()) return recording.status();
@@ -96,7 +96,7 @@ void Program::AddCall(Call call, absl::Span<const RangeAccess> accesses) {
                       sections.back().has_addresses != call.HasAddresses();
   if (begins) BeginSection(call.HasAddresses());
   const std::vector<int> dependencies = dependencies_.Add(accesses);
-  // One barrier serves all that stand in front of it.
+  // One barrier serves all calls before it.
   call.needs_barrier = !dependencies.empty() && dependencies.back() >= calls_before_barrier_;
   if (call.needs_barrier)
     calls_before_barrier_ = static_cast<int>(sections.back().end - sections.back().begin);
@@ -104,7 +104,7 @@ void Program::AddCall(Call call, absl::Span<const RangeAccess> accesses) {
   sections.back().end = recorded_.calls.size();
 }
 
-// It begins with a barrier.
+// Each section begins with a barrier.
 void Program::BeginSection(bool has_addresses) {
   const size_t at = recorded_.calls.size();
   recorded_.sections.push_back({at, at, has_addresses});
@@ -122,15 +122,15 @@ void Program::EndPart(Part::Then then, int signal, size_t command) {
   parts_.back().begin = parts_.back().end = recorded_.sections.size();
 }
 
-// Whether two slots, one of which is written, have the same memory: then the commands depend on
-// each other in more ways than their slots show.
+// Whether two slots, one of which is written, have the same memory. The commands then have
+// dependencies that their slots do not show.
 bool Program::SlotsOverlap(absl::Span<char* const> addresses) const {
   if (std::find(written_.begin(), written_.end(), true) == written_.end()) return false;
   std::vector<size_t> order(addresses.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::sort(order.begin(), order.end(),
             [&](size_t a, size_t b) { return addresses[a] < addresses[b]; });
-  // Buffers are the same or apart, so that equal ones are neighbours.
+  // Buffers are equal or disjoint, so equal ones are neighbours.
   for (size_t i = 0; i < order.size();) {
     size_t end = i;
     bool written = false;
@@ -142,8 +142,8 @@ bool Program::SlotsOverlap(absl::Span<char* const> addresses) const {
   return false;
 }
 
-// One that has these addresses if there is any; else any that nobody uses; else a new one. A timed
-// one is used once.
+// Returns an unused recording with these addresses; else any unused one; else a new one. A timed
+// recording is used only once.
 absl::StatusOr<std::shared_ptr<Recording>> Program::Take(absl::Span<char* const> addresses,
                                                          Recording::Order order) {
   std::shared_ptr<Recording> taken;

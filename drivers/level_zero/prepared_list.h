@@ -20,21 +20,22 @@
 
 namespace kiln::drivers::level_zero {
 
-// What the device was given of one submission.
+// The device work of one submission.
 struct Enqueued {
-  // Of each execution, in order; shared with those who wait for a signal's.
+  // One for each execution, in order; shared with signals that wait for one.
   std::vector<std::shared_ptr<Fence>> fences;
-  // What was executed; until it has ended nobody else may use it.
+  // The executed recording; in use until its end.
   std::shared_ptr<Recording> recording;
-  // The status of enqueueing; if commands are timed, the seconds of the waits.
+  // The status of enqueueing; if commands are timed, also the seconds of the waits.
   SubmitResult result;
 };
 
-// The calls of one list. Enqueue is called by the device's submission thread only, once at a time.
+// The calls of one list. Enqueue is called only on the device's submission thread, one run at a
+// time.
 class Program {
  public:
-  // INVALID_ARGUMENT: the list is malformed, or a kernel is not this context's. RESOURCE_EXHAUSTED:
-  // no memory for the slot table or the mirror.
+  // INVALID_ARGUMENT: the list is malformed, or a kernel does not belong to this context.
+  // RESOURCE_EXHAUSTED: no memory for the slot table or the mirror.
   static absl::StatusOr<std::shared_ptr<Program>> Make(std::shared_ptr<Context> context,
                                                        CommandList list);
 
@@ -42,15 +43,15 @@ class Program {
 
   const ListNeeds& needs() const { return needs_; }
   const HostMirror& mirror() const { return mirror_; }
-  // To compare only.
+  // Only for comparison.
   const Context* context() const { return context_.get(); }
 
-  // Called with the fence of what was executed before a signal (null: nothing was) and the signal.
+  // Called with the fence of the work executed before a signal (null: none) and the signal.
   using OnSignal = std::function<void(std::shared_ptr<Fence> before, int signal)>;
 
-  // Executes all commands in order and returns without waiting for them, except that a wait blocks
-  // until its signal, and copies to and from host memory until what comes before them has ended.
-  // addresses[i] is where slot i begins; of host slots, its mirror.
+  // Executes all commands in order without waiting for them, with two exceptions: a wait blocks
+  // until its signal, and copies from and to host memory wait for everything before them.
+  // addresses[i] is the start of slot i, for host slots of its mirror.
   Enqueued Enqueue(absl::Span<char* const> addresses, absl::Span<Buffer* const> buffers,
                    const SubmitOptions& options, const SteadyClock& now, const OnSignal& on_signal);
 
@@ -58,7 +59,7 @@ class Program {
   void AddCallSeconds(const Recording& recording, std::vector<double>* command_seconds) const;
 
  private:
-  // The sections [begin, end), which are executed together, and the command behind them.
+  // The sections [begin, end), which are executed together, and the command that follows them.
   struct Part {
     size_t begin = 0;
     size_t end = 0;
@@ -90,13 +91,13 @@ class Program {
   std::vector<bool> written_;  // by slot
   Recorded recorded_;
   std::vector<Part> parts_;
-  Dependencies dependencies_;     // of the section that is being made
-  int calls_before_barrier_ = 0;  // of that section: those that a barrier stands behind
-  // As many as this list was in flight at once, of each order; behind what they are recordings of,
-  // and so gone before it.
+  Dependencies dependencies_;     // of the section under construction
+  int calls_before_barrier_ = 0;  // calls of that section before its last barrier
+  // As many of each order as runs of this list were in flight at once. After recorded_, so that
+  // recordings are destroyed before it.
   std::vector<std::shared_ptr<Recording>> recordings_;
   HostMirror mirror_;
-  std::shared_ptr<Fence> last_;  // behind what was executed last and not awaited; with a mirror
+  std::shared_ptr<Fence> last_;  // of the last execution not yet awaited; with a mirror
 };
 
 class LevelZeroPreparedList : public PreparedList {

@@ -56,8 +56,8 @@ absl::Status Recording::MakeTable() {
   auto list = context_->MakeList();
   if (!list.ok()) return list.status();
   write_table_ = *list;
-  // No barrier in front: nothing that reads this table is with the device when it is written. What
-  // reads it next begins with one.
+  // No barrier before it: while the table is written, nothing on the device reads it, and the next
+  // reader begins with a barrier.
   ze_result_t code = ze.CommandListAppendMemoryCopy(write_table_, table_, table_source_, bytes,
                                                     nullptr, 0, nullptr);
   if (code == ZE_RESULT_SUCCESS) code = ze.CommandListClose(write_table_);
@@ -118,13 +118,13 @@ absl::Status Recording::Record(const Section& section, absl::Span<char* const> a
                                List* list) {
   const Library& ze = context_->ze();
   list->addresses.assign(addresses.begin(), addresses.end());
-  // Also after a recording that failed on the way.
+  // Also needed after a recording that failed halfway.
   ze_result_t code = ze.CommandListReset(list->handle);
   list->is_closed = false;
   if (code != ZE_RESULT_SUCCESS) return Fail("cannot reset a command list", code);
   for (size_t i = section.begin; i < section.end; ++i) {
     const Call& call = recorded_.calls[i];
-    // In front of the first: the lists that were executed before have ended.
+    // The barrier of the first call waits for the lists executed before.
     if (i == section.begin || order_ != Order::kBySlots || call.needs_barrier)
       code = ze.CommandListAppendBarrier(list->handle, nullptr, 0, nullptr);
     if (code == ZE_RESULT_SUCCESS) {
@@ -145,7 +145,7 @@ std::vector<double> Recording::CallSeconds() const {
   for (ze_event_handle_t event : events_) {
     ze_kernel_timestamp_result_t times = {};
     const bool known = context_->ze().EventQueryKernelTimestamp(event, &times) == ZE_RESULT_SUCCESS;
-    // A counter of fewer bits may have begun anew between the two.
+    // A timestamp with fewer valid bits may have wrapped between the two.
     const uint64_t cycles = (times.global.kernelEnd - times.global.kernelStart) & facts.cycle_mask;
     seconds.push_back(known ? static_cast<double>(cycles) * facts.cycle_seconds : 0);
   }

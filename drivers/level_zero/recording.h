@@ -1,5 +1,5 @@
-// A list's calls as closed command lists, which are executed again and again; with a slot table of
-// its own (drivers/interface/kernel_image.h), so that other buffers need no other recording.
+// A list's calls as closed command lists, which are executed repeatedly, with their own slot table
+// (drivers/interface/kernel_image.h), so that other buffers need no new recording.
 #ifndef KILN_DRIVERS_LEVEL_ZERO_RECORDING_H_
 #define KILN_DRIVERS_LEVEL_ZERO_RECORDING_H_
 
@@ -17,15 +17,14 @@
 
 namespace kiln::drivers::level_zero {
 
-// The calls [begin, end), which are one command list: either none of them has addresses, or all
-// have.
+// The calls [begin, end), which are one command list: either all of them have addresses, or none.
 struct Section {
   size_t begin = 0;
   size_t end = 0;
   bool has_addresses = false;
 };
 
-// What is recorded of a list: it outlives its recordings.
+// The input of recordings; outlives them.
 struct Recorded {
   std::vector<Call> calls;
   std::vector<Section> sections;
@@ -33,12 +32,12 @@ struct Recorded {
   bool wants_table = false;
 };
 
-// Used by the device's submission thread, except for `in_use`. While it is in use its lists are
-// with the device, and nothing of it may change: Level Zero executes a list once at a time.
+// Used by the device's submission thread only, except `in_use`. While it is in use, its lists are
+// on the device and it must not change: Level Zero allows one execution of a list at a time.
 class Recording {
  public:
-  // How much of the order of calls is kept: what their slots say, or all of it, since slots share
-  // memory; or all of it with an event for each call, which tells how long it took.
+  // The order kept between calls: by their slots; or all of it, because slots share memory; or all
+  // of it with an event for each call, which measures its time.
   enum class Order : uint8_t { kBySlots, kAll, kTimed };
 
   static absl::StatusOr<std::unique_ptr<Recording>> Make(std::shared_ptr<Context> context,
@@ -46,29 +45,30 @@ class Recording {
   ~Recording();
 
   Order order() const { return order_; }
-  // Whether the slot table and all addresses are these already.
+  // Whether the slot table and all recorded addresses already equal these.
   bool Has(absl::Span<char* const> addresses) const;
 
-  // Adds the command lists of the sections [begin, end) to `lists`, in front of them one that
-  // writes the slot table, if it has others and this is the list's first part. Sections whose
+  // Appends the command lists of the sections [begin, end) to `lists`. If this is the list's first
+  // part and the slot table changes, a list that writes the table comes first. Sections whose
   // addresses changed are recorded again.
   absl::Status Prepare(size_t begin, size_t end, absl::Span<char* const> addresses,
                        std::vector<ze_command_list_handle_t>* lists);
 
-  // What was prepared may not have been executed.
+  // Call this if prepared lists may not have been executed.
   void Forget() { written_.clear(); }
 
-  // Of a timed one, when all has ended: the seconds of each call; 0 if the device does not say.
+  // For a timed recording that has ended: the seconds of each call; 0 if the device does not report
+  // them.
   std::vector<double> CallSeconds() const;
 
-  // Set by who takes it, cleared when what was executed has ended.
+  // Set when it is taken, cleared when the executed work has ended.
   std::atomic<bool> in_use = false;
 
  private:
   struct List {
     ze_command_list_handle_t handle = nullptr;
     bool is_closed = false;
-    std::vector<char*> addresses;  // of all slots, as its calls have them
+    std::vector<char*> addresses;  // the recorded address of each slot
   };
 
   Recording(std::shared_ptr<Context> context, const Recorded& recorded, Order order)
@@ -85,12 +85,12 @@ class Recording {
   const Recorded& recorded_;
   const Order order_;
   std::vector<List> lists_;  // by section
-  // The table on the device, what it is written from, and the list that copies one to the other.
+  // The table on the device, its source in host memory, and the list that copies it.
   void* table_ = nullptr;
   char** table_source_ = nullptr;
   ze_command_list_handle_t write_table_ = nullptr;
-  std::vector<char*> written_;  // empty: nobody knows what
-  // kTimed
+  std::vector<char*> written_;  // the table's content; empty: unknown
+  // Only for kTimed.
   ze_event_pool_handle_t pool_ = nullptr;
   std::vector<ze_event_handle_t> events_;  // by call
 };

@@ -1,4 +1,4 @@
-// What a replay asks of Level Zero: lists that were closed once, the right order, and slots.
+// Tests of a replay's work: lists closed once, the right order, and slots.
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,7 +13,7 @@ namespace {
 using ::kiln::testing::Eventually;
 using LevelZeroReplayTest = LevelZeroTest;
 
-// Commands between which no barrier stands run in any order here.
+// The stand-in runs commands with no barrier between them in any order.
 TEST_F(LevelZeroReplayTest, AListKeepsTheOrderThatMatters) {
   Open();
   auto kernel = *device().LoadKernel(TableImage(1));
@@ -37,7 +37,7 @@ TEST_F(LevelZeroReplayTest, BarriersStandWhereSomethingWaits) {
   const auto count = [&](int slot) { return LaunchCommand{kernel.get(), {{slot, 0, 64}}}; };
   auto list = *device().Prepare({.num_slots = 3,
                                  .commands = {count(0), count(1), count(2),  // at once
-                                              count(0), count(1),            // behind those
+                                              count(0), count(1),            // after those
                                               count(2), count(0)}});
   std::vector<std::unique_ptr<Buffer>> buffers;
   for (int i = 0; i < 3; ++i) buffers.push_back(Zeros(64));
@@ -86,8 +86,8 @@ TEST_F(LevelZeroReplayTest, AReplayWithOtherBuffersWritesTheSlotTableAlone) {
   for (int i = kSlots; i < 3 * kSlots / 2; ++i) EXPECT_EQ(Read(*buffers[i], 64), 25u) << i;
 }
 
-// Each is a recording with a table of its own, while others before it run; there are never more
-// than lists in flight.
+// Each submission has its own recording and table while others before it run; there are never more
+// recordings than lists in flight.
 TEST_F(LevelZeroReplayTest, SubmissionsInFlightKeepTheirSlots) {
   Open();
   auto kernel = *device().LoadKernel(TableImage(1));
@@ -104,7 +104,7 @@ TEST_F(LevelZeroReplayTest, SubmissionsInFlightKeepTheirSlots) {
     });
     ASSERT_TRUE(status.ok()) << status;
   }
-  // As many are on their way as may be, and the next one waits for one of them.
+  // The maximum number of lists is in flight, and the next one waits for one of them.
   EXPECT_TRUE(Eventually([&] { return waiting() == 1; }));
   control_->gate.Open();
   ASSERT_TRUE(device().Synchronize().ok());
@@ -133,7 +133,7 @@ TEST_F(LevelZeroReplayTest, OnlyCommandsWithOtherAddressesAreRecordedAgain) {
   EXPECT_EQ(Read(*other), 300u);
 }
 
-// Then their order is more than their slots show.
+// The commands then have dependencies that their slots do not show.
 TEST_F(LevelZeroReplayTest, SlotsThatShareABufferKeepTheListsOrder) {
   Open();
   auto kernel = *device().LoadKernel(TableImage(1));

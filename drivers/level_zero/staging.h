@@ -1,5 +1,5 @@
-// Copies between the host's memory and a device's, by way of host memory that the device reaches:
-// one piece is on its way while the next is copied in or out.
+// Copies between host and device memory through two pieces of host memory that the device can
+// access: one is transferred while the next is copied in or out.
 #ifndef KILN_DRIVERS_LEVEL_ZERO_STAGING_H_
 #define KILN_DRIVERS_LEVEL_ZERO_STAGING_H_
 
@@ -16,20 +16,20 @@
 
 namespace kiln::drivers::level_zero {
 
-// Thread-safe; copies take turns.
+// Thread-safe; copies run one at a time.
 class Staging {
  public:
   static absl::StatusOr<std::unique_ptr<Staging>> Make(std::shared_ptr<Context> context);
   ~Staging();
 
-  // Return when the copy has ended. Beside lists, on the queue for copies.
+  // Return when the copy has ended. Run concurrently with lists, on the queue for copies.
   absl::Status ToDevice(char* to, absl::Span<const char> from);
   absl::Status ToHost(absl::Span<char> to, const char* from);
 
  private:
   struct Piece {
     char* memory = nullptr;
-    ze_event_handle_t moved = nullptr;  // signalled when the device has read or written it
+    ze_event_handle_t moved = nullptr;  // signalled after the device has read or written it
     bool in_flight = false;
   };
 
@@ -38,7 +38,7 @@ class Staging {
   ze_result_t Start(Piece& piece, void* to, const void* from, size_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   ze_result_t Await(Piece& piece) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Behind a copy: all that is left of it has ended.
+  // Ends a copy: waits for its remaining pieces.
   absl::Status End(ze_result_t code) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::shared_ptr<Context> context_;

@@ -14,8 +14,8 @@ namespace kiln::drivers::null {
 
 class NullBuffer : public Buffer {
  public:
-  // Takes over `memory`, which `allocator` made for `bytes`. `lost` becomes true if the device is
-  // revived after a loss.
+  // Takes ownership of `memory`, which `allocator` allocated for `bytes`. `lost` becomes true when
+  // the device is revived after a loss.
   NullBuffer(std::shared_ptr<CachingAllocator> allocator,
              std::shared_ptr<const std::atomic<bool>> lost, void* memory, int64_t bytes)
       : allocator_(std::move(allocator)), lost_(std::move(lost)), memory_(memory), bytes_(bytes) {}

@@ -19,7 +19,7 @@ std::shared_ptr<CachingAllocator> MakeAllocator(const DeviceInfo& info) {
       .device = info.name,
       .memory_bytes = info.memory_bytes,
       .cache_bytes = info.memory_bytes / 4,
-      // Size classes are multiples of 64, which aligned_alloc asks for.
+      // Size classes are multiples of 64, as aligned_alloc requires.
       .allocate = [](int64_t bytes) { return std::aligned_alloc(64, bytes); },
       .release = [](void* memory, int64_t bytes) { std::free(memory); }});
 }
@@ -32,12 +32,12 @@ absl::Status CheckMine(const Buffer& buffer) {
 
 char* AddressOf(const Buffer& buffer) { return static_cast<char*>(buffer.host_pointer()); }
 
-// Here a real driver calls its vendor's library.
+// A real driver calls its vendor's library here.
 class Issuer : public CommandIssuer {
  public:
   explicit Issuer(NullDevice& device) : device_(device) {}
 
-  // A loss ends a list between two kernels, as one of a real device does.
+  // A loss ends a list between two kernels, as on a real device.
   absl::Status Launch(const LoadedKernel& kernel, absl::Span<const BoundRange> arguments) override {
     return device_.Health();
   }
@@ -73,7 +73,7 @@ absl::StatusOr<std::unique_ptr<Buffer>> NullDevice::Allocate(int64_t bytes) {
   if (absl::Status status = Health(); !status.ok()) return status;
   absl::StatusOr<void*> memory = allocator_->Allocate(bytes);
   if (!memory.ok()) return memory.status();
-  // What no kernel writes reads as zero, whoever had the memory before.
+  // Output that no kernel writes must read as zero, not as a previous owner's data.
   std::memset(*memory, 0, bytes);
   absl::MutexLock lock(&mutex_);
   return std::make_unique<NullBuffer>(allocator_, memory_lost_, *memory, bytes);
@@ -92,7 +92,7 @@ absl::StatusOr<std::unique_ptr<PreparedList>> NullDevice::Prepare(CommandList li
   absl::StatusOr<ListNeeds> needs = CheckCommandList(list);
   if (!needs.ok()) return needs.status();
   for (const Command& command : list.commands) {
-    // CheckCommandList knows no driver; a list with another one's kernel would pass it.
+    // CheckCommandList does not know drivers, so it accepts a kernel of another driver.
     const auto* launch = std::get_if<LaunchCommand>(&command);
     if (launch != nullptr && dynamic_cast<const NullKernel*>(launch->kernel) == nullptr) {
       return absl::InvalidArgumentError(absl::StrCat("the kernel ", launch->kernel->image().name,

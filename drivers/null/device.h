@@ -1,5 +1,5 @@
-// A device that allocates, copies, fills and signals for real, and whose kernels do nothing. Its
-// memory begins as zeros, so that is what results are.
+// A device that really allocates, copies, fills and signals, but whose kernels do nothing. Its
+// memory starts as zeros, so results are zeros.
 #ifndef KILN_DRIVERS_NULL_DEVICE_H_
 #define KILN_DRIVERS_NULL_DEVICE_H_
 
@@ -24,12 +24,12 @@ class NullDevice : public Device {
   absl::StatusOr<std::unique_ptr<Buffer>> Allocate(int64_t bytes) override;
   int64_t cached_bytes() const override { return allocator_->cached_bytes(); }
   absl::StatusOr<std::unique_ptr<LoadedKernel>> LoadKernel(const KernelImage& image) override;
-  // Other null devices' as well, since all of it is the host's.
+  // Also true for buffers of other null devices, since all memory is the host's.
   bool CanReach(const Buffer& buffer) const override;
   absl::StatusOr<std::unique_ptr<PreparedList>> Prepare(CommandList list) override;
   absl::Status Submit(PreparedList& list, absl::Span<Buffer* const> slots, SubmitOptions options,
                       std::function<void(SubmitResult)> done) override;
-  // Copies in memory: they have ended when this returns.
+  // Copies are plain memory copies: they have ended when this returns.
   absl::Status StartCopyToDevice(Buffer& destination, int64_t offset, absl::Span<const char> source,
                                  CopyDone done) override;
   absl::Status StartCopyToHost(const Buffer& source, int64_t offset, absl::Span<char> destination,
@@ -44,11 +44,11 @@ class NullDevice : public Device {
   const std::function<absl::Status()> fault_;
   const std::shared_ptr<CachingAllocator> allocator_;
   mutable absl::Mutex mutex_;
-  // Of the buffers that were made since the last loss.
+  // Shared with all buffers allocated since the last loss.
   std::shared_ptr<std::atomic<bool>> memory_lost_ ABSL_GUARDED_BY(mutex_) =
       std::make_shared<std::atomic<bool>>(false);
   absl::Status lost_ ABSL_GUARDED_BY(mutex_);
-  SubmissionQueue queue_;  // last: its destructor runs what is left, with the members above
+  SubmissionQueue queue_;  // last: its destructor runs the rest, with the members above
 };
 
 }  // namespace kiln::drivers::null

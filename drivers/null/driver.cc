@@ -13,7 +13,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Device>>> NullDriver::Enumerate(std::
     info.name = absl::StrCat("null:", i);
     info.model = "runs nothing";
     info.target.architecture = "null";
-    // Its programs are made as a CPU's are.
+    // Its programs are compiled as for a CPU.
     info.target.costs = kVectorCoreCosts;
     info.target.rates = kVectorCoreRates;
     info.memory_bytes = options_.memory_bytes_per_device;

@@ -17,8 +17,8 @@ namespace kiln::drivers::null {
 struct NullOptions {
   int devices = 1;
   int64_t memory_bytes_per_device = int64_t{1} << 30;
-  // OK, or why devices are lost, which they are from the first time that it says so until they are
-  // revived. Any thread may call it; a list asks when it begins and before each kernel.
+  // Returns OK, or why devices are lost. From the first error on they are lost until they are
+  // revived. Thread-safe; a list calls it when it begins and before each kernel.
   std::function<absl::Status()> fault = [] { return absl::OkStatus(); };
   SteadyClock now = std::chrono::steady_clock::now;
 };

@@ -1,4 +1,4 @@
-// What the conformance suite cannot ask of a driver: a device that is lost.
+// Tests that the conformance suite cannot do on every driver: loss of a device.
 #include <atomic>
 #include <future>
 

@@ -14,18 +14,18 @@ namespace kiln::drivers::opencl {
 
 class OpenClBuffer : public Buffer {
  public:
-  // Takes over `memory` of `context`, which `allocator` made for `bytes`. Both are shared, since
-  // buffers may outlive their device.
+  // Takes ownership of `memory` of `context`, which `allocator` allocated for `bytes`. Both are
+  // shared, since buffers may outlive their device.
   OpenClBuffer(std::shared_ptr<CachingAllocator> allocator, const Context* context, void* memory,
                int64_t bytes)
       : allocator_(std::move(allocator)), context_(context), memory_(memory), bytes_(bytes) {}
   ~OpenClBuffer() override { allocator_->Free(memory_, bytes_); }
 
   int64_t bytes() const override { return bytes_; }
-  // Not the host's to touch, so host_pointer() stays null: OpenCL moves coarse-grained memory
-  // between host and device only when asked to.
+  // The host must not access it, so host_pointer() stays null: OpenCL moves coarse-grained memory
+  // between host and device only on request.
   char* memory() const { return static_cast<char*>(memory_); }
-  // Whose memory it is; to compare only.
+  // The context that the memory belongs to; only for comparison.
   const Context* context() const { return context_; }
 
  private:

@@ -12,7 +12,7 @@ namespace kiln::drivers::opencl {
 namespace {
 
 constexpr char kExtension[] = "cl_khr_command_buffer";
-// CL_DEVICE_COMMAND_BUFFER_SUPPORTED_QUEUE_PROPERTIES_KHR, which came with version 0.9.6.
+// CL_DEVICE_COMMAND_BUFFER_SUPPORTED_QUEUE_PROPERTIES_KHR, added in version 0.9.6.
 constexpr cl_device_info kSupportedQueueProperties = 0x129A;
 
 bool HasExtension(const Library& cl, cl_device_id device) {
@@ -26,7 +26,7 @@ bool HasExtension(const Library& cl, cl_device_id device) {
   return std::find(names.begin(), names.end(), kExtension) != names.end();
 }
 
-// As Context::MakeQueue makes them.
+// Whether it supports queues as made by Context::MakeQueue.
 bool TakesOurQueues(const Library& cl, cl_device_id device) {
   constexpr cl_command_queue_properties kOurs = CL_QUEUE_PROFILING_ENABLE;
   cl_command_queue_properties required = 0;
@@ -35,7 +35,7 @@ bool TakesOurQueues(const Library& cl, cl_device_id device) {
     return false;
   }
   cl_command_queue_properties supported = kOurs;
-  // Where it is not answered, all that a queue may have is supported.
+  // Devices without this query support all queue properties.
   if (cl.GetDeviceInfo(device, kSupportedQueueProperties, sizeof(supported), &supported, nullptr) !=
       CL_SUCCESS) {
     supported = kOurs;
@@ -88,7 +88,7 @@ absl::StatusOr<std::unique_ptr<CommandBuffer>> CommandBuffer::Record(
   if (code != CL_SUCCESS) return ToStatus("cannot make a command buffer", code);
   made->buffer_ = Handle<cl_command_buffer_khr>(buffer, extension.ReleaseCommandBuffer);
   for (const RecordedLaunch& launch : launches) {
-    // Of a queue that is in order, so none waits for another explicitly.
+    // The queue is in order, so no explicit dependencies are needed.
     code = extension.CommandNDRangeKernel(buffer, nullptr, nullptr, launch.kernel, 1, nullptr,
                                           &launch.threads, &launch.block, 0, nullptr, nullptr,
                                           nullptr);

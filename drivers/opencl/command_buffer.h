@@ -1,9 +1,9 @@
-// Launches that are recorded once and enqueued by one call, again and again: OpenCL's extension
-// cl_khr_command_buffer, from its version 0.9.0.
+// Launches that are recorded once and enqueued repeatedly by one call: OpenCL's extension
+// cl_khr_command_buffer, version 0.9.0 and later.
 #ifndef KILN_DRIVERS_OPENCL_COMMAND_BUFFER_H_
 #define KILN_DRIVERS_OPENCL_COMMAND_BUFFER_H_
 
-// Newer headers of OpenCL declare what is provisional only when asked to.
+// Newer OpenCL headers declare provisional functions only with this macro.
 #define CL_ENABLE_BETA_EXTENSIONS
 #include <CL/cl_ext.h>
 
@@ -19,7 +19,7 @@
 
 namespace kiln::drivers::opencl {
 
-// All that the driver calls of it, without the "cl" and the "KHR".
+// All functions that the driver calls, without the "cl" prefix and the "KHR" suffix.
 #define KILN_OPENCL_COMMAND_BUFFER_FUNCTIONS(function) \
   function(CommandNDRangeKernel);                      \
   function(CreateCommandBuffer);                       \
@@ -27,20 +27,21 @@ namespace kiln::drivers::opencl {
   function(FinalizeCommandBuffer);                     \
   function(ReleaseCommandBuffer)
 
-// The extension as a device has it. Thread-safe.
+// A device's implementation of the extension. Thread-safe.
 class CommandBufferExtension {
  public:
-  // Called once, with why nothing is recorded for the device any more.
+  // Called once, when recording is disabled for the device, with the reason.
   using OnBroken = std::function<void(const absl::Status& why)>;
 
-  // Null if the device lacks it, or does not take queues for it that are in order and profiled.
+  // Null if the device lacks the extension, or does not support in-order queues with profiling for
+  // it.
   static std::unique_ptr<CommandBufferExtension> Find(const Library& cl, cl_device_id device,
                                                       OnBroken on_broken);
 
   // Whether a command buffer may be enqueued while it still runs.
   bool simultaneous_use() const { return simultaneous_use_; }
 
-  // False once a call failed that should not have.
+  // False after an unexpected error of a call.
   bool works() const { return works_; }
   void Break(const absl::Status& why);
 
@@ -56,25 +57,26 @@ class CommandBufferExtension {
   std::atomic<bool> works_ = true;
 };
 
-// A kernel with arguments that are set for good, in one dimension.
+// A kernel whose arguments no longer change, launched in one dimension.
 struct RecordedLaunch {
   cl_kernel kernel;
   size_t threads;
   size_t block;
 };
 
-// Launches that each see what the ones before them wrote. Immutable. The library, the extension and
-// the kernels must outlive it; it keeps its queue.
+// Launches in order, each seeing the writes of the previous ones. Immutable. The library, the
+// extension and the kernels must outlive it; it retains its queue.
 class CommandBuffer {
  public:
-  // For this queue. The kernels are recorded as they are: with their arguments, and the memory that
-  // they were told of. RESOURCE_EXHAUSTED: not so many, or not now; else INTERNAL.
+  // Records for this queue. Kernels are recorded with their current arguments and the memory named
+  // to them. RESOURCE_EXHAUSTED: too many launches, or out of memory; else INTERNAL.
   static absl::StatusOr<std::unique_ptr<CommandBuffer>> Record(
       const Library& cl, const CommandBufferExtension& extension, cl_command_queue queue,
       absl::Span<const RecordedLaunch> launches);
 
-  // Enqueues all of it. CL_INVALID_OPERATION: it still runs, and may not twice at once. The event's
-  // start says nothing: PoCL and Intel's runtime let it begin behind the last launch.
+  // Enqueues all launches. CL_INVALID_OPERATION: it is still running, and does not support
+  // simultaneous use. The event's start time is useless: PoCL and Intel's runtime set it after the
+  // last launch.
   cl_int Enqueue(cl_event* event) const;
 
  private:

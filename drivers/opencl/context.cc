@@ -70,7 +70,7 @@ bool Context::DeviceWorks() {
 absl::Status Context::Failure(absl::string_view what, cl_int code) {
   if (absl::Status lost = Health(); !lost.ok()) return lost;
   const absl::Status failure = ToStatus(what, code);
-  // Vendors report a fault in a kernel with codes that also mean a lack of memory.
+  // Vendors report a fault in a kernel with codes that can also mean out of memory.
   if (!MeansLost(code) && DeviceWorks()) return failure;
   Lose(failure.message());
   return Health();
@@ -78,7 +78,7 @@ absl::Status Context::Failure(absl::string_view what, cl_int code) {
 
 void Context::Lose(absl::string_view why) {
   absl::MutexLock lock(&mutex_);
-  // The first reason is the one that explains the others.
+  // The first reason explains the later ones.
   if (lost_.ok()) lost_ = absl::UnavailableError(absl::StrCat("the device is lost: ", why));
 }
 

@@ -1,4 +1,5 @@
-// What everything of one device shares: the library, OpenCL's context and whether it still works.
+// The state that all objects of a device share: the library, OpenCL's context, and whether it still
+// works.
 #ifndef KILN_DRIVERS_OPENCL_CONTEXT_H_
 #define KILN_DRIVERS_OPENCL_CONTEXT_H_
 
@@ -20,10 +21,10 @@ namespace kiln::drivers::opencl {
 // Thread-safe. Shared by the device with its buffers, kernels and lists, which may outlive it.
 class Context {
  public:
-  // Of memory: that of OpenCL's largest type, long16, which every device must be able to align to.
+  // Alignment of memory: that of OpenCL's largest type, long16, which every device supports.
   static constexpr cl_uint kAlignment = 128;
 
-  // `command_buffers`: the device's, if they are to be used.
+  // `command_buffers`: the device's extension, if it is to be used.
   static absl::StatusOr<std::shared_ptr<Context>> Make(
       std::shared_ptr<const Library> cl, cl_device_id device,
       std::unique_ptr<CommandBufferExtension> command_buffers);
@@ -33,37 +34,38 @@ class Context {
   cl_device_id device() const { return device_; }
   cl_context get() const { return context_.get(); }
 
-  // Null where lists are enqueued command by command.
+  // Null if lists are enqueued command by command.
   CommandBufferExtension* command_buffers() const { return command_buffers_.get(); }
 
-  // In order, with profiling.
+  // An in-order queue with profiling.
   absl::StatusOr<Handle<cl_command_queue>> MakeQueue() const;
 
-  // Null if there is no memory. Aligned to kAlignment.
+  // Aligned to kAlignment. Null: out of memory.
   void* AllocateMemory(int64_t bytes) const;
   void ReleaseMemory(void* memory) const;
-  // Whether a kernel that finds an address in memory must have been told of what lies there.
+  // Whether memory that a kernel reaches only through addresses in memory must be named to it
+  // (clSetKernelExecInfo).
   bool wants_memory_named() const { return wants_memory_named_; }
-  // How much memory was released so far: an address that a kernel was given before the last of it
-  // may mean other memory now.
+  // How many blocks of memory were released so far. An address set in a kernel before the last
+  // release may now be other memory.
   int64_t releases() const { return releases_; }
 
-  // The error for a call of OpenCL's that failed (`what` as for ToStatus): UNAVAILABLE if the
-  // device is lost, which is found out by trying it, and from then on for ever.
+  // The error for a failed OpenCL call (`what` as for ToStatus): UNAVAILABLE if the device is lost,
+  // which a trial determines and which then is permanent.
   absl::Status Failure(absl::string_view what, cl_int code);
 
   // OK, or why the device is lost.
   absl::Status Health() const;
-  // The device is lost, whatever else it says.
+  // Marks the device as lost.
   void Lose(absl::string_view why);
-  // Waits for what the device runs: UNAVAILABLE if it does not work, and is lost.
+  // Waits for running work. UNAVAILABLE if the device does not work; it is then marked as lost.
   absl::Status Try();
 
  private:
   Context(std::shared_ptr<const Library> cl, cl_device_id device)
       : cl_(std::move(cl)), device_(device) {}
-  // Whether a few bytes can be filled and read back. Waits for what the device runs, so nobody may
-  // wait for this who only asks for Health.
+  // Whether a few bytes can be filled and read back. Waits for running work, so Health must not
+  // wait for this.
   bool DeviceWorks();
 
   const std::shared_ptr<const Library> cl_;
@@ -75,7 +77,7 @@ class Context {
   bool wants_memory_named_ = true;
 
   mutable std::atomic<int64_t> releases_{0};
-  absl::Mutex trial_mutex_;  // of trial_queue_ and trial_memory_
+  absl::Mutex trial_mutex_;  // guards trial_queue_ and trial_memory_
   mutable absl::Mutex mutex_;
   absl::Status lost_ ABSL_GUARDED_BY(mutex_);
 };

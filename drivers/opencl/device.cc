@@ -13,10 +13,10 @@
 namespace kiln::drivers::opencl {
 namespace {
 
-// Freed memory that is kept for the next buffer of its size, as a part of all.
+// The part of a device's memory that may be cached for reuse: one kCachedPart-th.
 constexpr int64_t kCachedPart = 4;
-// Lists that the device has at once: enough to be busy, few enough that what the vendor's library
-// holds stays small.
+// Lists that the device has at once: enough to keep it busy, few enough that the vendor's library
+// uses little memory for them.
 constexpr int kMostInFlight = 4;
 
 std::shared_ptr<CachingAllocator> MakeAllocator(const std::shared_ptr<Context>& context,
@@ -25,7 +25,7 @@ std::shared_ptr<CachingAllocator> MakeAllocator(const std::shared_ptr<Context>& 
       .device = info.name,
       .memory_bytes = info.memory_bytes,
       .cache_bytes = info.memory_bytes / kCachedPart,
-      // A size class may be larger than the device's largest buffer, what was asked for is not.
+      // A size class may exceed the device's largest buffer although the requested size does not.
       .allocate =
           [context, most_at_once](int64_t bytes) {
             return context->AllocateMemory(std::min(bytes, most_at_once));
@@ -87,7 +87,7 @@ std::shared_ptr<const OpenClDevice::Opened> OpenClDevice::opened() const {
 }
 
 OpenClDevice::~OpenClDevice() {
-  // A callback may submit more, for which all threads must be there.
+  // A callback may submit more work, which needs all threads.
   in_flight_.AwaitAll();
 }
 
@@ -167,7 +167,7 @@ void OpenClDevice::Start(std::shared_ptr<Submission> submission) {
           });
         });
   }
-  // At once: another device's thread may wait for a signal that will never come.
+  // At once, because another device's thread may be waiting for a signal that will not come.
   if (!result.status.ok() && group != nullptr) group->Abort(result.status);
   completions_.Push([this, submission = std::move(submission)] { End(*submission); });
 }
@@ -192,19 +192,19 @@ void OpenClDevice::End(Submission& submission) {
     }
     if (!result.status.ok() && group != nullptr) group->Abort(result.status);
   }
-  // What stands beside or behind the error may still run, without an event to wait for, and use the
-  // buffers that `done` sets free. A lost device might never finish.
+  // Other commands of the list may still run, without an event to wait for, and use the buffers
+  // that `done` releases. A lost device might never finish.
   if (!result.status.ok() && context.Health().ok()) {
     const cl_int code = context.cl().Finish(submission.on->list_queue.get());
     if (code != CL_SUCCESS) context.Failure("cannot finish a list", code).IgnoreError();
   }
   const SteadyTime end = now_();
-  // Without what the list before it took.
+  // Excludes the time of the list before it.
   result.seconds = Seconds(std::max(submission.start, last_end_), end);
   last_end_ = end;
   if (result.status.ok()) {
     const double seconds = MeasureOnDevice(submission);
-    // A list with waits began before its first command.
+    // With waits, a list begins before its first command runs.
     if (seconds > 0 && !submission.program->needs().needs_group) result.seconds = seconds;
   } else {
     result.command_seconds.clear();
@@ -223,7 +223,7 @@ absl::Status OpenClDevice::WaitFor(Context& context, cl_event event) {
   cl_int status = CL_COMPLETE;
   const cl_int asked =
       cl.GetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, nullptr);
-  // The event's own error says more than that waiting for it failed.
+  // The event's own error is more specific than the error of waiting.
   const cl_int code = asked == CL_SUCCESS && status < 0 ? status : waited;
   if (code == CL_SUCCESS) return absl::OkStatus();
   return context.Failure("a command failed on the device", code);
@@ -237,8 +237,8 @@ double OpenClDevice::MeasureOnDevice(Submission& submission) {
     return cl.GetEventProfilingInfo(event, what, sizeof(*nanoseconds), nanoseconds, nullptr) ==
            CL_SUCCESS;
   };
-  // From `from`'s start, or end, to the end of `to`: 0 if the device does not say. A clock may
-  // count from long ago, so the difference comes first.
+  // Seconds from `from`'s start or end to the end of `to`; 0 if the device does not report them.
+  // Subtracts before converting to double, which could not hold a large timestamp exactly.
   const auto seconds = [&read](cl_event from, cl_profiling_info edge, cl_event to) {
     cl_ulong begin = 0, end = 0;
     const bool known =
@@ -296,7 +296,7 @@ absl::Status OpenClDevice::StartCopy(std::shared_ptr<const Opened> on, void* des
     return absl::OkStatus();
   }
   const Library& cl = on->context->cl();
-  // Ends are waited for in the order of the queue.
+  // Held until the wait is queued, so that ends are awaited in the order of the queue.
   absl::MutexLock starting(&copy_mutex_);
   cl_event event = nullptr;
   const cl_int code = cl.EnqueueSVMMemcpy(on->copy_queue.get(), CL_FALSE, destination, source,

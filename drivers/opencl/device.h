@@ -1,4 +1,4 @@
-// A device of OpenCL's.
+// An OpenCL device.
 #ifndef KILN_DRIVERS_OPENCL_DEVICE_H_
 #define KILN_DRIVERS_OPENCL_DEVICE_H_
 
@@ -19,8 +19,8 @@
 
 namespace kiln::drivers::opencl {
 
-// One thread enqueues submissions, another waits for their ends, so that the device has its next
-// list before it has finished one. A third waits for copies, which run on a queue of their own.
+// One thread enqueues submissions and another waits for their ends, so that the device has its next
+// list before it has finished one. A third waits for copies, which have their own queue.
 class OpenClDevice : public Device {
  public:
   struct CommandBufferUse {
@@ -28,19 +28,19 @@ class OpenClDevice : public Device {
     CommandBufferExtension::OnBroken on_broken = {};
   };
 
-  // The errors of making OpenCL's context and queues.
+  // Errors: those of creating OpenCL's context and queues.
   static absl::StatusOr<std::unique_ptr<OpenClDevice>> Make(std::shared_ptr<const Library> cl,
                                                             DeviceInfo info, DeviceFacts facts,
                                                             CommandBufferUse command_buffers,
                                                             SteadyClock now);
-  // Runs what is left.
+  // Runs the remaining submissions.
   ~OpenClDevice() override;
 
   const DeviceInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<Buffer>> Allocate(int64_t bytes) override;
   int64_t cached_bytes() const override { return opened()->allocator->cached_bytes(); }
   absl::StatusOr<std::unique_ptr<LoadedKernel>> LoadKernel(const KernelImage& image) override;
-  // Its own alone.
+  // Only its own buffers.
   bool CanReach(const Buffer& buffer) const override;
   absl::StatusOr<std::unique_ptr<PreparedList>> Prepare(CommandList list) override;
   absl::Status Submit(PreparedList& list, absl::Span<Buffer* const> slots, SubmitOptions options,
@@ -51,14 +51,14 @@ class OpenClDevice : public Device {
                                CopyDone done) override;
   absl::Status Synchronize() override;
   absl::Status Health() override;
-  // A context, queues and memory of its own; what uses the lost ones keeps them.
+  // Creates a new context, queues and memory; users of the lost ones keep those.
   absl::Status Revive() override;
 
-  // How many threads wait until lists and copies before theirs have ended.
+  // The number of threads that wait until earlier lists and copies have ended.
   int waiting() const { return in_flight_.waiting(); }
 
  private:
-  // What OpenCL has for the device, until it is lost.
+  // OpenCL's objects for the device, until it is lost.
   struct Opened {
     std::shared_ptr<Context> context;
     std::shared_ptr<CachingAllocator> allocator;
@@ -83,18 +83,18 @@ class OpenClDevice : public Device {
                SteadyClock now);
   std::shared_ptr<const Opened> opened() const ABSL_LOCKS_EXCLUDED(opened_mutex_);
 
-  // On the submission thread.
+  // Runs on the submission thread.
   void Start(std::shared_ptr<Submission> submission);
-  // On the completion thread.
+  // Runs on the completion thread.
   void End(Submission& submission);
   static void RaiseAfter(Context& context, Handle<cl_event> before, SignalGroup& group, int signal);
 
-  // Until the event has ended (null: at once): the error that it ended with.
+  // Waits for the event (null: returns at once). Returns the error that it ended with, if any.
   static absl::Status WaitFor(Context& context, cl_event event);
-  // Fills the times that the device measured; 0 if it measured none.
+  // Fills in the times that the device measured; 0 if it measured none.
   static double MeasureOnDevice(Submission& submission);
   absl::StatusOr<char*> AddressOf(const Opened& on, const Buffer& buffer) const;
-  // `written`: the buffer's memory that the copy writes, or null.
+  // `written`: the memory of the buffer that the copy writes, or null.
   absl::Status StartCopy(std::shared_ptr<const Opened> on, void* destination, const void* source,
                          size_t bytes, char* written, CopyDone done);
   void EndCopy(Context& context, cl_event event, char* written, const CopyDone& done);
@@ -106,16 +106,16 @@ class OpenClDevice : public Device {
   const std::shared_ptr<const Library> cl_;
   mutable absl::Mutex opened_mutex_;
   std::shared_ptr<const Opened> opened_ ABSL_GUARDED_BY(opened_mutex_);
-  SteadyTime last_end_;  // of the completion thread
+  SteadyTime last_end_;  // used by the completion thread only
 
-  // Held while a copy is started; the vendor's library may take its time.
+  // Held while a copy is started, which may block in the vendor's library.
   absl::Mutex copy_mutex_;
   InFlight<char*> in_flight_;
 
-  // Last, in this order: the first to go is the one that gives work to the other.
+  // Last, in this order: a queue is destroyed before those that it pushes to.
   SubmissionQueue completions_;
   SubmissionQueue submissions_;
-  SubmissionQueue copies_;  // waits for their ends
+  SubmissionQueue copies_;  // waits for copies to end
 };
 
 }  // namespace kiln::drivers::opencl

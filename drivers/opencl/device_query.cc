@@ -13,14 +13,14 @@
 namespace kiln::drivers::opencl {
 namespace {
 
-// More than any machine has; a broken library must not make the daemon open devices for ever.
+// More than any machine has; limits what a broken library can make the daemon open.
 constexpr cl_uint kMostPlatforms = 32;
 constexpr cl_uint kMostDevicesOfOnePlatform = 64;
 
-// What every device takes, by the standard.
+// The minimum that the standard requires.
 constexpr size_t kParameterBytesMin = 1024;
 
-// What the device does not tell stays zero or empty.
+// Zero or empty if the device does not report it.
 template <typename T>
 T Get(const Library& cl, cl_device_id id, cl_device_info what) {
   T value{};
@@ -55,13 +55,13 @@ Capabilities MakeCapabilities(const Library& cl, cl_device_id id, bool* rounds_c
 
 Limits MakeLimits(const Library& cl, cl_device_id id, bool is_cpu) {
   Limits limits;
-  // On a CPU a thread's vectors pay off; elsewhere the lanes are threads.
+  // On a CPU, a thread's vector instructions are used; on other devices lanes are threads.
   limits.vector_bytes = is_cpu ? 16 : 4;
   limits.compute_units =
       std::max<int>(1, static_cast<int>(Get<cl_uint>(cl, id, CL_DEVICE_MAX_COMPUTE_UNITS)));
   limits.threads_per_block =
       std::max<int>(1, static_cast<int>(Get<size_t>(cl, id, CL_DEVICE_MAX_WORK_GROUP_SIZE)));
-  // OpenCL tells neither before a kernel is built, except that version 3.0 has a hint.
+  // OpenCL reports neither before a kernel is built; version 3.0 has a hint for the subgroup size.
   limits.threads_per_subgroup = std::max<int>(
       1, static_cast<int>(Get<size_t>(cl, id, CL_DEVICE_PREFERRED_WORK_GROUP_SIZE_MULTIPLE)));
   limits.threads_per_unit = limits.threads_per_block;
@@ -70,18 +70,18 @@ Limits MakeLimits(const Library& cl, cl_device_id id, bool is_cpu) {
   limits.near_memory_bytes = limits.shared_bytes_per_block;
   const auto cache = Get<cl_ulong>(cl, id, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
   if (cache > 0) limits.private_cache_bytes = static_cast<int64_t>(cache) / limits.compute_units;
-  // A thread has little memory of its own, and there are many threads.
+  // A thread has little private memory, and there are many threads.
   limits.local_bytes_max = 4 << 10;
   const auto parameters = Get<size_t>(cl, id, CL_DEVICE_MAX_PARAMETER_SIZE);
-  // Two of them are the slot table and the first grid point.
+  // Two arguments are the slot table and the first grid point.
   limits.arguments_max =
       static_cast<int>(std::max(parameters, kParameterBytesMin) / sizeof(cl_ulong)) - 2;
   limits.buffer_alignment = Context::kAlignment;
   return limits;
 }
 
-// OpenCL tells a clock, but neither the lanes of a unit nor anything of the memory: 64 lanes is
-// what most have, and the table has the rest. A processor's clock says little of its vectors.
+// OpenCL reports a clock, but neither a unit's lanes nor the memory's bandwidth. Most devices have
+// 64 lanes; the rest is from the table. A CPU's clock does not determine its vector throughput.
 Rates MakeRates(const Library& cl, cl_device_id id, int units, bool is_cpu) {
   if (is_cpu) return kVectorCoreRates;
   constexpr double kLanes = 64;
@@ -127,13 +127,13 @@ absl::Status CheckUsable(const Library& cl, cl_device_id id) {
   return absl::OkStatus();
 }
 
-// Intel's compiler for processors (2026.2) gives some kernels wrong values when it optimizes them:
-// choices between local and global memory, and between a number and the complement of another.
+// Intel's compiler for processors (2026.2) miscompiles some kernels with optimization: selects
+// between local and global memory, and between a number and the complement of another.
 bool IsMiscompiled(const DeviceFacts& facts) {
   return facts.is_cpu && absl::StrContains(facts.platform, "Intel");
 }
 
-// No option that trades accuracy for speed. Warnings would hide the errors in the log.
+// No option that trades accuracy for speed. -w, because warnings would hide the errors in the log.
 std::string BuildOptions(const DeviceFacts& facts) {
   std::string options = "-w -cl-std=CL1.2";
   if (facts.target.Has("correctly-rounded-divide-sqrt"))
@@ -142,8 +142,8 @@ std::string BuildOptions(const DeviceFacts& facts) {
   return options;
 }
 
-// Of the processor that runs this. A binary for a CPU has its instructions, and the CPU's name does
-// not always tell which those are.
+// The instruction sets of this processor. A binary for a CPU depends on them, and the CPU's name
+// does not always determine them.
 std::string HostInstructions() {
   std::ifstream processors("/proc/cpuinfo");
   std::string line;
@@ -153,7 +153,7 @@ std::string HostInstructions() {
   return "";
 }
 
-// Several platforms may offer the same device, so that its own name is not enough.
+// Includes the platform, because several platforms may offer the same device.
 Finisher MakeFinisher(const Library& cl, cl_platform_id platform, const DeviceFacts& facts) {
   return {
       .driver = "opencl",
@@ -191,7 +191,7 @@ bool IsAvailable(const Library& cl, cl_device_id id) {
 absl::StatusOr<std::vector<DeviceFacts>> QueryDevices(const Library& cl) {
   cl_platform_id platforms[kMostPlatforms];
   cl_uint num_platforms = 0;
-  // Without a platform the loader answers with an error, CL_PLATFORM_NOT_FOUND_KHR.
+  // Without a platform, the loader returns CL_PLATFORM_NOT_FOUND_KHR.
   if (cl.GetPlatformIDs(kMostPlatforms, platforms, &num_platforms) != CL_SUCCESS ||
       num_platforms == 0) {
     return absl::NotFoundError(
@@ -206,7 +206,7 @@ absl::StatusOr<std::vector<DeviceFacts>> QueryDevices(const Library& cl) {
     cl_uint num_devices = 0;
     if (cl.GetDeviceIDs(platforms[p], CL_DEVICE_TYPE_ALL, kMostDevicesOfOnePlatform, ids,
                         &num_devices) != CL_SUCCESS) {
-      continue;  // no device is an error, too
+      continue;  // having no device is an error, too
     }
     for (cl_uint d = 0; d < std::min(num_devices, kMostDevicesOfOnePlatform); ++d)
       devices.push_back(Query(cl, ids[d], platforms[p]));

@@ -1,4 +1,4 @@
-// What OpenCL tells of its devices, and which of them Kiln can use.
+// Queries OpenCL for its devices and decides which of them Kiln can use.
 #ifndef KILN_DRIVERS_OPENCL_DEVICE_QUERY_H_
 #define KILN_DRIVERS_OPENCL_DEVICE_QUERY_H_
 
@@ -27,11 +27,12 @@ struct DeviceFacts {
   absl::Status usable;
 };
 
-// As the library says at this moment, without asking the device to do anything.
+// The library's current answer; does not run anything on the device.
 bool IsAvailable(const Library& cl, cl_device_id id);
 
-// Of all platforms, CPUs last, so that what is not named by default does not shift the numbers of
-// what is. NOT_FOUND: there is no platform or no device; one sentence with the remedy.
+// Returns the devices of all platforms. CPUs are last, so that they, which are not offered by
+// default, do not shift the numbers of the others. NOT_FOUND: there is no platform or no device;
+// the message is one sentence with the remedy.
 absl::StatusOr<std::vector<DeviceFacts>> QueryDevices(const Library& cl);
 
 }  // namespace kiln::drivers::opencl

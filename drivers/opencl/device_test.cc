@@ -1,5 +1,5 @@
-// What goes wrong on a device, and what is the driver's own; the rest is in tests/conformance, on
-// PoCL as well.
+// Tests of the device's errors and of driver-specific behaviour; tests/conformance has the rest,
+// also on PoCL.
 #include <memory>
 #include <string>
 #include <utility>
@@ -38,7 +38,7 @@ TEST_F(OpenClDeviceTest, OneBufferHasALimitOfItsOwn) {
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(status.message(), HasSubstr(absl::StrCat(most + 1, " bytes in one buffer")));
   EXPECT_THAT(status.message(), HasSubstr(absl::StrCat(most)));
-  // Its size class would be larger.
+  // Its size class would be larger than the limit.
   EXPECT_TRUE(device().Allocate(most - 1).ok());
 }
 
@@ -51,7 +51,7 @@ TEST_F(OpenClDeviceTest, KernelsThatDoNotCompileSayWhy) {
   EXPECT_THAT(status.message(), HasSubstr("the kernel mixer does not compile:\nline 1: wrong"));
   EXPECT_LT(status.message().size(), 3000u);
   EXPECT_EQ(BlockThreadsMax(status), std::nullopt);
-  // Which may be because of its blocks.
+  // The reason may be too large a block.
   image.block_size = 128;
   EXPECT_EQ(BlockThreadsMax(device().LoadKernel(image).status()), 64);
 }
@@ -94,7 +94,7 @@ TEST_F(OpenClDeviceTest, AReplayWithOtherBuffersWritesTheSlotTableAlone) {
   for (int i = 0; i < 3 * kSlots / 2; ++i) buffers.push_back(*device().Allocate(128));
   std::vector<Buffer*> slots;
   for (int i = 0; i < kSlots; ++i) slots.push_back(buffers[i].get());
-  // Copies, and calls that tell of memory.
+  // Returns the number of copies, and of calls that name memory.
   const auto costs = [&] {
     const int64_t set = control_->arguments_set;
     const int64_t made = control_->kernels_made;
@@ -122,7 +122,7 @@ TEST_F(OpenClDeviceTest, AReplayWithOtherBuffersWritesTheSlotTableAlone) {
     swap_half();
     EXPECT_EQ(costs(), std::pair(1, 0));
   }
-  // Memory that went back to the vendor may come again at an address that a kernel knows.
+  // Released memory may be reused at an address that a kernel knows.
   ASSERT_TRUE(device().Allocate(240 << 20).ok());
   EXPECT_EQ(costs(), std::pair(0, kLaunches));
 }
@@ -162,7 +162,7 @@ TEST_F(OpenClDeviceTest, AReplaySetsOnlyTheAddressesThatChanged) {
   EXPECT_EQ(arguments_set({0, 1, 2}), 3 * kLaunches);
   EXPECT_EQ(arguments_set({0, 1, 2}), 0);
   EXPECT_EQ(arguments_set({0, 3, 2}), kLaunches);
-  // Memory that went back to the vendor may come again at an address that a kernel knows.
+  // Released memory may be reused at an address that a kernel knows.
   ASSERT_TRUE(device().Allocate(240 << 20).ok());
   EXPECT_EQ(arguments_set({0, 3, 2}), 3 * kLaunches);
   EXPECT_EQ(arguments_set({0, 3, 2}), 0);
@@ -215,7 +215,7 @@ TEST_F(OpenClDeviceTest, AListEndsWhenNothingOfItRuns) {
   EXPECT_EQ(control_->launches, launches + 2);
 }
 
-// Otherwise the list could use what a failed copy has not written, and nobody would know.
+// Otherwise the list could use data that a failed copy did not write, without an error.
 TEST_F(OpenClDeviceTest, AListStartsAfterItsCopiesAreReported) {
   Open();
   auto fill = *device().Prepare({.num_slots = 1, .commands = {FillCommand{{0, 0, 64}, 1}}});
@@ -253,14 +253,14 @@ TEST_F(OpenClDeviceTest, ALostDeviceStaysLost) {
   EXPECT_EQ(Run(*fill, {buffer.get()}).status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(device().Health().message(), HasSubstr("the device is lost"));
   EXPECT_THAT(device().Health().message(), HasSubstr("CL_OUT_OF_RESOURCES"));
-  // Whatever the library says from now on.
+  // The device stays lost, even if the library's errors stop.
   control_->lost = false;
   EXPECT_EQ(Run(*fill, {buffer.get()}).status.code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(device().Allocate(64).status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(device().LoadKernel(Image(1)).status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(device().CopyToDevice(*buffer, 0, "abc").code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(device().Synchronize().code(), absl::StatusCode::kUnavailable);
-  // A fresh one works.
+  // A new device works.
   buffer = nullptr;
   Open();
   EXPECT_TRUE(device().Health().ok());
@@ -283,7 +283,7 @@ TEST_F(OpenClDeviceTest, ALostDeviceIsRevivedOnceItWorks) {
   EXPECT_FALSE(device().Health().ok());
   ASSERT_TRUE(device().Revive().ok());
   EXPECT_TRUE(device().Health().ok());
-  // What was lost is refused, and what is made anew works.
+  // Old objects are refused, new ones work.
   auto fresh = *device().Allocate(64);
   Buffer* slots[] = {fresh.get()};
   EXPECT_THAT(device().Submit(*list, slots, {}, [](SubmitResult) {}).message(),

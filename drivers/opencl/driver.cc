@@ -15,13 +15,13 @@ namespace kiln::drivers::opencl {
 namespace {
 
 int64_t MemoryOf(const DeviceFacts& facts, int64_t limit) {
-  // The daemon, the CPU device and other programs need the rest.
+  // The rest is for the daemon, the CPU device and other programs.
   const int64_t part =
       facts.shares_host_memory ? facts.memory_bytes / 2 : facts.memory_bytes / 8 * 7;
   return limit > 0 ? std::min(part, limit) : part;
 }
 
-// PoCL's are experimental, on whatever device: some runs with them have not ended.
+// PoCL's command buffers are experimental on all devices: some runs with them did not end.
 bool CommandBuffersHelp(const DeviceFacts& facts) {
   return !facts.is_cpu && !absl::StrContains(facts.platform, "Portable Computing");
 }

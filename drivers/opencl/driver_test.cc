@@ -1,4 +1,4 @@
-// Which devices there are, or why not.
+// Tests of finding devices, and of the reasons if there are none.
 #include <memory>
 #include <string>
 #include <utility>

@@ -11,7 +11,7 @@ struct NamedCode {
   absl::string_view name;
 };
 
-// Those that the driver's calls may answer with.
+// The codes that the driver's calls may return.
 #define KILN_NAMED(code) \
   { code, #code }
 constexpr NamedCode kCodes[] = {
@@ -72,7 +72,7 @@ absl::Status ToStatus(absl::string_view what, cl_int code) {
 
 bool MeansLost(cl_int code) {
   switch (code) {
-    // These were valid when the driver made them.
+    // These were valid when the driver made them, so the device is lost.
     case CL_INVALID_DEVICE:
     case CL_INVALID_CONTEXT:
     case CL_INVALID_COMMAND_QUEUE:

@@ -1,4 +1,4 @@
-// What OpenCL's error codes mean to Kiln.
+// Translation of OpenCL's error codes.
 #ifndef KILN_DRIVERS_OPENCL_ERROR_H_
 #define KILN_DRIVERS_OPENCL_ERROR_H_
 
@@ -13,11 +13,11 @@ namespace kiln::drivers::opencl {
 // "CL_OUT_OF_RESOURCES (-5)".
 std::string ErrorName(cl_int code);
 
-// OK for CL_SUCCESS. RESOURCE_EXHAUSTED where memory was lacking, else INTERNAL. `what` was tried:
-// "clFinish" or "cannot launch softmax".
+// OK for CL_SUCCESS, RESOURCE_EXHAUSTED for lack of memory, else INTERNAL. `what` describes the
+// failed action: "clFinish" or "cannot launch softmax".
 absl::Status ToStatus(absl::string_view what, cl_int code);
 
-// Whether the code alone says that the device will not work again.
+// Whether this code alone means that the device is permanently broken.
 bool MeansLost(cl_int code);
 
 }  // namespace kiln::drivers::opencl

@@ -1,4 +1,4 @@
-// Programs that another process builds, and devices that load what it made.
+// Tests of programs built by another process, and of devices that load them.
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,7 +19,7 @@ class OpenClFinishTest : public OpenClTest {
   absl::StatusOr<KernelImage> Finish(const KernelImage& image) {
     return driver_->Finish(image, device().info().target.finisher);
   }
-  // Another one than the devices', as in kilnd.
+  // A driver object separate from the devices', as in kilnd.
   std::unique_ptr<OpenClDriver> driver_ =
       std::make_unique<OpenClDriver>(OpenClOptions{.library = KILN_OPENCL_STAND_IN});
 };
@@ -79,11 +79,11 @@ TEST_F(OpenClFinishTest, DevicesAreFoundByNameAndVersion) {
   EXPECT_EQ(gpu.driver, "opencl");
   EXPECT_EQ(gpu.device, "stand-in GPU, stand-in");
   EXPECT_NE(gpu.device, cpu.device);
-  // In another order, and with others between.
+  // The devices are in another order, with others between them.
   control_->gpus = 3;
   EXPECT_TRUE(driver_->Finish(Image(1), cpu).ok());
   EXPECT_TRUE(driver_->Finish(Image(1), gpu).ok());
-  // Another process finds another version of the vendor's driver.
+  // A later process has another version of the vendor's driver.
   control_->driver_version = 2;
   OpenClDriver updated({.library = KILN_OPENCL_STAND_IN});
   const absl::Status status = updated.Finish(Image(1), gpu).status();

@@ -1,4 +1,4 @@
-// Owns one reference to an object of OpenCL's.
+// Owns one reference to an OpenCL object.
 #ifndef KILN_DRIVERS_OPENCL_HANDLE_H_
 #define KILN_DRIVERS_OPENCL_HANDLE_H_
 

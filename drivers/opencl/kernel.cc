@@ -12,11 +12,10 @@
 namespace kiln::drivers::opencl {
 namespace {
 
-// The first errors are those that matter.
+// Only the first errors matter.
 constexpr size_t kMostOfTheLog = 2000;
 
-// A kernel whose blocks have no more threads than this fails to build for another reason than
-// registers.
+// If a kernel with blocks of at most this many threads fails to build, registers are not the cause.
 constexpr int kBlockThreadsSure = 64;
 
 template <typename... Parts>
@@ -49,7 +48,7 @@ absl::Status CheckSource(const KernelImage& image, const DeviceFacts& facts) {
   return absl::OkStatus();
 }
 
-// A device that is lost or has no memory takes nothing; anything else is about this binary.
+// A device that is lost or out of memory loads nothing; other errors are about this binary.
 absl::Status BinaryRefused(Context& context, const KernelImage& image, cl_int code) {
   const std::string what = absl::StrCat("the binary of the kernel ", image.name, " is refused");
   const absl::Status failure = context.Failure(what, code);
@@ -86,7 +85,7 @@ absl::Status OpenClKernel::Build(const DeviceFacts& facts) {
   if (code == CL_BUILD_PROGRAM_FAILURE) {
     const std::string why =
         absl::StrCat("the kernel ", image_.name, " does not compile:\n", BuildLog());
-    // The source demands its blocks, which may take more registers than there are.
+    // The source requires its block size, which may need more registers than there are.
     if (image_.block_size > kBlockThreadsSure) return BlocksTooLarge(why, kBlockThreadsSure);
     return absl::InvalidArgumentError(why);
   }
@@ -106,7 +105,8 @@ absl::Status OpenClKernel::BuildFromBinary(const DeviceFacts& facts) {
       cl.CreateProgramWithBinary(context_->get(), 1, &device, &size, &binary, &taken, &code);
   program_ = Handle<cl_program>(program, cl.ReleaseProgram);
   if (code == CL_SUCCESS) code = taken;
-  // OpenCL wants binaries to be built, too, which links or, where they are a text, assembles.
+  // OpenCL requires that binaries are built, too: this links them or, if they are text, assembles
+  // them.
   if (code == CL_SUCCESS)
     code = cl.BuildProgram(program, 1, &device, facts.build_options.c_str(), nullptr, nullptr);
   return code == CL_SUCCESS ? absl::OkStatus() : BinaryRefused(*context_, image_, code);
@@ -121,7 +121,7 @@ absl::StatusOr<std::string> OpenClKernel::Binary() const {
     return absl::UnimplementedError("the device gives no binaries");
   std::string binary(size, '\0');
   char* to = binary.data();
-  // Some compile once more for it, and may fail.
+  // Some implementations compile again for this, and may fail.
   if (code == CL_SUCCESS)
     code = cl.GetProgramInfo(program_.get(), CL_PROGRAM_BINARIES, sizeof(to), &to, nullptr);
   if (code == CL_SUCCESS) return binary;
@@ -174,7 +174,7 @@ absl::Status OpenClKernel::CheckFunction(const DeviceFacts& facts) const {
                    image_.runs_parts ? " and its first grid point" : "",
                    ", but its function takes ", parameters);
   }
-  // Less than the device's most where a thread needs many registers.
+  // Less than the device's maximum if a thread needs many registers.
   size_t block_size_max = 0;
   cl.GetKernelWorkGroupInfo(function->get(), context_->device(), CL_KERNEL_WORK_GROUP_SIZE,
                             sizeof(block_size_max), &block_size_max, nullptr);

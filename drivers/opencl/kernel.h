@@ -1,4 +1,4 @@
-// A kernel that was built from its source, or from the binary that an image was finished with.
+// A kernel built from its source, or from the binary of a finished image.
 #ifndef KILN_DRIVERS_OPENCL_KERNEL_H_
 #define KILN_DRIVERS_OPENCL_KERNEL_H_
 
@@ -14,9 +14,9 @@ namespace kiln::drivers::opencl {
 
 class OpenClKernel : public LoadedKernel {
  public:
-  // INVALID_ARGUMENT: the image is for another architecture, asks for more than the device has, or
-  // its source does not compile; the message then ends with what the compiler said, shortened.
-  // FinishedRefused if the device does not take its binary.
+  // INVALID_ARGUMENT: the image is for another architecture, needs more than the device has, or its
+  // source does not compile; the message then ends with the compiler's log, shortened.
+  // FinishedRefused if the device rejects its binary.
   static absl::StatusOr<std::unique_ptr<OpenClKernel>> Load(std::shared_ptr<Context> context,
                                                             const DeviceFacts& facts,
                                                             const KernelImage& image);
@@ -24,11 +24,11 @@ class OpenClKernel : public LoadedKernel {
   const KernelImage& image() const override { return image_; }
   const Context* context() const { return context_.get(); }
 
-  // What a device of this kind, with this version of the driver, makes the kernel from without
-  // compiling. UNIMPLEMENTED if this one gives no binaries.
+  // The binary from which a device of this kind, with this driver version, loads the kernel without
+  // compiling. UNIMPLEMENTED if the driver gives no binaries.
   absl::StatusOr<std::string> Binary() const;
 
-  // Another object for the same function, with arguments of its own.
+  // Another object for the same function, with separate arguments.
   absl::StatusOr<Handle<cl_kernel>> MakeFunction() const;
 
  private:

@@ -1,4 +1,4 @@
-// The functions of libOpenCL.so.1, found at run time.
+// The functions of libOpenCL.so.1, looked up at run time.
 #ifndef KILN_DRIVERS_OPENCL_LIBRARY_H_
 #define KILN_DRIVERS_OPENCL_LIBRARY_H_
 
@@ -13,7 +13,7 @@
 
 namespace kiln::drivers::opencl {
 
-// All that the driver calls, without the "cl". None is newer than OpenCL 2.0.
+// All functions that the driver calls, without the "cl" prefix. None is newer than OpenCL 2.0.
 #define KILN_OPENCL_FUNCTIONS(function)             \
   function(BuildProgram);                           \
   function(CreateCommandQueueWithProperties);       \
@@ -52,10 +52,10 @@ namespace kiln::drivers::opencl {
   function(SetKernelExecInfo);                      \
   function(WaitForEvents)
 
-// Called as in `cl.Finish(queue)`. The functions are thread-safe as OpenCL says: all but those that
-// set something of one kernel.
+// Called as `cl.Finish(queue)`. The functions are as thread-safe as OpenCL says: all except those
+// that modify a kernel object.
 struct Library {
-  // NOT_FOUND: there is no such library, or it lacks a function.
+  // NOT_FOUND: the library is missing or lacks a function.
   static absl::StatusOr<std::shared_ptr<const Library>> Open(const std::string& name);
 
 #define KILN_OPENCL_POINTER(name) decltype(&::cl##name) name = nullptr

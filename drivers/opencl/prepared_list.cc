@@ -10,7 +10,7 @@
 namespace kiln::drivers::opencl {
 namespace {
 
-// A device may leave commands alone until they are flushed: with a part of a long list it can begin
+// A device may delay commands until they are flushed. Flushing parts of a long list lets it begin
 // while the rest is enqueued.
 constexpr size_t kCallsPerFlush = 32;
 
@@ -113,7 +113,7 @@ absl::Status Program::Add(const WaitCommand& command) {
   return absl::OkStatus();
 }
 
-// To the call that was added last.
+// Adds operands to the call that was added last.
 void Program::AddOperands(absl::Span<const SlotRange> ranges) {
   calls_.back().first_operand = operands_.size();
   calls_.back().num_operands = ranges.size();
@@ -125,7 +125,7 @@ bool Program::IsEnqueued(const Call& call) {
          ((call.kind == Kind::kCopy || call.kind == Kind::kFill) && call.bytes > 0);
 }
 
-// The queue is in order, so an event stands for all that was enqueued before it.
+// The queue is in order, so an event covers everything enqueued before it.
 void Program::ChooseEvents() {
   Call* latest = nullptr;
   for (Call& call : calls_) {
@@ -141,7 +141,7 @@ void Program::ChooseRecorded() {
   bool open = false;
   for (size_t i = 0; i < calls_.size(); ++i) {
     const Call& call = calls_[i];
-    // An address may be another one in the next run.
+    // A launch with operands has addresses, which may differ in the next run.
     const bool stays = call.kind == Kind::kLaunch && call.num_operands == 0;
     if (stays && (!open || recorded_.back().IsFull())) recorded_.emplace_back(i);
     if (stays) recorded_.back().Add({call.kernel.get(), call.threads(), call.block()});
@@ -159,21 +159,21 @@ Enqueued Program::Enqueue(cl_command_queue queue, absl::Span<char* const> slots,
   Enqueued enqueued;
   SubmitResult& result = enqueued.result;
   if (options.time_commands) result.command_seconds.assign(calls_.size(), 0);
-  // Vendors keep what they know of the memory behind an argument: where it may be another's now, an
-  // equal address is set again.
+  // Vendors keep state about an argument's memory. If the memory at an address may have been
+  // replaced, an equal address must be set again.
   if (const int64_t releases = context_->releases(); releases != releases_) {
     for (Operand& operand : operands_) operand.set = nullptr;
     releases_ = releases;
   }
   if (table_ != nullptr) {
     enqueued.table.assign(slots.begin(), slots.end());
-    // Not memory that kernels may be told of.
+    // Host memory must not be named to kernels.
     for (size_t i = 0; i < slots.size(); ++i)
       if (needs_.IsHost(i)) enqueued.table[i] = nullptr;
     result.status = table_->Write(queue, enqueued.table);
   }
-  // A recorded kernel knows of the memory that it was told of before. A list that runs once is not
-  // worth recording.
+  // A recorded kernel only has the memory named before recording. Recording a list that runs once
+  // is not worth it.
   const int64_t namings = table_ == nullptr ? 0 : table_->namings();
   const bool settled = namings == namings_;
   namings_ = namings;
@@ -243,7 +243,7 @@ absl::StatusOr<bool> Program::EnqueueRecorded(RecordedLaunches& launches, cl_com
   switch (code) {
     case CL_SUCCESS:
       break;
-    case CL_INVALID_OPERATION:  // a library may know a little later than its events
+    case CL_INVALID_OPERATION:  // the library may call it pending after its event
       return false;
     case CL_INVALID_COMMAND_BUFFER_KHR:
     case CL_INCOMPATIBLE_COMMAND_QUEUE_KHR:

@@ -17,10 +17,10 @@ bool Is(const DeviceFacts& facts, const Finisher& finisher) {
   return other.device == finisher.device && other.version == finisher.version;
 }
 
-// PoCL makes the code that runs, a loop over a block's threads, when a kernel is launched: for its
-// block size, for launches that begin at 0, and for grids of less than 2^16 threads. It puts that
-// code into a binary as well where this variable asks for it; see its manual. (Under another name
-// it would be compiled at the first launch.)
+// PoCL generates the executable code, a loop over a block's threads, when a kernel is launched: for
+// its block size, for launches that begin at 0, and for grids of less than 2^16 threads. With this
+// environment variable it also stores that code in a binary; see its manual. (A launch that the
+// variable's value does not describe would be compiled when it first runs.)
 void AskPoclForWorkGroups(const KernelImage& image) {
   const bool is_small =
       image.grid_size * image.block_size < std::numeric_limits<unsigned short>::max();
@@ -68,7 +68,7 @@ absl::StatusOr<const DeviceFacts*> ProgramBuilder::Find(const Finisher& finisher
 
 absl::StatusOr<std::shared_ptr<Context>> ProgramBuilder::ContextOf(const DeviceFacts& facts) {
   std::shared_ptr<Context>& context = contexts_[facts.id];
-  // A device that was lost may work again.
+  // A lost device may work again.
   if (context == nullptr || !context->Health().ok()) {
     auto made = Context::Make(cl_, facts.id, /*command_buffers=*/nullptr);
     if (!made.ok()) return made.status();

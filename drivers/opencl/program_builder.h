@@ -1,4 +1,4 @@
-// Programs built into binaries, for other processes to load.
+// Builds programs into binaries for other processes to load.
 #ifndef KILN_DRIVERS_OPENCL_PROGRAM_BUILDER_H_
 #define KILN_DRIVERS_OPENCL_PROGRAM_BUILDER_H_
 
@@ -16,10 +16,10 @@
 
 namespace kiln::drivers::opencl {
 
-// OpenClDriver::Finish. Not thread-safe.
+// The implementation of OpenClDriver::Finish. Not thread-safe.
 class ProgramBuilder {
  public:
-  // FAILED_PRECONDITION if there is no such library, or it has no devices.
+  // FAILED_PRECONDITION if the library is missing or has no devices.
   static absl::StatusOr<std::unique_ptr<ProgramBuilder>> Open(const std::string& library);
 
   absl::StatusOr<KernelImage> Build(const KernelImage& image, const Finisher& finisher);
@@ -27,9 +27,9 @@ class ProgramBuilder {
  private:
   ProgramBuilder(std::shared_ptr<const Library> cl, std::vector<DeviceFacts> devices)
       : cl_(std::move(cl)), devices_(std::move(devices)) {}
-  // Any of those that are the same: a binary for one is a binary for all.
+  // Any of the matching devices: a binary for one works on all of them.
   absl::StatusOr<const DeviceFacts*> Find(const Finisher& finisher) const;
-  // A context of this device, which stays for the next program.
+  // The device's context, which is kept for the next program.
   absl::StatusOr<std::shared_ptr<Context>> ContextOf(const DeviceFacts& facts);
 
   const std::shared_ptr<const Library> cl_;

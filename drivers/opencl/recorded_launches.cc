@@ -9,7 +9,7 @@ std::shared_ptr<const CommandBuffer> RecordedLaunches::Take(const Context& conte
   CommandBufferExtension* const extension = context.command_buffers();
   if (extension == nullptr || !extension->works()) return nullptr;
   for (const auto& buffer : buffers_) {
-    // Submissions only let go of one that this thread has taken, so 1 stays 1.
+    // Other threads only release buffers that this thread has taken, so a count of 1 stays 1.
     if (extension->simultaneous_use() || buffer.use_count() == 1) return buffer;
   }
   if (refused_ || buffers_.size() == kBuffersMax) return nullptr;

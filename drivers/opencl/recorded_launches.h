@@ -1,4 +1,4 @@
-// Launches that stand together in a list, and the command buffers that repeat them.
+// Consecutive launches of a list, and the command buffers that repeat them.
 #ifndef KILN_DRIVERS_OPENCL_RECORDED_LAUNCHES_H_
 #define KILN_DRIVERS_OPENCL_RECORDED_LAUNCHES_H_
 
@@ -14,13 +14,14 @@ namespace kiln::drivers::opencl {
 // Not thread-safe.
 class RecordedLaunches {
  public:
-  // Fewer are enqueued as quickly one by one: a command buffer at a list's begin costs a marker.
+  // Fewer launches are as fast one by one, because a command buffer at the start of a list needs a
+  // marker.
   static constexpr size_t kLaunchesMin = 4;
-  // A list with more has several. What a vendor's library holds for each launch, some of it on the
-  // stack, is its own affair.
+  // Longer sequences are split. This bounds what a vendor's library keeps for each command buffer,
+  // some of it on the stack.
   static constexpr size_t kLaunchesMax = 4096;
-  // Of the same launches, where one may not be enqueued while it runs: as many as a device has
-  // lists in flight.
+  // Command buffers for the same launches, if one may not be enqueued while it runs: the number of
+  // lists that a device has in flight.
   static constexpr size_t kBuffersMax = 4;
 
   // `begin`: the number of the first call.
@@ -32,19 +33,19 @@ class RecordedLaunches {
   size_t begin() const { return begin_; }
   size_t end() const { return begin_ + launches_.size(); }
 
-  // A command buffer that may be enqueued, which the submission holds until it has ended. Records
-  // one if all others are held. Null: the launches are to be enqueued one by one, because
-  // everything is in use, or recording has failed and is not tried again.
+  // Returns a command buffer that may be enqueued; the submission keeps the reference until it has
+  // ended. Records a new one if all others are taken. Null: the caller enqueues the launches one by
+  // one, because all command buffers are in use, or recording has failed, which is not retried.
   std::shared_ptr<const CommandBuffer> Take(const Context& context, cl_command_queue queue);
 
-  // The kernels were told of other memory, which those that are recorded know nothing of.
+  // Call this when other memory was named to the kernels, which the recorded ones do not know.
   void Forget() { buffers_.clear(); }
 
  private:
   size_t begin_;
   std::vector<RecordedLaunch> launches_;
   std::vector<std::shared_ptr<const CommandBuffer>> buffers_;
-  bool refused_ = false;  // for want of memory or for their number
+  bool refused_ = false;  // out of memory, or too many launches
 };
 
 }  // namespace kiln::drivers::opencl

@@ -1,5 +1,5 @@
-// Lists as command buffers, on a stand-in that is strict about them; conformance runs them on PoCL
-// and Intel's runtime.
+// Tests of lists as command buffers, on a stand-in with strict checks; conformance tests run them
+// on PoCL and Intel's runtime.
 #include "drivers/opencl/recorded_launches.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ constexpr int kInvalidOperation = -59;
 constexpr int kInvalidCommandBuffer = -1138;
 
 // x = 5 x + 7 for the first number of the first argument of kernels that take a slot table.
-std::atomic<int> unnamed = 0;  // arguments in memory that a kernel was not told of
+std::atomic<int> unnamed = 0;  // arguments in memory that was not named to the kernel
 void Step(const stand_ins::opencl::KernelRun& run) {
   if (run.num_parameters < 2) return;
   const auto* table = reinterpret_cast<const uint64_t*>(run.parameters[0]);
@@ -57,7 +57,7 @@ class RecordedLaunchesTest : public OpenClTest {
     OpenClTest::TearDown();
   }
 
-  // What a call of `use` costs, and that the device ran so many launches.
+  // The cost of a call of `use`; also checks that the device ran this many launches.
   struct Cost {
     int64_t enqueued, buffers, recorded, copies;
     bool operator==(const Cost& other) const {
@@ -83,7 +83,7 @@ class RecordedLaunchesTest : public OpenClTest {
   }
 
   void Load() { kernel_ = *device().LoadKernel(TableImage(1)); }
-  // So many launches on slot 0.
+  // Returns `count` launches on slot 0.
   std::vector<Command> Steps(int count) {
     return std::vector<Command>(count, LaunchCommand{kernel_.get(), {{0, 0, 64}}});
   }
@@ -101,7 +101,7 @@ class RecordedLaunchesTest : public OpenClTest {
         device().CopyToHost(buffer, 0, {reinterpret_cast<char*>(&value), sizeof(value)}).ok());
     return value;
   }
-  // Runs it so often that the next run may be recorded, and as many times as it takes.
+  // Runs the list until the next run may be recorded.
   void Settle(PreparedList& list, const std::vector<Buffer*>& slots) {
     EXPECT_TRUE(Run(list, slots).status.ok());
   }
@@ -142,7 +142,7 @@ TEST_F(RecordedLaunchesTest, AThousandLaunchesWithOtherBuffersAreOneCopyAndOneCa
     EXPECT_EQ(CostOf(run), (Cost{0, 1, 0, 1}));
   }
   EXPECT_EQ(control_->arguments_set, set);
-  // Three runs had the other buffers in their slots, and five had those that are there at first.
+  // Three runs used the other buffers, and five the original ones.
   constexpr int kStepsEach = kLaunches / kSlots;
   EXPECT_EQ(Value(*buffers[0]), AfterSteps(5 * kStepsEach));
   EXPECT_EQ(Value(*buffers[1]), AfterSteps(8 * kStepsEach));
@@ -210,7 +210,7 @@ TEST_F(RecordedLaunchesTest, TimedRunsAreEnqueuedOneByOne) {
   for (const double seconds : result.command_seconds) EXPECT_NEAR(seconds, 1e-3, 1e-6);
   EXPECT_EQ(run(false), (Cost{0, 1, 10, 0}));
   EXPECT_TRUE(result.command_seconds.empty());
-  // A command buffer's own event would say next to nothing.
+  // Without the marker, the time would be nearly 0.
   EXPECT_NEAR(result.seconds, 10e-3, 1e-6);
   EXPECT_EQ(run(true), (Cost{10, 0, 0, 0}));
   EXPECT_EQ(run(false), (Cost{0, 1, 0, 0}));
@@ -236,7 +236,7 @@ TEST_F(RecordedLaunchesTest, ListsMayBeSubmittedBeforeTheyHaveEnded) {
                                 [](SubmitResult result) { EXPECT_TRUE(result.status.ok()); })
                         .ok());
       }
-      // As many are on their way as may be, and the next one waits for one of them.
+      // The maximum number of lists is in flight, and the next one waits for one of them.
       EXPECT_TRUE(Eventually([&] { return waiting() == 1; }));
       control_->launch_gate.Open();
       EXPECT_TRUE(device().Synchronize().ok());

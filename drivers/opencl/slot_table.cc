@@ -8,7 +8,7 @@
 namespace kiln::drivers::opencl {
 namespace {
 
-// Of buffers that kernels are told of, for each slot. Beyond it they are told of the current ones.
+// The most buffers named to kernels for each slot. Beyond that, only the current ones are named.
 constexpr size_t kMostNamedPerSlot = 4;
 
 }  // namespace
@@ -42,7 +42,7 @@ absl::Status SlotTable::Write(cl_command_queue queue, absl::Span<char* const> ad
 
 absl::Status SlotTable::NameMemory(absl::Span<char* const> addresses) {
   if (!context_->wants_memory_named()) return absl::OkStatus();
-  // What was named may be gone, and other memory stand at its address.
+  // Named memory may have been released, and its address reused.
   if (const int64_t releases = context_->releases(); releases != releases_) {
     named_.clear();
     releases_ = releases;

@@ -1,5 +1,5 @@
-// A list's slot table in shared virtual memory (drivers/interface/kernel_image.h): what a run with
-// other buffers writes anew, so that its kernels' arguments stay as they are.
+// A list's slot table in shared virtual memory (drivers/interface/kernel_image.h). A run with other
+// buffers rewrites the table, so that its kernels' arguments stay unchanged.
 #ifndef KILN_DRIVERS_OPENCL_SLOT_TABLE_H_
 #define KILN_DRIVERS_OPENCL_SLOT_TABLE_H_
 
@@ -19,21 +19,21 @@ namespace kiln::drivers::opencl {
 // Not thread-safe.
 class SlotTable {
  public:
-  // RESOURCE_EXHAUSTED: the device has no memory left for it.
+  // RESOURCE_EXHAUSTED: the device is out of memory.
   static absl::StatusOr<std::unique_ptr<SlotTable>> Make(std::shared_ptr<Context> context,
                                                          size_t slots);
   ~SlotTable();
 
   void* address() const { return memory_; }
-  // A kernel that takes the table, for as long as this lives.
+  // Adds a kernel that takes the table. It must outlive this object.
   void AddUser(cl_kernel kernel) { users_.push_back(kernel); }
 
-  // Enqueues that the table gets these addresses, if it has others, behind the lists that read what
-  // it had; they must live until they were copied, and are null where kernels use nothing. Kernels
-  // are told of memory that they have not
-  // met yet, as OpenCL wants it: buffers are kept and come again, so that is soon all of it.
+  // If the addresses changed, enqueues an update of the table, after the lists that read the old
+  // content. `addresses` must live until they were copied; null for slots that kernels do not use.
+  // New memory is named to the kernels, as OpenCL requires; buffers are reused, so after a few runs
+  // all of it is known.
   absl::Status Write(cl_command_queue queue, absl::Span<char* const> addresses);
-  // How often they were.
+  // How often memory was named to kernels.
   int64_t namings() const { return namings_; }
 
  private:
@@ -42,10 +42,10 @@ class SlotTable {
 
   const std::shared_ptr<Context> context_;
   void* memory_ = nullptr;
-  std::vector<char*> written_;  // empty: nobody knows what
+  std::vector<char*> written_;  // the table's content; empty: unknown
   std::vector<cl_kernel> users_;
   absl::flat_hash_set<char*> named_;
-  int64_t releases_ = 0;  // of memory, when `named_` was begun
+  int64_t releases_ = 0;  // memory releases when `named_` was started
   int64_t namings_ = 0;
 };
 

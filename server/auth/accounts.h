@@ -7,10 +7,10 @@
 
 namespace kiln::auth {
 
-// Nothing if the number is no account's.
+// Returns nullopt if there is no account with this number.
 std::optional<std::string> AccountName(unsigned user_id);
 bool HasAccount(const std::string& name);
-// Whether this is the account that runs the daemon, or root: both are its admins.
+// Whether this is the account that runs the daemon, or root; both are admins of the daemon.
 bool RunsDaemon(unsigned user_id);
 
 }  // namespace kiln::auth

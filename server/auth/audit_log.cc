@@ -24,7 +24,7 @@ namespace {
 constexpr char kTimeFormat[] = "%Y-%m-%dT%H:%M:%E3SZ";
 constexpr size_t kLongestValue = 200;
 
-// Printable leaves nothing that JSON would have escaped but these two.
+// Printable leaves only these two characters for JSON to escape.
 std::string Escaped(absl::string_view value) {
   std::string out;
   for (const char c : Printable(std::string(Shortened(std::string(value), kLongestValue)))) {
@@ -51,7 +51,7 @@ bool TakeString(absl::string_view* rest, absl::string_view key, std::string* val
   return false;
 }
 
-// The number that a line begins with; nothing else of it is looked at.
+// Returns the event's number, without parsing the rest of the line.
 std::optional<int64_t> NumberOf(absl::string_view line) {
   int64_t number = 0;
   if (!absl::ConsumePrefix(&line, "{\"number\":")) return std::nullopt;
@@ -59,14 +59,14 @@ std::optional<int64_t> NumberOf(absl::string_view line) {
   return number;
 }
 
-// Of the first `bytes` of a file.
+// Reads events from the first `bytes` bytes of a file.
 void ReadEvents(std::ifstream& file, int64_t bytes, int64_t after, absl::Time since, size_t most,
                 std::vector<AuditEvent>* events) {
   std::string line;
   while (events->size() < most && bytes > 0 && std::getline(file, line)) {
     bytes -= static_cast<int64_t>(line.size()) + 1;
     if (NumberOf(line).value_or(0) <= after) continue;
-    // A crash may have left half a line.
+    // A crash may have left a partial line.
     auto event = FromJson(line);
     if (event && event->time >= since) events->push_back(*std::move(event));
   }
@@ -126,7 +126,7 @@ absl::Status AuditLog::OpenFile() {
     return absl::UnavailableError(absl::StrCat("cannot open ", path_, ": ", strerror(errno)));
   bytes_ = found.st_size;
   char last = '\n';
-  // What a crash cut off must not swallow the next event.
+  // If a crash left a partial line, ends it so that the next event starts a new one.
   if (bytes_ > 0 && pread(file_, &last, 1, bytes_ - 1) == 1 && last != '\n' &&
       write(file_, "\n", 1) == 1)
     ++bytes_;
@@ -151,7 +151,7 @@ void AuditLog::Append(AuditEvent event) {
     return;
   }
   log::Error("audit_failed", {{"why", strerror(errno)}, {"event", line}});
-  // Half a line would spoil the next one.
+  // A partial line would corrupt the next one.
   if (ftruncate(file_, bytes_) != 0) Rotate();
 }
 
@@ -159,7 +159,7 @@ std::vector<AuditEvent> AuditLog::Read(int64_t after, absl::Time since, int most
   std::ifstream earlier, current;
   int64_t bytes;
   {
-    // What is open stays readable however the files are called by then.
+    // Open files stay readable even if they are renamed meanwhile.
     absl::MutexLock lock(&mutex_);
     if (after >= last_number_) return {};
     earlier.open(Rotated(path_));

@@ -1,4 +1,4 @@
-// Who changed what for others, in a file of the state folder.
+// A log of administrative actions, in a file of the state folder.
 //
 // One line of JSON for each event:
 //   {"number":7,"time":"2026-01-02T03:04:05.678Z","user":"ann","action":"drain","subject":"cpu:0",
@@ -21,22 +21,22 @@
 namespace kiln::auth {
 
 struct AuditEvent {
-  int64_t number = 0;  // counts up, over restarts too
-  absl::Time time;     // to the millisecond
+  int64_t number = 0;  // increasing, also across restarts
+  absl::Time time;     // in milliseconds
   std::string user;
   std::string action;  // "add_user"
   std::string subject;
   std::string outcome;  // "ok", or the error's reason
 };
 
-// The line without its newline. Control characters, line breaks and what is no UTF-8 come out
-// visible (proto/text/printable.h), each value at most 200 bytes of the original, so that no value
-// can be taken for another field or event.
+// Returns the line without its newline. Control characters, line breaks and invalid UTF-8 are
+// replaced by visible text (proto/text/printable.h), and each value is shortened to at most 200
+// bytes of the original, so that no value can be mistaken for another field or event.
 std::string ToJson(const AuditEvent& event);
-// Nothing if ToJson did not write it.
+// Returns nullopt if ToJson did not write the line.
 std::optional<AuditEvent> FromJson(absl::string_view line);
 
-// Thread-safe. The file has at most `most_bytes`; then it becomes `path`.1, in the place of an
+// Thread-safe. When the file would exceed `most_bytes` it is renamed to `path`.1, replacing an
 // earlier one.
 class AuditLog {
  public:
@@ -44,10 +44,10 @@ class AuditLog {
                                                         int64_t most_bytes = 8 << 20);
   ~AuditLog();
 
-  // The number is given here. An event that cannot be written is in the daemon's log instead.
+  // Assigns the number. An event that cannot be written goes to the daemon's log instead.
   void Append(AuditEvent event) ABSL_LOCKS_EXCLUDED(mutex_);
-  // At most `most` events beyond the number `after`, not before `since`, oldest first. Appending
-  // does not wait for it.
+  // Returns at most `most` events with numbers above `after`, not before `since`, oldest first.
+  // Does not block Append.
   std::vector<AuditEvent> Read(int64_t after, absl::Time since, int most) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   int64_t last_number() const ABSL_LOCKS_EXCLUDED(mutex_);

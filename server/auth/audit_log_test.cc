@@ -40,7 +40,7 @@ TEST(AuditLog, NoValueCanForgeAnEventOrAField) {
     EXPECT_EQ(read->user, "ann");
     EXPECT_EQ(read->action, "drain");
     EXPECT_EQ(read->outcome, "ok");
-    // What it reads back is what it wrote: nothing is escaped twice.
+    // Reading returns what was written: nothing is escaped twice.
     EXPECT_EQ(FromJson(ToJson(*read))->subject, read->subject);
   }
   EXPECT_LT(ToJson(Event(std::string(1'000'000, 'x'))).size(), 1000);
@@ -78,7 +78,7 @@ TEST(AuditLog, HasABound) {
   for (size_t i = 1; i < events.size(); ++i) EXPECT_EQ(events[i].number, events[i - 1].number + 1);
 }
 
-// Also while the file is exchanged for an empty one.
+// Also while the file is replaced by an empty one.
 TEST(AuditLog, PagesAreInOrderWhileEventsCome) {
   constexpr int64_t kEvents = 2000;
   auto log = *AuditLog::Open(NewLog(), 64 << 10);

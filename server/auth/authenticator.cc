@@ -23,7 +23,7 @@ absl::Status BadToken() {
 }
 
 std::string RandomKey() {
-  // Idempotent and thread-safe; without it libsodium's functions are slower or not safe.
+  // Idempotent and thread-safe; without it, libsodium's functions are slower or unsafe.
   [[maybe_unused]] const int ready = sodium_init();
   std::string key(crypto_generichash_KEYBYTES, '\0');
   randombytes_buf(key.data(), key.size());
@@ -55,7 +55,8 @@ Authenticator::Authenticator(Options options)
     : options_(std::move(options)), fingerprint_key_(RandomKey()) {}
 
 std::optional<Principal> Authenticator::Remembered(const std::string& fingerprint) {
-  // Asked first: a change in between makes them forgotten once more, not too long remembered.
+  // Read first: after a concurrent change, verified tokens are then dropped once more, rather than
+  // kept too long.
   const int64_t now = options_.store->version();
   if (now != version_) {
     verified_.clear();
@@ -68,7 +69,7 @@ std::optional<Principal> Authenticator::Remembered(const std::string& fingerprin
 }
 
 absl::StatusOr<Principal> Authenticator::ByToken(const std::string& token) {
-  // Before anything is made of it: whoever calls chose its length.
+  // Checked before anything else, since the caller chose its length.
   if (token.size() > 200) return BadToken();
   const std::string fingerprint = Fingerprint(token, fingerprint_key_);
   {
@@ -81,12 +82,12 @@ absl::StatusOr<Principal> Authenticator::ByToken(const std::string& token) {
   {
     absl::MutexLock lock(&mutex_);
     mutex_.Await(absl::Condition(this, &Authenticator::HasRoom));
-    // Somebody with the same token may have been before us.
+    // Another thread may have verified the same token meanwhile.
     if (auto known = Remembered(fingerprint)) return *known;
     version = version_;
     ++verifying_;
   }
-  // Again: the users may have changed meanwhile.
+  // Looked up again, since the users may have changed meanwhile.
   const auto user = options_.store->FindByToken(parsed->id);
   const StoredToken* stored = user ? user->FindToken(parsed->id) : nullptr;
   const bool right = stored != nullptr && !stored->IsExpired(options_.now()) &&
@@ -95,7 +96,7 @@ absl::StatusOr<Principal> Authenticator::ByToken(const std::string& token) {
   --verifying_;
   if (!right) return BadToken();
   const Principal principal{user->name, user->role, "token"};
-  // What was found before a change is not remembered after it.
+  // A result from before a change must not be remembered after it.
   if (version == options_.store->version() && version == version_)
     verified_[fingerprint] = {principal, *stored};
   return principal;

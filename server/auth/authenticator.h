@@ -1,4 +1,4 @@
-// Tells by a token, or a certificate's name, who somebody is.
+// Identifies callers by their token, or by the name in their certificate.
 #ifndef KILN_SERVER_AUTH_AUTHENTICATOR_H_
 #define KILN_SERVER_AUTH_AUTHENTICATOR_H_
 
@@ -18,21 +18,22 @@
 
 namespace kiln::auth {
 
-// Argon2id (RFC 9106) by libsodium's crypto_pwhash_str. Secrets are random, so one pass over 8 MiB
-// is far more than enough, and takes some ten milliseconds.
+// Argon2id (RFC 9106), through libsodium's crypto_pwhash_str. Secrets are random, so one pass over
+// 8 MiB is far more than enough; it takes some tens of milliseconds.
 absl::StatusOr<std::string> HashSecret(const std::string& secret);
 bool VerifySecret(const std::string& hash, const std::string& secret);
 
-// Thread-safe. A token that was verified is remembered, by a keyed hash, until the users change. A
-// token with an unknown id, or one that this daemon never made, costs no Argon2 run; of those at
-// most `most_verifications` go on at once, and the rest wait for them.
+// Thread-safe. A verified token is remembered, by a keyed hash, until the users change. A token
+// with an unknown id, or one that this daemon did not make, costs no Argon2 run. At most
+// `most_verifications` of those runs execute at once; others wait for them.
 class Authenticator {
  public:
   struct Options {
-    UserStore* store = nullptr;       // outlives this
-    cache::Secret key;                // of tokens
-    std::function<absl::Time()> now;  // tokens expire by it
-    // True if the name is that of an account of the machine who may use the daemon without a token.
+    UserStore* store = nullptr;       // outlives this object
+    cache::Secret key;                // that signs tokens
+    std::function<absl::Time()> now;  // decides when tokens expire
+    // Whether this is the name of an account of the machine that may use the daemon without a
+    // token.
     std::function<bool(const std::string& name, Role role)> is_account = [](const std::string&,
                                                                             Role) { return false; };
     int most_verifications = 2;
@@ -41,26 +42,26 @@ class Authenticator {
   };
   explicit Authenticator(Options options);
 
-  // UNAUTHENTICATED says the same of an unknown, a wrong and a revoked token.
+  // UNAUTHENTICATED, with the same message for an unknown, a wrong and a revoked token.
   absl::StatusOr<Principal> ByToken(const std::string& token) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The name of a certificate that the transport has verified. UNAUTHENTICATED: no user is known by
-  // a certificate of this name.
+  // `name`: of a certificate that the transport has verified. UNAUTHENTICATED: no user with this
+  // name is known by a certificate.
   absl::StatusOr<Principal> ByCertificate(const std::string& name) const;
-  // An account of this machine. A user known by it has the role that was given. UNAUTHENTICATED:
-  // the user was revoked, the name cannot be a user's, or a user of that name is not known by an
-  // account.
+  // `name`: of an account of this machine. A user known by their account has the role they were
+  // given. UNAUTHENTICATED: the user was revoked, the name cannot be a user's, or the user of that
+  // name is not known by an account.
   absl::StatusOr<Principal> BySystemName(const std::string& name) const;
-  // True as long as nobody was ever added.
+  // True as long as no user was ever added.
   bool nobody_known() const { return options_.store->empty(); }
 
-  // The new user's token, which is shown once and stored as a hash. UserStore::Add's errors;
-  // ALREADY_EXISTS: an account of the machine has the name and may use the daemon, and the user is
-  // not known by it.
+  // Returns the new user's token, which is shown once and stored as a hash. Errors of
+  // UserStore::Add; ALREADY_EXISTS: an account of the machine has the name and may use the daemon,
+  // and the user would not be known by it.
   absl::StatusOr<std::string> AddUser(const std::string& name, Role role,
                                       Identities identities = {});
-  // Another token of the user's, which expires after `valid`. UserStore::AddToken's errors.
+  // Returns another token of the user, which expires after `valid`. Errors of UserStore::AddToken.
   absl::StatusOr<std::string> AddToken(const std::string& name, absl::Duration valid);
-  // Returns whose it was. UserStore::RevokeToken's errors.
+  // Returns the token's user. Errors of UserStore::RevokeToken.
   absl::StatusOr<std::string> RevokeToken(const std::string& token_id);
   absl::Status RevokeUser(const std::string& name);
   const UserStore& store() const { return *options_.store; }
@@ -78,15 +79,15 @@ class Authenticator {
   }
 
   const Options options_;
-  const std::string fingerprint_key_;  // of this process
+  const std::string fingerprint_key_;  // random, per process
   absl::Mutex mutex_;
   int verifying_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t version_ ABSL_GUARDED_BY(mutex_) = 0;  // of the store, that verified_ is about
+  int64_t version_ ABSL_GUARDED_BY(mutex_) = 0;  // the store's, when verified_ was filled
   struct Verified {
     Principal principal;
     StoredToken token;
   };
-  // One for each token at most, since nothing else is verified.
+  // At most one entry for each token, since only verified tokens are stored.
   std::map<std::string, Verified> verified_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -16,7 +16,7 @@ namespace {
 
 class AuthenticatorTest : public ::testing::Test {
  protected:
-  // Counts what is verified, and compares instead.
+  // Counts verifications, and compares instead of hashing.
   Authenticator::Options Options() {
     return {.store = store_.get(),
             .key = *cache::Secret::Open(folder_ + "/key"),
@@ -124,14 +124,14 @@ TEST_F(AuthenticatorTest, CertificatesAndSystemNames) {
   EXPECT_EQ(users.ByCertificate("ann")->role, Role::kAdmin);
   EXPECT_FALSE(users.ByCertificate("bob").ok());
   EXPECT_FALSE(users.ByCertificate("eve").ok());
-  // The system knows who he is, so nobody needs to have added him.
+  // The system identifies the account, so it need not be added as a user.
   EXPECT_EQ(users.BySystemName("eve")->role, Role::kUser);
   EXPECT_EQ(users.BySystemName("ann")->role, Role::kAdmin);
   EXPECT_FALSE(users.BySystemName("bob").ok());
   EXPECT_FALSE(users.BySystemName("local").ok());
 }
 
-// Somebody else's, perhaps.
+// The name may belong to another person.
 TEST_F(AuthenticatorTest, NamesOfOtherKindsAreNotAUsers) {
   Authenticator users(Options());
   ASSERT_TRUE(users.AddUser("ann", Role::kAdmin).ok());
@@ -143,7 +143,7 @@ TEST_F(AuthenticatorTest, NamesOfOtherKindsAreNotAUsers) {
   ASSERT_TRUE(users.AddUser("sam", Role::kAdmin, {.system = true}).ok());
   EXPECT_FALSE(users.ByCertificate("sam").ok());
   EXPECT_TRUE(users.BySystemName("sam").ok());
-  // The account may have sessions already.
+  // The account may already have sessions.
   EXPECT_EQ(errors::Reason(users.AddUser("games", Role::kUser).status()), "ACCOUNT_EXISTS");
   EXPECT_EQ(users.BySystemName("games")->role, Role::kUser);
   EXPECT_TRUE(users.AddUser("games", Role::kViewer, {.system = true}).ok());
@@ -169,7 +169,7 @@ TEST_F(AuthenticatorTest, ATokenExpires) {
   now_ += absl::Seconds(9);
   EXPECT_TRUE(users.ByToken(brief).ok());
   now_ += absl::Seconds(1);
-  // Also one that was verified before.
+  // Also a token that was verified before.
   EXPECT_EQ(users.ByToken(brief).status().code(), absl::StatusCode::kUnauthenticated);
   EXPECT_FALSE(users.ByToken(unused).ok());
   EXPECT_TRUE(users.ByToken(old).ok());

@@ -3,7 +3,7 @@
 namespace kiln::auth {
 namespace {
 
-// Handlers decide besides whose things a user may see: his own (server/rpc/services.h).
+// In addition, handlers restrict users to their own sessions and data (server/rpc/services.h).
 constexpr MethodRule kTable[] = {
     {"/kiln.v1.DeviceService/ListDevices", Role::kViewer},
     {"/kiln.v1.DeviceService/WatchDevices", Role::kViewer},

@@ -1,4 +1,4 @@
-// The one table that says who may call what.
+// The table of the roles that methods require.
 #ifndef KILN_SERVER_AUTH_METHOD_TABLE_H_
 #define KILN_SERVER_AUTH_METHOD_TABLE_H_
 
@@ -17,7 +17,7 @@ struct MethodRule {
 
 absl::Span<const MethodRule> MethodTable();
 
-// Nothing for a method that is not in the table: nobody may call it.
+// Returns nullopt for a method that is not in the table, which no one may call.
 std::optional<Role> LeastRole(absl::string_view method);
 
 }  // namespace kiln::auth

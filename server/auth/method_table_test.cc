@@ -16,7 +16,7 @@
 namespace kiln::auth {
 namespace {
 
-// Of every service in proto/kiln/v1.
+// The methods of every service in proto/kiln/v1.
 std::set<std::string> AllMethods() {
   std::set<std::string> methods;
   for (const auto* file :

@@ -1,4 +1,4 @@
-// Who calls, and what he may do.
+// The identity and role of a caller.
 #ifndef KILN_SERVER_AUTH_PRINCIPAL_H_
 #define KILN_SERVER_AUTH_PRINCIPAL_H_
 
@@ -9,7 +9,8 @@
 
 namespace kiln::auth {
 
-// Each may do what those before it may. A viewer sees lists of everything and changes nothing.
+// Each role includes the permissions of those before it. A viewer can list everything and change
+// nothing.
 enum class Role { kViewer, kUser, kAdmin };
 
 inline constexpr absl::string_view kRoleNames[] = {"viewer", "user", "admin"};
@@ -26,11 +27,11 @@ struct Principal {
   Role role = Role::kViewer;
   std::string how;  // "token", "certificate", "socket" or "loopback"
 
-  // A user sees his own alone; those who watch or run the daemon see everybody's.
+  // Users see only their own sessions and data; viewers and admins see everyone's.
   bool sees_all() const { return role != Role::kUser; }
 };
 
-// Whoever calls over loopback while the daemon has no users.
+// The name of callers over loopback while the daemon has no users.
 inline constexpr char kLocalUser[] = "local";
 
 }  // namespace kiln::auth

@@ -1,5 +1,5 @@
 // Tokens: kiln_<id>_<secret>, in hexadecimal. The id is public. The secret is 128 random bits and a
-// tag, the daemon's keyed hash of them, so that a made-up token is refused without any work.
+// tag, the daemon's keyed hash of them, so that an invented token is refused cheaply.
 #ifndef KILN_SERVER_AUTH_TOKEN_H_
 #define KILN_SERVER_AUTH_TOKEN_H_
 
@@ -13,13 +13,13 @@ namespace kiln::auth {
 
 struct Token {
   std::string id;      // 16 digits
-  std::string secret;  // with its tag: 64 digits
+  std::string secret;  // including its tag: 64 digits
 };
 
 Token MakeToken(const cache::Secret& key);
 std::string Text(const Token& token);
 
-// Nothing if it is none, or not this daemon's.
+// Returns nullopt if it is not a token of this daemon.
 std::optional<Token> ParseToken(absl::string_view text, const cache::Secret& key);
 
 }  // namespace kiln::auth

@@ -18,10 +18,10 @@ namespace kiln::auth {
 namespace {
 
 // A line for each user: name, role, identities ("certificate,system", or "-"), created and revoked,
-// then the tokens: each "id;created;expires;key;hash". Times are seconds since 1970, 0 where there
-// is none. None of them has a blank or a semicolon in it.
+// then the tokens: each "id;created;expires;key;hash". Times are seconds since 1970, or 0 for none.
+// No field contains a blank or a semicolon.
 constexpr char kHeader[] = "kiln users 3";
-// Name, role, token's id, created, revoked, hash.
+// The previous version: name, role, token's id, created, revoked, hash.
 constexpr char kHeaderBefore[] = "kiln users 2";
 constexpr size_t kLongestName = 64;
 constexpr char kNoIdentities[] = "-";
@@ -58,7 +58,7 @@ std::optional<StoredToken> TokenFrom(const std::string& text) {
   return StoredToken{fields[0], fields[4], created.value_or(absl::UnixEpoch()), expires, fields[3]};
 }
 
-// The fields that both versions have.
+// Parses the fields that both versions have.
 std::optional<StoredUser> UserFrom(const std::string& name, const std::string& role,
                                    const std::string& created, const std::string& revoked) {
   StoredUser user;
@@ -164,7 +164,7 @@ absl::Status CheckUserName(const std::string& name) {
 
 absl::StatusOr<std::unique_ptr<UserStore>> UserStore::Open(const std::string& path,
                                                            int most_users) {
-  // An empty table is a file, too, so that its loss shows.
+  // An empty table is also written to a file, so that a lost file is noticed.
   if (!std::filesystem::exists(path)) {
     if (absl::Status status = state::WriteLines(path, kHeader, {}); !status.ok()) return status;
   }
@@ -174,7 +174,7 @@ absl::StatusOr<std::unique_ptr<UserStore>> UserStore::Open(const std::string& pa
   Users users;
   for (const std::string& line : *lines) {
     auto user = is_before ? FromLineBefore(line) : FromLine(line);
-    // With fewer users than there are, a revoked one, or everybody, would get in.
+    // With a user missing, a revoked user, or anyone, could get access.
     if (!user) return state::Damaged(path);
     users[user->name] = *std::move(user);
   }

@@ -20,26 +20,26 @@ namespace kiln::auth {
 
 struct StoredToken {
   std::string id;
-  std::string hash;  // of the token's secret, as crypto_pwhash_str writes it
+  std::string hash;  // of the token's secret, by crypto_pwhash_str
   absl::Time created{};
-  std::optional<absl::Time> expires{};  // nothing: never
-  std::string key{};  // cache::Secret::Fingerprint of that which made it; empty: not known
+  std::optional<absl::Time> expires{};  // nullopt: never
+  std::string key{};  // cache::Secret::Fingerprint of the key that made it; empty: unknown
 
   bool IsExpired(absl::Time now) const { return expires && *expires <= now; }
 };
 
-// By what else than a token a user is known. A certificate's common name and the name of one of the
-// machine's accounts are not the users' names: whoever has them may be somebody else.
+// How a user is known other than by a token. A common name in a certificate, or the name of an
+// account of the machine, is not automatically the user of the same name: it may be another person.
 struct Identities {
   bool certificate = false;
   bool system = false;
 
   std::vector<std::string> names() const;  // "certificate", "system"
 };
-// INVALID_ARGUMENT: one of the names is not among these.
+// INVALID_ARGUMENT: a name other than these.
 absl::StatusOr<Identities> ParseIdentities(const std::vector<std::string>& names);
 
-// Of each user.
+// The most tokens of one user.
 inline constexpr size_t kTokensMax = 8;
 
 struct StoredUser {
@@ -48,58 +48,58 @@ struct StoredUser {
   Identities identities{};
   absl::Time created{};
   std::optional<absl::Time> revoked{};
-  std::vector<StoredToken> tokens{};  // oldest first; kTokensMax at most
+  std::vector<StoredToken> tokens{};  // oldest first; at most kTokensMax
 
-  // Null if the user has none of that id.
+  // Null if the user has no token with that id.
   const StoredToken* FindToken(const std::string& id) const;
 };
 
-// OK for 1 to 64 letters, digits, "_", "-", "." and "@" that begin with a letter or digit;
-// kLocalUser is nobody's name.
+// OK for 1 to 64 letters, digits, "_", "-", "." and "@" that begin with a letter or digit, except
+// kLocalUser.
 absl::Status CheckUserName(const std::string& name);
 
-// Thread-safe. Every change is a whole new file, which takes the old one's place once it is on the
-// disk: a crash leaves one or the other.
+// Thread-safe. Every change writes a new file, which replaces the old one once it is on disk, so a
+// crash leaves one of the two.
 class UserStore {
  public:
-  // The users in the file `path`, which is made if there is none. DATA_LOSS: it is damaged. Users
-  // in a file of an earlier version, which had no identities, keep both of them. `most_users`: with
-  // those that are revoked, whose names stay taken for others.
+  // Reads the users from the file `path`, which is created if it does not exist. DATA_LOSS: it is
+  // damaged. Users from an earlier version's file, which had no identities, get both. `most_users`
+  // includes revoked users, whose names are not reused.
   static absl::StatusOr<std::unique_ptr<UserStore>> Open(const std::string& path,
                                                          int most_users = 4096);
 
-  // DATA_LOSS: the file `path` is not there, but the file `made_later` is, which the daemon makes
-  // after it.
+  // DATA_LOSS: the file `path` does not exist, but the file `made_later` does, which the daemon
+  // creates after it.
   static absl::Status CheckNotLost(const std::string& path, const std::string& made_later);
 
-  // Takes the place of a revoked user of that name. ALREADY_EXISTS: he is not revoked.
-  // RESOURCE_EXHAUSTED: there are as many as may be.
+  // Replaces a revoked user with the same name. ALREADY_EXISTS: that user is not revoked.
+  // RESOURCE_EXHAUSTED: there are too many users.
   absl::Status Add(const StoredUser& user) ABSL_LOCKS_EXCLUDED(mutex_);
-  // NOT_FOUND: there is none, or he is revoked already.
+  // NOT_FOUND: there is no such user, or the user is already revoked.
   absl::Status Revoke(const std::string& name, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Drops the user's expired tokens. NOT_FOUND: there is no such user, or the user is revoked.
-  // RESOURCE_EXHAUSTED: the user has kTokensMax others.
+  // RESOURCE_EXHAUSTED: the user has kTokensMax other tokens.
   absl::Status AddToken(const std::string& name, const StoredToken& token)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns the name of the user whose token it was. NOT_FOUND: it is nobody's.
+  // Returns the name of the token's user. NOT_FOUND: there is no such token.
   absl::StatusOr<std::string> RevokeToken(const std::string& token_id) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Whether anybody has a token that another key than this one has made, or, if it is empty, a
-  // token at all. Revoked users do not count.
+  // Whether a user that is not revoked has a token made with another key or, if `fingerprint` is
+  // empty, any token.
   bool HasTokensOfAnotherKey(const std::string& fingerprint) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Ends all tokens; users stay, without any.
+  // Removes all tokens; users remain, without tokens.
   absl::Status DropTokens() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // By name.
+  // Sorted by name.
   std::vector<StoredUser> List() const ABSL_LOCKS_EXCLUDED(mutex_);
   std::optional<StoredUser> Find(const std::string& name) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Nothing if the token is nobody's, or its user is revoked.
+  // Returns nullopt if no user has the token, or its user is revoked.
   std::optional<StoredUser> FindByToken(const std::string& token_id) const
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // True as long as nobody was ever added.
+  // True as long as no user was ever added.
   bool empty() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Another one after every change.
+  // Changes with every change of the users.
   int64_t version() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -123,7 +123,7 @@ TEST(UserStore, AUserHasABoundedNumberOfTokensWithoutExpiredOnes) {
   EXPECT_FALSE(store->FindByToken("old"));
 }
 
-// What an earlier version wrote: its users stay as they were, by certificates and accounts too.
+// A file of an earlier version: its users stay known by certificates and accounts, too.
 TEST(UserStore, UsersOfAnEarlierVersionAreKept) {
   const std::string path = NewFile();
   std::ofstream(path) << "kiln users 2\nann admin id1 100 0 $argon2id$v=19$m=8,t=1,p=1$a$c\n"
@@ -137,7 +137,7 @@ TEST(UserStore, UsersOfAnEarlierVersionAreKept) {
     EXPECT_EQ(ann->tokens[0].hash, "$argon2id$v=19$m=8,t=1,p=1$a$c");
     EXPECT_TRUE(ann->identities.certificate && ann->identities.system);
     EXPECT_TRUE((*store)->Find("bob")->revoked);
-    // Writes the file as this version does.
+    // Writes the file in the current version.
     ASSERT_TRUE((*store)->AddToken("ann", Token(absl::StrCat("id", 8 + start))).ok());
   }
 }

@@ -1,4 +1,4 @@
-// Who holds how much device memory.
+// Accounts of device memory.
 #ifndef KILN_SERVER_BUFFERS_ACCOUNT_H_
 #define KILN_SERVER_BUFFERS_ACCOUNT_H_
 
@@ -18,11 +18,11 @@
 namespace kiln::buffers {
 
 // Counts the values of one session and, through `parent`, those of its user on the same device, and
-// through that one's those on all devices. Thread-safe. Shared, since values in flight outlive
-// their session.
+// through the parent's parent, those of the user on all devices. Thread-safe. Shared, since values
+// in flight outlive their session.
 class Account : public std::enable_shared_from_this<Account> {
  public:
-  // Room for intermediate results, for as long as it lives.
+  // Memory for intermediate results, counted during this object's lifetime.
   class Arena {
    public:
     Arena(std::shared_ptr<Account> account, int64_t bytes)
@@ -36,30 +36,32 @@ class Account : public std::enable_shared_from_this<Account> {
     const int64_t bytes_;
   };
 
-  // The scopes are for refusals; without them there is no limit at this level.
+  // The scopes describe the limits in refusals; without them there is no limit at this level.
   explicit Account(std::shared_ptr<Account> parent = nullptr, quota::Scope bytes = {},
                    quota::Scope buffers = {})
       : parent_(std::move(parent)), bytes_(std::move(bytes)), buffers_(std::move(buffers)) {}
 
-  // 0: none.
+  // 0: no limit.
   void SetLimits(int64_t bytes, int64_t buffers) {
     bytes_.SetLimit(bytes);
     buffers_.SetLimit(buffers);
   }
-  // While it is set, nothing is refused here or above: what a user has already stays his.
+  // While it is set, nothing is refused here or in a parent, so that users keep what they already
+  // have.
   void SetExempt(bool exempt) { exempt_.store(exempt, std::memory_order_relaxed); }
-  // Counts another value. quota::Refusal, and nothing changes, if it is too much here or above.
+  // Counts another value. Returns quota::Refusal, and counts nothing, if a limit here or in a
+  // parent would be exceeded.
   absl::Status Add(int64_t bytes);
   void Remove(int64_t bytes);
-  // For a run's intermediate results, while it is queued and runs. A session's runs come one after
-  // another, so that the largest alone counts. quota::Refusal.
+  // Counts the intermediate results of a run while it is queued and runs. A session's runs execute
+  // one after another, so only the largest one counts. quota::Refusal.
   absl::StatusOr<std::unique_ptr<Arena>> AddArena(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Tells one user from another: the topmost account.
+  // Identifies the user: the topmost account.
   const Account* top() const { return parent_ ? parent_->top() : this; }
-  // The user's name, or nothing for what is the daemon's own.
+  // The user's name; empty for the daemon's own memory.
   const std::string& user() const { return top()->buffers_.scope().user; }
-  // With that of intermediate results.
+  // Includes intermediate results.
   int64_t bytes() const { return bytes_.used(); }
   int64_t buffers() const { return buffers_.used(); }
   int64_t bytes_limit() const { return bytes_.limit(); }

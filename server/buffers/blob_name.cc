@@ -28,7 +28,7 @@ bool HasSum(absl::string_view name) {
   return absl::ConsumePrefix(&name, kSum) && IsLowerHex(name.substr(0, kSumDigits), kSumDigits);
 }
 
-// To tell blobs apart, whatever they hold.
+// An arbitrary name, which says nothing about the bytes.
 bool IsPlain(absl::string_view name) {
   return !name.empty() && name.size() <= kMostBytes && !absl::StrContains(name, ':');
 }

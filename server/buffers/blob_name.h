@@ -1,4 +1,4 @@
-// What a blob's name says about its bytes. Thread-safe.
+// Parses blob names. Thread-safe.
 #ifndef KILN_SERVER_BUFFERS_BLOB_NAME_H_
 #define KILN_SERVER_BUFFERS_BLOB_NAME_H_
 
@@ -7,21 +7,20 @@
 
 namespace kiln::buffers {
 
-// Whether the bytes can be found by what they are ("sha256:…", "sum64:…"; UploadHeader.blob says
-// which forms there are). A client can ask whether such a blob is there, and send it again.
+// Whether the name identifies the bytes ("sha256:…", "sum64:…"; UploadHeader.blob lists the forms).
+// A client can ask whether such a blob exists, and send it again.
 bool IsContentAddressed(absl::string_view name);
 
-// INVALID_ARGUMENT for a name under which nothing can be uploaded.
+// INVALID_ARGUMENT if nothing can be uploaded under this name.
 absl::Status CheckBlobName(absl::string_view name);
 
-// The 64 hexadecimal digits of the SHA-256 that the name states; empty if it states none.
+// The 64 hexadecimal digits of the SHA-256 in the name; empty if it has none.
 absl::string_view DigestIn(absl::string_view name);
 
-// "sum64:<16 hex digits>:", with which all names begin that state this sum; empty if the name
-// states none.
+// "sum64:<16 hex digits>:", the prefix of all names with this sum; empty if the name has none.
 absl::string_view SumIn(absl::string_view name);
 
-// "sum64:<16 hex digits>", which asks whether any blob has this sum.
+// Whether the name is "sum64:<16 hex digits>", which asks whether any blob has this sum.
 bool IsSumAlone(absl::string_view name);
 
 }  // namespace kiln::buffers

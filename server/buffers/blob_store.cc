@@ -14,9 +14,9 @@
 namespace kiln::buffers {
 namespace {
 
-// Blobs of one name that one question verifies.
+// The most blobs of one name that one Verify hashes.
 constexpr int kMostOfOneName = 16;
-// Of the blobs with one sum, a question looks at no more.
+// The most blobs with one sum that one Verify looks at.
 constexpr int kMostOfOneSum = 64;
 
 std::string HexDigest(const Chunks& data) {
@@ -46,7 +46,7 @@ BlobStore::Entries::const_iterator BlobStore::FindUnverified(const std::string& 
     return entry.first.session != kShared &&
            (entry.second.digest.empty() || entry.second.digest == digest);
   };
-  // The others of its sum may be very many.
+  // The exact name first, since its sum may have more blobs than the loop below looks at.
   for (auto entry = blobs_.lower_bound({user, name, kShared});
        entry != end && entry->first.user == user && entry->first.name == name; ++entry)
     if (is_candidate(*entry)) return entry;
@@ -62,14 +62,14 @@ BlobStore::Entries::const_iterator BlobStore::FindUnverified(const std::string& 
 
 bool BlobStore::AreVerified(const std::string& user, const std::vector<std::string>& names) const {
   return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
-    // For each anew: names may be many.
+    // Locks for each name, since names may be many.
     absl::MutexLock lock(&mutex_);
     return FindUnverified(user, name) == blobs_.end();
   });
 }
 
 void BlobStore::Verify(const std::string& user, const std::vector<std::string>& names) {
-  // There may be several of a name, one of them right; and more may come all the time.
+  // Several blobs may have a name, only one of them right, and more may arrive at any time.
   for (const std::string& name : names) {
     for (int i = 0; i < kMostOfOneName && VerifyOne(user, name); ++i) {
     }
@@ -98,7 +98,7 @@ bool BlobStore::VerifyOne(const std::string& user, const std::string& name) {
   absl::MutexLock lock(&mutex_);
   verifying_.erase({user, name});
   const auto entry = blobs_.find(key);
-  // It may have been released or uploaded again meanwhile.
+  // The blob may have been released or uploaded again meanwhile.
   if (entry == blobs_.end() || entry->second.data != data) return true;
   entry->second.digest = digest;
   if (digest == DigestIn(name)) {
@@ -121,8 +121,8 @@ void BlobStore::ShareAs(const std::string& name, Entries::iterator own) {
     NoteHolders(shared, moved->second);
     return;
   }
-  // Its session may have sent an operation that uses it by the name it gave. Until then the bytes
-  // are there under both names.
+  // Its session may have sent an operation that uses it by its original name, so until that is done
+  // the bytes have both names.
   const auto entry = blobs_.emplace(shared, own->second).first;
   NoteHolders(shared, entry->second);
   for (auto& [session, holder] : entry->second.holders) holder.wants = false;
@@ -141,7 +141,7 @@ std::vector<std::string> BlobStore::Hold(SessionNumber session, const std::strin
                                          uint64_t after_sequence) {
   std::vector<std::string> found;
   for (const std::string& name : names) {
-    // For each anew: names may be many.
+    // Locks for each name, since names may be many.
     absl::MutexLock lock(&mutex_);
     if (IsSumAlone(name)) {
       if (HasSum(user, name)) found.push_back(name);
@@ -151,7 +151,7 @@ std::vector<std::string> BlobStore::Hold(SessionNumber session, const std::strin
     auto entry = own;
     if (!DigestIn(name).empty()) {
       entry = blobs_.find({user, name, kShared});
-      // Of two equal contents one is enough.
+      // One of two equal contents is enough.
       if (entry != blobs_.end() && own != blobs_.end()) Erase(own);
     }
     if (entry == blobs_.end()) continue;
@@ -165,7 +165,7 @@ std::vector<std::string> BlobStore::Hold(SessionNumber session, const std::strin
 }
 
 void BlobStore::KeepFromDropping(Entry& entry) {
-  // Uses are numbered from 1: erasing number 0 does nothing.
+  // Uses are numbered from 1, so erasing number 0 does nothing.
   used_.erase(std::exchange(entry.use, 0));
 }
 
@@ -173,8 +173,8 @@ void BlobStore::LetDropIfUnwanted(Entries::iterator found) {
   auto& [key, entry] = *found;
   const bool is_wanted = std::any_of(entry.holders.begin(), entry.holders.end(),
                                      [](const auto& holder) { return holder.second.wants; });
-  // A client can find out that a content-addressed blob is gone and send it again. A private one
-  // is uploaded once and must stay.
+  // A client can find out that a content-addressed blob is gone and send it again. A private blob
+  // is uploaded only once and must be kept.
   if (!IsContentAddressed(key.name) || is_wanted || entry.use != 0) return;
   entry.use = ++uses_;
   used_.emplace(uses_, key);
@@ -208,7 +208,7 @@ void BlobStore::DropHolder(Entries::iterator entry, SessionNumber session) {
   entry->second.holders.erase(session);
   ForgetHolder(entry->first, session);
   if (entry->second.holders.empty()) return Erase(entry);
-  // The others may have used it.
+  // The other holders may all have used it.
   LetDropIfUnwanted(entry);
 }
 
@@ -232,10 +232,10 @@ std::vector<std::pair<std::string, BlobStore::Blob>> BlobStore::HeldBy(
   for (const Key& key : keys->second) {
     const Entry& entry = blobs_.at(key);
     const auto holder = entry.holders.find(session);
-    // What the session has used it can ask for again; kept, it would come back once for each
-    // session that holds it.
+    // The session can ask again for what it has used. If it were kept, it would be restored once
+    // for each session that holds it.
     if (IsContentAddressed(key.name) && !holder->second.wants) continue;
-    // A session's own comes behind what is shared under the same name.
+    // A session's own blob comes after the shared one of the same name, and replaces it.
     if (!held.empty() && held.back().first == key.name) held.pop_back();
     held.emplace_back(key.name, entry.data);
   }
@@ -324,11 +324,11 @@ absl::Status BlobStore::Reserve(const std::string& name, int64_t bytes, bool is_
 
 void BlobStore::DropUsed(int64_t bytes, const std::string& user, std::vector<Blob>* dropped) {
   for (auto used = used_.begin(); bytes > 0 && used != used_.end();) {
-    const Key key = (used++)->second;  // before Erase, which takes it out
+    const Key key = (used++)->second;  // before Erase, which invalidates it
     if (!user.empty() && key.user != user) continue;
     const auto entry = blobs_.find(key);
     bytes -= BytesOnlyOf(entry->second);
-    // Freeing gigabytes takes a while, so that is left to the caller, who does it without the lock.
+    // Freeing gigabytes takes long, so the caller does it without the lock.
     dropped->push_back(entry->second.data);
     Erase(entry);
   }

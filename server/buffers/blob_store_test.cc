@@ -20,7 +20,7 @@ using testing::IsEmpty;
 // SHA-256 of "abc" (FIPS 180-2, appendix B.1).
 constexpr char kAbc[] = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
-// The sum of "abc", and what two clients may call it.
+// The sum of "abc", and the names that two clients may use for it.
 constexpr char kSum[] = "sum64:0000000000636261";
 const std::string kFirstName = absl::StrCat(kSum, ":first");
 const std::string kSecondName = absl::StrCat(kSum, ":second");
@@ -118,7 +118,7 @@ TEST(BlobStore, SessionsThatUploadTheSameNameGetTheirOwnBytes) {
   EXPECT_EQ(store.bytes(), 3);
 }
 
-// Whoever uploads wrong bytes under a name again and again has that many hashed, and no more.
+// A client that uploads wrong bytes under one name many times gets a bounded number of them hashed.
 TEST(BlobStore, OneQuestionVerifiesFewBlobsOfAName) {
   BlobStore store(100);
   for (BlobStore::SessionNumber session = 1; session <= 16; ++session)
@@ -130,7 +130,7 @@ TEST(BlobStore, OneQuestionVerifiesFewBlobsOfAName) {
   EXPECT_THAT(store.Hold(18, "ann", {kAbc}, 0), ElementsAre(kAbc));
 }
 
-// Sessions are kept one by one: what several share would be kept for each.
+// Sessions are saved one by one: a blob that several share would be saved for each.
 TEST(BlobStore, WhatASessionHasUsedIsNotKeptForIt) {
   BlobStore store(100);
   ASSERT_TRUE(Put(store, 1, kAbc, "abc").ok());
@@ -159,7 +159,8 @@ TEST(BlobStore, ASessionHoldsItsOwnBeforeWhatIsShared) {
   EXPECT_EQ(store.bytes(), 0);
 }
 
-// Whatever is told to be there has its digest, however uploads, questions and ends overlap.
+// Every name that Hold returns has its digest, for any overlap of uploads, queries and closed
+// sessions.
 TEST(BlobStore, ManyThreadsNeverFindWrongBytes) {
   log::SetLevel(log::Level::kError);  // thousands of warnings
   BlobStore store(1 << 20);
@@ -232,7 +233,7 @@ TEST(BlobStore, LimitCountsWhatHasComeOfUnfinishedUploads) {
               HasSubstr("larger than all blobs may be (10 bytes)"));
 }
 
-// Announcing much and sending nothing keeps nobody from sending.
+// An upload that is announced but not sent does not block others.
 TEST(BlobStore, WhatIsOnlyAnnouncedTakesNothing) {
   const auto memory = std::make_shared<memory::HostMemory>(64 << 20, 2);
   const auto ann = memory->NewAccount("session s1");
@@ -250,7 +251,7 @@ TEST(BlobStore, WhatIsOnlyAnnouncedTakesNothing) {
   EXPECT_EQ(ann->bytes(), 0);
 }
 
-// One byte of a large blob takes a block of memory, which counts.
+// One byte of a large blob takes a block of memory, and the block counts.
 TEST(BlobStore, WhatABlobHoldsIsCharged) {
   const auto memory = std::make_shared<memory::HostMemory>(64 << 20, 1);
   const auto account = memory->NewAccount("session s1");
@@ -302,7 +303,7 @@ TEST(BlobStore, WhatHasBeenUsedMayBeForgotten) {
   EXPECT_EQ(store.bytes(), 8);
   EXPECT_TRUE(store.Find(1, "ann", "a", 1).ok());
   store.Reclaim(8);
-  EXPECT_TRUE(store.Find(1, "ann", "a", 1).ok());  // private names stay
+  EXPECT_TRUE(store.Find(1, "ann", "a", 1).ok());  // private names are kept
 }
 
 TEST(BlobStore, WhatASessionWantsIsKeptWhileOthersUseIt) {
@@ -317,13 +318,13 @@ TEST(BlobStore, WhatASessionWantsIsKeptWhileOthersUseIt) {
   EXPECT_FALSE(store.Find(2, "ann", kAbc, 1).ok());
 }
 
-// A session asks again while an operation that it has sent before still waits.
+// A session asks again while an earlier operation of it is still waiting.
 TEST(BlobStore, WhatIsWantedAgainIsKeptWhileEarlierOperationsUseIt) {
   BlobStore store(10);
   ASSERT_TRUE(Put(store, 1, kAbc, "abc").ok());
   store.Verify("ann", {kAbc});
   EXPECT_THAT(store.Hold(1, "ann", {kAbc}, 5), ElementsAre(kAbc));
-  EXPECT_THAT(store.Hold(1, "ann", {kAbc}, 4), ElementsAre(kAbc));  // comes late
+  EXPECT_THAT(store.Hold(1, "ann", {kAbc}, 4), ElementsAre(kAbc));  // arrives late
   EXPECT_TRUE(store.Find(1, "ann", kAbc, 5).ok());
   store.Reclaim(3);
   EXPECT_TRUE(store.Find(1, "ann", kAbc, 6).ok());
@@ -379,7 +380,7 @@ TEST(BlobStore, WhatHasTheSumIsFoundByItsDigest) {
 
 TEST(BlobStore, WhatHasTheSumAloneIsNotThere) {
   BlobStore store(100);
-  ASSERT_TRUE(Put(store, 1, kFirstName, "cba").ok());  // whatever its name says
+  ASSERT_TRUE(Put(store, 1, kFirstName, "cba").ok());  // the name is wrong
   store.Verify("ann", {kSumAndDigest});
   EXPECT_TRUE(store.AreVerified("ann", {kSumAndDigest}));  // once is enough
   EXPECT_THAT(store.Hold(1, "ann", {kSumAndDigest}, 0), IsEmpty());
@@ -421,7 +422,7 @@ TEST(BlobStore, WhatStatesASumIsForgottenOnceItHasBeenUsed) {
   EXPECT_THAT(store.Hold(1, "ann", {kSum}, 0), IsEmpty());
 }
 
-// Whoever gives everything the same sum makes no question take long.
+// Many blobs with the same sum do not make a query slow.
 TEST(BlobStore, OneQuestionLooksAtFewBlobsOfASum) {
   BlobStore store(1 << 10);
   for (int i = 100; i < 164; ++i)
@@ -435,7 +436,7 @@ TEST(BlobStore, OneQuestionLooksAtFewBlobsOfASum) {
   EXPECT_THAT(store.Hold(1, "ann", {kSumAndDigest}, 0), ElementsAre(kSumAndDigest));
 }
 
-// What another session waits for is not counted against the one that has sent it.
+// Bytes that another session waits for are not counted against the sender.
 TEST(BlobStore, WhatIsThereUnderTwoNamesCountsOnce) {
   BlobStore store(8);
   ASSERT_TRUE(Put(store, 1, kFirstName, "abc").ok());
@@ -454,7 +455,7 @@ TEST(BlobStore, WhatIsThereUnderTwoNamesCountsOnce) {
 TEST(BlobStore, ReclaimForgetsAsManyBytesAsItSays) {
   BlobStore store(100);
   ASSERT_TRUE(Put(store, 1, kFirstName, "abc").ok());
-  store.Verify("ann", {kSumAndDigest});  // beside what the session waits to use
+  store.Verify("ann", {kSumAndDigest});  // also kept for the session's own use
   ASSERT_TRUE(Put(store, 1, "sum64:0000000000000000:used", "123").ok());
   ASSERT_TRUE(store.Find(1, "ann", "sum64:0000000000000000:used", 1).ok());
   const int64_t before = Host().bytes();
@@ -463,7 +464,7 @@ TEST(BlobStore, ReclaimForgetsAsManyBytesAsItSays) {
   EXPECT_EQ(store.bytes(), 3);
 }
 
-// A name with a sum may be uploaded again while its bytes are there under a digest, too.
+// A name with a sum may be uploaded again while its bytes are also stored under a digest.
 TEST(BlobStore, WhatIsSentAgainCountsOnce) {
   BlobStore store(100);
   ASSERT_TRUE(Put(store, 1, kFirstName, "abc").ok());
@@ -495,7 +496,7 @@ TEST(BlobStore, WhatHasTheNameIsVerifiedBesideManyOthersOfItsSum) {
   EXPECT_THAT(store.Hold(2, "ann", {kSumAndDigest}, 0), ElementsAre(kSumAndDigest));
 }
 
-// A client does not ask whether what has no digest is still there after a restart.
+// A client does not ask after a restart whether a blob without a digest still exists.
 TEST(BlobStore, WhatIsOneSessionsAloneComesBackWhereThereIsNoRoom) {
   BlobStore store(3);
   const auto put_again = [&](const std::string& name) {

@@ -33,7 +33,7 @@ absl::Status BlobStore::Upload::Append(absl::Span<const absl::string_view> data)
                                                 size_, " bytes, but more came")),
         "BLOB_SIZE", {{"blob", name_}});
   }
-  // Without the store's lock: what does not fit has Reclaim called, which takes it.
+  // Without the store's lock: growing the charge may call Reclaim, which takes it.
   absl::Status status = data_->GrowCharge(data_->MemoryWith(bytes) + kEntry);
   if (status.ok()) status = store_.Reserve(name_, bytes, is_exempt_);
   if (!status.ok()) return errors::WithReason(status, errors::Reason(status), {{"blob", name_}});
@@ -49,7 +49,7 @@ absl::Status BlobStore::Upload::Finish() {
                                                 size_, " bytes, but ", come_, " came")),
         "BLOB_SIZE", {{"blob", name_}});
   }
-  // What was reserved for the bytes belongs to the stored entry from here on.
+  // The reserved bytes now belong to the stored entry.
   finished_ = true;
   store_.Store({user_, name_, session_}, std::move(data_));
   return absl::OkStatus();

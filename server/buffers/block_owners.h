@@ -1,4 +1,5 @@
-// Whose a block of memory was before it was given back, so that nobody gets another's bytes.
+// Remembers the previous owner of a freed block of memory, so that no user gets another user's
+// bytes.
 #ifndef KILN_SERVER_BUFFERS_BLOCK_OWNERS_H_
 #define KILN_SERVER_BUFFERS_BLOCK_OWNERS_H_
 
@@ -10,21 +11,22 @@
 
 namespace kiln::buffers {
 
-// Thread-safe. Devices keep freed blocks for the next buffer of their size, so that whoever runs
-// the same again and again gets his own blocks back.
+// Thread-safe. Devices cache freed blocks for the next buffer of the same size, so a user who
+// repeats the same work gets their own blocks back.
 class BlockOwners {
  public:
-  // At most so many blocks are remembered; all are forgotten then, and count as others'.
+  // Remembers at most `most_blocks` blocks. Beyond that it forgets all, which then count as other
+  // users' blocks.
   explicit BlockOwners(size_t most_blocks = 1 << 16) : most_(most_blocks) {}
 
-  // The block is not `owner`'s any more. Null: nobody's in particular.
+  // The block no longer belongs to `owner`. Null: to no single user.
   void GivenBack(const void* block, const void* owner) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     if (owners_.size() >= most_) owners_.clear();
     owners_[block] = owner;
   }
-  // The block is `owner`'s, who is not null, from now on. True: it was his before, and what is in
-  // it need not be cleared.
+  // The block belongs to `owner` (not null) from now on. Returns true if it belonged to the same
+  // owner before, so that its content need not be cleared.
   bool Take(const void* block, const void* owner) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     const auto found = owners_.find(block);

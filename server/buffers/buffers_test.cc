@@ -59,7 +59,7 @@ TEST_F(BuffersTest, WhatAUserMayHaveIsCheckedFirst) {
   EXPECT_EQ(errors::Details(refused.status()).at("device"), "cpu:0");
   EXPECT_EQ(errors::Details(refused.status()).at("used"), "240");
   EXPECT_EQ(errors::Details(pool_->Allocate(Floats(1), session, 200).status()).at("asked"), "200");
-  // Nobody else gives anything up for it, and nothing is left of it anywhere.
+  // Nothing of other users is reclaimed for it, and no account counts it.
   EXPECT_EQ(reclaimed, 0);
   for (const auto& account : {session, on_device, user}) {
     EXPECT_EQ(account->bytes(), 240);
@@ -68,7 +68,7 @@ TEST_F(BuffersTest, WhatAUserMayHaveIsCheckedFirst) {
   auto second = *pool_->Allocate(Floats(1), session);
   EXPECT_EQ(errors::Details(pool_->Allocate(Floats(1), session).status()).at("quota"), "buffers");
   EXPECT_EQ(session->bytes(), 244);
-  // What the device refuses is not counted either.
+  // An allocation that the device refuses is not counted either.
   on_device->SetLimits(0, 0);
   second.reset();
   EXPECT_EQ(errors::Reason(pool_->Allocate(Floats(500), session).status()), "OUT_OF_MEMORY");
@@ -92,7 +92,7 @@ TEST_F(BuffersTest, OfASessionsArenasTheLargestCounts) {
   EXPECT_EQ(user_->bytes(), 80);
   second.reset();
   EXPECT_EQ(user_->bytes(), 60);
-  // Another session's runs may be under way at the same time.
+  // Runs of another session may execute at the same time.
   EXPECT_FALSE(std::make_shared<Account>(on_device)->AddArena(60).ok());
   third.reset();
   EXPECT_EQ(user_->bytes(), 0);
@@ -162,7 +162,7 @@ TEST_F(BuffersTest, FillAndReadEndOnTheDevicesThread) {
   EXPECT_TRUE(pool_->WaitForCopies(absl::ZeroDuration()));
 }
 
-// A device that keeps copies until they are let go one by one.
+// A device that delays copies until they are released one by one.
 class OneByOneDevice : public kiln::testing::FakeDevice {
  public:
   OneByOneDevice() : FakeDevice("cpu:0", 1 << 20) { HideMemory(); }
@@ -197,7 +197,7 @@ TEST_F(BuffersTest, CopiesComeBetweenThePiecesOfAnother) {
   std::string read(12, ' ');
   pool->Read(*large, 0, absl::MakeSpan(read), [](const absl::Status&) {});
   EXPECT_EQ(read, "abcdefghijkl");
-  // The error of one piece ends it all.
+  // The error of one piece ends the whole copy.
   auto failing = *pool->Allocate(Floats(2), session_);
   pool->Fill(*failing, {"abcd", "efgh"},
              [&](const absl::Status& status) { ended.push_back(status.ToString()); });

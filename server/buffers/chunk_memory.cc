@@ -16,8 +16,8 @@ constexpr uintptr_t kPage = 4096;
 constexpr int MADV_POPULATE_WRITE = 23;  // Linux 5.14
 #endif
 
-// Has the system give whole pages at once; to touch one after the other takes longer. An older
-// kernel refuses, and they come one by one.
+// Has the system supply whole pages at once, because touching them one after another is slower. On
+// an older kernel this fails, and pages are supplied on first access.
 void Populate(char* data, size_t bytes) {
   const auto start = reinterpret_cast<uintptr_t>(data);
   const uintptr_t first = (start + kPage - 1) / kPage * kPage;
@@ -25,9 +25,9 @@ void Populate(char* data, size_t bytes) {
   madvise(reinterpret_cast<void*>(first), end - first, MADV_POPULATE_WRITE);
 }
 
-// Null if there is no memory.
+// Null: out of memory.
 char* MapBlock() {
-  // Twice as much, of which an aligned block is kept.
+  // Maps twice the size and keeps an aligned block of it.
   void* const mapped = mmap(nullptr, 2 * kBlockBytes, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) return nullptr;
@@ -45,7 +45,7 @@ char* MapBlock() {
 ChunkMemory::ChunkMemory(size_t bytes) : size_(bytes) {
   if (bytes == kBlockBytes) {
     data_ = MapBlock();
-    if (data_ == nullptr) std::terminate();  // as when operator new finds no memory
+    if (data_ == nullptr) std::terminate();  // as operator new does without a handler
   } else {
     data_ = new char[bytes];
   }

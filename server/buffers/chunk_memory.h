@@ -1,4 +1,4 @@
-// Memory for uploaded bytes, that one upload leaves to the next.
+// Memory for uploaded bytes, reused by later uploads.
 #ifndef KILN_SERVER_BUFFERS_CHUNK_MEMORY_H_
 #define KILN_SERVER_BUFFERS_CHUNK_MEMORY_H_
 
@@ -11,17 +11,17 @@
 
 namespace kiln::buffers {
 
-// The largest piece of memory: a huge page of x86-64's, which the system gives and clears in one
-// step where it has such pages. Half of what it takes to receive a gigabyte was to have it page by
+// The largest piece of memory: a huge page of x86-64, which the system supplies and clears in one
+// step if it has any. Receiving a gigabyte took twice as long when memory was supplied page by
 // page.
 inline constexpr size_t kBlockBytes = 2 << 20;
 
-// A piece of memory of its own; moves.
+// Owns a piece of memory; movable.
 class ChunkMemory {
  public:
   ChunkMemory() = default;
-  // At most kBlockBytes; whole blocks stand at a multiple of their size. Its contents are
-  // undefined, and from 64 KiB on the system has given it already.
+  // Requires: `bytes` <= kBlockBytes. Whole blocks are aligned to their size. The content is
+  // undefined; from 64 KiB on, the pages are already supplied.
   explicit ChunkMemory(size_t bytes);
   ~ChunkMemory();
   ChunkMemory(ChunkMemory&& other) noexcept { *this = std::move(other); }
@@ -39,31 +39,32 @@ class ChunkMemory {
   size_t size_ = 0;
 };
 
-// Keeps memory for the next ones: the first touch of a fresh megabyte takes the kernel longer than
-// filling it takes us. Thread-safe.
+// Caches memory for reuse: the kernel takes longer to supply a fresh megabyte than it takes to fill
+// it. Thread-safe.
 class ChunkRecycler {
  public:
-  // At most this many bytes wait here; beyond them those go that have waited longest.
+  // Caches at most `most_bytes`; beyond that it releases the oldest.
   explicit ChunkRecycler(size_t most_bytes) : most_(most_bytes) {}
 
-  // Memory of exactly this size, which has waited here if some has.
+  // Memory of exactly this size, from the cache if possible.
   ChunkMemory Take(size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
-  // What is smaller than 64 KiB is not kept.
+  // Releases memory smaller than 64 KiB instead of caching it.
   void Give(ChunkMemory memory) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Gives back to the system what is beyond `most_bytes`.
+  // Releases cached memory down to `most_bytes`.
   void DropBeyond(size_t most_bytes) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Likewise what nobody has needed since the last call of this.
+  // Releases the memory that was not needed since the last call of this.
   void DropUnused() ABSL_LOCKS_EXCLUDED(mutex_);
   size_t bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // The oldest, until at most so many bytes wait. For the caller to free without the lock.
+  // Removes the oldest memory until at most `most_bytes` are cached. The caller frees it without
+  // the lock.
   std::deque<ChunkMemory> TakeBeyond(size_t most_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const size_t most_;
   mutable absl::Mutex mutex_;
   size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  size_t fewest_ ABSL_GUARDED_BY(mutex_) = 0;                // bytes that waited, since DropUnused
+  size_t fewest_ ABSL_GUARDED_BY(mutex_) = 0;                // least bytes cached since DropUnused
   std::deque<ChunkMemory> waiting_ ABSL_GUARDED_BY(mutex_);  // by age
 };
 

@@ -85,7 +85,7 @@ TEST(ChunkRecycler, DropsWhatNobodyNeeds) {
   for (int i = 0; i < 5; ++i) recycler.Give(ChunkMemory(kBlockBytes));
   recycler.DropUnused();
   EXPECT_EQ(recycler.bytes(), 5 * kBlockBytes) << "they have come since the call before";
-  // Two are in use at a time, so that the others wait for nothing.
+  // Two are in use at a time, so the other cached ones are not needed.
   for (int i = 0; i < 3; ++i) {
     ChunkMemory first = recycler.Take(kBlockBytes);
     ChunkMemory second = recycler.Take(kBlockBytes);

@@ -1,4 +1,5 @@
-// Memory that goes from one user to another, on the CPU's device: it keeps freed blocks.
+// Tests of memory that passes from one user to another, on the CPU device, which caches freed
+// blocks.
 #include <algorithm>
 #include <cstring>
 
@@ -21,12 +22,12 @@ class ClearingTest : public ::testing::Test {
   static char* Bytes(const Value& value) {
     return static_cast<char*>(value.buffer()->host_pointer());
   }
-  // Of all that the device gave, beyond what was asked for as well.
+  // Checks all of the device's buffer, also beyond the requested size.
   static bool IsClear(const Value& value) {
     return std::all_of(Bytes(value), Bytes(value) + value.buffer()->bytes(),
                        [](char byte) { return byte == 0; });
   }
-  // Somebody has written to all of it, and has given it back.
+  // Fills memory for `account` and frees it.
   void LeaveBehind(int64_t bytes, const std::shared_ptr<Account>& account) {
     const auto value = Allocate(bytes, account);
     std::memset(Bytes(*value), 's', static_cast<size_t>(value->buffer()->bytes()));
@@ -60,7 +61,7 @@ TEST_F(ClearingTest, IntermediateResultsAreNobodysToRead) {
   EXPECT_TRUE(IsClear(*Allocate(1 << 16, ann_)));
 }
 
-// Replays cost no more than before.
+// Replays have no extra cost.
 TEST_F(ClearingTest, OnesOwnMemoryIsNotCleared) {
   const auto session = std::make_shared<Account>(ann_), later = std::make_shared<Account>(ann_);
   LeaveBehind(1 << 16, session);
@@ -69,7 +70,7 @@ TEST_F(ClearingTest, OnesOwnMemoryIsNotCleared) {
   EXPECT_EQ(pool_->cleared_bytes(), before);
 }
 
-// Clearing it would touch every page of it, on the thread that executes the session's operations.
+// Clearing them would touch every page, on the thread that executes the session's operations.
 TEST_F(ClearingTest, FreshPagesAreLeftForWhoeverWritesThem) {
   const auto value = Allocate(int64_t{3} << 20, ann_);
   EXPECT_EQ(pool_->cleared_bytes(), 0);
@@ -78,7 +79,7 @@ TEST_F(ClearingTest, FreshPagesAreLeftForWhoeverWritesThem) {
   EXPECT_GE(pool_->cleared_bytes(), 1 << 16) << "small blocks are what the process had there";
 }
 
-// Hands out the same block each time, as if the system had had it in between.
+// Returns the same block each time, as if the system had had it meanwhile.
 class OneBlockDevice : public kiln::testing::FakeDevice {
  public:
   OneBlockDevice() : FakeDevice("fake:0", 1 << 20) {}

@@ -8,7 +8,7 @@
 namespace kiln::buffers {
 namespace {
 
-// Along each axis of the mesh.
+// The mesh coordinate of a device, one number for each axis.
 std::vector<int64_t> PlaceOf(const graph::Mesh& mesh, int64_t device) {
   std::vector<int64_t> place(mesh.axes.size());
   for (size_t axis = mesh.axes.size(); axis-- > 0;) {
@@ -37,7 +37,7 @@ Part PartOf(const Placement& placement, const std::vector<int64_t>& shape, int64
 bool Placement::IsSameAs(const Placement& other, size_t rank) const {
   if (devices != other.devices) return false;
   if (mesh == other.mesh && spec == other.spec) return true;
-  // A shape that all the splits come out even in.
+  // A shape that every split divides evenly.
   const std::vector<int64_t> shape(
       rank, std::max<int64_t>(graph::NumDevices(mesh) * graph::NumDevices(other.mesh), 1));
   for (size_t device = 0; device < devices.size(); ++device) {

@@ -1,4 +1,4 @@
-// How a tensor lies on several devices: a part of it on each, in as much memory.
+// The layout of a tensor on several devices: each has a part of it, in memory of the same size.
 #ifndef KILN_SERVER_BUFFERS_PLACEMENT_H_
 #define KILN_SERVER_BUFFERS_PLACEMENT_H_
 
@@ -10,26 +10,26 @@
 
 namespace kiln::buffers {
 
-// Checked: as many devices as the mesh has places, and the spec fits the tensor.
+// Checked: it has as many devices as the mesh has coordinates, and the spec fits the tensor.
 struct Placement {
-  std::vector<std::string> devices;  // by place, row-major
+  std::vector<std::string> devices;  // by mesh coordinate, row-major
   graph::Mesh mesh;
   graph::Spec spec;
 
-  // Whether a tensor of this rank lies in the same way: every device has the same part of it.
+  // Whether the layout is the same for tensors of this rank: every device has the same part.
   bool IsSameAs(const Placement& other, size_t rank) const;
   // "[data, _] on cpu:0, cpu:1".
   std::string ToString() const;
 };
 
-// The part of a tensor that a device has: a box. Where a dimension does not come out even, the last
-// devices have less of it than the others, or nothing. Their memory is as large all the same: what
-// they have stands at the beginning of each dimension of it, and behind that is padding, which may
-// hold anything and is never read for anybody (compiler/shard/padding.h).
+// The part of a tensor that a device has: a box. If a dimension does not divide evenly, the last
+// devices have less of it than the others, or nothing. Their memory has the same size; the part is
+// at the beginning of each dimension of it, followed by padding, which may hold anything and is
+// never returned to a client (compiler/shard/padding.h).
 struct Part {
-  std::vector<int64_t> begin;   // in the tensor, by dimension; nothing stands beyond its end
-  std::vector<int64_t> shape;   // of what it has
-  std::vector<int64_t> memory;  // the shape of its memory: graph::LocalShape, alike on all devices
+  std::vector<int64_t> begin;   // in the tensor, by dimension; at most its size
+  std::vector<int64_t> shape;   // shape of the part
+  std::vector<int64_t> memory;  // shape of its memory: graph::LocalShape, the same everywhere
   bool operator==(const Part&) const = default;
 };
 Part PartOf(const Placement& placement, const std::vector<int64_t>& shape, int64_t device);

@@ -15,8 +15,8 @@
 namespace kiln::buffers {
 namespace {
 
-// Copies pieces to a buffer, each when the one before it has ended, so that other users' copies
-// come in between.
+// Copies pieces to a buffer, each after the previous one has ended, so that other users' copies can
+// run in between.
 class Filling : public std::enable_shared_from_this<Filling> {
  public:
   Filling(drivers::Device& device, drivers::Buffer& buffer,
@@ -44,7 +44,7 @@ class Filling : public std::enable_shared_from_this<Filling> {
       {
         absl::MutexLock lock(&mutex_);
         starting_ = false;
-        if (!ended_) return;  // its end continues
+        if (!ended_) return;  // the copy's callback will continue
         status = *ended_;
       }
       if (!status.ok()) return done_(status);
@@ -67,13 +67,13 @@ class Filling : public std::enable_shared_from_this<Filling> {
   drivers::Buffer& buffer_;
   const std::vector<absl::string_view> pieces_;
   const Pool::Done done_;
-  // Of the thread that continues.
+  // Used only by the thread that continues.
   size_t next_ = 0;
   int64_t offset_ = 0;
 
   absl::Mutex mutex_;
-  bool starting_ ABSL_GUARDED_BY(mutex_) = false;              // the call has not returned
-  std::optional<absl::Status> ended_ ABSL_GUARDED_BY(mutex_);  // the copy that was started last
+  bool starting_ ABSL_GUARDED_BY(mutex_) = false;              // StartCopy has not returned
+  std::optional<absl::Status> ended_ ABSL_GUARDED_BY(mutex_);  // result of the last started copy
 };
 
 }  // namespace
@@ -84,7 +84,8 @@ Pool::Pool(drivers::Device& device, int64_t limit_bytes)
                              : device.info().memory_bytes) {}
 
 bool Pool::TryReserve(int64_t bytes) {
-  // Added first and taken back if it was too much, so that two threads never find the same room.
+  // Added first and subtracted again if it was too much, so that two threads never use the same
+  // free bytes.
   const int64_t before = used_.fetch_add(bytes, std::memory_order_relaxed);
   if (bytes <= limit_ - before) return true;
   used_.fetch_sub(bytes, std::memory_order_relaxed);
@@ -107,18 +108,18 @@ absl::StatusOr<std::unique_ptr<drivers::Buffer>> Pool::TryAllocate(int64_t bytes
   if (!buffer.ok()) {
     used_.fetch_sub(bytes, std::memory_order_relaxed);
     if (!absl::IsResourceExhausted(buffer.status())) return buffer.status();
-    // The pool has room, but the device does not: rounding or other programs may take what is left.
+    // The pool has enough, but the device does not: rounding or other programs may use the rest.
     return errors::WithReason(buffer.status(), "OUT_OF_MEMORY",
                               {{"device", device_.info().name}, {"bytes", absl::StrCat(bytes)}});
   }
-  // What the device gave counts, so that Free can take back the same.
+  // Counts what the device allocated, so that Free can subtract the same.
   used_.fetch_add((*buffer)->bytes() - bytes, std::memory_order_relaxed);
   return buffer;
 }
 
 absl::StatusOr<std::unique_ptr<drivers::Buffer>> Pool::AllocateBytes(int64_t bytes) {
   auto buffer = TryAllocate(bytes);
-  // What would not fit an empty device is no reason to take anything from others.
+  // A request that would not fit an empty device must not evict others' data.
   const bool may_help = reclaimer_ && bytes <= limit_;
   if (!absl::IsResourceExhausted(buffer.status()) || !may_help) return buffer;
   reclaimer_();
@@ -131,14 +132,14 @@ void Pool::ClearOthers(drivers::Buffer& buffer, const Account& account) {
   const bool was_his = owners_.Take(host, account.top());
   const drivers::Buffer::Contents contents = buffer.contents();
   if (contents == drivers::Buffer::Contents::kZero) return;
-  // Of memory that has gone back to the system since, nobody knows whose it was meanwhile.
+  // Memory that has meanwhile been returned to the system may have had other owners.
   if (contents == drivers::Buffer::Contents::kLeft && was_his) return;
   std::memset(host, 0, static_cast<size_t>(buffer.bytes()));
   cleared_.fetch_add(buffer.bytes(), std::memory_order_relaxed);
 }
 
 void Pool::Free(std::unique_ptr<drivers::Buffer> buffer, const void* owner) {
-  // Before the device may give it to somebody else.
+  // Before the device can hand it to another user.
   if (const void* host = buffer->host_pointer()) owners_.GivenBack(host, owner);
   used_.fetch_sub(buffer->bytes(), std::memory_order_relaxed);
   buffer.reset();
@@ -147,9 +148,9 @@ void Pool::Free(std::unique_ptr<drivers::Buffer> buffer, const void* owner) {
 absl::StatusOr<std::shared_ptr<Value>> Pool::Allocate(std::shared_ptr<const TensorType> type,
                                                       std::shared_ptr<Account> account,
                                                       int64_t at_least) {
-  const int64_t life = this->life();  // before the memory, which may be the next one's
+  const int64_t life = this->life();  // read before allocating, which may already use a new life
   const int64_t bytes = std::max(type->bytes(), at_least);
-  // First: one who may have no more is no reason to take anything from others.
+  // First, because a user at their limit must not evict others' data.
   if (account)
     if (absl::Status status = account->Add(bytes); !status.ok()) return status;
   auto buffer = AllocateBytes(bytes);
@@ -173,7 +174,7 @@ absl::Status Pool::LostError() const {
 void Pool::Fill(Value& value, absl::Span<const absl::string_view> pieces, Done done) {
   if (value.lost()) return done(LostError());
   if (void* host = value.buffer()->host_pointer()) {
-    // The value is fresh, so that nothing on the device orders with this copy.
+    // The value is new, so no work on the device is ordered with this copy.
     char* to = static_cast<char*>(host);
     for (const absl::string_view piece : pieces) to = std::copy(piece.begin(), piece.end(), to);
     return done(absl::OkStatus());
@@ -218,7 +219,7 @@ Pool::Done Pool::Counted(Done done) {
   auto held = std::make_shared<Done>(std::move(done));
   return [self = shared_from_this(), held = std::move(held)](const absl::Status& status) {
     (*held)(status);
-    // Before it counts as ended: the last reference to a call or a session may be in it.
+    // Before the copy counts as ended, since it may hold the last reference to a call or a session.
     *held = nullptr;
     absl::MutexLock lock(&self->copies_mutex_);
     --self->copies_;

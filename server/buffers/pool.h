@@ -1,4 +1,4 @@
-// The memory of one device as the daemon hands it out.
+// The daemon's pool of one device's memory.
 #ifndef KILN_SERVER_BUFFERS_POOL_H_
 #define KILN_SERVER_BUFFERS_POOL_H_
 
@@ -22,66 +22,67 @@
 
 namespace kiln::buffers {
 
-// Thread-safe. Shared: values keep it, and with it the promise that the device still exists.
+// Thread-safe. Shared: values keep it alive, and with it the guarantee that the device exists.
 class Pool : public std::enable_shared_from_this<Pool> {
  public:
-  // `limit_bytes` bounds what is handed out at once, within the device's memory; 0: all of that.
-  // `device` outlives the pool and its values.
+  // `limit_bytes` bounds the memory in use, within the device's memory; 0: all of the device's
+  // memory. `device` must outlive the pool and its values.
   Pool(drivers::Device& device, int64_t limit_bytes);
 
-  // Called when something does not fit, before it is refused: gives back what nobody needs any
-  // more. Any thread may call it, with locks held. Before anything is allocated.
+  // `reclaimer` is called when an allocation does not fit, before it is refused, and frees what is
+  // no longer needed. It may be called on any thread, with locks held. Call this before any
+  // allocation.
   void SetReclaimer(std::function<void()> reclaimer) { reclaimer_ = std::move(reclaimer); }
 
   drivers::Device& device() const { return device_; }
   int64_t used_bytes() const { return used_.load(std::memory_order_relaxed); }
   int64_t total_bytes() const { return limit_; }
 
-  // How often the device was lost and revived. What was allocated before is gone.
+  // How often the device was lost and revived. Memory allocated in an earlier life is gone.
   int64_t life() const { return life_.load(std::memory_order_acquire); }
   void BeginLife() { life_.fetch_add(1, std::memory_order_acq_rel); }
-  // UNAVAILABLE: what is said of a value from an earlier life.
+  // UNAVAILABLE: the error for a value from an earlier life.
   absl::Status LostError() const;
 
-  // Memory that the host sees is cleared unless it was the same user's before, or is the system's
-  // fresh pages, which are made when they are first written to. A pending value with
-  // memory for `type`, and for `at_least` bytes. RESOURCE_EXHAUSTED names what was asked for and
-  // what is left, or is quota::Refusal of `account`; other errors are the device's.
+  // Returns a pending value with memory for `type`, and for at least `at_least` bytes. Host-visible
+  // memory is cleared unless it belonged to the same user before, or is fresh pages of the system,
+  // which are supplied on first write. RESOURCE_EXHAUSTED names the requested size and what is
+  // left, or is quota::Refusal of `account`; other errors are the device's.
   absl::StatusOr<std::shared_ptr<Value>> Allocate(std::shared_ptr<const TensorType> type,
                                                   std::shared_ptr<Account> account,
                                                   int64_t at_least = 0);
-  // Memory without a type, for intermediate results; give it back with Free.
+  // Memory without a type, for intermediate results; return it with Free.
   absl::StatusOr<std::unique_ptr<drivers::Buffer>> AllocateBytes(int64_t bytes);
-  // `owner`: whose bytes are in it (Account::top); null: those of several users.
+  // `owner`: the user whose bytes are in it (Account::top); null: several users.
   void Free(std::unique_ptr<drivers::Buffer> buffer, const void* owner = nullptr);
-  // Of memory that was not the same user's before; for tests.
+  // Bytes cleared because they did not belong to the same user before; for tests.
   int64_t cleared_bytes() const { return cleared_.load(std::memory_order_relaxed); }
 
-  // Called once, on a thread of the device's or before the call returns; must not block.
+  // Called once, on a device thread or before the call returns; must not block.
   using Done = std::function<void(const absl::Status&)>;
-  // Writes the pieces, one after another, to a fresh value, which nothing submitted uses yet; other
-  // copies come in between. A list that uses it and is submitted from now on starts after `done`,
-  // and until then holds up those behind it. Does not resolve the value. The value and the pieces
-  // must live until `done`.
+  // Writes the pieces, one after another, to a new value that no submitted work uses yet; other
+  // copies can run in between. A list that uses it and is submitted from now on starts after
+  // `done`, and blocks the lists after it until then. Does not resolve the value. The value and the
+  // pieces must live until `done`.
   void Fill(Value& value, absl::Span<const absl::string_view> pieces, Done done);
-  // The same for one piece of a value that is filled piece by piece, each once the one before it
+  // The same for one piece of a value that is filled piece by piece, each after the previous one
   // has ended.
   void FillPart(Value& value, int64_t offset, absl::string_view piece, Done done);
   // Reads [offset, offset + destination.size()) of a value that resolved to OK. The value and the
   // destination must live until `done`.
   void Read(const Value& value, int64_t offset, absl::Span<char> destination, Done done);
-  // True if both are plain copies in memory, which have ended when the call returns.
+  // Whether both are plain memory copies, which have ended when the call returns.
   static bool IsHostMemory(const Value& value);
-  // Waits until no `done` of either is outstanding; false if `timeout` passes first.
+  // Waits until no `done` of either is pending; returns false if `timeout` passes first.
   bool WaitForCopies(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(copies_mutex_);
 
  private:
-  // Counts a copy until `done` has been called, and what it holds is gone.
+  // Counts a copy until `done` has been called and everything it holds is destroyed.
   Done Counted(Done done) ABSL_LOCKS_EXCLUDED(copies_mutex_);
   bool TryReserve(int64_t bytes);
   absl::Status Refusal(int64_t bytes) const;
   void ClearOthers(drivers::Buffer& buffer, const Account& account);
-  // The device's, counted.
+  // Allocates from the device and counts it.
   absl::StatusOr<std::unique_ptr<drivers::Buffer>> TryAllocate(int64_t bytes);
 
   drivers::Device& device_;

@@ -32,7 +32,7 @@ absl::Status CheckTensorType(const TensorType& type) {
       return absl::InvalidArgumentError(
           absl::StrCat("a dimension of ", type.ToString(), " is negative"));
     }
-    // A size of 0 must not hide that the others overflow: bytes() multiplies them in order.
+    // A size of 0 must not hide an overflow of the others: bytes() multiplies them in order.
     if (size > 1 && __builtin_mul_overflow(bytes, size, &bytes)) {
       return absl::InvalidArgumentError(absl::StrCat(type.ToString(), " has 2^63 bytes or more"));
     }
@@ -87,7 +87,7 @@ void Value::Resolve(absl::Status status) {
     resolved_.store(true, std::memory_order_release);
     waiters.swap(waiters_);
   }
-  // Without the lock: waiters take locks of their own and may come back to this value.
+  // Without the lock: waiters take other locks and may call this value again.
   for (const Waiter& waiter : waiters) waiter(status_);
 }
 
@@ -106,7 +106,7 @@ absl::Status Value::failure() const {
 }
 
 bool Value::AddWaiter(Waiter waiter) {
-  // Spares most callers the lock. The answer under it is the one that counts: either this returns
+  // A check without the lock for most callers. The one under the lock decides: either this returns
   // false, or Resolve finds the waiter in the list.
   if (resolved()) return false;
   absl::MutexLock lock(&mutex_);

@@ -1,4 +1,4 @@
-// A tensor's value on a device: memory, and whether what is in it is there yet.
+// A tensor's value on a device: its memory, and whether its content is available yet.
 #ifndef KILN_SERVER_BUFFERS_VALUE_H_
 #define KILN_SERVER_BUFFERS_VALUE_H_
 
@@ -28,19 +28,19 @@ struct TensorType {
   std::vector<int64_t> shape;
   bool operator==(const TensorType&) const = default;
 
-  // Size of the row-major value. The type has passed CheckTensorType or the compiler.
+  // Bytes of the row-major value. Requires: the type has passed CheckTensorType or the compiler.
   int64_t bytes() const;
   // "float32[8, 3]".
   std::string ToString() const;
 };
 
 // INVALID_ARGUMENT for an unknown dtype, a negative size, more than 32 dimensions, or more bytes
-// than an int64 counts.
+// than fit into an int64.
 absl::Status CheckTensorType(const TensorType& type);
 
 // Shared by the handles that name it and the runs that use it; the last one frees the memory. A
-// value is *pending* until it is resolved, once, to OK (the bytes are there and never change again)
-// or to the error that kept them from being there. Thread-safe.
+// value is *pending* until it is resolved, once, to OK (the bytes are available and never change
+// again) or to the error that prevented it. Thread-safe.
 class Value {
  public:
   using Waiter = std::function<void(const absl::Status&)>;
@@ -48,13 +48,13 @@ class Value {
   // A failed value has no device memory. `charge` is for its error.
   static std::shared_ptr<Value> Failed(absl::Status status, memory::Charge charge = {});
 
-  // One that lies on several devices: `parts` are pending values, by place. It has no memory of its
-  // own; whoever resolves them resolves it.
+  // A value on several devices: `parts` are pending values, by mesh coordinate. It has no memory
+  // itself. The code that resolves the parts must resolve it, too.
   static std::shared_ptr<Value> Sharded(std::shared_ptr<const TensorType> type,
                                         std::shared_ptr<const Placement> placement,
                                         std::vector<std::shared_ptr<Value>> parts);
 
-  // Use Pool::Allocate, which has counted it in `account`.
+  // Use Pool::Allocate, which has counted the value in `account`.
   Value(std::shared_ptr<const TensorType> type, std::unique_ptr<drivers::Buffer> buffer,
         std::shared_ptr<Pool> pool, std::shared_ptr<Account> account, int64_t at_least = 0,
         int64_t life = 0);
@@ -62,32 +62,32 @@ class Value {
   Value(const Value&) = delete;
   Value& operator=(const Value&) = delete;
 
-  // Null for a failed value that never had one.
+  // Null for a failed value that never had a type.
   const std::shared_ptr<const TensorType>& type() const { return type_; }
-  // Null unless it lies on several devices; it then has no buffer and no pool.
+  // Null unless it is on several devices; it then has no buffer and no pool.
   const std::shared_ptr<const Placement>& placement() const { return placement_; }
   absl::Span<const std::shared_ptr<Value>> parts() const { return parts_; }
   drivers::Buffer* buffer() const { return buffer_.get(); }
   int64_t bytes() const { return type_ ? type_->bytes() : 0; }
-  // The pool whose device holds it; null without memory.
+  // The pool of its device; null without memory.
   Pool* pool() const { return pool_.get(); }
 
-  // Whether the device was lost, and the memory with it, since it was allocated.
+  // Whether the device was lost after the allocation, and the memory with it.
   bool lost() const;
 
   bool resolved() const { return resolved_.load(std::memory_order_acquire); }
-  // Only when resolved.
+  // Requires: resolved().
   const absl::Status& status() const { return status_; }
-  // The run that makes it has failed: it will resolve with that, but perhaps not before what runs
-  // behind it ends. With its parts. The last reason counts.
+  // Marks it and its parts as failed, because the run that computes it has failed. It will resolve
+  // with that error, but possibly not before the runs after it end. The last reason counts.
   void Doom(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Why nobody may compute with it, as far as is known before it has resolved.
+  // Why it must not be used in computations, as far as known before it has resolved.
   absl::Status failure() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // With its parts. Runs the waiters on this thread. Later calls do nothing.
+  // Resolves the value and its parts. Runs the waiters on this thread. Later calls do nothing.
   void Resolve(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
-  // `waiter` will be called when the value resolves. False, and it is not called, if it has
-  // resolved already.
+  // `waiter` will be called when the value resolves. Returns false, without calling it, if the
+  // value has already resolved.
   bool AddWaiter(Waiter waiter) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -95,8 +95,8 @@ class Value {
   const std::shared_ptr<Pool> pool_;
   std::unique_ptr<drivers::Buffer> buffer_;
   const std::shared_ptr<Account> account_;
-  const int64_t life_;        // the pool's when the memory was allocated
-  const int64_t held_bytes_;  // of memory, which may be more than bytes()
+  const int64_t life_;        // the pool's life at the allocation
+  const int64_t held_bytes_;  // bytes of memory, possibly more than bytes()
   std::shared_ptr<const Placement> placement_;
   std::vector<std::shared_ptr<Value>> parts_;
   memory::Charge charge_;

@@ -10,7 +10,7 @@
 namespace kiln::buffers {
 namespace {
 
-// Of a part's runs, which all have the same length and come in the same order in the whole and in
+// The contiguous runs of a part. All have the same length and the same order in the whole and in
 // the part's memory.
 class Runs {
  public:
@@ -29,11 +29,11 @@ class Runs {
 
   int64_t bytes() const { return bytes_; }
   int64_t count() const { return count_; }
-  // Where a run begins in the whole.
+  // Offset of a run in the whole.
   int64_t Begin(int64_t number) const { return At(number, shape_, part_.begin.data()); }
-  // Where it begins in the part's memory.
+  // Offset of a run in the part's memory.
   int64_t BeginInPart(int64_t number) const { return At(number, part_.memory, nullptr); }
-  // The first that ends behind this byte of the whole; count() if none does.
+  // The first run that ends after this byte of the whole; count() if none does.
   int64_t FirstBehind(int64_t byte) const {
     int64_t low = 0;
     int64_t high = count_;
@@ -66,12 +66,13 @@ class Runs {
   const std::vector<int64_t>& shape_;
   const Part& part_;
   const int64_t element_bytes_;
-  size_t outer_ = 0;  // dimensions before this one number the runs
+  size_t outer_ = 0;  // dimensions before this one index the runs
   int64_t bytes_;
   int64_t count_ = 0;
 };
 
-// Of several copies. Calls `done` with the first error, by number, once all have ended.
+// Joins several copies. When all have ended, calls `done` with the error of the lowest number, if
+// any.
 class Joined {
  public:
   Joined(size_t copies, Pool::Done done)
@@ -95,14 +96,14 @@ class Joined {
   const Pool::Done done_;
 };
 
-// What a part has of some bytes of the whole: one piece of its memory. Its runs are not kept: with
-// elements of a byte each they would take many times as much as the bytes.
+// A part's share of a byte range of the whole: one range of the part's memory. Its runs are not
+// stored, since with one-byte elements they would take many times as much memory as the bytes.
 struct Piece {
   size_t place = 0;
   Part part;
   int64_t begin = 0;  // in the part
-  int64_t bytes = 0;  // with the padding between runs
-  int64_t first = 0;  // where the first run begins, behind the first of the bytes
+  int64_t bytes = 0;  // including the padding between runs
+  int64_t first = 0;  // offset of the first run in the byte range
   int64_t runs = 0;
 };
 
@@ -127,7 +128,7 @@ std::vector<Piece> PiecesOf(const Value& value, const std::vector<size_t>& place
   return pieces;
 }
 
-// Where each run of a piece begins, behind the first of the bytes, and in the piece.
+// Calls `run` for each run of a piece, with its offsets in the byte range and in the piece.
 void ForEachRunOf(const Piece& piece, const TensorType& type, int64_t begin, int64_t end,
                   const std::function<void(size_t whole, size_t at, size_t bytes)>& run) {
   ForEachRunWithin(type.shape, ir::SizeOf(type.dtype), piece.part, begin, end,

@@ -1,4 +1,5 @@
-// Values in parts: what is written to the whole is what each device has, and what is read again.
+// Tests of values in parts: bytes written to the whole are in each device's part, and are read
+// back.
 #include "server/buffers/whole.h"
 
 #include <algorithm>
@@ -15,7 +16,8 @@
 namespace kiln::buffers {
 namespace {
 
-// Every spec of up to `rank` dimensions over the mesh's axes, each of which splits one at most.
+// Every spec of up to `rank` dimensions over the mesh's axes, where each axis splits at most one
+// dimension.
 std::vector<graph::Spec> AllSpecs(int axes, size_t rank) {
   std::vector<graph::Spec> specs = {graph::Spec(rank)};
   for (int axis = 0; axis < axes; ++axis) {
@@ -62,7 +64,7 @@ std::string Counting(size_t count) {
   return {reinterpret_cast<const char*>(numbers.data()), count * sizeof(int32_t)};
 }
 
-// What stands in the memory of a part, element by element; kPadding where the whole has nothing.
+// The memory of a part, element by element; kPadding where the whole has no element.
 constexpr int32_t kPadding = -1;
 std::vector<int32_t> Expected(const Placement& placement, const std::vector<int64_t>& shape,
                               int64_t place) {
@@ -101,7 +103,7 @@ std::vector<int32_t> ElementsOf(const Value& part) {
   return elements;
 }
 
-// Each call writes and reads as much, so that pieces end in the middle of runs and of elements.
+// Writes in pieces of this size, which end in the middle of runs and of elements.
 void Write(Value& value, absl::string_view bytes, size_t piece) {
   for (size_t at = 0; at < bytes.size(); at += piece)
     FillWhole(value, static_cast<int64_t>(at), bytes.substr(at, piece), ExpectOk);
@@ -123,7 +125,7 @@ Placement On(const graph::Mesh& mesh, const graph::Spec& spec) {
   return placement;
 }
 
-// All shapes of a rank, of these sizes.
+// All shapes of this rank with these sizes.
 std::vector<std::vector<int64_t>> AllShapes(size_t rank, const std::vector<int64_t>& sizes) {
   std::vector<std::vector<int64_t>> shapes = {{}};
   for (size_t dim = 0; dim < rank; ++dim) {
@@ -139,7 +141,7 @@ std::vector<std::vector<int64_t>> AllShapes(size_t rank, const std::vector<int64
   return shapes;
 }
 
-// What is written is in the parts, and what is read is what was written, whatever is in padding.
+// Written bytes are in the parts, and reads return them, for any content of the padding.
 TEST_F(WholeTest, EverySpecOfEveryShapeOnSeveralMeshes) {
   const std::vector<graph::Mesh> meshes = {
       {{{"a", 2}}}, {{{"a", 3}}}, {{{"a", 2}, {"b", 2}}}, {{{"a", 1}, {"b", 4}}}};
@@ -154,7 +156,7 @@ TEST_F(WholeTest, EverySpecOfEveryShapeOnSeveralMeshes) {
         const Placement placement = On(mesh, spec);
         SCOPED_TRACE(absl::StrCat(placement.ToString(), " of ", absl::StrJoin(shape, ",")));
         const auto value = Make(placement, shape);
-        // Of two users of a device's memory the first one leaves this in it.
+        // As left by an earlier user of the device's memory.
         for (const auto& part : value->parts())
           part->pool()->FillPart(*part, 0, std::string(static_cast<size_t>(part->bytes()), '\xa5'),
                                  ExpectOk);
@@ -180,7 +182,7 @@ TEST_F(WholeTest, EverySpecOfEveryShapeOnSeveralMeshes) {
   EXPECT_GT(padded, 1000);
 }
 
-// In parts that are equal on all devices, and in those of the last devices, which have less.
+// With parts that are equal on all devices, and with smaller ones on the last devices.
 TEST_F(WholeTest, PartsOfUnequalSizes) {
   const Placement placement = On({{{"a", 4}}}, {{0}, {}});
   for (const auto& [size, want] :
@@ -201,7 +203,7 @@ TEST_F(WholeTest, PartsOfUnequalSizes) {
   }
 }
 
-// Whatever two layouts are, a copy from one to the other by way of the host is the same.
+// For any two layouts, a copy from one to the other through host memory keeps the content.
 TEST_F(WholeTest, MovesBetweenLayouts) {
   const std::vector<int64_t> shape = {5, 7};
   std::vector<Placement> placements;
@@ -222,7 +224,7 @@ TEST_F(WholeTest, MovesBetweenLayouts) {
   }
 }
 
-// Padding takes no more host memory than what is copied: a piece of a part is at most as long.
+// Padding needs no more host memory than the copied bytes: a piece of a part is at most as long.
 TEST_F(WholeTest, PiecesOfPartsAreNoLongerThanTheirsOfTheWhole) {
   for (const std::vector<int64_t>& shape : AllShapes(3, {1, 3, 5})) {
     for (const graph::Spec& spec : AllSpecs(1, 3)) {

@@ -20,21 +20,22 @@
 namespace kiln::cache {
 namespace {
 
-// How long a statement waits for another daemon that is writing to the same file.
+// How long a statement waits for another daemon that writes to the same file.
 constexpr int kBusyMilliseconds = 2000;
-// Eviction frees a little more than it must, so that not every Put evicts.
+// Eviction frees a little more than necessary, so that not every Put evicts.
 constexpr double kKeepAfterEviction = 0.9;
-// Writing `used` at every read would make reads writes; a minute is exact enough to know what is
-// old.
+// Updating `used` at every read would turn reads into writes; a minute is precise enough to find
+// old rows.
 constexpr int64_t kTouchSeconds = 60;
 
 constexpr char kRemedy[] = "remove the file, or start kilnd with another --cache_dir";
 
-// Of the table: rows of earlier versions carry no tag.
+// Version of the table: rows of earlier versions have no tag.
 constexpr int64_t kFormat = 2;
 
-// The log beside the database (WAL) may grow to this part of the limit, and by one value, before it
-// is written back; it is cut to that afterwards. SQLite's own bound is 1,000 pages.
+// The write-ahead log beside the database may grow to this fraction of the limit, plus one value,
+// before it is written back; afterwards it is truncated to that size. SQLite's default limit is
+// 1,000 pages.
 constexpr int64_t kLogShare = 8;
 constexpr int64_t kPageBytes = 4096;
 constexpr int64_t kLogPagesMin = 16;
@@ -47,30 +48,30 @@ std::string BoundLog(int64_t limit_bytes) {
                       ";PRAGMA journal_size_limit=", pages * kPageBytes, ";");
 }
 
-// In WAL mode, synchronous=NORMAL cannot corrupt the file: a power failure loses the last commits
-// at worst, and those kernels are compiled again.
+// In WAL mode, synchronous=NORMAL cannot corrupt the file. A power failure at worst loses the last
+// commits, and those kernels are compiled again.
 constexpr char kSchema[] =
     "PRAGMA journal_mode=WAL;"
     "PRAGMA synchronous=NORMAL;"
     "CREATE TABLE IF NOT EXISTS kernels(key BLOB PRIMARY KEY, used INTEGER NOT NULL, bytes INTEGER "
     "NOT NULL,"
     "  value BLOB NOT NULL);"
-    // Holds all that sizes and eviction need, so that neither reads the values.
+    // Contains everything that sizes and eviction need, so that neither reads the values.
     "CREATE INDEX IF NOT EXISTS kernels_used ON kernels(used, bytes, key);";
 
-// Raw, since rows are many and small.
+// Binary, since rows are many and small.
 std::string DigestOf(const std::string& key) {
   Sha256 digest;
   digest.Update(key);
   return digest.Finish();
 }
 
-// A path as a part of SQLite's URIs (sqlite.org/uri.html).
+// Escapes a path for SQLite's URIs (sqlite.org/uri.html).
 std::string Escaped(const std::string& path) {
   return absl::StrReplaceAll(path, {{"%", "%25"}, {"?", "%3f"}, {"#", "%23"}});
 }
 
-// Nobody can write there: a folder of an image, or one that was mounted so.
+// Whether the folder cannot be written to: a folder of an image, or on a read-only mount.
 bool IsReadOnly(const std::string& folder) {
   return access(folder.c_str(), W_OK) != 0 && (errno == EROFS || errno == EACCES);
 }
@@ -107,7 +108,7 @@ struct KernelCache::Database {
         total(handle, "SELECT COUNT(*), COALESCE(SUM(bytes),0) FROM kernels"),
         clear(handle, "DELETE FROM kernels"),
         evict(handle,
-              // Keeps the most recently used rows that fit ?1 bytes together.
+              // Keeps the most recently used rows that together fit ?1 bytes.
               "DELETE FROM kernels WHERE key IN (SELECT key FROM (SELECT key, SUM(bytes) OVER "
               "(ORDER BY used DESC, key) "
               "AS newer FROM kernels) WHERE newer > ?1)") {
@@ -116,9 +117,9 @@ struct KernelCache::Database {
   }
 
   FileId file;
-  std::unique_ptr<sqlite3, Closer> handle;  // before the statements: it goes last
+  std::unique_ptr<sqlite3, Closer> handle;  // destroyed after the statements
   Statement get, put, drop, touch, total, clear, evict;
-  int64_t bytes = 0;  // about: other daemons may share the file
+  int64_t bytes = 0;  // approximate: other daemons may share the file
   bool is_read_only = false;
 };
 
@@ -139,16 +140,15 @@ absl::Status KernelCache::Open() {
   sqlite3* raw = nullptr;
   const int opened =
       sqlite3_open_v2(path_.c_str(), &raw,
-                      // mutex_ guards every use of the connection, so SQLite needs no lock of its
-                      // own.
+                      // mutex_ guards every use of the connection, so SQLite needs no lock.
                       SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
   std::unique_ptr<sqlite3, Database::Closer> handle(raw);
   if (opened != SQLITE_OK)
     return absl::UnavailableError(
         absl::StrCat("cannot open ", path_, ": ", sqlite3_errmsg(raw), "; ", kRemedy));
   sqlite3_busy_timeout(raw, kBusyMilliseconds);
-  // A file that is no database has format 0. What goes wrong here shows in the next statement,
-  // which is checked.
+  // A file that is not a database has format 0. Errors here reappear in the next statement, which
+  // is checked.
   if (FormatOf(raw) < kFormat) {
     const std::string renew =
         absl::StrCat("DROP TABLE IF EXISTS kernels; PRAGMA user_version=", kFormat);
@@ -167,7 +167,7 @@ absl::Status KernelCache::Open() {
 
 absl::Status KernelCache::OpenReadOnly() {
   sqlite3* raw = nullptr;
-  // Nobody changes the file, so SQLite needs neither locks nor files of its own beside it.
+  // The file does not change, so SQLite needs neither locks nor files beside it.
   const std::string uri = absl::StrCat("file:", Escaped(path_), "?immutable=1");
   const int opened = sqlite3_open_v2(
       uri.c_str(), &raw, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, nullptr);
@@ -200,7 +200,7 @@ bool KernelCache::Ready() {
   if (database_ && database_->file == Database::IdOf(path_)) return true;
   if (database_) {
     database_.reset();
-    // What belonged to the deleted file would be taken for the new one's.
+    // The deleted file's log would be applied to the new one.
     if (Database::IdOf(path_) == Database::FileId{}) {
       for (const char* suffix : {"-wal", "-shm"}) std::remove(absl::StrCat(path_, suffix).c_str());
     }
@@ -271,7 +271,7 @@ void KernelCache::Drop(const std::string& digest) {
 void KernelCache::Put(const std::string& key, const std::string& value) {
   const std::string digest = DigestOf(key);
   absl::MutexLock lock(&mutex_);
-  // A value beyond the limit would drive out all others and then itself.
+  // A value above the limit would evict all others and then itself.
   if (static_cast<int64_t>(value.size()) > options_.limit_bytes || !Ready()) return;
   if (database_->is_read_only) return;
   const std::string sealed = secret_->Seal(digest, value);
@@ -293,7 +293,7 @@ void KernelCache::Evict() {
       static_cast<int64_t>(static_cast<double>(options_.limit_bytes) * kKeepAfterEviction);
   database_->evict.Int(1, keep).Step();
   database_->evict.Reset();
-  // Counted afresh, since other daemons may have added and evicted rows, too.
+  // Counted again, since other daemons may have added and evicted rows, too.
   if (database_->total.Step() == SQLITE_ROW) database_->bytes = database_->total.ColumnInt(1);
   database_->total.Reset();
 }

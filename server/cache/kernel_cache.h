@@ -1,13 +1,13 @@
 // Compiled kernels on disk: one SQLite database in WAL mode.
 //
-// Deleting the file, even while a daemon runs, costs compilations and nothing else; so does SIGKILL
-// at any moment. A database that cannot be read is moved aside (`kernels.sqlite.damaged`) and a new
-// one is made. When nothing can be opened at all, the cache holds nothing and the daemon works on.
-// In a folder that cannot be written to, what is there is used and nothing is added.
+// Deleting the file, even while a daemon runs, only costs compilations; so does SIGKILL at any
+// moment. A database that cannot be read is moved aside (`kernels.sqlite.damaged`) and a new one is
+// created. If no database can be opened at all, the cache is empty and the daemon continues. In a
+// folder that cannot be written to, existing kernels are used and none are added.
 //
-// What comes out is executed, so it must be what this user's daemons have put in, under this key:
-// the folder must be the user's alone (0700) or is refused, and each row is sealed with the secret
-// in `kernels.key` (secret.h). A row that was not is dropped and counts as missing.
+// Values are executed, so they must be what this user's daemons have stored under this key. The
+// folder must be private to the user (0700), else it is refused, and each row is sealed with the
+// secret in `kernels.key` (secret.h). A row with a wrong seal is dropped and counts as missing.
 #ifndef KILN_SERVER_CACHE_KERNEL_CACHE_H_
 #define KILN_SERVER_CACHE_KERNEL_CACHE_H_
 
@@ -35,11 +35,11 @@ namespace kiln::cache {
 class KernelCache : public compiler::KernelCache {
  public:
   struct Options {
-    std::string folder;                      // made if it is not there
-    int64_t limit_bytes = int64_t{4} << 30;  // least recently used kernels go first
-    std::function<absl::Time()> now;         // decides what was used when
+    std::string folder;                      // created if it does not exist
+    int64_t limit_bytes = int64_t{4} << 30;  // least recently used kernels are evicted first
+    std::function<absl::Time()> now;         // for `used` times
   };
-  // kRejected: a row was there, but it is not what was put in under this key.
+  // kRejected: there was a row, but it is not what was stored under this key.
   enum class Lookup { kHit, kMiss, kRejected };
   struct Statistics {
     std::string path;
@@ -55,23 +55,24 @@ class KernelCache : public compiler::KernelCache {
   std::optional<std::string> Get(const std::string& key) override ABSL_LOCKS_EXCLUDED(mutex_);
   void Put(const std::string& key, const std::string& value) override ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Deletes everything; returns how many kernels there were.
+  // Deletes all kernels; returns how many there were.
   absl::StatusOr<int64_t> Clear() ABSL_LOCKS_EXCLUDED(mutex_);
   Statistics GetStatistics() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Called after every Get.
+  // `observer` is called after every Get.
   void SetObserver(std::function<void(Lookup)> observer) { observer_ = std::move(observer); }
 
  private:
   struct Database;
 
   absl::Status Open() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Where nobody can write.
+  // For a folder that cannot be written to.
   absl::Status OpenReadOnly() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Opens again if the file was deleted or replaced under us. False if there is no database.
+  // Opens the database again if the file was deleted or replaced meanwhile. Returns false if there
+  // is no database.
   bool Ready() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Lookup Find(const std::string& digest, std::optional<std::string>* value)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Forgets a row that is not ours.
+  // Removes a row with a wrong seal.
   void Drop(const std::string& digest) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MoveAside(const std::string& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Evict() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -82,7 +83,7 @@ class KernelCache : public compiler::KernelCache {
   std::atomic<int64_t> hits_{0};
   std::atomic<int64_t> misses_{0};
   absl::Mutex mutex_;
-  std::optional<Secret> secret_ ABSL_GUARDED_BY(mutex_);  // there if the database is
+  std::optional<Secret> secret_ ABSL_GUARDED_BY(mutex_);  // set if database_ is
   std::unique_ptr<Database> database_ ABSL_GUARDED_BY(mutex_);
   bool complained_ ABSL_GUARDED_BY(mutex_) = false;
 };

@@ -32,7 +32,7 @@ class KernelCacheTest : public testing::Test {
     return std::make_unique<KernelCache>(KernelCache::Options{
         .folder = folder_, .limit_bytes = limit, .now = [this] { return now_; }});
   }
-  // Changes the database behind the cache's back.
+  // Changes the database without the cache's knowledge.
   void Execute(const std::string& sql) const {
     sqlite3* raw = nullptr;
     ASSERT_EQ(sqlite3_open(path().c_str(), &raw), SQLITE_OK);
@@ -40,7 +40,7 @@ class KernelCacheTest : public testing::Test {
     EXPECT_EQ(sqlite3_exec(raw, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK) << sql;
     sqlite3_close(raw);
   }
-  // A cache with two rows, which counts what it rejects.
+  // A cache with two rows, which counts rejected ones.
   std::unique_ptr<KernelCache> OpenWithTwoRows() {
     auto cache = Open();
     cache->SetObserver([this](KernelCache::Lookup lookup) {
@@ -87,7 +87,7 @@ TEST_F(KernelCacheTest, ClearCounts) {
 
 TEST_F(KernelCacheTest, EvictsTheLeastRecentlyUsed) {
   auto cache = Open(1000);
-  const std::string value(168, 'x');  // a row has two hashes besides
+  const std::string value(168, 'x');  // a row also has two hashes
   for (const char* key : {"a", "b", "c", "d"}) {
     cache->Put(key, value);
     now_ += absl::Minutes(2);
@@ -141,7 +141,7 @@ TEST_F(KernelCacheTest, TheLogBesideItIsBounded) {
   EXPECT_TRUE(cache->Get("key299").has_value());
 }
 
-// In a process of its own, where the folder is mounted so that nobody can write to it.
+// In a separate process with a read-only mount of the folder.
 TEST_F(KernelCacheTest, AReadOnlyCacheIsUsed) {
   Open()->Put("key", "value");
   const pid_t child = fork();
@@ -171,7 +171,7 @@ TEST_F(KernelCacheTest, AReadOnlyCacheIsUsed) {
   EXPECT_EQ(Open()->Get("key"), "value");
 }
 
-// As one is that a clock has stepped back from.
+// As happens when the clock is set back.
 TEST_F(KernelCacheTest, AUseInTheFutureIsNoLatestUseForEver) {
   auto cache = Open(1000);
   now_ += absl::Hours(1000);
@@ -245,7 +245,7 @@ TEST_F(KernelCacheTest, AFolderThatOthersMayEnterHoldsNothing) {
   cache->Put("c", "three");
   EXPECT_FALSE(cache->Get("c").has_value());
   EXPECT_FALSE(cache->Clear().ok());
-  // Looked at again at each use, so that the remedy needs no restart.
+  // Checked at each use, so that the remedy needs no restart.
   chmod(folder_.c_str(), 0700);
   EXPECT_EQ(cache->Get("a"), "one");
 }

@@ -32,7 +32,7 @@ absl::Status Failed(const std::string& what, const std::string& path) {
   return absl::UnavailableError(absl::StrCat("cannot ", what, " ", path, ": ", strerror(errno)));
 }
 
-// FAILED_PRECONDITION unless this process' user alone can do anything with it.
+// FAILED_PRECONDITION unless only this process's user can access it.
 absl::Status CheckPrivate(const std::string& path, const struct stat& found, mode_t wanted) {
   if (found.st_uid != geteuid()) {
     return absl::FailedPreconditionError(
@@ -58,8 +58,8 @@ std::string RandomBytes(size_t count) {
   return bytes;
 }
 
-// Another daemon may make the file at the same time: the first one's stays. It appears whole,
-// because it is written under a name of its own first.
+// Another daemon may create the file at the same time: the first file is kept. It appears with its
+// full content, because it is first written under a temporary name.
 absl::Status Make(const std::string& path) {
   const std::string draft = absl::StrCat(path, ".", getpid());
   unlink(draft.c_str());
@@ -69,19 +69,19 @@ absl::Status Make(const std::string& path) {
   const std::string bytes = RandomBytes(kSecretBytes);
   const bool written =
       write(file, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
-  // Otherwise a crash soon after link could leave the name with an empty file.
+  // Otherwise a crash soon after link could leave an empty file under the name.
   const bool kept = fsync(file) == 0;
   close(file);
   if (!written || !kept) return Failed("write", draft);
-  // Unlike rename(2), link(2) never replaces a file that is there.
+  // Unlike rename(2), link(2) never replaces an existing file.
   if (link(draft.c_str(), path.c_str()) != 0 && errno != EEXIST) return Failed("make", path);
   return absl::OkStatus();
 }
 
 // NOT_FOUND if there is no file. DATA_LOSS: it has another size.
 absl::StatusOr<std::string> Read(const std::string& path) {
-  // O_NONBLOCK, because opening a FIFO would otherwise wait for somebody to write to it. All checks
-  // are made on the open file, which nobody can exchange between them.
+  // O_NONBLOCK, because opening a FIFO would otherwise wait for a writer. All checks use the open
+  // file, which cannot be exchanged between them.
   const int file = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (file < 0 && errno == ENOENT) return absl::NotFoundError(path);
   if (file < 0) return Failed("read", path);
@@ -112,7 +112,7 @@ absl::Status OpenPrivateFolder(const std::string& folder) {
     return absl::UnavailableError(
         absl::StrCat("cannot make ", folder, ": ", error.message(), "; ", kNameAnother));
   }
-  // Only the last folder is made private. Those above it, such as ~/.cache, are shared with others.
+  // Only the last folder is made private. Its parents, such as ~/.cache, are shared with others.
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return Failed("make", folder);
   const int opened = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (opened < 0) return Failed("open", folder);
@@ -126,7 +126,7 @@ Authenticator::Authenticator(absl::string_view key)
     : context_([] {
         EVP_MAC* const hmac = EVP_MAC_fetch(nullptr, OSSL_MAC_NAME_HMAC, nullptr);
         EVP_MAC_CTX* const context = EVP_MAC_CTX_new(hmac);
-        EVP_MAC_free(hmac);  // the context has a reference of its own
+        EVP_MAC_free(hmac);  // the context has its own reference
         return context;
       }()) {
   char digest[] = "SHA256";

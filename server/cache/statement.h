@@ -1,4 +1,4 @@
-// A prepared statement of SQLite's, ready again after each use. Internal to the kernel cache.
+// A prepared SQLite statement that can be reused. Internal to the kernel cache.
 #ifndef KILN_SERVER_CACHE_STATEMENT_H_
 #define KILN_SERVER_CACHE_STATEMENT_H_
 

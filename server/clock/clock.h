@@ -1,4 +1,4 @@
-// The daemon's two clocks, which are handed in, so that tests make their own.
+// The daemon's two clocks. They are injected, so tests can supply their own.
 #ifndef KILN_SERVER_CLOCK_CLOCK_H_
 #define KILN_SERVER_CLOCK_CLOCK_H_
 
@@ -10,25 +10,25 @@
 
 namespace kiln {
 
-// The time since the machine was started, counted from the epoch, with the time in which it slept
-// (CLOCK_BOOTTIME of clock_gettime(2)). Only differences mean anything.
+// The time since the machine was started, including time asleep (CLOCK_BOOTTIME of
+// clock_gettime(2)), as a time since the epoch. Only differences are meaningful.
 inline absl::Time SteadyNow() {
   timespec time{};
   clock_gettime(CLOCK_BOOTTIME, &time);
   return absl::TimeFromTimespec(time);
 }
 
-// Both are thread-safe. A time of one is never compared with a time of the other.
+// Both are thread-safe. Never compare a time of one with a time of the other.
 struct Clock {
-  // For people, files and logs. It steps when somebody sets it.
+  // For people, files and logs. It jumps when it is set.
   std::function<absl::Time()> wall;
-  // For leases, ages and deadlines. It never steps, and means nothing to another process.
+  // For leases, ages and deadlines. It never jumps, and is meaningless to other processes.
   std::function<absl::Time()> steady;
 };
 
 inline Clock SystemClock() { return {.wall = absl::Now, .steady = SteadyNow}; }
 
-// The wall clock's time at which a moment of the steady clock comes, as it looks now.
+// Converts a time of the steady clock to the wall clock, by their current difference.
 inline absl::Time OnWall(const Clock& clock, absl::Time steady) {
   return clock.wall() + (steady - clock.steady());
 }

@@ -13,21 +13,21 @@
 #include "absl/strings/strip.h"
 #include "server/log/log.h"
 
-// Parsing returns errors instead of throwing them.
+// Parsing returns errors instead of throwing exceptions.
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 
 namespace kiln::config {
 namespace {
 
-// One key of the file: where it stands and how its value is taken.
+// One key of the file, with its expected type and how its value is stored.
 struct Key {
   std::string path;  // "cache.limit"
   std::string wants;
   std::function<bool(const toml::node&, Config*)> take;
 };
 
-// These return false for a value of another type or out of range, which ApplyTable reports with its
+// These return false for a value of another type or out of range; ApplyTable reports it with its
 // line.
 bool TakeString(const toml::node& node, std::string* out) {
   const auto value = node.value_exact<std::string>();
@@ -38,7 +38,7 @@ bool TakeString(const toml::node& node, std::string* out) {
 bool TakeStrings(const toml::node& node, std::vector<std::string>* out) {
   const toml::array* array = node.as_array();
   if (array == nullptr) return false;
-  // Collected apart, so that a mistake in the middle leaves what was there.
+  // Collected separately, so that an error in the middle leaves the old values.
   std::vector<std::string> values;
   for (const toml::node& element : *array) {
     if (!TakeString(element, &values.emplace_back())) return false;
@@ -75,14 +75,14 @@ bool TakeBytes(const toml::node& node, int64_t* out) {
 constexpr int64_t kLeastHostMemory = 16 << 20;
 constexpr int kSecondsPerWeek = 7 * 24 * 3600;
 constexpr int kHoursPerYear = 366 * 24;
-// A worker that has nothing to do takes a tenth of it.
+// An idle worker uses a tenth of it.
 constexpr int64_t kLeastCompileMemory = 256 << 20;
 
 constexpr char kBytes[] = "a number of bytes such as \"512MiB\"";
 constexpr char kPasses[] = "an array of passes of the compiler; `irtool --list` names them";
 constexpr char kNumber[] = "a whole number, not negative";
 
-// And a key for each of quota::Resources.
+// Adds a key for each of quota::Resources.
 std::vector<Key> WithQuotas(std::vector<Key> keys) {
   for (const quota::ResourceRow& row : quota::Resources()) {
     keys.push_back({absl::StrCat("quota.", row.name), row.is_bytes ? kBytes : kNumber,
@@ -99,8 +99,7 @@ std::vector<Key> WithQuotas(std::vector<Key> keys) {
 }
 
 const std::vector<Key>& Keys() {
-  // In the order in which config.h documents them. Never destroyed, as Google's style has it for
-  // statics.
+  // In the order of config.h. Never destroyed, as Google's style requires for statics.
   static const std::vector<Key>& keys = *new auto(WithQuotas({
       {"listen", "an array of addresses",
        [](const toml::node& n, Config* c) { return TakeStrings(n, &c->listen); }},
@@ -211,11 +210,11 @@ absl::Status ApplyTable(const toml::table& table, const std::string& prefix,
   return absl::OkStatus();
 }
 
-// By its form alone; whether one can listen there shows when the server starts.
+// Checks the form only; the server finds out whether it can listen there.
 bool IsAddress(const std::string& address) {
   absl::string_view rest = address;
   if (absl::ConsumePrefix(&rest, "unix:")) return !rest.empty();
-  // The last one: an IPv6 address such as [::1] has colons of its own.
+  // The last colon: an IPv6 address such as [::1] contains colons.
   const size_t colon = address.rfind(':');
   int port = 0;
   return colon != std::string::npos && colon > 0 &&
@@ -240,7 +239,7 @@ Config Defaults(const Environment& environment, int user_id) {
   config.listen = {absl::StrCat("unix:", folder, "/kilnd.sock"), absl::StrCat("127.0.0.1:", kPort)};
   config.metrics_listen = absl::StrCat("127.0.0.1:", kMetricsPort);
   const auto home = environment("HOME");
-  // The XDG Base Directory Specification's folders, else the user's, else the system's.
+  // The folders of the XDG Base Directory Specification, else the user's, else the system's.
   const auto folder_of = [&](const char* variable, const char* of_home, const char* last) {
     if (const auto base = environment(variable)) return absl::StrCat(*base, "/kiln");
     return home ? absl::StrCat(*home, of_home) : absl::StrCat("/var/tmp/kiln-", user_id, last);

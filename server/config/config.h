@@ -1,9 +1,10 @@
-// The daemon's configuration: defaults that work with none, a TOML file, and flags over it.
+// The daemon's configuration: defaults that work without a file, a TOML file, and flags that
+// override it.
 //
-// Where the daemon listens when nothing is said, and where clients look for it, in this order:
+// The daemon's default addresses, in the order in which clients try them:
 //   unix:$XDG_RUNTIME_DIR/kiln/kilnd.sock    or, if XDG_RUNTIME_DIR is not set,
 //   unix:/tmp/kiln-<uid>/kilnd.sock 127.0.0.1:7433
-// Metrics are on 127.0.0.1:7434. Nothing is reachable from other machines by default.
+// Metrics are on 127.0.0.1:7434. By default, nothing is reachable from other machines.
 //
 // The file, with the defaults:
 //
@@ -12,96 +13,101 @@
 //   log_level = "info"                 # debug, info, warning, error
 //
 //   [metrics]
-//   listen = "127.0.0.1:7434"          # "" serves none; over HTTPS where there is TLS
-//   plain_http = false                 # over HTTP all the same, on a loopback address
+//   listen = "127.0.0.1:7434"          # "": no metrics; over HTTPS if there is TLS
+//   plain_http = false                 # HTTP even with TLS, on a loopback address only
 //
 //   [cache]
-//   folder = "/home/ann/.cache/kiln"   # $XDG_CACHE_HOME/kiln, else ~/.cache/kiln; one that cannot be written
-//                                      # to is read
+//   folder = "/home/ann/.cache/kiln"   # $XDG_CACHE_HOME/kiln, else ~/.cache/kiln; may be read-only
 //   limit = "4GiB"
 //
 //   [state]
-//   folder = "/home/ann/.local/state/kiln"  # what outlives the daemon and is no cache: users, limits,
+//   folder = "/home/ann/.local/state/kiln"  # persistent data that is not a cache: users, limits,
 //                                      # sessions; $XDG_STATE_HOME/kiln, else ~/.local/state/kiln
-//   session_limit = "64GiB"            # of disk, for all sessions that a daemon keeps for the next one
+//   session_limit = "64GiB"            # of disk, for all sessions saved over a restart
 //
 //   [auth]
-//   system_users = false               # other users of this machine may use the Unix sockets, under their
-//                                      # names, unless a user who was added without `--by system` has that name;
-//                                      # who runs kilnd, and root, are its admins there
+//   system_users = false               # other users of this machine may use the Unix sockets,
+//                                      # under their names, unless a user added without `--by
+//                                      # system` has that name; root and the user who runs kilnd
+//                                      # are admins there
 //
-//   [tls]                              # of all ports; beyond loopback there is no listening without
-//   certificate = ""                   # PEM files, read again when they change
+//   [tls]                              # for all ports; required to listen beyond loopback
+//   certificate = ""                   # PEM files, reloaded when they change
 //   key = ""
-//   client_ca = ""                     # whose certificates are users', by their common names, if the users were
-//                                      # added with `--by certificate`
+//   client_ca = ""                     # its certificates identify users by common name, if users
+//                                      # were added with `--by certificate`
 //
 //   [devices]
-//   use = []                           # ["cpu:0"], or all of a kind: ["cpu"]; empty: all but "null", which
-//                                      # computes nothing and is for debugging, and but those of OpenCL's
-//                                      # that share the host's memory, which "opencl" takes, too
-//   memory_limit = "0"                 # of each device; 0: what the device has
-//   cpu_devices = 1                    # cpu:0 … as separate devices that share the machine's threads
-//   cpu_threads = 0                    # of each of them; 0: the cores that the affinity mask and control
-//                                      # groups allow, divided among them
-//   cpu_features = ""                  # vector instructions for kernels: "avx512", "avx2" or "sse4.2", then
-//                                      # what to leave out ("avx2,-fma,-f16c"); "": all there are
-//   run_seconds_limit = 600            # predicted time of one run of a program; a kernel that takes longer
-//                                      # on a CPU is stopped; 0: none
-//   health_interval_seconds = 10       # between two tries whether a device still computes; 0: none
+//   use = []                           # ["cpu:0"], or all of a kind: ["cpu"]; empty: all except
+//                                      # "null", which computes nothing and is for debugging, and
+//                                      # OpenCL and Level Zero devices that share the host's
+//                                      # memory, which "opencl" and "level_zero" include
+//   memory_limit = "0"                 # of each device; 0: the device's memory
+//   cpu_devices = 1                    # cpu:0 … as separate devices that share the machine's
+//                                      # threads
+//   cpu_threads = 0                    # of each of them; 0: the cores that the affinity mask and
+//                                      # control groups allow, divided among them
+//   cpu_features = ""                  # vector instructions for kernels: "avx512", "avx2" or
+//                                      # "sse4.2", then exclusions ("avx2,-fma,-f16c"); "": all
+//   run_seconds_limit = 600            # predicted time of one run of a program; a kernel that
+//                                      # takes longer on a CPU is stopped; 0: no limit
+//   health_interval_seconds = 10       # between two checks that a device computes; 0: no checks
 //
 //   [fairness]
-//   slice_ms = 10                      # programs that take longer are cut between kernels, so that others'
-//                                      # runs come in between; 0: they are not
-//   compiles_waiting_limit = 1024      # of each user; what comes then is refused
+//   slice_ms = 10                      # programs that take longer are cut between kernels, so that
+//                                      # other users' runs come in between; 0: programs are not cut
+//   compiles_waiting_limit = 1024      # of each user; more are refused
 //
 //   [compiler]
-//   seconds_limit = 60                 # for a kernel; 0: none
+//   seconds_limit = 60                 # for each kernel; 0: no limit
 //   memory_limit = "4GiB"              # likewise
-//   unused_minutes_limit = 60          # programs that no session has named for so long leave memory; the cache
-//                                      # keeps their kernels; 0: they stay while there is room
+//   unused_minutes_limit = 60          # programs that no session has used for this long are
+//                                      # dropped from memory; their kernels stay in the cache; 0:
+//                                      # programs stay while there is memory
 //                                      # for debugging; `irtool --list` names the passes:
-//   disable_passes = []                # optional passes to leave out: ["simplify", "schedule"]
-//   dump_passes = []                   # those whose outcome `kiln explain` shows: ["normalize", "lower"]
+//   disable_passes = []                # optional passes to skip: ["simplify", "schedule"]
+//   dump_passes = []                   # results that `kiln explain` shows: ["normalize", "lower"]
 //
 //   [programs]
-//   shared = true                      # one program for all users who send the same graph, and its kernels in the
-//                                      # cache; false: each has their own, so that how long a graph takes to be
-//                                      # compiled does not tell whether another user has compiled it
+//   shared = true                      # one program for all users who send the same graph, and its
+//                                      # kernels in the cache; false: one for each user, so that
+//                                      # the time to compile a graph does not reveal whether
+//                                      # another user has compiled it
 //
 //   [memory]
-//   host_limit = "0"                   # what clients make the daemon hold beside device memory; 0: a sixth
-//                                      # of the machine's memory or control group's
+//   host_limit = "0"                   # host memory that the daemon holds for clients; 0: a sixth
+//                                      # of the machine's or the control group's memory
 //
-//   [quota]                            # of each user; 0: none but what holds for all together.
-//                                      # `kiln quota set` changes it for one of them
+//   [quota]                            # of each user; 0: only the limits for all users together.
+//                                      # `kiln quota set` changes it for one user
 //   host_memory = "0"                  # of memory.host_limit
 //   device_memory = "0"                # on each device
 //   sessions = 0
 //   buffers = 1048576                  # tensors on devices
-//   programs = 16384                   # that the sessions have defined
-//   operations = 65536                 # unanswered; then streams are not read for a while
-//   graph_nodes = 262144               # of one graph; 262144 are the most there can be
+//   programs = 16384                   # defined in sessions
+//   operations = 65536                 # unanswered; beyond it, streams are not read for a while
+//   graph_nodes = 262144               # of one graph; 262144 is the maximum
 //   uploads = 256                      # under way
-//   upload_bytes = "0"                 # received of unfinished uploads; beyond it only the oldest is read
-//   disk = "0"                         # for sessions kept over a restart, of state.session_limit
-//   weight = 100                       # of a device's time: who has 200 gets twice as much as the others
+//   upload_bytes = "0"                 # received of unfinished uploads; beyond it only one is read
+//   disk = "0"                         # for sessions saved over a restart, of state.session_limit
+//   weight = 100                       # share of a device's time: 200 gets twice as much as 100
 //
 //   [sessions]
-//   lease_seconds = 900                # how long what a client holds outlives its connection, for clients that
-//                                      # name no time
-//   lease_seconds_limit = 3600         # whatever they name, and however much the row above says
+//   lease_seconds = 900                # how long a session outlives its connection, for clients
+//                                      # that request no time
+//   lease_seconds_limit = 3600         # upper bound of any lease
 //   detach_hours_limit = 168           # the same for sessions that were detached under a name
-//   limit = 1024                       # open at once, of all users
-//                                      # one user may have as many as are still free, or eight
-//   idle_connection_seconds = 120      # a connection on which no call is under way for so long is closed;
-//                                      # clients connect again by themselves
-//   ping_answer_seconds = 10           # a connection that leaves a ping unanswered for so long is closed
-//   blob_limit = "0"                   # of the host memory, for uploads; 0: as much as there is
+//   limit = 1024                       # open sessions of all users; one user may have as many as
+//                                      # are still free, or eight
+//   idle_connection_seconds = 120      # a connection without a call for this long is closed;
+//                                      # clients reconnect automatically
+//   ping_answer_seconds = 10           # a connection without an answer to a ping in this time is
+//                                      # closed
+//   blob_limit = "0"                   # of the host memory, for uploads; 0: all of it
 // clang-format on
 //
-// By default a CPU's devices may have three quarters of the memory, and clients a sixth besides;
-// the rest is the process' own.
+// By default CPU devices may use three quarters of the memory, and clients' data in the daemon
+// another sixth; the rest is for the process itself.
 #ifndef KILN_SERVER_CONFIG_CONFIG_H_
 #define KILN_SERVER_CONFIG_CONFIG_H_
 
@@ -124,22 +130,22 @@ inline constexpr int kMetricsPort = 7434;
 
 struct Config {
   std::vector<std::string> listen;  // "unix:PATH" or "host:port"
-  std::string metrics_listen;       // "host:port"; empty: none
+  std::string metrics_listen;       // "host:port"; empty: no metrics
   bool metrics_plain_http = false;  // without TLS, even if there is a certificate
   std::string cache_folder;
   int64_t cache_limit_bytes = int64_t{4} << 30;
   std::string state_folder;
   bool system_users = false;
-  bool new_token_key = false;   // where the old one is lost, and users' tokens with it
+  bool new_token_key = false;   // replaces a lost key; existing tokens become invalid
   std::string tls_certificate;  // empty: no TLS
   std::string tls_key;
   std::string tls_client_ca;
   int64_t kept_sessions_limit_bytes = int64_t{64} << 30;
-  std::vector<std::string> devices;  // empty: all
-  int64_t memory_limit_bytes = 0;    // of each device; 0: what it has
+  std::vector<std::string> devices;  // empty: all by default
+  int64_t memory_limit_bytes = 0;    // of each device; 0: all of its memory
   int cpu_devices = 1;
   int cpu_threads = 0;
-  std::string cpu_features;  // the CPU driver knows which there are
+  std::string cpu_features;  // in the CPU driver's syntax
   int lease_seconds = 900;
   int lease_seconds_limit = 3600;
   int detach_hours_limit = 168;
@@ -147,36 +153,37 @@ struct Config {
   int idle_connection_seconds = 120;
   int ping_answer_seconds = 10;
   int64_t blob_limit_bytes = 0;         // 0: within host_memory_limit_bytes
-  int64_t host_memory_limit_bytes = 0;  // 0: a share of what there is
-  int run_seconds_limit = 600;          // 0: none
-  int health_interval_seconds = 10;     // 0: none
+  int64_t host_memory_limit_bytes = 0;  // 0: a fraction of the machine's memory
+  int run_seconds_limit = 600;          // 0: no limit
+  int health_interval_seconds = 10;     // 0: no checks
   int slice_milliseconds = 10;          // 0: programs are not cut
   int compiles_waiting_limit = 1024;    // of each user
-  quota::Limits quota;                  // of each user for whom nothing else is set
-  // Of one kernel that is compiled; 0: none.
+  quota::Limits quota;                  // of each user without other limits
+  // Of one kernel's compilation; 0: no limit.
   int compile_seconds_limit = 60;
   int64_t compile_memory_limit_bytes = int64_t{4} << 30;
-  int unused_minutes_limit = 60;  // of programs; 0: none
-  bool programs_shared = true;    // by users
-  // The compiler knows which there are (compiler/pipeline.h).
+  int unused_minutes_limit = 60;  // of programs; 0: no limit
+  bool programs_shared = true;    // among users
+  // Names of passes (compiler/pipeline.h).
   std::vector<std::string> disabled_passes;
   std::vector<std::string> dumped_passes;
   std::string log_level = "info";
 };
 
-// The process' environment; handed in, so that tests make their own. Unset variables are nullopt.
+// The process's environment; injected, so tests can supply their own. Unset variables are nullopt.
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
 Environment ProcessEnvironment();
 
-// What holds with no file and no flags.
+// The configuration without a file and flags.
 Config Defaults(const Environment& environment, int user_id);
 
-// Overrides `config` with a file's text. INVALID_ARGUMENT is "file:line: what is wrong".
+// Overrides `config` with a file's text. INVALID_ARGUMENT: "file:line: the error".
 absl::Status ApplyToml(const std::string& text, const std::string& file, Config* config);
 // The same with the file's content. NOT_FOUND if it cannot be read.
 absl::Status ApplyFile(const std::string& path, Config* config);
 
-// INVALID_ARGUMENT for values that no source may set (a malformed address, a negative number).
+// INVALID_ARGUMENT for values that are invalid from any source (a malformed address, a negative
+// number).
 absl::Status Check(const Config& config);
 
 }  // namespace kiln::config

@@ -18,11 +18,11 @@
 
 namespace {
 
-// A flag that may be given several times; commas separate as well.
+// A flag that may be given several times; commas also separate values.
 struct Addresses {
   std::vector<std::string> values;
 };
-// Abseil parses each occurrence of a flag into a fresh value and keeps only the last one, so the
+// Abseil parses each occurrence of a flag into a new value and keeps only the last, so the
 // addresses of all occurrences are collected here.
 bool AbslParseFlag(absl::string_view text, Addresses* flag, std::string* error) {
   static std::vector<std::string>& collected = *new std::vector<std::string>;
@@ -93,11 +93,11 @@ ABSL_FLAG(std::string, log_level, "", "debug, info, warning or error");
 namespace kiln::config {
 namespace {
 
-// Flags that are on where they stand without a value.
+// Flags that mean true if given without a value.
 constexpr std::array kSwitches = {"metrics_plain_http", "new_token_key", "programs_shared",
                                   "system_users"};
 
-// Abseil asks for a value of each flag whose type it does not take for its own bool.
+// Abseil requires a value for each flag whose type is not its own bool.
 std::vector<std::string> WithValues(int argc, char** argv) {
   std::vector<std::string> words(argv, argv + argc);
   for (std::string& word : words) {
@@ -119,7 +119,7 @@ std::vector<std::string> WithValues(int argc, char** argv) {
   return words;
 }
 
-// A flag that was not given, "" or -1, leaves what the file says.
+// A flag that was not given, "" or -1, keeps the file's value.
 void OverrideText(const absl::Flag<std::string>& flag, std::string* value) {
   const std::string given = absl::GetFlag(flag);
   if (!given.empty()) *value = given;
@@ -153,7 +153,7 @@ absl::Status ApplyFlags(Config* config) {
   OverrideNames(FLAGS_disable_passes, &config->disabled_passes);
   OverrideNames(FLAGS_dump_passes, &config->dumped_passes);
   OverrideText(FLAGS_metrics_listen, &config->metrics_listen);
-  // In the file "" serves none, but an empty flag is one that was not given.
+  // In the file, "" means no metrics, but an empty flag means that it was not given.
   if (config->metrics_listen == "none") config->metrics_listen.clear();
   OverrideText(FLAGS_cache_dir, &config->cache_folder);
   OverrideText(FLAGS_state_dir, &config->state_folder);
@@ -186,14 +186,14 @@ absl::Status ApplyFlags(Config* config) {
 
 absl::StatusOr<Config> FromCommandLine(int argc, char** argv, const Environment& environment,
                                        int user_id) {
-  // Abseil takes it once in a process.
+  // Abseil accepts it only once in a process.
   static std::once_flag described;
   std::call_once(described, [] {
     absl::SetProgramUsageMessage(
         "owns the devices of this machine and runs tensor graphs on them for its clients");
   });
-  // By default --help shows the flags of the program's main file, which has none, and where this
-  // file stood when it was built.
+  // By default --help shows only the flags of the program's main file, which has none, and shows
+  // the path at which this file was built.
   static constexpr char kThisFile[] = "server/config/flags.cc";
   absl::FlagsUsageConfig usage;
   usage.normalize_filename = [](absl::string_view file) {

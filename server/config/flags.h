@@ -1,4 +1,4 @@
-// The daemon's flags. They override the configuration file.
+// The daemon's flags, which override the configuration file.
 #ifndef KILN_SERVER_CONFIG_FLAGS_H_
 #define KILN_SERVER_CONFIG_FLAGS_H_
 
@@ -7,8 +7,8 @@
 
 namespace kiln::config {
 
-// Parses the command line (ending the process on --help and on unknown flags), then the file of
-// --config, and checks the whole. `user_id` is the process' own.
+// Parses the command line (terminating the process on --help and on unknown flags), then the file
+// given by --config, and checks the result. `user_id` is the process's own.
 absl::StatusOr<Config> FromCommandLine(int argc, char** argv, const Environment& environment,
                                        int user_id);
 

@@ -1,8 +1,8 @@
-// Machine-readable details on an absl::Status: a constant reason and what the error is about.
+// Machine-readable details of an absl::Status: a constant reason, and the subject of the error.
 //
-// They travel as payloads of the status, type URL "kiln/reason" and "kiln/<key>"; rpc/ turns them
-// into the ErrorInfo of the wire. Copying a status keeps them, so that a dependent operation fails
-// with the original reason.
+// They are stored as payloads of the status, with type URLs "kiln/reason" and "kiln/<key>"; rpc/
+// converts them to the ErrorInfo on the wire. Copying a status keeps them, so a dependent operation
+// fails with the original reason.
 #ifndef KILN_SERVER_ERRORS_ERRORS_H_
 #define KILN_SERVER_ERRORS_ERRORS_H_
 
@@ -17,28 +17,28 @@
 
 namespace kiln::errors {
 
-// Payload type URLs start with this.
+// The prefix of payload type URLs.
 inline constexpr absl::string_view kPayloadPrefix = "kiln/";
 
 using Detail =
     std::pair<absl::string_view, std::string>;  // key, value; for example {"handle", "7"}
 
-// `status` with a reason (constant, upper case: "UNKNOWN_HANDLE") and details, which are shortened
-// as names in messages are (compiler/ir/quoted.h). OK stays OK.
+// Returns `status` with a reason (constant, upper case: "UNKNOWN_HANDLE") and details, which are
+// shortened like names in messages (compiler/ir/quoted.h). OK stays OK.
 absl::Status WithReason(absl::Status status, absl::string_view reason,
                         std::initializer_list<Detail> details = {});
 
-// The same error with a message of 1,000 bytes at most, cut between characters: much more does not
-// fit into the trailer of a call, and what fails is remembered.
+// Returns the same error with a message of at most 1,000 bytes, cut between characters: much more
+// does not fit into the trailer of a call, and errors are kept in memory.
 absl::Status WithBoundedMessage(const absl::Status& status);
 
-// Bytes of memory that it takes; about.
+// The approximate memory of a status.
 int64_t BytesOf(const absl::Status& status);
 
 // The reason; without one, the name of the code ("INVALID_ARGUMENT").
 std::string Reason(const absl::Status& status);
 
-// All details but the reason.
+// All details except the reason.
 std::map<std::string, std::string> Details(const absl::Status& status);
 
 }  // namespace kiln::errors

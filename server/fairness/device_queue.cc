@@ -15,7 +15,8 @@ bool MayTakeASlice(double predicted_seconds, const QueueLimits& limits, double d
 bool DeviceQueue::Fits(double cost) const {
   const int64_t count = in_flight();
   if (count == 0) return true;
-  // Where programs are not cut, all that is queued would fit into half a slice, however long.
+  // If programs are not cut (an infinite slice), everything queued would fit, so use the usual
+  // slice.
   const bool is_cut = std::isfinite(limits_.slice_seconds);
   const double most = is_cut ? limits_.piece_seconds() : QueueLimits().piece_seconds();
   return count < limits_.max_in_flight && seconds_in_flight_ + cost <= most;
@@ -76,7 +77,7 @@ void DeviceQueue::KeepAlone(int64_t ticket) {
 bool DeviceQueue::GoesOn(int64_t ticket, double seconds) {
   const auto found = running_.find(ticket);
   if (found == running_.end()) return true;
-  // What is in flight is behind it: lists run in order.
+  // Lists run in order, so those in flight come after this one.
   if (flows_.First() || in_flight() > 1) return false;
   Running& list = found->second;
   if (!flows_.GoOn(list.flow, list.charged, seconds, limits_.slice_seconds)) return false;

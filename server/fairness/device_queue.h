@@ -1,6 +1,6 @@
-// What a device gets next, and how much of it at once: the fair queue, and what is in flight. Pure
-// and clock-free, so that the dispatcher and the tests' simulator run the same policy; not
-// thread-safe.
+// Decides which list a device gets next, and how much of it at once: the fair queue, and the lists
+// in flight. Pure, without a clock, so that the dispatcher and the tests' simulator run the same
+// policy. Not thread-safe.
 #ifndef KILN_SERVER_FAIRNESS_DEVICE_QUEUE_H_
 #define KILN_SERVER_FAIRNESS_DEVICE_QUEUE_H_
 
@@ -15,32 +15,34 @@
 
 namespace kiln::fairness {
 
-// A list is handed to the device if none is in flight, or if together with what is in flight it is
-// predicted to take at most half a slice (the usual one, where slice_seconds is infinity). Of short
-// lists there are enough for the device to go on while the threads that tell of their ends and
-// start others wait for a core.
+// A list is handed to the device if none is in flight, or if it and those in flight are together
+// predicted to take at most half a slice (half of the usual slice if slice_seconds is infinite).
+// This keeps enough short lists in flight for the device to continue while the threads that report
+// completions and start lists wait for a core.
 //
-// What takes longer than a slice ends with it. Devices that yield (drivers::Device::yields) ask at
-// its end whether the list goes on (GoesOn): it does while nothing else waits. A list that may take
-// longer than a slice (MayTakeASlice) is in flight there alone, and predicted to take one. For
-// other devices it is cut into pieces of half a slice beforehand, by what it is predicted to take.
-// So nobody has the device for longer than a slice and one task of a kernel's grid while others
-// wait, as far as predictions are right where the device does not yield.
+// Work that takes longer than a slice stops at its end. Devices that yield
+// (drivers::Device::yields) ask at the end of a slice whether the list continues (GoesOn): it does
+// while nothing else waits. A list that may take longer than a slice (MayTakeASlice) is the only
+// one in flight there, and is predicted to take one slice. For other devices it is cut into pieces
+// of half a slice beforehand, by its predicted time. So while others wait, no user has the device
+// for longer than a slice and one task of a kernel's grid; on a device that does not yield, as far
+// as predictions are right.
 //
-// A user who has had less than the others, by a slice at least, waits for what is in flight: a list
-// of one slice, or several of half of one together. Then comes their list, however many others
-// wait. Who has had as much as the others waits for their turn (fair_queue.h).
+// A user who has had less time than the others, by at least a slice, waits only for what is in
+// flight: a list of one slice, or several lists that take half a slice together. Their list comes
+// next, however many others wait. A user who has had as much as the others waits for their turn
+// (fair_queue.h).
 struct QueueLimits {
   int max_in_flight = 512;
   double slice_seconds = 0.010;
 
   double piece_seconds() const { return slice_seconds / 2; }
-  // What FairQueue lets those begin with who were idle.
+  // The credit with which FairQueue lets idle users begin.
   double credit_seconds() const;
 };
 
-// Whether a run may take longer than a slice that is predicted to take so many seconds. They last
-// `differs_by` times as long as those before them at most.
+// Whether a run with this predicted time may take longer than a slice. Runs are assumed to take at
+// most `differs_by` times as long as earlier ones.
 bool MayTakeASlice(double predicted_seconds, const QueueLimits& limits, double differs_by = 4);
 
 class DeviceQueue {
@@ -59,46 +61,46 @@ class DeviceQueue {
   FairQueue& flows() { return flows_; }
   const FairQueue& flows() const { return flows_; }
 
-  // The list that the device gets now; nothing if none waits or none fits. It counts as in flight
-  // until Finished or Refused.
+  // Returns the list that the device gets now, or nothing if none waits or none fits. It counts as
+  // in flight until Finished or Refused.
   std::optional<Start> Next();
-  // Another piece of the item in `start` follows, before anything else of its flow. False if the
-  // flow is gone.
+  // Queues another piece of the item in `start`, before anything else of its flow. Returns false if
+  // the flow is gone.
   bool Continue(const Start& start, double cost) {
     return flows_.PushFront(start.flow, start.item, cost);
   }
-  // The same for a ticket in flight or parked: its next piece is this item. False if it or its flow
-  // is gone.
+  // The same for a ticket in flight or parked, with `item` as its next piece. Returns false if it
+  // or its flow is gone.
   bool Continue(int64_t ticket, Item item, double cost);
-  // What was started cannot run yet: it goes back. With `hold` its flow waits until something has
-  // ended. False if the flow is gone.
+  // Returns a started item, which cannot run yet, to the queue. With `hold` its flow waits until
+  // something has ended. Returns false if the flow is gone.
   bool PutBack(const Start& start, bool hold);
-  // What was started waits for other devices (gangs): its turn here has come and is paid for, but
-  // it takes nothing of the device, which goes on with other flows' work; its own flow's waits.
+  // The ticket waits for other devices (gangs). Its turn on this device has come and is charged,
+  // but it does not occupy the device, which continues with other flows' work; its own flow waits.
   void Park(int64_t ticket);
-  // It runs now, with the others.
+  // The ticket is in flight again.
   void Unpark(int64_t ticket);
-  // What was started may end early: until it has ended nothing else of its flow is started, which
-  // would overtake its rest. Nothing happens if it has ended.
+  // The ticket may end early: until it has ended nothing else of its flow is started, which would
+  // overtake its rest. Does nothing if it has ended.
   void KeepAlone(int64_t ticket);
-  // What was started has run for `seconds`, and its slice is over. True: nothing else waits, so
-  // that it goes on, and its flow is charged for another slice. False: it is to end, as it is when
-  // its flow is gone.
+  // Call when the ticket has run for `seconds` and its slice is over. True: nothing else waits, so
+  // it continues and its flow is charged for another slice. False: it has to end, also because its
+  // flow is gone.
   bool GoesOn(int64_t ticket, double seconds);
-  // It took `seconds` on the device. False if the ticket is unknown.
+  // The ticket took `seconds` on the device. Returns false if the ticket is unknown.
   bool Finished(int64_t ticket, double seconds);
-  // It never reached the device, parked or not.
+  // The ticket, parked or not, never reached the device.
   void Refused(int64_t ticket) { Finished(ticket, 0); }
 
-  // Without what is parked.
+  // Parked tickets are not counted.
   int64_t in_flight() const { return static_cast<int64_t>(running_.size()); }
-  // As predicted.
+  // Predicted seconds of the lists in flight.
   double seconds_in_flight() const { return seconds_in_flight_; }
 
  private:
   struct Running {
     FlowId flow = 0;
-    double predicted = 0;  // to be in flight for so long
+    double predicted = 0;  // seconds in flight
     double charged = 0;
     bool alone = false;
   };
@@ -108,7 +110,7 @@ class DeviceQueue {
   const QueueLimits limits_;
   FairQueue flows_;
   absl::flat_hash_map<int64_t, Running> running_;
-  absl::flat_hash_map<int64_t, Running> parked_;  // at most one of a flow
+  absl::flat_hash_map<int64_t, Running> parked_;  // at most one per flow
   int64_t next_ticket_ = 1;
   double seconds_in_flight_ = 0;
 };

@@ -120,8 +120,8 @@ void Dispatcher::Finished(int64_t ticket, double seconds) {
   device_seconds_ += seconds;
   handed_.erase(ticket);
   parked_begun_.erase(ticket);
-  // With the lock still held: once it is free and nothing runs, whoever waits for that may destroy
-  // this object.
+  // With the lock still held: once it is released and nothing runs, a thread that waits for that
+  // may destroy this object.
   SubmitWaitingAndUnlock();
 }
 
@@ -130,10 +130,10 @@ void Dispatcher::SubmitWaiting() {
   SubmitWaitingAndUnlock();
 }
 
-// Locks by hand, since each Submit in the loop is called without the lock.
+// Locks manually, since each Submit in the loop is called without the lock.
 void Dispatcher::SubmitWaitingAndUnlock() {
-  // The thread that submits looks at the queue again, under this lock, before it stops, so what has
-  // just been queued is not forgotten.
+  // Before it stops, the thread that submits checks the queue again under this lock, so newly
+  // queued work is not missed.
   if (submitting_) {
     mutex_.Unlock();
     return;
@@ -223,7 +223,7 @@ std::optional<DeviceQueue::Start> Dispatcher::NextStart() {
 }
 
 void Dispatcher::SubmitStarted(const DeviceQueue::Start& start, Waiting waiting) {
-  // Keeps the work beyond its stay in the queue: the last reference frees its buffers, which takes
+  // Keeps the work alive after it has left the queue: destroying it frees its buffers, which takes
   // other locks.
   const std::shared_ptr<Work> work = waiting.work;
   const auto handed = work->Submit(start.ticket, now_() - waiting.since);
@@ -237,7 +237,7 @@ void Dispatcher::SubmitStarted(const DeviceQueue::Start& start, Waiting waiting)
   }
   if (failure.ok()) return;
   work->Fail(failure);
-  // It may have held memory that others wait for.
+  // It may have held memory that other work waits for.
   absl::MutexLock lock(&mutex_);
   queue_.flows().ReleaseHeld();
 }
@@ -245,10 +245,10 @@ void Dispatcher::SubmitStarted(const DeviceQueue::Start& start, Waiting waiting)
 absl::Status Dispatcher::Settle(const DeviceQueue::Start& start,
                                 const absl::StatusOr<Work::Handed>& handed, double next_seconds,
                                 Waiting* waiting) {
-  // Finished has not come, and will not.
+  // Finished was not called for it, and will not be.
   if (!handed.ok() || *handed == Work::Handed::kNoRoom) handed_.erase(start.ticket);
   if (!handed.ok()) {
-    // It took no time on the device, so its flow gets back all that it was charged.
+    // It took no time on the device, so its flow gets back the whole charge.
     queue_.Refused(start.ticket);
     return handed.status();
   }
@@ -263,7 +263,7 @@ absl::Status Dispatcher::Settle(const DeviceQueue::Start& start,
         queue_.Refused(start.ticket);
         return stopped_;
       }
-      // Where nothing is left that could end, what held the memory has just been dropped.
+      // If nothing is left that could end, the work that held the memory has just been dropped.
       if (!queue_.PutBack(start,
                           /*hold=*/queue_.in_flight() > 1 || begun_ > 0 || !parked_begun_.empty()))
         return SessionEnded();
@@ -282,7 +282,7 @@ void Dispatcher::Stop(const absl::Status& reason) {
   {
     absl::MutexLock lock(&mutex_);
     stopped_ = reason;
-    // After `stopped_` is set nothing is queued any more.
+    // Once `stopped_` is set, nothing more is queued.
     const auto has_not_begun = [this](FairQueue::Item item) ABSL_NO_THREAD_SAFETY_ANALYSIS {
       return !waiting_.at(item).begun;
     };
@@ -296,7 +296,7 @@ bool Dispatcher::WaitIdle(absl::Duration timeout) {
   absl::MutexLock lock(&mutex_);
   const auto is_idle = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     // A list may end before the thread that submitted it has left SubmitWaiting, and the caller may
-    // be about to destroy this object.
+    // destroy this object when idle.
     return queue_.in_flight() == 0 && begun_ == 0 && parked_begun_.empty() && !submitting_;
   };
   return mutex_.AwaitWithTimeout(absl::Condition(&is_idle), timeout);

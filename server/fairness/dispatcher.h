@@ -1,5 +1,5 @@
-// The edge of the fair queue: threads, time and one device. What the device gets next, and how much
-// of it at once, is DeviceQueue's to say.
+// Connects the fair queue with threads, time and one device. DeviceQueue decides which list the
+// device gets next, and how much of it at once.
 #ifndef KILN_SERVER_FAIRNESS_DISPATCHER_H_
 #define KILN_SERVER_FAIRNESS_DISPATCHER_H_
 
@@ -23,41 +23,41 @@
 
 namespace kiln::fairness {
 
-// What waits for its device: one command list, or several that are handed over in order, so that
-// others' lists come in between.
+// Work that waits for its device: one command list, or several that are handed over in order, with
+// other users' lists in between.
 class Work {
  public:
   enum class Handed {
     kAll,     // nothing of it is left
-    kAlone,   // likewise, but the list may end early (Dispatcher::GoesOn): the rest of the flow
+    kAlone,   // the same, but the list may end early (Dispatcher::GoesOn): the rest of the flow
               // waits
-    kSome,    // Submit is called again, when its turn has come
-    kNoRoom,  // nothing: it needs memory that other work holds which has begun and not been handed
-              // over whole. Submit is called again once a list has ended.
+    kSome,    // Submit is called again when its turn has come
+    kNoRoom,  // nothing: it needs memory held by other work that has begun and is not completely
+              // handed over. Submit is called again once a list has ended.
   };
 
   virtual ~Work() = default;
-  // Expected time on the device of what is handed over next, in seconds.
+  // Predicted seconds on the device of the next list.
   virtual double predicted_seconds() const = 0;
-  // Hands the next list to the device. Unless kNoRoom, Dispatcher::Finished(ticket, …) will be
-  // called once, possibly before this returns. An error: the work has failed and Fail is called.
-  // Called from one thread at a time, in the queue's order.
+  // Hands the next list to the device. Except for kNoRoom, Dispatcher::Finished(ticket, …) must
+  // then be called once, possibly before this returns. On an error the work has failed, and Fail is
+  // called. Called by one thread at a time, in the queue's order.
   virtual absl::StatusOr<Handed> Submit(int64_t ticket, absl::Duration waited) = 0;
-  // It fails with `why`, however much of it was handed over, unless it has ended. What is on the
-  // device goes on until the device is told (drivers::Device::StopUnwanted). For any thread.
+  // Fails the work with `why`, even if it is partly handed over, unless it has ended. Lists on the
+  // device continue until the device is told (drivers::Device::StopUnwanted). Thread-safe.
   virtual void Stop(const absl::Status& why) {}
-  // False: nobody needs it any more, so that DropUnwanted may drop it.
+  // False: it was cancelled or has failed, so DropUnwanted may drop it.
   virtual bool is_wanted() const { return true; }
-  // What the log calls it.
+  // Its name in the log.
   virtual std::string label() const = 0;
-  // What has not been handed over will not run. Called at most once.
+  // The part that was not handed over will not run. Called at most once.
   virtual void Fail(const absl::Status& status) = 0;
 };
 
 // Thread-safe.
 class Dispatcher {
  public:
-  // The log says `device` of what is queued here.
+  // `device`: its name in the log.
   Dispatcher(std::string device, std::function<absl::Time()> now, QueueLimits limits = {})
       : device_(std::move(device)), now_(std::move(now)), limits_(limits), queue_(limits) {}
 
@@ -65,68 +65,70 @@ class Dispatcher {
 
   FairQueue::FlowId AddFlow(const std::string& user, double weight,
                             Priority priority = Priority::kInteractive) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Work in the flow that has not been handed over whole fails with CANCELLED.
+  // Fails work of the flow that is not completely handed over with CANCELLED.
   void RemoveFlow(FairQueue::FlowId flow) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The user's share from now on, relative to other users', if there is a flow of the user's.
+  // Sets the user's share, relative to other users', if the user has a flow.
   void SetWeight(const std::string& user, double weight) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The same as RemoveFlow for what is not wanted any more; the flow stays.
+  // As RemoveFlow, only for work that is not wanted any more (Work::is_wanted); the flow remains.
   void DropUnwanted(FairQueue::FlowId flow) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Calls Submit or Fail of this and other work, maybe on this thread, before or after it returns:
-  // hold no lock that they take.
+  // May call Submit or Fail of this and other work, possibly on this thread, before or after it
+  // returns. Requires: the caller holds no lock that they take.
   void Enqueue(FairQueue::FlowId flow, std::shared_ptr<Work> work) ABSL_LOCKS_EXCLUDED(mutex_);
   // A submitted list ended after `seconds` on the device.
   void Finished(int64_t ticket, double seconds) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Asked when a list has run for `seconds` and its slice is over. True: it goes on. False: others
-  // wait, so that it is to end early; Continue comes before Finished then. Cheap. For a device's
-  // thread.
+  // Called when a list has run for `seconds` and its slice is over. True: it continues. False:
+  // others wait, so it has to end early, and Continue must be called before Finished. Fast; called
+  // on a device's thread.
   bool GoesOn(int64_t ticket, double seconds) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // For work on several devices at once (gang_order.h), within its Submit: the ticket's turn has
-  // come here, but not everywhere. It is in flight no longer, and the rest of its flow waits.
-  // `has_begun`: not with this list, so that it holds what others may wait for.
+  // come here, but not on all devices. It is no longer in flight, and the rest of its flow waits.
+  // `has_begun`: an earlier list of the work has begun, so it holds memory that others may wait
+  // for.
   void Park(int64_t ticket, bool has_begun) ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether work that has not begun may still begin.
   bool Begins() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // It is in flight again, and will be Finished. Without a look at what may start behind it.
+  // The ticket is in flight again, and Finished will be called for it. Does not start other lists.
   void Unpark(int64_t ticket) ABSL_LOCKS_EXCLUDED(mutex_);
-  // What comes of the same work behind the ticket's list, before the rest of its flow: `work`, of
-  // which this is not the first piece. Before it is unparked, or within its Submit, which then
-  // returns kAll; or when the list has ended early. False if its flow is gone; then nothing comes.
+  // Queues `work`, the next piece of the same work after the ticket's list, before the rest of its
+  // flow; it is not the work's first piece. Call this before Unpark, or within Submit, which then
+  // returns kAll; or when the list has ended early. Returns false, without queueing, if the flow is
+  // gone.
   bool Continue(int64_t ticket, std::shared_ptr<Work> work, double predicted_seconds)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // What has found no room competes again from here on: it need not wait until a list ends, behind
-  // which others would have the room. Without a look.
+  // Work that found no memory competes again from now on, without waiting for a list to end, since
+  // others would then take the memory. Does not start lists.
   void ReleaseHeld() ABSL_LOCKS_EXCLUDED(mutex_);
-  // That look. Calls Submit of work; the caller holds no lock.
+  // Starts what can start. Calls Submit of work. Requires: the caller holds no lock.
   void LookAgain() ABSL_LOCKS_EXCLUDED(mutex_) { SubmitWaiting(); }
 
-  // Work::Stop of all of which the device has something or which is parked.
+  // Calls Work::Stop of all work that is in flight or parked.
   void StopInFlight(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // From now on nothing that waits is begun; what has begun goes on to its end. What still waits is
+  // From now on waiting work is not begun; work that has begun runs to its end. Waiting work is
   // failed by RemoveFlow or Stop.
   void Suspend() ABSL_LOCKS_EXCLUDED(mutex_);
-  // From now on work fails with `reason`, that which waits included; what has begun goes on to its
+  // From now on work fails with `reason`, including waiting work; work that has begun runs to its
   // end.
   void Stop(const absl::Status& reason) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Waits until nothing is in flight and nothing has begun that is not handed over whole; false if
+  // Waits until nothing is in flight and no begun work is left to hand over; returns false if
   // `timeout` passes first.
   bool WaitIdle(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Work that waits.
+  // The number of waiting items.
   int64_t queued() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Of what is on the device now.
+  // Of the lists on the device.
   double predicted_seconds_in_flight() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Seconds of device time of everything that has ended.
+  // Total device time of all ended lists.
   double device_seconds() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Waiting {
     std::shared_ptr<Work> work;
     absl::Time since;
-    bool begun = false;  // and there is more
+    bool begun = false;  // a part of it was handed over
   };
   // An event for the log.
   struct Queued {
@@ -137,21 +139,21 @@ class Dispatcher {
   };
   absl::Status Queue(FairQueue::FlowId flow, const std::shared_ptr<Work>& work)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Starts what fits, and writes to the log what has happened. One thread at a time does this, so
-  // that lists start, and the log tells of them, in the queue's order; the others leave their work
-  // to it.
+  // Starts what fits, and logs what happened. Only one thread at a time does this, so that lists
+  // start, and log lines appear, in the queue's order; other threads leave their work to it.
   void SubmitWaiting() ABSL_LOCKS_EXCLUDED(mutex_);
   void SubmitWaitingAndUnlock() ABSL_UNLOCK_FUNCTION(mutex_);
-  // What starts now, if anything does.
+  // The item that starts now, if any.
   std::optional<DeviceQueue::Start> NextStart() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Submits what was started; `waiting` is what Take has returned for it.
+  // Submits a started item; `waiting` is Take's result for it.
   void SubmitStarted(const DeviceQueue::Start& start, Waiting waiting) ABSL_LOCKS_EXCLUDED(mutex_);
-  // What becomes of it now, under the lock: empty if the work stays, otherwise why it fails.
+  // Updates the state after Submit, under the lock. Returns OK if the work remains, otherwise the
+  // error that it fails with.
   absl::Status Settle(const DeviceQueue::Start& start, const absl::StatusOr<Work::Handed>& handed,
                       double next_seconds, Waiting* waiting) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Waiting Take(FairQueue::Item item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PutBack(FairQueue::Item item, Waiting waiting) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Fails what has left the queue, and goes on with what may have waited for its memory.
+  // Fails work that has left the queue, and starts work that may have waited for its memory.
   void Drop(std::vector<Waiting> dropped, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
   void LogQueued(const std::vector<Queued>& events) const;
@@ -164,15 +166,15 @@ class Dispatcher {
   mutable absl::Mutex mutex_;
   DeviceQueue queue_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<int64_t, Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
-  int64_t begun_ ABSL_GUARDED_BY(mutex_) = 0;                          // of those that wait
+  int64_t begun_ ABSL_GUARDED_BY(mutex_) = 0;                          // of waiting_
   absl::flat_hash_set<int64_t> parked_begun_ ABSL_GUARDED_BY(mutex_);  // tickets
-  // By ticket; as many as are in flight.
+  // By ticket: the lists in flight.
   absl::flat_hash_map<int64_t, std::weak_ptr<Work>> handed_ ABSL_GUARDED_BY(mutex_);
-  // No longer than what was enqueued while one list was handed to the device.
+  // Bounded by the work that is enqueued while one list is handed to the device.
   std::vector<Queued> unlogged_ ABSL_GUARDED_BY(mutex_);
   FairQueue::Item next_item_ ABSL_GUARDED_BY(mutex_) = 1;
   double device_seconds_ ABSL_GUARDED_BY(mutex_) = 0;
-  // One thread at a time hands lists to the device.
+  // True while a thread hands lists to the device.
   bool submitting_ ABSL_GUARDED_BY(mutex_) = false;
   bool suspended_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status stopped_ ABSL_GUARDED_BY(mutex_);

@@ -22,7 +22,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// Records what happens to a piece of work.
+// Records calls of a piece of work.
 struct Journal {
   std::vector<std::string> submitted;
   std::vector<int64_t> tickets;
@@ -63,7 +63,7 @@ class DispatcherTest : public testing::Test {
   Dispatcher dispatcher_{"cpu:0", absl::Now, QueueLimits{.max_in_flight = 4, .slice_seconds = 4.0}};
 };
 
-// As a device does that is closed when it is idle. The sanitizers see whoever comes back.
+// As for a device that is closed when idle. Sanitizers detect late accesses.
 TEST(Dispatcher, MayBeDestroyedOnceItIsIdle) {
   for (int i = 0; i < 1000; ++i) {
     Journal journal;
@@ -144,7 +144,7 @@ TEST_F(DispatcherTest, TwoListsInFlightTakeHalfASliceAtMost) {
   EXPECT_THAT(journal_.submitted, ElementsAre("a", "b"));
 }
 
-// Work in pieces of a second, which are handed over one by one.
+// Work in pieces of a second, handed over one by one.
 class SlicedWork : public RecordedWork {
  public:
   SlicedWork(Journal* journal, std::string name, int pieces)
@@ -161,7 +161,7 @@ class SlicedWork : public RecordedWork {
   }
   bool is_wanted() const override { return wanted_; }
 
-  int needs_room_ = 0;  // so often
+  int needs_room_ = 0;  // how often it finds no room
   bool wanted_ = true;
   std::function<void()> during_submit_;
 
@@ -243,7 +243,7 @@ TEST_F(SlicedWorkTest, WhatHasNoRoomLetsOthersPassAndIsAskedAgain) {
   auto big = std::make_shared<SlicedWork>(&journal_, "big", 1);
   big->needs_room_ = 1;
   dispatcher_.Enqueue(bob, big);
-  Finish(0);  // "big" is next and finds no room
+  Finish(0);  // "big" is next and does not fit
   EXPECT_THAT(journal_.submitted, ElementsAre("a", "a", "a"));
   Finish(1);
   EXPECT_THAT(journal_.submitted, ElementsAre("a", "a", "a", "big"));
@@ -274,11 +274,11 @@ TEST_F(SlicedWorkTest, NobodyWaitsForMemoryThatADroppedRunHeld) {
   Finish(0);
   dispatcher_.RemoveFlow(ann);
   Finish(1);
-  Finish(2);  // the last thing in flight
+  Finish(2);  // the last list in flight
   EXPECT_THAT(journal_.submitted, ElementsAre("a", "a", "a", "big"));
 }
 
-// One device's part of a piece of work on several devices.
+// One device's part of work on several devices.
 class PartOfPiece : public RecordedWork {
  public:
   PartOfPiece(Journal* journal, std::function<void(int64_t ticket)> on_submit)
@@ -379,7 +379,7 @@ TEST_F(DispatcherTest, UnknownTicketIsIgnored) {
   EXPECT_THAT(journal_.submitted, IsEmpty());
 }
 
-// Asks the dispatcher while it is asked for its label, as somebody who waits for its lock would.
+// Calls the dispatcher from label(), which would deadlock if its lock were held.
 class AskingWork : public RecordedWork {
  public:
   AskingWork(const Dispatcher* dispatcher, Journal* journal, std::string name)
@@ -403,7 +403,7 @@ class DispatcherLogTest : public DispatcherTest {
   void Ask(FairQueue::FlowId flow, const std::string& name) {
     dispatcher_.Enqueue(flow, std::make_shared<AskingWork>(&dispatcher_, &journal_, name));
   }
-  // "queued a", in the log's order.
+  // The events in the log's order: "queued a".
   static std::vector<std::string> Events(const std::string& written) {
     std::vector<std::string> events;
     for (const absl::string_view line : absl::StrSplit(written, '\n', absl::SkipEmpty())) {

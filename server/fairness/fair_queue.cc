@@ -11,7 +11,7 @@ void TagOrder::Activate(int64_t id) {
   Flow& flow = flows_[id];
   if (flow.waiting) return;
   flow.waiting = true;
-  // An idle flow's old tag would let it run alone until it has caught up with the others.
+  // With an old tag, an idle flow would run alone until it has caught up with the others.
   flow.tag = std::max(flow.tag, LeastTag(flow));
   flow.since = arrivals_++;
   waiting_.insert(KeyOf(id, flow));
@@ -31,15 +31,16 @@ std::optional<int64_t> TagOrder::First() const {
 
 void TagOrder::Charge(int64_t id, double seconds) {
   Flow& flow = flows_[id];
-  // The set is ordered by tag, so a flow leaves it while its tag changes.
+  // The set is ordered by tag, so a flow must leave it while its tag changes.
   if (flow.waiting) waiting_.erase(KeyOf(id, flow));
   flow.tag += seconds / flow.weight;
-  // Served now: among equals it goes to the back.
+  // It was just served, so it goes behind flows with the same tag.
   flow.since = arrivals_++;
   if (flow.waiting) waiting_.insert(KeyOf(id, flow));
 }
 
-// Never back: a correction may have moved this flow's tag behind what was served before.
+// The virtual time never decreases: a correction may have moved this flow's tag below that of an
+// item served earlier.
 void TagOrder::Serve(int64_t id) { virtual_time_ = std::max(virtual_time_, flows_[id].tag); }
 
 bool TagOrder::IsAhead(int64_t id) const {
@@ -181,7 +182,7 @@ std::vector<FairQueue::Item> FairQueue::RemoveAllIf(const std::function<bool(Ite
   return removed;
 }
 
-// Relies on Update: whoever waits in an order has something to pop below.
+// Relies on Update: every waiting id at one level has something to pop at the level below.
 std::optional<FairQueue::Entry> FairQueue::First() const {
   const auto priority = priorities_.First();
   if (!priority) return std::nullopt;
@@ -224,7 +225,7 @@ bool FairQueue::GoOn(FlowId flow, double predicted, double actual, double cost) 
   return true;
 }
 
-// The virtual time is the start tag of what is served.
+// The virtual time becomes the start tag of the served item.
 void FairQueue::Serve(const Flow& flow, FlowId id) {
   User& user = users_.at(flow.user);
   priorities_.Serve(IndexOf(user.priority));

@@ -8,7 +8,7 @@
 namespace kiln::fairness {
 namespace {
 
-// Serves `seconds` of device time; every flow always has work. Returns what each flow got.
+// Serves `seconds` of device time; every flow always has work. Returns the time of each flow.
 std::map<FairQueue::FlowId, double> Share(FairQueue& queue,
                                           const std::map<FairQueue::FlowId, double>& cost,
                                           double seconds) {
@@ -74,7 +74,7 @@ TEST(FairQueue, IdlingSavesNothingUp) {
   EXPECT_NEAR(got[idle], 0.5, 0.03);
 }
 
-// Each of many has work at any time; who was idle has had less.
+// Many users always have work; one who was idle has had less.
 TEST(FairQueue, WhoHasHadLessGoesBeforeAllWhoWait) {
   FairQueue queue(/*credit_seconds=*/0.01);
   std::map<FairQueue::FlowId, double> busy;
@@ -84,7 +84,7 @@ TEST(FairQueue, WhoHasHadLessGoesBeforeAllWhoWait) {
   for (int request = 0; request < 20; ++request) {
     queue.Push(light, 1, 0.001);
     EXPECT_EQ(queue.Pop()->flow, light) << request;
-    // A round of the others.
+    // One round of the others.
     for (size_t i = 0; i < busy.size(); ++i) queue.Push(queue.Pop()->flow, 0, 0.01);
   }
 }
@@ -98,7 +98,7 @@ TEST(FairQueue, IdlingSavesUpTheCreditAlone) {
   EXPECT_NEAR(got.at(idle) - got.at(busy), 0.05, 0.021);
 }
 
-// Whoever comes back under the same name has had what they have had.
+// A user who returns under the same name keeps the time they have had.
 TEST(FairQueue, NobodyGetsTheCreditAgainByLeaving) {
   FairQueue queue(/*credit_seconds=*/0.05);
   const auto busy = queue.AddFlow("ann", 1);
@@ -121,7 +121,7 @@ TEST(FairQueue, WhatGoesOnIsChargedAndTheVirtualTimeFollows) {
   queue.Push(alone, 2, 0.01);
   EXPECT_EQ(queue.Pop()->item, 1);
   for (int slice = 1; slice < 1000; ++slice) queue.GoOn(alone, 0.01, 0.01, 0.01);
-  // It has run for ten seconds; nobody has to have as much now.
+  // The other flow has run for ten seconds, but the newcomer need not catch up.
   auto got = Share(queue, {{newcomer, 0.01}}, 1);
   EXPECT_NEAR(got[newcomer], 0.5, 0.03);
 }

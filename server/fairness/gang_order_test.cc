@@ -1,4 +1,4 @@
-// Gangs in the queues of several devices, without threads: whatever comes, everything ends.
+// Tests of gangs in the queues of several devices, without threads: every random load ends.
 #include <algorithm>
 #include <cmath>
 #include <deque>
@@ -15,8 +15,8 @@
 namespace kiln::fairness {
 namespace {
 
-// Devices that run lists in the order of submission; a piece of a gang ends when it has come first
-// on all of its devices. Items are numbers of works.
+// Devices that run lists in the order of submission. A piece of a gang ends when it is first on all
+// of its devices. Items are indices of works.
 class Model {
  public:
   Model(int devices, int users) : devices_(devices) {
@@ -25,7 +25,7 @@ class Model {
         device.flows.push_back(device.queue.flows().AddFlow(absl::StrCat("user", user), 1));
   }
 
-  // `seconds`: of each of its pieces.
+  // `seconds`: of each piece.
   void Add(int user, std::vector<int> on, int pieces, double seconds) {
     const auto number = static_cast<int64_t>(works_.size());
     for (const int device : on)
@@ -33,14 +33,14 @@ class Model {
     works_.push_back({std::move(on), pieces, seconds});
   }
 
-  // Whether anything happened: one look at one device's queue, or one end.
+  // Returns whether anything happened: an item was started, or a piece ended.
   bool Step(int device) { return Start(device) || End(device); }
   int left() const { return static_cast<int>(works_.size()) - ended_; }
 
  private:
   struct Work {
     std::vector<int> on;
-    int left = 1;  // pieces that have not been submitted
+    int left = 1;  // pieces not yet submitted
     double seconds = 0;
     std::map<int, int64_t> tickets{};  // by device; of the next piece
   };
@@ -118,7 +118,7 @@ TEST(GangOrder, TenThousandMixesEndWithinBoundedSteps) {
       items += pieces * static_cast<int>(on.size());
       model.Add(below(users), on, pieces, std::exp2(-below(20)));
     }
-    // Each item is started once and ends once; a round in which nothing happens would be the last.
+    // Each item starts once and ends once. A round in which nothing happens means a deadlock.
     int idle_rounds = 0;
     int events = 0;
     while (model.left() > 0 && idle_rounds == 0) {
@@ -161,7 +161,7 @@ TEST(GangOrder, WhatIsParkedHoldsNothingButItsFlow) {
   EXPECT_FALSE(queue.Finished(gang->ticket, 0.002));
 }
 
-// On no device does anything of its flow come in between.
+// Nothing of the same flow comes in between on any device.
 TEST(GangOrder, TheNextPieceIsTheNextOfItsFlow) {
   DeviceQueue queue{QueueLimits()};
   const auto ann = queue.flows().AddFlow("ann", 1);

@@ -1,5 +1,6 @@
-// What users of a device meet who ask for little beside others who ask for all of it: random loads,
-// on devices that yield and on those whose programs are cut. KILN_FAIR_LOADS: how many.
+// Tests that users who ask for little get it promptly beside users who ask for everything: random
+// loads, on devices that yield and on devices whose programs are cut. KILN_FAIR_LOADS: their
+// number.
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -23,7 +24,7 @@ int LoadCount() {
   return count;
 }
 
-// Heavy users, who always have work, and one who asks now and then for less than a share.
+// Heavy users, who always have work, and one who sometimes asks for less than a share.
 class Load {
  public:
   static constexpr double kTaskSeconds = 0.0005;
@@ -36,11 +37,11 @@ class Load {
       simulator_.KeepBusy(heavy_.back(), Program(), /*deep=*/random_.Below(2) ? 0.5 : 0.05);
     }
     light_ = simulator_.flows().AddFlow("light", 1);
-    // Until each has had something: before, all have had equally little.
+    // Runs until each heavy user has had some time; before that, all have had equally little.
     simulator_.RunUntil(0.5);
   }
 
-  // The longest and the median of how long requests wait for others.
+  // The longest and the median time that requests wait for others.
   struct Waits {
     double longest = 0;
     double median = 0;
@@ -61,7 +62,7 @@ class Load {
     return {waits.back(), waits[waits.size() / 2]};
   }
 
-  // Of the heavy users, who have equal weights.
+  // Jain's fairness index of the heavy users, who have equal weights.
   double JainsIndex() {
     simulator_.RunUntil(kSeconds);
     double sum = 0, squares = 0;
@@ -74,13 +75,14 @@ class Load {
   double idle_seconds() const { return simulator_.idle_seconds(); }
 
  private:
-  // 1 to 200 ms, of one kernel or of many.
+  // A program of 1 to 200 ms, of one or many kernels.
   SimulatedProgram Program() {
     const double total = random_.Scale(0.001, 0.2);
     const int kernels = random_.Below(2) ? 1 : 1 + random_.Below(100);
     SimulatedProgram program{std::vector<double>(kernels, total / kernels)};
     program.points = std::max<int64_t>(1, std::ceil(total / kernels / kTaskSeconds));
-    // On a device that yields it may be wrong. Programs that have not run yet are alone there.
+    // Predictions may be wrong on a device that yields. Programs that have not run yet are alone
+    // there.
     program.prediction = yields_ ? random_.Scale(0.5, 100) : random_.Scale(0.8, 1.25);
     return program;
   }

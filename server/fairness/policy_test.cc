@@ -1,5 +1,5 @@
-// The bounds that fair_queue.h and device_queue.h state, on thousands of random workloads. A
-// failure names its seed.
+// Tests of the bounds stated in fair_queue.h and device_queue.h, on thousands of random workloads.
+// A failure names its seed.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -63,7 +63,7 @@ TEST(Split, EveryPointIsInOnePartOfBoundedTime) {
         ASSERT_GT(parts[part].end, next);
         next = parts[part].end;
         seconds += parts[part].seconds;
-        // A point more than an even share.
+        // At most a point more than an even share.
         const double point = commands[i].seconds / static_cast<double>(commands[i].points);
         EXPECT_LE(parts[part].seconds, kMost + point + 1e-6);
       }
@@ -91,14 +91,14 @@ TEST(Cut, MakesABoundedNumberOfSlices) {
   EXPECT_GT(slices.size(), kMostSlices / 4);
 }
 
-// A slice takes as long as the longest part of any of them.
+// A slice takes as long as the longest part of any of the programs.
 TEST(Cut, MakesABoundedNumberOfJointSlicesOfUnlikePrograms) {
   const std::vector<std::vector<double>> one(2047, {1e-6, 1 - 5e-7, 1e-6});
   const std::vector<std::vector<double>> other(2047, {1.0});
   EXPECT_LE(CutTogether({{one, other}}, 1.0).size(), kMostSlices);
 }
 
-// What a program has in a slice, which may reach over several stretches.
+// A program's commands in a slice, which may span several stretches.
 std::vector<double> InSlice(const std::vector<std::vector<double>>& program, int begin, int end) {
   std::vector<double> all;
   for (const std::vector<double>& stretch : program)
@@ -156,8 +156,9 @@ TEST(Cut, MakesABoundedNumberOfJointSlices) {
   EXPECT_GT(slices.size(), kMostSlices / 4);
 }
 
-// The bound of start-time fair queueing, at many moments: of what has ended, so that each flow may
-// lack what is in flight, and with wrong predictions, so that each may have one list too many.
+// The bound of start-time fair queueing, checked at many moments. It counts only ended lists, so
+// each flow may lack its lists in flight, and predictions are wrong, so each may have one list too
+// many.
 TEST(Policy, SharesAreInProportionToWeightsAtEveryMoment) {
   for (int seed = 0; seed < 500; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
@@ -219,7 +220,7 @@ TEST(Policy, ProgramsThatAreNotCutDoNotWaitOnTheDevice) {
   EXPECT_FALSE(queue.Next());
 }
 
-// Where nobody else has work, one user gets everything; nobody gets more by having idled.
+// If no one else has work, one user gets everything; a user who was idle gets no extra share.
 TEST(Policy, IdleSharesAreUsed) {
   for (int seed = 0; seed < 500; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
@@ -265,8 +266,8 @@ TEST(Policy, BatchIsNeverStarvedAndHardlyHoldsUpTheOthers) {
   }
 }
 
-// Flows come and go, predictions are wild, work is put back: nothing is lost, doubled or out of
-// order, and what waits in the end is what was not popped.
+// Flows come and go, predictions are wild, and work is put back: nothing is lost, duplicated or
+// reordered, and the items left at the end are those that were not popped.
 TEST(Policy, NothingIsLostOrReordered) {
   for (int seed = 0; seed < 2000; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));

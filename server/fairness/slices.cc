@@ -14,11 +14,11 @@ std::vector<CommandPart> Split(absl::Span<const CommandCost> commands, double mo
   std::vector<CommandPart> parts;
   for (size_t i = 0; i < commands.size(); ++i) {
     const auto [seconds, points] = commands[i];
-    // Rounding makes no part of its own.
+    // The tolerance avoids an extra part because of rounding.
     const double wanted = std::ceil(std::min(seconds / most, double{kMostSlices}) - 1e-6);
     const int64_t count = std::clamp<int64_t>(static_cast<int64_t>(wanted), 1, points);
     for (int64_t part = 0; part < count; ++part) {
-      // Without an overflow, however many points there are.
+      // Avoids an overflow for any number of points.
       const int64_t share = points / count, more = points % count;
       const int64_t begin = part * share + std::min(part, more);
       const int64_t end = begin + share + (part < more ? 1 : 0);
@@ -50,7 +50,7 @@ std::vector<CommandPart> Join(absl::Span<const CommandPart> parts) {
 
 std::vector<Slice> Cut(absl::Span<const double> command_seconds, double most) {
   const double total = std::accumulate(command_seconds.begin(), command_seconds.end(), 0.0);
-  // Any two neighbours take more than `most` together, so that there are at most this many.
+  // Any two neighbouring slices take more than `most` together, which bounds their number.
   most = std::max(most, 2 * total / (kMostSlices - 1));
   std::vector<Slice> slices;
   for (int i = 0; i < static_cast<int>(command_seconds.size()); ++i) {
@@ -66,10 +66,10 @@ namespace {
 
 using SecondsOfPrograms = absl::Span<const std::vector<std::vector<double>>>;
 
-// However many slices there are.
+// Without a limit on the number of slices.
 std::vector<JointSlice> CutAllTogether(SecondsOfPrograms seconds, double most) {
   std::vector<JointSlice> slices;
-  std::vector<int> begins(seconds.size());  // of the stretch
+  std::vector<int> begins(seconds.size());  // begins of the current stretch
   for (size_t stretch = 0; stretch < seconds[0].size(); ++stretch) {
     std::vector<std::vector<Slice>> cuts;
     size_t parts = 0;

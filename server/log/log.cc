@@ -40,7 +40,7 @@ const char* Name(Level level) {
 bool NeedsQuotes(std::string_view value) {
   if (value.empty()) return true;
   for (const char c : value) {
-    // Otherwise a value could end its field and pass itself off as the next one.
+    // Otherwise a value could end its field and look like the next one.
     if (c == ' ' || c == '"' || c == '=' || c == '\\') return true;
   }
   return !IsPrintable(value);
@@ -58,13 +58,14 @@ void AppendField(std::string* line, absl::string_view key, std::string_view valu
   line->push_back('"');
 }
 
-// How many lines of this event were held back before this one; nothing if this one is, too.
+// Returns how many lines of this event were dropped before this one; nullopt if this one is
+// dropped, too.
 std::optional<int64_t> Admit(Level level, absl::string_view event, absl::Time now) {
-  // Who debugs wants all, and errors are the daemon's own.
+  // Debugging needs all lines, and errors are not caused by clients.
   if (level == Level::kDebug || level == Level::kError) return 0;
   static absl::Mutex mutex(absl::kConstInit);
-  // By event, of which there are as many as the source names. Never destroyed: threads may log
-  // while the process ends.
+  // By event; the source code bounds their number. Never destroyed: threads may log while the
+  // process exits.
   static auto& limits = *new std::map<std::string, RateLimit, std::less<>>;
   absl::MutexLock lock(&mutex);
   auto limit = limits.find(event);

@@ -18,19 +18,20 @@ namespace kiln::log {
 
 enum class Level { kDebug, kInfo, kWarning, kError };
 
-// False if `name` is not one of "debug", "info", "warning", "error".
+// Returns false if `name` is not one of "debug", "info", "warning", "error".
 bool ParseLevel(absl::string_view name, Level* level);
 
 // Events below this level are dropped. Default: kInfo.
 void SetLevel(Level level);
-// Whether events of this level are written: where making an event's values takes time, ask first.
+// Whether events of this level are written. Check this first if computing an event's values takes
+// time.
 bool IsOn(Level level);
 
-// What tells the time of events; until it is called, all happen at the epoch.
+// Sets the clock for events; until then all of them have the epoch's time.
 void SetClock(absl::Time (*now)());
 
-// So many Info and Warning lines of one event are written in a minute, since clients bring some of
-// them about; the first one after tells how many were not ("unlogged").
+// The most Info and Warning lines of one event per minute, since clients can cause some of them;
+// the next line afterwards has the number of dropped ones ("unlogged").
 inline constexpr int kLinesOfAnEvent = 1000;
 
 using Field = std::pair<absl::string_view, std::string>;
@@ -41,7 +42,7 @@ void Info(absl::string_view event, Fields fields = {});
 void Warning(absl::string_view event, Fields fields = {});
 void Error(absl::string_view event, Fields fields = {});
 
-// The line as it is written, with its newline.
+// The line as written, with its newline.
 std::string Format(absl::Time time, Level level, absl::string_view event, Fields fields);
 
 }  // namespace kiln::log

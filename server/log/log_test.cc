@@ -36,7 +36,7 @@ TEST(Log, ParsesLevels) {
   EXPECT_EQ(level, Level::kWarning);
 }
 
-// The log is the process': what a test sets ends with it.
+// The log is global to the process; this resets what a test has changed.
 class SharedLog : public testing::Test {
  protected:
   void TearDown() override {

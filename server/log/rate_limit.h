@@ -1,4 +1,4 @@
-// How often something that a stranger or a client can bring about is logged.
+// Limits how often an event that a stranger or a client can cause is logged.
 #ifndef KILN_SERVER_LOG_RATE_LIMIT_H_
 #define KILN_SERVER_LOG_RATE_LIMIT_H_
 
@@ -9,11 +9,12 @@
 
 namespace kiln::log {
 
-// Lets at most `most` through in each `window`, so that nobody can fill the log. Not thread-safe.
+// Admits at most `most` events in each `window`, so that no client can fill the log. Not
+// thread-safe.
 class RateLimit {
  public:
   RateLimit(int most, absl::Duration window) : most_(most), window_(window) {}
-  // How many were held back before this one; nothing if this one is, too.
+  // Returns how many were dropped before this one; nullopt if this one is dropped, too.
   std::optional<int64_t> Admit(absl::Time now);
 
  private:

@@ -1,4 +1,4 @@
-// Values of a label, so many at most.
+// A bounded number of values for a label.
 #ifndef KILN_SERVER_METRICS_BOUNDED_NAMES_H_
 #define KILN_SERVER_METRICS_BOUNDED_NAMES_H_
 
@@ -7,8 +7,8 @@
 
 namespace kiln::metrics {
 
-// The first names that come keep theirs for good, so that counters never go back; later ones share
-// "other". Not thread-safe.
+// The first names keep their own value permanently, so that counters never decrease; later names
+// share "other". Not thread-safe.
 class BoundedNames {
  public:
   explicit BoundedNames(int most) : most_(most) {}

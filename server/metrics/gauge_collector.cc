@@ -21,8 +21,7 @@ MetricFamily GaugeFamily(std::string name, std::string help) {
   return family;
 }
 
-// Somebody else counts these, so they are read like a gauge; Prometheus must know that they only
-// grow.
+// Counted elsewhere, so it is read like a gauge; its type tells Prometheus that it only increases.
 MetricFamily CounterFamily(std::string name, std::string help) {
   MetricFamily family = GaugeFamily(std::move(name), std::move(help));
   family.type = MetricType::Counter;
@@ -38,7 +37,7 @@ void AddSample(MetricFamily& family, const std::string& label_value, double valu
 }
 
 std::vector<MetricFamily> PerDevice(const Gauges& now) {
-  // The samples below name these by their place.
+  // The samples below refer to these by index.
   std::vector<MetricFamily> families = {
       GaugeFamily("kiln_device_memory_used_bytes", "Device memory that is handed out."),
       GaugeFamily("kiln_device_memory_limit_bytes", "Device memory that may be handed out."),
@@ -55,7 +54,7 @@ std::vector<MetricFamily> PerDevice(const Gauges& now) {
   return families;
 }
 
-// Adds up what the users have that share a name, in the order of name and device.
+// Sums the values of users that share a name, ordered by name and device.
 std::vector<UserGauges> ByName(const std::vector<UserGauges>& users, BoundedNames& names) {
   std::map<std::pair<std::string, std::string>, UserGauges> sums;
   for (const UserGauges& user : users) {
@@ -75,7 +74,7 @@ std::vector<UserGauges> ByName(const std::vector<UserGauges>& users, BoundedName
 }
 
 std::vector<MetricFamily> PerUser(const std::vector<UserGauges>& users) {
-  // The samples below name these by their place.
+  // The samples below refer to these by index.
   std::vector<MetricFamily> families = {
       CounterFamily("kiln_user_device_seconds_total", "Device time of a user's runs."),
       CounterFamily("kiln_user_runs_total", "Runs of a user's that ended."),
@@ -121,7 +120,7 @@ void GaugeCollector::Set(std::function<Gauges()> read) {
 std::vector<MetricFamily> GaugeCollector::Collect() const {
   absl::MutexLock lock(&mutex_);
   if (!read_) return {};
-  // One reading for all families, so that what a scrape shows belongs together.
+  // One reading for all families, so that the values of a scrape are consistent.
   const Gauges now = read_();
   std::vector<MetricFamily> families = PerDevice(now);
   for (MetricFamily& family : PerUser(ByName(now.users, user_names_)))

@@ -1,4 +1,4 @@
-// The values of the moment, as Prometheus collects them.
+// The current values, as Prometheus collects them.
 #ifndef KILN_SERVER_METRICS_GAUGE_COLLECTOR_H_
 #define KILN_SERVER_METRICS_GAUGE_COLLECTOR_H_
 
@@ -14,7 +14,7 @@
 
 namespace kiln::metrics {
 
-// Thread-safe. Nothing is collected until Set.
+// Thread-safe. Collects nothing until Set.
 class GaugeCollector : public prometheus::Collectable {
  public:
   // `read` is called at every collection, under this object's lock.

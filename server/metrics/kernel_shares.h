@@ -1,4 +1,4 @@
-// How a program's device time divides among its kernels.
+// The division of a program's device time among its kernels.
 #ifndef KILN_SERVER_METRICS_KERNEL_SHARES_H_
 #define KILN_SERVER_METRICS_KERNEL_SHARES_H_
 

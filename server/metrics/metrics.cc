@@ -27,8 +27,8 @@ using prometheus::Counter;
 using prometheus::Histogram;
 
 Counter* AddCounter(prometheus::Registry& registry, const char* name, const char* help) {
-  // Adding the family's one counter now shows it as 0 until something happens, so that rates are
-  // right from the first event on.
+  // Adding the family's only counter now makes it appear as 0 before the first event, so that rates
+  // are right from the first event on.
   return &BuildCounter().Name(name).Help(help).Register(registry).Add({});
 }
 
@@ -148,8 +148,7 @@ void Metrics::Received(int64_t bytes) {
 void Metrics::Sent(int64_t bytes) { implementation_->sent->Increment(static_cast<double>(bytes)); }
 void Metrics::Abandoned() { implementation_->abandoned->Increment(); }
 void Metrics::Failed(absl::StatusCode code) {
-  // Add returns the counter that is there already, if there is one. Errors are rare enough to look
-  // it up.
+  // Add returns an existing counter if there is one. Errors are rare enough for this look-up.
   implementation_->errors.Add({{"code", absl::AsciiStrToLower(absl::StatusCodeToString(code))}})
       .Increment();
 }

@@ -1,4 +1,4 @@
-// What Prometheus sees at /metrics. README.md of this folder has the table of names and labels.
+// The metrics served at /metrics. README.md of this folder has the table of names and labels.
 //
 // Labels are bounded: devices by configuration, codes by gRPC, users by kMaxUserNames, programs and
 // kernels by kMaxProgramNames and kMaxKernelNames for each device; the rest is counted as "other"
@@ -24,7 +24,7 @@ inline constexpr int kMaxKernelNames = 300;
 inline constexpr int kMaxUserNames = 100;
 inline constexpr int kMaxProgramNames = 100;
 
-// Values that are read when somebody scrapes.
+// Values that are read at a scrape.
 struct DeviceGauges {
   std::string device;
   int64_t memory_used_bytes = 0;
@@ -36,8 +36,8 @@ struct DeviceGauges {
 struct UserGauges {
   std::string user;
   std::string device;
-  double device_seconds = 0;  // counts up, as do
-  int64_t runs = 0;           // the runs
+  double device_seconds = 0;  // a counter, as is
+  int64_t runs = 0;           // this
   int64_t memory_bytes = 0;
   int64_t sessions = 0;
   int64_t waiting = 0;  // operations
@@ -51,29 +51,28 @@ struct Gauges {
   int64_t blob_bytes = 0;
   std::vector<std::pair<std::string, int64_t>> host_memory;  // bytes by use
   int64_t host_memory_limit_bytes = 0;
-  int64_t host_memory_refused = 0;  // counts up
+  int64_t host_memory_refused = 0;  // a counter
   int64_t cache_bytes = 0;
   int64_t cache_kernels = 0;
 };
 
-// Whose run of what: the user's name, empty for what the daemon runs for itself, and the first
-// digits of the program's digest, as `kiln programs` shows them.
+// The labels of a run: the user's name, empty for the daemon's own runs, and the first digits of
+// the program's digest, as shown by `kiln programs`.
 struct RunLabels {
   absl::string_view user;
   absl::string_view program;
 };
 
-// The metrics of one device. Cheap enough for every run: a counter, or a look-up and a
-// histogram.
+// The metrics of one device. Fast enough for every run: a counter, or a look-up and a histogram.
 class DeviceMetrics {
  public:
   virtual ~DeviceMetrics() = default;
   virtual void RunStarted(absl::Duration waited_in_queue) = 0;
-  // `seconds` on the device, which belong to the kernels by `shares`; null: they are not known yet.
+  // `seconds` on the device, divided among the kernels by `shares`; null: not known yet.
   virtual void RunFinished(const RunLabels& run, double seconds,
                            const std::shared_ptr<const KernelShares>& shares) = 0;
   virtual void RunFailed() = 0;
-  // From sampled runs only, and not from a program's first run, which is cold.
+  // Only for sampled runs, and not for a program's first run, which is cold.
   virtual void KernelRan(const RunLabels& run, absl::string_view kernel, double seconds) = 0;
 };
 
@@ -87,28 +86,28 @@ class Metrics {
 
   void Compiled(double seconds);
   void CompileFailed();
-  // A process that compiled a kernel was lost: it died, or took too long or too much memory.
+  // A process that compiled a kernel was lost: it died, or exceeded its time or memory.
   void CompileWorkerFailed();
-  // A kernel whose schedule the proof refused, so that it was compiled plainly.
+  // The proof refused a kernel's schedule, so the kernel was compiled with the plain one.
   void ScheduleRefused();
   void ProgramCacheLookup(bool hit);
-  // Values of variables that were new to a program: does one program serve them all, or did these
-  // get one of their own?
+  // A program was run with new values of its variables. `shared`: one program serves all values;
+  // else these values got their own.
   void ProgramBound(bool shared);
   void KernelCacheLookup(bool hit);
-  // A row of the cache on disk was not what the daemon had put there.
+  // A row of the cache on disk was not what the daemon had stored.
   void KernelCacheRejected();
   void Received(int64_t bytes);
   void Sent(int64_t bytes);
   // A failed call or operation.
   void Failed(absl::StatusCode code);
-  // A call with a large answer lost its client before it was answered.
+  // A call with a large response lost its client before the response.
   void Abandoned();
 
   // `gauges` is called by Text.
   void SetGauges(std::function<Gauges()> gauges);
 
-  // What a scrape gets (server/scrape); every call counts as one.
+  // The response to a scrape (server/scrape); every call counts as a scrape.
   std::string Text() const;
 
  private:

@@ -25,7 +25,7 @@ using testing::Not;
 using testing::Pair;
 using testing::UnorderedElementsAre;
 
-// One of everything.
+// Calls every method.
 void Exercise(Metrics& metrics) {
   DeviceMetrics* device = metrics.ForDevice("cpu:0");
   device->RunStarted(absl::Microseconds(3));
@@ -95,7 +95,7 @@ TEST(Metrics, KernelNamesAreBounded) {
               HasSubstr("_count{device=\"cpu:0\",user=\"bob\",program=\"p\",kernel=\"k\"} 1"));
 }
 
-// How many of a user's programs have names, and how many runs are of others.
+// Returns how many of a user's programs have names, and how many runs are of others.
 std::pair<int, int> ProgramsOf(const std::string& text, const std::string& user) {
   const std::string begin = absl::StrCat(
       "kiln_program_duration_seconds_count{device=\"cpu:0\",user=\"", user, "\",program=\"");
@@ -145,10 +145,10 @@ TEST(Metrics, ProgramsThatDoNotRunGiveWayAndNothingIsLost) {
     device->RunFinished({"ann", "old0"}, 2, nullptr);
     EXPECT_EQ(ProgramsOf(metrics.Text(), "ann"), std::pair(50, 1));
   }
-  // All but one are idle, and do not count as hers any more.
+  // All except one are idle, and no longer count as hers.
   run("ann", "new", 70);
   EXPECT_EQ(ProgramsOf(metrics.Text(), "ann"), std::pair(99, 1 + 21));
-  // They go once no name is left. What they took is a part of the rest.
+  // Idle names are dropped once no name is free. Their times are added to the rest.
   run("bob", "p", 40);
   const std::string text = metrics.Text();
   EXPECT_EQ(ProgramsOf(text, "bob"), std::pair(25, 15));
@@ -157,14 +157,14 @@ TEST(Metrics, ProgramsThatDoNotRunGiveWayAndNothingIsLost) {
   EXPECT_THAT(text, HasSubstr("user=\"ann\",program=\"other\"} 92"));
   EXPECT_THAT(text, HasSubstr("user=\"ann\",program=\"other\",kernel=\"other\"} 46"));
   EXPECT_THAT(text, HasSubstr("program=\"other\",kernel=\"other\",le=\"0.001\"} 46"));
-  // One of hers that runs again is in use.
+  // One of her idle programs runs again and is in use.
   int idle = 1;
   while (!absl::StrContains(text, absl::StrCat("program=\"old", idle, "\"}"))) ++idle;
   device->RunFinished({"ann", absl::StrCat("old", idle)}, 2, nullptr);
   EXPECT_THAT(metrics.Text(), HasSubstr(absl::StrCat("program=\"old", idle, "\"} 2")));
 }
 
-// The seconds of each kernel of `user`, as the counter has them.
+// The seconds of each kernel of `user` in the counter.
 std::map<std::string, double> KernelSecondsOf(const std::string& text, const std::string& user) {
   const std::string begin = absl::StrCat(
       "kiln_kernel_device_seconds_total{device=\"cpu:0\",user=\"", user, "\",program=\"");
@@ -191,9 +191,9 @@ TEST(Metrics, TheTimeOfEveryRunIsDividedAmongKernels) {
   DeviceMetrics* device = metrics.ForDevice("cpu:0");
   const auto first = Shares({{"add", 0.5}, {"mul", 0.25}}, 0.25);
   const auto second = Shares({{"add", 0.25}, {"mul", 0.75}}, 0);
-  device->RunFinished({"ann", "p"}, 8, nullptr);  // nothing is known yet
+  device->RunFinished({"ann", "p"}, 8, nullptr);  // shares are not known yet
   for (int i = 0; i < 100; ++i) device->RunFinished({"ann", "p"}, 4, first);
-  // None of his runs was timed.
+  // None of bob's runs was timed.
   device->RunFinished({"bob", "p"}, 4, first);
   for (int i = 0; i < 10; ++i) device->RunFinished({"ann", "p"}, 4, second);
   const std::string text = metrics.Text();
@@ -221,7 +221,7 @@ TEST(Metrics, KernelSecondsOfProgramsWithoutNamesAreNotLost) {
   run("old", 150);
   EXPECT_EQ(KernelSecondsOf(metrics.Text(), "ann").at("other other"), 100);
   EXPECT_EQ(sum(), 300);
-  // All give way to others, which leave what they took.
+  // All programs give up their names, and their times are added to "other".
   for (int i = 0; i <= kIdleScrapes; ++i) metrics.Text();
   run("new", 100);
   EXPECT_GT(KernelSecondsOf(metrics.Text(), "ann").at("other other"), 100);
@@ -249,7 +249,7 @@ TEST(Metrics, UsersNamesAreBounded) {
   for (int i = 0; i < kMaxUserNames; ++i)
     users.push_back({absl::StrCat("m", i), "cpu:0", 0, 1, 0, 0, 0});
   metrics.Text();
-  // Before the others in the order of names, but later.
+  // Sorted by name they come first, but they are newer.
   users.insert(users.begin(), {{"a1", "cpu:0", 0, 5, 0, 0, 0}, {"a2", "cpu:0", 0, 6, 0, 0, 0}});
   const std::string text = metrics.Text();
   EXPECT_THAT(text, HasSubstr("kiln_user_runs_total{user=\"m99\",device=\"cpu:0\"} 1"));

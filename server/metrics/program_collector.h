@@ -17,7 +17,7 @@ namespace kiln::metrics {
 // Thread-safe.
 class ProgramCollector : public prometheus::Collectable {
  public:
-  // Lives as long as this object.
+  // The result lives as long as this object.
   ProgramTimes& ForDevice(const std::string& device) ABSL_LOCKS_EXCLUDED(mutex_);
   // Every call counts as a scrape.
   std::vector<prometheus::MetricFamily> Collect() const override ABSL_LOCKS_EXCLUDED(mutex_);

@@ -21,7 +21,7 @@ constexpr char kOutside[] = "outside_kernels";
 Histogram::BucketBoundaries RunBuckets() { return Buckets(1e-6, 100); }
 Histogram::BucketBoundaries KernelBuckets() { return Buckets(1e-6, 1); }
 
-// Both have the same buckets.
+// Requires: both have the same buckets.
 void AddTo(const Histogram& from, Histogram& to) {
   const prometheus::ClientMetric::Histogram counts = from.Collect().histogram;
   std::vector<double> increments;

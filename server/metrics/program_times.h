@@ -1,4 +1,4 @@
-// Whose programs take a device's time: a histogram for each user's program, and for its kernels.
+// Device time by user and program: a histogram for each user's program, and for its kernels.
 #ifndef KILN_SERVER_METRICS_PROGRAM_TIMES_H_
 #define KILN_SERVER_METRICS_PROGRAM_TIMES_H_
 
@@ -19,13 +19,14 @@
 
 namespace kiln::metrics {
 
-// A name is known for as long as its program is used: one that has not run for so many scrapes
-// gives way to another, and its times become a part of its user's "other".
+// A name is kept while its program is used. A program that has not run for this many scrapes may
+// lose its name to another, and its times are added to its user's "other".
 inline constexpr int kIdleScrapes = 40;
 
-// Of one device. At most kMaxProgramNames programs and kMaxKernelNames of their kernels have names,
-// the rest are "other", for each of the first kMaxUserNames users by himself. A user gets another
-// name, of either kind, only while fewer of his are in use than are free or idle. Thread-safe.
+// The times of one device. At most kMaxProgramNames programs and kMaxKernelNames of their kernels
+// have names; the rest are "other", separately for each of the first kMaxUserNames users. A user
+// gets another name, of either kind, only while the user has fewer names in use than are free or
+// idle. Thread-safe.
 class ProgramTimes {
  public:
   explicit ProgramTimes(std::string device) : device_(std::move(device)) {}
@@ -40,14 +41,14 @@ class ProgramTimes {
     prometheus::MetricFamily kernels;         // histogram of sampled launches
     prometheus::MetricFamily kernel_seconds;  // counter
   };
-  // Adds what there is to the families; a scrape.
+  // Adds all times to the families; counts as a scrape.
   void Scrape(Families& families) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Kernel {
     Kernel();
     prometheus::Histogram launches;  // sampled
-    double seconds = 0;              // of all runs
+    double seconds = 0;              // of all runs, not only sampled ones
   };
   using Kernels = std::map<std::string, Kernel, std::less<>>;
   struct Times {
@@ -57,36 +58,36 @@ class ProgramTimes {
     const bool has_name;
     prometheus::Histogram runs;
     Kernels kernels;
-    double outside_seconds = 0;  // of kernels
-    // Time of runs that is still to be divided, and how: dividing takes a step for each kernel, so
-    // it is done once for many runs. Not null if there is any.
+    double outside_seconds = 0;  // outside of kernels
+    // Time of runs that is not divided yet, and the shares for it (not null if there is any).
+    // Dividing takes a step for each kernel, so it is done once for many runs.
     double undivided_seconds = 0;
     std::shared_ptr<const KernelShares> shares;
     bool has_run = true;  // since the last scrape
     int idle_scrapes = 0;
   };
   struct User {
-    absl::flat_hash_map<std::string, std::unique_ptr<Times>> programs;  // that have names
-    std::unique_ptr<Times> others;                                      // null: there are none
-    int idle = 0;                                                       // of those with names
-    int kernels = 0;                                                    // that have names
+    absl::flat_hash_map<std::string, std::unique_ptr<Times>> programs;  // with names
+    std::unique_ptr<Times> others;                                      // null: no others
+    int idle = 0;                                                       // among those
+    int kernels = 0;                                                    // with names
   };
 
   User& FindUser(absl::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Times& Find(User& user, absl::string_view program) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static Times& OthersOf(User& user);
-  // The kernel of this name, or "other" if it has no name of its own.
+  // Returns the kernel with this name, or "other" if it has no name.
   Kernel& FindKernel(User& user, Times& times, absl::string_view name)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Divide(User& user, Times& times) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Of all users'. There is one that is idle.
+  // Drops the most idle program of all users. Requires: there is an idle one.
   void DropMostIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Age(User& user, Times& times) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string device_;
   absl::Mutex mutex_;
   absl::flat_hash_map<std::string, User> users_ ABSL_GUARDED_BY(mutex_);
-  // Of all users.
+  // For all users.
   int programs_ ABSL_GUARDED_BY(mutex_) = 0;
   int idle_ ABSL_GUARDED_BY(mutex_) = 0;
   int kernels_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -14,9 +14,9 @@
 
 namespace kiln::metrics {
 
-// What is labelled by device, once for all devices.
+// Metrics labelled by device, one object for all devices.
 struct DeviceFamilies {
-  // The registry owns them.
+  // Owned by the registry.
   explicit DeviceFamilies(prometheus::Registry& registry);
   prometheus::Family<prometheus::Counter>& runs;
   prometheus::Family<prometheus::Counter>& run_failures;
@@ -26,7 +26,7 @@ struct DeviceFamilies {
 // Thread-safe.
 class PrometheusDevice : public DeviceMetrics {
  public:
-  // Both must outlive the device.
+  // Requires: both outlive this object.
   PrometheusDevice(DeviceFamilies& families, ProgramTimes& programs, const std::string& device);
 
   void RunStarted(absl::Duration waited) override;

@@ -1,4 +1,4 @@
-// Bounds what one user has under way: what goes beyond the bound waits rather than fails.
+// Limits what one user has under way: work beyond the limit waits instead of failing.
 #ifndef KILN_SERVER_QUOTA_GATE_H_
 #define KILN_SERVER_QUOTA_GATE_H_
 
@@ -14,12 +14,12 @@
 
 namespace kiln::quota {
 
-// At the limit only the oldest goes on, however much it still brings: so something always ends, and
-// all get through in the end. Thread-safe.
+// At the limit only the oldest pass may continue, however much it still brings. So some pass always
+// finishes, and all get through in the end. Thread-safe.
 class Gate {
  public:
-  // One that is under way. What it has brought is given back when it is destroyed. For one thread
-  // at a time.
+  // A transfer under way. The destructor gives back the amount that it has brought. Used by one
+  // thread at a time.
   class Pass {
    public:
     ~Pass() { gate_.Leave(number_, brought_); }
@@ -30,8 +30,8 @@ class Gate {
       brought_ += amount;
       gate_.meter_.ForceTake(amount);
     }
-    // True: it may bring more. False: `go_on` is called once it may, by any thread, without locks,
-    // perhaps before this returns; or never, if this Pass ends before.
+    // Returns true if it may bring more. Otherwise `go_on` is called once it may, by any thread,
+    // without locks, possibly before this returns; or never, if this Pass is destroyed first.
     bool MayGoOn(std::function<void()> go_on) { return gate_.MayGoOn(number_, std::move(go_on)); }
 
    private:
@@ -45,7 +45,7 @@ class Gate {
 
   explicit Gate(Scope scope) : meter_(std::move(scope)) {}
 
-  // The gate outlives it.
+  // The gate must outlive the result.
   std::unique_ptr<Pass> Enter() ABSL_LOCKS_EXCLUDED(mutex_);
   void SetLimit(int64_t limit) ABSL_LOCKS_EXCLUDED(mutex_);
   const Meter& meter() const { return meter_; }
@@ -58,13 +58,13 @@ class Gate {
   bool IsOpenFor(int64_t number) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return !meter_.IsFull() || entered_.begin()->first == number;
   }
-  // Those that may go on now.
+  // Returns the callbacks of the passes that may continue now.
   std::vector<GoOn> TakeReady() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Meter meter_;
   absl::Mutex mutex_;
   int64_t last_number_ ABSL_GUARDED_BY(mutex_) = 0;
-  // By age; with what those are to be told that wait.
+  // By age; with the callbacks of those that wait.
   std::map<int64_t, GoOn> entered_ ABSL_GUARDED_BY(mutex_);
 };
 

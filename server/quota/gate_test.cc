@@ -32,7 +32,7 @@ TEST_F(GateTest, AtTheLimitTheOldestAloneGoesOn) {
   first->Add(1000);
   EXPECT_TRUE(Ask(*first, &told[0]));
   EXPECT_EQ(gate_.meter().used(), 1120);
-  // The next one is the oldest then, and there is no room yet for others.
+  // The next one is then the oldest; the limit does not allow others yet.
   first.reset();
   EXPECT_EQ(told[1], 1);
   EXPECT_EQ(told[2], 0);
@@ -64,7 +64,7 @@ TEST_F(GateTest, ARaisedLimitLetsAllGoOn) {
   EXPECT_TRUE(Ask(*third, &told));
 }
 
-// Each brings more than fits beside the others; all come through.
+// Each brings more than the limit allows beside the others; all get through.
 TEST_F(GateTest, ManyThreadsComeThrough) {
   std::vector<std::thread> threads;
   std::atomic<int> through{0};

@@ -20,21 +20,21 @@ namespace kiln::quota {
 // Thread-safe.
 class LimitStore {
  public:
-  // What is set for one user.
+  // The limits set for one user.
   using Overrides = std::map<Resource, int64_t>;
-  // Nothing: the default again.
+  // nullopt: back to the default.
   using Changes = std::map<Resource, std::optional<int64_t>>;
 
-  // The file `path`; nothing is set if there is none. DATA_LOSS: it is damaged. `most_users`: of
-  // whom something may be set.
+  // Reads the file `path`; without a file, no limits are set. DATA_LOSS: it is damaged.
+  // `most_users`: the most users with limits set.
   static absl::StatusOr<std::unique_ptr<LimitStore>> Open(const std::string& path, Limits defaults,
                                                           size_t most_users = 4096);
 
   Limits LimitsOf(const std::string& user) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Empty if all are the defaults.
+  // Empty if all limits are the defaults.
   Overrides OverridesOf(const std::string& user) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // `user` has no blanks. RESOURCE_EXHAUSTED, reason TOO_MANY_QUOTAS; UNAVAILABLE: it cannot be
-  // written. Nothing changes then.
+  // Requires: `user` has no blanks. RESOURCE_EXHAUSTED, reason TOO_MANY_QUOTAS; UNAVAILABLE: it
+  // cannot be written. On an error nothing changes.
   absl::Status Set(const std::string& user, const Changes& changes) ABSL_LOCKS_EXCLUDED(mutex_);
   std::map<std::string, Overrides> List() const ABSL_LOCKS_EXCLUDED(mutex_);
 

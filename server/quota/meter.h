@@ -1,4 +1,4 @@
-// How much of something one user has, and how much he may have.
+// Counts how much of a resource a user has, against the user's limit.
 #ifndef KILN_SERVER_QUOTA_METER_H_
 #define KILN_SERVER_QUOTA_METER_H_
 
@@ -14,8 +14,8 @@ namespace kiln::quota {
 
 class Meter;
 
-// So much of a meter's, which outlives it, for as long as this lives. Movable; one thread at a
-// time.
+// An amount reserved from a meter during this object's lifetime. The meter must outlive it.
+// Movable; used by one thread at a time.
 class Share {
  public:
   Share() = default;
@@ -37,7 +37,7 @@ class Share {
   int64_t amount_ = 0;
 };
 
-// Thread-safe. The limit may be lowered below what is used: nothing is taken away then.
+// Thread-safe. If the limit is lowered below the used amount, nothing is taken away.
 class Meter {
  public:
   // `scope` is for messages. Without a user there is never a limit.
@@ -46,15 +46,16 @@ class Meter {
   int64_t used() const { return used_.load(std::memory_order_relaxed); }
   int64_t limit() const { return limit_.load(std::memory_order_relaxed); }
   const Scope& scope() const { return scope_; }
-  // 0: none.
+  // 0: no limit.
   void SetLimit(int64_t limit) { limit_.store(limit, std::memory_order_relaxed); }
 
-  // Refusal, and nothing changes, if it does not fit.
+  // Returns Refusal, and takes nothing, if it does not fit.
   absl::Status Take(int64_t amount) {
     const int64_t limit = this->limit();
-    // Sums with what a client may ask for, such as 2^62 bytes, must not overflow.
+    // The sum with a client's number, such as 2^62 bytes, must not overflow.
     if (limit > 0 && amount > limit) return Refusal(scope_, amount, used(), limit);
-    // Added first and taken back if it was too much, so that two threads never find the same room.
+    // Added first and subtracted again if it was too much, so that two threads never use the same
+    // free amount.
     const int64_t before = used_.fetch_add(amount, std::memory_order_relaxed);
     if (limit <= 0 || before <= limit - amount) return absl::OkStatus();
     Give(amount);
@@ -64,14 +65,14 @@ class Meter {
     if (absl::Status status = Take(amount); !status.ok()) return status;
     return Share(this, amount);
   }
-  // For what cannot be refused.
+  // For amounts that cannot be refused.
   Share ForceReserve(int64_t amount) {
     ForceTake(amount);
     return Share(this, amount);
   }
   void ForceTake(int64_t amount) { used_.fetch_add(amount, std::memory_order_relaxed); }
   void Give(int64_t amount) { used_.fetch_sub(amount, std::memory_order_relaxed); }
-  // Of what does not add up: Refusal if `amount` alone is too much.
+  // For amounts that do not add up: returns Refusal if `amount` alone is too much.
   absl::Status Check(int64_t amount) const {
     const int64_t limit = this->limit();
     return limit > 0 && amount > limit ? Refusal(scope_, amount, 0, limit) : absl::OkStatus();

@@ -22,7 +22,7 @@ absl::Status Refusal(const Scope& scope, int64_t asked, int64_t used, int64_t li
   const ResourceRow& row = RowOf(scope.resource);
   const auto text = [&](int64_t amount) { return AmountText(scope.resource, amount); };
   const std::string where = scope.device.empty() ? "" : absl::StrCat(" on ", scope.device);
-  // Graphs do not add up, so nothing is in use.
+  // Graph sizes do not add up, so nothing is in use.
   const std::string in_use = used > 0 ? absl::StrCat(" and has ", text(used)) : "";
   absl::Status status = errors::WithReason(
       absl::ResourceExhaustedError(absl::StrCat(

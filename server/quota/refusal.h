@@ -1,4 +1,4 @@
-// What is said to a user who has reached a limit of his own.
+// The error for a user who has reached one of their limits.
 #ifndef KILN_SERVER_QUOTA_REFUSAL_H_
 #define KILN_SERVER_QUOTA_REFUSAL_H_
 
@@ -12,26 +12,26 @@
 
 namespace kiln::quota {
 
-// Whose limit, and of what.
+// The user and resource of a limit.
 struct Scope {
   std::string user{};
   Resource resource = Resource::kHostMemory;
-  std::string device{};  // of device memory
+  std::string device{};  // for device memory
 };
 
 // RESOURCE_EXHAUSTED, reason QUOTA_EXCEEDED, with the details user, quota (the resource's name),
 // device, asked, used and limit.
 absl::Status Refusal(const Scope& scope, int64_t asked, int64_t used, int64_t limit);
-// Nothing if Refusal did not make it, or WithHolders has said who holds what.
+// Returns nullopt if Refusal did not make the status, or if WithHolders has been applied.
 std::optional<Scope> Unexplained(const absl::Status& status);
 
-// Something that a user has, and could give back.
+// Something that a user has, and could release.
 struct Holder {
   std::string name;      // "session s3", "handle 7 of s3, float32[8, 3]"
-  int64_t amount = 0;    // of the resource; 0: it does not matter
-  bool is_idle = false;  // nobody uses it now
+  int64_t amount = 0;    // of the resource; 0: irrelevant
+  bool is_idle = false;  // not in use now
 };
-// A refusal that names the largest three; of what is as large, first what is idle.
+// Adds the three largest holders to a refusal; of equally large ones, idle ones first.
 absl::Status WithHolders(const absl::Status& refusal, Resource resource,
                          std::vector<Holder> holders);
 

@@ -1,4 +1,4 @@
-// What each user may have so much of.
+// The resources that are limited for each user.
 #ifndef KILN_SERVER_QUOTA_RESOURCE_H_
 #define KILN_SERVER_QUOTA_RESOURCE_H_
 
@@ -13,41 +13,41 @@
 namespace kiln::quota {
 
 enum class Resource {
-  kHostMemory,    // that the daemon has for what its clients make it hold
-  kDeviceMemory,  // on each device: tensors, and what the user's runs need for intermediate results
+  kHostMemory,    // held by the daemon for its clients
+  kDeviceMemory,  // on each device: tensors, and intermediate results of the user's runs
   kSessions,      // open
   kBuffers,       // tensors on devices
-  kPrograms,      // that the sessions have numbers for
-  kOperations,    // received and not answered; beyond it, streams are not read for a while
-  kGraphNodes,    // of one graph, as it was sent
+  kPrograms,      // defined in sessions
+  kOperations,    // received and unanswered; beyond it, streams are not read for a while
+  kGraphNodes,    // of one graph, as sent
   kUploads,       // under way
-  kUploadBytes,   // that have come of uploads under way; beyond it, one alone is read
-  kDisk,          // for sessions that are kept over a restart
+  kUploadBytes,   // received of uploads under way; beyond it, only one is read
+  kDisk,          // for sessions that are saved over a restart
   kWeight,        // share of each device's time, relative to others'
 };
 inline constexpr int kNumResources = 11;
 
-// Who has twice this gets twice the time.
+// A user with twice this weight gets twice the time.
 inline constexpr int64_t kUsualWeight = 100;
 inline constexpr int64_t kMostWeight = 10'000;
 
 struct ResourceRow {
   Resource resource;
   absl::string_view name;    // "device_memory": in the configuration and in `kiln quota`
-  absl::string_view what;    // in sentences, behind an amount: "of device memory", "sessions"
-  absl::string_view one;     // likewise, behind 1: "session"
+  absl::string_view what;    // in sentences, after an amount: "of device memory", "sessions"
+  absl::string_view one;     // likewise, after 1: "session"
   absl::string_view remedy;  // "release tensors"
   bool is_bytes = false;
-  int64_t default_limit = 0;  // 0: none
+  int64_t default_limit = 0;  // 0: no limit
 };
 
 // In the order of the enum.
 absl::Span<const ResourceRow> Resources();
 const ResourceRow& RowOf(Resource resource);
-// Nothing if there is none of that name.
+// Returns nullopt if there is no resource with that name.
 std::optional<Resource> ParseResource(absl::string_view name);
 
-// By resource. 0: no limit but those that hold for everybody together.
+// Limits by resource. 0: only the limits for all users together apply.
 class Limits {
  public:
   Limits();
@@ -59,7 +59,7 @@ class Limits {
   std::array<int64_t, kNumResources> values_;
 };
 
-// "3.5 MiB" where it counts bytes, else "17".
+// "3.5 MiB" for resources counted in bytes, else "17".
 std::string AmountText(Resource resource, int64_t amount);
 
 }  // namespace kiln::quota

@@ -1,4 +1,4 @@
-// Bytes on their way.
+// A buffer for bytes between two ends.
 #ifndef KILN_SERVER_RELAY_BUFFER_H_
 #define KILN_SERVER_RELAY_BUFFER_H_
 
@@ -9,7 +9,7 @@
 
 namespace kiln::relay {
 
-// A queue of bytes. An empty one takes no memory to speak of, so that idle connections are cheap.
+// A queue of bytes. An empty one uses almost no memory, so that idle connections are cheap.
 class Buffer {
  public:
   absl::string_view bytes() const { return absl::string_view(text_).substr(begin_); }
@@ -21,7 +21,7 @@ class Buffer {
   void Consume(size_t count) {
     begin_ += count;
     if (begin_ < text_.size()) {
-      // Moving the rest costs no more than writing what was consumed did.
+      // Amortized: moving the rest costs no more than appending the consumed bytes did.
       if (begin_ < size()) return;
       text_.erase(0, begin_);
     } else if (text_.capacity() > kIdleCapacity) {
@@ -37,7 +37,7 @@ class Buffer {
   static constexpr size_t kIdleCapacity = 4 << 10;
 
   std::string text_;
-  size_t begin_ = 0;  // the first byte that was not consumed
+  size_t begin_ = 0;  // the first byte not consumed
 };
 
 }  // namespace kiln::relay

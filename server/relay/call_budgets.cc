@@ -65,7 +65,7 @@ std::shared_ptr<CallBudgets::Owner> CallBudgets::User(const std::string& user) {
   return users_.emplace(user, MakeOwner(&Rates::user, rates_.greetings)).first->second;
 }
 
-// One that is full again says nothing about the past.
+// A full bucket has no history, so it can be dropped.
 bool CallBudgets::HasPlace(Table& table) {
   if (table.size() < kBucketsMax) return true;
   for (auto each = table.begin(); each != table.end();) {

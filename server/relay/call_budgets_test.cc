@@ -17,7 +17,7 @@ constexpr Rates kCalls{.connection = {.per_second = 10, .burst = 20},
 
 class CallBudgetsTest : public ::testing::Test {
  protected:
-  // How many calls may begin now.
+  // Returns how many calls may begin now.
   int Begin(CallBudgets::Connection& connection) {
     int count = 0;
     while (connection.BeginCall(now_) == absl::ZeroDuration()) ++count;
@@ -51,7 +51,7 @@ TEST_F(CallBudgetsTest, ConnectingAgainGivesNoNewBurst) {
   EXPECT_EQ(Begin(*Open("a")), 0);
   now_ += absl::Seconds(1);
   EXPECT_EQ(Begin(*Open("a")), 12);
-  // A user who comes from there has a budget of their own.
+  // A user from that origin has a separate budget.
   const auto known = Open("a");
   known->SetUser("ann");
   EXPECT_EQ(Begin(*known), 20);
@@ -119,13 +119,14 @@ TEST_F(CallBudgetsTest, TheTableHasABoundAndRemembersWhoHasUsedTheirs) {
     open.push_back(Open(absl::StrCat(i)));
     open.back()->SetUser(absl::StrCat(i));
   }
-  // The last ones share a bucket. All others are in use, and the first one's is not full.
+  // The last connections share a bucket. All other buckets are in use, and the first one's is not
+  // full.
   EXPECT_EQ(Begin(*open[5]), 20);
   int begun = 0;
   for (size_t i = open.size() - 3; i < open.size(); ++i) begun += Begin(*open[i]);
   EXPECT_EQ(begun, 40);
   EXPECT_EQ(Begin(*Open("first")), 5);
-  // They go when their connections do and time has passed.
+  // Buckets are dropped when their connections are closed and they are full again.
   open.clear();
   now_ += absl::Hours(1);
   const auto late = Open("late"), later = Open("later");

@@ -11,8 +11,8 @@
 namespace kiln::relay {
 namespace {
 
-// A socket that is closed with unread bytes is reset, and its client is told of a broken network
-// instead of a server that has hung up.
+// Closing a socket with unread bytes resets the connection, and the client then reports a network
+// failure instead of a closed connection.
 void HangUp(int file) {
   constexpr int kReadsMax = 64;
   char unread[4096];
@@ -35,8 +35,8 @@ class PlainEnd : public ClientEnd {
   const int file_;
 };
 
-// OpenSSL's queue of errors belongs to the thread, and an error that stays there would be taken for
-// the next connection's.
+// OpenSSL's error queue belongs to the thread, and an error left there would be attributed to the
+// next connection.
 class TlsEnd : public ClientEnd {
  public:
   TlsEnd(int file, const TlsContext& context, std::string* why_failed)

@@ -1,4 +1,4 @@
-// One connection between a client and gRPC, as everybody but its relay sees it.
+// One connection between a client and gRPC, as seen by everything except its relay.
 #ifndef KILN_SERVER_RELAY_CONNECTION_H_
 #define KILN_SERVER_RELAY_CONNECTION_H_
 
@@ -12,22 +12,22 @@
 
 namespace kiln::relay {
 
-// The client, as the system and TLS know it.
+// The client, as identified by the system and TLS.
 struct Peer {
   enum Entrance { kPort, kTlsPort, kUnixSocket };
   Entrance entrance = kPort;
   std::string address = {};  // "192.0.2.7:40112", "[2001:db8::1]:40112", "unix:uid=1000"
-  // Connections of one origin share a budget: "192.0.2.7", the first 64 bits of an IPv6 address,
-  // "uid=1000".
+  // Connections of one origin share a budget. An origin is "192.0.2.7", the first 64 bits of an
+  // IPv6 address, or "uid=1000".
   std::string origin = {};
-  unsigned user_id = 0;               // of a Unix socket
-  std::string certificate_name = {};  // that TLS has verified; empty: none
+  unsigned user_id = 0;               // for Unix sockets
+  std::string certificate_name = {};  // verified by TLS; empty: none
 };
 
 // Thread-safe.
 class Connection {
  public:
-  // `name`: as gRPC names it in a call's peer(), without "unix-abstract:".
+  // `name`: the name in a gRPC call's peer(), without "unix-abstract:".
   Connection(uint64_t number, std::string name, Peer peer,
              std::unique_ptr<CallBudgets::Connection> budget)
       : number_(number),
@@ -35,12 +35,12 @@ class Connection {
         peer_(std::move(peer)),
         budget_(std::move(budget)) {}
 
-  uint64_t number() const { return number_; }  // of this relay's
+  uint64_t number() const { return number_; }  // within this relay
   const std::string& name() const { return name_; }
   const Peer& peer() const { return peer_; }
   CallBudgets::Connection& budget() { return *budget_; }
 
-  // How many bytes of the client have gone on to gRPC.
+  // The bytes from the client that were forwarded to gRPC.
   int64_t received_bytes() const { return received_bytes_.load(std::memory_order_relaxed); }
   bool is_open() const { return is_open_.load(std::memory_order_relaxed); }
   // Whether a call was accepted, so that its user is known.
@@ -64,7 +64,7 @@ class Connection {
   std::atomic<bool> is_users_ = false;
 };
 
-// Shared by the relay and by whoever watches.
+// Shared by the relay and by the code that watches connections.
 using ConnectionPointer = std::shared_ptr<Connection>;
 
 }  // namespace kiln::relay

@@ -1,5 +1,5 @@
-// Decides which connections are closed when there are too many, so that nobody can take the
-// descriptors that others need.
+// Decides which connections are closed when there are too many, so that no client can use up the
+// file descriptors that others need.
 #ifndef KILN_SERVER_RELAY_CONNECTION_TABLE_H_
 #define KILN_SERVER_RELAY_CONNECTION_TABLE_H_
 
@@ -19,24 +19,25 @@
 namespace kiln::relay {
 
 struct ConnectionLimits {
-  // For a process that may have so many open files. A connection takes three of them, and a
-  // quarter, up to 1,024, is left for everything else.
+  // Limits for a process that may have `files` open files. A connection takes three of them; a
+  // quarter, up to 1,024, is reserved for everything else.
   static ConnectionLimits ForFiles(uint64_t files);
 
   size_t connections_max = 1024;
   // Connections of one user.
   size_t user_max = 256;
-  // Connections of one origin (Peer::origin) with no accepted call yet. They compete for
-  // the same tokens (Rates::origin), and an honest one must get one soon.
+  // Connections of one origin (Peer::origin) without an accepted call. They compete for the same
+  // tokens (Rates::origin), and an honest client among them must get one soon.
   size_t strangers_max = 256;
-  // Of all origins. Whoever has many addresses or accounts takes no more, and nothing of users'.
+  // Of all origins together. A client with many addresses or accounts cannot take more than this,
+  // and nothing of known users.
   size_t all_strangers_max = 512;
 };
 
 // Thread-safe.
 class ConnectionTable {
  public:
-  // When the client last said something. Shared by the table and by the connection's link.
+  // The time of the client's last data. Shared by the table and the connection's link.
   class Activity {
    public:
     explicit Activity(absl::Time now) : nanoseconds_(absl::ToUnixNanos(now)) {}
@@ -51,16 +52,17 @@ class ConnectionTable {
 
   explicit ConnectionTable(ConnectionLimits limits) : limits_(limits) {}
 
-  // These return the numbers of the connections that must be closed, which the table forgets: of an
-  // owner (a user, or the strangers of an origin) with too many; of the origin with the most, if
-  // strangers have too many, or all together and strangers more than an eighth; else of the user
-  // with the most. Those are closed from which nothing has come for the longest time. Clients
-  // connect again by themselves.
+  // Add and SetUser return the numbers of the connections that must be closed, which the table
+  // removes. If an owner (a user, or the strangers of an origin) has too many, it is one of theirs.
+  // If there are too many strangers, or too many connections in total of which more than an eighth
+  // are strangers, it is one of the origin with the most. Otherwise it is one of the user with the
+  // most. The connection that has been silent for the longest time is chosen. Clients reconnect
+  // automatically.
   //
-  // A new connection is a stranger's. Requires: the number is new.
+  // Adds a new connection, as a stranger's. Requires: the number is new.
   std::vector<uint64_t> Add(uint64_t number, const std::string& origin,
                             std::shared_ptr<Activity> activity) ABSL_LOCKS_EXCLUDED(mutex_);
-  // From its first accepted call on it is its user's.
+  // Assigns the connection to its user, at its first accepted call.
   std::vector<uint64_t> SetUser(uint64_t number, const std::string& user)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -88,8 +90,8 @@ class ConnectionTable {
   mutable absl::Mutex mutex_;
   std::map<uint64_t, Entry> entries_ ABSL_GUARDED_BY(mutex_);
   Owners users_ ABSL_GUARDED_BY(mutex_);
-  Owners origins_ ABSL_GUARDED_BY(mutex_);        // of strangers
-  size_t strangers_ ABSL_GUARDED_BY(mutex_) = 0;  // connections of all origins
+  Owners origins_ ABSL_GUARDED_BY(mutex_);        // strangers' connections
+  size_t strangers_ ABSL_GUARDED_BY(mutex_) = 0;  // number of strangers' connections
 };
 
 }  // namespace kiln::relay

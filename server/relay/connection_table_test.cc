@@ -16,7 +16,7 @@ using ::testing::IsEmpty;
 
 class ConnectionTableTest : public ::testing::Test {
  protected:
-  // Each a second after the one before.
+  // Adds a connection one second after the previous one.
   std::vector<uint64_t> Add(uint64_t number, const std::string& origin = "here") {
     now_ += absl::Seconds(1);
     activities_[number] = std::make_shared<ConnectionTable::Activity>(now_);
@@ -46,12 +46,12 @@ TEST_F(ConnectionTableTest, StrangersOfOneOriginAreOneOwner) {
   for (const uint64_t number : {1, 2, 3}) EXPECT_THAT(Add(number), IsEmpty());
   EXPECT_THAT(Add(4, "there"), IsEmpty());
   EXPECT_THAT(Add(5), ElementsAre(1));
-  // Those who have introduced themselves do not count among them.
+  // Connections of known users do not count as strangers.
   EXPECT_THAT(table_.SetUser(5, "ann"), IsEmpty());
   EXPECT_THAT(Add(6), IsEmpty());
 }
 
-// Whoever has few gets in, and keeps what they have.
+// A user with few connections gets in, and keeps theirs.
 TEST_F(ConnectionTableTest, WhereAllAreTooManyTheOwnerWithTheMostLosesOne) {
   EXPECT_THAT(AddOfUser(1, "bob"), IsEmpty());
   EXPECT_THAT(AddOfUser(2, "cat"), IsEmpty());
@@ -61,15 +61,15 @@ TEST_F(ConnectionTableTest, WhereAllAreTooManyTheOwnerWithTheMostLosesOne) {
   EXPECT_THAT(AddOfUser(8, "ann"), ElementsAre(5));
 }
 
-// Whoever has many addresses, or many accounts of a Unix socket.
+// A client with many addresses, or with many accounts on a Unix socket.
 TEST_F(ConnectionTableTest, StrangersOfManyOriginsCloseEachOther) {
   for (const uint64_t number : {1, 2, 3}) EXPECT_THAT(AddOfUser(number, "ann"), IsEmpty());
   for (const uint64_t number : {4, 5, 6})
     EXPECT_THAT(Add(number, std::to_string(number)), IsEmpty());
-  // All together are too many, and strangers more than an eighth of that.
+  // There are too many in total, and more than an eighth of them are strangers.
   EXPECT_THAT(Add(7, "0"), ElementsAre(4));
   EXPECT_THAT(Add(8, "1"), ElementsAre(5));
-  // An origin that has more than others loses one first.
+  // The origin with more than the others loses one first.
   EXPECT_THAT(Add(9, "1"), ElementsAre(8));
   table_.Remove(1);
   table_.Remove(2);

@@ -1,4 +1,4 @@
-// Reads the frame headers of what an HTTP/2 client sends (RFC 9113, section 4.1).
+// Reads the frame headers of an HTTP/2 client's data (RFC 9113, section 4.1).
 #ifndef KILN_SERVER_RELAY_FRAME_METER_H_
 #define KILN_SERVER_RELAY_FRAME_METER_H_
 
@@ -22,18 +22,17 @@ struct Frame {
   bool BeginsCall() const { return type == kHeaders; }
 };
 
-// Follows one connection, from its first byte on. Not thread-safe.
+// Tracks one connection from its first byte on. Not thread-safe.
 class FrameMeter {
  public:
-  // The header block of one call, compressed, in one HEADERS frame and any number of CONTINUATION
-  // frames. gRPC collects them without a bound (CVE-2023-33953).
+  // Limit for the compressed header block of one call, in one HEADERS frame and any number of
+  // CONTINUATION frames. gRPC itself has no limit (CVE-2023-33953).
   static constexpr int64_t kHeaderBlockBytesMax = 64 << 10;
 
-  // Returns how many of `bytes`, which follow those of earlier calls, may go to the server. Bytes
-  // stay behind from the first frame on that `admit` refuses, or from a frame header on of which a
-  // part has not arrived: present them again, with what follows.
-  // INVALID_ARGUMENT: the client does not speak HTTP/2. RESOURCE_EXHAUSTED: a header block is too
-  // long. The connection is of no use after an error.
+  // Returns how many of `bytes`, which follow those of earlier calls, may be forwarded to the
+  // server. Bytes are retained from the first frame that `admit` refuses, or from an incomplete
+  // frame header: pass them again, with what follows. INVALID_ARGUMENT: the client does not speak
+  // HTTP/2. RESOURCE_EXHAUSTED: a header block is too long. After an error, close the connection.
   absl::StatusOr<size_t> Pass(absl::string_view bytes, absl::FunctionRef<bool(const Frame&)> admit);
 
   // Whether the connection preface (section 3.4) has arrived.
@@ -42,7 +41,7 @@ class FrameMeter {
  private:
   absl::Status CheckHeaderBlock(const Frame& frame);
 
-  size_t preface_bytes_ = 0;  // that have passed
+  size_t preface_bytes_ = 0;  // bytes of the preface that have passed
   int64_t payload_left_ = 0;  // of the frame whose header has passed
   int64_t header_block_bytes_ = 0;
 };

@@ -62,7 +62,7 @@ TEST(FrameMeterTest, AnotherProtocolIsRefusedAtItsFirstWrongByte) {
   }
 }
 
-// Headers without END_HEADERS, the block of one call in ever more frames.
+// Headers without END_HEADERS: the header block of one call in more and more frames.
 TEST(FrameMeterTest, HeadersHaveABound) {
   FrameMeter meter;
   const auto pass = [&](const std::string& bytes) {
@@ -70,7 +70,7 @@ TEST(FrameMeterTest, HeadersHaveABound) {
   };
   ASSERT_TRUE(pass(std::string(kPreface)).ok());
   const auto all = FrameMeter::kHeaderBlockBytesMax;
-  // Another call's headers count anew.
+  // The headers of each call are counted separately.
   for (int call = 0; call < 5; ++call) {
     EXPECT_TRUE(pass(FrameBytes(Frame::kHeaders, 0, all / 2)).ok());
     EXPECT_TRUE(pass(FrameBytes(Frame::kContinuation, 4, all / 2 - 18)).ok());

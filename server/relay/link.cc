@@ -18,10 +18,11 @@ namespace kiln::relay {
 namespace {
 
 constexpr size_t kReadBytes = 64 << 10;
-// Of a client whose user is not known. It may have to wait, and there may be thousands.
+// For a client whose user is not known. Its data may have to wait, and there may be thousands of
+// such clients.
 constexpr size_t kStrangersReadBytes = 8 << 10;
-// A link that is held looks again after a quarter of the time that it has been held already, and
-// this at the most: thousands may wait for the same tokens.
+// A link that is held tries again after a quarter of the time that it has already been held, at
+// most kHeldPauseMax: thousands may wait for the same tokens.
 constexpr int kHeldFraction = 4;
 constexpr absl::Duration kHeldPauseMax = absl::Seconds(1);
 absl::Time LooksAgain(absl::Duration wait, absl::Time held_since, absl::Time now) {
@@ -30,30 +31,30 @@ absl::Time LooksAgain(absl::Duration wait, absl::Time held_since, absl::Time now
 constexpr uint32_t kSmallFrameBytes = 1 << 10;
 // Rounds of a busy link before others have their turn.
 constexpr int kRoundsMax = 8;
-// After the server has ended a connection, the client has this long to read the last answers. A
-// socket that is closed with unread bytes is reset, and the answers on their way are lost.
+// After the server has ended a connection and the last answers were sent, the client has this long
+// to read them. Closing a socket with unread bytes resets it, and answers under way are lost.
 constexpr absl::Duration kLinger = absl::Seconds(2);
-// As long as it takes them at all.
+// Limit for sending the last answers to the client.
 constexpr absl::Duration kLastAnswers = absl::Seconds(10);
 absl::Status Ended(absl::string_view which) {
   return absl::OutOfRangeError(absl::StrCat("the ", which, " has closed the connection"));
 }
 
-// One for all links of the thread.
+// One buffer for all links of the thread.
 char* Scratch() {
-  // On the heap: a thread_local array takes its size from the stack of every thread of the process.
+  // On the heap: a thread_local array would take space on the stack of every thread of the process.
   static thread_local const std::unique_ptr<char[]> bytes(new char[kReadBytes]);
   return bytes.get();
 }
 
-// Two connected sockets, of which the first has a name that gRPC can tell as its peer's.
+// Two connected sockets. The first has a name, which gRPC reports as its peer's.
 absl::StatusOr<std::array<int, 2>> NamedPair(const std::string& name) {
   std::array<int, 2> pair;
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair.data()) != 0)
     return absl::UnavailableError(absl::StrCat("no pair of sockets: ", strerror(errno)));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  // A name that begins with a zero byte is no file's (unix(7)).
+  // A name with a leading zero byte is not a file (unix(7)).
   name.copy(address.sun_path + 1, sizeof(address.sun_path) - 1);
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   if (bind(pair[0], reinterpret_cast<sockaddr*>(&address), size) == 0) return pair;
@@ -90,7 +91,7 @@ absl::Status Link::Advance(absl::Time now) {
     moved |= ReadServer();
     moved |= WriteClient();
   }
-  // Nobody is there who could read the answers.
+  // There is no client left to read the answers.
   if (client_ended_ && admitted_bytes_ == 0) return Ended("client");
   if (server_ended_) Linger(now);
   if (now >= close_at_) return Ended("server");
@@ -160,7 +161,7 @@ absl::Status Link::AdmitFrames(absl::Time now) {
 }
 
 bool Link::Admit(const Frame& frame, absl::Time now) {
-  // Frames that follow the preface at once wait until there is a budget.
+  // Frames directly after the preface wait until there is a budget.
   if (connection_ == nullptr) return false;
   absl::Duration wait = absl::ZeroDuration();
   if (frame.BeginsCall()) {
@@ -183,7 +184,7 @@ bool Link::ReadClient(absl::Time now) {
     return false;
   const size_t size = ReadBytes();
   const Io io = client_->Read(Scratch(), size);
-  // TLS returns a record at a time.
+  // TLS returns one record at a time.
   client_drained_ = io.outcome != Io::kDone || (options_.tls == nullptr && io.bytes < size);
   if (io.outcome == Io::kEnded) client_ended_ = true;
   if (io.outcome != Io::kDone) read_waits_ = io.outcome;
@@ -195,7 +196,7 @@ bool Link::WriteServer() {
   if (admitted_bytes_ == 0) return false;
   const Io io = WriteSocket(server_file_, to_server_.bytes().substr(0, admitted_bytes_));
   if (io.outcome == Io::kEnded) {
-    // What it has said before its end is still to be read.
+    // Data that the server sent before closing can still be read.
     server_reads_ = false;
     admitted_bytes_ = 0;
     to_server_.Clear();

@@ -28,10 +28,10 @@ constexpr int kEventsMax = 64;
 
 uint32_t Events(bool read, bool write) { return (read ? EPOLLIN : 0u) | (write ? EPOLLOUT : 0u); }
 
-// Nobody can guess it: any account may take an abstract name before the relay does.
+// Unpredictable, because any account could bind an abstract name before the relay does.
 std::string NewName() {
   std::array<uint64_t, 2> number{};
-  // For fewer than 256 bytes it does not fail (getrandom(2)).
+  // Cannot fail for less than 256 bytes (getrandom(2)).
   static_cast<void>(getrandom(number.data(), sizeof(number), 0));
   return absl::StrCat("kiln.", absl::Hex(number[0], absl::kZeroPad16),
                       absl::Hex(number[1], absl::kZeroPad16));
@@ -40,7 +40,7 @@ std::string NewName() {
 int MillisecondsUntil(absl::Time time, absl::Time now) {
   if (time == absl::InfiniteFuture()) return -1;
   if (time <= now) return 0;
-  // Not a little too early: it would look again at once.
+  // Rounded up: if it woke too early, it would try again at once.
   const absl::Duration wait = std::min<absl::Duration>(time - now, absl::Hours(1));
   return static_cast<int>(absl::ToInt64Milliseconds(absl::Ceil(wait, absl::Milliseconds(1))));
 }
@@ -50,7 +50,7 @@ int MillisecondsUntil(absl::Time time, absl::Time now) {
 // A thread with the links that it serves.
 class Relay::Loop {
  public:
-  // Where a link goes on whose client has introduced itself.
+  // Returns the loop that takes over a link after the client's preface.
   using NextLoop = std::function<Loop&(uint64_t number)>;
 
   // `next`: null for a loop that keeps its links.
@@ -90,7 +90,7 @@ class Relay::Loop {
     }
     Wake();
   }
-  // Closes links whose clients have not introduced themselves.
+  // Closes links whose clients have not sent their preface.
   void CloseUnknown() ABSL_LOCKS_EXCLUDED(mutex_) {
     {
       absl::MutexLock lock(&mutex_);
@@ -98,7 +98,7 @@ class Relay::Loop {
     }
     Wake();
   }
-  // False: some links were still there at the deadline.
+  // Returns false if links were left at the deadline.
   bool WaitUntilEmpty(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     const auto is_empty = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return links_count_ == 0; };
@@ -106,7 +106,7 @@ class Relay::Loop {
   }
 
  private:
-  // A link with what the system was told of it.
+  // A link, and the events registered for it.
   struct Served {
     std::unique_ptr<Link> link;
     uint32_t client_events = 0;
@@ -117,7 +117,7 @@ class Relay::Loop {
   };
 
   void Wake() { eventfd_write(wake_, 1); }
-  // An event's pointer says which end of the link it is: the lowest bit is the server's.
+  // An event's pointer identifies the end of the link: the lowest bit is set for the server's.
   static void* ClientOf(Served* served) { return served; }
   static void* ServerOf(Served* served) {
     return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(served) | 1);
@@ -136,7 +136,7 @@ class Relay::Loop {
     served_.clear();
   }
 
-  // False: the relay stops.
+  // Returns false when the relay stops.
   bool TakeOrders() ABSL_LOCKS_EXCLUDED(mutex_) {
     std::vector<std::unique_ptr<Link>> added;
     bool closes_unknown = false;
@@ -146,7 +146,7 @@ class Relay::Loop {
       added.swap(added_);
       closes_unknown = closes_unknown_;
       for (const uint64_t number : std::exchange(closing_, {})) CloseOne(number, added);
-      // With the lock: whoever closes a connection asks this loop before the next one.
+      // Under the lock: Abort asks this loop to close a connection before it asks the next loop.
       for (Served* const one : std::exchange(leaving_, {})) Leave(*one);
     }
     for (std::unique_ptr<Link>& link : added) {
@@ -215,7 +215,8 @@ class Relay::Loop {
     }
     const auto bits = reinterpret_cast<uintptr_t>(event.data.ptr);
     auto* const one = reinterpret_cast<Served*>(bits & ~uintptr_t{1});
-    // An error or the other end's close is found by reading, and TLS may write before it can read.
+    // Errors and closed ends are found by reading. Both directions are tried, since TLS may have to
+    // write before it can read.
     (bits & 1) != 0 ? one->link->ServerIsReadable() : one->link->ClientIsReadable();
     ready_.insert(one);
   }
@@ -236,7 +237,8 @@ class Relay::Loop {
     End(one);
   }
 
-  // Tells the system what the link waits for, if that has changed. False: the system refuses.
+  // Registers the events that the link waits for, if they have changed. Returns false if the system
+  // refuses.
   bool Tell(Served& one) {
     const Interest& interest = one.link->interest();
     SetTime(one, interest.time);
@@ -245,8 +247,8 @@ class Relay::Loop {
            Watch(one.link->server_file(), ServerOf(&one), one.server_events,
                  Events(interest.server_read, interest.server_write));
   }
-  // The end of a socket's other side is an event that cannot be refused, so that one of which
-  // nothing is wanted is not registered.
+  // The peer's hang-up is always reported, so a socket without wanted events is not registered at
+  // all.
   bool Watch(int file, void* what, uint32_t& now, uint32_t wanted) {
     if (now == wanted) return true;
     epoll_event event{};
@@ -272,13 +274,13 @@ class Relay::Loop {
   }
   void Forget(Served& one) {
     SetTime(one, absl::InfiniteFuture());
-    // Closing would not do: a process that was forked a moment ago has the sockets, too, and the
-    // system would go on telling of them.
+    // Closing is not enough: a process forked a moment ago also has the sockets, and the system
+    // would continue to report their events.
     Watch(one.link->client_file(), ClientOf(&one), one.client_events, 0);
     Watch(one.link->server_file(), ServerOf(&one), one.server_events, 0);
   }
 
-  // Events of this round may still name them before.
+  // Deferred to the end of a round, since its remaining events may name them.
   void DropEnded() ABSL_LOCKS_EXCLUDED(mutex_) {
     if (over_.empty()) return;
     const size_t count = over_.size();
@@ -303,7 +305,7 @@ class Relay::Loop {
   bool closes_unknown_ ABSL_GUARDED_BY(mutex_) = false;
   size_t links_count_ ABSL_GUARDED_BY(mutex_) = 0;  // added and not dropped
 
-  // The rest is the thread's.
+  // Used by the thread only.
   std::unordered_map<uint64_t, std::unique_ptr<Served>> served_;  // by the links' numbers
   std::set<std::pair<absl::Time, Served*>> times_;
   std::set<Served*> ready_;
@@ -335,7 +337,7 @@ void Relay::Add(int client_file, Peer peer, TlsContext tls) {
   const absl::Time now = options_.now();
   absl::MutexLock lock(&add_mutex_);
   auto activity = std::make_shared<ConnectionTable::Activity>(now);
-  // Before the loop has the link, which may end it at once.
+  // Before the loop gets the link, which it may end at once.
   const std::vector<uint64_t> closed = table_.Add(number, peer.origin, activity);
   entrance_->Add(std::make_unique<Link>(Link::Options{.client_file = client_file,
                                                       .number = number,
@@ -358,7 +360,7 @@ void Relay::SetUser(Connection& connection, const std::string& user) {
 
 void Relay::Close(const std::vector<uint64_t>& numbers) {
   for (const uint64_t number : numbers) {
-    entrance_->Close(number);  // first, see TakeOrders
+    entrance_->Close(number);  // this order is required, see TakeOrders
     LoopOf(number).Close(number);
   }
 }

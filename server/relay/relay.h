@@ -1,11 +1,11 @@
-// Stands between clients and gRPC: every byte of a connection passes through here. So the daemon
-// sees how many calls a client begins before gRPC does anything for them, and slows it down; gRPC
-// 1.51, which Debian has, would take them all. TLS ends here, too.
+// A proxy between clients and gRPC: every byte of a connection passes through here. So the daemon
+// sees how many calls a client begins before gRPC does anything for them, and slows the client
+// down; gRPC 1.51, which Debian has, would accept them all. TLS also ends here.
 //
 //   client -- TCP or Unix socket -- Link -- pair of sockets -- gRPC
 //
-// gRPC's end of each pair has a peer with a unique name (Connection::name), so that a call says by
-// its peer() which connection it came on.
+// gRPC's end of each pair has a peer with a unique name (Connection::name), so that a call's peer()
+// identifies its connection.
 #ifndef KILN_SERVER_RELAY_RELAY_H_
 #define KILN_SERVER_RELAY_RELAY_H_
 
@@ -27,34 +27,35 @@
 
 namespace kiln::relay {
 
-// Thread-safe. The server that takes connections from it outlives it or has stopped.
+// Thread-safe. The server that takes connections from it must outlive it or have stopped.
 class Relay {
  public:
   struct Options {
-    int threads = 2;  // besides the one on which clients introduce themselves
-    // From a connection's begin until the client has said that it speaks HTTP/2.
+    int threads = 2;  // besides the one for new clients
+    // The time from a connection's begin to the client's HTTP/2 preface.
     absl::Duration handshake = absl::Seconds(20);
     BudgetRates rates = {};
     ConnectionLimits limits = {};
-    // Of budgets and deadlines: it does not step (CLOCK_BOOTTIME).
+    // The clock for budgets and deadlines; it must be monotonic (CLOCK_BOOTTIME).
     std::function<absl::Time()> now;
-    // On a thread of the relay.
+    // Called on a thread of the relay.
     std::function<void(const ConnectionPointer&, int server_file)> hand_over;
-    // A connection ended for a reason of its client's. Its budget or its bytes were of no use.
+    // Called when the relay ends a connection with an error other than OUT_OF_RANGE (see
+    // Link::Advance), so not when an end closed it.
     std::function<void(const Peer&, const absl::Status&)> on_refused;
   };
   explicit Relay(Options options);
   // Closes all connections.
   ~Relay();
 
-  // Takes over the socket of a client that has just connected. `tls`: null for none.
+  // Takes ownership of the socket of a newly connected client. `tls`: null for none.
   void Add(int client_file, Peer peer, TlsContext tls);
-  // The connection is this user's: a call of it was accepted.
+  // Assigns the connection to this user, after a call of it was accepted.
   void SetUser(Connection& connection, const std::string& user);
-  // Closes a connection, whatever is on its way.
+  // Closes a connection at once; bytes under way are lost.
   void Abort(const Connection& connection) { Close({connection.number()}); }
-  // Hands nothing over any more. Then, when the server has closed its ends, Drain waits until
-  // clients have what it sent, or `patience` is over.
+  // StopHandingOver stops handing connections to gRPC. Drain is called after the server has closed
+  // its ends: it waits until clients have its last bytes, for at most `patience`.
   void StopHandingOver() ABSL_LOCKS_EXCLUDED(hand_over_mutex_);
   void Drain(absl::Duration patience);
 
@@ -65,17 +66,17 @@ class Relay {
   void Close(const std::vector<uint64_t>& numbers);
 
   const Options options_;
-  // Held while the table and the loops learn of a connection, so that both know it when it is
-  // closed.
+  // Held while a connection is added to the table and the loops, so that closing it finds it in
+  // both.
   absl::Mutex add_mutex_;
   ConnectionTable table_;
   CallBudgets budgets_;
   absl::Mutex hand_over_mutex_;  // held while a connection is handed over
   bool hands_over_ ABSL_GUARDED_BY(hand_over_mutex_) = true;
   std::atomic<uint64_t> added_ = 0;
-  // Last: their threads use the rest. TLS handshakes and unknown clients are on a thread of their
-  // own, so that they delay nobody whose connection is there. It hands on to the others, and ends
-  // first.
+  // Last: their threads use the other members. TLS handshakes and unknown clients have a separate
+  // thread, so that they do not delay established connections. It hands links to the others, and
+  // ends first.
   std::vector<std::unique_ptr<Loop>> loops_;
   std::unique_ptr<Loop> entrance_;
 };

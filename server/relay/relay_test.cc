@@ -1,4 +1,4 @@
-// Connections through a relay, whose server is the test.
+// Tests of connections through a relay; the test acts as the server.
 #include "server/relay/relay.h"
 
 #include <fcntl.h>
@@ -31,7 +31,7 @@ using testing::FrameBytes;
 using ::testing::HasSubstr;
 using testing::kPreface;
 
-// Ends with the socket.
+// Closed in the destructor.
 class Socket {
  public:
   explicit Socket(int file) : file_(file) {}
@@ -43,7 +43,7 @@ class Socket {
   void Close() {
     if (file_ >= 0) close(std::exchange(file_, -1));
   }
-  // All of it.
+  // Writes all bytes.
   void Write(absl::string_view bytes) const {
     while (!bytes.empty()) {
       const ssize_t written = send(file_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -51,7 +51,7 @@ class Socket {
       bytes.remove_prefix(static_cast<size_t>(written));
     }
   }
-  // Until so many bytes are there, or the other end is closed.
+  // Reads until there are `count` bytes, or the other end is closed.
   std::string Read(size_t count) const {
     std::string bytes(count, '\0');
     size_t at = 0;
@@ -86,7 +86,7 @@ class RelayTest : public ::testing::Test {
                        .now = [this] { return absl::UnixEpoch() + Skipped(); },
                        .hand_over =
                            [this](const ConnectionPointer& connection, int file) {
-                             // Reads of the test block.
+                             // Reads in the test block.
                              fcntl(file, F_SETFL, fcntl(file, F_GETFL) & ~O_NONBLOCK);
                              absl::MutexLock lock(&mutex_);
                              arrivals_.push_back({connection, std::make_unique<Socket>(file)});
@@ -104,7 +104,7 @@ class RelayTest : public ::testing::Test {
     relay_->Add(pair[1], {.address = "client", .origin = origin}, nullptr);
     return std::make_unique<Socket>(pair[0]);
   }
-  // The next connection that the server gets.
+  // Returns the next connection that the server gets.
   Arrival Arrive() {
     absl::MutexLock lock(&mutex_);
     const auto is_there = [this]()
@@ -151,7 +151,7 @@ TEST_F(RelayTest, BytesGoBothWaysAndTheServersEndHasTheConnectionsName) {
             arrival.connection->name());
 }
 
-// Far more than the buffers hold, while nobody reads at first.
+// Far more than the buffers hold, while at first neither end reads.
 TEST_F(RelayTest, MuchGoesThroughInOrder) {
   const auto client = Connect();
   std::string sent(kPreface);
@@ -194,7 +194,7 @@ TEST_F(RelayTest, AnAbortedConnectionEndsForBoth) {
   EXPECT_EQ(arrival.server->Read(kPreface.size() + 1), kPreface);
 }
 
-// The server does not hear of it.
+// The server does not learn of it.
 TEST_F(RelayTest, WhoeverDoesNotSpeakHttp2IsRefused) {
   const auto client = Connect();
   client->Write("GET / HTTP/1.1\r\n\r\n");
@@ -208,7 +208,7 @@ TEST_F(RelayTest, WhoeverSaysNothingIsRefusedAfterATime) {
   const auto slow = Connect();
   slow->Write(kPreface.substr(0, 20));
   Skip(absl::Hours(2));
-  // Any event has the relay look at its clock.
+  // Any event makes the relay check its clock.
   slow->Write(kPreface.substr(20, 1));
   EXPECT_EQ(slow->Read(1), "");
 }
@@ -221,7 +221,7 @@ TEST_F(RelayTest, NewConnectionsBeyondTheRateOfTheirOriginWait) {
     clients.back()->Write(kPreface);
   }
   const Arrival first = Arrive(), second = Arrive();
-  // Others do not wait with it.
+  // Other origins do not wait.
   const auto other = Connect("there");
   other->Write(kPreface);
   EXPECT_EQ(Arrive().connection->peer().origin, "there");
@@ -230,7 +230,7 @@ TEST_F(RelayTest, NewConnectionsBeyondTheRateOfTheirOriginWait) {
     EXPECT_TRUE(arrivals_.empty());
   }
   Skip(absl::Seconds(1));
-  clients.push_back(Connect("there"));  // any event has the relay look at its clock
+  clients.push_back(Connect("there"));  // any event makes the relay check its clock
   EXPECT_EQ(Arrive().connection->peer().origin, "here");
 }
 
@@ -258,7 +258,7 @@ TEST_F(RelayTest, CallsBeyondTheBudgetWaitAndAreNotLost) {
   const Arrival arrival = Arrive();
   EXPECT_EQ(arrival.server->Read(kPreface.size() + 3 * pair.size()).size(),
             kPreface.size() + 3 * pair.size());
-  // What the client has sent is in the relay by now, or follows; nothing of it has come through.
+  // The client's data is in the relay by now, or follows; none of it has passed through.
   arrival.server->Write("answers go on");
   EXPECT_EQ(client->Read(13), "answers go on");
   char byte;
@@ -285,7 +285,7 @@ TEST_F(RelayTest, ConnectionsThatAreTooManyClose) {
   };
   for (int i = 0; i < 3; ++i) connect();
   relay_->SetUser(*arrivals[0].connection, "ann");
-  // Of the two strangers, the one that came first.
+  // The older one of the two strangers is closed.
   connect();
   EXPECT_EQ(clients[1]->Read(1), "");
   for (const int i : {0, 2, 3}) {

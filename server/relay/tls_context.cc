@@ -19,7 +19,7 @@ int SelectHttp2(SSL*, const unsigned char** selected, unsigned char* selected_si
   return SSL_TLSEXT_ERR_OK;
 }
 
-// A client that names no protocol, or others only, speaks HTTP/1.1 all the same.
+// A client that offers no protocol, or only others, still speaks HTTP/1.1.
 int SelectHttp1(SSL*, const unsigned char** selected, unsigned char* selected_size,
                 const unsigned char* offered, unsigned int offered_size, void*) {
   static constexpr unsigned char kHttp1[] = {8, 'h', 't', 't', 'p', '/', '1', '.', '1'};
@@ -31,7 +31,7 @@ int SelectHttp1(SSL*, const unsigned char** selected, unsigned char* selected_si
   return SSL_TLSEXT_ERR_OK;
 }
 
-// The client's certificate is asked for and verified; a client without one may have a token.
+// Requests and verifies a client certificate; a client without one may use a token.
 bool TrustClients(SSL_CTX* context, const std::string& authorities) {
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
   STACK_OF(X509_NAME)* const names = SSL_load_client_CA_file(authorities.c_str());
@@ -54,12 +54,12 @@ absl::StatusOr<TlsContext> LoadTlsContext(const TlsFiles& files, Protocol protoc
   SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE |
                                       SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                       SSL_MODE_RELEASE_BUFFERS);
-  // A read returns after each record, also after one without data, of which a client may send any
-  // number: others have their turn.
+  // A read returns after each record, also after one without data. A client may send any number of
+  // those, and others must have their turn.
   SSL_CTX_clear_mode(context.get(), SSL_MODE_AUTO_RETRY);
-  // An encrypted key is refused. OpenSSL would ask for its password on the terminal.
+  // An encrypted key is refused. Otherwise OpenSSL would ask for its password on the terminal.
   SSL_CTX_set_default_passwd_cb(context.get(), [](char*, int, int, void*) { return 0; });
-  // No session is resumed: each handshake proves again who the client is.
+  // Sessions are not resumed, so each handshake proves again who the client is.
   SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(context.get(), 0);
   SSL_CTX_set_alpn_select_cb(context.get(),

@@ -1,4 +1,4 @@
-// What TLS of a port uses: a certificate with its key, and the authorities of the clients'
+// TLS configuration of a port: a certificate with its key, and the authorities for clients'
 // certificates.
 #ifndef KILN_SERVER_RELAY_TLS_CONTEXT_H_
 #define KILN_SERVER_RELAY_TLS_CONTEXT_H_
@@ -12,23 +12,23 @@ struct ssl_ctx_st;
 
 namespace kiln::relay {
 
-// PEM files. Without a certificate there is no TLS.
+// Paths of PEM files. Without a certificate there is no TLS.
 struct TlsFiles {
-  std::string certificate;  // with those that lead to its authority
+  std::string certificate;  // with intermediate certificates
   std::string key;
-  std::string client_ca;  // whose certificates are users', by their common names; empty: none are
+  std::string client_ca;  // its certificates identify users by common name; empty: none
 
   bool empty() const { return certificate.empty(); }
 };
 
-// What is spoken inside, for ALPN.
+// The protocol inside TLS, for ALPN.
 enum class Protocol { kHttp2, kHttp1 };
 
-// Connections keep it until their end, while new ones may already use another.
+// Connections keep it until they end, while new ones may already use another.
 using TlsContext = std::shared_ptr<ssl_ctx_st>;
 
-// TLS 1.2 or later, the protocol by ALPN. INVALID_ARGUMENT names the file that cannot be used:
-// empty, truncated, no PEM, or the key of another certificate.
+// TLS 1.2 or later, with the protocol by ALPN. INVALID_ARGUMENT names the unusable file: empty,
+// truncated, not PEM, or the key of another certificate.
 absl::StatusOr<TlsContext> LoadTlsContext(const TlsFiles& files,
                                           Protocol protocol = Protocol::kHttp2);
 

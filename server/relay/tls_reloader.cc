@@ -11,7 +11,7 @@ absl::StatusOr<std::unique_ptr<TlsReloader>> TlsReloader::Load(TlsFiles files, P
   std::unique_ptr<TlsReloader> reloader(new TlsReloader(std::move(files), protocol));
   if (reloader->files_.empty()) return reloader;
   absl::MutexLock lock(&reloader->mutex_);
-  // The state first: a file that is replaced meanwhile is read again.
+  // The state first, so that a file replaced meanwhile is read again.
   reloader->state_ = reloader->State();
   auto context = LoadTlsContext(reloader->files_, protocol);
   if (!context.ok()) return context.status();

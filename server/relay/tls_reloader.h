@@ -1,4 +1,4 @@
-// Replaces the TLS of a port when its files are replaced.
+// Reloads the TLS files of a port when they are replaced.
 #ifndef KILN_SERVER_RELAY_TLS_RELOADER_H_
 #define KILN_SERVER_RELAY_TLS_RELOADER_H_
 
@@ -16,26 +16,26 @@ namespace kiln::relay {
 // Thread-safe.
 class TlsReloader {
  public:
-  // The errors of LoadTlsContext. Empty `files`: current() is always null.
+  // Returns the errors of LoadTlsContext. With empty `files`, current() is always null.
   static absl::StatusOr<std::unique_ptr<TlsReloader>> Load(TlsFiles files,
                                                            Protocol protocol = Protocol::kHttp2);
 
   TlsContext current() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Reads the files if they are others than those in use. Files that cannot be used are logged once
-  // ("tls_files_refused"), and the earlier ones stay in use until a later look can use them; else
-  // "tls_files_replaced".
+  // Reloads the files if they differ from those in use (logged as "tls_files_replaced"). Unusable
+  // files are logged once ("tls_files_refused"), and the earlier ones stay in use until a later
+  // call finds usable ones.
   void Look() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   TlsReloader(TlsFiles files, Protocol protocol) : files_(std::move(files)), protocol_(protocol) {}
-  // Another text after every change of a file.
+  // A text that changes with every change of a file.
   std::string State() const;
 
   const TlsFiles files_;
   const Protocol protocol_;
   mutable absl::Mutex mutex_;
   std::string state_ ABSL_GUARDED_BY(mutex_);    // of the files in use
-  std::string refused_ ABSL_GUARDED_BY(mutex_);  // of those that were logged
+  std::string refused_ ABSL_GUARDED_BY(mutex_);  // of the refused files, which were logged
   TlsContext current_ ABSL_GUARDED_BY(mutex_);
 };
 

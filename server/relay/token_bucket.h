@@ -1,4 +1,4 @@
-// A rate with a burst.
+// A rate limit with bursts.
 #ifndef KILN_SERVER_RELAY_TOKEN_BUCKET_H_
 #define KILN_SERVER_RELAY_TOKEN_BUCKET_H_
 
@@ -11,13 +11,13 @@ struct Rate {
   double burst = 0;  // at once, after a quiet time; at least 1
 };
 
-// A token bucket: full at first, and refilled at its rate. Not thread-safe. Time that goes
-// backwards is taken to stand still.
+// A token bucket, initially full, refilled at its rate. Not thread-safe. If the clock goes
+// backwards, it counts as standing still.
 class TokenBucket {
  public:
   explicit TokenBucket(Rate rate) : rate_(rate), tokens_(rate.burst) {}
 
-  // How long until there is a token; zero if there is one.
+  // Returns the time until there is a token; zero if there is one.
   absl::Duration Wait(absl::Time now);
   // Requires: Wait(now) is zero.
   void Take() { tokens_ -= 1; }

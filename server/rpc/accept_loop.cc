@@ -10,7 +10,7 @@
 namespace kiln::rpc {
 namespace {
 
-// While the process has no file descriptor left, a connection waits this long for the next try.
+// While the process is out of file descriptors, connections wait this long for the next attempt.
 constexpr int kRetryMilliseconds = 50;
 
 bool MayHaveOneLater(int error) {
@@ -41,7 +41,7 @@ void AcceptLoop::AcceptAll() {
   for (const int listener : listeners_) files.push_back({listener, POLLIN, 0});
   bool exhausted = false;
   while (true) {
-    // Without a descriptor to accept with, poll(2) would return at once, again and again.
+    // Without a free descriptor for accept4, poll(2) would return at once, repeatedly.
     poll(files.data(), exhausted ? 1 : files.size(), exhausted ? kRetryMilliseconds : -1);
     if (files[0].revents != 0) return;
     exhausted = false;

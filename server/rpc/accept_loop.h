@@ -1,5 +1,5 @@
-// Accepts connections for gRPC, whose own listeners stop listening for good once the process has no
-// file descriptor left.
+// Accepts connections for gRPC, whose own listeners stop permanently once the process is out of
+// file descriptors.
 #ifndef KILN_SERVER_RPC_ACCEPT_LOOP_H_
 #define KILN_SERVER_RPC_ACCEPT_LOOP_H_
 
@@ -10,20 +10,20 @@
 
 namespace kiln::rpc {
 
-// On a thread of its own. While there is no descriptor, connections wait in the system's queue.
+// Runs on its own thread. While no descriptor is free, connections wait in the system's queue.
 class AcceptLoop {
  public:
-  // Owns the connection from here on.
+  // Takes ownership of the connection.
   using Take = std::function<void(int listener, int connection)>;
 
-  // Owns the sockets, which listen and do not block.
+  // Owns the sockets, which must be listening and non-blocking.
   AcceptLoop(std::vector<int> listeners, Take take);
   ~AcceptLoop() { Stop(); }
   AcceptLoop(const AcceptLoop&) = delete;
   AcceptLoop& operator=(const AcceptLoop&) = delete;
 
   void Start();
-  // Lets nobody in any more. Idempotent.
+  // Stops accepting connections. Idempotent.
   void Stop();
 
  private:

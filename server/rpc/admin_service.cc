@@ -59,7 +59,7 @@ absl::StatusOr<auth::Role> RoleOf(const std::string& name) {
       "UNKNOWN_ROLE", {{"role", name}});
 }
 
-// Of a token, so that its end can be written as a time.
+// The longest validity of a token; keeps its end representable as a time.
 constexpr uint64_t kValidSecondsMax = uint64_t{100} * 366 * 24 * 3600;
 
 absl::Status CheckValidSeconds(uint64_t seconds) {
@@ -77,7 +77,7 @@ absl::Status AsksWhoCalls() {
       "NO_TOKEN");
 }
 
-// Events from the log, one in each message.
+// Streams events of the log, one in each message.
 class AuditWatch : public Watch<v1::AuditEvent> {
  public:
   AuditWatch(const DaemonView& daemon, const grpc::CallbackServerContext& context,
@@ -92,7 +92,7 @@ class AuditWatch : public Watch<v1::AuditEvent> {
 
  private:
   Next Fill(v1::AuditEvent* event, grpc::Status* end) override {
-    // Again each time: whoever follows may be revoked.
+    // Checked each time, since the caller may be revoked.
     const auto caller = daemon_.access->Caller(context_);
     if (!caller.ok() || caller->role != auth::Role::kAdmin) {
       *end = rpc::End(daemon_, caller.ok() ? absl::PermissionDeniedError("the role has changed")
@@ -151,7 +151,7 @@ class AdminService final : public v1::AdminService::CallbackService {
     response->set_op_set_version(daemon_.op_set_version);
     for (const std::string& address : daemon_.listening()) response->add_listening(address);
     response->set_cache_path(daemon_.kernel_cache->GetStatistics().path);
-    // The daemon is draining when none of its devices takes new work.
+    // The daemon is draining when no device takes new work.
     bool draining = true;
     for (runtime::ManagedDevice* device : daemon_.devices) {
       draining = draining && device->health() != runtime::Health::kHealthy;
@@ -165,7 +165,7 @@ class AdminService final : public v1::AdminService::CallbackService {
     const auto caller = daemon_.access->Caller(*context);
     if (!caller.ok()) return Reply(daemon_, context, caller.status());
     if (request->stop()) return Audited(context, *caller, "stop", "", Stop(*request));
-    // No name means all devices.
+    // An empty name means all devices.
     bool found = request->device().empty();
     for (runtime::ManagedDevice* device : daemon_.devices) {
       if (!request->device().empty() && device->name() != request->device()) continue;
@@ -217,7 +217,7 @@ class AdminService final : public v1::AdminService::CallbackService {
       status = token.status();
       if (status.ok()) response->set_token(*std::move(token));
     }
-    // From the first user on, nobody goes on without saying who calls.
+    // Once there is a user, no one may continue without authentication.
     if (status.ok()) daemon_.registry->CloseAllOf(auth::kLocalUser, AsksWhoCalls());
     const auto user = daemon_.users->store().Find(request->name());
     if (status.ok() && user) Fill(*user, response->mutable_user());
@@ -238,7 +238,7 @@ class AdminService final : public v1::AdminService::CallbackService {
           request->name(),
           errors::WithReason(absl::UnauthenticatedError("this user was revoked by an admin"),
                              "REVOKED"))));
-      // Last, when none of his sessions asks for any more.
+      // Last, when none of the user's sessions requests programs any more.
       for (const auto& program : daemon_.programs->List()) program->ForgetUser(request->name());
     }
     return Audited(context, *caller, "revoke_user", request->name(), status);
@@ -290,7 +290,7 @@ class AdminService final : public v1::AdminService::CallbackService {
     for (const sessions::Usage& usage : sessions::ListUsage(*daemon_.registry))
       AddUse(usage, &users[usage.user]);
     for (auto& [name, user] : users) {
-      // Of one who has not come yet, what he will have.
+      // For a user without sessions: the share they will have.
       if (user.weight() == 0) user.set_weight(WeightOf(name));
       if (caller->sees_all() || name == caller->user) *response->add_users() = std::move(user);
     }
@@ -334,8 +334,8 @@ class AdminService final : public v1::AdminService::CallbackService {
     const int64_t weight = limits[quota::Resource::kWeight];
     return static_cast<double>(weight > 0 ? weight : quota::kUsualWeight) / quota::kUsualWeight;
   }
-  // Ends a call that changes something for others. `caller` is who it was when the call began: one
-  // who revokes himself is nobody at its end.
+  // Ends a call with an effect on others, and audits it. `caller` is the principal at the begin of
+  // the call, since callers who revoke themselves have none at its end.
   ServerUnaryReactor* Audited(CallbackServerContext* context, const auth::Principal& caller,
                               const std::string& action, const std::string& subject,
                               const absl::Status& status) {

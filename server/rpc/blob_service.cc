@@ -16,7 +16,7 @@ namespace {
 
 using grpc::CallbackServerContext;
 
-// Sends a value in chunks. Alive until OnDone, and until the session has answered WhenReadable.
+// Sends a value in chunks. Lives until OnDone, and until the session has answered WhenReadable.
 class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
                  public std::enable_shared_from_this<Download> {
  public:
@@ -32,7 +32,7 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
       download->End(session.status());
       return download.get();
     }
-    // A chunk, and the same in gRPC's hands until the client has taken it.
+    // One chunk, and its copy in gRPC until the client has read it.
     auto charge = (*session)->host()->Reserve(memory::Use::kTransfers, 2 * kChunkBytes);
     if (!charge.ok()) {
       download->End(charge.status());
@@ -43,7 +43,7 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
     (*session)->WhenReadable(
         request.handle(), request.after_sequence(),
         [download](absl::StatusOr<runtime::ValuePointer> value) {
-          // This may be the device's thread: copy elsewhere.
+          // This may be a device's thread, so copy on another one.
           download->daemon_.copies->Schedule(
               [download, value = std::move(value)] { download->Begin(value); });
         });
@@ -53,7 +53,7 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
   void OnWriteDone(bool ok) override {
     if (!ok) return End(absl::CancelledError("the client went away"));
     if (sent_ >= value_->bytes()) return End(absl::OkStatus());
-    // Again each time: whoever reads may be revoked.
+    // Checked each time, since the caller may be revoked.
     if (const auto caller = daemon_.access->Caller(context_); !caller.ok())
       return End(caller.status());
     SendChunk();
@@ -73,7 +73,7 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
   void Begin(const absl::StatusOr<runtime::ValuePointer>& value) {
     if (!value.ok()) return End(value.status());
     value_ = *value;
-    // Shrinks: the value's size was not known when the charge was made.
+    // Shrinks to the value's size, which was not known when the charge was made.
     charge_.ForceResize(2 * std::min(kChunkBytes, value_->bytes()));
     {
       absl::MutexLock lock(&mutex_);
@@ -96,7 +96,7 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
       return buffers::ReadWhole(*value_, sent_, absl::MakeSpan(*data), sent);
     buffers::ReadWhole(*value_, sent_, absl::MakeSpan(*data),
                        [sent = std::move(sent), &copies = *daemon_.copies](absl::Status read) {
-                         // This is the device's thread.
+                         // This is a device's thread.
                          copies.Schedule([sent, read = std::move(read)] { sent(read); });
                        });
   }
@@ -118,7 +118,7 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
   }
 
   const DaemonView& daemon_;
-  const CallbackServerContext& context_;  // as long as the call is not done
+  const CallbackServerContext& context_;  // valid until the call is done
   const OpenCalls::Call call_;
   std::shared_ptr<Download> self_;
   memory::Charge charge_;
@@ -131,12 +131,12 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// Upload takes bytes, see upload_message.h.
+// Upload receives raw bytes, see upload_message.h.
 using BlobMethods = v1::BlobService::WithCallbackMethod_FindBlobs<
     v1::BlobService::WithCallbackMethod_Download<v1::BlobService::WithCallbackMethod_DeleteBlobs<
         v1::BlobService::WithRawCallbackMethod_Upload<v1::BlobService::Service>>>>;
 
-// Questions of one user that wait for uploads to be verified.
+// The most queries of one user that wait for uploads to be verified.
 constexpr size_t kMostWaiting = 64;
 
 class BlobService final : public BlobMethods {
@@ -156,7 +156,7 @@ class BlobService final : public BlobMethods {
                                       v1::FindBlobsResponse* response) override {
     auto session = FindSession(daemon_, daemon_.access->Caller(*context), request->session_id());
     if (!session.ok()) return Reply(daemon_, context, session.status());
-    // The names, as they came and as they are looked up, and the answer until it has been taken.
+    // The names as received and as looked up, and the response until it has been read.
     const auto bytes = static_cast<int64_t>(request->ByteSizeLong());
     memory::Charge charge = (*session)->host()->Open(memory::Use::kTransfers);
     if (bytes > kSmallAnswer)
@@ -174,7 +174,7 @@ class BlobService final : public BlobMethods {
                                                                      NamesOf(*request));
                                                answer();
                                              })) {
-      answer();  // what has not been verified is not there, and is sent again
+      answer();  // unverified blobs count as missing, and are sent again
     }
     return reactor;
   }
@@ -215,7 +215,7 @@ class BlobService final : public BlobMethods {
       session.HoldsBlob(name);
       response->add_found(std::move(name));
     }
-    // Of a session that has ended meanwhile they are held no more.
+    // If the session was closed meanwhile, it no longer holds blobs.
     const absl::Status status =
         daemon_.registry->Find(session.user().name, request.session_id()).status();
     if (!session.CheckOpen().ok()) daemon_.blobs->EndSession(number);

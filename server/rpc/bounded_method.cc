@@ -12,7 +12,7 @@
 namespace kiln::rpc {
 namespace {
 
-// The same bytes, not copied.
+// Returns the same bytes without copying.
 grpc::ByteBuffer Share(grpc_byte_buffer* bytes) {
   std::vector<grpc::Slice> slices;
   grpc_byte_buffer_reader reader;
@@ -29,13 +29,13 @@ grpc::ByteBuffer Share(grpc_byte_buffer* bytes) {
 void* BoundedMethod::Deserialize(grpc_call* call, grpc_byte_buffer* request, grpc::Status* status,
                                  void** data) {
   absl::Status checked;
-  // There is none if the call has ended meanwhile.
+  // Null if the call has ended meanwhile.
   if (request != nullptr) {
     grpc::ByteBuffer bytes = Share(request);
     checked = CheckParts(bytes, request_);
   }
   if (!checked.ok()) {
-    // The handler needs a message all the same, to be able to end the call.
+    // The handler needs a message anyway to be able to end the call.
     grpc_byte_buffer_destroy(request);
     request = grpc_raw_byte_buffer_create(nullptr, 0);
   }

@@ -1,5 +1,5 @@
-// Methods whose requests gRPC parses. By itself it parses whatever comes, and answers what it
-// cannot parse with UNIMPLEMENTED and no word of why, as if there were no such method.
+// Checks of requests that gRPC parses. By itself, gRPC parses everything, and answers unparseable
+// requests with UNIMPLEMENTED without a reason, as if the method did not exist.
 #ifndef KILN_SERVER_RPC_BOUNDED_METHOD_H_
 #define KILN_SERVER_RPC_BOUNDED_METHOD_H_
 
@@ -16,14 +16,14 @@
 
 namespace kiln::rpc {
 
-// Has another handler do what it does, but for a request with too many parts (TOO_MANY_PARTS, see
-// CheckParts) or one that is no message of its type (MALFORMED_MESSAGE): INVALID_ARGUMENT, and the
-// method does not see it. Requests that are a stream are left alone: such methods parse them.
+// Wraps a method handler and rejects invalid requests with INVALID_ARGUMENT before the method sees
+// them: requests with too many parts (TOO_MANY_PARTS, see CheckParts), or not of the request's type
+// (MALFORMED_MESSAGE). Streamed requests are not checked; those methods parse them.
 class BoundedMethod : public grpc::internal::MethodHandler {
  public:
-  // Makes a handler of the same kind that answers with a status.
+  // Makes a handler of the same kind that returns a status.
   using MakeRefusing = std::function<std::unique_ptr<MethodHandler>(const grpc::Status&)>;
-  // `daemon`, which counts what is refused, outlives this.
+  // `daemon`, whose metrics count refusals, must outlive this object.
   BoundedMethod(const DaemonView& daemon, const google::protobuf::Descriptor& request,
                 std::unique_ptr<MethodHandler> method, MakeRefusing make_refusing)
       : daemon_(daemon),
@@ -42,10 +42,10 @@ class BoundedMethod : public grpc::internal::MethodHandler {
   const MakeRefusing make_refusing_;
 };
 
-// The index by which a service's methods are marked. Ends the process if there is none.
+// Returns a method's index within its service. Terminates the process if there is no such method.
 int MethodIndex(const std::string& service, const std::string& method);
 
-// For grpc::Service::MarkMethodCallback, in place of what the generated service has put there.
+// For grpc::Service::MarkMethodCallback; replaces the handler set by the generated service.
 template <class Service, class Request, class Response>
 grpc::internal::MethodHandler* Bounded(
     const DaemonView& daemon, Service* service,

@@ -14,17 +14,17 @@
 namespace kiln::rpc {
 namespace {
 
-constexpr int64_t kStreamBytes = 32 << 10;  // what gRPC keeps for one
-// A client whose answers take more than this until it has read them is not read itself.
+constexpr int64_t kStreamBytes = 32 << 10;  // gRPC's memory for one stream
+// If a client has more unread answers than this, its operations are not read.
 constexpr int64_t kMostUnsent = 4 << 20;
-// The same for one who may hold no more memory: answers are charged all the same, and with many
-// streams they would take what the user's other sessions need.
+// The same for a client who has reached their memory limit: answers are charged anyway, and with
+// many streams they would take memory that the user's other sessions need.
 constexpr int64_t kMostUnsentWithoutRoom = 256 << 10;
-// In one message. The bytes are of small answers, so that none waits long for the others.
+// Limits for one message. The bytes are of small answers, so that none waits long for others.
 constexpr int kMostOperations = 256;
 constexpr size_t kMostAnswers = 256;
 constexpr int64_t kMostAnswerBytes = 64 << 10;
-// Larger values are copied on a thread that may take its time.
+// Larger values are copied on another thread.
 constexpr int64_t kCopyAtOnce = 64 << 10;
 
 void FillResult(const sessions::Answer& answer, v1::Result* result) {
@@ -34,7 +34,7 @@ void FillResult(const sessions::Answer& answer, v1::Result* result) {
   if (answer.device_seconds > 0) result->set_device_seconds(answer.device_seconds);
 }
 
-// Null for the message that says what has been received.
+// Null for a message that only acknowledges received operations.
 const sessions::Answer* AnswerIn(
     const std::variant<uint64_t, std::shared_ptr<const sessions::Answer>>& outgoing) {
   const auto* answer = std::get_if<std::shared_ptr<const sessions::Answer>>(&outgoing);
@@ -51,7 +51,7 @@ bool TakesTimeToCopy(const sessions::Answer* answer) {
 ConnectStream* ConnectStream::Start(const DaemonView& daemon,
                                     absl::StatusOr<auth::Principal> caller) {
   std::shared_ptr<ConnectStream> stream(new ConnectStream(daemon, std::move(caller)));
-  // gRPC keeps a bare pointer, so the stream keeps itself until OnDone.
+  // gRPC keeps a raw pointer, so the stream holds itself until OnDone.
   stream->self_ = stream;
   stream->StartRead(&stream->request_bytes_);
   return stream.get();
@@ -69,10 +69,10 @@ absl::Status ConnectStream::Attach(const v1::ConnectRequest& request) {
   if ((*session)->GetSnapshot().connected) {
     if (absl::Status status = charge_.Resize(kStreamBytes); !status.ok()) return status;
   } else {
-    // Without its only stream a session would be lost, for a limit that was lowered, say.
+    // Without its only stream the session would be lost, for example after a limit was lowered.
     charge_.ForceResize(kStreamBytes);
   }
-  // Before Attach, which starts the first write: from then on other threads read it.
+  // Before Attach, which starts the first write: other threads read session_ from then on.
   session_ = std::move(*session);
   takes_more_ = request.attach().takes_more();
   return session_->Attach(self_, request.acknowledged(),
@@ -95,7 +95,7 @@ absl::Status ConnectStream::Parse(v1::ConnectRequest* request) {
 }
 
 absl::Status ConnectStream::Handle() {
-  v1::ConnectRequest request;  // its memory goes with it, before the next message comes
+  v1::ConnectRequest request;  // its memory is freed before the next message arrives
   received_ = daemon_.clock.steady();
   if (absl::Status status = Parse(&request); !status.ok()) return status;
   if (!session_) return Attach(request);
@@ -105,7 +105,7 @@ absl::Status ConnectStream::Handle() {
         "ATTACHED_TWICE");
   }
   if (request.more_size() == 0) return Accept(request, /*travels_alone=*/true);
-  // Small ones that came together: what is answered meanwhile is answered together.
+  // Small operations that arrived together: their answers are sent together.
   HoldBack(true);
   absl::Status status = Accept(request, /*travels_alone=*/false);
   for (v1::ConnectRequest& following : *request.mutable_more())
@@ -144,7 +144,7 @@ void ConnectStream::OnReadDone(bool ok) {
   const absl::Status status = Handle();
   if (!status.ok()) return Close(status);
   {
-    // Before asking: the session may take more, and say so, at any moment from then on.
+    // Before WantsMore: from then on the session may ask for more at any moment.
     absl::MutexLock lock(&mutex_);
     reading_ = false;
     stalled_ = unsent_bytes_ > MostUnsent();
@@ -155,7 +155,7 @@ void ConnectStream::OnReadDone(bool ok) {
 void ConnectStream::ReadMore() {
   {
     absl::MutexLock lock(&mutex_);
-    // Several threads may come here: the session's, when it has room again, and those of both
+    // Several threads may get here: the session's, when it can take more, and those of both
     // callbacks.
     if (reading_ || closing_ || stalled_) return;
     reading_ = restarting_ = true;
@@ -209,7 +209,7 @@ void ConnectStream::Flush() {
   bool more = false;
   {
     absl::MutexLock lock(&mutex_);
-    // OnWriteDone calls this again, so nothing is left behind.
+    // OnWriteDone calls this again, so nothing is forgotten.
     if (writing_ || finished_ || holds_back_) return;
     if (!outgoing_.empty() && !broken_) {
       next = TakeNext();
@@ -222,10 +222,10 @@ void ConnectStream::Flush() {
       return;
     }
   }
-  // Without the lock: once Finish has been called, OnDone may destroy this at any moment.
+  // Without the lock: once Finish has been called, OnDone may destroy this object at any moment.
   if (finish) return Finish(End(daemon_, end));
   if (!TakesTimeToCopy(AnswerIn(next.front()))) return Write(next, more);
-  // This may be a thread of the device's, which must not be held up.
+  // This may be a device's thread, which must not be blocked.
   daemon_.copies->Schedule([self = self_, next, more] { self->Write(next, more); });
 }
 
@@ -246,7 +246,7 @@ void ConnectStream::Write(const std::vector<Outgoing>& next, bool more) {
 
 void ConnectStream::CopyAndSend(const runtime::ValuePointer& value,
                                 std::shared_ptr<v1::ConnectResponse> response, bool more) {
-  // The bytes, and the same in gRPC's hands.
+  // The bytes, and their copy in gRPC.
   auto charge = session_->host()->Reserve(memory::Use::kTransfers, 2 * value->bytes());
   if (!charge.ok()) return Copied(charge.status(), *response, more);
   transfer_ = *std::move(charge);
@@ -258,7 +258,7 @@ void ConnectStream::CopyAndSend(const runtime::ValuePointer& value,
   const absl::Span<char> bytes = absl::MakeSpan(*data);
   if (buffers::IsAllHostMemory(*value)) return buffers::ReadWhole(*value, 0, bytes, copied);
   buffers::ReadWhole(*value, 0, bytes, [copied = std::move(copied), this](absl::Status status) {
-    // This is a thread of the device's, which must not be held up by a large message.
+    // This is a device's thread, which must not be blocked by a large message.
     daemon_.copies->Schedule([copied, status = std::move(status)] { copied(status); });
   });
 }
@@ -268,7 +268,7 @@ void ConnectStream::Copied(const absl::Status& copied, v1::ConnectResponse& resp
   if (copied.ok()) {
     daemon_.metrics->Sent(static_cast<int64_t>(result->data().size()));
   } else {
-    // The error takes the place of the bytes.
+    // The error replaces the bytes.
     result->clear_data();
     *result->mutable_error() = ToProto(copied);
   }
@@ -277,8 +277,8 @@ void ConnectStream::Copied(const absl::Status& copied, v1::ConnectResponse& resp
 
 void ConnectStream::Send(const v1::ConnectResponse& response, bool more) {
   grpc::WriteOptions options;
-  // With more to come, gRPC may send several messages in one write. Never with the first message:
-  // gRPC would hold back the call's headers with it, and report neither as written.
+  // If more follows, gRPC may send several messages in one write. Never for the first message: gRPC
+  // would hold back the call's headers with it, and report neither as written.
   if (more) options.set_buffer_hint();
   Serialize(response, &response_bytes_);
   StartWrite(&response_bytes_, options);
@@ -292,7 +292,7 @@ void ConnectStream::OnWriteDone(bool ok) {
     absl::MutexLock lock(&mutex_);
     writing_ = false;
     if (!ok) broken_ = closing_ = true;
-    // At half of the limit, so that the stream does not stop and start with every answer.
+    // Resumes at half of the limit, so that the stream does not stop and start with every answer.
     resume = stalled_ && unsent_bytes_ <= MostUnsent() / 2;
     if (resume) stalled_ = false;
   }
@@ -304,10 +304,10 @@ void ConnectStream::OnWriteDone(bool ok) {
 void ConnectStream::Close(const absl::Status& status) {
   {
     absl::MutexLock lock(&mutex_);
-    // The first reason counts: what follows is its consequence.
+    // The first reason is kept; later ones are its consequences.
     if (!closing_) end_ = status;
     closing_ = true;
-    // They go out on the stream that has taken over.
+    // The stream that has taken over will send them.
     if (absl::IsAborted(status)) {
       outgoing_.clear();
       unsent_bytes_ = 0;
@@ -326,7 +326,7 @@ void ConnectStream::OnCancel() {
 
 void ConnectStream::OnDone() {
   if (session_) session_->Detach(this);
-  // Destroys this, unless a thread of the session still holds it.
+  // Destroys this object, unless a thread of the session still holds it.
   self_.reset();
 }
 

@@ -10,13 +10,14 @@
 namespace kiln::rpc {
 namespace {
 
-// The bound of this connection alone.
+// The limit of one connection.
 int64_t MostBytes(const ConnectionBounds& bounds, const Traffic& traffic) {
   if (!traffic.accepted) return bounds.unknown_bytes_max;
   return bounds.call_bytes_max * (1 + traffic.open_calls);
 }
 
-// By their bytes: adds those of `all` that are beyond their bound or, together, beyond `most`.
+// Sorts `all` by bytes, and adds those above their own limit, or above `most` together, to
+// `beyond`.
 void AddBeyond(const ConnectionBounds& bounds, int64_t most, std::vector<size_t> all,
                absl::Span<const Traffic> connections, std::vector<size_t>& beyond) {
   std::sort(all.begin(), all.end(),

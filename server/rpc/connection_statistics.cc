@@ -13,7 +13,7 @@
 namespace kiln::rpc {
 namespace {
 
-// Owns the text. Empty if there is none.
+// Takes ownership of the text. Returns an empty message if it is null or cannot be parsed.
 template <typename Message>
 Message ParseJson(char* text) {
   const std::unique_ptr<char, void (*)(void*)> owned(text, gpr_free);
@@ -41,7 +41,7 @@ std::map<std::string, int64_t> ListConnections() {
         grpc_channelz_get_server_sockets(server.ref().server_id(), /*start_socket_id=*/0,
                                          /*max_results=*/std::numeric_limits<int>::max()));
     for (const channelz::SocketRef& socket : sockets.socket_ref()) {
-      // "unix: unix-abstract:kiln.…", the peer last
+      // "unix: unix-abstract:kiln.…": the peer comes last.
       const std::string& name = socket.name();
       connections[NameOfPeer(absl::string_view(name).substr(name.rfind(' ') + 1))] =
           socket.socket_id();

@@ -1,5 +1,4 @@
-// What gRPC counts of its server's connections (channelz, gRFC A14), which takes it no time that it
-// would not take anyhow.
+// gRPC's statistics of its server's connections (channelz, gRFC A14), which gRPC collects anyway.
 #ifndef KILN_SERVER_RPC_CONNECTION_STATISTICS_H_
 #define KILN_SERVER_RPC_CONNECTION_STATISTICS_H_
 
@@ -12,19 +11,19 @@
 
 namespace kiln::rpc {
 
-// The relay's name for a connection (relay::Connection::name), of a call's peer() or of one that
-// gRPC lists: "unix-abstract:kiln.…". Anything else comes back as it is.
+// Returns the relay's name for a connection (relay::Connection::name), from a call's peer() or from
+// gRPC's list: "unix-abstract:kiln.…". Anything else is returned unchanged.
 std::string NameOfPeer(absl::string_view peer);
 
-// The numbers of all connections, by their names. Takes time for each, so remember what you
-// need of it.
+// Returns the numbers of all connections, by name. Takes time for each connection, so store the
+// numbers you need.
 std::map<std::string, int64_t> ListConnections();
 
 struct ConnectionStatistics {
-  int64_t messages = 0;  // that came and were taken by their calls
+  int64_t messages = 0;  // received completely
   int64_t open_calls = 0;
 };
-// Nothing if it has ended.
+// Returns nullopt if the connection has ended.
 std::optional<ConnectionStatistics> ReadConnectionStatistics(int64_t connection);
 
 }  // namespace kiln::rpc

@@ -15,27 +15,28 @@
 namespace kiln::rpc {
 namespace {
 
-// How many times the processor time of a look the thread waits before the next.
+// After each check the thread waits at least this many times the processor time that the check
+// took.
 constexpr int kWaitsForLook = 20;
-// What a connection brings without being asked for its messages.
+// Bytes after which a connection's messages are counted.
 constexpr int64_t kManyBytes = 4 << 20;
-// From a call's acceptance until its one message is complete, over a slow link.
+// The longest time from a call's acceptance until its one message is complete, over a slow link.
 constexpr absl::Duration kLongestRequest = absl::Minutes(10);
 constexpr size_t kMostAccepted = 1024;
-// Between two looks at how many calls a connection has, and for how long after its last byte they
-// go on; with several calls they do always.
+// The time between two counts of a connection's calls, and how long after its last byte they
+// continue; with several calls they always continue.
 constexpr absl::Duration kCallsInterval = absl::Seconds(1);
 constexpr absl::Duration kCallsSettled = absl::Seconds(10);
 
-// Of the processor, that this thread has had: under a flood it waits for its turn.
+// Processor time of this thread, which excludes waiting for the processor under a flood.
 absl::Duration ThreadTime() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return absl::DurationFromTimespec(time);
 }
 
-// gRPC makes one for each call, once the call is accepted, and takes null for one that has nothing
-// to do.
+// gRPC creates an interceptor for each call once it is accepted; returning null means that there is
+// nothing to do.
 class CallCounter : public grpc::experimental::ServerInterceptorFactoryInterface {
  public:
   explicit CallCounter(ConnectionWatch& watch) : watch_(watch) {}
@@ -55,36 +56,36 @@ struct ConnectionWatch::Watched {
   explicit Watched(relay::ConnectionPointer connection) : connection(std::move(connection)) {}
 
   const relay::ConnectionPointer connection;
-  // Of the watch's mutex.
+  // Guarded by the watch's mutex.
   bool accepted = false;  // a call has begun
-  std::string user;       // whose that was; empty: not known
+  std::string user;       // of the first call; empty: unknown
 
-  // The rest is for the thread.
+  // Used by the thread only.
 
   int64_t unproven_bytes() const { return bytes - bytes_then; }
-  // False if it has ended.
+  // Returns false if the connection has ended.
   bool CountBytes() {
     bytes = connection->received_bytes();
     return connection->is_open();
   }
-  // `numbers`: by name; needed until its own is known.
+  // `numbers`: by name; needed until this connection's number is known.
   void CountMessages(const std::optional<std::map<std::string, int64_t>>& numbers,
                      bool is_accepted);
-  // Whether its calls may not be what they were when they were counted. What has come may wait for
-  // gRPC to read it.
+  // Whether its number of calls may have changed since it was counted. Received bytes may still
+  // wait to be read by gRPC.
   bool MayHaveOtherCalls(absl::Time now) {
     if (std::exchange(bytes_seen, bytes) != bytes) changed = now;
     return (open_calls > 1 || now - changed < kCallsSettled) && now - counted >= kCallsInterval;
   }
 
-  int64_t bytes = 0;              // that came
-  int64_t bytes_then = 0;         // when a message was last complete
+  int64_t bytes = 0;              // received
+  int64_t bytes_then = 0;         // at the last complete message
   std::optional<int64_t> number;  // connection_statistics.h
   int64_t messages = 0;
   int64_t open_calls = 0;
-  absl::Time counted = absl::InfinitePast();  // its messages and calls
+  absl::Time counted = absl::InfinitePast();  // when messages and calls were last counted
   int64_t bytes_seen = 0;
-  absl::Time changed = absl::InfinitePast();  // its bytes
+  absl::Time changed = absl::InfinitePast();  // when bytes last changed
 };
 
 void ConnectionWatch::Watched::CountMessages(
@@ -96,7 +97,7 @@ void ConnectionWatch::Watched::CountMessages(
   const auto statistics = number ? ReadConnectionStatistics(*number) : std::nullopt;
   if (!statistics) return;
   open_calls = statistics->open_calls;
-  if (!is_accepted) return;  // proves nothing
+  if (!is_accepted) return;  // messages prove nothing
   if (std::exchange(messages, statistics->messages) != statistics->messages) bytes_then = bytes;
 }
 
@@ -176,8 +177,8 @@ void ConnectionWatch::LookAtAll() {
                                     [](const WatchedPointer& each) { return each->CountBytes(); });
   std::for_each(ended, all.end(), [this](const WatchedPointer& each) { Forget(*each); });
   all.erase(ended, all.end());
-  // After the bytes, so that who was accepted meanwhile is held to no stranger's bound; and before
-  // the connections whose calls have begun, which count no more here.
+  // After counting bytes, so that a connection accepted meanwhile is not held to a stranger's
+  // limit; and before looking at begun calls, which then no longer count here.
   const size_t more_accepted = CountAccepted();
   const std::vector<Traffic> traffic = TrafficOf(all);
   for (const size_t index : BeyondBounds(options_.bounds, traffic, more_accepted))
@@ -203,7 +204,7 @@ std::vector<Traffic> ConnectionWatch::TrafficOf(const std::vector<WatchedPointer
       traffic.push_back({.accepted = each->accepted, .user = each->user});
   }
   const absl::Time now = options_.now();
-  std::optional<std::map<std::string, int64_t>> numbers;  // of all, when they are first asked for
+  std::optional<std::map<std::string, int64_t>> numbers;  // of all; listed when first needed
   for (size_t i = 0; i < all.size(); ++i) {
     Watched& watched = *all[i];
     const bool has_brought_much = traffic[i].accepted && watched.unproven_bytes() >= kManyBytes;

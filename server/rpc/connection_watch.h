@@ -1,6 +1,6 @@
-// Ends connections that flood the daemon with what is no message of any call, or with calls that do
-// not end (connection_bounds.h). It looks at what the relay and gRPC count, again and again, on a
-// thread of its own.
+// Closes connections that flood the daemon with bytes that form no message of a call, or with calls
+// that do not end (connection_bounds.h). Periodically checks the counters of the relay and gRPC, on
+// its own thread.
 #ifndef KILN_SERVER_RPC_CONNECTION_WATCH_H_
 #define KILN_SERVER_RPC_CONNECTION_WATCH_H_
 
@@ -29,37 +29,37 @@ class ConnectionWatch {
  public:
   struct Options {
     ConnectionBounds bounds;
-    std::function<absl::Time()> now;  // of the log's limit
+    std::function<absl::Time()> now;  // for the log's rate limit
     // Closes a connection.
     std::function<void(const relay::Connection&)> abort;
-    // A call of the connection was accepted, the first one.
+    // Called at the first accepted call of the connection.
     std::function<void(relay::Connection&, const std::string& user)> set_user;
-    // Whose call that is; empty if nobody's.
+    // Returns the user of a call; empty if there is none.
     std::function<std::string(const grpc::ServerContextBase&)> user_of;
-    // Between two looks, which together take at most a twentieth of a processor's time: with very
-    // many connections it is longer.
+    // The time between two checks. Checks take at most a twentieth of a processor's time, so with
+    // very many connections the time is longer.
     absl::Duration interval = absl::Milliseconds(20);
   };
   explicit ConnectionWatch(Options options);
   ~ConnectionWatch();
 
-  // Before gRPC gets the connection. The watch forgets it after its end.
+  // Call this before gRPC gets the connection. The watch removes it after its end.
   void Add(relay::ConnectionPointer connection) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The first call of some connection was accepted. gRPC tells later which it is: where a call is
-  // one message, when it is complete.
+  // The first call of some connection was accepted. gRPC reports only later which connection it is:
+  // for a call of one message, when that is complete.
   void CallAccepted() ABSL_LOCKS_EXCLUDED(mutex_);
   // A call has begun.
   void CallBegun(const grpc::ServerContextBase& call) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Calls CallBegun. The watch outlives the server that it is for.
+  // Makes interceptors that call CallBegun. The watch must outlive the server that uses them.
   std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> MakeInterceptorFactory();
 
  private:
   struct Watched;
-  using WatchedPointer = std::shared_ptr<Watched>;  // the thread may still look at one
+  using WatchedPointer = std::shared_ptr<Watched>;  // the thread may still use one
 
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
   void LookAtAll() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Of those of which no call has begun.
+  // Counts those on whose connections no call has begun.
   size_t CountAccepted() ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<Traffic> TrafficOf(const std::vector<WatchedPointer>& all)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -67,13 +67,13 @@ class ConnectionWatch {
   void End(const Watched& watched, absl::string_view why) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
-  absl::Mutex mutex_;  // held for no look at the system
+  absl::Mutex mutex_;  // not held during system calls
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<std::string, WatchedPointer> connections_ ABSL_GUARDED_BY(mutex_);  // by their names
-  // When a call was accepted on each connection of which none has begun.
+  // The times of accepted calls on connections where no call has begun.
   std::deque<absl::Time> accepted_ ABSL_GUARDED_BY(mutex_);
-  log::RateLimit logged_{30, absl::Minutes(1)};  // of the thread
-  std::thread thread_;                           // last: it uses the rest
+  log::RateLimit logged_{30, absl::Minutes(1)};  // used by the thread
+  std::thread thread_;                           // last: it uses the other members
 };
 
 }  // namespace kiln::rpc

@@ -19,7 +19,7 @@ constexpr ConnectionBounds kBounds{.unknown_bytes_max = 10,
 TEST(BeyondBoundsTest, AConnectionWithoutAnAcceptedCallBringsLittle) {
   EXPECT_THAT(BeyondBounds(kBounds, {{.bytes = 10}}), IsEmpty());
   EXPECT_THAT(BeyondBounds(kBounds, {{.bytes = 10}, {.bytes = 11}}), ElementsAre(1));
-  // Calls that are not accepted give it no right to more.
+  // Calls that are not accepted do not raise the limit.
   EXPECT_THAT(BeyondBounds(kBounds, {{.bytes = 11, .open_calls = 1000}}), ElementsAre(0));
 }
 
@@ -37,10 +37,10 @@ TEST(BeyondBoundsTest, OfThoseThatHaveTooMuchTogetherTheLargestEnd) {
   const Traffic small{.accepted = true, .bytes = 100, .open_calls = 9};
   EXPECT_THAT(BeyondBounds(kBounds, {small, large, small}), IsEmpty());
   EXPECT_THAT(BeyondBounds(kBounds, {small, large, small, large}), ElementsAre(AnyOf(1, 3)));
-  // Whoever is ended by himself makes room for others.
+  // A connection closed for its own excess makes room for others.
   const Traffic beyond{.accepted = true, .bytes = 400};
   EXPECT_THAT(BeyondBounds(kBounds, {beyond, large}), ElementsAre(0));
-  // Those of whom nobody has accepted anything never push out the others.
+  // Connections without an accepted call never displace accepted ones.
   EXPECT_THAT(BeyondBounds(kBounds, {large, {.bytes = 9}, {.bytes = 9}, {.bytes = 9}}),
               ElementsAre(AnyOf(1, 2, 3)));
 }
@@ -59,7 +59,7 @@ TEST(BeyondCallsTest, OfAUserWithTooManyTheConnectionsWithTheMostEnd) {
   EXPECT_THAT(BeyondCalls(bounds, {of("ann", 60), of("ann", 40), of("bob", 100)}), IsEmpty());
   EXPECT_THAT(BeyondCalls(bounds, {of("ann", 60), of("ann", 41), of("bob", 100)}), ElementsAre(0));
   EXPECT_THAT(BeyondCalls(bounds, {of("ann", 101), of("ann", 1)}), ElementsAre(0));
-  // Nobody's are their own.
+  // Connections without a user are counted separately.
   EXPECT_THAT(BeyondCalls(bounds, {of("", 60), of("ann", 60)}), IsEmpty());
   EXPECT_THAT(BeyondCalls(bounds, {of("", 60), of("", 61)}), ElementsAre(1));
 }

@@ -7,7 +7,7 @@ namespace kiln::rpc {
 bool IsLoopback(const std::string& address) {
   const std::string host = address.substr(0, address.rfind(':'));
   if (host == "localhost" || host == "[::1]") return true;
-  // A name could begin like a number: 127.0.0.1.example.org.
+  // A host name can begin like an address: 127.0.0.1.example.org.
   return absl::StartsWith(host, "127.") &&
          host.find_first_not_of("0123456789.") == std::string::npos;
 }

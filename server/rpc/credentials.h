@@ -1,4 +1,4 @@
-// Where the daemon may listen.
+// Checks of the addresses that the daemon listens on.
 #ifndef KILN_SERVER_RPC_CREDENTIALS_H_
 #define KILN_SERVER_RPC_CREDENTIALS_H_
 
@@ -13,16 +13,16 @@ namespace kiln::rpc {
 // "127.0.0.1:7433", "[::1]:0", "localhost:7433".
 bool IsLoopback(const std::string& address);
 
-// OK if the daemon may listen on all of `addresses`: beyond loopback it demands TLS, and a way to
-// tell who calls. INVALID_ARGUMENT, also for files of TLS that cannot be used, names the remedy.
+// OK if the daemon may listen on all of `addresses`: beyond loopback it requires TLS and a way to
+// authenticate callers. INVALID_ARGUMENT, also for unusable TLS files, names the remedy.
 absl::Status CheckListening(const std::vector<std::string>& addresses, const relay::TlsFiles& tls,
                             bool nobody_known);
 
 struct MetricsAccess {
-  bool is_open = false;   // whoever connects may read them
-  bool is_plain = false;  // over HTTP, though there is TLS
+  bool is_open = false;   // to every client that connects
+  bool is_plain = false;  // over HTTP, although there is TLS
 };
-// INVALID_ARGUMENT if that could be from another machine.
+// INVALID_ARGUMENT if such access would be possible from another machine.
 absl::Status CheckMetricsListening(const std::string& address, MetricsAccess access);
 
 }  // namespace kiln::rpc

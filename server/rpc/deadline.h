@@ -1,4 +1,4 @@
-// Deadlines for gRPC that leave the clock to gRPC.
+// Relative deadlines for gRPC, measured by gRPC's own clock.
 #ifndef KILN_SERVER_RPC_DEADLINE_H_
 #define KILN_SERVER_RPC_DEADLINE_H_
 
@@ -8,7 +8,7 @@
 
 namespace kiln::rpc {
 
-// This much later than the time on gRPC's own clock when it gets this.
+// This long after the time at which gRPC receives it.
 inline gpr_timespec FromNow(absl::Duration duration) {
   return gpr_time_from_millis(absl::ToInt64Milliseconds(duration), GPR_TIMESPAN);
 }

@@ -42,7 +42,7 @@ v1::Device Describe(runtime::ManagedDevice& device, absl::Time now) {
   return proto;
 }
 
-// Looks at the devices every interval and sends those that have changed.
+// Checks the devices once every interval and sends those that have changed.
 class DeviceWatch : public Watch<v1::WatchDevicesResponse> {
  public:
   DeviceWatch(const DaemonView& daemon, const CallbackServerContext& context,
@@ -53,7 +53,7 @@ class DeviceWatch : public Watch<v1::WatchDevicesResponse> {
 
  private:
   Next Fill(v1::WatchDevicesResponse* response, grpc::Status* end) override {
-    // Again each time: whoever watches may be revoked.
+    // Checked each time, since the caller may be revoked.
     if (const auto caller = daemon_.access->Caller(context_); !caller.ok()) {
       *end = rpc::End(daemon_, caller.status());
       return Next::kEnd;
@@ -61,7 +61,7 @@ class DeviceWatch : public Watch<v1::WatchDevicesResponse> {
     for (runtime::ManagedDevice* device : daemon_.devices) {
       v1::Device now = Describe(*device, daemon_.clock.steady());
       std::string& sent = sent_[now.name()];
-      // Comparing the bytes covers every field that a device has.
+      // Comparing the bytes covers all fields of a device.
       std::string bytes = now.SerializeAsString();
       if (bytes == sent) continue;
       sent = std::move(bytes);
@@ -104,8 +104,7 @@ class DeviceService final : public v1::DeviceService::CallbackService {
 
   grpc::ServerWriteReactor<v1::WatchDevicesResponse>* WatchDevices(
       CallbackServerContext* context, const v1::WatchDevicesRequest* request) override {
-    // An interval of 0, which clients that give none send as well, must not make a busy loop of
-    // this.
+    // An interval of 0, the default, must not cause a busy loop.
     return new DeviceWatch(daemon_, *context,
                            std::clamp(absl::Milliseconds(request->min_interval_ms()),
                                       absl::Milliseconds(100), absl::Seconds(10)));

@@ -14,10 +14,10 @@
 namespace kiln::rpc {
 namespace {
 
-// Of a sequence of messages.
+// A digest of a sequence of messages.
 class Digest {
  public:
-  // The message with its maps in order, after its size.
+  // Adds the message's size, then the message with its maps sorted.
   void Add(const google::protobuf::Message& message) {
     bytes_.clear();
     {
@@ -26,7 +26,7 @@ class Digest {
       coded.SetSerializationDeterministic(true);
       message.SerializeToCodedStream(&coded);
     }
-    // Without the sizes, two lists of nodes could run together into the same bytes.
+    // Without the sizes, different lists of nodes could give the same bytes.
     const uint64_t size = bytes_.size();
     digest_.Update({reinterpret_cast<const char*>(&size), sizeof(size)});
     digest_.Update(bytes_);
@@ -38,9 +38,9 @@ class Digest {
   std::string bytes_;
 };
 
-// Of the graph without what does not change the program: where its nodes were written. Node by
-// node, since a copy of a large graph would take as much memory again. `graph` is as before
-// afterwards.
+// The digest of the graph without the source locations of its nodes, which do not change the
+// program. Computed node by node, since a copy of a large graph would double its memory. `graph` is
+// unchanged afterwards.
 std::string KeyOf(v1::Graph& graph) {
   Digest digest;
   for (v1::Node& node : *graph.mutable_nodes()) {
@@ -86,10 +86,10 @@ class WireGraph : public runtime::GraphSource {
 
 }  // namespace
 
-// Counted here: the reflection that could be asked knows maps as the library was built, which a
-// sanitizer changes.
+// Counted here, because protobuf's reflection assumes the map layout of the library's build, which
+// differs from a sanitizer's build.
 int64_t BytesHeld(const v1::Graph& graph) {
-  constexpr size_t kAttribute = 256;  // an entry of a node's map with its key and value
+  constexpr size_t kAttribute = 256;  // a map entry with its key and value
   size_t bytes = sizeof(v1::Graph) + 2 * graph.ByteSizeLong();
   for (const v1::Node& node : graph.nodes()) {
     bytes += sizeof(v1::Node) + kAttribute * node.attributes().size();

@@ -1,4 +1,4 @@
-// A graph as it came over the wire.
+// Graphs as received over the wire.
 #ifndef KILN_SERVER_RPC_GRAPH_SOURCE_H_
 #define KILN_SERVER_RPC_GRAPH_SOURCE_H_
 
@@ -12,15 +12,15 @@
 
 namespace kiln::rpc {
 
-// What a graph's message takes of the host's memory, about.
+// The approximate host memory of a graph's message.
 int64_t BytesHeld(const v1::Graph& graph);
 
 // Charges the graph to `account`. INVALID_ARGUMENT if the graph's variables are declared wrongly;
-// everything else is found by GraphSource::Build. RESOURCE_EXHAUSTED: host memory.
+// GraphSource::Build finds all other errors. RESOURCE_EXHAUSTED: host memory.
 absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> MakeGraphSource(
     v1::Graph graph, memory::Account& account);
 
-// The same of GraphSource::Wire. DATA_LOSS if it is none.
+// The same for GraphSource::Wire. DATA_LOSS if it is not a graph.
 absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> UnpackGraphSource(
     absl::string_view wire, memory::Account& account);
 

@@ -16,7 +16,7 @@ namespace {
 using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedInputStream;
 
-// Skips what is left of a message but elements of this tag, and stops at one. 0: there is none.
+// Skips the rest of a message until an element with this tag, and returns it; 0: there is none.
 uint32_t NextElement(CodedInputStream& input, uint32_t tag) {
   while (const uint32_t next = input.ReadTag()) {
     if (next == tag || !WireFormatLite::SkipField(&input, next)) return next;
@@ -64,7 +64,7 @@ absl::Status Parse(grpc::ByteBuffer& bytes, google::protobuf::Message* message) 
     grpc::ProtoBufferReader reader(&bytes);
     parsed = reader.status().ok() && message->ParseFromZeroCopyStream(&reader);
   }
-  // Before the message is used: its bytes would take the memory a second time.
+  // Before the message is used: its bytes would use the memory twice.
   bytes.Clear();
   return parsed ? absl::OkStatus() : Malformed(message->GetTypeName());
 }
@@ -72,7 +72,7 @@ absl::Status Parse(grpc::ByteBuffer& bytes, google::protobuf::Message* message) 
 void Serialize(const google::protobuf::Message& message, grpc::ByteBuffer* bytes) {
   const size_t size = message.ByteSizeLong();
   grpc::Slice slice(size);
-  // Straight into the slice that gRPC sends; a string in between would be one more copy of the
+  // Directly into the slice that gRPC sends; a string in between would be another copy of the
   // value.
   message.SerializeWithCachedSizesToArray(const_cast<uint8_t*>(slice.begin()));
   *bytes = grpc::ByteBuffer(&slice, 1);

@@ -1,5 +1,5 @@
-// Messages of streams as their bytes. Where gRPC parses them itself, a message that cannot be
-// parsed looks like the end of the stream.
+// Messages of streams as raw bytes. If gRPC parsed them itself, an unparseable message would look
+// like the end of the stream.
 #ifndef KILN_SERVER_RPC_MESSAGE_H_
 #define KILN_SERVER_RPC_MESSAGE_H_
 
@@ -13,12 +13,12 @@
 
 namespace kiln::rpc {
 
-// Takes the bytes. INVALID_ARGUMENT (MALFORMED_MESSAGE) says which type they are not of.
+// Consumes the bytes. INVALID_ARGUMENT (MALFORMED_MESSAGE) names the expected type.
 absl::Status Parse(grpc::ByteBuffer& bytes, google::protobuf::Message* message);
 
-// How many elements a repeated field of messages has, told without parsing them, which would take
-// many times their bytes. INVALID_ARGUMENT: what it holds is no message of `type`, or an element
-// has elements of that field in turn (NESTED_OPERATIONS).
+// Counts the elements of a repeated message field without parsing them, which would take many times
+// their bytes. INVALID_ARGUMENT: the bytes are not a message of `type`, or an element itself has
+// elements of that field (NESTED_OPERATIONS).
 absl::StatusOr<int> CountFlat(grpc::ByteBuffer& bytes, int field, const std::string& type);
 
 // The error for a message that cannot be parsed as this type.

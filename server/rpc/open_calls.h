@@ -1,4 +1,4 @@
-// How many streams have answers to give, for a shutdown that lets them end.
+// Counts open streams that still have answers to send, so that a shutdown can wait for them.
 #ifndef KILN_SERVER_RPC_OPEN_CALLS_H_
 #define KILN_SERVER_RPC_OPEN_CALLS_H_
 
@@ -8,10 +8,10 @@
 
 namespace kiln::rpc {
 
-// Thread-safe; outlives every Call made of it.
+// Thread-safe. Must outlive every Call made from it.
 class OpenCalls {
  public:
-  // Counts for as long as it lives: a member of a stream's reactor.
+  // Counts during its lifetime; a member of a stream's reactor.
   class Call {
    public:
     explicit Call(OpenCalls* calls) : calls_(*calls) { calls_.Add(1); }
@@ -23,7 +23,7 @@ class OpenCalls {
     OpenCalls& calls_;
   };
 
-  // Waits until no call is open; false if `patience` passes first.
+  // Waits until no call is open; returns false if `patience` passes first.
   bool WaitUntilNone(absl::Duration patience) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     return mutex_.AwaitWithTimeout(absl::Condition(

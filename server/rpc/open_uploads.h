@@ -1,4 +1,4 @@
-// Uploads under way, so that those from which nothing comes any more can be ended.
+// Uploads under way, so that idle ones can be ended.
 #ifndef KILN_SERVER_RPC_OPEN_UPLOADS_H_
 #define KILN_SERVER_RPC_OPEN_UPLOADS_H_
 
@@ -17,7 +17,7 @@ class OpenUploads {
   class Upload {
    public:
     virtual ~Upload() = default;
-    // Ends it if nothing has come since `since`. Called without locks, by any thread.
+    // Ends it if nothing has arrived since `since`. Called without locks, by any thread.
     virtual void EndIfIdle(absl::Time since) = 0;
   };
 
@@ -25,7 +25,7 @@ class OpenUploads {
     absl::MutexLock lock(&mutex_);
     uploads_.push_back(upload);
   }
-  // Those from which nothing has come since `since`.
+  // Ends uploads from which nothing has arrived since `since`.
   void EndIdle(absl::Time since) ABSL_LOCKS_EXCLUDED(mutex_) {
     std::vector<std::shared_ptr<Upload>> open;
     {
@@ -39,7 +39,7 @@ class OpenUploads {
 
  private:
   absl::Mutex mutex_;
-  // No more than users may have under way, and those that have ended since the last look.
+  // At most the users' uploads under way, and those that have ended since the last call of EndIdle.
   std::vector<std::weak_ptr<Upload>> uploads_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -12,7 +12,7 @@ sessions::Operation FromDefine(v1::DefineProgram& message, memory::Account& acco
   sessions::DefineProgram operation;
   operation.program = message.program();
   operation.name = std::move(*message.mutable_name());
-  // An error is the session's to answer, in the operation's turn; the stream goes on.
+  // An error is answered by the session, in the operation's turn; the stream continues.
   operation.graph = MakeGraphSource(std::move(*message.mutable_graph()), account);
   operation.devices.assign(message.devices().begin(), message.devices().end());
   if (absl::Status status = CheckDeviceNames(operation.devices);

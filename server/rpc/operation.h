@@ -1,4 +1,4 @@
-// The wire's operations as the sessions know them.
+// Conversion of operations from the wire to the sessions' form.
 #ifndef KILN_SERVER_RPC_OPERATION_H_
 #define KILN_SERVER_RPC_OPERATION_H_
 
@@ -7,7 +7,7 @@
 
 namespace kiln::rpc {
 
-// Takes bulk data out of `request`. A graph is charged to `account`.
+// Moves bulk data out of `request`. Charges a graph to `account`.
 sessions::Operation ToOperation(v1::ConnectRequest& request, memory::Account& account);
 
 }  // namespace kiln::rpc

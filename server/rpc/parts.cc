@@ -19,23 +19,24 @@ using google::protobuf::io::CodedInputStream;
 
 constexpr int64_t kMost = 32 << 20;
 constexpr int64_t kMostOfGraphs = 384 << 20;
-// No message of this size has too many parts, whatever is in it: two bytes become a hundred.
+// A message of at most this size cannot have too many parts: two bytes become at most about a
+// hundred.
 constexpr size_t kAlwaysFew = 256 << 10;
-// As deep as protobuf's parser goes.
+// The depth limit of protobuf's parser.
 constexpr int kMostDepth = 100;
 
-// Bytes, of protobuf's generated code on a machine of 64 bits, rounded up. A list that grows holds
-// up to twice its elements.
-constexpr int64_t kMessage = 48;  // and its place in a list
+// Bytes used by protobuf's generated code on a 64-bit machine, rounded up. A growing list has
+// capacity for up to twice its elements.
+constexpr int64_t kMessage = 48;  // including its place in a list
 constexpr int64_t kField = 8;
 constexpr int64_t kList = 24;
 constexpr int64_t kMap = 104;
 constexpr int64_t kMapEntry = 64;
 constexpr int64_t kString = 48;   // without its characters
-constexpr int64_t kUnknown = 32;  // and a number in a list
+constexpr int64_t kUnknown = 32;  // including a number in a list
 constexpr int64_t kUnknownGroup = 96;
 
-// Of a message of this type with nothing in it. Of a oneof's fields there is one at a time.
+// Bytes of an empty message of this type. Of a oneof's fields, only one is set at a time.
 int64_t SizeOf(const Descriptor& type) {
   int64_t bytes = kMessage + (type.options().map_entry() ? kMapEntry : 0);
   bytes += kField * type.real_oneof_decl_count();
@@ -47,7 +48,7 @@ int64_t SizeOf(const Descriptor& type) {
   return bytes;
 }
 
-// Of so many bytes of a packed list: each may be a number.
+// Bytes of a packed list with this many bytes on the wire, each of which may be a number.
 int64_t SizeOfPacked(const FieldDescriptor& field, int64_t bytes) {
   const bool is_wide = field.cpp_type() == FieldDescriptor::CPPTYPE_INT64 ||
                        field.cpp_type() == FieldDescriptor::CPPTYPE_UINT64 ||
@@ -59,15 +60,15 @@ class Counter {
  public:
   explicit Counter(CodedInputStream& input) : input_(input) {}
 
-  // False at once when there are too many.
+  // Returns false as soon as there are too many parts.
   bool Fits(const Descriptor& type) {
     Message(&type, 0);
     return fits_;
   }
 
  private:
-  // Null is the type of a group: Kiln's messages have none, so that all in it is unknown. False
-  // ends the walk: there are too many parts, or no parser can read what follows.
+  // Null is the type of a group: Kiln's messages have none, so everything in it is unknown. Returns
+  // false to end the walk: there are too many parts, or no parser could read what follows.
   bool Message(const Descriptor* type, int depth) {
     while (const uint32_t tag = input_.ReadTag()) {
       if (WireFormatLite::GetTagWireType(tag) == WireFormatLite::WIRETYPE_END_GROUP)
@@ -86,7 +87,7 @@ class Counter {
       return LengthDelimited(field, depth);
     if (wire_type == WireFormatLite::WIRETYPE_START_GROUP)
       return depth < kMostDepth && Take(kUnknownGroup) && Message(nullptr, depth + 1);
-    // Of another kind than the field's, it is kept as unknown.
+    // With another wire type than the field's, it is kept as an unknown field.
     const bool is_in_place =
         field != nullptr && !field->is_repeated() &&
         WireFormatLite::WireTypeForFieldType(

@@ -24,7 +24,7 @@ absl::Status Check(const std::string& bytes, const google::protobuf::Descriptor&
   return CheckParts(buffer, type);
 }
 
-// A field of these bytes.
+// Returns a field with these bytes.
 std::string Field(int number, const std::string& bytes) {
   std::string field;
   {
@@ -46,7 +46,7 @@ std::string Times(int count, const std::string& bytes) {
 constexpr int kMany = 4'000'000;
 
 TEST(Parts, ManySmallOnesAreRefusedWhateverTheyAre) {
-  const std::string group = "\x7b\x7c";  // a field that there is not begins and ends
+  const std::string group = "\x7b\x7c";  // a nonexistent field's begin and end
   const struct {
     const char* name;
     std::string bytes;
@@ -74,7 +74,7 @@ TEST(Parts, ManySmallOnesAreRefusedWhateverTheyAre) {
   }
 }
 
-// All that a daemon takes: the largest graph, and bytes as many as a message may have.
+// The maximum that the daemon accepts: the largest graph, and the largest message of bytes.
 TEST(Parts, WhatThereMayBeFits) {
   v1::ConnectRequest request;
   v1::Graph& graph = *request.mutable_define_program()->mutable_graph();

@@ -14,7 +14,7 @@
 namespace kiln::rpc {
 namespace {
 
-constexpr int kWaiting = 512;  // connections that the system holds until they are accepted
+constexpr int kWaiting = 512;  // backlog: connections not yet accepted
 
 absl::StatusOr<int> ListenAt(const std::string& path, bool is_open) {
   const int file = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -22,7 +22,7 @@ absl::StatusOr<int> ListenAt(const std::string& path, bool is_open) {
   address.sun_family = AF_UNIX;
   path.copy(address.sun_path, sizeof(address.sun_path) - 1);
   const mode_t mode = is_open ? 0666 : 0600;
-  // The mode before anybody can connect: until listen(2), connecting fails.
+  // Sets the mode before anyone can connect: connecting fails until listen(2).
   if (file >= 0 && bind(file, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0 &&
       chmod(path.c_str(), mode) == 0 && listen(file, kWaiting) == 0)
     return file;

@@ -1,4 +1,4 @@
-// A Unix socket that knows who connects: the system says which user that is (SO_PEERCRED of
+// A Unix socket that identifies its clients: the system reports their user (SO_PEERCRED of
 // socket(7)).
 #ifndef KILN_SERVER_RPC_PEER_SOCKET_H_
 #define KILN_SERVER_RPC_PEER_SOCKET_H_
@@ -15,19 +15,20 @@
 
 namespace kiln::rpc {
 
-// For one thread at a time.
+// Used by one thread at a time.
 class PeerSocket {
  public:
-  // Connections wait until Start, and go to `take`, which owns them then, on a thread of this.
-  // `is_open`: all users of the system may connect, as far as the folder lets them; else only the
-  // daemon's own. The errors of SocketClaim::Take. UNAVAILABLE: cannot listen.
+  // Connections wait until Start, and then go to `take`, which owns them, on a thread of this
+  // object. `is_open`: all users of the system may connect, as far as the folder's permissions
+  // allow; else only the daemon's own user. Errors: those of SocketClaim::Take; UNAVAILABLE: cannot
+  // listen.
   using Take = std::function<void(int file, relay::Peer peer)>;
   static absl::StatusOr<std::unique_ptr<PeerSocket>> Listen(const std::string& path, bool is_open,
                                                             Take take);
   ~PeerSocket() { Stop(); }
 
   void Start() { loop_.Start(); }
-  // Lets nobody in any more. Idempotent.
+  // Stops accepting connections. Idempotent.
   void Stop() { loop_.Stop(); }
 
  private:
@@ -39,7 +40,7 @@ class PeerSocket {
 
   const std::unique_ptr<SocketClaim> claim_;
   const Take take_;
-  AcceptLoop loop_;  // last: it uses the rest
+  AcceptLoop loop_;  // last: it uses the other members
 };
 
 }  // namespace kiln::rpc

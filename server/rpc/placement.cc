@@ -48,7 +48,7 @@ absl::Status CheckForm(const buffers::Placement& placement) {
     return BadPlacement(absl::StrCat("a spec for ", placement.spec.size(),
                                      " dimensions; the most is ", ops::kMaxRank));
   }
-  // Sizes are the tensor's; these go with every spec.
+  // Sizes depend on the tensor; size 0 passes with every spec.
   const ir::Shape sizes(placement.spec.size(), 0);
   absl::Status status = graph::CheckSpec(placement.mesh, placement.spec, sizes, "the tensor");
   return status.ok() ? status : BadPlacement(std::string(status.message()));

@@ -1,4 +1,4 @@
-// Where tensors lie, as the wire says it.
+// Conversion of placements between the wire and the daemon's form.
 #ifndef KILN_SERVER_RPC_PLACEMENT_H_
 #define KILN_SERVER_RPC_PLACEMENT_H_
 
@@ -12,11 +12,11 @@
 
 namespace kiln::rpc {
 
-// INVALID_ARGUMENT: more than a mesh may have, or one of them twice. Which there are, the session
-// knows.
+// INVALID_ARGUMENT: more devices than a mesh may have, or duplicates. The session checks that they
+// exist.
 absl::Status CheckDeviceNames(const std::vector<std::string>& devices);
 
-// With an error if it makes no sense for any tensor.
+// The result has an error if the placement is valid for no tensor.
 sessions::Place PlaceFromProto(const v1::Placement& proto);
 
 v1::Placement PlacementToProto(const buffers::Placement& placement);

@@ -19,8 +19,8 @@ namespace {
 using grpc::CallbackServerContext;
 using grpc::ServerUnaryReactor;
 
-// What is the caller's of it, unless he sees everything: the names of others say what they work on,
-// and their runs that they do.
+// The caller's use of a program, or all of it if they may see everything: other users' names and
+// runs reveal what they work on.
 runtime::Program::Use UseOf(const runtime::Program& program, const auth::Principal& caller) {
   auto use = program.UseBy(caller.user);
   if (!caller.sees_all()) return use.value_or(runtime::Program::Use());
@@ -56,8 +56,8 @@ void Fill(const DaemonView& daemon, const auth::Principal& caller,
   proto->set_sessions(sessions);
 }
 
-// Of what the caller has not done alone, only who sees everything is told: how often others' runs
-// were timed and how long they took, and whether somebody had compiled the kernel before.
+// Values that depend on other users are only shown to callers who see everything: how often others'
+// runs were timed, how long they took, and whether another user had already compiled the kernel.
 void Fill(const compiler::CompiledKernel& kernel, const runtime::KernelTimes& times, int64_t runs,
           bool sees_all, v1::Kernel* proto) {
   proto->set_name(kernel.image.name);
@@ -112,7 +112,7 @@ absl::Status Explain(const DaemonView& daemon, const auth::Principal& caller,
     proto->set_schedule(kernel.schedule);
     proto->set_refused_schedule(kernel.refused_schedule);
     proto->set_refusal(kernel.refusal);
-    // Made on request, since few people ask.
+    // Generated on request only, since it is rarely needed.
     if (kernel.source) {
       auto source = kernel.source();
       if (!source.ok()) return source.status();
@@ -140,7 +140,7 @@ void AddFirstCalls(const sessions::Session& session, v1::ListFirstCallsResponse*
   }
 }
 
-// Of one user.
+// For each user.
 constexpr size_t kMostExplanationsWaiting = 64;
 
 absl::Status TooManyExplanations() {
@@ -185,7 +185,7 @@ class ProgramService final : public v1::ProgramService::CallbackService {
     if (!session.ok()) return Reply(daemon_, context, session.status());
     const std::shared_ptr<memory::Account>& host = (*session)->host();
     const sessions::User& user = (*session)->user();
-    // The request lives until it is answered, beside the copy that is compiled.
+    // The request lives until it is answered, in addition to the copy that is compiled.
     auto charge = host->Reserve(memory::Use::kGraphs, BytesHeld(request->graph()));
     if (!charge.ok()) return Reply(daemon_, context, user.Explain(charge.status()));
     auto source = MakeGraphSource(request->graph(), *host);
@@ -198,17 +198,17 @@ class ProgramService final : public v1::ProgramService::CallbackService {
     if (!status.ok()) return Reply(daemon_, context, status);
     auto future =
         daemon_.programs->Get(*source, bindings, (*session)->device(), request->name(), host);
-    // Before the answer is made of it.
+    // Before the response is built from it.
     runtime::NoteUser(future, caller->user, request->name());
     ServerUnaryReactor* reactor = context->DefaultReactor();
-    // Shared, because std::function copies what it captures and a charge can only be moved.
+    // Shared, because std::function copies its captures, and a charge can only be moved.
     const auto kept = std::make_shared<memory::Charge>(*std::move(charge));
     const auto ended = [this, caller = *caller, reactor, future, response, kept] {
       if (future->result().ok())
         Fill(daemon_, caller, (*future->result())->program, response->mutable_program());
       reactor->Finish(End(daemon_, future->result().status()));
     };
-    // The call occupies no thread while the program compiles.
+    // The call does not occupy a thread while the program compiles.
     if (!future->AddWaiter(ended)) ended();
     return reactor;
   }
@@ -220,7 +220,7 @@ class ProgramService final : public v1::ProgramService::CallbackService {
     if (!caller.ok()) return Reply(daemon_, context, caller.status());
     const std::shared_ptr<sessions::User> user = daemon_.registry->GetUser(caller->user);
     memory::Charge charge = user->host->Open(memory::Use::kTransfers);
-    // The request waits for its turn, too: as it came, and parsed.
+    // The request waits in the queue, too: as received, and parsed.
     const auto bytes = static_cast<int64_t>(request->ByteSizeLong());
     if (bytes > kSmallAnswer)
       if (absl::Status status = charge.Resize(2 * bytes); !status.ok())

@@ -36,7 +36,7 @@ absl::StatusOr<quota::LimitStore::Changes> ChangesIn(const v1::SetQuotaRequest& 
                                                   quota::kUsualWeight, " unless it is set")),
           "BAD_WEIGHT");
     }
-    // More than there can be is as good as the most.
+    // Larger values than can occur are clamped.
     changes[*resource] =
         static_cast<int64_t>(std::min<uint64_t>(limit, std::numeric_limits<int64_t>::max()));
   }
@@ -48,7 +48,7 @@ absl::StatusOr<quota::LimitStore::Changes> ChangesIn(const v1::SetQuotaRequest& 
   return changes;
 }
 
-// What one who has not come yet has.
+// For a user without sessions.
 std::vector<sessions::User::Use> NoUses(const quota::Limits& limits) {
   std::vector<sessions::User::Use> uses;
   for (const quota::ResourceRow& row : quota::Resources())
@@ -59,7 +59,7 @@ std::vector<sessions::User::Use> NoUses(const quota::Limits& limits) {
 }  // namespace
 
 absl::Status SetLimits(const DaemonView& daemon, const v1::SetQuotaRequest& request) {
-  // The system's users need not be known.
+  // Accounts of the system need not be known as users.
   if (request.user() != auth::kLocalUser)
     if (absl::Status status = auth::CheckUserName(request.user()); !status.ok()) return status;
   const auto changes = ChangesIn(request);

@@ -11,13 +11,13 @@
 
 namespace kiln::rpc {
 
-// Sets them, from now on and over restarts. INVALID_ARGUMENT: the user's name, or a resource that
-// there is not; RESOURCE_EXHAUSTED, UNAVAILABLE: they cannot be kept.
+// Sets limits, effective at once and across restarts. INVALID_ARGUMENT: the user's name, or an
+// unknown resource; RESOURCE_EXHAUSTED, UNAVAILABLE: the limits cannot be stored.
 absl::Status SetLimits(const DaemonView& daemon, const v1::SetQuotaRequest& request);
 // "ann sessions=8 buffers=default".
 std::string ChangesText(const v1::SetQuotaRequest& request);
 
-// Those who may come, have come, or have limits of their own.
+// Returns users who may connect, who have sessions, or who have their own limits.
 std::set<std::string> UsersWithQuotas(const DaemonView& daemon);
 void Fill(const DaemonView& daemon, const std::string& user, v1::UserQuotas* proto);
 

@@ -40,7 +40,7 @@ grpc::ServerUnaryReactor* ReplyCharged(const DaemonView& daemon,
 void ChargedReactor::Answer(const DaemonView& daemon, const sessions::User& user,
                             absl::Status status, google::protobuf::Message* response) {
   if (status.ok() && !IsSmall(*response)) {
-    // The message, and the same in gRPC's hands.
+    // The message, and its copy in gRPC.
     status = charge_.Resize(charge_.bytes() + 2 * static_cast<int64_t>(response->ByteSizeLong()));
     if (!status.ok()) {
       response->Clear();

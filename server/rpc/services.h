@@ -1,4 +1,5 @@
-// What the RPC services translate to, and how they are made. Everything outlives them.
+// The RPC services' view of the daemon, and functions to create the services. Everything in the
+// view outlives them.
 #ifndef KILN_SERVER_RPC_SERVICES_H_
 #define KILN_SERVER_RPC_SERVICES_H_
 
@@ -36,13 +37,13 @@
 
 namespace kiln::rpc {
 
-// Largest message taken, and the chunk used in both directions.
+// The largest accepted message, and the chunk size in both directions.
 inline constexpr int64_t kMaxMessageBytes = 64 << 20;
 inline constexpr int64_t kChunkBytes = 1 << 20;
-// Unary calls whose request and answer take no more are not charged.
+// Unary calls whose request and response are at most this large are not charged.
 inline constexpr int64_t kSmallAnswer = 16 << 10;
 
-// What the services see of the daemon. All of it outlives them.
+// The parts of the daemon that the services use. All of them outlive the services.
 struct DaemonView {
   sessions::Registry* registry = nullptr;
   runtime::ProgramCache* programs = nullptr;
@@ -50,17 +51,17 @@ struct DaemonView {
   cache::KernelCache* kernel_cache = nullptr;
   metrics::Metrics* metrics = nullptr;
   runtime::ThreadPool* copies = nullptr;
-  // Verifies uploads, which can take seconds: nothing short waits behind it.
+  // Verifies uploads, which can take seconds; short tasks must not wait for it.
   runtime::FairPool* digests = nullptr;
-  // Explains programs, which generates their sources again: on gRPC's threads, many such calls of
-  // one user would keep everybody's messages waiting.
+  // Explains programs, which generates their sources again. On gRPC's threads, many such calls of
+  // one user would delay everyone's messages.
   runtime::FairPool* explanations = nullptr;
   auth::Authenticator* users = nullptr;
   auth::AuditLog* audit = nullptr;
   quota::LimitStore* limits = nullptr;
   Access* access = nullptr;
   OpenUploads* open_uploads = nullptr;
-  OpenCalls* open_calls = nullptr;  // of the streams that answer
+  OpenCalls* open_calls = nullptr;  // the streams that have answers to send
   std::vector<runtime::ManagedDevice*> devices;
   std::vector<runtime::DriverReport> drivers;
   Clock clock;
@@ -69,13 +70,13 @@ struct DaemonView {
   std::string version;
   uint32_t op_set_version = 1;
   absl::Time started;
-  int64_t transport_bytes = int64_t{512} << 20;  // that gRPC's buffers may take
+  int64_t transport_bytes = int64_t{512} << 20;  // for gRPC's buffers
   std::function<std::vector<std::string>()> listening;
-  // Of disk, that a user's kept sessions take.
+  // Bytes on disk of a user's saved sessions.
   std::function<int64_t(const std::string& user)> kept_bytes = [](const std::string&) {
     return int64_t{0};
   };
-  // Has the daemon end soon, and keep its sessions; an error if it cannot keep them.
+  // Stops the daemon soon, saving its sessions; returns an error if it cannot save them.
   std::function<absl::Status()> stop;
 };
 
@@ -85,29 +86,29 @@ std::unique_ptr<grpc::Service> MakeBlobService(const DaemonView& daemon);
 std::unique_ptr<grpc::Service> MakeProgramService(const DaemonView& daemon);
 std::unique_ptr<grpc::Service> MakeAdminService(const DaemonView& daemon);
 
-// The call's end: counts a failure.
+// Returns the status that ends a call; counts a failure.
 grpc::Status End(const DaemonView& daemon, const absl::Status& status);
 
 // Ends a unary call.
 grpc::ServerUnaryReactor* Reply(const DaemonView& daemon, grpc::CallbackServerContext* context,
                                 const absl::Status& status);
-// The same with an answer that may be large. It is charged to the caller's user until he has taken
-// it: many calls whose answers nobody reads would take all memory. RESOURCE_EXHAUSTED in its place
-// if that does not fit.
+// The same with a response that may be large. It is charged to the caller's user until the client
+// has read it, since many calls with unread responses would use all memory. If it does not fit, the
+// call ends with RESOURCE_EXHAUSTED.
 grpc::ServerUnaryReactor* ReplyCharged(const DaemonView& daemon,
                                        grpc::CallbackServerContext* context,
                                        const auth::Principal& caller, const absl::Status& status,
                                        google::protobuf::Message* response);
-// Of a unary call: holds a charge until the call is over. Deletes itself.
+// The reactor of a unary call that holds a charge until the call is over. Deletes itself.
 class ChargedReactor : public grpc::ServerUnaryReactor {
  public:
   ChargedReactor(const DaemonView& daemon, memory::Charge charge)
       : metrics_(*daemon.metrics), charge_(std::move(charge)) {}
-  // Ends the call with an answer that may be large, as ReplyCharged does; once, from any thread.
-  // The charge is `user`'s.
+  // Ends the call with a response that may be large, as ReplyCharged does. Call once, from any
+  // thread. The charge is `user`'s.
   void Answer(const DaemonView& daemon, const sessions::User& user, absl::Status status,
               google::protobuf::Message* response);
-  // Nobody waits for the answer any more.
+  // Whether the call was cancelled.
   bool is_unwanted() const { return is_unwanted_; }
   void OnCancel() override {
     is_unwanted_ = true;
@@ -120,7 +121,7 @@ class ChargedReactor : public grpc::ServerUnaryReactor {
   memory::Charge charge_;
   std::atomic<bool> is_unwanted_{false};
 };
-// Ends a call that streams its answers before the first of them. Deletes itself.
+// Ends a call with streamed responses before the first one. Deletes itself.
 template <typename Response>
 class Refusal : public grpc::ServerWriteReactor<Response> {
  public:
@@ -128,18 +129,19 @@ class Refusal : public grpc::ServerWriteReactor<Response> {
   void OnDone() override { delete this; }
 };
 
-// The session of a call, whose lease is renewed by it. Another user's is NOT_FOUND, as an unknown
-// one is, whatever the caller's role.
+// Returns the session of a call and renews its lease. Another user's session is NOT_FOUND, like an
+// unknown one, whatever the caller's role.
 absl::StatusOr<std::shared_ptr<sessions::Session>> FindSession(
     const DaemonView& daemon, const absl::StatusOr<auth::Principal>& caller, const std::string& id);
 
-// Those that the caller may see: a user his own (Principal::sees_all), nobody the daemon's.
+// Return what the caller may see: users see only their own (Principal::sees_all); the daemon's own
+// are not included.
 std::vector<std::shared_ptr<sessions::Session>> VisibleSessions(const DaemonView& daemon,
                                                                 const auth::Principal& caller);
 std::vector<std::shared_ptr<runtime::Program>> VisiblePrograms(const DaemonView& daemon,
                                                                const auth::Principal& caller);
 
-// Writes what the caller has changed for others, or tried to, to the audit log.
+// Writes an action of the caller that affects others, or its failure, to the audit log.
 void Audit(const DaemonView& daemon, const auth::Principal& caller, const std::string& action,
            const std::string& subject, const absl::Status& outcome);
 

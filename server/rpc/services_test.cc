@@ -1,4 +1,4 @@
-// Single services on a port of their own.
+// Tests of single services on a separate port.
 #include "server/rpc/services.h"
 
 #include <grpcpp/grpcpp.h>
@@ -135,10 +135,10 @@ TEST_F(ServicesTest, EveryDriverSaysWhatItFoundOrWhyNot) {
   EXPECT_EQ(list.drivers(1).why_not_more().substr(0, 11), "no library ");
 }
 
-// The end of the call meets the watch while it waits, looks or writes: each time it must end once,
-// and touch nothing of itself afterwards (the sanitizers see it). Every tenth call ends when
-// another watch, which began at the same time, has sent its second message: both look again at
-// about that time.
+// The call is cancelled while the watch waits, checks or writes: it must end exactly once each
+// time, and must not access itself afterwards (the sanitizers check this). Every tenth call ends
+// when another watch, which began at the same time, has sent its second message, since both check
+// again at about that time.
 TEST_F(ServicesTest, WatchesEndWheneverTheyAreCancelled) {
   const auto stub = v1::DeviceService::NewStub(channel_);
   v1::WatchDevicesRequest request;

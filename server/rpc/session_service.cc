@@ -18,7 +18,7 @@ using grpc::ServerUnaryReactor;
 
 sessions::ClientInfo FromProto(const v1::ClientInfo& proto) {
   sessions::ClientInfo client;
-  // Lists of sessions show these to others, so their length is bounded.
+  // Lists of sessions show these to other users, so their length is bounded.
   client.name = std::string(Shortened(proto.name(), 100));
   client.version = std::string(Shortened(proto.version(), 100));
   client.description = std::string(Shortened(proto.description(), 200));
@@ -89,7 +89,7 @@ void Fill(const sessions::Session::Takeover& takeover, v1::AttachSessionResponse
   }
 }
 
-// Connect takes bytes, see message.h.
+// Connect receives raw bytes, see message.h.
 using SessionMethods = v1::SessionService::WithCallbackMethod_OpenSession<
     v1::SessionService::WithCallbackMethod_RenewSession<
         v1::SessionService::WithCallbackMethod_CloseSession<
@@ -124,7 +124,7 @@ class SessionService final : public SessionMethods {
     auto session = daemon_.registry->Open(
         caller->user, std::move(client), absl::Seconds(request->lease_seconds()), request->device(),
         FromProto(request->priority()), absl::Seconds(request->snapshot_seconds()));
-    // Revoked meanwhile, after the revocation had closed the sessions that there were.
+    // The user was revoked meanwhile, after the revocation had closed the existing sessions.
     if (const auto still = daemon_.access->Caller(*context); session.ok() && !still.ok()) {
       daemon_.registry->Close((*session)->identity().id).IgnoreError();
       session = still.status();
@@ -198,7 +198,8 @@ class SessionService final : public SessionMethods {
   }
 
  private:
-  // Users end their own as often as they like, and must not push everything else out of the log.
+  // Users may close their own sessions at any rate, which must not push everything else out of the
+  // log.
   void AuditEnd(const auth::Principal& caller, const std::string& subject,
                 const absl::Status& outcome) {
     if (caller.role != auth::Role::kAdmin) {

@@ -16,7 +16,7 @@ void AddDetail(const char* type, const google::protobuf::Message& detail, v1::St
   any->set_value(detail.SerializeAsString());
 }
 
-// Where it is known what is limited.
+// If the limited resource is known.
 void AddQuotaFailure(const v1::ErrorInfo& info, v1::Status* proto) {
   const auto& details = info.metadata();
   const auto limit = details.find("limit");
@@ -54,7 +54,7 @@ v1::Status ToProto(const absl::Status& status) {
 grpc::Status ToGrpc(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
   const v1::Status proto = ToProto(status);
-  // The message stands in both, for clients that do not read the details.
+  // The message is in both places, for clients that do not read the details.
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), proto.message(),
                       proto.SerializeAsString());
 }

@@ -1,5 +1,5 @@
 // Errors on the wire: canonical code, message, an ErrorInfo with the reason and details of
-// server/errors, and a QuotaFailure for what is limited and says its limit.
+// server/errors, and a QuotaFailure for errors that state a limit.
 #ifndef KILN_SERVER_RPC_STATUS_H_
 #define KILN_SERVER_RPC_STATUS_H_
 
@@ -12,9 +12,9 @@
 
 namespace kiln::rpc {
 
-// For Result.error. `status` is not OK.
+// For Result.error. Requires: `status` is not OK.
 v1::Status ToProto(const absl::Status& status);
-// For a call's end; the details travel as grpc-status-details-bin. OK gives OK.
+// For the end of a call; details are sent as grpc-status-details-bin. OK gives OK.
 grpc::Status ToGrpc(const absl::Status& status);
 
 google::protobuf::Timestamp ToProto(absl::Time time);

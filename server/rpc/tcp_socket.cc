@@ -17,7 +17,8 @@
 namespace kiln::rpc {
 namespace {
 
-// What was sent and is not confirmed for so long ends a connection, as in gRPC's own sockets.
+// If sent data is not acknowledged for this long, the connection is closed, as in gRPC's own
+// sockets.
 constexpr int kUnconfirmedMilliseconds = 10'000;
 
 void Set(int file, int level, int option, int value) {
@@ -33,7 +34,7 @@ void SetPort(sockaddr_storage& address, int port) {
   }
 }
 
-// 0 if it is not bound.
+// Returns 0 if it is not bound.
 int PortOf(int file) {
   sockaddr_storage address{};
   socklen_t size = sizeof(address);
@@ -42,7 +43,7 @@ int PortOf(int file) {
                                              : reinterpret_cast<sockaddr_in&>(address).sin_port);
 }
 
-// -1, and errno says why.
+// Returns -1 on failure, with errno set.
 int ListenAt(const addrinfo& found, int port, bool both_families) {
   const int file = socket(found.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (file < 0) return -1;
@@ -72,7 +73,7 @@ absl::StatusOr<Listening> ListenAtAll(const addrinfo* found, int port, bool both
     const int file = ListenAt(*found, listening.port, both_families);
     if (file >= 0) {
       listening.files.push_back(file);
-      // Where any will do, the host's other addresses get the same.
+      // With port 0, the host's other addresses get the same port as the first.
       listening.port = PortOf(file);
     } else {
       error = errno;
@@ -86,7 +87,7 @@ absl::StatusOr<Listening> ListenAtAll(const addrinfo* found, int port, bool both
   return absl::UnavailableError(absl::StrCat(strerror(error), hint));
 }
 
-// An IPv4 address that comes by an IPv6 socket is one.
+// An IPv4 address mapped into an IPv6 socket's address is reported as IPv4.
 relay::Peer PeerOf(int file) {
   sockaddr_storage address{};
   socklen_t size = sizeof(address);
@@ -105,7 +106,7 @@ relay::Peer PeerOf(int file) {
   }
   peer.address = absl::StrCat("[", inet_ntop(AF_INET6, &six.sin6_addr, text, sizeof(text)),
                               "]:", ntohs(six.sin6_port));
-  // A machine has its network's whole range of addresses.
+  // A single machine may use all addresses of its /64 network.
   in6_addr network = six.sin6_addr;
   std::memset(&network.s6_addr[8], 0, 8);
   peer.origin = absl::StrCat(inet_ntop(AF_INET6, &network, text, sizeof(text)), "/64");

@@ -1,4 +1,4 @@
-// A port.
+// A TCP port.
 #ifndef KILN_SERVER_RPC_TCP_SOCKET_H_
 #define KILN_SERVER_RPC_TCP_SOCKET_H_
 
@@ -14,18 +14,18 @@
 
 namespace kiln::rpc {
 
-// For one thread at a time.
+// Used by one thread at a time.
 class TcpSocket {
  public:
-  // Listens at "host:port", at all addresses that the host has here; port 0 picks a free one.
-  // Connections wait until Start, and go to `take`, which owns them then, on a thread of this.
-  // UNAVAILABLE: cannot listen, and why.
+  // Listens at "host:port", on all of the host's addresses on this machine; port 0 chooses a free
+  // one. Connections wait until Start, and then go to `take`, which owns them, on a thread of this
+  // object. UNAVAILABLE: cannot listen, with the reason.
   using Take = std::function<void(int file, relay::Peer peer)>;
   static absl::StatusOr<std::unique_ptr<TcpSocket>> Listen(const std::string& address, Take take);
 
   int port() const { return port_; }
   void Start() { loop_.Start(); }
-  // Lets nobody in any more. Idempotent.
+  // Stops accepting connections. Idempotent.
   void Stop() { loop_.Stop(); }
 
  private:
@@ -37,7 +37,7 @@ class TcpSocket {
 
   const int port_;
   const Take take_;
-  AcceptLoop loop_;  // last: it uses the rest
+  AcceptLoop loop_;  // last: it uses the other members
 };
 
 }  // namespace kiln::rpc

@@ -25,15 +25,15 @@ absl::Status MakeFolder(const std::filesystem::path& folder) {
       absl::StrCat("cannot make ", folder.string(), ": ", strerror(errno)));
 }
 
-// A folder in /tmp can be made by anybody before us.
+// Another user may have created a folder in /tmp before the daemon did.
 absl::Status CheckOwner(const std::filesystem::path& folder) {
   struct stat status {};
   if (stat(folder.empty() ? "." : folder.c_str(), &status) != 0) {
     return absl::UnavailableError(
         absl::StrCat("cannot use ", folder.string(), ": ", strerror(errno)));
   }
-  // In a folder with the sticky bit, such as /tmp itself, other users cannot remove our socket,
-  // though they can write there; see inode(7).
+  // In a folder with the sticky bit, such as /tmp itself, other users can write but cannot remove
+  // the daemon's socket; see inode(7).
   if (status.st_uid == geteuid() || geteuid() == 0 || (status.st_mode & S_ISVTX) != 0)
     return absl::OkStatus();
   if ((status.st_mode & (S_IWGRP | S_IWOTH)) == 0 && status.st_uid == 0) return absl::OkStatus();
@@ -55,15 +55,15 @@ absl::StatusOr<std::unique_ptr<SocketClaim>> SocketClaim::Take(const std::string
   const int lock = open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (lock < 0)
     return absl::UnavailableError(absl::StrCat("cannot open ", lock_path, ": ", strerror(errno)));
-  // The system drops the lock when its process ends, however that happens, so it never outlives a
-  // daemon as a socket's file does.
+  // The system releases the lock when its process ends for any reason, so it cannot be left behind
+  // by a killed daemon, as a socket's file can.
   if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
     close(lock);
     return absl::AlreadyExistsError(absl::StrCat("another kilnd is running on unix:", path,
                                                  "; stop it first, or give another --listen"));
   }
   struct stat status {};
-  // Left by a daemon that was killed, since the lock is ours; bind(2) would fail on it.
+  // The lock is held, so this was left by a killed daemon; bind(2) would fail on it.
   if (lstat(path.c_str(), &status) == 0) {
     if (!S_ISSOCK(status.st_mode)) {
       close(lock);
@@ -77,7 +77,7 @@ absl::StatusOr<std::unique_ptr<SocketClaim>> SocketClaim::Take(const std::string
 
 SocketClaim::~SocketClaim() {
   unlink(path_.c_str());
-  // The lock's file stays: removing it would let two daemons lock two files of one name.
+  // The lock's file is kept: if it were removed, two daemons could lock two files of the same name.
   close(lock_);
 }
 

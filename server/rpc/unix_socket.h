@@ -1,4 +1,4 @@
-// Sockets in the file system: one daemon each.
+// Sockets in the file system, each used by one daemon.
 #ifndef KILN_SERVER_RPC_UNIX_SOCKET_H_
 #define KILN_SERVER_RPC_UNIX_SOCKET_H_
 
@@ -9,13 +9,13 @@
 
 namespace kiln::rpc {
 
-// The right to listen at a path, held through a lock on `<path>.lock` for as long as this object
-// lives. The socket's file is removed at the end.
+// The exclusive right to listen at a path, held through a lock on `<path>.lock` during this
+// object's lifetime. The destructor removes the socket's file.
 class SocketClaim {
  public:
-  // Makes the folder (0700 if it is new) and removes a socket that a killed daemon has left.
+  // Creates the folder (with mode 0700 if it is new) and removes a socket left by a killed daemon.
   // ALREADY_EXISTS: another kilnd listens there. INVALID_ARGUMENT: the path is too long for a
-  // socket, or something else stands there.
+  // socket, or something else exists there.
   static absl::StatusOr<std::unique_ptr<SocketClaim>> Take(const std::string& path);
   ~SocketClaim();
   SocketClaim(const SocketClaim&) = delete;

@@ -1,4 +1,4 @@
-// For ThreadSanitizer, where it would report each byte of a message.
+// For ThreadSanitizer, which would report each byte of a message.
 #ifndef KILN_SERVER_RPC_UNWATCHED_READS_H_
 #define KILN_SERVER_RPC_UNWATCHED_READS_H_
 
@@ -6,10 +6,10 @@
 
 namespace kiln::rpc {
 
-// While it exists, ThreadSanitizer does not watch what this thread reads. For the bytes of a message:
-// Debian's gRPC, which is built without the sanitizer, hands them from thread to thread in ways that it
-// does not always see. Such reports are suppressed (tests/sanitizers/tsan.supp), but each takes a
-// millisecond, and a message has millions of bytes.
+// While it exists, ThreadSanitizer ignores this thread's reads. Used for the bytes of a message:
+// Debian's gRPC is built without the sanitizer, which does not see all of the ways in which gRPC
+// passes the bytes between threads. Such reports are suppressed (tests/sanitizers/tsan.supp), but
+// each costs a millisecond, and a message has millions of bytes.
 class UnwatchedReads {
  public:
   UnwatchedReads() { ABSL_ANNOTATE_IGNORE_READS_BEGIN(); }

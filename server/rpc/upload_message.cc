@@ -20,7 +20,7 @@ constexpr uint32_t TagOf(int field) {
   return WireFormatLite::MakeTag(field, WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
 }
 
-// A field that comes several times is merged.
+// A field that occurs several times is merged.
 bool ReadHeader(CodedInputStream& input, std::optional<v1::UploadHeader>* header) {
   uint32_t length = 0;
   if (!input.ReadVarint32(&length)) return false;
@@ -33,7 +33,7 @@ bool ReadHeader(CodedInputStream& input, std::optional<v1::UploadHeader>* header
   return true;
 }
 
-// Of a field that comes several times the last one counts.
+// If a field occurs several times, the last one is used.
 bool ReadData(CodedInputStream& input, std::vector<absl::string_view>* data) {
   uint32_t left = 0;
   if (!input.ReadVarint32(&left)) return false;

@@ -1,4 +1,4 @@
-// An UploadRequest without a copy of its data.
+// An UploadRequest parsed without copying its data.
 #ifndef KILN_SERVER_RPC_UPLOAD_MESSAGE_H_
 #define KILN_SERVER_RPC_UPLOAD_MESSAGE_H_
 
@@ -15,12 +15,12 @@ namespace kiln::rpc {
 
 struct UploadMessage {
   std::optional<v1::UploadHeader> header;
-  std::vector<absl::string_view> data;  // within what was read, in order
+  std::vector<absl::string_view> data;  // within the bytes that were read, in order
 };
 
-// What protobuf's parser would make of `bytes`, which must outlive the message's data. Replaces
-// `message`. INVALID_ARGUMENT: it is no UploadRequest (MALFORMED_MESSAGE), or has too many parts,
-// see CheckParts.
+// Parses `bytes` as protobuf's parser would; they must outlive the message's data. Replaces
+// `message`. INVALID_ARGUMENT: it is not an UploadRequest (MALFORMED_MESSAGE), or has too many
+// parts, see CheckParts.
 absl::Status ReadUpload(grpc::ByteBuffer& bytes, UploadMessage* message);
 
 }  // namespace kiln::rpc

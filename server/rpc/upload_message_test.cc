@@ -9,14 +9,14 @@
 namespace kiln::rpc {
 namespace {
 
-// In slices of this size.
+// Splits the bytes into slices of this size.
 grpc::ByteBuffer Sliced(const std::string& bytes, size_t step) {
   std::vector<grpc::Slice> slices;
   for (size_t at = 0; at < bytes.size(); at += step) slices.emplace_back(bytes.substr(at, step));
   return grpc::ByteBuffer(slices.data(), slices.size());
 }
 
-// Reads it as protobuf does, or refuses it as protobuf does.
+// Checks that ReadUpload accepts or refuses the bytes as protobuf does, with the same result.
 void ExpectTheSame(const std::string& bytes) {
   v1::UploadRequest expected;
   const bool is_one = expected.ParseFromString(bytes);

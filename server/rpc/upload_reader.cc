@@ -18,8 +18,8 @@ namespace {
 
 using grpc::CallbackServerContext;
 
-// Each read is started by the end of the one before, so that all but what the mutex guards needs no
-// lock. Alive until OnDone.
+// Each read is started by the end of the previous one, so members that the mutex does not guard
+// need no lock. Lives until OnDone.
 class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer>, public OpenUploads::Upload {
  public:
   UploadReader(const DaemonView& daemon, const CallbackServerContext& context,
@@ -80,7 +80,7 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer>, public Op
         absl::MutexLock lock(&mutex_);
         is_held_up_ = true;
       }
-      // Weak: should this call end before, nobody is told.
+      // Weak, so that nothing happens if this call ends before.
       const bool goes_on = pass_->MayGoOn([weak = std::weak_ptr(self_)] {
         if (const auto self = weak.lock()) self->Read();
       });
@@ -100,7 +100,7 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer>, public Op
     StartRead(&request_bytes_);
   }
 
-  // The session, or the right to it, has ended meanwhile.
+  // Ends the call if it is held up and its session was closed, or the caller's access was revoked.
   bool EndIfHeldUpForNothing() ABSL_LOCKS_EXCLUDED(mutex_) {
     {
       absl::MutexLock lock(&mutex_);
@@ -116,8 +116,8 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer>, public Op
     return true;
   }
 
-  // Once `finished_` is set, so that no read touches the upload any more. It gives back what it
-  // held before its client is told, who may count on that for the next one.
+  // Requires: `finished_` is set, so that no read uses the upload any more. Releases its resources
+  // before the client gets the answer, since the client may rely on that for the next upload.
   void Answer(const absl::Status& status) {
     upload_.reset();
     share_ = quota::Share();
@@ -136,7 +136,7 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer>, public Op
     return absl::OkStatus();
   }
 
-  // The session of the first blob is that of all.
+  // All blobs must be of the first one's session.
   absl::Status Enter(const std::string& session_id) {
     if (session_ != nullptr) {
       if (session_id == session_id_) return absl::OkStatus();
@@ -174,7 +174,7 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer>, public Op
   absl::Status Take() {
     absl::Status status = ReadUpload(request_bytes_, &request_);
     if (status.ok()) status = TakeRequest();
-    // The data of the message is within.
+    // This contains the message's data.
     request_bytes_.Clear();
     return status;
   }
@@ -184,8 +184,8 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer>, public Op
       if (absl::Status status = BeginNext(*request_.header); !status.ok()) return status;
     }
     if (upload_ == nullptr) return NoHeader();
-    // The session may have ended meanwhile, as it does when the daemon stops, and the caller may
-    // have been revoked.
+    // The session may have been closed meanwhile, for example because the daemon stops, and the
+    // caller may have been revoked.
     if (const auto caller = daemon_.access->Caller(context_); !caller.ok()) return caller.status();
     if (absl::Status status = session_->CheckOpen(); !status.ok()) return status;
     session_->Renew();
@@ -202,13 +202,13 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer>, public Op
     pass_.reset();
     if (absl::Status status = upload_->Finish(); !status.ok()) return status;
     session_->HoldsBlob(response_.blob());
-    // A session that has ended meanwhile will not free the blob any more.
+    // If the session was closed meanwhile, it will not free the blob.
     const absl::Status status = session_->CheckOpen();
     if (!status.ok()) daemon_.blobs->EndSession(session_->identity().number);
     return status;
   }
 
-  // The client sends no more.
+  // The client has sent everything.
   absl::Status Complete() {
     if (upload_ == nullptr) return NoHeader();
     return upload_->is_complete() ? session_->CheckOpen() : upload_->Finish();
@@ -225,13 +225,13 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer>, public Op
   std::string session_id_;
   quota::Share share_;
   std::unique_ptr<quota::Gate::Pass> pass_;             // of a blob that is not stored yet
-  std::unique_ptr<buffers::BlobStore::Upload> upload_;  // the last one
+  std::unique_ptr<buffers::BlobStore::Upload> upload_;  // of the last blob
   std::shared_ptr<UploadReader> self_;
   absl::Mutex mutex_;
   bool waits_ ABSL_GUARDED_BY(mutex_) = false;       // for the next message
-  bool is_held_up_ ABSL_GUARDED_BY(mutex_) = false;  // and not read: his others bring much
+  bool is_held_up_ ABSL_GUARDED_BY(mutex_) = false;  // not read: the user's other uploads are large
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Time last_ ABSL_GUARDED_BY(mutex_);  // when it began to
+  absl::Time last_ ABSL_GUARDED_BY(mutex_);  // when waits_ was last set
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Calls of Upload: blobs come in, one after another.
+// Calls of Upload: blobs are received one after another.
 #ifndef KILN_SERVER_RPC_UPLOAD_READER_H_
 #define KILN_SERVER_RPC_UPLOAD_READER_H_
 
@@ -9,10 +9,9 @@
 
 namespace kiln::rpc {
 
-// Takes the call, and lives as long as it. Each blob is stored with its last byte, so that what
-// ends the call takes the unfinished one alone. A call is one upload under way, of one session: it
-// counts once as such; and its place among those of the user that bring much is that of the blob
-// it is at.
+// Takes the call, and lives as long as it. Each blob is stored with its last byte, so ending the
+// call loses only the unfinished one. A call counts as one upload under way, of one session. Its
+// place among the user's large uploads is that of its current blob.
 grpc::ServerReadReactor<grpc::ByteBuffer>* StartUpload(const DaemonView& daemon,
                                                        const grpc::CallbackServerContext& context,
                                                        grpc::ByteBuffer* response);

@@ -1,4 +1,4 @@
-// A call that looks at something again and again, and sends what is new.
+// A call that periodically checks something and sends changes.
 #ifndef KILN_SERVER_RPC_WATCH_H_
 #define KILN_SERVER_RPC_WATCH_H_
 
@@ -14,7 +14,8 @@
 
 namespace kiln::rpc {
 
-// Made with new; deletes itself. Whoever derives calls Look once, at the end of the constructor.
+// Created with new; deletes itself. A derived class must call Look once, at the end of its
+// constructor.
 template <typename Response>
 class Watch : public grpc::ServerWriteReactor<Response> {
  public:
@@ -29,13 +30,13 @@ class Watch : public grpc::ServerWriteReactor<Response> {
  protected:
   enum class Next { kSend, kWait, kEnd };
 
-  // `at_once`: after a message it looks for the next one without waiting.
+  // `at_once`: after a message, checks for the next one without waiting.
   explicit Watch(absl::Duration interval, bool at_once = false)
       : interval_(interval), at_once_(at_once) {}
   ~Watch() override = default;
 
-  // Never on two threads at once. `response` is empty; it is sent for kSend. For kEnd the call ends
-  // with `end`.
+  // Called by one thread at a time. `response` is empty; it is sent for kSend. For kEnd the call
+  // ends with `end`.
   virtual Next Fill(Response* response, grpc::Status* end) = 0;
 
   void Look() {
@@ -56,11 +57,11 @@ class Watch : public grpc::ServerWriteReactor<Response> {
   void Wait() {
     {
       absl::MutexLock lock(&mutex_);
-      // Under one lock with OnCancel, which either finds the alarm or keeps it from being set.
+      // Under the same lock as OnCancel, which either finds the alarm or prevents it from being
+      // set.
       if (!cancelled_) {
         alarm_ = std::make_unique<grpc::Alarm>();
-        // Wake is called on a thread of gRPC's, when the time has passed or the alarm was
-        // cancelled.
+        // Wake is called on a gRPC thread when the time has passed or the alarm was cancelled.
         alarm_->Set(FromNow(interval_), [this](bool) { Wake(); });
         return;
       }
@@ -75,7 +76,7 @@ class Watch : public grpc::ServerWriteReactor<Response> {
     }
     cancelled ? End(grpc::Status::CANCELLED) : Look();
   }
-  // Without the lock: OnDone may delete this before Finish returns.
+  // Without the lock: OnDone may delete this object before Finish returns.
   void End(const grpc::Status& status) { this->Finish(status); }
 
   const absl::Duration interval_;

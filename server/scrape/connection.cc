@@ -81,7 +81,7 @@ bool Connection::Advance(const Respond& respond, absl::Time answer_deadline) {
   }
   while (answer_ && moved == Moved::kSome && sent_ < answer_->size()) moved = Write();
   if (moved == Moved::kWaits) return true;
-  // The client hears that nothing was cut off.
+  // Tells the client that the response is complete.
   if (tls_ && moved == Moved::kSome) SSL_shutdown(tls_.get());
   return false;
 }

@@ -1,4 +1,4 @@
-// One client of the endpoint: its request comes in, its answer goes out, and nothing waits for it.
+// One client of the endpoint: non-blocking reading of its request and writing of the response.
 #ifndef KILN_SERVER_SCRAPE_CONNECTION_H_
 #define KILN_SERVER_SCRAPE_CONNECTION_H_
 
@@ -16,10 +16,11 @@ struct ssl_st;
 
 namespace kiln::scrape {
 
-// For one thread at a time.
+// Used by one thread at a time.
 class Connection {
  public:
-  // Owns `file`, which does not block. `tls`: null for plain HTTP. `deadline`: for the request.
+  // Owns `file`, which must be non-blocking. `tls`: null for plain HTTP. `deadline`: for the
+  // request.
   Connection(int file, std::string origin, const relay::TlsContext& tls, absl::Time deadline);
   ~Connection();
   Connection(const Connection&) = delete;
@@ -27,14 +28,14 @@ class Connection {
 
   int file() const { return file_; }
   const std::string& origin() const { return origin_; }
-  // What it waits for, as poll(2) has it.
+  // The events that it waits for, for poll(2).
   short events() const { return events_; }
   bool has_request() const { return answer_.has_value(); }
-  // It is closed then.
+  // The connection is closed at this time.
   absl::Time deadline() const { return deadline_; }
 
-  // Goes on as far as it can without waiting. `respond` is called once the request is there, after
-  // which there is time until `answer_deadline`. Returns false at the end: nothing more will come.
+  // Continues as far as possible without blocking. `respond` is called once the request is
+  // complete; the deadline is then `answer_deadline`. Returns false when the connection is over.
   using Respond = std::function<Response(const Request&)>;
   bool Advance(const Respond& respond, absl::Time answer_deadline);
 
@@ -42,7 +43,7 @@ class Connection {
   enum class Moved { kSome, kWaits, kEnd };
   Moved Read();
   Moved Write();
-  // Of what OpenSSL, or the system, returned.
+  // Interprets the result of OpenSSL, or of the system.
   Moved Outcome(long result, short events);
 
   const int file_;

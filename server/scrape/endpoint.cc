@@ -47,7 +47,7 @@ Endpoint::~Endpoint() {
 void Endpoint::Take(int file, std::string origin) {
   {
     absl::MutexLock lock(&mutex_);
-    // The thread may not come round for long: the bounds hold for those that wait for it, too.
+    // The thread may be busy for long, so the limits also apply to connections that wait for it.
     const auto is_of_origin = [&](const Arrived& other) { return other.origin == origin; };
     auto dropped = arrived_.end();
     if (std::count_if(arrived_.begin(), arrived_.end(), is_of_origin) >=
@@ -73,7 +73,7 @@ bool Endpoint::Wait(std::vector<short>* ready) {
     first = std::min(first, connection->deadline());
   }
   const absl::Duration patience = first - options_.steady_now();
-  // Rounded up, or it would return before the deadline, again and again.
+  // Rounded up; otherwise it would return before the deadline, repeatedly.
   const int milliseconds =
       first == absl::InfiniteFuture()
           ? -1
@@ -118,7 +118,7 @@ void Endpoint::Admit(Arrived arrived) {
 void Endpoint::Serve() {
   std::vector<short> ready;
   while (Wait(&ready)) {
-    // Those that are there go on before others may take their place.
+    // Existing connections are served before new ones may replace them.
     const absl::Time now = options_.steady_now();
     size_t index = 0;
     std::erase_if(connections_, [&](const auto& connection) {
@@ -135,7 +135,7 @@ void Endpoint::Serve() {
     }
     for (Arrived& each : arrived) {
       Admit(std::move(each));
-      // Its request is there already, perhaps.
+      // Its request may have arrived already.
       if (!connections_.back()->Advance([this](const Request& r) { return Respond(r); },
                                         options_.steady_now() + options_.answer_patience))
         connections_.pop_back();

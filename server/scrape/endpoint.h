@@ -21,21 +21,22 @@
 
 namespace kiln::scrape {
 
-// Whether who gives this password, or none, may scrape.
+// Whether a client with this password, or without one, may scrape.
 using Allow = std::function<bool(const std::optional<std::string>& password)>;
 
-// Serves GET /metrics, on a thread of its own that waits for no client: each has so much time for
-// its request and for taking the answer. Of too many connections of one origin, and of too many in
-// all, the oldest without a request is closed, so slow clients keep nobody out. Thread-safe.
+// Serves GET /metrics, on its own thread, which never blocks on a client: each client has a limited
+// time to send its request and to read the response. If one origin has too many connections, or
+// there are too many in total, the oldest one without a request is closed, so that slow clients do
+// not block others. Thread-safe.
 class Endpoint {
  public:
   static constexpr size_t kOfOriginMax = 64;
   static constexpr size_t kConnectionsMax = 256;
 
   struct Options {
-    std::string address;                       // "host:port"; port 0 picks a free one
-    std::function<std::string()> text;         // what is served; called on the thread that serves
-    Allow allow;                               // likewise
+    std::string address;                       // "host:port"; port 0 chooses a free one
+    std::function<std::string()> text;         // the response; called on the serving thread
+    Allow allow;                               // called on the serving thread
     std::function<relay::TlsContext()> tls{};  // empty: plain HTTP
     std::function<absl::Time()> steady_now;
     absl::Duration request_patience = absl::Seconds(2);
@@ -56,16 +57,16 @@ class Endpoint {
   explicit Endpoint(Options options);
   void Take(int file, std::string origin) ABSL_LOCKS_EXCLUDED(mutex_);
   void Serve();
-  // False: it has been stopped.
+  // Returns false if it has been stopped.
   bool Wait(std::vector<short>* ready) ABSL_LOCKS_EXCLUDED(mutex_);
   void Admit(Arrived arrived);
-  // Drops one that matches: the oldest without a request, or else the oldest.
+  // Drops a matching connection: the oldest without a request, or else the oldest.
   void DropOne(const std::function<bool(const Connection&)>& matches);
   Response Respond(const Request& request) const;
 
   const Options options_;
   const int wake_;                                        // an eventfd
-  std::vector<std::unique_ptr<Connection>> connections_;  // of the thread; oldest first
+  std::vector<std::unique_ptr<Connection>> connections_;  // used by the thread; oldest first
   absl::Mutex mutex_;
   std::vector<Arrived> arrived_ ABSL_GUARDED_BY(mutex_);
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;

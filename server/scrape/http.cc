@@ -31,7 +31,7 @@ const char* ReasonOf(int status) {
   }
 }
 
-// Of "Basic dXNlcjpzZWNyZXQ=".
+// Decodes "Basic dXNlcjpzZWNyZXQ=".
 std::optional<std::string> PasswordOf(absl::string_view value) {
   const std::pair<absl::string_view, absl::string_view> parts =
       absl::StrSplit(value, absl::MaxSplits(' ', 1));

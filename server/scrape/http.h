@@ -1,4 +1,4 @@
-// As much of HTTP/1.1 (RFC 9112) as a scrape takes.
+// The part of HTTP/1.1 (RFC 9112) that a scrape needs.
 #ifndef KILN_SERVER_SCRAPE_HTTP_H_
 #define KILN_SERVER_SCRAPE_HTTP_H_
 
@@ -15,12 +15,12 @@ inline constexpr size_t kHeaderBytesMax = 8 << 10;
 
 struct Request {
   std::string method;                   // "GET"
-  std::string path;                     // "/metrics", without what follows a question mark
-  std::optional<std::string> password;  // of Basic authentication (RFC 7617), whatever the name
+  std::string path;                     // "/metrics", without a query
+  std::optional<std::string> password;  // of Basic authentication (RFC 7617), with any user name
 };
 
-// The request whose header is at the beginning of `text`; nothing if the header has not ended.
-// INVALID_ARGUMENT: it is no request, or the header is longer than kHeaderBytesMax.
+// Returns the request whose header is at the beginning of `text`; nullopt if the header is
+// incomplete. INVALID_ARGUMENT: it is not a request, or the header is longer than kHeaderBytesMax.
 absl::StatusOr<std::optional<Request>> ParseRequest(absl::string_view text);
 
 struct Response {
@@ -29,7 +29,7 @@ struct Response {
   bool asks_for_password = false;
 };
 
-// Ends the connection, as its header says. `with_body`: false for HEAD.
+// The response's header says that the connection will be closed. `with_body`: false for HEAD.
 std::string Text(const Response& response, bool with_body);
 
 }  // namespace kiln::scrape

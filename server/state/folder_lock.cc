@@ -23,14 +23,14 @@ namespace {
 constexpr char kEnds[] = " ends";
 constexpr absl::Duration kLook = absl::Milliseconds(20);
 
-// What the holder has written: its process' number, and whether it ends.
+// Returns the holder's text: its process id, and whether it is about to end.
 std::string Written(int file) {
   char text[32] = "";
   const ssize_t size = pread(file, text, sizeof(text) - 1, 0);
   return size <= 0 ? "" : std::string(absl::StripAsciiWhitespace(text));
 }
 
-// The process that holds it, if the file says so.
+// Returns the process that holds the lock, if the file says so.
 std::optional<int> HolderOf(int file) {
   const std::string text = Written(file);
   int process = 0;
@@ -38,8 +38,8 @@ std::optional<int> HolderOf(int file) {
   return process;
 }
 
-// A daemon that was killed is gone, while a process that it has just forked still has its files,
-// and so the lock, for a moment.
+// After a daemon was killed, a process that it has just forked may still have its files, and so the
+// lock, for a moment.
 bool IsGone(int process) { return kill(process, 0) != 0 && errno == ESRCH; }
 
 bool IsEnding(int file) {
@@ -53,7 +53,7 @@ bool Write(int file, const std::string& text) {
          pwrite(file, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
 }
 
-// False: another process has it.
+// Returns false if another process holds the lock.
 bool Lock(int file, absl::Duration patience, const std::function<void()>& pause) {
   const absl::Time deadline = SteadyNow() + patience;
   while (flock(file, LOCK_EX | LOCK_NB) != 0) {
@@ -92,7 +92,7 @@ absl::StatusOr<std::unique_ptr<FolderLock>> FolderLock::Take(const std::string& 
   return std::unique_ptr<FolderLock>(new FolderLock(file));
 }
 
-// What cannot be written costs whoever comes next the wait, and nothing else.
+// If writing fails, the next daemon only does not wait for this process to end.
 void FolderLock::Ends() { Write(file_, absl::StrCat(getpid(), kEnds, "\n")); }
 
 FolderLock::~FolderLock() { close(file_); }

@@ -1,5 +1,4 @@
-// One daemon for each state folder: two would each write the users and limits that they know over
-// the other's.
+// Ensures one daemon for each state folder: two would overwrite each other's users and limits.
 #ifndef KILN_SERVER_STATE_FOLDER_LOCK_H_
 #define KILN_SERVER_STATE_FOLDER_LOCK_H_
 
@@ -12,20 +11,20 @@
 
 namespace kiln::state {
 
-// Holds a lock on `<folder>/lock` for as long as it lives. The system drops the lock when the
-// process ends, however that happens; the file, which says who holds it, stays.
+// Holds a lock on `<folder>/lock` during its lifetime. The system releases the lock when the
+// process ends for any reason; the file, which names the holder, remains.
 class FolderLock {
  public:
-  // Waits so long at most for a process that has it and is about to end, or was killed a moment
-  // ago. ALREADY_EXISTS: another process has it; the message says which, and what to do.
-  // UNAVAILABLE: the file cannot be made. Calls `pause` between two looks at the lock; by default
-  // it sleeps for 20 ms.
+  // Waits at most `patience` for a holder that is about to end, or that was just killed.
+  // ALREADY_EXISTS: another process holds the lock; the message names it and says what to do.
+  // UNAVAILABLE: the file cannot be created. Calls `pause` between two attempts; by default that
+  // sleeps for 20 ms.
   static absl::StatusOr<std::unique_ptr<FolderLock>> Take(
       const std::string& folder, absl::Duration patience = absl::Seconds(30),
       const std::function<void()>& pause = Pause);
   ~FolderLock();
-  // This process is about to end: whoever wants the folder may wait for that. Clients see a daemon
-  // as gone once it does not answer, which is a moment before its process is.
+  // Announces that this process is about to end, so that the next daemon waits for it. Clients
+  // regard a daemon as gone once it does not answer, which is a moment before its process ends.
   void Ends();
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;

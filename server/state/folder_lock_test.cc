@@ -25,7 +25,7 @@ TEST(FolderLock, OneAtATime) {
   const std::string folder = NewLockedFolder();
   auto first = FolderLock::Take(folder);
   ASSERT_TRUE(first.ok()) << first.status();
-  // At once, however patient: the holder goes on.
+  // Fails at once in spite of the patience, because the holder continues.
   const auto second = FolderLock::Take(folder, absl::InfiniteDuration());
   EXPECT_EQ(second.status().code(), absl::StatusCode::kAlreadyExists);
   EXPECT_THAT(second.status().message(), HasSubstr(absl::StrCat("process ", getpid())));
@@ -46,11 +46,11 @@ TEST(FolderLock, WaitsForOneThatEnds) {
   const auto second = FolderLock::Take(folder, absl::InfiniteDuration(), end);
   EXPECT_TRUE(second.ok()) << second.status();
   EXPECT_EQ(pauses, 3);
-  // The next holder goes on.
+  // The next holder continues.
   EXPECT_FALSE(FolderLock::Take(folder, absl::InfiniteDuration()).ok());
 }
 
-// A daemon forks processes for what may crash. One that has just been forked has the lock, too.
+// A daemon forks processes for code that may crash. A newly forked one also holds the lock.
 TEST(FolderLock, WaitsForWhatAKilledOneHasForked) {
   const std::string folder = NewLockedFolder();
   int gate[2];
@@ -61,7 +61,7 @@ TEST(FolderLock, WaitsForWhatAKilledOneHasForked) {
     if (lock.ok() && fork() == 0) {
       close(gate[1]);
       char byte;
-      static_cast<void>(!read(gate[0], &byte, 1));  // until the test lets go
+      static_cast<void>(!read(gate[0], &byte, 1));  // until the test closes the pipe
     }
     _exit(lock.ok() ? 0 : 1);
   }

@@ -42,13 +42,13 @@ absl::StatusOr<std::vector<std::string>> ReadLines(const std::string& path,
   if (!std::getline(stream, line) || line != header) return Damaged(path);
   while (std::getline(stream, line)) lines.push_back(line);
   if (stream.bad()) return Failed("read", path);
-  // A file that was cut off, between two lines even, has none, or another number.
+  // A truncated file, even if cut between two lines, lacks the last line or has the wrong number.
   if (lines.empty() || lines.back() != LastLine(lines.size() - 1)) return Damaged(path);
   lines.pop_back();
   return lines;
 }
 
-// The folder's entry as well, or a crash could bring the old file back.
+// Also syncs the folder's entry; otherwise a crash could restore the old file.
 absl::Status WriteLines(const std::string& path, const std::string& header,
                         const std::vector<std::string>& lines) {
   std::string text = absl::StrCat(header, "\n");

@@ -43,12 +43,12 @@ TEST(LineFile, AnotherHeaderIsDamage) {
   EXPECT_EQ(ReadLines(path, "table 2").status().code(), absl::StatusCode::kDataLoss);
 }
 
-// However much is missing.
+// For any number of missing bytes.
 TEST(LineFile, ACutIsDamage) {
   const std::string path = NewFolder() + "/table";
   ASSERT_TRUE(WriteLines(path, "table 1", {"ann", "bob", "cecilia"}).ok());
   const auto size = static_cast<int64_t>(std::filesystem::file_size(path));
-  // The last line's newline may be missing: all there is to say has been said.
+  // The last line's newline may be missing, since the content is complete.
   for (int64_t left = size - 2; left >= 0; --left) {
     std::filesystem::resize_file(path, static_cast<uintmax_t>(left));
     EXPECT_EQ(ReadLines(path, "table 1").status(), Damaged(path)) << left;
@@ -59,7 +59,7 @@ TEST(LineFile, AFailureKeepsTheOldFile) {
   const std::string folder = NewFolder();
   const std::string path = folder + "/table";
   ASSERT_TRUE(WriteLines(path, "table 1", {"old"}).ok());
-  // Nothing can be written where a folder is.
+  // A file cannot replace a folder.
   std::filesystem::create_directory(path + ".new");
   const absl::Status failed = WriteLines(path, "table 1", {"new"});
   EXPECT_EQ(failed.code(), absl::StatusCode::kUnavailable);

@@ -1,5 +1,5 @@
-// A compiler for tests: one kernel of the fake device for each output and update, no fusion, no
-// LLVM.
+// A compiler for tests: one kernel of the fake device for each output and update, without fusion
+// and without LLVM.
 #ifndef KILN_SERVER_TESTING_FAKE_COMPILER_H_
 #define KILN_SERVER_TESTING_FAKE_COMPILER_H_
 
@@ -8,9 +8,9 @@
 
 namespace kiln::testing {
 
-// Knows results that are an input ("copy"), the sum of two inputs ("add") or the negation of an
+// Supports results that are an input ("copy"), the sum of two inputs ("add") or the negation of an
 // input, which stands for a kernel that fails ("fail"). UNIMPLEMENTED for anything else. With a
-// cache, asks for and stores each kernel there.
+// cache, looks up and stores each kernel there.
 absl::StatusOr<compiler::CompiledProgram> FakeCompile(const graph::Graph& graph,
                                                       const drivers::Target& target,
                                                       const compiler::Options& options);

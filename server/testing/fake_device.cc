@@ -56,7 +56,7 @@ class FakePreparedList : public drivers::PreparedList {
 
 char* Address(absl::Span<drivers::Buffer* const> slots, const drivers::SlotRange& range) {
   const auto* memory = dynamic_cast<const FakeDevice::Memory*>(slots[range.slot]);
-  // Else it is the host's.
+  // Otherwise it is host memory.
   return (memory ? memory->data() : static_cast<char*>(slots[range.slot]->host_pointer())) +
          range.offset;
 }
@@ -338,7 +338,7 @@ void FakeDevice::Loop() {
       running_ = false;
       changed_.SignalAll();
     }
-    // Without the lock, as a real driver: the callback may submit more.
+    // Without the lock, as in a real driver: the callback may submit more.
     task.done(std::move(result));
   }
 }

@@ -1,6 +1,6 @@
-// A device for tests: host memory and one thread that runs lists in order. A kernel is a C++
-// function, named by its image's `code`; the null driver computes nothing and the CPU driver needs
-// a compiler, so neither can show the server's part alone.
+// A device for tests: host memory, and one thread that runs lists in order. A kernel is a C++
+// function, named by its image's `code`. The null driver computes nothing and the CPU driver needs
+// a compiler, so neither can test the server alone.
 #ifndef KILN_SERVER_TESTING_FAKE_DEVICE_H_
 #define KILN_SERVER_TESTING_FAKE_DEVICE_H_
 
@@ -19,7 +19,7 @@
 
 namespace kiln::testing {
 
-// Arguments as a CPU kernel gets them, and their bytes.
+// Arguments as for a CPU kernel, with their sizes.
 struct FakeArguments {
   std::vector<char*> data;
   std::vector<int64_t> bytes;
@@ -32,26 +32,25 @@ class FakeDevice : public drivers::Device {
   FakeDevice(std::string name, int64_t memory_bytes);
   ~FakeDevice() override;
 
-  // Before it is loaded. Kernels known from the start: "add" (float32: out = a + b), "copy" (out =
+  // Call before loading the kernel. Predefined kernels: "add" (float32: out = a + b), "copy" (out =
   // a), "fail" (fails).
   void SetKernel(const std::string& code, FakeKernel kernel) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Says that it takes blocks of so many threads; kernels whose blocks have more than `loaded` are
-  // refused when they are loaded. Before it is used.
+  // Reports `listed` as the limit of threads in a block; kernels with larger blocks than `loaded`
+  // are refused when they are loaded. Call before use.
   void LimitBlocks(int listed, int loaded) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Says that images are finished for it, and refuses those that were not finished as this. Before
-  // it is used.
+  // Requires images to be finished, and refuses those with another `finished`. Call before use.
   void TakeFinished(const std::string& finished) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Kernels take as many microseconds as their images say that they have operations, which is what
-  // the rates promise; nobody waits. Before it is used.
+  // A kernel's reported time is one microsecond for each operation in its image, as the rates
+  // predict; no thread waits. Call before use.
   void TakeTime() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Lists that may end early do so between two commands. Before it is used.
+  // Lists that may end early do so between two commands. Call before use.
   void Yield() { yields_ = true; }
-  // From now on lists that nobody wants are left, those too that are held.
+  // From now on cancelled lists are stopped, also held ones.
   void StopLists() ABSL_LOCKS_EXCLUDED(mutex_);
   // While held, nothing submitted starts.
   void Hold() ABSL_LOCKS_EXCLUDED(mutex_);
   void LetGo() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Buffers that are made from now on have no host pointer, as those of GPUs.
+  // Buffers allocated from now on have no host pointer, as on GPUs.
   void HideMemory() ABSL_LOCKS_EXCLUDED(mutex_);
   // While held, copies between such buffers and the host do not start.
   void HoldCopies() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -72,7 +71,7 @@ class FakeDevice : public drivers::Device {
   int64_t cached_bytes() const override { return 0; }
   absl::StatusOr<std::unique_ptr<drivers::LoadedKernel>> LoadKernel(
       const drivers::KernelImage& image) override;
-  // While memory is hidden, its own alone.
+  // While memory is hidden, only its own buffers.
   bool CanReach(const drivers::Buffer& buffer) const override;
   absl::StatusOr<std::unique_ptr<drivers::PreparedList>> Prepare(
       drivers::CommandList list) override;
@@ -116,13 +115,13 @@ class FakeDevice : public drivers::Device {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::string broken_ ABSL_GUARDED_BY(mutex_);
   bool mended_ ABSL_GUARDED_BY(mutex_) = false;
-  int life_ ABSL_GUARDED_BY(mutex_) = 0;  // what is made in one is refused in the next
+  int life_ ABSL_GUARDED_BY(mutex_) = 0;  // objects from an earlier life are refused
   int64_t allocated_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t lists_run_ ABSL_GUARDED_BY(mutex_) = 0;
   std::thread thread_;
 };
 
-// Gives away devices made before. `devices` are handed over at the first Enumerate.
+// A driver with existing devices, which the first Enumerate returns.
 class FakeDriver : public drivers::Driver {
  public:
   explicit FakeDriver(std::vector<std::unique_ptr<drivers::Device>> devices)

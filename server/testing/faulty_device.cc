@@ -9,7 +9,7 @@
 
 namespace kiln::testing {
 
-// A list of one command for each that is no signal and no wait.
+// A list with a separate one-command list for each command except signals and waits.
 class FaultyDevice::List : public drivers::PreparedList {
  public:
   struct Step {

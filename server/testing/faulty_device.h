@@ -1,5 +1,5 @@
-// A device whose lists a test can watch, hold up and lose in the middle: a real device behind it
-// runs them, command by command.
+// A device whose lists a test can watch, delay and lose in the middle. A real device runs them,
+// command by command.
 #ifndef KILN_SERVER_TESTING_FAULTY_DEVICE_H_
 #define KILN_SERVER_TESTING_FAULTY_DEVICE_H_
 
@@ -17,8 +17,8 @@ namespace kiln::testing {
 
 class FaultyDevice : public drivers::Device {
  public:
-  // Called in front of each command, on the thread that runs lists, which it may hold up. An error:
-  // the device is lost from here on, and the list ends without the command.
+  // Called before each command, on the thread that runs lists, which it may block. On an error the
+  // device is lost from here on, and the list ends without the command.
   using Fault = std::function<absl::Status(const drivers::Command& command)>;
 
   FaultyDevice(std::unique_ptr<drivers::Device> device, Fault fault);
@@ -61,7 +61,7 @@ class FaultyDevice : public drivers::Device {
   mutable absl::Mutex mutex_;
   absl::Status lost_ ABSL_GUARDED_BY(mutex_);
   bool mended_ ABSL_GUARDED_BY(mutex_) = false;
-  drivers::SubmissionQueue queue_;  // last: its destructor runs what is left
+  drivers::SubmissionQueue queue_;  // last: its destructor runs the remaining tasks
 };
 
 }  // namespace kiln::testing

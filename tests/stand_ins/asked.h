@@ -1,4 +1,4 @@
-// What the environment asks of a stand-in, in processes that know nothing of it.
+// Settings of a stand-in from the environment, for processes that do not know that they use one.
 #ifndef KILN_TESTS_STAND_INS_ASKED_H_
 #define KILN_TESTS_STAND_INS_ASKED_H_
 
@@ -12,7 +12,8 @@ inline int Asked(const char* variable, int otherwise) {
   return text == nullptr ? otherwise : std::atoi(text);
 }
 
-// KILN_STAND_IN_DEVICES, and whether they reach each other's memory: KILN_STAND_IN_PEERS, 0 or 1.
+// KILN_STAND_IN_DEVICES, and whether devices can access each other's memory: KILN_STAND_IN_PEERS, 0
+// or 1.
 inline int DevicesAsked() { return Asked("KILN_STAND_IN_DEVICES", 1); }
 inline bool PeersAsked() { return Asked("KILN_STAND_IN_PEERS", 1) != 0; }
 

@@ -1,4 +1,4 @@
-// What the clocks of a stand-in's devices show.
+// The clocks of a stand-in's devices.
 #ifndef KILN_TESTS_STAND_INS_DEVICE_TIME_H_
 #define KILN_TESTS_STAND_INS_DEVICE_TIME_H_
 
@@ -8,11 +8,11 @@
 
 namespace kiln::stand_ins {
 
-// Real time, or time that passes only while commands run, as long as a test says that they take;
-// nobody waits for it. Thread-safe.
+// Real time, or simulated time that advances only by the duration that a test sets for each
+// command; nothing waits for it. Thread-safe.
 class DeviceTime {
  public:
-  // From now on a launch takes so many milliseconds, and a copy or fill as many as it is given.
+  // From now on a launch takes `launch_milliseconds`, and a copy or fill `copy_milliseconds`.
   void Simulate(int launch_milliseconds, int copy_milliseconds = 0) {
     launch_milliseconds_ = launch_milliseconds;
     copy_milliseconds_ = copy_milliseconds;
@@ -20,7 +20,7 @@ class DeviceTime {
   }
   void ShowRealTime() { simulated_ = false; }
 
-  // For the stand-in: what the clocks show, and that a command has run.
+  // For the stand-in: reads the clocks, and reports that a command has run.
   int64_t Nanoseconds() const {
     if (simulated_) return nanoseconds_;
     const auto now = std::chrono::steady_clock::now().time_since_epoch();

@@ -1,4 +1,4 @@
-// Holds up what a stand-in does, for as long as a test wants.
+// Blocks a stand-in's work until a test lets it continue.
 #ifndef KILN_TESTS_STAND_INS_GATE_H_
 #define KILN_TESTS_STAND_INS_GATE_H_
 
@@ -7,10 +7,10 @@
 
 namespace kiln::stand_ins {
 
-// Thread-safe. Open at first.
+// Thread-safe. Initially open.
 class Gate {
  public:
-  // From now on threads that come are held, except the first `pass` of them.
+  // From now on blocks threads in Pass, except the first `pass` of them.
   void Close(int pass = 0) {
     const std::lock_guard lock(mutex_);
     closed_ = true;
@@ -21,13 +21,13 @@ class Gate {
     closed_ = false;
     opened_.notify_all();
   }
-  // How many threads are held now.
+  // The number of blocked threads.
   int held() const {
     const std::lock_guard lock(mutex_);
     return held_;
   }
 
-  // For the stand-in: returns once the thread is not held.
+  // For the stand-in: returns when the thread is not blocked any more.
   void Pass() {
     std::unique_lock lock(mutex_);
     if (!closed_ || pass_-- > 0) return;

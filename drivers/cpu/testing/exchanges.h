@@ -12,7 +12,7 @@
 
 namespace kiln::drivers::cpu {
 
-// Each device has its own order of waits.
+// Each device waits for the others in a different order.
 class Exchanges {
  public:
   static constexpr int64_t kBytes = 64;
@@ -27,7 +27,7 @@ class Exchanges {
     return static_cast<uint8_t>(1 + device + 7 * step + 31 * run);
   }
 
-  // Slot i is what device i publishes; the last one, what this device has read.
+  // Slot i is the buffer that device i publishes; the last slot is what this device has read.
   std::vector<Command> Commands(int device, int run) const {
     std::vector<Command> commands;
     for (int step = 0; step < steps_; ++step) {
@@ -52,7 +52,7 @@ class Exchanges {
   }
 
  private:
-  // The i-th other device, forward on even devices and backward on odd ones.
+  // The i-th other device, counting forward on even devices and backward on odd ones.
   int Of(int device, int i, int step) const {
     const int other = (device + (device % 2 == 0 ? i : devices_ - i)) % devices_;
     return step * devices_ + other;

@@ -1,4 +1,4 @@
-// The driver on the stand-in for the library.
+// A test fixture: the driver on the stand-in library.
 #ifndef KILN_DRIVERS_CUDA_TESTING_STAND_IN_FIXTURE_H_
 #define KILN_DRIVERS_CUDA_TESTING_STAND_IN_FIXTURE_H_
 
@@ -61,11 +61,11 @@ class CudaTest : public ::testing::Test {
     devices_ = *std::move(devices);
   }
   Device& device() { return *devices_.front(); }
-  // CudaDevice::waiting of that one.
+  // CudaDevice::waiting of device().
   int waiting() { return static_cast<CudaDevice&>(device()).waiting(); }
 
-  // A kernel of so many arguments, each a buffer of 32-bit numbers: one thread adds 1 to the last
-  // one's first. It takes addresses.
+  // A kernel with this many arguments, each a buffer of 32-bit numbers. One thread adds 1 to the
+  // first number of the last buffer. It takes addresses.
   static KernelImage Image(int arguments) {
     KernelImage image;
     image.name = "counter";
@@ -83,7 +83,7 @@ class CudaTest : public ::testing::Test {
     return image;
   }
 
-  // The same, but it takes a slot table.
+  // The same kernel with a slot table.
   static KernelImage TableImage(int arguments) {
     KernelImage image = Image(arguments);
     image.takes_slot_table = true;

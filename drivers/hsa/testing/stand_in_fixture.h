@@ -1,4 +1,4 @@
-// The driver on the stand-in for the runtime.
+// A test fixture: the driver on the stand-in runtime.
 #ifndef KILN_DRIVERS_HSA_TESTING_STAND_IN_FIXTURE_H_
 #define KILN_DRIVERS_HSA_TESTING_STAND_IN_FIXTURE_H_
 
@@ -64,11 +64,11 @@ class HsaTest : public ::testing::Test {
     devices_ = *std::move(devices);
   }
   Device& device() { return *devices_.front(); }
-  // HsaDevice::waiting of that one.
+  // HsaDevice::waiting of device().
   int waiting() { return static_cast<HsaDevice&>(device()).waiting(); }
 
-  // A kernel of 1 or 2 arguments, each a buffer of 32-bit numbers: one thread adds 1 to the last
-  // one's first. It takes addresses.
+  // A kernel of 1 or 2 arguments, each a buffer of 32-bit numbers. One thread adds 1 to the first
+  // number of the last buffer. It takes addresses.
   static KernelImage Image(int arguments, bool by_table = false) {
     KernelImage image;
     image.name = "counter";
@@ -83,7 +83,7 @@ class HsaTest : public ::testing::Test {
     image.takes_slot_table = by_table;
     return image;
   }
-  // The same, but it takes a slot table.
+  // The same kernel with a slot table.
   static KernelImage TableImage(int arguments) { return Image(arguments, /*by_table=*/true); }
 
   SubmitResult Run(PreparedList& list, const std::vector<Buffer*>& slots,

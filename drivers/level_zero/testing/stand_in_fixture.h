@@ -1,5 +1,5 @@
-// The driver on the stand-in for the library, whose kernels are the host's here: each adds 1 to the
-// first 32-bit number of its last argument.
+// A test fixture: the driver on the stand-in library, whose kernels run on the host here: each adds
+// 1 to the first 32-bit number of its last argument.
 #ifndef KILN_DRIVERS_LEVEL_ZERO_TESTING_STAND_IN_FIXTURE_H_
 #define KILN_DRIVERS_LEVEL_ZERO_TESTING_STAND_IN_FIXTURE_H_
 
@@ -68,12 +68,12 @@ class LevelZeroTest : public ::testing::Test {
     devices_ = *std::move(devices);
   }
   Device& device() { return *devices_.front(); }
-  // LevelZeroDevice::waiting of that one.
+  // LevelZeroDevice::waiting of device().
   int waiting() { return static_cast<LevelZeroDevice&>(device()).waiting(); }
 
-  // A module with one entry point, "kernel", that does nothing: with so many parameters, pointers
-  // or, behind a slot table, numbers, of one of which it makes a pointer. `block`: the threads that
-  // it demands for a block; 0: any.
+  // A module with one entry point, "kernel", that does nothing. Its parameters are `arguments`
+  // pointers or, with a slot table, the table and `arguments` numbers. `block`: the required
+  // threads of a block; 0: any.
   static std::string Spirv(int arguments, bool takes_table, uint32_t block = 0) {
     enum : uint32_t { kVoid = 1, kLong, kPointer, kFunctionType, kFunction, kLabel, kMade, kFirst };
     const auto parameters = static_cast<uint32_t>(arguments + (takes_table ? 1 : 0));
@@ -102,7 +102,7 @@ class LevelZeroTest : public ::testing::Test {
     return {reinterpret_cast<const char*>(words.data()), words.size() * sizeof(uint32_t)};
   }
 
-  // A kernel of so many arguments, each a buffer of 32-bit numbers. It takes addresses.
+  // A kernel of this many arguments, each a buffer of 32-bit numbers. It takes addresses.
   static KernelImage Image(int arguments) {
     KernelImage image;
     image.name = "counter";
@@ -113,7 +113,7 @@ class LevelZeroTest : public ::testing::Test {
     image.access.push_back(Access::kReadWrite);
     return image;
   }
-  // The same, but it takes a slot table.
+  // The same kernel with a slot table.
   static KernelImage TableImage(int arguments) {
     KernelImage image = Image(arguments);
     image.takes_slot_table = true;
@@ -137,7 +137,7 @@ class LevelZeroTest : public ::testing::Test {
     EXPECT_TRUE(device().CopyToDevice(*buffer, 0, zeros).ok());
     return buffer;
   }
-  // A number of the buffer's.
+  // Returns one number of the buffer.
   uint32_t Read(const Buffer& buffer, int64_t offset = 0) {
     uint32_t value = 0;
     const absl::Status status =

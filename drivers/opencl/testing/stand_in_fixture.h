@@ -1,4 +1,4 @@
-// The driver on the stand-in for the library.
+// A test fixture: the driver on the stand-in library.
 #ifndef KILN_DRIVERS_OPENCL_TESTING_STAND_IN_FIXTURE_H_
 #define KILN_DRIVERS_OPENCL_TESTING_STAND_IN_FIXTURE_H_
 
@@ -80,10 +80,10 @@ class OpenClTest : public ::testing::Test {
     devices_ = *std::move(devices);
   }
   Device& device() { return *devices_.front(); }
-  // OpenClDevice::waiting of that one.
+  // OpenClDevice::waiting of device().
   int waiting() { return static_cast<OpenClDevice&>(device()).waiting(); }
 
-  // A kernel of so many arguments, each a buffer. It takes addresses.
+  // A kernel of this many arguments, each a buffer. It takes addresses.
   static KernelImage Image(int arguments) {
     KernelImage image;
     image.name = "mixer";
@@ -96,7 +96,7 @@ class OpenClTest : public ::testing::Test {
     return image;
   }
 
-  // The same, but it takes a slot table.
+  // The same kernel with a slot table.
   static KernelImage TableImage(int arguments) {
     KernelImage image = Image(arguments);
     image.takes_slot_table = true;
@@ -119,7 +119,7 @@ class OpenClTest : public ::testing::Test {
   std::unique_ptr<DynamicLibrary> library_;
   stand_ins::opencl::Control* control_ = nullptr;
   CommandBuffers command_buffers_ = CommandBuffers::kWhereTheyHelp;
-  std::vector<std::string> broken_;  // what the driver said of command buffers, in a list's run
+  std::vector<std::string> broken_;  // reports about command buffers, from running lists
   std::string why_none_;
   std::vector<std::unique_ptr<Device>> devices_;
 };

@@ -10,7 +10,7 @@
 
 namespace kiln::testing {
 
-// Both say what `now` says.
+// Both clocks return `now`.
 inline Clock ClockOf(std::function<absl::Time()> now) { return {.wall = now, .steady = now}; }
 
 inline Clock StoppedClock() {

@@ -16,7 +16,7 @@ class Random {
   double Between(double least, double most) {
     return std::uniform_real_distribution<double>(least, most)(engine_);
   }
-  // So that every order of magnitude is as likely as another.
+  // Log-uniform: every order of magnitude is equally likely.
   double Scale(double least, double most) {
     return std::exp(Between(std::log(least), std::log(most)));
   }

@@ -39,7 +39,7 @@ double Simulator::Predicted(const Run& run) const {
 void Simulator::BeginSlice(List& list, const Run& run) const {
   double slice = list.left;
   if (run.may_end_early) {
-    // It is asked after the task in which the slice ends.
+    // The device asks after the task in which the slice ends.
     const double tasks = std::max(1.0, std::ceil(limits_.slice_seconds / run.task_seconds));
     slice = std::min(list.left, tasks * run.task_seconds);
   }

@@ -1,5 +1,4 @@
-// A device that is nothing but time: runs DeviceQueue's policy on workloads without threads or
-// clocks.
+// A simulated device: runs DeviceQueue's policy on workloads without threads or clocks.
 #ifndef KILN_SERVER_FAIRNESS_TESTING_SIMULATOR_H_
 #define KILN_SERVER_FAIRNESS_TESTING_SIMULATOR_H_
 
@@ -17,17 +16,18 @@
 
 namespace kiln::fairness {
 
-// A program as its commands' true times. What is predicted is `prediction` times as much.
+// A program as the true times of its commands. Predicted times are `prediction` times as long.
 struct SimulatedProgram {
   std::vector<double> commands;
   double prediction = 1;
-  // Of each command: of a kernel's grid, by which it can be split.
+  // Grid points of each command, by which it can be split.
   int64_t points = 1;
 };
 
 // Lists run one after another, in the order in which the policy starts them. On a device that
-// yields they are whole programs, and end between two tasks where the policy says so. On others
-// programs that are predicted to take longer than a slice are cut as runtime::Program cuts them.
+// yields, lists are whole programs, and end between two tasks where the policy decides so. On other
+// devices, programs that are predicted to take longer than a slice are cut as runtime::Program cuts
+// them.
 class Simulator {
  public:
   explicit Simulator(QueueLimits limits = {}, bool yields = false)
@@ -35,17 +35,18 @@ class Simulator {
 
   FairQueue& flows() { return queue_.flows(); }
   double now() const { return now_; }
-  // `done` is called when the run has ended.
+  // Calls `done` when the run has ended.
   void Submit(FairQueue::FlowId flow, const SimulatedProgram& program,
               std::function<void()> done = nullptr);
   void At(double time, std::function<void()> event) { events_.emplace(time, std::move(event)); }
-  // The flow has runs of the program waiting at any time, at least two and for `deep` seconds.
+  // Keeps runs of the program waiting in the flow at all times: at least two, and `deep` seconds of
+  // them.
   void KeepBusy(FairQueue::FlowId flow, const SimulatedProgram& program, double deep = 0.05);
   void RunUntil(double time);
 
-  // Seconds on the device of what has ended.
+  // Device seconds of the flow's ended lists.
   double Got(FairQueue::FlowId flow) const;
-  // The longest list of the flow that has run.
+  // Seconds of the flow's longest list so far.
   double LongestList(FairQueue::FlowId flow) const;
   // Seconds in which nothing ran.
   double idle_seconds() const { return idle_seconds_; }
@@ -53,16 +54,16 @@ class Simulator {
  private:
   struct Run {
     std::deque<double> slices;  // their true times
-    double task_seconds = 0;    // where lists may end early: at a multiple of it
+    double task_seconds = 0;    // lists may end early at a multiple of this
     bool may_end_early = false;
     double prediction = 1;
     std::function<void()> done;
   };
   struct List {
     DeviceQueue::Start start;
-    double seconds = 0;  // until it ends, or is asked whether it goes on
+    double seconds = 0;  // until it ends, or the device asks GoesOn
     double left = 0;     // after that
-    double ran = 0;      // before
+    double ran = 0;      // before that
     bool is_last = false;
   };
   struct Service {
@@ -74,7 +75,7 @@ class Simulator {
   void SubmitRun(FairQueue::FlowId flow, Run run);
   Run MakeRun(const SimulatedProgram& program) const;
   double Predicted(const Run& run) const;
-  // What the list does until its slice is over.
+  // Determines how long the list runs until its slice is over.
   void BeginSlice(List& list, const Run& run) const;
   void StartLists();
   void EndList();
@@ -84,7 +85,7 @@ class Simulator {
   DeviceQueue queue_;
   double now_ = 0;
   double idle_seconds_ = 0;
-  double list_ends_ = 0;  // while lists_ has any: when its first does
+  double list_ends_ = 0;  // if lists_ is not empty: the end of the first
   std::deque<List> lists_;
   std::multimap<double, std::function<void()>> events_;
   std::map<FairQueue::Item, Run> runs_;

@@ -1,4 +1,4 @@
-// What an HTTP/2 client sends, byte by byte.
+// Bytes of an HTTP/2 client.
 #ifndef KILN_SERVER_RELAY_TESTING_FRAMES_H_
 #define KILN_SERVER_RELAY_TESTING_FRAMES_H_
 
@@ -11,7 +11,7 @@ namespace kiln::relay::testing {
 
 inline constexpr absl::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-// A frame of this type and these flags, of stream 1, with so many zero bytes.
+// A frame of this type with these flags, of stream 1, with `payload_bytes` zero bytes.
 inline std::string FrameBytes(int type, int flags, int64_t payload_bytes) {
   std::string bytes;
   for (const int64_t byte : {payload_bytes >> 16, payload_bytes >> 8, payload_bytes, int64_t{type},

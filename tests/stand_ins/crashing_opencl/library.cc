@@ -1,4 +1,4 @@
-// A libOpenCL.so.1 that ends the process which opens it, as one for another kernel module may.
+// A libOpenCL.so.1 that terminates the process that opens it, as one for another kernel module may.
 #include <cstdlib>
 
 namespace {

@@ -8,7 +8,7 @@
 namespace kiln::drivers::cuda {
 namespace {
 
-// Memory that a task touches; `keep` holds it. Null if it is not live.
+// Memory that a task accesses; `keep` holds it. Null if it is not live.
 uint8_t* Resolve(CUdeviceptr address, size_t bytes, std::shared_ptr<uint8_t[]>* keep) {
   Lock lock(TheRuntime().mutex);
   const Allocation* const allocation = FindAllocation(address);
@@ -47,8 +47,8 @@ std::string WhatIsWrong(const Copy& copy) {
   return Overlap(copy) ? "source and destination overlap" : "";
 }
 
-// What the host's memory is decides when a copy may go on without its caller: with memory that is
-// not pinned, a source is read at once, and a destination is waited for.
+// Depends on the kind of host memory: if it is not pinned, a source is read at once, and the call
+// waits for a destination.
 CUresult PushCopy(const char* call, Context& context, Copy copy, CUstream handle, bool wait,
                   Lock& lock) {
   const std::shared_ptr<Stream> stream = FindStream(context, handle);

@@ -7,7 +7,7 @@
 namespace kiln::drivers::cuda {
 namespace {
 
-// `body`() if there is such a device, and the library was initialised.
+// Calls `body` if the device exists and the library was initialised.
 template <typename Body>
 CUresult OnDevice(const char* call, CUdevice device, Body body) {
   Lock lock(TheRuntime().mutex);
@@ -26,7 +26,7 @@ CUresult CopyName(const std::string& name, char* to, int length) {
   return CUDA_SUCCESS;
 }
 
-// What an A100 answers, but for its size.
+// The values of an A100, except for its size.
 bool FindAttribute(CUdevice_attribute attribute, int* value) {
   const int capability = TheControl().compute_capability;
   const std::pair<CUdevice_attribute, int> rows[] = {

@@ -1,4 +1,4 @@
-// What errors are called.
+// Names of errors.
 #include "tests/stand_ins/cuda/objects.h"
 
 namespace kiln::drivers::cuda {

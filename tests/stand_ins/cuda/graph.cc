@@ -1,4 +1,4 @@
-// Graphs: how they are built, changed and launched.
+// Graphs: building, changing and launching.
 #include <algorithm>
 
 #include "tests/stand_ins/cuda/objects.h"
@@ -6,7 +6,7 @@
 namespace kiln::drivers::cuda {
 namespace {
 
-// One row of bytes; what a copy of several dimensions would need is refused.
+// Reads one row of bytes; copies of several dimensions are refused.
 bool ReadCopy(const CUDA_MEMCPY3D& parameters, Copy* copy) {
   const auto known = [](CUmemorytype type) {
     return type == CU_MEMORYTYPE_HOST || type == CU_MEMORYTYPE_DEVICE ||
@@ -46,7 +46,7 @@ GraphNode* FindNode(std::vector<GraphNode>& nodes, CUgraphNode handle) {
   return nullptr;
 }
 
-// A node after those that it names.
+// Adds a node with these dependencies.
 CUresult AddNode(const char* call, CUgraphNode* handle, CUgraph graph_handle,
                  const CUgraphNode* dependencies, size_t count, GraphNode node) {
   const std::shared_ptr<Graph> graph = TheRuntime().graphs.Find(graph_handle);
@@ -66,8 +66,8 @@ CUresult AddNode(const char* call, CUgraphNode* handle, CUgraph graph_handle,
   return CUDA_SUCCESS;
 }
 
-// `change`(node) of an instantiated graph's node of that kind; launches that were made go on as
-// they are.
+// Calls `change` with a node of that kind of an instantiated graph; earlier launches are not
+// affected.
 template <typename Change>
 CUresult Update(const char* call, CUgraphExec exec_handle, CUgraphNode node_handle,
                 GraphNode::Kind kind, Change change) {
@@ -84,7 +84,7 @@ CUresult Update(const char* call, CUgraphExec exec_handle, CUgraphNode node_hand
   });
 }
 
-// Whether following dependencies comes back to where it began.
+// Whether the dependencies contain a cycle.
 bool HasCycle(const std::vector<GraphNode>& nodes) {
   std::map<CUgraphNode, size_t> left;
   std::vector<CUgraphNode> ready;
@@ -113,7 +113,7 @@ CUresult CheckNodes(const Context& context, const std::vector<GraphNode>& nodes)
         return Mistake("cuGraphLaunch: an event is gone", CUDA_ERROR_INVALID_HANDLE);
     }
     if (node.kind != GraphNode::Kind::kKernel) continue;
-    // The node keeps the module's code, but the real library would not.
+    // The node keeps the module's code alive here, but not in the real library.
     const auto& functions = node.kernel.module->functions;
     const auto found = functions.find(node.kernel.function->decoded->name);
     if (found == functions.end() || TheRuntime().functions.Find(found->second) == nullptr)
@@ -284,7 +284,7 @@ CUresult cuGraphLaunch(CUgraphExec exec_handle, CUstream handle) {
     }
     const uint64_t seed = TheControl().graph_seed++;
     ++TheControl().graphs_launched;
-    // The event's end comes also where the graph fails or is never run.
+    // The event also ends if the graph fails or is never run.
     const std::shared_ptr<Completion> ran = Push(
         *stream,
         [&context, nodes = exec->nodes, seed, events] {

@@ -1,5 +1,5 @@
-// A graph's run: nodes that no dependency orders run in an order that nobody can rely on, and must
-// not touch the same bytes if one of them writes there.
+// Runs a graph. Unordered nodes run in an unpredictable order, and must not access the same bytes
+// if one of them writes.
 #include <algorithm>
 #include <random>
 
@@ -44,7 +44,7 @@ class GraphRun {
   }
 
  private:
-  // `first` and all that is before it are before `second`.
+  // Orders `first`, and everything before it, before `second`.
   void Order(size_t first, size_t second) {
     before_[second][first / 64] |= uint64_t{1} << first % 64;
     for (size_t i = 0; i < before_[first].size(); ++i) before_[second][i] |= before_[first][i];
@@ -87,7 +87,7 @@ class GraphRun {
     }
     std::sort(uses.begin(), uses.end(),
               [](const Use& a, const Use& b) { return a.range.begin < b.range.begin; });
-    std::vector<Use> open;  // that reach to where the sweep is
+    std::vector<Use> open;  // that contain the sweep's position
     for (const Use& use : uses) {
       std::erase_if(open, [&](const Use& other) { return other.range.end <= use.range.begin; });
       for (const Use& other : open) {
@@ -117,7 +117,7 @@ class GraphRun {
   std::mt19937_64 random_;
   std::map<CUgraphNode, size_t> index_;
   std::vector<Accesses> accesses_;
-  std::vector<std::vector<uint64_t>> before_;  // of each node a bit for each that always ran before
+  std::vector<std::vector<uint64_t>> before_;  // per node: bits of the nodes before it
 };
 
 }  // namespace

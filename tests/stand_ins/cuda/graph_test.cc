@@ -1,4 +1,4 @@
-// Graphs of the stand-in.
+// Tests of the stand-in's graphs.
 #include "tests/stand_ins/cuda/testing/library.h"
 
 namespace kiln::drivers::cuda {
@@ -78,7 +78,7 @@ TEST_F(CudaGraphTest, NodesRunInTheirOrder) {
   EXPECT_THAT(Read(buffers_[2], 4), ElementsAre(9, 9, 9, 9));
   KILN_EXPECT_CUDA(KILN_CUDA(cuEventQuery)(event));
 
-  // Changed nodes; no node is made again.
+  // Nodes are changed, not created again.
   const int64_t nodes = control_->graph_nodes_added;
   Arguments arguments{buffers_[0], buffers_[1], 100};
   const CUDA_KERNEL_NODE_PARAMS changed = Parameters(arguments);
@@ -109,7 +109,7 @@ TEST_F(CudaGraphTest, TwoReadersNeedNoOrder) {
   Add(0, 2, 1, {});
   KILN_EXPECT_CUDA(Run(Instantiate()));
   Add(3, 1, 1, {});
-  EXPECT_EQ(Run(Instantiate()), CUDA_ERROR_LAUNCH_FAILED);  // two writers do
+  EXPECT_EQ(Run(Instantiate()), CUDA_ERROR_LAUNCH_FAILED);  // two writers
 }
 
 TEST_F(CudaGraphTest, RefusesCyclesAndStrangeNodes) {

@@ -7,7 +7,7 @@ namespace kiln::drivers::cuda {
 namespace {
 
 constexpr CUdeviceptr kAddressAlignment = 512;
-// Fresh memory up to this size is full of NaNs. More would only take time.
+// New memory up to this size is filled with NaNs. More would only take time.
 constexpr size_t kPoisonedBytesMax = size_t{64} << 20;
 
 size_t UsedBytes(int device) {
@@ -82,7 +82,7 @@ CUresult Allocate(int device, Context* context, size_t bytes, bool live, std::sh
   if (storage == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   Runtime& runtime = TheRuntime();
   const CUdeviceptr address = runtime.next_address[device];
-  // A gap after each, so that what runs past an end is found; addresses are never used again.
+  // Leaves a gap after each allocation, so that overruns are found; addresses are never reused.
   runtime.next_address[device] +=
       (bytes + 2 * kAddressAlignment - 1) / kAddressAlignment * kAddressAlignment;
   uint8_t* const host = storage.get();
@@ -140,7 +140,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
     return result;
   });
 }
-// Waits for what may use it, as the real one does.
+// Waits for work that may use it, as the real one does.
 CUresult cuMemFree_v2(CUdeviceptr address) {
   return InContext("cuMemFree", [&](Context& context, Lock& lock) {
     if (address == 0) return CUDA_SUCCESS;

@@ -9,7 +9,7 @@
 namespace kiln::drivers::cuda {
 namespace {
 
-// The version of PTX that came with a driver.
+// The PTX version of a driver version.
 int PtxVersionOf(int driver_version) {
   const int major = driver_version / 1000;
   const int minor = driver_version % 1000 / 10;
@@ -30,7 +30,7 @@ std::string WhyNotFor(const std::string& target) {
   return runs ? "" : absl::StrCat("code for ", target, " on a device of sm_", capability);
 }
 
-// The options' buffer for errors, if there is one.
+// Writes to the options' buffer for errors, if there is one.
 void WriteLog(const std::string& text, unsigned count, CUjit_option* options, void** values) {
   char* buffer = nullptr;
   size_t bytes = 0;

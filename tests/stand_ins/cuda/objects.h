@@ -1,5 +1,5 @@
-// The Driver API's objects as the stand-in has them. Handles are numbers that are never used twice,
-// so that one that outlived its object is always found.
+// The stand-in's objects of the Driver API. Handles are numbers that are never reused, so that use
+// of a handle after its object's end is always detected.
 #ifndef KILN_TESTS_STAND_INS_CUDA_OBJECTS_H_
 #define KILN_TESTS_STAND_INS_CUDA_OBJECTS_H_
 
@@ -29,24 +29,24 @@ using stand_ins::cuda::Control;
 namespace ptx = stand_ins::ptx;
 
 inline constexpr int kDevicesMax = 8;
-inline constexpr int kSharedBytesMax = 163 << 10;  // of a block that asks for so many
+inline constexpr int kSharedBytesMax = 163 << 10;  // of a block that requests more than the default
 inline constexpr int kSharedBytesDefault = 48 << 10;
 inline constexpr int kParameterBytesMax = 4 << 10;          // of a kernel
 inline constexpr size_t kPitchMax = (size_t{1} << 31) - 1;  // of a copy's rows
 
-// The end of a task; what events record.
+// The end of a task, as events record it.
 struct Completion {
   bool done = false;
-  int64_t nanoseconds = 0;                        // when, by the devices' clock
-  std::vector<std::shared_ptr<Completion>> with;  // that end with it if they did not before
+  int64_t nanoseconds = 0;                        // time of the end, by the devices' clock
+  std::vector<std::shared_ptr<Completion>> with;  // end with it at the latest
 };
 
 struct Context;
 
 struct Stream {
   struct Task {
-    std::function<CUresult()> work;    // without the lock; null: only waits
-    std::shared_ptr<Completion> wait;  // comes first, or null
+    std::function<CUresult()> work;    // called without the lock; null: only waits
+    std::shared_ptr<Completion> wait;  // awaited first, or null
     std::shared_ptr<Completion> completion;
   };
   Context* context;
@@ -60,7 +60,7 @@ struct Stream {
 struct Event {
   Context* context;
   unsigned flags;
-  std::shared_ptr<Completion> recorded;  // null: never
+  std::shared_ptr<Completion> recorded;  // null: never recorded
 };
 
 struct Module;
@@ -112,7 +112,7 @@ struct Graph {
 struct GraphExec {
   Context* context;
   std::vector<GraphNode> nodes;
-  std::shared_ptr<Completion> last;  // launches of one run one after another
+  std::shared_ptr<Completion> last;  // launches of one graph run one after another
 };
 
 struct Pool {
@@ -129,9 +129,9 @@ struct Allocation {
   size_t bytes;
   std::shared_ptr<uint8_t[]> storage;  // null: the host's own memory
   uint8_t* host;
-  int device;          // -1: pinned memory of the host
-  bool live = true;    // its stream reached the allocation
-  bool freed = false;  // a call freed it, and its stream will
+  int device;          // -1: pinned host memory
+  bool live = true;    // its stream has reached the allocation
+  bool freed = false;  // freed by a call; its stream will follow
   Context* context = nullptr;
   std::shared_ptr<Pool> pool = nullptr;
 };
@@ -141,8 +141,8 @@ struct Context {
   int retained = 0;
   bool active = false;
   unsigned flags = 0;
-  CUresult error = CUDA_SUCCESS;  // which stays until the context is reset
-  std::set<Context*> peers;       // whose memory kernels of this one may touch
+  CUresult error = CUDA_SUCCESS;  // sticky until the context is reset
+  std::set<Context*> peers;       // kernels of this context may access theirs
   std::shared_ptr<Stream> default_stream;
   std::set<std::shared_ptr<Stream>> streams;
 };
@@ -157,7 +157,7 @@ class Table {
     return found == objects_.end() ? nullptr : found->second;
   }
   bool Remove(Handle handle);
-  // Those that belong to a context that is reset.
+  // Removes the objects of a context that is reset.
   template <typename Predicate>
   void RemoveIf(Predicate predicate);
 
@@ -165,7 +165,7 @@ class Table {
   std::unordered_map<Handle, std::shared_ptr<T>> objects_;
 };
 
-// What launches of one device may touch at a moment; keeps the memory.
+// The memory that launches of one device may access at one moment; keeps it alive.
 struct MemorySnapshot {
   ptx::GlobalMemory memory;
   std::vector<std::shared_ptr<uint8_t[]>> storage;
@@ -195,16 +195,16 @@ Control& TheControl();
 
 using Lock = std::unique_lock<std::mutex>;
 
-// Counts a call that was wrong, with what was wrong about it; answers `code`. Under the lock.
+// Counts and describes a wrong call; returns `code`. Requires the lock.
 CUresult Mistake(const std::string& what, CUresult code);
-// Whether this thread is in a callback, where no call is allowed.
+// Whether this thread is in a callback, where no calls are allowed.
 bool& InCallback();
 // The calling thread's stack of contexts, the current one last.
 std::vector<Context*>& ContextStack();
-// How a context answers now: its error that stays, or that it is lost or gone.
+// A context's current result: its sticky error, or that it is lost or destroyed.
 CUresult AnswerOf(Context& context);
 
-// `body`(Context&, Lock&) in the current context, under the lock, if that context works.
+// Calls `body`(Context&, Lock&) for the current context, under the lock, if that context works.
 template <typename Body>
 CUresult InContext(const char* call, Body body) {
   Runtime& runtime = TheRuntime();
@@ -219,8 +219,8 @@ CUresult InContext(const char* call, Body body) {
   return body(context, lock);
 }
 
-// Streams. All under the lock.
-// The one that a handle means in a context, 0 being the default one; null if there is none.
+// Streams. All functions require the lock. FindStream: the stream of a handle in a context, 0 being
+// the default one; null if there is none.
 std::shared_ptr<Stream> FindStream(Context& context, CUstream handle);
 std::shared_ptr<Completion> Push(Stream& stream, std::function<CUresult()> work,
                                  std::shared_ptr<Completion> wait = nullptr);
@@ -230,18 +230,18 @@ void WaitForAll(Context& context, Lock& lock);
 void StartStream(const std::shared_ptr<Stream>& stream);
 void StopStream(const std::shared_ptr<Stream>& stream, Lock& lock);
 
-// Memory. All under the lock.
+// Memory. All functions require the lock.
 Allocation* FindAllocation(CUdeviceptr address);
-// The one that begins there, if a call may free it; or null.
+// The allocation that begins there, if a call may free it; else null.
 Allocation* FindWhole(CUdeviceptr address);
 CUresult Allocate(int device, Context* context, size_t bytes, bool live, std::shared_ptr<Pool> pool,
                   Allocation** made);
 void Free(CUdeviceptr address);
 std::shared_ptr<const MemorySnapshot> TakeSnapshot(const Context& context);
-// Whether bytes are within one allocation that no call has freed.
+// Whether the bytes are within one allocation that no call has freed.
 bool IsDeviceMemory(CUdeviceptr address, size_t bytes);
 
-// What tasks do, without the lock. A fault is kept as the message.
+// The work of tasks, without the lock. A fault is stored as the message.
 struct Accesses {
   std::vector<ptx::Range> reads;
   std::vector<ptx::Range> writes;
@@ -251,12 +251,12 @@ CUresult RunCopy(Context& context, const Copy& copy, Accesses* accesses);
 CUresult RunFill(Context& context, const Fill& fill, Accesses* accesses);
 CUresult RunGraph(Context& context, const std::vector<GraphNode>& nodes, uint64_t seed,
                   const std::map<CUgraphNode, std::shared_ptr<Completion>>& events);
-// Checks and copies what a call says. Under the lock.
+// Checks and copies a call's parameters. Requires the lock.
 CUresult MakeLaunch(const char* call, Context& context, const CUDA_KERNEL_NODE_PARAMS& parameters,
                     KernelLaunch* launch);
-void Report(const std::string& message);  // takes the lock
+void Report(const std::string& message);  // acquires the lock
 
-// Frees what a context has. Its streams run to their ends.
+// Frees everything in a context. Its streams run to their ends.
 void ResetContext(Context& context, Lock& lock);
 
 template <typename Handle, typename T>

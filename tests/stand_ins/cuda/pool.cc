@@ -1,4 +1,4 @@
-// Pools, whose memory comes and goes in the order of a stream.
+// Pools, whose memory is allocated and freed in stream order.
 #include <cstring>
 
 #include "tests/stand_ins/cuda/objects.h"
@@ -65,7 +65,7 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
       Free(address);
       return CUDA_SUCCESS;
     });
-    // It stays readable for what was pushed before, and no later call may name it.
+    // Work pushed before can still access it, but later calls must not name it.
     allocation->freed = true;
     return CUDA_SUCCESS;
   });
@@ -127,7 +127,7 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
   const std::shared_ptr<Pool> found = FindPool(pool);
   if (found == nullptr || value == nullptr || attribute < CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
     return Mistake("cuMemPoolGetAttribute: the pool or attribute", CUDA_ERROR_INVALID_VALUE);
-  // Nothing is kept in reserve: what is freed is gone.
+  // Freed memory is not kept in reserve.
   const bool high =
       attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH || attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH;
   const uint64_t answer = attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD ? found->release_threshold

@@ -1,4 +1,4 @@
-// What all calls share: state, mistakes, contexts and their errors.
+// State shared by all calls: mistakes, contexts and their errors.
 #include "tests/stand_ins/cuda/objects.h"
 
 namespace kiln::drivers::cuda {

@@ -1,5 +1,5 @@
-// Contexts, memory, copies, launches, streams: what the real driver answers, and what it does not
-// forgive.
+// Tests of contexts, memory, copies, launches and streams: the real driver's results, and the
+// mistakes that it does not tolerate.
 #include "tests/stand_ins/cuda/testing/library.h"
 
 namespace kiln::drivers::cuda {
@@ -8,9 +8,10 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// A stream stands there until `open`.
+// Blocks a stream until `open`.
 struct Gate {
-  // The stream is there: had its context failed before, it would never come.
+  // Waits until the stream is blocked here. If its context had already failed, this would never
+  // return.
   void WaitUntilReached() const {
     while (!reached) std::this_thread::yield();
   }
@@ -56,7 +57,7 @@ TEST_F(CudaStandInTest, MemoryIsAccountedAndChecked) {
   control_->out_of_memory = false;
   EXPECT_EQ(KILN_CUDA(cuMemAlloc_v2)(&b, 0), CUDA_ERROR_INVALID_VALUE);
   const CUdeviceptr c = Allocate(8);
-  EXPECT_NE(c, a);  // no address comes twice
+  EXPECT_NE(c, a);  // addresses are not reused
   const uint32_t value[3] = {1, 2, 3};
   EXPECT_EQ(KILN_CUDA(cuMemcpyHtoD_v2)(c, value, 12), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(KILN_CUDA(cuMemcpyHtoD_v2)(a, value, 4), CUDA_ERROR_INVALID_VALUE);
@@ -206,7 +207,7 @@ TEST_F(CudaStandInTest, PoolsFollowTheOrderOfStreams) {
   uint64_t used = 1;
   KILN_EXPECT_CUDA(KILN_CUDA(cuMemPoolGetAttribute)(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
   EXPECT_EQ(used, 0u);
-  // Another stream that does not wait finds nothing there.
+  // Another stream that does not wait finds no allocation there.
   const CUstream other = Stream();
   Gate gate;
   KILN_EXPECT_CUDA(KILN_CUDA(cuLaunchHostFunc)(stream, StandAtGate, &gate));

@@ -1,4 +1,4 @@
-// Streams, each with a thread of its own, and events.
+// Streams, each with its own thread, and events.
 #include "tests/stand_ins/cuda/objects.h"
 
 namespace kiln::drivers::cuda {
@@ -6,7 +6,7 @@ namespace {
 
 bool HasWork(const Stream& stream) { return stream.last != nullptr && !stream.last->done; }
 
-// Skips the work of a context that has failed.
+// Skips the work if the context has failed.
 CUresult RunTask(Context& context, const Stream::Task& task, Lock& lock) {
   if (const CUresult answer = AnswerOf(context); answer != CUDA_SUCCESS) return answer;
   if (task.work == nullptr) return CUDA_SUCCESS;
@@ -55,7 +55,7 @@ std::shared_ptr<Stream> FindStream(Context& context, CUstream handle) {
   return context.default_stream;
 }
 
-// The default stream and those that are not CU_STREAM_NON_BLOCKING wait for each other.
+// The default stream and streams without CU_STREAM_NON_BLOCKING wait for each other.
 std::shared_ptr<Completion> Push(Stream& stream, std::function<CUresult()> work,
                                  std::shared_ptr<Completion> wait) {
   const auto add = [&](std::function<CUresult()> what, std::shared_ptr<Completion> after) {
@@ -113,7 +113,7 @@ CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priori
   });
 }
 
-// Allowed in a context that has failed, as all that releases is.
+// Allowed in a context that has failed, like all functions that release objects.
 CUresult cuStreamDestroy_v2(CUstream handle) {
   Lock lock(TheRuntime().mutex);
   if (InCallback()) return Mistake("cuStreamDestroy in a callback", CUDA_ERROR_NOT_PERMITTED);

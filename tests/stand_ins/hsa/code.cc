@@ -151,7 +151,7 @@ hsa_status_t hsa_executable_symbol_get_info(hsa_executable_symbol_t symbol,
     case HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_KERNARG_SEGMENT_SIZE:
       return give(object.argument_bytes);
     case HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_KERNARG_SEGMENT_ALIGNMENT:
-      // At least, whatever the metadata says.
+      // At least this, whatever the metadata says.
       return give(16);
     case HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_GROUP_SEGMENT_SIZE:
       return give(object.group_bytes);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint64_t kPage = 4096;
 constexpr int kUnwritten = 0xff;  // NaNs, as numbers
-// Of the host.
+// Size of the host's memory.
 constexpr int64_t kHostBytes = int64_t{8} << 30;
 
 uint64_t AgentOf(uint64_t pool) { return pool / kPoolKinds; }
@@ -65,7 +65,7 @@ void RunCopies() {
   Runtime& runtime = TheRuntime();
   std::unique_lock lock(runtime.mutex);
   while (!runtime.stopping || !runtime.copies.empty()) {
-    // The last that may begin, so that no order is kept that nobody asked for.
+    // The last one that may begin, so that only requested orders are kept.
     const auto ready =
         std::find_if(runtime.copies.rbegin(), runtime.copies.rend(),
                      [](const CopyTask& task) { return AreZero(task.dependencies); });
@@ -145,7 +145,7 @@ hsa_status_t hsa_amd_memory_pool_allocate(hsa_amd_memory_pool_t pool, size_t byt
     return Mistake("an allocation of " + std::to_string(bytes) + " bytes with flags " +
                        std::to_string(flags) + " from a pool that does not give them",
                    HSA_STATUS_ERROR_INVALID_ARGUMENT);
-  // In whole pages, as the kernel's driver has it, with one behind them that nobody may touch.
+  // In whole pages, as in the kernel driver, followed by an inaccessible page.
   const uint64_t whole = (bytes + kPage - 1) / kPage * kPage;
   int64_t& allocated = TheRuntime().allocated[pool.handle];
   const bool device = AgentOf(pool.handle) != kHostAgent;
@@ -188,7 +188,7 @@ hsa_status_t hsa_amd_agents_allow_access(uint32_t count, const hsa_agent_t* agen
   const auto found = TheRuntime().blocks.find(reinterpret_cast<uintptr_t>(memory));
   if (found == TheRuntime().blocks.end() || count == 0 || flags != nullptr)
     return Mistake("access to memory that was not allocated", HSA_STATUS_ERROR_INVALID_ARGUMENT);
-  // Nobody keeps it who is not named, but its owner.
+  // Agents that are not named lose access, except the owner.
   std::set<uint64_t> let_in = {AgentOf(found->second.pool)};
   for (uint32_t i = 0; i < count; ++i) {
     const uint64_t agent = agents[i].handle;
@@ -214,7 +214,7 @@ hsa_status_t hsa_amd_memory_async_copy(void* to, hsa_agent_t to_agent, const voi
   if (bytes == 0 || target == nullptr || source == nullptr)
     return Mistake("a copy of " + std::to_string(bytes) + " bytes that are not one allocation's",
                    HSA_STATUS_ERROR_INVALID_ARGUMENT);
-  // One of the two does it.
+  // One of the two agents makes the copy.
   const auto reaches = [&](hsa_agent_t agent) {
     return agent.handle != kHostAgent && target->agents.contains(agent.handle) &&
            source->agents.contains(agent.handle);

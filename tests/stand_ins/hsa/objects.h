@@ -1,4 +1,4 @@
-// What the stand-in for libhsa-runtime64.so.1 has made.
+// The objects of the stand-in for libhsa-runtime64.so.1.
 #ifndef KILN_TESTS_STAND_INS_HSA_OBJECTS_H_
 #define KILN_TESTS_STAND_INS_HSA_OBJECTS_H_
 
@@ -23,11 +23,11 @@ namespace kiln::drivers::hsa {
 
 inline constexpr uint64_t kHostAgent = 1;
 inline constexpr uint64_t kFirstGpu = 16;
-// Of a pool: the agent and what it is.
+// A pool's number combines its agent and its kind.
 inline constexpr uint64_t kPoolKinds = 4;
 enum PoolKind : uint64_t { kArgumentPool = 0, kCoarsePool = 1, kGroupPool = 2 };
 constexpr uint64_t PoolOf(uint64_t agent, PoolKind kind) { return agent * kPoolKinds + kind; }
-// Ticks of the system's clock in a second.
+// Ticks of the system's clock per second.
 inline constexpr uint64_t kTicksPerSecond = 100'000'000;
 uint64_t Ticks();
 
@@ -36,17 +36,17 @@ struct Queue;
 struct SignalState {
   hsa_signal_value_t value = 0;
   Queue* doorbell_of = nullptr;
-  uint64_t begin = 0;  // of the kernel or copy that counted it down
+  uint64_t begin = 0;  // of the kernel or copy that decremented it
   uint64_t end = 0;
-  bool dispatched = false;  // it was a kernel, on a queue that keeps times
-  bool copied = false;      // likewise
+  bool dispatched = false;  // by a kernel, on a queue that records times
+  bool copied = false;      // likewise, by a copy
 };
 
 struct Block {
   uint64_t bytes = 0;  // asked for
   uint64_t mapped = 0;
   uint64_t pool = 0;
-  std::set<uint64_t> agents;  // that may use it
+  std::set<uint64_t> agents;  // with access
 };
 
 struct Kernel {
@@ -70,27 +70,27 @@ struct CopyTask {
 
 struct Queue {
   hsa_queue_t api = {};
-  std::vector<Packet> ring;  // one more than there are, so that it can begin at a multiple of 64
+  std::vector<Packet> ring;  // one more than needed, so that packets can be aligned to 64
   Packet* packets = nullptr;
   uint64_t agent = 0;
   void (*callback)(hsa_status_t, hsa_queue_t*, void*) = nullptr;
   void* data = nullptr;
   uint64_t write_index = 0;
   uint64_t read_index = 0;
-  uint64_t rung = 0;  // packets that doorbells have told of
+  uint64_t rung = 0;  // packets announced by doorbells
   bool timed = false;
   bool failed = false;
   bool ending = false;
-  bool must_acquire = true;  // nothing has acquired what the host and copies wrote
+  bool must_acquire = true;  // since the writes of the host and of copies
   std::thread thread;
 };
 
-// The process's. Everything is behind one lock, which is let go while kernels and copies run.
+// One object for the process, guarded by one lock, which is released while kernels and copies run.
 struct Runtime {
   std::mutex mutex;
-  std::condition_variable changed;  // anything
+  std::condition_variable changed;  // something changed
   int opened = 0;
-  uint64_t next_handle = 1000;  // none comes twice
+  uint64_t next_handle = 1000;  // handles are not reused
   std::map<uint64_t, SignalState> signals;
   std::map<uintptr_t, Block> blocks;
   std::map<uint64_t, std::string> readers;
@@ -108,14 +108,14 @@ struct Runtime {
 Runtime& TheRuntime();
 stand_ins::hsa::Control& TheControl();
 
-// Counts it, keeps the message. With the lock held.
+// Counts it and stores the message. Requires the lock.
 hsa_status_t Mistake(const std::string& what, hsa_status_t code);
-// Whether the runtime is initialised; a mistake if not.
+// Whether the runtime is initialised; if not, counts a mistake.
 bool IsOpen();
 bool IsAgent(uint64_t agent);
-// The block that holds all of these bytes; null if there is none.
+// The block that contains all of these bytes; null if there is none.
 const Block* FindBlock(const void* memory, uint64_t bytes);
-// Of a live signal, or of none; a mistake if it is neither.
+// Whether it is a live signal, or none; otherwise counts a mistake.
 bool IsSignalOrNone(hsa_signal_t signal, const char* what);
 void CountDown(uint64_t signal, uint64_t begin, uint64_t end, bool dispatched, bool copied);
 bool AreZero(const std::vector<uint64_t>& signals);

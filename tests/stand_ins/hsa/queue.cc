@@ -1,4 +1,4 @@
-// Queues and what processes their packets.
+// Queues, and the processing of their packets.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -18,7 +18,7 @@ int ReleaseOf(uint16_t header) { return header >> HSA_PACKET_HEADER_SCRELEASE_FE
 
 Packet& PacketAt(Queue& queue, uint64_t index) { return queue.packets[index % queue.api.size]; }
 
-// The word that is written last.
+// The header is in the word that is written last.
 uint16_t HeaderOf(Queue& queue, uint64_t index) {
   return static_cast<uint16_t>(
       __atomic_load_n(reinterpret_cast<uint32_t*>(&PacketAt(queue, index)), __ATOMIC_ACQUIRE));
@@ -46,7 +46,7 @@ std::string CheckArguments(const hsa_kernel_dispatch_packet_t& packet, const Ker
   return "";
 }
 
-// What is wrong with a packet; empty: nothing.
+// Describes a packet's error; empty: none.
 std::string CheckDispatch(const Queue& queue, const hsa_kernel_dispatch_packet_t& packet) {
   const auto found = TheRuntime().kernels.find(packet.kernel_object);
   if (found == TheRuntime().kernels.end()) return "the kernel is none";
@@ -75,7 +75,7 @@ std::string CheckDispatch(const Queue& queue, const hsa_kernel_dispatch_packet_t
   return CheckArguments(packet, kernel, queue.agent);
 }
 
-// Ends the queue: no packet is looked at any more.
+// Ends the queue: no more packets are processed.
 void Fail(Queue& queue, std::unique_lock<std::mutex>& lock, const std::string& why,
           hsa_status_t code, bool mistake) {
   queue.failed = true;
@@ -95,7 +95,7 @@ void CountDownToLoss(int device) {
   if (--control.kernels_until_lost == 0) control.lost = control.lost_then.load();
 }
 
-// With the lock, which is let go while the kernel runs.
+// Requires the lock, which is released while the kernel runs.
 absl::Status RunKernel(Queue& queue, const hsa_kernel_dispatch_packet_t& packet,
                        std::unique_lock<std::mutex>& lock) {
   const std::shared_ptr<const Kernel> kernel = TheRuntime().kernels.at(packet.kernel_object);
@@ -117,7 +117,7 @@ absl::Status RunKernel(Queue& queue, const hsa_kernel_dispatch_packet_t& packet,
   return status;
 }
 
-// Kernels that nothing keeps apart, the last first.
+// Runs kernels without a barrier between them, the last one first.
 bool RunKernels(Queue& queue, uint64_t end, std::unique_lock<std::mutex>& lock) {
   const auto count = static_cast<int64_t>(end - queue.read_index);
   TheControl().side_by_side_max = std::max(TheControl().side_by_side_max.load(), count);
@@ -145,7 +145,7 @@ bool RunBarrier(Queue& queue, std::unique_lock<std::mutex>& lock) {
   std::vector<uint64_t> dependencies;
   bool right = packet.reserved0 == 0 && packet.reserved1 == 0 && packet.reserved2 == 0 &&
                IsSignalOrNone(packet.completion_signal, "a barrier's completion");
-  // Whoever waits for it reads on the host what kernels wrote.
+  // A thread that waits for the signal reads the kernels' writes on the host.
   if (packet.completion_signal.handle != 0)
     right = right && ReleaseOf(packet.header) == HSA_FENCE_SCOPE_SYSTEM;
   for (const hsa_signal_t& signal : packet.dep_signal) {
@@ -165,7 +165,7 @@ bool RunBarrier(Queue& queue, std::unique_lock<std::mutex>& lock) {
   return true;
 }
 
-// The end of those from the first on that may run together.
+// The end of the packets, from the first on, that may run together.
 uint64_t EndOfGroup(Queue& queue) {
   uint64_t end = queue.read_index + 1;
   while (end < queue.rung && TypeOf(HeaderOf(queue, end)) == HSA_PACKET_TYPE_KERNEL_DISPATCH &&
@@ -174,7 +174,7 @@ uint64_t EndOfGroup(Queue& queue) {
   return end;
 }
 
-// False if the queue has failed.
+// Returns false if the queue has failed.
 bool RunPackets(Queue& queue, std::unique_lock<std::mutex>& lock) {
   auto& control = TheControl();
   const auto device = static_cast<int>(queue.agent - kFirstGpu);

@@ -1,4 +1,4 @@
-// The runtime, its agents and what they say.
+// The runtime, its agents and their properties.
 #include <chrono>
 #include <cstring>
 
@@ -190,7 +190,7 @@ hsa_status_t hsa_isa_get_info_alt(hsa_isa_t, hsa_isa_info_t attribute, void* val
   const char* name = TheControl().isa;
   if (attribute == HSA_ISA_INFO_NAME_LENGTH)
     return Give(value, static_cast<uint32_t>(std::strlen(name)));
-  // Without the zero behind it, as its length says.
+  // Without the terminating zero, as the specified length requires.
   std::memcpy(value, name, std::strlen(name));
   return HSA_STATUS_SUCCESS;
 }

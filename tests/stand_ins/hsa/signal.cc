@@ -1,4 +1,4 @@
-// Signals, doorbells among them, and the times that kernels and copies leave in them.
+// Signals, including doorbells, and the times of kernels and copies in them.
 #include <algorithm>
 #include <chrono>
 
@@ -14,7 +14,7 @@ SignalState* FindSignal(uint64_t handle, const char* what) {
   return nullptr;
 }
 
-// The number of the last packet that was written.
+// `value`: the number of the last packet that was written.
 void Ring(Queue& queue, hsa_signal_value_t value) {
   ++TheControl().doorbells;
   const auto told = static_cast<uint64_t>(value) + 1;

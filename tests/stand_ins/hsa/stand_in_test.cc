@@ -1,4 +1,4 @@
-// That the stand-in finds mistakes: what the driver does right is in drivers/hsa.
+// Tests that the stand-in finds mistakes; drivers/hsa tests the driver's correct calls.
 #include <atomic>
 #include <cstring>
 #include <fstream>
@@ -25,7 +25,7 @@ using ::testing::HasSubstr;
 
 constexpr hsa_agent_t kHost = {1};
 constexpr hsa_agent_t kGpu = {16};
-// The agent's number, and which of its pools.
+// The agent's number, and the kind of pool.
 constexpr hsa_amd_memory_pool_t kArguments = {1 * 4 + 0};
 constexpr hsa_amd_memory_pool_t kMemory = {16 * 4 + 1};
 constexpr uint64_t kTenSeconds = 1'000'000'000;
@@ -92,7 +92,7 @@ class HsaStandInTest : public testing::Test {
 
   std::string Message() { return Find<const char*()>("KilnHsaStandInMessage")(); }
 
-  // One that is right: adds 1 to the memory's first number, and counts the signal down.
+  // A correct packet: adds 1 to the memory's first number, and decrements the signal.
   Packet Counter() {
     std::memcpy(arguments_, &memory_, sizeof(memory_));
     Packet packet = {.dispatch = {}};
@@ -125,7 +125,7 @@ class HsaStandInTest : public testing::Test {
     EXPECT_GT(control_->mistakes, mistakes_);
     EXPECT_THAT(Message(), HasSubstr(what));
   }
-  // Changes what is right.
+  // Introduces an error into a correct packet.
   template <typename Change>
   void ExpectMalformed(Change change, const std::string& what) {
     Packet packet = Counter();

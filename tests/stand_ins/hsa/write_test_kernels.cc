@@ -1,6 +1,6 @@
-// Writes the code objects that the driver's own tests run, since drivers know no compiler: kernels
-// of 1 and 2 arguments, each a buffer of 32-bit numbers, of which one thread adds 1 to the last
-// one's first. counter_1.co takes addresses, table_counter_1.co a slot table.
+// Writes the code objects for the driver's own tests, since drivers do not know the compiler:
+// kernels of 1 and 2 arguments, each a buffer of 32-bit numbers. One thread adds 1 to the first
+// number of the last buffer. counter_1.co takes addresses, table_counter_1.co a slot table.
 //
 // usage: write_hsa_test_kernels FOLDER
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Command lists: what is appended to them.
+// Command lists, and the commands appended to them.
 #include <algorithm>
 
 #include "tests/stand_ins/level_zero/objects.h"
@@ -6,7 +6,7 @@
 namespace kiln::drivers::level_zero {
 namespace {
 
-// Under the lock: the command is appended, or started where the list is an immediate one.
+// Appends the command, or starts it if the list is an immediate one. Requires the lock.
 ze_result_t Take(const std::shared_ptr<List>& list, Command command, Lock& lock) {
   Runtime& runtime = TheRuntime();
   ++TheControl().commands_appended;
@@ -21,7 +21,7 @@ ze_result_t Take(const std::shared_ptr<List>& list, Command command, Lock& lock)
   return AnswerOf(*list->context, list->device);
 }
 
-// `body`(list, event, Lock&) of a list that may be appended to.
+// Calls `body`(list, event, Lock&) if the list may be appended to.
 template <typename Body>
 ze_result_t Appending(const char* call, ze_command_list_handle_t handle, ze_event_handle_t signal,
                       uint32_t wait_event_count, Body body) {

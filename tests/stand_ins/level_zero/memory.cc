@@ -1,4 +1,4 @@
-// Memory of devices and of the host.
+// Device and host memory.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -11,9 +11,9 @@
 namespace kiln::drivers::level_zero {
 namespace {
 
-// What begins full of NaNs, of a large allocation.
+// The part of a large allocation that is initially filled with NaNs.
 constexpr size_t kFilledBytes = 1 << 20;
-// Nothing stands there: behind every allocation.
+// An unmapped gap after every allocation.
 constexpr size_t kGapBytes = 64 << 10;
 
 ze_result_t Allocate(const char* call, ze_context_handle_t context, size_t bytes, size_t alignment,
@@ -54,7 +54,7 @@ bool Overlaps(const Allocation& allocation, const char* begin, size_t bytes) {
   return begin < allocation.memory + allocation.bytes && allocation.memory < begin + bytes;
 }
 
-// Whether lists that are with a device copy from or to it.
+// Whether lists in flight copy from or to it.
 bool IsInUse(const Allocation& allocation, const List& list) {
   if (list.in_flight == 0) return false;
   return std::any_of(list.commands.begin(), list.commands.end(), [&](const Command& command) {

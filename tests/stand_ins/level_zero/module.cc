@@ -1,4 +1,4 @@
-// Modules of SPIR-V or in the stand-in's own format, and kernels.
+// Modules from SPIR-V or in the stand-in's own format, and kernels.
 #include <algorithm>
 #include <cstring>
 
@@ -9,7 +9,7 @@ namespace {
 
 using stand_ins::level_zero::ReadSpirv;
 
-// A native module: this, the driver's version, and the SPIR-V.
+// A native module: this magic, the driver's version, and the SPIR-V.
 constexpr char kNativeMagic[] = "KILNZEB";
 
 std::string NativeHeader() {
@@ -19,7 +19,7 @@ std::string NativeHeader() {
   return header;
 }
 
-// What the module is made of; empty: it is no native module of this version.
+// The SPIR-V of a native module; empty: it is not a native module of this version.
 std::string SpirvOfNative(const std::string& binary) {
   const std::string header = NativeHeader();
   return binary.compare(0, header.size(), header) == 0 ? binary.substr(header.size()) : "";
@@ -57,7 +57,7 @@ ze_result_t MakeModule(std::shared_ptr<Context> context, int device, const ze_mo
   return GiveLog("", log, ZE_RESULT_SUCCESS);
 }
 
-// `body`(Module&) of one that lives.
+// Calls `body`(Module&) for a live module.
 template <typename Body>
 ze_result_t OfModule(const char* call, ze_module_handle_t handle, Body body) {
   return Guarded(call, [&](Lock&) {
@@ -77,7 +77,7 @@ ze_result_t OfKernel(const char* call, ze_kernel_handle_t handle, Body body) {
   });
 }
 
-// Which memory a pointer that is an argument leads to must be known.
+// A pointer argument must lead to known memory.
 bool IsPointerOf(const Kernel& kernel, const void* value) {
   char* pointer = nullptr;
   std::memcpy(&pointer, value, sizeof(pointer));

@@ -1,4 +1,4 @@
-// What stands behind the handles of the stand-in, and what its parts share.
+// The objects behind the stand-in's handles, and functions shared by its parts.
 #ifndef KILN_TESTS_STAND_INS_LEVEL_ZERO_OBJECTS_H_
 #define KILN_TESTS_STAND_INS_LEVEL_ZERO_OBJECTS_H_
 
@@ -34,19 +34,19 @@ inline constexpr uint32_t kArgumentBytesMax = 2048;
 inline constexpr uint32_t kGroupsMax = (1u << 31) - 1;
 inline constexpr uint64_t kCycleNanoseconds = 40;
 inline constexpr uint32_t kTimestampBits = 32;
-// The groups of queues: computes and copies; copies alone.
+// The groups of queues: compute and copy; copy only.
 inline constexpr uint32_t kComputeOrdinal = 0, kCopyOrdinal = 1;
 
 struct Context {
-  ze_result_t lost[kDevicesMax] = {};  // ZE_RESULT_SUCCESS: it has not met that
+  ze_result_t lost[kDevicesMax] = {};  // ZE_RESULT_SUCCESS: no loss seen
 };
 
 struct Allocation {
   Context* context;
   char* memory;
-  size_t bytes;   // as asked for
-  size_t mapped;  // as the system gave them
-  int device;     // -1: the host's
+  size_t bytes;   // as requested
+  size_t mapped;  // as mapped
+  int device;     // -1: host memory
 };
 
 struct EventPool {
@@ -107,7 +107,7 @@ struct List {
   bool closed = false;
   int in_flight = 0;
   std::vector<Command> commands = {};
-  // Of an immediate one: where its commands run.
+  // For an immediate list: the queue that runs its commands.
   std::shared_ptr<Queue> queue = nullptr;
   bool synchronous = false;
 };
@@ -119,11 +119,11 @@ struct Fence {
   ze_result_t result = ZE_RESULT_SUCCESS;
 };
 
-// Runs what was executed, in order, on a thread of its own.
+// Runs executed lists in order, on its own thread.
 struct Queue {
   struct Task {
     std::vector<std::shared_ptr<List>> lists;  // or
-    std::optional<Command> command;            // an immediate list's
+    std::optional<Command> command;            // of an immediate list
     std::shared_ptr<Fence> fence;
   };
   std::shared_ptr<Context> context;
@@ -138,7 +138,7 @@ struct BuildLog {
   std::string text;
 };
 
-// Live objects of one kind. Handles are never used twice.
+// Live objects of one kind. Handles are never reused.
 template <typename Handle, typename T>
 class Table {
  public:
@@ -181,12 +181,12 @@ Control& TheControl();
 
 using Lock = std::unique_lock<std::mutex>;
 
-// Counts a call that was wrong, with what was wrong about it; answers `code`. Under the lock.
+// Counts and describes a wrong call; returns `code`. Requires the lock.
 ze_result_t Mistake(const std::string& what, ze_result_t code);
-// Keeps why a kernel did not run, as a mistake. Takes the lock.
+// Stores why a kernel did not run, as a mistake. Acquires the lock.
 void Report(const std::string& message);
 
-// `body`(Lock&) under the lock, once zeInit has succeeded.
+// Calls `body`(Lock&) under the lock, if zeInit has succeeded.
 template <typename Body>
 ze_result_t Guarded(const char* call, Body body) {
   Lock lock(TheRuntime().mutex);
@@ -196,38 +196,38 @@ ze_result_t Guarded(const char* call, Body body) {
   return body(lock);
 }
 
-// What a context answers now of this device (-1: the host, whose memory is lost with any device
-// that it has met so): how it was lost, or that it goes well. Under the lock.
+// A context's current result for this device: how it was lost, or success. -1 is the host, whose
+// memory is lost with any device whose loss the context has seen. Requires the lock.
 ze_result_t AnswerOf(Context& context, int device);
-// What a device answers that is asked by itself.
+// The result of querying a device itself.
 ze_result_t AnswerOfDevice(int device);
 
-// Devices and the one driver: handles that are no addresses.
+// Devices and the one driver: handles that are not addresses.
 ze_driver_handle_t TheDriver();
-// -1: there is none.
+// -1: there is no such device.
 int DeviceOf(ze_device_handle_t device);
 ze_device_handle_t HandleOf(int device);
 
-// Memory, under the lock. The one that bytes lie in whole; null: none of this context.
+// Requires the lock. The context's allocation that contains all the bytes; null: there is none.
 const Allocation* FindAllocation(const Context& context, const char* memory, size_t bytes);
 
-// How a command ended, and when it ran, in nanoseconds.
+// The result of a command, and when it ran, in nanoseconds.
 struct Ran {
   ze_result_t result = ZE_RESULT_SUCCESS;
   uint64_t begin = 0;
   uint64_t end = 0;
 };
-// What a command does, without the lock; and its event, under the lock.
+// RunCommand executes a command, without the lock. Signal signals its event, under the lock.
 Ran RunCommand(Context& context, int device, const Command& command);
 void Signal(const Command& command, const Ran& ran);
-// A list's, in any order that its barriers leave. Why it must not run: a kernel has gone.
+// Runs a list in any order that its barriers allow. Fails if a kernel has been destroyed.
 ze_result_t RunList(Context& context, const List& list, uint64_t seed);
 
 std::shared_ptr<Queue> StartQueue(std::shared_ptr<Context> context, int device, uint32_t ordinal);
 void StopQueue(const std::shared_ptr<Queue>& queue, Lock& lock);
 
-// Until `done`() under the lock, which on a lost device is soon. No other timeouts than "never"
-// and "at once".
+// Waits until `done`() under the lock, which happens soon on a lost device. Only supports the
+// timeouts "never" and "at once".
 template <typename Done>
 ze_result_t Await(Context& context, int device, uint64_t timeout, Lock& lock, Done done) {
   while (!done()) {

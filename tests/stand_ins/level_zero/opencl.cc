@@ -7,7 +7,7 @@
 
 namespace kiln::stand_ins::level_zero {
 
-// What is used of CL/cl.h.
+// The parts of CL/cl.h that are used.
 using Handle = void*;
 struct OpenClApi {
   int32_t (*GetPlatformIDs)(uint32_t, Handle*, uint32_t*);
@@ -132,7 +132,7 @@ std::string TextOf(const OpenClApi& cl, Handle device, uint32_t what) {
   return cl.GetDeviceInfo(device, what, sizeof(text) - 1, text, nullptr) == 0 ? text : "";
 }
 
-// Any that takes SPIR-V and reaches all of the host's memory.
+// Any device that takes SPIR-V and can access all host memory.
 std::unique_ptr<Runtime> Open(const OpenClApi& cl) {
   Handle platforms[kMostPlatforms];
   uint32_t count = 0;
@@ -168,7 +168,7 @@ OpenClRuntime* FindOpenClRuntime(std::string* why_none) {
     *why_none = "there is no OpenCL 2.1 loader";
     return nullptr;
   }
-  // For as long as the process lives.
+  // Lives as long as the process.
   found = Open(*cl).release();
   if (found == nullptr)
     *why_none =

@@ -1,4 +1,4 @@
-// Queues with their fences.
+// Queues and fences.
 #include <algorithm>
 
 #include "tests/stand_ins/level_zero/objects.h"
@@ -6,8 +6,8 @@
 namespace kiln::drivers::level_zero {
 namespace {
 
-// The first task, which is taken off the queue when it has ended. Under the lock, except while it
-// runs.
+// Runs the first task, and removes it from the queue when it has ended. Requires the lock, which is
+// released while it runs.
 void RunFirst(Queue& queue, Lock& lock) {
   Queue::Task& task = queue.tasks.front();
   Control& control = TheControl();
@@ -23,7 +23,7 @@ void RunFirst(Queue& queue, Lock& lock) {
     }
   }
   lock.lock();
-  // With the task, so that who has heard of its end finds the queue idle.
+  // Together with the task, so that a thread that sees its end finds the queue idle.
   if (task.command) Signal(*task.command, ran);
   for (const std::shared_ptr<List>& list : task.lists) --list->in_flight;
   if (task.fence != nullptr) {

@@ -1,4 +1,4 @@
-// How commands run.
+// Execution of commands.
 #include <algorithm>
 #include <cstring>
 #include <random>
@@ -11,7 +11,7 @@ namespace {
 
 uint64_t Now() { return static_cast<uint64_t>(TheControl().time.Nanoseconds()); }
 
-// Control::host_kernels.
+// For Control::host_kernels.
 std::string RunOnHost(const Command& launch) {
   const auto value_of = [](const stand_ins::level_zero::OpenClArgument& argument) {
     uint64_t value = 0;
@@ -74,7 +74,7 @@ void CountDownToLoss(int device) {
   if (--control.kernels_until_lost == 0) control.lost = control.lost_then.load();
 }
 
-// Whether the memory that a command names is still there. Under the lock.
+// Whether the memory of a command still exists. Requires the lock.
 bool IsThere(const Context& context, const Command& command) {
   for (const char* memory : {static_cast<const char*>(command.to), command.from})
     if (memory != nullptr && FindAllocation(context, memory, command.bytes) == nullptr)

@@ -1,4 +1,4 @@
-// What all parts share, the driver and its devices.
+// State shared by all parts, the driver and its devices.
 #include <algorithm>
 #include <cstring>
 #include <iterator>
@@ -10,7 +10,7 @@ namespace {
 
 constexpr uintptr_t kDriverHandle = uintptr_t{0x5900} << 32;
 
-// Fills in one structure of properties; `type` is what it must be marked as.
+// Fills in one structure of properties, which must be marked as `type`.
 template <typename Properties, typename Fill>
 ze_result_t Answer(const char* call, ze_device_handle_t device, Properties* properties,
                    ze_structure_type_t type, Fill fill) {
@@ -27,7 +27,7 @@ ze_result_t Answer(const char* call, ze_device_handle_t device, Properties* prop
   });
 }
 
-// Level Zero's way with lists: how many there are, then the first so many.
+// Level Zero's protocol for lists: returns the number, then the first elements.
 template <typename Properties, typename Fill>
 ze_result_t AnswerAll(const char* call, ze_device_handle_t device, uint32_t* count,
                       Properties* properties, ze_structure_type_t type, uint32_t there, Fill fill) {
@@ -278,7 +278,7 @@ ze_result_t zeContextDestroy(ze_context_handle_t context) {
     const auto found = TheRuntime().contexts.Find(context);
     if (found == nullptr)
       return Mistake("zeContextDestroy of no context", ZE_RESULT_ERROR_INVALID_NULL_HANDLE);
-    // The table's and this one; whatever else lives of it holds another.
+    // The table's reference and this one; any live object of the context holds another.
     if (found.use_count() > 2)
       return Mistake("zeContextDestroy of a context with objects",
                      ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE);

@@ -102,7 +102,7 @@ class Reader {
   }
 
   SpirvModule& module_;
-  std::map<uint32_t, size_t> entries_;  // by id: their places
+  std::map<uint32_t, size_t> entries_;  // positions by id
   std::map<uint32_t, Type> types_;
   std::map<uint32_t, size_t> constants_;
   uint32_t function_ = 0;

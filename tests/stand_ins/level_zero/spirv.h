@@ -1,4 +1,4 @@
-// What the stand-in must know of a module of SPIR-V to check how its kernels are called.
+// The properties of a SPIR-V module that the stand-in needs to check kernel calls.
 #ifndef KILN_TESTS_STAND_INS_LEVEL_ZERO_SPIRV_H_
 #define KILN_TESTS_STAND_INS_LEVEL_ZERO_SPIRV_H_
 
@@ -16,18 +16,19 @@ struct EntryPoint {
     bool is_pointer = false;  // to global memory
   };
   std::vector<Parameter> parameters;
-  uint32_t group_size[3] = {0, 0, 0};  // that it demands; zeros: any
+  uint32_t group_size[3] = {0, 0, 0};  // required by the module; zeros: any
 };
 
 struct SpirvModule {
   std::vector<EntryPoint> entry_points;
   size_t shared_bytes = 0;
   uint32_t minor_version = 0;
-  // Whether it makes pointers of numbers, which Level Zero wants to be told (indirect access).
+  // Whether it converts numbers to pointers, which must be declared to Level Zero (indirect
+  // access).
   bool makes_pointers = false;
 };
 
-// Why `bytes` is no module, or one with parameters of other kinds; else empty.
+// Returns why `bytes` is not a module, or has parameters of unsupported types; else empty.
 std::string ReadSpirv(const std::string& bytes, SpirvModule* module);
 
 }  // namespace kiln::stand_ins::level_zero

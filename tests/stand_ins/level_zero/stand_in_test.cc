@@ -1,4 +1,4 @@
-// The stand-in finds what a driver of Level Zero's must not do.
+// Tests that the stand-in finds the mistakes that a Level Zero driver must not make.
 #include <cstring>
 #include <memory>
 #include <string>
@@ -58,7 +58,7 @@ class LevelZeroStandInTest : public testing::Test {
     EXPECT_EQ(control_->objects, 0);
   }
 
-  // That the call before was one, for this reason.
+  // Expects that the previous call was a mistake, for this reason.
   void ExpectMistake(const std::string& why) {
     EXPECT_EQ(control_->mistakes, ++mistakes_) << why;
     EXPECT_THAT(Message(), HasSubstr(why));
@@ -181,7 +181,7 @@ TEST_F(LevelZeroStandInTest, StructuresAreMarkedAsWhatTheyAre) {
   EXPECT_STREQ(properties.name, "stand-in GPU");
 }
 
-// Between two barriers any order will do, and over some runs each is taken.
+// Between two barriers any order is allowed, and over some runs every order occurs.
 TEST_F(LevelZeroStandInTest, AMissingBarrierShows) {
   char* memory = Memory(64);
   ze_command_list_handle_t list = List();

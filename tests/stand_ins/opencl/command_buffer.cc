@@ -1,4 +1,4 @@
-// cl_khr_command_buffer, as far as Kiln's driver calls it: strict where libraries are lenient.
+// The part of cl_khr_command_buffer that Kiln's driver calls; stricter than real libraries.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -68,7 +68,7 @@ cl_int Finalize(cl_command_buffer_khr buffer) {
 
 cl_int Release(cl_command_buffer_khr buffer) { return ReleaseObject(buffer); }
 
-// On the queue's thread: the launches in their order, up to the first that fails.
+// Called on the queue's thread: runs the launches in order, up to the first that fails.
 cl_int RunAll(cl_command_buffer_khr buffer, cl_int end) {
   for (const auto& launch : buffer->launches) {
     if (const cl_int code = launch()) end = code;
@@ -98,7 +98,7 @@ cl_int Enqueue(cl_uint num_queues, cl_command_queue* queues, cl_command_buffer_k
   ++buffer->references;
   ++TheControl().buffers_enqueued;
   const cl_int end = TheControl().next_buffer_fails.exchange(0);
-  // As in known libraries, the event is that of something empty behind the launches.
+  // As in real libraries, the event belongs to an empty command after the launches.
   auto ended = std::make_shared<cl_int>(CL_SUCCESS);
   cl_command_queue queue = buffer->queue;
   queue->Push([buffer, end, ended] { return *ended = RunAll(buffer, end); }, false, nullptr);
@@ -112,7 +112,7 @@ void* Address(Function* function) {
 
 }  // namespace
 
-// The queue's own reference is not the buffer's: whoever made it keeps the queue.
+// The buffer holds no reference to the queue: its creator must keep the queue.
 _cl_command_buffer_khr::~_cl_command_buffer_khr() {
   if (!_cl_command_queue::IsAlive(queue)) Misuse(0);
 }

@@ -1,4 +1,4 @@
-// OpenCL's objects as the stand-in has them.
+// The stand-in's OpenCL objects.
 #ifndef KILN_TESTS_STAND_INS_OPENCL_OBJECTS_H_
 #define KILN_TESTS_STAND_INS_OPENCL_OBJECTS_H_
 
@@ -35,7 +35,7 @@ cl_int ReleaseObject(T* object) {
   return CL_SUCCESS;
 }
 
-// The names are those that CL/cl.h declares.
+// The names are declared by CL/cl.h.
 // NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
 struct _cl_platform_id {};
 struct _cl_device_id {
@@ -47,14 +47,14 @@ struct _cl_program : CountedObject {
   bool is_binary = false;  // made from one
 };
 struct _cl_kernel : CountedObject {
-  // Checks a launch and copies what the kernel is now; *run is what the device is to do.
+  // Checks a launch and copies the kernel's current state; *run is the device's work.
   cl_int Launch(cl_uint dimensions, const size_t* global, const size_t* local,
                 std::function<cl_int()>* run) const;
 
   cl_uint parameters = 0;
   std::atomic<cl_uint> set = 0;  // parameters that have a value
   std::vector<uint64_t> values;
-  std::vector<const void*> named;  // the memory that it was told of
+  std::vector<const void*> named;  // the memory that was named to it
 };
 
 struct _cl_event : CountedObject {
@@ -64,12 +64,12 @@ struct _cl_event : CountedObject {
   std::mutex mutex;
   std::condition_variable ended;
   cl_int status = CL_QUEUED;
-  int waiting = 0;  // threads, until it has ended
+  int waiting = 0;  // threads that wait for its end
   cl_ulong start = 0;
   cl_ulong end = 0;
 };
 
-// Of launches alone, for a queue that must outlive it. Starts as one that is being recorded.
+// Only launches, for a queue that must outlive it. Initially recording.
 struct _cl_command_buffer_khr : CountedObject {
   ~_cl_command_buffer_khr() override;
 
@@ -81,11 +81,12 @@ struct _cl_command_buffer_khr : CountedObject {
   std::vector<std::function<cl_int()>> launches;
 };
 
-// In order, on a thread of its own.
+// In order, on its own thread.
 struct _cl_command_queue : CountedObject {
   _cl_command_queue();
   ~_cl_command_queue() override;
-  // `work` answers how it ended. *event gets an event if it is not null; blocking waits.
+  // `work` returns its result. *event receives an event if `event` is not null; `blocking` waits
+  // for the end.
   cl_int Push(std::function<cl_int()> work, bool blocking, cl_event* event);
   cl_int Finish();
   static bool IsAlive(cl_command_queue queue);
@@ -105,7 +106,7 @@ struct _cl_command_queue : CountedObject {
   bool stopping_ = false;
   std::thread thread_;
 };
-// What clGetExtensionFunctionAddressForPlatform knows of cl_khr_command_buffer, by its whole name.
+// The result of clGetExtensionFunctionAddressForPlatform for cl_khr_command_buffer, by full name.
 void* FindCommandBufferFunction(const std::string& name);
 // NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 

@@ -1,5 +1,5 @@
-// Platforms, devices, programs and kernels. A program is not compiled: its source is searched for
-// a few words.
+// Platforms, devices, programs and kernels. A program is not compiled: its source is searched for a
+// few words.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -23,7 +23,7 @@ _cl_device_id cpus[kMostDevices] = {
     {CL_DEVICE_TYPE_CPU}, {CL_DEVICE_TYPE_CPU}, {CL_DEVICE_TYPE_CPU}, {CL_DEVICE_TYPE_CPU},
     {CL_DEVICE_TYPE_CPU}, {CL_DEVICE_TYPE_CPU}, {CL_DEVICE_TYPE_CPU}, {CL_DEVICE_TYPE_CPU}};
 
-// As OpenCL's queries answer: the size, the value, or both.
+// The protocol of OpenCL's queries: returns the size, the value, or both.
 cl_int Answer(const void* data, size_t data_size, size_t size, void* value, size_t* size_needed) {
   if (size_needed != nullptr) *size_needed = data_size;
   if (value == nullptr) return CL_SUCCESS;
@@ -45,7 +45,7 @@ size_t Occurrences(std::string_view text, std::string_view word) {
   return count;
 }
 
-// Of the first kernel, behind its attributes.
+// The number of parameters of the first kernel, after its attributes.
 cl_uint Parameters(std::string_view source) {
   source.remove_prefix(source.find("__kernel"));
   source.remove_prefix(source.find("void "));
@@ -54,10 +54,10 @@ cl_uint Parameters(std::string_view source) {
   return source.empty() ? 0 : static_cast<cl_uint>(Occurrences(source, ",") + 1);
 }
 
-// Of a binary; the source follows.
+// The first line of a binary; the source follows.
 std::string BinaryHead() { return "binary " + std::to_string(TheControl().binary_form) + "\n"; }
 
-// The planted faults of a compiler.
+// The injected faults of the compiler.
 void FailAt(std::string_view source) {
   const auto has = [source](const char* word) {
     return word != nullptr && Occurrences(source, word) > 0;
@@ -107,7 +107,7 @@ void* clGetExtensionFunctionAddressForPlatform(cl_platform_id, const char* name)
   return TheControl().has_command_buffers ? FindCommandBufferFunction(name) : nullptr;
 }
 
-// CPUs first, so that a driver has something to reorder.
+// CPUs first, so that the driver has to reorder them.
 cl_int clGetDeviceIDs(cl_platform_id, cl_device_type, cl_uint, cl_device_id* ids, cl_uint* count) {
   *count = 0;
   for (int i = 0; i < TheControl().cpus; ++i) ids[(*count)++] = &cpus[i];
@@ -204,14 +204,14 @@ cl_program clCreateProgramWithBinary(cl_context, cl_uint, const cl_device_id*, c
   return program;
 }
 
-// "#error" is the one mistake that it knows.
+// "#error" is the only error that it detects.
 cl_int clBuildProgram(cl_program program, cl_uint, const cl_device_id*, const char*,
                       void (*)(cl_program, void*), void*) {
   ++(program->is_binary ? TheControl().binaries_built : TheControl().sources_built);
   if (!program->is_binary) FailAt(program->source);
   return Occurrences(program->source, "#error") > 0 ? CL_BUILD_PROGRAM_FAILURE : CL_SUCCESS;
 }
-// As compilers do, much more than anybody reads.
+// Much longer than useful, as with real compilers.
 cl_int clGetProgramBuildInfo(cl_program, cl_device_id, cl_program_build_info, size_t size,
                              void* value, size_t* needed) {
   std::string log;

@@ -1,4 +1,4 @@
-// Queues, events and memory: what the stand-in does for real. Kernels do what a test says.
+// Queues, events and memory, which are real. Kernels do what a test says.
 #include <cstdlib>
 #include <cstring>
 #include <set>
@@ -10,7 +10,7 @@ namespace {
 
 cl_ulong Now() { return TheControl().time.Nanoseconds(); }
 
-// Of a device, whatever it was asked to do.
+// The result of any work on a device.
 cl_int Working(const std::function<void()>& work) {
   if (TheControl().lost) return CL_OUT_OF_RESOURCES;
   work();
@@ -85,7 +85,7 @@ _cl_command_queue::~_cl_command_queue() {
 
 cl_int _cl_command_queue::Push(std::function<cl_int()> work, bool blocking, cl_event* event) {
   auto* made = new _cl_event;
-  made->references = 3;  // the queue's, this function's, and the caller's
+  made->references = 3;  // of the queue, this function and the caller
   {
     std::lock_guard lock(mutex_);
     tasks_.push_back({std::move(work), made});

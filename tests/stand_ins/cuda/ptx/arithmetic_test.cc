@@ -1,4 +1,4 @@
-// Single instructions, against values that PTX's definition gives.
+// Tests of single instructions against values from PTX's definition.
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -54,7 +54,7 @@ TEST(PtxArithmetic, ShortFloats) {
             Pair(0x4000, 0x7fff));
   // 1 + 2^-11 is a tie, to even.
   EXPECT_EQ(Bits("add.f16x2", {Pair(0x3c00, 0x3c01), Pair(0x1000, 0x1000)}), Pair(0x3c00, 0x3c02));
-  // (1 + 2^-10)^2 - (1 + 2^-9) is what a product that was rounded would lose.
+  // (1 + 2^-10)^2 - (1 + 2^-9) would be lost if the product were rounded.
   EXPECT_EQ(Bits("fma.rn.f16x2", {Pair(0x3c01, 0), Pair(0x3c01, 0), Pair(0xbc02, 0)}),
             Pair(0x0010, 0));
   EXPECT_EQ(

@@ -1,4 +1,4 @@
-// How the threads of a block take turns.
+// Scheduling of a block's threads.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -31,7 +31,7 @@ void RunThread(Thread& thread) {
   }
 }
 
-// What a barrier gives to its threads: bar.red's popc, and, or.
+// The result of a barrier for its threads: bar.red's popc, and, or.
 uint64_t ReduceAtBarrier(const std::vector<Thread*>& waiting, const Instruction& at) {
   int64_t count = 0;
   for (const Thread* thread : waiting)
@@ -114,7 +114,8 @@ void Block::RunWarp(Warp& warp) {
   } while (fault.kind == FaultKind::kNone && RunCollective(warp));
 }
 
-// Those that wait for each other at one instruction go on together. False if none can.
+// Lets threads that wait for each other at one instruction continue together. Returns false if none
+// can.
 bool Block::RunCollective(Warp& warp) {
   uint32_t live = 0;
   for (int lane = 0; lane < warp.lanes; ++lane)
@@ -148,8 +149,8 @@ bool Block::RunCollective(Warp& warp) {
   return false;
 }
 
-// Lets the block's threads go on from the barrier where all of them are. False if there is none, or
-// nobody is left.
+// Lets the block's threads continue from the barrier that all of them have reached. Returns false
+// if there is none, or if all threads have exited.
 bool Block::PassBarrier() {
   std::vector<Thread*> waiting;
   bool stuck = false;

@@ -1,4 +1,4 @@
-// Threads, warps, barriers, calls and branches.
+// Tests of threads, warps, barriers, calls and branches.
 #include <numeric>
 
 #include "tests/stand_ins/cuda/ptx/testing/run.h"
@@ -14,7 +14,7 @@ using testing::HasSubstr;
 constexpr char kOwnResult[] =
     "mul.wide.u32 %own, %t, 4; add.u64 %own, %own, %out; st.global.u32 [%own], %r9;";
 
-// %r9 of each thread of a block.
+// Returns %r9 of each thread of a block.
 std::vector<uint32_t> OfEachThread(const std::string& body, uint32_t threads) {
   TestMemory memory;
   const Region to = memory.Allocate(threads * 4);
@@ -85,7 +85,7 @@ TEST(PtxBlock, FindsRaces) {
             "");
   EXPECT_THAT(FaultOf("red.shared.add.u32 [s], 1; ld.shared.u32 %r1, [s];", 64, kShared).message,
               HasSubstr("race"));
-  // What one block left behind is no race with the next.
+  // Shared memory left by one block is no race with the next.
   TestMemory memory;
   const Region to = memory.Allocate(4);
   const std::string body = "setp.ne.u32 %p1, %t, 0; @%p1 ret; st.shared.u32 [s], %t;";
@@ -173,7 +173,7 @@ TEST(PtxBlock, DivergentHalvesShuffleAmongThemselves) {
 }
 
 TEST(PtxBlock, CallsAndTables) {
-  // As LLVM writes a function with an array of its own and a switch.
+  // A function with a local array and a switch, as written by LLVM.
   const std::string function = R"(
 .func (.param .b32 func_retval0) twice(.param .b32 twice_param_0)
 {

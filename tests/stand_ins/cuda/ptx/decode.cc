@@ -1,4 +1,4 @@
-// A module's functions, one statement after another.
+// Decodes a module's functions, one statement after another.
 #include "tests/stand_ins/cuda/ptx/decode.h"
 
 #include <algorithm>
@@ -29,8 +29,8 @@ std::set<std::string> NamesIn(const Function& function) {
   return names;
 }
 
-// Where shared variables stand. Those that functions use have one place in the module, before those
-// of the entries, which each count from there.
+// The addresses of shared variables. Variables of functions have one place in the module, before
+// those of the entries. Each entry's variables begin after them.
 class SharedLayout {
  public:
   explicit SharedLayout(const Module& module) : module_(module) {
@@ -132,7 +132,7 @@ void Append(Program& program, Instruction instruction, int line, std::string tex
   program.texts.push_back(std::move(text));
 }
 
-// A body's end is a `ret`, whether it says so or not.
+// The end of a body is an implicit `ret`.
 absl::Status DecodeBody(const Function& function, const Names& names, DecodedFunction& decoded,
                         Program& program) {
   decoded.first = static_cast<uint32_t>(program.instructions.size());

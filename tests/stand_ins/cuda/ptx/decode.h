@@ -1,5 +1,6 @@
-// Decoding one statement. Each family of instructions has a file, decode_*.cc, with a function that
-// takes what it knows of a statement's modifiers and operands; what it leaves is refused.
+// Decoding of one statement. Each family of instructions has a file, decode_*.cc, with a function
+// that consumes the modifiers and operands that it supports; a statement with anything left is
+// refused.
 #ifndef KILN_TESTS_STAND_INS_CUDA_PTX_DECODE_H_
 #define KILN_TESTS_STAND_INS_CUDA_PTX_DECODE_H_
 
@@ -15,7 +16,7 @@
 
 namespace kiln::stand_ins::ptx {
 
-// What names mean in one function.
+// The meaning of names in one function.
 struct Names {
   struct Register {
     uint32_t slot;
@@ -23,7 +24,7 @@ struct Names {
   };
   struct Place {
     Space space;
-    uint64_t address;  // of local memory and parameters within the frame
+    uint64_t address;  // for local memory and parameters: within the frame
   };
 
   bool FindRegister(const std::string& name, Register* found) const;
@@ -31,7 +32,7 @@ struct Names {
   const Function* function;
   absl::flat_hash_map<std::string, std::pair<uint32_t, Function::Registers>> registers;
   absl::flat_hash_map<std::string, Place> variables;
-  absl::flat_hash_map<std::string, uint32_t> functions;  // in Program::functions
+  absl::flat_hash_map<std::string, uint32_t> functions;  // indices in Program::functions
 };
 
 class StatementDecoder {
@@ -39,17 +40,17 @@ class StatementDecoder {
   StatementDecoder(const Statement& statement, const Names& names, DecodedFunction& function,
                    Program& program);
 
-  // Fills `instruction`. Labels are still statements, callees still functions.
+  // Fills `instruction`. Labels are still indices of statements, callees indices of functions.
   absl::Status Decode();
 
   const std::string& head() const { return modifiers_[0]; }
   bool Take(absl::string_view modifier);
-  // The first of these that is there, or `otherwise`.
+  // The index of the first of these modifiers that is present, or `otherwise`.
   int TakeOneOf(std::initializer_list<absl::string_view> modifiers, int otherwise);
   Type TakeType();
-  Space TakeSpace();  // kGeneric if none is named
+  Space TakeSpace();  // kGeneric if none is given
   Rounding TakeRounding();
-  // What only says how others or a cache see an access.
+  // Consumes modifiers that only say how other threads or a cache see an access.
   void TakeMemoryModifiers();
 
   int architecture() const { return program_.architecture; }
@@ -65,12 +66,12 @@ class StatementDecoder {
   uint32_t Write(size_t index, Type type) { return Write(operand(index), type); }
   uint32_t ReadPredicate(size_t index, bool* negated);
   uint32_t Constant(uint64_t bits);
-  // Into instruction.a, .offset and .frame_relative; counts a site.
+  // Sets instruction.a, .offset and .frame_relative; adds a site.
   void ReadAddress(size_t index, Space space);
-  // The variable that a name means, or null.
+  // The variable with this name, or null.
   const Names::Place* FindVariable(const Operand& operand) const;
   int FindFunction(const std::string& name) const;  // -1: none
-  int64_t FindLabel(const std::string& name);       // a statement
+  int64_t FindLabel(const std::string& name);       // index of a statement
   const std::vector<std::string>* FindBranchTargets(const std::string& name) const;
   bool IsRegister(const Operand& operand) const;
   void StartList() { instruction.list = static_cast<uint32_t>(program_.lists.size()); }
@@ -90,7 +91,7 @@ class StatementDecoder {
   const Names& names_;
   DecodedFunction& function_;
   Program& program_;
-  std::vector<std::string> modifiers_;  // the opcode's parts; those that were taken are empty
+  std::vector<std::string> modifiers_;  // the opcode's parts; consumed ones are empty
   absl::Status status_;
 };
 

@@ -1,4 +1,4 @@
-// ld and st, and what only hints or orders.
+// ld and st, and instructions that only hint or order.
 #include "tests/stand_ins/cuda/ptx/decode.h"
 #include "tests/stand_ins/cuda/ptx/evaluate.h"
 
@@ -7,7 +7,7 @@ namespace {
 
 uint64_t AddressOf(const Thread& thread, const Instruction& i) {
   uint64_t base = thread.slots[i.a];
-  if (i.from == Type::kU32) base &= 0xffffffff;  // a register of 32 bits
+  if (i.from == Type::kU32) base &= 0xffffffff;  // a 32-bit register
   if (i.frame_relative)
     base += i.space == Space::kLocal ? thread.frame().local : thread.frame().parameters;
   return base + static_cast<uint64_t>(i.offset);
@@ -123,7 +123,7 @@ void DecodeAccess(StatementDecoder& decoder) {
   for (const Operand& element : value.elements) decoder.AddToList(use(element));
 }
 
-// Threads run one after another, and each sees what was written before: there is nothing to do.
+// Nothing to do: threads run one after another, and each sees all earlier writes.
 void DecodeHint(StatementDecoder& decoder) {
   decoder.instruction.execute = Nothing;
   decoder.TakeMemoryModifiers();

@@ -1,4 +1,4 @@
-// atom and red. Launches on other streams may run at the same time, so the host's atomics are used.
+// atom and red. Launches on other streams may run concurrently, so the host's atomics are used.
 #include <bit>
 #include <cmath>
 

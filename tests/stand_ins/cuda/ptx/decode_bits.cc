@@ -20,7 +20,7 @@ uint64_t Cnot(uint64_t a, uint64_t, uint64_t, const Instruction& i) {
   return (a & MaskOf(i.type)) == 0;
 }
 
-// All amounts of the width and more leave nothing but the sign.
+// Amounts of at least the width leave only the sign.
 uint64_t ShiftLeft(uint64_t a, uint64_t b, uint64_t, const Instruction& i) {
   const auto amount = static_cast<uint32_t>(b);
   return amount >= 8 * static_cast<uint32_t>(BytesOf(i.type)) ? 0 : a << amount;
@@ -61,7 +61,7 @@ uint64_t ExtractField(uint64_t a, uint64_t b, uint64_t c, const Instruction& i) 
   return field;
 }
 
-// f = bfi(a, b, position, length): the low bits of a into b.
+// f = bfi(a, b, position, length): inserts the low bits of a into b.
 void InsertField(Thread& thread, const Instruction& i) {
   const int highest = 8 * BytesOf(i.type) - 1;
   const int position = static_cast<int>(thread.slots[i.c] & 0xff);
@@ -84,7 +84,7 @@ uint64_t FindLeadingBit(uint64_t a, uint64_t, uint64_t, const Instruction& i) {
   return i.operation != 0 ? from_top : 63 - unused - from_top;
 }
 
-// The bytes of {b, a}, chosen by c's nibbles; a nibble's highest bit copies the byte's sign.
+// Selects bytes of {b, a} by c's nibbles; a nibble's highest bit replicates the byte's sign.
 uint64_t Permute(uint64_t a, uint64_t b, uint64_t c, const Instruction&) {
   const uint64_t bytes = b << 32 | (a & 0xffffffff);
   uint64_t result = 0;
@@ -127,7 +127,7 @@ void DecodeLogic(StatementDecoder& decoder, Instruction::Execute execute, bool u
   if (!unary) i.b = decoder.Read(2, i.type);
 }
 
-// The result, or an amount, is of 32 bits whatever the type.
+// The result, or an amount, has 32 bits for every type.
 void DecodeCount(StatementDecoder& decoder, Instruction::Execute execute) {
   Instruction& i = decoder.instruction;
   i.execute = execute;

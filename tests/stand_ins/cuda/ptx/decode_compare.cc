@@ -1,4 +1,4 @@
-// Comparisons and what chooses by them.
+// Comparisons, and selections by their results.
 #include "tests/stand_ins/cuda/ptx/decode.h"
 #include "tests/stand_ins/cuda/ptx/evaluate.h"
 
@@ -58,7 +58,7 @@ bool Combine(bool compared, bool other, Combination combination) {
   }
 }
 
-// p | q = (a ? b) combined with c, and the opposite of (a ? b) combined with c.
+// p | q = (a ? b) combined with c, and the negation of (a ? b) combined with c.
 template <auto kCompare>
 void SetPredicate(Thread& thread, const Instruction& i) {
   const bool compared = kCompare(thread.slots[i.a], thread.slots[i.b], i);
@@ -68,7 +68,7 @@ void SetPredicate(Thread& thread, const Instruction& i) {
   thread.slots[i.d] = Combine(!compared, other, combination);
 }
 
-// Each half has its own predicate.
+// Each half has a separate predicate.
 template <Type kType>
 void SetPredicatePair(Thread& thread, const Instruction& i) {
   const uint64_t a = thread.slots[i.a];
@@ -81,7 +81,7 @@ void SetPredicatePair(Thread& thread, const Instruction& i) {
   thread.slots[i.d] = Combine(high, other, combination);
 }
 
-// set: as a number; Instruction::offset is what true is.
+// set: the result as a number; Instruction::offset is the value of true.
 template <auto kCompare>
 void SetNumber(Thread& thread, const Instruction& i) {
   SetPredicate<kCompare>(thread, i);
@@ -159,7 +159,7 @@ uint64_t Choose(uint64_t a, uint64_t b, uint64_t c, const Instruction& i) {
 uint64_t ChooseBySign(uint64_t a, uint64_t b, uint64_t c, const Instruction&) {
   return static_cast<int32_t>(c) >= 0 ? a : b;
 }
-// The sign of a on the magnitude of b.
+// Combines the sign of a with the magnitude of b.
 uint64_t CopySign(uint64_t a, uint64_t b, uint64_t, const Instruction& i) {
   const uint64_t sign = SignBit(i.type);
   return (b & (sign - 1)) | (a & sign);
@@ -178,7 +178,7 @@ uint64_t TestProperty(uint64_t a, uint64_t, uint64_t, const Instruction& i) {
     case 3:
       return number.kind == Unpacked::Kind::kNan;
     case 4:
-      return finite && !subnormal;  // zeros are normal to PTX
+      return finite && !subnormal;  // PTX counts zeros as normal
     default:
       return subnormal;
   }

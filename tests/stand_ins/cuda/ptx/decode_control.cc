@@ -1,4 +1,4 @@
-// Branches, calls, ends and barriers.
+// Branches, calls, exits and barriers.
 #include "absl/strings/str_cat.h"
 #include "tests/stand_ins/cuda/ptx/decode.h"
 #include "tests/stand_ins/cuda/ptx/evaluate.h"
@@ -6,7 +6,7 @@
 namespace kiln::stand_ins::ptx {
 namespace {
 
-// Every loop passes here, so a kernel that hangs is found here.
+// Every loop calls this, so a kernel that hangs is detected here.
 bool MayBranch(Thread& thread, const Instruction& i) {
   Block& block = *thread.block;
   if (--block.branches_left < 0) {
@@ -50,7 +50,7 @@ void Trap(Thread& thread, const Instruction& i) {
   thread.Fail(i, FaultKind::kTrap, "the kernel ended itself");
 }
 
-// The list: where results go in the caller's parameters, then where arguments are.
+// The list: places of the results in the caller's parameters, then those of the arguments.
 void Call(Thread& thread, const Instruction& i) {
   if (!MayBranch(thread, i)) return;
   const DecodedFunction& callee = thread.block->program->functions[i.offset];
@@ -115,7 +115,8 @@ void PassWarpBarrier(Warp& warp, const Instruction&, uint32_t members) {
   uint32_t live = 0;
   for (int lane = 0; lane < warp.lanes; ++lane)
     if (warp.lane(lane).state != ThreadState::kExited) live |= uint32_t{1} << lane;
-  // What part of a warp orders among itself is not followed: it may be taken for a race.
+  // Synchronization by a part of a warp is not tracked, so ordered accesses may be reported as a
+  // race.
   if ((members & live) == live) warp.block->shared.WarpBarrier(warp.first / 32);
 }
 

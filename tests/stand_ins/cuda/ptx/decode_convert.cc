@@ -1,4 +1,4 @@
-// cvt and what concerns addresses of state spaces.
+// cvt, and instructions on addresses of state spaces.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -11,7 +11,7 @@ namespace {
 
 int BitsOf(Type type) { return 8 * BytesOf(type); }
 
-// An integer of the type as 64 bits hold it.
+// Extends an integer of the type to 64 bits.
 uint64_t ExtendAs(Type type, uint64_t bits) {
   const int unused = 64 - BitsOf(type);
   if (IsSigned(type)) return static_cast<uint64_t>(static_cast<int64_t>(bits << unused) >> unused);
@@ -88,7 +88,7 @@ uint64_t FloatToFloat(uint64_t a, uint64_t, uint64_t, const Instruction& i) {
   return i.flush && i.type == Type::kF32 ? Flush(i.type, bits) : bits;
 }
 
-// The commonest ones, as the processor does them.
+// The most common ones, by the processor's instructions.
 uint64_t SinglePrecisionToDouble(uint64_t a, uint64_t, uint64_t, const Instruction&) {
   return std::bit_cast<uint64_t>(
       static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(a))));

@@ -1,5 +1,5 @@
-// cp.async: copies from device memory to shared memory that end when they are waited for, and not
-// before, so that a wait that is missing shows.
+// cp.async: copies from device memory to shared memory that complete only at a wait, so that a
+// missing wait shows.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -45,7 +45,7 @@ void DecodeStart(StatementDecoder& decoder) {
   if (!to_shared || !decoder.Take("global")) return decoder.Refuse("the state spaces");
   if (!decoder.Expect(3, 4)) return;
   i.execute = StartCopy;
-  // The source first, for its address is kept in b and d.
+  // The source first, because its address is stored in b and d.
   decoder.ReadAddress(1, Space::kGlobal);
   i.b = i.a;
   i.d = decoder.Constant(static_cast<uint64_t>(i.offset));

@@ -1,4 +1,4 @@
-// Floating-point arithmetic, each result rounded once.
+// Floating-point arithmetic; each result is rounded once.
 #include <bit>
 #include <cfenv>
 #include <cmath>
@@ -11,7 +11,7 @@ namespace {
 
 enum class FloatOp { kAdd, kSub, kMul, kFma, kDiv, kSqrt, kRcp };
 
-// How a format's numbers are calculated with: float and double as they are, shorter ones in double.
+// The type that computes a format: float and double themselves, double for shorter formats.
 template <Type kType>
 struct Format {
   using Value = double;
@@ -68,7 +68,8 @@ int DirectionOf(Rounding rounding) {
                                        : FE_TONEAREST;
 }
 
-// The compiler does not know of directions: volatile keeps the calculation between the two calls.
+// The compiler does not know the rounding mode: volatile keeps the calculation between the two
+// calls.
 template <Type kType, FloatOp op>
 uint64_t EvaluateModifiedFloat(uint64_t a, uint64_t b, uint64_t c, const Instruction& i) {
   using F = Format<kType>;
@@ -94,7 +95,7 @@ uint64_t EvaluateModifiedFloat(uint64_t a, uint64_t b, uint64_t c, const Instruc
   return i.flush ? Flush(kType, bits) : bits;
 }
 
-// min and max: of a number and a NaN the number, unless .NaN; -0 is less than +0.
+// min and max: of a number and a NaN the result is the number, unless .NaN; -0 is less than +0.
 template <Type kType, bool kMaximum>
 uint64_t EvaluateExtremum(uint64_t a, uint64_t b, uint64_t, const Instruction& i) {
   if (i.flush) {

@@ -34,7 +34,7 @@ T Saturated(WideOf<T> value) {
   return static_cast<T>(value);
 }
 
-// PTX leaves division by zero open; what the machines give is this.
+// PTX does not define division by zero; this is the result on real machines.
 template <typename T>
 T Quotient(T x, T y) {
   if (y == 0) return static_cast<T>(-1);
@@ -49,7 +49,7 @@ T Remainder(T x, T y) {
   return static_cast<T>(x % y);
 }
 
-// mul and mad alike: the unused addend is a zero.
+// For mul and mad: an unused addend is zero.
 template <typename T, IntegerOp op>
 uint64_t EvaluateInteger(uint64_t a, uint64_t b, uint64_t c, const Instruction& i) {
   using Wide = WideOf<T>;
@@ -144,7 +144,7 @@ Instruction::Execute ExecuteHead(const std::string& head, Type type) {
   return head == "neg" ? ExecuteInteger<IntegerOp::kNeg>(type) : nullptr;
 }
 
-// The carry is the thread's, from .cc to the next of these instructions.
+// The carry is stored in the thread, from .cc to the next of these instructions.
 template <typename T, bool kSubtract, bool kReads>
 void AddWithCarry(Thread& thread, const Instruction& i) {
   const auto x = static_cast<T>(thread.slots[i.a]);

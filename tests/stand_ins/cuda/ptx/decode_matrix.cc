@@ -1,4 +1,5 @@
-// mma.sync and ldmatrix: which lane holds which element is PTX ISA, "Matrix Fragments for mma".
+// mma.sync and ldmatrix. The lane of each element is defined by PTX ISA, "Matrix Fragments for
+// mma".
 #include <array>
 #include <bit>
 
@@ -9,8 +10,8 @@
 namespace kiln::stand_ins::ptx {
 namespace {
 
-// An m16n8kK product of elements of `bytes` bytes. Registers of 4 bytes, so that a lane has
-// 16 * K * bytes / 32 / 4 of A and half as many of B.
+// An m16n8kK product of elements of `bytes` bytes. Registers have 4 bytes, so a lane has 16 * K *
+// bytes / 32 / 4 registers of A and half as many of B.
 constexpr int kRows = 16;
 constexpr int kColumns = 8;
 constexpr int kMostDepth = 16;
@@ -25,9 +26,9 @@ bool WholeWarp(Warp& warp, const Instruction& i, uint32_t members) {
 
 struct Product {
   int depth;              // K
-  Type type;              // of A's and B's elements
-  bool halves;            // C and D are f16, two a register
-  const uint32_t* slots;  // D's, A's, B's, C's
+  Type type;              // of the elements of A and B
+  bool halves;            // C and D are f16, two per register
+  const uint32_t* slots;  // of D, A, B and C
 
   int per_register() const { return 4 / BytesOf(type); }
   int a_registers() const { return depth / (2 * per_register()); }
@@ -40,7 +41,7 @@ double ElementOf(const Product& product, uint64_t bits, int index) {
   return ToDouble(product.type, bits >> (16 * index) & 0xffff);
 }
 
-// A's registers come in pairs, rows r and r + 8, of the columns of one group of four lanes.
+// A's registers come in pairs, for rows r and r + 8, of the columns of one group of four lanes.
 void ReadA(const Warp& warp, const Product& product, double (&a)[kRows][kMostDepth]) {
   const int each = product.per_register();
   const uint32_t* slots = product.slots + product.c_registers();
@@ -65,8 +66,7 @@ void ReadB(const Warp& warp, const Product& product, double (&b)[kMostDepth][kCo
   }
 }
 
-// The products are exact and summed in double, then rounded once; what a GPU does with the last
-// bits is its own.
+// The products are exact and summed in double, then rounded once; a GPU's last bits may differ.
 void PassProduct(Warp& warp, const Instruction& i, uint32_t members) {
   if (!WholeWarp(warp, i, members)) return;
   const Product product{static_cast<int>(i.operation), i.type, i.bytes == 2,
@@ -136,7 +136,7 @@ bool ReadMatrix(Warp& warp, const Instruction& i, int matrix, uint16_t (&element
   for (int row = 0; row < 8; ++row) {
     Thread& thread = warp.lane(matrix * 8 + row);
     uint64_t address = thread.slots[i.a];
-    if (i.from == Type::kU32) address &= 0xffffffff;  // a register of 32 bits
+    if (i.from == Type::kU32) address &= 0xffffffff;  // a 32-bit register
     address += static_cast<uint64_t>(i.offset);
     const uint8_t* bytes = IsAligned(thread, i, address, 16)
                                ? Locate(thread, i, i.space, address, 16, AccessKind::kRead)

@@ -1,4 +1,4 @@
-// mov: of registers, addresses, special registers and vectors.
+// mov of registers, addresses, special registers and vectors.
 #include <algorithm>
 
 #include "absl/strings/match.h"
@@ -12,7 +12,7 @@ namespace {
 
 uint64_t Copy(uint64_t a, uint64_t, uint64_t, const Instruction&) { return a; }
 
-// The address of a variable of the frame's own.
+// The address of a variable in the frame.
 void CopyLocalAddress(Thread& thread, const Instruction& i) {
   thread.slots[i.to] = thread.frame().local + thread.slots[i.a];
 }
@@ -88,7 +88,7 @@ void CopySpecial(Thread& thread, const Instruction& i) {
   thread.slots[i.to] = ValueOf(static_cast<SpecialRegister>(i.operation), thread);
 }
 
-// The order of SpecialRegister.
+// In the order of SpecialRegister.
 constexpr absl::string_view kSpecialRegisters[] = {"%tid.x",           "%tid.y",
                                                    "%tid.z",           "%ctaid.x",
                                                    "%ctaid.y",         "%ctaid.z",

@@ -56,7 +56,7 @@ bool Names::FindRegister(const std::string& name, Register* found) const {
     *found = {single->second.first, single->second.second.type};
     return single->second.second.count < 0;
   }
-  // `%r12` of `.reg .b32 %r<20>`; what an inner scope declares ends in @ and a number.
+  // `%r12` of `.reg .b32 %r<20>`; names of an inner scope end in @ and a number.
   const size_t digits = name.find_last_not_of("0123456789") + 1;
   const auto range = registers.find(absl::string_view(name).substr(0, digits));
   int64_t number;

@@ -1,4 +1,4 @@
-// What a warp's threads do together: shuffles, votes, reductions.
+// Operations of a warp's threads together: shuffles, votes, reductions.
 #include "absl/strings/str_cat.h"
 #include "tests/stand_ins/cuda/ptx/decode.h"
 #include "tests/stand_ins/cuda/ptx/evaluate.h"
@@ -18,7 +18,7 @@ void ForMembers(const Warp& warp, uint32_t members, Function function) {
     if ((members >> lane & 1) != 0) function(lane);
 }
 
-// Which lane a lane reads from, by PTX's own pseudocode.
+// The lane that a lane reads from, by PTX's own pseudocode.
 int SourceLane(Shuffle mode, int lane, uint32_t b, uint32_t c, bool* in_range) {
   const int offset = static_cast<int>(b & 0x1f);
   const int clamp = static_cast<int>(c & 0x1f);
@@ -116,7 +116,7 @@ void PassReduction(Warp& warp, const Instruction& i, uint32_t members) {
   ForMembers(warp, members, [&](int lane) { warp.slot(lane, i.to) = result; });
 }
 
-// match.any: the lanes with the same value. match.all: all of them, or none.
+// match.any: the lanes with the same value. match.all: all lanes, or none.
 void PassMatch(Warp& warp, const Instruction& i, uint32_t members) {
   const uint64_t mask = BytesOf(i.type) == 8 ? ~uint64_t{0} : 0xffffffff;
   uint64_t values[32];

@@ -1,4 +1,4 @@
-// From a function of three operands' bits to what runs an instruction.
+// Turns a function of three operands' bits into an instruction's implementation.
 #ifndef KILN_TESTS_STAND_INS_CUDA_PTX_EVALUATE_H_
 #define KILN_TESTS_STAND_INS_CUDA_PTX_EVALUATE_H_
 
@@ -9,14 +9,14 @@
 
 namespace kiln::stand_ins::ptx {
 
-// F(a, b, c, instruction) -> bits; of a type narrower than its register, extended by its sign.
+// F(a, b, c, instruction) -> bits; if the type is narrower than its register, sign-extended.
 template <auto F>
 void Evaluate(Thread& thread, const Instruction& i) {
   uint64_t* const slots = thread.slots;
   slots[i.to] = F(slots[i.a], slots[i.b], slots[i.c], i);
 }
 
-// The same on both halves of registers, each of kBits bits.
+// The same for both halves of registers, each of kBits bits.
 template <auto F, int kBits>
 void EvaluatePair(Thread& thread, const Instruction& i) {
   constexpr uint64_t kMask = (uint64_t{1} << kBits) - 1;
@@ -29,7 +29,7 @@ void EvaluatePair(Thread& thread, const Instruction& i) {
   slots[i.to] = high << kBits | low;
 }
 
-// As a register of 64 bits would hold it.
+// Extends to a 64-bit register.
 template <typename T>
 uint64_t Extend(T value) {
   if constexpr (std::is_signed_v<T>) return static_cast<uint64_t>(static_cast<int64_t>(value));

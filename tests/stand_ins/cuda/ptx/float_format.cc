@@ -9,7 +9,7 @@ namespace {
 
 struct FormatRow {
   int bits;
-  int precision;     // with the hidden bit
+  int precision;     // including the hidden bit
   int exponent_min;  // of the lowest normal number, 1.0 * 2^exponent_min
   int unused;        // low bits that are zero
   uint64_t nan;
@@ -36,7 +36,7 @@ const FormatRow& FormatOf(Type type) {
   }
 }
 
-// The bits of infinity, without those that are not used.
+// The bits of infinity, without the unused bits.
 uint64_t Infinity(const FormatRow& row) {
   const int exponent_bits = row.bits - row.unused - row.precision;
   return ((uint64_t{1} << exponent_bits) - 1) << (row.precision - 1);
@@ -71,8 +71,8 @@ uint64_t Magnitude(const FormatRow& row, const Unpacked& number, Rounding roundi
   const bool up = RoundsUp(rounding, number.negative, (kept & 1) != 0, half, rest);
   const uint64_t infinity = Infinity(row);
   if (unit - lowest >= static_cast<int>(infinity >> (row.precision - 1)))
-    return infinity;  // beyond any finite number; settled by the caller
-  // The hidden bit counts the exponent up by one.
+    return infinity;  // above any finite number; handled by the caller
+  // The hidden bit increments the exponent by one.
   return (static_cast<uint64_t>(unit - lowest) << (row.precision - 1)) + kept + (up ? 1 : 0);
 }
 
@@ -147,7 +147,7 @@ double AddToOdd(double x, double y) {
   const double error = (x - (sum - of_y)) + (y - of_y);
   auto bits = std::bit_cast<uint64_t>(sum);
   if (error == 0 || (bits & 1) != 0) return sum;
-  // To the neighbour on the side where the exact sum is.
+  // The neighbour on the side of the exact sum.
   bits += (error > 0) == (sum > 0) ? 1 : -1;
   return std::bit_cast<double>(bits);
 }

@@ -27,7 +27,7 @@ TEST(FloatFormat, RoundsAsTheProcessorDoes) {
   uint64_t state = 1;
   for (int i = 0; i < 20000; ++i) {
     state = state * 6364136223846793005 + 1442695040888963407;
-    // Every sign and significand; exponents about those of float.
+    // Any sign and significand; exponents in about the range of float.
     const uint64_t exponent = 1023 - 160 + (state >> 32) % 300;
     const double value = std::bit_cast<double>((state & 0x800fffffffffffff) | exponent << 52);
     const float nearest = static_cast<float>(value);
@@ -43,7 +43,7 @@ TEST(FloatFormat, RoundsAsTheProcessorDoes) {
 }
 
 TEST(FloatFormat, RoundsHalvesAndOverflowsByTheDirection) {
-  const double half = 1 + std::ldexp(1.0, -11);  // between two numbers of f16
+  const double half = 1 + std::ldexp(1.0, -11);  // halfway between two numbers of f16
   EXPECT_EQ(Round(Type::kF16, half, Rounding::kNearestEven), 0x3c00u);
   EXPECT_EQ(Round(Type::kF16, half, Rounding::kNearestAway), 0x3c01u);
   EXPECT_EQ(Round(Type::kF16, -half, Rounding::kDown), 0xbc01u);
@@ -57,7 +57,7 @@ TEST(FloatFormat, RoundsHalvesAndOverflowsByTheDirection) {
 }
 
 TEST(FloatFormat, SumsToOddRoundOnce) {
-  // 1 + 2^-11 + 2^-60 is above the middle between two numbers of f16; double cannot hold it.
+  // 1 + 2^-11 + 2^-60 is above the middle between two numbers of f16; double cannot represent it.
   const double sum = AddToOdd(1 + std::ldexp(1.0, -11), std::ldexp(1.0, -60));
   EXPECT_EQ(FromDouble(Type::kF16, sum), 0x3c01u);
   const double less = AddToOdd(1 + std::ldexp(1.0, -11), -std::ldexp(1.0, -60));

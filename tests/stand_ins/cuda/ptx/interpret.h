@@ -1,8 +1,8 @@
 // Runs kernels written in PTX, on host memory.
 //
 // A thread runs until it waits for others: at a barrier, or at an instruction that its warp
-// executes together. Threads of a warp need not be at the same place otherwise. Blocks run one
-// after another.
+// executes together. Otherwise, threads of a warp may be at different places. Blocks run one after
+// another.
 #ifndef KILN_TESTS_STAND_INS_CUDA_PTX_INTERPRET_H_
 #define KILN_TESTS_STAND_INS_CUDA_PTX_INTERPRET_H_
 
@@ -25,15 +25,15 @@ enum class FaultKind {
   kNone,
   kIllegalAddress,  // outside every allocation
   kMisalignedAddress,
-  kTrap,           // the kernel's own
-  kTimeout,        // it would not end
-  kUndefined,      // a race, threads that wait for ever, and the like: no result can be right
-  kInvalidLaunch,  // the shape or the parameters do not fit the kernel
+  kTrap,           // executed by the kernel
+  kTimeout,        // does not end in time
+  kUndefined,      // a race, a deadlock etc.: no result can be right
+  kInvalidLaunch,  // wrong shape or parameters for the kernel
 };
 
 struct Fault {
   FaultKind kind = FaultKind::kNone;
-  // Names instruction, line, thread and what is wrong.
+  // Names the instruction, line and thread, and describes the fault.
   std::string message;
 };
 
@@ -50,18 +50,18 @@ struct LaunchShape {
 };
 
 struct LaunchOptions {
-  // Branches and calls that the threads may take, all together, before the kernel hangs.
+  // The most branches and calls of all threads together; beyond that the kernel is considered hung.
   int64_t branches_max = int64_t{1} << 30;
   bool find_races = true;
   bool note_accesses = false;
-  // Set by whoever wants the launch to stop, with kTimeout.
+  // Set to true to stop the launch with kTimeout.
   const std::atomic<bool>* stop = nullptr;
 };
 
 struct LaunchResult {
   Fault fault;
-  // What it read and wrote, if that was to be noted: of each block and each instruction the bytes
-  // from its lowest to its highest.
+  // The accesses, if `note_accesses`: for each block and instruction the bytes from the lowest to
+  // the highest.
   std::vector<Range> reads;
   std::vector<Range> writes;
 };

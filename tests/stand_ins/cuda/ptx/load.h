@@ -1,4 +1,4 @@
-// A PTX text made ready to launch, its variables in device memory.
+// A PTX text prepared for launches, with its variables in device memory.
 #ifndef KILN_TESTS_STAND_INS_CUDA_PTX_LOAD_H_
 #define KILN_TESTS_STAND_INS_CUDA_PTX_LOAD_H_
 
@@ -29,7 +29,7 @@ struct LoadedModule {
   const LoadedVariable* FindVariable(absl::string_view name) const;
 };
 
-// Zeroed device memory.
+// Returns zeroed device memory.
 using AllocateVariable = absl::FunctionRef<Region(int64_t bytes, int64_t alignment)>;
 
 // The errors of Parse and Decode.

@@ -1,4 +1,4 @@
-// Which bytes an address means.
+// Resolves addresses to bytes.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -9,8 +9,9 @@
 namespace kiln::stand_ins::ptx {
 namespace {
 
-// Of one instruction in one block. One load may read from several buffers, as where the compiler
-// chose between their addresses; strided ones touch more than are worth telling apart.
+// The most ranges of one instruction in one block. One load may read from several buffers, if the
+// compiler selects between their addresses; strided accesses have more ranges than are worth
+// distinguishing.
 constexpr size_t kRangesMax = 64;
 
 uint8_t* OutOfBounds(Thread& thread, const Instruction& at, absl::string_view what, int64_t bytes,

@@ -1,4 +1,4 @@
-// A block of threads at work.
+// The execution of a block of threads.
 #ifndef KILN_TESTS_STAND_INS_CUDA_PTX_MACHINE_H_
 #define KILN_TESTS_STAND_INS_CUDA_PTX_MACHINE_H_
 
@@ -19,20 +19,20 @@ struct Block;
 
 enum class ThreadState : uint8_t { kRunning, kAtBarrier, kInWarp, kExited, kFailed };
 
-// cp.async that no wait has ended.
+// A cp.async that no wait has completed.
 struct AsynchronousCopy {
   int64_t to;  // in shared memory
   uint64_t from;
-  int64_t bytes;         // that are filled
-  int64_t source_bytes;  // that are copied, zeros after them
-  int64_t group;         // of the thread's, counted up
+  int64_t bytes;         // to fill
+  int64_t source_bytes;  // to copy; the rest is filled with zeros
+  int64_t group;         // of the thread, counting up
   const Instruction* instruction;
 };
 
 struct Frame {
   const DecodedFunction* function;
-  const Instruction* call = nullptr;  // by the caller
-  const Instruction* back;            // where the caller goes on
+  const Instruction* call = nullptr;  // the caller's instruction
+  const Instruction* back;            // where the caller continues
   size_t registers = 0;               // where they begin in the thread's storage
   int64_t local = 0;
   int64_t parameters = 0;
@@ -65,9 +65,9 @@ struct Thread {
   void Leave();
 };
 
-// One that touches memory, and which bytes it touched. Only for the current block.
+// A memory access instruction and the bytes that it accessed in the current block.
 struct Site {
-  const Region* region = nullptr;  // of device memory, the last one
+  const Region* region = nullptr;  // device memory that it accessed last
   std::vector<Range> reads;
   std::vector<Range> writes;
 };
@@ -98,7 +98,7 @@ struct Block {
   int64_t branches_left;
   Fault fault = {};
 
-  // Until all threads exited, or one failed.
+  // Runs until all threads have exited, or one failed.
   void Run(absl::Span<const uint8_t> parameters);
 
  private:
@@ -111,17 +111,18 @@ struct Block {
 
 inline Thread& Warp::lane(int index) const { return block->threads[first + index]; }
 
-// False after a fault. `alignment` is a power of two.
+// Returns false after a fault. `alignment` is a power of two.
 bool IsAligned(Thread& thread, const Instruction& instruction, uint64_t address, int64_t alignment);
-// The bytes of an access, or null after a fault.
+// Returns the bytes of an access, or null after a fault.
 enum class AccessKind : uint8_t { kRead, kWrite, kUpdate };
 uint8_t* Locate(Thread& thread, const Instruction& instruction, Space space, uint64_t address,
                 int64_t bytes, AccessKind kind);
 
-// Ends those of the thread's asynchronous copies that belong to its first groups.
+// Completes the thread's asynchronous copies except those of its last `groups_that_may_go_on`
+// groups.
 void EndCopies(Thread& thread, int64_t groups_that_may_go_on);
 
-// What a special register holds, as Instruction::operation.
+// The value of a special register, as Instruction::operation.
 enum class SpecialRegister : uint8_t {
   kThreadX,
   kThreadY,

@@ -1,4 +1,4 @@
-// mma.sync against a plain product, its fragments filled by the tables of the PTX ISA.
+// Tests of mma.sync against a plain product, with fragments filled by the tables of the PTX ISA.
 #include <bit>
 
 #include "tests/stand_ins/cuda/ptx/float_format.h"
@@ -7,7 +7,7 @@
 namespace kiln::stand_ins::ptx {
 namespace {
 
-// Small whole numbers, so that every sum is exact.
+// Small integers, so that every sum is exact.
 double A(int row, int column) { return (row * 5 + column * 3) % 11 - 5; }
 double B(int row, int column) { return (row * 7 + column * 2) % 13 - 6; }
 double C(int row, int column) { return row - column; }
@@ -29,7 +29,7 @@ void ExpectProduct(const std::vector<float>& results, int depth) {
   }
 }
 
-// Each lane's registers one after another: A's, B's, C's.
+// The registers of each lane, one after another: A's, B's, C's.
 std::vector<float> Product(const std::string& instruction, int a, int b,
                            const std::vector<uint32_t>& fragments) {
   const auto list = [](char letter, int first, int count) {
@@ -121,7 +121,7 @@ TEST(PtxMatrix, LoadsMatrices) {
   std::vector<uint16_t> matrices(4 * 64);
   for (size_t i = 0; i < matrices.size(); ++i) matrices[i] = static_cast<uint16_t>(i);
   for (const bool transposed : {false, true}) {
-    // Lane l copies 16 bytes, the row l % 8 of matrix l / 8, and holds its address.
+    // Lane l copies 16 bytes, row l % 8 of matrix l / 8, and holds its address.
     const std::string body = absl::StrCat(
         "shl.b32 %r1, %t, 4; cvt.u64.u32 %d1, %r1; add.u64 %d2, %in, %d1; mov.u64 %d3, s;"
         "add.u64 %d3, %d3, %d1; ld.global.v2.u64 {%d4, %d5}, [%d2];"

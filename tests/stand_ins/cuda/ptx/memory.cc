@@ -35,9 +35,9 @@ std::string GlobalMemory::Describe(uint64_t address) const {
 }
 
 void SharedMemory::Reset(int64_t bytes, int threads) {
-  content_.assign(bytes, 0xff);  // NaNs: nobody may rely on what it holds
+  content_.assign(bytes, 0xff);  // NaNs: the content is undefined
   warp_epochs_.assign((threads + 31) / 32, 0);
-  ++epoch_;  // which makes what the shadow says of another block void
+  ++epoch_;  // invalidates the shadow's entries of earlier blocks
   shadow_.resize(threads > 1 ? bytes : 0);
 }
 

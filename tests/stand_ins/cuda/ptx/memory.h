@@ -1,4 +1,4 @@
-// The memories that a kernel sees, each access checked.
+// The memories of a kernel, with checks of each access.
 #ifndef KILN_TESTS_STAND_INS_CUDA_PTX_MEMORY_H_
 #define KILN_TESTS_STAND_INS_CUDA_PTX_MEMORY_H_
 
@@ -8,7 +8,7 @@
 
 namespace kiln::stand_ins::ptx {
 
-// Generic addresses of what is not global, and how far each reaches.
+// Generic addresses of memory other than global, and the size of each window.
 inline constexpr uint64_t kSharedWindow = uint64_t{0x7e} << 40;
 inline constexpr uint64_t kLocalWindow = uint64_t{0x7d} << 40;
 inline constexpr uint64_t kParameterWindow = uint64_t{0x7c} << 40;
@@ -21,12 +21,12 @@ struct Region {
   uint8_t* host = nullptr;
 };
 
-// Those that a launch may touch. Const while it runs.
+// The allocations that a launch may access. Constant while it runs.
 class GlobalMemory {
  public:
   GlobalMemory() = default;
   explicit GlobalMemory(std::vector<Region> regions);
-  // The one that holds the address, or null.
+  // The allocation that contains the address, or null.
   const Region* Find(uint64_t address) const;
   // "12 bytes past the end of the allocation of 64 bytes at 0x…".
   std::string Describe(uint64_t address) const;
@@ -35,8 +35,8 @@ class GlobalMemory {
   std::vector<Region> regions_;  // by address
 };
 
-// A block's shared memory. Two threads that access the same byte with no barrier between them, one
-// of them writing, race, whatever the order in which they happen to be interpreted.
+// A block's shared memory. Two threads that access the same byte without a barrier between them,
+// one of them writing, are reported as a race, in whatever order they happen to be interpreted.
 class SharedMemory {
  public:
   static constexpr uint16_t kNobody = 0xffff;
@@ -45,15 +45,15 @@ class SharedMemory {
   int64_t bytes() const { return static_cast<int64_t>(content_.size()); }
   uint8_t* content() { return content_.data(); }
 
-  // All threads met.
+  // All threads have reached a barrier.
   void Barrier() { ++epoch_; }
-  // All threads of a warp met.
+  // All threads of a warp have synchronized.
   void WarpBarrier(int warp) { ++warp_epochs_[warp]; }
 
   enum class Use { kRead, kWrite, kAtomic };
-  // "" or who is in the way.
+  // "" or the thread that it races with.
   std::string Note(Use use, int64_t offset, int64_t bytes, int thread);
-  // An asynchronous copy fills these bytes: nobody touches them until it ends.
+  // An asynchronous copy fills these bytes: no thread may access them until it ends.
   std::string BeginCopy(int64_t offset, int64_t bytes, int thread);
   std::string EndCopy(int64_t offset, int64_t bytes, int thread);
 
@@ -65,14 +65,14 @@ class SharedMemory {
     uint16_t writer = kNobody;
     uint16_t reader = kNobody;
     bool many_readers = false;  // of the same warp as `reader`
-    bool reader_warps = false;  // of several
+    bool reader_warps = false;  // of several warps
     bool atomic = false;        // how it was written
     bool copying = false;
   };
   std::string Conflict(const Byte& byte, Use use, int64_t offset, int thread) const;
 
   std::vector<uint8_t> content_;
-  std::vector<Byte> shadow_;  // none where there is one thread
+  std::vector<Byte> shadow_;  // empty with a single thread
   std::vector<uint32_t> warp_epochs_;
   uint32_t epoch_ = 0;
 };

@@ -1,4 +1,4 @@
-// State spaces, bounds, alignment, atomics and asynchronous copies.
+// Tests of state spaces, bounds, alignment, atomics and asynchronous copies.
 #include "tests/stand_ins/cuda/ptx/testing/run.h"
 
 namespace kiln::stand_ins::ptx {
@@ -135,7 +135,7 @@ TEST(PtxMemory, NotesWhatALaunchTouches) {
   EXPECT_EQ(result.writes[0].end, out.address + 16);
 }
 
-// What lies between two buffers that one instruction reads, it does not read.
+// An instruction that reads two buffers does not read the bytes between them.
 TEST(PtxMemory, TellsApartWhatOneInstructionTouches) {
   TestMemory memory;
   const Region in = memory.Allocate(1024);

@@ -71,7 +71,7 @@ void ReadThreads(TokenReader& reader, std::array<uint32_t, 3>& threads) {
   } while (i < 3 && reader.Take(","));
 }
 
-// What stands between a function's parameters and its body.
+// Reads the directives between a function's parameters and its body.
 void ReadPerformanceDirectives(TokenReader& reader, Function& function) {
   while (absl::StartsWith(reader.Peek().text, ".")) {
     const std::string directive = reader.Word();

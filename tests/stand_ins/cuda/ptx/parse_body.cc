@@ -70,7 +70,8 @@ class BodyReader {
     reader_.Expect(";");
   }
 
-  // Names of an inner pair of braces are that pair's own: they get a suffix that no text has.
+  // Names in an inner pair of braces are local to it: they get a suffix that cannot occur in the
+  // text.
   std::string Declare(const std::string& name) {
     if (depth() == 0) return name;
     return scopes_.back()[name] = absl::StrCat(name, "@", ++inner_names_);

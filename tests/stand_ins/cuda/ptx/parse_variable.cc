@@ -111,7 +111,7 @@ Variable ReadVariable(TokenReader& reader, Space space) {
     const std::string directive = reader.Word();
     if (directive == ".align") {
       variable.alignment = reader.Integer();
-    } else if (directive == ".ptr") {  // says what a parameter points at; nothing follows from it
+    } else if (directive == ".ptr") {  // describes a pointer parameter's target; ignored
       if (SpaceNamed(absl::StripPrefix(reader.Peek().text, "."))) reader.Next();
       if (reader.Take(".align")) reader.Integer();
     } else if (const auto type = TypeNamed(absl::StripPrefix(directive, "."))) {

@@ -1,4 +1,4 @@
-// Parts of the parser; see syntax.h for what it makes.
+// Parts of the parser; see syntax.h for the result.
 #ifndef KILN_TESTS_STAND_INS_CUDA_PTX_PARSER_H_
 #define KILN_TESTS_STAND_INS_CUDA_PTX_PARSER_H_
 
@@ -16,15 +16,15 @@
 
 namespace kiln::stand_ins::ptx {
 
-// Where in the text the parser is. The first error stays; after it everything is the end of the
-// text, so that callers may ask for it late.
+// The parser's position in the text. The first error is kept; after it, every token is the end of
+// the text, so that callers may check for errors late.
 class TokenReader {
  public:
   explicit TokenReader(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
 
   const Token& Peek(int ahead = 0) const;
   Token Next();
-  bool Take(absl::string_view text);  // whether the next one was that
+  bool Take(absl::string_view text);  // consumes it if it is the next token
   void Expect(absl::string_view text);
   std::string Word();
   int64_t Integer();
@@ -46,10 +46,11 @@ class TokenReader {
 // A number with its sign: 12, -0x1F, 0f3F800000, 0d3FF0000000000000, 1.5 (an f64).
 Operand ReadNumber(TokenReader& reader);
 
-// From after the state space to before the semicolon or comma: `.align 4 .b8 name[16] = {1, 2}`.
+// Reads from after the state space to before the semicolon or comma: `.align 4 .b8 name[16] = {1,
+// 2}`.
 Variable ReadVariable(TokenReader& reader, Space space);
 
-// From after the `{` of a function's body to its `}`.
+// Reads from after the `{` of a function's body to its `}`.
 void ReadBody(TokenReader& reader, Function& function);
 
 }  // namespace kiln::stand_ins::ptx

@@ -1,4 +1,4 @@
-// A PTX text as its grammar sees it: nothing here knows what an instruction does.
+// A PTX text as its grammar describes it, without the meaning of instructions.
 #ifndef KILN_TESTS_STAND_INS_CUDA_PTX_SYNTAX_H_
 #define KILN_TESTS_STAND_INS_CUDA_PTX_SYNTAX_H_
 
@@ -15,9 +15,9 @@
 namespace kiln::stand_ins::ptx {
 
 struct Variable {
-  // An address that is only known when the module is loaded.
+  // An address that is known only when the module is loaded.
   struct Reference {
-    int64_t offset;  // where in `initial` its 8 bytes stand
+    int64_t offset;  // of its 8 bytes in `initial`
     std::string variable;
     int64_t addend;
   };
@@ -25,9 +25,9 @@ struct Variable {
   std::string name = "";
   Space space = Space::kGeneric;
   Type type = Type::kB8;
-  int64_t bytes = 0;  // 0: as many as the launch says
+  int64_t bytes = 0;  // 0: given by the launch
   int64_t alignment = 1;
-  std::vector<uint8_t> initial = {};  // as many bytes as it has, or none
+  std::vector<uint8_t> initial = {};  // all of its bytes, or none
   std::vector<Reference> references = {};
   int line = 0;
 };
@@ -63,7 +63,7 @@ struct Statement {
 struct Function {
   struct Registers {
     Type type;
-    int64_t count;  // of a range, name0 …; -1 for a single one
+    int64_t count;  // for a range, name0 …; -1 for a single one
   };
 
   std::string name = "";
@@ -72,10 +72,10 @@ struct Function {
   bool has_body = false;
   std::vector<Variable> results = {};
   std::vector<Variable> parameters = {};
-  std::vector<Variable> variables = {};  // .local, .shared, .param, .const and .global of its own
+  std::vector<Variable> variables = {};  // its .local, .shared, .param, .const and .global ones
   absl::flat_hash_map<std::string, Registers> registers = {};
   std::vector<Statement> statements = {};
-  absl::flat_hash_map<std::string, int64_t> labels = {};  // to the statement that follows
+  absl::flat_hash_map<std::string, int64_t> labels = {};  // index of the statement that follows
   absl::flat_hash_map<std::string, std::vector<std::string>> branch_targets = {};
   std::array<uint32_t, 3> required_threads = {0, 0, 0};  // 0: any
   int64_t threads_max = 0;                               // 0: any
@@ -85,11 +85,10 @@ struct Module {
   int version = 0;  // 87 for 8.7
   std::string target;
   std::vector<Variable> variables;
-  std::vector<Function> functions;  // of each name one, with its body if there is one
+  std::vector<Function> functions;  // one for each name, with its body if there is one
 };
 
-// INVALID_ARGUMENT for what is no PTX, UNIMPLEMENTED for directives that are not known; each names
-// its line.
+// INVALID_ARGUMENT for invalid PTX, UNIMPLEMENTED for unknown directives; each names its line.
 absl::StatusOr<Module> Parse(absl::string_view text);
 
 }  // namespace kiln::stand_ins::ptx

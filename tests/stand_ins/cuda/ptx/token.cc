@@ -50,7 +50,7 @@ class Splitter {
   }
   bool At(absl::string_view what) const { return text_.substr(at_, what.size()) == what; }
 
-  // False at the end.
+  // Returns false at the end.
   bool SkipBlanks() {
     while (at_ < text_.size() && text_[at_] != '\0') {
       if (text_[at_] == '\n') {
@@ -73,7 +73,7 @@ class Splitter {
     return false;
   }
 
-  // Dots, and pairs of colons as in .L2::128B, belong to a word where more of it follows.
+  // Dots, and pairs of colons as in .L2::128B, belong to a word if more of it follows.
   size_t WordEnd() const {
     size_t end = at_ + 1;
     while (end < text_.size()) {

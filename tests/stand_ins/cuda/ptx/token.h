@@ -1,4 +1,4 @@
-// The words of a PTX text.
+// The tokens of a PTX text.
 #ifndef KILN_TESTS_STAND_INS_CUDA_PTX_TOKEN_H_
 #define KILN_TESTS_STAND_INS_CUDA_PTX_TOKEN_H_
 
@@ -12,13 +12,13 @@ namespace kiln::stand_ins::ptx {
 struct Token {
   enum class Kind {
     kWord,         // a name, an opcode with its modifiers, a directive with its dot
-    kNumber,       // as it is written
+    kNumber,       // as written
     kText,         // without its quotes
     kPunctuation,  // one character
     kEnd,
   };
   Kind kind;
-  absl::string_view text;  // part of what was split
+  absl::string_view text;  // part of the text that was split
   int line;
 
   bool Is(absl::string_view other) const {
@@ -26,7 +26,7 @@ struct Token {
   }
 };
 
-// Ends with kEnd. INVALID_ARGUMENT names the line of what is no PTX.
+// The result ends with kEnd. INVALID_ARGUMENT names the line of invalid PTX.
 absl::StatusOr<std::vector<Token>> SplitIntoTokens(absl::string_view text);
 
 }  // namespace kiln::stand_ins::ptx

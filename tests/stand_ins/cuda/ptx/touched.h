@@ -1,4 +1,4 @@
-// Which bytes of device memory something touched.
+// Ranges of accessed bytes of device memory.
 #ifndef KILN_TESTS_STAND_INS_CUDA_PTX_TOUCHED_H_
 #define KILN_TESTS_STAND_INS_CUDA_PTX_TOUCHED_H_
 
@@ -10,8 +10,8 @@
 
 namespace kiln::stand_ins::ptx {
 
-// Adds [begin, end) to ranges in ascending order, joined with those that it touches. Once there are
-// more than `most`, they become one from the first byte to the last.
+// Adds [begin, end) to ascending ranges and merges it with those that it touches. If there are then
+// more than `most`, all become one range from the first byte to the last.
 void AddRange(std::vector<Range>& ranges, uint64_t begin, uint64_t end, size_t most = ~size_t{0});
 
 }  // namespace kiln::stand_ins::ptx

@@ -37,7 +37,7 @@ enum class Type : uint8_t {
 
 enum class Space : uint8_t { kGeneric, kGlobal, kConst, kShared, kLocal, kParam };
 
-// By their names in PTX, without the dot.
+// Look up a name in PTX, without the dot.
 std::optional<Type> TypeNamed(absl::string_view name);
 std::optional<Space> SpaceNamed(absl::string_view name);
 
@@ -46,7 +46,7 @@ bool IsSigned(Type type);
 bool IsFloat(Type type);
 // Two values in one register.
 bool IsPacked(Type type);
-// What each of them is; for other types the type itself.
+// The type of each value of a packed type; for other types the type itself.
 Type ElementOf(Type type);
 
 }  // namespace kiln::stand_ins::ptx

@@ -1,4 +1,4 @@
-// The stand-in as a driver opens it: functions found by name.
+// The stand-in as a driver opens it: functions are looked up by name.
 #ifndef KILN_TESTS_STAND_INS_CUDA_TESTING_LIBRARY_H_
 #define KILN_TESTS_STAND_INS_CUDA_TESTING_LIBRARY_H_
 
@@ -74,7 +74,8 @@ class CudaStandInTest : public testing::Test {
     return values;
   }
 
-  // An entry `k` of two pointers and a number, %in %out %n, with a body. Blocks of threads %t.
+  // An entry `k` with two pointers and a number, %in %out %n, and this body. %t is the thread's
+  // number.
   static std::string Text(const std::string& body) {
     return absl::StrCat(".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry k(",
                         ".param .u64 k_0, .param .u64 k_1, .param .u32 k_2)\n{\n",

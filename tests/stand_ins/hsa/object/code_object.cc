@@ -50,8 +50,8 @@ constexpr uint16_t kQueuePointer = 1 << 2;
 constexpr uint16_t kDispatchId = 1 << 4;
 constexpr uint16_t kWave32 = 1 << 10;
 constexpr uint16_t kDynamicStack = 1 << 11;
-// Of resources1, from bit 12 on: rounding of float32 and of the others, 0 to nearest; denormals of
-// float32 and of the others, 3 to keep all.
+// In resources1, from bit 12 on: rounding of float32 and of other types, 0 for nearest; denormals
+// of float32 and of other types, 3 to keep all.
 constexpr int kFloatModeShift = 12;
 constexpr uint32_t kFloatMode = 0xf0;
 
@@ -74,7 +74,7 @@ class ObjectReader {
   }
 
  private:
-  // Of `count` things at a place in the file.
+  // Reads `count` objects at an offset in the file.
   template <typename Thing>
   bool Get(uint64_t offset, uint64_t count, std::vector<Thing>* things) const {
     if (offset > file_.size() || count > (file_.size() - offset) / sizeof(Thing)) return false;
@@ -111,7 +111,7 @@ class ObjectReader {
     std::vector<Elf64_Shdr> sections;
     if (!Get(header_.e_shoff, header_.e_shnum, &sections)) return Wrong("is cut short");
     for (const Elf64_Shdr& section : sections) {
-      // Nothing is left for a loader to do.
+      // A loader must have no relocations to apply.
       const bool relocates = section.sh_type == SHT_RELA || section.sh_type == SHT_REL;
       if (relocates && section.sh_size > 0) return Wrong("has relocations");
       if (section.sh_type != SHT_DYNSYM) continue;
@@ -196,7 +196,7 @@ class ObjectReader {
     return absl::OkStatus();
   }
 
-  // The note, whose name and contents are padded to multiples of 4 bytes.
+  // Reads the note, whose name and contents are padded to multiples of 4 bytes.
   absl::StatusOr<PackedValue> ReadNote() const {
     for (const Elf64_Phdr& segment : segments_) {
       if (segment.p_type != PT_NOTE) continue;

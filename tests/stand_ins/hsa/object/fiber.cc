@@ -16,8 +16,8 @@ void KilnFiberBarrier(codegen::HostTwinCall* call);
 uint32_t KilnFiberShuffle(codegen::HostTwinCall* call, uint32_t thread, uint32_t value);
 }
 
-// The registers that a function keeps go to the stack that is left. A fiber begins as if it had
-// been left in front of KilnFiberBegin, with itself in r12 and its function in r13.
+// Callee-saved registers are pushed to the stack that is left. A fiber begins as if it had been
+// left just before KilnFiberBegin, with itself in r12 and its function in r13.
 asm(R"(
 .text
 .p2align 4
@@ -88,7 +88,8 @@ void StartFiber(Fiber* fiber, codegen::HostTwin twin, void* stack_end) {
   fiber->call.barrier = KilnFiberBarrier;
   fiber->call.shuffle = KilnFiberShuffle;
   fiber->state = FiberState::kRuns;
-  // r15, r14, r13, r12, rbx, rbp, and where to return to; then a stack as a call would find it.
+  // r15, r14, r13, r12, rbx, rbp, and the return address; above them the stack is aligned as after
+  // a call.
   auto* top = static_cast<void**>(stack_end) - 7;
   top[0] = top[1] = top[4] = top[5] = nullptr;
   top[2] = reinterpret_cast<void*>(twin);

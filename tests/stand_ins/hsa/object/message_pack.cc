@@ -57,7 +57,7 @@ class PackReader {
     out->value = value;
     return true;
   }
-  // Of so many bytes, the highest first.
+  // An integer of this many bytes, big-endian.
   bool Integer(size_t bytes, uint64_t* value) {
     if (bytes_.size() < bytes) return false;
     *value = 0;

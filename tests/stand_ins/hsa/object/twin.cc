@@ -18,13 +18,13 @@ using codegen::HostTwinFooter;
 
 constexpr int kUnwritten = 0xff;  // NaNs, as numbers
 
-// Stacks of one host thread's fibers, which are kept.
+// Stacks of one host thread's fibers, which are reused.
 class Stacks {
  public:
   ~Stacks() {
     for (char* stack : stacks_) munmap(stack, kFiberStackBytes);
   }
-  // The end of stack number `i`; null if there is no memory.
+  // The end of stack number `i`; null if out of memory.
   char* End(size_t i) {
     while (stacks_.size() <= i) {
       void* stack = mmap(nullptr, kFiberStackBytes, PROT_READ | PROT_WRITE,
@@ -82,7 +82,7 @@ class BlockRun {
  private:
   uint32_t Wave() const { return static_cast<uint32_t>(dispatch_.wave); }
 
-  // Until all of its threads are at a barrier or have ended.
+  // Runs the wave until all of its threads are at a barrier or have ended.
   absl::Status RunWave(uint32_t begin, uint32_t end, bool backwards) {
     while (true) {
       bool shuffles = false;
@@ -96,7 +96,7 @@ class BlockRun {
     }
   }
 
-  // Those that are furthest behind go first: threads that have branched away come later.
+  // Threads that are furthest behind go first: threads that have branched away come later.
   absl::Status Shuffle(uint32_t begin, uint32_t end) {
     uint64_t site = UINT64_MAX;
     for (uint32_t i = begin; i < end; ++i) {
@@ -164,7 +164,7 @@ Twin::~Twin() {
 
 absl::Status Twin::Run(const Dispatch& dispatch) const {
   const auto twin = reinterpret_cast<HostTwin>(static_cast<char*>(memory_) + footer_.entry);
-  // Longer, so that it can begin at a multiple of 64.
+  // Longer than needed, so that it can be aligned to 64.
   std::vector<char> shared(dispatch.shared_bytes + 64);
   void* aligned = reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(shared.data()) + 63) / 64 *
                                           64);  // NOLINT(performance-no-int-to-ptr)

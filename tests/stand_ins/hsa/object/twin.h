@@ -1,5 +1,4 @@
-// Runs kernels by the twin that stands behind their code object
-// (compiler/codegen/amdgcn_host_twin.h).
+// Runs kernels by the twin that follows their code object (compiler/codegen/amdgcn_host_twin.h).
 #ifndef KILN_TESTS_STAND_INS_HSA_OBJECT_TWIN_H_
 #define KILN_TESTS_STAND_INS_HSA_OBJECT_TWIN_H_
 
@@ -16,15 +15,15 @@ namespace kiln::stand_ins::hsa {
 struct Dispatch {
   uint32_t blocks = 1;
   uint32_t threads = 1;  // of a block
-  int wave = 32;         // threads that may shuffle
+  int wave = 32;         // threads that may shuffle together
   uint32_t shared_bytes = 0;
   const void* arguments = nullptr;
 };
 
 class Twin {
  public:
-  // INVALID_ARGUMENT: there is none, or it is cut short. FAILED_PRECONDITION: this processor has no
-  // x86-64-v3.
+  // INVALID_ARGUMENT: there is no twin, or it is truncated. FAILED_PRECONDITION: this processor
+  // lacks x86-64-v3.
   static absl::StatusOr<std::unique_ptr<Twin>> Load(std::string_view file);
   ~Twin();
   Twin(const Twin&) = delete;
@@ -32,9 +31,9 @@ class Twin {
 
   const codegen::HostTwinFooter& footer() const { return footer_; }
 
-  // Every thread of every block, on the calling thread: blocks one after another, threads of a
-  // block in one order or the other, shared memory full of NaNs at first. INTERNAL: threads of a
-  // block wait in different places, or shuffle with one that is not there.
+  // Runs every thread of every block, on the calling thread: blocks one after another, threads of a
+  // block forward or backward, with shared memory initially full of NaNs. INTERNAL: threads of a
+  // block wait in different places, or shuffle with a thread that is not there.
   absl::Status Run(const Dispatch& dispatch) const;
 
  private:

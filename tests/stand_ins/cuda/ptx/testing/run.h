@@ -16,7 +16,7 @@
 
 namespace kiln::stand_ins::ptx {
 
-// Device memory at addresses that are not the host's.
+// Device memory at addresses other than the host's.
 class TestMemory {
  public:
   Region Allocate(int64_t bytes) {
@@ -52,7 +52,7 @@ inline absl::StatusOr<std::unique_ptr<LoadedModule>> LoadTest(const std::string&
   return Load(text, [&](int64_t bytes, int64_t) { return memory.Allocate(bytes); });
 }
 
-// The text's entry `k` with the regions as arguments.
+// Runs the text's entry `k` with the regions as arguments.
 inline LaunchResult RunKernel(const std::string& text, TestMemory& memory,
                               const std::vector<Region>& arguments, const LaunchShape& shape = {},
                               const LaunchOptions& options = {}) {
@@ -72,8 +72,8 @@ inline LaunchResult RunKernel(const std::string& text, TestMemory& memory,
   return Launch((*loaded)->program, *entry, shape, parameters, memory.memory(), options);
 }
 
-// An entry k(in, out) around a body: %in and %out are its pointers, %t is the thread's number; of
-// registers there are twenty of each kind: %p %h %r %d (b64) %f %g (f64).
+// An entry k(in, out) around a body: %in and %out are its pointers, %t is the thread's number.
+// There are twenty registers of each kind: %p %h %r %d (b64) %f %g (f64).
 inline std::string Kernel(const std::string& body, const std::string& before = "") {
   return absl::StrCat(".version 8.0\n.target sm_90\n.address_size 64\n", before,
                       ".visible .entry k(.param .u64 k_0, .param .u64 k_1)\n{\n",
@@ -84,7 +84,8 @@ inline std::string Kernel(const std::string& body, const std::string& before = "
                       body, "\nret;\n}\n");
 }
 
-// What the body stores at [%out], of the values at [%in]; by one thread.
+// Returns the values that the body stores at [%out], computed from the values at [%in], by one
+// thread.
 template <typename Out, typename In>
 std::vector<Out> Evaluate(const std::string& body, const std::vector<In>& in, size_t results = 1) {
   TestMemory memory;
@@ -95,7 +96,7 @@ std::vector<Out> Evaluate(const std::string& body, const std::vector<In>& in, si
   return TestMemory::Values<Out>(to);
 }
 
-// An instruction of 32-bit registers on bits: `instruction %r9, %r0, %r1, %r2`.
+// Runs an instruction of 32-bit registers on bits: `instruction %r9, %r0, %r1, %r2`.
 inline uint32_t Bits(const std::string& instruction, const std::vector<uint32_t>& operands) {
   std::string body;
   std::string call = absl::StrCat(instruction, " %r9");
