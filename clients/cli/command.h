@@ -24,9 +24,8 @@ namespace kiln::cli {
 
 struct Invocation {
   std::vector<std::string>
-      arguments;  // those after the subcommand, without the options that every command has
-  bool json =
-      false;  // print only the daemon's answer, as JSON (Protocol Buffers' mapping)
+      arguments;          // those after the subcommand, without the options that every command has
+  bool json = false;      // print only the daemon's answer, as JSON (Protocol Buffers' mapping)
   bool terminal = false;  // `out` is a terminal
   std::string address;
   std::string elsewhere;  // see client::Login in clients/cpp/login.h

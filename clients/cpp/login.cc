@@ -170,10 +170,10 @@ absl::StatusOr<Login> FindLogin(const Login& given, const Surroundings& surround
   // Any account can listen on that port.
   if (!login.token.empty() && login.ca.empty() && login.is_found &&
       !absl::StartsWith(login.address, "unix:")) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "no socket of a kilnd was found, and a token does not go to ", login.address,
-        " without being told to: set KILN_ADDRESS=", login.address,
-        " if that is your daemon, or name another address"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("no socket of a kilnd was found, and a token does not go to ", login.address,
+                     " without being told to: set KILN_ADDRESS=", login.address,
+                     " if that is your daemon, or name another address"));
   }
   return login;
 }

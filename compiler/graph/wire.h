@@ -27,7 +27,7 @@ struct Limits {
   int64_t max_primitives = 1 << 22;  // after expansion
   int64_t max_operands = 1 << 14;    // of one node
   int64_t max_elements = int64_t{1}
-                         << 48;  // of one node's result, even if it is never materialised
+                         << 48;          // of one node's result, even if it is never materialised
   int64_t max_bytes = int64_t{1} << 44;  // of one input, output or update
   // Called from time to time while the graph grows, with the current number of primitives; an error
   // stops the decoding. May be empty.

@@ -62,7 +62,8 @@ absl::StatusOr<std::vector<Spec>> ReadSpecs(const Mesh& mesh, const WireSpecs& p
 std::vector<int> ReadDevices(const google::protobuf::RepeatedField<uint32_t>& protos) {
   std::vector<int> devices;
   for (const uint32_t device : protos) {
-    devices.push_back(static_cast<int>(std::min<uint32_t>(device, std::numeric_limits<int>::max())));
+    devices.push_back(
+        static_cast<int>(std::min<uint32_t>(device, std::numeric_limits<int>::max())));
   }
   return devices;
 }

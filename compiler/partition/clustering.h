@@ -36,8 +36,7 @@ struct Member {
 // Stages of values over shared loops.
 struct Cluster {
   std::vector<int64_t> loops;  // extents
-  std::vector<int>
-      grid;  // loops that every member has; with a single stage, all its kept loops
+  std::vector<int> grid;  // loops that every member has; with a single stage, all its kept loops
   std::vector<std::vector<int>> stages;  // members
   bool contraction = false;
   bool scatter = false;  // no value joins it

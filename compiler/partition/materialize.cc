@@ -96,7 +96,7 @@ class Chooser {
  private:
   struct Readers {
     absl::flat_hash_set<const Node*> roots;  // stored values that depend on the node
-    double repetition = 1;  // how often an element is computed if it is not stored
+    double repetition = 1;                   // how often an element is computed if it is not stored
     int users = 0;
     const Node* single_user = nullptr;
   };

@@ -37,8 +37,7 @@ struct LaneMask {
 // The knowledge at one place of a nest; copied on the way down.
 struct State {
   std::vector<const ir::Node*> values;  // by axis; null: its loop is not open
-  std::vector<Extent>
-      extents;  // by axis; for a split's parts set when their outer part is opened
+  std::vector<Extent> extents;  // by axis; for a split's parts set when their outer part is opened
   std::vector<LaneMask> masks;
   bool rolled = false;  // unrolled axes become loops: the elements that they index are in memory
 };

@@ -71,12 +71,11 @@ class Program {
   enum class Kind : uint8_t { kLaunch, kCopy, kFill, kSignal, kWait };
   struct Call {
     Kind kind;
-    uint8_t value = 0;         // kFill
-    bool wants_event = false;  // also when commands are not timed
-    int signal = 0;            // kSignal, kWait
-    size_t bytes = 0;          // kCopy, kFill; 0: nothing is enqueued
-    Handle<cl_kernel> kernel =
-        {};  // used by this call only, so its arguments persist
+    uint8_t value = 0;              // kFill
+    bool wants_event = false;       // also when commands are not timed
+    int signal = 0;                 // kSignal, kWait
+    size_t bytes = 0;               // kCopy, kFill; 0: nothing is enqueued
+    Handle<cl_kernel> kernel = {};  // used by this call only, so its arguments persist
     const KernelImage* image = nullptr;
     GridRange points = {};  // kLaunch
     size_t first_operand = 0;

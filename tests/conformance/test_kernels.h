@@ -21,7 +21,7 @@ struct TestKernels {
   drivers::KernelImage saxpy;  // (x, y, out): out[i] = 2 x[i] + y[i] (float32)
   drivers::KernelImage count;  // (counter): counter[i] += 1 (int32): each grid point must run once
   drivers::KernelImage
-      scratch;  // (out): out[i] = i (int32), written to scratch and read back later
+      scratch;                // (out): out[i] = i (int32), written to scratch and read back later
   drivers::KernelImage step;  // (value): value[0] = 5 value[0] + 7 (uint32); a grid of one, small
   drivers::KernelImage
       slow;  // (value): value[0] = 2 value[0] + 1 (uint32) after some milliseconds; a grid of one

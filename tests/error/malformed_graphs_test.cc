@@ -17,8 +17,7 @@ using ::testing::HasSubstr;
 
 struct Malformed {
   std::string name;
-  std::string
-      graph;  // text format; $X is an input of float32 (4, 8), $V one of float32 (8,)
+  std::string graph;  // text format; $X is an input of float32 (4, 8), $V one of float32 (8,)
   std::string reason;
   std::vector<std::string> message;  // each must be in it
   absl::StatusCode code = absl::StatusCode::kInvalidArgument;

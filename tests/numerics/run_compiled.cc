@@ -147,8 +147,8 @@ compiler::Options& CompilerOptions() {
 absl::Status UseDevice(const std::string& driver_name) {
   const auto driver = MakeDriver(driver_name);
   if (driver == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat("no device is called ", driver_name,
-                                                   "; there are cpu, cuda, hsa, level_zero, opencl"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "no device is called ", driver_name, "; there are cpu, cuda, hsa, level_zero, opencl"));
   }
   std::string why_none;
   auto devices = driver->Enumerate(&why_none);
