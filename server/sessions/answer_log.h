@@ -1,5 +1,4 @@
-// Sequence numbers: what has been received, and the answers that the client has not acknowledged
-// yet.
+// Tracks received sequence numbers and keeps the answers that the client has not acknowledged yet.
 #ifndef KILN_SERVER_SESSIONS_ANSWER_LOG_H_
 #define KILN_SERVER_SESSIONS_ANSWER_LOG_H_
 
@@ -14,7 +13,7 @@
 
 namespace kiln::sessions {
 
-// Not thread-safe: the session guards it.
+// Not thread-safe: guarded by the session's lock.
 class AnswerLog {
  public:
   struct Limits {
@@ -22,25 +21,25 @@ class AnswerLog {
     int64_t bytes = 0;
   };
 
-  // What to do with the operation of this number: true, run it; false, it has been received before
-  // (a client sends again what it does not know to have arrived). INVALID_ARGUMENT: numbers are
-  // missing.
+  // Returns true if the operation with this number is new and must be executed, false if it has
+  // been received before (a client resends operations that may not have arrived). INVALID_ARGUMENT
+  // if numbers before it are missing.
   absl::StatusOr<bool> Receive(uint64_t sequence);
-  // The client has every answer up to `sequence`.
+  // Drops the answers up to `sequence`, all of which the client has.
   void Acknowledge(uint64_t sequence);
   void Add(std::shared_ptr<const Answer> answer);
   // RESOURCE_EXHAUSTED if the client acknowledges too few answers; the limit is lower while host
   // memory is short.
   absl::Status CheckAcknowledged(Limits limits, bool host_is_short) const;
 
-  // For a log that was kept.
+  // For a restored session: all operations up to `sequence` have been received.
   void RestoreReceived(uint64_t sequence) { last_received_ = sequence; }
 
-  // In the order of their sequence numbers.
+  // Returns the answers in the order of their sequence numbers.
   std::vector<std::shared_ptr<const Answer>> Unacknowledged() const;
   uint64_t acknowledged() const { return acknowledged_; }
   uint64_t last_received() const { return last_received_; }
-  // Host memory that they are charged for.
+  // The host memory charged for the unacknowledged answers.
   int64_t bytes() const { return bytes_; }
 
  private:

@@ -1,5 +1,5 @@
-// Numbers and texts as bytes, and back: numbers take seven bits a byte (LEB128), texts stand behind
-// their sizes.
+// Encodes numbers and strings as bytes and decodes them. Numbers use LEB128 (7 bits per byte);
+// strings follow their sizes.
 #ifndef KILN_SERVER_SESSIONS_ENCODING_H_
 #define KILN_SERVER_SESSIONS_ENCODING_H_
 
@@ -19,7 +19,7 @@ class Encoder {
   void Signed(int64_t number);
   void Real(double number);
   void Text(absl::string_view text);
-  // With its payloads.
+  // Includes the payloads.
   void Status(const absl::Status& status);
   std::string Take() { return std::move(bytes_); }
 
@@ -27,10 +27,10 @@ class Encoder {
   std::string bytes_;
 };
 
-// Bytes that may be anything. After the first that make no sense all that follows is 0 and empty.
+// Decodes untrusted bytes. After the first decoding error, all results are 0 or empty.
 class Decoder {
  public:
-  // `bytes` outlive this and the texts.
+  // Requires: `bytes` outlive the decoder and the strings that it returns.
   explicit Decoder(absl::string_view bytes) : rest_(bytes) {}
 
   uint64_t Number();
@@ -38,16 +38,17 @@ class Decoder {
   double Real();
   absl::string_view Text();
   absl::Status Status();
-  // All that is left.
+  // Returns all remaining bytes.
   absl::string_view Rest() { return std::exchange(rest_, {}); }
-  // A number of things that follow, each of a byte at least: never more than bytes are left.
+  // Returns the count of items that follow. Each takes at least 1 byte, so a count above the number
+  // of remaining bytes is an error.
   size_t Count();
-  // A number below `size`; 0 if it is not.
+  // Returns a number below `size`. A larger one is an error, for which it returns 0.
   size_t Below(size_t size);
   void Fail() { ok_ = false, rest_ = {}; }
 
   bool ok() const { return ok_; }
-  // Everything has been read, and made sense.
+  // True if all bytes have been read without an error.
   bool AtEnd() const { return ok_ && rest_.empty(); }
 
  private:

@@ -1,4 +1,4 @@
-// Why sessions have ended whose clients may still ask for them.
+// Remembers why sessions have ended, for clients that still ask for them.
 #ifndef KILN_SERVER_SESSIONS_ENDED_SESSIONS_H_
 #define KILN_SERVER_SESSIONS_ENDED_SESSIONS_H_
 
@@ -14,34 +14,34 @@
 
 namespace kiln::sessions {
 
-// NOT_FOUND, SESSION_LOST: a session that could not be kept or brought back. The message says
-// `what` failed and why, as far as users can do something about it; the detail "cause" has the
-// reason.
+// Returns NOT_FOUND, reason SESSION_LOST, for a session that could not be saved or restored. The
+// message says that `what` failed and why, as far as users can act on it; the detail "cause" has
+// the full reason.
 absl::Status LostBecause(absl::string_view what, const absl::Status& why);
 
-// The last 1,024, and 64 of one user: earlier ones give way, and a client that asks for one is told
-// no more than that it is unknown. They outlive the daemon where they are loaded and saved.
-// Thread-safe; calls nothing.
+// Holds the last 1,024 sessions, and at most 64 per user. The earliest are forgotten; a client that
+// asks for one of those only hears that it is unknown. Entries survive a restart of the daemon
+// through Save and Load. Thread-safe; calls no other module with its lock held.
 class EndedSessions {
  public:
   static constexpr size_t kMost = 1024;
   static constexpr size_t kMostOfAUser = 64;
 
-  // `id` as in SessionIdentity. The message is cut to errors::WithBoundedMessage.
+  // `id` is SessionIdentity::id. The message is cut by errors::WithBoundedMessage.
   void Remember(const std::string& id, const std::string& user, const absl::Status& why)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // OK if nothing is known of it, or it was not this user's.
+  // Returns why the session ended; OK if it is not known or belongs to another user.
   absl::Status Find(const std::string& id, const std::string& user) const
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // From a file of Save's; none if there is no file. The errors of state::ReadLines: then nothing
-  // is remembered.
+  // Reads a file that Save wrote; a missing file is an empty list. Returns the errors of
+  // state::ReadLines; nothing is remembered then.
   absl::Status Load(const std::string& path) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The errors of state::WriteLines.
+  // Returns the errors of state::WriteLines.
   absl::Status Save(const std::string& path) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Entry {
-    std::string digest;  // of the id, which is a secret
+    std::string digest;  // of the session's id, which is secret
     std::string user;
     absl::Status why;
   };

@@ -1,4 +1,4 @@
-// Executes a session's operations one after another, in the order in which they came.
+// Executes a session's operations one at a time, in the order of arrival.
 #ifndef KILN_SERVER_SESSIONS_EXECUTOR_H_
 #define KILN_SERVER_SESSIONS_EXECUTOR_H_
 
@@ -15,17 +15,18 @@
 
 namespace kiln::sessions {
 
-// Thread-safe. It has no thread of its own: whoever brings an operation executes it and what has
-// been added meanwhile, and whoever resolves what an operation waits for goes on from there.
-// Nothing is called with its lock held. Add and Close call nothing, and so may be called with the
-// session's lock held; Run and WhenExecuted call back, and may not.
+// Thread-safe. Has no thread of its own: the thread that calls Run executes the operation that it
+// added and all that were added meanwhile; the thread that resolves what an operation waits for
+// continues from there. Calls nothing with its lock held. Add and Close call no callback, so they
+// may be called with the session's lock held; Run and WhenExecuted call back and may not.
 class Executor {
  public:
-  // Has `resume` called once something is there. False, and it is not called, if it is already.
+  // Calls `resume` once the awaited thing is ready. Returns false, without calling `resume`, if it
+  // is ready already.
   using AddWaiter = std::function<bool(std::function<void()> resume)>;
   struct Steps {
-    // What must be there before the operation can be executed; null if nothing. It is asked again
-    // once that is there.
+    // Returns how to wait for what the operation needs; null if it can be executed now. It is asked
+    // again after each wait.
     std::function<AddWaiter(uint64_t sequence, const Operation&)> must_wait_for;
     std::function<void(uint64_t sequence, Operation&)> execute;
   };
@@ -33,7 +34,7 @@ class Executor {
     uint64_t sequence = 0;
     Operation operation;
   };
-  // What Close leaves to its caller, who destroys the operations and calls the waiters, without
+  // Returned by Close. The caller destroys the operations and calls the waiters, without holding
   // locks.
   struct Dropped {
     std::deque<Queued> operations;
@@ -42,25 +43,28 @@ class Executor {
 
   explicit Executor(Steps steps) : steps_(std::move(steps)) {}
 
-  // Behind all others; `sequence` never falls from call to call. It is not executed before Run.
+  // Appends an operation, which is executed only by a call to Run. Requires: `sequence` does not
+  // decrease from call to call.
   void Add(uint64_t sequence, Operation operation) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Executes what can be executed, unless another thread is at it. What waits keeps `self`.
+  // Executes the operations that can be executed, unless another thread is doing so. A waiting
+  // operation keeps `self` alive.
   static void Run(const std::shared_ptr<Executor>& self) ABSL_LOCKS_EXCLUDED(self->mutex_);
-  // Calls `then` when everything up to `sequence` has been executed: at once, or else before
-  // anything later is executed.
+  // Calls `then` when all operations up to `sequence` have been executed: immediately, or before
+  // any later operation is executed.
   void WhenExecuted(uint64_t sequence, std::function<void()> then) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Nothing is taken for execution any more, until Unpause has been called as often; returns, once
-  // nothing is being executed, the number of the last operation that was. What has been added stays
+  // Stops execution until Unpause has been called as often as Pause. Waits until nothing is being
+  // executed; returns the number of the last executed operation. Added operations remain queued
   // until Close.
   uint64_t Pause() ABSL_LOCKS_EXCLUDED(mutex_);
-  // The caller has to call Run.
+  // The caller must call Run afterwards.
   void Unpause() ABSL_LOCKS_EXCLUDED(mutex_);
-  // The number of the last operation that was executed.
+  // The number of the last executed operation.
   uint64_t executed() const ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     return executed_;
   }
-  // What has not been taken for execution is dropped, and what waits; nothing is taken any more.
+  // Stops execution for good. Returns the operations not taken for execution, including one that
+  // waits, and the waiters.
   [[nodiscard]] Dropped Close() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -69,15 +73,15 @@ class Executor {
     std::function<void()> then;
   };
 
-  // The next four are for the thread that has set busy_, to which `current_` belongs.
-  // Takes the next operation into `current_`. False: there is none, and busy_ ends.
+  // Only the thread that has set busy_ calls the next four methods; it owns `current_`.
+  // Takes the next operation into `current_`. Returns false and clears busy_ if there is none.
   bool TakeNext() ABSL_LOCKS_EXCLUDED(mutex_);
-  // `current_` must wait: it is the next to be taken.
+  // Puts `current_`, which must wait, back at the front of the queue.
   void PutBack() ABSL_LOCKS_EXCLUDED(mutex_);
-  // `current_` has been executed.
+  // Records that `current_` has been executed.
   void MarkExecuted() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Executes `current_` and what follows it, until something must be waited for. Nothing overtakes
-  // that: busy_ goes on, and whoever resolves it continues.
+  // Executes `current_` and the operations after it, until one must wait. No operation overtakes
+  // it: busy_ remains set, and the thread that resolves the wait continues.
   static void Continue(const std::shared_ptr<Executor>& self);
 
   const Steps steps_;

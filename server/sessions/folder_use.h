@@ -1,4 +1,4 @@
-// What the files of kept sessions take on the disk, by session and by user.
+// Disk usage of the files of kept sessions, by session and by user.
 #ifndef KILN_SERVER_SESSIONS_FOLDER_USE_H_
 #define KILN_SERVER_SESSIONS_FOLDER_USE_H_
 
@@ -11,22 +11,23 @@
 
 namespace kiln::sessions {
 
-// A file's name begins with its session's stem, which ends before the first dot and begins with its
-// user's prefix. Not thread-safe.
+// The name of a file begins with the stem of its session: the part before the first dot. The stem
+// begins with the prefix of its user. Not thread-safe.
 class FolderUse {
  public:
   static constexpr size_t kPrefixBytes = 18;
 
-  // One look at the folder: a step for each file. What is being written (".draft") does not count:
-  // it takes the place of another.
+  // Scans the folder once, in time linear in its files. Files being written (".draft") are not
+  // counted: each will replace another file.
   static FolderUse Look(const std::string& folder);
 
   int64_t files() const { return files_; }
-  // Of all files but those of the session with the stem `except`; empty: of all.
+  // The size of all files except those of the session with the stem `except`; of all files if it is
+  // empty.
   int64_t Total(absl::string_view except) const { return total_ - OfSession(except); }
-  // Of one user's.
+  // The same for the files of one user.
   int64_t OfUser(absl::string_view prefix, absl::string_view except) const;
-  // The session's files now take `bytes`.
+  // Sets the size of the session's files to `bytes`.
   void Set(const std::string& stem, int64_t bytes);
 
  private:

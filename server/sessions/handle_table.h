@@ -1,4 +1,4 @@
-// The tensors of a session, by the client's numbers.
+// The tensors of a session, by the client's handles.
 #ifndef KILN_SERVER_SESSIONS_HANDLE_TABLE_H_
 #define KILN_SERVER_SESSIONS_HANDLE_TABLE_H_
 
@@ -18,55 +18,56 @@
 
 namespace kiln::sessions {
 
-// Not thread-safe: the session guards it. Charges its account for the table, its values' host
-// memory and the errors of failed ones.
+// Not thread-safe: guarded by the session's lock. Charges its account for the table, the host
+// memory of its values and the errors of failed values.
 class HandleTable {
  public:
   explicit HandleTable(std::shared_ptr<memory::Account> host)
       : host_(std::move(host)), charge_(host_->Open(memory::Use::kHandles)) {}
 
-  // Room for these, if all are new, not 0 and distinct; INVALID_ARGUMENT names the handle that is
-  // not.
+  // Reserves memory for these handles. INVALID_ARGUMENT, naming the handle, if one is 0, repeated
+  // or used before.
   absl::Status Reserve(absl::Span<const uint64_t> handles);
-  // Binds each to its value; they have been reserved.
+  // Binds each handle to its value. Requires: Reserve succeeded for these handles.
   void Bind(absl::Span<const uint64_t> handles, absl::Span<const runtime::ValuePointer> values);
-  // Binds those of `handles` that are new to one failed value; none if there is no room.
+  // Binds the new ones of `handles` to one failed value; binds none if there is no memory for them.
   void Poison(absl::Span<const uint64_t> handles, const absl::Status& error);
-  // A known handle names another value from here on. Returns the one before.
+  // Binds a known handle to another value. Returns the value that it had.
   runtime::ValuePointer Rebind(uint64_t handle, runtime::ValuePointer value) {
     return std::exchange(values_[handle], std::move(value));
   }
-  // The same if the handle names `current`; otherwise, or if it was released, nothing changes.
+  // As Rebind if the handle names `current`; otherwise, also if it was released, does nothing.
   void RebindIf(uint64_t handle, const buffers::Value* current, const runtime::ValuePointer& value);
   // NOT_FOUND names the handle and says whether it was released.
   absl::StatusOr<runtime::ValuePointer> Find(uint64_t handle) const;
-  // Releases those that are known; the first error, if others are among them.
-  // What they named is `released`: freeing it may take long, so that is done without locks.
+  // Releases the known handles. Returns the first error if there are unknown ones. The values are
+  // moved to `released`: freeing them may take long, so the caller does it without holding locks.
   absl::Status Release(absl::Span<const uint64_t> handles,
                        std::vector<runtime::ValuePointer>* released);
-  // The values are destroyed by the caller, without locks.
+  // Releases all except `handles`. The caller destroys the returned values, without holding locks.
   [[nodiscard]] std::vector<runtime::ValuePointer> ReleaseAllBut(
       const absl::flat_hash_set<uint64_t>& handles);
-  // Those whose memory was lost with their device fail with `error`; the values are destroyed by
-  // the caller, without locks.
+  // Replaces the values whose memory was lost with their device by one that failed with `error`.
+  // The caller destroys the returned values, without holding locks.
   [[nodiscard]] std::vector<runtime::ValuePointer> FailLost(const absl::Status& error);
   const absl::flat_hash_map<uint64_t, runtime::ValuePointer>& values() const { return values_; }
   const IdSet& used() const { return used_; }
-  // For a table that was kept; it is empty. RESOURCE_EXHAUSTED: no room for so many values.
+  // For a restored session. Requires: the table is empty. Reserves memory for `values` handles;
+  // RESOURCE_EXHAUSTED if there is not enough.
   absl::Status Restore(IdSet used, size_t values);
-  // Binds one of `used`.
+  // Binds a handle that is in the restored `used`.
   void RestoreValue(uint64_t handle, runtime::ValuePointer value) {
     values_[handle] = std::move(value);
   }
-  // Empties the table; the values are destroyed by the caller, without locks.
+  // Empties the table. The caller destroys the returned values, without holding locks.
   [[nodiscard]] absl::flat_hash_map<uint64_t, runtime::ValuePointer> TakeAll();
 
  private:
   absl::Status CheckNew(absl::Span<const uint64_t> handles) const;
   absl::Status Unknown(uint64_t handle) const;
-  // What the table and its values take with so many handles more.
+  // The bytes that the table and its values take with `more` additional handles.
   int64_t BytesWith(size_t more) const;
-  // Gives back what has been reserved and not bound.
+  // Gives back memory reserved for handles that were not bound.
   void Settle() { charge_.ForceResize(BytesWith(0)); }
 
   const std::shared_ptr<memory::Account> host_;

@@ -1,5 +1,5 @@
-// The numbers a client has used, as intervals: clients count upwards, so a few intervals hold
-// millions of numbers.
+// The set of numbers that a client has used, stored as intervals: clients count upwards, so a few
+// intervals hold millions of numbers.
 #ifndef KILN_SERVER_SESSIONS_ID_SET_H_
 #define KILN_SERVER_SESSIONS_ID_SET_H_
 
@@ -16,7 +16,7 @@ class IdSet {
     return next != first_to_last_.begin() && std::prev(next)->second >= id;
   }
 
-  // False if it was there already.
+  // Returns false if `id` is in the set already.
   bool Insert(uint64_t id) {
     if (Contains(id)) return false;
     const auto next = first_to_last_.upper_bound(id);
@@ -32,10 +32,10 @@ class IdSet {
     return true;
   }
 
-  // All from `first` to `last`, of which none is there yet.
+  // Adds all numbers from `first` to `last`. Requires: none of them is in the set.
   void InsertAll(uint64_t first, uint64_t last) { first_to_last_[first] = last; }
   const std::map<uint64_t, uint64_t>& first_to_last() const { return first_to_last_; }
-  // The highest; 0 if there is none.
+  // The highest number; 0 if the set is empty.
   uint64_t last() const { return first_to_last_.empty() ? 0 : first_to_last_.rbegin()->second; }
   size_t intervals() const { return first_to_last_.size(); }
 

@@ -1,8 +1,8 @@
-// A session as it is between two operations, in a form that outlives the daemon.
+// The state of a session between two operations, in a form that outlives the daemon.
 //
-// Of the operations up to `executed` some have been answered, the others are `pending` and are done
-// again. Later ones count as never received: the client has them still and sends them again. So
-// each takes effect once, whenever the daemon stops.
+// Some of the operations up to `executed` have been answered; the others are `pending` and are
+// executed again. Later operations count as never received: the client still has them and sends
+// them again. So each operation takes effect once, whenever the daemon stops.
 #ifndef KILN_SERVER_SESSIONS_IMAGE_H_
 #define KILN_SERVER_SESSIONS_IMAGE_H_
 
@@ -33,13 +33,13 @@
 
 namespace kiln::sessions {
 
-// Who the client says it is.
+// What the client says about itself.
 struct ClientInfo {
   std::string name;
   std::string version;
   std::string description;
   uint32_t op_set_version = 0;
-  bool is_local = false;  // on this machine: a connection that is lost is a process that has ended
+  bool is_local = false;  // on this machine: a lost connection means that the process has ended
 };
 
 struct SessionIdentity {
@@ -48,16 +48,16 @@ struct SessionIdentity {
   std::string name;  // "s3"
   ClientInfo client;
   absl::Duration lease;
-  // After a lost connection, where that is less.
+  // The lease after a lost connection, if shorter than `lease`.
   absl::Duration away_lease = absl::InfiniteDuration();
   fairness::Priority priority = fairness::Priority::kInteractive;
   absl::Time opened;
-  // How often an image of it is taken while it goes on, so that it survives a daemon that is
-  // killed; zero: never.
+  // The interval at which images of the running session are taken, so that it survives SIGKILL of
+  // the daemon; zero: never.
   absl::Duration snapshot_interval;
 };
 
-// Where the bytes of values and blobs go to or come from, in order. For one thread at a time.
+// The destination and the source of the bytes of values and blobs, in order. Not thread-safe.
 class ByteSink {
  public:
   virtual ~ByteSink() = default;
@@ -69,15 +69,15 @@ class ByteSource {
   virtual absl::Status Read(absl::Span<char> bytes) = 0;
 };
 
-// Pending operations of a SessionImage, which name values and origins by their places in it.
+// Pending operations of a SessionImage. They refer to values and origins by index.
 struct KeptRun {
   size_t origin = 0;
   runtime::Bindings bindings;
   std::vector<size_t> inputs;
   std::vector<size_t> results;
   bool report_time = false;
-  // The handles that the last of the results are bound to, and what they named before it, should it
-  // be cancelled; empty for a run that cannot be.
+  // The updated handles, one for each of the last `results`, and the values to restore if the run
+  // is cancelled. Empty if the run cannot be cancelled.
   struct Update {
     uint64_t handle = 0;
     size_t before = 0;
@@ -103,14 +103,14 @@ struct SessionImage {
     Kind kind = Kind::kPending;
     buffers::TensorType type{};  // of kBytes
     absl::Status error{};        // of kFailed
-    Place place{};               // of kBytes; without a device: the session's
-    // Where the bytes are, in the daemon that has them; not encoded.
+    Place place{};               // of kBytes; without a device: the session's own device
+    // The value with the bytes, in the daemon that has them; not encoded.
     runtime::ValuePointer value{};
   };
-  // What follows names values and origins by their places.
+  // The types below refer to values and origins by index.
   struct Program {
     uint64_t number = 0;
-    absl::Status error{};  // of a graph that was refused; then there is no origin
+    absl::Status error{};  // of a refused graph; there is no origin then
     size_t origin = 0;
   };
   using Run = KeptRun;
@@ -135,8 +135,8 @@ struct SessionImage {
     buffers::BlobStore::Blob data{};  // not encoded
   };
 
-  // A Cancel that had been received and not executed: whatever it names stays cancelled when the
-  // client sends it again.
+  // A Cancel that has been received and not executed: the runs that it names remain cancelled when
+  // the client sends them again.
   struct Cancelled {
     uint64_t first = 0;
     uint64_t cancel = 0;  // the number of the Cancel
@@ -167,36 +167,38 @@ struct SessionImage {
   std::vector<Program> programs;
   std::vector<Blob> blobs;
   std::vector<Cancelled> cancelled;  // in the order of their Cancels
-  // The number of the first segment of the journal (journal.h) with what came after this image; 0:
+  // The number of the first journal segment (journal.h) with records made after this image; 0:
   // there is no journal.
   uint64_t journal = 0;
-  // The session went on when this image had been taken: the segment is there.
+  // The session continued after this image was taken, so the segment must exist.
   bool is_live = false;
 
-  // Of values and blobs.
+  // The bytes of values and blobs.
   int64_t data_bytes() const;
-  // All that it needs, each once; the session's own is the first.
+  // The devices that the session needs, without duplicates; its own device is the first.
   std::vector<std::string> DeviceNames() const;
-  // Memory that its values take there.
+  // The device memory that its values take on `device`.
   int64_t bytes_on(const std::string& device) const;
-  // From the next daemon's start on: a lease begins anew, for the client could not renew it.
+  // The lease from the start of the next daemon on. It starts anew, because the client could not
+  // renew it.
   absl::Duration lease_then() const { return std::max(remaining, identity.lease); }
 };
 
-// Of what Encode writes; Decode knows all earlier ones, too.
+// The version that Encode writes. Decode reads all earlier versions, too.
 inline constexpr uint32_t kImageVersion = 4;
 
-// Everything but the bytes of values and blobs.
+// Encodes everything except the bytes of values and blobs.
 std::string Encode(const SessionImage& image);
-// DATA_LOSS if it is none: whatever the bytes are, an image that is returned is consistent. Places
-// lie within their tables, and a pending run's results are made by no other.
+// DATA_LOSS if `bytes` are not a valid image. `bytes` are untrusted; a returned image is
+// consistent: indices are within their tables, and each result of a pending run is made by no other
+// run.
 absl::StatusOr<SessionImage> Decode(absl::string_view bytes, uint32_t version = kImageVersion);
 
-// These runs of its pending ones were cancelled after it had been taken: they are answered with
-// CANCELLED, and what they would have updated keeps its values.
+// Marks pending runs that were cancelled after the image was taken: they are answered with
+// CANCELLED, and the handles that they would have updated keep their values.
 void CancelPending(const absl::flat_hash_set<uint64_t>& runs, SessionImage* image);
 
-// The bytes of the values, then those of the blobs.
+// Writes the bytes of the values, then those of the blobs.
 absl::Status WriteBytes(const SessionImage& image, Patience& patience, ByteSink& sink);
 
 }  // namespace kiln::sessions

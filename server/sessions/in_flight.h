@@ -1,6 +1,6 @@
-// Operations that have been executed and not answered: what it takes to do them again, should the
-// daemon end first. Doing them again is as good as having waited: values never change, and each run
-// makes new ones.
+// Operations that have been executed and not answered, with what is needed to execute them again if
+// the daemon ends first. Executing them again is equivalent to having waited: values never change,
+// and each run makes new ones.
 #ifndef KILN_SERVER_SESSIONS_IN_FLIGHT_H_
 #define KILN_SERVER_SESSIONS_IN_FLIGHT_H_
 
@@ -17,7 +17,7 @@
 
 namespace kiln::sessions {
 
-// What a program can be made of again.
+// What a program can be compiled from again.
 struct ProgramOrigin {
   std::string wire;  // GraphSource::Wire
   std::string name;

@@ -1,22 +1,23 @@
-// What a session has done since its image was taken, in files beside the image: the next daemon has
-// the session as it was when this one was killed once it has done these records again, in order.
+// The log of what a session has done since its image was taken, in files beside the image. The next
+// daemon executes these records again in order, which restores the session as it was when this
+// daemon was killed.
 //
-// A journal is a row of segments, which are files with numbers. A new one begins with each image,
-// which names it in its description; so it is decided there, with the rename that puts the image in
-// place, which segments are out of date. A segment is a row of frames:
+// A journal is a sequence of segments, which are numbered files. A new segment begins with each
+// image; the image's description has the segment's number. So the rename that installs the image
+// also decides which segments are out of date. A segment is a sequence of frames:
 //
 //   size     8 bytes, little-endian, of the record
-//   ~size    8 bytes, so that damage here is not taken for a frame that was cut
+//   ~size    8 bytes, so that damage here is not mistaken for a truncated frame
 //   content
-//   tag      32 bytes: HMAC-SHA256 of the tag before, and all of this frame
+//   tag      32 bytes: HMAC-SHA256 of the previous tag and all of this frame
 //
-// The first frame is the segment's header. It has the last tag of the segment before: nothing can
-// be taken out, but from the end. The others have a record each, or a part of a large one, so that
-// nobody waits long for the lock. A last frame that is cut was being written when the daemon was
-// killed, and what it stands for was not answered.
+// The first frame is the header of the segment. It has the last tag of the previous segment, so
+// frames can be removed only from the end without detection. Each other frame has one record, or a
+// part of a large one, so that no thread waits long for the lock. A truncated last frame was being
+// written when the daemon was killed; its operation had not been answered.
 //
-// Nothing waits for the disk: what was written outlives the process, but not the machine. After
-// another start of the machine a journal is refused.
+// Writes are not flushed to the disk: they survive the process, but not the machine. After a reboot
+// the journal is refused.
 #ifndef KILN_SERVER_SESSIONS_JOURNAL_H_
 #define KILN_SERVER_SESSIONS_JOURNAL_H_
 
@@ -38,42 +39,42 @@
 
 namespace kiln::sessions {
 
-// Of which session a journal is, and where.
+// Identifies the session of a journal, and where its files are.
 struct JournalPlace {
   std::string stem;     // its files are STEM.session, STEM.1.journal, …
   std::string session;  // the secret id
-  std::string boot;     // which start of the machine this is
+  std::string boot;     // the boot id of the machine
 };
-// The path of a segment.
+// Returns the path of a segment.
 std::string SegmentPath(const std::string& stem, uint64_t number);
 
-// Thread-safe. Files that Discard has not removed stay.
+// Thread-safe. Destruction keeps the files; only Discard removes them.
 class Journal {
  public:
-  // Whether so many bytes more may be written to the disk.
+  // Returns OK if `bytes` more may be written to the disk.
   using Room = std::function<absl::Status(int64_t bytes)>;
 
-  // `secret` outlives this. The first segment's number is behind `last_number`, whose last tag is
-  // `last_tag` (empty: there is none).
+  // Requires: `secret` outlives this. The first segment will have the number after `last_number`,
+  // whose last tag is `last_tag` (empty: there is none).
   Journal(JournalPlace place, const cache::Secret& secret, Room room, uint64_t last_number,
           std::string last_tag);
   ~Journal();
 
-  // Records go to a new segment from here on. `name`, under which the session was left, stands in
-  // its header.
+  // Begins a new segment, which gets all later records. Its header has `name`, the name of the
+  // detached session.
   absl::Status Begin(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
-  // One record, in pieces. Once it has returned OK, the record outlives this process. Those that
-  // are appended meanwhile may stand before it. After an error the segment may end with a part of
-  // it, so Discard must follow.
+  // Appends one record, given in pieces. Once it has returned OK, the record outlives this process.
+  // Records appended concurrently may precede it. After an error the segment may end with a part of
+  // the record, so the caller must call Discard.
   absl::Status Append(absl::Span<const absl::string_view> record) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The segments before this number are out of date, and go.
+  // Removes the segments before this number, which are out of date.
   void ForgetBefore(uint64_t number) ABSL_LOCKS_EXCLUDED(mutex_);
-  // All files go, the image first; nothing is written any more.
+  // Removes all files, the image first, and refuses later writes.
   void Discard() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Of the segment that is written.
+  // The number of the current segment.
   uint64_t number() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Of all segments since `number`.
+  // The bytes in the segments from `number` on.
   int64_t bytes_since(uint64_t number) const ABSL_LOCKS_EXCLUDED(mutex_);
   const std::string& stem() const { return place_.stem; }
 
@@ -92,44 +93,43 @@ class Journal {
   const JournalPlace place_;
   const cache::Secret& secret_;
   const Room room_;
-  // Taken after a session's; nothing of a session is called with it.
+  // Locked after the session's lock; no method of a session is called with it held.
   mutable absl::Mutex mutex_;
   int file_ ABSL_GUARDED_BY(mutex_) = -1;
   bool discarded_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t number_ ABSL_GUARDED_BY(mutex_);
   std::string tag_ ABSL_GUARDED_BY(mutex_);
   uint64_t large_records_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t granted_ ABSL_GUARDED_BY(mutex_) = 0;  // bytes that may be written without asking
-  std::vector<Segment> segments_ ABSL_GUARDED_BY(mutex_);  // that this has begun and not forgotten
+  int64_t granted_ ABSL_GUARDED_BY(mutex_) = 0;            // writable before room_ is asked again
+  std::vector<Segment> segments_ ABSL_GUARDED_BY(mutex_);  // begun by this object and not forgotten
 };
 
-// Reads the segments of one session. For one thread at a time.
+// Reads the segments of one session. Not thread-safe.
 class JournalReader {
  public:
-  // `secret` outlives this. The paths are those of the segments from `first` on, in order; none is
-  // missing.
+  // Requires: `secret` outlives this. `paths` are those of all segments from `first` on, in order.
   JournalReader(JournalPlace place, const cache::Secret& secret, uint64_t first,
                 std::vector<std::string> paths);
   ~JournalReader();
   JournalReader(const JournalReader&) = delete;
   JournalReader& operator=(const JournalReader&) = delete;
 
-  // Nothing: that was the last. DATA_LOSS: they are damaged, of another session, or of the time
-  // before the machine was started anew. UNIMPLEMENTED: a newer daemon wrote them. UNAVAILABLE:
-  // they cannot be read.
+  // Returns the next record; nullopt after the last. DATA_LOSS: the segments are damaged, of
+  // another session, or from before a reboot. UNIMPLEMENTED: a newer daemon wrote them.
+  // UNAVAILABLE: they cannot be read.
   absl::StatusOr<std::optional<std::string>> Next();
 
-  // Of what has been read.
+  // The number of the last segment that was opened, and the last tag that was read.
   uint64_t last_number() const { return number_; }
   const std::string& last_tag() const { return tag_; }
 
-  // The name in the header of the segment; empty if there is none, or it cannot be read.
+  // Returns the name in the header of the segment; empty if there is none or it cannot be read.
   static std::string NameIn(const std::string& path, const cache::Secret& secret);
 
  private:
   absl::Status OpenNext();
   absl::StatusOr<std::optional<std::string>> ReadFrame();
-  // The record that ends with this frame; nothing: it goes on.
+  // Returns the record that ends with this frame; nullopt if the record continues.
   absl::StatusOr<std::optional<std::string>> Join(std::string frame);
   absl::Status Damaged(absl::string_view how) const;
 
@@ -139,7 +139,7 @@ class JournalReader {
   size_t next_ = 0;  // of paths_
   uint64_t number_;
   std::string tag_;
-  std::map<uint64_t, std::string> parts_;  // of large records that go on, by their numbers
+  std::map<uint64_t, std::string> parts_;  // of incomplete large records, by their numbers
   int file_ = -1;
   int64_t left_ = 0;
 };

@@ -1,4 +1,4 @@
-// How a daemon that stops keeps its sessions for the next one.
+// Saves the sessions of a stopping daemon for the next one.
 #ifndef KILN_SERVER_SESSIONS_KEEP_ALL_H_
 #define KILN_SERVER_SESSIONS_KEEP_ALL_H_
 
@@ -15,16 +15,17 @@ namespace kiln::sessions {
 
 struct KeepAllOptions {
   KeptSessions* kept = nullptr;
-  Registry* registry = nullptr;  // takes no new session any more
+  Registry* registry = nullptr;  // takes no new sessions
   std::vector<runtime::ManagedDevice*> devices;
-  absl::Status restarting;       // what clients of kept sessions hear
-  absl::Duration copy_patience;  // for a piece of a tensor on its way from a device
+  absl::Status restarting;       // the status that clients of kept sessions get
+  absl::Duration copy_patience;  // for copying a piece of a tensor from a device
   std::function<absl::Time()> steady_now;
 };
 
-// Halts all sessions, lets what is on the devices end until `deadline`, writes the sessions to
-// their folder and closes them. One that cannot be kept is closed as lost: the log says why, and
-// its client hears it, also from the next daemon. Called once, while operations are still taken.
+// Pauses all sessions, waits until `deadline` for the devices to finish, writes the sessions to
+// their folder and closes them. A session that cannot be saved is closed as lost: the reason is
+// logged, and its client gets it, also from the next daemon. Called once, while sessions still
+// accept operations.
 void KeepAll(const KeepAllOptions& options, absl::Time deadline);
 
 }  // namespace kiln::sessions

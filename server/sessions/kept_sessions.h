@@ -1,5 +1,5 @@
-// The folder of sessions that a daemon has kept for the next one, or keeps as they go on: an image
-// each, and a journal of what came after it (journal.h).
+// The folder of sessions saved for the next daemon: those of a daemon that stopped, and protected
+// sessions that are running. Each has an image, and a journal of what came after it (journal.h).
 #ifndef KILN_SERVER_SESSIONS_KEPT_SESSIONS_H_
 #define KILN_SERVER_SESSIONS_KEPT_SESSIONS_H_
 
@@ -24,65 +24,66 @@
 
 namespace kiln::sessions {
 
-// Which start of the machine this is; empty if it does not tell.
+// Returns the boot id of the machine; empty if it cannot be read.
 std::string ThisBoot();
 
-// Thread-safe, but List and Save are for one thread at a time.
+// Thread-safe, except that List and Save are for one thread at a time.
 class KeptSessions {
  public:
   struct Options {
-    std::string folder;       // made, with those above it, if it is not there; of this user alone
+    std::string folder;       // created with its parents if missing; accessible only to this user
     int64_t limit_bytes = 0;  // of all files
-    // Of a user's files; 0, or no function: no other limit.
+    // The limit for the files of one user; 0, or no function: no other limit.
     std::function<int64_t(const std::string& user)> user_limit_bytes{};
-    std::string boot{};  // which start of the machine this is; journals of another are refused
+    std::string boot{};  // ThisBoot(); journals of another boot are refused
   };
   struct Kept {
     std::string path;
     SessionImage image;                  // without the bytes
     std::vector<std::string> journal{};  // the paths of its segments, in order
-    std::string name{};                  // under which it was left; empty if it was not
+    std::string name{};                  // if detached, its name; otherwise empty
   };
 
-  // Holds the folder until it is destroyed. FAILED_PRECONDITION: another daemon holds it, or others
-  // can reach it. UNAVAILABLE: it cannot be made.
+  // Locks the folder until the object is destroyed. FAILED_PRECONDITION: another daemon holds it,
+  // or other users can access it. UNAVAILABLE: it cannot be created.
   static absl::StatusOr<std::unique_ptr<KeptSessions>> Open(Options options);
   ~KeptSessions();
 
-  // What is there. A file under another name than its session's own is a copy, and is left alone.
-  // What cannot be read is removed, but for what a newer daemon has written; the log
-  // has a line for each. So are segments that are out of date.
+  // Lists the sessions in the folder. A file with a name other than its session's own is a copy and
+  // is left alone. Files that cannot be read are removed and logged, except that files of a newer
+  // daemon are kept. Segments that are out of date are removed.
   std::vector<Kept> List();
-  // The bytes of one. The errors of SealedReader.
+  // Opens the bytes of a session. Returns the errors of SealedReader.
   absl::StatusOr<std::unique_ptr<SealedReader>> Read(const Kept& kept) const;
   JournalReader ReadJournal(const Kept& kept) const;
-  // It does not come back, whatever happens.
+  // Removes the session durably: it is not listed again, even after a crash.
   absl::Status Remove(const Kept& kept);
-  // How many daemons have begun to restore it and did not get to ForgetAttempts, this one included:
-  // what it does may be what ends them.
+  // Counts the daemons that have begun to restore the session and did not reach ForgetAttempts,
+  // including this one: its operations may be what makes daemons crash.
   static int CountAttempt(const Kept& kept);
   static void ForgetAttempts(const Kept& kept);
 
-  // An image of a session that goes on, but for Place; the same errors as Save's. It need not
-  // outlive the machine, since its journal does not. What a user's sessions take as they go on is
-  // no more than what is still free then, so that nobody keeps others from it.
+  // Writes the image of a running session; the caller finishes with SealedWriter::Place. Returns
+  // the same errors as Save. The image need not survive a reboot, since its journal does not. The
+  // running sessions of a user may use no more disk than is still free afterwards, so that no user
+  // prevents the protection of others.
   absl::StatusOr<std::unique_ptr<SealedWriter>> Draft(const SessionImage& image,
                                                       Patience& patience) const;
-  // For what comes after an image. `last_number` and `last_tag` as in Journal. Its bytes are the
-  // user's as those of images are, to a mebibyte for each session.
+  // Creates the journal for what comes after an image. `last_number` and `last_tag` as in Journal.
+  // The bytes count towards the user's disk limit like those of images, to within 1 MiB for each
+  // session.
   std::shared_ptr<Journal> NewJournal(const SessionIdentity& identity, const std::string& user,
                                       uint64_t last_number, std::string last_tag) const;
 
-  // The session's earlier files give way to it. On the disk for good, or an error:
-  // RESOURCE_EXHAUSTED if the files, or the user's, would take more than they may;
-  // DEADLINE_EXCEEDED if a device hangs.
+  // Writes the image durably and replaces the earlier files of the session. RESOURCE_EXHAUSTED if
+  // all files, or the user's, would exceed their limit; DEADLINE_EXCEEDED if a device hangs.
   absl::Status Save(const SessionImage& image, Patience& patience) ABSL_LOCKS_EXCLUDED(mutex_);
-  // From here on only Save writes to the folder, so that what the files take is known without
-  // another look at all of them for each session.
+  // Requires: from here on only Save writes to the folder. Scans the folder once, so that Save need
+  // not scan all files again for each session.
   void BeginSavingAll() ABSL_LOCKS_EXCLUDED(mutex_);
-  // What a user's files take. Thread-safe.
+  // The bytes of a user's files. Thread-safe.
   int64_t BytesOf(const std::string& user) const;
-  // In all looks at the folder that asked what the files take; for tests.
+  // The number of files seen in all scans of the folder for sizes; for tests.
   int64_t files_looked_at() const { return files_looked_at_; }
 
  private:
@@ -90,12 +91,12 @@ class KeptSessions {
       : options_(std::move(options)), secret_(std::move(secret)), lock_(lock) {}
   JournalPlace PlaceOf(const SessionIdentity& identity, const std::string& user) const;
   FolderUse Look() const;
-  // `except`: the stem of a session whose files give way. `goes_on`: see Draft.
+  // `except`: the stem of a session whose files will be replaced. `goes_on`: see Draft.
   absl::Status CheckRoom(const std::string& user, const std::string& except, int64_t bytes,
                          bool goes_on) const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status CheckRoomIn(const FolderUse& use, const std::string& user, const std::string& except,
                            int64_t bytes, bool goes_on) const;
-  // The image, but for its end.
+  // Writes the image except for its end (SealedWriter::Seal).
   absl::StatusOr<std::unique_ptr<SealedWriter>> Write(const SessionImage& image, bool goes_on,
                                                       Patience& patience) const;
   void AddSegments(std::vector<Kept>* all) const;

@@ -1,4 +1,5 @@
-// What a client asks on its stream, and what it is answered; the wire's messages without the wire.
+// The operations that a client sends on its stream, and their answers: the wire messages,
+// independent of the wire format.
 #ifndef KILN_SERVER_SESSIONS_OPERATION_H_
 #define KILN_SERVER_SESSIONS_OPERATION_H_
 
@@ -21,23 +22,24 @@
 
 namespace kiln::sessions {
 
-// Where a value is asked to lie: on devices as a mesh, or all on one of them, or, where nothing is
-// said, on the session's. Its form has been checked (rpc), or it has an error, which is the answer.
+// The requested placement of a value: sharded over devices as a mesh, or whole on one device; by
+// default on the session's device. Its form has been checked (rpc), or `error` is set and is the
+// answer.
 struct Place {
   absl::Status error{};
-  std::string device{};                                   // without a placement; may be empty
-  std::shared_ptr<const buffers::Placement> placement{};  // with a mesh
+  std::string device{};                                   // if there is no placement; may be empty
+  std::shared_ptr<const buffers::Placement> placement{};  // over a mesh
 };
 
-// Handles and program ids are the client's numbers: never 0, never used twice.
+// Handles and program ids are chosen by the client: never 0, never used twice.
 struct DefineProgram {
   uint64_t program = 0;
-  // An error if the graph is broken already in its outer form; it is then the answer.
+  // An error if the graph could not be unpacked; it is then the answer.
   absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> graph;
   std::string name;
-  // By name, one for each place of the graph's mesh; empty: the session's.
+  // Names, one for each coordinate of the graph's mesh; empty: the session's device.
   std::vector<std::string> devices{};
-  // Since the message came; null: of one that is done again.
+  // Tracks progress since the message was received; null if the definition is executed again.
   std::shared_ptr<runtime::FirstCall> first_call{};
 };
 struct RunProgram {
@@ -51,11 +53,11 @@ struct Write {
   uint64_t handle = 0;
   buffers::TensorType type;
   std::string data;                // if there are no blobs
-  std::vector<std::string> blobs;  // whose bytes follow each other
-  // Where it is to lie.
+  std::vector<std::string> blobs;  // their bytes are concatenated
   Place place{};
 };
-// A copy that lies elsewhere; where it lies there already, the same value under another handle.
+// Copies a value to another placement. If it already has that placement, binds the same value to
+// another handle.
 struct Move {
   uint64_t source = 0;
   uint64_t handle = 0;
@@ -72,13 +74,13 @@ struct ReleaseProgram {
   uint64_t program = 0;
 };
 struct Barrier {};
-// Cancels the runs with numbers from `first` up to its own that have not been handed to the device
-// whole.
+// Cancels the runs with numbers from `first` up to its own that have not been fully submitted to
+// the device.
 struct Cancel {
   uint64_t first = 0;
 };
-// The session and these tensors get names, and everything else that has a number is released. It is
-// kept for so long once its stream has ended; 0: for the lease.
+// Names the session and these tensors, and releases everything else that has a number. The session
+// is kept for `keep` after its stream has ended; 0: for the lease.
 struct NamedHandle {
   std::string name;
   uint64_t handle = 0;
@@ -89,56 +91,57 @@ struct DetachAs {
   absl::Duration keep;
   std::vector<NamedHandle> tensors;
 };
-// An operation that had no room in the daemon's memory: fails, and the handles with it.
+// An operation that was refused, for example because the daemon had no memory for it. It fails, and
+// the handles with it.
 struct Refused {
   absl::Status error;
   std::vector<uint64_t> handles;
 };
-// The next of the operations that a kept session had not answered (image.h), by its place; behind
-// the last of them, the end of resuming. No client sends it.
+// The next of the pending operations of a restored session (image.h), by index; after the last, the
+// end of resuming. No client sends it.
 struct Resume {
   size_t pending = 0;
 };
-// A request that is none of these (a newer client's).
+// A request of an unknown kind (from a newer client).
 struct UnknownOperation {};
 
 using Operation = std::variant<UnknownOperation, DefineProgram, RunProgram, Write, Read, Release,
                                ReleaseProgram, Barrier, Cancel, DetachAs, Refused, Resume, Move>;
 
-// Bytes of host memory that an operation holds, but for its graph, which is charged by itself.
+// The bytes of host memory that an operation holds, except its graph, which is charged separately.
 int64_t SizeOf(const Operation& operation);
-// Those of its graph.
+// The bytes of its graph.
 int64_t GraphBytes(const Operation& operation);
-// The handles that it would bind.
+// The handles that it binds.
 std::vector<uint64_t> NewHandles(const Operation& operation);
-// The highest of them, or `highest` if that is more; likewise of programs.
+// The highest of these handles, or `highest` if that is higher; the same for programs.
 uint64_t HighestHandle(const Operation& operation, uint64_t highest);
 uint64_t HighestProgram(const Operation& operation, uint64_t highest);
 
 struct Answer {
   uint64_t sequence = 0;
   absl::Status error{};
-  // Of a Read: what is read. It never changes, so that its bytes need not be kept until they are
-  // sent, and sent again.
+  // The value of a Read. Values never change, so its bytes are not copied; they are read when the
+  // answer is sent or resent.
   runtime::ValuePointer value{};
   std::string digest{};
   double device_seconds = 0;
   memory::Charge charge{};
 };
-// Bytes of host memory that an answer holds.
+// The bytes of host memory that an answer holds.
 int64_t SizeOf(const Answer& answer);
 
-// Where a session's answers go: one attached stream. Thread-safe.
+// Receives a session's answers: one attached stream. Thread-safe.
 class Sink {
  public:
   virtual ~Sink() = default;
-  // Both only put the message into the stream's queue, so that they may be called with locks held;
-  // Flush sends.
+  // Both only put the message into the stream's queue, so they may be called with locks held; Flush
+  // sends.
   virtual void PushAttached(uint64_t last_sequence) = 0;
   virtual void Push(std::shared_ptr<const Answer> answer) = 0;
-  // The rest is called without locks.
+  // The methods below are called without locks.
   virtual void Flush() = 0;
-  // The session takes operations again after it had refused more.
+  // The session accepts operations again, after WantsMore had returned false.
   virtual void ReadMore() = 0;
   // Sends what is queued, then ends the stream.
   virtual void Close(const absl::Status& status) = 0;

@@ -1,4 +1,4 @@
-// How long the daemon waits for the copies of devices that may hang.
+// Limits how long the daemon waits for copies of devices that may hang.
 #ifndef KILN_SERVER_SESSIONS_PATIENCE_H_
 #define KILN_SERVER_SESSIONS_PATIENCE_H_
 
@@ -13,21 +13,21 @@ namespace kiln::sessions {
 // Thread-safe.
 class Patience {
  public:
-  // So long for each copy. Once it has run out, nothing is waited for any more: whoever asks a
-  // device that hangs for many copies waits for it once.
+  // Waits up to `of_one` for each copy. After one timeout nothing is waited for any more, so many
+  // copies on a hung device cost only one timeout.
   explicit Patience(absl::Duration of_one);
 
-  // Starts a copy and waits until `done` is called. DEADLINE_EXCEEDED: it was not in time. Then it
-  // may still be under way, so what it uses must be kept by `start`'s copy of `done`.
+  // Starts a copy and waits until `done` is called. DEADLINE_EXCEEDED: not in time. The copy may
+  // then still be running, so `start`'s copy of `done` must keep alive what it uses.
   using Done = std::function<void(const absl::Status&)>;
   absl::Status Await(const std::function<void(Done done)>& start);
 
-  // Runs out at once, also for those who wait.
+  // Times out immediately, also for threads that are waiting.
   void GiveUp();
 
  private:
   struct State;
-  const std::shared_ptr<State> state_;  // with copies that end late, too
+  const std::shared_ptr<State> state_;  // shared with copies that end late
 };
 
 }  // namespace kiln::sessions

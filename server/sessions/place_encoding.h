@@ -1,4 +1,4 @@
-// Places in files.
+// Encodes placements (Place) in files.
 #ifndef KILN_SERVER_SESSIONS_PLACE_ENCODING_H_
 #define KILN_SERVER_SESSIONS_PLACE_ENCODING_H_
 
@@ -7,9 +7,9 @@
 
 namespace kiln::sessions {
 
-// One without an error.
+// Requires: `place` has no error.
 void PutPlace(Encoder& out, const Place& place);
-// Fails the decoder for what no request can say.
+// Fails the decoder if no request could have this placement.
 Place TakePlace(Decoder& in);
 
 }  // namespace kiln::sessions

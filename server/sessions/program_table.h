@@ -1,4 +1,4 @@
-// The programs of a session, by the client's numbers.
+// The programs of a session, by the client's ids.
 #ifndef KILN_SERVER_SESSIONS_PROGRAM_TABLE_H_
 #define KILN_SERVER_SESSIONS_PROGRAM_TABLE_H_
 
@@ -23,91 +23,96 @@
 
 namespace kiln::sessions {
 
-// A graph under the client's number.
+// A graph with the client's id.
 struct DefinedProgram {
-  // Null once a graph without variables has been handed to the program cache: nobody needs it then.
+  // Null after a graph without variables was passed to the program cache, because it is not needed
+  // any more.
   absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> source;
   std::vector<runtime::Variable> variables;
   std::vector<runtime::ManagedDevice*> devices;  // not empty unless `source` is an error
-  // Not null. Without bytes if the graph cannot be kept.
+  // Not null. Its `wire` is empty if the graph cannot be saved.
   std::shared_ptr<const ProgramOrigin> origin;
   memory::Charge charge;
   quota::Share share;
   struct Instance {
     std::shared_ptr<runtime::ProgramFuture> future;
-    uint64_t compiled_for = 0;  // the operation, by its sequence number, that asked for the future
-    uint64_t used = 0;          // the latest operation; the smallest goes first
+    uint64_t compiled_for = 0;  // sequence number of the operation that requested it
+    uint64_t used = 0;          // sequence number of its last use; the smallest is evicted first
   };
-  // One for each binding of the variables that a run has used, within the session's limits; without
-  // variables there is one, with no bindings.
+  // One for each binding of the variables that a run has used, up to the session's limits; a
+  // program without variables has one, with no bindings.
   std::map<runtime::Bindings, Instance> instances;
 };
 
-// Not thread-safe: the session guards it.
+// Not thread-safe: guarded by the session's lock.
 class ProgramTable {
  public:
-  // What is pointed to outlives the table and what it held.
+  // Requires: the objects pointed to outlive the table and the programs taken from it.
   struct Services {
     runtime::ProgramCache* programs = nullptr;
-    runtime::ManagedDevice* device = nullptr;      // where no others are named
-    std::vector<runtime::ManagedDevice*> devices;  // those that can be
+    runtime::ManagedDevice* device = nullptr;      // if the definition names none
+    std::vector<runtime::ManagedDevice*> devices;  // all that a definition can name
     std::shared_ptr<memory::Account> host;
-    size_t bindings_per_program = 0;           // remembered; the least recently used go first
-    std::string user;                          // who asks for the programs
+    size_t bindings_per_program = 0;           // the least recently used are evicted
+    std::string user;                          // the user who requests the programs
     quota::Meter* programs_of_user = nullptr;  // may be null
   };
 
   explicit ProgramTable(Services services) : services_(std::move(services)) {}
 
-  // The program is being compiled where a future is returned; it is null where the graph has
-  // variables, which a run binds. The error of a graph or a device is the program's from here on:
-  // runs get it. A number that was taken, or for which there is no room, stays as it was;
-  // quota::Refusal: the user has too many.
+  // Adds a program. Returns the future of its compilation; null if the graph has variables, whose
+  // values come with runs. An error of the graph or a device is stored with the program, and its
+  // runs return it. If the id was used before, or there is no memory for the program, nothing
+  // changes. quota::Refusal: the user has too many programs.
   absl::StatusOr<std::shared_ptr<runtime::ProgramFuture>> Define(
       const DefineProgram& operation, runtime::Admission admission = runtime::Admission::kAsked);
-  // What the run must wait for, by its sequence number; null if it can be looked up.
+  // Returns the compilation that the run with this sequence number must wait for; null if the
+  // program can be looked up.
   std::shared_ptr<runtime::ProgramFuture> MustWaitFor(uint64_t sequence, const RunProgram& run);
-  // The program with the run's bindings. For the same number and run MustWaitFor has returned null.
+  // Returns the program with the run's bindings. Requires: MustWaitFor has returned null for the
+  // same sequence number and run.
   absl::StatusOr<std::shared_ptr<const runtime::BoundProgram>> Find(uint64_t sequence,
                                                                     const RunProgram& run);
   absl::Status Release(uint64_t program);
-  // The same as Define compiles, for a definition that is done again. Null where there are
-  // variables.
+  // Compiles what Define compiled, for a definition that is executed again. Null if there are
+  // variables and no bindings.
   std::shared_ptr<runtime::ProgramFuture> CompileAgain(
       const std::shared_ptr<const runtime::GraphSource>& source, const ProgramOrigin& origin,
       const runtime::Bindings& bindings) const;
 
-  // What the program is made of; null if it is unknown or cannot be kept.
+  // Returns what the program was compiled from; null if it is unknown or cannot be saved.
   std::shared_ptr<const ProgramOrigin> OriginOf(uint64_t program) const;
   const std::map<uint64_t, DefinedProgram>& programs() const { return programs_; }
   const IdSet& used() const { return used_; }
-  // For a table that was kept.
+  // For a restored session.
   void RestoreUsed(IdSet used) { used_ = std::move(used); }
-  // One of those numbers, with its graph or the error that it was refused with. No limit holds.
+  // Restores the program of one of the used numbers, with its graph or the error of its definition.
+  // Limits are not enforced.
   void Restore(uint64_t number, absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> source,
                std::shared_ptr<const ProgramOrigin> origin);
 
-  // Of programs that are not ready, or whose first run has not been answered; without those that
-  // are ready and that nobody runs.
+  // Programs that are not ready, or whose first run has not been answered; without those that are
+  // ready and have no run.
   struct Waiting {
     std::string name;
     runtime::FirstCall::Progress progress;
   };
   std::vector<Waiting> FirstCalls() const;
-  // True if one of the numbers names `program`.
+  // True if one of the ids refers to `program`.
   bool Names(const runtime::Program& program) const;
   size_t size() const { return programs_.size(); }
-  // Empties the table; what it held is destroyed by the caller, without locks.
+  // Empties the table. The caller destroys the returned programs, without holding locks.
   [[nodiscard]] std::map<uint64_t, DefinedProgram> TakeAll();
 
  private:
-  // The program with the run's bindings; null if there is none to wait for. A binding that has
-  // failed is compiled again, once for each run: memory may have become free.
+  // Returns the program with the run's bindings, and compiles it if necessary; null if there is
+  // none to wait for. A failed binding is compiled again, once for each run, because memory may
+  // have become free.
   std::shared_ptr<runtime::ProgramFuture> Instance(uint64_t sequence, const RunProgram& run);
   std::shared_ptr<runtime::ProgramFuture> Compile(
       const DefinedProgram& program, const runtime::Bindings& bindings,
       runtime::Admission admission, std::shared_ptr<runtime::FirstCall> first_call) const;
-  // An entry with room for one instance.
+  // Makes an entry with memory for one instance.
   absl::StatusOr<DefinedProgram> Make(
       absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> source,
       std::shared_ptr<const ProgramOrigin> origin, runtime::Admission admission) const;
@@ -115,7 +120,8 @@ class ProgramTable {
   std::shared_ptr<runtime::ProgramFuture> Begin(
       DefinedProgram* program, runtime::Admission admission,
       std::shared_ptr<runtime::FirstCall> first_call = nullptr) const;
-  // Those of these names. NOT_FOUND; see FindDevice. UNAVAILABLE: ManagedDevice::CheckUsable.
+  // Returns the devices with these names; the session's device if `names` is empty. NOT_FOUND: see
+  // FindDevice. UNAVAILABLE: see ManagedDevice::CheckUsable.
   absl::StatusOr<std::vector<runtime::ManagedDevice*>> Devices(
       const std::vector<std::string>& names, runtime::Admission admission) const;
   absl::Status CheckNew(uint64_t program) const;

@@ -19,20 +19,20 @@
 
 namespace kiln::sessions {
 
-// UNAVAILABLE, reason RESTARTING: the session is not lost; attach again.
+// Returns UNAVAILABLE, reason RESTARTING: the session is not lost; attach again.
 absl::Status Restarting(absl::string_view why);
 
-// Sessions that an earlier daemon has kept and that are not back yet. Thread-safe.
+// Sessions that an earlier daemon has saved and that are not restored yet. Thread-safe.
 class AbsentSessions {
  public:
   virtual ~AbsentSessions() = default;
-  // Whether Ask speaks of all of them: not before they have been listed, once the daemon serves.
+  // True once all of them have been listed, so that Ask knows them all. The daemon serves earlier.
   virtual bool KnowsAll() const = 0;
-  // Why the user's session is not there; OK if it is none of these.
+  // Returns why the user's session is not restored yet; OK if it is not one of these.
   virtual absl::Status Ask(const std::string& user, const std::string& id) = 0;
-  // `user` null: whoever's it is.
+  // The same by number. `user` null: of any user.
   virtual absl::Status Ask(int64_t number, const std::string* user) = 0;
-  // Those of one user end; returns how many there were.
+  // Closes the absent sessions of one user; returns how many there were.
   virtual int DropAllOf(const std::string& user) = 0;
 };
 
@@ -42,85 +42,88 @@ class Registry {
   struct Options {
     absl::Duration default_lease = absl::Minutes(15);
     absl::Duration max_lease = absl::Hours(1);
-    // After a lost connection, for clients on this machine that name no lease.
+    // The lease after a lost connection, for clients on this machine that request no lease.
     absl::Duration local_away_lease = absl::Minutes(2);
     int64_t max_sessions = 1024;  // open at once
-    // What a user may have; asked when he comes and whenever UpdateLimits is called.
+    // A user's limits. Called when the user opens the first session, and by UpdateLimits.
     std::function<quota::Limits(const std::string& user)> limits_of = [](const std::string&) {
       return quota::Limits();
     };
-    // This daemon's, in front of the ids that it makes: those of others are known by it. Eight
-    // characters.
+    // The prefix of the ids that this daemon makes, by which ids of other daemons are recognized.
+    // Eight characters.
     std::string mark = "00000000";
-    // Looks after sessions that want to be protected, from when they can be found.
+    // Called with each session that wants to be protected, when it is opened or adopted.
     std::function<void(const std::shared_ptr<Session>&)> protect;
-    // A secret that nobody can guess: 128 random bits.
+    // Returns a secret that cannot be guessed: 128 random bits.
     std::function<std::string()> new_id;
     Services services;
   };
 
-  // `devices` outlive this; there is at least one.
+  // Requires: `devices` outlive this and are not empty.
   Registry(Options options, std::vector<runtime::ManagedDevice*> devices);
 
-  // `lease` zero: the default; held to [1 s, max_lease]. `device` empty: the usable one with the
-  // fewest sessions. NOT_FOUND: no such device. UNAVAILABLE: it takes no sessions, or the daemon
-  // stops. RESOURCE_EXHAUSTED: as many are open as may be, reason TOO_MANY_SESSIONS, or as this
-  // user may have, reason USER_SESSIONS: no more than are still free, or eight, and the last
-  // sixteenth is for users who have none. So nobody keeps others out. Or quota::Refusal.
+  // Opens a session. `lease` is clamped to [1 s, max_lease]; zero: the default. `device` empty: the
+  // usable device with the fewest sessions. NOT_FOUND: no such device. UNAVAILABLE: the device
+  // takes no sessions, or the daemon is stopping. RESOURCE_EXHAUSTED, reason TOO_MANY_SESSIONS: the
+  // limit of all sessions is reached. RESOURCE_EXHAUSTED, reason USER_SESSIONS: a user may have as
+  // many sessions as are still free, or eight, and the last sixteenth is for users who have none,
+  // so that no user keeps others out. Or quota::Refusal.
   // `snapshot_interval` above zero: the session is protected from the start, and an image of it is
-  // taken so often, but once a second at most and once an hour at least. FAILED_PRECONDITION,
-  // reason SNAPSHOTS_UNAVAILABLE: this daemon has no folder for that. For want of disk it is open
-  // all the same, as the log says.
+  // taken at this interval, clamped to [1 s, 1 h]. FAILED_PRECONDITION, reason
+  // SNAPSHOTS_UNAVAILABLE: this daemon has no folder for images. If the first image fails, for
+  // example because the disk is full, the session opens unprotected, and this is logged.
   absl::StatusOr<std::shared_ptr<Session>> Open(
       const std::string& user, ClientInfo client, absl::Duration lease, const std::string& device,
       fairness::Priority priority = fairness::Priority::kInteractive,
       absl::Duration snapshot_interval = absl::ZeroDuration()) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The user's. NOT_FOUND: closed or expired (UNKNOWN_SESSION), or of a daemon that did not keep it
-  // (SESSION_LOST); of another's, what is said of one that never was. Once Refuse was called, its
-  // reason instead. What AbsentSessions say of it comes before all that.
+  // Finds a session of the user. NOT_FOUND: closed or expired (UNKNOWN_SESSION), or of a daemon
+  // that did not save it (SESSION_LOST). For another user's session the answer is the same as for
+  // one that never existed. After Refuse, an unknown session gives its reason instead. Errors of
+  // AbsentSessions come before all of these.
   absl::StatusOr<std::shared_ptr<Session>> Find(const std::string& user,
                                                 const std::string& id) const
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // The user's that has this name. NOT_FOUND, reason UNKNOWN_NAME; otherwise as Find.
+  // Finds the user's session with this name. NOT_FOUND, reason UNKNOWN_NAME; otherwise as Find.
   absl::StatusOr<std::shared_ptr<Session>> FindByName(const std::string& user,
                                                       const std::string& name) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   SessionNames& names() { return names_; }
-  // What clients of sessions that have ended hear, beyond that they are unknown.
+  // The reasons for which sessions have ended, for their clients.
   EndedSessions& ended() { return ended_; }
-  // Before anything is found. They outlive this.
+  // Requires: called before Find or FindByName; `absent` outlives this.
   void SetAbsent(AbsentSessions* absent) { absent_ = absent; }
   absl::Status Close(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Ends the session that lists call `name` (SessionIdentity::name), one of the user's or, with
-  // `of_anybody`, whoever's; or the one that the user has left under this name. Its client hears
-  // NOT_FOUND, SESSION_CLOSED. NOT_FOUND, UNKNOWN_NAME; FAILED_PRECONDITION, AMBIGUOUS_NAME: it is
-  // a name of two; UNAVAILABLE: it is not back yet. Returns the session, which is closed.
+  // Closes the session that lists call `name` (SessionIdentity::name), one of the user's or, with
+  // `of_anybody`, of any user; or the one that the user has detached under this name. Its client
+  // gets NOT_FOUND, SESSION_CLOSED. Returns the closed session. NOT_FOUND, UNKNOWN_NAME: there is
+  // none; FAILED_PRECONDITION, AMBIGUOUS_NAME: two sessions have this name; UNAVAILABLE: it is not
+  // restored yet.
   absl::StatusOr<std::shared_ptr<Session>> EndByName(const std::string& user, bool of_anybody,
                                                      const std::string& name)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Those of one user, the absent ones too; returns how many there were.
+  // Closes the sessions of one user, including the absent ones; returns how many there were.
   int CloseAllOf(const std::string& user, const absl::Status& reason) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // For sessions that an earlier daemon has kept. New ones have numbers from `number` on.
+  // For sessions that an earlier daemon has saved: new ones get numbers from `number` on.
   void CountFrom(int64_t number) ABSL_LOCKS_EXCLUDED(mutex_);
-  // An empty session that only the caller knows, with the image's identity, user and device.
-  // UNAVAILABLE: the device is not there; RESOURCE_EXHAUSTED: its memory.
+  // Makes an empty session with the image's identity, user and device, which only the caller knows.
+  // UNAVAILABLE: the device does not exist; RESOURCE_EXHAUSTED: not enough device memory.
   absl::StatusOr<std::shared_ptr<Session>> Make(const SessionImage& image)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // From now on everybody can find it. It does not count towards the limit of those that are open.
+  // Adds the session, so that Find returns it. The limit of open sessions is not enforced.
   void Adopt(std::shared_ptr<Session> session) ABSL_LOCKS_EXCLUDED(mutex_);
-  // In the order in which they were opened.
+  // The sessions, in the order in which they were opened.
   std::vector<std::shared_ptr<Session>> List() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Made if there is none yet.
+  // Returns the user; creates the entry if there is none.
   std::shared_ptr<User> GetUser(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Everybody who has opened a session, or taken a large answer, since the daemon started.
+  // All users who have opened a session, or received a large answer, since the daemon started.
   std::vector<std::shared_ptr<User>> ListUsers() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Asks for the user's limits again; they hold from now on.
+  // Reads the user's limits again and applies them.
   void UpdateLimits(const std::string& user) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Closes the sessions whose lease has run out; returns how many.
   int CloseExpired() ABSL_LOCKS_EXCLUDED(mutex_);
-  // No new sessions; Open fails with `reason`.
+  // Stops opening sessions: Open fails with `reason`.
   void Refuse(const absl::Status& reason) ABSL_LOCKS_EXCLUDED(mutex_);
   void CloseAll(const absl::Status& reason) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -137,7 +140,7 @@ class Registry {
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<runtime::ManagedDevice*> Choose(const std::string& name) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  // Made when it is first asked for.
+  // Creates the user on first use.
   const std::shared_ptr<User>& UserOf(const std::string& name)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // User::Explain.
@@ -152,19 +155,18 @@ class Registry {
   const Options options_;
   const std::vector<runtime::ManagedDevice*> devices_;
   AbsentSessions* absent_ = nullptr;
-  // No session's lock is taken with it: whoever is slow in one session would hold up everybody.
+  // No session's lock is taken with this held: a slow caller in one session would block all users.
   mutable absl::Mutex mutex_;
   absl::Status refusal_ ABSL_GUARDED_BY(mutex_);
   int64_t next_number_ ABSL_GUARDED_BY(mutex_) = 1;
   std::map<std::string, std::shared_ptr<Session>> sessions_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::shared_ptr<User>> users_ ABSL_GUARDED_BY(mutex_);
-  // Ids of those that were kept, no more than the earlier daemon had, and their users: if one is
-  // not there any more, it has ended.
+  // The ids of restored sessions, and their users; no more than the earlier daemon had. A session
+  // in this map that is not in sessions_ has ended.
   std::map<std::string, std::string> adopted_ ABSL_GUARDED_BY(mutex_);
 };
 
-// A session's id as its client knows it: that of Session::identity, and how often it was taken
-// over.
+// A session's id as its client knows it: the id in Session::identity, and the number of takeovers.
 struct FullId {
   std::string id;
   uint64_t generation = 0;

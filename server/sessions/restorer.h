@@ -1,7 +1,8 @@
-// Brings back the sessions that an earlier daemon has kept, one after another on a thread of its
-// own, while the daemon serves already. Who asks for one that is not there yet is told to come
-// back, and it is next. Those with a journal, which has to be done again, come back beside that:
-// one of each user at a time, so that nobody waits for another's work.
+// Restores the sessions that an earlier daemon has saved, one after another on its own thread,
+// while the daemon already serves. A client that asks for a session that is not restored yet is
+// told to retry, and this session becomes the next one. Sessions with a journal, which must be
+// replayed, are restored on other threads: one per user at a time, so that no user waits for the
+// operations of another.
 #ifndef KILN_SERVER_SESSIONS_RESTORER_H_
 #define KILN_SERVER_SESSIONS_RESTORER_H_
 
@@ -26,34 +27,36 @@ namespace kiln::sessions {
 // Thread-safe.
 class Restorer final : public AbsentSessions {
  public:
-  // Both outlive this. Nothing happens before Start. A session whose device has not taken a piece
-  // of a tensor after `copy_patience` is tried again, after the others.
+  // Requires: `kept` and `registry` outlive this. Nothing happens before Start. A session whose
+  // device has not received a piece of a tensor after `copy_patience` is tried again, after the
+  // others.
   Restorer(KeptSessions& kept, Registry& registry, std::function<absl::Time()> steady_now,
            std::function<bool(const std::string& user)> is_revoked, absl::Duration copy_patience);
   ~Restorer() override { Stop(); }
 
-  // Reads what there is; sessions number on behind them.
+  // Lists the saved sessions and starts restoring them. New sessions get higher numbers.
   void Start() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Finishes the one under way, unless its device hangs. The others stay where they are, for a
-  // later daemon.
+  // Waits until the sessions being restored are finished, unless a device hangs; the replay of a
+  // journal is aborted. The files of the others remain for a later daemon.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Once Start has listed them.
+  // True once Start has listed the sessions.
   bool KnowsAll() const override ABSL_LOCKS_EXCLUDED(mutex_);
-  // Restarting if the session is one of those that are not there yet.
+  // Returns Restarting if the session is not restored yet.
   absl::Status Ask(const std::string& user, const std::string& id) override
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Ask(int64_t number, const std::string* user) override ABSL_LOCKS_EXCLUDED(mutex_);
-  // Their files go. The one under way ends as soon as it is back, and does not count.
+  // Removes the files of the waiting sessions. A session being restored is closed as soon as it is
+  // back, and is not counted.
   int DropAllOf(const std::string& user) override ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Waiting {
     KeptSessions::Kept kept;
     absl::Time expires;
-    std::string why;  // it did not come back when it was tried last
+    std::string why;  // why the last attempt failed; empty if there was none
   };
 
-  // What a thread does: it restores sessions with journals, or the others.
+  // A thread restores either sessions with journals or the others.
   enum class Kind { kImage, kJournal };
   static Kind KindOf(const Waiting& waiting) {
     return waiting.kept.image.journal == 0 ? Kind::kImage : Kind::kJournal;
@@ -70,19 +73,20 @@ class Restorer final : public AbsentSessions {
   absl::Status AskFor(std::deque<std::unique_ptr<Waiting>>::iterator wanted)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ClaimName(const KeptSessions::Kept& kept);
-  // Its file and its name go.
+  // Removes the session's files and releases its name.
   void Drop(const KeptSessions::Kept& kept);
   void Loop(Kind kind) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Takes the next, once its user has no other under way; null if there is none or this stops.
+  // Takes the next session, once MayBegin; null if there is none or the restorer stops.
   std::unique_ptr<Waiting> Take(Kind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Before another attempt.
+  // Pauses before another attempt.
   void Rest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayBegin(const Waiting& waiting) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  // Whether one that did not come back is tried again; if so, and why is new, the log says it.
+  // Returns whether a failed restoration is tried again. If so, logs the reason if it is new.
   bool Waits(const Waiting& waiting, const absl::Status& status) const;
-  // It never comes back, and the log says so; its client hears why.
+  // Gives up the session: logs the reason and remembers it for the client.
   void Lose(const KeptSessions::Kept& kept, const absl::Status& why);
-  // OK: it is the registry's. DATA_LOSS: it will never be. Others: it may be, later.
+  // OK: the registry has the session. DATA_LOSS: it can never be restored. Other errors: it may be
+  // restored later.
   absl::Status Restore(const KeptSessions::Kept& kept, Patience& patience)
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status TryToRestore(const KeptSessions::Kept& kept, Patience& patience)
@@ -97,7 +101,7 @@ class Restorer final : public AbsentSessions {
   absl::CondVar changed_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool knows_all_ ABSL_GUARDED_BY(mutex_) = false;
-  std::list<UnderWay> under_way_ ABSL_GUARDED_BY(mutex_);  // one for each thread at most
+  std::list<UnderWay> under_way_ ABSL_GUARDED_BY(mutex_);  // at most one per thread
   std::deque<std::unique_ptr<Waiting>> waiting_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_;
 };

@@ -1,5 +1,5 @@
-// A file that only this user's daemons can have written: a description, then bytes, each behind a
-// keyed hash.
+// A file that only this user's daemons can have written: a description, then bytes, each followed
+// by a keyed hash (MAC).
 //
 //   "kilnkeep"  8 bytes
 //   version     4 bytes, little-endian as all numbers
@@ -25,15 +25,15 @@
 
 namespace kiln::sessions {
 
-// What a file takes beside its description and its bytes.
+// The bytes that a file takes in addition to its description and data.
 inline constexpr int64_t kSealBytes = 24 + 2 * int64_t{cache::Authenticator::kTagBytes};
 
-// Writes `path`, which is there, whole and on the disk, once Commit has returned OK; until then its
-// bytes are under another name, and without Commit they go. For one thread at a time.
+// Writes `path`, which exists complete and flushed to the disk once Commit has returned OK. Until
+// then the bytes are in a file with another name, which the destructor removes. Not thread-safe.
 class SealedWriter : public ByteSink {
  public:
-  // `data_bytes` are going to be written. UNAVAILABLE: the file cannot be made, as when the disk is
-  // full; it has room for all of them from here on.
+  // Reserves disk space for the description and `data_bytes` bytes that the caller will write.
+  // UNAVAILABLE: the file cannot be created, for example because the disk is full.
   static absl::StatusOr<std::unique_ptr<SealedWriter>> Open(const std::string& path,
                                                             const cache::Secret& secret,
                                                             uint32_t version,
@@ -43,8 +43,8 @@ class SealedWriter : public ByteSink {
 
   absl::Status Write(absl::string_view bytes) override;
   absl::Status Commit();
-  // What Commit does for files that need not outlive the machine, in two steps: the end is written,
-  // then the file is there. The second takes no time.
+  // The two steps of Commit, without flushing, for files that need not survive a reboot: Seal
+  // writes the end, Place renames the file to `path`. Place takes no noticeable time.
   absl::Status Seal();
   absl::Status Place();
 
@@ -61,11 +61,12 @@ class SealedWriter : public ByteSink {
   std::unique_ptr<cache::Authenticator> authenticator_;
 };
 
-// For one thread at a time.
+// Not thread-safe.
 class SealedReader : public ByteSource {
  public:
-  // The description is what was written. DATA_LOSS: the file is damaged, cut or not ours.
-  // UNIMPLEMENTED: it is of a version above `newest`. UNAVAILABLE: it cannot be read.
+  // Opens a file and verifies its description. DATA_LOSS: the file is damaged, truncated or not
+  // written by this user's daemons. UNIMPLEMENTED: its version is above `newest`. UNAVAILABLE: it
+  // cannot be read.
   static absl::StatusOr<std::unique_ptr<SealedReader>> Open(const std::string& path,
                                                             const cache::Secret& secret,
                                                             uint32_t newest);
@@ -73,11 +74,12 @@ class SealedReader : public ByteSource {
 
   const std::string& description() const { return description_; }
   uint32_t version() const { return version_; }
-  // How many bytes follow it.
+  // The number of bytes that follow the description.
   int64_t data_bytes() const { return data_bytes_; }
-  // DATA_LOSS if there are not so many.
+  // DATA_LOSS if fewer bytes are left.
   absl::Status Read(absl::Span<char> bytes) override;
-  // All have been read, and are what was written; DATA_LOSS if not.
+  // DATA_LOSS unless all bytes have been read and match their hash. Before Finish the bytes are not
+  // verified.
   absl::Status Finish();
 
  private:
@@ -96,7 +98,7 @@ class SealedReader : public ByteSource {
   std::unique_ptr<cache::Authenticator> authenticator_;
 };
 
-// What is in the folder under that name is removed for good: it does not come back after a crash.
+// Removes the file durably: it does not come back after a crash.
 absl::Status RemoveForGood(const std::string& path);
 
 }  // namespace kiln::sessions

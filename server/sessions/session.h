@@ -1,20 +1,22 @@
-// One client: its tensors and programs, and its operations in order, each exactly once.
+// A session of one client: its tensors and programs, and its operations, executed in order and
+// exactly once.
 //
-// Operations are executed one after another in the order of their sequence numbers. Executing
-// means: handles are bound, runs are queued; nothing waits for the device. Only a Run whose program
-// still compiles, or whose inputs are on their way to the device, holds up what comes after it.
-// Answers go out when an operation has ended, in any order.
+// Operations are executed one at a time in the order of their sequence numbers. Execution binds
+// handles and queues runs; it does not wait for the device. Only a Run whose program is being
+// compiled, or whose inputs are being copied to the device, delays the operations after it. Answers
+// are sent when an operation has ended, in any order.
 //
-// A failed operation poisons the new handles it would have bound: what uses them fails with the
+// A failed operation binds its new handles to failed values: operations that use them fail with the
 // same code and reason. A Run that fails before it starts (wrong inputs, no memory) changes no
-// state: the inputs it would have updated keep their values. One that fails on the device leaves
-// the updated inputs failed too.
+// state: the inputs that it would have updated keep their values. If a run fails on the device, the
+// updated inputs are failed values, too.
 //
-// Cancel takes effect when it is received, ahead of what waits. The runs that it cancels are the
-// last of those it names: runs go to the device in order, and one that is there whole goes on to
-// its end, but what has been handed over in part stops at the next slice. Each of them fails with
-// CANCELLED, and with it its outputs. It changes no state: the inputs it would have updated keep
-// their values, all of them or, if it went on, none. What comes after the Cancel sees that.
+// Cancel takes effect when it is received, before waiting operations. It cancels the last of the
+// runs that it names: runs go to the device in order. A run that was fully submitted to the device
+// continues to its end; one that was partly submitted stops at the next slice. Each cancelled run
+// and its outputs fail with CANCELLED. Cancelling changes no state: of the inputs that a run would
+// have updated, either all keep their values or, if it was not cancelled, none. Operations after
+// the Cancel see the result.
 #ifndef KILN_SERVER_SESSIONS_SESSION_H_
 #define KILN_SERVER_SESSIONS_SESSION_H_
 
@@ -61,30 +63,30 @@
 
 namespace kiln::sessions {
 
-// Bounds on what one session makes the daemon hold.
+// Limits on what the daemon holds for one session.
 struct SessionLimits {
-  int64_t read_bytes = 1 << 20;          // of a Read's answer; larger values go through Download
-  int64_t unfinished_operations = 4096;  // received and not answered; then the stream is not read
-  int64_t unfinished_bytes = 64 << 20;   // of them and their graphs; likewise
-  int64_t unacknowledged_answers = 1 << 17;  // then the stream ends
+  int64_t read_bytes = 1 << 20;              // of a Read's answer; larger values need Download
+  int64_t unfinished_operations = 4096;      // received and not answered; reading pauses at this
+  int64_t unfinished_bytes = 64 << 20;       // of them and their graphs; reading pauses at this
+  int64_t unacknowledged_answers = 1 << 17;  // the stream is closed above this
   int64_t unacknowledged_bytes = 16 << 20;
-  size_t bindings_per_program = 256;  // remembered; the least recently used go first
+  size_t bindings_per_program = 256;  // remembered; the least recently used are evicted
 };
 
-// What sessions stand on; all of it outlives them.
+// The dependencies of sessions. Requires: all of them outlive the sessions.
 struct Services {
   runtime::ProgramCache* programs = nullptr;
   buffers::BlobStore* blobs = nullptr;
   metrics::Metrics* metrics = nullptr;
   runtime::ThreadPool* copies = nullptr;  // for copies that may block
   Clock clock;
-  // Of GraphSource::Wire, for programs that were kept.
+  // Reads the result of GraphSource::Wire, for programs that were saved.
   std::function<absl::StatusOr<std::shared_ptr<const runtime::GraphSource>>(absl::string_view,
                                                                             memory::Account&)>
       unpack_graph;
   SessionLimits limits;
   SessionNames* names = nullptr;  // the registry's
-  // All of the daemon's, and the order in which programs on several reach them.
+  // All devices of the daemon, and the order in which multi-device programs are queued on them.
   std::vector<runtime::ManagedDevice*> devices = {};
   fairness::GangOrder* gang_order = nullptr;
   const KeptSessions* kept = nullptr;             // null: no session can be protected
@@ -93,7 +95,7 @@ struct Services {
       std::make_shared<memory::HostMemory>(int64_t{1} << 30, 1024);
 };
 
-// Thread-safe. Shared: runs in flight keep it.
+// Thread-safe. Shared, because runs in flight keep it alive.
 class Session : public std::enable_shared_from_this<Session> {
  public:
   using Identity = SessionIdentity;
@@ -107,7 +109,8 @@ class Session : public std::enable_shared_from_this<Session> {
     int64_t waiting = 0;  // operations received that have not ended
     double device_seconds = 0;
     std::string detached_name;  // empty if it was not detached
-    // Of the last image; infinite past while the session would not survive a kill.
+    // The time of the last image; InfinitePast while the session would not survive SIGKILL of the
+    // daemon.
     absl::Time protected_since = absl::InfinitePast();
   };
 
@@ -116,63 +119,64 @@ class Session : public std::enable_shared_from_this<Session> {
 
   const Identity& identity() const { return identity_; }
   const User& user() const { return *user_; }
-  // Of all the user's sessions.
+  // Shared by all sessions of the user.
   quota::Meter& uploads_of_user() const { return user_->uploads; }
   quota::Gate& upload_bytes_of_user() const { return user_->upload_bytes; }
   bool is_closed() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // The one that it was opened on.
+  // The device on which it was opened.
   runtime::ManagedDevice& device() const { return *devices_.home().device; }
-  // That one, and all others that it has used.
+  // That device and all others that it has used.
   UsedDevices& devices() { return devices_; }
-  // The device was lost and works again: handles whose values were on it, or in parts on it, fail
-  // from here on.
+  // Called when a lost device works again: handles whose values were on it, entirely or in part,
+  // fail from here on.
   void DropLost(const runtime::ManagedDevice& device) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whom everything is charged to that the daemon holds for it in host memory.
+  // The account for all host memory that the daemon holds for this session.
   const std::shared_ptr<memory::Account>& host() const { return host_; }
-  // True if one of its program ids names `program`.
+  // True if one of its program ids refers to `program`.
   bool Uses(const runtime::Program& program) const ABSL_LOCKS_EXCLUDED(mutex_);
   Snapshot GetSnapshot() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // What its programs are at that it waits for.
+  // The progress of programs that are not ready or whose first run has not been answered.
   std::vector<ProgramTable::Waiting> FirstCalls() const ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     return programs_.FirstCalls();
   }
-  // What it has of a resource, for refusals (quota::WithHolders): of device memory its largest
-  // values.
+  // The session's holdings of a resource, for refusals (quota::WithHolders); for device memory its
+  // largest values.
   std::vector<quota::Holder> HoldersOf(quota::Resource resource) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // A new stream takes over; an earlier one ends with ABORTED. Pushes Attached and the answers that
-  // were not acknowledged. A closed session says why it was closed; NOT_FOUND if the user did it.
-  // ABORTED: it was taken over since it had this generation.
+  // Attaches a new stream; an earlier one ends with ABORTED. Pushes Attached and the unacknowledged
+  // answers. Of a closed session, returns why it was closed; NOT_FOUND if the user closed it.
+  // ABORTED: the session was taken over and has another generation.
   absl::Status Attach(std::shared_ptr<Sink> sink, uint64_t acknowledged, uint64_t generation = 0)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // The stream has ended. The lease runs from here on, unless another stream has taken over.
+  // The stream has ended. Starts the lease, unless another stream is attached.
   void Detach(const Sink* sink) ABSL_LOCKS_EXCLUDED(mutex_);
-  // One operation of the attached stream. An error ends the stream, not the session.
+  // Accepts one operation of the attached stream. An error ends the stream, not the session.
   // `travels_alone`: see UnfinishedOperations::Admit.
   absl::Status Accept(const Sink* sink, uint64_t sequence, uint64_t acknowledged,
                       Operation operation, bool travels_alone = true) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The client sends no more on this stream; it ends once everything has been answered.
+  // The client sends no more on this stream. Ends it once everything has been answered.
   void EndAfterAnswers(const Sink* sink) ABSL_LOCKS_EXCLUDED(mutex_);
   // False: do not read the stream until Sink::ReadMore is called.
   bool WantsMore() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // `done` gets the handle's value once the operations up to `after_sequence` have been executed
-  // and the value is there, or the error that keeps it from being there. It may be called at once.
+  // Calls `done` with the handle's value once the operations up to `after_sequence` have been
+  // executed and the value is available, or with the error if it is not. `done` may be called
+  // before this returns.
   void WhenReadable(uint64_t handle, uint64_t after_sequence,
                     std::function<void(absl::StatusOr<runtime::ValuePointer>)> done)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // For a process that has found it by its name: numbers go on behind these. The session gets
-  // another id; its stream, if there is one, ends with TAKEN_OVER, as does whoever uses an earlier
-  // id.
+  // For a process that attaches by name. It continues with numbers above these. The session gets
+  // another id; its stream, if there is one, ends with TAKEN_OVER, and so do requests with an
+  // earlier id.
   struct Takeover {
     struct Tensor {
       NamedHandle named;
       buffers::TensorType type;
-      // Null: it lies on one device.
+      // Null: the tensor is on one device.
       std::shared_ptr<const buffers::Placement> placement;
-      std::string device;  // then; empty for one that has failed
+      std::string device;  // if on one device; empty for a failed tensor
     };
     std::string id;
     uint64_t last_sequence = 0;
@@ -181,58 +185,60 @@ class Session : public std::enable_shared_from_this<Session> {
     std::vector<Tensor> tensors;
   };
   absl::StatusOr<Takeover> TakeOver() ABSL_LOCKS_EXCLUDED(mutex_);
-  // How often it has been taken over, which is a part of its id. ABORTED, TAKEN_OVER, if it is more
-  // often.
+  // Compares with the number of takeovers, which is part of the id. ABORTED, TAKEN_OVER, if they
+  // differ.
   absl::Status CheckGeneration(uint64_t generation) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   void Renew() ABSL_LOCKS_EXCLUDED(mutex_);
   bool Expired() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // OK while it lives; else what Attach says.
+  // OK while it is open; otherwise the status that Attach returns.
   absl::Status CheckOpen() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Nothing is executed any more; what comes waits. Returns once nothing is being executed.
+  // Stops execution; operations that arrive are queued. Returns once nothing is being executed.
   void Pause() { executor_.Pause(); }
-  // For a daemon that stops, after Pause. Nothing is answered any more, and whoever asks hears
-  // `reason`; Close ends it. Its device takes nothing from its queue any more and is idle, or else
-  // hangs; a run that is just ending there is waited for no longer than `patience`.
-  // FAILED_PRECONDITION, and nothing changes, if its state cannot be known.
+  // For a daemon that stops. From here on nothing is answered and requests fail with `reason`;
+  // Close ends the session. Requires: Pause was called; the devices take nothing more from their
+  // queues, and are idle or hang. Waits at most `patience` for a run that is just ending.
+  // FAILED_PRECONDITION, without changes, if the state cannot be known.
   absl::StatusOr<SessionImage> Freeze(const absl::Status& reason, absl::Duration patience)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whether its state is whole on the disk, so that the next daemon has it if this one is killed.
+  // True if its files are complete, so that the next daemon can restore it if this one is killed.
   bool IsProtected() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // It wants to be protected, and TakeImage should be called.
+  // True if it wants to be protected and TakeImage should be called.
   bool ImageIsDue() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Writes an image of it as it is between two operations, which takes the place of the earlier
-  // one; from then on it is protected. It goes on meanwhile; while the image is written, the
-  // tensors in it stay in memory. For one thread at a time. After an error it is as it was before:
-  // protected by the earlier image and the journal since, or not.
+  // Writes an image of the state between two operations, which replaces the earlier image; from
+  // then on the session is protected. The session continues meanwhile; the tensors in the image
+  // stay in memory until it is written. For one thread at a time. After an error the session
+  // remains as it was: protected by the earlier image and the journal, or unprotected.
   absl::Status TakeImage(Patience& patience) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Why it is not protected any more; OK if it is, or this has been asked since.
+  // Returns once why it is not protected any more; OK if it is, or if this was called since.
   absl::Status TakeProtectionLoss() ABSL_LOCKS_EXCLUDED(mutex_);
-  // A blob is its from here on. Before its client hears of it.
+  // Records that the session owns a blob. Called before its client is told.
   void HoldsBlob(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
-  // These are not any more. Likewise.
+  // Records that the session does not own these blobs any more. Called before its client is told.
   void DeletedBlobs(const std::vector<std::string>& names) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // For a new session, which nobody else knows yet: it becomes the one of the image, but executes
-  // nothing before Resume. No limit of its user's holds, nor that of host memory or uploads: what
-  // was there stays. The errors of device memory, of copies and of `bytes`; the session is of no
-  // use then.
+  // For a new session that only the caller knows: restores the state of the image, but executes
+  // nothing before Resume. Limits of its user, of host memory and of uploads are not enforced: what
+  // existed remains. Returns the errors of device memory, of copies and of `bytes`; the session
+  // cannot be used after an error.
   absl::Status Restore(std::shared_ptr<const SessionImage> image, ByteSource& bytes,
                        Patience& patience) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Does again what had not been answered, then what comes.
+  // Executes the operations that had not been answered again, then new ones.
   void Resume() { ExecuteQueued(); }
-  // Between Restore and the first client: all that, and then what stands in the journal. DATA_LOSS:
-  // the journal is damaged, or something does not come to what it had come to. Others: it may be
-  // tried again, with another session; CANCELLED after `gives_up`.
+  // Called after Restore and before the first client: does what Resume does, then executes the
+  // operations of the journal. DATA_LOSS: the journal is damaged, or an operation does not have the
+  // recorded outcome. CANCELLED: `gives_up` returned true. Other errors: may be tried again with
+  // another session.
   absl::Status Replay(JournalReader& journal, const JournalSummary& summary,
                       const std::function<bool()>& gives_up) ABSL_LOCKS_EXCLUDED(mutex_);
-  // After Restore, and Replay if there was something: it is protected by what it was made of, and
-  // goes on with that journal.
+  // Called after Restore, and Replay if there was a journal: the session is protected by the files
+  // that it was restored from, and continues that journal.
   void Protect(const SessionImage& image, const JournalReader& journal) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Drops everything and ends the stream with `status`. Runs on the device finish; nobody hears of
-  // them. What protects it goes, unless it is frozen or `files_stay`: the next daemon has it then.
+  // Drops everything and ends the stream with `status`. Runs on the device are stopped if the
+  // device supports it; their results are dropped. The files that protect the session are removed,
+  // unless it is frozen or `files_stay`: they are then for the next daemon.
   void Close(const absl::Status& status, bool files_stay = false) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -242,27 +248,28 @@ class Session : public std::enable_shared_from_this<Session> {
     std::vector<runtime::ValuePointer> inputs;
     std::shared_ptr<const ProgramOrigin> origin;
   };
-  // What a restored session needs until it has done again what had not been answered.
+  // The state of a restored session until it has executed the pending operations again.
   struct Resumption {
     std::shared_ptr<const SessionImage> image;
-    std::vector<runtime::ValuePointer> values;  // of the image; null while they are not made
+    std::vector<runtime::ValuePointer> values;  // of the image; null until they are made
     std::vector<std::shared_ptr<const runtime::GraphSource>> sources;  // of its origins
     std::vector<std::shared_ptr<runtime::ProgramFuture>> programs;     // of its pending runs
   };
 
   void ExecuteQueued() { Executor::Run(std::shared_ptr<Executor>(shared_from_this(), &executor_)); }
   Executor::Steps Steps();
-  // Its program's definition, or an input that is on its way to the device.
+  // Waits for the program's compilation, or for an input that is being copied to the device.
   Executor::AddWaiter MustWaitFor(uint64_t sequence, const RunProgram& run)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // The program of a run that is made again.
+  // Waits for the program of a run that is executed again.
   Executor::AddWaiter MustWaitFor(const sessions::Resume& resume) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The lease runs from now on. Returns how long.
+  // Starts the lease. Returns its duration.
   absl::Duration StartLease() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // With or without a name.
+  // The lease; for a detached session at least the time for which it is kept.
   absl::Duration FullLease() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::Duration StartLease(absl::Duration lease) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Without the lock: whoever reads the log may be slow. `event` is what has happened.
+  // Called without the lock, because the reader of the log may be slow. `event` says what has
+  // happened.
   void LogLease(absl::string_view event, absl::Duration left) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   void Execute(uint64_t sequence, UnknownOperation& operation);
@@ -286,30 +293,31 @@ class Session : public std::enable_shared_from_this<Session> {
   void BindResults(uint64_t sequence, RunProgram& operation, const runtime::Signature& signature,
                    const std::shared_ptr<runtime::QueuedRun>& run)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Cancels runs that are queued, and has those fail that are not executed yet. True if queued ones
-  // are to be dropped.
+  // Cancels queued runs, and marks those that are not executed yet to fail. Returns true if the
+  // caller must drop queued runs.
   bool CancelRuns(uint64_t sequence, const Cancel& operation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckNotCancelled(uint64_t sequence) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // What a Write needs until its bytes are on the device.
+  // The data of a Write until its bytes are on the device.
   struct Upload {
     runtime::ValuePointer value;
     std::string data;
     std::vector<buffers::BlobStore::Blob> blobs;
-    std::vector<absl::string_view> pieces;  // of either
-    memory::Charge charge;                  // for what is put together for devices
+    std::vector<absl::string_view> pieces;  // of `data` or `blobs`
+    memory::Charge charge;                  // for staging memory
   };
   absl::StatusOr<std::shared_ptr<const Upload>> MakeUpload(uint64_t sequence, Write& operation);
   void FinishWrite(uint64_t sequence, const Upload& upload, const absl::Status& filled);
-  // Of a value in parts: one after another.
+  // Fills a value in parts, one piece after another.
   void FillPieces(uint64_t sequence, std::shared_ptr<const Upload> upload, size_t next,
                   int64_t offset);
   // session_move.cc
-  // A pending value that lies there. NOT_FOUND: a device; INVALID_ARGUMENT: the placement does not
-  // fit the type; those of Pool::Allocate.
+  // Allocates a pending value with this placement. NOT_FOUND: no such device; INVALID_ARGUMENT: the
+  // placement does not fit the type. Otherwise the errors of Pool::Allocate.
   absl::StatusOr<runtime::ValuePointer> AllocateAt(std::shared_ptr<const buffers::TensorType> type,
                                                    const Place& place);
   bool LiesAt(const buffers::Value& value, const Place& place) const;
-  // Of a program on one device, or in stages; runtime::CheckInputs looks at those of others.
+  // Checks the placement of the inputs of a program on one device, or in stages. For other programs
+  // runtime::CheckInputs does this.
   static absl::Status CheckLiesOn(const runtime::Program& program,
                                   absl::Span<const runtime::ValuePointer> inputs);
   void BeginMove(uint64_t sequence, const runtime::ValuePointer& source,
@@ -319,31 +327,31 @@ class Session : public std::enable_shared_from_this<Session> {
   // session_programs.cc
   struct MadeRun {
     std::shared_ptr<runtime::QueuedRun> run;
-    std::function<void()> enqueue;  // without locks
+    std::function<void()> enqueue;  // called without locks
   };
   absl::StatusOr<MadeRun> MakeRun(uint64_t sequence,
                                   const std::shared_ptr<const runtime::BoundProgram>& program,
                                   std::vector<runtime::ValuePointer> inputs, bool report_time);
   void FinishRead(uint64_t sequence, const runtime::ValuePointer& value);
-  // What it took on each of these devices.
+  // `seconds` is the time that the run took on each of `devices`.
   void RunEnded(uint64_t sequence, bool report_time, const absl::Status& status,
                 absl::Span<runtime::ManagedDevice* const> devices,
                 absl::Span<const double> seconds);
-  // `done` gets the handle's value once it is there.
+  // Calls `done` with the handle's value once it is available.
   void WhenThere(uint64_t handle,
                  const std::function<void(absl::StatusOr<runtime::ValuePointer>)>& done)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // session_journal.cc
   bool wants_protection() const { return identity_.snapshot_interval > absl::ZeroDuration(); }
-  // Of operations whose outcome follows from the session's state: before they are executed.
+  // Records an operation before it is executed, if its outcome follows from the session's state.
   void JournalFirst(uint64_t sequence, const Operation& operation) ABSL_LOCKS_EXCLUDED(mutex_);
   std::string HeadOf(uint64_t sequence) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  // Before anything of the operation is seen. `operation` is encoded.
+  // Records an operation before any of its effects is visible. `operation` is encoded.
   void JournalExecuted(uint64_t sequence, absl::string_view operation)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // An operation has used these blobs, or released them: they are written down when they come
-  // again.
+  // Forgets that the journal has these blobs, because an operation used or released them: they are
+  // recorded again when they are sent again.
   void ForgetBlobs(const std::vector<std::string>& names) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void JournalWrite(uint64_t sequence, absl::string_view operation,
                     const std::vector<std::string>& blobs,
@@ -352,14 +360,14 @@ class Session : public std::enable_shared_from_this<Session> {
                                 const absl::Status& error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AppendToJournal(absl::Span<const absl::string_view> record)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Without the lock, because it is large.
+  // Appends a large record; called without the lock, because it takes long.
   void AppendMuch(const std::shared_ptr<Journal>& journal,
                   absl::Span<const absl::string_view> record) ABSL_LOCKS_EXCLUDED(mutex_);
   void LoseProtection(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Something that had been executed has failed since, which the journal does not know.
+  // An executed operation has failed later, which the journal does not record.
   void FailedLate(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsReplaying() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // As Fail, for an operation of which the journal is to say that.
+  // As Fail, and records the refusal in the journal.
   void Refuse(uint64_t sequence, absl::Span<const uint64_t> handles, const absl::Status& error)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // session_snapshot.cc
@@ -383,11 +391,12 @@ class Session : public std::enable_shared_from_this<Session> {
   std::string IdOf(uint64_t generation) const;
   static absl::Status TakenOver();
   // session_image.cc
-  // Each operation that was executed has been answered or is in flight, and none is half of either.
+  // True if each executed operation either has been answered or is in flight, and none is between
+  // the two.
   bool IsSettled(uint64_t executed) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<SessionImage> MakeImage(uint64_t executed) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  // What every image says of the session as it is now, but for its blobs.
+  // Fills in the fields that every image has, except the blobs.
   void Describe(SessionImage* image) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   void AddBlobs(SessionImage* image) const;
   absl::StatusOr<SessionImage> MakeImageOfResumption() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
@@ -409,7 +418,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void Redo(uint64_t sequence, size_t pending, const SessionImage::Move& move);
   absl::StatusOr<MadeRun> MakeAgain(uint64_t sequence, size_t pending,
                                     const SessionImage::Run& run);
-  // Of a run that cannot be done again.
+  // Fails the results of a run that cannot be executed again.
   void FailResults(size_t pending, const SessionImage::Run& run,
                    const runtime::ValuePointer& failed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndResuming();
@@ -418,7 +427,7 @@ class Session : public std::enable_shared_from_this<Session> {
                        const std::shared_ptr<runtime::ProgramFuture>& future,
                        runtime::Admission admission);
   void AwaitRead(uint64_t sequence, const runtime::ValuePointer& value);
-  // The operation fails, and with it the handles it would have bound.
+  // Fails the operation and the handles that it would have bound.
   void Fail(uint64_t sequence, absl::Span<const uint64_t> handles, const absl::Status& error)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Finish(Answer answer) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -429,13 +438,14 @@ class Session : public std::enable_shared_from_this<Session> {
   const memory::Charge charge_;  // for this object
   const Services services_;
   UsedDevices devices_;
-  // Has a lock of its own, which is taken after this object's.
+  // Has its own lock, which is taken after this object's.
   Executor executor_;
 
-  // Taken before the locks of the executor, of the journal and of blobs, and never two sessions'.
+  // Taken before the locks of the executor, the journal and the blobs. No thread holds the locks of
+  // two sessions.
   mutable absl::Mutex mutex_;
-  std::optional<absl::Status> closed_ ABSL_GUARDED_BY(mutex_);  // what is said of it since
-  bool frozen_ ABSL_GUARDED_BY(mutex_) = false;                 // closed_, but holds what it had
+  std::optional<absl::Status> closed_ ABSL_GUARDED_BY(mutex_);  // the status for later requests
+  bool frozen_ ABSL_GUARDED_BY(mutex_) = false;                 // closed_, but its state is kept
   absl::Time expires_ ABSL_GUARDED_BY(mutex_);                  // by the steady clock
   std::shared_ptr<Sink> sink_ ABSL_GUARDED_BY(mutex_);
   bool end_after_answers_ ABSL_GUARDED_BY(mutex_) = false;
@@ -443,15 +453,15 @@ class Session : public std::enable_shared_from_this<Session> {
   AnswerLog log_ ABSL_GUARDED_BY(mutex_);
   UnfinishedOperations unfinished_ ABSL_GUARDED_BY(mutex_);
   HandleTable handles_ ABSL_GUARDED_BY(mutex_);
-  // Values whose bytes are on their way to the device.
+  // Values whose bytes are being copied to the device.
   absl::flat_hash_set<runtime::ValuePointer> uploads_ ABSL_GUARDED_BY(mutex_);
   ProgramTable programs_ ABSL_GUARDED_BY(mutex_);
   InFlightTable in_flight_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<Resumption> resumption_ ABSL_GUARDED_BY(mutex_);
-  uint64_t resumed_through_ ABSL_GUARDED_BY(mutex_) = 0;  // what a kept session had executed
+  uint64_t resumed_through_ ABSL_GUARDED_BY(mutex_) = 0;  // executed before the restoration
   UnfinishedRuns unfinished_runs_ ABSL_GUARDED_BY(mutex_);
-  // Received and not executed, by this daemon or the one before it; no more than unfinished
-  // operations.
+  // Cancels that were received and not executed, by this daemon or the previous one; no more than
+  // the unfinished operations.
   std::deque<SessionImage::Cancelled> cancelled_ ABSL_GUARDED_BY(mutex_);
   struct Detached {
     std::string name;
@@ -461,23 +471,24 @@ class Session : public std::enable_shared_from_this<Session> {
   };
   std::optional<Detached> detached_ ABSL_GUARDED_BY(mutex_);
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Of all that were received, whether they have been executed or not.
+  // Over all received operations, executed or not.
   uint64_t highest_handle_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t highest_program_ ABSL_GUARDED_BY(mutex_) = 0;
-  // What makes the session survive this daemon.
+  // The state that makes the session survive this daemon.
   struct Protection {
-    std::shared_ptr<Journal> journal;  // null: there is none yet, or not any more
-    bool has_image = false;            // and so it is protected
+    std::shared_ptr<Journal> journal;  // null: not begun yet, or discarded
+    bool has_image = false;            // the session is protected
     uint64_t image_number = 0;         // SessionImage::journal
     int64_t image_bytes = 0;
     absl::Time image_time = absl::InfinitePast();
     absl::Time due = absl::InfinitePast();
-    absl::Time begun = absl::InfinitePast();  // the last image, whether it came to be or not
-    uint64_t last_number = 0;                 // of its journals so far
-    // Content-addressed ones that the journal has, and that are held since; at most kMostBlobs.
+    absl::Time begun = absl::InfinitePast();  // the last attempt at an image, successful or not
+    uint64_t last_number = 0;                 // of its journal segments so far
+    // Content-addressed blobs that the journal has and the session has owned since; at most
+    // kMostBlobs.
     absl::flat_hash_set<std::string> blobs;
-    uint64_t forgotten = 0;  // how often something was taken out of `blobs`
-    absl::Status lost;       // why it is not protected any more, until somebody asks
+    uint64_t forgotten = 0;  // number of removals from `blobs`
+    absl::Status lost;       // why protection was lost; cleared by TakeProtectionLoss
   };
   Protection protection_ ABSL_GUARDED_BY(mutex_);
   bool replaying_ ABSL_GUARDED_BY(mutex_) = false;

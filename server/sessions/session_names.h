@@ -1,4 +1,4 @@
-// The names under which users find their sessions again.
+// The names by which users find their detached sessions.
 #ifndef KILN_SERVER_SESSIONS_SESSION_NAMES_H_
 #define KILN_SERVER_SESSIONS_SESSION_NAMES_H_
 
@@ -14,24 +14,24 @@
 
 namespace kiln::sessions {
 
-// OK for 1 to 64 letters, digits and "._-"; else INVALID_ARGUMENT, BAD_NAME, which says of `what`
-// it is the name.
+// OK for 1 to 64 letters, digits and "._-"; otherwise INVALID_ARGUMENT, reason BAD_NAME, with a
+// message that calls it the name of `what`.
 absl::Status CheckName(absl::string_view what, absl::string_view name);
 
-// At most one name for each session. Thread-safe; calls nothing.
+// At most one name for each session. Thread-safe; calls no other module with its lock held.
 class SessionNames {
  public:
-  // From here on `session` (its number) has this name of `user`'s, and none that it had before.
-  // ALREADY_EXISTS, NAME_TAKEN: another one has it.
+  // Gives the session with number `session` this name of `user`'s, in place of an earlier one.
+  // ALREADY_EXISTS, reason NAME_TAKEN: another session has it.
   absl::Status Claim(const std::string& user, const std::string& name, int64_t session)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // The session has ended.
+  // Drops the name of a session that has ended.
   void Release(int64_t session) ABSL_LOCKS_EXCLUDED(mutex_);
-  // 0 if the user has none of that name.
+  // Returns the number of the session; 0 if the user has none of that name.
   int64_t Find(const std::string& user, const std::string& name) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  using Name = std::pair<std::string, std::string>;  // the user's and the session's
+  using Name = std::pair<std::string, std::string>;  // the user's name and the session's
 
   mutable absl::Mutex mutex_;
   std::map<Name, int64_t> sessions_ ABSL_GUARDED_BY(mutex_);

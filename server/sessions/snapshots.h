@@ -1,5 +1,4 @@
-// Takes images of the sessions that want to be protected, when they are due, on a thread of its
-// own.
+// Takes images of the protected sessions when they are due, on its own thread.
 #ifndef KILN_SERVER_SESSIONS_SNAPSHOTS_H_
 #define KILN_SERVER_SESSIONS_SNAPSHOTS_H_
 
@@ -19,16 +18,17 @@ namespace kiln::sessions {
 // Thread-safe. The thread sleeps while there is no session.
 class Snapshots {
  public:
-  // An image whose device has not copied a piece of a tensor after `copy_patience` is given up.
+  // An image is cancelled if its device has not copied a piece of a tensor after `copy_patience`.
   explicit Snapshots(absl::Duration copy_patience) : copy_patience_(copy_patience) {}
   ~Snapshots() { Stop(); }
 
-  // The log says when a session is not protected any more, and why an image failed.
+  // Starts taking images of `session`. Logs when it is not protected any more, and why an image
+  // failed.
   void Add(const std::shared_ptr<Session>& session) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Gives up the image that is being written; no other is begun.
+  // Cancels the image that is being written; no other is begun.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whether the thread sleeps until the next Add, since all sessions have ended. Its first look at
-  // a session that has ended comes at once, later ones every 200 ms.
+  // True if the thread sleeps until the next Add because all sessions have ended. The thread checks
+  // a session immediately after Add, then every 200 ms.
   bool IsIdle() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -38,7 +38,7 @@ class Snapshots {
   };
 
   void Loop() ABSL_LOCKS_EXCLUDED(mutex_);
-  // False: it has ended.
+  // Takes the session's image if it is due. Returns false if the session has ended.
   static bool Look(Looked& looked, Patience& patience);
 
   const absl::Duration copy_patience_;

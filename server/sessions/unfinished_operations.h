@@ -1,4 +1,4 @@
-// Operations that have been received and not answered: what they take, and the barriers behind
+// Operations that have been received and not answered: their memory, and the barriers that wait for
 // them.
 #ifndef KILN_SERVER_SESSIONS_UNFINISHED_OPERATIONS_H_
 #define KILN_SERVER_SESSIONS_UNFINISHED_OPERATIONS_H_
@@ -15,7 +15,7 @@
 
 namespace kiln::sessions {
 
-// Not thread-safe: the session guards it.
+// Not thread-safe: guarded by the session's lock.
 class UnfinishedOperations {
  public:
   struct Limits {
@@ -23,7 +23,8 @@ class UnfinishedOperations {
     int64_t bytes = 0;  // of them and their graphs
   };
 
-  // `of_user`, which outlives this, counts those of all the user's sessions; may be null.
+  // `of_user` counts the operations of all sessions of the user; may be null. Requires: it outlives
+  // this.
   UnfinishedOperations(std::shared_ptr<memory::Account> host, Limits limits,
                        quota::Meter* of_user = nullptr)
       : host_(std::move(host)),
@@ -32,20 +33,20 @@ class UnfinishedOperations {
         small_(host_->Open(memory::Use::kOperations)) {}
   ~UnfinishedOperations() { Clear(); }
 
-  // Charges an operation until End. One that has no room becomes Refused. Sequence numbers count
-  // up from 1.
-  // `travels_alone`: its message carries no other, so that HasRoom was asked before it.
+  // Charges an operation until End. An operation for which there is no memory is replaced by
+  // Refused. Sequence numbers count up from 1.
+  // `travels_alone`: its message has no other operation, so HasRoom was checked before it.
   void Admit(uint64_t sequence, Operation* operation, bool travels_alone = true);
-  // It has been answered. Returns the barriers that were waiting for nothing else.
+  // Records that the operation was answered. Returns the barriers that were waiting only for it.
   std::vector<uint64_t> End(uint64_t sequence);
-  // False if nothing before the barrier is unfinished. Called when the barrier is executed, before
-  // anything behind it is.
+  // Returns false if no operation before the barrier is unfinished. Called when the barrier is
+  // executed, before any later operation is.
   bool AddBarrier(uint64_t sequence);
 
-  // How many have been answered; all that came before the first that was not are among them.
+  // The number of answered operations.
   uint64_t ended() const { return ended_; }
-  // For operations that were kept: so many had been answered. Those that had not are admitted and,
-  // where they are barriers, added with the number of operations that they wait for.
+  // For a restored session: `ended` operations had been answered. The others are admitted; barriers
+  // among them are added with the number of operations that they wait for.
   void RestoreEnded(uint64_t ended) { ended_ = ended; }
   void RestoreBarrier(uint64_t sequence, uint64_t remaining) {
     barriers_.push_back({sequence, remaining});
@@ -53,10 +54,10 @@ class UnfinishedOperations {
 
   bool empty() const { return count_ == 0; }
   int64_t size() const { return count_; }
-  // False: no more should be received before some have ended. One is always taken, so that there is
-  // one to wait for.
+  // False: no more should be received until some have ended. One operation is always accepted, so
+  // that there is one to wait for.
   bool HasRoom() const;
-  // Gives back what all of them were charged for; End is not called any more.
+  // Gives back the charges of all operations. End is not called afterwards.
   void Clear();
 
  private:
@@ -74,7 +75,7 @@ class UnfinishedOperations {
   quota::Meter* const of_user_;
   int64_t count_ = 0;
   uint64_t ended_ = 0;
-  memory::Charge small_;                        // for those that are not in large_
+  memory::Charge small_;                        // for operations that are not in large_
   absl::flat_hash_map<uint64_t, Large> large_;  // by sequence number
   int64_t large_bytes_ = 0;
   std::vector<Barrier> barriers_;

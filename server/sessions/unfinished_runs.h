@@ -1,4 +1,5 @@
-// The runs of a session that are queued or on the device, and how to take back what they promised.
+// The runs of a session that are queued or on the device, and how to undo their bindings of
+// handles.
 #ifndef KILN_SERVER_SESSIONS_UNFINISHED_RUNS_H_
 #define KILN_SERVER_SESSIONS_UNFINISHED_RUNS_H_
 
@@ -13,41 +14,43 @@
 
 namespace kiln::sessions {
 
-// Not thread-safe: the session guards it. No larger than the number of unfinished operations.
+// Not thread-safe: guarded by the session's lock. Has no more entries than there are unfinished
+// operations.
 //
-// A device gets a session's runs in the order of their numbers, so that those which can still be
-// cancelled are its last ones. Cancelling goes from the last backwards, and no run is left that
-// uses a value which never comes to be. Every handle that a cancelled run would have updated names
-// again what it named before that run: what the last run that goes on gives it, or what it was.
+// A device receives a session's runs in the order of their numbers, so the runs that can still be
+// cancelled are the last ones. Runs are cancelled from the last one backwards, so no remaining run
+// uses a value that is never computed. Each handle that a cancelled run would have updated gets the
+// value that it had before that run: the one from the last run that was not cancelled, or its
+// original value.
 class UnfinishedRuns {
  public:
   struct Update {
     uint64_t handle = 0;
     runtime::ValuePointer before;
-    const buffers::Value* after = nullptr;  // kept by the run
+    const buffers::Value* after = nullptr;  // owned by the run
   };
   struct Entry {
     std::shared_ptr<runtime::QueuedRun> run;
     std::vector<uint64_t> outputs;
-    std::vector<const buffers::Value*> output_values;  // kept by the run
+    std::vector<const buffers::Value*> output_values;  // owned by the run
     std::vector<Update> updates;
     bool is_cancelled = false;
   };
 
-  // Before it is queued.
+  // Adds a run. Called before the run is queued.
   void Add(uint64_t sequence, Entry entry) { entries_.emplace(sequence, std::move(entry)); }
-  // It has ended. What is returned is destroyed without locks.
+  // Removes a run that has ended. The caller destroys the returned entry, without holding locks.
   [[nodiscard]] Entry End(uint64_t sequence);
-  // Cancels what can be cancelled of the runs from `first` on. Their outputs name `failed` from
-  // here on. Those that are not on the device may be executed no more: the caller drops them.
-  // Returns the numbers of those that it has cancelled.
+  // Cancels those of the runs from `first` on that can be cancelled. Their outputs refer to
+  // `failed` from here on. Cancelled runs that are not on the device need not be executed; the
+  // caller drops them. Returns the numbers of the runs that this call has cancelled.
   std::vector<uint64_t> Cancel(uint64_t first, const runtime::ValuePointer& failed,
                                HandleTable* handles);
-  // It has not ended, and will be answered with CANCELLED.
+  // True if the run has not ended and will be answered with CANCELLED.
   bool IsCancelled(uint64_t sequence) const;
-  // Null if it has ended, or is none of these.
+  // Null if the run has ended or is unknown.
   const Entry* Find(uint64_t sequence) const;
-  // Empties the table; what it held is destroyed by the caller, without locks.
+  // Empties the table. The caller destroys the returned entries, without holding locks.
   [[nodiscard]] absl::btree_map<uint64_t, Entry> TakeAll() { return std::exchange(entries_, {}); }
 
  private:

@@ -1,4 +1,4 @@
-// What each user has of each device: for lists and metrics.
+// The usage of each device by each user, for lists and metrics.
 #ifndef KILN_SERVER_SESSIONS_USAGE_H_
 #define KILN_SERVER_SESSIONS_USAGE_H_
 
@@ -13,16 +13,16 @@ namespace kiln::sessions {
 struct Usage {
   std::string user;
   std::string device;
-  double device_seconds = 0;  // since the daemon started, as are
-  int64_t runs = 0;           // the runs
-  int64_t sessions = 0;       // now; what follows is theirs
+  double device_seconds = 0;  // since the daemon started
+  int64_t runs = 0;           // since the daemon started
+  int64_t sessions = 0;       // now, as are the fields below
   int64_t memory_bytes = 0;
   int64_t programs = 0;
   int64_t waiting = 0;  // operations received that have not ended
 };
 
-// Of everybody who has opened a session since the daemon started, in the order of names; each with
-// every device. Sessions that open or close meanwhile may be missing or be there.
+// Lists all users who have opened a session since the daemon started, by name, each with every
+// device. Sessions that open or close concurrently may be missing or included.
 std::vector<Usage> ListUsage(const Registry& registry);
 
 }  // namespace kiln::sessions

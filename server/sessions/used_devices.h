@@ -1,4 +1,4 @@
-// The devices that a session uses: its own, and those that it names.
+// The devices that a session uses: its own device and others that it names.
 #ifndef KILN_SERVER_SESSIONS_USED_DEVICES_H_
 #define KILN_SERVER_SESSIONS_USED_DEVICES_H_
 
@@ -17,44 +17,45 @@
 
 namespace kiln::sessions {
 
-// By name; NOT_FOUND lists those that there are.
+// Finds a device by name; the message of NOT_FOUND lists the existing ones.
 absl::StatusOr<runtime::ManagedDevice*> FindDevice(
     const std::vector<runtime::ManagedDevice*>& devices, const std::string& name);
 
-// What a session has on a device; until the session's end.
+// The account and the queue flow of a session on a device, until the session ends.
 struct UsedDevice {
   runtime::ManagedDevice* device = nullptr;
   std::shared_ptr<buffers::Account> account;
   fairness::FairQueue::FlowId flow{};
 };
 
-// Thread-safe; its lock is taken after the session's. An account and a flow are made when a device
-// is first used.
+// Thread-safe; its lock is taken after the session's. The account and the flow are created when a
+// device is first used.
 class UsedDevices {
  public:
-  // `all` are the daemon's; they and `user` outlive this, `home` is the session's own.
+  // `home` is the session's own device, `all` are the daemon's devices. Requires: `user` and the
+  // devices outlive this.
   UsedDevices(User& user, fairness::Priority priority, runtime::ManagedDevice& home,
               std::vector<runtime::ManagedDevice*> all);
 
   const UsedDevice& home() const { return home_; }
   const UsedDevice& Of(runtime::ManagedDevice& device) ABSL_LOCKS_EXCLUDED(mutex_);
-  // NOT_FOUND; see FindDevice.
+  // NOT_FOUND: see FindDevice.
   absl::StatusOr<const UsedDevice*> Find(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Where a value has its memory, in the order of its parts; none for one that has failed.
+  // The devices with the value's memory, in the order of its parts; empty for a failed value.
   std::vector<const UsedDevice*> Of(const buffers::Value& value) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Those that have been used so far; the session's own is the first.
+  // The devices used so far; the session's own device is the first.
   std::vector<const UsedDevice*> All() const ABSL_LOCKS_EXCLUDED(mutex_);
   int64_t bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
   int64_t buffers() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // While it is set, no limit of the session's refuses anything; also on devices that come later.
+  // While this is set, limits of the session refuse nothing, also on devices that are used later.
   void SetExempt(bool exempt) ABSL_LOCKS_EXCLUDED(mutex_);
-  // A copy or an allocation for the value failed: ManagedDevice::AfterFailure of its devices.
+  // A copy or an allocation for the value failed: calls ManagedDevice::AfterFailure of its devices.
   absl::Status AfterFailure(const buffers::Value& value, const absl::Status& error)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Work that nobody wants any more goes, on all devices.
+  // Drops cancelled work on all devices.
   void StopUnwanted() ABSL_LOCKS_EXCLUDED(mutex_);
-  // The session has ended: what is queued fails.
+  // The session has ended: fails all queued work, and work queued later.
   void RemoveFlows() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
