@@ -9,7 +9,7 @@
 namespace kiln::sessions {
 namespace {
 
-// While host memory is short, answers of no more than this wait for acknowledgement.
+// While host memory is short, at most this many bytes of answers may wait for acknowledgement.
 constexpr int64_t kBytesWhenShort = 256 << 10;
 
 }  // namespace

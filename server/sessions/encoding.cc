@@ -14,7 +14,7 @@ void Encoder::Number(uint64_t number) {
 }
 
 void Encoder::Signed(int64_t number) {
-  // The sign last, so that small numbers of either sign take few bytes.
+  // The sign is the lowest bit, so that small numbers of either sign take few bytes.
   const auto bits = static_cast<uint64_t>(number);
   Number(number < 0 ? ~bits << 1 | 1 : bits << 1);
 }
@@ -38,7 +38,7 @@ void Encoder::Status(const absl::Status& status) {
   status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
     payloads.emplace_back(std::string(url), std::string(payload));
   });
-  std::sort(payloads.begin(), payloads.end());  // Abseil hands them out in any order
+  std::sort(payloads.begin(), payloads.end());  // Abseil's order is unspecified
   Number(payloads.size());
   for (const auto& [url, payload] : payloads) {
     Text(url);

@@ -15,12 +15,12 @@
 namespace kiln::sessions {
 namespace {
 
-// A line for each: digest, user, code, message, reason, and then key and value of each detail; with
-// tabs between them, and all but digest and code escaped.
+// A line per entry: digest, user, code, message, reason, then key and value of each detail;
+// separated by tabs, and all except digest and code escaped.
 constexpr char kHeader[] = "kiln ended sessions 1";
 constexpr size_t kFixedFields = 5;
 
-// What stands in its way is the daemon's own, and may name its files.
+// True for errors inside the daemon, whose messages may name its files.
 bool IsForTheLogAlone(const absl::Status& why) {
   return absl::IsDataLoss(why) || absl::IsUnavailable(why) || absl::IsInternal(why) ||
          absl::IsUnknown(why);

@@ -40,7 +40,7 @@ void Executor::Continue(const std::shared_ptr<Executor>& self) {
     const Queued& current = self->current_;
     if (const AddWaiter add_waiter =
             self->steps_.must_wait_for(current.sequence, current.operation)) {
-      // In the queue, where Close finds it.
+      // Back in the queue, where Close finds it.
       self->PutBack();
       const auto resume = [self] {
         if (self->TakeNext()) Continue(self);
@@ -54,7 +54,7 @@ void Executor::Continue(const std::shared_ptr<Executor>& self) {
 }
 
 void Executor::MarkExecuted() {
-  current_.operation = UnknownOperation();  // a Write's bytes are not kept until the next comes
+  current_.operation = UnknownOperation();  // frees the bytes of a Write now
   std::vector<Waiter> ready;
   {
     absl::MutexLock lock(&mutex_);

@@ -40,7 +40,7 @@ void HandleTable::Bind(absl::Span<const uint64_t> handles,
 }
 
 void HandleTable::Poison(absl::Span<const uint64_t> handles, const absl::Status& error) {
-  // They may not be new: what is refused for that keeps the value it had.
+  // Some may not be new: a handle that is refused for that reason keeps its value.
   std::vector<uint64_t> fresh;
   for (const uint64_t handle : handles) {
     if (handle != 0 && !used_.Contains(handle)) fresh.push_back(handle);
@@ -60,7 +60,7 @@ void HandleTable::RebindIf(uint64_t handle, const buffers::Value* current,
 
 int64_t HandleTable::BytesWith(size_t more) const {
   constexpr size_t kPerHandle = 512;   // its entry, and a value with its type and buffer
-  constexpr size_t kPerInterval = 64;  // of the numbers that have been used
+  constexpr size_t kPerInterval = 64;  // of used_
   return static_cast<int64_t>(kPerHandle * (values_.size() + more) +
                               kPerInterval * (used_.intervals() + more));
 }
@@ -119,7 +119,7 @@ absl::Status HandleTable::Restore(IdSet used, size_t values) {
 }
 
 absl::flat_hash_map<uint64_t, runtime::ValuePointer> HandleTable::TakeAll() {
-  charge_ = memory::Charge();  // one that was never made stays empty, whatever comes late
+  charge_ = memory::Charge();  // an empty charge ignores later resizes
   return std::exchange(values_, {});
 }
 

@@ -10,7 +10,7 @@
 namespace kiln::sessions {
 namespace {
 
-// Values are read from their device in pieces of this.
+// Values are read from their device in pieces of this size.
 constexpr int64_t kPiece = 1 << 20;
 
 }  // namespace
@@ -25,7 +25,7 @@ int64_t SessionImage::data_bytes() const {
 
 namespace {
 
-// Calls `add` with each device of the place, as often as it has a part.
+// Calls `add` with each device of the place, once for each part there.
 void ForEachDevice(const Place& place, const std::string& home,
                    const std::function<void(const std::string&)>& add) {
   if (!place.placement) return add(place.device.empty() ? home : place.device);
@@ -71,7 +71,7 @@ int64_t SessionImage::bytes_on(const std::string& name) const {
 void CancelPending(const absl::flat_hash_set<uint64_t>& runs, SessionImage* image) {
   using Pending = SessionImage::Pending;
   const absl::Status error = runtime::CancelledRun();
-  // From the last backwards, as they were cancelled.
+  // From the last one backwards, as UnfinishedRuns::Cancel does.
   for (auto pending = image->pending.rbegin(); pending != image->pending.rend(); ++pending) {
     const auto* run = std::get_if<KeptRun>(&pending->operation);
     if (run == nullptr || !runs.contains(pending->sequence)) continue;

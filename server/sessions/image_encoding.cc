@@ -1,5 +1,5 @@
-// Session images as bytes. What is written here is read by later builds: a change of it is a new
-// version of the file (kept_sessions.cc).
+// Encodes session images as bytes. Later builds read them: a change of the format needs a new
+// version (kImageVersion).
 #include <algorithm>
 
 #include "absl/container/flat_hash_set.h"
@@ -215,7 +215,7 @@ std::optional<Image::Detached> TakeDetached(Decoder& in) {
   return detached;
 }
 
-// What version 3 added to pending runs.
+// Version 3 added this to pending runs.
 void PutUpdates(Encoder& out, const Image& image) {
   for (const Image::Pending& pending : image.pending) {
     const auto* run = std::get_if<Image::Run>(&pending.operation);
@@ -240,7 +240,7 @@ void TakeUpdates(Decoder& in, Image* image) {
   }
 }
 
-// What version 4 added: where values and programs are, unless it is on the session's device.
+// Version 4 added this: the devices of values and programs, unless it is the session's device.
 void PutPlaces(Encoder& out, const Image& image) {
   for (const Image::Value& value : image.values)
     if (value.kind == Kind::kBytes) PutPlace(out, value.place);
@@ -268,9 +268,9 @@ void TakePlaces(Decoder& in, Image* image) {
   }
 }
 
-// What the tables say of one another.
+// Checks the references between the tables.
 bool IsConsistent(const Image& image) {
-  // Each pending value is made by one run, before whatever uses it.
+  // Each pending value is made by one operation, which precedes those that use it.
   absl::flat_hash_set<size_t> made;
   const auto is_there = [&](size_t value) {
     return image.values[value].kind != Kind::kPending || made.contains(value);
@@ -288,7 +288,7 @@ bool IsConsistent(const Image& image) {
         if (!is_there(update.before)) return false;
       for (const size_t result : run->results)
         if (image.values[result].kind != Kind::kPending || made.contains(result)) return false;
-      made.insert(run->results.begin(), run->results.end());  // equal ones are one value
+      made.insert(run->results.begin(), run->results.end());  // equal results are one value
     } else if (const auto* read = std::get_if<Image::Read>(&pending.operation)) {
       if (!is_there(read->value)) return false;
     } else if (const auto* move = std::get_if<Image::Move>(&pending.operation)) {
@@ -320,7 +320,7 @@ bool IsConsistent(const Image& image) {
   return true;
 }
 
-// Their sum is an int64.
+// True if the sum of the sizes fits an int64.
 bool HasCountableBytes(const Image& image) {
   int64_t bytes = 0;
   for (const Image::Value& value : image.values)

@@ -20,9 +20,9 @@ namespace {
 constexpr uint64_t kJournalVersion = 2;
 constexpr size_t kSizes = 16;
 constexpr size_t kTag = cache::Authenticator::kTagBytes;
-// What a frame has, of records that have more.
+// The content of a frame of a larger record.
 constexpr size_t kMostOfARecord = 4 << 20;
-// How much room is asked for at once.
+// The disk room requested at once.
 constexpr int64_t kGrant = 1 << 20;
 constexpr size_t kMostPiecesAtOnce = 1024;  // IOV_MAX
 
@@ -45,7 +45,7 @@ uint64_t SizeAt(absl::string_view bytes) {
 
 std::string FirstTag() { return std::string(kTag, '\0'); }
 
-// In front of what a frame has: whether that is a whole record, or which part of one.
+// The head of a frame's content: whether it is a whole record or which part of one.
 enum class Part : uint64_t { kWhole, kFirst, kMiddle, kLast, kEnd };
 std::string FrameHead(Part part, uint64_t large_record) {
   Encoder head;
@@ -54,7 +54,7 @@ std::string FrameHead(Part part, uint64_t large_record) {
   return head.Take();
 }
 
-// The next pieces, of so many bytes at most, are taken from the front.
+// Takes up to `most` bytes of pieces from the front.
 std::vector<absl::string_view> TakeBytes(size_t most, std::deque<absl::string_view>* pieces) {
   std::vector<absl::string_view> taken;
   while (!pieces->empty() && most > 0) {
@@ -168,7 +168,7 @@ absl::Status Journal::Append(absl::Span<const absl::string_view> record) {
 
 absl::Status Journal::CheckRoom(int64_t bytes) {
   if (bytes <= granted_) return absl::OkStatus();
-  // As much as is needed, if there is no more.
+  // Only as much as is needed, if kGrant is not available.
   for (const int64_t asked : {std::max(bytes, kGrant), bytes}) {
     const absl::Status status = room_(asked);
     if (status.ok()) granted_ = asked;
@@ -205,7 +205,7 @@ void Journal::ForgetBefore(uint64_t number) {
     absl::MutexLock lock(&mutex_);
     std::erase_if(segments_, [&](const Segment& segment) { return segment.number < number; });
   }
-  // Also those that a daemon before this one has begun. Without the lock: they may be large.
+  // Includes segments of the previous daemon. Without the lock: they may be large.
   for (uint64_t old = number - 1; old > 0; --old)
     if (unlink(SegmentPath(place_.stem, old).c_str()) != 0) break;
 }
@@ -214,7 +214,7 @@ void Journal::Discard() {
   absl::MutexLock lock(&mutex_);
   if (std::exchange(discarded_, true)) return;
   CloseFile();
-  // Without its image a segment is nothing, whatever happens in between.
+  // The image first: segments without an image are ignored, even if this is interrupted.
   unlink(absl::StrCat(place_.stem, ".session").c_str());
   for (uint64_t old = number_; old > 0; --old)
     if (unlink(SegmentPath(place_.stem, old).c_str()) != 0) break;
@@ -275,7 +275,7 @@ absl::StatusOr<std::optional<std::string>> JournalReader::Join(std::string frame
   }
   if (part == Part::kFirst) parts_[number].clear();
   const auto record = parts_.find(number);
-  // Its beginning stands in a segment before these: it is in the image.
+  // It began in an earlier segment, so it is in the image.
   if (record == parts_.end()) return std::nullopt;
   record->second.append(content.data(), content.size());
   if (part != Part::kLast) return std::nullopt;
@@ -296,8 +296,8 @@ absl::Status JournalReader::OpenNext() {
   auto header = ReadFrame();
   if (!header.ok()) return header.status();
   if (!*header) {
-    // It was being begun: nothing has been written to it, and the next goes on behind what is
-    // before it.
+    // The daemon was killed while it began this segment: it has no records, and the next segment
+    // follows the one before it.
     tag_ = before;
     return absl::OkStatus();
   }
@@ -331,7 +331,7 @@ absl::StatusOr<std::optional<std::string>> JournalReader::ReadFrame() {
     }
     return absl::OkStatus();
   };
-  // The end, or a frame that was being written.
+  // The end, or a truncated frame.
   if (left_ < static_cast<int64_t>(kSizes)) return std::nullopt;
   std::string sizes(kSizes, '\0');
   if (absl::Status status = read_all(&sizes); !status.ok()) return status;

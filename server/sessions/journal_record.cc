@@ -9,7 +9,7 @@
 namespace kiln::sessions {
 namespace {
 
-// In files: never renumbered.
+// Stored in files: never renumber.
 enum class RecordKind : uint64_t { kExecuted, kCancelled, kBlob, kTakenOver, kBlobsDeleted, kEnd };
 enum class OperationKind : uint64_t {
   kUnknown,
@@ -126,7 +126,7 @@ struct PutOperation {
     out.Status(refused.error);
     PutNumbers(out, refused.handles);
   }
-  // Done again from the image.
+  // Executed again from the image, never recorded.
   void operator()(const Resume&) const { Kind(OperationKind::kUnknown); }
 };
 
@@ -238,7 +238,7 @@ ExecutedRecord TakeExecuted(Decoder& in) {
   return executed;
 }
 
-// Where the bytes belong that stand behind a record; null if there are none.
+// Returns the destination of the bytes that follow a record; null if there are none.
 std::string* DataOf(JournalRecord& record) {
   if (auto* blob = std::get_if<BlobRecord>(&record)) return &blob->data;
   auto* executed = std::get_if<ExecutedRecord>(&record);

@@ -19,7 +19,8 @@
 namespace kiln::sessions {
 namespace {
 
-// From the first of a run's results to its answer: a few microseconds, but for the scheduler.
+// The time from the first of a run's results to its answer: normally a few microseconds, but the
+// scheduler may delay it.
 constexpr absl::Duration kEndOfRuns = absl::Seconds(1);
 
 struct DeviceAtStop {
@@ -46,7 +47,7 @@ DevicesAtStop HaltDevices(const KeepAllOptions& options, absl::Time deadline) {
   return halted;
 }
 
-// Of its devices one that hangs, if there is one.
+// Returns a device of the session that hangs, if there is one; otherwise any.
 DeviceAtStop* DeviceOf(Session& session, DevicesAtStop& devices) {
   DeviceAtStop* device = &devices.at(&session.device());
   for (const UsedDevice* used : session.devices().All())
@@ -57,14 +58,14 @@ DeviceAtStop* DeviceOf(Session& session, DevicesAtStop& devices) {
 std::vector<Frozen> Freeze(const std::vector<std::shared_ptr<Session>>& all, DevicesAtStop& devices,
                            const absl::Status& restarting) {
   std::vector<Frozen> frozen;
-  // For all of them together: what is just ending ends side by side.
+  // One deadline for all sessions: their runs end concurrently.
   const absl::Time runs_end = SteadyNow() + kEndOfRuns;
   for (const auto& session : all) {
     auto image = session->Freeze(restarting, runs_end - SteadyNow());
     frozen.push_back({session, DeviceOf(*session, devices), std::move(image)});
   }
-  // The small ones first: should the disk or somebody's patience end, most are kept. A device that
-  // hangs takes none of that from the others'.
+  // Small sessions first, so that most are saved if the disk is full or the copies time out. Those
+  // on hung devices come last, so that they take no time from others.
   std::stable_sort(frozen.begin(), frozen.end(), [](const Frozen& a, const Frozen& b) {
     return std::pair(a.device->hangs, a.bytes()) < std::pair(b.device->hangs, b.bytes());
   });
@@ -90,18 +91,19 @@ void KeepOne(const KeepAllOptions& options, Frozen& frozen) {
   Session& session = *frozen.session;
   absl::Status saved = frozen.image.status();
   if (saved.ok()) saved = options.kept->Save(*frozen.image, frozen.device->patience);
-  // One that would survive a kill has an image already, and a journal of all that it has answered.
+  // A session that would survive SIGKILL has an image already, and a journal of all that it has
+  // answered.
   const bool is_protected = !saved.ok() && session.IsProtected();
   Log(frozen, saved, is_protected);
   const bool stays = saved.ok() || is_protected;
   const absl::Status reason =
       stays ? options.restarting
             : LostBecause("the daemon that stopped could not keep it for the next one", saved);
-  // For a client that is away now.
+  // For a client that is disconnected now.
   if (!stays)
     options.registry->ended().Remember(session.identity().id, session.user().name, reason);
   session.Close(reason, /*files_stay=*/stays);
-  frozen.image = absl::CancelledError();  // gives the memory back
+  frozen.image = absl::CancelledError();  // frees the memory
 }
 
 }  // namespace
@@ -109,7 +111,7 @@ void KeepOne(const KeepAllOptions& options, Frozen& frozen) {
 void KeepAll(const KeepAllOptions& options, absl::Time deadline) {
   options.kept->BeginSavingAll();
   const std::vector<std::shared_ptr<Session>> all = options.registry->List();
-  // All stand still before the first is looked at, so that their devices come to an end.
+  // Pauses all sessions before the first is saved, so that their devices become idle.
   for (const auto& session : all) session->Pause();
   DevicesAtStop devices = HaltDevices(options, deadline);
   for (Frozen& each : Freeze(all, devices, options.restarting)) KeepOne(options, each);

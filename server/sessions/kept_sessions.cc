@@ -29,18 +29,19 @@ namespace fs = std::filesystem;
 constexpr char kSuffix[] = ".session";
 constexpr char kAttempts[] = ".attempts";
 
-// With what a user's files begin: his name may have what the name of a file may not.
+// The prefix of a user's files. A hash, because the user's name may have characters that file names
+// may not have.
 std::string PrefixOf(const std::string& user) {
   return absl::StrCat("u", Sha256Hex(user).substr(0, 16), "-");
 }
 
-// With what those of a session begin, before a dot. Sessions' ids are secret, and names are used
-// again by other daemons.
+// The stem of a session's files, before a dot. Hashes the session's id, because it is secret; the
+// id is needed because other daemons use the same session names.
 std::string StemOf(const SessionIdentity& identity, const std::string& user) {
   return absl::StrCat(PrefixOf(user), identity.name, "-", Sha256Hex(identity.id).substr(0, 16));
 }
 
-// Of the path of a segment; nothing if it is none.
+// Parses the path of a segment; nullopt if it is not one.
 struct SegmentName {
   std::string stem;
   uint64_t number = 0;
@@ -60,8 +61,8 @@ std::string AttemptsPath(const KeptSessions::Kept& kept) {
   return absl::StrCat(absl::StripSuffix(kept.path, kSuffix), kAttempts);
 }
 
-// Whether a file has another name than the session's own would have. Two would be one session: the
-// copy would take its number and its name, and end them.
+// True if a file does not have its session's own name. A copy must not be loaded: it would take the
+// number and the name of the original, and end it.
 bool IsCopy(const fs::path& path, const SessionImage& image) {
   const std::string own = absl::StrCat(StemOf(image.identity, image.user), kSuffix);
   if (path.filename() == own) return false;
@@ -117,7 +118,7 @@ std::vector<KeptSessions::Kept> KeptSessions::List() {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(options_.folder, error)) {
     const std::string path = entry.path();
-    // Of a daemon that did not get to its end.
+    // Left by a daemon that was killed.
     if (entry.path().extension() == ".draft") drafts.push_back(entry.path());
     if (entry.path().extension() == kAttempts &&
         !fs::exists(fs::path(path).replace_extension(kSuffix), error))
@@ -158,7 +159,7 @@ void KeptSessions::AddSegments(std::vector<Kept>* all) const {
         number >= kept->second->image.journal) {
       kept->second->journal.push_back(path);
     } else if (kept != by_stem.end() || !fs::exists(absl::StrCat(stem, kSuffix))) {
-      // Out of date: an image came after it.
+      // Out of date: a newer image exists, or none does.
       fs::remove(path, error);
     }
   }
@@ -171,7 +172,7 @@ void KeptSessions::AddSegments(std::vector<Kept>* all) const {
 }
 
 absl::Status KeptSessions::Remove(const Kept& kept) {
-  // Without its image a segment is nothing.
+  // The image first: segments without an image are ignored.
   const absl::Status status = RemoveForGood(kept.path);
   for (const std::string& segment : kept.journal) unlink(segment.c_str());
   ForgetAttempts(kept);
@@ -180,7 +181,7 @@ absl::Status KeptSessions::Remove(const Kept& kept) {
 
 int KeptSessions::CountAttempt(const Kept& kept) {
   const std::string path = AttemptsPath(kept);
-  // A byte for each. Where that cannot be written, nothing is counted.
+  // One byte per attempt. If it cannot be written, attempts are not counted.
   std::ofstream(path, std::ios::app) << '.';
   std::error_code error;
   const auto attempts = fs::file_size(path, error);

@@ -31,7 +31,7 @@ int64_t BytesOf(const Place& place) {
 }
 
 struct Sizes {
-  // A run holds two pointers for each of its tensors, and so does its entry in flight.
+  // A run holds two pointers for each tensor, and so does its entry in flight.
   int64_t operator()(const RunProgram& run) const {
     int64_t bytes = 5 * (BytesOf(run.inputs) + BytesOf(run.outputs));
     for (const auto& [name, value] : run.bindings) bytes += kOverhead / 4 + BytesOf(name);

@@ -13,7 +13,7 @@ using runtime::Admission;
 
 namespace {
 
-// What the program's entry takes with so many instances.
+// The memory of a program's entry with this number of instances.
 int64_t BytesOf(const DefinedProgram& program, size_t instances) {
   constexpr size_t kPerProgram = 1 << 10;
   constexpr size_t kPerInstance = 1 << 10;  // here and in the program cache
@@ -50,7 +50,7 @@ absl::StatusOr<std::shared_ptr<runtime::ProgramFuture>> ProgramTable::Define(
   origin->devices = operation.devices;
   if (operation.graph.ok()) origin->wire = (*operation.graph)->Wire();
   auto program = Make(operation.graph, std::move(origin), admission);
-  // Without room the number stays free: an entry for each refusal would need room as well.
+  // Without memory the number remains unused: an entry for each refusal would need memory, too.
   if (!program.ok()) return program.status();
   used_.Insert(operation.program);
   absl::Status status = program->source.status();
@@ -90,7 +90,7 @@ std::shared_ptr<runtime::ProgramFuture> ProgramTable::CompileAgain(
     const std::shared_ptr<const runtime::GraphSource>& source, const ProgramOrigin& origin,
     const runtime::Bindings& bindings) const {
   auto devices = Devices(origin.devices, Admission::kAgain);
-  // The program fails on it, as it does when it is run.
+  // The program then fails on this device, as it does when it is run.
   if (!devices.ok()) devices = std::vector<runtime::ManagedDevice*>{services_.device};
   return services_.programs->Get(source, bindings, *std::move(devices), origin.name, services_.host,
                                  Admission::kAgain);
@@ -171,14 +171,14 @@ std::shared_ptr<runtime::ProgramFuture> ProgramTable::Instance(uint64_t sequence
     DefinedProgram::Instance& instance = known->second;
     instance.used = sequence;
     const bool failed = instance.future->resolved() && !instance.future->result().ok();
-    // Without variables the definition has failed, and the client knows.
+    // Without variables the definition has failed, which the client knows.
     if (!failed || program.variables.empty() || instance.compiled_for == sequence)
       return instance.future;
   } else {
     if (!runtime::CheckBindings(program.variables, run.bindings).ok()) return nullptr;
     if (program.instances.size() >= services_.bindings_per_program ||
         !program.charge.Resize(BytesOf(program, program.instances.size() + 1)).ok()) {
-      // There is one: the definition has reserved the first.
+      // There is at least one instance: the definition has reserved memory for the first.
       ForgetLeastRecent(&program);
     }
   }

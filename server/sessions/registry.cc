@@ -17,19 +17,19 @@
 namespace kiln::sessions {
 namespace {
 
-// A session's objects; its stream is charged for by itself.
+// The memory of a session's objects; its stream is charged separately.
 constexpr int64_t kSessionBytes = 32 << 10;
-// That a user may have however few are free.
+// The sessions that a user may have, however few are free.
 constexpr int64_t kSessionsOfAUser = 8;
-// Of all sessions, for users who have none.
+// 1/16 of all sessions is reserved for users who have none.
 constexpr int64_t kShareForNewcomers = 16;
-// Of images of a session that is protected.
+// Limits of the interval between images of a protected session.
 constexpr absl::Duration kShortestInterval = absl::Seconds(1);
-// No daemon does again what took longer.
+// Bounds the time that the replay of a journal takes.
 constexpr absl::Duration kLongestInterval = absl::Hours(1);
-// It has no tensors yet.
+// The first image has no tensors.
 constexpr absl::Duration kFirstImage = absl::Seconds(1);
-constexpr size_t kIdSize = 32;  // of an id behind its mark
+constexpr size_t kIdSize = 32;  // of an id after its mark
 
 absl::Status NotListedYet() {
   return Restarting("the daemon is reading which sessions it has kept; attach again");
@@ -163,7 +163,7 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Open(const std::string& user,
   }
   auto session = Add(user, std::move(client), lease, device, priority, snapshot_interval);
   if (!session.ok()) return Explained(user, session.status());
-  // Without the lock: whoever reads the log may be slow.
+  // Without the lock, because the reader of the log may be slow.
   const Session::Identity& opened = (*session)->identity();
   log::Info("session_opened", {{"session", opened.name},
                                {"user", user},
@@ -196,7 +196,7 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Add(const std::string& user, 
   if (!chosen.ok()) return chosen.status();
   const bool names_no_lease = lease <= absl::ZeroDuration();
   if (names_no_lease) lease = options_.default_lease;
-  // Before the number is taken: a session that has no room does not count.
+  // Before the number is used: a session for which there is no memory gets no number.
   auto host =
       options_.services.host->NewAccount(absl::StrCat("session s", next_number_), owner->host);
   auto charge = host->Reserve(memory::Use::kSessions, kSessionBytes);
@@ -207,7 +207,7 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Add(const std::string& user, 
   identity.name = absl::StrCat("s", identity.number);
   identity.client = std::move(client);
   identity.lease = std::clamp(lease, absl::Seconds(1), options_.max_lease);
-  // A socket within this machine closes when its process ends, and never because a laptop sleeps.
+  // A socket within this machine closes only when its process ends, never because a laptop sleeps.
   if (names_no_lease && identity.client.is_local) identity.away_lease = options_.local_away_lease;
   identity.priority = priority;
   identity.snapshot_interval = snapshot_interval;
@@ -253,7 +253,7 @@ void Registry::UpdateLimits(const std::string& user) {
 absl::StatusOr<std::shared_ptr<Session>> Registry::Find(const std::string& user,
                                                         const std::string& full_id) const {
   const auto [id, generation] = Split(full_id);
-  // Both first: what is listed, or comes back, meanwhile is found below.
+  // Both first: sessions that are listed or restored meanwhile are found below.
   const bool knows_all = absent_ == nullptr || absent_->KnowsAll();
   if (absent_ != nullptr)
     if (absl::Status status = absent_->Ask(user, id); !status.ok()) return status;
@@ -303,7 +303,7 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::FindByName(const std::string&
 absl::Status Registry::Close(const std::string& id) {
   const std::shared_ptr<Session> session = Lookup(id);
   if (!session) return UnknownSession();
-  // It is being put down for the next daemon, which the client may ask again.
+  // The session may be frozen for the next daemon; the client may then ask again.
   if (absl::Status status = session->CheckOpen(); !status.ok()) return status;
   {
     absl::MutexLock lock(&mutex_);
@@ -315,7 +315,7 @@ absl::Status Registry::Close(const std::string& id) {
 }
 
 int Registry::CloseAllOf(const std::string& user, const absl::Status& reason) {
-  // First: what comes back meanwhile is closed below.
+  // First: sessions that are restored meanwhile are closed below.
   const int absent = absent_ == nullptr ? 0 : absent_->DropAllOf(user);
   std::vector<std::shared_ptr<Session>> closed;
   {
@@ -359,9 +359,9 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Make(const SessionImage& imag
     const auto used = FindDevice(devices_, name);
     if (!used.ok())
       return absl::UnavailableError(absl::StrCat("its device ", Quoted(name), " is not there"));
-    // A draining device takes back what it had.
+    // A draining device accepts sessions that it had.
     if (absl::Status status = (*used)->CheckUsable(false); !status.ok()) return status;
-    // Before a byte is read: one that does not fit is tried again and again.
+    // Before any bytes are read: a session that does not fit is tried again and again.
     if (absl::Status status = CheckRoomFor(image, **used); !status.ok()) return status;
   }
   std::shared_ptr<User> owner;
@@ -383,7 +383,7 @@ void Registry::Adopt(std::shared_ptr<Session> session) {
   absl::MutexLock lock(&mutex_);
   const std::string id = session->identity().id;
   adopted_[id] = session->user().name;
-  // Only now: until it is whole, whoever asks it for something would wait.
+  // Only now: before it was complete, requests to it would have waited.
   UserOf(session->user().name)->AddSession(session);
   sessions_[id] = std::move(session);
 }
@@ -417,7 +417,7 @@ int Registry::CloseExpired() {
   std::erase_if(expired, [](const auto& session) { return !session->Expired(); });
   {
     absl::MutexLock lock(&mutex_);
-    // Somebody else may have closed one meanwhile.
+    // Another thread may have closed one meanwhile.
     std::erase_if(expired, [this](const auto& session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       return sessions_.erase(session->identity().id) == 0;
     });
@@ -435,7 +435,7 @@ void Registry::Refuse(const absl::Status& reason) {
 }
 
 void Registry::CloseAll(const absl::Status& reason) {
-  // Closed without the lock: a session that ends calls back into whoever waits for it.
+  // Closed without the lock, because closing calls waiters of the session.
   std::map<std::string, std::shared_ptr<Session>> all;
   {
     absl::MutexLock lock(&mutex_);

@@ -1,4 +1,4 @@
-// How a session is ended by who does not have its id: its user or an admin, by the name in lists.
+// Closes a session for a caller who does not have its id, a user or an admin, by the name in lists.
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -12,7 +12,7 @@
 namespace kiln::sessions {
 namespace {
 
-// Of SessionIdentity::name; 0 if it is none.
+// The number in a SessionIdentity::name; 0 if `name` is not one.
 int64_t NumberIn(absl::string_view name) {
   int64_t number = 0;
   absl::string_view digits = name;
@@ -82,12 +82,12 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::EndByName(const std::string& 
                                                              const std::string& name) {
   const auto session = FindToEnd(user, of_anybody, name);
   if (!session.ok()) return session.status();
-  // It is being put down for the next daemon, which may be asked again.
+  // The session may be frozen for the next daemon, which may be asked again.
   if (absl::Status status = (*session)->CheckOpen(); !status.ok()) return status;
   const Session::Identity& identity = (*session)->identity();
   const std::string& owner = (*session)->user().name;
   const absl::Status reason = Closed(identity.name, owner == user);
-  // First: a client that asks once it is gone hears why.
+  // First, so that a client that asks after the session is gone gets the reason.
   ended_.Remember(identity.id, owner, reason);
   {
     absl::MutexLock lock(&mutex_);

@@ -13,11 +13,12 @@
 namespace kiln::sessions {
 namespace {
 
-// What did not come back, for lack of memory perhaps, is tried again after this.
+// The pause after a failed attempt, for example for lack of memory.
 constexpr absl::Duration kPause = absl::Seconds(1);
-// Of users whose journals are done again at the same time.
+// The number of users whose journals are replayed concurrently.
 constexpr size_t kJournalsAtOnce = 16;
-// Daemons that end while they restore a session; then it is lost, and the others go on.
+// After this number of daemons that ended while they restored a session it is lost, so that the
+// others can be restored.
 constexpr int kMostAttempts = 5;
 
 absl::Status BeingRestored() { return Restarting("the session is being restored; attach again"); }
@@ -37,7 +38,8 @@ void Restorer::Start() {
   for (KeptSessions::Kept& kept : kept_.List()) {
     const SessionImage& image = kept.image;
     registry_.CountFrom(image.identity.number + 1);
-    // While the daemon before this one was writing it, or by one that did not know of it.
+    // Revoked while the previous daemon was saving the session, or by a daemon that did not know of
+    // it.
     if (is_revoked_(image.user)) {
       Lose(kept, absl::UnauthenticatedError("its user was revoked"));
       continue;
@@ -48,11 +50,11 @@ void Restorer::Start() {
     waiting->kept = std::move(kept);
     all.push_back(std::move(waiting));
   }
-  // The oldest first, which had their memory first.
+  // The oldest first, because they had their memory first.
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
     return a->kept.image.identity.number < b->kept.image.identity.number;
   });
-  std::set<std::string> users;  // who have journals
+  std::set<std::string> users;  // with journals
   for (const auto& waiting : all)
     if (KindOf(*waiting) == Kind::kJournal) users.insert(waiting->kept.image.user);
   {
@@ -172,7 +174,8 @@ void Restorer::Loop(Kind kind) {
     const absl::Status status = Restore(next->kept, *patience);
     const bool waits = !status.ok() && Waits(*next, status);
     mutex_.Lock();
-    // In one step: whoever asks finds it under way, or waiting, or back.
+    // In one critical section: a client that asks finds the session being restored, waiting or
+    // restored.
     const UnderWay ended = std::move(*under_way);
     under_way_.erase(under_way);
     changed_.SignalAll();
@@ -219,7 +222,8 @@ void Restorer::Lose(const KeptSessions::Kept& kept, const absl::Status& why) {
 }
 
 absl::Status Restorer::Restore(const KeptSessions::Kept& kept, Patience& patience) {
-  // One without a journal is on the disk no more when it executes something.
+  // A session without a journal is removed from the disk before it executes anything, so a crash
+  // cannot repeat.
   if (kept.image.journal == 0) return TryToRestore(kept, patience);
   if (KeptSessions::CountAttempt(kept) > kMostAttempts) {
     return absl::DataLossError(absl::StrCat(kMostAttempts,
@@ -244,7 +248,7 @@ absl::Status Restorer::TryToRestore(const KeptSessions::Kept& kept, Patience& pa
   auto image = std::make_shared<SessionImage>(kept.image);
   CancelPending(summary->cancelled, image.get());
   absl::Status status = (*session)->Restore(image, **reader, patience);
-  // Only now is it known that the bytes are the right ones.
+  // Only Finish verifies the bytes.
   if (status.ok()) status = (*reader)->Finish();
   const bool has_more = summary->records > 0 || !kept.image.pending.empty();
   if (status.ok() && kept.image.journal != 0 && has_more) {
@@ -255,10 +259,10 @@ absl::Status Restorer::TryToRestore(const KeptSessions::Kept& kept, Patience& pa
     });
   }
   if (kept.image.journal != 0) {
-    // The file stays: the journal goes on behind it.
+    // The file remains, because its journal is continued.
     if (status.ok()) (*session)->Protect(kept.image, journal);
   } else if (status.ok()) {
-    // From here on the file is out of date, so it must not outlive a crash.
+    // From here on the file is out of date, so it must not reappear after a crash.
     status = kept_.Remove(kept);
   }
   if (!status.ok()) {

@@ -37,7 +37,7 @@ absl::Status Failed(absl::string_view what, const std::string& path) {
   return absl::UnavailableError(absl::StrCat("cannot ", what, " ", path, ": ", strerror(errno)));
 }
 
-// What was renamed or removed in the file's folder stays so.
+// Makes renames and removals in the file's folder durable.
 absl::Status KeepFolder(const std::string& path) {
   const std::string folder = std::filesystem::path(path).parent_path();
   const int opened = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -72,7 +72,7 @@ absl::StatusOr<std::unique_ptr<SealedWriter>> SealedWriter::Open(const std::stri
   if (file < 0) return Failed("make", draft);
   std::unique_ptr<SealedWriter> writer(new SealedWriter(path, secret, file));
   const int64_t size = static_cast<int64_t>(description.size()) + kSealBytes;
-  // Before anything is copied that would not fit. It returns its error.
+  // Reserves the space before anything is copied. posix_fallocate returns its error.
   errno = posix_fallocate(file, 0, size + data_bytes);
   if (errno != 0) return Failed("reserve room for", draft);
   if (absl::Status status = writer->WriteHead(version, description); !status.ok()) return status;
@@ -135,7 +135,7 @@ absl::Status SealedReader::Damaged(absl::string_view how) const {
 absl::StatusOr<std::unique_ptr<SealedReader>> SealedReader::Open(const std::string& path,
                                                                  const cache::Secret& secret,
                                                                  uint32_t newest) {
-  // O_NONBLOCK: a FIFO would otherwise wait for somebody to write to it.
+  // O_NONBLOCK: otherwise opening a FIFO would wait for a writer.
   const int file = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (file < 0) return Failed("read", path);
   std::unique_ptr<SealedReader> reader(new SealedReader(path, secret, file));

@@ -15,7 +15,7 @@
 namespace kiln::sessions {
 namespace {
 
-// What later calls hear of a session that was closed with `status`.
+// The status of later calls to a session that was closed with `status`.
 absl::Status SaysClosed(const absl::Status& status) {
   if (!status.ok()) return status;
   return errors::WithReason(
@@ -23,7 +23,7 @@ absl::Status SaysClosed(const absl::Status& status) {
       "UNKNOWN_SESSION");
 }
 
-// The machine has ended since, and not only the daemon; or somebody has cut a file.
+// The machine has rebooted since, or a file was truncated.
 absl::Status IsBehind() {
   return errors::WithReason(
       absl::NotFoundError("the session is lost with its tensors and programs: what the daemon had "
@@ -78,7 +78,7 @@ Executor::AddWaiter Session::MustWaitFor(uint64_t sequence, const RunProgram& ru
       return future->AddWaiter(std::move(resume));
     };
   }
-  // On the device the run would hold up everybody's until the upload has ended.
+  // On the device, the run would block all other runs until the upload has ended.
   for (size_t i = 0; !uploads_.empty() && i < run.inputs.size(); ++i) {
     const auto value = handles_.Find(run.inputs[i]);
     if (!value.ok() || !uploads_.contains(*value) || (*value)->resolved()) continue;
@@ -121,7 +121,7 @@ absl::Status Session::Attach(std::shared_ptr<Sink> sink, uint64_t acknowledged,
     if (closed_) return *closed_;
     if (generation != generation_) return TakenOver();
     if (acknowledged > log_.last_received() && wants_protection()) {
-      // It ends at the next look at the leases.
+      // It is closed when leases are checked next.
       expires_ = services_.clock.steady();
       return IsBehind();
     }
@@ -129,7 +129,7 @@ absl::Status Session::Attach(std::shared_ptr<Sink> sink, uint64_t acknowledged,
     refused_more_ = false;
     end_after_answers_ = false;
     log_.Acknowledge(acknowledged);
-    // Under the lock, so that no new answer comes before what the client has missed.
+    // Under the lock, so that no new answer is sent before those that the client has missed.
     sink->PushAttached(log_.last_received());
     for (auto& answer : log_.Unacknowledged()) sink->Push(std::move(answer));
   }
@@ -147,7 +147,7 @@ void Session::Detach(const Sink* sink) {
   absl::Duration lease;
   {
     absl::MutexLock lock(&mutex_);
-    // Another stream has taken over, whose lease does not run.
+    // Another stream is attached, so the lease does not run.
     if (sink_.get() != sink) return;
     sink_.reset();
     lease =
@@ -179,7 +179,7 @@ absl::Status Session::Accept(const Sink* sink, uint64_t sequence, uint64_t ackno
     highest_handle_ = HighestHandle(operation, highest_handle_);
     highest_program_ = HighestProgram(operation, highest_program_);
     unfinished_.Admit(sequence, &operation, travels_alone);
-    // With the lock held: an earlier stream of this session may still be handing over its last.
+    // With the lock held: an earlier stream of this session may still be adding its last operation.
     executor_.Add(sequence, std::move(operation));
   }
   if (drops) devices_.StopUnwanted();
@@ -206,8 +206,8 @@ bool Session::WantsMore() {
 
 void Session::Fail(uint64_t sequence, absl::Span<const uint64_t> handles,
                    const absl::Status& error) {
-  // A poisoned handle keeps its error, and everything that uses it repeats it. One that was
-  // explained already stays as it is.
+  // A failed handle keeps its error, and everything that uses it repeats the error. An error that
+  // is explained already remains as it is.
   const absl::Status bounded =
       IsReplaying() ? error : errors::WithBoundedMessage(user_->Explain(error));
   {
@@ -226,7 +226,7 @@ void Session::Finish(Answer answer) {
                 {"status", answer.error.ToString()}});
   }
   std::vector<uint64_t> barriers;
-  InFlightTable::node_type ended;  // outlives the lock: values and programs take others
+  InFlightTable::node_type ended;  // destroyed without the lock: values and programs take others
   std::shared_ptr<Sink> sink;
   bool read_more = false;
   bool end = false;
@@ -236,8 +236,8 @@ void Session::Finish(Answer answer) {
     barriers = unfinished_.End(answer.sequence);
     ended = in_flight_.extract(answer.sequence);
     answer.charge = host_->Open(memory::Use::kAnswers);
-    // Never refused, since every operation must be answered. Accept ends a stream that lets answers
-    // pile up.
+    // Never refused, since every operation must be answered. Accept ends a stream whose client lets
+    // answers accumulate.
     answer.charge.ForceResize(SizeOf(answer));
     auto shared = std::make_shared<const Answer>(std::move(answer));
     log_.Add(shared);
@@ -315,7 +315,7 @@ void Session::LogLease(absl::string_view event, absl::Duration left) const {
 }
 
 void Session::DropLost(const runtime::ManagedDevice& device) {
-  std::vector<runtime::ValuePointer> lost;  // goes without the lock
+  std::vector<runtime::ValuePointer> lost;  // destroyed without the lock
   absl::MutexLock lock(&mutex_);
   if (closed_) return;
   lost = handles_.FailLost(device.pool()->LostError());
@@ -334,7 +334,7 @@ bool Session::Expired() const {
 
 void Session::Close(const absl::Status& status, bool files_stay) {
   std::shared_ptr<Sink> sink;
-  // Destroyed without the lock: values and programs take locks of their own.
+  // Destroyed without the lock, because values and programs have their own locks.
   Executor::Dropped dropped;
   absl::flat_hash_map<uint64_t, runtime::ValuePointer> values;
   std::map<uint64_t, DefinedProgram> programs;

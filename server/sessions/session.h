@@ -224,7 +224,7 @@ class Session : public std::enable_shared_from_this<Session> {
   // cannot be used after an error.
   absl::Status Restore(std::shared_ptr<const SessionImage> image, ByteSource& bytes,
                        Patience& patience) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Executes the operations that had not been answered again, then new ones.
+  // Executes the pending operations again, then new ones.
   void Resume() { ExecuteQueued(); }
   // Called after Restore and before the first client: does what Resume does, then executes the
   // operations of the journal. DATA_LOSS: the journal is damaged, or an operation does not have the

@@ -1,4 +1,4 @@
-// How a session is left under a name, and taken over by another process.
+// Detaching a session under a name, and taking it over from another process.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -59,7 +59,8 @@ absl::Status Session::TakeName(DetachAs& operation) {
 void Session::Execute(uint64_t sequence, DetachAs& operation) {
   absl::Status status = Check(operation);
   const std::string encoded = wants_protection() ? EncodeOperation(operation) : "";
-  // Nobody can name the others any more. Destroyed without the lock: they take locks of their own.
+  // The other tensors and programs, which have no name any more. Destroyed without the lock,
+  // because they have their own locks.
   std::vector<runtime::ValuePointer> values;
   std::map<uint64_t, DefinedProgram> programs;
   if (status.ok()) {
@@ -74,7 +75,8 @@ void Session::Execute(uint64_t sequence, DetachAs& operation) {
       JournalExecuted(sequence, encoded);
       protection_.blobs.clear();
       ++protection_.forgotten;
-      // The next daemon knows the name before it has read the whole journal.
+      // The name is in the header of the new segment, so the next daemon knows it before it has
+      // read the whole journal.
       if (protection_.journal) {
         if (absl::Status begun = protection_.journal->Begin(detached_->name); !begun.ok())
           LoseProtection(begun);
@@ -82,7 +84,7 @@ void Session::Execute(uint64_t sequence, DetachAs& operation) {
     }
   }
   if (!status.ok()) return Refuse(sequence, {}, status);
-  // What Writes before this needed of the uploads they hold themselves.
+  // Earlier Writes hold the uploads that they need.
   services_.blobs->EndSession(identity_.number);
   Finish({.sequence = sequence});
 }
@@ -93,13 +95,13 @@ absl::StatusOr<Session::Takeover> Session::TakeOver() {
   {
     absl::MutexLock lock(&mutex_);
     if (closed_) return *closed_;
-    // Not all of its tensors are there.
+    // Not all of its tensors are restored.
     if (resumption_) {
       return errors::WithReason(
           absl::UnavailableError("the session is being restored; attach again"), "RESTARTING");
     }
-    // What its holder has sent would be lost if the daemon started again before it is executed: the
-    // new one does not have it to send it again.
+    // Operations of the previous client that have not been executed would be lost if the daemon
+    // restarted now: the new client does not have them to send them again.
     if (executor_.executed() < log_.last_received()) {
       return errors::WithReason(
           absl::UnavailableError("what was sent by who has the session now is still being taken; "
@@ -107,7 +109,7 @@ absl::StatusOr<Session::Takeover> Session::TakeOver() {
           "RESTARTING");
     }
     ++generation_;
-    // Numbers that whoever had it has not sent again are the new one's.
+    // The new client may use the numbers that the previous one has not sent again.
     cancelled_.clear();
     if (protection_.journal) AppendToJournal({Encode(TakenOverRecord{generation_})});
     takeover.id = IdOf(generation_);

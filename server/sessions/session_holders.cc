@@ -1,4 +1,4 @@
-// What a session has, by the names that its client knows.
+// The holdings of a session, by the names that its client knows.
 #include <algorithm>
 #include <utility>
 
@@ -12,7 +12,7 @@ namespace {
 using quota::Resource;
 
 constexpr size_t kMostValues = 3;
-// Whoever is refused again and again costs no more than a look at so many.
+// Bounds the cost of each refusal for a client that is refused again and again.
 constexpr size_t kMostHandlesSeen = 10'000;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// How a session is put down for a later daemon.
+// Making images of sessions for a later daemon.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -15,7 +15,7 @@ using Kind = SessionImage::Value::Kind;
 
 absl::Status Unknown(absl::string_view what) { return absl::FailedPreconditionError(what); }
 
-// OK if the value is there.
+// OK if the value's memory was not lost.
 absl::Status LossOf(const buffers::Value& value) {
   if (value.pool() != nullptr && value.lost()) return value.pool()->LostError();
   for (const auto& part : value.parts())
@@ -23,21 +23,21 @@ absl::Status LossOf(const buffers::Value& value) {
   return absl::OkStatus();
 }
 
-// Gives values and origins their places in the image, each one.
+// Assigns each value and origin its index in the image, once.
 class Places {
  public:
   explicit Places(SessionImage* image) : image_(*image) {}
 
-  // A pending operation makes it.
+  // Adds a value that a pending operation makes.
   absl::Status AddPending(const runtime::ValuePointer& value) {
-    // The run has ended, and may have been answered for in part.
+    // The run has ended, and a part of its results may have been sent.
     if (value->resolved()) return Unknown("a run is just ending on a device that hangs");
     // Equal results of a run are one value.
     if (!places_.contains(value.get())) places_[value.get()] = Add({.kind = Kind::kPending});
     return absl::OkStatus();
   }
 
-  // It never comes to be.
+  // Adds a value that has failed.
   void AddFailed(const runtime::ValuePointer& value, const absl::Status& error) {
     places_[value.get()] = Add({.kind = Kind::kFailed, .error = error});
   }
@@ -124,8 +124,8 @@ struct Keep {
   Places& places;
 };
 
-// What the device still has of a run that was cancelled: the client hears of that, and not of a run
-// that is done again.
+// Adds the results of a cancelled run that is still on the device: the client gets CANCELLED, and
+// the run is not executed again.
 void KeepCancelled(uint64_t sequence, const RunInFlight& run, Places& places, SessionImage* image) {
   const absl::Status error = runtime::CancelledRun();
   for (const runtime::ValuePointer& result : run.results) places.AddFailed(result, error);
@@ -219,7 +219,7 @@ absl::StatusOr<SessionImage> Session::Freeze(const absl::Status& reason, absl::D
   const uint64_t executed = executor_.Pause();
   absl::MutexLock lock(&mutex_);
   if (closed_) return *closed_;
-  // A run may be ending just now on a device that has not become idle.
+  // A run may be ending just now on a device that is not idle.
   const auto is_settled = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return resumption_ != nullptr || IsSettled(executed);
   };
@@ -227,7 +227,7 @@ absl::StatusOr<SessionImage> Session::Freeze(const absl::Status& reason, absl::D
   auto image = resumption_ ? MakeImageOfResumption() : MakeImage(executed);
   if (!image.ok()) return image.status();
   Describe(&*image);
-  // The journal that is there is out of date with this image, and the next daemon begins another.
+  // The current journal is out of date with this image; the next daemon begins another.
   if (wants_protection()) {
     image->journal =
         1 + (protection_.journal ? protection_.journal->number() : protection_.last_number);
@@ -235,8 +235,7 @@ absl::StatusOr<SessionImage> Session::Freeze(const absl::Status& reason, absl::D
   image->is_live = false;
   closed_ = reason;
   frozen_ = true;
-  // After closed_ is set: a client that is told from here on that its upload has ended is told that
-  // the session has, instead.
+  // After closed_ is set, so that a client whose upload ends after this gets the session's reason.
   AddBlobs(&*image);
   return image;
 }
@@ -287,8 +286,8 @@ absl::StatusOr<SessionImage> Session::MakeImage(uint64_t executed) const {
   return image;
 }
 
-// Nothing of the client's has been executed since it was restored. What has been done again is done
-// once more: the client knows answers that come twice.
+// No operation of the client has been executed since the restoration. Operations that were executed
+// again since are executed once more: clients accept answers that come twice.
 absl::StatusOr<SessionImage> Session::MakeImageOfResumption() const {
   SessionImage image = *resumption_->image;
   image.blobs.clear();

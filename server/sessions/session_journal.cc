@@ -1,5 +1,5 @@
-// What a protected session writes down, so that it can be done again (journal.h): each operation
-// before anything of it leaves the daemon, and whatever else changes the session.
+// Journaling of a protected session (journal.h): each operation is recorded before any of its
+// effects leaves the daemon, and so is every other change of the session.
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,14 +13,14 @@
 namespace kiln::sessions {
 namespace {
 
-// That the journal is known to have; of more, some are written to it again.
+// The blobs known to be in the journal; above this limit some are written again.
 constexpr size_t kMostBlobs = 4096;
 
 }  // namespace
 
 void Session::JournalFirst(uint64_t sequence, const Operation& operation) {
-  // Those that may be refused for reasons that do not lie in the session are written down when it
-  // is known whether they were.
+  // Operations that may be refused for reasons outside the session are recorded once it is known
+  // whether they were.
   if (std::holds_alternative<RunProgram>(operation) || std::holds_alternative<Write>(operation) ||
       std::holds_alternative<DefineProgram>(operation) || std::holds_alternative<Move>(operation) ||
       std::holds_alternative<DetachAs>(operation) ||
@@ -71,7 +71,7 @@ void Session::JournalRefusedDefinition(uint64_t sequence, const DefineProgram& o
                                        const absl::Status& error) {
   if (replaying_ && operation.graph.ok()) replay_error_.Update(error);
   if (!protection_.journal) return;
-  // One whose graph was refused has its number; one that had no room has not.
+  // A program whose graph was refused keeps its number; one for which there was no memory does not.
   if (programs_.used().Contains(operation.program)) {
     JournalExecuted(sequence,
                     EncodeOperation(DefineProgram{operation.program, error, operation.name}));
@@ -85,7 +85,7 @@ void Session::Refuse(uint64_t sequence, absl::Span<const uint64_t> handles,
   if (wants_protection()) {
     const absl::Status bounded = errors::WithBoundedMessage(user_->Explain(error));
     absl::MutexLock lock(&mutex_);
-    // What comes from the journal was not refused the first time.
+    // Operations from the journal were not refused the first time.
     if (replaying_) replay_error_.Update(error);
     JournalExecuted(sequence, EncodeOperation(Refused{bounded, {handles.begin(), handles.end()}}));
   }
@@ -100,7 +100,7 @@ void Session::HoldsBlob(const std::string& name) {
     absl::MutexLock lock(&mutex_);
     journal = protection_.journal;
     forgotten = protection_.forgotten;
-    // Whoever asks for a data set again and again does not fill the disk with it.
+    // A client that asks for the same data again and again must not fill the disk with it.
     if (protection_.blobs.contains(name)) return;
   }
   if (!journal) return;
@@ -134,13 +134,13 @@ void Session::AppendMuch(const std::shared_ptr<Journal>& journal,
   const absl::Status status = journal->Append(record);
   if (status.ok()) return;
   absl::MutexLock lock(&mutex_);
-  // It may be protected by another one by now.
+  // The session may have another journal by now.
   if (protection_.journal == journal) LoseProtection(status);
 }
 
 void Session::LoseProtection(const absl::Status& why) {
   if (!protection_.journal) return;
-  // Before anything leaves the daemon that is not in it.
+  // Before anything leaves the daemon that is not in the journal.
   protection_.journal->Discard();
   protection_.last_number = protection_.journal->number();
   protection_.journal.reset();

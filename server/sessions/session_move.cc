@@ -1,4 +1,4 @@
-// Where values lie: what is made for a place, and copies from one to another.
+// Placement of values: allocation for a placement, and copies between placements.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -13,10 +13,11 @@
 namespace kiln::sessions {
 namespace {
 
-// A move goes through host memory in pieces of this.
+// A move goes through host memory in pieces of this size.
 constexpr int64_t kMovePiece = 4 << 20;
 
-// Copies a value to another. Each piece is a task of its own, so that others' come in between.
+// Copies a value to another. Each piece is a separate task, so that tasks of others can run in
+// between.
 class Moving : public std::enable_shared_from_this<Moving> {
  public:
   Moving(runtime::ThreadPool& copies, memory::Charge charge, runtime::ValuePointer source,
@@ -39,7 +40,7 @@ class Moving : public std::enable_shared_from_this<Moving> {
     buffers::ReadWhole(*source_, offset_, absl::MakeSpan(piece_),
                        [self = shared_from_this()](const absl::Status& read) {
                          if (!read.ok()) return self->done_(read);
-                         // This may be a device's thread.
+                         // This may be a device's thread, which must not block.
                          self->copies_.Schedule([self] { self->WritePiece(); });
                        });
   }
@@ -100,7 +101,7 @@ bool Session::LiesAt(const buffers::Value& value, const Place& place) const {
 absl::Status Session::CheckLiesOn(const runtime::Program& program,
                                   absl::Span<const runtime::ValuePointer> inputs) {
   const std::vector<int>& members = program.signature().input_members;
-  // Of others, runtime::CheckInputs has looked at the parts.
+  // For these programs, runtime::CheckInputs has checked the parts.
   if (program.gang() != nullptr && members.empty()) return absl::OkStatus();
   for (size_t i = 0; i < inputs.size(); ++i) {
     const runtime::ManagedDevice& wanted =
@@ -126,7 +127,7 @@ void Session::Execute(uint64_t sequence, Move& operation) {
       status = found.status();
       if (found.ok()) source = *std::move(found);
     } else {
-      operation.handle = 0;  // another's
+      operation.handle = 0;  // it is in use and keeps its value
     }
   }
   const std::vector<uint64_t> made =
@@ -136,7 +137,8 @@ void Session::Execute(uint64_t sequence, Move& operation) {
   const std::string encoded = wants_protection() ? EncodeOperation(operation) : "";
   if (source->resolved() && !source->status().ok()) {
     {
-      // That follows from the session's state, as it does when this is done again.
+      // The failure follows from the session's state, so it is the same when the operation is
+      // executed again.
       absl::MutexLock lock(&mutex_);
       JournalExecuted(sequence, encoded);
     }
@@ -169,7 +171,7 @@ void Session::BeginMove(uint64_t sequence, const runtime::ValuePointer& source,
   const auto begin = [self = shared_from_this(), sequence, source,
                       target](const absl::Status& there) {
     if (!there.ok()) return self->FinishMove(sequence, target, runtime::DependencyError(there));
-    // What the devices have in several runs is put together beside it.
+    // Includes staging memory for devices whose parts are not contiguous.
     const int64_t piece = std::min(kMovePiece, target->bytes());
     const auto copies = static_cast<int64_t>(2 + target->parts().size());
     auto charge = self->host_->Reserve(memory::Use::kTransfers, copies * piece);
@@ -177,7 +179,7 @@ void Session::BeginMove(uint64_t sequence, const runtime::ValuePointer& source,
     std::make_shared<Moving>(
         *self->services_.copies, *std::move(charge), source, target,
         [self, sequence, source, target](const absl::Status& moved) {
-          // Without what it copied with, and not on a device's thread.
+          // After the staging memory is freed, and not on a device's thread.
           self->services_.copies->Schedule([self, sequence, source, target, moved] {
             absl::Status status = self->devices_.AfterFailure(*source, moved);
             status = self->devices_.AfterFailure(*target, status);
@@ -196,7 +198,7 @@ void Session::FinishMove(uint64_t sequence, const runtime::ValuePointer& target,
   {
     absl::MutexLock lock(&mutex_);
     uploads_.erase(target);
-    // What depended on a run that was cancelled fails again when it is done again.
+    // A move that depended on a cancelled run fails again when it is executed again.
     if (!status.ok() && !absl::IsCancelled(status)) FailedLate(status);
   }
   Finish({.sequence = sequence, .error = status});

@@ -1,4 +1,4 @@
-// How operations on values are executed, and barriers.
+// Execution of operations on values, and of barriers.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -13,9 +13,9 @@
 namespace kiln::sessions {
 namespace {
 
-// Of a Write. Pieces of 4 MiB, as clients make them, are 256 GiB.
+// The pieces of a Write. With pieces of 4 MiB, as clients make them, this is 256 GiB.
 constexpr size_t kMostPieces = 1 << 16;
-// What goes to several devices goes there in pieces of no more, so that others' copies come in
+// The maximal size of a piece of a value on several devices, so that other copies can run in
 // between.
 constexpr size_t kMostOfPlaced = 4 << 20;
 
@@ -50,20 +50,20 @@ absl::StatusOr<std::shared_ptr<const Session::Upload>> Session::MakeUpload(uint6
     upload->data = std::move(operation.data);
     upload->pieces = {upload->data};
   }
-  // Each name is looked up once: what has been found may be forgotten by the store.
+  // Each name is looked up once, because the store may forget a blob after it was found.
   absl::flat_hash_map<std::string, buffers::BlobStore::Blob> found;
   for (const std::string& name : operation.blobs) {
     buffers::BlobStore::Blob& blob = found[name];
     if (!blob) {
       auto stored = services_.blobs->Find(identity_.number, user_->name, name, sequence);
-      // The journal has its bytes; it is used all the same.
+      // The journal has the bytes; the lookup is needed to mark the blob as used.
       if (again) continue;
       if (!stored.ok()) return stored.status();
       blob = *std::move(stored);
     }
     if (!blob) continue;
     size += blob->size();
-    if (size > type->bytes()) break;  // a name may come again and again
+    if (size > type->bytes()) break;  // a name may be repeated
     upload->blobs.push_back(blob);
   }
   if (size != type->bytes()) {
@@ -76,7 +76,7 @@ absl::StatusOr<std::shared_ptr<const Session::Upload>> Session::MakeUpload(uint6
   auto value = AllocateAt(type, operation.place);
   if (!value.ok()) return value.status();
   upload->value = *std::move(value);
-  // Only now: however often a name comes, there is memory for as much.
+  // Only now that memory for all bytes is allocated, since a name may be repeated.
   for (const buffers::BlobStore::Blob& blob : upload->blobs)
     upload->pieces.insert(upload->pieces.end(), blob->pieces().begin(), blob->pieces().end());
   if (!upload->value->parts().empty()) {
@@ -108,7 +108,7 @@ void Session::Execute(uint64_t sequence, Write& operation) {
     if (!buffers::Pool::IsHostMemory(*(*upload)->value)) uploads_.insert((*upload)->value);
   }
   if ((*upload)->value->placement()) return FillPieces(sequence, *upload, 0, 0);
-  // What is executed next, except runs that use the value, does not wait for it.
+  // Later operations, except runs that use the value, do not wait for this.
   (*upload)->value->pool()->Fill(
       *(*upload)->value, (*upload)->pieces,
       [self = shared_from_this(), sequence, upload = *upload](const absl::Status& filled) {
@@ -124,7 +124,7 @@ void Session::FillPieces(uint64_t sequence, std::shared_ptr<const Upload> upload
       *upload->value, offset, piece,
       [self = shared_from_this(), sequence, upload, next,
        end = offset + static_cast<int64_t>(piece.size())](const absl::Status& filled) {
-        // A thread that may take its time, and not one of a device's.
+        // On a thread that may block, not on a device's thread.
         self->services_.copies->Schedule([self, sequence, upload, next, end, filled] {
           if (!filled.ok()) return self->FinishWrite(sequence, *upload, filled);
           self->FillPieces(sequence, upload, next + 1, end);
@@ -183,7 +183,7 @@ void Session::FinishRead(uint64_t sequence, const runtime::ValuePointer& value) 
 
 void Session::Execute(uint64_t sequence, Release& operation) {
   absl::Status status;
-  std::vector<runtime::ValuePointer> released;  // outlives the lock: a device may take long to free
+  std::vector<runtime::ValuePointer> released;  // destroyed without the lock: may be slow
   {
     absl::MutexLock lock(&mutex_);
     status = handles_.Release(operation.handles, &released);

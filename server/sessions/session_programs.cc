@@ -1,4 +1,4 @@
-// How operations on programs are executed: define, run, release.
+// Execution of operations on programs: define, run, release.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -14,7 +14,8 @@
 namespace kiln::sessions {
 namespace {
 
-// The number of outputs, and that no handle is updated twice. The inputs have been checked.
+// Checks the number of outputs, and that no handle is updated twice. Requires: the inputs were
+// checked.
 absl::Status CheckResults(const RunProgram& operation, const runtime::Signature& signature) {
   if (operation.outputs.size() != signature.outputs.size()) {
     return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
@@ -39,7 +40,7 @@ absl::Status CheckResults(const RunProgram& operation, const runtime::Signature&
 void Session::Execute(uint64_t sequence, DefineProgram& operation) {
   const bool again = IsReplaying();
   if (operation.graph.ok() && !again) {
-    // The error is the program's from here on.
+    // The error is stored with the program.
     const absl::Status fits = user_->graph_nodes.Check((*operation.graph)->nodes());
     if (!fits.ok()) operation.graph = fits;
   }
@@ -150,7 +151,7 @@ void Session::Execute(uint64_t sequence, RunProgram& operation) {
     absl::MutexLock lock(&mutex_);
     cancelled = CheckNotCancelled(sequence);
     if (!closed_ && cancelled.ok()) {
-      // In one step with what Cancel sees of it.
+      // In the same critical section as the check, so that Cancel sees either both or neither.
       JournalExecuted(sequence, encoded);
       BindResults(sequence, operation, plan->program->signature, made->run);
       in_flight.results = made->run->results();
@@ -204,7 +205,7 @@ absl::StatusOr<Session::MadeRun> Session::MakeRun(
 void Session::RunEnded(uint64_t sequence, bool report_time, const absl::Status& status,
                        absl::Span<runtime::ManagedDevice* const> devices,
                        absl::Span<const double> each) {
-  double seconds = 0;  // until the last device had ended
+  double seconds = 0;  // of the slowest device
   double all_seconds = 0;
   for (size_t i = 0; i < devices.size(); ++i) {
     const double here = i < each.size() ? each[i] : 0;
@@ -214,7 +215,7 @@ void Session::RunEnded(uint64_t sequence, bool report_time, const absl::Status& 
     seconds = std::max(seconds, here);
     all_seconds += here;
   }
-  // What they hold goes before the answer does, and without the lock.
+  // Freed before the answer is sent, and without the lock.
   InFlightTable::node_type in_flight;
   UnfinishedRuns::Entry unfinished;
   {
@@ -230,7 +231,7 @@ void Session::RunEnded(uint64_t sequence, bool report_time, const absl::Status& 
 }
 
 bool Session::CancelRuns(uint64_t sequence, const Cancel& operation) {
-  // Unless an earlier daemon had received it.
+  // Unless an earlier daemon has received it.
   if (cancelled_.empty() || cancelled_.back().cancel < sequence)
     cancelled_.push_back({operation.first, sequence});
   const absl::Status error = runtime::CancelledRun();
@@ -252,7 +253,7 @@ absl::Status Session::CheckNotCancelled(uint64_t sequence) const {
 
 void Session::Execute(uint64_t sequence, Cancel&) {
   {
-    // What it cancels has been executed.
+    // The operations that it names have been executed, so the entry is not needed any more.
     absl::MutexLock lock(&mutex_);
     while (!cancelled_.empty() && cancelled_.front().cancel <= sequence) cancelled_.pop_front();
   }

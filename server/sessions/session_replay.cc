@@ -1,5 +1,4 @@
-// How a session comes to what it was when its daemon was killed: what its journal has is done
-// again.
+// Replay of a session's journal: restores the session as it was when its daemon was killed.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -14,11 +13,11 @@
 namespace kiln::sessions {
 namespace {
 
-// Definitions compile side by side.
+// Definitions compile concurrently.
 constexpr int64_t kMostAtOnce = 64;
 constexpr absl::Duration kLookWhetherToGiveUp = absl::Milliseconds(100);
 
-// Whether it may go better at another time.
+// True if a later attempt may succeed.
 bool MayPass(const absl::Status& error) {
   return absl::IsUnavailable(error) || absl::IsResourceExhausted(error) ||
          absl::IsDeadlineExceeded(error) || absl::IsCancelled(error) || absl::IsAborted(error);
@@ -31,7 +30,7 @@ absl::Status Session::Replay(JournalReader& journal, const JournalSummary& summa
   {
     absl::MutexLock lock(&mutex_);
     replaying_ = true;
-    // What there was room for has it again.
+    // Limits are not enforced for what had been admitted before.
     devices_.SetExempt(true);
     host_->SetExempt(true);
   }
@@ -74,14 +73,14 @@ absl::Status Session::ReplayOne(ExecutedRecord& record, const JournalSummary& su
     define->graph = services_.unpack_graph(record.wire, *host_);
     if (!define->graph.ok()) return define->graph.status();
   }
-  // It was taken back, as if it had never been.
+  // The run was cancelled and had no effect.
   if (auto* run = std::get_if<RunProgram>(&operation);
       run != nullptr && summary.cancelled.contains(record.sequence))
     operation = Refused{runtime::CancelledRun(), std::move(run->outputs)};
-  // Nobody wants the answer any more.
+  // The client has the answer already.
   if (std::holds_alternative<Read>(operation) && record.sequence <= summary.acknowledged)
     operation = Release{};
-  // No more tensors are in memory at a time than there were.
+  // Waits, so that no more tensors are in memory at a time than there were.
   const bool takes_memory = std::holds_alternative<RunProgram>(operation) ||
                             std::holds_alternative<Write>(operation) ||
                             std::holds_alternative<Move>(operation);
@@ -132,7 +131,8 @@ absl::Status Session::RestoreBlob(const std::string& name, std::string data) {
   absl::Status status = upload.status();
   if (status.ok()) status = (*upload)->Append({data});
   if (status.ok()) status = (*upload)->Finish();
-  // FindBlobs says which digests are not there; nobody asks for anything else again.
+  // For a missing digest, FindBlobs tells the client to send it again; other blobs are not sent
+  // again.
   return buffers::DigestIn(name).empty() ? status : absl::OkStatus();
 }
 

@@ -1,4 +1,4 @@
-// How a session that was kept comes back: its tables first, then, through the executor, what had
+// Restores a saved session: first its tables, then, through the executor, the operations that had
 // not been answered.
 #include <algorithm>
 #include <memory>
@@ -42,7 +42,7 @@ absl::Status Session::Restore(std::shared_ptr<const SessionImage> image, ByteSou
   absl::MutexLock lock(&mutex_);
   resumption_ = std::make_unique<Resumption>();
   resumption_->image = std::move(image);
-  // A limit that was lowered since takes nothing away. What is done again takes device memory, too.
+  // Lowered limits take nothing away. Operations that are executed again take device memory, too.
   devices_.SetExempt(true);
   host_->SetExempt(true);
   const absl::Status status = RestoreAll(bytes, patience);
@@ -93,8 +93,8 @@ absl::Status Session::RestoreBlobs(ByteSource& bytes) {
       if (status.ok()) status = (*upload)->Append({piece});
     }
     if (status.ok()) status = (*upload)->Finish();
-    // Sessions that held one together have one each now, for which there may be no room. FindBlobs
-    // says which digests are not there; nobody asks for anything else again.
+    // Sessions that shared a blob now have a copy each, for which there may be no memory. For a
+    // missing digest, FindBlobs tells the client to send it again; other blobs are not sent again.
     if (!status.ok() && buffers::DigestIn(blob.name).empty()) return status;
   }
   return absl::OkStatus();
@@ -132,7 +132,8 @@ absl::Status Session::RestoreHandles() {
       !status.ok()) {
     return status;
   }
-  // The others are bound once they are made, before the client's operations come.
+  // The other handles are bound once their values are made, before the client's operations are
+  // executed.
   for (const auto& [handle, place] : image.handles)
     if (resumption_->values[place]) handles_.RestoreValue(handle, resumption_->values[place]);
   return absl::OkStatus();
@@ -172,12 +173,13 @@ absl::Status Session::RestoreOperations() {
     const uint64_t sequence = image.pending[i].sequence;
     Operation operation = sessions::Resume{i};
     unfinished_.Admit(sequence, &operation);
-    // It waits for those before it that have not been answered.
+    // It waits for the earlier operations that have not been answered.
     if (std::holds_alternative<SessionImage::Barrier>(image.pending[i].operation)) {
       in_flight_.emplace(sequence, BarrierInFlight());
       if (i > 0) unfinished_.RestoreBarrier(sequence, i);
     }
-    // Whoever waits for a value waits for the end of it all, when the handles are bound.
+    // Sequence number 0: requests that wait for a value wait until all are resumed and the handles
+    // are bound.
     executor_.Add(0, std::move(operation));
   }
   executor_.Add(image.executed, sessions::Resume{image.pending.size()});
@@ -206,7 +208,7 @@ void Session::Execute(uint64_t, sessions::Resume& operation) {
 }
 
 void Session::EndResuming() {
-  std::unique_ptr<Resumption> ended;  // goes without the lock
+  std::unique_ptr<Resumption> ended;  // destroyed without the lock
   absl::MutexLock lock(&mutex_);
   ended.swap(resumption_);
   devices_.SetExempt(replaying_);
@@ -265,8 +267,8 @@ void Session::FailResults(size_t pending, const SessionImage::Run& run,
 void Session::Redo(uint64_t sequence, size_t pending, const SessionImage::Run& run) {
   auto made = MakeAgain(sequence, pending, run);
   if (made.ok()) return made->enqueue();
-  // It has not begun, so it changes no state: what it would have updated keeps its value. Later
-  // operations that stand on its outputs fail.
+  // The run has not begun, so it changes no state: the inputs that it would have updated keep their
+  // values. Later operations that use its outputs fail.
   const absl::Status error = errors::WithBoundedMessage(made.status());
   memory::Charge charge = host_->Open(memory::Use::kHandles);
   charge.ForceResize(errors::BytesOf(error));
@@ -339,7 +341,7 @@ void Session::Redo(uint64_t sequence, size_t, const SessionImage::Read& read) {
 }
 
 void Session::Redo(uint64_t sequence, size_t pending, const SessionImage::Barrier&) {
-  // Otherwise the end of the last before it is its own.
+  // Otherwise it ends with the last operation before it.
   if (pending == 0) Finish({.sequence = sequence});
 }
 

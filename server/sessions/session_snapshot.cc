@@ -1,4 +1,4 @@
-// How an image of a session is taken that goes on.
+// Taking images of a running session.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -10,14 +10,15 @@
 namespace kiln::sessions {
 namespace {
 
-// An image is taken early once the journal takes so much, or as much as the image.
+// An image is taken early once the journal is larger than this and than the image.
 constexpr int64_t kLongJournal = 256 << 20;
-// From the first of a run's results to its answer, or until the bytes of a Write are on the device.
+// The time from the first of a run's results to its answer, or until the bytes of a Write are on
+// the device.
 constexpr absl::Duration kUntilSettled = absl::Seconds(5);
-// After an image that could not be begun, and at least between two of them.
+// The time until the next attempt if an image could not be begun, and the minimum between images.
 constexpr absl::Duration kSoon = absl::Seconds(1);
-// Of a journal: so many images may fail in a row before it is given up with its image, so that
-// there are no more files.
+// After this number of images failed in a row, the journal and the image are dropped, which bounds
+// the number of files.
 constexpr uint64_t kMostSegments = 256;
 
 }  // namespace
@@ -69,7 +70,7 @@ absl::StatusOr<Session::Draft> Session::BeginImage() {
     protection_.journal =
         services_.kept->NewJournal(identity_, user_->name, protection_.last_number, "");
   }
-  // What is executed from here on is not in the image.
+  // Operations executed from here on are not in the image.
   if (absl::Status status = protection_.journal->Begin(detached_ ? detached_->name : "");
       !status.ok()) {
     LoseProtection(status);
@@ -86,13 +87,13 @@ absl::Status Session::TakeImage(Patience& patience) {
   auto begun = BeginImage();
   if (!begun.ok()) return begun.status();
   SessionImage& image = begun->image;
-  // Those that come later are in the journal, too.
+  // Blobs that arrive later are in the journal, too.
   AddBlobs(&image);
   auto writer = services_.kept->Draft(image, patience);
   absl::Status status = writer.status();
   if (status.ok()) status = (*writer)->Seal();
   absl::ReleasableMutexLock lock(&mutex_);
-  // Whatever ended the journal meanwhile has made the image out of date.
+  // If the journal was ended meanwhile, the image is out of date.
   if (closed_ || protection_.journal != begun->journal)
     return absl::CancelledError("the session has ended, or something of it has failed meanwhile");
   if (status.ok()) status = (*writer)->Place();
@@ -119,7 +120,7 @@ void Session::Protect(const SessionImage& image, const JournalReader& journal) {
   protection_.image_bytes = image.data_bytes();
   protection_.image_time = services_.clock.wall();
   protection_.last_number = journal.last_number() + 1;
-  // What has been done again need not be done once more.
+  // Takes an image now if there was a journal, so that it need not be replayed once more.
   const bool was_empty = journal.last_number() < image.journal;
   protection_.due =
       was_empty ? services_.clock.steady() + identity_.snapshot_interval : services_.clock.steady();

@@ -9,7 +9,7 @@
 namespace kiln::sessions {
 namespace {
 
-// How late an image may be.
+// The maximal delay of an image.
 constexpr absl::Duration kLook = absl::Milliseconds(200);
 
 }  // namespace
@@ -48,7 +48,7 @@ void Snapshots::Loop() {
       idle_ = all.empty() && added_.empty();
       while (!stopping_ && all.empty() && added_.empty()) changed_.Wait(&mutex_);
       if (!stopping_ && added_.empty()) changed_.WaitWithTimeout(&mutex_, kLook);
-      // Here, too: with no session left, the loop below looks at nothing.
+      // Checked here, too: without sessions the loop below is not entered.
       if (stopping_) return;
       std::move(added_.begin(), added_.end(), std::back_inserter(all));
       added_.clear();

@@ -6,12 +6,13 @@
 namespace kiln::sessions {
 namespace {
 
-// An operation of no more than this is charged in bulk, without an entry of its own: thousands of
-// small runs are what a session mostly sends. The charge covers the operation and its answer.
+// Operations up to this size are charged in bulk, without separate entries, because most operations
+// of a session are small runs, thousands of them. The charge covers the operation and its answer.
 constexpr int64_t kSmall = 1 << 10;
-// One of more may be refused. What is below is bounded by the number of operations under way.
+// Operations above this may be refused. Smaller ones are bounded by the number of unfinished
+// operations.
 constexpr int64_t kRefusable = 64 << 10;
-// The same for one of many in a message.
+// The same for an operation that shares its message with others.
 constexpr int64_t kRefusableTogether = 4 << 10;
 
 }  // namespace
@@ -20,7 +21,7 @@ void UnfinishedOperations::Admit(uint64_t sequence, Operation* operation, bool t
   ++count_;
   if (of_user_ != nullptr) of_user_->ForceTake(1);
   const int64_t bytes = SizeOf(*operation);
-  // The graph has been charged for where it was read; here it only counts towards the limit.
+  // The graph was charged when it was read; here it only counts towards the limit.
   const int64_t with_graph = bytes + GraphBytes(*operation);
   if (with_graph <= kSmall) return small_.ForceResize(small_.bytes() + kSmall);
   Large large{host_->Open(memory::Use::kOperations), with_graph};
@@ -60,7 +61,7 @@ std::vector<uint64_t> UnfinishedOperations::End(uint64_t sequence) {
 }
 
 bool UnfinishedOperations::AddBarrier(uint64_t sequence) {
-  // Operations are executed in order, so that whatever has ended came before the barrier.
+  // Operations are executed in order, so all that have ended came before the barrier.
   const uint64_t remaining = sequence - 1 - ended_;
   if (remaining == 0) return false;
   barriers_.push_back({sequence, remaining});
@@ -69,8 +70,8 @@ bool UnfinishedOperations::AddBarrier(uint64_t sequence) {
 
 bool UnfinishedOperations::HasRoom() const {
   if (count_ == 0) return true;
-  // While memory is short, or the user's other sessions have as many as he may have, a session may
-  // have one operation under way.
+  // While memory is short, or the user's sessions together have reached the user's limit, a session
+  // may have one unfinished operation.
   return count_ < limits_.operations && large_bytes_ < limits_.bytes &&
          !host_->memory().IsShort() && (of_user_ == nullptr || !of_user_->IsFull());
 }

@@ -15,7 +15,7 @@ std::vector<uint64_t> UnfinishedRuns::Cancel(uint64_t first, const runtime::Valu
   std::vector<uint64_t> cancelled;
   for (auto entry = entries_.rbegin(); entry != entries_.rend() && entry->first >= first; ++entry) {
     Entry& unfinished = entry->second;
-    // One that has failed or was cancelled before may have others before it that were not.
+    // Earlier runs may still be cancelled after one that has failed or was cancelled already.
     if (!unfinished.run->Cancel()) continue;
     unfinished.is_cancelled = true;
     cancelled.push_back(entry->first);

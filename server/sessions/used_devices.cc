@@ -39,7 +39,7 @@ const UsedDevice& UsedDevices::Of(runtime::ManagedDevice& device) {
   if (!used) {
     used = std::make_unique<UsedDevice>(Make(device));
     used->account->SetExempt(exempt_);
-    // What is queued there from now on fails at once.
+    // Work queued there from now on fails at once.
     if (ended_) device.dispatcher().RemoveFlow(used->flow);
   }
   return *used;

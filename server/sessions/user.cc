@@ -12,7 +12,7 @@ namespace {
 
 using quota::Resource;
 
-// Whoever is refused again and again costs no more than so many sessions are asked.
+// Bounds the cost of each refusal for a user who is refused again and again.
 constexpr size_t kMostSessionsAsked = 16;
 
 }  // namespace
@@ -81,7 +81,7 @@ std::vector<std::shared_ptr<Session>> User::ListSessions() const {
     for (const auto& known : sessions_)
       if (auto session = known.lock()) list.push_back(std::move(session));
   }
-  // Without the lock: this asks each session for its own.
+  // Without the lock, because this takes the lock of each session.
   std::erase_if(list, [](const auto& session) { return session->is_closed(); });
   return list;
 }
