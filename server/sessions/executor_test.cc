@@ -73,7 +73,7 @@ TEST_F(ExecutorTest, WhatMustWaitHoldsUpWhatFollowsAndNothingElse) {
   runtime::ProgramFuture& future = WaitsAt(2);
   for (uint64_t i = 1; i <= 3; ++i) Add(i);
   Executor::Run(executor_);
-  Executor::Run(executor_);  // whoever comes meanwhile does nothing
+  Executor::Run(executor_);  // calls of Run meanwhile do nothing
   EXPECT_THAT(log(), ElementsAre("1"));
   Resolve(future);
   EXPECT_THAT(log(), ElementsAre("1", "2", "3"));
@@ -110,14 +110,14 @@ TEST_F(ExecutorTest, CloseDropsWhatHasNotBegun) {
   NoteWhenExecuted(2);
   const Executor::Dropped dropped = executor_->Close();
   ASSERT_EQ(dropped.operations.size(), 2);
-  EXPECT_EQ(dropped.operations.front().sequence, 1);  // what waits goes, too
+  EXPECT_EQ(dropped.operations.front().sequence, 1);  // including the one that waits
   EXPECT_EQ(dropped.operations.back().sequence, 2);
   ASSERT_EQ(dropped.waiters.size(), 1);
   Resolve(future);
   Add(3);
   Executor::Run(executor_);
   EXPECT_THAT(log(), IsEmpty());
-  NoteWhenExecuted(9);  // nothing will be executed any more
+  NoteWhenExecuted(9);  // called immediately: nothing more is executed
   EXPECT_THAT(log(), ElementsAre("after 9"));
 }
 
@@ -138,7 +138,7 @@ TEST(Executor, OneThreadAtATime) {
   std::atomic<int> inside{0};
   std::atomic<uint64_t> resolvable{0};
   int waited = 0;
-  std::vector<uint64_t> order;  // without a lock: ThreadSanitizer sees who is inside with whom
+  std::vector<uint64_t> order;  // no lock, so ThreadSanitizer reports concurrent execution
   std::vector<std::shared_ptr<runtime::ProgramFuture>> futures(kOperations + 1);
   for (auto& future : futures) future = std::make_shared<runtime::ProgramFuture>();
   Executor::Steps steps;
@@ -167,7 +167,7 @@ TEST(Executor, OneThreadAtATime) {
     });
   }
   threads.emplace_back([&] {
-    // Only what somebody waits for, or is about to.
+    // Resolves only futures that an operation waits for or is about to wait for.
     for (uint64_t sequence = 5; sequence <= kOperations; sequence += 5) {
       while (resolvable < sequence) std::this_thread::yield();
       futures[sequence]->Resolve(absl::InternalError(""));

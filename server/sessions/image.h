@@ -33,7 +33,7 @@
 
 namespace kiln::sessions {
 
-// What the client says about itself.
+// The client's own description of itself.
 struct ClientInfo {
   std::string name;
   std::string version;

@@ -17,7 +17,7 @@
 
 namespace kiln::sessions {
 
-// What a program can be compiled from again.
+// The source from which a program can be compiled again.
 struct ProgramOrigin {
   std::string wire;  // GraphSource::Wire
   std::string name;

@@ -59,7 +59,7 @@ std::string EncodeHead(const BlobRecord& blob);
 std::string Encode(const TakenOverRecord& taken_over);
 std::string Encode(const BlobsDeletedRecord& deleted);
 
-// What is known of a journal before its records are executed again.
+// A summary of a journal, read before its records are executed again.
 struct JournalSummary {
   int64_t records = 0;
   uint64_t acknowledged = 0;

@@ -48,7 +48,7 @@ class JournalTest : public ::testing::Test {
     for (const uint64_t number : numbers) paths.push_back(SegmentPath(folder_ + "/s1", number));
     return paths;
   }
-  // The records, or the message of the error behind them.
+  // Returns the records, followed by the message of the error if there is one.
   std::vector<std::string> Read(const std::vector<uint64_t>& numbers) {
     JournalReader reader(Place(), *secret_, numbers[0], Segments(numbers));
     std::vector<std::string> all;
@@ -88,7 +88,7 @@ TEST_F(JournalTest, RecordsComeBackInOrder) {
   EXPECT_GT(journal->bytes_since(1), journal->bytes_since(2));
 }
 
-// A large one goes in parts, between which others may stand.
+// A large record is written in parts, between which other records may be written.
 TEST_F(JournalTest, LargeRecordsHoldNobodyUp) {
   auto journal = Make();
   ASSERT_TRUE(journal->Begin("").ok());
@@ -106,8 +106,8 @@ TEST_F(JournalTest, LargeRecordsHoldNobodyUp) {
   EXPECT_GT(fs::file_size(Segments({1})[0]), large.size());
 }
 
-// The rest of one that began before the image is nothing; one that was cut is not taken for
-// another.
+// The rest of a record that began before the image is ignored; a truncated record is not joined
+// with another.
 TEST_F(JournalTest, PartsOfLargeRecordsAreNothing) {
   const std::string large(9 << 20, 'x');
   auto journal = Make();
@@ -141,7 +141,7 @@ TEST_F(JournalTest, WhatIsTakenOutIsMissed) {
   EXPECT_THAT(Read({1, 2, 3}), ElementsAre("one", "two", "three"));
   EXPECT_THAT(Read({2, 3}), ElementsAre("two", "three"));
   EXPECT_THAT(Read({1, 3}), ElementsAre("one", HasSubstr("is of another session")));
-  // The last record of a segment that another follows.
+  // Truncates the last record of a segment that is followed by another segment.
   const auto size = fs::file_size(Segments({2})[0]);
   fs::resize_file(Segments({2})[0], size - 10);
   EXPECT_THAT(Read({1, 2}), ElementsAre("one"));
@@ -197,7 +197,7 @@ TEST_F(JournalTest, RoomIsAskedForNowAndThen) {
   EXPECT_EQ(asked_, 2);
   room_ = 100;
   EXPECT_TRUE(absl::IsResourceExhausted(Put(*journal, large)));
-  EXPECT_TRUE(Put(*journal, "one").ok());  // it fits, though a mebibyte does not
+  EXPECT_TRUE(Put(*journal, "one").ok());  // it fits, although 1 MiB does not
 }
 
 TEST_F(JournalTest, DiscardedItIsGone) {

@@ -1,4 +1,4 @@
-// What is kept of sessions: descriptions, sealed files, the folder.
+// Saved sessions: descriptions, sealed files, the folder.
 #include "server/sessions/kept_sessions.h"
 
 #include <signal.h>
@@ -95,13 +95,13 @@ TEST(Image, ComesBackAsItWas) {
   EXPECT_EQ(Encode(*again), Encode(image));
 }
 
-// What a daemon wrote before there were cancellations in it.
+// The format of a daemon that did not know cancellations.
 TEST(Image, AnEarlierVersionIsKnown) {
   SessionImage image = ImageOf(7);
   image.cancelled.clear();
   std::string bytes = Encode(image);
-  // The number of the cancelled; what version 3 added: no interval, no journal, one run's updates;
-  // and version 4: the devices of an origin.
+  // Removes the number of cancellations; what version 3 added: no interval, no journal, the updates
+  // of one run; and version 4: the devices of an origin.
   bytes.resize(bytes.size() - 6);
   const auto again = Decode(bytes, 1);
   ASSERT_TRUE(again.ok()) << again.status();
@@ -109,17 +109,17 @@ TEST(Image, AnEarlierVersionIsKnown) {
   EXPECT_TRUE(absl::IsDataLoss(Decode(bytes).status()));
 }
 
-// Each is well-formed, and of no session.
+// Each of these images is well-formed and inconsistent.
 TEST(Image, WhatContradictsItselfIsRefused) {
   const std::vector<void (*)(SessionImage&)> faults = {
-      [](SessionImage& image) { image.pending.erase(image.pending.begin()); },  // nobody makes 1
+      [](SessionImage& image) { image.pending.erase(image.pending.begin()); },  // 1 is never made
       [](SessionImage& image) { image.pending[1].sequence = 4; },  // was never executed
       [](SessionImage& image) { image.pending[1].sequence = 2; },  // twice
       [](SessionImage& image) { image.answers[0].sequence = 2; },  // answered and pending
-      [](SessionImage& image) { image.answers[0].value = 0; },     // without bytes
+      [](SessionImage& image) { image.answers[0].value = 0; },     // value without bytes
       [](SessionImage& image) { image.handles[0].first = 10; },    // was never used
       [](SessionImage& image) { image.handles[0].first = 9; },     // twice
-      [](SessionImage& image) { image.handles[0].second = 2; },    // there is no such value
+      [](SessionImage& image) { image.handles[0].second = 2; },    // no such value
       [](SessionImage& image) { image.programs.push_back({.number = 1}); },  // was never used
       [](SessionImage& image) { image.blobs.push_back({.name = "blob", .size = -1}); },
       [](SessionImage& image) { image.identity.number = 0; },
@@ -174,8 +174,8 @@ TEST_F(KeptSessionsTest, SavedListedReadAndRemoved) {
   EXPECT_TRUE((*reader)->Finish().ok());
   EXPECT_TRUE(kept_->Remove(all[0]).ok());
   EXPECT_THAT(kept_->List(), SizeIs(1));
-  EXPECT_TRUE(kept_->Remove(all[0]).ok());  // what is gone is gone
-  // File names are no secrets.
+  EXPECT_TRUE(kept_->Remove(all[0]).ok());  // removing twice is not an error
+  // File names do not contain secrets.
   for (const fs::path& path : Files(".session"))
     EXPECT_THAT(path.string(), ::testing::Not(HasSubstr("secret")));
 }
@@ -190,7 +190,7 @@ TEST_F(KeptSessionsTest, ACopyIsNoSecondSession) {
   ASSERT_THAT(all, SizeIs(1));
   EXPECT_EQ(all[0].path, own);
   EXPECT_TRUE(fs::exists(copy));
-  // Alone it is none, either.
+  // Without the original, the copy is not a session either.
   EXPECT_TRUE(kept_->Remove(all[0]).ok());
   EXPECT_THAT(kept_->List(), SizeIs(0));
   EXPECT_TRUE(fs::exists(copy));
@@ -216,7 +216,7 @@ TEST_F(KeptSessionsTest, NoMoreThanTheLimit) {
   EXPECT_LE(bytes, 2000);
 }
 
-// As at the end of a daemon: twice as many sessions take twice as many looks at files.
+// As when a daemon stops: twice as many sessions take twice as many looks at files.
 TEST_F(KeptSessionsTest, SavingAllTakesOneLookAtEachFile) {
   int64_t number = 0;
   const auto looks_at_saving = [&](int sessions) {
@@ -241,7 +241,7 @@ TEST_F(KeptSessionsTest, TheLimitHoldsWhereAllAreSaved) {
   for (const auto& entry : fs::directory_iterator(folder_ + "/sessions"))
     bytes += static_cast<int64_t>(entry.file_size());
   EXPECT_LE(bytes, 2000);
-  // One that takes its own place again needs no more room.
+  // Replacing a session's own file needs no more room.
   EXPECT_TRUE(Save(ImageOf(1)).ok());
 }
 
@@ -264,7 +264,7 @@ TEST_F(KeptSessionsTest, NoMoreThanAUsersLimit) {
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("of disk for kept sessions"));
   EXPECT_LE(kept_->BytesOf("ann"), 2000);
-  // Once more takes no more, and others have theirs.
+  // Saving again takes no more room, and other users have theirs.
   const int64_t before = kept_->BytesOf("ann");
   EXPECT_TRUE(Save(image_of("ann", 1)).ok());
   EXPECT_EQ(kept_->BytesOf("ann"), before);
@@ -274,7 +274,7 @@ TEST_F(KeptSessionsTest, NoMoreThanAUsersLimit) {
   EXPECT_THAT(kept_->List(), SizeIs(3 * saved - 1));
 }
 
-// A disk that is full, as the system says it of a file that may not grow.
+// Simulates a full disk by a limit on the size of files.
 TEST_F(KeptSessionsTest, AFullDiskLeavesNoHalfFile) {
   ASSERT_TRUE(Save(ImageOf(1)).ok());
   const auto before = signal(SIGXFSZ, SIG_IGN);
@@ -301,7 +301,7 @@ TEST_F(KeptSessionsTest, WhatWasNotFinishedGoes) {
   EXPECT_THAT(Files(".draft"), IsEmpty());
 }
 
-// Any one bit, and any cut.
+// Any changed bit, and any truncation.
 TEST_F(KeptSessionsTest, DamageIsFoundWhereverItIs) {
   ASSERT_TRUE(Save(ImageOf(1)).ok());
   const fs::path path = Files(".session")[0];

@@ -20,13 +20,13 @@ TEST(Patience, TellsHowACopyEnded) {
   device.join();
 }
 
-// A device that hangs is waited for once, however much is to be copied.
+// A device that hangs is waited for once, however many copies follow.
 TEST(Patience, RunsOutOnce) {
   Patience patience(absl::Milliseconds(1));
   Patience::Done late;
   const auto hang = [&](Patience::Done done) { late = std::move(done); };
   EXPECT_TRUE(absl::IsDeadlineExceeded(patience.Await(hang)));
-  late(absl::OkStatus());  // nobody listens
+  late(absl::OkStatus());  // ignored
   EXPECT_TRUE(patience.Await(Start).ok()) << "what needs no waiting is done";
   Patience another(absl::InfiniteDuration());
   another.GiveUp();
@@ -44,7 +44,7 @@ TEST(Patience, WhoWaitsCanBeStopped) {
   stops.join();
 }
 
-// Whoever waited may be gone when a copy ends.
+// The Patience may be destroyed before a copy ends.
 TEST(Patience, ACopyMayOutliveIt) {
   Patience::Done late;
   {

@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Graphs that are broken already need neither a device nor a compiler.
+// Uses invalid graphs, which need neither a device nor a compiler.
 class ProgramTableTest : public ::testing::Test {
  protected:
   static DefineProgram BrokenProgram(uint64_t program) {

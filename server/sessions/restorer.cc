@@ -17,8 +17,8 @@ namespace {
 constexpr absl::Duration kPause = absl::Seconds(1);
 // The number of users whose journals are replayed concurrently.
 constexpr size_t kJournalsAtOnce = 16;
-// After this number of daemons that ended while they restored a session it is lost, so that the
-// others can be restored.
+// A session is lost after this many daemons have ended while they restored it, so that the others
+// can be restored.
 constexpr int kMostAttempts = 5;
 
 absl::Status BeingRestored() { return Restarting("the session is being restored; attach again"); }

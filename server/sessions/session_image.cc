@@ -235,7 +235,8 @@ absl::StatusOr<SessionImage> Session::Freeze(const absl::Status& reason, absl::D
   image->is_live = false;
   closed_ = reason;
   frozen_ = true;
-  // After closed_ is set, so that a client whose upload ends after this gets the session's reason.
+  // After closed_ is set, so that a client whose upload fails after this is told why the session
+  // ended.
   AddBlobs(&*image);
   return image;
 }

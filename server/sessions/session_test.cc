@@ -1,4 +1,4 @@
-// Sessions without a wire: many threads, dropped streams and ends in the middle of everything.
+// Sessions without RPCs: many threads, dropped streams, and sessions that are closed at any time.
 #include "server/sessions/session.h"
 
 #include <stdlib.h>
@@ -64,8 +64,8 @@ class AddSource : public runtime::GraphSource {
   const std::vector<runtime::Variable> none_;
 };
 
-// x + y over a dimension "n".
-// Its size is no affine function of the variable, so every value has a program of its own.
+// x + y over a dimension "n". Its size is not an affine function of the variable, so every value
+// has a separate program.
 class VariableAddSource : public runtime::GraphSource {
  public:
   const std::string& key() const override { return key_; }
@@ -174,7 +174,7 @@ class SessionTest : public ::testing::Test {
                          std::vector<uint64_t> outputs) {
     return RunProgram{program, std::move(inputs), std::move(outputs), {}, false};
   }
-  // Of operations, as the metrics count them by their codes.
+  // Failed operations by their codes, as counted by the metrics.
   std::string Failures() const {
     std::string failures;
     for (const absl::string_view line : absl::StrSplit(metrics_.Text(), '\n')) {
@@ -189,7 +189,7 @@ class SessionTest : public ::testing::Test {
   std::atomic<absl::Time> now_{absl::UnixEpoch()};
   std::atomic<int> compiled_{0};
   std::atomic<bool> out_of_memory_{false};
-  std::atomic<int64_t> kernel_microseconds_{0};  // where the device takes time
+  std::atomic<int64_t> kernel_microseconds_{0};  // if the device takes time
   std::function<void()> slow_compile_;
   kiln::testing::FakeDevice* raw_ = new kiln::testing::FakeDevice("cpu:0", kMemory);
   runtime::ManagedDevice device_{std::unique_ptr<drivers::Device>(raw_), 0,
@@ -198,7 +198,7 @@ class SessionTest : public ::testing::Test {
   std::unique_ptr<Registry> registry_;
 };
 
-// What a client does: counts up one step at a time, reads now and then, and releases old results.
+// Acts as a client: counts up one step at a time, reads now and then, and releases old results.
 float Train(Session& session, int steps, std::atomic<int>* done) {
   auto sink = std::make_shared<RecordingSink>();
   EXPECT_TRUE(session.Attach(sink, 0).ok());
@@ -249,7 +249,7 @@ TEST_F(SessionTest, StreamsThatTakeOverLoseNothing) {
   ASSERT_TRUE(session->Accept(first.get(), 3, 0, WriteFloats(2, {1, 1, 1, 1})).ok());
   constexpr uint64_t kSteps = 400;
   std::atomic<int> streams{0};
-  // Each thread is a connection of one client: it sends everything that has not been received.
+  // Each thread is a connection of one client: it sends all operations that have not been received.
   const auto connection = [&] {
     while (true) {
       auto sink = std::make_shared<RecordingSink>();
@@ -312,7 +312,7 @@ TEST_F(SessionTest, EndingInTheMiddleFreesEverything) {
     session.reset();
   }
   device_.dispatcher().WaitIdle(absl::InfiniteDuration());
-  // The device's thread may still be putting the last run away.
+  // The device's thread may still be freeing the last run.
   EXPECT_TRUE(testing::Eventually([&] { return raw_->allocated_bytes() == 0; }));
 }
 
@@ -324,7 +324,7 @@ TEST_F(SessionTest, ExpiryRacesWithAttaching) {
     auto sink = std::make_shared<RecordingSink>();
     const bool attached = session->Attach(sink, 0).ok();
     reaper.join();
-    // Either it was taken up in time or it is gone; never half of each.
+    // The session was either attached in time or removed, never half of each.
     const bool open = registry_->Find(session->user().name, session->identity().id).ok();
     if (open) {
       EXPECT_TRUE(attached);
@@ -336,7 +336,7 @@ TEST_F(SessionTest, ExpiryRacesWithAttaching) {
   }
 }
 
-// Of a device whose memory the host does not have: nobody's thread waits for the bytes.
+// For a device whose memory the host cannot access: no thread waits for the bytes.
 TEST_F(SessionTest, UploadsUnderWayHoldUpNobody) {
   raw_->HideMemory();
   raw_->HoldCopies();
@@ -388,7 +388,7 @@ TEST_F(SessionTest, SessionsHaveAnUpperLimit) {
 TEST_F(SessionTest, NobodyHoardsAllSessions) {
   std::vector<std::shared_ptr<Session>> hoarded;
   absl::Status refused;
-  // With a lease of an hour, as they would be asked for.
+  // With a lease of an hour, as a greedy user would request it.
   while (refused.ok()) {
     auto session = registry_->Open("greedy", {}, absl::Hours(1), "");
     refused = session.status();
@@ -400,7 +400,8 @@ TEST_F(SessionTest, NobodyHoardsAllSessions) {
   EXPECT_EQ(errors::Details(refused).at("user"), "greedy");
   EXPECT_EQ(errors::Details(refused).at("used"), "50");
   EXPECT_EQ(errors::Details(refused).at("limit"), "50");
-  // Everybody else still gets what he is guaranteed, until the last is for those who have none.
+  // All others still get their guaranteed number, until the last sessions are reserved for users
+  // who have none.
   for (int i = 0; i < 5; ++i) {
     for (int j = 0; j < 8; ++j)
       ASSERT_TRUE(registry_->Open(absl::StrCat("user", i), {}, absl::Hours(1), "").ok());
@@ -491,7 +492,7 @@ TEST_F(SessionTest, ClosingDropsARunThatWaitsForItsProgram) {
   EXPECT_EQ(heard, 1);
   const std::string before = Failures();
   compile.Notify();
-  programs_.reset();  // waits for what compiles
+  programs_.reset();  // waits for compilations
   EXPECT_EQ(heard, 1);
   EXPECT_EQ(Failures(), before);
 }
@@ -500,7 +501,7 @@ TEST_F(SessionTest, ClosingDropsARunThatWaitsForItsProgram) {
 class CancelTest : public SessionTest {
  protected:
   static constexpr uint64_t kFirst = 4;                         // run; its output is handle 100 + 4
-  const int kInFlight = fairness::QueueLimits().max_in_flight;  // of short runs
+  const int kInFlight = fairness::QueueLimits().max_in_flight;  // of short runs on the device
 
   void Begin() {
     session_ = Open();
@@ -515,7 +516,7 @@ class CancelTest : public SessionTest {
     return sequence_;
   }
   uint64_t SendRun() { return Send(RunOf(1, {1, 2}, {101 + sequence_})); }
-  // Until the program is compiled, and so much waits for the device.
+  // Waits until the program is compiled and `count` runs wait for the device.
   void AwaitQueued(int64_t count) {
     EXPECT_TRUE(testing::Eventually([&] { return device_.dispatcher().queued() >= count; }));
   }
@@ -546,7 +547,7 @@ TEST_F(CancelTest, WhatTheDeviceHasGoesOnAndTheRestChangesNothing) {
   AwaitQueued(20);
   const uint64_t last = sequence_;
   const uint64_t cancel = Send(Cancel{kFirst});
-  // Sent behind it, and queued before anything has run.
+  // Sent after the Cancel, and queued before any run was executed.
   const uint64_t after = SendRun();
   raw_->LetGo();
   EXPECT_TRUE(Ended(cancel).ok());
@@ -565,7 +566,7 @@ TEST_F(CancelTest, ItBeginsWhereItSays) {
   AwaitQueued(20);
   const uint64_t last = sequence_;
   Send(Cancel{last - 4});
-  Send(Cancel{last - 9});  // takes back what is before, too
+  Send(Cancel{last - 9});  // cancels earlier runs, too
   raw_->LetGo();
   EXPECT_EQ(ReadFloat(1), kInFlight + 10);
   EXPECT_TRUE(Ended(last - 10).ok());
@@ -656,7 +657,8 @@ TEST_F(CancelTest, ReleasedAndReadHandlesDoNotMatter) {
   EXPECT_EQ(ReadFloat(1), kInFlight);
 }
 
-// Whatever the moment: the state counts the runs that went on, and those are the first ones.
+// At any time of cancellation, the state counts the runs that were not cancelled, and these are the
+// first ones.
 TEST_F(CancelTest, AtRandomMomentsNothingIsTorn) {
   raw_->TakeTime();
   for (const int64_t microseconds : {1, 6000}) {
@@ -707,7 +709,7 @@ TEST_F(SessionTest, FewBindingsAreRemembered) {
                   .ok());
   const int64_t limit = static_cast<int64_t>(SessionLimits().bindings_per_program);
   uint64_t sequence = 1;
-  // Without such inputs the runs fail, but only once their programs are there.
+  // These inputs do not exist, so the runs fail, but only once their programs are compiled.
   const auto run = [&](int64_t n) {
     const Operation operation = RunProgram{1, {7, 7}, {10 + sequence}, {{"n", n}}, false};
     EXPECT_TRUE(session->Accept(sink.get(), ++sequence, 0, operation).ok());
@@ -788,7 +790,7 @@ TEST_F(SessionTest, ImagesThatFailLeaveFewFiles) {
   fs::remove_all(folder);
 }
 
-// A daemon serves before it has read which sessions it has kept.
+// A daemon serves before it has listed its saved sessions.
 TEST_F(SessionTest, ASessionThatIsNotListedYetIsNotLost) {
   struct Unread : AbsentSessions {
     std::atomic<bool> knows_all = false;
@@ -807,7 +809,7 @@ TEST_F(SessionTest, ASessionThatIsNotListedYetIsNotLost) {
         errors::Reason(registry_->EndByName("ann", false, "x").status())};
   };
   EXPECT_THAT(reasons(), ::testing::Each("RESTARTING"));
-  // Those that are open are there.
+  // Open sessions are found.
   EXPECT_TRUE(registry_->Find("ann", open->identity().id).ok());
   absent.knows_all = true;
   EXPECT_THAT(reasons(), ::testing::ElementsAre("SESSION_LOST", "UNKNOWN_NAME", "UNKNOWN_NAME"));

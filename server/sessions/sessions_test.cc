@@ -128,7 +128,7 @@ TEST_F(HandleTableTest, ChargesForWhatItHolds) {
   const int64_t reserved = account_->bytes();
   EXPECT_GT(reserved, 0);
   table_.Bind({1}, {FailedWith("x")});
-  EXPECT_LT(account_->bytes(), reserved);  // what was reserved and not bound is given back
+  EXPECT_LT(account_->bytes(), reserved);  // memory of handles that were not bound is freed
   const int64_t one = account_->bytes();
   table_.Poison({2}, absl::InternalError(std::string(1000, 'x')));
   EXPECT_GE(account_->bytes(), one + 1000);

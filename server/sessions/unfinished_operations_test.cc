@@ -96,12 +96,12 @@ TEST_F(UnfinishedOperationsTest, BarriersWaitForAllBeforeThem) {
   Admit(4);
   Admit(5);
   EXPECT_TRUE(unfinished_.AddBarrier(5));
-  EXPECT_THAT(unfinished_.End(4), IsEmpty());  // behind the first barrier
+  EXPECT_THAT(unfinished_.End(4), IsEmpty());  // after the first barrier
   EXPECT_THAT(unfinished_.End(1), ElementsAre(3));
   EXPECT_THAT(unfinished_.End(3), ElementsAre(5));
   EXPECT_THAT(unfinished_.End(5), IsEmpty());
   Admit(6);
-  EXPECT_FALSE(unfinished_.AddBarrier(6));  // nothing is left before it
+  EXPECT_FALSE(unfinished_.AddBarrier(6));  // no earlier operation is unfinished
 }
 
 TEST_F(UnfinishedOperationsTest, ClearGivesAllBack) {
