@@ -275,7 +275,7 @@ absl::StatusOr<std::optional<std::string>> JournalReader::Join(std::string frame
   }
   if (part == Part::kFirst) parts_[number].clear();
   const auto record = parts_.find(number);
-  // It began in an earlier segment, so it is in the image.
+  // The record began in a segment before `first`, so it is in the image.
   if (record == parts_.end()) return std::nullopt;
   record->second.append(content.data(), content.size());
   if (part != Part::kLast) return std::nullopt;

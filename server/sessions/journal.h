@@ -48,7 +48,7 @@ struct JournalPlace {
 // Returns the path of a segment.
 std::string SegmentPath(const std::string& stem, uint64_t number);
 
-// Thread-safe. Destruction keeps the files; only Discard removes them.
+// Thread-safe. The destructor keeps the files; see Discard.
 class Journal {
  public:
   // Returns OK if `bytes` more may be written to the disk.

@@ -49,9 +49,10 @@ class KeptSessions {
   static absl::StatusOr<std::unique_ptr<KeptSessions>> Open(Options options);
   ~KeptSessions();
 
-  // Lists the sessions in the folder. A file with a name other than its session's own is a copy and
-  // is left alone. Files that cannot be read are removed and logged, except that files of a newer
-  // daemon are kept. Segments that are out of date are removed.
+  // Lists the sessions in the folder. Removes damaged files, unfinished drafts and segments that
+  // are out of date. Ignores session files that cannot be read, those of a newer daemon, and
+  // copies: files with a name other than their session's own. Logs each session file that it does
+  // not list.
   std::vector<Kept> List();
   // Opens the bytes of a session. Returns the errors of SealedReader.
   absl::StatusOr<std::unique_ptr<SealedReader>> Read(const Kept& kept) const;

@@ -113,13 +113,13 @@ TEST(Image, AnEarlierVersionIsKnown) {
 TEST(Image, WhatContradictsItselfIsRefused) {
   const std::vector<void (*)(SessionImage&)> faults = {
       [](SessionImage& image) { image.pending.erase(image.pending.begin()); },  // 1 is never made
-      [](SessionImage& image) { image.pending[1].sequence = 4; },  // was never executed
-      [](SessionImage& image) { image.pending[1].sequence = 2; },  // twice
-      [](SessionImage& image) { image.answers[0].sequence = 2; },  // answered and pending
-      [](SessionImage& image) { image.answers[0].value = 0; },     // value without bytes
-      [](SessionImage& image) { image.handles[0].first = 10; },    // was never used
-      [](SessionImage& image) { image.handles[0].first = 9; },     // twice
-      [](SessionImage& image) { image.handles[0].second = 2; },    // no such value
+      [](SessionImage& image) { image.pending[1].sequence = 4; },            // was never executed
+      [](SessionImage& image) { image.pending[1].sequence = 2; },            // twice
+      [](SessionImage& image) { image.answers[0].sequence = 2; },            // answered and pending
+      [](SessionImage& image) { image.answers[0].value = 0; },               // value without bytes
+      [](SessionImage& image) { image.handles[0].first = 10; },              // was never used
+      [](SessionImage& image) { image.handles[0].first = 9; },               // twice
+      [](SessionImage& image) { image.handles[0].second = 2; },              // no such value
       [](SessionImage& image) { image.programs.push_back({.number = 1}); },  // was never used
       [](SessionImage& image) { image.blobs.push_back({.name = "blob", .size = -1}); },
       [](SessionImage& image) { image.identity.number = 0; },

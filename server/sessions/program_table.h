@@ -74,8 +74,8 @@ class ProgramTable {
   absl::StatusOr<std::shared_ptr<const runtime::BoundProgram>> Find(uint64_t sequence,
                                                                     const RunProgram& run);
   absl::Status Release(uint64_t program);
-  // Compiles what Define compiled, for a definition that is executed again. Null if there are
-  // variables and no bindings.
+  // Compiles what Define or a run compiled, for an operation that is executed again. Requires:
+  // `bindings` has values for all variables of the graph.
   std::shared_ptr<runtime::ProgramFuture> CompileAgain(
       const std::shared_ptr<const runtime::GraphSource>& source, const ProgramOrigin& origin,
       const runtime::Bindings& bindings) const;

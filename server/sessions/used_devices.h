@@ -53,7 +53,7 @@ class UsedDevices {
   // A copy or an allocation for the value failed: calls ManagedDevice::AfterFailure of its devices.
   absl::Status AfterFailure(const buffers::Value& value, const absl::Status& error)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Drops cancelled work on all devices.
+  // Drops cancelled work that is queued on any device, and stops it on devices that can.
   void StopUnwanted() ABSL_LOCKS_EXCLUDED(mutex_);
   // The session has ended: fails all queued work, and work queued later.
   void RemoveFlows() ABSL_LOCKS_EXCLUDED(mutex_);
