@@ -9,7 +9,7 @@
 namespace kiln::runtime {
 namespace {
 
-// Of a graph's text in one event.
+// The maximum size of a graph's text in one event.
 constexpr size_t kMostGraphBytes = 64 << 10;
 
 void LogPassesAndKernels(const std::string& program, const compiler::CompiledProgram& compiled) {

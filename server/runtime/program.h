@@ -126,9 +126,10 @@ class Program {
   // Expected device time of a run: a moving average of measured times; before the first one, an
   // estimate from the kernels' sizes.
   double predicted_seconds() const { return predicted_.load(std::memory_order_relaxed); }
-  // Returns true if the next run is to be timed kernel by kernel. Counted from 0, these are the
-  // runs 0 and 1, then 2, 4, 8, 16, 32 and every multiple of 64. From run 2 on, at most ten runs a
-  // second are timed over all programs; this keeps the cost far below 1%, see metrics/README.md.
+  // Returns whether the run that begins now is to be timed kernel by kernel. These are the runs
+  // (counted from 0) 0 and 1, then 2, 4, 8, 16, 32 and every multiple of 64. From run 2 on, at most
+  // ten runs a second are timed over all programs; this keeps the cost far below 1%, see
+  // metrics/README.md.
   bool TakeSample();
   // Records a successful run by `user` on one device. `command_seconds` is empty unless the run was
   // sampled. Returns true if it was, except for the first one, which is cold.
@@ -153,8 +154,7 @@ class Program {
   // One user's use of the program.
   struct Use {
     std::string name;  // the user's name for the program
-    absl::Time since;  // the user's first request, or when it was ready; it may be older for other
-                       // users
+    absl::Time since;  // the user's first request, once it was ready; others may have asked before
     int64_t runs = 0;  // since the user has been known
     double device_seconds = 0;
   };
@@ -179,7 +179,8 @@ class Program {
   // timed.
   std::vector<double> CallSeconds(int64_t* samples) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the factor that makes the calls' times add up to the measured time of whole runs, which
-  // are measured more often. `total`: the sum of the calls' times.
+  // are measured more often; before the first run, a factor for guesses. `total`: the sum of the
+  // calls' times.
   double ScaleOf(double total) const;
   // Returns the cost of each command.
   std::vector<fairness::CommandCost> CommandCosts(int64_t* samples) const

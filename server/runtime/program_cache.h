@@ -46,8 +46,7 @@ class ProgramCache {
     // False: each user has separate programs and kernels, so that compile times do not reveal what
     // others have compiled.
     bool shared = true;
-    int max_idle_programs = 512;  // programs that no session names any more; the least recently
-                                  // used are dropped first
+    int max_idle_programs = 512;  // not named by a session; the least recently used are dropped
     // Bindings for which a program for all values is known to be right. The least recently used are
     // dropped first.
     int max_idle_bindings = 1 << 15;
@@ -123,7 +122,6 @@ class ProgramCache {
   // Uses the source's program for all values if there is one and it is right for the request's
   // values.
   void BindOrCompile(const Request& request, const VariablePrograms::Result& program);
-  // Answers the request, or, where whoever asked lacks the host memory, has the next who waits for
   // Answers the request. If the payer lacks the host memory, schedules the compilation again at the
   // expense of the next account that waits. `shared`: the program serves other bindings, too.
   void Finish(const Request& request, Result result, bool shared) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -14,7 +14,8 @@
 namespace kiln::runtime {
 namespace {
 
-// Of graphs that the compiler failed on: a client that repeats its requests must not fill the log.
+// The maximum number of logged graphs that the compiler failed on: a client that repeats its
+// requests must not fill the log.
 constexpr size_t kMostShownGraphs = 100;
 
 absl::Status CheckFits(const std::string& what, int64_t bytes, const ManagedDevice& device) {

@@ -41,8 +41,7 @@ class ProgramsBySource {
     // first one sets it.
     std::shared_ptr<VariablePrograms> variables;
     PayersInTurn payers;            // while it compiles
-    std::function<void()> compile;  // while it compiles; queued for each user who waits, compiles
-                                    // once
+    std::function<void()> compile;  // while it compiles; queued for each waiting user
     bool compiling = false;
     // Bound to a program that also serves its source's other bindings, so that it takes very little
     // memory.
