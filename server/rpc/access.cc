@@ -56,7 +56,7 @@ bool IsWhole(const Metadata& metadata) {
 Access::Credentials CredentialsOf(const Metadata& metadata, int listener) {
   Access::Credentials credentials{.listener = listener, .authorization = std::nullopt};
   const auto [first, end] = metadata.equal_range(kAuthorization);
-  // Two values are ambiguous: the empty one is refused.
+  // Two values are ambiguous, so the call is refused: no token is empty.
   if (first != end)
     credentials.authorization = std::next(first) == end ? ToString(first->second) : "";
   return credentials;

@@ -75,8 +75,8 @@ class ConnectStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byt
   const OpenCalls::Call call_;
   std::shared_ptr<ConnectStream> self_;
   grpc::ByteBuffer request_bytes_;              // used by the reading thread
-  absl::Time received_;                         // used by the reading thread: its arrival, by the
-                                                // steady clock
+  absl::Time received_;                         // used by the reading thread: steady time of
+                                                // arrival
   grpc::ByteBuffer response_bytes_;             // used by the writing thread
   memory::Charge transfer_;                     // for a value in it; used by the writing thread
   memory::Charge charge_;                       // for the stream

@@ -74,8 +74,7 @@ void LogFirstCall(const std::string& run, const Program& program, const FirstCal
       {"status", status.ok() ? "OK" : absl::StatusCodeToString(status.code())},
       {"seconds", absl::StrCat(absl::ToDoubleSeconds(call.total()))}};
   int64_t page_faults = 0;
-  const std::vector<FirstCall::Part> parts = call.parts();  // outlives `fields`, which refer to the
-                                                            // names
+  const std::vector<FirstCall::Part> parts = call.parts();  // `fields` refer to its names
   for (const FirstCall::Part& part : parts) {
     page_faults += part.page_faults;
     fields.push_back({part.name, absl::StrCat(absl::ToDoubleSeconds(part.time))});

@@ -30,9 +30,8 @@ inline constexpr char kWaitForRun[] = "wait_for_run";
 //   wait_for_thread  until a thread compiles it
 //   build_graph      the wire's graph becomes primitives
 //   digest_graph     the canonical graph gets its digest; waits for equal graphs that compile
-//   compile          the compiler without its passes, which are parts under their own names. In
-//   passes
-//                    over kernels, times that threads spend concurrently are divided by the number
+//   compile          the compiler without its passes, which are parts under their own names. For
+//                    passes over kernels, the time of concurrent threads is divided by the number
 //                    of threads ("emit.wait_for_worker"); the part named as the pass itself is the
 //                    rest: threads that wait for the slowest
 //   bind             with variables: its program is proved right at their values
@@ -70,7 +69,7 @@ class FirstCall {
   void TakeOut(const std::vector<compiler::PassReport>& passes) ABSL_LOCKS_EXCLUDED(mutex_);
   // Adds `found` kernels found by the compiler and `made` kernels finished by it.
   void CountKernels(int found, int made) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Ends the last part. Later calls change nothing.
+  // Ends the last part. The parts do not change after that.
   void End() ABSL_LOCKS_EXCLUDED(mutex_);
 
   bool has_ended() const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -238,7 +238,8 @@ void Gang::AddSlots(const Loaded& loaded, const Memory& memory, int member,
   const CompiledProgram& program = *members_[member].compiled;
   const Memory::OnDevice& own = memory.members[member];
   // Every slot needs a buffer, even if the list does not name it. Such slots get a buffer that is
-  // only read: commands that write one buffer through two slots run one after another.
+  // only read: commands on a buffer that is written and is in two slots would run one after
+  // another.
   drivers::Buffer* const unnamed = loaded.members[member].place.get();
   for (size_t i = 0; i < program.slots.size(); ++i) {
     if (program.slots[i].kind == Slot::Kind::kPlace) {

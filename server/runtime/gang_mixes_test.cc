@@ -344,8 +344,7 @@ TEST_P(GangMixes, OnDevicesThatRunNothing) {
 
 TEST_P(GangMixes, OnDevicesThatAreLost) {
   for (int i = 0; i < 4; ++i) {
-    const auto broken = std::make_shared<std::atomic<bool>>(false);  // devices ask until they are
-                                                                     // destroyed
+    const auto broken = std::make_shared<std::atomic<bool>>(false);  // devices ask until their end
     UseNulls(1, [broken] { return *broken ? absl::InternalError("unplugged") : absl::OkStatus(); });
     broken_.push_back(broken);
   }

@@ -82,7 +82,7 @@ class GangRecorder {
         if (Covers(program, i, group)) return static_cast<size_t>(program.exchanges[i].before_call);
       return program.calls.size();
     };
-    std::vector<size_t> ends;  // by group; 0 if the exchange does not cover the group
+    std::vector<size_t> ends;  // by group; 0: it is not covered, so nothing is read
     for (size_t group = 0; group < program.groups.size(); ++group) {
       const auto number = static_cast<int>(group);
       ends.push_back(Covers(program, exchange, number) ? end_of(number) : 0);

@@ -143,7 +143,7 @@ TEST_F(GangTest, DevicesThatDoNotReachEachOtherCopyThroughTheHost) {
   }
 }
 
-// Commands that write one buffer through two slots run one after another.
+// No buffer that is written is in two slots: commands on it would run one after another.
 TEST_F(GangTest, WhatIsWrittenStandsInOneSlot) {
   UseCpus(2, 1);
   UseNulls(2, [] { return absl::OkStatus(); });
@@ -306,8 +306,7 @@ TEST_F(GangTest, ADaemonThatStopsFailsWhatIsParked) {
 
 TEST_F(GangTest, ALostDeviceFailsItsGangsAlone) {
   // All null devices share one fault; the second half belongs to another driver.
-  const auto broken = std::make_shared<std::atomic<bool>>(false);  // devices ask until they are
-                                                                   // destroyed
+  const auto broken = std::make_shared<std::atomic<bool>>(false);  // devices ask until their end
   UseNulls(2, [broken] { return *broken ? absl::InternalError("unplugged") : absl::OkStatus(); });
   UseNulls(2, [] { return absl::OkStatus(); });
   const auto lost = Compile(MeanGraph(2, 4), {0, 2});

@@ -103,7 +103,7 @@ absl::Status ProgramCache::Schedule(const memory::Account* account, Admission ad
 
 std::function<void()> ProgramCache::Task(Request request) {
   struct Once {
-    std::optional<Request> request;  // of the first call; released by later ones
+    std::optional<Request> request;  // the first call takes it, so later ones keep nothing
     std::atomic<bool> begun{false};
   };
   auto once = std::make_shared<Once>();
