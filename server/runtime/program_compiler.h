@@ -47,9 +47,10 @@ class ProgramCompiler {
   // `graph` is the request's, or one for all values of its variables. The program's host memory is
   // charged to the request's payer. If the device takes a kernel only with smaller blocks, the
   // program is compiled again with smaller blocks. If the device refuses a finished image
-  // (drivers::FinishedRefused), the program is compiled again without cached images, and at last as
-  // one that the device finishes itself. RESOURCE_EXHAUSTED if the program does not fit the device
-  // or the host or runs too long. Other errors are the compiler's or the device's.
+  // (drivers::FinishedRefused), the program is compiled again without cached images, and at last so
+  // that the device finishes the images of this program itself. RESOURCE_EXHAUSTED if the program
+  // does not fit the device or the host or runs too long. Other errors are the compiler's or the
+  // device's.
   absl::StatusOr<std::shared_ptr<Program>> Compile(const ProgramRequest& request,
                                                    const graph::Graph& graph,
                                                    const std::string& digest)
@@ -82,7 +83,7 @@ class ProgramCompiler {
 
   const Options options_;
   mutable absl::Mutex mutex_;
-  std::set<std::string> shown_ ABSL_GUARDED_BY(mutex_);  // of the graphs in the log
+  std::set<std::string> shown_ ABSL_GUARDED_BY(mutex_);  // digests of the graphs in the log
 };
 
 }  // namespace kiln::runtime

@@ -161,7 +161,7 @@ TEST_F(SlicedRunTest, KernelsAreCutBetweenThePointsOfTheirGrids) {
   }
 }
 
-// Another user's step runs after each piece of a kernel at which the device stays.
+// Another user's step runs after each piece of a kernel.
 TEST_F(SlicedRunTest, AnotherUsersRunsComeBetweenThePartsOfAKernel) {
   std::string order;
   const auto note = [&order](char letter) {
