@@ -13,7 +13,7 @@
 namespace kiln::memory {
 namespace {
 
-constexpr int64_t kTimesOfFree = 4;  // that an account may hold
+constexpr int64_t kTimesOfFree = 4;  // maximum ratio of what a user holds to what is free
 
 constexpr absl::string_view kNames[kNumUses] = {"sessions",    "operations", "answers",
                                                 "transfers",   "handles",    "graphs",
@@ -54,7 +54,7 @@ void Charge::ForceResize(int64_t bytes) {
   bytes_ = bytes;
 }
 
-// A quarter is guaranteed, a sixteenth for what cannot be refused.
+// A quarter is guaranteed to accounts; a sixteenth is left for charges that cannot be refused.
 HostMemory::HostMemory(int64_t limit_bytes, int64_t accounts)
     : limit_(limit_bytes),
       guaranteed_(limit_bytes / 4 / accounts),
@@ -74,7 +74,7 @@ std::string HostMemory::Describe() const {
   std::vector<std::pair<int64_t, absl::string_view>> held;
   for (int i = 0; i < kNumUses; ++i) {
     const int64_t bytes = used_bytes(static_cast<Use>(i));
-    // The message is for people: what takes less than a hundredth does not help them.
+    // Uses below 1% of the limit do not help a person who reads the message.
     if (bytes >= limit_ / 100) held.emplace_back(bytes, kNames[i]);
   }
   std::sort(held.rbegin(), held.rend());
@@ -108,12 +108,13 @@ bool Account::TryAdd(Use use, int64_t bytes) {
     Add(use, bytes);
     return true;
   }
-  // Sums with what a client may ask for, such as 2^62 bytes, must not overflow.
+  // Sums with requested sizes, such as 2^62 bytes, must not overflow.
   if (bytes > memory_->limit_) return false;
-  // Added first and taken back if it was too much, so that two threads never find the same room.
+  // Added first and taken back if it was too much, so that two threads never use the same free
+  // memory.
   const int64_t shared = Add(use, bytes);
-  // Within its guarantee an account is refused only when what cannot be refused takes more than the
-  // sixteenth that is left for it.
+  // Within its guarantee an account is refused only if charges that cannot be refused exceed the
+  // sixteenth that is left for them.
   if (memory_->used_bytes() <= memory_->limit_ && (shared <= 0 || MayHoldItsShare()) &&
       !ExceedsLimit(0))
     return true;
@@ -125,8 +126,8 @@ bool Account::MayHoldItsShare() const {
   const int64_t shared = memory_->shared_limit_;
   const int64_t used = memory_->shared_used_.load(std::memory_order_relaxed);
   const int64_t of_user = parent_ ? parent_->bytes() : bytes();
-  // Modest accounts may use the last quarter, too, which keeps small clients going beside a greedy
-  // one; its last half is for those whose users are modest as well.
+  // Small accounts may also use the last quarter, which lets small clients continue beside a greedy
+  // one. Its last half is for those whose users are small as well.
   if (bytes() <= memory_->modest_)
     return used <= (of_user <= memory_->modest_ ? shared : shared - shared / 8);
   const int64_t free = shared - shared / 4 - used;
@@ -137,7 +138,7 @@ bool Account::MayHoldItsShare() const {
 absl::Status Account::AddOrRefuse(Use use, int64_t bytes) {
   if (TryAdd(use, bytes)) return absl::OkStatus();
   if (memory_->reclaimer_) {
-    // One who may have no more is no reason to take anything from others.
+    // If the user's own limit is exceeded, other users' memory is not reclaimed.
     memory_->reclaimer_(bytes, ExceedsLimit(bytes) ? top().user_ : "");
     if (TryAdd(use, bytes)) return absl::OkStatus();
   }

@@ -71,7 +71,7 @@ TEST(HostMemory, ManyThatTakeAllTheyCanLeaveRoomForOneMore) {
   EXPECT_TRUE(memory->NewAccount("modest")->Reserve(Use::kHandles, 2 * kMebibyte).ok());
 }
 
-// Charges of a sixteenth of a mebibyte until one is refused, at most `most` bytes.
+// Makes charges of a sixteenth of a mebibyte until one is refused, at most `most` bytes.
 void TakeAll(Account& account, int64_t most, std::vector<Charge>* charges) {
   while (account.bytes() < most) {
     auto charge = account.Reserve(Use::kBlobs, kMebibyte / 16);
@@ -87,7 +87,7 @@ TEST(HostMemory, TheSessionsOfAUserShareAsOne) {
   for (int i = 0; i < 10; ++i) {
     TakeAll(*memory->NewAccount("session", ann), memory->limit_bytes(), &charges);
   }
-  // Alone one session gets 67 MiB; nine more have their guaranteed parts and are modest.
+  // A single session gets 67 MiB; nine more have their guaranteed parts and are small.
   EXPECT_LE(ann->bytes() / kMebibyte, 120);
   const auto session = memory->NewAccount("session s1", memory->NewAccount("user bob"));
   EXPECT_TRUE(session->Reserve(Use::kHandles, 5 * kMebibyte).ok());
@@ -103,7 +103,7 @@ TEST(HostMemory, ManySmallSessionsOfOneUserLeaveRoomForAnother) {
   const auto memory = std::make_shared<HostMemory>(160 * kMebibyte, 100);
   const auto ann = memory->NewAccount("user ann");
   std::vector<Charge> charges;
-  // Each is modest, so without its user it could use all that is shared.
+  // Each is small, so without its user it could use all shared memory.
   for (int i = 0; i < 80; ++i)
     TakeAll(*memory->NewAccount("session", ann), 5 * kMebibyte, &charges);
   EXPECT_LT(ann->bytes(), memory->limit_bytes());
@@ -146,7 +146,7 @@ TEST(HostMemory, AUserHasALimitOfHisOwn) {
   std::string reclaimed_of = "nobody";
   memory->SetReclaimer([&](int64_t, const std::string& user) { reclaimed_of = user; });
   idle.ForceResize(60);
-  // Nobody else gives anything up for it.
+  // No other account's memory is reclaimed for it.
   const absl::Status refused = session->Reserve(Use::kGraphs, 50).status();
   EXPECT_EQ(reclaimed_of, "ann");
   EXPECT_EQ(errors::Reason(refused), "QUOTA_EXCEEDED");

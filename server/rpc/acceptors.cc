@@ -12,7 +12,7 @@
 namespace kiln::rpc {
 namespace {
 
-// Those who run the daemon: its own account, and root.
+// The accounts that run the daemon: its own, and root.
 constexpr size_t kAdminsMax = 2;
 
 absl::Status NoPeer() {
@@ -49,7 +49,7 @@ Acceptors::Acceptors(Options options, grpc::ServerBuilder& builder)
   options_.access->SetPeer(certificates_.listeners.back().number, TooManyCertificates());
 }
 
-// gRPC gets sockets within this process alone. TLS is the relay's.
+// gRPC gets sockets only from this process. The relay handles TLS.
 Acceptors::Listener Acceptors::AddListener(Entrance entrance, grpc::ServerBuilder& builder,
                                            std::function<void()> on_accepted) {
   const Access::Listener listener = options_.access->AddListener(entrance, std::move(on_accepted));
@@ -114,7 +114,7 @@ const Acceptors::Listener& Acceptors::ListenerOfCertificate(const std::string& n
   if (index_of.size() >= kCertificatesMax) return listeners.back();
   const Listener& listener = listeners[index_of.size()];
   index_of.emplace(name, index_of.size());
-  // Which user that is, if any, is looked up for each call.
+  // The user of that name, if any, is looked up for each call.
   options_.access->SetPeer(listener.number,
                            auth::Principal{name, auth::Role::kUser, "certificate"});
   return listener;

@@ -21,30 +21,30 @@
 
 namespace kiln::rpc {
 
-// Thread-safe after the server's start. Who runs the daemon, and root, are admins on its Unix
-// sockets. Others have the role user under the names that the system has for them.
+// Thread-safe after the server's start. On the daemon's Unix sockets, the account that runs the
+// daemon and root are admins. Others have the role user under their names in the system.
 class Acceptors {
  public:
-  // Different users of the system, and different names in certificates, while the daemon runs.
-  // Later ones are refused, and told so.
+  // The maximum number of different users of the system, and of names in certificates, while the
+  // daemon runs. Later ones are refused with an error.
   static constexpr size_t kSystemUsersMax = 64;
   static constexpr size_t kCertificatesMax = 256;
 
   struct Options {
-    // Others than who runs the daemon and root may use Unix sockets, as far as the folder lets
-    // them.
+    // Other accounts than the daemon's and root may use Unix sockets, as far as the folder's
+    // permissions allow.
     bool system_users = false;
     Access* access = nullptr;  // outlives this
-    // A user's name; nothing if the system knows none.
+    // Returns a user's name; nothing if the system knows none.
     std::function<std::optional<std::string>(unsigned user_id)> name_of;
-    // The first call of a connection was accepted (Access::AddListener). Not called for those who
-    // run the daemon, whose connections the relay does not know.
+    // Called when the first call of a connection is accepted (Access::AddListener). Not called for
+    // the daemon's account and root, whose connections do not pass through the relay.
     std::function<void()> on_accepted;
   };
-  // Before the server's start.
+  // Requires: the server has not started.
   Acceptors(Options options, grpc::ServerBuilder& builder);
 
-  // Gives gRPC a socket, which it owns then, of a client that is known to this extent.
+  // Gives gRPC the socket of a client and its ownership. `peer`: what is known of the client.
   void HandOver(const relay::Peer& peer, int file) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -53,8 +53,8 @@ class Acceptors {
     int number = 0;
     std::unique_ptr<Acceptor> acceptor;
   };
-  // gRPC takes acceptors before the server's start only, so they are made in advance, and each new
-  // peer gets the next. The last one refuses.
+  // gRPC takes acceptors only before the server's start. So they are made in advance, and each new
+  // peer gets the next one. The last one refuses calls.
   template <typename Key>
   struct Pool {
     std::vector<Listener> listeners;
@@ -73,7 +73,7 @@ class Acceptors {
   Listener port_;
   Listener tls_port_;
   absl::Mutex mutex_;
-  Pool<unsigned> admins_ ABSL_GUARDED_BY(mutex_);  // who run the daemon
+  Pool<unsigned> admins_ ABSL_GUARDED_BY(mutex_);  // the daemon's account and root
   Pool<unsigned> system_users_ ABSL_GUARDED_BY(mutex_);
   Pool<std::string> certificates_ ABSL_GUARDED_BY(mutex_);
 };

@@ -42,8 +42,8 @@ std::string ToString(grpc::string_ref text) { return {text.data(), text.size()};
 
 using Metadata = std::multimap<grpc::string_ref, grpc::string_ref>;
 
-// gRPC refuses calls with more itself, once their headers end. When a connection ends before they
-// do, it asks here with all that has come.
+// gRPC itself refuses calls with more metadata, once their headers end. If a connection ends before
+// they do, gRPC calls this check with all metadata received so far.
 constexpr size_t kMostMetadataBytes = 8 << 10;
 
 bool IsWhole(const Metadata& metadata) {
@@ -56,7 +56,7 @@ bool IsWhole(const Metadata& metadata) {
 Access::Credentials CredentialsOf(const Metadata& metadata, int listener) {
   Access::Credentials credentials{.listener = listener, .authorization = std::nullopt};
   const auto [first, end] = metadata.equal_range(kAuthorization);
-  // Two of them, and nobody knows which is meant.
+  // Two values are ambiguous, so the call is refused: no token is empty.
   if (first != end)
     credentials.authorization = std::next(first) == end ? ToString(first->second) : "";
   return credentials;
@@ -67,20 +67,19 @@ class Processor : public grpc::AuthMetadataProcessor {
   Processor(Access& access, int listener, std::function<void()> on_accepted)
       : access_(access), listener_(listener), on_accepted_(std::move(on_accepted)) {}
 
-  // All that takes long is the first use of a token, and of that there is little
-  // (auth::Authenticator).
+  // Only the first use of a token takes long, and that is rare (auth::Authenticator).
   bool IsBlocking() const override { return false; }
 
   grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* connection,
                        OutputMetadata* consumed, OutputMetadata* response) override {
-    // The watch would take another connection for the one whose call is accepted here.
+    // The watch would attribute the acceptance to another connection whose call is accepted.
     if (!IsWhole(metadata)) return {grpc::RESOURCE_EXHAUSTED, "the call's headers have no end"};
     access_.Mark(*connection, listener_);
     const auto path = metadata.find(":path");
     const absl::Status status = access_.Check(CredentialsOf(metadata, listener_),
                                               path == metadata.end() ? "" : ToString(path->second));
     if (status.ok() && access_.MarkAccepted(*connection)) on_accepted_();
-    // gRPC sends code and message alone here; a status' details would be lost.
+    // gRPC sends only code and message here; a status' details would be lost.
     return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
   }
 
@@ -176,7 +175,7 @@ void Access::AuditRefusal(const std::string& user, const std::string& method,
   if (!held_back) return;
   std::string outcome = errors::Reason(why);
   if (*held_back > 0) absl::StrAppend(&outcome, " (and ", *held_back, " more before)");
-  // Of other methods the caller chose the text.
+  // For other methods, the caller chose the text.
   const std::string subject = auth::LeastRole(method) ? method : "unknown method";
   options_.audit->Append({0, options_.clock.wall(), user, "refused", subject, std::move(outcome)});
 }

@@ -1,4 +1,5 @@
-// Who calls, and whether he may: asked by gRPC before any handler, and by handlers for the name.
+// Identifies the caller of an RPC and checks its rights. gRPC asks before any handler; handlers ask
+// for the name.
 #ifndef KILN_SERVER_RPC_ACCESS_H_
 #define KILN_SERVER_RPC_ACCESS_H_
 
@@ -24,17 +25,17 @@
 
 namespace kiln::rpc {
 
-// Where connections come in, and what is known of them before they say anything.
+// The kinds of listeners, and what is known of a connection before its first call.
 enum class Entrance {
   kLoopback,     // open to all as "local" while the daemon has no users; then a token is needed
   kTls,          // a token is needed
   kCertificate,  // TLS has verified a certificate, which names the user
-  kPeer,         // a Unix socket: the system says who it is
+  kPeer,         // a Unix socket: the system reports the user
 };
 
-// Thread-safe. A call with a token is its user's, at every entrance; one whose headers never ended
-// is nobody's. What is refused goes to the audit log, so many times a minute at most: fewer of
-// those whom nobody knows, or they could push everything else out of it.
+// Thread-safe. A call with a token belongs to the token's user, at every entrance. A call whose
+// headers did not end is refused. Refusals are written to the audit log, a limited number of times
+// a minute; fewer for unknown callers, who could otherwise push everything else out of the log.
 class Access {
  public:
   struct Options {
@@ -45,21 +46,24 @@ class Access {
   };
   explicit Access(Options options) : options_(std::move(options)) {}
 
-  // For the credentials of one of gRPC's acceptors. Outlives neither this nor the server. With
-  // kCertificate and kPeer, every call is refused until SetPeer was called with the number.
+  // Provides the credentials check for one of gRPC's acceptors. Must not outlive this object or the
+  // server. With kCertificate and kPeer, every call is refused until SetPeer was called with the
+  // number.
   struct Listener {
     int number = 0;
     std::shared_ptr<grpc::AuthMetadataProcessor> processor;
   };
-  // `on_accepted` is called when the first call of a connection is accepted, which gRPC does not
-  // name here; from any thread.
+  // `on_accepted` is called, by any thread, when the first call of a connection is accepted; gRPC
+  // does not say which connection it is.
   Listener AddListener(
       Entrance entrance, std::function<void()> on_accepted = [] {}) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whose connections come there, or why they are refused: with kPeer the user of the system, with
-  // kCertificate whoever the certificate names. Before the first connection is let in.
+  // Sets the user of all connections of a listener, or the error with which they are refused: with
+  // kPeer the user of the system, with kCertificate the user that the certificate names. Requires:
+  // no connection has been let in yet.
   void SetPeer(int listener, absl::StatusOr<auth::Principal> peer) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Of a call that has passed the processor. An error if his token was revoked in between.
+  // Returns the caller of a call that has passed the processor. An error if the caller's token was
+  // revoked in between.
   absl::StatusOr<auth::Principal> Caller(const grpc::ServerContextBase& context) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -71,12 +75,12 @@ class Access {
   };
   absl::StatusOr<auth::Principal> Identify(const Credentials& credentials) const
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // OK if he may call `method` ("/kiln.v1.AdminService/Drain").
+  // OK if the caller may call `method` ("/kiln.v1.AdminService/Drain").
   absl::Status Check(const Credentials& credentials, const std::string& method)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Notes by which listener the connection came; set once for each.
+  // Records the listener of the connection, once for each connection.
   void Mark(grpc::AuthContext& connection, int listener) ABSL_LOCKS_EXCLUDED(marking_mutex_);
-  // False if a call of the connection was accepted before.
+  // Returns false if a call of the connection was accepted before.
   bool MarkAccepted(grpc::AuthContext& connection) ABSL_LOCKS_EXCLUDED(marking_mutex_);
 
  private:
@@ -92,7 +96,7 @@ class Access {
   std::deque<ListenerState> listeners_ ABSL_GUARDED_BY(mutex_);
   log::RateLimit refused_users_ ABSL_GUARDED_BY(mutex_){30, absl::Minutes(1)};
   log::RateLimit refused_unknown_ ABSL_GUARDED_BY(mutex_){2, absl::Minutes(1)};
-  absl::Mutex marking_mutex_;  // of the properties of all connections
+  absl::Mutex marking_mutex_;  // guards the properties of all connections
 };
 
 }  // namespace kiln::rpc

@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 
 struct NoProperties : grpc::AuthPropertyIterator {};
 
-// What is known of a connection; no more than its properties, which nobody lists.
+// The context of a connection. Only its properties matter here; listing them is not needed.
 class FakeConnection : public grpc::AuthContext {
  public:
   bool IsPeerAuthenticated() const override { return false; }
@@ -48,7 +48,7 @@ class FakeConnection : public grpc::AuthContext {
 class AccessTest : public ::testing::Test {
  protected:
   ~AccessTest() override { std::filesystem::remove_all(folder_); }
-  // Of a new connection's first call, with so many headers of 100 bytes.
+  // Makes the first call of a new connection, with this many headers of 100 bytes.
   grpc::Status Call(int headers) {
     std::vector<std::string> names;
     for (int i = 0; i < headers; ++i) names.push_back(absl::StrCat("header-", i));
@@ -79,8 +79,8 @@ class AccessTest : public ::testing::Test {
       access_.AddListener(Entrance::kLoopback, [this] { ++accepted_; }).processor;
 };
 
-// gRPC hands over what came of them when the connection ends. Another connection would be taken
-// for the one whose call is accepted.
+// gRPC calls the check with incomplete headers when the connection ends. The acceptance would be
+// attributed to another connection.
 TEST_F(AccessTest, HeadersWithoutEndAreNoCall) {
   EXPECT_TRUE(Call(10).ok());
   EXPECT_EQ(accepted_, 1);

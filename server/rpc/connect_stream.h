@@ -75,12 +75,13 @@ class ConnectStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byt
   const OpenCalls::Call call_;
   std::shared_ptr<ConnectStream> self_;
   grpc::ByteBuffer request_bytes_;              // used by the reading thread
-  absl::Time received_;                         // likewise: its arrival, by the steady clock
+  absl::Time received_;                         // used by the reading thread: steady time of
+                                                // arrival
   grpc::ByteBuffer response_bytes_;             // used by the writing thread
   memory::Charge transfer_;                     // for a value in it; used by the writing thread
   memory::Charge charge_;                       // for the stream
   std::shared_ptr<sessions::Session> session_;  // set by the first read
-  bool takes_more_ = false;                     // likewise
+  bool takes_more_ = false;                     // set by the first read
 
   absl::Mutex mutex_;
   std::deque<Outgoing> outgoing_ ABSL_GUARDED_BY(mutex_);

@@ -8,7 +8,7 @@
 
 namespace kiln::rpc {
 
-// This long after the time at which gRPC receives it.
+// Returns a deadline this long after gRPC receives it.
 inline gpr_timespec FromNow(absl::Duration duration) {
   return gpr_time_from_millis(absl::ToInt64Milliseconds(duration), GPR_TIMESPAN);
 }

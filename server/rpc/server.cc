@@ -34,15 +34,15 @@ namespace {
 constexpr int kPingAfterMilliseconds = 20'000;
 
 void SetUpOnce() {
-  // Both are of the whole process, in which tests run several daemons, and must precede the first
+  // Both are global to the process, in which tests run several daemons, and must precede the first
   // builder.
   static std::once_flag once;
   std::call_once(once, [] {
     grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     // Keeps gRPC's threads until the process ends. Without this reference, the last server's
-    // destructor joins them, which takes up to 10 s after a connection was slow to take an answer:
-    // that is how long the thread polls which then writes the rest.
+    // destructor joins them. That takes up to 10 s if a client was slow to read an answer, since
+    // the thread that writes the rest polls for so long.
     grpc_init();
   });
 }
@@ -50,13 +50,14 @@ void SetUpOnce() {
 // gRPC's default is ten seconds.
 constexpr int kPollMilliseconds = 1000;
 
-// A client that wants more at a time opens another connection.
+// A client that needs more concurrent calls opens another connection.
 constexpr int kMostStreamsOfAConnection = 1000;
 
-// Clients have read what was sent before the server's end, after this time at the latest.
+// The maximum time for clients to read what was sent before the server ends.
 constexpr absl::Duration kLastAnswers = absl::Seconds(2);
 
-// Whoever connects says so within this time, or a shorter one in which connections may be idle.
+// The maximum time for a client to complete its handshake; shorter if connections may be idle only
+// for a shorter time.
 constexpr absl::Duration kHandshakeTime = absl::Seconds(20);
 
 void CloseDeadConnections(grpc::ServerBuilder& builder, absl::Duration idle,
@@ -76,19 +77,19 @@ void Configure(grpc::ServerBuilder& builder, int64_t transport_bytes) {
       grpc::ResourceQuota("kilnd").Resize(static_cast<size_t>(transport_bytes)));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostStreamsOfAConnection);
   builder.SetMaxReceiveMessageSize(static_cast<int>(kMaxMessageBytes));
-  // gRPC would inflate a message, whatever comes out, before anybody counts its bytes.
+  // gRPC would decompress a message to any size before the daemon counts its bytes.
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   for (const auto algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP})
     builder.SetCompressionAlgorithmSupportStatus(algorithm, false);
-  // Results are as large as the user's tensors.
+  // Unlimited: results are as large as the user's tensors.
   builder.SetMaxSendMessageSize(-1);
   // With SO_REUSEPORT, gRPC's default on Linux, two daemons would share a port without noticing.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  // A thread that polls for calls may miss the server's end, and looks again after this time.
+  // A thread that polls for calls may miss the server's end, and checks again after this time.
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::CQ_TIMEOUT_MSEC,
                               kPollMilliseconds);
-  // The Python client pings every 20 seconds. By default gRPC cuts off clients that ping more often
-  // than every five minutes.
+  // The Python client pings every 20 seconds. By default gRPC disconnects clients that ping more
+  // often than every five minutes.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
 }
@@ -120,7 +121,7 @@ struct Server::Implementation {
   std::unique_ptr<relay::Relay> relay;
   std::unique_ptr<ConnectionWatch> watch;  // ends connections of the relay
   std::unique_ptr<Acceptors> acceptors;
-  std::unique_ptr<grpc::Server> server;  // after what it uses
+  std::unique_ptr<grpc::Server> server;  // after the members that it uses
   // Last: they give connections to the relay.
   std::vector<std::unique_ptr<PeerSocket>> sockets;
   std::vector<std::unique_ptr<TcpSocket>> ports;
@@ -161,8 +162,7 @@ absl::Status Server::Implementation::Listen(const std::string& address, const Op
   if (absl::ConsumePrefix(&path, "unix:")) {
     auto socket = PeerSocket::Listen(std::string(path), options.system_users,
                                      [this](int file, relay::Peer peer) {
-                                       // Those who could stop the daemon anyway have the shorter
-                                       // way.
+                                       // Callers who could stop the daemon anyway bypass the relay.
                                        if (auth::RunsDaemon(peer.user_id))
                                          return acceptors->HandOver(peer, file);
                                        relay->Add(file, std::move(peer), nullptr);
@@ -252,10 +252,10 @@ void Server::SetServing(const std::string& name, bool serving) {
 
 void Server::Stop(absl::Duration patience) {
   if (!implementation_->server) return;
-  // gRPC says GOAWAY with a ping, and cuts the connection when that is answered and no call is
-  // left. Said after the streams' last answers, the ping's answer shows that the client has read
-  // them. Said before, the cut could overtake it: a client that writes to a cut connection drops
-  // what it has not read yet.
+  // gRPC sends GOAWAY with a ping, and closes the connection when the ping is answered and no call
+  // is left. If GOAWAY follows the streams' last answers, the ping's answer shows that the client
+  // has read them. If it came before, closing could overtake the answers: a client that writes to a
+  // closed connection drops what it has not read yet.
   implementation_->open_calls->WaitUntilNone(patience);
   for (const auto& socket : implementation_->sockets) socket->Stop();
   for (const auto& port : implementation_->ports) port->Stop();

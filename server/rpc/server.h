@@ -19,26 +19,28 @@ class Server {
     std::vector<std::string> addresses;  // "unix:PATH" or "host:port"; port 0 picks a free one
     relay::TlsFiles tls;
     bool system_users = false;  // see Acceptors
-    // A connection without a call for so long is closed, so that idle ones use up no descriptors.
+    // A connection without a call is closed after this time, so that idle ones do not use up
+    // descriptors.
     absl::Duration idle_connection = absl::Minutes(2);
-    // A connection that leaves a ping unanswered for so long is closed. A client that vanished
-    // without a word (a laptop put to sleep) is noticed so, and its lease starts to run.
+    // A connection that leaves a ping unanswered for this long is closed. This detects clients that
+    // vanished without closing (a laptop put to sleep); their lease starts to run then.
     absl::Duration ping_answer = absl::Seconds(10);
   };
-  // `daemon` outlives the server. ALREADY_EXISTS or UNAVAILABLE name an address that cannot be had;
-  // INVALID_ARGUMENT one that the daemon must not listen on (CheckListening).
+  // `daemon` outlives the server. ALREADY_EXISTS or UNAVAILABLE names an address that cannot be
+  // used, INVALID_ARGUMENT an address that the daemon must not listen on (CheckListening).
   static absl::StatusOr<std::unique_ptr<Server>> Start(const DaemonView& daemon,
                                                        const Options& options);
   ~Server();
 
-  // The addresses with the ports that were picked.
+  // The addresses with the ports that were chosen.
   const std::vector<std::string>& listening() const;
   // grpc.health.v1: "" is the daemon, other names are devices.
   void SetServing(const std::string& name, bool serving);
-  // Reads the files of TLS again if they were replaced (TlsReloader::Look).
+  // Reads the TLS files again if they were replaced (TlsReloader::Look).
   void ReloadTls();
-  // Lets the streams end, which somebody has told them to; then takes no more calls, lets those end
-  // that there are, and ends the rest. Each of the two waits takes no longer than `patience`.
+  // Waits for the streams to end, which the caller must have told them to do. Then accepts no more
+  // calls, waits for the open ones, and ends the rest. Each of the two waits takes at most
+  // `patience`.
   void Stop(absl::Duration patience);
 
  private:

@@ -9,7 +9,7 @@ std::shared_ptr<Arena> Arenas::FindLocked(int64_t bytes, bool or_held) const {
   std::shared_ptr<Arena> best;
   for (const auto& arena : arenas_) {
     if (arena->lost() || arena->bytes() < bytes || (arena->held_ && !or_held)) continue;
-    // Reserve need not keep the small ones.
+    // Reserve does not need to keep the small ones.
     const bool is_better = best == nullptr || (or_held ? arena->bytes() > best->bytes()
                                                        : arena->bytes() < best->bytes());
     if (is_better) best = arena;
@@ -18,7 +18,7 @@ std::shared_ptr<Arena> Arenas::FindLocked(int64_t bytes, bool or_held) const {
 }
 
 Arenas::List Arenas::TakeSurplus() {
-  // Nobody but Reserve and Take, under the lock, can make an idle one a shared one again.
+  // Only Reserve and Take can share an idle arena again, and they do so under the lock.
   const auto is_idle = [](const auto& arena) { return arena.use_count() == 1 && !arena->held_; };
   const Arena* kept = nullptr;
   for (const auto& arena : arenas_) {
@@ -46,7 +46,7 @@ absl::StatusOr<std::shared_ptr<Arena>> Arenas::Make(int64_t bytes) {
 absl::StatusOr<std::shared_ptr<Arena>> Arenas::Reserve(int64_t bytes) {
   absl::MutexLock making(&making_mutex_);
   {
-    List smaller;  // goes without the lock, and before the new one is made: both might not fit
+    List smaller;  // destroyed without the lock, before the new one is made: both might not fit
     absl::MutexLock lock(&mutex_);
     if (auto arena = FindLocked(bytes, /*or_held=*/true)) return arena;
     smaller = TakeSurplus();
@@ -79,15 +79,16 @@ absl::StatusOr<std::shared_ptr<Arena>> Arenas::Take(int64_t bytes, bool hold) {
 }
 
 void Arenas::Release(Arena& arena) {
-  List surplus;  // goes without the lock
+  List surplus;  // destroyed without the lock
   absl::MutexLock lock(&mutex_);
   arena.held_ = false;
   surplus = TakeSurplus();
 }
 
 void Arenas::DropIdle() {
-  // Must not take making_mutex_: Make allocates with it, which may bring us here.
-  List idle;  // goes without the lock
+  // Must not take making_mutex_: Make allocates while it holds it, and the allocation may call
+  // this.
+  List idle;  // destroyed without the lock
   absl::MutexLock lock(&mutex_);
   const auto first = std::stable_partition(arenas_.begin(), arenas_.end(), [](const auto& arena) {
     return arena.use_count() > 1 || arena->held_;

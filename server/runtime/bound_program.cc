@@ -18,7 +18,7 @@ absl::StatusOr<std::shared_ptr<buffers::Value>> Upload(ManagedDevice& device,
                                                        absl::Span<const int64_t> values) {
   auto type = std::make_shared<const buffers::TensorType>(
       buffers::TensorType{ir::DType::kInt64, {static_cast<int64_t>(values.size())}});
-  // An account of its own: these bytes are no session's.
+  // A separate account: these bytes are not charged to a session.
   auto made = device.pool()->Allocate(std::move(type), std::make_shared<buffers::Account>());
   if (!made.ok()) return made.status();
   const std::shared_ptr<buffers::Value> value = *std::move(made);
@@ -52,7 +52,7 @@ absl::StatusOr<std::shared_ptr<const BoundProgram>> Bind(std::shared_ptr<Program
   bound->widen.resize(bound->signature.inputs.size());
   for (size_t i = 0; i < bound->widen.size(); ++i) {
     const int64_t bytes = bound->signature.inputs[i]->bytes();
-    // A buffer of this size can stand in the slot itself, and an empty value needs no copy.
+    // A buffer of at least this size is used as it is, and an empty value needs no copy.
     if (bytes == 0 || bytes >= bound->input_bytes(i)) continue;
     auto list = CopyList(bound->program->device(), bytes);
     if (!list.ok()) return list.status();
@@ -74,7 +74,7 @@ absl::StatusOr<std::shared_ptr<const BoundProgram>> Renewed(
 
 void NoteUser(const std::shared_ptr<ProgramFuture>& future, const std::string& user,
               const std::string& name) {
-  // A client chose the name, and it stays as long as the program does.
+  // Shortened: a client chose the name, and it is kept as long as the program.
   const auto note = [future, user, name = ShortName(name)] {
     if (future->result().ok()) (*future->result())->program->NoteUser(user, name);
   };

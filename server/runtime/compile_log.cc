@@ -9,7 +9,7 @@
 namespace kiln::runtime {
 namespace {
 
-// Of a graph's text in one event.
+// The maximum size of a graph's text in one event.
 constexpr size_t kMostGraphBytes = 64 << 10;
 
 void LogPassesAndKernels(const std::string& program, const compiler::CompiledProgram& compiled) {
@@ -42,12 +42,12 @@ void LogCompileFailed(const CompileLabel& label, const graph::Graph& graph,
                       const absl::Status& status, bool with_graph) {
   const std::string program = ShortDigest(label.digest);
   const std::string why = status.ToString();
-  // The client is told of its own mistakes; in the log they are for debugging only.
+  // The client is told its own mistakes; in the log they are only for debugging.
   if (!absl::IsInternal(status)) {
     log::Debug("compile_failed", {{"program", program}, {"name", label.name}, {"why", why}});
     return;
   }
-  // With the graph, somebody else can reproduce the defect.
+  // With the graph, another person can reproduce the defect.
   std::string text = with_graph ? graph::Print(graph) : "logged before, or one of too many";
   text = std::string(Shortened(text, kMostGraphBytes));
   log::Error("compile_failed",
@@ -74,7 +74,7 @@ void LogFirstCall(const std::string& run, const Program& program, const FirstCal
       {"status", status.ok() ? "OK" : absl::StatusCodeToString(status.code())},
       {"seconds", absl::StrCat(absl::ToDoubleSeconds(call.total()))}};
   int64_t page_faults = 0;
-  const std::vector<FirstCall::Part> parts = call.parts();  // fields refer to their names
+  const std::vector<FirstCall::Part> parts = call.parts();  // `fields` refer to its names
   for (const FirstCall::Part& part : parts) {
     page_faults += part.page_faults;
     fields.push_back({part.name, absl::StrCat(absl::ToDoubleSeconds(part.time))});

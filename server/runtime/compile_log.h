@@ -1,4 +1,4 @@
-// What the log tells of a program's compilation.
+// Log events of a program's compilation.
 #ifndef KILN_SERVER_RUNTIME_COMPILE_LOG_H_
 #define KILN_SERVER_RUNTIME_COMPILE_LOG_H_
 
@@ -17,20 +17,20 @@ struct CompileLabel {
   std::string digest;
   std::string name;
   std::string device;
-  std::string user;  // who asked first; empty: the daemon itself
+  std::string user;  // the first to ask; empty: the daemon itself
 };
 
 void LogCompileStarted(const CompileLabel& label, const graph::Graph& graph);
-// A defect of Kiln's is an error, and all else the client's. `with_graph`: of a defect, the
-// beginning of its graph, too.
+// Logs an internal error of Kiln at level error, and a client's mistake at level debug.
+// `with_graph`: an internal error is logged with the beginning of its graph.
 void LogCompileFailed(const CompileLabel& label, const graph::Graph& graph,
                       const absl::Status& status, bool with_graph);
-// Also every pass and kernel, where the log wants to know.
+// Logs also every pass and kernel if the log level includes them.
 void LogCompiled(const CompileLabel& label, const compiler::CompiledProgram& program,
                  double seconds);
 
-// What the time went for until the answer to this run, the program's first (first_call.h): a field
-// for each part, in seconds.
+// Logs the time until this run, the program's first, was answered (first_call.h): one field for
+// each part, in seconds.
 void LogFirstCall(const std::string& run, const Program& program, const FirstCall& call,
                   const absl::Status& status);
 

@@ -1,4 +1,4 @@
-// What came of opening a driver.
+// The result of opening a driver.
 #ifndef KILN_SERVER_RUNTIME_DRIVER_REPORT_H_
 #define KILN_SERVER_RUNTIME_DRIVER_REPORT_H_
 
@@ -8,7 +8,7 @@ namespace kiln::runtime {
 
 struct DriverReport {
   std::string driver;        // "cuda"
-  int devices = 0;           // that are offered
+  int devices = 0;           // number of devices offered
   std::string why_not_more;  // empty if nothing is missing
 };
 

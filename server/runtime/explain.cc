@@ -33,7 +33,7 @@ std::string ArgumentText(const compiler::CompiledProgram& program,
                            slot.kind == compiler::Slot::Kind::kOutput ||
                            slot.kind == compiler::Slot::Kind::kUpdate;
   const std::string index = is_numbered ? absl::StrCat(" ", slot.index) : "";
-  // Of another device's, and how its place in the group moves it.
+  // Names another device's memory, and how its offset depends on the number in the group.
   const std::string member =
       argument.member < 0 ? "" : absl::StrCat(" of device ", argument.member, " in its group");
   const std::string stride =
@@ -42,8 +42,8 @@ std::string ArgumentText(const compiler::CompiledProgram& program,
                       argument.offset + argument.bytes, ")", stride);
 }
 
-// Bytes that a device reads of its group between this exchange and the group's next; its own part,
-// where that is among them, included.
+// Returns the bytes that a device reads of its group between this exchange and the group's next.
+// Includes its own part if the range contains it.
 int64_t ReadBytes(const compiler::CompiledProgram& program, size_t exchange) {
   const int group = program.exchanges[exchange].group;
   size_t end = program.calls.size();
@@ -85,7 +85,7 @@ std::string QueueText(const compiler::CompiledProgram& program) {
                     arguments, ")\n");
   }
   add_exchanges(program.calls.size());
-  // Copies come after all kernels, as Program::Load records them.
+  // Copies follow all kernels, as Program::Load records them.
   for (const compiler::CompiledProgram::Copy& copy : program.copies) {
     absl::StrAppend(&text, line++, ": copy ", ArgumentText(program, copy.source), " to ",
                     ArgumentText(program, copy.destination), "\n");

@@ -1,4 +1,4 @@
-// What people want to read about a compiled program.
+// Human-readable descriptions of a compiled program.
 #ifndef KILN_SERVER_RUNTIME_EXPLAIN_H_
 #define KILN_SERVER_RUNTIME_EXPLAIN_H_
 
@@ -9,10 +9,11 @@
 
 namespace kiln::runtime {
 
-// The command queue, one line a command: "3: launch softmax_128(input 0 [0, 512), output 0 [0,
-// 512))". Of a program on several devices, any one's, with its exchanges.
+// Returns the command queue, one command a line: "3: launch softmax_128(input 0 [0, 512), output 0
+// [0, 512))". For a program on several devices, the queue is that of any one device, with its
+// exchanges.
 std::string QueueText(const compiler::CompiledProgram& program);
-// Where devices run different programs, each of them below a line "on cpu:0".
+// The same; if devices run different programs, each of them after a line "on cpu:0".
 std::string QueueText(const Program& program);
 
 int KernelsFromCache(const compiler::CompiledProgram& program);

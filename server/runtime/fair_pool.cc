@@ -33,7 +33,7 @@ bool FairPool::TrySchedule(const void* owner, size_t most_waiting, std::function
 
 void FairPool::Add(const void* owner, Task task) {
   Owner& entry = owners_[owner];
-  // An owner stands in turns_ once, however much it has waiting.
+  // An owner is in turns_ once, no matter how many tasks it has queued.
   if (entry.waiting.empty()) turns_.push_back(owner);
   if (task.counts) ++entry.counted;
   entry.waiting.push_back(std::move(task));
@@ -52,7 +52,7 @@ bool FairPool::Take(const void** owner, std::function<void()>* task) {
   if (entry.waiting.front().counts) --entry.counted;
   entry.waiting.pop_front();
   ++entry.running;
-  // To the back: everybody else is served before this owner's next task.
+  // To the end: all other owners are served before this owner's next task.
   if (!entry.waiting.empty()) turns_.push_back(*owner);
   return true;
 }
@@ -63,18 +63,19 @@ void FairPool::Loop() {
     const void* owner = nullptr;
     std::function<void()> task;
     if (!Take(&owner, &task)) {
-      // With tasks held back because their owner has enough running, wait for one of those to end.
+      // If the remaining tasks are held back because their owner has enough running, wait for one
+      // to end.
       if (stopping_ && turns_.empty()) break;
       changed_.Wait(&mutex_);
       continue;
     }
     mutex_.Unlock();
     task();
-    task = nullptr;  // what it holds goes before its owner counts as idle
+    task = nullptr;  // destroys its captures before its owner counts as idle
     mutex_.Lock();
     const auto entry = owners_.find(owner);
     if (--entry->second.running == 0 && entry->second.waiting.empty()) owners_.erase(entry);
-    // A task of the owner's that was held back may run now.
+    // A task of this owner that was held back may run now.
     changed_.SignalAll();
   }
   mutex_.Unlock();

@@ -37,7 +37,7 @@ TEST(FairPool, OwnersTakeTurnsAndKeepTheirOrder) {
   EXPECT_THAT(order, ::testing::ElementsAre(0, 10, 1, 11, 2));
 }
 
-// Even where one owner may have all threads.
+// Even if one owner may have all threads.
 TEST(FairPool, AThousandTasksOfOneDelayAnothersByOneAThread) {
   constexpr int kThreads = 3;
   absl::Mutex mutex;
@@ -103,7 +103,7 @@ TEST(FairPool, OneOwnerRunsSoManyAtATime) {
   EXPECT_LE(most, 2);
 }
 
-// What an earlier daemon had taken, however much, leaves room for what is asked for now.
+// Tasks without a limit, which an earlier daemon had accepted, leave room for those asked for now.
 TEST(FairPool, OnlyWhatMayBeRefusedCounts) {
   absl::Notification go;
   FairPool pool(1, 1);

@@ -1,4 +1,4 @@
-// Where the time goes from the arrival of a graph to the answer to its first run.
+// Breakdown of the time from the arrival of a graph to the answer to its first run.
 #ifndef KILN_SERVER_RUNTIME_FIRST_CALL_H_
 #define KILN_SERVER_RUNTIME_FIRST_CALL_H_
 
@@ -16,42 +16,42 @@
 
 namespace kiln::runtime {
 
-// Pages that this process has touched first so far (getrusage(2), ru_minflt).
+// Returns the number of minor page faults of this process (getrusage(2), ru_minflt).
 int64_t PageFaults();
 
-// Parts that others ask for by their names.
+// Parts that are addressed by name.
 inline constexpr char kWaitForRun[] = "wait_for_run";
 
-// Thread-safe. One part follows the other without a gap, so that together they are the whole:
+// Thread-safe. The parts follow one another without a gap, so their sum is the total:
 //
 //   decode           the message is parsed
 //   digest_source    the graph, as it was sent, gets its key
-//   wait_for_session operations before it are executed
+//   wait_for_session earlier operations of the session are executed
 //   wait_for_thread  until a thread compiles it
 //   build_graph      the wire's graph becomes primitives
-//   digest_graph     the canonical graph gets its digest; equal ones that compile are waited for
-//   compile          the compiler, but for its passes, which are parts under their own names; of
-//                    those that work at kernels, what threads do at once is divided by their number
-//                    ("emit.wait_for_worker"), and the pass's own name is what is left: threads
-//                    that wait for the slowest
-//   bind             of a graph with variables: its program is proved right at their values
+//   digest_graph     the canonical graph gets its digest; waits for equal graphs that compile
+//   compile          the compiler without its passes, which are parts under their own names. For
+//                    passes over kernels, the time of concurrent threads is divided by the number
+//                    of threads ("emit.wait_for_worker"); the part named as the pass itself is the
+//                    rest: threads that wait for the slowest
+//   bind             with variables: its program is proved right at their values
 //   load             machine code on its device, and the recorded list
-//   wait_for_run     nobody has run it yet: the client, or operations before the run
+//   wait_for_run     nothing has run it yet: waits for the client, or for operations before the run
 //   allocate         memory of the results
-//   wait_for_device  the run's turn in the device's queue, and what is on the device before it
-//   run              its lists, from the first to the end of the last
+//   wait_for_device  until the run's turn in the device's queue and the end of earlier lists
+//   run              its lists, from the start of the first to the end of the last
 //   answer           the results resolve, and the answer is handed to the stream
 class FirstCall {
  public:
   struct Part {
     std::string name;
     absl::Duration time;
-    int64_t page_faults = 0;  // of the whole process, meanwhile
+    int64_t page_faults = 0;  // of the whole process during this part
   };
   struct Progress {
     std::string part;     // the current one
     absl::Duration time;  // since the beginning
-    int kernels = 0;      // distinct ones; 0 before that is known
+    int kernels = 0;      // distinct kernels; 0 until that is known
     int kernels_made = 0;
   };
   using Now = std::function<absl::Time()>;  // a steady clock
@@ -59,24 +59,24 @@ class FirstCall {
   // Begins now, with this part.
   FirstCall(Now now, std::string_view part, std::function<int64_t()> page_faults = PageFaults)
       : FirstCall(now, part, now(), std::move(page_faults)) {}
-  // The same; it has begun at `began`.
+  // The same, except that it began at `began`.
   FirstCall(Now now, std::string_view part, absl::Time began,
             std::function<int64_t()> page_faults = PageFaults);
 
-  // The current part ends, and this one begins. One that was there before goes on.
+  // Ends the current part and begins this one. A part of that name that exists is continued.
   void Begin(std::string_view part) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Of the current part's time the passes' is taken out, and stands before it.
+  // Moves the time of the passes out of the current part, into parts listed before it.
   void TakeOut(const std::vector<compiler::PassReport>& passes) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The compiler has found so many kernels more, and made so many.
+  // Adds `found` kernels found by the compiler and `made` kernels finished by it.
   void CountKernels(int found, int made) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The last part ends. Nothing changes from here on.
+  // Ends the last part. The parts do not change after that.
   void End() ABSL_LOCKS_EXCLUDED(mutex_);
 
   bool has_ended() const ABSL_LOCKS_EXCLUDED(mutex_);
   Progress progress() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Those that have ended, in the order in which they began.
+  // Returns the parts that have ended, in the order in which they began.
   std::vector<Part> parts() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // From the beginning to the end, or until now.
+  // Returns the time from the beginning to the end, or until now.
   absl::Duration total() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

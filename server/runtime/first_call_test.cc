@@ -103,7 +103,8 @@ TEST_F(FirstCallTest, CountsKernels) {
   EXPECT_EQ(call.progress().kernels_made, 2);
 }
 
-// A daemon's part of it: whatever takes time moves the clock on, and so does each look at it.
+// The daemon's parts of a first call, with a clock that advances with every step that takes time,
+// and with every read of the clock.
 class FirstCallOfProgramTest : public ::testing::Test {
  protected:
   class SlowSource : public kiln::testing::CopySource {
@@ -190,7 +191,7 @@ TEST_F(FirstCallOfProgramTest, AccountsForAllOfTheTime) {
   ASSERT_TRUE(call->has_ended());
   const absl::Duration whole = Now() - before;
 
-  // To a second: the rest are looks at the clock.
+  // Rounded to a second: the rest are reads of the clock.
   std::vector<std::string> seconds;
   absl::Duration sum = absl::ZeroDuration();
   for (const FirstCall::Part& part : call->parts()) {
@@ -203,7 +204,7 @@ TEST_F(FirstCallOfProgramTest, AccountsForAllOfTheTime) {
                           "emit.compile 1", "emit 2", "compile 1", "load 0", "wait_for_run 32",
                           "allocate 0", "wait_for_device 8", "run 16", "answer 0"));
   EXPECT_EQ(sum, call->total());
-  // Looks at the clock take microseconds.
+  // Reads of the clock take microseconds.
   EXPECT_EQ(absl::ToInt64Milliseconds(sum), 63'000);
   EXPECT_EQ(absl::ToInt64Milliseconds(whole), 63'000);
 }
@@ -242,7 +243,7 @@ TEST_F(FirstCallOfProgramTest, AProgramForAllValuesIsBound) {
   EXPECT_EQ(parts.back().name, "bind");
 }
 
-// Whoever asks for a program that is there, under another key, waits for nothing more.
+// A request for an existing program under another key waits for nothing more.
 TEST_F(FirstCallOfProgramTest, EndsWithAProgramThatWasThere) {
   const auto first = Define("key"), second = Define("other key");
   ASSERT_EQ((*first->result())->program, (*second->result())->program);

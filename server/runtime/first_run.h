@@ -1,4 +1,4 @@
-// A program's first call (first_call.h) in the hands of its first run.
+// A program's first call (first_call.h), held by the program's first run.
 #ifndef KILN_SERVER_RUNTIME_FIRST_RUN_H_
 #define KILN_SERVER_RUNTIME_FIRST_RUN_H_
 
@@ -13,10 +13,10 @@
 
 namespace kiln::runtime {
 
-// Of any later run it is empty, and nothing happens. The call ends with it at the latest.
+// Empty for every later run; nothing happens then. The destructor ends the call at the latest.
 class FirstRun {
  public:
-  // The run of this program that begins now.
+  // Requires: a run of this program begins now.
   explicit FirstRun(Program& program) : call_(program.TakeFirstCall()) { Begin("allocate"); }
   ~FirstRun() {
     if (call_) call_->End();
@@ -27,7 +27,7 @@ class FirstRun {
   void Begin(std::string_view part) {
     if (call_) call_->Begin(part);
   }
-  // The run, as the log calls it, has been answered so.
+  // Ends the call and logs it. `run` is the run's name in the log, `status` its answer.
   void End(const std::string& run, const Program& program, const absl::Status& status) {
     if (!call_) return;
     call_->End();

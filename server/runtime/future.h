@@ -20,11 +20,11 @@ class Future {
     absl::MutexLock lock(&mutex_);
     return resolved_;
   }
-  // Only when resolved.
+  // Requires: resolved.
   const absl::StatusOr<T>& result() const { return result_; }
 
-  // `waiter` will be called when it resolves, on the thread that resolves it. False, and it is not
-  // called, if it has already.
+  // Registers `waiter`, which is called by the thread that resolves the future. Returns false, and
+  // does not call it, if the future is resolved already.
   bool AddWaiter(std::function<void()> waiter) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     if (resolved_) return false;

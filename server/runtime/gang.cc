@@ -131,7 +131,7 @@ absl::StatusOr<std::unique_ptr<drivers::Buffer>> Gang::MakePlace(int member) con
   const auto bytes = static_cast<int64_t>(place.size() * sizeof(int64_t));
   auto buffer = device.pool()->AllocateBytes(bytes);
   if (!buffer.ok()) return device.AfterFailure(buffer.status());
-  // Nobody has used the buffer before, so it need not wait for what runs on the device.
+  // The buffer has not been used before, so the copy does not wait for work on the device.
   absl::Notification ended;
   absl::Status copied;
   const absl::Status started = device.device().StartCopyToDevice(
@@ -164,7 +164,7 @@ absl::StatusOr<std::shared_ptr<const Gang::Loaded>> Gang::LoadNow() const {
     }
     result->members.push_back(std::move(member));
   }
-  // Whoever reaches that small buffer reaches all of the device's.
+  // A device that reaches this small buffer reaches all memory of the other device.
   std::vector<std::vector<bool>>& reaches = result->reaches;
   reaches.assign(size(), std::vector<bool>(size(), true));
   for (int from = 0; from < size(); ++from) {
@@ -201,7 +201,7 @@ absl::StatusOr<std::shared_ptr<Gang::Memory>> Gang::Reserve(
     const std::shared_ptr<const Loaded>& loaded) {
   absl::MutexLock lock(&loading_mutex_);
   if (auto memory = memory_.lock(); memory && memory->loaded == loaded) return memory;
-  // What was lost must not take the place of what has been loaded since.
+  // Memory made for lost parts must not replace the memory of parts loaded since.
   for (const Loaded::OnDevice& member : loaded->members)
     if (member.life != member.pool->life()) return member.pool->LostError();
   auto memory = std::make_shared<Memory>();
@@ -237,14 +237,15 @@ void Gang::AddSlots(const Loaded& loaded, const Memory& memory, int member,
                     std::vector<drivers::Buffer*>* slots) const {
   const CompiledProgram& program = *members_[member].compiled;
   const Memory::OnDevice& own = memory.members[member];
-  // Every slot has a buffer, also those that the list does not name: one that is only read, since
-  // commands on memory that is written and stands in two slots run one after another.
+  // Every slot needs a buffer, even if the list does not name it. Such slots get a buffer that is
+  // only read: commands on a buffer that is written and is in two slots would run one after
+  // another.
   drivers::Buffer* const unnamed = loaded.members[member].place.get();
   for (size_t i = 0; i < program.slots.size(); ++i) {
     if (program.slots[i].kind == Slot::Kind::kPlace) {
       slots->push_back(loaded.members[member].place.get());
     } else if (program.slots[i].kind == Slot::Kind::kPublished) {
-      slots->push_back(unnamed);  // the list names it among all devices'
+      slots->push_back(unnamed);  // the list uses the published slots of all devices instead
     } else if (program.slots[i].kind == Slot::Kind::kArena) {
       slots->push_back(own.slots[i].get());
     }

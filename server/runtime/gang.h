@@ -1,10 +1,10 @@
-// A program on several devices at once: on each its kernels and one list, or several one after
-// another, recorded once with everything that the devices have to do with each other.
+// A program on several devices at once. Each device has its kernels and one list, or several that
+// run one after another. They are recorded once, with all communication between the devices.
 //
-// A list has the program's calls and, at each of its exchanges, signals to the group's others and
-// waits for theirs. What others have published is read where it is. Where a device cannot reach
-// another's memory (drivers::Device::CanReach), the other copies what is wanted to host memory
-// before the exchange, and it copies that to memory of its own behind it.
+// A list has the program's calls. At each exchange it also has signals to the other devices of the
+// group and waits for theirs. Published data is read in place. If a device cannot reach another's
+// memory (drivers::Device::CanReach), the other copies the needed ranges to host memory before the
+// exchange, and the reader copies them to its own memory after it.
 #ifndef KILN_SERVER_RUNTIME_GANG_H_
 #define KILN_SERVER_RUNTIME_GANG_H_
 
@@ -26,7 +26,7 @@ namespace kiln::runtime {
 class Gang {
  public:
   // One for each place of the mesh, row-major. Equal targets share a program, unless the graph is
-  // in stages; in that, each place has its own.
+  // in stages: then each place has a separate one.
   struct Member {
     ManagedDevice* device = nullptr;
     std::shared_ptr<const compiler::CompiledProgram> compiled;
@@ -38,21 +38,21 @@ class Gang {
   const graph::Mesh& mesh() const { return mesh_; }
   const std::vector<Member>& members() const { return members_; }
   int size() const { return static_cast<int>(members_.size()); }
-  // The first member that runs each of the programs, in order: several run the same.
+  // Returns the first member that runs each distinct program, in order.
   std::vector<int> distinct() const;
-  // Memory that a device needs beside inputs and results, at most.
+  // Returns the maximum memory that a device needs in addition to inputs and results.
   int64_t scratch_bytes(int member) const;
 
-  // What the devices have of it.
+  // The parts of the program that are loaded on the devices.
   struct Loaded {
     struct OnDevice {
       int64_t life = 0;  // the pool's
       std::shared_ptr<buffers::Pool> pool;
       std::unique_ptr<drivers::Buffer> place;  // Slot::Kind::kPlace
       std::vector<std::unique_ptr<drivers::LoadedKernel>> kernels;
-      std::unique_ptr<drivers::PreparedList> list;  // after the kernels: it goes first
+      std::unique_ptr<drivers::PreparedList> list;  // after the kernels: destroyed before them
       std::vector<int> command_of_call;             // in the list
-      int64_t mirror_bytes = 0;                     // of what it cannot reach
+      int64_t mirror_bytes = 0;                     // of devices that it cannot reach
       bool uses_staging = false;                    // its list names host memory
       OnDevice() = default;
       OnDevice(OnDevice&&) = default;
@@ -61,34 +61,35 @@ class Gang {
       }
     };
     std::vector<OnDevice> members;
-    std::vector<std::vector<bool>> reaches;  // one member another's memory
+    std::vector<std::vector<bool>> reaches;  // [from][to]: `from` reaches the memory of `to`
     std::shared_ptr<drivers::Signals> signals;
-    int64_t staging_bytes = 0;  // host memory; 0: all reach each other
+    int64_t staging_bytes = 0;  // host memory; 0: all reach one another
 
-    // Host memory through which values go, that of its lists included.
+    // Returns the host memory for values that go through it, including that of the lists.
     int64_t host_bytes() const;
     bool lost() const;
   };
-  // Loads it again if a device was lost and revived since. The devices' errors.
+  // Returns the loaded program; loads it again if a device was lost and revived since. Errors: the
+  // devices'.
   absl::StatusOr<std::shared_ptr<const Loaded>> OnDevices() ABSL_LOCKS_EXCLUDED(loading_mutex_);
 
-  // Each member's list as several, so that others' lists come in between. Piece by piece they have
-  // the same exchanges on all members, so that none waits for a piece that has not been submitted.
+  // Each member's list split into several, so that other lists can run in between. A piece has the
+  // same exchanges on all members, so no member waits for a piece that has not been submitted.
   struct Pieces {
-    std::shared_ptr<const Loaded> loaded;  // whose kernels and signals they use
-    std::vector<double> seconds;           // that each is expected to take; two or more
+    std::shared_ptr<const Loaded> loaded;  // provides their kernels and signals
+    std::vector<double> seconds;           // expected time of each piece; two or more
     // By member and piece; the first command as in Program::Pieces.
     std::vector<std::vector<std::unique_ptr<drivers::PreparedList>>> lists;
     std::vector<std::vector<int>> first_commands;
   };
-  // Null: it would be one piece, or its lists hold memory of the host's, of which each piece's
-  // would hold its own. `call_seconds`: by member. `most`: seconds of a piece.
+  // Returns null if there would be one piece, or if a list uses host memory, of which the list of
+  // each piece would need its own. `call_seconds`: by member. `most`: maximum seconds of a piece.
   absl::StatusOr<std::shared_ptr<const Pieces>> Cut(
       const std::shared_ptr<const Loaded>& loaded,
       const std::vector<std::vector<double>>& call_seconds, double most) const;
 
-  // What all runs of it share: their lists run one after another on each device. It goes when no
-  // run is queued or under way.
+  // Memory shared by all runs of the program, whose lists run one after another on each device.
+  // Freed when no run is queued or running.
   class Memory {
    public:
     ~Memory();
@@ -97,24 +98,25 @@ class Gang {
       // By slot of the program; null for inputs and results.
       std::vector<std::unique_ptr<drivers::Buffer>> slots;
       std::unique_ptr<drivers::Buffer> published;  // never null
-      std::unique_ptr<drivers::Buffer> mirror;     // likewise
+      std::unique_ptr<drivers::Buffer> mirror;     // never null
     };
     std::vector<OnDevice> members;
     std::unique_ptr<drivers::HostBuffer> staging;
-    std::shared_ptr<const Loaded> loaded;  // for which it was made
-    // By a run in pieces, until the last has been submitted: others' lists would come in between.
-    // For who holds fairness::GangOrder::mutex.
+    std::shared_ptr<const Loaded> loaded;  // the parts that it was made for
+    // True from the first to the last piece of a run in pieces, so that other runs' lists do not
+    // overwrite the memory in between. Guarded by fairness::GangOrder::mutex.
     bool is_held = false;
   };
-  // RESOURCE_EXHAUSTED, or the devices' errors.
+  // Errors: RESOURCE_EXHAUSTED, or the devices' errors.
   absl::StatusOr<std::shared_ptr<Memory>> Reserve(const std::shared_ptr<const Loaded>& loaded)
       ABSL_LOCKS_EXCLUDED(loading_mutex_);
 
-  // Fills in what is no input and no result of the list's slots; `slots` begins with the program's.
+  // Appends the list's slots that are neither inputs nor results. Requires: `slots` holds those of
+  // the inputs and results.
   void AddSlots(const Loaded& loaded, const Memory& memory, int member,
                 std::vector<drivers::Buffer*>* slots) const;
 
-  // Bytes that a run sends from device to device, all together.
+  // Returns the bytes that a run sends between all devices together.
   int64_t exchanged_bytes() const;
 
  private:
@@ -122,12 +124,13 @@ class Gang {
 
   absl::StatusOr<std::shared_ptr<const Loaded>> LoadNow() const;
   absl::StatusOr<std::unique_ptr<drivers::Buffer>> MakePlace(int member) const;
-  // The device that has this number among those of `member`'s group, and its own number there.
+  // MemberOf returns the member with this number in `member`'s group; NumberIn returns the number
+  // of `member` in its group.
   int MemberOf(int member, const compiler::DeviceGroup& group, int number) const;
   int NumberIn(int member, const compiler::DeviceGroup& group) const;
   int SizeOf(const compiler::DeviceGroup& group) const;
   int64_t published_bytes() const;
-  // Of that, rounded up: mirrors and staging memory have a part for each device.
+  // published_bytes() rounded up: mirrors and staging memory have a part for each device.
   int64_t part_bytes() const;
 
   const graph::Mesh mesh_;

@@ -1,4 +1,4 @@
-// What comes behind a gang's run in its flow, and what stops one that takes too long.
+// Work that follows a gang's run in its flow, and stopping a run that takes too long.
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -32,7 +32,7 @@ class GangFlowTest : public GangTest {
   }
 };
 
-// In which piece.
+// The parameter is the piece.
 class GangStopTest : public GangFlowTest, public ::testing::WithParamInterface<int> {
  protected:
   absl::Notification reached_;
@@ -64,7 +64,7 @@ TEST_P(GangStopTest, WhatTakesTooLongIsStopped) {
 
 INSTANTIATE_TEST_SUITE_P(Piece, GangStopTest, ::testing::Values(1, 2));
 
-// Holds up the thread that submits a gang's list to it.
+// Delays the thread that submits a gang's list to it.
 class SlowToSubmit : public FaultyDevice {
  public:
   using FaultyDevice::FaultyDevice;
@@ -81,8 +81,8 @@ class SlowToSubmit : public FaultyDevice {
   absl::Notification go_on;
 };
 
-// A run on one device reads what the gang in front of it computes there. Its flow may go on there
-// only once the gang's list has been submitted.
+// A run on one device reads results of the gang before it. Its flow may continue there only after
+// the gang's list has been submitted.
 TEST_F(GangFlowTest, NothingOvertakesAGang) {
   auto cpus = TwoCpus();
   absl::Notification let_go;

@@ -1,5 +1,5 @@
-// A device that is lost in the middle of a gang's run: its gangs fail, with an error that names it,
-// and nobody else notices.
+// A device is lost in the middle of a gang's run: its gangs fail, with an error that names it, and
+// other work is not affected.
 #include <atomic>
 #include <functional>
 #include <iostream>
@@ -49,11 +49,11 @@ class Machine {
  public:
   virtual ~Machine() = default;
   virtual Devices Open() = 0;
-  // Behind the first kernel of the list that it runs next.
+  // After the first kernel of the list that it runs next.
   virtual void LoseInMidStep() = 0;
   virtual void Mend() = 0;
   virtual bool computes() const { return true; }
-  // Once the devices are gone.
+  // Called when the devices are gone.
   virtual void CheckNothingLeft() {}
 };
 
@@ -65,7 +65,7 @@ class NullMachine : public Machine {
     for (int i = 1; i < 4; ++i) devices.push_back(std::move(others[i]));
     return devices;
   }
-  // A list asks when it begins and before each kernel; what the test itself asks does not count.
+  // A list asks when it begins and before each kernel; the test's own requests do not count.
   void LoseInMidStep() override { left_ = 3; }
   void Mend() override { left_ = kNever; }
   bool computes() const override { return false; }
@@ -82,8 +82,8 @@ class NullMachine : public Machine {
   std::atomic<int> left_ = kNever;
 };
 
-// Processors are never lost, but for those that a test loses. The first one goes when the second
-// has come to where it waits for it.
+// Processors are never lost, except by a test. The first one is lost when the second one has
+// reached the point where it waits for it.
 class CpuMachine : public Machine {
  public:
   Devices Open() override {
@@ -130,7 +130,7 @@ class CpuMachine : public Machine {
 template <typename Control>
 class StandInMachine : public Machine {
  public:
-  // `apart`: they do not reach each other's memory.
+  // `apart`: they do not reach one another's memory.
   StandInMachine(const char* library, const char* control, const char* message, int loss,
                  bool apart, std::function<Devices()> open)
       : loss_(loss), open_(std::move(open)) {
@@ -174,7 +174,7 @@ std::unique_ptr<Machine> Hsa(bool apart) {
       /*HSA_STATUS_ERROR_EXCEPTION*/ 0x1016, apart,
       [] { return All(drivers::hsa::HsaDriver({.library = KILN_HSA_STAND_IN})); });
 }
-// Always apart. On an OpenCL that takes SPIR-V; without one there is no device.
+// Always apart. Needs an OpenCL that takes SPIR-V; without one there is no device.
 std::unique_ptr<Machine> LevelZero() {
   return std::make_unique<StandInMachine<stand_ins::level_zero::Control>>(
       KILN_LEVEL_ZERO_STAND_IN, "KilnLevelZeroStandInControl", "KilnLevelZeroStandInMessage",
@@ -189,7 +189,8 @@ struct Kind {
   bool may_be_missing = false;
 };
 
-// And whether runs are cut into pieces; those of devices that need mirrors never are.
+// The kind of devices, and whether runs are cut into pieces; runs on devices that need mirrors
+// never are.
 class GangLoss : public kiln::testing::GangTest,
                  public ::testing::WithParamInterface<std::tuple<Kind, bool>> {
  protected:
@@ -202,7 +203,8 @@ class GangLoss : public kiln::testing::GangTest,
     ASSERT_EQ(devices_.size(), 4u);
   }
   void TearDown() override {
-    // All before any: a run holds something of each of its devices until they all are idle.
+    // Waits for all before destroying any: a run holds objects of each of its devices until all are
+    // idle.
     for (auto& device : devices_) EXPECT_TRUE(device->WaitIdle(absl::InfiniteDuration()));
     for (size_t i = 0; i < devices_.size(); ++i) {
       EXPECT_EQ(devices_[i]->dispatcher().queued(), 0);
@@ -226,7 +228,7 @@ class GangLoss : public kiln::testing::GangTest,
 TEST_P(GangLoss, InMidStepFailsItsGangsAlone) {
   const auto doomed = Compile(MeanGraph(2, 8), {0, 1});
   const auto alone = Compile(MeanGraphOnOne(), {0});
-  // Each trains on and on: a step doubles what it works on.
+  // Each trains continuously: a step doubles the values it works on.
   std::vector<std::shared_ptr<const BoundProgram>> healthy;
   for (const std::vector<int>& places : std::vector<std::vector<int>>{{1, 2}, {2, 3}, {3, 1}})
     healthy.push_back(Compile(MeanGraph(2, 8), places));
@@ -262,7 +264,7 @@ TEST_P(GangLoss, InMidStepFailsItsGangsAlone) {
   for (int i = 1; i < 4; ++i) EXPECT_EQ(devices_[i]->health(), Health::kHealthy);
   EXPECT_EQ(Await(Start(doomed, input, 5)).code(), absl::StatusCode::kUnavailable);
 
-  // It comes back, and what it had is lost.
+  // The device comes back without its earlier content.
   machine_->Mend();
   EXPECT_TRUE(devices_[0]->WaitIdle(absl::InfiniteDuration()));
   ASSERT_TRUE(devices_[0]->TryRevive());

@@ -1,9 +1,9 @@
 // Random mixes of gangs on overlapping devices and of programs on one device, from several threads:
-// whatever comes, everything ends, and what was not cancelled has the right numbers. The policy
-// alone, without threads, is simulated in server/fairness/gang_order_test.cc.
+// everything ends, and every result that was not cancelled is right. The policy alone, without
+// threads, is simulated in server/fairness/gang_order_test.cc.
 //
-// KILN_GANG_MIXES is how many there are, for a long search, and KILN_GANG_SEED the first one's
-// number.
+// KILN_GANG_MIXES is the number of mixes, for a long search; KILN_GANG_SEED is the number of the
+// first.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -28,14 +28,14 @@ namespace {
 using kiln::testing::MeanGraph;
 using kiln::testing::StagesGraph;
 
-// Meshes of one to four devices divide it.
+// Divisible by all mesh sizes, one to four.
 constexpr int kRows = 12;
 
 int Number(const char* variable, int otherwise) {
   return static_cast<int>(NumberFromEnvironment(variable, otherwise));
 }
 
-// Whether runs are cut into pieces.
+// The parameter: whether runs are cut into pieces.
 class GangMixes : public kiln::testing::GangTest, public ::testing::WithParamInterface<bool> {
  protected:
   GangMixes() {
@@ -44,13 +44,13 @@ class GangMixes : public kiln::testing::GangTest, public ::testing::WithParamInt
   struct Issued {
     Created created;
     float scale = 1;        // of its input
-    bool is_wanted = true;  // neither it nor what it depends on was cancelled
+    bool is_wanted = true;  // neither the run nor a run that it depends on was cancelled
   };
   // One user's session: one thread queues runs, another one cancels them at any moment.
   struct User {
     int number = 0;
     std::mt19937 random;
-    std::map<std::vector<int>, size_t> last;  // by places: in issued
+    std::map<std::vector<int>, size_t> last;  // by places: index in issued
     absl::Mutex mutex;
     std::deque<Issued> issued ABSL_GUARDED_BY(mutex);
     bool has_ended ABSL_GUARDED_BY(mutex) = false;  // the session
@@ -59,7 +59,7 @@ class GangMixes : public kiln::testing::GangTest, public ::testing::WithParamInt
     int below(int count) { return static_cast<int>(random() % count); }
   };
 
-  // One for each way in which one to four of the devices can be named.
+  // Compiles one program for each ordered choice of one to four devices.
   void CompileAll() {
     std::vector<int> order(devices_.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
@@ -94,7 +94,7 @@ class GangMixes : public kiln::testing::GangTest, public ::testing::WithParamInt
     const int first = Number("KILN_GANG_SEED", 1);
     computes_ = computes;
     for (int seed = first; seed < first + count && !HasFailure(); ++seed) {
-      // Where threads wait for each other for ever, the last line says in which mix.
+      // If threads wait for one another forever, the last line tells the mix.
       std::fprintf(stderr, "KILN_GANG_SEED=%d\n", seed);
       SCOPED_TRACE(absl::StrCat("KILN_GANG_SEED=", seed));
       RunMix(seed);
@@ -158,7 +158,7 @@ class GangMixes : public kiln::testing::GangTest, public ::testing::WithParamInt
     }
   }
 
-  // Takes some microseconds for each step, on whichever core.
+  // Takes some microseconds for each step, on any core.
   static void Compute(int steps) { std::mt19937().discard(uint64_t{100} * steps); }
 
   static void Happens(User& user) {
@@ -166,7 +166,7 @@ class GangMixes : public kiln::testing::GangTest, public ::testing::WithParamInt
     ++user.events;
   }
 
-  // Waits for so many more events; false: there are none any more.
+  // Waits for this many more events; returns false if there will be no more.
   static bool AwaitEvents(User& user, int count) {
     absl::MutexLock lock(&user.mutex);
     const int64_t last = user.events + count;
@@ -177,7 +177,7 @@ class GangMixes : public kiln::testing::GangTest, public ::testing::WithParamInt
     return !user.is_over;
   }
 
-  // The gang or the one device of a run, and what it begins with.
+  // Chooses the gang or the single device of a run, and its input.
   void Issue(User& user, int devices) {
     const std::vector<int>* places = nullptr;
     do {
@@ -210,14 +210,14 @@ class GangMixes : public kiln::testing::GangTest, public ::testing::WithParamInt
     Happens(user);
   }
 
-  // A device is lost, or one that was is tried again.
+  // Loses a device, or tries to revive one that was lost.
   void LoseOrRevive(std::mt19937& random) {
     const size_t device = random() % broken_.size();
     *broken_[device] = random() % 4 == 0;
     devices_[device]->TryRevive();
   }
 
-  // From one on, as a client does; what depends on it comes behind it.
+  // Cancels from one run on, as a client does: runs that depend on it follow it.
   void CancelSome(User& user, std::mt19937& random) {
     {
       absl::MutexLock lock(&user.mutex);
@@ -262,7 +262,8 @@ class GangMixes : public kiln::testing::GangTest, public ::testing::WithParamInt
     }
     for (const Created& created : awaited) {
       const bool had_ended = created.ended->HasBeenNotified();
-      // Also then: ThreadSanitizer sees no other order between a run's end and what is read of it.
+      // Also if it had ended: ThreadSanitizer needs this order between a run's end and reading its
+      // data.
       created.ended->WaitForNotification();
       if (!had_ended) Happens(user);
     }
@@ -330,7 +331,7 @@ TEST_P(GangMixes, OnProcessors) {
   RunAll(Number("KILN_GANG_MIXES", 40), /*computes=*/true);
 }
 
-// Where threads run one another's lists.
+// With threads that run one another's lists.
 TEST_P(GangMixes, OnMoreProcessorsThanCores) {
   UseCpus(4, 2);
   RunAll(Number("KILN_GANG_MIXES", 40), /*computes=*/true);
@@ -343,7 +344,7 @@ TEST_P(GangMixes, OnDevicesThatRunNothing) {
 
 TEST_P(GangMixes, OnDevicesThatAreLost) {
   for (int i = 0; i < 4; ++i) {
-    const auto broken = std::make_shared<std::atomic<bool>>(false);  // devices ask until they go
+    const auto broken = std::make_shared<std::atomic<bool>>(false);  // devices ask until their end
     UseNulls(1, [broken] { return *broken ? absl::InternalError("unplugged") : absl::OkStatus(); });
     broken_.push_back(broken);
   }

@@ -25,7 +25,7 @@ std::vector<CommandPart> SplitCalls(const CompiledProgram& program,
   return fairness::Split(costs, most);
 }
 
-// By stretch between exchanges, what its parts of calls take.
+// Returns the times of the parts of calls, by stretch between exchanges.
 std::vector<std::vector<double>> ByStretch(const CompiledProgram& program,
                                            const std::vector<CommandPart>& calls) {
   std::vector<std::vector<double>> stretches(1);
@@ -43,17 +43,17 @@ std::vector<std::vector<double>> ByStretch(const CompiledProgram& program,
   return stretches;
 }
 
-// A member's list, of which calls are in parts.
+// A member's list with its calls split into parts.
 struct MemberParts {
   std::vector<CommandPart> commands;
-  // How many of these come before the end of each part of a call, and of each exchange.
+  // The number of commands up to the end of each part of a call, and of each exchange.
   std::vector<int> part_ends;
   std::vector<int> exchange_ends;
 };
 
 MemberParts PartsOf(const GangRecording& recording, const std::vector<CommandPart>& calls) {
   MemberParts parts;
-  size_t next = 0, exchange = 0;  // part of a call
+  size_t next = 0, exchange = 0;  // `next`: part of a call
   const auto count = [&parts] { return static_cast<int>(parts.commands.size()); };
   const auto end_exchanges = [&](int command) {
     for (;
@@ -78,8 +78,8 @@ MemberParts PartsOf(const GangRecording& recording, const std::vector<CommandPar
   return parts;
 }
 
-// Behind its last part of a call, or behind the exchange with which its stretch begins where there
-// is none.
+// Returns the end of the slice's last part of a call, or of the exchange that begins its stretch if
+// it has no part.
 int EndOf(const fairness::JointSlice& slice, int member, const MemberParts& parts) {
   const int after_exchange = slice.stretch == 0 ? 0 : parts.exchange_ends[slice.stretch - 1];
   const int calls = slice.ends[member];
@@ -112,7 +112,7 @@ absl::StatusOr<std::shared_ptr<const Gang::Pieces>> Gang::Cut(
     auto& first_commands = pieces->first_commands.emplace_back();
     int begin = 0;
     for (size_t piece = 0; piece < slices.size(); ++piece) {
-      // What is behind all calls, exchanges and copies, is the last one's.
+      // Commands after all calls (exchanges and copies) belong to the last piece.
       const bool is_last = piece + 1 == slices.size();
       const int end =
           is_last ? static_cast<int>(parts.commands.size()) : EndOf(slices[piece], i, parts);

@@ -1,4 +1,4 @@
-// Gangs' runs that are submitted in pieces: what comes in between, and what ends them early.
+// Gangs' runs that are submitted in pieces: work between the pieces, and early ends.
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -44,7 +44,7 @@ class GangPiecesTest : public GangTest {
     for (auto& device : devices_) EXPECT_TRUE(device->WaitIdle(absl::InfiniteDuration()));
     devices_.clear();
   }
-  // A run that is held in its first piece, and another user's, which waits.
+  // Returns a run that is held in its first piece, and another user's run, which waits.
   std::pair<Created, Created> StartHeld(const std::shared_ptr<const BoundProgram>& bound) {
     const ValuePointer rows = Input(*bound, 0);
     held_.Hold();
@@ -58,7 +58,7 @@ class GangPiecesTest : public GangTest {
     ExpectSums(run, scale);
   }
 
-  std::function<void()> on_kernel_;  // of the first device, once it is set
+  std::function<void()> on_kernel_;  // called on the first device, if set
   HeldDevice held_{[this](const drivers::Command& command) {
     if (!std::holds_alternative<drivers::LaunchCommand>(command)) return;
     ++kernels_;
@@ -110,7 +110,7 @@ TEST_F(GangInPiecesTest, MakesTheSame) {
   ExpectTheSame({0, 1, 2, 3});
 }
 
-// Each has kernels of its own, and they hand each other what they have through the host.
+// Each device has different kernels, and they exchange data through the host.
 TEST_F(GangInPiecesTest, MakesTheSameOnDevicesOfTwoKinds) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "PoCL keeps what its compiler allocates";
@@ -124,7 +124,7 @@ TEST_F(GangInPiecesTest, MakesTheSameOnDevicesOfTwoKinds) {
   ExpectTheSame({2, 1});
 }
 
-// They share memory, which the first to begin keeps to its end.
+// The runs share memory, which the first to begin keeps until its end.
 TEST_F(GangPiecesTest, RunsOfTwoUsersAreKeptApart) {
   const auto bound = Compile(MeanGraph(2, 8), {0, 1});
   ASSERT_NE(bound, nullptr) << compiled_;
@@ -159,7 +159,8 @@ TEST_F(GangPiecesTest, OthersComeInBetween) {
   held_.Hold();
   const Created run = Start(gang, rows, 0);
   held_.AwaitList();
-  // By who has had nothing of the device yet: the one above may have taken longer than the gang.
+  // By a user who has had no time on the device yet: the run above may have taken longer than the
+  // gang.
   other = Start(alone, others_rows, 2);
   held_.LetGo();
   ExpectRight(run, 1);
@@ -214,7 +215,7 @@ TEST_F(GangPiecesTest, ADaemonThatStopsEndsWhatHasBegun) {
   EXPECT_EQ(Await(waits).message(), "the daemon stops");
 }
 
-// What runs behind it has computed with nothing, and may end before it does.
+// Work that follows it computed with undefined data, and may end first.
 TEST_F(GangPiecesTest, WhoUsesResultsOfACancelledRunFails) {
   const auto bound = Compile(MeanGraph(2, 8), {0, 1});
   const auto alone = Compile(MeanGraphOnOne(), {0});

@@ -12,8 +12,8 @@ using compiler::Argument;
 using compiler::CompiledProgram;
 using compiler::DeviceGroup;
 
-// Writes one device's list. Its slots are the program's, then each device's published memory, then
-// the mirror, then the staging memory.
+// Writes one device's list. Its slots are the program's, followed by each device's published
+// memory, the mirror and the staging memory.
 class GangRecorder {
  public:
   GangRecorder(const Gang& gang, const Gang::Loaded& loaded, int member)
@@ -63,7 +63,7 @@ class GangRecorder {
     return exchange < program_.exchanges.size() &&
            program_.exchanges[exchange].before_call <= static_cast<int>(call);
   }
-  // Whether everybody in the one group is in the exchange's.
+  // Returns whether all members of `group` take part in the exchange.
   static bool Covers(const CompiledProgram& program, size_t exchange, int group) {
     const std::vector<int>& axes = program.groups[program.exchanges[exchange].group].mesh_axes;
     const std::vector<int>& needed = program.groups[group].mesh_axes;
@@ -72,8 +72,9 @@ class GangRecorder {
     });
   }
 
-  // What `reader` reads of others behind this exchange and before the next one that its group takes
-  // part in. Programs of different targets publish alike, but their kernels may read other ranges.
+  // Returns the ranges of other devices that `reader` reads after this exchange and before the next
+  // one of its group. Programs of different targets publish the same data, but their kernels may
+  // read different ranges.
   std::set<Range> Reads(int reader, size_t exchange) const {
     const CompiledProgram& program = *gang_.members()[reader].compiled;
     const auto end_of = [&](int group) {
@@ -81,7 +82,7 @@ class GangRecorder {
         if (Covers(program, i, group)) return static_cast<size_t>(program.exchanges[i].before_call);
       return program.calls.size();
     };
-    std::vector<size_t> ends;  // by group; nothing is read where the exchange does not cover it
+    std::vector<size_t> ends;  // by group; 0: it is not covered, so nothing is read
     for (size_t group = 0; group < program.groups.size(); ++group) {
       const auto number = static_cast<int>(group);
       ends.push_back(Covers(program, exchange, number) ? end_of(number) : 0);
@@ -104,7 +105,7 @@ class GangRecorder {
     const int group = program_.exchanges[exchange].group;
     const DeviceGroup& devices = program_.groups[group];
     const int size = gang_.SizeOf(devices);
-    std::set<Range> wanted;  // of this device, by those who cannot reach it
+    std::set<Range> wanted;  // ranges of this device that others need and cannot reach
     for (int number = 0; number < size; ++number) {
       const int other = gang_.MemberOf(member_, devices, number);
       if (other == member_ || reaches_[other][member_]) continue;
@@ -116,7 +117,7 @@ class GangRecorder {
           {own_slots_ + member_, range.offset, range.bytes},
           {staging_slot(), member_ * part_bytes_ + range.offset, range.bytes}});
     }
-    // Numbered by exchange and device, so that each is raised once in a run.
+    // Numbered by exchange and device, so that each is signalled once in a run.
     const int first = static_cast<int>(exchange) * gang_.size();
     list().commands.emplace_back(drivers::SignalCommand{first + member_});
     for (int number = 0; number < size; ++number) {

@@ -9,14 +9,14 @@
 
 namespace kiln::runtime {
 
-// A list, and which of its commands are what.
+// A list, and the positions of calls and exchanges in it.
 struct GangRecording {
   drivers::CommandList list;
   std::vector<int> command_of_call;
-  std::vector<int> exchange_ends;  // of each, behind its last command
+  std::vector<int> exchange_ends;  // by exchange: the index after its last command
 };
 
-// `loaded` has the kernels, and which device reaches which.
+// Requires: `loaded` has the kernels and knows which device reaches which.
 GangRecording RecordGang(const Gang& gang, const Gang::Loaded& loaded, int member);
 
 }  // namespace kiln::runtime

@@ -1,4 +1,4 @@
-// A device that comes back behind runs of gangs: others may still read what it had.
+// A device is revived after runs of gangs: others may still read its memory.
 #include <atomic>
 #include <memory>
 #include <string>
@@ -20,8 +20,8 @@ using kiln::testing::FaultyDevice;
 using kiln::testing::MeanGraph;
 using kiln::testing::MeanGraphOnOne;
 
-// Two processors. The second one holds up what it does behind the first exchange, until a test has
-// lost the first one there.
+// Two processors. The second one delays its work after the first exchange, until a test has lost
+// the first one there.
 class GangRevival : public kiln::testing::GangTest {
  protected:
   GangRevival() {
@@ -46,7 +46,7 @@ class GangRevival : public kiln::testing::GangTest {
                                                return absl::OkStatus();
                                              }));
   }
-  // The first kernel there.
+  // Matches the first kernel after the wait.
   static bool IsBehindWait(const drivers::Command& command, bool* has_waited) {
     if (std::holds_alternative<drivers::WaitCommand>(command)) *has_waited = true;
     return std::holds_alternative<drivers::LaunchCommand>(command) &&
@@ -63,7 +63,7 @@ class GangRevival : public kiln::testing::GangTest {
   absl::Notification has_read_;
 };
 
-// Others read what it has published, which is gone once it is revived.
+// Others read its published data, which is gone once it is revived.
 TEST_F(GangRevival, AwaitsTheEndOfItsGangsEverywhere) {
   const auto bound = Compile(MeanGraph(2, 8), {0, 1});
   ASSERT_NE(bound, nullptr) << compiled_;
@@ -81,8 +81,8 @@ TEST_F(GangRevival, AwaitsTheEndOfItsGangsEverywhere) {
   EXPECT_TRUE(devices_[0]->TryRevive());
 }
 
-// The same where its own list has ended before it is lost: the run was given up, and another list
-// meets the loss.
+// The same if its own list has ended before it is lost: the run was given up, and another list
+// notices the loss.
 TEST_F(GangRevival, AwaitsThemBehindItsOwnList) {
   loses_there_ = false;
   const auto bound = Compile(MeanGraph(2, 8), {0, 1});
@@ -93,7 +93,7 @@ TEST_F(GangRevival, AwaitsThemBehindItsOwnList) {
   const Created run = Start(bound, Input(*bound, 0));
   reads_.WaitForNotification();
   run.run->Stop(absl::CancelledError("given up"));
-  // Lists of a device run one after another, so the gang's has ended there.
+  // Lists of a device run one after another, so the gang's list has ended there.
   EXPECT_TRUE(Await(Start(alone, input)).ok());
   is_unplugged_ = true;
   EXPECT_EQ(Await(Start(alone, input)).code(), absl::StatusCode::kUnavailable);

@@ -72,7 +72,7 @@ absl::Status GangRun::CheckGoesOn() const {
     absl::MutexLock lock(&mutex_);
     if (!failure_.ok()) return failure_;
   }
-  // Inputs that are pending are no obstacle: what makes them was submitted to all of these devices
+  // Pending inputs are no obstacle: the runs that make them were submitted to all of these devices
   // before.
   if (absl::Status status = InputFailure(); !status.ok()) return status;
   for (int i = 0; i < gang().size(); ++i) {
@@ -86,12 +86,12 @@ absl::Status GangRun::CheckGoesOn() const {
 absl::StatusOr<fairness::Work::Handed> GangRun::Begin() {
   using Handed = fairness::Work::Handed;
   if (memory_->is_held) return Handed::kNoRoom;
-  // First: whatever is lost from here on is not revived before it is released, and what was lost
-  // and revived before is seen.
+  // First, so that a device that is lost from here on is not revived before Release, and an earlier
+  // loss and revival is noticed.
   for (const Gang::Member& member : gang().members()) member.device->Hold();
   absl::StatusOr<Handed> handed = Handed::kAll;
   if (absl::Status status = CheckGoesOn(); !status.ok()) handed = status;
-  // A daemon that stops begins nothing any more; what has been parked stays so.
+  // A daemon that is shutting down begins nothing; parked work stays parked.
   const auto begins = [](const Gang::Member& m) { return m.device->dispatcher().Begins(); };
   if (handed.ok() && !std::all_of(gang().members().begin(), gang().members().end(), begins))
     handed = Handed::kNoRoom;
@@ -132,10 +132,10 @@ absl::StatusOr<fairness::Work::Handed> GangRun::Ready(int member, int64_t ticket
     const std::vector<int64_t> tickets =
         std::exchange(tickets_, std::vector<int64_t>(tickets_.size()));
     if (next_ + 1 == pieces()) {
-      // What takes it next is submitted behind this.
+      // The next user of this memory is submitted after this run.
       ReleaseMemory();
     } else {
-      // Before anything behind it in the flows can start.
+      // Before anything that follows it in the flows can start.
       goes_on = QueueNext(tickets);
     }
     for (int i = 0; i < gang().size(); ++i) {
@@ -149,7 +149,7 @@ absl::StatusOr<fairness::Work::Handed> GangRun::Ready(int member, int64_t ticket
     result.status = each.why;
     Finished(each.member, each.ticket, result);
   }
-  // What comes behind it in the same flow.
+  // Work that follows in the same flow may be ready now.
   for (int i = 0; i < gang().size(); ++i)
     if (i != member) device(i).dispatcher().LookAgain();
   return Handed::kAll;
@@ -191,10 +191,10 @@ std::vector<GangRun::Refused> GangRun::SubmitAll(int last, const std::vector<int
   std::vector<Refused> refused;
   for (int i = 0; i < gang().size(); ++i) {
     const absl::Status status = SubmitOne(i, piece, tickets[i]);
-    // Behind the list: from here on others of its flow may be submitted, which use its results.
+    // After the list: from here on, later work of its flow that uses its results may be submitted.
     if (i != last) device(i).dispatcher().Unpark(tickets[i]);
     if (status.ok()) continue;
-    // Those that have been submitted wait for this one.
+    // The members already submitted wait for this one.
     signals_->Abort(status);
     refused.push_back({i, tickets[i], status});
   }
@@ -207,7 +207,7 @@ absl::Status GangRun::SubmitOne(int member, size_t piece, int64_t ticket) {
     if (!failure_.ok()) return failure_;
   }
   std::vector<drivers::Buffer*> slots;
-  // The list names nothing that another member has, but every slot has a buffer.
+  // The list names no value that only another member has, but every slot needs a buffer.
   const auto add = [&](const buffers::Value* value) {
     slots.push_back(value ? value->buffer() : loaded_->members[member].place.get());
   };

@@ -1,4 +1,4 @@
-// GangRun: how it ends; what its lists report, what fails it, who gives it up.
+// GangRun: the end of lists and of the run, failure and cancellation.
 #include <memory>
 #include <string>
 #include <utility>
@@ -14,7 +14,7 @@ namespace kiln::runtime {
 void GangRun::Finished(int member, int64_t ticket, const drivers::SubmitResult& result) {
   absl::Status status = result.status, lost;
   if (!status.ok() && !*unwanted_) lost = WhyLost(member);
-  // Others end because of it; what a lost device says tells more than what they heard.
+  // Other members end because of the lost device; its own error says more than theirs.
   if (!lost.ok()) status = lost;
   bool is_end = false;
   ManagedDevice& on = device(member);
@@ -35,8 +35,8 @@ void GangRun::Finished(int member, int64_t ticket, const drivers::SubmitResult& 
     }
   }
   if (is_end) End();
-  // The dispatchers come last: this may be gone, and once nothing runs, so may the devices. A run
-  // that has failed and has more pieces waits for its turn somewhere, and fails then.
+  // The dispatchers are last: this object, and once nothing runs the devices, may be destroyed. A
+  // run that has failed and has more pieces waits for its turn somewhere, and fails then.
   self.reset();
   on.dispatcher().Finished(ticket, result.seconds);
   for (ManagedDevice* device : held) device->Release();
@@ -45,7 +45,7 @@ void GangRun::Finished(int member, int64_t ticket, const drivers::SubmitResult& 
 absl::Status GangRun::WhyLost(int member) {
   const int size = gang().size();
   for (int i = 0; i < size; ++i) {
-    ManagedDevice& asked = device((member + i) % size);  // its own first
+    ManagedDevice& asked = device((member + i) % size);  // the member's device first
     asked.CheckHealth();
     if (absl::Status lost = asked.CheckUsable(false); !lost.ok()) return lost;
   }
@@ -67,7 +67,7 @@ bool GangRun::GiveUp(const absl::Status& why) {
     *unwanted_ = true;
     if (begun_) signals = signals_;
   }
-  // Those that wait for one another need not be told by the devices.
+  // Releases lists that wait for one another, without waiting for the devices.
   if (signals) signals->Abort(why);
   return true;
 }
@@ -95,8 +95,8 @@ void GangRun::Fail(const absl::Status& why) {
     if (failure_.ok()) SetFailure(why);
     all_submitted_ = true;
     ReleaseMemory();
-    // What still waits in other queues fails there when its turn comes. The piece on the devices is
-    // stopped, too; not after other errors, which Finished reports.
+    // Members that wait in other queues fail when their turn comes. The piece on the devices is
+    // stopped if cancelled; after other errors Finished reports its end.
     if (!begun_ || absl::IsCancelled(why)) *unwanted_ = true;
     for (int i = 0; i < gang().size(); ++i) {
       if (tickets_[i] != 0) parked.emplace_back(&device(i), tickets_[i]);
@@ -120,7 +120,7 @@ void GangRun::End() {
     status = failure_;
     seconds = seconds_;
   }
-  // An input's own run may have failed on the devices after this one was submitted.
+  // The run of an input may have failed on the devices after this run was submitted.
   if (status.ok()) status = InputFailure();
   if (status.ok()) {
     RecordTimes(seconds);
@@ -132,7 +132,7 @@ void GangRun::End() {
                            {"seconds", absl::StrCat(seconds[0])},
                            {"status", status.ok() ? "OK" : status.ToString()}});
   first_run_.Begin("answer");
-  const Together together;  // who reads a result is told of the run's end, too
+  const Together together;  // the messages about the results and the run's end go out together
   for (const ValuePointer& value : results_) value->Resolve(status);
   inputs_.clear();
   results_.clear();

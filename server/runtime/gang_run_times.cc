@@ -1,4 +1,4 @@
-// GangRun: what its kernels took.
+// GangRun: times of its kernels.
 #include <string>
 #include <vector>
 
@@ -26,7 +26,7 @@ void GangRun::RecordTimes(const std::vector<double>& seconds) {
 std::vector<std::vector<double>> GangRun::CallSeconds() const {
   std::vector<std::vector<double>> calls(gang().size());
   for (int i = 0; i < gang().size(); ++i) {
-    // Signals and copies stand between the kernels.
+    // Signals and copies are between the kernels.
     const std::vector<double>& seconds = command_seconds_[i];
     if (seconds.empty()) return {};
     for (const int command : loaded_->members[i].command_of_call)

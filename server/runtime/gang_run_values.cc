@@ -19,7 +19,8 @@ absl::Status GangRun::Allocate(const std::vector<std::shared_ptr<buffers::Accoun
       continue;
     }
     const auto& placement = signature.result_placements[i];
-    // Equal on all devices, also where what they have of it is not.
+    // The type of all members' parts, which have the same memory shape even if they hold different
+    // amounts.
     const auto type = std::make_shared<const buffers::TensorType>(buffers::TensorType{
         types[i]->dtype, buffers::PartOf(*placement, types[i]->shape, 0).memory});
     std::vector<ValuePointer> parts;

@@ -31,7 +31,7 @@ using kiln::testing::StagesGraph;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// As many cores as devices, and fewer.
+// With as many cores as devices, and with fewer.
 class GangOnCoresTest : public GangTest, public ::testing::WithParamInterface<int> {};
 
 TEST_P(GangOnCoresTest, DevicesAddUpWhatEachHas) {
@@ -41,7 +41,7 @@ TEST_P(GangOnCoresTest, DevicesAddUpWhatEachHas) {
   EXPECT_THAT(QueueText(bound->program->compiled()), HasSubstr("exchange along mesh axes 0"));
   EXPECT_GT(bound->program->gang()->exchanged_bytes(), 0);
   ValuePointer rows = Input(*bound, 0);
-  // Run after run, each with what the one before made, queued all at once.
+  // Runs that each use the result of the one before, all queued at once.
   std::vector<Created> runs;
   for (int i = 0; i < 50; ++i) {
     runs.push_back(Start(bound, i % 10 == 0 ? rows : runs.back().results[2]));
@@ -64,7 +64,7 @@ TEST_P(GangOnCoresTest, StagesHandOnWhatTheyHave) {
     ASSERT_NE(bound, nullptr) << compiled_;
     const Program& program = *bound->program;
     EXPECT_EQ(program.gang()->distinct().size(), places.size());
-    // Every device's kernels can be looked at.
+    // The kernels of every device are listed.
     const std::string queue = QueueText(program);
     for (const Gang::Member& member : program.gang()->members())
       EXPECT_THAT(queue, HasSubstr("on " + member.device->name() + "\n"));
@@ -90,7 +90,7 @@ TEST_P(GangOnCoresTest, StagesHandOnWhatTheyHave) {
   }
 }
 
-// Also on those that run what another runs.
+// Also on devices that run the same program as another one.
 TEST_F(GangTest, KernelsTimeIsCountedOnEachDevice) {
   UseCpus(2);
   const auto bound = Compile(MeanGraph(2, 8), {0, 1});
@@ -107,7 +107,7 @@ TEST_F(GangTest, KernelsTimeIsCountedOnEachDevice) {
     EXPECT_THAT(text, HasSubstr("kiln_kernel_device_seconds_total" + labels));
     EXPECT_THAT(text, Not(HasSubstr("kiln_kernel_device_seconds_total" + labels + "0\n")));
     EXPECT_THAT(text, HasSubstr("kiln_kernel_duration_seconds_count" + labels));
-    // All shares of a run's time are somebody's.
+    // The shares add up to the run's whole time.
     const auto shares = program.kernel_shares(member);
     ASSERT_NE(shares, nullptr);
     double sum = shares->outside;
@@ -116,7 +116,8 @@ TEST_F(GangTest, KernelsTimeIsCountedOnEachDevice) {
   }
 }
 
-// A processor and an OpenCL device, which do not reach each other's memory and have other kernels.
+// A processor and an OpenCL device, which do not reach each other's memory and have different
+// kernels.
 TEST_F(GangTest, DevicesThatDoNotReachEachOtherCopyThroughTheHost) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "PoCL keeps what its compiler allocates; NullDevicesAreCopiedToAsWell runs here";
@@ -142,7 +143,7 @@ TEST_F(GangTest, DevicesThatDoNotReachEachOtherCopyThroughTheHost) {
   }
 }
 
-// Commands on memory that is written and stands in two slots run one after another.
+// No buffer that is written is in two slots: commands on it would run one after another.
 TEST_F(GangTest, WhatIsWrittenStandsInOneSlot) {
   UseCpus(2, 1);
   UseNulls(2, [] { return absl::OkStatus(); });
@@ -161,7 +162,7 @@ TEST_F(GangTest, WhatIsWrittenStandsInOneSlot) {
   }
 }
 
-// Of eight rows three devices have three, three and two, and six have two, one, and nothing.
+// Three devices split eight rows as 3, 3 and 2; six devices have 2, 1 or 0 each.
 TEST_F(GangTest, SizesNeedNotComeOutEven) {
   UseCpus(6, 2);
   for (const int devices : {3, 5, 6}) {
@@ -175,13 +176,13 @@ TEST_F(GangTest, SizesNeedNotComeOutEven) {
       const Created run = Start(bound, rows);
       ASSERT_TRUE(Await(run).ok()) << *run.status;
       ExpectSums(run, scale);
-      rows = run.results[2];  // twice as much, and with what the kernel left in padding
+      rows = run.results[2];  // twice as much, including values that the kernel left in padding
       scale *= 2;
     }
   }
 }
 
-// The same copies without a vendor's library. What the null device adds is nobody's business.
+// The same copies without a vendor's library. The sums of the null device are not checked.
 TEST_F(GangTest, NullDevicesAreCopiedToAsWell) {
   UseCpus(1);
   UseNulls(1, [] { return absl::OkStatus(); });
@@ -194,7 +195,7 @@ TEST_F(GangTest, NullDevicesAreCopiedToAsWell) {
   for (int i = 0; i < 10; ++i) {
     const Created run = Start(bound, rows);
     ASSERT_TRUE(Await(run).ok()) << *run.status;
-    EXPECT_EQ(Whole(*run.results[2])[1], 2.0f);  // the update, of which each device has its part
+    EXPECT_EQ(Whole(*run.results[2])[1], 2.0f);  // the update, of which each device has a part
   }
 }
 
@@ -218,8 +219,8 @@ TEST_F(GangTest, InputsThatLieOtherwiseAreRefused) {
   EXPECT_THAT(refused.message(), HasSubstr("wants it [data, _] on cpu:1, cpu:0"));
 }
 
-// Gangs on overlapping devices, in other orders, from several threads: with another order on each
-// device two of them would wait for each other.
+// Gangs on overlapping devices, in different orders, from several threads: if the order differed
+// between devices, two of them could wait for each other.
 TEST_P(GangOnCoresTest, GangsThatShareDevicesAllEnd) {
   UseCpus(4, GetParam());
   const std::vector<std::vector<int>> sets = {{0, 1}, {1, 0}, {2, 1}, {3, 0}, {2, 3}, {1, 3}};
@@ -246,7 +247,7 @@ TEST_F(GangTest, ACancelledRunEndsAndTheNextOneRuns) {
   UseCpus(2, 1);
   const auto bound = Compile(MeanGraph(2, 4), {0, 1});
   ASSERT_NE(bound, nullptr) << compiled_;
-  // In the queue of one device alone: it is parked there, and holds nothing.
+  // In the queue of one device only: it is parked there, and holds nothing.
   auto run = GangRun::Create("run", bound, {Input(*bound, 0)}, {accounts_[0], accounts_[1]},
                              &order_, [](const absl::Status&, absl::Span<const double>) {});
   ASSERT_TRUE(run.ok()) << run.status();
@@ -305,7 +306,7 @@ TEST_F(GangTest, ADaemonThatStopsFailsWhatIsParked) {
 
 TEST_F(GangTest, ALostDeviceFailsItsGangsAlone) {
   // All null devices share one fault; the second half belongs to another driver.
-  const auto broken = std::make_shared<std::atomic<bool>>(false);  // devices ask until they go
+  const auto broken = std::make_shared<std::atomic<bool>>(false);  // devices ask until their end
   UseNulls(2, [broken] { return *broken ? absl::InternalError("unplugged") : absl::OkStatus(); });
   UseNulls(2, [] { return absl::OkStatus(); });
   const auto lost = Compile(MeanGraph(2, 4), {0, 2});

@@ -25,7 +25,7 @@ absl::Status CheckBindings(const std::vector<Variable>& variables, const Binding
                                      variable.min, ", ", variable.max, "]"));
     }
   }
-  // All variables are bound at this point, so equal counts leave no room for an unknown name.
+  // All variables are bound at this point, so with equal counts there is no unknown name.
   if (bindings.size() == variables.size()) return absl::OkStatus();
   for (const auto& [name, value] : bindings) {
     bool known = false;
@@ -42,7 +42,7 @@ std::vector<Variable> WorkingBounds(const std::vector<Variable>& variables,
   std::vector<Variable> bounds = variables;
   for (Variable& variable : bounds) {
     const int64_t value = bindings.at(variable.name);
-    // Leaves the smallest of max, max / 8, max / 64, … and kWide that the value does not exceed.
+    // Selects the smallest of max, max / 8, max / 64, … and kWide that is not less than the value.
     for (int64_t end = variable.max; variable.max > kWide && value <= end;) {
       variable.max = end;
       end = std::max(kWide, end / kPartFactor);

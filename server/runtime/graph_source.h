@@ -1,5 +1,5 @@
-// What a client defined, before the compiler has seen it. Keeps the wire's messages out of the
-// runtime: rpc/ implements it.
+// A graph as a client defined it, before the compiler has seen it. rpc/ implements this interface,
+// so that the runtime does not depend on wire messages.
 #ifndef KILN_SERVER_RUNTIME_GRAPH_SOURCE_H_
 #define KILN_SERVER_RUNTIME_GRAPH_SOURCE_H_
 
@@ -20,35 +20,36 @@ using Bindings = std::map<std::string, int64_t>;
 
 using graph::Variable;
 
-// Told how many primitives a graph has while it grows; an error ends that.
+// Called with the number of primitives while the graph grows; an error stops building it.
 using Grow = std::function<absl::Status(int64_t primitives)>;
 
 // Immutable and thread-safe.
 class GraphSource {
  public:
   virtual ~GraphSource() = default;
-  // Equal keys mean equal graphs, whatever they are called. Hexadecimal.
+  // Equal keys mean equal graphs, whatever their names. Hexadecimal.
   virtual const std::string& key() const = 0;
   virtual const std::vector<Variable>& variables() const = 0;
-  // What it can be made of again, by another daemon too; empty if it cannot.
+  // Returns a serialized form from which this or another daemon can recreate it; empty if there is
+  // none.
   virtual std::string Wire() const { return {}; }
   // Host memory that it takes.
   virtual int64_t bytes() const { return 0; }
-  // As it was sent.
+  // The number of nodes, as sent.
   virtual int64_t nodes() const { return 0; }
-  // Checks the graph and expands it with these bindings. INVALID_ARGUMENT names the node; else the
-  // error of `grow`, which may be empty.
+  // Checks the graph and expands it with these bindings. INVALID_ARGUMENT names the node. Other
+  // errors are those of `grow`, which may be empty.
   virtual absl::StatusOr<graph::Graph> Build(const Bindings& bindings, const Grow& grow) const = 0;
 };
 
 // OK if `bindings` name exactly the variables, each within its bounds.
 absl::Status CheckBindings(const std::vector<Variable>& variables, const Bindings& bindings);
-// The part of the variables' bounds that one program serves with these bindings. Such a program
-// does the work of the largest sizes, but for sums, which end early; so bounds of more than 1,024
-// values are taken in parts, each eight times as wide as the one before.
+// Returns the part of the variables' bounds that one program serves for these bindings. Such a
+// program does the work of the largest sizes, except for sums, which end early. So bounds with a
+// maximum above 1,024 are divided into parts, each eight times as large as the one before.
 std::vector<Variable> WorkingBounds(const std::vector<Variable>& variables,
                                     const Bindings& bindings);
-// Every variable at its smallest value: enough to check a graph before its first run.
+// Returns every variable at its smallest value: enough to check a graph before its first run.
 Bindings SmallestBindings(const std::vector<Variable>& variables);
 
 }  // namespace kiln::runtime

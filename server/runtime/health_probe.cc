@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kElements = 64;
 constexpr char kUser[] = "kilnd";
 
-// x + y.
+// The graph x + y.
 class ProbeSource : public GraphSource {
  public:
   const std::string& key() const override { return key_; }
@@ -40,7 +40,8 @@ class ProbeSource : public GraphSource {
   const std::vector<Variable> none_;
 };
 
-// Other numbers each time, so that those of an earlier probe do not pass; sums are exact.
+// Returns different numbers for each seed, so that an earlier probe's result does not pass. Their
+// sums are exact in float32.
 std::vector<float> Numbers(uint32_t seed) {
   std::vector<float> numbers(kElements);
   for (float& number : numbers) {
@@ -60,7 +61,7 @@ HealthProbe::~HealthProbe() { options_.device->dispatcher().RemoveFlow(flow_); }
 void HealthProbe::Tick(absl::Time now) {
   const fairness::Dispatcher& dispatcher = options_.device->dispatcher();
   const double device_seconds = dispatcher.device_seconds();
-  // Kernels are not cut, and one may take as long as it was predicted to, or somewhat longer.
+  // On devices that do not stop lists, a kernel may take as long as predicted, or somewhat longer.
   const bool stops = options_.device->device().stops_lists();
   const absl::Duration patience =
       options_.patience +
@@ -75,7 +76,7 @@ void HealthProbe::Tick(absl::Time now) {
       next_ = now + options_.interval;
       ++number_;
     }
-    // Queue says that it is queued, and this when: the clock is the caller's.
+    // Queue marks the probe as queued; the time is set here, since the clock is the caller's.
     if (under_way_ && queued_ == absl::InfinitePast()) queued_ = now;
     const absl::Duration silence = now - std::max(queued_, last_end_);
     is_late = under_way_ && !overdue_ && silence > patience;
@@ -87,7 +88,7 @@ void HealthProbe::Tick(absl::Time now) {
   if (!is_late) return;
   options_.device->SetUnresponsive(
       absl::StrCat("a tiny program has waited for ", absl::FormatDuration(patience)));
-  // It may have ended meanwhile, and End has said so too early.
+  // If the probe ended meanwhile, End cleared the state before it was set here.
   bool has_ended;
   {
     absl::MutexLock lock(&mutex_);
@@ -96,7 +97,8 @@ void HealthProbe::Tick(absl::Time now) {
   if (has_ended) options_.device->SetUnresponsive("");
 }
 
-// Again and again until it ends: what was stopped may have been followed by the next one.
+// Repeated by Tick until the probe ends: another long run may have followed the one that was
+// stopped.
 void HealthProbe::StopRuns() {
   const std::string limit = absl::StrCat(absl::ToDoubleSeconds(options_.longest_run));
   options_.device->dispatcher().StopInFlight(errors::WithReason(
@@ -109,7 +111,7 @@ void HealthProbe::StopRuns() {
 }
 
 void HealthProbe::Begin() {
-  // In memory from the second time on, unless there was no room to keep it.
+  // Cached from the second time on, unless there was no memory to keep it.
   const auto program =
       options_.programs->Get(std::make_shared<ProbeSource>(), {}, *options_.device, "health probe");
   const auto go_on = [self = shared_from_this(), program] {
@@ -154,7 +156,7 @@ void HealthProbe::Queue(const BoundPointer& program) {
     if (!input.ok()) return End(input.status());
     inputs.push_back(*std::move(input));
   }
-  // Set before the run is queued, which is when `done` may be called.
+  // Set before the run is queued, since `done` may be called as soon as it is.
   const auto result = std::make_shared<ValuePointer>();
   auto run = Run::Create(absl::StrCat("health/", number), program, std::move(inputs), account_,
                          [self = shared_from_this(), result, expected = std::move(expected)](

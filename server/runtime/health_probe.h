@@ -1,6 +1,6 @@
-// Whether a device still computes: now and then a tiny program runs there as users' programs do,
-// and somebody looks at what comes out. A driver says "healthy" of a device that hangs, or whose
-// memory is damaged, until somebody tries it.
+// Checks that a device still computes: at intervals a tiny program runs on it, as users' programs
+// do, and its result is compared. A driver reports a device as healthy that hangs or has damaged
+// memory until it is used.
 #ifndef KILN_SERVER_RUNTIME_HEALTH_PROBE_H_
 #define KILN_SERVER_RUNTIME_HEALTH_PROBE_H_
 
@@ -19,28 +19,29 @@
 
 namespace kiln::runtime {
 
-// Thread-safe. Shared: a probe that is under way keeps it.
+// Thread-safe. Shared: a running probe keeps it alive.
 //
-// The verdicts are ManagedDevice's to act on. Wrong numbers: Condemn. No answer within `patience`:
-// SetUnresponsive, until it answers. A probe that fails says nothing of the device, which Run has
-// asked by then (ManagedDevice::AfterFailure).
+// ManagedDevice acts on the verdicts. Wrong numbers: Condemn. No answer within `patience`:
+// SetUnresponsive, until it answers. A probe that fails is no verdict: the failed run has already
+// asked the device for its health (ManagedDevice::AfterFailure).
 class HealthProbe : public std::enable_shared_from_this<HealthProbe> {
  public:
   struct Options {
-    ManagedDevice* device = nullptr;  // outlives this, as do
+    ManagedDevice* device = nullptr;  // outlives this, as does `programs`
     ProgramCache* programs = nullptr;
     absl::Duration interval = absl::Seconds(10);
-    // While nothing ends on the device, though the program is queued; and twice what is predicted
-    // of the kernels that are there.
+    // Time without any end of work on the device, while the probe is queued, after which it is
+    // unresponsive. To this is added `longest_run` on a device that stops lists, else twice the
+    // predicted time of the work in flight.
     absl::Duration patience = absl::Minutes(1);
-    // What has run for longer, and nothing has ended meanwhile, fails with RUN_TOO_LONG, on a
-    // device that stops lists. Such a device does not hang as long as it may be running one.
+    // On a device that stops lists, work fails with RUN_TOO_LONG if nothing has ended for longer.
+    // Such a device is not considered hung while it may be running such work.
     absl::Duration longest_run = absl::InfiniteDuration();
   };
   explicit HealthProbe(Options options);
   ~HealthProbe();
 
-  // Begins a probe if it is time, and judges one that takes too long. Does not wait.
+  // Begins a probe if it is due, and checks whether the current one takes too long. Does not wait.
   void Tick(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -51,7 +52,7 @@ class HealthProbe : public std::enable_shared_from_this<HealthProbe> {
   void Queue(const BoundPointer& program);
   absl::StatusOr<std::shared_ptr<buffers::Value>> MakeInput(const std::vector<float>& values);
   void Compare(const std::shared_ptr<buffers::Value>& result, const std::vector<float>& expected);
-  // The probe has ended: OK, DATA_LOSS for wrong numbers, or why there was none.
+  // Ends the probe: OK, DATA_LOSS for wrong numbers, or the reason why there was no result.
   void End(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
@@ -61,9 +62,10 @@ class HealthProbe : public std::enable_shared_from_this<HealthProbe> {
   bool under_way_ ABSL_GUARDED_BY(mutex_) = false;
   bool overdue_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Time next_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
-  absl::Time queued_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();  // no earlier than now
+  absl::Time queued_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();  // InfinitePast: queued, no
+                                                                        // Tick since
   uint32_t number_ ABSL_GUARDED_BY(mutex_) = 0;                         // of the probe
-  // When Tick last saw that something had ended on the device.
+  // The time of the Tick that last noticed an end of work on the device.
   absl::Time last_end_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   double device_seconds_then_ ABSL_GUARDED_BY(mutex_) = 0;
 };

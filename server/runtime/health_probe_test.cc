@@ -55,7 +55,7 @@ class HealthProbeTest : public ::testing::Test {
       return absl::OkStatus();
     });
   }
-  // A probe, to its end.
+  // Runs a probe to its end.
   void TickAndWait() {
     const int64_t before = runs_;
     probe_->Tick(now_);
@@ -94,14 +94,14 @@ TEST_F(HealthProbeTest, ADeviceThatComputesWrongNumbersIsOut) {
   TickAndWait();
   EXPECT_EQ(device_.health(), Health::kFailed);
   EXPECT_THAT(device_.health_message(), HasSubstr("wrong numbers (a sum that is "));
-  // What has begun there as well, and for good.
+  // Work that has begun fails there as well, and permanently.
   EXPECT_EQ(errors::Reason(device_.CheckUsable(false)), "DEVICE_FAILED");
   is_wrong_ = false;
   EXPECT_FALSE(device_.TryRevive());
   EXPECT_EQ(device_.health(), Health::kFailed);
 }
 
-// What an earlier probe left in the memory is no answer.
+// Data that an earlier probe left in memory does not pass.
 TEST_F(HealthProbeTest, ADeviceThatComputesNothingIsOut) {
   TickAndWait();
   writes_nothing_ = true;
@@ -115,7 +115,7 @@ TEST_F(HealthProbeTest, ADeviceThatDoesNotAnswerGetsNothingNewUntilItDoes) {
   raw_->Hold();
   now_ += absl::Seconds(10);
   probe_->Tick(now_);
-  // The program is there, so it is queued by now; the next look notes when.
+  // The program is cached, so the probe is queued by now; the next Tick sets the time.
   probe_->Tick(now_);
   probe_->Tick(now_ += absl::Seconds(60));
   EXPECT_EQ(device_.health(), Health::kHealthy);
@@ -130,8 +130,7 @@ TEST_F(HealthProbeTest, ADeviceThatDoesNotAnswerGetsNothingNewUntilItDoes) {
   EXPECT_TRUE(device_.CheckUsable(true).ok());
 }
 
-// A kernel that takes longer than it was predicted to is no sign of a device that hangs, where
-// there is a way to end it.
+// A kernel that takes longer than predicted is no evidence of a hung device if it can be stopped.
 TEST_F(HealthProbeTest, ARunThatTakesTooLongIsStoppedAndTheDeviceIsWell) {
   TickAndWait();
   raw_->StopLists();
@@ -142,7 +141,7 @@ TEST_F(HealthProbeTest, ARunThatTakesTooLongIsStoppedAndTheDeviceIsWell) {
   probe_->Tick(now_ += absl::Minutes(10));
   EXPECT_FALSE(device_.WaitIdle(absl::ZeroDuration()));
   EXPECT_EQ(device_.health(), Health::kHealthy);
-  // What runs here is the probe itself.
+  // The work that runs here is the probe itself.
   probe_->Tick(now_ += absl::Seconds(1));
   ASSERT_TRUE(device_.WaitIdle(absl::InfiniteDuration()));
   EXPECT_EQ(device_.health(), Health::kHealthy);
@@ -153,7 +152,7 @@ TEST_F(HealthProbeTest, ARunThatTakesTooLongIsStoppedAndTheDeviceIsWell) {
   EXPECT_EQ(device_.health(), Health::kHealthy);
 }
 
-// A device on which others' work ends is no silent one, however long the probe waits.
+// A device on which other work ends is not silent, no matter how long the probe waits.
 TEST_F(HealthProbeTest, ABusyDeviceAnswers) {
   TickAndWait();
   raw_->Hold();

@@ -82,7 +82,7 @@ void KernelSamples::UpdateShares() {
 }
 
 int64_t KernelSamples::HostBytes(const compiler::CompiledProgram& program) {
-  constexpr size_t kPerShare = 128;  // with its name
+  constexpr size_t kPerShare = 128;  // including its name
   const size_t of_kernel = kPerShare + (kKeptMax + 2) * sizeof(double);
   return static_cast<int64_t>(program.kernels.size() * of_kernel + kKeptMax * sizeof(Sample));
 }

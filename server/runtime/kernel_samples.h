@@ -1,4 +1,4 @@
-// How long a program's kernels take on one device, by the runs that were timed kernel by kernel.
+// Times of a program's kernels on one device, from the runs that were timed kernel by kernel.
 #ifndef KILN_SERVER_RUNTIME_KERNEL_SAMPLES_H_
 #define KILN_SERVER_RUNTIME_KERNEL_SAMPLES_H_
 
@@ -18,7 +18,7 @@ struct KernelTimes {
   double median_seconds = 0;
   double least_seconds = 0;
   int launches = 0;      // in one run of the program
-  bool is_cold = false;  // only the first run has been timed, which is slow
+  bool is_cold = false;  // only the first run, which is slow, has been timed
 };
 
 // Keeps the latest warm runs. The first run is cold: it touches memory and code for the first time.
@@ -30,8 +30,8 @@ class KernelSamples {
   // `program` outlives this.
   explicit KernelSamples(const compiler::CompiledProgram& program);
 
-  // A run took `run_seconds`, and each of the program's calls `call_seconds`; more of them are not
-  // calls, and are not read. Returns false for the cold run.
+  // Adds a run that took `run_seconds`, and each of the program's calls `call_seconds`. Further
+  // elements are not calls and are ignored. Returns false for the cold run.
   bool Add(double run_seconds, absl::Span<const double> call_seconds);
 
   bool empty() const { return kept_.empty(); }
@@ -40,7 +40,7 @@ class KernelSamples {
   // Null until a run has been timed. Otherwise the kernels' shares in the kept runs' time.
   const std::shared_ptr<const metrics::KernelShares>& shares() const { return shares_; }
 
-  // Host memory that it takes when it is full; about.
+  // Returns the approximate host memory that it takes when it is full.
   static int64_t HostBytes(const compiler::CompiledProgram& program);
 
  private:

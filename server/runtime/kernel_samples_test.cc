@@ -67,7 +67,7 @@ TEST(KernelSamples, TheLatestRunsAreKept) {
   EXPECT_EQ(samples.Times()[0].samples, 2 * KernelSamples::kKeptMax);
 }
 
-// Of kernels that run beside one another, or of clocks that differ.
+// Also for kernels that run concurrently, or for clocks that differ.
 TEST(KernelSamples, SharesAddUpToOneWhateverTheTimes) {
   const compiler::CompiledProgram program = TwoKernels();
   for (const double run_seconds : {0.0, 1.0, 3.0, 100.0}) {

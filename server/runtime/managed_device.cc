@@ -22,7 +22,7 @@ ManagedDevice::ManagedDevice(std::unique_ptr<drivers::Device> device, int64_t me
 }
 
 ManagedDevice::~ManagedDevice() {
-  // A failed device answers with its error, and nothing more can be done.
+  // A failed device returns its error, which cannot be handled here.
   device_->Synchronize().IgnoreError();
 }
 
@@ -35,7 +35,7 @@ bool ManagedDevice::WaitIdle(absl::Duration timeout) {
     if (!holds_mutex_.AwaitWithTimeout(absl::Condition(&is_free), deadline - clock_.steady()))
       return false;
   }
-  // A list's end may start a copy of its result.
+  // The end of a list may start a copy of its result.
   return pool_->WaitForCopies(deadline - clock_.steady());
 }
 
@@ -64,7 +64,7 @@ absl::Status ManagedDevice::CheckUsable(bool new_work) const {
   absl::MutexLock lock(&mutex_);
   if (!failure_.ok()) return failure_;
   if (new_work && !unresponsive_.ok()) return unresponsive_;
-  // A draining device finishes what its sessions have begun.
+  // A draining device finishes the work that its sessions have begun.
   if (!draining_ || !new_work) return absl::OkStatus();
   return errors::WithReason(
       absl::UnavailableError(
@@ -138,7 +138,7 @@ absl::Status ManagedDevice::AfterFailure(const absl::Status& error) {
     if (!failure_.ok()) return failure_;
     failure_ = failure;
   }
-  // Once, by whichever list failed first, though everything on the device fails with it.
+  // Logged once, for the list that failed first, although all lists on the device fail.
   log::Error("device_failed", {{"device", name()}, {"why", std::string(health.message())}});
   ReportHealth();
   return failure;
@@ -149,7 +149,7 @@ bool ManagedDevice::TryRevive() {
     absl::MutexLock lock(&mutex_);
     if (failure_.ok() || condemned_) return false;
   }
-  // What is in flight ends with the device's error; nothing new starts before failure_ is OK.
+  // Work in flight ends with the device's error; nothing new starts before failure_ is OK.
   if (!WaitIdle(absl::ZeroDuration())) return false;
   if (absl::Status status = device_->Revive(); !status.ok()) {
     log::Debug("device_not_revived", {{"device", name()}, {"why", std::string(status.message())}});
@@ -170,7 +170,7 @@ double ManagedDevice::Utilization(absl::Time steady_now) {
   const double seconds = dispatcher_.device_seconds();
   absl::MutexLock lock(&mutex_);
   const double passed = absl::ToDoubleSeconds(steady_now - utilization_since_);
-  // However often people look, the share is always that of a second or more.
+  // The share always covers a second or more, no matter how often it is read.
   if (passed < 1) return utilization_;
   utilization_ = std::clamp((seconds - seconds_then_) / passed, 0.0, 1.0);
   utilization_since_ = steady_now;

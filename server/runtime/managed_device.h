@@ -1,5 +1,5 @@
-// A device with everything the daemon adds to it: its memory's pool, its queue, its health, and
-// room for intermediate results.
+// A device with all that the daemon adds: a memory pool, a queue, its health, and memory for
+// intermediate results.
 #ifndef KILN_SERVER_RUNTIME_MANAGED_DEVICE_H_
 #define KILN_SERVER_RUNTIME_MANAGED_DEVICE_H_
 
@@ -27,13 +27,13 @@ enum class Health { kHealthy, kDraining, kFailed };
 // Thread-safe.
 class ManagedDevice {
  public:
-  // Called, without locks held, after the health has changed.
+  // Called without locks held, after the health has changed.
   using HealthObserver = std::function<void(const ManagedDevice&)>;
 
   // `memory_limit` in bytes; 0: all of the device's. `metrics` outlives this.
   ManagedDevice(std::unique_ptr<drivers::Device> device, int64_t memory_limit,
                 metrics::DeviceMetrics* metrics, Clock clock, fairness::QueueLimits limits = {});
-  // Waits until the device has ended everything.
+  // Waits until all work on the device has ended.
   ~ManagedDevice();
 
   const std::string& name() const { return device_->info().name; }
@@ -41,11 +41,11 @@ class ManagedDevice {
   drivers::Device& device() { return *device_; }
   const drivers::DeviceInfo& info() const { return device_->info(); }
   const std::shared_ptr<buffers::Pool>& pool() const { return pool_; }
-  // Waits until no list and no copy is under way and nobody holds the device; false if `timeout`
-  // passes first.
+  // Waits until no list or copy is running and the device is not held; returns false on timeout.
   bool WaitIdle(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(holds_mutex_);
-  // For who may still read its memory from elsewhere when its own lists have ended: it is not idle,
-  // and so not revived, before each Hold has had its Release, behind which it may be gone.
+  // Keeps the device from being idle, and so from being revived, while other devices may still read
+  // its memory after its own lists have ended. Each Hold needs one Release. After Release the
+  // device may be destroyed.
   void Hold() ABSL_LOCKS_EXCLUDED(holds_mutex_);
   void Release() ABSL_LOCKS_EXCLUDED(holds_mutex_);
   fairness::Dispatcher& dispatcher() { return dispatcher_; }
@@ -55,31 +55,31 @@ class ManagedDevice {
   Arenas& arenas() { return arenas_; }
 
   Health health() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Why it failed; empty otherwise.
+  // The reason for a failure or unresponsiveness; empty otherwise.
   std::string health_message() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // OK, or UNAVAILABLE: the device has failed or, for new work only, is draining.
+  // OK, or UNAVAILABLE: the device has failed or, for new work only, is draining or unresponsive.
   absl::Status CheckUsable(bool new_work) const ABSL_LOCKS_EXCLUDED(mutex_);
   void SetDraining(bool draining) ABSL_LOCKS_EXCLUDED(mutex_);
-  // A list, a copy or an allocation ended with `error`. Asks the device how it is; if it is lost,
-  // everything on it fails from here on with the UNAVAILABLE that is returned. Otherwise returns
-  // `error`.
+  // Called after a list, a copy or an allocation ended with `error`. Asks the device for its
+  // health. If the device is lost, all later work on it fails with the returned UNAVAILABLE error.
+  // Otherwise returns `error`.
   absl::Status AfterFailure(const absl::Status& error) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Asks the device how it is, as AfterFailure does, though nothing has failed.
+  // Asks the device for its health as AfterFailure does, although nothing has failed.
   void CheckHealth() { AfterFailure(absl::OkStatus()).IgnoreError(); }
-  // The verdicts of HealthProbe. Everything on a device that computes wrong numbers fails from here
-  // on, as long as the daemon lives: a wrong number is worse than none.
+  // Called by HealthProbe for a device that computes wrong numbers. All work on it fails from now
+  // on, until the daemon restarts: no result is better than a wrong one.
   void Condemn(const std::string& why) ABSL_LOCKS_EXCLUDED(mutex_);
-  // One that does not answer is given no new sessions and programs; what it has begun may go on.
-  // Empty: it answers again.
+  // Called by HealthProbe for a device that does not answer: it gets no new sessions and programs,
+  // but continues what it has begun. Empty: it answers again.
   void SetUnresponsive(const std::string& why) ABSL_LOCKS_EXCLUDED(mutex_);
-  // A failed device on which nothing runs any more is tried again; true if it works. Values, arenas
-  // and what programs have loaded are then lost: the pool begins another life.
+  // Tries to revive a failed device on which nothing runs any more; returns true if it works again.
+  // Values, arenas and loaded programs are then lost: the pool begins a new life.
   bool TryRevive() ABSL_LOCKS_EXCLUDED(mutex_);
-  // It is told the health there is at once.
+  // The observer is also called at once with the current health.
   void SetHealthObserver(HealthObserver observer) ABSL_LOCKS_EXCLUDED(report_mutex_);
 
-  // Share of the time between the last two calls, at least a second apart, in which programs ran: 0
-  // to 1.
+  // Returns the share of time in which programs ran, 0 to 1, between the last two calls that were
+  // at least a second apart.
   double Utilization(absl::Time steady_now) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -94,7 +94,7 @@ class ManagedDevice {
   fairness::Dispatcher dispatcher_;
   absl::Mutex holds_mutex_;
   int64_t holds_ ABSL_GUARDED_BY(holds_mutex_) = 0;
-  // Held while the observer is told, before mutex_: what it hears last is what holds.
+  // Held while the observer is called, before mutex_: so its last call reports the latest health.
   absl::Mutex report_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
   HealthObserver observer_ ABSL_GUARDED_BY(report_mutex_);
   mutable absl::Mutex mutex_;

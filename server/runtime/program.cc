@@ -18,7 +18,7 @@ constexpr int64_t kSampleEvery = 64;
 constexpr int64_t kSampleGapNanoseconds = 100'000'000;
 std::atomic<int64_t> next_sample_nanoseconds{0};
 
-// For a kernel that has not run yet.
+// Estimates the time of a kernel that has not run yet.
 double GuessSeconds(const drivers::KernelImage& image, const drivers::Rates& rates) {
   // Arithmetic and memory traffic overlap, so the slower of the two counts.
   return std::max(static_cast<double>(image.flops) / rates.flops_per_second,
@@ -26,8 +26,8 @@ double GuessSeconds(const drivers::KernelImage& image, const drivers::Rates& rat
          rates.launch_seconds;
 }
 
-// For a program that has not run yet; only the order in the queue depends on it, until the first
-// run.
+// Estimates the time of a program that has not run yet. Until the first run, the order in the queue
+// depends on it, and whether the run is cut.
 double GuessSeconds(const compiler::CompiledProgram& compiled, const drivers::Rates& rates) {
   double seconds = rates.launch_seconds;
   for (const compiler::KernelCall& call : compiled.calls)
@@ -35,11 +35,11 @@ double GuessSeconds(const compiler::CompiledProgram& compiled, const drivers::Ra
   return seconds;
 }
 
-// A kernel's loops are kept as nodes, too, which take several times their text; its code is kept as
-// it came and as it was loaded.
+// Estimates the host memory. A kernel's loops are also kept as nodes, which take several times the
+// size of their text. Its code is kept both as compiled and as loaded.
 int64_t HostBytes(const compiler::CompiledProgram& compiled) {
   constexpr size_t kTimesText = 8;
-  constexpr size_t kPerKernel = 20 << 10;  // with pages of its own for its code
+  constexpr size_t kPerKernel = 20 << 10;  // including separate pages for its code
   constexpr size_t kPerArgument = 64;
   constexpr size_t kFirstCall = 8 << 10;  // its parts
   size_t bytes =
@@ -55,8 +55,8 @@ int64_t HostBytes(const compiler::CompiledProgram& compiled) {
                               kPerArgument * (compiled.slots.size() + compiled.copies.size()));
 }
 
-// The kernels and calls of all programs of a gang, one program behind the other, for people and for
-// their times; the rest is the first one's.
+// Joins the kernels and calls of all programs of a gang, one program after another, for
+// descriptions and for their times. The rest is from the first program.
 compiler::CompiledProgram OfAll(const Gang& gang) {
   compiler::CompiledProgram all = *gang.members().front().compiled;
   for (const int member : gang.distinct()) {
@@ -156,7 +156,7 @@ absl::StatusOr<std::shared_ptr<const Program::Loaded>> Program::OnDevice() {
   absl::MutexLock lock(&loading_mutex_);
   if (loaded_ != nullptr && loaded_->life == device_.pool()->life()) return loaded_;
   auto loaded = LoadNow(/*as_they_are=*/false);
-  // After a loss; what is new has its program compiled again instead.
+  // After a loss only: a new program is compiled again instead.
   if (drivers::IsFinishedRefused(loaded.status()) && loaded_ != nullptr)
     loaded = LoadNow(/*as_they_are=*/true);
   if (loaded.ok()) loaded_ = *loaded;
@@ -166,7 +166,7 @@ absl::StatusOr<std::shared_ptr<const Program::Loaded>> Program::OnDevice() {
 absl::StatusOr<std::shared_ptr<const Program::Loaded>> Program::LoadNow(bool as_they_are) const {
   auto result = std::make_shared<Loaded>();
   result->life = device_.pool()->life();
-  // One loaded kernel for equal ones: calls refer to them by number.
+  // Equal kernels are loaded once: calls refer to them by number.
   for (const compiler::CompiledKernel& kernel : compiled_.kernels) {
     drivers::KernelImage image = kernel.image;
     if (as_they_are) image.finished.clear();
@@ -213,20 +213,20 @@ std::vector<double> Program::CallSeconds(int64_t* samples) const {
 
 bool Program::TakeSample() {
   const int64_t run = started_.fetch_add(1, std::memory_order_relaxed);
-  // The first one is cold, so the next one is timed as well.
+  // The first run is cold, so the second one is timed as well.
   if (run < 2) return true;
   if (run % kSampleEvery != 0 && (run > kSampleEvery || (run & (run - 1)) != 0)) return false;
-  // The limit in time is for programs of a few microseconds, which end 64 runs in no time.
+  // The limit in time is for programs of a few microseconds, whose runs come very often.
   const int64_t now = absl::ToUnixNanos(device_.clock().steady());
   int64_t next = next_sample_nanoseconds.load(std::memory_order_relaxed);
-  // Of several programs that come at once, one gets the sample.
+  // If several programs try at once, one gets the sample.
   return now >= next && next_sample_nanoseconds.compare_exchange_strong(
                             next, now + kSampleGapNanoseconds, std::memory_order_relaxed);
 }
 
 void Program::RecordRun(const std::string& user, double seconds) {
   // A measurement replaces the guess; after that, an outlier moves the average by an eighth. Runs
-  // end one after another on the device's thread, so load and store need not be one step.
+  // end one after another on the device's thread, so load and store need not be one atomic step.
   const bool first = runs_.fetch_add(1, std::memory_order_relaxed) == 0;
   const double before = predicted_.load(std::memory_order_relaxed);
   predicted_.store(first ? seconds : before + kNewWeight * (seconds - before),
@@ -244,14 +244,15 @@ bool Program::Record(const std::string& user, double seconds,
   RecordRun(user, seconds);
   if (command_seconds.empty()) return false;
   ++samples_;
-  // The list's copies come after the kernels.
+  // The times of copies come after those of the kernels and are ignored.
   return kernel_samples_[0].Add(seconds, command_seconds);
 }
 
 bool Program::RecordGang(const std::string& user, const std::vector<double>& seconds,
                          const std::vector<std::vector<double>>& call_seconds) {
   absl::MutexLock lock(&mutex_);
-  // Fair shares are counted on each device; a run is as long as it was on the slowest.
+  // Each device accounts its own time for fair shares; a run takes as long as on the slowest
+  // device.
   RecordRun(user, *std::max_element(seconds.begin(), seconds.end()));
   if (call_seconds.empty()) return false;
   ++samples_;

@@ -74,7 +74,7 @@ std::shared_ptr<ProgramFuture> ProgramCache::Get(std::shared_ptr<const GraphSour
     }
     request.first_call = request.future->first_call = std::move(first_call);
     entry.compile = Task(request);
-    // With the lock held, so that nobody waits yet for what is refused.
+    // With the lock held, so that no other request can wait for one that is refused.
     const absl::Status asked = Schedule(request.payer.account().get(), admission, entry.compile);
     if (asked.ok()) {
       dropped = by_source_.EvictIdle();
@@ -88,8 +88,8 @@ std::shared_ptr<ProgramFuture> ProgramCache::Get(std::shared_ptr<const GraphSour
 
 void ProgramCache::Join(ProgramsBySource::Entry& entry,
                         const std::shared_ptr<memory::Account>& account, Admission admission) {
-  // The user who asked first may have much waiting before it. If this one's queue is full, the
-  // program is made in the other's turn.
+  // The first user's queue may be long. If this user's queue is full, the program is made in the
+  // first user's turn.
   if (entry.payers.Add(account, admission))
     Schedule(account.get(), admission, entry.compile).IgnoreError();
 }
@@ -103,7 +103,7 @@ absl::Status ProgramCache::Schedule(const memory::Account* account, Admission ad
 
 std::function<void()> ProgramCache::Task(Request request) {
   struct Once {
-    std::optional<Request> request;  // the first call's; later ones keep nothing of it
+    std::optional<Request> request;  // the first call takes it, so later ones keep nothing
     std::atomic<bool> begun{false};
   };
   auto once = std::make_shared<Once>();
@@ -160,18 +160,18 @@ void ProgramCache::Finish(const Request& request, Result result, bool shared) {
   {
     absl::MutexLock lock(&mutex_);
     const ProgramsBySource::Key key = KeyOf(request);
-    // It is there: what compiles is not evicted.
+    // Not null: entries that compile are not evicted.
     ProgramsBySource::Entry* const entry = by_source_.Find(key);
     if (LacksHostMemory(result.status())) next = entry->payers.Next();
     if (result.ok()) {
       by_source_.EndCompiling(key, shared);
     } else if (!next.account()) {
-      // Not kept: what failed for want of memory or a file may succeed the next time.
+      // Not kept: a failure for lack of memory or of a file may not happen the next time.
       by_source_.Erase(key);
     }
   }
   if (!next.account()) {
-    // The first run of a program that was there is none of this call's.
+    // If the program existed already, its first run does not belong to this call.
     if (result.ok() && (*result)->program->first_call() == request.first_call) {
       request.first_call->Begin(kWaitForRun);
     } else {
@@ -192,7 +192,7 @@ void ProgramCache::BindAhead(const Request& request, const VariableProgram& prog
   for (const Bindings& bindings : following) {
     const ProgramsBySource::Key key = KeyOf(request, bindings);
     if (Knows(key)) continue;
-    // Nobody asked for it, so nobody pays.
+    // Not charged to an account: no client asked for it.
     const auto graph = request.source->Build(bindings, {});
     if (!threads_.status().ok() || !graph.ok()) return;
     Result bound = program.BindAt(bindings, *graph);

@@ -14,7 +14,8 @@
 namespace kiln::runtime {
 namespace {
 
-// Of those that the compiler failed on: a client that asks again and again must not fill the log.
+// The maximum number of logged graphs that the compiler failed on: a client that repeats its
+// requests must not fill the log.
 constexpr size_t kMostShownGraphs = 100;
 
 absl::Status CheckFits(const std::string& what, int64_t bytes, const ManagedDevice& device) {
@@ -37,7 +38,7 @@ absl::Status CheckSignatureFits(const Signature& signature, const ManagedDevice&
   return status;
 }
 
-// The charge goes with the program, however many come to use it.
+// Charges the payer as long as the program lives, no matter how many others use it.
 absl::Status ChargeProgram(const Payer& payer, Program* program) {
   if (!payer.account()) return absl::OkStatus();
   auto charge = payer.Reserve(memory::Use::kPrograms, program->host_bytes());
@@ -46,8 +47,8 @@ absl::Status ChargeProgram(const Payer& payer, Program* program) {
   return absl::OkStatus();
 }
 
-// Whether the program could not be loaded because blocks are too large; `target` then has smaller
-// ones. How many registers a thread takes shows only when a vendor's compiler is done.
+// Returns whether the program could not be loaded because its blocks are too large; reduces those
+// of `target` if so. The registers of a thread are known only after a vendor's compiler has run.
 bool ShrinkBlocks(const absl::Status& loaded, const CompileLabel& label, drivers::Target* target) {
   const std::optional<int> threads = drivers::BlockThreadsMax(loaded);
   if (!threads || *threads < 1 || *threads >= target->limits.threads_per_block) return false;
@@ -77,7 +78,7 @@ class OwnersCache : public compiler::KernelCache {
   const std::string owner_;
 };
 
-// Remembers, and knows nothing.
+// Stores entries and never finds one.
 class WriteOnlyCache : public compiler::KernelCache {
  public:
   explicit WriteOnlyCache(compiler::KernelCache* cache) : cache_(cache) {}
@@ -109,7 +110,7 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::Compile(const ProgramR
   LogCompileStarted(label, graph);
   Attempt attempt{.target = device.info().target};
   auto program = CompileFor(attempt, request, graph, signature, label);
-  // Each time with smaller blocks or one way less to finish images, so that this ends.
+  // Each attempt has smaller blocks or one way less to finish images, so the loop ends.
   while (ShrinkBlocks(program.status(), label, &attempt.target) ||
          FinishAnew(program.status(), label, &attempt))
     program = CompileFor(attempt, request, graph, signature, label);
@@ -190,7 +191,7 @@ bool ProgramCompiler::FinishAnew(const absl::Status& loaded, const CompileLabel&
                 {"device", label.device},
                 {"why", std::string(loaded.message())}});
   if (std::exchange(attempt->reads_cache, false)) return true;
-  // What was made just now is refused, too. Without a finisher the cache holds other images.
+  // A new image is refused, too. Without a finisher, the cache has other entries.
   *attempt = {.target = attempt->target};
   attempt->target.finisher = {};
   return true;
@@ -209,7 +210,7 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::CompileFor(const Attem
   WriteOnlyCache write_only(options.cache);
   if (!attempt.reads_cache) options.cache = &write_only;
   auto compiled = options_.compile(graph, attempt.target, options);
-  // A vendor's compiler that is to take smaller blocks has not failed yet.
+  // A vendor's compiler that asks for smaller blocks is not a failure yet.
   if (drivers::BlockThreadsMax(compiled.status())) return compiled.status();
   if (!compiled.ok()) {
     options_.metrics->CompileFailed();

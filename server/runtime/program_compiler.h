@@ -1,5 +1,4 @@
-// From a graph to a program loaded on its device: one compilation, with its checks, metrics and log
-// events.
+// Compiles a graph to a program loaded on its device, with checks, metrics and log events.
 #ifndef KILN_SERVER_RUNTIME_PROGRAM_COMPILER_H_
 #define KILN_SERVER_RUNTIME_PROGRAM_COMPILER_H_
 
@@ -26,19 +25,19 @@ namespace kiln::runtime {
 using CompileFunction = std::function<absl::StatusOr<compiler::CompiledProgram>(
     const graph::Graph&, const drivers::Target&, const compiler::Options&)>;
 
-// Thread-safe. Knows nothing of the programs that it has made.
+// Thread-safe. Does not keep the programs that it makes.
 class ProgramCompiler {
  public:
   struct Options {
     CompileFunction compile;
     compiler::KernelCache* kernel_cache = nullptr;       // may be null
-    workers::KernelCompiler* kernel_compiler = nullptr;  // as compiler::Options has it
+    workers::KernelCompiler* kernel_compiler = nullptr;  // as in compiler::Options
     metrics::Metrics* metrics = nullptr;                 // not null
     Clock clock;
     int kernel_threads = 1;  // kernels of one program compiled at once
-    // Programs that are predicted to run longer are refused; 0: none is.
+    // Programs with a longer predicted run are refused; 0: no limit.
     double run_seconds_max = 0;
-    // As compiler::Options has them.
+    // As in compiler::Options.
     std::vector<std::string> disabled_passes;
     std::vector<std::string> dumped_passes;
   };
@@ -46,11 +45,12 @@ class ProgramCompiler {
   explicit ProgramCompiler(Options options) : options_(std::move(options)) {}
 
   // `graph` is the request's, or one for all values of its variables. The program's host memory is
-  // charged to whoever pays for the request. Where the device takes a kernel only with smaller
-  // blocks, it is compiled again for a device with such; where it refuses a finished image
-  // (drivers::FinishedRefused), without what the cache holds, and at last, this program alone, as
-  // one that the device finishes itself. RESOURCE_EXHAUSTED if the program does not fit the device
-  // or the host or runs too long; else what the compiler or the device says.
+  // charged to the request's payer. If the device takes a kernel only with smaller blocks, the
+  // program is compiled again with smaller blocks. If the device refuses a finished image
+  // (drivers::FinishedRefused), the program is compiled again without cached images, and at last so
+  // that the device finishes the images of this program itself. RESOURCE_EXHAUSTED if the program
+  // does not fit the device or the host or runs too long. Other errors are the compiler's or the
+  // device's.
   absl::StatusOr<std::shared_ptr<Program>> Compile(const ProgramRequest& request,
                                                    const graph::Graph& graph,
                                                    const std::string& digest)
@@ -61,27 +61,29 @@ class ProgramCompiler {
     drivers::Target target;
     bool reads_cache = true;
   };
-  // Once, as `attempt` says. Or drivers::BlocksTooLarge, drivers::FinishedRefused.
+  // Compiles once, as `attempt` says. Additional errors: drivers::BlocksTooLarge,
+  // drivers::FinishedRefused.
   absl::StatusOr<std::shared_ptr<Program>> CompileFor(
       const Attempt& attempt, const ProgramRequest& request, const graph::Graph& graph,
       const Signature& signature, const CompileLabel& label) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The same for all devices of a graph with a mesh, once for each of their targets; of one in
+  // The same for all devices of a graph with a mesh, once for each distinct target; for a graph in
   // stages, once for each device.
   absl::StatusOr<std::shared_ptr<Program>> CompileGang(const ProgramRequest& request,
                                                        const graph::Graph& graph,
                                                        const std::string& digest)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whether a device refused a finished image; `attempt` then makes another.
+  // Returns whether a device refused a finished image; if so, changes `attempt` to make another
+  // image.
   static bool FinishAnew(const absl::Status& loaded, const CompileLabel& label, Attempt* attempt);
   compiler::Options CompilerOptions(const ProgramRequest& request) const;
   void ReportRefusals(const compiler::CompiledProgram& program, const std::string& digest) const;
   absl::Status CheckRunTime(const Program& program) const;
-  // Whether the log may show the graph, which the compiler failed on.
+  // Returns whether the log may show the graph, which the compiler failed on.
   bool ShowsGraphOf(const std::string& digest) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
   mutable absl::Mutex mutex_;
-  std::set<std::string> shown_ ABSL_GUARDED_BY(mutex_);  // digests; the log has their graphs
+  std::set<std::string> shown_ ABSL_GUARDED_BY(mutex_);  // digests of the graphs in the log
 };
 
 }  // namespace kiln::runtime

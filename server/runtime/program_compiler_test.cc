@@ -119,7 +119,7 @@ TEST_F(ProgramCompilerTest, BlocksAreTooLargeForAVendorsCompilerToo) {
   EXPECT_THAT(metrics_.Text(), HasSubstr("kiln_compile_failures_total 0\n"));
 }
 
-// What one compilation has stored, the next one finds.
+// A cache with one entry: the next compilation finds what one has stored.
 class OneEntry : public compiler::KernelCache {
  public:
   std::optional<std::string> Get(const std::string&) override { return value; }
@@ -129,7 +129,7 @@ class OneEntry : public compiler::KernelCache {
 
 class FinishedImagesTest : public ProgramCompilerTest {
  protected:
-  // Kernels are finished anew, or as the cache has them.
+  // Kernels are finished anew, or taken from the cache.
   ProgramCompiler::Options OptionsWithFinisher() {
     ProgramCompiler::Options options = Options();
     options.kernel_cache = &cache_;
@@ -155,7 +155,7 @@ TEST_F(FinishedImagesTest, WhatTheCacheHadIsFinishedAgainIfTheDeviceRefusesIt) {
   cache_.value = "of another version";
   EXPECT_TRUE(Compile(OptionsWithFinisher(), 4).ok());
   EXPECT_THAT(made_, ElementsAre("of another version", "fresh"));
-  // And is there for the next.
+  // The next compilation finds it.
   EXPECT_TRUE(Compile(OptionsWithFinisher(), 4).ok());
   EXPECT_THAT(made_, ElementsAre("of another version", "fresh", "fresh"));
 }
@@ -165,7 +165,7 @@ TEST_F(FinishedImagesTest, AProgramThatIsRefusedTwiceIsLoadedAsItIs) {
   cache_.value = "of another version";
   EXPECT_TRUE(Compile(OptionsWithFinisher(), 4).ok());
   EXPECT_THAT(made_, ElementsAre("of another version", "fresh", ""));
-  // Another one need not be.
+  // Another program is still finished in advance.
   fake().TakeFinished("fresh");
   EXPECT_TRUE(Compile(OptionsWithFinisher(), 4).ok());
   EXPECT_THAT(made_, ElementsAre("of another version", "fresh", "", "fresh"));

@@ -11,8 +11,8 @@
 namespace kiln::runtime {
 namespace {
 
-// What compiling takes for each primitive, from the graph to machine code; measured with graphs of
-// many small kernels, the dearest there are.
+// Memory that compiling takes for each primitive, from the graph to machine code; measured with
+// graphs of many small kernels, which take the most.
 constexpr int64_t kCompilationBytes = 6 << 10;
 
 absl::Status Resize(memory::Charge& charge, int64_t bytes, Admission admission) {

@@ -1,4 +1,4 @@
-// A program that a client asks for, and who pays for it.
+// A program that a client asks for, and the account that pays for it.
 #ifndef KILN_SERVER_RUNTIME_PROGRAM_REQUEST_H_
 #define KILN_SERVER_RUNTIME_PROGRAM_REQUEST_H_
 
@@ -17,23 +17,24 @@
 
 namespace kiln::runtime {
 
-// Whether limits hold for what is asked for.
+// Whether limits apply to a request.
 enum class Admission {
   kAsked,
-  kAgain,  // none: an earlier daemon had it already
+  kAgain,  // no limits: an earlier daemon had accepted it
 };
 
-// Pays for the graphs that are built on the way to a program. Copies share what they have charged;
-// the last one gives it back.
+// Pays for the graphs that are built on the way to a program. Copies share the charge; the last one
+// releases it.
 class Payer {
  public:
   // Without an account nothing is charged.
   explicit Payer(std::shared_ptr<memory::Account> account, Admission admission = Admission::kAsked);
 
   const std::shared_ptr<memory::Account>& account() const { return account_; }
-  // Charges one more graph, beside those that were charged before. One graph at a time.
+  // Returns a callback that charges one more graph, in addition to those charged before. One graph
+  // at a time.
   Grow ForNextGraph() const;
-  // Charges for something else that lives by itself. The error of the account.
+  // Charges for an object with a lifetime of its own. The error of the account.
   absl::StatusOr<memory::Charge> Reserve(memory::Use use, int64_t bytes) const;
 
  private:
@@ -42,14 +43,15 @@ class Payer {
   std::shared_ptr<memory::Charge> charge_;
 };
 
-// Those who asked for one program while it is being made, each once. The first pays for it; where
-// one lacks the host memory, the next does.
+// The accounts that asked for one program while it is being made, each once. The first pays for it;
+// if one lacks the host memory, the next does.
 class PayersInTurn {
  public:
-  // False: another account of the same user is there already, perhaps this one.
+  // Returns false if an account of the same user, perhaps this one, is already there.
   bool Add(const std::shared_ptr<memory::Account>& account,
            Admission admission = Admission::kAsked);
-  // The next after the first whose session has not ended; without an account if there is none.
+  // Returns the next account after the first whose session has not ended; a payer without an
+  // account if there is none.
   Payer Next();
 
  private:
@@ -65,27 +67,27 @@ struct ProgramRequest {
   std::shared_ptr<const GraphSource> source;
   Bindings bindings;
   ManagedDevice* device;  // not null; outlives the request
-  std::string name;       // for people
+  std::string name;       // for logs and lists
   Payer payer;
-  // All devices, by place of the graph's mesh; `device` is the first. Empty: it alone.
+  // All devices, by place of the graph's mesh; `device` is the first. Empty: `device` only.
   std::vector<ManagedDevice*> members{};
-  // Whose program it is alone; empty: everybody's who asks for the same.
+  // The only user of the program; empty: shared by all who ask for the same.
   std::string owner{};
-  // Not null in what ProgramCache makes: tells what becomes of it.
+  // Records the progress. Not null in requests made by ProgramCache.
   std::shared_ptr<FirstCall> first_call{};
 
   // Names all its devices, in their order: "cpu:0", "cpu:0, cpu:1".
   std::string DeviceNames() const;
-  // At the payer's expense.
+  // Builds the graph at the payer's expense.
   absl::StatusOr<graph::Graph> Build() const {
     return source->Build(bindings, payer.ForNextGraph());
   }
 };
 
-// Who asked first; empty for what the daemon runs for itself.
+// Returns the first user to ask; empty for the daemon's own programs.
 std::string UserOf(const ProgramRequest& request);
 
-// What one account was refused for want of host memory, another may have.
+// Returns whether one account was refused for lack of host memory that another account may have.
 bool LacksHostMemory(const absl::Status& status);
 
 }  // namespace kiln::runtime

@@ -43,7 +43,7 @@ TEST(LacksHostMemory, IsNotWhatADeviceLacks) {
   EXPECT_TRUE(LacksHostMemory(errors::WithReason(status, "HOST_MEMORY")));
   EXPECT_FALSE(LacksHostMemory(errors::WithReason(status, "OUT_OF_MEMORY")));
   EXPECT_FALSE(LacksHostMemory(absl::OkStatus()));
-  // A limit of one user's is no reason for another.
+  // One user's limit does not apply to another user.
   EXPECT_TRUE(LacksHostMemory(quota::Refusal({"ann", quota::Resource::kHostMemory}, 5, 9, 10)));
   EXPECT_FALSE(LacksHostMemory(quota::Refusal({"ann", quota::Resource::kDeviceMemory}, 5, 9, 10)));
 }

@@ -1,4 +1,4 @@
-// Program: cut into slices, whole or with the other members of its gang.
+// Program: cutting into slices, alone or with the other members of its gang.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -13,15 +13,15 @@
 namespace kiln::runtime {
 namespace {
 
-// Before its first run a program is taken to run this much longer than its sizes say, and cut so.
+// Before its first run, a program is assumed to run this many times as long as its sizes suggest.
 constexpr double kGuessedTooShort = 16;
-// A run with variables in dimensions is taken to last this much longer than those before it at
-// most.
+// A run with variables in dimensions is assumed to take at most this many times as long as those
+// before it.
 constexpr double kVariesBy = 16;
-// A program is cut again when its kernels have been timed this much more often.
+// A program is cut again when its kernels have been timed this many times as often.
 constexpr int64_t kCutAgain = 8;
 
-// Of the kernel's grid, where it can run a part of it.
+// Returns the points of the kernel's grid; 1 if the kernel cannot run a part of it.
 int64_t PointsOf(const compiler::CompiledProgram& program, size_t call) {
   const drivers::KernelImage& image = program.kernels[program.calls[call].kernel].image;
   return image.runs_parts ? image.grid_size : 1;

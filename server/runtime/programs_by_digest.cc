@@ -11,7 +11,7 @@
 namespace kiln::runtime {
 namespace {
 
-// A graph's text has its mesh and how inputs and outputs lie on it.
+// The text of a graph includes its mesh and the placement of inputs and outputs.
 std::string DigestOf(const graph::Graph& graph, const ProgramRequest& request) {
   std::string text =
       absl::StrCat(graph::Print(graph), "\n", request.device->info().target.CacheKey());
@@ -58,10 +58,10 @@ void ProgramsByDigest::Await(const std::shared_ptr<ProgramFuture>& other,
                              const std::shared_ptr<ProgramFuture>& future, const Done& done) {
   const auto take = [this, other, request, graph, future, done] {
     const auto& result = other->result();
-    // One for all values has another signature; its graph is another one, too.
+    // A program for all values has another signature, and is for another graph.
     const bool is_other = result.ok() && (*result)->variables != nullptr;
     if (!is_other && !LacksHostMemory(result.status())) return done(result);
-    // On a thread of its own turn: this one is of whoever failed.
+    // In the account's own turn: this thread works for the account that failed.
     threads_->Schedule(request.payer.account().get(), [this, request, graph, future, done] {
       if (absl::Status status = threads_->status(); !status.ok()) return done(status);
       GetOrCompile(request, graph, future, done);
@@ -73,7 +73,7 @@ void ProgramsByDigest::Await(const std::shared_ptr<ProgramFuture>& other,
 void ProgramsByDigest::EndCompiling(const Key& key,
                                     const absl::StatusOr<std::shared_ptr<Program>>& program) {
   absl::MutexLock lock(&mutex_);
-  // Failures are not kept: what found no memory, or no file, may find it the next time.
+  // Failures are not kept: a lack of memory or of a file may have passed the next time.
   if (!program.ok()) {
     entries_.erase(key);
   } else {
@@ -105,7 +105,7 @@ absl::StatusOr<std::shared_ptr<Program>> FindByPrefix(
   for (const auto& program : programs) {
     const Program::Description& description = program->description();
     if (!IsNamedBy(description, prefix)) continue;
-    // One graph on other devices, or on the same in another order, has the same digest.
+    // A graph has the same digest on other devices, or on the same ones in another order.
     if (found && found->description().digest == description.digest) {
       if (found->description().compiled < description.compiled) found = program;
       continue;

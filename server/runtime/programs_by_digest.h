@@ -22,8 +22,7 @@
 
 namespace kiln::runtime {
 
-// Thread-safe. Finds the programs that somebody holds and keeps none: whoever was given one decides
-// how long it lives.
+// Thread-safe. Finds the programs that others hold and keeps none alive.
 class ProgramsByDigest {
  public:
   using Done = std::function<void(absl::StatusOr<std::shared_ptr<const BoundProgram>>)>;
@@ -32,20 +31,20 @@ class ProgramsByDigest {
   ProgramsByDigest(ProgramCompiler* compiler, CompileThreads* threads)
       : compiler_(compiler), threads_(threads) {}
 
-  // Calls `done` with the graph's program. If there is none, compiles it on this thread; others who
-  // ask meanwhile wait for `future`, which `done` resolves at once or after another attempt of its
-  // own. If that fails for want of host memory they compile it themselves, each at its own expense.
+  // Calls `done` with the graph's program. If there is none, compiles it on this thread. Concurrent
+  // callers wait for `future`, which `done` resolves at once or after another attempt. If that
+  // fails for lack of host memory, each of them compiles the graph at its own expense.
   void GetOrCompile(const ProgramRequest& request, const graph::Graph& graph,
                     const std::shared_ptr<ProgramFuture>& future, const Done& done)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The programs in memory, oldest first.
+  // Returns the programs in memory, oldest first.
   std::vector<std::shared_ptr<Program>> List() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // By digest (or the key of its source) or an unambiguous prefix. NOT_FOUND, or INVALID_ARGUMENT
-  // if it is ambiguous.
+  // Finds a program by its digest (or the key of its source) or an unambiguous prefix. NOT_FOUND,
+  // or INVALID_ARGUMENT if it is ambiguous.
   absl::StatusOr<std::shared_ptr<Program>> Find(const std::string& prefix) const
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // In memory and being compiled.
+  // The number of programs in memory or being compiled.
   int64_t size() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -67,12 +66,13 @@ class ProgramsByDigest {
   ProgramCompiler* const compiler_;
   CompileThreads* const threads_;
   mutable absl::Mutex mutex_;
-  // The dead go when the next one is compiled, so there are never many.
+  // Dead entries are erased when the next program is compiled, so there are never many.
   std::map<Key, Entry> entries_ ABSL_GUARDED_BY(mutex_);
 };
 
-// That of `programs` whose digest (or key of its source) begins with `prefix`. NOT_FOUND, or
-// INVALID_ARGUMENT if there are several; of one graph on several devices, that compiled last.
+// Returns the one of `programs` whose digest (or key of its source) begins with `prefix`.
+// NOT_FOUND, or INVALID_ARGUMENT if there are several digests; of one graph on several devices, the
+// program compiled last.
 absl::StatusOr<std::shared_ptr<Program>> FindByPrefix(
     const std::vector<std::shared_ptr<Program>>& programs, const std::string& prefix);
 

@@ -20,7 +20,7 @@ using Result = absl::StatusOr<std::shared_ptr<const BoundProgram>>;
 
 class ProgramsByDigestTest : public ::testing::Test {
  protected:
-  // A client that asks for a graph of four floats, each under a source key of its own.
+  // A client that asks for a graph of four floats, under its own source key.
   struct Client {
     explicit Client(std::string key, std::shared_ptr<memory::Account> account = nullptr)
         : source(std::make_shared<kiln::testing::CopySource>(std::move(key), 4)),
@@ -57,7 +57,7 @@ class ProgramsByDigestTest : public ::testing::Test {
     });
   }
 
-  // As Ask, but a lack of memory is left to another attempt. The caller answers the future.
+  // As Ask, but a lack of memory is left to another attempt. The caller resolves the future.
   void TryInVain(Client& client) {
     const ProgramRequest request = RequestOf(client);
     programs_.GetOrCompile(request, *request.Build(), client.future,
@@ -145,7 +145,7 @@ TEST_F(ProgramsByDigestTest, WhatOneCannotPayForTheNextCompilesAtItsOwnExpense) 
   EXPECT_EQ(poor->bytes(), 60 << 20);
 }
 
-// Whoever compiles may try again at another's expense before it answers.
+// The compiling client may try again at another's expense before it answers.
 TEST_F(ProgramsByDigestTest, AnAnswerMayComeAfterAnotherAttempt) {
   const auto poor = memory_->NewAccount("session s1");
   auto held = poor->Open(memory::Use::kBlobs);
@@ -162,9 +162,9 @@ TEST_F(ProgramsByDigestTest, AnAnswerMayComeAfterAnotherAttempt) {
   EXPECT_EQ(compiled_, 2);
 }
 
-// What lacked memory may be answered in the end by a program for all values of a source's
-// variables, which has one input more: whoever waited for this graph's own program must not take
-// that.
+// A request that lacked memory may finally be answered by a program for all values of a source's
+// variables, which has one more input. Clients that wait for this graph's own program must not take
+// that one.
 TEST_F(ProgramsByDigestTest, AnAnswerForAllValuesIsNotTaken) {
   const auto poor = memory_->NewAccount("session s1");
   auto held = poor->Open(memory::Use::kBlobs);

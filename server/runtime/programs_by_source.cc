@@ -81,7 +81,7 @@ ProgramsBySource::Dropped ProgramsBySource::EvictIdle() {
     }
   }
   if (shared_ > limits_.idle_bindings) {
-    // Many at once, since each look for them goes through all.
+    // Many at once, since each search for them goes through all entries.
     int64_t left = limits_.idle_bindings / 4;
     for (const auto& entry : IdleBindings()) {
       if (left-- == 0) break;
@@ -122,13 +122,14 @@ bool ProgramsBySource::IsOf(const Entry& entry, const std::string& user) {
 }
 
 bool ProgramsBySource::IsIdle(const Entry& entry) {
-  // A count of one cannot grow meanwhile: whoever guards this table guards the only pointer.
+  // A count of one cannot grow meanwhile: the only reference is in this table, which the caller
+  // guards.
   return entry.future->resolved() && entry.future.use_count() == 1;
 }
 
 std::vector<ProgramsBySource::IdleProgram> ProgramsBySource::IdlePrograms() {
   std::vector<IdleProgram> idle;
-  IdleProgram bindings;  // of the source that the walk is at
+  IdleProgram bindings;  // of the current source
   bool all_idle = true;
   for (auto entry = entries_.begin(); entry != entries_.end();) {
     const auto& result = entry->second.future->result();

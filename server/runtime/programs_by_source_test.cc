@@ -19,7 +19,7 @@ using Key = ProgramsBySource::Key;
 Key KeyOf(const std::string& source) { return {"cpu:0", source, {}}; }
 Key KeyOf(int64_t n) { return {"cpu:0", "variable", {{"n", n}}}; }
 
-// One that has been compiled. What it names makes no difference here.
+// Adds a compiled entry. The program that it names makes no difference here.
 std::shared_ptr<ProgramFuture> Add(ProgramsBySource& table, const Key& key,
                                    std::shared_ptr<Program> program = nullptr) {
   ProgramsBySource::Entry& entry = table.Add(key);
@@ -74,7 +74,7 @@ TEST(ProgramsBySource, WhatNobodyUsesForATimeGoes) {
   EXPECT_EQ(table.DropUnused(begin + absl::Minutes(10), limit).size(), 1);
   EXPECT_THAT(Has(table, {KeyOf("held"), KeyOf("used"), KeyOf("unused")}),
               ElementsAre(true, true, false));
-  // Its time begins when it is found idle.
+  // Its time begins when it is first found idle.
   held.reset();
   EXPECT_EQ(table.DropUnused(begin + absl::Minutes(19), limit).size(), 1);
   EXPECT_TRUE(table.DropUnused(begin + absl::Minutes(28), limit).empty());
@@ -88,7 +88,7 @@ TEST(ProgramsBySource, BindingsOfOneProgramHaveALimitOfTheirOwn) {
   for (int64_t n = 1; n <= 8; ++n) ASSERT_TRUE(table.AddShared(KeyOf(n), bound));
   EXPECT_FALSE(table.AddShared(KeyOf(8), bound)) << "it is there";
   EXPECT_TRUE(table.EvictIdle().empty());
-  // One that was compiled to be bound counts as well.
+  // An entry that was compiled to be bound counts as well.
   ProgramsBySource::Entry& entry = table.Add(KeyOf(9));
   entry.future->Resolve(bound);
   table.EndCompiling(KeyOf(9), true);
@@ -156,7 +156,7 @@ TEST_F(ProgramsBySourceReclaim, DropsTheOldestProgramsUntilThereIsRoom) {
   EXPECT_THAT(Has(table, {KeyOf(1), KeyOf(2), KeyOf("e")}), ElementsAre(false, false, true));
 }
 
-// Programs unload where the caller holds no lock.
+// Programs unload when the caller holds no lock.
 TEST_F(ProgramsBySourceReclaim, WhatGoesLivesAsLongAsTheCallerWants) {
   ProgramsBySource table({/*idle_programs=*/0, /*idle_bindings=*/0});
   const std::weak_ptr<Program> program = [&] {

@@ -20,7 +20,7 @@ absl::Status CountError(size_t want, size_t got) {
                             "WRONG_INPUT_COUNT");
 }
 
-// How an input lies. A failed value lies nowhere; the run fails with its error.
+// Checks the placement of an input. A failed value has none; the run fails with its error.
 absl::Status CheckPlacement(const Signature& signature, size_t input, const buffers::Value& given) {
   const buffers::Placement* wanted =
       signature.input_placements.empty() ? nullptr : signature.input_placements[input].get();
@@ -47,7 +47,7 @@ void AddCommandSeconds(int first, absl::Span<const double> seconds, std::vector<
 }
 
 absl::Status DependencyError(const absl::Status& cause) {
-  // Said once, however long the chain of what depends on what.
+  // The prefix is added once, no matter how long the chain of dependencies is.
   if (absl::StartsWith(cause.message(), kDependency)) return cause;
   absl::Status status(cause.code(), absl::StrCat(kDependency, cause.message()));
   cause.ForEachPayload(
@@ -69,8 +69,8 @@ absl::Status CheckInputs(const Signature& signature, absl::Span<const ValuePoint
     const TensorTypePointer& given = inputs[i]->type();
     const TensorTypePointer& wanted = signature.inputs[i];
     if (absl::Status status = CheckPlacement(signature, i, *inputs[i]); !status.ok()) return status;
-    // Results keep their program's types, so a step that is fed its own results compares pointers.
-    // A failed value may have no type; the run fails with its error.
+    // Results have their program's type objects, so a step that is fed its own results compares
+    // only pointers. A failed value may have no type; the run fails with its error.
     if (given == wanted || given == nullptr || *given == *wanted) continue;
     return errors::WithReason(
         absl::InvalidArgumentError(absl::StrCat("input ", i, " must be ", wanted->ToString(),
@@ -88,7 +88,7 @@ absl::StatusOr<std::shared_ptr<Run>> Run::Create(std::string label,
   ManagedDevice& device = bound->program->device();
   if (absl::Status status = device.CheckUsable(false); !status.ok()) return status;
   std::shared_ptr<Run> run(new Run(std::move(label), *bound->program));
-  // After a loss both are made again when they are next used, at the cost of the one who does.
+  // After a loss, both are made again on their next use, at the expense of that user.
   auto renewed = Renewed(std::move(bound));
   if (!renewed.ok()) return device.AfterFailure(renewed.status());
   run->bound_ = *std::move(renewed);
@@ -96,8 +96,8 @@ absl::StatusOr<std::shared_ptr<Run>> Run::Create(std::string label,
   if (!loaded.ok()) return device.AfterFailure(loaded.status());
   run->loaded_ = *std::move(loaded);
   const Signature& signature = run->bound_->signature;
-  // All memory is taken before the run is queued, so that one without room fails at once and
-  // nothing in the queue waits for memory.
+  // All memory except the arena is taken before the run is queued, so that a run without memory
+  // fails at once. For the arena, one that is large enough is reserved.
   run->results_.reserve(signature.outputs.size() + signature.updates.size());
   for (const auto* types : {&signature.outputs, &signature.updates}) {
     for (const TensorTypePointer& type : *types) {
@@ -108,7 +108,7 @@ absl::StatusOr<std::shared_ptr<Run>> Run::Create(std::string label,
       }
       const int64_t at_least = run->bound_->result_bytes(result);
       auto value = device.pool()->Allocate(type, account, at_least);
-      // The device may be lost without anybody knowing yet.
+      // The device may be lost without the daemon having noticed.
       if (!value.ok()) return device.AfterFailure(value.status());
       run->results_.push_back(std::move(*value));
     }
@@ -149,7 +149,7 @@ absl::Status Run::AllocateWider(const std::shared_ptr<buffers::Account>& account
 absl::Status Run::Widen() {
   for (size_t i = 0; i < wider_.size(); ++i) {
     if (wider_[i] == nullptr) continue;
-    // Submitted ahead of the program, which sees what was copied because lists run in order. The
+    // Submitted before the program, which sees the copied bytes because lists run in order. The
     // callback keeps both buffers until the copy has ended, even if this run has failed by then.
     drivers::Buffer* const pair[] = {inputs_[i]->buffer(), wider_[i]->buffer()};
     absl::Status status = program().device().device().Submit(
@@ -223,7 +223,7 @@ absl::Status Run::CheckGoesOn() const {
     if (!failure_.ok()) return failure_;
   }
   ManagedDevice& device = program().device();
-  // Inputs that are pending are no obstacle: what makes them was submitted before, and lists run in
+  // Pending inputs are no obstacle: the runs that make them were submitted before, and lists run in
   // order.
   if (absl::Status status = InputFailure(); !status.ok()) return status;
   if (absl::Status status = device.CheckUsable(false); !status.ok()) return status;
@@ -281,9 +281,9 @@ absl::StatusOr<fairness::Work::Handed> Run::Submit(int64_t ticket, absl::Duratio
     return Handed::kAll;
   }
   const size_t piece = next_++;
-  // After the last one has been submitted this may be at its end already.
+  // Read before the submission: after the last piece is submitted, this run may end at once.
   const bool is_last = piece + 1 == pieces_->list.size();
-  // What takes the arena next is submitted behind the last piece.
+  // The next user of the arena is submitted after the last piece.
   if (is_last) ReleaseArena();
   const absl::Status status = SubmitList(*pieces_->list[piece].list, is_last, ticket);
   if (!status.ok()) return status;
@@ -301,11 +301,11 @@ absl::Status Run::SubmitList(drivers::PreparedList& list, bool is_last, int64_t 
   drivers::SubmitOptions options;
   {
     absl::MutexLock lock(&mutex_);
-    // Cancelled since it was last looked at.
+    // The run was cancelled after the last check.
     if (!failure_.ok()) return failure_;
     all_submitted_ = is_last;
     ++in_flight_;
-    // The device keeps this alive. A captured shared_ptr would make the function allocate.
+    // Keeps this alive for the device. A captured shared_ptr would make the function allocate.
     self_ = shared_from_this();
     options.begin = begin_;
   }
@@ -323,7 +323,7 @@ absl::Status Run::SubmitList(drivers::PreparedList& list, bool is_last, int64_t 
       [this, ticket](const drivers::SubmitResult& result) { Finished(ticket, result); });
   if (status.ok()) return status;
   absl::MutexLock lock(&mutex_);
-  // Fail will end it.
+  // The caller, Fail, will end the run.
   all_submitted_ = false;
   SetFailure(status);
   if (--in_flight_ == 0) self_.reset();
@@ -335,7 +335,7 @@ void Run::Finished(int64_t ticket, const drivers::SubmitResult& result) {
   const absl::Status status =
       result.status.ok() || *unwanted_ ? result.status : device.AfterFailure(result.status);
   bool is_end = false, has_rest = false;
-  std::shared_ptr<Run> self;  // the device's callback holds a bare pointer
+  std::shared_ptr<Run> self;  // the device's callback holds only a raw pointer
   {
     absl::MutexLock lock(&mutex_);
     self = self_;
@@ -349,12 +349,12 @@ void Run::Finished(int64_t ticket, const drivers::SubmitResult& result) {
     }
     is_end = in_flight_ == 0 && all_submitted_;
   }
-  // Before anything of its flow can start.
+  // Before later work of its flow can start.
   if (has_rest && !device.dispatcher().Continue(ticket, self, predicted_seconds()))
     Fail(absl::CancelledError("the session has ended"));
   if (is_end) End();
-  // Last, so that whoever waits for an idle device finds its results resolved and answered. A run
-  // that has failed and has more pieces waits there for its turn, and fails then.
+  // Last, so that a thread that waits for an idle device finds the results resolved and answered. A
+  // run that has failed and has more pieces waits there for its turn, and fails then.
   device.dispatcher().Finished(ticket, result.seconds);
 }
 
@@ -381,7 +381,7 @@ void Run::End() {
     status = failure_;
     seconds = seconds_;
   }
-  // An input's own run may have failed on the device after this one was submitted.
+  // The run of an input may have failed on the device after this run was submitted.
   if (status.ok()) status = InputFailure();
   if (status.ok()) {
     RecordTimes();
@@ -440,15 +440,16 @@ void Run::Fail(const absl::Status& status) {
   log::Debug(
       "run_failed",
       {{"run", label_}, {"program", program().short_digest()}, {"status", status.ToString()}});
-  // While it is still this thread's.
+  // While it still belongs to this thread.
   ReleaseArena();
   {
     absl::MutexLock lock(&mutex_);
     SetFailure(status);
     all_submitted_ = true;
-    // The piece on the device is stopped, too; not after other errors, which Finished reports.
+    // If cancelled, the piece on the device is stopped, too. After other errors Finished reports
+    // its end.
     if (absl::IsCancelled(status)) *unwanted_ = true;
-    // What is on the device uses the buffers; whoever hears of its end goes on.
+    // The list on the device uses the buffers; Finished continues after its end.
     if (in_flight_ > 0) return;
   }
   End();
@@ -456,15 +457,16 @@ void Run::Fail(const absl::Status& status) {
 
 void Run::Resolve(const absl::Status& status, double seconds) {
   first_run_.Begin("answer");
-  const Together together;  // who reads a result is told of the run's end, too
+  const Together together;  // the messages about the results and the run's end go out together
   for (const ValuePointer& value : results_) value->Resolve(status);
-  // Memory of what this run alone still used is back before its answer goes out.
+  // Frees the memory that only this run still used before its answer is sent.
   inputs_.clear();
   wider_.clear();
   results_.clear();
   arena_.reset();
   arena_charge_.reset();
-  // What it holds goes before the device counts as idle, after which this may outlive the device.
+  // Destroys its captures before the device counts as idle; after that, this may outlive the
+  // device.
   const Done done = std::exchange(done_, nullptr);
   done(status, seconds);
   first_run_.End(label_, program(), status);

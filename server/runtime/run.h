@@ -1,10 +1,11 @@
-// One run of a program: its buffers, on their way through the queue and the device.
+// One run of a program: its buffers, and its way through the queue and the device.
 //
-// A long program's run shares the device: others' lists run in the middle of it. A device that
-// yields is given all of it, and ends the list when its slice is over and others wait; the rest is
-// submitted when its turn has come again. Other devices are given it in pieces
-// (Program::CutIntoPieces). Until its end, or its last piece, it holds an arena of its own
-// (arenas.h), and whatever ends it early, its buffers stay until what was submitted last has ended.
+// The run of a long program shares the device: other lists run in the middle of it. A device that
+// yields is given the whole list, and ends it when its slice is over and other work waits. The rest
+// is submitted at the run's next turn. Other devices are given the run in pieces
+// (Program::CutIntoPieces). Until its end, or its last piece, the run holds a separate arena
+// (arenas.h). If it ends early, for whatever reason, its buffers stay until the list submitted last
+// has ended.
 #ifndef KILN_SERVER_RUNTIME_RUN_H_
 #define KILN_SERVER_RUNTIME_RUN_H_
 
@@ -49,16 +50,17 @@ class QueuedRun {
 };
 
 // A run is queued as its device's work. When it ends, its results are resolved, then `done` is
-// called; both happen on the device's thread, or on the one that queues, drops or cancels it. An
-// input that fails before the run does fails the results with the input's error. Cancel may be
-// called by any thread at any time.
+// called; both happen on the device's thread, or on the thread that queues, drops or cancels it. If
+// an input fails before the run does, the results fail with the input's error. Cancel may be called
+// by any thread at any time.
 class Run : public QueuedRun, public fairness::Work, public std::enable_shared_from_this<Run> {
  public:
   // Seconds on the device.
   using Done = std::function<void(const absl::Status&, double seconds)>;
 
-  // Allocates the results. The inputs have passed CheckInputs. `label` is what the log calls the
-  // run. RESOURCE_EXHAUSTED: memory; UNAVAILABLE: the device failed.
+  // Creates a run and allocates its results. Requires: the inputs have passed CheckInputs. `label`
+  // names the run in the log. Errors: RESOURCE_EXHAUSTED for memory, UNAVAILABLE if the device
+  // failed.
   static absl::StatusOr<std::shared_ptr<Run>> Create(std::string label,
                                                      std::shared_ptr<const BoundProgram> bound,
                                                      std::vector<ValuePointer> inputs,
@@ -68,13 +70,13 @@ class Run : public QueuedRun, public fairness::Work, public std::enable_shared_f
   // Outputs, then updates.
   const std::vector<ValuePointer>& results() const override { return results_; }
 
-  // The run fails with CANCELLED, when what was submitted of it has ended. False, and nothing
-  // changes, if it has failed or ended, or if all of it was submitted to a device that does not
-  // stop lists: then it runs to its end. The caller has the dispatcher drop it (DropUnwanted), and
-  // the device leave what it runs (StopUnwanted); runs that use its results must have been
+  // Makes the run fail with CANCELLED when its submitted part has ended. Returns false, and changes
+  // nothing, if the run has failed or ended, or if all of it was submitted to a device that does
+  // not stop lists: then it runs to its end. Afterwards the caller must call DropUnwanted of the
+  // dispatcher and StopUnwanted of the device. Requires: runs that use its results have been
   // cancelled before.
   bool Cancel() override ABSL_LOCKS_EXCLUDED(mutex_);
-  // Likewise with another error, on every device. Nothing changes if it has failed or ended.
+  // The same with another error, on every device. Changes nothing if the run has failed or ended.
   void Stop(const absl::Status& why) override ABSL_LOCKS_EXCLUDED(mutex_);
 
   double predicted_seconds() const override;
@@ -91,34 +93,35 @@ class Run : public QueuedRun, public fairness::Work, public std::enable_shared_f
   void LogStarted(int64_t ticket) const;
   void LogEnded(const absl::Status& status) const;
   bool GiveUp(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Unless it is OK, or something went wrong before. Before End.
+  // Sets the first failure; does nothing if `why` is OK. Requires: End has not been called.
   void SetFailure(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Why nothing more of it can be submitted, if so.
+  // Returns the reason why no more of it can be submitted, or OK.
   absl::Status CheckGoesOn() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Before the first piece: what the run is submitted as, and its arena. False: there is none now.
+  // Called before the first piece: decides how the run is submitted and takes its arena. Returns
+  // false if no arena is free now.
   absl::StatusOr<bool> Begin();
   // In the order of compiler::CompiledProgram::slots: inputs, results, arena.
   Slots MakeSlots() const;
-  // Of a run that may end early, what is left.
+  // Submits the rest of a run that may end early.
   absl::StatusOr<Handed> SubmitRest(int64_t ticket) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status SubmitList(drivers::PreparedList& list, bool is_last, int64_t ticket)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // A list of it ended.
+  // Called when one of its lists has ended.
   void Finished(int64_t ticket, const drivers::SubmitResult& result) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Adds up what the pieces of it took.
+  // Adds the times of its lists.
   void AddTimes(const drivers::SubmitResult& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Nothing of it is on the device, and nothing will be. `self_` is released when it returns.
+  // Requires: nothing of it is on the device or will be. The caller releases `self_` afterwards.
   void End() ABSL_LOCKS_EXCLUDED(mutex_);
   void RecordTimes();
   void ReleaseArena();
-  // Whether something of it was lost with the device, which works again.
+  // Returns whether some of its memory was lost with the device, which works again.
   bool IsLost() const;
-  // The error of the first input that has failed, or of the values of the variables.
+  // Returns the error of the first input that has failed, or of the values of the variables.
   absl::Status InputFailure() const;
   void Resolve(const absl::Status& status, double seconds);
 
   Program& program() const { return *bound_->program; }
-  // Larger buffers for the inputs that need them.
+  // Allocates larger buffers for the inputs that need them.
   absl::Status AllocateWider(const std::shared_ptr<buffers::Account>& account);
   // Copies those inputs on the device.
   absl::Status Widen();
@@ -133,39 +136,41 @@ class Run : public QueuedRun, public fairness::Work, public std::enable_shared_f
   Done done_;
   FirstRun first_run_;
 
-  // The rest but what the mutex guards belongs to the thread that submits, until the end.
-  std::shared_ptr<Arena> arena_;  // the one that was reserved, then the one that is used
+  // Until the end, the fields below that are not guarded by the mutex belong to the submitting
+  // thread.
+  std::shared_ptr<Arena> arena_;  // first the reserved one, then the one that is used
   bool holds_arena_ = false;
   std::unique_ptr<buffers::Account::Arena> arena_charge_;
   std::shared_ptr<const Program::Pieces> pieces_;  // null: it is submitted whole
-  bool may_end_early_ = false;                     // and comes back then
+  bool may_end_early_ = false;                     // the rest is then submitted again
   bool begun_ = false;
   bool sampled_ = false;
   std::atomic<size_t> next_{0};  // piece
 
-  // For the device; true once the run has been given up.
+  // Read by the device; true once the run is given up.
   const std::shared_ptr<std::atomic<bool>> unwanted_ = std::make_shared<std::atomic<bool>>(false);
 
   mutable absl::Mutex mutex_;
-  // The first thing that went wrong.
+  // The first failure.
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   bool all_submitted_ ABSL_GUARDED_BY(mutex_) = false;   // or nothing more will be
   int in_flight_ ABSL_GUARDED_BY(mutex_) = 0;            // lists
-  drivers::ListPosition begin_ ABSL_GUARDED_BY(mutex_);  // of what is left
+  drivers::ListPosition begin_ ABSL_GUARDED_BY(mutex_);  // where the rest begins
   size_t pieces_ended_ ABSL_GUARDED_BY(mutex_) = 0;
   double seconds_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::vector<double> command_seconds_ ABSL_GUARDED_BY(mutex_);  // of the whole list's, if timed
-  std::shared_ptr<Run> self_ ABSL_GUARDED_BY(mutex_);  // while the device has something of it
+  std::vector<double> command_seconds_ ABSL_GUARDED_BY(mutex_);  // of the whole list's commands, if
+                                                                 // timed
+  std::shared_ptr<Run> self_ ABSL_GUARDED_BY(mutex_);  // while the device has a list of it
 };
 
-// Adds what a list took that began with this command of the whole one. Another list may have run a
-// part of it.
+// Adds the command times of a list that began with command `first` of the whole list. Another list
+// may have run a part of that command.
 void AddCommandSeconds(int first, absl::Span<const double> seconds, std::vector<double>* all);
 
 // The error of a run that its client cancelled.
 absl::Status CancelledRun();
 
-// The error of an operation that uses something that failed: same code, reason and details.
+// Returns the error of an operation that uses a failed one: same code, reason and details.
 absl::Status DependencyError(const absl::Status& cause);
 
 }  // namespace kiln::runtime

@@ -112,7 +112,7 @@ class ProgramCacheTest : public ::testing::Test {
   CompileThreads::Options threads_;
 };
 
-// However many sessions it opens.
+// No matter how many sessions the user opens.
 TEST_F(ProgramCacheTest, OneUserWhoFillsTheQueueHoldsUpNobody) {
   threads_.waiting_of_one = 5;
   const auto memory = std::make_shared<memory::HostMemory>(64 << 20, 16);
@@ -134,7 +134,7 @@ TEST_F(ProgramCacheTest, OneUserWhoFillsTheQueueHoldsUpNobody) {
     return cache->Get(std::make_shared<CopySource>(absl::StrCat("key", i), 4 + i), {}, device_, "",
                       account);
   };
-  // Two begin sooner or later; as many more wait as may.
+  // Two begin eventually; as many as allowed wait.
   int refused = 0;
   for (int i = 0; i < 20; ++i) {
     futures.push_back(ask(i, sessions[i % 4]));
@@ -151,7 +151,7 @@ TEST_F(ProgramCacheTest, OneUserWhoFillsTheQueueHoldsUpNobody) {
   const auto of_other = memory->NewAccount("a session", other);
   EXPECT_TRUE(Wait(ask(100, of_other)).ok());
   EXPECT_EQ(compiled_, 3) << "two of one user, and the other's";
-  // Nor does it wait in the other's queue where both want the same.
+  // It does not wait in the other user's queue either if both want the same program.
   int waiting = 19;
   while (futures[waiting]->resolved()) --waiting;
   is_short = true;
@@ -159,7 +159,7 @@ TEST_F(ProgramCacheTest, OneUserWhoFillsTheQueueHoldsUpNobody) {
   EXPECT_EQ(compiled_, 4);
   go.Notify();
   for (const auto& future : futures) Wait(future).IgnoreError();
-  // What was refused is tried again when it is asked for again.
+  // A refused request is tried again when it is repeated.
   EXPECT_TRUE(Wait(ask(19, sessions[0])).ok());
 }
 
@@ -170,7 +170,7 @@ TEST_F(ProgramCacheTest, RefusedSchedulesAreCountedAndRun) {
   EXPECT_THAT(metrics_.Text(), HasSubstr("kiln_refused_schedules_total 1\n"));
 }
 
-// A user who waits for the same program may get to it long after it is there.
+// The task of a user who waits for the same program may run long after the program is ready.
 TEST_F(ProgramCacheTest, WhatIsCompiledIsNotHeldInTheQueuesOfOthers) {
   const auto memory = std::make_shared<memory::HostMemory>(64 << 20, 16);
   const auto ann = memory->NewAccount("session s1", memory->NewAccount("user ann"));
@@ -191,14 +191,14 @@ TEST_F(ProgramCacheTest, WhatIsCompiledIsNotHeldInTheQueuesOfOthers) {
   EXPECT_EQ(ask(3, bob).first, wanted.first);
   anns.Notify();
   EXPECT_TRUE(Wait(wanted.first).ok());
-  // The thread that has compiled it may not have let go of it yet.
+  // The thread that compiled it may not have released it yet.
   EXPECT_TRUE(Eventually([&] { return wanted.second.expired(); }));
   bobs.Notify();
   EXPECT_TRUE(Wait(first.first).ok());
   EXPECT_TRUE(Wait(second.first).ok());
 }
 
-// The first to ask has no room for the program; whoever waits for the same one has.
+// The first client has no memory for the program; another one that waits for it has.
 TEST_F(ProgramCacheTest, AnotherSessionPaysForWhatOneCannotHold) {
   const auto memory = std::make_shared<memory::HostMemory>(64 << 20, 4);
   const auto poor = memory->NewAccount("session s1"), rich = memory->NewAccount("session s2");
@@ -248,7 +248,7 @@ TEST_F(ProgramCacheTest, AProgramKnowsWhoAskedForItUnderWhichNameAndWhoRanIt) {
   NoteUser(future, "ann", "train");
   EXPECT_EQ(program->UseBy("ann")->name, "train");
   EXPECT_EQ(program->UseBy("bob")->name, "bobs");
-  // Each has his own runs, however often he asks.
+  // The runs are counted for each user separately, no matter how often they ask.
   program->Record("ann", 0.5, {});
   program->Record("bob", 0.25, {});
   NoteUser(future, "ann", "train");
@@ -257,7 +257,7 @@ TEST_F(ProgramCacheTest, AProgramKnowsWhoAskedForItUnderWhichNameAndWhoRanIt) {
   EXPECT_EQ(program->UseBy("ann")->device_seconds, 1);
   EXPECT_EQ(program->UseBy("bob")->runs, 1);
   EXPECT_EQ(program->runs(), 3);
-  // Who asked first is forgotten first.
+  // The user who asked least recently is forgotten first.
   for (int i = 0; i < 63; ++i) NoteUser(future, absl::StrCat("user", i), "");
   EXPECT_FALSE(program->UseBy("bob"));
   EXPECT_EQ(program->UseBy("ann")->name, "train");
@@ -292,7 +292,7 @@ TEST_F(ProgramCacheTest, ValuesAreBoundAheadOnceTheyCountUp) {
   const auto source = std::make_shared<VariableCopySource>(1);
   const auto ask = [&](int64_t n) {
     ASSERT_TRUE(Wait(cache->Get(source, {{"n", n}}, device_, "")).ok());
-    absl::Notification idle;  // behind what the only thread does
+    absl::Notification idle;  // after the work of the only thread
     cache->Check(source, nullptr, [&](const absl::Status&) { idle.Notify(); });
     idle.WaitForNotification();
   };
@@ -344,8 +344,8 @@ TEST_F(ProgramCacheTest, IdleProgramsGoOldestFirst) {
   auto held = cache->Get(std::make_shared<CopySource>("1", 1), {}, device_, "");
   ASSERT_TRUE(Wait(held).ok());
   int64_t count = 2;
-  // A compiling thread may hold on to its last request for a while, so the sixth may be needed to
-  // push the others out.
+  // A compiling thread may keep its last request for a while, so the sixth may be needed to evict
+  // the others.
   const auto get_next = [&] {
     EXPECT_TRUE(Get(*cache, std::to_string(count), count).ok());
     ++count;
@@ -356,7 +356,7 @@ TEST_F(ProgramCacheTest, IdleProgramsGoOldestFirst) {
     return cache->size() <= 3;
   }));
   EXPECT_EQ(compiled_, count - 1);
-  // The one that is still named is never thrown out.
+  // A program that is still named is never evicted.
   EXPECT_TRUE(Get(*cache, "1", 1).ok());
   EXPECT_EQ(compiled_, count - 1);
 }
@@ -375,7 +375,7 @@ TEST_F(ProgramCacheTest, AProgramStaysAsLongAsOneOfItsSources) {
   EXPECT_TRUE(Get(*cache, "idle", 1).ok());
   EXPECT_EQ(compiled_, 20);
   held.reset();
-  // A compiling thread may hold on to its last request for a while.
+  // A compiling thread may keep its last request for a while.
   int64_t count = 21;
   EXPECT_TRUE(Eventually([&] {
     EXPECT_TRUE(Get(*cache, std::to_string(count), count).ok());
@@ -385,7 +385,7 @@ TEST_F(ProgramCacheTest, AProgramStaysAsLongAsOneOfItsSources) {
   EXPECT_EQ(cache->Find(digest).status().code(), absl::StatusCode::kNotFound);
 }
 
-// Every answer is right, whatever comes and goes meanwhile.
+// Every answer is right, no matter which programs are evicted meanwhile.
 TEST_F(ProgramCacheTest, ManyMayAskWhileIdleProgramsGo) {
   auto cache = Make(/*max_idle=*/2);
   const auto variable = std::make_shared<VariableCopySource>(1);
@@ -430,7 +430,8 @@ TEST_F(ProgramCacheTest, PredictionFollowsMeasurement) {
   auto cache = Make();
   const auto program = Get(*cache, "a", 1);
   ASSERT_TRUE(program.ok());
-  // Until then it is the work at the device's rates, a launch for its kernel and one for the list.
+  // Before that, it is the work at the device's rates, one launch for its kernel and one for the
+  // list.
   EXPECT_GE((*program)->predicted_seconds(), 2 * device_.info().target.rates.launch_seconds);
   EXPECT_FALSE((*program)->Record("ann", 0.5, {0.5}));
   EXPECT_DOUBLE_EQ((*program)->predicted_seconds(), 0.5);
@@ -471,14 +472,14 @@ TEST_F(ProgramCacheTest, RunsThatBeginTogetherShareOneArena) {
     for (int i = 0; i < 3; ++i)
       runs.emplace_back([&] { EXPECT_TRUE(device_.arenas().Reserve(bytes).ok()); });
     for (std::thread& run : runs) run.join();
-    // It gives way, so that the next round makes it anew.
+    // The arena is freed for this, so the next round makes it again.
     auto all = device_.pool()->AllocateBytes(device_.pool()->total_bytes());
     ASSERT_TRUE(all.ok()) << all.status();
     device_.pool()->Free(*std::move(all));
   }
 }
 
-// A session that has ended leaves no memory that others could not have.
+// A closed session leaves no memory that others cannot use.
 TEST_F(ProgramCacheTest, IdleArenaGivesWay) {
   const int64_t limit = device_.pool()->total_bytes();
   const auto type =

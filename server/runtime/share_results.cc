@@ -7,7 +7,7 @@
 namespace kiln::runtime {
 namespace {
 
-// The result that is the whole of this, if one is.
+// Returns the result whose whole buffer `argument` is, if any.
 std::optional<int> ResultOf(const Signature& signature, const compiler::CompiledProgram& program,
                             const compiler::Argument& argument) {
   const compiler::Slot& slot = program.slots[argument.slot];
@@ -33,7 +33,7 @@ std::vector<int> ShareResults(const Signature& signature, compiler::CompiledProg
     const std::optional<int> from = ResultOf(signature, *program, copy.source);
     const std::optional<int> to = ResultOf(signature, *program, copy.destination);
     if (!from || !to || !(type(*from) == type(*to))) return false;
-    // The first of all that are equal stands for them.
+    // The first of all equal results represents them.
     const int one = std::min(same[*from], same[*to]), other = std::max(same[*from], same[*to]);
     std::replace(same.begin(), same.end(), other, one);
     return true;

@@ -1,5 +1,5 @@
-// Results of a program that are the same in every run, such as the zeros that an optimizer's
-// moments begin with: one value under several handles, since values never change.
+// Results of a program that are equal in every run, such as the initial zeros of an optimizer's
+// moments, become one value under several handles. This is safe because values never change.
 #ifndef KILN_SERVER_RUNTIME_SHARE_RESULTS_H_
 #define KILN_SERVER_RUNTIME_SHARE_RESULTS_H_
 
@@ -10,9 +10,10 @@
 
 namespace kiln::runtime {
 
-// By result (outputs, then updates): the first one whose value it is, itself for most. Takes the
-// copies that make such results out of `program`, a program on one device. Not for a program for
-// all values of a graph's variables: what is one result there may be two of different shapes.
+// Returns, by result (outputs, then updates), the first result with the same value; for most,
+// itself. Removes the copies that make the other results from `program`. Requires: a program on one
+// device, and not a program for all values of a graph's variables, in which equal results may have
+// different shapes.
 std::vector<int> ShareResults(const Signature& signature, compiler::CompiledProgram* program);
 
 }  // namespace kiln::runtime

@@ -100,7 +100,7 @@ TEST_F(ShareResultsTest, ARunMakesOneValueOfThem) {
     ASSERT_TRUE(result->status().ok());
     EXPECT_EQ(std::memcmp(result->buffer()->host_pointer(), values, sizeof(values)), 0);
   }
-  // The input and two results, with what the fake device adds to none.
+  // The input and two results; the fake device adds nothing to their sizes.
   EXPECT_EQ(account->bytes(), 3 * kResultBytes);
   EXPECT_TRUE(device.dispatcher().WaitIdle(absl::InfiniteDuration()));
 }

@@ -16,8 +16,7 @@ Signature Signature::Of(const graph::Graph& graph) {
   for (const ir::Node* output : graph.outputs)
     signature.outputs.push_back(TypeOf(output->dtype(), output->shape()));
   for (const graph::Update& update : graph.updates) {
-    // The same object as the input's, so that comparing a result with what the next run wants is
-    // quick.
+    // The same object as the input's, so that comparing a result with the next run's input is fast.
     signature.updates.push_back(signature.inputs[update.input]);
     signature.updated_inputs.push_back(update.input);
   }
@@ -45,7 +44,7 @@ Signature Signature::Of(const graph::Graph& graph, const std::vector<std::string
     signature.input_placements.push_back(place(graph.sharding->inputs, i));
   for (size_t i = 0; i < graph.outputs.size(); ++i)
     signature.result_placements.push_back(place(graph.sharding->outputs, i));
-  // The same object, so that comparing a result with what the next run wants is quick.
+  // The same object, so that comparing a result with the next run's input is fast.
   for (const graph::Update& update : graph.updates)
     signature.result_placements.push_back(signature.input_placements[update.input]);
   return signature;

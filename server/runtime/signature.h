@@ -1,4 +1,4 @@
-// What a program takes and gives.
+// The inputs and results of a program.
 #ifndef KILN_SERVER_RUNTIME_SIGNATURE_H_
 #define KILN_SERVER_RUNTIME_SIGNATURE_H_
 
@@ -21,16 +21,16 @@ struct Signature {
   std::vector<TensorTypePointer> outputs;
   std::vector<TensorTypePointer> updates;
   std::vector<int> updated_inputs;  // for each update, the input it replaces
-  // Of a program on several devices, how each lies on them; else empty.
+  // For a program on several devices, the placement of each; else empty.
   using PlacementPointer = std::shared_ptr<const buffers::Placement>;
   std::vector<PlacementPointer> input_placements;
   std::vector<PlacementPointer> result_placements;  // outputs, then updates
-  // Of one in stages, the member of its gang that has each, whole; else empty.
+  // For a program in stages, the member of its gang that has each whole value; else empty.
   std::vector<int> input_members;
   std::vector<int> result_members;  // outputs, then updates
 
   static Signature Of(const graph::Graph& graph);
-  // On these devices, as the graph's sharding says.
+  // The same on these devices, with the graph's sharding.
   static Signature Of(const graph::Graph& graph, const std::vector<std::string>& devices);
   // Bytes of all outputs and updates.
   int64_t result_bytes() const;

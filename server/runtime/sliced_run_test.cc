@@ -1,5 +1,4 @@
-// Runs that are submitted in pieces: what comes in between, what ends them early, and what becomes
-// of their memory.
+// Runs that are submitted in pieces: work between the pieces, early ends, and their memory.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -47,7 +46,7 @@ class SlicedRunTest : public ::testing::Test {
   }
 
   // Three times its input: a copy to the arena, a sum in the arena, a sum to the output. Each
-  // kernel takes so many milliseconds; `last` is the code of the last.
+  // kernel takes this many milliseconds; `last` is the code of the last.
   std::shared_ptr<Program> Triple(int64_t milliseconds, const std::string& last = "add",
                                   int64_t points = 1) {
     compiler::CompiledProgram compiled;
@@ -84,7 +83,7 @@ class SlicedRunTest : public ::testing::Test {
     input->Resolve(absl::OkStatus());
     return input;
   }
-  // The run, which is not queued, and what becomes of it.
+  // Returns a run, which is not queued, and its outcome.
   std::pair<std::shared_ptr<runtime::Run>, std::shared_ptr<Waited>> Make(
       const std::shared_ptr<Program>& program, float value) {
     auto waited = std::make_shared<Waited>();
@@ -104,7 +103,7 @@ class SlicedRunTest : public ::testing::Test {
     device_->dispatcher().Enqueue(flow, std::move(run));
     return waited;
   }
-  // Programs are cut by what their sizes promise until they have run.
+  // Programs are cut according to their sizes until they have run.
   void RunOnce(const std::shared_ptr<Program>& program) {
     const auto flow = device_->dispatcher().AddFlow("first", 1);
     const auto waited = Start(flow, program, 1);
@@ -154,7 +153,7 @@ TEST_F(SlicedRunTest, KernelsAreCutBetweenThePointsOfTheirGrids) {
     EXPECT_EQ(ran[i].begin, 5 * i);
     EXPECT_EQ(ran[i].end, 5 * (i + 1));
   }
-  // Of a kernel all parts together.
+  // A kernel's time is the sum of its parts.
   const auto times = program->kernel_times();
   for (const KernelTimes& each : times) {
     EXPECT_EQ(each.samples, 1);
@@ -162,7 +161,7 @@ TEST_F(SlicedRunTest, KernelsAreCutBetweenThePointsOfTheirGrids) {
   }
 }
 
-// Another user's step comes after each piece of a kernel, in which the device stays.
+// Another user's step runs after each piece of a kernel.
 TEST_F(SlicedRunTest, AnotherUsersRunsComeBetweenThePartsOfAKernel) {
   std::string order;
   const auto note = [&order](char letter) {
@@ -232,7 +231,7 @@ class SharedDeviceTest : public SlicedRunTest, public ::testing::WithParamInterf
 INSTANTIATE_TEST_SUITE_P(Devices, SharedDeviceTest, ::testing::Bool(),
                          [](const auto& info) { return info.param ? "ThatYield" : "WithCuts"; });
 
-// Were there one arena, either would compute with the other's values.
+// With one arena, either would compute with the other's values.
 TEST_P(SharedDeviceTest, RunsOfTwoUsersKeepTheirIntermediateResultsApart) {
   const auto program = Triple(6);
   const auto small = Triple(1);
@@ -262,7 +261,7 @@ TEST_P(SharedDeviceTest, RunsOfTwoUsersKeepTheirIntermediateResultsApart) {
     EXPECT_EQ(of_cid[i]->first(), 3 * (201.0f + i));
     EXPECT_NEAR(of_ann[i]->seconds, 0.018, 1e-9);
   }
-  // Of the last run perhaps nothing is left for another list.
+  // The last run may have nothing left for another list.
   const int lists = GetParam() ? 2 : 3;
   EXPECT_LE(raw_->lists_run() - before, 20 * (lists + lists + 1));
   EXPECT_GE(raw_->lists_run() - before, 20 * (lists + lists + 1) - (GetParam() ? 1 : 0));
@@ -270,7 +269,7 @@ TEST_P(SharedDeviceTest, RunsOfTwoUsersKeepTheirIntermediateResultsApart) {
   EXPECT_LE(device_->arenas().count(), 3);
 }
 
-// Room for the results of two runs and for one arena.
+// Memory for the results of two runs and for one arena.
 class LittleMemoryTest : public SharedDeviceTest {
  protected:
   LittleMemoryTest() : SharedDeviceTest(2 * 2 * kBytes + kArenaBytes) {}
@@ -294,7 +293,7 @@ TEST_P(LittleMemoryTest, ARunWaitsForTheOnlyArena) {
     EXPECT_EQ(second->first(), 6);
     EXPECT_EQ(device_->arenas().count(), 1);
     EXPECT_TRUE(device_->dispatcher().WaitIdle(absl::InfiniteDuration()));
-    // The runs may live a little longer, and what they call when they end with them.
+    // The runs may live a little longer, and with them their callbacks.
     first->results.clear();
     second->results.clear();
   }
@@ -375,7 +374,7 @@ TEST_F(SlicedRunTest, WhatHasBeenSubmittedWholeCannotBeCancelled) {
   EXPECT_EQ(waited->first(), 3);
 }
 
-// But on a device that stops lists.
+// A device that stops lists ends a submitted run early, unlike the device above.
 TEST_F(SlicedRunTest, ADeviceThatStopsListsIsDoneAtOnce) {
   const auto small = Triple(1);
   RunOnce(small);
@@ -424,7 +423,8 @@ TEST_P(SharedDeviceTest, AFailedPieceFailsTheRunAndNothingElse) {
   EXPECT_EQ(good->first(), 4);
 }
 
-// Lists and arenas are of the life in which they were made; the fake device refuses earlier ones.
+// Lists and arenas belong to the life in which they were made; the fake device refuses earlier
+// ones.
 TEST_P(SharedDeviceTest, ADeviceThatIsLostAndRevivedRunsThemAgain) {
   const auto program = Triple(6);
   RunOnce(program);

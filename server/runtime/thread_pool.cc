@@ -29,7 +29,7 @@ void ThreadPool::Loop() {
     {
       absl::MutexLock lock(&mutex_);
       while (tasks_.empty() && !stopping_) changed_.Wait(&mutex_);
-      // Only when nothing is left: somebody waits for every task.
+      // Only when the queue is empty: each task has a waiter.
       if (tasks_.empty()) return;
       task = std::move(tasks_.front());
       tasks_.pop_front();

@@ -12,7 +12,7 @@
 
 namespace kiln::runtime {
 
-// Thread-safe. The destructor runs what is queued, then joins.
+// Thread-safe. The destructor runs the queued tasks, then joins.
 class ThreadPool {
  public:
   explicit ThreadPool(int threads);

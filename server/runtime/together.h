@@ -1,4 +1,4 @@
-// What several parties are told at one moment, and send on together.
+// Combines messages that are caused by one event, such as the end of a run.
 #ifndef KILN_SERVER_RUNTIME_TOGETHER_H_
 #define KILN_SERVER_RUNTIME_TOGETHER_H_
 
@@ -8,9 +8,9 @@
 
 namespace kiln::runtime {
 
-// A stretch of a thread's work in which things become known one after another, such as the end of a
-// run and its results. What is put off goes out at its end, in order: one message instead of
-// several. Stretches within another one belong to it.
+// A scope of a thread in which several events happen, such as the end of a run and of its results.
+// Deferred calls are made at its end, in order, so that one message is sent instead of several.
+// Nested scopes belong to the outermost one.
 class Together {
  public:
   Together() : is_outermost_(current_ == nullptr) {
@@ -24,7 +24,7 @@ class Together {
   Together(const Together&) = delete;
   Together& operator=(const Together&) = delete;
 
-  // At the end of this thread's stretch; at once where there is none.
+  // Calls `call` at the end of this thread's scope; at once if there is none.
   static void Call(std::function<void()> call) {
     if (current_ == nullptr) return call();
     current_->put_off_.push_back(std::move(call));

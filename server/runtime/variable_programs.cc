@@ -9,8 +9,8 @@
 namespace kiln::runtime {
 namespace {
 
-// How far to look ahead of a variable that counts up: what is proved while the device computes
-// costs nobody time.
+// How far to look ahead of a variable that counts up: proofs made while the device computes delay
+// no one.
 constexpr int64_t kBindAhead = 16;
 
 absl::StatusOr<variables::VariableGraph> MakeVariableGraph(const ProgramRequest& request,

@@ -31,13 +31,13 @@ class VariableProgram {
                   std::shared_ptr<Program> program)
       : bounds_(std::move(bounds)), graph_(std::move(graph)), program_(std::move(program)) {}
 
-  // The program at these values, for which `graph` was built. NOT_FOUND if it is not right there;
-  // else as Bind.
+  // Returns the program at these values, for which `graph` was built. NOT_FOUND if it is not right
+  // there. Other errors are those of Bind.
   absl::StatusOr<std::shared_ptr<const BoundProgram>> BindAt(const Bindings& bindings,
                                                              const graph::Graph& graph) const;
 
-  // The only variable may count up, as the position in a growing cache does: the bindings that come
-  // then, in their order, up to a limit. Empty where there are more variables.
+  // Returns the bindings that follow if the only variable counts up, as the position in a growing
+  // cache does, in order and up to a limit. Empty if there are more variables.
   std::vector<Bindings> Following(const Bindings& bindings) const;
 
  private:
@@ -46,10 +46,12 @@ class VariableProgram {
   const std::shared_ptr<Program> program_;
 };
 
-// The binding before, where there is only one variable: if that was asked for, it counts up.
+// Returns the binding before this one. Requires: there is only one variable. If that binding was
+// asked for, the variable counts up.
 Bindings Preceding(const Bindings& bindings);
 
-// Those of one source on one device, one for each part of its bounds (WorkingBounds). Thread-safe.
+// The programs of one source on one device, one for each part of its bounds (WorkingBounds).
+// Thread-safe.
 class VariablePrograms {
  public:
   using Result = absl::StatusOr<std::shared_ptr<const VariableProgram>>;
@@ -57,10 +59,10 @@ class VariablePrograms {
   // `programs` outlives this.
   explicit VariablePrograms(ProgramsByDigest* programs) : programs_(programs) {}
 
-  // Calls `done` with the program for the bounds around the request's bindings, or why there is
-  // none. The first to ask makes it, on this thread and at its own expense; `done` is called as
-  // soon as it is there, on the thread that ends it. Whoever asks again gets the same, except that
-  // what lacked host memory is tried again.
+  // Calls `done` with the program for the bounds around the request's bindings, or with the reason
+  // why there is none. The first caller makes it, on this thread and at its own expense. `done` is
+  // called as soon as the result is known, on the thread that determines it. Later callers get the
+  // same result, except that a failure for lack of host memory is tried again.
   void Get(const ProgramRequest& request, std::function<void(const Result&)> done)
       ABSL_LOCKS_EXCLUDED(mutex_);
 

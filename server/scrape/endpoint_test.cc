@@ -26,7 +26,7 @@ constexpr char kRequest[] = "GET /metrics HTTP/1.1\r\nHost: box\r\n\r\n";
 // A client's connection to a port of this machine.
 class Scraper {
  public:
-  // From 127.0.0.`number`.
+  // Connects from 127.0.0.`number`.
   explicit Scraper(int port, int number = 1)
       : file_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in address{};
@@ -46,7 +46,7 @@ class Scraper {
     EXPECT_EQ(send(file_, text.data(), text.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(text.size()));
   }
-  // All that comes until the server hangs up.
+  // Returns all bytes up to the end of the connection.
   std::string Receive() const {
     std::string all;
     char piece[4096];
@@ -117,7 +117,7 @@ TEST_F(EndpointTest, TakesAPasswordOnceItIsProtected) {
   EXPECT_THAT(with("token"), StartsWith("HTTP/1.1 200 "));
 }
 
-// Time stands still here: what is slow is not closed because it has had its time.
+// The clock does not advance, so no slow client is closed because its time is over.
 TEST_F(EndpointTest, SlowClientsHoldUpNoScrape) {
   Start();
   std::vector<Scraper> slow;
@@ -127,7 +127,7 @@ TEST_F(EndpointTest, SlowClientsHoldUpNoScrape) {
   }
   EXPECT_THAT(Scrape(), StartsWith("HTTP/1.1 200 OK\r\n"));
   EXPECT_THAT(Scrape(kRequest, 2), StartsWith("HTTP/1.1 200 OK\r\n"));
-  // Of one address there are not more than there may be, and these are the latest.
+  // An address has no more connections than allowed, and these are the most recent ones.
   const auto ended = [&] {
     size_t count = 0;
     for (const Scraper& scraper : slow) count += scraper.HasEnded() ? 1 : 0;

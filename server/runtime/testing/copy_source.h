@@ -16,7 +16,7 @@
 
 namespace kiln::testing {
 
-// A graph of `count` floats: the input itself. The key may differ where the graph does not.
+// A graph of `count` floats: the input itself. The key may differ between equal graphs.
 class CopySource : public runtime::GraphSource {
  public:
   CopySource(std::string key, int64_t count) : key_(std::move(key)), count_(count) {}
@@ -59,7 +59,7 @@ class VariableCopySource : public runtime::GraphSource {
   const std::vector<runtime::Variable> variables_;
 };
 
-// Until Free, host memory has room for graphs of one float alone.
+// Until Free, host memory is enough only for graphs of one float.
 class ShortOfMemory : public VariableCopySource {
  public:
   ShortOfMemory() : VariableCopySource(1) {}

@@ -33,13 +33,13 @@ class TextSource : public runtime::GraphSource {
   const std::vector<runtime::Variable> none_;
 };
 
-// Elements of one device from a row-major tensor.
+// Writes the elements of one device's part of a row-major tensor.
 ValuePointer WritePart(ManagedDevice& device, const buffers::TensorType& whole,
                        const buffers::Part& part, const std::vector<float>& elements) {
   const auto type =
       std::make_shared<const buffers::TensorType>(buffers::TensorType{whole.dtype, part.memory});
   auto value = device.pool()->Allocate(type, nullptr);
-  // What stands in padding may not matter: these are NaNs.
+  // The content of padding must not matter: these are NaNs.
   std::string bytes(type->bytes(), '\xff');
   const auto put = [&](int64_t from, int64_t to, int64_t size) {
     std::memcpy(bytes.data() + to, reinterpret_cast<const char*>(elements.data()) + from, size);

@@ -22,14 +22,14 @@
 
 namespace kiln::testing {
 
-// The mean over all rows, which lie in parts on the devices, and the rows minus it: an all-reduce.
-// An update doubles the rows.
+// Returns a graph of the mean over all rows, which are split across the devices, and of the rows
+// minus the mean: an all-reduce. An update doubles the rows.
 std::string MeanGraph(int devices, int64_t rows);
-// The same of 8 rows, on one device.
+// The same for 8 rows, on one device.
 std::string MeanGraphOnOne();
 
-// The same, in stages: the rows lie on the first device, the second adds them up, and the sum goes
-// from each to the next and back to the first; the last one has it, too.
+// The same in stages: the rows are on the first device, the second adds them up, and the sum goes
+// from each device to the next and back to the first; the last one has it, too.
 std::string StagesGraph(int devices, int64_t rows);
 
 class GangTest : public ::testing::Test {
@@ -40,23 +40,24 @@ class GangTest : public ::testing::Test {
 
   void UseDriver(drivers::Driver& driver);
   void UseDevice(std::unique_ptr<drivers::Device> device);
-  // `cores`: that they believe to share.
+  // `cores`: the number of cores that the devices assume to share.
   void UseCpus(int devices, int cores = 64);
   void UseNulls(int devices, std::function<absl::Status()> fault);
 
-  // Devices that are opened from here on: every program is cut before each kernel.
+  // Makes devices opened from here on cut every program before each kernel.
   void CutAll() { limits_.slice_seconds = 1e-9; }
 
-  // Null where it cannot be compiled: compiled_ says why. One place: for one device, if the graph
-  // has no mesh.
+  // Returns null if the graph cannot be compiled; compiled_ then has the error. With one place, a
+  // graph without a mesh is compiled for one device.
   std::shared_ptr<const runtime::BoundProgram> Compile(const std::string& text,
                                                        const std::vector<int>& places);
 
-  // The parts of a tensor whose element i is `first` + i; all of it for a program on one device.
+  // Returns the parts of a tensor whose element i is `first` + i; the whole tensor for a program on
+  // one device.
   runtime::ValuePointer Input(const runtime::BoundProgram& bound, float first);
   static std::vector<float> Whole(const buffers::Value& value);
 
-  // A run, or why there is none; its status is there once it has ended.
+  // A run, or the error why there is none; the status is set when the run has ended.
   struct Created {
     std::shared_ptr<const runtime::BoundProgram> bound;
     std::shared_ptr<runtime::QueuedRun> run;
@@ -67,7 +68,7 @@ class GangTest : public ::testing::Test {
   };
   Created Create(const std::shared_ptr<const runtime::BoundProgram>& bound,
                  const runtime::ValuePointer& input);
-  // `user`: in whose flows.
+  // `user`: the user whose flows are used.
   void Enqueue(const Created& created, int user);
   Created Start(const std::shared_ptr<const runtime::BoundProgram>& bound,
                 const runtime::ValuePointer& input, int user = 0) {
@@ -75,27 +76,29 @@ class GangTest : public ::testing::Test {
     Enqueue(created, user);
     return created;
   }
-  // Its status, once it has ended.
+  // Waits for the run's end and returns its status.
   static absl::Status Await(const Created& created);
 
-  // Of 8 rows from Input(…, 0) times `scale`: column c has c, 8 + c, …, 56 + c.
+  // Requires: the run's input was 8 rows of Input(…, 0) times `scale`. Column c has c, 8 + c, …, 56
+  // + c.
   static void ExpectSums(const Created& created, float scale);
 
   metrics::Metrics metrics_{"test"};
   fairness::QueueLimits limits_;
   fairness::GangOrder order_;
   std::vector<std::unique_ptr<runtime::ManagedDevice>> devices_;
-  // Who pays on each device.
+  // The accounts that pay on each device.
   std::vector<std::shared_ptr<buffers::Account>> accounts_;
   // By device and user. A flow's runs come from one thread, as a session's do.
   std::vector<std::vector<fairness::FairQueue::FlowId>> flows_;
   absl::Status compiled_;
 
  private:
-  // Numbers of devices, by place.
+  // Device indices, by place.
   std::vector<int> DevicesOf(const runtime::BoundProgram& bound) const;
 
-  // By stage and text, and architecture: what differs is where it runs.
+  // By stage and text, and architecture: equal programs differ only in the devices on which they
+  // run.
   std::map<std::pair<std::string, std::string>, absl::StatusOr<compiler::CompiledProgram>> known_;
 };
 

@@ -1,4 +1,4 @@
-// A device that holds up its lists as long as a test wants it to.
+// A device that holds its lists as long as a test wants.
 #ifndef KILN_SERVER_RUNTIME_TESTING_HELD_DEVICE_H_
 #define KILN_SERVER_RUNTIME_TESTING_HELD_DEVICE_H_
 
@@ -13,10 +13,10 @@
 
 namespace kiln::testing {
 
-// Outlives the device.
+// Must outlive the device.
 class HeldDevice {
  public:
-  // `watch` is called in front of each command, once it goes on.
+  // `watch` is called before each command, after it is let go.
   explicit HeldDevice(std::function<void(const drivers::Command&)> watch = nullptr)
       : watch_(std::move(watch)) {}
 
@@ -27,7 +27,7 @@ class HeldDevice {
                                             return absl::OkStatus();
                                           });
   }
-  // From the next command on, until LetGo; once.
+  // Holds the device from the next command on, until LetGo. Call once.
   void Hold() { is_held_ = true; }
   void AwaitList() { has_come_.WaitForNotification(); }
   void LetGo() { go_on_.Notify(); }

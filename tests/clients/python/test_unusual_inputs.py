@@ -1,4 +1,5 @@
-"""Ties, NaN, nothing, scalars and integers, beside PyTorch: values, dtypes, shapes, gradients."""
+"""Ties, NaN, empty tensors, scalars and integers: compared with PyTorch in values, dtypes, shapes
+and gradients."""
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ def f(*values):
 
 
 TIES = np.array([[1, 3, 3, 1], [3, 3, 1, 3], [0, 0, 3, 3], [2, 0, 0, 2]], np.float32)
-# NaN: at most one in a window, as it depends on the device which of several PyTorch chooses.
+# At most one NaN in a window: which one PyTorch chooses of several depends on the device.
 HOLES = np.array([[1, NAN, 3, 1], [3, 3, 1, 3], [0, 0, -INF, -INF], [INF, 0, -INF, -INF]],
                  np.float32)
 PAIR = f(1, NAN, 2, 2, -0.0, INF, NAN), f(2, 1, NAN, 2, 0.0, -INF, NAN)
@@ -31,7 +32,7 @@ POOLS = [
     *[f"F.adaptive_max_pool2d(x[None], {size})[0]" for size in (1, 2, 3, "(3, 1)", "(1, 3)")],
     "F.adaptive_max_pool1d(x, 3)", "F.adaptive_max_pool3d(x.reshape(1, 1, 4, 2, 2), (3, 1, 1))",
 ]  # fmt: skip
-# Windows that touch NaN or an infinity, and no others.
+# Only windows that contain NaN or an infinity may become NaN or infinite.
 KERNEL = np.array([[1, -2], [3, 0.5]], np.float32)
 CONVOLUTIONS = [
     *[(f"F.conv2d(x[None, None], w[None, None], {arguments})[0, 0]", KERNEL) for arguments in (
@@ -69,16 +70,16 @@ CASES = [
         (np.array([[0, 1], [2, 1], [3, 3]]), ""), (np.array([[0, 1], [2, 1]]), ", padding_idx=1"))],
     ("F.embedding_bag(I, w, O, mode='max')",
      {"I": np.array([0, 1, 2, 1, 0]), "O": np.array([0, 2, 2]), "w": TIES}),
-    # The gradient of a symmetric matrix.
+    # The gradient is that of a symmetric matrix.
     *[(f"torch.linalg.cholesky(x{half})", {"x": matrix}) for half in ("", ", upper=True")
       for matrix in (SQUARE, np.stack([SQUARE, SQUARE * 2]))],
     ("torch.linalg.cholesky(x)", {"x": LOWER}),
-    # What a factor of 0 leaves out.
+    # Inputs with a factor of 0 are ignored, even NaN.
     *[("torch.addmm(x, a, b, beta=0, alpha=2)", {"x": x, "a": TIES, "b": TIES.T.copy()})
       for x in (HOLES, f(1, NAN, INF, 2), np.float32(NAN))],
     ("torch.baddbmm(x, a, b, beta=0)", {"x": HOLES[None], "a": TIES[None], "b": TIES[None]}),
     ("torch.addmm(x, a, b, beta=0.5, alpha=2)", {"x": TIES, "a": TIES, "b": TIES}),
-    # Nothing.
+    # Empty tensors.
     *[(f"x.{call}", {"x": NONE}) for call in (
         "mean()", "sum()", "prod()", "var()", "std()", "norm()", "logsumexp(0)", "cumsum(0)",
         "softmax(0)", "any()", "all()", "sort(0).values", "cummax(0).values")],
@@ -109,7 +110,7 @@ CASES = [
       for arguments in ("2", "3, 2, 1", "3, 2, 1, ceil_mode=True",
                         "3, 2, 1, count_include_pad=False")],
     ("F.avg_pool2d(X, 3, divisor_override=2)", {"X": WHOLE.reshape(1, 8, 8)}),
-    # The first 53 bits are not enough.
+    # float64's 53 bits of precision are not enough.
     ("F.avg_pool1d(X, 2)", {"X": (WHOLE + (1 << 60)).reshape(1, 64)}),
     *[("torch.sign(X)", {"X": array}) for array in (f(-0.0, 0, -2, 3, INF, -INF), WHOLE)],
     ("torch.sign(x)", {"x": f(-0.0, 0, -2, 3)}),
@@ -122,7 +123,7 @@ def references(torch_values):
 
 
 class Torch:
-    """kiln by the names that only PyTorch has."""
+    """kiln under the name torch."""
 
     tensor = staticmethod(kiln.tensor)
 

@@ -1,4 +1,4 @@
-"""Between Python numbers, NumPy arrays and the bytes that travel."""
+"""Conversion between Python numbers, NumPy arrays and the bytes that are sent."""
 
 import math
 from typing import Any, Tuple
@@ -11,7 +11,7 @@ from kiln._basics.errors import InvalidArgument
 
 
 def weak_dtype(number: Any, like: DType) -> DType:
-    """The dtype of a Python number that meets a tensor: the tensor's, where it has the kind."""
+    """The dtype of a Python number next to a tensor: the tensor's, if the number's kind fits."""
     if isinstance(number, bool):
         return like
     if isinstance(number, int):
@@ -20,13 +20,13 @@ def weak_dtype(number: Any, like: DType) -> DType:
 
 
 def integer_range(dtype: DType) -> Tuple[int, int]:
-    """The lowest and the highest number of an integer dtype."""
+    """Returns the smallest and the largest value of an integer dtype."""
     bits = 8 * dtype.itemsize
     return (-(1 << bits - 1), (1 << bits - 1) - 1) if dtype.is_signed else (0, (1 << bits) - 1)
 
 
 def overflows(number: float, dtype: DType) -> bool:
-    """Whether a finite number is beyond a float dtype's largest."""
+    """Whether a finite number becomes infinite or NaN when it is rounded to a float dtype."""
     if not math.isfinite(number):
         return False
     with np.errstate(over="ignore"):
@@ -39,22 +39,22 @@ def overflows(number: float, dtype: DType) -> bool:
 
 
 def is_padding(number: Any) -> bool:
-    """Whether a number is what the op `pad` puts beside the elements: 0, but not -0.0."""
+    """Whether a number is the fill value of the op `pad`: 0, but not -0.0."""
     return bool(number == 0) and math.copysign(1, number) > 0
 
 
 def is_same_kind(source: DType, target: DType) -> bool:
-    """Whether a cast stays within bools, integers or floats, or goes to a kind that holds more."""
+    """Whether a cast keeps the kind (bool, integer, float) or goes to a more general one."""
     if source.is_float:
         return target.is_float
     return source is dtypes.bool_ or target is not dtypes.bool_
 
 
 def to_array(data: Any, dtype: Any = None) -> Tuple[np.ndarray, DType]:
-    """An own, contiguous copy of `data` as it travels, and its dtype.
+    """Returns a contiguous copy of `data` in the form in which it is sent, and its dtype.
 
     Without a dtype, Python floats are float32 and Python ints int64; NumPy arrays keep theirs.
-    Types that NumPy lacks travel as unsigned integers with the same bits.
+    Types that NumPy lacks are sent as unsigned integers with the same bits.
     """
     try:
         array = np.asarray(data)
@@ -70,7 +70,7 @@ def to_array(data: Any, dtype: Any = None) -> Tuple[np.ndarray, DType]:
             return array.copy(order="C").view(short_floats.carrier(foreign)), foreign
         array = array.astype(np.float32)
     if dtype is None:
-        # np.asarray makes float64 of Python floats, which says nothing of what the user wanted.
+        # np.asarray makes float64 of Python floats, so float64 is not the user's choice.
         wanted = dtypes.float32 if array.dtype == np.float64 and not own else (
             dtypes.as_dtype(array.dtype) if array.dtype.kind in "biuf" else None)
         if wanted is None:
@@ -83,7 +83,7 @@ def to_array(data: Any, dtype: Any = None) -> Tuple[np.ndarray, DType]:
 
 
 def _with_large_ints(data: Any, array: np.ndarray) -> np.ndarray:
-    """Python ints, if they are nothing else: of those beyond int64 and others NumPy makes floats."""
+    """Returns all-int data as uint64: NumPy makes floats of ints beyond int64 next to others."""
     numbers = np.asarray(data, object)
     if not all(isinstance(number, (int, np.integer)) for number in numbers.flat):
         return array
@@ -96,7 +96,7 @@ def _with_large_ints(data: Any, array: np.ndarray) -> np.ndarray:
 
 
 def from_bytes(data: bytes, dtype: DType, shape: Tuple[int, ...]) -> np.ndarray:
-    """The array in these bytes; writable."""
+    """Returns the array in these bytes; writable."""
     if dtype.numpy is not None:
         # An array on `bytes` would be read-only.
         return np.frombuffer(bytearray(data), dtype.numpy).reshape(shape)

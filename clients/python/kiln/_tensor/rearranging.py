@@ -1,4 +1,4 @@
-"""Methods of Tensor that repeat, turn, move and surround elements."""
+"""Methods of Tensor that repeat, flip, roll and pad elements."""
 
 from typing import TYPE_CHECKING, Any, List, Optional, Sequence
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 class Rearranging(Shapes):
-    """Elements in other places, more than once, or beside others."""
+    """Methods that move, repeat or pad elements."""
 
     __slots__ = ()
 
     def repeat(self, *repeats: Any) -> "Tensor":
-        """Copies side by side: repeats[i] along dimension i.
+        """Repeats the tensor repeats[i] times along dimension i.
 
         >>> kiln.tensor([1, 2]).repeat(2, 2).tolist()
         [[1, 2, 1, 2], [1, 2, 1, 2]]
@@ -42,7 +42,7 @@ class Rearranging(Shapes):
         return self.reshape(split).expand(wide).reshape(whole)
 
     def tile(self, *repeats: Any) -> "Tensor":
-        """Copies side by side, as NumPy's tile.
+        """Repeats the tensor, as NumPy's tile.
 
         >>> kiln.tensor([1, 2]).tile(2).tolist()
         [1, 2, 1, 2]
@@ -51,7 +51,7 @@ class Rearranging(Shapes):
         return self.repeat((1,) * (self.ndim - len(counts)) + counts)
 
     def repeat_interleave(self, repeats: Any, dim: Optional[int] = None) -> "Tensor":
-        """Each element repeated that many times, along a dimension or flattened.
+        """Repeats each element that many times, along a dimension or in the flattened tensor.
 
         >>> kiln.tensor([1, 2]).repeat_interleave(2).tolist()
         [1, 1, 2, 2]
@@ -77,7 +77,7 @@ class Rearranging(Shapes):
         return self._op("gather", construct(index.tolist(), "int64"), axis=place)
 
     def flip(self, *dims: Any) -> "Tensor":
-        """Reversed along dimensions.
+        """Reverses the order of elements along dimensions.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).flip(1).tolist()
         [[2, 1], [4, 3]]
@@ -86,7 +86,7 @@ class Rearranging(Shapes):
         return self._op("flip", axes=axes) if axes else self._alias()
 
     def roll(self, shifts: Any, dims: Any = None) -> "Tensor":
-        """Elements moved along dimensions, wrapping around; without dims, in the flat tensor.
+        """Shifts elements along dimensions, wrapping around; without dims, in the flat tensor.
 
         >>> kiln.tensor([1, 2, 3]).roll(1).tolist()
         [3, 1, 2]
@@ -111,9 +111,9 @@ class Rearranging(Shapes):
         return x
 
     def pad(self, padding: Sequence[int], value: Any = 0) -> "Tensor":
-        """Padded as PyTorch's: (left, right) of the last dimension, then of the one before, …
+        """Pads as PyTorch: (left, right) of the last dimension, then of the one before, …
 
-        The dtype stays.
+        The dtype does not change.
 
         >>> kiln.tensor([1, 2]).pad((1, 2), value=9).tolist()
         [9, 1, 2, 9, 9]
@@ -135,7 +135,7 @@ class Rearranging(Shapes):
         return padded.where(inside, in_dtype(value, self.dtype))
 
     def one_hot(self, classes: int) -> "Tensor":
-        """1 at the index that each integer names, 0 elsewhere, along a new last dimension.
+        """Returns 1 at the index given by each integer, else 0, along a new last dimension.
 
         >>> kiln.tensor([1, 0]).one_hot(3).tolist()
         [[0, 1, 0], [1, 0, 0]]
@@ -143,7 +143,7 @@ class Rearranging(Shapes):
         return self._op("one_hot", classes=whole(classes, "classes"))
 
     def tril(self, diagonal: int = 0) -> "Tensor":
-        """The lower triangle of the last two dimensions, zero above.
+        """Returns the lower triangle of the last two dimensions, and zeros above it.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).tril().tolist()
         [[1, 0], [3, 4]]
@@ -151,7 +151,7 @@ class Rearranging(Shapes):
         return self._op("tril", diagonal=whole(diagonal, "diagonal"))
 
     def triu(self, diagonal: int = 0) -> "Tensor":
-        """The upper triangle of the last two dimensions, zero below.
+        """Returns the upper triangle of the last two dimensions, and zeros below it.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).triu().tolist()
         [[1, 2], [0, 4]]
@@ -160,7 +160,7 @@ class Rearranging(Shapes):
 
 
 def _rolled_off(amount: int, size: Any) -> Any:
-    """Where a dimension rolled by `amount` begins in the one before."""
+    """Returns the index of the element that becomes the first when rolled by `amount`."""
     if not isinstance(size, Dim):
         return -amount % size if size else 0
     if abs(amount) >= size.low and amount:

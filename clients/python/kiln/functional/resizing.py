@@ -1,4 +1,4 @@
-"""Other sizes: padding and interpolation."""
+"""Padding and interpolation."""
 
 from typing import Any, Optional, Sequence, Tuple, Union
 
@@ -13,10 +13,10 @@ _BORDERS = ("reflect", "replicate", "circular")
 
 
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: Any = 0) -> Tensor:
-    """Padded as PyTorch's: pad is (before, after) of the last dimension, of the one before, …
+    """Pads as PyTorch: pad is (before, after) of the last dimension, of the one before, …
 
-    mode "constant" puts value there, "reflect" mirrors without repeating the edge, "replicate"
-    repeats the edge, "circular" goes on with the other end. Negative amounts crop.
+    Mode "constant" fills with value, "reflect" mirrors without repeating the edge, "replicate"
+    repeats the edge, "circular" continues with the other end. Negative amounts crop.
 
     >>> F.pad(kiln.tensor([1, 2, 3]), (1, 2)).tolist()
     [0, 1, 2, 3, 0, 0]
@@ -63,7 +63,7 @@ def _check_border(x: Tensor, padding: Tuple[int, ...], mode: str) -> None:
                 f'"{mode}" has {max(most, 0)} to repeat')
 
 
-# PyTorch's names, and how many spatial dimensions each is for; "" for any.
+# PyTorch's modes: the op's mode and the number of spatial dimensions; 0: any number.
 _MODES = {
     "nearest": ("nearest", 0), "nearest-exact": ("nearest-exact", 0), "linear": ("linear", 1),
     "bilinear": ("linear", 2), "trilinear": ("linear", 3), "bicubic": ("cubic", 2),
@@ -75,12 +75,12 @@ def interpolate(input: Tensor, size: Optional[Sizes] = None,
                 scale_factor: Union[float, Sequence[float], None] = None, mode: str = "nearest",
                 align_corners: Optional[bool] = None,
                 recompute_scale_factor: Optional[bool] = None) -> Tensor:
-    """input (N, C, spatial…) resampled to a size, or by a factor, of the spatial dimensions.
+    """Resamples the spatial dimensions of input (N, C, spatial…) to a size or by a factor.
 
     mode: "nearest", "nearest-exact", "linear" (3 dimensions), "bilinear" and "bicubic" (4),
-    "trilinear" (5) or "area". align_corners places the first and last samples on each other.
-    With a scale_factor samples lie 1 / scale_factor apart, unless recompute_scale_factor. Integers
-    stay integers, rounded to the nearest.
+    "trilinear" (5) or "area". align_corners aligns the first and last samples of input and
+    result. With a scale_factor, samples are 1 / scale_factor apart, unless
+    recompute_scale_factor. Integers stay integers, rounded to the nearest.
 
     >>> F.interpolate(kiln.tensor([[[1.0, 3.0]]]), size=4, mode="linear").tolist()
     [[[1.0, 1.5, 2.5, 3.0]]]
@@ -134,7 +134,7 @@ def _resample(x: Tensor, size: Tuple[int, ...], scales: Tuple[float, ...], kind:
     if len(set(scales)) == 1:
         return x._op("interpolate", size=size, mode=kind, align_corners=align_corners,
                      scale=scales[0])
-    # The op has one scale for all: one dimension at a time, the others as they are.
+    # The op has one scale for all dimensions, so each dimension is resampled separately.
     for i, scale in enumerate(scales):
         axis = 2 + i
         last = x.transpose(axis, -1)
