@@ -63,7 +63,7 @@ std::string WhyDistrusted(const std::string& path, unsigned user_id) {
     const std::string target = std::filesystem::read_symlink(place, error).string();
     // The system does not follow more links than this either.
     if (error || ++links > kLinksMax) return "";
-    if (absl::StartsWith(target, "/")) folder = "/";
+    if (absl::StartsWith(target, "/")) folder.assign(1, '/');
     const std::deque<std::string> more = NamesIn(target);
     names.insert(names.begin(), more.begin(), more.end());
   }
