@@ -1,8 +1,10 @@
 #include "server/upkeep.h"
 
 #include <malloc.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <utility>
 
 namespace kiln {
@@ -17,8 +19,19 @@ constexpr absl::Duration kLookAtPrograms = absl::Minutes(1);
 constexpr absl::Duration kKeepMemory = absl::Seconds(10);
 // An upload without data for this long is ended: even over a slow link, a chunk takes less time.
 constexpr absl::Duration kIdleUpload = absl::Minutes(10);
-// Returns freed memory to the system once this much less is held than at the peak.
+// Returns freed memory to the system once this much less is held than at the peak, or once the
+// process has grown by this much: gRPC's memory is in no account of the daemon.
 constexpr int64_t kTrimAfter = 32 << 20;
+// How often growth alone is a reason: work that frees and allocates this much in each step would
+// otherwise get new pages each time.
+constexpr absl::Duration kLookAtGrowth = absl::Seconds(10);
+
+// Returns the resident memory of this process in bytes; 0 without /proc.
+int64_t ResidentBytes() {
+  int64_t size = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> size >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
 
 }  // namespace
 
@@ -88,10 +101,20 @@ void Upkeep::GiveMemoryBack() {
   // Memory cached for the next upload also counts until it is freed.
   const int64_t held = options_.host->used_bytes() + options_.blobs->idle_bytes();
   most_held_ = std::max(most_held_, held);
-  if (most_held_ - held < kTrimAfter) return;
+  if (most_held_ - held < kTrimAfter && !HasGrown()) return;
   // glibc keeps freed memory until it is told to return it; see malloc_trim(3).
   malloc_trim(0);
   most_held_ = held;
+  resident_then_ = ResidentBytes();
+}
+
+bool Upkeep::HasGrown() {
+  const absl::Time now = options_.steady_now();
+  if (now < next_growth_) return false;
+  next_growth_ = now + kLookAtGrowth;
+  const int64_t resident = ResidentBytes();
+  resident_then_ = std::min(resident_then_, resident);
+  return resident - resident_then_ >= kTrimAfter;
 }
 
 }  // namespace kiln

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -59,6 +60,8 @@ class Upkeep {
   // Detects lost devices even if they are unused, and tries to revive lost ones.
   void ReviveDevices();
   void GiveMemoryBack();
+  // True if the process is larger than when it last returned memory.
+  bool HasGrown();
 
   const Options options_;
   absl::Mutex mutex_;
@@ -69,7 +72,9 @@ class Upkeep {
   std::atomic<int64_t> rounds_{0};
 
   // Used by the thread only.
-  int64_t most_held_ = 0;  // since memory was last returned
+  int64_t most_held_ = 0;                                        // since memory was last returned
+  int64_t resident_then_ = std::numeric_limits<int64_t>::max();  // at that time
+  absl::Time next_growth_ = absl::InfinitePast();
   absl::Time next_programs_ = absl::InfinitePast();
   absl::Time next_memory_ = absl::InfinitePast();
 
