@@ -193,6 +193,8 @@ class _Check:
         if self._connection is None:
             self._connection = connections.default_connection()
         self._fine |= reached or set()
+        # Whether what is asked for was already carried over from the last read without a value.
+        self._is_carried = any(_was_lazy_then(node) for node in self._fine)
 
     def reaches(self, node: Node) -> bool:
         """Returns whether a node is on the way to what is asked for or was allowed before."""
@@ -207,7 +209,7 @@ class _Check:
         if node in self._fine:
             return True
         reached = self._reached([node])
-        if reached is None or not (self._has_gradients(reached) or _is_state(node, reached)):
+        if reached is None or not (self._has_gradients(reached) or self._is_state(node, reached)):
             return False
         self._fine |= reached
         return True
@@ -215,6 +217,23 @@ class _Check:
     def _has_gradients(self, nodes: Iterable[Node]) -> bool:
         """Returns whether they include gradients, which would later compute their y again."""
         return any(node.op == "gradient" and node.operands[0] in self._fine for node in nodes)
+
+    def _is_state(self, node: Node, reached: Set[Node]) -> bool:
+        """Returns whether a loop carries the node on; `reached` has the nodes under it that are not
+        in _fine.
+        """
+        if node.number <= _made.last_read:
+            return False  # not made since the last read, so it can wait
+        if node.source is None or node.source in _state_lines:
+            return node.source is not None
+        # What is asked for may be made of old state, and the new state of what is asked for.
+        carried = any(map(_was_lazy_then, reached)) or (self._is_carried and any(
+            operand in self._fine for other in reached for operand in other.operands))
+        if carried:
+            if len(_state_lines) >= _LINES_MAX:
+                _state_lines.clear()
+            _state_lines[node.source] = None
+        return carried
 
     def _reached(self, roots: Iterable[Node], asked: bool = False) -> Optional[Set[Node]]:
         """Returns the nodes under the roots that are not in _fine; None: not computable here."""
@@ -250,18 +269,9 @@ class _Check:
         return seen if is_here else None
 
 
-def _is_state(node: Node, reached: Set[Node]) -> bool:
-    """Returns whether a loop carries the node on; `reached` has the valueless nodes under it."""
-    if node.number <= _made.last_read:
-        return False  # not made since the last read, so it can wait
-    if node.source is None or node.source in _state_lines:
-        return node.source is not None
-    carried = any(other.operands and other.number <= _made.last_read for other in reached)
-    if carried:
-        if len(_state_lines) >= _LINES_MAX:
-            _state_lines.clear()
-        _state_lines[node.source] = None
-    return carried
+def _was_lazy_then(node: Node) -> bool:
+    """Returns whether a node had no value at the last read, and has none now."""
+    return bool(node.operands) and node.buffer is None and node.number <= _made.last_read
 
 
 def _is_small(node: Node) -> bool:
