@@ -1,4 +1,4 @@
-"""Follows every row of the table "How to debug" in ARCHITECTURE.md as it is written there."""
+"""Follows every row of the table "How to debug" in CONTRIBUTING.md as it is written there."""
 
 import json
 import re
@@ -44,7 +44,7 @@ def answers(question: str) -> Callable[[Callable[[], None]], Callable[[], None]]
 
 def rows() -> dict[str, str]:
     """Returns the table: answers by question."""
-    section = (ROOT / "ARCHITECTURE.md").read_text().split("## How to debug")[1].split("\n## ")[0]
+    section = (ROOT / "CONTRIBUTING.md").read_text().split("## How to debug")[1].split("\n## ")[0]
     cells = [line.strip("|").split(" | ", 1) for line in section.splitlines() if line.startswith("| ") and "---" not in line]
     return {question.strip(): answer.strip() for question, answer in cells[1:]}
 
