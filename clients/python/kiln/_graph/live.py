@@ -226,7 +226,7 @@ class _Check:
             return False  # not made since the last read, so it can wait
         if node.source is None or node.source in _state_lines:
             return node.source is not None
-        # What is asked for may be made of old state, and the new state of what is asked for.
+        # The value that is read may depend on old state, and the new state on part of that value.
         carried = any(map(_was_lazy_then, reached)) or (self._is_carried and any(
             operand in self._fine for other in reached for operand in other.operands))
         if carried:
