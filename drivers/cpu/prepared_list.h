@@ -52,7 +52,7 @@ class Program {
     int64_t size = 0;           // grid points, or bytes
     int64_t chunk = 0;          // the least that one thread takes
     void** pointers = nullptr;  // arguments, or destination and source
-    // Of is_long calls: the measured time of a task on all threads together; before the first
+    // For is_long calls: the measured time of a task on all threads together; before the first
     // measurement, many times the estimate.
     double task_seconds = 0;
   };

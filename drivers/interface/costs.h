@@ -62,7 +62,7 @@ struct Costs {
 // Throughput of a device and the overhead of launching work. Estimates; compiled code does not
 // depend on them.
 struct Rates {
-  // Of one compute unit alone; decides whether waking others is worth it.
+  // For one compute unit alone; decides whether waking others is worth it.
   double unit_flops_per_second = 0;
   double unit_bytes_per_second = 0;
   // Of the whole device; predicts a program's time until its first run.

@@ -103,7 +103,7 @@ TEST(FairPool, OneOwnerRunsSoManyAtATime) {
   EXPECT_LE(most, 2);
 }
 
-// Tasks without a limit, which an earlier daemon had accepted, leave room for those asked for now.
+// Unlimited tasks that an earlier daemon accepted leave room for tasks with a limit.
 TEST(FairPool, OnlyWhatMayBeRefusedCounts) {
   absl::Notification go;
   FairPool pool(1, 1);

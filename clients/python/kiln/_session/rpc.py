@@ -26,7 +26,7 @@ _PAUSE_SECONDS = 0.05
 class Stub:
     """Has the RPCs of `service` as attributes, for example Stub(channel, "kiln.v1.SessionService").
 
-    Those in `of_bytes` take serialized requests.
+    The methods in `of_bytes` take serialized requests.
     """
 
     if TYPE_CHECKING:
