@@ -54,7 +54,9 @@ def main() -> int:
             not_built = case.get("status") == "notrun" and not reason.startswith("SKIP_")
             if not_built or case.find("failure") is not None or case.find("error") is not None:
                 failed += 1
-                print(f"  FAILED   {name} {reason}\n{last_words(case)}", end="")
+                # ctest does not say that a test hung until its time was over.
+                after = f"after {float(case.get('time')):.0f} s" if case.get("time") else ""
+                print(f"  FAILED   {name} {reason or after}\n{last_words(case)}", end="")
             elif skipped is not None:
                 print(f"  skipped  {name}: {reason}")
             else:

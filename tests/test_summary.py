@@ -8,7 +8,7 @@ SUMMARY = pathlib.Path(__file__).with_name("summary.py")
 
 CTEST = """<testsuite tests="4" failures="1">
   <testcase name="good" status="run"/>
-  <testcase name="bad" status="fail"><failure message=""/>
+  <testcase name="bad" time="1200.03" status="fail"><failure message=""/>
     <system-out>first line
 WARNING: a race
 </system-out></testcase>
@@ -39,7 +39,7 @@ def test_a_failure_shows_the_last_it_printed(tmp_path):
     (tmp_path / "release.xml").write_text(CTEST)
     (tmp_path / "clients.xml").write_text(PYTEST)
     lines = summarize(tmp_path / "release.xml", tmp_path / "clients.xml").stdout.splitlines()
-    at = lines.index("  FAILED   release:  bad ")
+    at = lines.index("  FAILED   release:  bad after 1200 s")
     assert lines[at + 1 : at + 3] == ["    first line", "    WARNING: a race"]
     assert "    conftest.py:3: no kilnd" in lines
 

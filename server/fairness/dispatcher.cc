@@ -81,6 +81,9 @@ absl::Status Dispatcher::Queue(FairQueue::FlowId flow, const std::shared_ptr<Wor
   std::string label = is_logged ? work->label() : "";
   absl::MutexLock lock(&mutex_);
   if (!stopped_.ok()) return stopped_;
+  // Asked with the lock held: DropUnwanted, which is called after the work was given up, has either
+  // not begun yet or not seen this work.
+  if (!work->is_wanted()) return Unwanted();
   const FairQueue::Item item = next_item_++;
   if (!queue_.flows().Push(flow, item, predicted)) return SessionEnded();
   waiting_.emplace(item, Waiting{work, now});
@@ -259,9 +262,11 @@ absl::Status Dispatcher::Settle(const DeviceQueue::Start& start,
       queue_.KeepAlone(start.ticket);
       return absl::OkStatus();
     case Work::Handed::kNoRoom:
-      if (!stopped_.ok() && !waiting->begun) {
+      // DropUnwanted does not find work that is being submitted.
+      if (const absl::Status status = waiting->work->is_wanted() ? stopped_ : Unwanted();
+          !status.ok() && !waiting->begun) {
         queue_.Refused(start.ticket);
-        return stopped_;
+        return status;
       }
       // If nothing is left that could end, the work that held the memory has just been dropped.
       if (!queue_.PutBack(start,

@@ -152,6 +152,7 @@ class SlicedWork : public RecordedWork {
   absl::StatusOr<Handed> Submit(int64_t ticket, absl::Duration waited) override {
     if (needs_room_ > 0) {
       --needs_room_;
+      if (without_room_) without_room_();
       return Handed::kNoRoom;
     }
     if (during_submit_) during_submit_();
@@ -164,6 +165,7 @@ class SlicedWork : public RecordedWork {
   int needs_room_ = 0;  // how often it finds no room
   bool wanted_ = true;
   std::function<void()> during_submit_;
+  std::function<void()> without_room_;
 
  private:
   int left_;
@@ -223,6 +225,29 @@ TEST_F(SlicedWorkTest, WhatIsNotWantedIsDroppedAlone) {
               ElementsAre("a:cancelled by the client", "c:cancelled by the client"));
   for (size_t piece = 0; piece < 3; ++piece) Finish(piece);
   EXPECT_THAT(journal_.submitted, ElementsAre("a", "a", "b"));
+}
+
+// DropUnwanted finds neither work that is still to be queued nor work that is being submitted.
+TEST_F(SlicedWorkTest, WhatIsNotWantedFailsAtOnce) {
+  const auto ann = dispatcher_.AddFlow("ann", 1);
+  AddSliced(ann, "running", 1);
+  const auto cancel = [&](SlicedWork& work) {
+    work.wanted_ = false;
+    dispatcher_.DropUnwanted(ann);
+  };
+  auto late = std::make_shared<SlicedWork>(&journal_, "late", 1);
+  cancel(*late);
+  dispatcher_.Enqueue(ann, late);
+  EXPECT_THAT(journal_.failed, ElementsAre("late:cancelled by the client"));
+  auto waits = std::make_shared<SlicedWork>(&journal_, "waits", 1);
+  waits->needs_room_ = 1;
+  waits->without_room_ = [&] { cancel(*waits); };
+  dispatcher_.Enqueue(ann, waits);
+  EXPECT_THAT(journal_.failed,
+              ElementsAre("late:cancelled by the client", "waits:cancelled by the client"));
+  EXPECT_EQ(dispatcher_.queued(), 0);
+  Finish(0);
+  EXPECT_TRUE(dispatcher_.WaitIdle(absl::ZeroDuration()));
 }
 
 TEST_F(SlicedWorkTest, WhatHasBegunEndsAfterAStop) {
