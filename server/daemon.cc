@@ -44,11 +44,12 @@
 #include "server/runtime/managed_device.h"
 #include "server/runtime/thread_pool.h"
 #include "server/scrape/endpoint.h"
-#include "server/sessions/keep_all.h"
-#include "server/sessions/kept_sessions.h"
+#include "server/sessions/checkpoint/restorer.h"
+#include "server/sessions/checkpoint/session_recorder.h"
+#include "server/sessions/checkpoint/shutdown.h"
+#include "server/sessions/checkpoint/store.h"
+#include "server/sessions/checkpoint/writer.h"
 #include "server/sessions/registry.h"
-#include "server/sessions/restorer.h"
-#include "server/sessions/snapshots.h"
 #include "server/state/folder_lock.h"
 #include "server/upkeep.h"
 
@@ -136,7 +137,8 @@ struct Daemon::Implementation {
   void MakeCompileWorkers(std::vector<std::string> command);
   void MakePrograms(runtime::CompileFunction compile);
   void MakeRegistry();
-  std::string EndedPath() const { return config.state_folder + "/ended_sessions"; }
+  void FillServiceParts();
+  std::string ClosedPath() const { return config.state_folder + "/ended_sessions"; }
   absl::Status Serve();
   std::vector<std::shared_ptr<runtime::HealthProbe>> MakeHealthProbes();
   void StartUpkeep(absl::Duration interval);
@@ -151,7 +153,7 @@ struct Daemon::Implementation {
   bool MayScrape(const std::optional<std::string>& token);
   // Sessions are saved over restarts if their folder can be used. Call before creating the
   // registry.
-  void OpenKeptSessions();
+  void OpenCheckpoints();
   void MakeRestorer();
   absl::Status RequestStop();
   bool Stop(absl::Duration grace, Sessions sessions_then);
@@ -163,8 +165,9 @@ struct Daemon::Implementation {
   std::function<void()> request_stop;
   std::function<std::chrono::steady_clock::time_point()> steady_now;
   std::function<void(const std::string&)> on_wait;
-  absl::Duration copy_patience;
+  absl::Duration copy_timeout;
   absl::Duration flush_time;
+  int64_t transport_bytes = 0;  // for gRPC's buffers
   metrics::Metrics metrics{DaemonVersion()};
   const std::shared_ptr<memory::HostMemory> host;
   buffers::BlobStore blobs;
@@ -181,18 +184,19 @@ struct Daemon::Implementation {
   std::unique_ptr<FinishingCompiler> kernel_compiler;
   fairness::GangOrder gang_order;
   Devices devices;
-  // Before the pools: their remaining tasks hold calls, which use these two.
+  std::vector<runtime::ManagedDevice*> all_devices;
+  // Before the pools: their remaining tasks hold calls, which use these.
   rpc::OpenCalls open_calls;
   rpc::OpenUploads open_uploads;
-  rpc::DaemonView view;
+  rpc::Server::Parts service_parts;
   std::unique_ptr<runtime::ThreadPool> copies;
   std::unique_ptr<runtime::FairPool> digests;
   std::unique_ptr<runtime::FairPool> explanations;
   std::unique_ptr<runtime::ProgramCache> programs;
   // Null: sessions end with this daemon.
-  std::unique_ptr<sessions::KeptSessions> kept_sessions;
+  std::unique_ptr<sessions::CheckpointStore> checkpoints;
   std::unique_ptr<sessions::Registry> registry;
-  std::unique_ptr<sessions::Snapshots> snapshots;
+  std::unique_ptr<sessions::CheckpointWriter> checkpoint_writer;
   std::unique_ptr<sessions::Restorer> restorer;
   std::unique_ptr<rpc::Server> server;
   std::unique_ptr<relay::TlsReloader> metrics_tls;
@@ -362,13 +366,17 @@ void Daemon::Implementation::MakeRegistry() {
   options.default_lease = absl::Seconds(config.lease_seconds);
   options.lease_max = absl::Seconds(config.lease_seconds_limit);
   options.sessions_max = config.session_limit;
-  options.services.keep_max = absl::Hours(config.detach_hours_limit);
+  options.services.park_max = absl::Hours(config.detach_hours_limit);
   options.mark = sessions::RandomId().substr(0, options.mark.size());
   options.limits_of = [this](const std::string& user) { return limits->LimitsOf(user); };
   options.new_id = sessions::RandomId;
-  snapshots = std::make_unique<sessions::Snapshots>(copy_patience);
-  options.protect = [this](const auto& session) { snapshots->Add(session); };
-  options.services.kept = kept_sessions.get();
+  checkpoint_writer = std::make_unique<sessions::CheckpointWriter>(copy_timeout);
+  if (checkpoints) {
+    options.services.new_recorder = [this](sessions::SessionState& session) {
+      return std::make_unique<sessions::SessionRecorder>(session, *checkpoints);
+    };
+    options.begin_checkpoints = [this](const auto& session) { checkpoint_writer->Begin(session); };
+  }
   options.services.programs = programs.get();
   options.services.blobs = &blobs;
   options.services.metrics = &metrics;
@@ -378,73 +386,74 @@ void Daemon::Implementation::MakeRegistry() {
   options.services.host = host;
   options.services.limits.read_bytes = rpc::kChunkBytes;
   options.services.unpack_graph = rpc::UnpackGraphSource;
-  std::vector<runtime::ManagedDevice*> all;
-  for (const auto& device : devices) all.push_back(device.get());
-  registry = std::make_unique<sessions::Registry>(std::move(options), all);
-  if (absl::Status status = registry->ended().Load(EndedPath()); !status.ok())
+  registry = std::make_unique<sessions::Registry>(std::move(options), all_devices);
+  if (absl::Status status = registry->closed().Load(ClosedPath()); !status.ok())
     log::Warning("ended_sessions_forgotten", {{"why", std::string(status.message())}});
-
-  view.registry = registry.get();
-  view.programs = programs.get();
-  view.blobs = &blobs;
-  view.kernel_cache = kernel_cache.get();
-  view.metrics = &metrics;
-  view.copies = copies.get();
-  view.digests = digests.get();
-  view.explanations = explanations.get();
-  view.users = users.get();
-  view.audit = audit.get();
-  view.limits = limits.get();
-  view.access = access.get();
-  view.open_calls = &open_calls;
-  view.open_uploads = &open_uploads;
-  view.devices = all;
-  view.clock = clock;
-  view.version = DaemonVersion();
-  view.op_set_version = static_cast<uint32_t>(ops::kOpSetVersion);
-  view.started = clock.wall();
-  view.kept_bytes = [this](const std::string& user) {
-    return kept_sessions ? kept_sessions->BytesOf(user) : 0;
-  };
-  view.stop = [this] { return RequestStop(); };
-  view.listening = [this] { return server ? server->listening() : std::vector<std::string>{}; };
 }
 
-void Daemon::Implementation::OpenKeptSessions() {
+void Daemon::Implementation::FillServiceParts() {
+  const rpc::ServiceParts common = {registry.get(), access.get(), &metrics, clock};
+  const auto op_set_version = static_cast<uint32_t>(ops::kOpSetVersion);
+  service_parts.devices = {common, all_devices, std::move(service_parts.devices.drivers)};
+  service_parts.sessions = {common,      copies.get(),    audit.get(),
+                            &open_calls, DaemonVersion(), op_set_version};
+  service_parts.blobs = {common, &blobs, copies.get(), digests.get(), &open_uploads, &open_calls};
+  service_parts.programs = {common, programs.get(), explanations.get(),
+                            std::move(service_parts.programs.disassemble)};
+  rpc::AdminServiceParts& admin = service_parts.admin;
+  static_cast<rpc::ServiceParts&>(admin) = common;
+  admin.programs = programs.get();
+  admin.kernel_cache = kernel_cache.get();
+  admin.users = users.get();
+  admin.audit = audit.get();
+  admin.limits = limits.get();
+  admin.devices = all_devices;
+  admin.version = DaemonVersion();
+  admin.op_set_version = op_set_version;
+  admin.started = clock.wall();
+  admin.listening = [this] { return server ? server->listening() : std::vector<std::string>{}; };
+  admin.saved_bytes = [this](const std::string& user) {
+    return checkpoints ? checkpoints->BytesOf(user) : 0;
+  };
+  admin.stop = [this] { return RequestStop(); };
+}
+
+void Daemon::Implementation::OpenCheckpoints() {
   auto opened =
-      sessions::KeptSessions::Open({.folder = absl::StrCat(config.state_folder, "/sessions"),
-                                    .limit_bytes = config.kept_sessions_limit_bytes,
-                                    .user_limit_bytes =
-                                        [this](const std::string& user) {
-                                          return limits->LimitsOf(user)[quota::Resource::kDisk];
-                                        },
-                                    .boot = sessions::ThisBoot()});
+      sessions::CheckpointStore::Open({.folder = absl::StrCat(config.state_folder, "/sessions"),
+                                       .limit_bytes = config.saved_sessions_limit_bytes,
+                                       .user_limit_bytes =
+                                           [this](const std::string& user) {
+                                             return limits->LimitsOf(user)[quota::Resource::kDisk];
+                                           },
+                                       .boot = sessions::ThisBoot()});
   if (!opened.ok()) {
     return log::Warning("sessions_not_kept", {{"why", std::string(opened.status().message())},
                                               {"so", "they end with this daemon"}});
   }
-  kept_sessions = *std::move(opened);
+  checkpoints = *std::move(opened);
 }
 
 void Daemon::Implementation::MakeRestorer() {
-  if (!kept_sessions) return;
+  if (!checkpoints) return;
   restorer = std::make_unique<sessions::Restorer>(
-      *kept_sessions, *registry, clock.steady,
+      *checkpoints, *registry, *checkpoint_writer, clock.steady,
       [this](const std::string& name) {
         const auto user = users->store().Find(name);
         return user && user->revoked;
       },
-      copy_patience);
+      copy_timeout);
   registry->SetAbsent(restorer.get());
 }
 
 absl::Status Daemon::Implementation::Serve() {
-  auto started =
-      rpc::Server::Start(view, {.addresses = config.listen,
-                                .tls = TlsOf(config),
-                                .system_users = config.system_users,
-                                .idle_connection = absl::Seconds(config.idle_connection_seconds),
-                                .ping_answer = absl::Seconds(config.ping_answer_seconds)});
+  auto started = rpc::Server::Start(
+      service_parts, {.addresses = config.listen,
+                      .tls = TlsOf(config),
+                      .system_users = config.system_users,
+                      .transport_bytes = transport_bytes,
+                      .idle_connection = absl::Seconds(config.idle_connection_seconds),
+                      .ping_answer = absl::Seconds(config.ping_answer_seconds)});
   if (!started.ok()) return started.status();
   server = std::move(*started);
   server->SetServing("", true);
@@ -453,7 +462,14 @@ absl::Status Daemon::Implementation::Serve() {
       server->SetServing(changed.name(), changed.health() == runtime::Health::kHealthy);
     });
   }
-  metrics.SetGauges([this] { return ReadGauges(view, *host); });
+  metrics.SetGauges([this] {
+    return ReadGauges({.devices = all_devices,
+                       .registry = *registry,
+                       .programs = *programs,
+                       .blobs = blobs,
+                       .host = *host,
+                       .kernel_cache = *kernel_cache});
+  });
   return ServeMetrics();
 }
 
@@ -518,7 +534,7 @@ void Daemon::Implementation::StartUpkeep(absl::Duration interval) {
   options.blobs = &blobs;
   options.host = host.get();
   options.programs = programs.get();
-  options.devices = view.devices;
+  options.devices = all_devices;
   options.health_probes = MakeHealthProbes();
   options.steady_now = clock.steady;
   options.interval = interval;
@@ -530,7 +546,7 @@ void Daemon::Implementation::StartUpkeep(absl::Duration interval) {
 absl::Status Daemon::Implementation::RequestStop() {
   if (!request_stop)
     return absl::UnimplementedError("this daemon ends with the program that it is a part of");
-  if (!kept_sessions) {
+  if (!checkpoints) {
     return errors::WithReason(
         absl::FailedPreconditionError(
             "this daemon cannot keep its sessions, as its log says (sessions_not_kept); to end it "
@@ -554,8 +570,8 @@ bool Daemon::Implementation::Stop(absl::Duration grace, Sessions sessions_then) 
   log::Info("stopping");
   server->SetServing("", false);
   if (restorer) restorer->Stop();
-  if (snapshots) snapshots->Stop();
-  const bool keeps = sessions_then == Sessions::kKeep && kept_sessions != nullptr;
+  if (checkpoint_writer) checkpoint_writer->Stop();
+  const bool keeps = sessions_then == Sessions::kKeep && checkpoints != nullptr;
   // From the clients inwards: no new sessions, no new programs, nothing more from the queues. Then
   // work on the devices ends and is answered, and only then are sessions and connections closed, so
   // that no answer is lost.
@@ -563,13 +579,13 @@ bool Daemon::Implementation::Stop(absl::Duration grace, Sessions sessions_then) 
   // One deadline for all devices, which finish concurrently.
   const absl::Time deadline = clock.steady() + grace;
   if (keeps) {
-    sessions::KeepAll({.kept = kept_sessions.get(),
-                       .registry = registry.get(),
-                       .devices = view.devices,
-                       .restarting = StopsToRestart(),
-                       .copy_patience = copy_patience,
-                       .steady_now = clock.steady},
-                      deadline);
+    sessions::SaveSessionsForRestart({.store = checkpoints.get(),
+                                      .registry = registry.get(),
+                                      .devices = all_devices,
+                                      .restarting = StopsToRestart(),
+                                      .copy_timeout = copy_timeout,
+                                      .steady_now = clock.steady},
+                                     deadline);
   }
   programs->StopCompiling();
   for (const auto& device : devices) device->dispatcher().Stop(ShuttingDown());
@@ -578,7 +594,7 @@ bool Daemon::Implementation::Stop(absl::Duration grace, Sessions sessions_then) 
   for (const auto* pool : {&compile_workers, &finish_workers})
     if (*pool) (*pool)->Stop(ShuttingDown());
   registry->CloseAll(keeps ? StopsToRestart() : ShuttingDown());
-  if (absl::Status status = registry->ended().Save(EndedPath()); !status.ok())
+  if (absl::Status status = registry->closed().Save(ClosedPath()); !status.ok())
     log::Warning("ended_sessions_forgotten", {{"why", std::string(status.message())}});
   // From here on no client gets an answer, and the next daemon may be started.
   state_lock->Ends();
@@ -605,27 +621,29 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
   mallopt(M_TRIM_THRESHOLD, kKeptOfAnArena);
   mallopt(M_MMAP_THRESHOLD, kMappingMin);
   auto implementation = std::make_unique<Implementation>(WithLimits(config, parts));
-  implementation->view.transport_bytes =
-      std::max(kTransportMin, parts.memory_bytes / kTransportShare);
+  implementation->transport_bytes = std::max(kTransportMin, parts.memory_bytes / kTransportShare);
   implementation->clock = std::move(parts.clock);
-  implementation->view.disassemble = std::move(parts.disassemble);
+  implementation->service_parts.programs.disassemble = std::move(parts.disassemble);
   implementation->request_stop = std::move(parts.request_stop);
   implementation->steady_now = std::move(parts.steady_now);
   implementation->on_wait = std::move(parts.on_wait);
-  implementation->copy_patience = parts.copy_patience;
+  implementation->copy_timeout = parts.copy_timeout;
   implementation->flush_time = parts.flush_time;
   auto opened =
       OpenDevices(config, std::move(parts.drivers), implementation->metrics, implementation->clock);
   if (!opened.ok()) return opened.status();
   implementation->devices = std::move(opened->devices);
-  implementation->view.drivers = std::move(opened->reports);
+  for (const auto& device : implementation->devices)
+    implementation->all_devices.push_back(device.get());
+  implementation->service_parts.devices.drivers = std::move(opened->reports);
   if (absl::Status status = implementation->OpenUsers(); !status.ok()) return status;
   implementation->MakeKernelCache();
   implementation->MakeCompileWorkers(std::move(parts.compile_worker));
   implementation->MakePrograms(std::move(parts.compile));
-  implementation->OpenKeptSessions();
+  implementation->OpenCheckpoints();
   implementation->MakeRegistry();
   implementation->MakeRestorer();
+  implementation->FillServiceParts();
   // A daemon that cannot serve restores nothing, because the restored sessions would be lost with
   // it. And no daemon reports a session as lost before it has searched for it.
   implementation->registry->Refuse(sessions::Restarting("the daemon is starting; come back"));

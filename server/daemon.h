@@ -34,7 +34,7 @@ struct DaemonParts {
   int64_t memory_bytes = int64_t{4} << 30;  // of the machine, or this process's limit
   // The time limit for copying a piece of a tensor to or from a device when sessions are saved or
   // restored; a device that takes longer is considered hung.
-  absl::Duration copy_patience = absl::Minutes(1);
+  absl::Duration copy_timeout = absl::Minutes(1);
   // The time that clients have to read their last answers before connections are closed.
   absl::Duration flush_time = absl::Seconds(2);
   // The clock for the limit on a kernel's compile time.

@@ -2,14 +2,28 @@
 #ifndef KILN_SERVER_READ_GAUGES_H_
 #define KILN_SERVER_READ_GAUGES_H_
 
+#include <vector>
+
+#include "server/buffers/blob_store.h"
+#include "server/cache/kernel_cache.h"
 #include "server/memory/host_memory.h"
 #include "server/metrics/metrics.h"
-#include "server/rpc/services.h"
+#include "server/runtime/managed_device.h"
+#include "server/runtime/program_cache.h"
+#include "server/sessions/registry.h"
 
 namespace kiln {
 
+struct GaugeSources {
+  const std::vector<runtime::ManagedDevice*>& devices;
+  const sessions::Registry& registry;
+  const runtime::ProgramCache& programs;
+  const buffers::BlobStore& blobs;
+  const memory::HostMemory& host;
+  cache::KernelCache& kernel_cache;
+};
 // Thread-safe.
-metrics::Gauges ReadGauges(const rpc::DaemonView& daemon, const memory::HostMemory& host);
+metrics::Gauges ReadGauges(const GaugeSources& sources);
 
 }  // namespace kiln
 

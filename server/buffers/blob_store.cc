@@ -242,7 +242,7 @@ std::vector<std::pair<std::string, BlobStore::Blob>> BlobStore::HeldBy(
   return held;
 }
 
-void BlobStore::EndSession(SessionNumber session) {
+void BlobStore::CloseSession(SessionNumber session) {
   absl::MutexLock lock(&mutex_);
   const auto keys = held_.extract(session);
   if (keys.empty()) return;

@@ -68,7 +68,7 @@ class BlobStore {
   // name once, as Find would find it.
   std::vector<std::pair<std::string, Blob>> HeldBy(SessionNumber session) const
       ABSL_LOCKS_EXCLUDED(mutex_);
-  void EndSession(SessionNumber session) ABSL_LOCKS_EXCLUDED(mutex_);
+  void CloseSession(SessionNumber session) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Drops at least this many bytes of what may be dropped, or all of it; with a `user`, only that
   // user's.

@@ -53,9 +53,9 @@ TEST(BlobStore, VerifiedBlobIsSharedByTheUsersSessions) {
   EXPECT_EQ(Bytes(**store.Find(2, "ann", kAbc, 1)), "abc");
   EXPECT_EQ(store.Find(2, "bob", kAbc, 1).status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(store.Hold(2, "ann", {kAbc, "other"}, 0), ElementsAre(kAbc));
-  store.EndSession(1);
+  store.CloseSession(1);
   EXPECT_TRUE(store.Find(2, "ann", kAbc, 1).ok());
-  store.EndSession(2);
+  store.CloseSession(2);
   EXPECT_FALSE(store.Find(2, "ann", kAbc, 1).ok());
   EXPECT_EQ(store.bytes(), 0);
 }
@@ -187,10 +187,10 @@ TEST(BlobStore, ManyThreadsNeverFindWrongBytes) {
           EXPECT_EQ(Bytes(**store.Find(session, "ann", kSumAndDigest, 1)), "abc");
         }
         EXPECT_EQ(Bytes(**store.Find(session, "ann", own, 2)), sent);
-        if (round % 7 == 0) store.EndSession(session);
+        if (round % 7 == 0) store.CloseSession(session);
         if (round % 11 == 0) store.Reclaim(1);
       }
-      store.EndSession(session);
+      store.CloseSession(session);
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -372,9 +372,9 @@ TEST(BlobStore, WhatHasTheSumIsFoundByItsDigest) {
   EXPECT_EQ(Bytes(**store.Find(2, "ann", kSumAndDigest, 1)), "abc");
   EXPECT_FALSE(store.Find(2, "bob", kSumAndDigest, 1).ok());
   EXPECT_EQ(Bytes(**store.Find(1, "ann", kFirstName, 1)), "abc") << "its session has not used it";
-  store.EndSession(1);
+  store.CloseSession(1);
   EXPECT_TRUE(store.Find(2, "ann", kSumAndDigest, 1).ok());
-  store.EndSession(2);
+  store.CloseSession(2);
   EXPECT_EQ(store.bytes(), 0);
 }
 
@@ -446,9 +446,9 @@ TEST(BlobStore, WhatIsThereUnderTwoNamesCountsOnce) {
   EXPECT_TRUE(Put(store, 1, "a", "12345").ok());
   store.Delete(1, "ann", {kFirstName});
   EXPECT_EQ(store.bytes(), 8);
-  store.EndSession(2);
+  store.CloseSession(2);
   EXPECT_EQ(store.bytes(), 8) << "its first session holds it, too";
-  store.EndSession(1);
+  store.CloseSession(1);
   EXPECT_EQ(store.bytes(), 0);
 }
 
@@ -481,7 +481,7 @@ TEST(BlobStore, WhoEndsWithoutUsingABlobKeepsNobodyFromForgettingIt) {
   store.Verify("ann", {kAbc});
   ASSERT_TRUE(store.Find(1, "ann", kAbc, 1).ok());
   EXPECT_THAT(store.Hold(2, "ann", {kAbc}, 0), ElementsAre(kAbc));
-  store.EndSession(2);
+  store.CloseSession(2);
   store.Reclaim(3);
   EXPECT_EQ(store.bytes(), 0);
 }

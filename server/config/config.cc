@@ -126,7 +126,7 @@ const std::vector<Key>& Keys() {
       {"tls.client_ca", "a string",
        [](const toml::node& n, Config* c) { return TakeString(n, &c->tls_client_ca); }},
       {"state.session_limit", kBytes,
-       [](const toml::node& n, Config* c) { return TakeBytes(n, &c->kept_sessions_limit_bytes); }},
+       [](const toml::node& n, Config* c) { return TakeBytes(n, &c->saved_sessions_limit_bytes); }},
       {"devices.use", "an array of device names",
        [](const toml::node& n, Config* c) { return TakeStrings(n, &c->devices); }},
       {"devices.memory_limit", kBytes,
@@ -322,7 +322,7 @@ absl::Status Check(const Config& config) {
                      " is not between 1 and ", kSecondsPerWeek));
   }
   if (config.memory_limit_bytes < 0 || config.cache_limit_bytes < 0 ||
-      config.blob_limit_bytes < 0 || config.kept_sessions_limit_bytes < 0 ||
+      config.blob_limit_bytes < 0 || config.saved_sessions_limit_bytes < 0 ||
       config.host_memory_limit_bytes < 0) {
     return absl::InvalidArgumentError("limits in bytes must not be negative");
   }

@@ -140,7 +140,7 @@ struct Config {
   std::string tls_certificate;  // empty: no TLS
   std::string tls_key;
   std::string tls_client_ca;
-  int64_t kept_sessions_limit_bytes = int64_t{64} << 30;
+  int64_t saved_sessions_limit_bytes = int64_t{64} << 30;
   std::vector<std::string> devices;  // empty: all by default
   int64_t memory_limit_bytes = 0;    // of each device; 0: all of its memory
   int cpu_devices = 1;

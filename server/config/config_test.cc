@@ -87,7 +87,7 @@ blob_limit = "1MB"
   EXPECT_THAT(config.dumped_passes, ElementsAre("cluster", "lower"));
   EXPECT_EQ(config.cache_folder, "/x");
   EXPECT_EQ(config.cache_limit_bytes, 1610612736);
-  EXPECT_EQ(config.kept_sessions_limit_bytes, 3000000);
+  EXPECT_EQ(config.saved_sessions_limit_bytes, 3000000);
   EXPECT_THAT(config.devices, ElementsAre("cpu:1"));
   EXPECT_EQ(config.memory_limit_bytes, 1000);
   EXPECT_EQ(config.cpu_devices, 2);

@@ -80,10 +80,10 @@ absl::Status AsksWhoCalls() {
 // Streams events of the log, one in each message.
 class AuditWatch : public Watch<v1::AuditEvent> {
  public:
-  AuditWatch(const DaemonView& daemon, const grpc::CallbackServerContext& context,
+  AuditWatch(const AdminServiceParts& parts, const grpc::CallbackServerContext& context,
              const v1::ListAuditEventsRequest& request)
       : Watch(kAuditInterval, /*at_once=*/true),
-        daemon_(daemon),
+        parts_(parts),
         context_(context),
         since_(request.has_since() ? FromProto(request.since()) : absl::InfinitePast()),
         follow_(request.follow()) {
@@ -93,14 +93,14 @@ class AuditWatch : public Watch<v1::AuditEvent> {
  private:
   Next Fill(v1::AuditEvent* event, grpc::Status* end) override {
     // Checked each time, since the caller may be revoked.
-    const auto caller = daemon_.access->Caller(context_);
+    const auto caller = parts_.access->Caller(context_);
     if (!caller.ok() || caller->role != auth::Role::kAdmin) {
-      *end = rpc::End(daemon_, caller.ok() ? absl::PermissionDeniedError("the role has changed")
-                                           : caller.status());
+      *end = rpc::End(parts_, caller.ok() ? absl::PermissionDeniedError("the role has changed")
+                                          : caller.status());
       return Next::kEnd;
     }
     if (waiting_.empty()) {
-      const auto events = daemon_.audit->Read(last_, since_, kEventsAtOnce);
+      const auto events = parts_.audit->Read(last_, since_, kEventsAtOnce);
       waiting_.assign(events.begin(), events.end());
     }
     if (waiting_.empty()) return follow_ ? Next::kWait : Next::kEnd;
@@ -115,7 +115,7 @@ class AuditWatch : public Watch<v1::AuditEvent> {
     return Next::kSend;
   }
 
-  const DaemonView& daemon_;
+  const AdminServiceParts& parts_;
   const grpc::CallbackServerContext& context_;
   const absl::Time since_;
   const bool follow_;
@@ -125,10 +125,10 @@ class AuditWatch : public Watch<v1::AuditEvent> {
 
 class AdminService final : public v1::AdminService::CallbackService {
  public:
-  explicit AdminService(const DaemonView& daemon) : daemon_(daemon) {
+  explicit AdminService(const AdminServiceParts& parts) : parts_(parts) {
     const auto bound = [this](const char* name, auto method) {
       MarkMethodCallback(MethodIndex(v1::AdminService::service_full_name(), name),
-                         Bounded(daemon_, this, method));
+                         Bounded(parts_, this, method));
     };
     bound("GetDaemon", &AdminService::GetDaemon);
     bound("Drain", &AdminService::Drain);
@@ -146,28 +146,28 @@ class AdminService final : public v1::AdminService::CallbackService {
 
   ServerUnaryReactor* GetDaemon(CallbackServerContext* context, const v1::GetDaemonRequest* request,
                                 v1::GetDaemonResponse* response) override {
-    response->set_version(daemon_.version);
-    *response->mutable_started() = ToProto(daemon_.started);
-    response->set_op_set_version(daemon_.op_set_version);
-    for (const std::string& address : daemon_.listening()) response->add_listening(address);
-    response->set_cache_path(daemon_.kernel_cache->GetStatistics().path);
+    response->set_version(parts_.version);
+    *response->mutable_started() = ToProto(parts_.started);
+    response->set_op_set_version(parts_.op_set_version);
+    for (const std::string& address : parts_.listening()) response->add_listening(address);
+    response->set_cache_path(parts_.kernel_cache->GetStatistics().path);
     // The daemon is draining when no device takes new work.
     bool draining = true;
-    for (runtime::ManagedDevice* device : daemon_.devices) {
+    for (runtime::ManagedDevice* device : parts_.devices) {
       draining = draining && device->health() != runtime::Health::kHealthy;
     }
     response->set_draining(draining);
-    return Reply(daemon_, context, absl::OkStatus());
+    return Reply(parts_, context, absl::OkStatus());
   }
 
   ServerUnaryReactor* Drain(CallbackServerContext* context, const v1::DrainRequest* request,
                             v1::DrainResponse* response) override {
-    const auto caller = daemon_.access->Caller(*context);
-    if (!caller.ok()) return Reply(daemon_, context, caller.status());
+    const auto caller = parts_.access->Caller(*context);
+    if (!caller.ok()) return Reply(parts_, context, caller.status());
     if (request->stop()) return Audited(context, *caller, "stop", "", Stop(*request));
     // An empty name means all devices.
     bool found = request->device().empty();
-    for (runtime::ManagedDevice* device : daemon_.devices) {
+    for (runtime::ManagedDevice* device : parts_.devices) {
       if (!request->device().empty() && device->name() != request->device()) continue;
       found = true;
       device->SetDraining(!request->undo());
@@ -184,42 +184,42 @@ class AdminService final : public v1::AdminService::CallbackService {
 
   ServerUnaryReactor* GetCache(CallbackServerContext* context, const v1::GetCacheRequest* request,
                                v1::GetCacheResponse* response) override {
-    const cache::KernelCache::Statistics statistics = daemon_.kernel_cache->GetStatistics();
+    const cache::KernelCache::Statistics statistics = parts_.kernel_cache->GetStatistics();
     response->set_path(statistics.path);
     response->set_kernels(static_cast<uint64_t>(statistics.kernels));
     response->set_bytes(static_cast<uint64_t>(statistics.bytes));
     response->set_hits(static_cast<uint64_t>(statistics.hits));
     response->set_misses(static_cast<uint64_t>(statistics.misses));
-    return Reply(daemon_, context, absl::OkStatus());
+    return Reply(parts_, context, absl::OkStatus());
   }
 
   ServerUnaryReactor* ClearCache(CallbackServerContext* context,
                                  const v1::ClearCacheRequest* request,
                                  v1::ClearCacheResponse* response) override {
-    const auto caller = daemon_.access->Caller(*context);
-    if (!caller.ok()) return Reply(daemon_, context, caller.status());
-    const auto deleted = daemon_.kernel_cache->Clear();
+    const auto caller = parts_.access->Caller(*context);
+    if (!caller.ok()) return Reply(parts_, context, caller.status());
+    const auto deleted = parts_.kernel_cache->Clear();
     if (deleted.ok()) response->set_kernels_deleted(static_cast<uint64_t>(*deleted));
     return Audited(context, *caller, "clear_cache", "", deleted.status());
   }
 
   ServerUnaryReactor* AddUser(CallbackServerContext* context, const v1::AddUserRequest* request,
                               v1::AddUserResponse* response) override {
-    const auto caller = daemon_.access->Caller(*context);
-    if (!caller.ok()) return Reply(daemon_, context, caller.status());
+    const auto caller = parts_.access->Caller(*context);
+    if (!caller.ok()) return Reply(parts_, context, caller.status());
     const auto role = RoleOf(request->role());
     const auto identities =
         auth::ParseIdentities({request->identities().begin(), request->identities().end()});
     absl::Status status = role.status();
     if (status.ok()) status = identities.status();
     if (status.ok()) {
-      auto token = daemon_.users->AddUser(request->name(), *role, *identities);
+      auto token = parts_.users->AddUser(request->name(), *role, *identities);
       status = token.status();
       if (status.ok()) response->set_token(*std::move(token));
     }
     // Once there is a user, no one may continue without authentication.
-    if (status.ok()) daemon_.registry->CloseAllOf(auth::kLocalUser, AsksWhoCalls());
-    const auto user = daemon_.users->store().Find(request->name());
+    if (status.ok()) parts_.registry->CloseAllOf(auth::kLocalUser, AsksWhoCalls());
+    const auto user = parts_.users->store().Find(request->name());
     if (status.ok() && user) Fill(*user, response->mutable_user());
     return Audited(context, *caller, "add_user",
                    absl::StrCat(request->name(),
@@ -230,34 +230,34 @@ class AdminService final : public v1::AdminService::CallbackService {
   ServerUnaryReactor* RevokeUser(CallbackServerContext* context,
                                  const v1::RevokeUserRequest* request,
                                  v1::RevokeUserResponse* response) override {
-    const auto caller = daemon_.access->Caller(*context);
-    if (!caller.ok()) return Reply(daemon_, context, caller.status());
-    const absl::Status status = daemon_.users->RevokeUser(request->name());
+    const auto caller = parts_.access->Caller(*context);
+    if (!caller.ok()) return Reply(parts_, context, caller.status());
+    const absl::Status status = parts_.users->RevokeUser(request->name());
     if (status.ok()) {
-      response->set_sessions_closed(static_cast<uint32_t>(daemon_.registry->CloseAllOf(
+      response->set_sessions_closed(static_cast<uint32_t>(parts_.registry->CloseAllOf(
           request->name(),
           errors::WithReason(absl::UnauthenticatedError("this user was revoked by an admin"),
                              "REVOKED"))));
       // Last, when none of the user's sessions requests programs any more.
-      for (const auto& program : daemon_.programs->List()) program->ForgetUser(request->name());
+      for (const auto& program : parts_.programs->List()) program->ForgetUser(request->name());
     }
     return Audited(context, *caller, "revoke_user", request->name(), status);
   }
 
   ServerUnaryReactor* AddToken(CallbackServerContext* context, const v1::AddTokenRequest* request,
                                v1::AddTokenResponse* response) override {
-    const auto caller = daemon_.access->Caller(*context);
-    if (!caller.ok()) return Reply(daemon_, context, caller.status());
+    const auto caller = parts_.access->Caller(*context);
+    if (!caller.ok()) return Reply(parts_, context, caller.status());
     absl::Status status = CheckValidSeconds(request->valid_seconds());
     if (status.ok()) {
-      auto token = daemon_.users->AddToken(
+      auto token = parts_.users->AddToken(
           request->user(), request->valid_seconds() == 0
                                ? absl::InfiniteDuration()
                                : absl::Seconds(static_cast<int64_t>(request->valid_seconds())));
       status = token.status();
       if (status.ok()) response->set_token(*std::move(token));
     }
-    const auto user = daemon_.users->store().Find(request->user());
+    const auto user = parts_.users->store().Find(request->user());
     if (status.ok() && user) Fill(*user, response->mutable_user());
     return Audited(context, *caller, "add_token", request->user(), status);
   }
@@ -265,10 +265,10 @@ class AdminService final : public v1::AdminService::CallbackService {
   ServerUnaryReactor* RevokeToken(CallbackServerContext* context,
                                   const v1::RevokeTokenRequest* request,
                                   v1::RevokeTokenResponse* response) override {
-    const auto caller = daemon_.access->Caller(*context);
-    if (!caller.ok()) return Reply(daemon_, context, caller.status());
-    const auto name = daemon_.users->RevokeToken(request->token_id());
-    const auto user = name.ok() ? daemon_.users->store().Find(*name) : std::nullopt;
+    const auto caller = parts_.access->Caller(*context);
+    if (!caller.ok()) return Reply(parts_, context, caller.status());
+    const auto name = parts_.users->RevokeToken(request->token_id());
+    const auto user = name.ok() ? parts_.users->store().Find(*name) : std::nullopt;
     if (user) Fill(*user, response->mutable_user());
     return Audited(context, *caller, "revoke_token",
                    absl::StrCat(name.ok() ? *name + " " : "", request->token_id()), name.status());
@@ -276,61 +276,60 @@ class AdminService final : public v1::AdminService::CallbackService {
 
   ServerUnaryReactor* ListUsers(CallbackServerContext* context, const v1::ListUsersRequest* request,
                                 v1::ListUsersResponse* response) override {
-    const auto caller = daemon_.access->Caller(*context);
-    if (!caller.ok()) return Reply(daemon_, context, caller.status());
+    const auto caller = parts_.access->Caller(*context);
+    if (!caller.ok()) return Reply(parts_, context, caller.status());
     std::map<std::string, v1::User> users;
-    for (const auth::StoredUser& user : daemon_.users->store().List())
-      Fill(user, &users[user.name]);
-    for (const auto& user : daemon_.registry->ListUsers()) {
+    for (const auth::StoredUser& user : parts_.users->store().List()) Fill(user, &users[user.name]);
+    for (const auto& user : parts_.registry->ListUsers()) {
       v1::User* proto = &users[user->name];
       proto->set_name(user->name);
       proto->set_weight(user->weight);
       proto->set_memory_bytes(static_cast<uint64_t>(user->account->bytes()));
     }
-    for (const sessions::Usage& usage : sessions::ListUsage(*daemon_.registry))
+    for (const sessions::Usage& usage : sessions::ListUsage(*parts_.registry))
       AddUse(usage, &users[usage.user]);
     for (auto& [name, user] : users) {
       // For a user without sessions: the share they will have.
       if (user.weight() == 0) user.set_weight(WeightOf(name));
       if (caller->sees_all() || name == caller->user) *response->add_users() = std::move(user);
     }
-    return ReplyCharged(daemon_, context, *caller, absl::OkStatus(), response);
+    return ReplyCharged(parts_, context, *caller, absl::OkStatus(), response);
   }
 
   ServerUnaryReactor* SetQuota(CallbackServerContext* context, const v1::SetQuotaRequest* request,
                                v1::SetQuotaResponse* response) override {
-    const auto caller = daemon_.access->Caller(*context);
-    if (!caller.ok()) return Reply(daemon_, context, caller.status());
-    const absl::Status status = SetLimits(daemon_, *request);
-    if (status.ok()) Fill(daemon_, request->user(), response->mutable_user());
+    const auto caller = parts_.access->Caller(*context);
+    if (!caller.ok()) return Reply(parts_, context, caller.status());
+    const absl::Status status = SetLimits(parts_, *request);
+    if (status.ok()) Fill(parts_, request->user(), response->mutable_user());
     return Audited(context, *caller, "set_quota", ChangesText(*request), status);
   }
 
   ServerUnaryReactor* ListQuotas(CallbackServerContext* context,
                                  const v1::ListQuotasRequest* request,
                                  v1::ListQuotasResponse* response) override {
-    const auto caller = daemon_.access->Caller(*context);
-    if (!caller.ok()) return Reply(daemon_, context, caller.status());
-    for (const std::string& user : UsersWithQuotas(daemon_)) {
-      if (caller->sees_all() || user == caller->user) Fill(daemon_, user, response->add_users());
+    const auto caller = parts_.access->Caller(*context);
+    if (!caller.ok()) return Reply(parts_, context, caller.status());
+    for (const std::string& user : UsersWithQuotas(parts_)) {
+      if (caller->sees_all() || user == caller->user) Fill(parts_, user, response->add_users());
     }
-    return ReplyCharged(daemon_, context, *caller, absl::OkStatus(), response);
+    return ReplyCharged(parts_, context, *caller, absl::OkStatus(), response);
   }
 
   grpc::ServerWriteReactor<v1::AuditEvent>* ListAuditEvents(
       CallbackServerContext* context, const v1::ListAuditEventsRequest* request) override {
-    return new AuditWatch(daemon_, *context, *request);
+    return new AuditWatch(parts_, *context, *request);
   }
 
  private:
   absl::Status Stop(const v1::DrainRequest& request) {
-    if (request.device().empty() && !request.undo()) return daemon_.stop();
+    if (request.device().empty() && !request.undo()) return parts_.stop();
     return errors::WithReason(
         absl::InvalidArgumentError("a daemon is stopped as a whole, and for good: name no device"),
         "STOP_WITH_DEVICE");
   }
   double WeightOf(const std::string& user) const {
-    const quota::Limits limits = daemon_.limits->LimitsOf(user);
+    const quota::Limits limits = parts_.limits->LimitsOf(user);
     const int64_t weight = limits[quota::Resource::kWeight];
     return static_cast<double>(weight > 0 ? weight : quota::kUsualWeight) / quota::kUsualWeight;
   }
@@ -339,17 +338,17 @@ class AdminService final : public v1::AdminService::CallbackService {
   ServerUnaryReactor* Audited(CallbackServerContext* context, const auth::Principal& caller,
                               const std::string& action, const std::string& subject,
                               const absl::Status& status) {
-    Audit(daemon_, caller, action, subject, status);
-    return Reply(daemon_, context, status);
+    Audit(*parts_.audit, parts_.clock, caller, action, subject, status);
+    return Reply(parts_, context, status);
   }
 
-  const DaemonView& daemon_;
+  const AdminServiceParts& parts_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeAdminService(const DaemonView& daemon) {
-  return std::make_unique<AdminService>(daemon);
+std::unique_ptr<grpc::Service> MakeAdminService(const AdminServiceParts& parts) {
+  return std::make_unique<AdminService>(parts);
 }
 
 }  // namespace kiln::rpc

@@ -20,14 +20,14 @@ using grpc::CallbackServerContext;
 class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
                  public std::enable_shared_from_this<Download> {
  public:
-  Download(const DaemonView& daemon, const CallbackServerContext& context)
-      : daemon_(daemon), context_(context), call_(daemon.open_calls) {}
+  Download(const BlobServiceParts& parts, const CallbackServerContext& context)
+      : parts_(parts), context_(context), call_(parts.open_calls) {}
 
-  static Download* Start(const DaemonView& daemon, const CallbackServerContext& context,
+  static Download* Start(const BlobServiceParts& parts, const CallbackServerContext& context,
                          const v1::DownloadRequest& request) {
-    auto download = std::make_shared<Download>(daemon, context);
+    auto download = std::make_shared<Download>(parts, context);
     download->self_ = download;
-    auto session = FindSession(daemon, daemon.access->Caller(context), request.session_id());
+    auto session = FindSession(parts, parts.access->Caller(context), request.session_id());
     if (!session.ok()) {
       download->End(session.status());
       return download.get();
@@ -44,7 +44,7 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
         request.handle(), request.after_sequence(),
         [download](absl::StatusOr<runtime::ValuePointer> value) {
           // This may be a device's thread, so copy on another one.
-          download->daemon_.copies->Schedule(
+          download->parts_.copies->Schedule(
               [download, value = std::move(value)] { download->Begin(value); });
         });
     return download.get();
@@ -54,7 +54,7 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
     if (!ok) return End(absl::CancelledError("the client went away"));
     if (sent_ >= value_->bytes()) return End(absl::OkStatus());
     // Checked each time, since the caller may be revoked.
-    if (const auto caller = daemon_.access->Caller(context_); !caller.ok())
+    if (const auto caller = parts_.access->Caller(context_); !caller.ok())
       return End(caller.status());
     SendChunk();
   }
@@ -95,7 +95,7 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
     if (buffers::IsAllHostMemory(*value_))
       return buffers::ReadWhole(*value_, sent_, absl::MakeSpan(*data), sent);
     buffers::ReadWhole(*value_, sent_, absl::MakeSpan(*data),
-                       [sent = std::move(sent), &copies = *daemon_.copies](absl::Status read) {
+                       [sent = std::move(sent), &copies = *parts_.copies](absl::Status read) {
                          // This is a device's thread.
                          copies.Schedule([sent, read = std::move(read)] { sent(read); });
                        });
@@ -104,7 +104,7 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
   void WriteChunk(const absl::Status& read, int64_t size) {
     if (!read.ok()) return End(session_->devices().AfterFailure(*value_, read));
     sent_ += size;
-    daemon_.metrics->Sent(size);
+    parts_.metrics->Sent(size);
     StartWrite(&response_);
   }
 
@@ -114,10 +114,10 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
       if (finished_) return;
       finished_ = true;
     }
-    Finish(kiln::rpc::End(daemon_, status));
+    Finish(kiln::rpc::End(parts_, status));
   }
 
-  const DaemonView& daemon_;
+  const BlobServiceParts& parts_;
   const CallbackServerContext& context_;  // valid until the call is done
   const OpenCalls::Call call_;
   std::shared_ptr<Download> self_;
@@ -141,10 +141,10 @@ constexpr size_t kWaitingMax = 64;
 
 class BlobService final : public BlobMethods {
  public:
-  explicit BlobService(const DaemonView& daemon) : daemon_(daemon) {
+  explicit BlobService(const BlobServiceParts& parts) : parts_(parts) {
     const auto bound = [this](const char* name, auto method) {
       MarkMethodCallback(MethodIndex(v1::BlobService::service_full_name(), name),
-                         Bounded(daemon_, this, method));
+                         Bounded(parts_, this, method));
     };
     bound("FindBlobs", &BlobService::FindBlobs);
     bound("Download", &BlobService::Download);
@@ -154,26 +154,26 @@ class BlobService final : public BlobMethods {
   grpc::ServerUnaryReactor* FindBlobs(CallbackServerContext* context,
                                       const v1::FindBlobsRequest* request,
                                       v1::FindBlobsResponse* response) override {
-    auto session = FindSession(daemon_, daemon_.access->Caller(*context), request->session_id());
-    if (!session.ok()) return Reply(daemon_, context, session.status());
+    auto session = FindSession(parts_, parts_.access->Caller(*context), request->session_id());
+    if (!session.ok()) return Reply(parts_, context, session.status());
     // The names as received and as looked up, and the response until it has been read.
     const auto bytes = static_cast<int64_t>(request->ByteSizeLong());
     memory::Charge charge = (*session)->host()->Open(memory::Use::kTransfers);
     if (bytes > kSmallAnswer)
       if (absl::Status status = charge.Resize(4 * bytes); !status.ok())
-        return Reply(daemon_, context, (*session)->user().Explain(status));
-    auto* const reactor = new ChargedReactor(daemon_, std::move(charge));
+        return Reply(parts_, context, (*session)->user().Explain(status));
+    auto* const reactor = new ChargedReactor(parts_, std::move(charge));
     const auto answer = [this, reactor, request, response, session = *session] {
-      reactor->Finish(End(daemon_, Hold(*session, *request, response)));
+      reactor->Finish(End(parts_, Hold(*session, *request, response)));
     };
-    if (daemon_.blobs->AreVerified((*session)->user().name, NamesOf(*request))) {
+    if (parts_.blobs->AreVerified((*session)->user().name, NamesOf(*request))) {
       answer();
-    } else if (!daemon_.digests->TrySchedule((*session)->host()->user(), kWaitingMax,
-                                             [this, request, session = *session, answer] {
-                                               daemon_.blobs->Verify(session->user().name,
-                                                                     NamesOf(*request));
-                                               answer();
-                                             })) {
+    } else if (!parts_.digests->TrySchedule((*session)->host()->user(), kWaitingMax,
+                                            [this, request, session = *session, answer] {
+                                              parts_.blobs->Verify(session->user().name,
+                                                                   NamesOf(*request));
+                                              answer();
+                                            })) {
       answer();  // unverified blobs count as missing, and are sent again
     }
     return reactor;
@@ -181,24 +181,24 @@ class BlobService final : public BlobMethods {
 
   grpc::ServerReadReactor<grpc::ByteBuffer>* Upload(CallbackServerContext* context,
                                                     grpc::ByteBuffer* response) override {
-    return StartUpload(daemon_, *context, response);
+    return StartUpload(parts_, *context, response);
   }
 
   grpc::ServerWriteReactor<v1::DownloadResponse>* Download(
       CallbackServerContext* context, const v1::DownloadRequest* request) override {
-    return rpc::Download::Start(daemon_, *context, *request);
+    return rpc::Download::Start(parts_, *context, *request);
   }
 
   grpc::ServerUnaryReactor* DeleteBlobs(CallbackServerContext* context,
                                         const v1::DeleteBlobsRequest* request,
                                         v1::DeleteBlobsResponse* response) override {
-    auto session = FindSession(daemon_, daemon_.access->Caller(*context), request->session_id());
+    auto session = FindSession(parts_, parts_.access->Caller(*context), request->session_id());
     if (session.ok()) {
       const std::vector<std::string> names(request->blobs().begin(), request->blobs().end());
-      daemon_.blobs->Delete((*session)->identity().number, (*session)->user().name, names);
+      parts_.blobs->Delete((*session)->identity().number, (*session)->user().name, names);
       (*session)->DeletedBlobs(names);
     }
-    return Reply(daemon_, context, session.status());
+    return Reply(parts_, context, session.status());
   }
 
  private:
@@ -210,25 +210,25 @@ class BlobService final : public BlobMethods {
                     v1::FindBlobsResponse* response) {
     const auto number = session.identity().number;
     response->set_knows_sums(true);
-    for (std::string& name : daemon_.blobs->Hold(number, session.user().name, NamesOf(request),
-                                                 request.after_sequence())) {
+    for (std::string& name : parts_.blobs->Hold(number, session.user().name, NamesOf(request),
+                                                request.after_sequence())) {
       session.HoldsBlob(name);
       response->add_found(std::move(name));
     }
     // If the session was closed meanwhile, it no longer holds blobs.
     const absl::Status status =
-        daemon_.registry->Find(session.user().name, request.session_id()).status();
-    if (!session.CheckOpen().ok()) daemon_.blobs->EndSession(number);
+        parts_.registry->Find(session.user().name, request.session_id()).status();
+    if (!session.CheckOpen().ok()) parts_.blobs->CloseSession(number);
     return status;
   }
 
-  const DaemonView& daemon_;
+  const BlobServiceParts& parts_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeBlobService(const DaemonView& daemon) {
-  return std::make_unique<BlobService>(daemon);
+std::unique_ptr<grpc::Service> MakeBlobService(const BlobServiceParts& parts) {
+  return std::make_unique<BlobService>(parts);
 }
 
 }  // namespace kiln::rpc

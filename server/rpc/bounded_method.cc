@@ -41,7 +41,7 @@ void* BoundedMethod::Deserialize(grpc_call* call, grpc_byte_buffer* request, grp
   }
   void* const message = method_->Deserialize(call, request, status, data);
   if (checked.ok() && !status->ok()) checked = Malformed(request_.full_name());
-  if (!checked.ok()) *status = End(daemon_, checked);
+  if (!checked.ok()) *status = End(parts_, checked);
   return message;
 }
 

@@ -24,9 +24,9 @@ class BoundedMethod : public grpc::internal::MethodHandler {
   // Makes a handler of the same kind that returns a status.
   using MakeRefusing = std::function<std::unique_ptr<MethodHandler>(const grpc::Status&)>;
   // `daemon`, whose metrics count refusals, must outlive this object.
-  BoundedMethod(const DaemonView& daemon, const google::protobuf::Descriptor& request,
+  BoundedMethod(const ServiceParts& parts, const google::protobuf::Descriptor& request,
                 std::unique_ptr<MethodHandler> method, MakeRefusing make_refusing)
-      : daemon_(daemon),
+      : parts_(parts),
         request_(request),
         method_(std::move(method)),
         make_refusing_(std::move(make_refusing)) {}
@@ -36,7 +36,7 @@ class BoundedMethod : public grpc::internal::MethodHandler {
   void RunHandler(const HandlerParameter& parameter) override;
 
  private:
-  const DaemonView& daemon_;
+  const ServiceParts& parts_;
   const google::protobuf::Descriptor& request_;
   const std::unique_ptr<MethodHandler> method_;
   const MakeRefusing make_refusing_;
@@ -48,12 +48,12 @@ int MethodIndex(const std::string& service, const std::string& method);
 // For grpc::Service::MarkMethodCallback; replaces the handler set by the generated service.
 template <class Service, class Request, class Response>
 grpc::internal::MethodHandler* Bounded(
-    const DaemonView& daemon, Service* service,
+    const ServiceParts& parts, Service* service,
     grpc::ServerUnaryReactor* (Service::*method)(grpc::CallbackServerContext*, const Request*,
                                                  Response*)) {
   using Handler = grpc::internal::CallbackUnaryHandler<Request, Response>;
   return new BoundedMethod(
-      daemon, *Request::descriptor(),
+      parts, *Request::descriptor(),
       std::make_unique<Handler>(
           [=](grpc::CallbackServerContext* context, const Request* request, Response* response) {
             return (service->*method)(context, request, response);
@@ -69,12 +69,12 @@ grpc::internal::MethodHandler* Bounded(
 }
 
 template <class Service, class Request, class Response>
-grpc::internal::MethodHandler* Bounded(const DaemonView& daemon, Service* service,
+grpc::internal::MethodHandler* Bounded(const ServiceParts& parts, Service* service,
                                        grpc::ServerWriteReactor<Response>* (Service::*method)(
                                            grpc::CallbackServerContext*, const Request*)) {
   using Handler = grpc::internal::CallbackServerStreamingHandler<Request, Response>;
   return new BoundedMethod(
-      daemon, *Request::descriptor(),
+      parts, *Request::descriptor(),
       std::make_unique<Handler>([=](grpc::CallbackServerContext* context, const Request* request) {
         return (service->*method)(context, request);
       }),

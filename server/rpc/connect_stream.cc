@@ -48,9 +48,9 @@ bool TakesTimeToCopy(const sessions::Answer* answer) {
 
 }  // namespace
 
-ConnectStream* ConnectStream::Start(const DaemonView& daemon,
+ConnectStream* ConnectStream::Start(const SessionServiceParts& parts,
                                     absl::StatusOr<auth::Principal> caller) {
-  std::shared_ptr<ConnectStream> stream(new ConnectStream(daemon, std::move(caller)));
+  std::shared_ptr<ConnectStream> stream(new ConnectStream(parts, std::move(caller)));
   // gRPC keeps a raw pointer, so the stream holds itself until OnDone.
   stream->self_ = stream;
   stream->StartRead(&stream->request_bytes_);
@@ -63,20 +63,20 @@ absl::Status ConnectStream::Attach(const v1::ConnectRequest& request) {
         absl::InvalidArgumentError("the first request on Connect must be attach, alone"),
         "NOT_ATTACHED");
   }
-  auto session = FindSession(daemon_, caller_, request.attach().session_id());
+  auto session = FindSession(parts_, caller_, request.attach().session_id());
   if (!session.ok()) return session.status();
   charge_ = (*session)->host()->Open(memory::Use::kSessions);
-  if ((*session)->GetSnapshot().connected) {
+  if ((*session)->GetStats().connected) {
     if (absl::Status status = charge_.Resize(kStreamBytes); !status.ok()) return status;
   } else {
     // Without its only stream the session would be lost, for example after a limit was lowered.
     charge_.ForceResize(kStreamBytes);
   }
-  // Before Attach, which starts the first write: other threads read session_ from then on.
+  // Before Connect, which starts the first write: other threads read session_ from then on.
   session_ = std::move(*session);
   takes_more_ = request.attach().takes_more();
-  return session_->Attach(self_, request.acknowledged(),
-                          sessions::Split(request.attach().session_id()).generation);
+  return session_->Connect(self_, request.acknowledged(),
+                           sessions::Split(request.attach().session_id()).generation);
 }
 
 absl::Status ConnectStream::Parse(v1::ConnectRequest* request) {
@@ -96,7 +96,7 @@ absl::Status ConnectStream::Parse(v1::ConnectRequest* request) {
 
 absl::Status ConnectStream::Handle() {
   v1::ConnectRequest request;  // its memory is freed before the next message arrives
-  received_ = daemon_.clock.steady();
+  received_ = parts_.clock.steady();
   if (absl::Status status = Parse(&request); !status.ok()) return status;
   if (!session_) return Attach(request);
   if (request.has_attach()) {
@@ -123,7 +123,7 @@ void ConnectStream::HoldBack(bool holds) {
 absl::Status ConnectStream::Accept(v1::ConnectRequest& request, bool travels_alone) {
   std::shared_ptr<runtime::FirstCall> first_call;
   if (request.has_define_program()) {
-    first_call = std::make_shared<runtime::FirstCall>(daemon_.clock.steady, "decode", received_);
+    first_call = std::make_shared<runtime::FirstCall>(parts_.clock.steady, "decode", received_);
     first_call->Begin("digest_source");
   }
   sessions::Operation operation = ToOperation(request, *session_->host());
@@ -223,10 +223,10 @@ void ConnectStream::Flush() {
     }
   }
   // Without the lock: once Finish has been called, OnDone may destroy this object at any moment.
-  if (finish) return Finish(End(daemon_, end));
+  if (finish) return Finish(End(parts_, end));
   if (!TakesTimeToCopy(AnswerIn(next.front()))) return Write(next, more);
   // This may be a device's thread, which must not be blocked.
-  daemon_.copies->Schedule([self = self_, next, more] { self->Write(next, more); });
+  parts_.copies->Schedule([self = self_, next, more] { self->Write(next, more); });
 }
 
 void ConnectStream::Write(const std::vector<Outgoing>& next, bool more) {
@@ -259,14 +259,14 @@ void ConnectStream::CopyAndSend(const runtime::ValuePointer& value,
   if (buffers::IsAllHostMemory(*value)) return buffers::ReadWhole(*value, 0, bytes, copied);
   buffers::ReadWhole(*value, 0, bytes, [copied = std::move(copied), this](absl::Status status) {
     // This is a device's thread, which must not be blocked by a large message.
-    daemon_.copies->Schedule([copied, status = std::move(status)] { copied(status); });
+    parts_.copies->Schedule([copied, status = std::move(status)] { copied(status); });
   });
 }
 
 void ConnectStream::Copied(const absl::Status& copied, v1::ConnectResponse& response, bool more) {
   v1::Result* result = response.mutable_result();
   if (copied.ok()) {
-    daemon_.metrics->Sent(static_cast<int64_t>(result->data().size()));
+    parts_.metrics->Sent(static_cast<int64_t>(result->data().size()));
   } else {
     // The error replaces the bytes.
     result->clear_data();
@@ -325,7 +325,7 @@ void ConnectStream::OnCancel() {
 }
 
 void ConnectStream::OnDone() {
-  if (session_) session_->Detach(this);
+  if (session_) session_->Disconnect(this);
   // Destroys this object, unless a thread of the session still holds it.
   self_.reset();
 }

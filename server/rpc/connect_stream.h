@@ -17,7 +17,7 @@
 #include "absl/synchronization/mutex.h"
 #include "kiln/v1/session.pb.h"
 #include "server/rpc/services.h"
-#include "server/sessions/operation.h"
+#include "server/sessions/operations/operation.h"
 #include "server/sessions/session.h"
 
 namespace kiln::rpc {
@@ -29,7 +29,8 @@ class ConnectStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byt
                       public sessions::Sink {
  public:
   // `caller`: the caller of Connect.
-  static ConnectStream* Start(const DaemonView& daemon, absl::StatusOr<auth::Principal> caller);
+  static ConnectStream* Start(const SessionServiceParts& parts,
+                              absl::StatusOr<auth::Principal> caller);
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
@@ -45,8 +46,8 @@ class ConnectStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byt
  private:
   using Outgoing = std::variant<uint64_t, std::shared_ptr<const sessions::Answer>>;
 
-  ConnectStream(const DaemonView& daemon, absl::StatusOr<auth::Principal> caller)
-      : daemon_(daemon), caller_(std::move(caller)), call_(daemon.open_calls) {}
+  ConnectStream(const SessionServiceParts& parts, absl::StatusOr<auth::Principal> caller)
+      : parts_(parts), caller_(std::move(caller)), call_(parts.open_calls) {}
 
   absl::Status Handle();
   void HoldBack(bool holds) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -70,7 +71,7 @@ class ConnectStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byt
   void Copied(const absl::Status& copied, v1::ConnectResponse& response, bool more);
   void Send(const v1::ConnectResponse& response, bool more);
 
-  const DaemonView& daemon_;
+  const SessionServiceParts& parts_;
   const absl::StatusOr<auth::Principal> caller_;
   const OpenCalls::Call call_;
   std::shared_ptr<ConnectStream> self_;

@@ -45,21 +45,21 @@ v1::Device Describe(runtime::ManagedDevice& device, absl::Time now) {
 // Checks the devices once every interval and sends those that have changed.
 class DeviceWatch : public Watch<v1::WatchDevicesResponse> {
  public:
-  DeviceWatch(const DaemonView& daemon, const CallbackServerContext& context,
+  DeviceWatch(const DeviceServiceParts& parts, const CallbackServerContext& context,
               absl::Duration interval)
-      : Watch(interval), daemon_(daemon), context_(context) {
+      : Watch(interval), parts_(parts), context_(context) {
     Look();
   }
 
  private:
   Next Fill(v1::WatchDevicesResponse* response, grpc::Status* end) override {
     // Checked each time, since the caller may be revoked.
-    if (const auto caller = daemon_.access->Caller(context_); !caller.ok()) {
-      *end = rpc::End(daemon_, caller.status());
+    if (const auto caller = parts_.access->Caller(context_); !caller.ok()) {
+      *end = rpc::End(parts_, caller.status());
       return Next::kEnd;
     }
-    for (runtime::ManagedDevice* device : daemon_.devices) {
-      v1::Device now = Describe(*device, daemon_.clock.steady());
+    for (runtime::ManagedDevice* device : parts_.devices) {
+      v1::Device now = Describe(*device, parts_.clock.steady());
       std::string& sent = sent_[now.name()];
       // Comparing the bytes covers all fields of a device.
       std::string bytes = now.SerializeAsString();
@@ -70,17 +70,17 @@ class DeviceWatch : public Watch<v1::WatchDevicesResponse> {
     return response->devices().empty() ? Next::kWait : Next::kSend;
   }
 
-  const DaemonView& daemon_;
+  const DeviceServiceParts& parts_;
   const CallbackServerContext& context_;
   std::map<std::string, std::string> sent_;
 };
 
 class DeviceService final : public v1::DeviceService::CallbackService {
  public:
-  explicit DeviceService(const DaemonView& daemon) : daemon_(daemon) {
+  explicit DeviceService(const DeviceServiceParts& parts) : parts_(parts) {
     const auto bound = [this](const char* name, auto method) {
       MarkMethodCallback(MethodIndex(v1::DeviceService::service_full_name(), name),
-                         Bounded(daemon_, this, method));
+                         Bounded(parts_, this, method));
     };
     bound("ListDevices", &DeviceService::ListDevices);
     bound("WatchDevices", &DeviceService::WatchDevices);
@@ -89,9 +89,9 @@ class DeviceService final : public v1::DeviceService::CallbackService {
   grpc::ServerUnaryReactor* ListDevices(CallbackServerContext* context,
                                         const v1::ListDevicesRequest* request,
                                         v1::ListDevicesResponse* response) override {
-    for (runtime::ManagedDevice* device : daemon_.devices)
-      *response->add_devices() = Describe(*device, daemon_.clock.steady());
-    for (const runtime::DriverReport& report : daemon_.drivers) {
+    for (runtime::ManagedDevice* device : parts_.devices)
+      *response->add_devices() = Describe(*device, parts_.clock.steady());
+    for (const runtime::DriverReport& report : parts_.drivers) {
       v1::Driver* driver = response->add_drivers();
       driver->set_name(report.driver);
       driver->set_devices(static_cast<uint32_t>(report.devices));
@@ -105,19 +105,19 @@ class DeviceService final : public v1::DeviceService::CallbackService {
   grpc::ServerWriteReactor<v1::WatchDevicesResponse>* WatchDevices(
       CallbackServerContext* context, const v1::WatchDevicesRequest* request) override {
     // An interval of 0, the default, must not cause a busy loop.
-    return new DeviceWatch(daemon_, *context,
+    return new DeviceWatch(parts_, *context,
                            std::clamp(absl::Milliseconds(request->min_interval_ms()),
                                       absl::Milliseconds(100), absl::Seconds(10)));
   }
 
  private:
-  const DaemonView& daemon_;
+  const DeviceServiceParts& parts_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeDeviceService(const DaemonView& daemon) {
-  return std::make_unique<DeviceService>(daemon);
+std::unique_ptr<grpc::Service> MakeDeviceService(const DeviceServiceParts& parts) {
+  return std::make_unique<DeviceService>(parts);
 }
 
 }  // namespace kiln::rpc

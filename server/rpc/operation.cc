@@ -46,12 +46,12 @@ sessions::Operation FromWrite(v1::Write& message) {
   } else {
     operation.data = std::move(*message.mutable_data());
   }
-  if (message.has_placement()) operation.place = PlaceFromProto(message.placement());
+  if (message.has_placement()) operation.placement = PlacementFromProto(message.placement());
   return operation;
 }
 
 sessions::Operation FromDetach(const v1::Detach& message) {
-  sessions::DetachAs operation;
+  sessions::Park operation;
   operation.name = message.name();
   operation.keep = absl::Seconds(message.keep_seconds());
   for (const v1::NamedTensor& tensor : message.tensors())
@@ -85,7 +85,7 @@ sessions::Operation ToOperation(v1::ConnectRequest& request, memory::Account& ac
       return FromDetach(request.detach());
     case v1::ConnectRequest::kMove:
       return sessions::Move{request.move().source(), request.move().handle(),
-                            PlaceFromProto(request.move().placement())};
+                            PlacementFromProto(request.move().placement())};
     case v1::ConnectRequest::kAttach:
     case v1::ConnectRequest::OPERATION_NOT_SET:
       break;

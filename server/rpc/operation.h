@@ -3,7 +3,7 @@
 #define KILN_SERVER_RPC_OPERATION_H_
 
 #include "kiln/v1/session.pb.h"
-#include "server/sessions/operation.h"
+#include "server/sessions/operations/operation.h"
 
 namespace kiln::rpc {
 

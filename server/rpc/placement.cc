@@ -70,26 +70,26 @@ absl::Status CheckDeviceNames(const std::vector<std::string>& devices) {
   return absl::OkStatus();
 }
 
-sessions::Place PlaceFromProto(const v1::Placement& proto) {
-  sessions::Place place;
+sessions::RequestedPlacement PlacementFromProto(const v1::Placement& proto) {
+  sessions::RequestedPlacement requested;
   auto placement = std::make_shared<buffers::Placement>();
   placement->devices.assign(proto.devices().begin(), proto.devices().end());
-  place.error = CheckDeviceNames(placement->devices);
-  if (!place.error.ok()) return place;
+  requested.error = CheckDeviceNames(placement->devices);
+  if (!requested.error.ok()) return requested;
   if (!proto.has_mesh()) {
     if (placement->devices.size() != 1) {
-      place.error = BadPlacement(absl::StrCat(
+      requested.error = BadPlacement(absl::StrCat(
           "a placement without a mesh names one device, and not ", placement->devices.size()));
     } else {
-      place.device = std::move(placement->devices[0]);
+      requested.device = std::move(placement->devices[0]);
     }
-    return place;
+    return requested;
   }
   placement->mesh = MeshFromProto(proto.mesh());
   placement->spec = SpecFromProto(proto.spec());
-  place.error = CheckForm(*placement);
-  if (place.error.ok()) place.placement = std::move(placement);
-  return place;
+  requested.error = CheckForm(*placement);
+  if (requested.error.ok()) requested.sharding = std::move(placement);
+  return requested;
 }
 
 v1::Placement PlacementToProto(const buffers::Placement& placement) {

@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "kiln/v1/session.pb.h"
 #include "server/buffers/placement.h"
-#include "server/sessions/operation.h"
+#include "server/sessions/operations/placement.h"
 
 namespace kiln::rpc {
 
@@ -17,7 +17,7 @@ namespace kiln::rpc {
 absl::Status CheckDeviceNames(const std::vector<std::string>& devices);
 
 // The result has an error if the placement is valid for no tensor.
-sessions::Place PlaceFromProto(const v1::Placement& proto);
+sessions::RequestedPlacement PlacementFromProto(const v1::Placement& proto);
 
 v1::Placement PlacementToProto(const buffers::Placement& placement);
 

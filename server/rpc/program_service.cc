@@ -30,7 +30,7 @@ runtime::Program::Use UseOf(const runtime::Program& program, const auth::Princip
           .device_seconds = program.device_seconds()};
 }
 
-void Fill(const DaemonView& daemon, const auth::Principal& caller,
+void Fill(const ProgramServiceParts& parts, const auth::Principal& caller,
           const std::shared_ptr<runtime::Program>& program, v1::Program* proto) {
   const runtime::Program::Description& description = program->description();
   const compiler::CompiledProgram& compiled = program->compiled();
@@ -51,7 +51,7 @@ void Fill(const DaemonView& daemon, const auth::Principal& caller,
   proto->set_arena_bytes(static_cast<uint64_t>(program->arena_bytes()));
   proto->set_arena_bytes_without_reuse(static_cast<uint64_t>(compiled.arena_bytes_without_reuse));
   uint32_t sessions = 0;
-  for (const auto& session : VisibleSessions(daemon, caller))
+  for (const auto& session : VisibleSessions(parts, caller))
     sessions += session->Uses(*program) ? 1 : 0;
   proto->set_sessions(sessions);
 }
@@ -76,13 +76,24 @@ void Fill(const compiler::CompiledKernel& kernel, const runtime::KernelTimes& ti
   proto->set_compile_seconds(kernel.compile_seconds);
 }
 
-absl::Status Explain(const DaemonView& daemon, const auth::Principal& caller,
+// Returns the programs that the caller may see: users see only those that they use
+// (Principal::sees_all); the daemon's own are not included.
+std::vector<std::shared_ptr<runtime::Program>> VisiblePrograms(const ProgramServiceParts& parts,
+                                                               const auth::Principal& caller) {
+  auto programs = parts.programs->List();
+  std::erase_if(programs, [&](const auto& program) {
+    return caller.sees_all() ? !program->has_users() : !program->UseBy(caller.user);
+  });
+  return programs;
+}
+
+absl::Status Explain(const ProgramServiceParts& parts, const auth::Principal& caller,
                      const v1::ExplainProgramRequest& request,
                      v1::ExplainProgramResponse* response) {
-  auto program = runtime::FindByPrefix(VisiblePrograms(daemon, caller), request.digest());
+  auto program = runtime::FindByPrefix(VisiblePrograms(parts, caller), request.digest());
   if (!program.ok()) return program.status();
   const compiler::CompiledProgram& compiled = (*program)->compiled();
-  Fill(daemon, caller, *program, response->mutable_program());
+  Fill(parts, caller, *program, response->mutable_program());
   response->set_graph(compiled.graph_text);
   response->set_partition(compiled.partition_text);
   response->set_queue(runtime::QueueText(**program));
@@ -120,7 +131,7 @@ absl::Status Explain(const DaemonView& daemon, const auth::Principal& caller,
     }
     if (!request.with_assembly()) continue;
     const drivers::Target& target = (*program)->device_of_kernel(i).info().target;
-    auto assembly = kernel.assembly.empty() ? daemon.disassemble(kernel.image, target)
+    auto assembly = kernel.assembly.empty() ? parts.disassemble(kernel.image, target)
                                             : absl::StatusOr<std::string>(kernel.assembly);
     if (!assembly.ok()) return assembly.status();
     proto->set_assembly(*assembly);
@@ -154,10 +165,10 @@ absl::Status TooManyExplanations() {
 
 class ProgramService final : public v1::ProgramService::CallbackService {
  public:
-  explicit ProgramService(const DaemonView& daemon) : daemon_(daemon) {
+  explicit ProgramService(const ProgramServiceParts& parts) : parts_(parts) {
     const auto bound = [this](const char* name, auto method) {
       MarkMethodCallback(MethodIndex(v1::ProgramService::service_full_name(), name),
-                         Bounded(daemon_, this, method));
+                         Bounded(parts_, this, method));
     };
     bound("ListPrograms", &ProgramService::ListPrograms);
     bound("CompileProgram", &ProgramService::CompileProgram);
@@ -170,34 +181,34 @@ class ProgramService final : public v1::ProgramService::CallbackService {
   ServerUnaryReactor* ListPrograms(CallbackServerContext* context,
                                    const v1::ListProgramsRequest* request,
                                    v1::ListProgramsResponse* response) override {
-    const auto caller = daemon_.access->Caller(*context);
-    if (!caller.ok()) return Reply(daemon_, context, caller.status());
-    for (const auto& program : VisiblePrograms(daemon_, *caller))
-      Fill(daemon_, *caller, program, response->add_programs());
-    return ReplyCharged(daemon_, context, *caller, absl::OkStatus(), response);
+    const auto caller = parts_.access->Caller(*context);
+    if (!caller.ok()) return Reply(parts_, context, caller.status());
+    for (const auto& program : VisiblePrograms(parts_, *caller))
+      Fill(parts_, *caller, program, response->add_programs());
+    return ReplyCharged(parts_, context, *caller, absl::OkStatus(), response);
   }
 
   ServerUnaryReactor* CompileProgram(CallbackServerContext* context,
                                      const v1::CompileProgramRequest* request,
                                      v1::CompileProgramResponse* response) override {
-    const auto caller = daemon_.access->Caller(*context);
-    auto session = FindSession(daemon_, caller, request->session_id());
-    if (!session.ok()) return Reply(daemon_, context, session.status());
+    const auto caller = parts_.access->Caller(*context);
+    auto session = FindSession(parts_, caller, request->session_id());
+    if (!session.ok()) return Reply(parts_, context, session.status());
     const std::shared_ptr<memory::Account>& host = (*session)->host();
     const sessions::User& user = (*session)->user();
     // The request lives until it is answered, in addition to the copy that is compiled.
     auto charge = host->Reserve(memory::Use::kGraphs, BytesHeld(request->graph()));
-    if (!charge.ok()) return Reply(daemon_, context, user.Explain(charge.status()));
+    if (!charge.ok()) return Reply(parts_, context, user.Explain(charge.status()));
     auto source = MakeGraphSource(request->graph(), *host);
     if (source.ok())
       if (absl::Status fits = user.graph_nodes.Check((*source)->nodes()); !fits.ok()) source = fits;
-    if (!source.ok()) return Reply(daemon_, context, user.Explain(source.status()));
+    if (!source.ok()) return Reply(parts_, context, user.Explain(source.status()));
     const runtime::Bindings bindings(request->bindings().begin(), request->bindings().end());
     absl::Status status = runtime::CheckBindings((*source)->variables(), bindings);
     if (status.ok()) status = (*session)->device().CheckUsable(true);
-    if (!status.ok()) return Reply(daemon_, context, status);
+    if (!status.ok()) return Reply(parts_, context, status);
     auto future =
-        daemon_.programs->Get(*source, bindings, (*session)->device(), request->name(), host);
+        parts_.programs->Get(*source, bindings, (*session)->device(), request->name(), host);
     // Before the response is built from it.
     runtime::NoteUser(future, caller->user, request->name());
     ServerUnaryReactor* reactor = context->DefaultReactor();
@@ -205,8 +216,8 @@ class ProgramService final : public v1::ProgramService::CallbackService {
     const auto kept = std::make_shared<memory::Charge>(*std::move(charge));
     const auto ended = [this, caller = *caller, reactor, future, response, kept] {
       if (future->result().ok())
-        Fill(daemon_, caller, (*future->result())->program, response->mutable_program());
-      reactor->Finish(End(daemon_, future->result().status()));
+        Fill(parts_, caller, (*future->result())->program, response->mutable_program());
+      reactor->Finish(End(parts_, future->result().status()));
     };
     // The call does not occupy a thread while the program compiles.
     if (!future->AddWaiter(ended)) ended();
@@ -216,36 +227,36 @@ class ProgramService final : public v1::ProgramService::CallbackService {
   ServerUnaryReactor* ExplainProgram(CallbackServerContext* context,
                                      const v1::ExplainProgramRequest* request,
                                      v1::ExplainProgramResponse* response) override {
-    const auto caller = daemon_.access->Caller(*context);
-    if (!caller.ok()) return Reply(daemon_, context, caller.status());
-    const std::shared_ptr<sessions::User> user = daemon_.registry->GetUser(caller->user);
+    const auto caller = parts_.access->Caller(*context);
+    if (!caller.ok()) return Reply(parts_, context, caller.status());
+    const std::shared_ptr<sessions::User> user = parts_.registry->GetUser(caller->user);
     memory::Charge charge = user->host->Open(memory::Use::kTransfers);
     // The request waits in the queue, too: as received, and parsed.
     const auto bytes = static_cast<int64_t>(request->ByteSizeLong());
     if (bytes > kSmallAnswer)
       if (absl::Status status = charge.Resize(2 * bytes); !status.ok())
-        return Reply(daemon_, context, user->Explain(status));
-    auto* const reactor = new ChargedReactor(daemon_, std::move(charge));
-    const bool is_queued = daemon_.explanations->TrySchedule(
+        return Reply(parts_, context, user->Explain(status));
+    auto* const reactor = new ChargedReactor(parts_, std::move(charge));
+    const bool is_queued = parts_.explanations->TrySchedule(
         user->host->user(), kExplanationsWaitingMax, [=, this, caller = *caller] {
           const absl::Status explained = reactor->is_unwanted()
                                              ? absl::CancelledError("the client went away")
-                                             : Explain(daemon_, caller, *request, response);
-          reactor->Answer(daemon_, *user, explained, response);
+                                             : Explain(parts_, caller, *request, response);
+          reactor->Answer(parts_, *user, explained, response);
         });
-    if (!is_queued) reactor->Answer(daemon_, *user, TooManyExplanations(), response);
+    if (!is_queued) reactor->Answer(parts_, *user, TooManyExplanations(), response);
     return reactor;
   }
 
   ServerUnaryReactor* ListKernels(CallbackServerContext* context,
                                   const v1::ListKernelsRequest* request,
                                   v1::ListKernelsResponse* response) override {
-    const auto caller = daemon_.access->Caller(*context);
-    if (!caller.ok()) return Reply(daemon_, context, caller.status());
-    auto programs = VisiblePrograms(daemon_, *caller);
+    const auto caller = parts_.access->Caller(*context);
+    if (!caller.ok()) return Reply(parts_, context, caller.status());
+    auto programs = VisiblePrograms(parts_, *caller);
     if (!request->program_digest().empty()) {
       auto program = runtime::FindByPrefix(programs, request->program_digest());
-      if (!program.ok()) return Reply(daemon_, context, program.status());
+      if (!program.ok()) return Reply(parts_, context, program.status());
       programs = {*program};
     }
     for (const auto& program : programs) {
@@ -256,29 +267,29 @@ class ProgramService final : public v1::ProgramService::CallbackService {
              response->add_kernels());
       }
     }
-    return ReplyCharged(daemon_, context, *caller, absl::OkStatus(), response);
+    return ReplyCharged(parts_, context, *caller, absl::OkStatus(), response);
   }
 
   ServerUnaryReactor* ListFirstCalls(CallbackServerContext* context,
                                      const v1::ListFirstCallsRequest* request,
                                      v1::ListFirstCallsResponse* response) override {
-    const auto caller = daemon_.access->Caller(*context);
-    if (!caller.ok()) return Reply(daemon_, context, caller.status());
+    const auto caller = parts_.access->Caller(*context);
+    if (!caller.ok()) return Reply(parts_, context, caller.status());
     if (request->session_id().empty()) {
-      for (const auto& session : VisibleSessions(daemon_, *caller))
+      for (const auto& session : VisibleSessions(parts_, *caller))
         AddFirstCalls(*session, response);
     } else {
-      auto session = FindSession(daemon_, caller, request->session_id());
-      if (!session.ok()) return Reply(daemon_, context, session.status());
+      auto session = FindSession(parts_, caller, request->session_id());
+      if (!session.ok()) return Reply(parts_, context, session.status());
       AddFirstCalls(**session, response);
     }
-    return ReplyCharged(daemon_, context, *caller, absl::OkStatus(), response);
+    return ReplyCharged(parts_, context, *caller, absl::OkStatus(), response);
   }
 
   grpc::ServerWriteReactor<v1::TuneProgramResponse>* TuneProgram(
       CallbackServerContext* context, const v1::TuneProgramRequest* request) override {
     return new Refusal<v1::TuneProgramResponse>(End(
-        daemon_,
+        parts_,
         errors::WithReason(
             absl::UnimplementedError("this daemon does not search schedules; programs run with the "
                                      "schedules the compiler chooses"),
@@ -286,13 +297,13 @@ class ProgramService final : public v1::ProgramService::CallbackService {
   }
 
  private:
-  const DaemonView& daemon_;
+  const ProgramServiceParts& parts_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeProgramService(const DaemonView& daemon) {
-  return std::make_unique<ProgramService>(daemon);
+std::unique_ptr<grpc::Service> MakeProgramService(const ProgramServiceParts& parts) {
+  return std::make_unique<ProgramService>(parts);
 }
 
 }  // namespace kiln::rpc

@@ -58,14 +58,14 @@ std::vector<sessions::User::Use> NoUses(const quota::Limits& limits) {
 
 }  // namespace
 
-absl::Status SetLimits(const DaemonView& daemon, const v1::SetQuotaRequest& request) {
+absl::Status SetLimits(const AdminServiceParts& parts, const v1::SetQuotaRequest& request) {
   // Accounts of the system need not be known as users.
   if (request.user() != auth::kLocalUser)
     if (absl::Status status = auth::CheckUserName(request.user()); !status.ok()) return status;
   const auto changes = ChangesIn(request);
   if (!changes.ok()) return changes.status();
-  absl::Status status = daemon.limits->Set(request.user(), *changes);
-  if (status.ok()) daemon.registry->UpdateLimits(request.user());
+  absl::Status status = parts.limits->Set(request.user(), *changes);
+  if (status.ok()) parts.registry->UpdateLimits(request.user());
   return status;
 }
 
@@ -77,30 +77,30 @@ std::string ChangesText(const v1::SetQuotaRequest& request) {
   return text;
 }
 
-std::set<std::string> UsersWithQuotas(const DaemonView& daemon) {
+std::set<std::string> UsersWithQuotas(const AdminServiceParts& parts) {
   std::set<std::string> names;
-  for (const auth::StoredUser& user : daemon.users->store().List()) names.insert(user.name);
-  for (const auto& [user, overrides] : daemon.limits->List()) names.insert(user);
-  for (const auto& user : daemon.registry->ListUsers()) names.insert(user->name);
+  for (const auth::StoredUser& user : parts.users->store().List()) names.insert(user.name);
+  for (const auto& [user, overrides] : parts.limits->List()) names.insert(user);
+  for (const auto& user : parts.registry->ListUsers()) names.insert(user->name);
   return names;
 }
 
-void Fill(const DaemonView& daemon, const std::string& user, v1::UserQuotas* proto) {
+void Fill(const AdminServiceParts& parts, const std::string& user, v1::UserQuotas* proto) {
   proto->set_user(user);
-  const auto all = daemon.registry->ListUsers();
+  const auto all = parts.registry->ListUsers();
   const auto known =
       std::find_if(all.begin(), all.end(), [&](const auto& other) { return other->name == user; });
-  const quota::LimitStore::Overrides overrides = daemon.limits->OverridesOf(user);
+  const quota::LimitStore::Overrides overrides = parts.limits->OverridesOf(user);
   std::vector<sessions::User::Use> uses;
   if (known != all.end()) uses = (*known)->GetUses();
-  if (uses.empty()) uses = NoUses(daemon.limits->LimitsOf(user));
+  if (uses.empty()) uses = NoUses(parts.limits->LimitsOf(user));
   for (const sessions::User::Use& use : uses) {
     const quota::ResourceRow& row = quota::RowOf(use.resource);
     v1::ResourceQuota* resource = proto->add_resources();
     resource->set_resource(std::string(row.name));
     resource->set_device(use.device);
     const bool is_disk = use.resource == quota::Resource::kDisk;
-    const int64_t used = is_disk ? daemon.kept_bytes(user) : use.used;
+    const int64_t used = is_disk ? parts.saved_bytes(user) : use.used;
     resource->set_used(static_cast<uint64_t>(std::max<int64_t>(0, used)));
     resource->set_limit(static_cast<uint64_t>(use.limit));
     resource->set_in_bytes(row.is_bytes);

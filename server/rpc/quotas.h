@@ -13,13 +13,13 @@ namespace kiln::rpc {
 
 // Sets limits, effective at once and across restarts. INVALID_ARGUMENT: the user's name, or an
 // unknown resource; RESOURCE_EXHAUSTED, UNAVAILABLE: the limits cannot be stored.
-absl::Status SetLimits(const DaemonView& daemon, const v1::SetQuotaRequest& request);
+absl::Status SetLimits(const AdminServiceParts& parts, const v1::SetQuotaRequest& request);
 // "ann sessions=8 buffers=default".
 std::string ChangesText(const v1::SetQuotaRequest& request);
 
 // Returns users who may connect, who have sessions, or who have their own limits.
-std::set<std::string> UsersWithQuotas(const DaemonView& daemon);
-void Fill(const DaemonView& daemon, const std::string& user, v1::UserQuotas* proto);
+std::set<std::string> UsersWithQuotas(const AdminServiceParts& parts);
+void Fill(const AdminServiceParts& parts, const std::string& user, v1::UserQuotas* proto);
 
 }  // namespace kiln::rpc
 

@@ -107,8 +107,8 @@ std::string WithPort(const std::string& address, int port) {
 }  // namespace
 
 struct Server::Implementation {
-  std::unique_ptr<relay::Relay> MakeRelay(const DaemonView& daemon, const Options& options);
-  std::unique_ptr<ConnectionWatch> MakeWatch(const DaemonView& daemon);
+  std::unique_ptr<relay::Relay> MakeRelay(const ServiceParts& parts, const Options& options);
+  std::unique_ptr<ConnectionWatch> MakeWatch(const ServiceParts& parts, const Options& options);
   absl::Status Listen(const std::string& address, const Options& options);
   void LogRefusal(const relay::Peer& peer, const absl::Status& why, absl::Time now);
 
@@ -127,7 +127,7 @@ struct Server::Implementation {
   std::vector<std::unique_ptr<TcpSocket>> ports;
 };
 
-std::unique_ptr<relay::Relay> Server::Implementation::MakeRelay(const DaemonView& daemon,
+std::unique_ptr<relay::Relay> Server::Implementation::MakeRelay(const ServiceParts& parts,
                                                                 const Options& options) {
   return std::make_unique<relay::Relay>(relay::Relay::Options{
       .handshake = std::min(kHandshakeTime, options.idle_connection),
@@ -138,20 +138,21 @@ std::unique_ptr<relay::Relay> Server::Implementation::MakeRelay(const DaemonView
             watch->Add(connection);
             acceptors->HandOver(connection->peer(), file);
           },
-      .on_refused = [this, now = daemon.clock.steady](
+      .on_refused = [this, now = parts.clock.steady](
                         const relay::Peer& peer,
                         const absl::Status& why) { LogRefusal(peer, why, now()); }});
 }
 
-std::unique_ptr<ConnectionWatch> Server::Implementation::MakeWatch(const DaemonView& daemon) {
+std::unique_ptr<ConnectionWatch> Server::Implementation::MakeWatch(const ServiceParts& parts,
+                                                                   const Options& options) {
   return std::make_unique<ConnectionWatch>(ConnectionWatch::Options{
-      .bounds = {.call_bytes_max = kMessageBytesMax, .bytes_together_max = daemon.transport_bytes},
-      .now = daemon.clock.steady,
+      .bounds = {.call_bytes_max = kMessageBytesMax, .bytes_together_max = options.transport_bytes},
+      .now = parts.clock.steady,
       .abort = [this](const relay::Connection& connection) { relay->Abort(connection); },
       .set_user = [this](relay::Connection& connection,
                          const std::string& user) { relay->SetUser(connection, user); },
       .user_of =
-          [access = daemon.access](const grpc::ServerContextBase& call) {
+          [access = parts.access](const grpc::ServerContextBase& call) {
             const auto caller = access->Caller(call);
             return caller.ok() ? caller->user : std::string();
           }});
@@ -200,45 +201,47 @@ Server::Server(std::unique_ptr<Implementation> implementation)
     : implementation_(std::move(implementation)) {}
 Server::~Server() { Stop(absl::ZeroDuration()); }
 
-absl::StatusOr<std::unique_ptr<Server>> Server::Start(const DaemonView& daemon,
-                                                      const Options& options) {
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Parts& parts, const Options& options) {
   const std::vector<std::string>& addresses = options.addresses;
-  if (absl::Status status = CheckListening(addresses, options.tls, daemon.users->nobody_known());
+  if (absl::Status status =
+          CheckListening(addresses, options.tls, parts.admin.users->nobody_known());
       !status.ok())
     return status;
   SetUpOnce();
   auto implementation = std::make_unique<Implementation>();
-  implementation->open_calls = daemon.open_calls;
+  implementation->open_calls = parts.sessions.open_calls;
   auto tls = relay::TlsReloader::Load(options.tls);
   if (!tls.ok()) return tls.status();
   implementation->tls = *std::move(tls);
   grpc::ServerBuilder builder;
-  Configure(builder, daemon.transport_bytes);
+  Configure(builder, options.transport_bytes);
   CloseDeadConnections(builder, options.idle_connection, options.ping_answer);
-  implementation->watch = implementation->MakeWatch(daemon);
+  implementation->watch = implementation->MakeWatch(parts.sessions, options);
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
   interceptors.push_back(implementation->watch->MakeInterceptorFactory());
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
   implementation->acceptors = std::make_unique<Acceptors>(
       Acceptors::Options{
           .system_users = options.system_users,
-          .access = daemon.access,
+          .access = parts.sessions.access,
           .name_of = auth::AccountName,
           .on_accepted = [watch = implementation->watch.get()] { watch->CallAccepted(); }},
       builder);
   for (const std::string& address : addresses) {
     if (absl::Status status = implementation->Listen(address, options); !status.ok()) return status;
   }
-  for (const auto make : {MakeDeviceService, MakeSessionService, MakeBlobService,
-                          MakeProgramService, MakeAdminService}) {
-    implementation->services.push_back(make(daemon));
-    builder.RegisterService(implementation->services.back().get());
-  }
+  auto& services = implementation->services;
+  services.push_back(MakeDeviceService(parts.devices));
+  services.push_back(MakeSessionService(parts.sessions));
+  services.push_back(MakeBlobService(parts.blobs));
+  services.push_back(MakeProgramService(parts.programs));
+  services.push_back(MakeAdminService(parts.admin));
+  for (const auto& service : services) builder.RegisterService(service.get());
   implementation->server = builder.BuildAndStart();
   if (!implementation->server) {
     return absl::UnavailableError(absl::StrCat("cannot serve on ", absl::StrJoin(addresses, ", ")));
   }
-  implementation->relay = implementation->MakeRelay(daemon, options);
+  implementation->relay = implementation->MakeRelay(parts.sessions, options);
   for (const auto& socket : implementation->sockets) socket->Start();
   for (const auto& port : implementation->ports) port->Start();
   return std::unique_ptr<Server>(new Server(std::move(implementation)));

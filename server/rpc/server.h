@@ -2,6 +2,7 @@
 #ifndef KILN_SERVER_RPC_SERVER_H_
 #define KILN_SERVER_RPC_SERVER_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,7 +19,8 @@ class Server {
   struct Options {
     std::vector<std::string> addresses;  // "unix:PATH" or "host:port"; port 0 picks a free one
     relay::TlsFiles tls;
-    bool system_users = false;  // see Acceptors
+    bool system_users = false;                     // see Acceptors
+    int64_t transport_bytes = int64_t{512} << 20;  // for gRPC's buffers
     // A connection without a call is closed after this time, so that idle ones do not use up
     // descriptors.
     absl::Duration idle_connection = absl::Minutes(2);
@@ -26,10 +28,18 @@ class Server {
     // vanished without closing (a laptop put to sleep); their lease starts to run then.
     absl::Duration ping_answer = absl::Seconds(10);
   };
-  // `daemon` outlives the server. ALREADY_EXISTS or UNAVAILABLE names an address that cannot be
-  // used, INVALID_ARGUMENT an address that the daemon must not listen on (CheckListening).
-  static absl::StatusOr<std::unique_ptr<Server>> Start(const DaemonView& daemon,
-                                                       const Options& options);
+  // What the server itself and its services use of the daemon. Outlives the server.
+  struct Parts {
+    DeviceServiceParts devices;
+    SessionServiceParts sessions;
+    BlobServiceParts blobs;
+    ProgramServiceParts programs;
+    AdminServiceParts admin;
+  };
+  // Requires: `parts` outlives the server. ALREADY_EXISTS or UNAVAILABLE names an address that
+  // cannot be used, INVALID_ARGUMENT an address that the daemon must not listen on
+  // (CheckListening).
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const Parts& parts, const Options& options);
   ~Server();
 
   // The addresses with the ports that were chosen.

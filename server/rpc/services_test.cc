@@ -45,11 +45,6 @@ class ServicesTest : public ::testing::Test {
     registry.new_id = sessions::RandomId;
     registry.services = {programs_.get(), &blobs_, &metrics_, &copies_, SystemClock(), {}, {}};
     registry_ = std::make_unique<sessions::Registry>(std::move(registry), std::vector{&device_});
-    daemon_.registry = registry_.get();
-    daemon_.programs = programs_.get();
-    daemon_.blobs = &blobs_;
-    daemon_.metrics = &metrics_;
-    daemon_.copies = &copies_;
     users_ = std::make_unique<auth::Authenticator>(auth::Authenticator::Options{
         .store = store_.get(), .key = *cache::Secret::Open(folder_ + "/key"), .now = [] {
           return absl::Now();
@@ -57,16 +52,11 @@ class ServicesTest : public ::testing::Test {
     audit_ = *auth::AuditLog::Open(folder_ + "/audit");
     access_ = std::make_unique<Access>(
         Access::Options{users_.get(), audit_.get(), &metrics_, SystemClock()});
-    daemon_.users = users_.get();
-    daemon_.audit = audit_.get();
-    daemon_.access = access_.get();
-    daemon_.open_calls = &open_calls_;
-    daemon_.open_uploads = &open_uploads_;
-    daemon_.devices = {&device_};
-    daemon_.drivers = {{"cpu", 1, ""}, {"cuda", 0, "no library \xff"}};
-    daemon_.clock = SystemClock();
-    services_.push_back(MakeSessionService(daemon_));
-    services_.push_back(MakeDeviceService(daemon_));
+    const ServiceParts common{registry_.get(), access_.get(), &metrics_, SystemClock()};
+    session_parts_ = {common, &copies_, audit_.get(), &open_calls_};
+    device_parts_ = {common, {&device_}, {{"cpu", 1, ""}, {"cuda", 0, "no library \xff"}}};
+    services_.push_back(MakeSessionService(session_parts_));
+    services_.push_back(MakeDeviceService(device_parts_));
     grpc::ServerBuilder builder;
     for (const auto& service : services_) builder.RegisterService(service.get());
     int port = 0;
@@ -94,8 +84,8 @@ class ServicesTest : public ::testing::Test {
   std::unique_ptr<auth::AuditLog> audit_;
   std::unique_ptr<Access> access_;
   OpenCalls open_calls_;
-  OpenUploads open_uploads_;
-  DaemonView daemon_;
+  SessionServiceParts session_parts_;
+  DeviceServiceParts device_parts_;
   std::vector<std::unique_ptr<grpc::Service>> services_;
   std::unique_ptr<grpc::Server> server_;
   std::shared_ptr<grpc::Channel> channel_;

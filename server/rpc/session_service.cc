@@ -31,8 +31,8 @@ fairness::Priority FromProto(v1::Priority priority) {
 }
 
 void Fill(const sessions::Session& session, v1::Session* proto) {
-  const sessions::Session::Identity& identity = session.identity();
-  const sessions::Session::Snapshot now = session.GetSnapshot();
+  const sessions::SessionIdentity& identity = session.identity();
+  const sessions::SessionStats now = session.GetStats();
   proto->set_name(identity.name);
   proto->set_user(session.user().name);
   proto->mutable_client()->set_name(identity.client.name);
@@ -50,27 +50,27 @@ void Fill(const sessions::Session& session, v1::Session* proto) {
   proto->set_device_seconds(now.device_seconds);
   const bool is_batch = identity.priority == fairness::Priority::kBatch;
   proto->set_priority(is_batch ? v1::BATCH : v1::INTERACTIVE);
-  proto->set_detached_name(now.detached_name);
+  proto->set_detached_name(now.parked_name);
   proto->set_snapshot_seconds(
-      static_cast<uint32_t>(absl::ToInt64Seconds(identity.snapshot_interval)));
-  if (now.protected_since != absl::InfinitePast())
-    *proto->mutable_snapshot_taken() = ToProto(now.protected_since);
+      static_cast<uint32_t>(absl::ToInt64Seconds(identity.checkpoint_interval)));
+  if (now.checkpoint_time != absl::InfinitePast())
+    *proto->mutable_snapshot_taken() = ToProto(now.checkpoint_time);
 }
 
-void Fill(const DaemonView& daemon, const sessions::Session& session,
+void Fill(const SessionServiceParts& parts, const sessions::Session& session,
           v1::OpenSessionResponse* response) {
-  const sessions::Session::Identity& identity = session.identity();
+  const sessions::SessionIdentity& identity = session.identity();
   response->set_session_id(identity.id);
   response->set_name(identity.name);
   response->set_lease_seconds(static_cast<uint32_t>(absl::ToInt64Seconds(identity.lease)));
   response->set_device(session.device().name());
-  response->set_daemon_version(daemon.version);
-  response->set_op_set_version(daemon.op_set_version);
+  response->set_daemon_version(parts.version);
+  response->set_op_set_version(parts.op_set_version);
   response->set_max_message_bytes(kMessageBytesMax);
   response->set_chunk_bytes(kChunkBytes);
 }
 
-void Fill(const sessions::Session::Takeover& takeover, v1::AttachSessionResponse* response) {
+void Fill(const sessions::Takeover& takeover, v1::AttachSessionResponse* response) {
   response->mutable_session()->set_session_id(takeover.id);
   response->set_last_sequence(takeover.last_sequence);
   response->set_last_handle(takeover.last_handle);
@@ -101,10 +101,10 @@ using SessionMethods = v1::SessionService::WithCallbackMethod_OpenSession<
 
 class SessionService final : public SessionMethods {
  public:
-  explicit SessionService(const DaemonView& daemon) : daemon_(daemon) {
+  explicit SessionService(const SessionServiceParts& parts) : parts_(parts) {
     const auto bound = [this](const char* name, auto method) {
       MarkMethodCallback(MethodIndex(v1::SessionService::service_full_name(), name),
-                         Bounded(daemon_, this, method));
+                         Bounded(parts_, this, method));
     };
     bound("OpenSession", &SessionService::OpenSession);
     bound("AttachSession", &SessionService::AttachSession);
@@ -117,60 +117,61 @@ class SessionService final : public SessionMethods {
   ServerUnaryReactor* OpenSession(CallbackServerContext* context,
                                   const v1::OpenSessionRequest* request,
                                   v1::OpenSessionResponse* response) override {
-    const auto caller = daemon_.access->Caller(*context);
-    if (!caller.ok()) return Reply(daemon_, context, caller.status());
+    const auto caller = parts_.access->Caller(*context);
+    if (!caller.ok()) return Reply(parts_, context, caller.status());
     sessions::ClientInfo client = FromProto(request->client());
     client.is_local = caller->how == "socket";
-    auto session = daemon_.registry->Open(
+    auto session = parts_.registry->Open(
         caller->user, std::move(client), absl::Seconds(request->lease_seconds()), request->device(),
         FromProto(request->priority()), absl::Seconds(request->snapshot_seconds()));
     // The user was revoked meanwhile, after the revocation had closed the existing sessions.
-    if (const auto still = daemon_.access->Caller(*context); session.ok() && !still.ok()) {
-      daemon_.registry->Close((*session)->identity().id).IgnoreError();
+    if (const auto still = parts_.access->Caller(*context); session.ok() && !still.ok()) {
+      parts_.registry->Close((*session)->identity().id).IgnoreError();
       session = still.status();
     }
-    if (session.ok()) Fill(daemon_, **session, response);
-    return Reply(daemon_, context, session.status());
+    if (session.ok()) Fill(parts_, **session, response);
+    return Reply(parts_, context, session.status());
   }
 
   ServerUnaryReactor* AttachSession(CallbackServerContext* context,
                                     const v1::AttachSessionRequest* request,
                                     v1::AttachSessionResponse* response) override {
-    const auto caller = daemon_.access->Caller(*context);
-    if (!caller.ok()) return Reply(daemon_, context, caller.status());
-    const auto session = daemon_.registry->FindByName(caller->user, request->name());
-    if (!session.ok()) return Reply(daemon_, context, session.status());
+    const auto caller = parts_.access->Caller(*context);
+    if (!caller.ok()) return Reply(parts_, context, caller.status());
+    const auto session = parts_.registry->FindByName(caller->user, request->name());
+    if (!session.ok()) return Reply(parts_, context, session.status());
     const auto takeover = (*session)->TakeOver();
     if (takeover.ok()) {
-      Fill(daemon_, **session, response->mutable_session());
+      Fill(parts_, **session, response->mutable_session());
       Fill(*takeover, response);
     }
-    return ReplyCharged(daemon_, context, *caller, takeover.status(), response);
+    return ReplyCharged(parts_, context, *caller, takeover.status(), response);
   }
 
   ServerUnaryReactor* RenewSession(CallbackServerContext* context,
                                    const v1::RenewSessionRequest* request,
                                    v1::RenewSessionResponse* response) override {
-    auto session = FindSession(daemon_, daemon_.access->Caller(*context), request->session_id());
-    if (session.ok()) *response->mutable_expires() = ToProto((*session)->GetSnapshot().expires);
-    return Reply(daemon_, context, session.status());
+    auto session = FindSession(parts_, parts_.access->Caller(*context), request->session_id());
+    if (session.ok()) *response->mutable_expires() = ToProto((*session)->GetStats().expires);
+    return Reply(parts_, context, session.status());
   }
 
   ServerUnaryReactor* CloseSession(CallbackServerContext* context,
                                    const v1::CloseSessionRequest* request,
                                    v1::CloseSessionResponse* response) override {
-    auto session = FindSession(daemon_, daemon_.access->Caller(*context), request->session_id());
+    auto session = FindSession(parts_, parts_.access->Caller(*context), request->session_id());
     return Reply(
-        daemon_, context,
-        session.ok() ? daemon_.registry->Close((*session)->identity().id) : session.status());
+        parts_, context,
+        session.ok() ? parts_.registry->Close((*session)->identity().id) : session.status());
   }
 
+  // Closes a session by its name; CloseSession closes one by its id.
   ServerUnaryReactor* EndSession(CallbackServerContext* context,
                                  const v1::EndSessionRequest* request,
                                  v1::EndSessionResponse* response) override {
-    const auto caller = daemon_.access->Caller(*context);
-    if (!caller.ok()) return Reply(daemon_, context, caller.status());
-    const auto session = daemon_.registry->EndByName(
+    const auto caller = parts_.access->Caller(*context);
+    if (!caller.ok()) return Reply(parts_, context, caller.status());
+    const auto session = parts_.registry->CloseByName(
         caller->user, caller->role == auth::Role::kAdmin, request->name());
     std::string subject = request->name();
     if (session.ok()) {
@@ -178,46 +179,46 @@ class SessionService final : public SessionMethods {
       response->set_user((*session)->user().name);
       subject = absl::StrCat(response->name(), " of ", response->user());
     }
-    AuditEnd(*caller, subject, session.status());
-    return Reply(daemon_, context, session.status());
+    AuditClose(*caller, subject, session.status());
+    return Reply(parts_, context, session.status());
   }
 
   ServerUnaryReactor* ListSessions(CallbackServerContext* context,
                                    const v1::ListSessionsRequest* request,
                                    v1::ListSessionsResponse* response) override {
-    const auto caller = daemon_.access->Caller(*context);
-    if (!caller.ok()) return Reply(daemon_, context, caller.status());
-    for (const auto& session : VisibleSessions(daemon_, *caller))
+    const auto caller = parts_.access->Caller(*context);
+    if (!caller.ok()) return Reply(parts_, context, caller.status());
+    for (const auto& session : VisibleSessions(parts_, *caller))
       Fill(*session, response->add_sessions());
-    return ReplyCharged(daemon_, context, *caller, absl::OkStatus(), response);
+    return ReplyCharged(parts_, context, *caller, absl::OkStatus(), response);
   }
 
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Connect(
       CallbackServerContext* context) override {
-    return ConnectStream::Start(daemon_, daemon_.access->Caller(*context));
+    return ConnectStream::Start(parts_, parts_.access->Caller(*context));
   }
 
  private:
   // Users may close their own sessions at any rate, which must not push everything else out of the
   // log.
-  void AuditEnd(const auth::Principal& caller, const std::string& subject,
-                const absl::Status& outcome) {
+  void AuditClose(const auth::Principal& caller, const std::string& subject,
+                  const absl::Status& outcome) {
     if (caller.role != auth::Role::kAdmin) {
       absl::MutexLock lock(&mutex_);
-      if (!users_ends_.Admit(daemon_.clock.steady())) return;
+      if (!users_closes_.Admit(parts_.clock.steady())) return;
     }
-    Audit(daemon_, caller, "close_session", subject, outcome);
+    Audit(*parts_.audit, parts_.clock, caller, "close_session", subject, outcome);
   }
 
-  const DaemonView& daemon_;
+  const SessionServiceParts& parts_;
   absl::Mutex mutex_;
-  log::RateLimit users_ends_ ABSL_GUARDED_BY(mutex_){30, absl::Minutes(1)};
+  log::RateLimit users_closes_ ABSL_GUARDED_BY(mutex_){30, absl::Minutes(1)};
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeSessionService(const DaemonView& daemon) {
-  return std::make_unique<SessionService>(daemon);
+std::unique_ptr<grpc::Service> MakeSessionService(const SessionServiceParts& parts) {
+  return std::make_unique<SessionService>(parts);
 }
 
 }  // namespace kiln::rpc

@@ -22,15 +22,15 @@ using grpc::CallbackServerContext;
 // need no lock. Lives until OnDone.
 class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer>, public OpenUploads::Upload {
  public:
-  UploadReader(const DaemonView& daemon, const CallbackServerContext& context,
+  UploadReader(const BlobServiceParts& parts, const CallbackServerContext& context,
                grpc::ByteBuffer* response)
-      : daemon_(daemon), context_(context), call_(daemon.open_calls), response_bytes_(response) {}
+      : parts_(parts), context_(context), call_(parts.open_calls), response_bytes_(response) {}
 
-  static UploadReader* Start(const DaemonView& daemon, const CallbackServerContext& context,
+  static UploadReader* Start(const BlobServiceParts& parts, const CallbackServerContext& context,
                              grpc::ByteBuffer* response) {
-    const auto upload = std::make_shared<UploadReader>(daemon, context, response);
+    const auto upload = std::make_shared<UploadReader>(parts, context, response);
     upload->self_ = upload;
-    daemon.open_uploads->Add(upload);
+    parts.open_uploads->Add(upload);
     upload->ReadOn();
     return upload.get();
   }
@@ -95,7 +95,7 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer>, public Op
       if (finished_) return;
       is_held_up_ = false;
       waits_ = true;
-      last_ = daemon_.clock.steady();
+      last_ = parts_.clock.steady();
     }
     StartRead(&request_bytes_);
   }
@@ -121,14 +121,14 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer>, public Op
   void Answer(const absl::Status& status) {
     upload_.reset();
     share_ = quota::Share();
-    Finish(End(daemon_, status));
+    Finish(End(parts_, status));
   }
 
   absl::Status Begin(const v1::UploadHeader& header) {
     if (absl::Status status = Enter(header.session_id()); !status.ok()) return status;
     pass_ = session_->upload_bytes_of_user().Enter();
-    auto upload = daemon_.blobs->Begin(session_->identity().number, session_->user().name,
-                                       header.blob(), header.size_bytes(), *session_->host());
+    auto upload = parts_.blobs->Begin(session_->identity().number, session_->user().name,
+                                      header.blob(), header.size_bytes(), *session_->host());
     if (!upload.ok()) return session_->user().Explain(upload.status());
     upload_ = *std::move(upload);
     response_.set_blob(header.blob());
@@ -144,7 +144,7 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer>, public Op
           absl::InvalidArgumentError("all blobs of an upload must be of one session"),
           "OTHER_SESSION");
     }
-    auto session = FindSession(daemon_, daemon_.access->Caller(context_), session_id);
+    auto session = FindSession(parts_, parts_.access->Caller(context_), session_id);
     if (!session.ok()) return session.status();
     auto share = (*session)->uploads_of_user().Reserve(1);
     if (!share.ok()) return share.status();
@@ -186,12 +186,12 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer>, public Op
     if (upload_ == nullptr) return NoHeader();
     // The session may have been closed meanwhile, for example because the daemon stops, and the
     // caller may have been revoked.
-    if (const auto caller = daemon_.access->Caller(context_); !caller.ok()) return caller.status();
+    if (const auto caller = parts_.access->Caller(context_); !caller.ok()) return caller.status();
     if (absl::Status status = session_->CheckOpen(); !status.ok()) return status;
-    session_->Renew();
+    session_->RenewLease();
     int64_t bytes = 0;
     for (const absl::string_view piece : request_.data) bytes += static_cast<int64_t>(piece.size());
-    daemon_.metrics->Received(bytes);
+    parts_.metrics->Received(bytes);
     if (pass_ != nullptr) pass_->Add(bytes);
     if (absl::Status status = upload_->Append(request_.data); !status.ok())
       return session_->user().Explain(status);
@@ -204,7 +204,7 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer>, public Op
     session_->HoldsBlob(response_.blob());
     // If the session was closed meanwhile, it will not free the blob.
     const absl::Status status = session_->CheckOpen();
-    if (!status.ok()) daemon_.blobs->EndSession(session_->identity().number);
+    if (!status.ok()) parts_.blobs->CloseSession(session_->identity().number);
     return status;
   }
 
@@ -214,7 +214,7 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer>, public Op
     return upload_->is_complete() ? session_->CheckOpen() : upload_->Finish();
   }
 
-  const DaemonView& daemon_;
+  const BlobServiceParts& parts_;
   const CallbackServerContext& context_;
   const OpenCalls::Call call_;
   grpc::ByteBuffer request_bytes_;
@@ -236,10 +236,10 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer>, public Op
 
 }  // namespace
 
-grpc::ServerReadReactor<grpc::ByteBuffer>* StartUpload(const DaemonView& daemon,
+grpc::ServerReadReactor<grpc::ByteBuffer>* StartUpload(const BlobServiceParts& parts,
                                                        const CallbackServerContext& context,
                                                        grpc::ByteBuffer* response) {
-  return UploadReader::Start(daemon, context, response);
+  return UploadReader::Start(parts, context, response);
 }
 
 }  // namespace kiln::rpc

@@ -12,7 +12,7 @@ namespace kiln::rpc {
 // Takes the call, and lives as long as it. Each blob is stored with its last byte, so ending the
 // call loses only the unfinished one. A call counts as one upload under way, of one session. Its
 // place among the user's large uploads is that of its current blob.
-grpc::ServerReadReactor<grpc::ByteBuffer>* StartUpload(const DaemonView& daemon,
+grpc::ServerReadReactor<grpc::ByteBuffer>* StartUpload(const BlobServiceParts& parts,
                                                        const grpc::CallbackServerContext& context,
                                                        grpc::ByteBuffer* response);
 

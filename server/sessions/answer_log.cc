@@ -12,7 +12,15 @@ namespace {
 // While host memory is short, at most this many bytes of answers may wait for acknowledgement.
 constexpr int64_t kBytesWhenShort = 256 << 10;
 
+// The memory of an answer's object and its place in queues and tables.
+constexpr int64_t kAnswerBytes = 512;
+
 }  // namespace
+
+int64_t SizeOf(const Answer& answer) {
+  const int64_t error = answer.error.ok() ? 0 : errors::BytesOf(answer.error);
+  return kAnswerBytes + error + static_cast<int64_t>(answer.digest.capacity());
+}
 
 absl::StatusOr<bool> AnswerLog::Receive(uint64_t sequence) {
   if (sequence == last_received_ + 1) {

@@ -9,7 +9,7 @@
 #include "absl/container/btree_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "server/sessions/operation.h"
+#include "server/sessions/answer.h"
 
 namespace kiln::sessions {
 

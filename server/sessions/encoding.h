@@ -7,9 +7,13 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "server/buffers/value.h"
 
 namespace kiln::sessions {
 
@@ -19,6 +23,12 @@ class Encoder {
   void Signed(int64_t number);
   void Real(double number);
   void Text(absl::string_view text);
+  // Sequences follow their counts.
+  void Numbers(absl::Span<const uint64_t> numbers);
+  void Texts(absl::Span<const std::string> texts);
+  // In nanoseconds.
+  void Duration(absl::Duration duration) { Signed(absl::ToInt64Nanoseconds(duration)); }
+  void Type(const buffers::TensorType& type);
   // Includes the payloads.
   void Status(const absl::Status& status);
   std::string Take() { return std::move(bytes_); }
@@ -37,6 +47,11 @@ class Decoder {
   int64_t Signed();
   double Real();
   absl::string_view Text();
+  std::vector<uint64_t> Numbers();
+  std::vector<std::string> Texts();
+  absl::Duration Duration() { return absl::Nanoseconds(Signed()); }
+  // The shape is not checked.
+  buffers::TensorType Type();
   absl::Status Status();
   // Returns all remaining bytes.
   absl::string_view Rest() { return std::exchange(rest_, {}); }
@@ -45,6 +60,8 @@ class Decoder {
   size_t Count();
   // Returns a number below `size`. A larger one is an error, for which it returns 0.
   size_t Below(size_t size);
+  // Returns a sequence of such numbers.
+  std::vector<size_t> AllBelow(size_t size);
   void Fail() { ok_ = false, rest_ = {}; }
 
   bool ok() const { return ok_; }

@@ -11,7 +11,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "server/sessions/operation.h"
+#include "server/sessions/operations/operation.h"
 
 namespace kiln::sessions {
 
@@ -21,9 +21,6 @@ namespace kiln::sessions {
 // may be called with the session's lock held; Run and WhenExecuted call back and may not.
 class Executor {
  public:
-  // Calls `resume` once the awaited thing is ready. Returns false, without calling `resume`, if it
-  // is ready already.
-  using AddWaiter = std::function<bool(std::function<void()> resume)>;
   struct Steps {
     // Returns how to wait for what the operation needs; null if it can be executed now. It is asked
     // again after each wait.

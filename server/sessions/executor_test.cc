@@ -22,7 +22,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-Executor::AddWaiter WaiterFor(std::shared_ptr<runtime::ProgramFuture> future) {
+AddWaiter WaiterFor(std::shared_ptr<runtime::ProgramFuture> future) {
   return [future](std::function<void()> resume) { return future->AddWaiter(std::move(resume)); };
 }
 

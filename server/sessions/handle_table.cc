@@ -39,7 +39,7 @@ void HandleTable::Bind(absl::Span<const uint64_t> handles,
   Settle();
 }
 
-void HandleTable::Poison(absl::Span<const uint64_t> handles, const absl::Status& error) {
+void HandleTable::BindFailed(absl::Span<const uint64_t> handles, const absl::Status& error) {
   // Some may not be new: a handle that is refused for that reason keeps its value.
   std::vector<uint64_t> fresh;
   for (const uint64_t handle : handles) {

@@ -31,7 +31,7 @@ class HandleTable {
   // Binds each handle to its value. Requires: Reserve succeeded for these handles.
   void Bind(absl::Span<const uint64_t> handles, absl::Span<const runtime::ValuePointer> values);
   // Binds the new ones of `handles` to one failed value; binds none if there is no memory for them.
-  void Poison(absl::Span<const uint64_t> handles, const absl::Status& error);
+  void BindFailed(absl::Span<const uint64_t> handles, const absl::Status& error);
   // Binds a known handle to another value. Returns the value that it had.
   runtime::ValuePointer Rebind(uint64_t handle, runtime::ValuePointer value) {
     return std::exchange(values_[handle], std::move(value));

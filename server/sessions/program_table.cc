@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/errors/errors.h"
-#include "server/sessions/used_devices.h"
+#include "server/sessions/device_shares.h"
 
 namespace kiln::sessions {
 

@@ -18,8 +18,8 @@
 #include "server/runtime/managed_device.h"
 #include "server/runtime/program_cache.h"
 #include "server/sessions/id_set.h"
-#include "server/sessions/in_flight.h"
-#include "server/sessions/operation.h"
+#include "server/sessions/operations/define_program.h"
+#include "server/sessions/operations/run.h"
 
 namespace kiln::sessions {
 

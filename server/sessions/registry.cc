@@ -23,12 +23,10 @@ constexpr int64_t kSessionBytes = 32 << 10;
 constexpr int64_t kSessionsOfAUser = 8;
 // 1/16 of all sessions is reserved for users who have none.
 constexpr int64_t kShareForNewcomers = 16;
-// Limits of the interval between images of a protected session.
+// Limits of the interval between checkpoints.
 constexpr absl::Duration kShortestInterval = absl::Seconds(1);
-// Bounds the time that the replay of a journal takes.
+// Bounds the time that the replay of a log takes.
 constexpr absl::Duration kLongestInterval = absl::Hours(1);
-// The first image has no tensors.
-constexpr absl::Duration kFirstImage = absl::Seconds(1);
 constexpr size_t kIdSize = 32;  // of an id after its mark
 
 absl::Status NotListedYet() {
@@ -41,7 +39,7 @@ absl::Status UnknownSession() {
       "UNKNOWN_SESSION");
 }
 
-absl::Status NoSnapshots() {
+absl::Status NoCheckpoints() {
   return errors::WithReason(
       absl::FailedPreconditionError(
           "this daemon cannot protect sessions with snapshots, because it has no state folder, as "
@@ -57,7 +55,16 @@ absl::Status LostSession() {
       "SESSION_LOST");
 }
 
-void LogEnd(const Session& session, const std::string& why) {
+// Returns whether the device has room for this many bytes of a saved session.
+absl::Status CheckMemory(runtime::ManagedDevice& device, int64_t needed) {
+  const auto free = [&] { return device.pool()->total_bytes() - device.pool()->used_bytes(); };
+  if (needed > free()) device.arenas().DropIdle();
+  if (needed <= free()) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("its tensors take ", needed, " bytes, and ",
+                                                   free(), " are free on ", device.name()));
+}
+
+void LogClosed(const Session& session, const std::string& why) {
   log::Info("session_closed", {{"session", session.identity().name}, {"why", why}});
 }
 
@@ -156,29 +163,23 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Open(const std::string& user,
                                                         absl::Duration lease,
                                                         const std::string& device,
                                                         fairness::Priority priority,
-                                                        absl::Duration snapshot_interval) {
-  if (snapshot_interval > absl::ZeroDuration()) {
-    if (options_.services.kept == nullptr) return NoSnapshots();
-    snapshot_interval = std::clamp(snapshot_interval, kShortestInterval, kLongestInterval);
+                                                        absl::Duration checkpoint_interval) {
+  if (checkpoint_interval > absl::ZeroDuration()) {
+    if (!options_.services.new_recorder) return NoCheckpoints();
+    checkpoint_interval = std::clamp(checkpoint_interval, kShortestInterval, kLongestInterval);
   }
-  auto session = Add(user, std::move(client), lease, device, priority, snapshot_interval);
+  auto session = Add(user, std::move(client), lease, device, priority, checkpoint_interval);
   if (!session.ok()) return Explained(user, session.status());
   // Without the lock, because the reader of the log may be slow.
-  const Session::Identity& opened = (*session)->identity();
+  const SessionIdentity& opened = (*session)->identity();
   log::Info("session_opened", {{"session", opened.name},
                                {"user", user},
                                {"device", (*session)->device().name()},
                                {"lease_seconds", absl::StrCat(absl::ToDoubleSeconds(opened.lease))},
                                {"client", opened.client.name},
                                {"description", opened.client.description}});
-  if (snapshot_interval > absl::ZeroDuration()) {
-    Patience patience(kFirstImage);
-    if (absl::Status status = (*session)->TakeImage(patience); !status.ok()) {
-      log::Warning(
-          "snapshot_failed",
-          {{"session", opened.name}, {"why", std::string(status.message())}, {"protected", "no"}});
-    }
-    if (options_.protect) options_.protect(*session);
+  if (checkpoint_interval > absl::ZeroDuration()) {
+    if (options_.begin_checkpoints) options_.begin_checkpoints(*session);
   }
   return session;
 }
@@ -187,7 +188,7 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Add(const std::string& user, 
                                                        absl::Duration lease,
                                                        const std::string& device,
                                                        fairness::Priority priority,
-                                                       absl::Duration snapshot_interval) {
+                                                       absl::Duration checkpoint_interval) {
   absl::MutexLock lock(&mutex_);
   if (!refusal_.ok()) return refusal_;
   const std::shared_ptr<User> owner = UserOf(user);
@@ -201,7 +202,7 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Add(const std::string& user, 
       options_.services.host->NewAccount(absl::StrCat("session s", next_number_), owner->host);
   auto charge = host->Reserve(memory::Use::kSessions, kSessionBytes);
   if (!charge.ok()) return charge.status();
-  Session::Identity identity;
+  SessionIdentity identity;
   identity.number = next_number_++;
   identity.id = absl::StrCat(options_.mark, options_.new_id());
   identity.name = absl::StrCat("s", identity.number);
@@ -210,7 +211,7 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Add(const std::string& user, 
   // A socket within this machine closes only when its process ends, never because a laptop sleeps.
   if (names_no_lease && identity.client.is_local) identity.away_lease = options_.local_away_lease;
   identity.priority = priority;
-  identity.snapshot_interval = snapshot_interval;
+  identity.checkpoint_interval = checkpoint_interval;
   identity.opened = options_.services.clock.wall();
   auto session = std::make_shared<Session>(std::move(identity), owner, **chosen, options_.services,
                                            std::move(host), *std::move(charge));
@@ -263,7 +264,7 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Find(const std::string& user,
     return found;
   }
   if (!knows_all) return NotListedYet();
-  if (absl::Status why = ended_.Find(id, user); !why.ok()) return why;
+  if (absl::Status why = closed_.Find(id, user); !why.ok()) return why;
   absl::MutexLock lock(&mutex_);
   if (!refusal_.ok()) return refusal_;
   const auto adopted = adopted_.find(id);
@@ -310,13 +311,13 @@ absl::Status Registry::Close(const std::string& id) {
     if (sessions_.erase(id) == 0) return UnknownSession();
   }
   session->Close(absl::OkStatus());
-  LogEnd(*session, "closed by its client");
+  LogClosed(*session, "closed by its client");
   return absl::OkStatus();
 }
 
 int Registry::CloseAllOf(const std::string& user, const absl::Status& reason) {
   // First: sessions that are restored meanwhile are closed below.
-  const int absent = absent_ == nullptr ? 0 : absent_->DropAllOf(user);
+  const int absent = absent_ == nullptr ? 0 : absent_->CloseAllOf(user);
   std::vector<std::shared_ptr<Session>> closed;
   {
     absl::MutexLock lock(&mutex_);
@@ -329,7 +330,7 @@ int Registry::CloseAllOf(const std::string& user, const absl::Status& reason) {
   }
   for (const auto& session : closed) {
     session->Close(reason);
-    LogEnd(*session, "its user was revoked");
+    LogClosed(*session, "its user was revoked");
   }
   return absent + static_cast<int>(closed.size());
 }
@@ -339,47 +340,36 @@ void Registry::CountFrom(int64_t number) {
   next_number_ = std::max(next_number_, number);
 }
 
-absl::Status Registry::CheckRoomFor(const SessionImage& image, runtime::ManagedDevice& device) {
-  const int64_t needed = image.bytes_on(device.name());
-  const auto free = [&] { return device.pool()->total_bytes() - device.pool()->used_bytes(); };
-  if (needed > free()) device.arenas().DropIdle();
-  if (needed <= free()) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat("its tensors take ", needed, " bytes, and ",
-                                                   free(), " are free on ", device.name()));
-}
-
-absl::StatusOr<std::shared_ptr<Session>> Registry::Make(const SessionImage& image) {
-  const auto device = std::find_if(devices_.begin(), devices_.end(),
-                                   [&](const auto* each) { return each->name() == image.device; });
-  if (device == devices_.end()) {
-    return absl::UnavailableError(
-        absl::StrCat("its device ", Quoted(image.device), " is not there"));
-  }
-  for (const std::string& name : image.DeviceNames()) {
-    const auto used = FindDevice(devices_, name);
-    if (!used.ok())
-      return absl::UnavailableError(absl::StrCat("its device ", Quoted(name), " is not there"));
+absl::StatusOr<std::shared_ptr<Session>> Registry::Make(const SessionIdentity& identity,
+                                                        const std::string& user,
+                                                        const std::vector<DeviceNeed>& needs) {
+  runtime::ManagedDevice* home = nullptr;
+  for (const DeviceNeed& need : needs) {
+    const auto device = FindDevice(devices_, need.device);
+    if (!device.ok()) {
+      return absl::UnavailableError(
+          absl::StrCat("its device ", Quoted(need.device), " is not there"));
+    }
+    if (home == nullptr) home = *device;
     // A draining device accepts sessions that it had.
-    if (absl::Status status = (*used)->CheckUsable(false); !status.ok()) return status;
+    if (absl::Status status = (*device)->CheckUsable(false); !status.ok()) return status;
     // Before any bytes are read: a session that does not fit is tried again and again.
-    if (absl::Status status = CheckRoomFor(image, **used); !status.ok()) return status;
+    if (absl::Status status = CheckMemory(**device, need.bytes); !status.ok()) return status;
   }
   std::shared_ptr<User> owner;
   {
     absl::MutexLock lock(&mutex_);
-    owner = UserOf(image.user);
+    owner = UserOf(user);
   }
-  auto host = options_.services.host->NewAccount(absl::StrCat("session ", image.identity.name),
-                                                 owner->host);
+  auto host =
+      options_.services.host->NewAccount(absl::StrCat("session ", identity.name), owner->host);
   memory::Charge charge = host->Open(memory::Use::kSessions);
   charge.ForceResize(kSessionBytes);
-  return std::make_shared<Session>(image.identity, std::move(owner), **device, options_.services,
+  return std::make_shared<Session>(identity, std::move(owner), *home, options_.services,
                                    std::move(host), std::move(charge));
 }
 
 void Registry::Adopt(std::shared_ptr<Session> session) {
-  if (options_.protect && session->identity().snapshot_interval > absl::ZeroDuration())
-    options_.protect(session);
   absl::MutexLock lock(&mutex_);
   const std::string id = session->identity().id;
   adopted_[id] = session->user().name;
@@ -414,7 +404,7 @@ std::vector<std::shared_ptr<User>> Registry::ListUsers() const {
 
 int Registry::CloseExpired() {
   std::vector<std::shared_ptr<Session>> expired = List();
-  std::erase_if(expired, [](const auto& session) { return !session->Expired(); });
+  std::erase_if(expired, [](const auto& session) { return !session->HasExpired(); });
   {
     absl::MutexLock lock(&mutex_);
     // Another thread may have closed one meanwhile.
@@ -424,7 +414,7 @@ int Registry::CloseExpired() {
   }
   for (const auto& session : expired) {
     session->Close(UnknownSession());
-    LogEnd(*session, "lease expired");
+    LogClosed(*session, "lease expired");
   }
   return static_cast<int>(expired.size());
 }

@@ -14,7 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/runtime/managed_device.h"
-#include "server/sessions/ended_sessions.h"
+#include "server/sessions/closed_sessions.h"
 #include "server/sessions/session.h"
 
 namespace kiln::sessions {
@@ -33,7 +33,13 @@ class AbsentSessions {
   // The same by number. `user` null: of any user.
   virtual absl::Status Ask(int64_t number, const std::string* user) = 0;
   // Closes the absent sessions of one user; returns how many there were.
-  virtual int DropAllOf(const std::string& user) = 0;
+  virtual int CloseAllOf(const std::string& user) = 0;
+};
+
+// What a saved session needs of a device.
+struct DeviceNeed {
+  std::string device;
+  int64_t bytes = 0;
 };
 
 // Thread-safe.
@@ -52,8 +58,9 @@ class Registry {
     // The prefix of the ids that this daemon makes, by which ids of other daemons are recognized.
     // Eight characters.
     std::string mark = "00000000";
-    // Called with each session that wants to be protected, when it is opened or adopted.
-    std::function<void(const std::shared_ptr<Session>&)> protect;
+    // Called with each opened session that has a recorder: takes its first checkpoint, then one at
+    // each interval.
+    std::function<void(const std::shared_ptr<Session>&)> begin_checkpoints;
     // Returns a secret that cannot be guessed: 128 random bits.
     std::function<std::string()> new_id;
     Services services;
@@ -68,14 +75,14 @@ class Registry {
   // limit of all sessions is reached. RESOURCE_EXHAUSTED, reason USER_SESSIONS: a user may have as
   // many sessions as are still free, or eight, and the last sixteenth is for users who have none,
   // so that no user keeps others out. Or quota::Refusal.
-  // `snapshot_interval` above zero: the session is protected from the start, and an image of it is
-  // taken at this interval, clamped to [1 s, 1 h]. FAILED_PRECONDITION, reason
-  // SNAPSHOTS_UNAVAILABLE: this daemon has no folder for images. If the first image fails, for
-  // example because the disk is full, the session opens unprotected, and this is logged.
+  // `checkpoint_interval` above zero: a checkpoint is taken at the start and at this interval,
+  // clamped to [1 s, 1 h]. FAILED_PRECONDITION, reason SNAPSHOTS_UNAVAILABLE: this daemon has no
+  // folder for checkpoints. If the first one fails, for example because the disk is full, the
+  // session opens without, and this is logged.
   absl::StatusOr<std::shared_ptr<Session>> Open(
       const std::string& user, ClientInfo client, absl::Duration lease, const std::string& device,
       fairness::Priority priority = fairness::Priority::kInteractive,
-      absl::Duration snapshot_interval = absl::ZeroDuration()) ABSL_LOCKS_EXCLUDED(mutex_);
+      absl::Duration checkpoint_interval = absl::ZeroDuration()) ABSL_LOCKS_EXCLUDED(mutex_);
   // Finds a session of the user. NOT_FOUND: closed or expired (UNKNOWN_SESSION), or of a daemon
   // that did not save it (SESSION_LOST). For another user's session the answer is the same as for
   // one that never existed. After Refuse, an unknown session gives its reason instead. Errors of
@@ -88,27 +95,29 @@ class Registry {
                                                       const std::string& name) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   SessionNames& names() { return names_; }
-  // The reasons for which sessions have ended, for their clients.
-  EndedSessions& ended() { return ended_; }
+  // Why sessions were closed, for their clients.
+  ClosedSessions& closed() { return closed_; }
   // Requires: called before Find or FindByName; `absent` outlives this.
   void SetAbsent(AbsentSessions* absent) { absent_ = absent; }
   absl::Status Close(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
   // Closes the session that lists call `name` (SessionIdentity::name), one of the user's or, with
-  // `of_anybody`, of any user; or the one that the user has detached under this name. Its client
+  // `of_anybody`, of any user; or the one that the user has parked under this name. Its client
   // gets NOT_FOUND, SESSION_CLOSED. Returns the closed session. NOT_FOUND, UNKNOWN_NAME: there is
   // none; FAILED_PRECONDITION, AMBIGUOUS_NAME: two sessions have this name; UNAVAILABLE: it is not
   // restored yet.
-  absl::StatusOr<std::shared_ptr<Session>> EndByName(const std::string& user, bool of_anybody,
-                                                     const std::string& name)
+  absl::StatusOr<std::shared_ptr<Session>> CloseByName(const std::string& user, bool of_anybody,
+                                                       const std::string& name)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Closes the sessions of one user, including the absent ones; returns how many there were.
   int CloseAllOf(const std::string& user, const absl::Status& reason) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // For sessions that an earlier daemon has saved: new ones get numbers from `number` on.
   void CountFrom(int64_t number) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Makes an empty session with the image's identity, user and device, which only the caller knows.
-  // UNAVAILABLE: the device does not exist; RESOURCE_EXHAUSTED: not enough device memory.
-  absl::StatusOr<std::shared_ptr<Session>> Make(const SessionImage& image)
+  // Makes an empty session, which only the caller knows, on the first of the devices that it needs.
+  // UNAVAILABLE: a device does not exist; RESOURCE_EXHAUSTED: not enough device memory.
+  absl::StatusOr<std::shared_ptr<Session>> Make(const SessionIdentity& identity,
+                                                const std::string& user,
+                                                const std::vector<DeviceNeed>& needs)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Adds the session, so that Find returns it. The limit of open sessions is not enforced.
   void Adopt(std::shared_ptr<Session> session) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -128,15 +137,15 @@ class Registry {
   void CloseAll(const absl::Status& reason) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  absl::StatusOr<std::shared_ptr<Session>> FindToEnd(const std::string& user, bool of_anybody,
-                                                     const std::string& name) const
+  absl::StatusOr<std::shared_ptr<Session>> FindToClose(const std::string& user, bool of_anybody,
+                                                       const std::string& name) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Null if there is none.
   std::shared_ptr<Session> Lookup(const std::string& id) const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::shared_ptr<Session>> Add(const std::string& user, ClientInfo client,
                                                absl::Duration lease, const std::string& device,
                                                fairness::Priority priority,
-                                               absl::Duration snapshot_interval)
+                                               absl::Duration checkpoint_interval)
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<runtime::ManagedDevice*> Choose(const std::string& name) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
@@ -147,11 +156,10 @@ class Registry {
   absl::Status Explained(const std::string& user, const absl::Status& status) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status TooManySessions() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  static absl::Status CheckRoomFor(const SessionImage& image, runtime::ManagedDevice& device);
   absl::Status CheckRoomFor(const User& user) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   SessionNames names_;
-  EndedSessions ended_;
+  ClosedSessions closed_;
   const Options options_;
   const std::vector<runtime::ManagedDevice*> devices_;
   AbsentSessions* absent_ = nullptr;
@@ -166,7 +174,7 @@ class Registry {
   std::map<std::string, std::string> adopted_ ABSL_GUARDED_BY(mutex_);
 };
 
-// A session's id as its client knows it: the id in Session::identity, and the number of takeovers.
+// A session's id as its client knows it: SessionIdentity::id, and the number of takeovers.
 struct FullId {
   std::string id;
   uint64_t generation = 0;

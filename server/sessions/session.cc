@@ -3,14 +3,11 @@
 #include <algorithm>
 #include <map>
 #include <utility>
-#include <variant>
-#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "server/errors/errors.h"
 #include "server/log/log.h"
-#include "server/runtime/together.h"
 
 namespace kiln::sessions {
 namespace {
@@ -37,121 +34,52 @@ absl::Status Replaced() {
                             "REPLACED");
 }
 
+absl::Status TakenOver() {
+  return errors::WithReason(
+      absl::AbortedError("another process has taken over this session by its name"), "TAKEN_OVER");
+}
+
+absl::Status BeingRestored(absl::string_view why) {
+  return errors::WithReason(absl::UnavailableError(why), "RESTARTING");
+}
+
 }  // namespace
 
-Session::Session(Identity identity, std::shared_ptr<User> user, runtime::ManagedDevice& device,
-                 Services services, std::shared_ptr<memory::Account> host, memory::Charge charge)
-    : identity_(std::move(identity)),
-      user_(std::move(user)),
-      host_(std::move(host)),
-      charge_(std::move(charge)),
-      services_(std::move(services)),
-      devices_(*user_, identity_.priority, device, services_.devices),
-      executor_(Steps()),
-      expires_(services_.clock.steady() + identity_.lease),
-      unfinished_(host_,
-                  {services_.limits.unfinished_operations, services_.limits.unfinished_bytes},
-                  &user_->operations),
-      handles_(host_),
-      programs_({services_.programs, &device, services_.devices, host_,
-                 services_.limits.bindings_per_program, user_->name, &user_->programs}) {}
-
-Executor::Steps Session::Steps() {
-  Executor::Steps steps;
-  steps.must_wait_for = [this](uint64_t sequence, const Operation& operation) {
-    if (const auto* run = std::get_if<RunProgram>(&operation)) return MustWaitFor(sequence, *run);
-    const auto* resume = std::get_if<sessions::Resume>(&operation);
-    return resume == nullptr ? nullptr : MustWaitFor(*resume);
-  };
-  steps.execute = [this](uint64_t sequence, Operation& operation) {
-    if (wants_protection()) JournalFirst(sequence, operation);
-    std::visit([&](auto& kind) { Execute(sequence, kind); }, operation);
-  };
-  return steps;
-}
-
-Executor::AddWaiter Session::MustWaitFor(uint64_t sequence, const RunProgram& run) {
-  absl::MutexLock lock(&mutex_);
-  if (!CheckNotCancelled(sequence).ok()) return nullptr;
-  if (auto future = programs_.MustWaitFor(sequence, run)) {
-    return [future = std::move(future)](std::function<void()> resume) {
-      return future->AddWaiter(std::move(resume));
-    };
-  }
-  // On the device, the run would block all other runs until the upload has ended.
-  for (size_t i = 0; !uploads_.empty() && i < run.inputs.size(); ++i) {
-    const auto value = handles_.Find(run.inputs[i]);
-    if (!value.ok() || !uploads_.contains(*value) || (*value)->resolved()) continue;
-    return [value = *value, copies = services_.copies](std::function<void()> resume) {
-      // The waiter is called on the device's thread, which has other copies to do.
-      return value->AddWaiter(
-          [copies, resume = std::move(resume)](const absl::Status&) { copies->Schedule(resume); });
-    };
-  }
-  return nullptr;
-}
-
-Session::Snapshot Session::GetSnapshot() const {
-  absl::MutexLock lock(&mutex_);
-  Snapshot snapshot;
-  snapshot.connected = sink_ != nullptr;
-  snapshot.expires =
-      snapshot.connected ? services_.clock.wall() + FullLease() : OnWall(services_.clock, expires_);
-  if (detached_) snapshot.detached_name = detached_->name;
-  snapshot.memory_bytes = devices_.bytes();
-  snapshot.buffers = devices_.buffers();
-  snapshot.programs = static_cast<int64_t>(programs_.size());
-  snapshot.runs = runs_;
-  snapshot.waiting = unfinished_.size();
-  snapshot.device_seconds = device_seconds_;
-  if (protection_.has_image) snapshot.protected_since = protection_.image_time;
-  return snapshot;
-}
-
-bool Session::Uses(const runtime::Program& program) const {
-  absl::MutexLock lock(&mutex_);
-  return programs_.Names(program);
-}
-
-absl::Status Session::Attach(std::shared_ptr<Sink> sink, uint64_t acknowledged,
-                             uint64_t generation) {
+absl::Status Session::Connect(std::shared_ptr<Sink> sink, uint64_t acknowledged,
+                              uint64_t generation) {
   std::shared_ptr<Sink> earlier;
   {
-    absl::MutexLock lock(&mutex_);
-    if (closed_) return *closed_;
-    if (generation != generation_) return TakenOver();
-    if (acknowledged > log_.last_received() && wants_protection()) {
+    absl::MutexLock lock(&state_->mutex);
+    if (state_->closed) return *state_->closed;
+    if (generation != state_->generation) return TakenOver();
+    if (acknowledged > state_->answers.last_received() && state_->recorder) {
       // It is closed when leases are checked next.
-      expires_ = services_.clock.steady();
+      state_->expires = state_->services.clock.steady();
       return IsBehind();
     }
-    earlier = std::exchange(sink_, sink);
-    refused_more_ = false;
-    end_after_answers_ = false;
-    log_.Acknowledge(acknowledged);
+    earlier = std::exchange(state_->stream, {.sink = sink}).sink;
+    state_->answers.Acknowledge(acknowledged);
     // Under the lock, so that no new answer is sent before those that the client has missed.
-    sink->PushAttached(log_.last_received());
-    for (auto& answer : log_.Unacknowledged()) sink->Push(std::move(answer));
+    sink->PushAttached(state_->answers.last_received());
+    for (auto& answer : state_->answers.Unacknowledged()) sink->Push(std::move(answer));
   }
-  log::Debug("stream_attached", {{"session", identity_.name},
+  log::Debug("stream_attached", {{"session", identity().name},
                                  {"acknowledged", absl::StrCat(acknowledged)},
                                  {"replaces_another", earlier ? "yes" : "no"}});
   sink->Flush();
-  if (earlier) {
-    earlier->Close(Replaced());
-  }
+  if (earlier) earlier->Close(Replaced());
   return absl::OkStatus();
 }
 
-void Session::Detach(const Sink* sink) {
+void Session::Disconnect(const Sink* sink) {
   absl::Duration lease;
   {
-    absl::MutexLock lock(&mutex_);
-    // Another stream is attached, so the lease does not run.
-    if (sink_.get() != sink) return;
-    sink_.reset();
-    lease =
-        StartLease(detached_ ? detached_->keep : std::min(identity_.lease, identity_.away_lease));
+    absl::MutexLock lock(&state_->mutex);
+    // Another stream is connected, so the lease does not run.
+    if (state_->stream.sink.get() != sink) return;
+    state_->stream.sink.reset();
+    lease = state_->StartLease(state_->parked ? state_->parked->keep
+                                              : std::min(identity().lease, identity().away_lease));
   }
   LogLease("stream_detached", lease);
 }
@@ -160,176 +88,162 @@ absl::Status Session::Accept(const Sink* sink, uint64_t sequence, uint64_t ackno
                              Operation operation, bool travels_alone) {
   bool drops = false;
   {
-    absl::MutexLock lock(&mutex_);
-    if (closed_) return *closed_;
-    if (sink_.get() != sink) return Replaced();
-    log_.Acknowledge(acknowledged);
-    const SessionLimits& limits = services_.limits;
-    if (absl::Status status =
-            log_.CheckAcknowledged({limits.unacknowledged_answers, limits.unacknowledged_bytes},
-                                   host_->memory().IsShort());
+    absl::MutexLock lock(&state_->mutex);
+    if (state_->closed) return *state_->closed;
+    if (state_->stream.sink.get() != sink) return Replaced();
+    state_->answers.Acknowledge(acknowledged);
+    const SessionLimits& limits = state_->services.limits;
+    if (absl::Status status = state_->answers.CheckAcknowledged(
+            {limits.unacknowledged_answers, limits.unacknowledged_bytes},
+            host()->memory().IsShort());
         !status.ok()) {
       return status;
     }
-    const auto fresh = log_.Receive(sequence);
+    const auto fresh = state_->answers.Receive(sequence);
     if (!fresh.ok()) return fresh.status();
     // Sent again by a client that could not know that it had arrived. It is answered once.
     if (!*fresh) return absl::OkStatus();
-    if (const auto* cancel = std::get_if<Cancel>(&operation)) drops = CancelRuns(sequence, *cancel);
-    highest_handle_ = HighestHandle(operation, highest_handle_);
-    highest_program_ = HighestProgram(operation, highest_program_);
-    unfinished_.Admit(sequence, &operation, travels_alone);
+    drops = Receive(operation, *state_, sequence);
+    for (const uint64_t handle : NewHandles(operation))
+      state_->highest_handle = std::max(state_->highest_handle, handle);
+    state_->highest_program = std::max(state_->highest_program, NewProgram(operation));
+    state_->pending.Admit(sequence, &operation, travels_alone);
     // With the lock held: an earlier stream of this session may still be adding its last operation.
-    executor_.Add(sequence, std::move(operation));
+    state_->executor.Add(sequence, std::move(operation));
   }
-  if (drops) devices_.StopUnwanted();
-  ExecuteQueued();
+  if (drops) devices().StopUnwanted();
+  state_->ExecuteQueued();
   return absl::OkStatus();
 }
 
 void Session::EndAfterAnswers(const Sink* sink) {
   std::shared_ptr<Sink> ended;
   {
-    absl::MutexLock lock(&mutex_);
-    if (sink_.get() != sink) return;
-    if (unfinished_.empty()) ended = sink_;
-    end_after_answers_ = true;
+    absl::MutexLock lock(&state_->mutex);
+    if (state_->stream.sink.get() != sink) return;
+    if (state_->pending.empty()) ended = state_->stream.sink;
+    state_->stream.end_after_answers = true;
   }
   if (ended) ended->Close(absl::OkStatus());
 }
 
 bool Session::WantsMore() {
-  absl::MutexLock lock(&mutex_);
-  refused_more_ = !unfinished_.HasRoom();
-  return !refused_more_;
-}
-
-void Session::Fail(uint64_t sequence, absl::Span<const uint64_t> handles,
-                   const absl::Status& error) {
-  // A failed handle keeps its error, and everything that uses it repeats the error. An error that
-  // is explained already remains as it is.
-  const absl::Status bounded =
-      IsReplaying() ? error : errors::WithBoundedMessage(user_->Explain(error));
-  {
-    absl::MutexLock lock(&mutex_);
-    if (!closed_) handles_.Poison(handles, bounded);
-  }
-  Finish({.sequence = sequence, .error = bounded});
-}
-
-void Session::Finish(Answer answer) {
-  if (!answer.error.ok()) {
-    services_.metrics->Failed(answer.error.code());
-    log::Debug("operation_failed",
-               {{"session", identity_.name},
-                {"operation", absl::StrCat(identity_.name, "/", answer.sequence)},
-                {"status", answer.error.ToString()}});
-  }
-  std::vector<uint64_t> barriers;
-  InFlightTable::node_type ended;  // destroyed without the lock: values and programs take others
-  std::shared_ptr<Sink> sink;
-  bool read_more = false;
-  bool end = false;
-  {
-    absl::MutexLock lock(&mutex_);
-    if (closed_) return;
-    barriers = unfinished_.End(answer.sequence);
-    ended = in_flight_.extract(answer.sequence);
-    answer.charge = host_->Open(memory::Use::kAnswers);
-    // Never refused, since every operation must be answered. Accept ends a stream whose client lets
-    // answers accumulate.
-    answer.charge.ForceResize(SizeOf(answer));
-    auto shared = std::make_shared<const Answer>(std::move(answer));
-    log_.Add(shared);
-    sink = sink_;
-    if (sink) sink->Push(std::move(shared));
-    end = end_after_answers_ && unfinished_.empty();
-    read_more = refused_more_ && unfinished_.HasRoom();
-    if (read_more) refused_more_ = false;
-  }
-  if (sink) {
-    runtime::Together::Call([sink] { sink->Flush(); });
-    if (read_more) sink->ReadMore();
-    if (end) sink->Close(absl::OkStatus());
-  }
-  for (const uint64_t barrier : barriers) Finish({.sequence = barrier});
+  absl::MutexLock lock(&state_->mutex);
+  state_->stream.refused_more = !state_->pending.HasRoom();
+  return !state_->stream.refused_more;
 }
 
 void Session::WhenReadable(uint64_t handle, uint64_t after_sequence,
                            std::function<void(absl::StatusOr<runtime::ValuePointer>)> done) {
   {
-    absl::MutexLock lock(&mutex_);
-    after_sequence = std::max(after_sequence, resumed_through_);
+    absl::MutexLock lock(&state_->mutex);
+    after_sequence = std::max(after_sequence, state_->restored_through);
   }
-  executor_.WhenExecuted(after_sequence,
-                         [this, handle, done = std::move(done)] { WhenThere(handle, done); });
+  state_->executor.WhenExecuted(after_sequence, [&state = *state_, handle, done = std::move(done)] {
+    absl::StatusOr<runtime::ValuePointer> value;
+    {
+      absl::MutexLock lock(&state.mutex);
+      value = state.closed ? *state.closed : state.handles.Find(handle);
+    }
+    if (!value.ok()) return done(value.status());
+    const auto answer = [value = *value, done](const absl::Status& status) {
+      if (status.ok()) return done(value);
+      done(status);
+    };
+    if (!(*value)->AddWaiter(answer)) answer((*value)->status());
+  });
 }
 
-void Session::WhenThere(uint64_t handle,
-                        const std::function<void(absl::StatusOr<runtime::ValuePointer>)>& done) {
-  absl::StatusOr<runtime::ValuePointer> value;
+void Session::HoldsBlob(const std::string& name) {
+  if (state_->recorder) state_->recorder->HoldsBlob(name);
+}
+
+void Session::DeletedBlobs(const std::vector<std::string>& names) {
+  if (state_->recorder) state_->recorder->DeletedBlobs(names);
+}
+
+absl::StatusOr<Takeover> Session::TakeOver() {
+  Takeover takeover;
+  std::shared_ptr<Sink> earlier;
   {
-    absl::MutexLock lock(&mutex_);
-    value = closed_ ? *closed_ : handles_.Find(handle);
+    absl::MutexLock lock(&state_->mutex);
+    if (state_->closed) return *state_->closed;
+    // Not all of its tensors are restored.
+    if (state_->restoration) return BeingRestored("the session is being restored; attach again");
+    // Operations of the previous client that have not been executed would be lost if the daemon
+    // restarted now: the new client does not have them to send them again.
+    if (state_->executor.executed() < state_->answers.last_received()) {
+      return BeingRestored(
+          "what was sent by who has the session now is still being taken; attach again");
+    }
+    ++state_->generation;
+    // The new client may use the numbers that the previous one has not sent again.
+    state_->cancelled.clear();
+    if (state_->recorder) state_->recorder->TakenOver(state_->generation);
+    takeover.id = absl::StrCat(identity().id, ".", state_->generation);
+    takeover.last_sequence = state_->answers.last_received();
+    takeover.last_handle = state_->highest_handle;
+    takeover.last_program = state_->highest_program;
+    takeover.tensors = NamedTensors();
+    state_->StartLease(state_->FullLease());
+    earlier = std::exchange(state_->stream, {}).sink;
   }
-  if (!value.ok()) return done(value.status());
-  const auto answer = [value = *value, done](const absl::Status& status) {
-    if (status.ok()) return done(value);
-    done(status);
-  };
-  if (!(*value)->AddWaiter(answer)) answer((*value)->status());
+  if (earlier) earlier->Close(TakenOver());
+  return takeover;
 }
 
-void Session::Renew() {
+std::vector<Takeover::Tensor> Session::NamedTensors() const {
+  std::vector<Takeover::Tensor> tensors;
+  if (!state_->parked) return tensors;
+  for (const NamedHandle& tensor : state_->parked->tensors) {
+    const auto value = state_->handles.Find(tensor.handle);
+    if (!value.ok()) continue;  // the client has released it since
+    const std::shared_ptr<const buffers::TensorType>& type = (*value)->type();
+    tensors.push_back({tensor, type ? *type : buffers::TensorType(), (*value)->placement(),
+                       (*value)->pool() ? (*value)->pool()->device().info().name : ""});
+  }
+  return tensors;
+}
+
+absl::Status Session::CheckGeneration(uint64_t generation) const {
+  absl::MutexLock lock(&state_->mutex);
+  return generation == state_->generation ? absl::OkStatus() : TakenOver();
+}
+
+void Session::RenewLease() {
   absl::Duration lease;
   {
-    absl::MutexLock lock(&mutex_);
-    lease = StartLease();
+    absl::MutexLock lock(&state_->mutex);
+    lease = state_->StartLease(state_->FullLease());
   }
   LogLease("lease_renewed", lease);
 }
 
-absl::Duration Session::FullLease() const {
-  return detached_ ? std::max(identity_.lease, detached_->keep) : identity_.lease;
-}
-
-absl::Duration Session::StartLease() { return StartLease(FullLease()); }
-
-absl::Duration Session::StartLease(absl::Duration lease) {
-  expires_ = services_.clock.steady() + lease;
-  return lease;
+bool Session::HasExpired() const {
+  absl::MutexLock lock(&state_->mutex);
+  return state_->stream.sink == nullptr && state_->services.clock.steady() >= state_->expires;
 }
 
 absl::Status Session::CheckOpen() const {
-  absl::MutexLock lock(&mutex_);
-  return closed_ ? *closed_ : absl::OkStatus();
+  absl::MutexLock lock(&state_->mutex);
+  return state_->closed ? *state_->closed : absl::OkStatus();
 }
 
 void Session::LogLease(absl::string_view event, absl::Duration left) const {
   if (!log::IsOn(log::Level::kDebug)) return;
-  const absl::Time expires = services_.clock.wall() + left;
+  const absl::Time expires = state_->services.clock.wall() + left;
   log::Debug(event,
-             {{"session", identity_.name},
-              {"lease_seconds", absl::StrCat(absl::ToDoubleSeconds(identity_.lease))},
+             {{"session", identity().name},
+              {"lease_seconds", absl::StrCat(absl::ToDoubleSeconds(identity().lease))},
               {"expires", absl::FormatTime(absl::RFC3339_full, expires, absl::UTCTimeZone())}});
 }
 
 void Session::DropLost(const runtime::ManagedDevice& device) {
   std::vector<runtime::ValuePointer> lost;  // destroyed without the lock
-  absl::MutexLock lock(&mutex_);
-  if (closed_) return;
-  lost = handles_.FailLost(device.pool()->LostError());
-  if (!lost.empty()) FailedLate(device.pool()->LostError());
-}
-
-bool Session::is_closed() const {
-  absl::MutexLock lock(&mutex_);
-  return closed_.has_value();
-}
-
-bool Session::Expired() const {
-  absl::MutexLock lock(&mutex_);
-  return sink_ == nullptr && services_.clock.steady() >= expires_;
+  absl::MutexLock lock(&state_->mutex);
+  if (state_->closed) return;
+  lost = state_->handles.FailLost(device.pool()->LostError());
+  if (!lost.empty()) state_->FailedLate(device.pool()->LostError());
 }
 
 void Session::Close(const absl::Status& status, bool files_stay) {
@@ -338,31 +252,32 @@ void Session::Close(const absl::Status& status, bool files_stay) {
   Executor::Dropped dropped;
   absl::flat_hash_map<uint64_t, runtime::ValuePointer> values;
   std::map<uint64_t, DefinedProgram> programs;
-  InFlightTable in_flight;
-  std::unique_ptr<Resumption> resumption;
-  absl::btree_map<uint64_t, UnfinishedRuns::Entry> runs;
+  PendingTable::Entries pending;
+  std::unique_ptr<Restoration> restoration;
   {
-    absl::MutexLock lock(&mutex_);
-    if (closed_ && !frozen_) return;
-    if (protection_.journal && !frozen_ && !files_stay) protection_.journal->Discard();
-    protection_ = {};
-    frozen_ = false;
-    closed_ = SaysClosed(status);
-    sink.swap(sink_);
-    dropped = executor_.Close();
-    values = handles_.TakeAll();
-    programs = programs_.TakeAll();
-    in_flight.swap(in_flight_);
-    resumption.swap(resumption_);
-    runs = unfinished_runs_.TakeAll();
-    unfinished_.Clear();
+    absl::MutexLock lock(&state_->mutex);
+    if (state_->closed && !state_->frozen) return;
+    if (state_->recorder) state_->recorder->Close(files_stay || state_->frozen);
+    state_->frozen = false;
+    state_->closed = SaysClosed(status);
+    sink.swap(state_->stream.sink);
+    dropped = state_->executor.Close();
+    values = state_->handles.TakeAll();
+    programs = state_->programs.TakeAll();
+    pending = state_->pending.TakeAll();
+    restoration.swap(state_->restoration);
   }
-  devices_.RemoveFlows();
-  for (const auto& [sequence, unfinished] : runs)
-    unfinished.run->Stop(absl::CancelledError("the session has ended"));
-  if (!runs.empty()) devices_.StopUnwanted();
-  services_.blobs->EndSession(identity_.number);
-  services_.names->Release(identity_.number);
+  devices().RemoveFlows();
+  bool has_runs = false;
+  for (const auto& [sequence, entry] : pending) {
+    const auto* run = entry.executed ? std::get_if<PendingRun>(&*entry.executed) : nullptr;
+    if (run == nullptr || run->run == nullptr) continue;
+    run->run->Stop(absl::CancelledError("the session has ended"));
+    has_runs = true;
+  }
+  if (has_runs) devices().StopUnwanted();
+  state_->services.blobs->CloseSession(identity().number);
+  state_->services.names->Release(identity().number);
   for (const auto& waiter : dropped.waiters) waiter();
   if (sink) sink->Close(status);
 }

@@ -37,7 +37,7 @@ absl::Status SessionNames::Claim(const std::string& user, const std::string& nam
     return errors::WithReason(
         absl::AlreadyExistsError(absl::StrCat(
             "your session s", entry->second, " has the name ", Quoted(name),
-            "; attach to it, end it with `kiln sessions close ", name, "`, or take another name")),
+            "; attach to it, close it with `kiln sessions close ", name, "`, or take another name")),
         "NAME_TAKEN", {{"name", name}});
   }
   Name& current = names_[session];

@@ -1,4 +1,4 @@
-// The names by which users find their detached sessions.
+// The names by which users find their parked sessions.
 #ifndef KILN_SERVER_SESSIONS_SESSION_NAMES_H_
 #define KILN_SERVER_SESSIONS_SESSION_NAMES_H_
 

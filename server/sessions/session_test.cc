@@ -1,13 +1,9 @@
 // Sessions without RPCs: many threads, dropped streams, and sessions that are closed at any time.
 #include "server/sessions/session.h"
 
-#include <stdlib.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <filesystem>
-#include <iterator>
 #include <map>
 #include <thread>
 #include <utility>
@@ -25,7 +21,6 @@
 #include "server/clock/testing/clocks.h"
 #include "server/errors/errors.h"
 #include "server/fairness/device_queue.h"
-#include "server/sessions/kept_sessions.h"
 #include "server/sessions/registry.h"
 #include "server/testing/fake_compiler.h"
 #include "server/testing/fake_device.h"
@@ -204,7 +199,7 @@ class SessionTest : public ::testing::Test {
 // Acts as a client: counts up one step at a time, reads now and then, and releases old results.
 float Train(Session& session, int steps, std::atomic<int>* done) {
   auto sink = std::make_shared<RecordingSink>();
-  EXPECT_TRUE(session.Attach(sink, 0).ok());
+  EXPECT_TRUE(session.Connect(sink, 0).ok());
   uint64_t sequence = 0;
   const auto send = [&](Operation operation) {
     EXPECT_TRUE(session.Accept(sink.get(), sequence + 1, 0, std::move(operation)).ok());
@@ -246,7 +241,7 @@ TEST_F(SessionTest, ManySessionsAtOnceComputeWhatOneComputesAlone) {
 TEST_F(SessionTest, StreamsThatTakeOverLoseNothing) {
   auto session = Open();
   auto first = std::make_shared<RecordingSink>();
-  ASSERT_TRUE(session->Attach(first, 0).ok());
+  ASSERT_TRUE(session->Connect(first, 0).ok());
   ASSERT_TRUE(session->Accept(first.get(), 1, 0, Define(1, 4, true)).ok());
   ASSERT_TRUE(session->Accept(first.get(), 2, 0, WriteFloats(1, {0, 0, 0, 0})).ok());
   ASSERT_TRUE(session->Accept(first.get(), 3, 0, WriteFloats(2, {1, 1, 1, 1})).ok());
@@ -256,7 +251,7 @@ TEST_F(SessionTest, StreamsThatTakeOverLoseNothing) {
   const auto connection = [&] {
     while (true) {
       auto sink = std::make_shared<RecordingSink>();
-      if (!session->Attach(sink, 3).ok()) return;
+      if (!session->Connect(sink, 3).ok()) return;
       ++streams;
       const uint64_t from = sink->last_sequence() + 1;
       for (uint64_t sequence = from; sequence < from + 20; ++sequence) {
@@ -264,14 +259,14 @@ TEST_F(SessionTest, StreamsThatTakeOverLoseNothing) {
         if (!session->Accept(sink.get(), sequence, 3, RunOf(1, {1, 2}, {10 + sequence})).ok())
           break;
       }
-      session->Detach(sink.get());
+      session->Disconnect(sink.get());
     }
   };
   std::thread one(connection), two(connection);
   one.join();
   two.join();
   auto last = std::make_shared<RecordingSink>();
-  ASSERT_TRUE(session->Attach(last, 3).ok());
+  ASSERT_TRUE(session->Connect(last, 3).ok());
   EXPECT_EQ(last->last_sequence(), 3 + kSteps);
   ASSERT_TRUE(session->Accept(last.get(), 4 + kSteps, 3, Read{1}).ok());
   const auto answer = last->Wait(4 + kSteps);
@@ -293,7 +288,7 @@ TEST_F(SessionTest, EndingInTheMiddleFreesEverything) {
     std::atomic<bool> ended{false};
     auto sink = std::make_shared<RecordingSink>();
     std::thread client([&] {
-      if (!session->Attach(sink, 0).ok()) return;
+      if (!session->Connect(sink, 0).ok()) return;
       uint64_t sequence = 0;
       const auto send = [&](Operation operation) {
         ++sequence;
@@ -325,7 +320,7 @@ TEST_F(SessionTest, ExpiryRacesWithAttaching) {
     now_ = now_.load() + absl::Seconds(11);
     std::thread reaper([&] { registry_->CloseExpired(); });
     auto sink = std::make_shared<RecordingSink>();
-    const bool attached = session->Attach(sink, 0).ok();
+    const bool attached = session->Connect(sink, 0).ok();
     reaper.join();
     // The session was either attached in time or removed, never half of each.
     const bool open = registry_->Find(session->user().name, session->identity().id).ok();
@@ -345,8 +340,8 @@ TEST_F(SessionTest, UploadsUnderWayHoldUpNobody) {
   raw_->HoldCopies();
   auto first = Open(), second = Open();
   auto sink = std::make_shared<RecordingSink>(), other = std::make_shared<RecordingSink>();
-  ASSERT_TRUE(first->Attach(sink, 0).ok());
-  ASSERT_TRUE(second->Attach(other, 0).ok());
+  ASSERT_TRUE(first->Connect(sink, 0).ok());
+  ASSERT_TRUE(second->Connect(other, 0).ok());
   ASSERT_TRUE(first->Accept(sink.get(), 1, 0, WriteFloats(1, {5, 6, 7, 8})).ok());
   ASSERT_TRUE(first->Accept(sink.get(), 2, 0, Barrier{}).ok());
   ASSERT_TRUE(first->Accept(sink.get(), 3, 0, Read{1}).ok());
@@ -366,7 +361,7 @@ TEST_F(SessionTest, AnUploadThatFailsFailsItsHandle) {
   raw_->HoldCopies();
   auto session = Open();
   auto sink = std::make_shared<RecordingSink>();
-  ASSERT_TRUE(session->Attach(sink, 0).ok());
+  ASSERT_TRUE(session->Connect(sink, 0).ok());
   ASSERT_TRUE(session->Accept(sink.get(), 1, 0, WriteFloats(1, {5, 6, 7, 8})).ok());
   raw_->Break("the context is poisoned");
   raw_->LetCopiesGo();
@@ -421,8 +416,8 @@ TEST_F(SessionTest, AReplacedStreamIsToldWhy) {
   auto session = Open();
   auto first = std::make_shared<RecordingSink>();
   auto second = std::make_shared<RecordingSink>();
-  ASSERT_TRUE(session->Attach(first, 0).ok());
-  ASSERT_TRUE(session->Attach(second, 0).ok());
+  ASSERT_TRUE(session->Connect(first, 0).ok());
+  ASSERT_TRUE(session->Connect(second, 0).ok());
   const absl::Status late = session->Accept(first.get(), 1, 0, Barrier{});
   EXPECT_EQ(late.code(), absl::StatusCode::kAborted);
   EXPECT_EQ(graph::ErrorDetail(late, "reason"), "REPLACED");
@@ -431,7 +426,7 @@ TEST_F(SessionTest, AReplacedStreamIsToldWhy) {
 TEST_F(SessionTest, ABindingThatFailedIsCompiledOnceMoreForEachRun) {
   auto session = Open();
   auto sink = std::make_shared<RecordingSink>();
-  ASSERT_TRUE(session->Attach(sink, 0).ok());
+  ASSERT_TRUE(session->Connect(sink, 0).ok());
   uint64_t sequence = 0;
   const auto call = [&](Operation operation) {
     EXPECT_TRUE(session->Accept(sink.get(), ++sequence, 0, std::move(operation)).ok());
@@ -455,7 +450,7 @@ TEST_F(SessionTest, ABindingThatFailedIsCompiledOnceMoreForEachRun) {
 TEST_F(SessionTest, ReadersHearOnceTheValueIsThere) {
   auto session = Open();
   auto sink = std::make_shared<RecordingSink>();
-  ASSERT_TRUE(session->Attach(sink, 0).ok());
+  ASSERT_TRUE(session->Connect(sink, 0).ok());
   std::vector<absl::Status> heard;
   const auto read = [&](uint64_t handle, uint64_t after) {
     session->WhenReadable(handle, after,
@@ -483,7 +478,7 @@ TEST_F(SessionTest, ClosingDropsARunThatWaitsForItsProgram) {
   slow_compile_ = [&] { compile.WaitForNotification(); };
   auto session = Open();
   auto sink = std::make_shared<RecordingSink>();
-  ASSERT_TRUE(session->Attach(sink, 0).ok());
+  ASSERT_TRUE(session->Connect(sink, 0).ok());
   ASSERT_TRUE(session->Accept(sink.get(), 1, 0, Define(1, 4, false)).ok());
   ASSERT_TRUE(session->Accept(sink.get(), 2, 0, RunOf(1, {}, {5})).ok());
   int heard = 0;
@@ -509,7 +504,7 @@ class CancelTest : public SessionTest {
   void Begin() {
     session_ = Open();
     sink_ = std::make_shared<RecordingSink>();
-    ASSERT_TRUE(session_->Attach(sink_, 0).ok());
+    ASSERT_TRUE(session_->Connect(sink_, 0).ok());
     Send(Define(1, 4, true));
     Send(WriteFloats(1, {0, 0, 0, 0}));
     Send(WriteFloats(2, {1, 1, 1, 1}));
@@ -604,7 +599,7 @@ TEST_F(CancelTest, TheEndOfItsLeaseStopsALongRunAtTheNextSlice) {
   SendRun();
   SendRun();
   AwaitQueued(2);
-  session_->Detach(sink_.get());
+  session_->Disconnect(sink_.get());
   now_ = now_.load() + absl::Minutes(1);
   registry_->CloseExpired();
   EXPECT_EQ(device_.dispatcher().queued(), 0);
@@ -635,7 +630,7 @@ TEST_F(CancelTest, SentAgainItCancelsNothingNew) {
   const uint64_t cancel = Send(Cancel{kFirst});
   const uint64_t after = SendRun();
   auto again = std::make_shared<RecordingSink>();
-  ASSERT_TRUE(session_->Attach(again, 0).ok());
+  ASSERT_TRUE(session_->Connect(again, 0).ok());
   ASSERT_TRUE(session_->Accept(again.get(), cancel, 0, Cancel{kFirst}).ok());
   raw_->LetGo();
   ASSERT_NE(again->Wait(after), nullptr);
@@ -707,7 +702,7 @@ TEST_F(CancelTest, AtRandomMomentsNothingIsTorn) {
 TEST_F(SessionTest, FewBindingsAreRemembered) {
   auto session = Open();
   auto sink = std::make_shared<RecordingSink>();
-  ASSERT_TRUE(session->Attach(sink, 0).ok());
+  ASSERT_TRUE(session->Connect(sink, 0).ok());
   ASSERT_TRUE(session
                   ->Accept(sink.get(), 1, 0,
                            DefineProgram{1, std::make_shared<const VariableAddSource>(), "add"})
@@ -733,7 +728,7 @@ TEST_F(SessionTest, FewBindingsAreRemembered) {
 TEST_F(SessionTest, BoundsStopTheReading) {
   auto session = Open();
   auto sink = std::make_shared<RecordingSink>();
-  ASSERT_TRUE(session->Attach(sink, 0).ok());
+  ASSERT_TRUE(session->Connect(sink, 0).ok());
   ASSERT_TRUE(session->Accept(sink.get(), 1, 0, Define(1, 1, false)).ok());
   ASSERT_TRUE(session->Accept(sink.get(), 2, 0, WriteFloats(1, {1})).ok());
   sink->Wait(1);
@@ -743,56 +738,10 @@ TEST_F(SessionTest, BoundsStopTheReading) {
     ++sequence;
     ASSERT_TRUE(session->Accept(sink.get(), sequence, 2, RunOf(1, {1, 1}, {sequence})).ok());
   }
-  EXPECT_EQ(static_cast<int64_t>(sequence) - 2, SessionLimits().unfinished_operations);
+  EXPECT_EQ(static_cast<int64_t>(sequence) - 2, SessionLimits().pending_operations);
   raw_->LetGo();
   EXPECT_NE(sink->Wait(sequence), nullptr);
   EXPECT_TRUE(session->WantsMore());
-}
-
-TEST_F(SessionTest, ImagesThatFailLeaveFewFiles) {
-  namespace fs = std::filesystem;
-  std::string folder = "/tmp/kiln_session_XXXXXX";
-  mkdtemp(folder.data());
-  std::atomic<int64_t> limit = 0;  // none
-  const auto kept =
-      KeptSessions::Open({.folder = folder,
-                          .limit_bytes = 1 << 30,
-                          .user_limit_bytes = [&](const std::string&) { return limit.load(); },
-                          .boot = "this one"});
-  ASSERT_TRUE(kept.ok()) << kept.status();
-  Registry::Options options;
-  options.new_id = RandomId;
-  options.sessions_max = 1;
-  options.services = {programs_.get(),
-                      &blobs_,
-                      &metrics_,
-                      &copies_,
-                      kiln::testing::ClockOf([this] { return now_.load(); }),
-                      {},
-                      {}};
-  options.services.kept = kept->get();
-  Registry registry(std::move(options), std::vector{&device_});
-  const auto session = *registry.Open("ann", {}, absl::Seconds(10), "",
-                                      fairness::Priority::kInteractive, absl::Hours(1));
-  EXPECT_TRUE(session->IsProtected());
-  const auto files = [&] {
-    return std::distance(fs::directory_iterator(folder), fs::directory_iterator());
-  };
-  limit = 1;
-  int64_t highest = 0;
-  Patience patience(absl::Minutes(1));
-  for (int images = 0; images < 300; ++images) {
-    EXPECT_FALSE(session->TakeImage(patience).ok());
-    highest = std::max<int64_t>(highest, files());
-    EXPECT_EQ(session->IsProtected(), images < 256);
-  }
-  EXPECT_THAT(highest, ::testing::AllOf(::testing::Gt(250), ::testing::Lt(262)));
-  limit = 0;
-  EXPECT_TRUE(session->TakeImage(patience).ok());
-  EXPECT_TRUE(session->IsProtected());
-  registry.CloseAll(absl::OkStatus());
-  EXPECT_EQ(files(), 2);  // the lock and the key
-  fs::remove_all(folder);
 }
 
 // A daemon serves before it has listed its saved sessions.
@@ -802,7 +751,7 @@ TEST_F(SessionTest, ASessionThatIsNotListedYetIsNotLost) {
     bool KnowsAll() const override { return knows_all; }
     absl::Status Ask(const std::string&, const std::string&) override { return absl::OkStatus(); }
     absl::Status Ask(int64_t, const std::string*) override { return absl::OkStatus(); }
-    int DropAllOf(const std::string&) override { return 0; }
+    int CloseAllOf(const std::string&) override { return 0; }
   } absent;
   const std::shared_ptr<Session> open = Open();
   registry_->SetAbsent(&absent);
@@ -811,7 +760,7 @@ TEST_F(SessionTest, ASessionThatIsNotListedYetIsNotLost) {
     return std::vector<std::string>{
         errors::Reason(registry_->Find("ann", kept).status()),
         errors::Reason(registry_->FindByName("ann", "x").status()),
-        errors::Reason(registry_->EndByName("ann", false, "x").status())};
+        errors::Reason(registry_->CloseByName("ann", false, "x").status())};
   };
   EXPECT_THAT(reasons(), ::testing::Each("RESTARTING"));
   // Open sessions are found.

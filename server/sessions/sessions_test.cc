@@ -115,9 +115,9 @@ TEST_F(HandleTableTest, ReleasesWhatItKnowsAndNamesTheRest) {
   EXPECT_FALSE(table_.Find(2).ok());
 }
 
-TEST_F(HandleTableTest, PoisonLeavesWhatIsThere) {
+TEST_F(HandleTableTest, FailedBindingsLeaveWhatIsThere) {
   table_.Bind({1}, {FailedWith("old")});
-  table_.Poison({0, 1, 2}, absl::InternalError("new"));
+  table_.BindFailed({0, 1, 2}, absl::InternalError("new"));
   EXPECT_EQ((*table_.Find(1))->status().message(), "old");
   EXPECT_EQ((*table_.Find(2))->status().message(), "new");
   EXPECT_FALSE(table_.Find(0).ok());
@@ -130,7 +130,7 @@ TEST_F(HandleTableTest, ChargesForWhatItHolds) {
   table_.Bind({1}, {FailedWith("x")});
   EXPECT_LT(account_->bytes(), reserved);  // memory of handles that were not bound is freed
   const int64_t one = account_->bytes();
-  table_.Poison({2}, absl::InternalError(std::string(1000, 'x')));
+  table_.BindFailed({2}, absl::InternalError(std::string(1000, 'x')));
   EXPECT_GE(account_->bytes(), one + 1000);
 }
 
@@ -138,7 +138,7 @@ TEST_F(HandleTableTest, NothingIsBoundWithoutRoom) {
   std::vector<uint64_t> many(2000);
   for (uint64_t i = 0; i < many.size(); ++i) many[i] = i + 1;
   EXPECT_TRUE(absl::IsResourceExhausted(table_.Reserve(many)));
-  table_.Poison(many, absl::InternalError("no room"));
+  table_.BindFailed(many, absl::InternalError("no room"));
   EXPECT_FALSE(table_.Find(1).ok());
   EXPECT_EQ(account_->bytes(), 0);
 }

@@ -8,7 +8,7 @@ namespace kiln::sessions {
 std::vector<Usage> ListUsage(const Registry& registry) {
   std::map<std::pair<std::string, std::string>, Usage> usage;
   for (const auto& session : registry.List()) {
-    const Session::Snapshot now = session->GetSnapshot();
+    const SessionStats now = session->GetStats();
     Usage& entry = usage[{session->user().name, session->device().name()}];
     ++entry.sessions;
     entry.memory_bytes += now.memory_bytes;

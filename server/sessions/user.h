@@ -49,7 +49,7 @@ class User {
   quota::Gate upload_bytes;
   quota::Meter graph_nodes;  // per graph: only checked, never taken from
   quota::Meter sessions;     // only the limit: the registry counts sessions
-  quota::Meter disk;         // only the limit: KeptSessions counts the files
+  quota::Meter disk;         // only the limit: CheckpointStore counts the files
 
   // Usage above a new limit is kept.
   void SetLimits(const quota::Limits& limits);

@@ -251,7 +251,7 @@ struct HangingDaemon {
       : daemon([&] {
           TestDaemonOptions options;
           options.devices = 2;
-          options.copy_patience = patience;
+          options.copy_timeout = patience;
           options.prepare = [this](FakeDevice& device) {
             device.HideMemory();
             if (hangs && device.info().name == "cpu:0") device.HoldCopies();

@@ -322,7 +322,7 @@ TEST(Restart, ASessionWithoutRoomWaitsForIt) {
 
 TEST(Restart, WhatTheDiskHasNoRoomForIsLost) {
   TestDaemon daemon;
-  daemon.config().kept_sessions_limit_bytes = 2000;
+  daemon.config().saved_sessions_limit_bytes = 2000;
   daemon.Restart();
   Client large(daemon.address()), small(daemon.address());
   large.Connect()->Call(Write(1, std::vector<float>(1000)));

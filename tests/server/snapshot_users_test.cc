@@ -28,7 +28,7 @@ class SnapshotUsersTest : public ::testing::Test {
     TestDaemonOptions options;
     options.memory_bytes = 64 << 20;
     options.blob_limit_bytes = 64 << 20;
-    options.configure = [](config::Config& config) { config.kept_sessions_limit_bytes = 8 << 20; };
+    options.configure = [](config::Config& config) { config.saved_sessions_limit_bytes = 8 << 20; };
     options.prepare = [self](FakeDevice& device) {
       if (self->holds_) device.Hold();
     };

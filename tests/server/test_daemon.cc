@@ -66,7 +66,7 @@ void TestDaemon::Start() {
   parts.clock = {.wall = [this] { return absl::FromUnixSeconds(seconds_ + wall_step_); },
                  .steady = [this] { return absl::FromUnixSeconds(seconds_ - kSteadyStart); }};
   parts.lease_check_interval = kLeaseCheck;
-  parts.copy_patience = options_.copy_patience;
+  parts.copy_timeout = options_.copy_timeout;
   parts.flush_time = options_.flush_time;
   parts.on_wait = options_.on_wait;
   auto daemon = Daemon::Start(config_, std::move(parts));

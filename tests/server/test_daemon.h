@@ -27,7 +27,7 @@ struct TestDaemonOptions {
   std::function<void(const std::string& state_folder)> before_start{};
   // Called with each fake device before its daemon starts, also after a restart.
   std::function<void(FakeDevice&)> prepare = [](FakeDevice&) {};
-  absl::Duration copy_patience = absl::Minutes(1);
+  absl::Duration copy_timeout = absl::Minutes(1);
   // See DaemonParts. By default clients have unlimited time to read their answers.
   absl::Duration flush_time = absl::Hours(1);
   std::function<void(const std::string& device)> on_wait{};

@@ -1,0 +1,37 @@
+// The one place that knows how the runtime runs a program: on one device or on several.
+#ifndef KILN_SERVER_SESSIONS_OPERATIONS_MAKE_RUN_H_
+#define KILN_SERVER_SESSIONS_OPERATIONS_MAKE_RUN_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "server/runtime/run.h"
+#include "server/sessions/operations/common.h"
+
+namespace kiln::sessions {
+
+struct QueueableRun {
+  std::shared_ptr<runtime::QueuedRun> run;
+  std::function<void()> enqueue;  // called without locks
+};
+// `seconds`: the time that the run took on each of `devices`.
+using RunEnd = std::function<void(const absl::Status& status,
+                                  absl::Span<runtime::ManagedDevice* const> devices,
+                                  absl::Span<const double> seconds)>;
+
+// Checks types and placements of the inputs. INVALID_ARGUMENT names the input.
+absl::Status CheckInputs(const runtime::BoundProgram& program,
+                         absl::Span<const runtime::ValuePointer> inputs);
+// Requires: the inputs have passed CheckInputs. Errors: those of runtime::Run::Create.
+absl::StatusOr<QueueableRun> MakeRun(SessionState& session, uint64_t sequence,
+                                     const std::shared_ptr<const runtime::BoundProgram>& program,
+                                     std::vector<runtime::ValuePointer> inputs, RunEnd end);
+
+}  // namespace kiln::sessions
+
+#endif  // KILN_SERVER_SESSIONS_OPERATIONS_MAKE_RUN_H_

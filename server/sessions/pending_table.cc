@@ -1,0 +1,121 @@
+#include "server/sessions/pending_table.h"
+
+#include <algorithm>
+
+namespace kiln::sessions {
+namespace {
+
+// Operations up to this size are charged in bulk, because most operations of a session are small
+// runs, thousands of them. The charge covers the operation, its entry and its answer.
+constexpr int64_t kSmall = 1 << 10;
+// Operations above this may be refused. Smaller ones are bounded by the number of pending
+// operations.
+constexpr int64_t kRefusable = 64 << 10;
+// The same for an operation that shares its message with others.
+constexpr int64_t kRefusableTogether = 4 << 10;
+
+// Rebinds the handles as if the run had never been executed.
+void UndoBindings(const PendingRun& run, const runtime::ValuePointer& failed,
+                  HandleTable* handles) {
+  size_t result = 0;
+  for (const uint64_t output : run.outputs)
+    handles->RebindIf(output, run.results[result++].get(), failed);
+  for (const PendingRun::Update& update : run.updates)
+    handles->RebindIf(update.handle, run.results[result++].get(), update.before);
+}
+
+}  // namespace
+
+void PendingTable::Admit(uint64_t sequence, Operation* operation, bool travels_alone) {
+  if (of_user_ != nullptr) of_user_->ForceTake(1);
+  Entry& entry = entries_[sequence];
+  const int64_t bytes = SizeOf(*operation);
+  // The graph was charged when it was read; here it only counts towards the limit.
+  const int64_t with_graph = bytes + GraphBytes(*operation);
+  if (with_graph <= kSmall) return small_.ForceResize(small_.bytes() + kSmall);
+  entry.charge = host_->Open(memory::Use::kOperations);
+  entry.bytes = with_graph;
+  const int64_t refusable = travels_alone ? kRefusable : kRefusableTogether;
+  if (bytes <= refusable) {
+    entry.charge->ForceResize(bytes);
+  } else if (absl::Status status = entry.charge->Resize(bytes); !status.ok()) {
+    const absl::Span<const uint64_t> handles = NewHandles(*operation);
+    Refused refused{std::move(status), {handles.begin(), handles.end()}};
+    if (SizeOf(refused) > refusable) refused.handles.clear();
+    *operation = std::move(refused);
+    entry.bytes = 0;
+  }
+  large_bytes_ += entry.bytes;
+}
+
+void PendingTable::SetExecuted(uint64_t sequence, PendingOperation operation) {
+  const auto entry = entries_.find(sequence);
+  if (entry == entries_.end()) return;  // the session is closed
+  if (CanBeRedone(operation)) ++redoable_;
+  entry->second.executed = std::move(operation);
+}
+
+std::optional<PendingOperation> PendingTable::TakeExecuted(uint64_t sequence) {
+  const auto entry = entries_.find(sequence);
+  if (entry == entries_.end() || !entry->second.executed) return std::nullopt;
+  if (CanBeRedone(*entry->second.executed)) --redoable_;
+  return std::exchange(entry->second.executed, std::nullopt);
+}
+
+std::vector<uint64_t> PendingTable::End(uint64_t sequence) {
+  if (of_user_ != nullptr) of_user_->Give(1);
+  ++ended_;
+  if (const auto entry = entries_.find(sequence); entry != entries_.end()) {
+    large_bytes_ -= entry->second.bytes;
+    if (!entry->second.charge) small_.ForceResize(small_.bytes() - kSmall);
+    entries_.erase(entry);
+  }
+  std::vector<uint64_t> reached;
+  for (WaitingBarrier& barrier : barriers_) {
+    if (sequence < barrier.sequence && --barrier.remaining == 0)
+      reached.push_back(barrier.sequence);
+  }
+  std::erase_if(barriers_, [](const WaitingBarrier& barrier) { return barrier.remaining == 0; });
+  return reached;
+}
+
+bool PendingTable::AddBarrier(uint64_t sequence) {
+  // Operations are executed in order, so all that have ended came before the barrier.
+  const uint64_t remaining = sequence - 1 - ended_;
+  if (remaining == 0) return false;
+  barriers_.push_back({sequence, remaining});
+  return true;
+}
+
+std::vector<uint64_t> PendingTable::CancelRuns(uint64_t first, const runtime::ValuePointer& failed,
+                                               HandleTable* handles) {
+  std::vector<uint64_t> cancelled;
+  for (auto entry = entries_.rbegin(); entry != entries_.rend() && entry->first >= first; ++entry) {
+    std::optional<PendingOperation>& executed = entry->second.executed;
+    PendingRun* const run = executed ? std::get_if<PendingRun>(&*executed) : nullptr;
+    // Earlier runs may still be cancelled after one that has failed or was cancelled already.
+    if (run == nullptr || run->run == nullptr || !run->run->Cancel()) continue;
+    run->is_cancelled = true;
+    cancelled.push_back(entry->first);
+    UndoBindings(*run, failed, handles);
+  }
+  return cancelled;
+}
+
+bool PendingTable::HasRoom() const {
+  if (empty()) return true;
+  // While memory is short, or the user's sessions together have reached the user's limit, a session
+  // may have one pending operation.
+  return size() < limits_.operations && large_bytes_ < limits_.bytes &&
+         !host_->memory().IsShort() && (of_user_ == nullptr || !of_user_->IsFull());
+}
+
+PendingTable::Entries PendingTable::TakeAll() {
+  if (of_user_ != nullptr) of_user_->Give(size());
+  small_.Release();
+  redoable_ = 0;
+  large_bytes_ = 0;
+  return std::exchange(entries_, {});
+}
+
+}  // namespace kiln::sessions
