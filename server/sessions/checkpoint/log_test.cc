@@ -7,6 +7,7 @@
 #include <iterator>
 #include <thread>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -260,6 +261,46 @@ TEST(LogRecord, OperationsComeBack) {
   const DefineProgram define = ThereAndBack(DefineProgram{3, absl::InternalError("no"), "step"});
   EXPECT_EQ(define.graph.status(), absl::InternalError("no"));
   EXPECT_EQ(define.name, "step");
+}
+
+// The bytes that earlier builds have written: the numbers and the order of fields are stored.
+TEST(LogRecord, BytesAreThoseOfEarlierBuilds) {
+  const auto sharded = [] {
+    auto sharding = std::make_shared<buffers::Placement>();
+    sharding->devices = {"cpu:0", "cpu:1"};
+    sharding->mesh.axes = {{"data", 2}, {"model", 1}};
+    sharding->spec = {{0}, {}};
+    return RequestedPlacement{.sharding = std::move(sharding)};
+  };
+  const Write write{4, {ir::DType::kFloat32, {2}}, "", {"blob", "blub"}};
+  Write placed = write, spread = write;
+  placed.placement.device = "cpu:1";
+  spread.placement = sharded();
+  const DefineProgram define{3, absl::InternalError("no"), "step"};
+  const DefineProgram define_on{3, absl::InternalError("no"), "step", {"cpu:0", "cpu:1"}};
+  const std::vector<std::pair<Operation, absl::string_view>> known = {
+      {UnknownOperation{}, "00"},
+      {define, "010304737465700d026e6f00"},
+      {define_on, "0d02056370753a30056370753a310304737465700d026e6f00"},
+      {RunProgram{3, {1, 2}, {4}, {{"n", -5}}, true}, "0203020102010401016e0901"},
+      {write, "03040c01040204626c6f6204626c7562"},
+      {placed, "0c00056370753a31040c01040204626c6f6204626c7562"},
+      {spread,
+       "0c0102056370753a30056370753a3102046461746104056d6f64656c0202010000040c01040204626c6f6204626"
+       "c7562"},
+      {Read{4}, "0404"},
+      {Release{{4, 5}, {"blob"}}, "050204050104626c6f62"},
+      {ReleaseProgram{3}, "0603"},
+      {Barrier{}, "07"},
+      {Cancel{6}, "0806"},
+      {Park{"night", absl::Hours(1), {{"weights", 4}}},
+       "09056e696768748080c58bc6d10101077765696768747304"},
+      {Refused{absl::NotFoundError("nothing"), {4}}, "0a05076e6f7468696e67000104"},
+      {Move{1, 2, sharded()},
+       "0b01020102056370753a30056370753a3102046461746104056d6f64656c0202010000"},
+  };
+  for (const auto& [operation, bytes] : known)
+    EXPECT_EQ(absl::BytesToHexString(EncodeOperation(operation)), bytes);
 }
 
 TEST(LogRecord, TheOthersComeBack) {

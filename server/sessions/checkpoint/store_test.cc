@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -77,6 +78,33 @@ TEST(Checkpoint, AnEarlierVersionIsKnown) {
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(Encode(*again), Encode(checkpoint));
   EXPECT_TRUE(absl::IsDataLoss(Decode(bytes).status()));
+}
+
+// Written by a build that had another structure of the code: the format must not change with it.
+TEST(Checkpoint, BytesOfAnEarlierBuildAreReadAndWritten) {
+  const std::string bytes = absl::HexStringToBytes(
+      "0e0673656372657402733706707974686f6e03312e3206612074657374030180a0b787e90580c0fc82aa02"
+      "0180988be499030201056e6967687480e0ba84bf030207776569676874730404626961730903616e6e0563"
+      "70753a3080e8888743090a80808080808080e83f0207612067726170680473746570056f74686572000601"
+      "0d096974206661696c656402066b696c6e2f6101620b6b696c6e2f726561736f6e0357485902000c020406"
+      "000c020406000c020406020502000002016de0c508016e0502000202010101030201040101050306040105"
+      "00056370753a31020105076e6f7468696e67000000000700030361626380808080808080fc3f0201091414"
+      "0304010900140501010302010001020d026e6f000104626c6f621802020c050d80b09dc2df010401010402"
+      "00000102056370753a30056370753a3102046461746104056d6f64656c020201000000056370753a310205"
+      "6370753a31056370753a3000");
+  const auto checkpoint = Decode(bytes);
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+  EXPECT_EQ(checkpoint->parked->name, "night");
+  EXPECT_EQ(checkpoint->identity.checkpoint_interval, absl::Seconds(30));
+  EXPECT_THAT(checkpoint->values, SizeIs(6));
+  EXPECT_EQ(checkpoint->values[3].placement.sharding->devices[1], "cpu:1");
+  ASSERT_THAT(checkpoint->pending, SizeIs(5));
+  const auto& run = std::get<SavedRun>(checkpoint->pending[0].operation);
+  EXPECT_EQ(run.bindings.at("m"), 70000);
+  EXPECT_EQ(run.updates[0].before, 2);
+  EXPECT_EQ(std::get<SavedMove>(checkpoint->pending[4].operation).placement.device, "cpu:1");
+  EXPECT_EQ(checkpoint->log, 4);
+  EXPECT_EQ(absl::BytesToHexString(Encode(*checkpoint)), absl::BytesToHexString(bytes));
 }
 
 // Each of these checkpoints is well-formed and inconsistent.
