@@ -34,11 +34,11 @@ absl::Status SessionNames::Claim(const std::string& user, const std::string& nam
   absl::MutexLock lock(&mutex_);
   const auto [entry, is_new] = sessions_.emplace(Name(user, name), session);
   if (!is_new && entry->second != session) {
-    return errors::WithReason(
-        absl::AlreadyExistsError(absl::StrCat(
-            "your session s", entry->second, " has the name ", Quoted(name),
-            "; attach to it, close it with `kiln sessions close ", name, "`, or take another name")),
-        "NAME_TAKEN", {{"name", name}});
+    return errors::WithReason(absl::AlreadyExistsError(absl::StrCat(
+                                  "your session s", entry->second, " has the name ", Quoted(name),
+                                  "; attach to it, close it with `kiln sessions close ", name,
+                                  "`, or take another name")),
+                              "NAME_TAKEN", {{"name", name}});
   }
   Name& current = names_[session];
   if (current != entry->first && !current.second.empty()) sessions_.erase(current);

@@ -193,7 +193,8 @@ void CheckpointStore::ForgetAttempts(const StoredSession& stored) {
   unlink(AttemptsPath(stored).c_str());
 }
 
-LogLocation CheckpointStore::LocationOf(const SessionIdentity& identity, const std::string& user) const {
+LogLocation CheckpointStore::LocationOf(const SessionIdentity& identity,
+                                        const std::string& user) const {
   return {absl::StrCat(options_.folder, "/", StemOf(identity, user)), identity.id, options_.boot};
 }
 
