@@ -3,9 +3,9 @@ include(GoogleTest)
 
 include(KilnHeaders)
 
-# A compilation unit is sixteen sources of a library together, because the headers that they share are most of a source's
+# A compilation unit is 32 sources of a library together, because the headers that they share are most of a source's
 # compile time. This requires that names in anonymous namespaces are unique within a library.
-set(KILN_UNITY_SOURCES 16)
+set(KILN_UNITY_SOURCES 32)
 
 # kiln_compiled_in_units(NAME HEADERS): compiles the target's sources as units, with the precompiled headers and the options of
 # the target HEADERS.

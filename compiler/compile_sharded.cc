@@ -222,7 +222,7 @@ class ShardedCompiler {
     if (t.kind == partition::Tensor::Kind::kInput) return part.inputs[t.index];
     if (t.kind == partition::Tensor::Kind::kOutput) return part.outputs[t.index];
     return {slots_.arena(), own_bytes_ + state.memory.offsets[tensor],
-            ir::NumElements(t.shape) * ir::SizeOf(t.dtype)};
+            ir::BytesOf(t.dtype, t.shape)};
   }
 
   // Bytes of any dtype are copied as words, so that fetches of one size share a kernel.

@@ -12,10 +12,6 @@
 namespace kiln::compiler {
 namespace {
 
-int64_t Bytes(ir::DType dtype, const ir::Shape& shape) {
-  return ir::NumElements(shape) * ir::SizeOf(dtype);
-}
-
 // Numbers the program's slots and maps each tensor of the partition to its slot.
 class SlotMap {
  public:
@@ -23,15 +19,15 @@ class SlotMap {
           const partition::MemoryPlan& plan)
       : partition_(partition), plan_(plan), outputs_at_(static_cast<int>(graph.inputs.size())) {
     for (size_t i = 0; i < graph.inputs.size(); ++i) {
-      Add(Slot::Kind::kInput, i, Bytes(graph.inputs[i].dtype, graph.inputs[i].shape));
+      Add(Slot::Kind::kInput, i, ir::BytesOf(graph.inputs[i].dtype, graph.inputs[i].shape));
     }
     for (size_t i = 0; i < graph.outputs.size(); ++i) {
-      Add(Slot::Kind::kOutput, i, Bytes(graph.outputs[i]->dtype(), graph.outputs[i]->shape()));
+      Add(Slot::Kind::kOutput, i, ir::BytesOf(graph.outputs[i]));
     }
     updates_at_ = static_cast<int>(slots_.size());
     for (size_t i = 0; i < graph.updates.size(); ++i) {
       const ir::Node* value = graph.updates[i].value;
-      Add(Slot::Kind::kUpdate, i, Bytes(value->dtype(), value->shape()));
+      Add(Slot::Kind::kUpdate, i, ir::BytesOf(value));
     }
     arena_at_ = static_cast<int>(slots_.size());
     // The last slot; exists only if there are intermediates.
@@ -57,7 +53,7 @@ class SlotMap {
 
   Argument Place(int tensor) const {
     const partition::Tensor& t = partition_.tensors[tensor];
-    Argument argument = Place(t.kind, t.index, Bytes(t.dtype, t.shape));
+    Argument argument = Place(t.kind, t.index, ir::BytesOf(t.dtype, t.shape));
     if (t.kind == partition::Tensor::Kind::kIntermediate) argument.offset = plan_.offsets[tensor];
     return argument;
   }

@@ -124,6 +124,10 @@ int64_t NumElements(absl::Span<const int64_t> shape) {
   return product;
 }
 
+int64_t BytesOf(DType dtype, absl::Span<const int64_t> shape) {
+  return NumElements(shape) * SizeOf(dtype);
+}
+
 std::string_view Name(Op op) {
   size_t index = static_cast<size_t>(op);
   return index < kNames.size() ? kNames[index] : "unknown";

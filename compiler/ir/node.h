@@ -28,6 +28,8 @@ using Shape = std::vector<int64_t>;
 
 // Returns the product of the sizes. Requires: it fits in int64, which the graph's checks ensure.
 int64_t NumElements(absl::Span<const int64_t> shape);
+// The bytes of a dense tensor. The same requirement.
+int64_t BytesOf(DType dtype, absl::Span<const int64_t> shape);
 
 // Every operation of the core. Composites (matmul, softmax, …) are not here: the graph level
 // expands them by their row in compiler/ops before a Node exists for them.
@@ -175,6 +177,9 @@ class Node {
   std::vector<const Node*> operands_;
   Attribute attribute_;
 };
+
+// The bytes of its value, dense.
+inline int64_t BytesOf(const Node* node) { return BytesOf(node->dtype(), node->shape()); }
 
 // Returns the integers of a movement or a reduction. ExtentOf returns the extent of a range.
 inline const std::vector<int64_t>& IntsOf(const Node* node) {

@@ -24,7 +24,7 @@ struct Life {
 };
 
 int64_t AlignedBytes(const Tensor& tensor, int64_t alignment) {
-  const int64_t bytes = ir::NumElements(tensor.shape) * ir::SizeOf(tensor.dtype);
+  const int64_t bytes = ir::BytesOf(tensor.dtype, tensor.shape);
   return (bytes + alignment - 1) / alignment * alignment;
 }
 

@@ -8,9 +8,7 @@ namespace kiln::partition {
 
 namespace {
 
-int64_t Bytes(const Tensor& tensor) {
-  return ir::NumElements(tensor.shape) * ir::SizeOf(tensor.dtype);
-}
+int64_t Bytes(const Tensor& tensor) { return ir::BytesOf(tensor.dtype, tensor.shape); }
 
 // List scheduling: among the groups that may run, chooses the one that leaves the least memory
 // alive.

@@ -95,7 +95,7 @@ ir::Shape PartShape(const Collective& collective) {
 }
 
 int64_t PartBytes(const Collective& collective) {
-  return ir::NumElements(PartShape(collective)) * ir::SizeOf(collective.operand->dtype());
+  return ir::BytesOf(collective.operand->dtype(), PartShape(collective));
 }
 
 bool IsFetched(const Collective& collective) {

@@ -92,8 +92,8 @@ absl::Status CheckSegment(const Program& program, int number) {
   }
   for (size_t i = 0; i < segment.inputs.size(); ++i) {
     const graph::Input& input = segment.graph.inputs[i];
-    absl::Status fits = CheckAccess(program, segment.inputs[i],
-                                    ir::NumElements(input.shape) * ir::SizeOf(input.dtype));
+    absl::Status fits =
+        CheckAccess(program, segment.inputs[i], ir::BytesOf(input.dtype, input.shape));
     if (!fits.ok()) return fits;
     if (!alive(segment.inputs[i])) {
       return Wrong("a dead buffer is read: ", AccessText(program, segment.inputs[i]));
@@ -101,8 +101,7 @@ absl::Status CheckSegment(const Program& program, int number) {
   }
   for (size_t i = 0; i < segment.outputs.size(); ++i) {
     const ir::Node* node = segment.graph.outputs[i];
-    absl::Status fits = CheckAccess(program, segment.outputs[i],
-                                    ir::NumElements(node->shape()) * ir::SizeOf(node->dtype()));
+    absl::Status fits = CheckAccess(program, segment.outputs[i], ir::BytesOf(node));
     if (!fits.ok()) return fits;
     if (!alive(segment.outputs[i])) {
       return Wrong("a dead buffer is written: ", AccessText(program, segment.outputs[i]));

@@ -17,10 +17,6 @@ using ir::Node;
 using ir::Op;
 using NodeMap = absl::flat_hash_map<const Node*, const Node*>;
 
-int64_t BytesOf(const Node* node) {
-  return ir::NumElements(node->shape()) * ir::SizeOf(node->dtype());
-}
-
 void AppendLayout(const Mesh& mesh, std::string_view what, const Spec& spec, ir::DType dtype,
                   const ir::Shape& shape, std::string* text) {
   StrAppend(text, what, " ", ir::TypeText(dtype, shape), " ", graph::Print(mesh, spec), " ",
@@ -95,7 +91,7 @@ class Splitter {
       const bool is_place = static_cast<int>(i) == local_.place();
       AddBuffer({.kind = is_place ? Buffer::Kind::kPlace : Buffer::Kind::kInput,
                  .index = is_place ? 0 : static_cast<int>(i),
-                 .bytes = ir::NumElements(input.shape) * ir::SizeOf(input.dtype)});
+                 .bytes = ir::BytesOf(input.dtype, input.shape)});
     }
   }
 
@@ -109,7 +105,7 @@ class Splitter {
   }
 
   void AddResult(const Node* node, Buffer::Kind kind, int index) {
-    const int buffer = AddBuffer({.kind = kind, .index = index, .bytes = BytesOf(node)});
+    const int buffer = AddBuffer({.kind = kind, .index = index, .bytes = ir::BytesOf(node)});
     const bool is_input = node->op() == Op::kInput && levels_.CollectiveOf(node) < 0;
     if (is_input) {
       // The inputs' buffers are the first ones.
@@ -142,7 +138,7 @@ class Splitter {
         const Node* result = local_.collectives[i].result;
         if (!IsFetched(local_.collectives[i]) || stored_.contains(result)) continue;
         stored_[result] = AddBuffer({.kind = Buffer::Kind::kOwn,
-                                     .bytes = BytesOf(result),
+                                     .bytes = ir::BytesOf(result),
                                      .first = level + 1,
                                      .last = level + 1});
       }
@@ -155,7 +151,7 @@ class Splitter {
     const auto [known, is_new] = published_.try_emplace(node, -1);
     if (is_new) {
       known->second = AddBuffer({.kind = Buffer::Kind::kPublished,
-                                 .bytes = BytesOf(node),
+                                 .bytes = ir::BytesOf(node),
                                  .first = level,
                                  .last = level + 1});
       // A value that already has another buffer, or is an input, is copied to this one.
@@ -188,7 +184,7 @@ class Splitter {
     const auto [found, is_new] = stored_.try_emplace(node, -1);
     if (is_new) {
       found->second =
-          AddBuffer({.kind = Buffer::Kind::kOwn, .bytes = BytesOf(node), .first = level});
+          AddBuffer({.kind = Buffer::Kind::kOwn, .bytes = ir::BytesOf(node), .first = level});
       writes_[level].push_back({node, found->second});
     }
     Buffer& buffer = program_.buffers[found->second];
@@ -204,7 +200,7 @@ class Splitter {
   }
 
   const Node* Whole(Segment& segment, int buffer, const Node* node) {
-    return AddInput(segment, {.buffer = buffer, .bytes = BytesOf(node)}, node->dtype(),
+    return AddInput(segment, {.buffer = buffer, .bytes = ir::BytesOf(node)}, node->dtype(),
                     node->shape());
   }
 
@@ -298,7 +294,7 @@ class Splitter {
     for (const Write& write : writes_[level]) {
       const Node* value = Rebuild(segment, level, write.node, became);
       segment.graph.outputs.push_back(value);
-      segment.outputs.push_back({.buffer = write.buffer, .bytes = BytesOf(value)});
+      segment.outputs.push_back({.buffer = write.buffer, .bytes = ir::BytesOf(value)});
     }
   }
 

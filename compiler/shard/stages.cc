@@ -20,11 +20,7 @@ namespace {
 using ir::Node;
 using ir::Op;
 using NodeMap = absl::flat_hash_map<const Node*, const Node*>;
-using Kind = Buffer::Kind;
-
-int64_t BytesOf(const Node* node) {
-  return ir::NumElements(node->shape()) * ir::SizeOf(node->dtype());
-}
+using BufferKind = Buffer::Kind;
 
 // Fetches copy whole words.
 int64_t InWords(int64_t bytes) {
@@ -56,8 +52,8 @@ class StageSplitter {
     // From the last segment to the first: each one requests the values that it reads from earlier
     // ones.
     for (int i = static_cast<int>(program_.segments.size()); i-- > 0;) Build(i);
-    program_.own_bytes = PlaceBuffers(Kind::kOwn, &program_.buffers);
-    program_.published_bytes = PlaceBuffers(Kind::kPublished, &program_.buffers);
+    program_.own_bytes = PlaceBuffers(BufferKind::kOwn, &program_.buffers);
+    program_.published_bytes = PlaceBuffers(BufferKind::kPublished, &program_.buffers);
     return std::move(program_);
   }
 
@@ -85,10 +81,10 @@ class StageSplitter {
     for (size_t i = 0; i < graph_.inputs.size(); ++i) {
       const graph::Input& input = graph_.inputs[i];
       const int device = stages_.inputs[i];
-      AddBuffer({.kind = Kind::kInput,
+      AddBuffer({.kind = BufferKind::kInput,
                  .index = static_cast<int>(i),
                  .device = device,
-                 .bytes = ir::NumElements(input.shape) * ir::SizeOf(input.dtype)});
+                 .bytes = ir::BytesOf(input.dtype, input.shape)});
       AddLayout(StrCat("input ", i), input.dtype, input.shape, device);
     }
   }
@@ -97,18 +93,18 @@ class StageSplitter {
     for (size_t i = 0; i < graph_.outputs.size(); ++i) {
       const Node* node = graph_.outputs[i];
       AddLayout(StrCat("output ", i), node->dtype(), node->shape(), stages_.outputs[i]);
-      AddResult(node, Kind::kOutput, static_cast<int>(i), stages_.outputs[i]);
+      AddResult(node, BufferKind::kOutput, static_cast<int>(i), stages_.outputs[i]);
     }
     for (size_t i = 0; i < graph_.updates.size(); ++i) {
       const auto& [input, node] = graph_.updates[i];
       AddLayout(StrCat("update ", input), node->dtype(), node->shape(), stages_.inputs[input]);
-      AddResult(node, Kind::kUpdate, static_cast<int>(i), stages_.inputs[input]);
+      AddResult(node, BufferKind::kUpdate, static_cast<int>(i), stages_.inputs[input]);
     }
   }
 
-  void AddResult(const Node* node, Kind kind, int index, int device) {
+  void AddResult(const Node* node, BufferKind kind, int index, int device) {
     const int buffer =
-        AddBuffer({.kind = kind, .index = index, .device = device, .bytes = BytesOf(node)});
+        AddBuffer({.kind = kind, .index = index, .device = device, .bytes = ir::BytesOf(node)});
     node = Behind(node);
     if (node->op() == Op::kInput) {
       // The inputs' buffers are the first ones.
@@ -150,8 +146,8 @@ class StageSplitter {
     const int to = HomeOf(node);
     const int arrival = order_.Of(node);
     const int published = Publish(value, from, arrival - 1);
-    const int64_t bytes = InWords(BytesOf(node));
-    const int own = AddBuffer({.kind = Kind::kOwn,
+    const int64_t bytes = InWords(ir::BytesOf(node));
+    const int own = AddBuffer({.kind = BufferKind::kOwn,
                                .device = to,
                                .bytes = bytes,
                                .first = SegmentOf(arrival, to),
@@ -164,7 +160,7 @@ class StageSplitter {
     }
     program_.transfers.push_back({.segment = SegmentOf(arrival, to),
                                   .name = StrCat("send ", from, " to ", to),
-                                  .bytes = BytesOf(node),
+                                  .bytes = ir::BytesOf(node),
                                   .what = ir::TypeText(node->dtype(), node->shape())});
   }
 
@@ -172,9 +168,9 @@ class StageSplitter {
   int Publish(const Node* value, int device, int slot) {
     const auto [known, is_new] = published_.try_emplace({value, slot}, -1);
     if (is_new) {
-      known->second = AddBuffer({.kind = Kind::kPublished,
+      known->second = AddBuffer({.kind = BufferKind::kPublished,
                                  .device = device,
-                                 .bytes = InWords(BytesOf(value)),
+                                 .bytes = InWords(ir::BytesOf(value)),
                                  .first = SegmentOf(slot, 0),
                                  .last = SegmentOf(slot + 2, 0) - 1});
       writes_[SegmentOf(slot, device)].push_back({value, known->second});
@@ -194,8 +190,10 @@ class StageSplitter {
     const auto [found, is_new] = stored_.try_emplace(node, -1);
     if (is_new) {
       const int writer = SegmentOf(order_.Of(node), HomeOf(node));
-      found->second = AddBuffer(
-          {.kind = Kind::kOwn, .device = HomeOf(node), .bytes = BytesOf(node), .first = writer});
+      found->second = AddBuffer({.kind = BufferKind::kOwn,
+                                 .device = HomeOf(node),
+                                 .bytes = ir::BytesOf(node),
+                                 .first = writer});
       writes_[writer].push_back({node, found->second});
     }
     Buffer& buffer = program_.buffers[found->second];
@@ -205,7 +203,7 @@ class StageSplitter {
 
   const Node* Read(Segment& segment, int buffer, const Node* node) {
     const auto index = static_cast<int64_t>(segment.inputs.size());
-    segment.inputs.push_back({.buffer = buffer, .bytes = BytesOf(node)});
+    segment.inputs.push_back({.buffer = buffer, .bytes = ir::BytesOf(node)});
     segment.graph.inputs.push_back({node->dtype(), node->shape()});
     return graph_.context->Get(Op::kInput, node->dtype(), node->shape(), {}, ir::InputAttr{index});
   }
@@ -266,7 +264,7 @@ class StageSplitter {
     for (const Write& write : writes_[number]) {
       const Node* value = Rebuild(segment, number, write.node, became);
       segment.graph.outputs.push_back(value);
-      segment.outputs.push_back({.buffer = write.buffer, .bytes = BytesOf(value)});
+      segment.outputs.push_back({.buffer = write.buffer, .bytes = ir::BytesOf(value)});
     }
   }
 

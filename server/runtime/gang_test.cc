@@ -281,6 +281,9 @@ TEST_F(GangTest, AGangIsLoadedBesideWhatRuns) {
   held.Hold();
   const Created first = Start(slow, slow_input, 0);
   held.AwaitList();
+  // The second device waits for the first, and both are occupied.
+  for (const int i : {0, 1})
+    EXPECT_GT(devices_[i]->dispatcher().predicted_seconds_in_flight(), 0) << i;
   const Created second = Start(next, next_input, 1);
   EXPECT_FALSE(first.ended->HasBeenNotified());
   held.LetGo();

@@ -8,12 +8,6 @@
 #include "server/buffers/whole.h"
 
 namespace kiln::sessions {
-namespace {
-
-// Values are read from their device in pieces of this size.
-constexpr int64_t kPiece = 1 << 20;
-
-}  // namespace
 
 int64_t SessionImage::data_bytes() const {
   int64_t bytes = 0;
@@ -94,9 +88,9 @@ absl::Status WriteBytes(const SessionImage& image, Patience& patience, ByteSink&
   for (const SessionImage::Value& kept : image.values) {
     if (kept.kind != SessionImage::Value::Kind::kBytes) continue;
     const int64_t size = kept.type.bytes();
-    for (int64_t offset = 0; offset < size; offset += kPiece) {
+    for (int64_t offset = 0; offset < size; offset += kValuePieceBytes) {
       const auto piece = std::make_shared<std::string>();
-      piece->resize(static_cast<size_t>(std::min(kPiece, size - offset)));
+      piece->resize(static_cast<size_t>(std::min(kValuePieceBytes, size - offset)));
       absl::Status status = patience.Await([&](Patience::Done done) {
         buffers::ReadWhole(*kept.value, offset, absl::MakeSpan(*piece),
                            [piece, value = kept.value,

@@ -97,6 +97,9 @@ struct KeptMove {
   Place place{};
 };
 
+// Values are copied from and to their devices in pieces of this size.
+inline constexpr int64_t kValuePieceBytes = int64_t{1} << 20;
+
 struct SessionImage {
   struct Value {
     enum class Kind { kBytes, kFailed, kPending };  // kPending: a pending operation makes it

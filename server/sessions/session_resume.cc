@@ -16,12 +16,10 @@ namespace {
 
 using Kind = SessionImage::Value::Kind;
 
-constexpr int64_t kPiece = 1 << 20;
-
 absl::Status Fill(const runtime::ValuePointer& value, ByteSource& bytes, Patience& patience) {
-  for (int64_t offset = 0; offset < value->bytes(); offset += kPiece) {
+  for (int64_t offset = 0; offset < value->bytes(); offset += kValuePieceBytes) {
     const auto piece = std::make_shared<std::string>();
-    piece->resize(static_cast<size_t>(std::min(kPiece, value->bytes() - offset)));
+    piece->resize(static_cast<size_t>(std::min(kValuePieceBytes, value->bytes() - offset)));
     if (absl::Status status = bytes.Read(absl::MakeSpan(*piece)); !status.ok()) return status;
     const absl::Status filled = patience.Await([&](Patience::Done done) {
       buffers::FillWhole(
@@ -87,8 +85,8 @@ absl::Status Session::RestoreBlobs(ByteSource& bytes) {
                                               static_cast<uint64_t>(blob.size), *host_);
     absl::Status status = upload.status();
     std::string piece;
-    for (int64_t offset = 0; offset < blob.size; offset += kPiece) {
-      piece.resize(static_cast<size_t>(std::min(kPiece, blob.size - offset)));
+    for (int64_t offset = 0; offset < blob.size; offset += kValuePieceBytes) {
+      piece.resize(static_cast<size_t>(std::min(kValuePieceBytes, blob.size - offset)));
       if (absl::Status read = bytes.Read(absl::MakeSpan(piece)); !read.ok()) return read;
       if (status.ok()) status = (*upload)->Append({piece});
     }

@@ -18,7 +18,7 @@ namespace kiln::testing {
 namespace {
 
 // A slow machine needs minutes for this many calls.
-constexpr absl::Duration kPatience = absl::Minutes(8);
+constexpr absl::Duration kTimeForCalls = absl::Minutes(8);
 constexpr int kCalls = 750;       // their requests fit into the initial flow-control window
 constexpr int kCallsAtOnce = 50;  // less than the limit of waiting calls
 
@@ -65,7 +65,7 @@ class AmplifiedTest : public HostileTest {
           refused = again();
           return Reason(refused) == "HOST_MEMORY";
         },
-        kPatience);
+        kTimeForCalls);
     EXPECT_EQ(refused.error_code(), grpc::RESOURCE_EXHAUSTED) << refused.error_message();
     EXPECT_EQ(Reason(refused), "HOST_MEMORY");
     ExpectItServes();
@@ -78,7 +78,7 @@ class AmplifiedTest : public HostileTest {
           served = again();
           return served.ok();
         },
-        kPatience);
+        kTimeForCalls);
     EXPECT_TRUE(served.ok()) << served.error_message();
   }
 
@@ -146,7 +146,7 @@ TEST_F(AmplifiedTest, WhoeverHasTooManyCallsLosesConnections) {
           if (connection == nullptr || connection->HasEnded()) connection = connect();
         return has_lost_one();
       },
-      kPatience))
+      kTimeForCalls))
       << Log();
   // Connections with few calls are kept.
   EXPECT_FALSE(stream->Call(Write(1, {1})).has_error());

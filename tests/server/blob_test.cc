@@ -22,9 +22,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// SHA-256 of "1st!" and of "2nd!".
-constexpr char kFirst[] = "sha256:d76ad5e094028ac5a7d13f2c3d0492c96e675135bdc2c002d34919616e118a76";
-constexpr char kSecond[] =
+// The blob "2nd!", named by its SHA-256.
+constexpr char kSecondBlob[] =
     "sha256:5b0c7775c4d647a4d5ffc0ecaf628c23e251e8d91881da8586cbebc1ae8db725";
 
 std::vector<std::string> Found(const Client& client, const std::vector<std::string>& blobs,
@@ -143,14 +142,14 @@ TEST(Blob, AWrongDigestIsNeverThere) {
   TestDaemon daemon;
   Client client(daemon.address());
   Client other(daemon.address());
-  ASSERT_TRUE(client.Upload(kFirst, "2nd!").ok());
-  EXPECT_THAT(Found(client, {kFirst}), IsEmpty());
-  EXPECT_THAT(Found(other, {kFirst}), IsEmpty());
+  ASSERT_TRUE(client.Upload(kFirstBlob, "2nd!").ok());
+  EXPECT_THAT(Found(client, {kFirstBlob}), IsEmpty());
+  EXPECT_THAT(Found(other, {kFirstBlob}), IsEmpty());
   const auto stream = other.Connect();
-  EXPECT_EQ(Reason(stream->Call(WriteBlob(1, kFirst, 1)).error()), "UNKNOWN_BLOB");
-  ASSERT_TRUE(client.Upload(kFirst, "1st!").ok());
-  EXPECT_THAT(Found(other, {kFirst, kSecond}), ElementsAre(kFirst));
-  ASSERT_FALSE(stream->Call(WriteBlob(2, kFirst, 1)).has_error());
+  EXPECT_EQ(Reason(stream->Call(WriteBlob(1, kFirstBlob, 1)).error()), "UNKNOWN_BLOB");
+  ASSERT_TRUE(client.Upload(kFirstBlob, "1st!").ok());
+  EXPECT_THAT(Found(other, {kFirstBlob, kSecondBlob}), ElementsAre(kFirstBlob));
+  ASSERT_FALSE(stream->Call(WriteBlob(2, kFirstBlob, 1)).has_error());
   EXPECT_EQ(stream->Call(Read(2)).data(), "1st!");
 }
 
@@ -158,19 +157,19 @@ TEST(Blob, UnverifiedBytesAreTheirSessionsOwn) {
   TestDaemon daemon;
   Client client(daemon.address());
   Client other(daemon.address());
-  ASSERT_TRUE(client.Upload(kFirst, "1st!").ok());
-  ASSERT_TRUE(other.Upload(kSecond, "oops").ok());
+  ASSERT_TRUE(client.Upload(kFirstBlob, "1st!").ok());
+  ASSERT_TRUE(other.Upload(kSecondBlob, "oops").ok());
   // Neither digest was asked for with FindBlobs.
   const auto stream = client.Connect();
-  ASSERT_FALSE(stream->Call(WriteBlob(1, kFirst, 1)).has_error());
+  ASSERT_FALSE(stream->Call(WriteBlob(1, kFirstBlob, 1)).has_error());
   EXPECT_EQ(stream->Call(Read(1)).data(), "1st!");
-  EXPECT_EQ(Reason(stream->Call(WriteBlob(2, kSecond, 1)).error()), "UNKNOWN_BLOB");
+  EXPECT_EQ(Reason(stream->Call(WriteBlob(2, kSecondBlob, 1)).error()), "UNKNOWN_BLOB");
   const auto beside = other.Connect();
-  ASSERT_FALSE(beside->Call(WriteBlob(1, kSecond, 1)).has_error());
+  ASSERT_FALSE(beside->Call(WriteBlob(1, kSecondBlob, 1)).has_error());
   EXPECT_EQ(beside->Call(Read(1)).data(), "oops");
-  EXPECT_EQ(Reason(beside->Call(WriteBlob(2, kFirst, 1)).error()), "UNKNOWN_BLOB");
-  EXPECT_THAT(Found(other, {kFirst, kSecond}), ElementsAre(kFirst));
-  ASSERT_FALSE(beside->Call(WriteBlob(3, kFirst, 1)).has_error());
+  EXPECT_EQ(Reason(beside->Call(WriteBlob(2, kFirstBlob, 1)).error()), "UNKNOWN_BLOB");
+  EXPECT_THAT(Found(other, {kFirstBlob, kSecondBlob}), ElementsAre(kFirstBlob));
+  ASSERT_FALSE(beside->Call(WriteBlob(3, kFirstBlob, 1)).has_error());
 }
 
 // New data needs no digest; data that may be there is found by its digest.
@@ -180,10 +179,10 @@ TEST(Blob, SumsSayWhatMayBeThere) {
   Client other(daemon.address());
   const std::string sum = "sum64:0000000021747331";  // of "1st!"
   const std::string mine = sum + ":mine";
-  const std::string both = sum + ":" + kFirst;
+  const std::string both = sum + ":" + kFirstBlob;
   EXPECT_THAT(Found(client, {sum, both}), IsEmpty());
   ASSERT_TRUE(client.Upload(mine, "1st!").ok());
-  EXPECT_THAT(Found(other, {sum, mine, sum + ":" + kSecond}), ElementsAre(sum));
+  EXPECT_THAT(Found(other, {sum, mine, sum + ":" + kSecondBlob}), ElementsAre(sum));
   EXPECT_THAT(Found(other, {both}), ElementsAre(both));
   const auto stream = client.Connect();
   ASSERT_FALSE(stream->Call(WriteBlob(1, mine, 1)).has_error());
@@ -203,14 +202,14 @@ TEST(Blob, WhatWasFoundStaysUntilALaterWriteHasUsedIt) {
   TestDaemon daemon(std::move(options));
   Client client(daemon.address());
   const auto stream = client.Connect();
-  ASSERT_TRUE(client.Upload(kFirst, "1st!").ok());
-  EXPECT_THAT(Found(client, {kFirst}, /*after_sequence=*/1), ElementsAre(kFirst));
-  ASSERT_EQ(stream->Send(WriteBlob(1, kFirst, 1)), 1);
+  ASSERT_TRUE(client.Upload(kFirstBlob, "1st!").ok());
+  EXPECT_THAT(Found(client, {kFirstBlob}, /*after_sequence=*/1), ElementsAre(kFirstBlob));
+  ASSERT_EQ(stream->Send(WriteBlob(1, kFirstBlob, 1)), 1);
   ASSERT_FALSE(stream->Answer(1).has_error());
   EXPECT_EQ(Reason(client.Upload("large", "12345678")), "BLOB_LIMIT");
-  ASSERT_FALSE(stream->Call(WriteBlob(2, kFirst, 1)).has_error());
+  ASSERT_FALSE(stream->Call(WriteBlob(2, kFirstBlob, 1)).has_error());
   EXPECT_TRUE(client.Upload("large", "12345678").ok());
-  EXPECT_THAT(Found(client, {kFirst}), IsEmpty());
+  EXPECT_THAT(Found(client, {kFirstBlob}), IsEmpty());
 }
 
 TEST(Blob, OneValueFromSeveralBlobs) {

@@ -13,7 +13,7 @@ namespace kiln::testing {
 namespace {
 
 // Streams and downloads end after this time, so that a test reports a missing answer.
-constexpr std::chrono::minutes kPatience{10};
+constexpr std::chrono::minutes kAnswerTime{10};
 
 v1::Node* AddNode(v1::Graph* graph, const char* op, const std::vector<uint32_t>& operands) {
   v1::Node* node = graph->add_nodes();
@@ -46,7 +46,7 @@ Stream::Stream(v1::SessionService::Stub& stub, const std::string& session_id, ui
 Stream::Stream(std::unique_ptr<v1::SessionService::Stub> stub, const std::string& session_id,
                uint64_t acknowledged)
     : stub_(std::move(stub)) {
-  context_.set_deadline(std::chrono::system_clock::now() + kPatience);
+  context_.set_deadline(std::chrono::system_clock::now() + kAnswerTime);
   stream_ = stub_->Connect(&context_);
   Attach(session_id, acknowledged);
 }
@@ -215,7 +215,7 @@ grpc::Status Client::Upload(const std::string& blob, const std::string& data, si
 
 grpc::Status Client::Download(uint64_t handle, uint64_t after_sequence, std::string* data) {
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + kPatience);
+  context.set_deadline(std::chrono::system_clock::now() + kAnswerTime);
   v1::DownloadRequest request;
   request.set_session_id(session.session_id());
   request.set_handle(handle);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "kiln/v1/admin.grpc.pb.h"
 #include "kiln/v1/blob.grpc.pb.h"
 #include "kiln/v1/device.grpc.pb.h"
@@ -18,6 +19,13 @@
 #include "kiln/v1/session.grpc.pb.h"
 
 namespace kiln::testing {
+
+// Longer than any test: a wait ends only because its event has occurred.
+inline constexpr absl::Duration kPatience = absl::Hours(1);
+
+// The blob "1st!", named by its SHA-256.
+inline constexpr char kFirstBlob[] =
+    "sha256:d76ad5e094028ac5a7d13f2c3d0492c96e675135bdc2c002d34919616e118a76";
 
 // One Connect stream. Not thread-safe, but one thread may send while another reads.
 class Stream {

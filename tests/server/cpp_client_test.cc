@@ -17,9 +17,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Longer than any test: a wait ends only because its event has occurred.
-constexpr absl::Duration kPatience = absl::Hours(1);
-
 constexpr int64_t kLargeFloats = (1 << 20) / sizeof(float) + 1;  // sent as a blob
 
 class CppClientTest : public ::testing::Test {

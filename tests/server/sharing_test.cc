@@ -21,8 +21,6 @@
 namespace kiln::testing {
 namespace {
 
-// Longer than any test: a wait ends only because its event has occurred.
-constexpr absl::Duration kPatience = absl::Hours(1);
 // Each reading of the device's clock is this much later than the previous one.
 constexpr std::chrono::milliseconds kReading{3};
 constexpr double kSliceSeconds = 0.010;

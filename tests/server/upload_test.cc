@@ -11,9 +11,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// SHA-256 of "1st!".
-constexpr char kFirst[] = "sha256:d76ad5e094028ac5a7d13f2c3d0492c96e675135bdc2c002d34919616e118a76";
-
 // One call of Upload.
 class Call {
  public:
@@ -79,13 +76,13 @@ TEST(Upload, CarriesManyBlobs) {
   Client client(daemon.address());
   Call call(client);
   call.Header("a", 4, "aa").Data("aa").Header("empty", 0).Header("b", 8).Data("bbbb").Data("");
-  call.Data("bbbb").Header(kFirst, 4).Data("1st!").Data("");
+  call.Data("bbbb").Header(kFirstBlob, 4).Data("1st!").Data("");
   const grpc::Status ended = call.End();
   ASSERT_TRUE(ended.ok()) << ended.error_message();
-  EXPECT_EQ(call.response.blob(), kFirst);
+  EXPECT_EQ(call.response.blob(), kFirstBlob);
   EXPECT_EQ(call.response.size_bytes(), 4);
   const auto stream = client.Connect();
-  EXPECT_FALSE(stream->Call(WritePieces(1, {"a", "empty", "b", kFirst}, 4)).has_error());
+  EXPECT_FALSE(stream->Call(WritePieces(1, {"a", "empty", "b", kFirstBlob}, 4)).has_error());
   EXPECT_EQ(stream->Call(Read(1)).data(), "aaaabbbbbbbb1st!");
 }
 
