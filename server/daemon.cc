@@ -59,11 +59,11 @@ namespace {
 constexpr int kCompileThreads = 8;
 constexpr int kCompileThreadsOfOne = 2;
 // Compile processes that are started before they are needed. More start on demand.
-constexpr int kMostSpareWorkers = 8;
+constexpr int kSpareWorkersMax = 8;
 // Vendors' compilers take many times as long as Kiln's, so they get more time.
 constexpr int kFinishSecondsFactor = 4;
 // Each uses some hundred MiB, and a context's share of a GPU's memory.
-constexpr int kMostFinishWorkers = 4;
+constexpr int kFinishWorkersMax = 4;
 // For values too large to be copied on a gRPC or device thread.
 constexpr int kCopyThreads = 2;
 constexpr int kDigestThreads = 2;
@@ -74,12 +74,12 @@ constexpr int64_t kHostMemoryShare = 6;
 // One part in this many of the machine's memory for gRPC's buffers. A last resort, far above normal
 // traffic: beyond it gRPC ends streams of any client, and new connections wait.
 constexpr int64_t kTransportShare = 24;
-constexpr int64_t kLeastTransport = 256 << 20;
+constexpr int64_t kTransportMin = 256 << 20;
 // How much free memory glibc keeps at the end of each arena, and the size from which it maps memory
 // separately. gRPC's receive buffers are freed with each message, and should not be returned to the
 // system each time. By default glibc adapts these values, up to 64 MiB and 32 MiB.
 constexpr int kKeptOfAnArena = 16 << 20;
-constexpr int kLeastMapping = 8 << 20;
+constexpr int kMappingMin = 8 << 20;
 
 int KernelThreads() { return static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
 
@@ -300,7 +300,7 @@ void Daemon::Implementation::MakeCompileWorkers(std::vector<std::string> command
   if (command.empty()) return;
   workers::Pool::Options options;
   options.command = std::move(command);
-  options.spares = std::min(KernelThreads(), kMostSpareWorkers);
+  options.spares = std::min(KernelThreads(), kSpareWorkersMax);
   options.seconds_max = config.compile_seconds_limit;
   options.memory_bytes_max = config.compile_memory_limit_bytes;
   options.now = steady_now;
@@ -317,7 +317,7 @@ void Daemon::Implementation::MakeCompileWorkers(std::vector<std::string> command
   compile_workers = std::make_unique<workers::Pool>(options);
   // A vendor's compiler uses much memory, so none is kept for long when idle.
   options.spares = 0;
-  options.workers_max = kMostFinishWorkers;
+  options.workers_max = kFinishWorkersMax;
   options.seconds_max = std::min(config.compile_seconds_limit,
                                  std::numeric_limits<int>::max() / kFinishSecondsFactor) *
                         kFinishSecondsFactor;
@@ -353,16 +353,16 @@ void Daemon::Implementation::MakePrograms(runtime::CompileFunction compile) {
     programs->Reclaim(bytes, user);
   });
   copies = std::make_unique<runtime::ThreadPool>(kCopyThreads);
-  digests = std::make_unique<runtime::FairPool>(kDigestThreads, /*most_of_one=*/1);
-  explanations = std::make_unique<runtime::FairPool>(kExplanationThreads, /*most_of_one=*/1);
+  digests = std::make_unique<runtime::FairPool>(kDigestThreads, /*running_max=*/1);
+  explanations = std::make_unique<runtime::FairPool>(kExplanationThreads, /*running_max=*/1);
 }
 
 void Daemon::Implementation::MakeRegistry() {
   sessions::Registry::Options options;
   options.default_lease = absl::Seconds(config.lease_seconds);
-  options.max_lease = absl::Seconds(config.lease_seconds_limit);
-  options.max_sessions = config.session_limit;
-  options.services.max_keep = absl::Hours(config.detach_hours_limit);
+  options.lease_max = absl::Seconds(config.lease_seconds_limit);
+  options.sessions_max = config.session_limit;
+  options.services.keep_max = absl::Hours(config.detach_hours_limit);
   options.mark = sessions::RandomId().substr(0, options.mark.size());
   options.limits_of = [this](const std::string& user) { return limits->LimitsOf(user); };
   options.new_id = sessions::RandomId;
@@ -603,10 +603,10 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
   if (absl::Status status = config::Check(config); !status.ok()) return status;
   if (absl::Status status = CheckPasses(config); !status.ok()) return status;
   mallopt(M_TRIM_THRESHOLD, kKeptOfAnArena);
-  mallopt(M_MMAP_THRESHOLD, kLeastMapping);
+  mallopt(M_MMAP_THRESHOLD, kMappingMin);
   auto implementation = std::make_unique<Implementation>(WithLimits(config, parts));
   implementation->view.transport_bytes =
-      std::max(kLeastTransport, parts.memory_bytes / kTransportShare);
+      std::max(kTransportMin, parts.memory_bytes / kTransportShare);
   implementation->clock = std::move(parts.clock);
   implementation->view.disassemble = std::move(parts.disassemble);
   implementation->request_stop = std::move(parts.request_stop);

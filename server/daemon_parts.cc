@@ -32,7 +32,7 @@ namespace kiln {
 
 namespace {
 
-constexpr int kMostNullDevices = 64;
+constexpr int kNullDevicesMax = 64;
 // One part in this many of the machine's memory for all null devices together.
 constexpr int64_t kNullShare = 4;
 
@@ -46,11 +46,11 @@ absl::StatusOr<int> NullDevices(const std::vector<std::string>& wanted) {
     int number = 0;
     const bool is_one =
         rest.empty() || (absl::ConsumePrefix(&rest, ":") && absl::SimpleAtoi(rest, &number) &&
-                         number >= 0 && number < kMostNullDevices);
+                         number >= 0 && number < kNullDevicesMax);
     if (!is_one) {
       return absl::InvalidArgumentError(
           absl::StrCat("devices: there is no \"", name,
-                       "\"; give null, or null:0 to null:", kMostNullDevices - 1));
+                       "\"; give null, or null:0 to null:", kNullDevicesMax - 1));
     }
     devices = std::max(devices, number + 1);
   }

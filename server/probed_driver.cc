@@ -36,12 +36,12 @@ std::string ProbedDriver::Judge() const {
   if (!probe_.ok()) return std::string(probe_.status().message());
   // The probe sends nothing, so this ends when the process does.
   std::string nothing;
-  const workers::Deadline deadline(options_.now, options_.most);
+  const workers::Deadline deadline(options_.now, options_.time_max);
   const Transfer transfer = workers::Receive((*probe_)->socket(), &nothing, deadline);
   const workers::Ending ending = (*probe_)->End();
   if (transfer == Transfer::kLate) {
     return absl::StrCat("a process that only listed its devices had not ended after ",
-                        options_.most.count(),
+                        options_.time_max.count(),
                         " ms: repair the vendor's driver, and start kilnd again");
   }
   if (ending.signal == 0 && ending.status == 0) return "";

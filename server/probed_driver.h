@@ -23,7 +23,7 @@ class ProbedDriver : public drivers::Driver {
   struct Options {
     // The command of a process that lists `driver`'s devices and exits with 0: the probe.
     std::vector<std::string> command;
-    std::chrono::milliseconds most{30'000};  // its time limit
+    std::chrono::milliseconds time_max{30'000};  // its time limit
     drivers::SteadyClock now = std::chrono::steady_clock::now;
   };
   // Starts the probe and returns; the probe runs while other parts start.

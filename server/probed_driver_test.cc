@@ -56,7 +56,7 @@ class ProbedDriverTest : public testing::Test {
   // Returns the driver's reason after a probe that runs this in a shell.
   std::string WhyNone(const std::string& probe) {
     ProbedDriver driver(std::make_unique<CountedDriver>(&asked_),
-                        {.command = {"/bin/sh", "-c", probe}, .most = most_});
+                        {.command = {"/bin/sh", "-c", probe}, .time_max = time_max_});
     EXPECT_EQ(driver.name(), "opencl");
     std::string why_none, again;
     EXPECT_TRUE(driver.Enumerate(&why_none).ok());
@@ -67,7 +67,7 @@ class ProbedDriverTest : public testing::Test {
   }
 
   int asked_ = 0;
-  std::chrono::milliseconds most_{30'000};
+  std::chrono::milliseconds time_max_{30'000};
 };
 
 TEST_F(ProbedDriverTest, IsAskedWhereTheProbeEndsWell) {
@@ -84,7 +84,7 @@ TEST_F(ProbedDriverTest, IsLeftOutWhereTheProbeDies) {
 }
 
 TEST_F(ProbedDriverTest, IsLeftOutWhereTheProbeHangs) {
-  most_ = std::chrono::milliseconds(50);
+  time_max_ = std::chrono::milliseconds(50);
   EXPECT_THAT(WhyNone("exec sleep 1000"), HasSubstr("had not ended after 50 ms"));
   EXPECT_EQ(asked_, 0);
 }

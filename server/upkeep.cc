@@ -100,11 +100,11 @@ void Upkeep::ReviveDevices() {
 void Upkeep::GiveMemoryBack() {
   // Memory cached for the next upload also counts until it is freed.
   const int64_t held = options_.host->used_bytes() + options_.blobs->idle_bytes();
-  most_held_ = std::max(most_held_, held);
-  if (most_held_ - held < kTrimAfter && !HasGrown()) return;
+  highest_held_ = std::max(highest_held_, held);
+  if (highest_held_ - held < kTrimAfter && !HasGrown()) return;
   // glibc keeps freed memory until it is told to return it; see malloc_trim(3).
   malloc_trim(0);
-  most_held_ = held;
+  highest_held_ = held;
   resident_then_ = ResidentBytes();
 }
 

@@ -72,7 +72,7 @@ class Upkeep {
   std::atomic<int64_t> rounds_{0};
 
   // Used by the thread only.
-  int64_t most_held_ = 0;                                        // since memory was last returned
+  int64_t highest_held_ = 0;                                     // since memory was last returned
   int64_t resident_then_ = std::numeric_limits<int64_t>::max();  // at that time
   absl::Time next_growth_ = absl::InfinitePast();
   absl::Time next_programs_ = absl::InfinitePast();

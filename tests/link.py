@@ -9,7 +9,7 @@ import time
 
 _BLOCK_BYTES = 256 << 10
 # The maximum of bytes in flight in one direction; further bytes wait, as in a socket's buffers.
-_MOST_BYTES_ON_THE_WAY = 64 << 20
+_IN_FLIGHT_BYTES_MAX = 64 << 20
 
 
 class _Direction:
@@ -36,7 +36,7 @@ class _Direction:
             except OSError:
                 data = b""
             with self._changed:
-                while self._bytes > _MOST_BYTES_ON_THE_WAY:
+                while self._bytes > _IN_FLIGHT_BYTES_MAX:
                     self._changed.wait()
                 self._blocks.append((time.monotonic() + self._delay, data))
                 self._bytes += len(data)
@@ -88,7 +88,7 @@ class Link:
         self._open = []
         self._is_down = False
         self._refuses = 0  # how many of the next connections to refuse
-        self._most_bytes = math.inf  # sent by clients, before a cut
+        self._bytes_max = math.inf  # sent by clients, before a cut
         self._cut_at_sent = self._cut_at_received = math.inf
         self.bytes_sent = 0  # by clients; a block counts before it is sent on
         self.bytes_received = 0  # by clients
@@ -122,7 +122,7 @@ class Link:
 
     def _admits_sent(self, sink, size):
         with self._may_go_on:
-            self._may_go_on.wait_for(lambda: _is_hung_up(sink) or self.bytes_sent < self._most_bytes)
+            self._may_go_on.wait_for(lambda: _is_hung_up(sink) or self.bytes_sent < self._bytes_max)
             if _is_hung_up(sink):
                 return False
             self.bytes_sent += size
@@ -142,7 +142,7 @@ class Link:
         return True
 
     def _cut(self):  # Requires: the lock is held
-        self._most_bytes = self._cut_at_sent = self._cut_at_received = math.inf
+        self._bytes_max = self._cut_at_sent = self._cut_at_received = math.inf
         for end in self._open:
             _hang_up(end)
         self._open.clear()
@@ -154,7 +154,7 @@ class Link:
         The next cut drops the held bytes and ends the hold.
         """
         with self._lock:
-            self._most_bytes = bytes_sent
+            self._bytes_max = bytes_sent
 
     def cut(self, refuses: int = 0) -> None:
         """Closes all connections, and refuses the next `refuses` ones."""

@@ -12,7 +12,7 @@
 namespace kiln::cli {
 namespace {
 
-constexpr int kMostShown = 8;
+constexpr int kShownMax = 8;
 
 absl::Status NoSuchProgram(const v1::ListProgramsResponse& programs, const std::string& wanted) {
   if (programs.programs().empty()) {
@@ -20,12 +20,12 @@ absl::Status NoSuchProgram(const v1::ListProgramsResponse& programs, const std::
         absl::StrCat("the daemon has compiled no program, so there is no ", wanted));
   }
   std::string known;
-  for (int i = 0; i < std::min(programs.programs_size(), kMostShown); ++i) {
+  for (int i = 0; i < std::min(programs.programs_size(), kShownMax); ++i) {
     const v1::Program& program = programs.programs(i);
     absl::StrAppend(&known, i == 0 ? "" : ", ", ShortDigest(program.digest()), " (", program.name(),
                     ")");
   }
-  const int more = programs.programs_size() - kMostShown;
+  const int more = programs.programs_size() - kShownMax;
   if (more > 0) absl::StrAppend(&known, " and ", more, " more: see `kiln programs`");
   return absl::NotFoundError(
       absl::StrCat("there is no program ", wanted, "; the daemon has ", known));

@@ -114,7 +114,7 @@ grpc::Status FakeDaemon::Connect(
     absl::MutexLock lock(&mutex_);
     ++streams_;
     greeting[0].mutable_attached()->set_last_sequence(last_sequence_);
-    greeting[0].mutable_attached()->set_most_operations(kMostOperations);
+    greeting[0].mutable_attached()->set_most_operations(kOperationsMax);
     for (const auto& [sequence, answer] : answers_)
       *greeting.emplace_back().mutable_result() = answer;
   }

@@ -22,7 +22,7 @@ namespace kiln::client {
 class FakeDaemon : public v1::SessionService::Service, public v1::BlobService::Service {
  public:
   static constexpr uint64_t kChunkBytes = 1000;
-  static constexpr int kMostOperations = 10;  // in a message
+  static constexpr int kOperationsMax = 10;  // in a message
 
   // `socket`: the path of a Unix socket to listen on.
   explicit FakeDaemon(const std::string& socket);

@@ -13,7 +13,7 @@ namespace kiln::client {
 namespace {
 
 // The most pieces that may wait between the thread that names them and the sending threads.
-constexpr size_t kMostWaiting = 16;
+constexpr size_t kWaitingMax = 16;
 // The number of names in one question to the daemon. A sum takes a tenth of a digest's time.
 constexpr size_t kSumsAtOnce = 64;
 constexpr size_t kDigestsAtOnce = 16;
@@ -134,7 +134,7 @@ absl::Status PieceUpload::Offer(const std::vector<std::string>& names,
   return absl::OkStatus();
 }
 
-bool PieceUpload::HasRoom() const { return to_send_.size() < kMostWaiting || !failure_.ok(); }
+bool PieceUpload::HasRoom() const { return to_send_.size() < kWaitingMax || !failure_.ok(); }
 
 bool PieceUpload::HasWork() const { return !to_send_.empty() || complete_ || !failure_.ok(); }
 

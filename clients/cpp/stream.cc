@@ -17,10 +17,10 @@ constexpr absl::Duration kTransferPause = absl::Milliseconds(50);
 
 // While at most this many operations are in flight, each is written by the thread that sends it,
 // without waiting for another thread to wake up.
-constexpr size_t kFewOnTheirWay = 16;
+constexpr size_t kFewInFlight = 16;
 // Limits of unanswered operations; one operation may exceed the bytes.
-constexpr size_t kMostOnTheirWay = 4096;
-constexpr size_t kMostBytesOnTheirWay = 256 << 20;
+constexpr size_t kInFlightMax = 4096;
+constexpr size_t kInFlightBytesMax = 256 << 20;
 // Only operations of at most this size share messages.
 constexpr size_t kTogetherBytes = 1024;
 
@@ -76,7 +76,7 @@ uint64_t OperationStream::Send(v1::ConnectRequest request, const Callback& callb
       pending_bytes_ += bytes;
       if (live_ && !writing_ && !stopping_) {
         writing_ = true;
-        is_mine = pending_.size() <= kFewOnTheirWay && !is_callback;
+        is_mine = pending_.size() <= kFewInFlight && !is_callback;
         wakes_writer_ = !is_mine;
       }
     }
@@ -88,7 +88,7 @@ uint64_t OperationStream::Send(v1::ConnectRequest request, const Callback& callb
 }
 
 bool OperationStream::HasRoom() const {
-  return pending_.size() < kMostOnTheirWay && pending_bytes_ < kMostBytesOnTheirWay;
+  return pending_.size() < kInFlightMax && pending_bytes_ < kInFlightBytesMax;
 }
 
 std::vector<OperationStream::Request> OperationStream::TakeUnsent() {
@@ -96,7 +96,7 @@ std::vector<OperationStream::Request> OperationStream::TakeUnsent() {
   if (!live_) return taken;
   // Operations that have not been sent have not been answered either, so none is missing here.
   for (auto next = pending_.upper_bound(sent_);
-       next != pending_.end() && static_cast<int>(taken.size()) < most_operations_; ++next) {
+       next != pending_.end() && static_cast<int>(taken.size()) < operations_max_; ++next) {
     const bool is_small = next->second.bytes <= kTogetherBytes;
     if (!taken.empty() && !is_small) break;
     taken.push_back(next->second.request);
@@ -216,7 +216,7 @@ absl::Status OperationStream::Attach() {
   if (!stream_->Write(attach) || !stream_->Read(&answer))
     return FromGrpc(stream_->Finish(), address_);
   absl::MutexLock lock(&mutex_);
-  most_operations_ = std::max<int>(1, static_cast<int>(answer.attached().most_operations()));
+  operations_max_ = std::max<int>(1, static_cast<int>(answer.attached().most_operations()));
   sent_ = answer.attached().last_sequence();
   live_ = true;
   PassOn();

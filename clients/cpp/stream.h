@@ -87,7 +87,7 @@ class OperationStream {
   bool live_ ABSL_GUARDED_BY(mutex_) = false;          // attached, and not known to be broken
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;       // a thread's turn to write
   bool wakes_writer_ ABSL_GUARDED_BY(mutex_) = false;  // it is the writing thread's turn
-  int most_operations_ ABSL_GUARDED_BY(mutex_) = 1;    // in a message
+  int operations_max_ ABSL_GUARDED_BY(mutex_) = 1;     // in a message
   uint64_t sent_ ABSL_GUARDED_BY(mutex_) = 0;          // on this stream, or received before it
   size_t pending_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<uint64_t, Pending> pending_ ABSL_GUARDED_BY(mutex_);

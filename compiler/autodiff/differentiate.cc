@@ -21,7 +21,7 @@ using ir::Op;
 using NodeMap = absl::flat_hash_map<const Node*, const Node*>;
 // Each gradient of a gradient multiplies the nodes, so a few dozen requests could exhaust any
 // memory.
-constexpr size_t kMaxNodes = 1 << 19;
+constexpr size_t kNodesMax = 1 << 19;
 
 // y and upstream (null if there is none) of the requests that share a walk.
 using Target = std::pair<const Node*, const Node*>;
@@ -112,9 +112,9 @@ class Differentiator {
         target.second != nullptr ? became_.at(target.second) : builder_.Const(y->dtype(), 1);
     const NodeMap adjoints = Adjoints(builder_, y, seed, wanted);
     // The nodes are interned: nodes that several walks share count once.
-    if (builder_.context().size() > kMaxNodes + graph_size_) {
+    if (builder_.context().size() > kNodesMax + graph_size_) {
       return Error(first, "TOO_LARGE",
-                   StrCat("up to here the gradients take more than ", kMaxNodes,
+                   StrCat("up to here the gradients take more than ", kNodesMax,
                           " nodes, the limit; nest fewer gradients of gradients"));
     }
     for (const Node* request : requests_[target]) {

@@ -26,7 +26,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::minutes kLongest{10};
 // Bytes of stderr that are kept: the first ones say what went wrong; a stack trace may follow.
-constexpr size_t kMostSaid = 1000;
+constexpr size_t kSaidBytesMax = 1000;
 
 struct Pipe {
   Pipe() {
@@ -87,7 +87,7 @@ bool ReadBoth(Pipe& result, Pipe& said, std::string* bytes, std::string* text) {
         pipe->CloseEnd(0);
       } else if (pipe == &result) {
         bytes->append(piece, static_cast<size_t>(size));
-      } else if (text->size() < kMostSaid) {
+      } else if (text->size() < kSaidBytesMax) {
         text->append(piece, static_cast<size_t>(size));
       }
     }
@@ -103,7 +103,7 @@ int WaitFor(pid_t child) {
 }
 
 std::string EndingOf(int status, std::string said) {
-  said.resize(std::min(said.size(), kMostSaid));
+  said.resize(std::min(said.size(), kSaidBytesMax));
   absl::StripAsciiWhitespace(&said);
   const std::string ending = WIFSIGNALED(status)
                                  ? absl::StrCat("was ended by signal ", WTERMSIG(status))

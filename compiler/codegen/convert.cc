@@ -107,10 +107,10 @@ Value* FloatToBits(IRBuilderBase& b, DType to, Value* x) {
   Value* magnitude = b.CreateAnd(l.Bits(x), l.I(0x7fffffff));
   Value* normal = b.CreateSub(RoundBits(b, magnitude, dropped),
                               l.I((127 - layout.bias) << layout.mantissa_bits));
-  const int least = 1 - static_cast<int>(layout.bias);  // exponent of normal numbers
-  Value* shift = l.F(std::ldexp(1.0, least - static_cast<int>(layout.mantissa_bits) + 23));
+  const int exponent_min = 1 - static_cast<int>(layout.bias);  // exponent of normal numbers
+  Value* shift = l.F(std::ldexp(1.0, exponent_min - static_cast<int>(layout.mantissa_bits) + 23));
   Value* denormal = b.CreateSub(l.Bits(l.Add(l.FromBits(magnitude), shift)), l.Bits(shift));
-  Value* small = b.CreateICmpULT(magnitude, l.Bits(l.F(std::ldexp(1.0, least))));
+  Value* small = b.CreateICmpULT(magnitude, l.Bits(l.F(std::ldexp(1.0, exponent_min))));
   Value* bits = l.Select(small, denormal, normal);
   bits = l.Select(b.CreateICmpUGT(bits, l.I(layout.largest)), l.I(layout.beyond), bits);
   bits = l.Select(b.CreateFCmpUNO(x, x), l.I(layout.nan), bits);

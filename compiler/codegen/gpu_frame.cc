@@ -84,10 +84,10 @@ void GpuFrame::RunTasks(llvm::IRBuilder<>& builder, ControlFlow& control,
 
 int64_t GpuBlockSize(int64_t tasks, const drivers::Limits& limits) {
   const int64_t subgroup = limits.threads_per_subgroup;
-  const int64_t most = std::min<int64_t>(kGpuBlockSizeMax, limits.threads_per_block);
+  const int64_t block_size_max = std::min<int64_t>(kGpuBlockSizeMax, limits.threads_per_block);
   const int64_t per_block = tasks / (2 * int64_t{limits.compute_units});
-  return std::max<int64_t>(
-      1, std::clamp(per_block / subgroup * subgroup, std::min(subgroup, most), most));
+  return std::max<int64_t>(1, std::clamp(per_block / subgroup * subgroup,
+                                         std::min(subgroup, block_size_max), block_size_max));
 }
 
 }  // namespace kiln::codegen

@@ -24,12 +24,13 @@ absl::StatusOr<Code> AssembleOpenCl(const kernel::Kernel& kernel,
                                     const drivers::Target& target) {
   if (absl::Status fits = CheckOpenClSupported(program); !fits.ok()) return fits;
   const int64_t private_bytes = std::max<int64_t>(OpenClPrivateBytes(program), 1);
-  const int64_t most = std::min({kBlockSizeMax, int64_t{target.limits.threads_per_block},
-                                 kBlockPrivateBytesMax / private_bytes});
+  const int64_t block_size_max = std::min({kBlockSizeMax, int64_t{target.limits.threads_per_block},
+                                           kBlockPrivateBytesMax / private_bytes});
   Code code;
   code.code = PrintSource(program, Parameters::kSlotTable);
   code.takes_slot_table = true;
-  code.tasks_per_block = static_cast<int>(std::clamp<int64_t>(program.grid_size(), 1, most));
+  code.tasks_per_block =
+      static_cast<int>(std::clamp<int64_t>(program.grid_size(), 1, block_size_max));
   return code;
 }
 

@@ -183,10 +183,10 @@ class SpirvFrame : public Frame {
 // Returns whole subgroups, as many as still give every unit two blocks.
 int64_t SpirvBlockSize(int64_t tasks, const drivers::Limits& limits) {
   const int64_t subgroup = limits.threads_per_subgroup;
-  const int64_t most = std::min<int64_t>(kSpirvBlockSizeMax, limits.threads_per_block);
+  const int64_t block_size_max = std::min<int64_t>(kSpirvBlockSizeMax, limits.threads_per_block);
   const int64_t per_block = tasks / (2 * int64_t{limits.compute_units});
-  return std::max<int64_t>(
-      1, std::clamp(per_block / subgroup * subgroup, std::min(subgroup, most), most));
+  return std::max<int64_t>(1, std::clamp(per_block / subgroup * subgroup,
+                                         std::min(subgroup, block_size_max), block_size_max));
 }
 
 // Returns whether code for it uses float64, although neither its value nor its operands are

@@ -21,9 +21,9 @@ using ir::Node;
 using ir::Op;
 
 // Bound on the products of one sum.
-constexpr int kMaxProducts = 32;
+constexpr int kProductsMax = 32;
 // Bound on the nodes of one factor that are examined to see whether it is exact.
-constexpr int kMaxExactNodes = 32;
+constexpr int kExactNodesMax = 32;
 
 bool IsView(const Node* node) { return node->op() >= Op::kReshape && node->op() <= Op::kUnwindow; }
 
@@ -70,7 +70,7 @@ class Rounder {
     if (ir::NumElements(products->shape()) == 0) return sum;
     std::vector<bool> summed(products->shape().size(), false);
     for (const int64_t axis : ir::IntsOf(sum)) summed[axis] = true;
-    int budget = kMaxProducts;
+    int budget = kProductsMax;
     return builder_.context().WithOperands(sum, {RoundProducts(products, summed, &budget)});
   }
 
@@ -108,7 +108,7 @@ class Rounder {
       views.push_back(factor);
       factor = factor->operand(0);
     }
-    int budget = kMaxExactNodes;
+    int budget = kExactNodesMax;
     if (!IsExact(factor, &budget)) factor = RoundElements(factor);
     for (size_t i = views.size(); i-- > 0;) {
       factor = builder_.context().WithOperands(views[i], {factor});

@@ -49,10 +49,10 @@ class Decoder {
     if (absl::Status precision = ReadPrecision(); !precision.ok()) return precision;
     // Sizes are checked first: nothing is built for a graph that is too large.
     int64_t results = int64_t{proto_.outputs_size()} + proto_.updates_size();
-    if (proto_.nodes_size() > limits_.max_nodes || results > limits_.max_nodes) {
-      return MakeError("TOO_LARGE", {{"limit", StrCat(limits_.max_nodes)}},
+    if (proto_.nodes_size() > limits_.nodes_max || results > limits_.nodes_max) {
+      return MakeError("TOO_LARGE", {{"limit", StrCat(limits_.nodes_max)}},
                        StrCat("the graph has ", proto_.nodes_size(), " nodes and ", results,
-                              " outputs and updates; the limit is ", limits_.max_nodes, " each"));
+                              " outputs and updates; the limit is ", limits_.nodes_max, " each"));
     }
     if (results == 0) {
       return MakeError("OUTPUT", {}, "the graph has neither outputs nor updates");
@@ -92,10 +92,10 @@ class Decoder {
         // Equal nodes are one node; it keeps the source line of the first.
         graph_.sources.try_emplace(*node, proto_.nodes(i).source());
       }
-      if (static_cast<int64_t>(context_->size()) > limits_.max_primitives) {
+      if (static_cast<int64_t>(context_->size()) > limits_.primitives_max) {
         return NodeError(proto_, i, "TOO_LARGE",
                          StrCat("up to here the graph expands to more than ",
-                                limits_.max_primitives, " primitives, the limit"));
+                                limits_.primitives_max, " primitives, the limit"));
       }
       if (absl::Status grown = Grow(); !grown.ok()) return grown;
     }
@@ -206,10 +206,10 @@ class Decoder {
   absl::Status CheckBytes(int index, std::string_view what) {
     const ir::Node* node = nodes_[index];
     int64_t elements = ir::NumElements(node->shape());
-    if (elements <= limits_.max_bytes / ir::SizeOf(node->dtype())) return absl::OkStatus();
+    if (elements <= limits_.bytes_max / ir::SizeOf(node->dtype())) return absl::OkStatus();
     return NodeError(proto_, index, "TOO_LARGE",
                      StrCat(what, " of ", ir::TypeText(node->dtype(), node->shape()),
-                            " takes more than ", limits_.max_bytes, " bytes, the limit"));
+                            " takes more than ", limits_.bytes_max, " bytes, the limit"));
   }
 
   bool IsInput(int index) const { return proto_.nodes(index).op() == "input"; }

@@ -23,12 +23,12 @@ class Graph;
 namespace kiln::graph {
 
 struct Limits {
-  int64_t max_nodes = 1 << 18;       // on the wire
-  int64_t max_primitives = 1 << 22;  // after expansion
-  int64_t max_operands = 1 << 14;    // of one node
-  int64_t max_elements = int64_t{1}
+  int64_t nodes_max = 1 << 18;       // on the wire
+  int64_t primitives_max = 1 << 22;  // after expansion
+  int64_t operands_max = 1 << 14;    // of one node
+  int64_t elements_max = int64_t{1}
                          << 48;          // of one node's result, even if it is never materialised
-  int64_t max_bytes = int64_t{1} << 44;  // of one input, output or update
+  int64_t bytes_max = int64_t{1} << 44;  // of one input, output or update
   // Called from time to time while the graph grows, with the current number of primitives; an error
   // stops the decoding. May be empty.
   std::function<absl::Status(int64_t primitives)> grow{};

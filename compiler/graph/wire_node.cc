@@ -92,7 +92,7 @@ absl::Status CheckConstant(const ops::Attributes& attributes, ir::DType dtype) {
 absl::Status TooLarge(const ir::Shape& shape, const Limits& limits) {
   return MakeError("TOO_LARGE", {},
                    StrCat("a result of shape ", ops::ToString(shape), " has more than ",
-                          limits.max_elements, " elements, the limit"));
+                          limits.elements_max, " elements, the limit"));
 }
 
 // Checks sizes from clients before anything multiplies them.
@@ -105,7 +105,7 @@ absl::Status CheckSizes(const ops::Attributes& attributes, const Limits& limits)
     if (size < 0) return absl::OkStatus();  // reshape's -1; the shape rules judge it
   }
   std::optional<int64_t> elements = ir::CheckedNumElements(*shape);
-  if (!elements.has_value() || *elements > limits.max_elements) return TooLarge(*shape, limits);
+  if (!elements.has_value() || *elements > limits.elements_max) return TooLarge(*shape, limits);
   return absl::OkStatus();
 }
 
@@ -151,10 +151,10 @@ class NodeBuilder {
   }
 
   absl::Status ReadOperands() {
-    if (node_.operands_size() > limits_.max_operands) {
+    if (node_.operands_size() > limits_.operands_max) {
       return NodeError(proto_, index_, "TOO_LARGE",
                        StrCat("it has ", node_.operands_size(), " operands; the limit is ",
-                              limits_.max_operands));
+                              limits_.operands_max));
     }
     for (uint32_t operand : node_.operands()) operands_.push_back(nodes_[operand]);
     return Explain("OPERAND_COUNT", ops::CheckOperandCount(*op_, operands_.size()));
@@ -198,7 +198,7 @@ class NodeBuilder {
   }
 
   absl::Status CheckResult(const ir::Shape& shape) {
-    return ir::NumElements(shape) > limits_.max_elements ? TooLarge(shape, limits_)
+    return ir::NumElements(shape) > limits_.elements_max ? TooLarge(shape, limits_)
                                                          : absl::OkStatus();
   }
 

@@ -250,11 +250,11 @@ TEST(WireTest, VariablesAreListed) {
 TEST(WireTest, LimitsHold) {
   v1::Graph proto = Proto(kWireStep);
   const std::vector<std::pair<Limits, std::string>> cases = {
-      {{.max_nodes = 5}, "has 6 nodes"},
-      {{.max_primitives = 3}, "more than 3 primitives"},
-      {{.max_operands = 1}, "2 operands; the limit is 1"},
-      {{.max_elements = 14}, "more than 14 elements"},
-      {{.max_bytes = 59}, "more than 59 bytes"},
+      {{.nodes_max = 5}, "has 6 nodes"},
+      {{.primitives_max = 3}, "more than 3 primitives"},
+      {{.operands_max = 1}, "2 operands; the limit is 1"},
+      {{.elements_max = 14}, "more than 14 elements"},
+      {{.bytes_max = 59}, "more than 59 bytes"},
   };
   for (const auto& [limits, message] : cases) {
     absl::Status status = FromProto(proto, {{"rows", 5}}, limits).status();
@@ -262,7 +262,7 @@ TEST(WireTest, LimitsHold) {
     EXPECT_THAT(std::string(status.message()), HasSubstr(message));
   }
   EXPECT_TRUE(
-      FromProto(proto, {{"rows", 5}}, {.max_nodes = 6, .max_elements = 15, .max_bytes = 60}).ok());
+      FromProto(proto, {{"rows", 5}}, {.nodes_max = 6, .elements_max = 15, .bytes_max = 60}).ok());
 }
 
 // The client refuses a string that ends within a character.

@@ -115,7 +115,7 @@ enum AttributeKind : size_t {
 struct LegalForm {
   Op op;
   uint8_t levels;
-  int min_operands, max_operands;
+  int operands_min, operands_max;
   AttributeKind attribute;
   const DTypeLaw& dtypes;
   const ShapeLaw& shapes;  // at the tensor level
@@ -199,7 +199,7 @@ absl::Status VerifyNode(Level level, const Node* node) {
                    level == Level::kTensor ? "tensor level" : "kernel level");
   }
   int count = static_cast<int>(node->operands().size());
-  if (count < row.min_operands || count > row.max_operands) {
+  if (count < row.operands_min || count > row.operands_max) {
     return Illegal(node, "wrong number of operands, ", StrCat(count));
   }
   if (node->attribute().index() != row.attribute) return Illegal(node, "wrong attribute", "");

@@ -12,7 +12,7 @@ namespace {
 
 // Bounds the rank, so that a short text cannot make a shape of millions of dimensions or an
 // unbounded message.
-constexpr size_t kMaxRank = 64;
+constexpr size_t kRankMax = 64;
 constexpr std::string_view kSpace = " \t\r\n";
 
 absl::Status Invalid(std::string_view a, std::string_view b = "", std::string_view c = "") {
@@ -86,7 +86,7 @@ absl::StatusOr<Type> ParseType(std::string_view text) {
   }
   absl::StatusOr<std::vector<int64_t>> shape = ParseIntList(sizes.substr(1, sizes.size() - 2));
   if (!shape.ok()) return shape.status();
-  if (shape->size() > kMaxRank) return Invalid("a shape has at most 64 dimensions");
+  if (shape->size() > kRankMax) return Invalid("a shape has at most 64 dimensions");
   type.shape = *std::move(shape);
   return type;
 }

@@ -20,7 +20,7 @@ bool IsInt64Const(const Node* node) {
 
 // Bounds the nodes that SumOf splits; beyond it, parts are kept as atoms. Sums share operands:
 // splitting x + x, nested a hundred deep, would take 2^100 steps.
-constexpr int kMostVisits = 512;
+constexpr int kVisitsMax = 512;
 
 // Adds scale * node; integers wrap, as they do when the sum is computed.
 class Adder {
@@ -28,7 +28,7 @@ class Adder {
   explicit Adder(Sum* into) : into_(*into) {}
 
   void Add(const Node* node, int64_t scale) {
-    if (++visits_ > kMostVisits || !AddParts(node, scale)) into_.terms.emplace_back(node, scale);
+    if (++visits_ > kVisitsMax || !AddParts(node, scale)) into_.terms.emplace_back(node, scale);
   }
 
  private:

@@ -19,7 +19,7 @@ using ir::Op;
 namespace {
 
 // Bounds the recursion, since untrusted text must be safe to parse.
-constexpr int kMaxDepth = 2000;
+constexpr int kDepthMax = 2000;
 
 bool IsNameCharacter(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
@@ -141,7 +141,7 @@ ExpressionParser::Result ExpressionParser::ParseProduct(LineReader& line) {
 }
 
 ExpressionParser::Result ExpressionParser::ParsePrimary(LineReader& line) {
-  if (++depth_ > kMaxDepth) return line.Error("too deep an expression");
+  if (++depth_ > kDepthMax) return line.Error("too deep an expression");
   Result result = [&]() -> Result {
     if (line.Take("(")) {
       Result inner = ParseSum(line);

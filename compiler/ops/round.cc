@@ -14,7 +14,7 @@ using ir::DType;
 // A binary float format narrower than float32.
 struct Format {
   int mantissa_bits;  // explicit ones
-  int min_exponent;   // of normal numbers
+  int exponent_min;   // of normal numbers
   double largest;
   bool has_infinity;
 };
@@ -38,10 +38,10 @@ double RoundNarrow(const Format& format, double value) {
     return value;
   }
   double rounded;
-  if (std::abs(value) < PowerOfTwo(format.min_exponent)) {
+  if (std::abs(value) < PowerOfTwo(format.exponent_min)) {
     // All subnormal numbers have the last bit of the smallest normal number. nearbyint rounds ties
     // to even.
-    const double scale = PowerOfTwo(format.mantissa_bits - format.min_exponent);
+    const double scale = PowerOfTwo(format.mantissa_bits - format.exponent_min);
     rounded = std::copysign(std::nearbyint(value * scale) / scale, value);
   } else {
     // Adds half of the last kept bit, or slightly less where a tie rounds down; a carry goes into

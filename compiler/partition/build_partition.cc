@@ -23,7 +23,7 @@ namespace {
 constexpr int64_t kFewElements = 64;
 // Bound on the nodes of other clusters' values that a stage recomputes: a chain of such values
 // would otherwise be computed from its beginning at each of its ends.
-constexpr int kMostInlined = 256;
+constexpr int kInlinedMax = 256;
 
 // A cluster and a stage.
 using Place = std::pair<int, int>;
@@ -136,7 +136,7 @@ class Builder {
         decision.in_place = true;
       } else if (place.first != member.cluster) {
         if (must_store || decision.global || member.storage != Storage::kNearby ||
-            inlined_[place] + member.nodes > kMostInlined ||
+            inlined_[place] + member.nodes > kInlinedMax ||
             arguments_left_[place.first] < static_cast<int>(member.reads.size())) {
           decision.global = true;
         } else {

@@ -19,14 +19,14 @@ using ir::Node;
 namespace {
 
 // Bounds on the values of one kernel, without and with tiles.
-constexpr size_t kMaxMembers = 48;
-constexpr size_t kMaxTiledMembers = 96;
+constexpr size_t kMembersMax = 48;
+constexpr size_t kTiledMembersMax = 96;
 // Bound on the readers of a value that a tile is expected to hold at the same time.
-constexpr size_t kMaxUsersOfTile = 16;
+constexpr size_t kTileUsersMax = 16;
 // Bound on the clusters reading the same data that a value tries to join.
-constexpr size_t kMaxSiblings = 6;
+constexpr size_t kSiblingsMax = 6;
 // Number of the most recent members among which those clusters are searched.
-constexpr size_t kMaxReadersTried = 64;
+constexpr size_t kReadersTriedMax = 64;
 // Minimum number of adjacent elements in memory that one point of the grid processes.
 constexpr int64_t kEnoughRun = 8;
 
@@ -108,7 +108,7 @@ class Clusterer {
       if (member.reduction || member.scatter) reduced_.insert(read.leaf);
       std::vector<int>& users = users_[read.leaf];
       const bool is_new = users.empty() || users.back() != number;
-      if (is_new && users.size() < kMaxUsersOfTile) users.push_back(number);
+      if (is_new && users.size() < kTileUsersMax) users.push_back(number);
     }
   }
 
@@ -142,8 +142,8 @@ class Clusterer {
       auto found = readers_.find(read.leaf);
       if (found == readers_.end()) continue;
       const std::vector<int>& readers = found->second;
-      const size_t oldest = readers.size() - std::min(readers.size(), kMaxReadersTried);
-      for (size_t i = readers.size(); i-- > oldest && clusters.size() < kMaxSiblings;) {
+      const size_t oldest = readers.size() - std::min(readers.size(), kReadersTriedMax);
+      for (size_t i = readers.size(); i-- > oldest && clusters.size() < kSiblingsMax;) {
         const int cluster = result_.members[readers[i]].cluster;
         if (!absl::c_linear_search(clusters, cluster)) clusters.push_back(cluster);
       }
@@ -155,9 +155,9 @@ class Clusterer {
   bool MayJoin(int number, int cluster) const {
     const Member& member = result_.members[number];
     if (result_.clusters[cluster].scatter) return false;
-    const size_t most = result_.clusters[cluster].tiled ? kMaxTiledMembers : kMaxMembers;
-    if (CountMembers(result_.clusters[cluster]) >= most) return false;
-    if (result_.clusters[cluster].nodes + member.nodes > kMaxClusterNodes) return false;
+    const size_t members_max = result_.clusters[cluster].tiled ? kTiledMembersMax : kMembersMax;
+    if (CountMembers(result_.clusters[cluster]) >= members_max) return false;
+    if (result_.clusters[cluster].nodes + member.nodes > kClusterNodesMax) return false;
     std::vector<std::vector<int>> stages = result_.clusters[cluster].stages;
     stages.push_back({number});
     if (!ArgumentsFit(result_, stages)) return false;

@@ -236,12 +236,12 @@ int CountArguments(const Clustering& clustering, const std::vector<std::vector<i
 
 bool ArgumentsFit(const Clustering& clustering, const std::vector<std::vector<int>>& stages) {
   // Usually there are so few that duplicates need not be found.
-  size_t most = 0;
+  size_t uses = 0;
   for (const std::vector<int>& stage : stages) {
-    for (const int i : stage) most += 1 + clustering.members[i].reads.size();
+    for (const int i : stage) uses += 1 + clustering.members[i].reads.size();
   }
   const size_t limit = static_cast<size_t>(clustering.arguments_max);
-  return most <= limit || static_cast<size_t>(CountArguments(clustering, stages)) <= limit;
+  return uses <= limit || static_cast<size_t>(CountArguments(clustering, stages)) <= limit;
 }
 
 int64_t GridPoints(const Cluster& cluster, const std::vector<int>& grid) {

@@ -122,9 +122,9 @@ class SegmentCombiner {
 
   // Reduces the intervals of all levels in one reduction, whose length is the sum of theirs.
   const Node* ReduceIntervals() {
-    int64_t most = 0;
-    for (const Node* level : levels_) most += std::min(LengthOf(level), kIntervalMax);
-    const Node* number = b_.Iota(DType::kInt64, {1, 1, most}, 2);
+    int64_t length_max = 0;
+    for (const Node* level : levels_) length_max += std::min(LengthOf(level), kIntervalMax);
+    const Node* number = b_.Iota(DType::kInt64, {1, 1, length_max}, 2);
     const std::vector<Interval> intervals = FindIntervals();
     const Node* before = Int(0);
     const Node* terms = nullptr;

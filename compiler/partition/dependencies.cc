@@ -37,7 +37,7 @@ bool Dependencies::Search(std::vector<int> roots, int64_t label, int end,
                           std::vector<int>* found) const {
   ++search_;
   // A query may give up. A move has to find everything, or the order would become wrong.
-  int left = found == nullptr ? kMostVisits : kNoLimit;
+  int left = found == nullptr ? kVisitsMax : kNoLimit;
   while (!roots.empty()) {
     const int cluster = roots.back();
     roots.pop_back();

@@ -11,7 +11,7 @@
 namespace kiln::partition {
 
 // A graph of clusters with an order in which each cluster comes after all that it reads from. A
-// query searches only between two positions of the order and gives up after kMostVisits, so that
+// query searches only between two positions of the order and gives up after kVisitsMax, so that
 // all queries together take time linear in the clusters. (An order maintained under insertions, as
 // in Pearce and Kelly, "A dynamic topological sort algorithm for directed acyclic graphs", 2006;
 // labels with gaps as in Dietz and Sleator, 1987.)
@@ -19,7 +19,7 @@ class Dependencies {
  public:
   // Bound on the clusters that one query visits. Clusters further apart count as dependent: in one
   // kernel they would share little, and would keep memory alive for long.
-  static constexpr int kMostVisits = 256;
+  static constexpr int kVisitsMax = 256;
 
   // Adds a cluster with the next number.
   void AddCluster();

@@ -93,12 +93,12 @@ TEST(Dependencies, WhatIsFarApartCountsAsDependent) {
   Dependencies dependencies;
   dependencies.AddCluster();
   dependencies.AddCluster();
-  for (int i = 2; i < 2 * Dependencies::kMostVisits; ++i) {
+  for (int i = 2; i < 2 * Dependencies::kVisitsMax; ++i) {
     dependencies.AddCluster();
     if (i > 2) dependencies.AddEdge(i, i - 1);
   }
   EXPECT_FALSE(dependencies.Reaches(100, 1));
-  EXPECT_TRUE(dependencies.Reaches(2 * Dependencies::kMostVisits - 1, 1));
+  EXPECT_TRUE(dependencies.Reaches(2 * Dependencies::kVisitsMax - 1, 1));
 }
 
 }  // namespace

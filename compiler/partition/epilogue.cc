@@ -82,11 +82,10 @@ class Finder {
 
   // Only few steps, since recomputing them from the stored value should be almost free.
   bool LeadsOnlyTo(const Node* end, const Node* node) const {
-    constexpr int kMostSteps = 2;
+    constexpr int kStepsMax = 2;
     for (int step = 0; node != end; ++step) {
       const std::vector<const Node*>& next = users_.at(node);
-      if (step == kMostSteps || !IsElementwise(node) || required_.contains(node) ||
-          next.size() != 1)
+      if (step == kStepsMax || !IsElementwise(node) || required_.contains(node) || next.size() != 1)
         return false;
       node = next[0];
     }

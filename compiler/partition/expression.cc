@@ -14,7 +14,7 @@ using ir::Op;
 namespace {
 
 // Number of leaves that an estimate keeps.
-constexpr size_t kMaxLeaves = 8;
+constexpr size_t kLeavesMax = 8;
 
 // The cost of computing one vector of elements, relative to reading as many elements from memory.
 double WeightOf(const Node* node, const drivers::StorageCosts& costs) {
@@ -57,7 +57,7 @@ Expression EstimateExpression(const Node* node,
     result.arithmetic += inner.arithmetic;
     result.reads_reduction = result.reads_reduction || inner.reads_reduction;
     for (const Node* leaf : inner.leaves) {
-      if (result.leaves.size() < kMaxLeaves) result.leaves.insert(leaf);
+      if (result.leaves.size() < kLeavesMax) result.leaves.insert(leaf);
     }
   }
   return result;

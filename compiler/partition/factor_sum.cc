@@ -17,7 +17,7 @@ namespace {
 
 // Bound on the visited nodes of one sum's expression, so that many sums over a large expression
 // take linear time.
-constexpr int kMostNodes = 32;
+constexpr int kNodesMax = 32;
 
 using KnownSum = std::function<const Node*(const Node*)>;
 
@@ -40,7 +40,7 @@ class SumFactorer {
   // For a value that is known to sum to zero, returns that zero (or NaN) without the sum; else
   // null.
   const Node* Zero(const Node* node) {
-    if (++nodes_ > kMostNodes) return nullptr;
+    if (++nodes_ > kNodesMax) return nullptr;
     switch (node->op()) {
       case Op::kNeg: {
         const Node* inner = Zero(node->operand(0));
@@ -66,7 +66,7 @@ class SumFactorer {
 
   // Derives the sum from one that is computed anyway.
   const Node* Known(const Node* node, const KnownSum& known) {
-    if (++nodes_ > kMostNodes) return nullptr;
+    if (++nodes_ > kNodesMax) return nullptr;
     if (node->op() == Op::kNeg) {
       const Node* inner = SumOf(node->operand(0), known);
       return inner == nullptr ? nullptr : Like(node, {inner});
@@ -107,7 +107,7 @@ class SumFactorer {
 
   // Returns a value that is constant along all summed axes, with size 1 there; else null.
   const Node* Once(const Node* node) {
-    if (++nodes_ > kMostNodes) return nullptr;
+    if (++nodes_ > kNodesMax) return nullptr;
     if (node->op() == Op::kExpand) {
       const Node* inner = node->operand(0);
       const bool same = std::all_of(axes_.begin(), axes_.end(),

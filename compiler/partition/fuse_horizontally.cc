@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kFusedStagesMax = 24;
 // Bound on the kernels that are still open for more.
-constexpr size_t kMaxOpen = 8;
+constexpr size_t kOpenMax = 8;
 
 bool IsEligible(const Cluster& cluster) {
   // A fused kernel has no grid. Several stages under a grid need theirs, since their locals hold
@@ -63,7 +63,7 @@ void FuseHorizontally(Clustering* clustering) {
     bool absorbed = false;
     for (const int target : open) {
       const Cluster& into = clustering->clusters[target];
-      if (into.work + cluster.work > kMaxHorizontalWork) continue;
+      if (into.work + cluster.work > kHorizontalWorkMax) continue;
       if (into.stages.size() + cluster.stages.size() > kFusedStagesMax) continue;
       if (!FitTogether(*clustering, number, target)) continue;
       // Either direction would make the merged kernel depend on itself.
@@ -78,7 +78,7 @@ void FuseHorizontally(Clustering* clustering) {
     if (absorbed) continue;
     open.push_back(number);
     // Few open kernels keep the search linear in the clusters.
-    if (open.size() > kMaxOpen) open.erase(open.begin());
+    if (open.size() > kOpenMax) open.erase(open.begin());
   }
 }
 

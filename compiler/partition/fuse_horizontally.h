@@ -10,7 +10,7 @@
 namespace kiln::partition {
 
 // Bound on the elements of work of one such kernel, since it has no grid.
-inline constexpr int64_t kMaxHorizontalWork = 64 << 10;
+inline constexpr int64_t kHorizontalWorkMax = 64 << 10;
 
 void FuseHorizontally(Clustering* clustering);
 

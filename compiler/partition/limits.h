@@ -11,7 +11,7 @@ namespace kiln::partition {
 // Elements of work that need no parallelism.
 inline constexpr int64_t kSmallWork = 32 << 10;
 // Bound on the nodes of all expressions in one kernel, since later passes take time for each.
-inline constexpr int kMaxClusterNodes = 1024;
+inline constexpr int kClusterNodesMax = 1024;
 
 // Returns whether a block of threads runs one point of a grid, and many blocks run at once.
 bool IsWide(const drivers::Limits& limits);

@@ -27,11 +27,11 @@ constexpr int kCostlyDivisions = 2;
 constexpr double kSeveralReads = 1.5;
 // An expression with more nodes than this is cut, which bounds the time and the stack of later
 // passes.
-constexpr int kMaxExpression = 256;
+constexpr int kExpressionNodesMax = 256;
 // Bound for values that are computed from stored values: each operand may read some.
-constexpr int kMostOperands = 3;
+constexpr int kOperandsMax = 3;
 // Bound on the readers that are distinguished. Further ones mostly share a kernel with these.
-constexpr size_t kMaxReaders = 3;
+constexpr size_t kReadersMax = 3;
 
 // Follows views, casts and operations left to readers down to a value that is computed (such as one
 // rounded to a short float) or stored.
@@ -51,7 +51,7 @@ class Chooser {
   Chooser(const graph::Graph& graph, const drivers::Target& target)
       : costs_(target.costs.storage),
         costly_(CostlyArithmetic(target)),
-        leaves_max_(target.limits.arguments_max / kMostOperands - 1),
+        leaves_max_(target.limits.arguments_max / kOperandsMax - 1),
         matrix_units_(target.capabilities.matrix) {
     const std::vector<const Node*> roots = graph::Roots(graph);
     order_ = ir::TopologicalOrder(roots);
@@ -136,11 +136,11 @@ class Chooser {
         }
         readers.repetition = std::max(readers.repetition, repetition);
         if (root) {
-          if (readers.roots.size() < kMaxReaders) readers.roots.insert(node);
+          if (readers.roots.size() < kReadersMax) readers.roots.insert(node);
           continue;
         }
         for (const Node* reader : own.roots) {
-          if (readers.roots.size() < kMaxReaders) readers.roots.insert(reader);
+          if (readers.roots.size() < kReadersMax) readers.roots.insert(reader);
         }
       }
     }
@@ -150,8 +150,8 @@ class Chooser {
     if (required_.contains(node)) return Storage::kRequired;
     if (stored_.contains(node)) return Storage::kStored;
     if (IsLeft(node)) return std::nullopt;
-    if (expression.nodes > kMaxExpression && IsElementwise(node)) return Storage::kStored;
-    if (expression.nodes > 4 * kMaxExpression && IsMovement(node)) return Storage::kStored;
+    if (expression.nodes > kExpressionNodesMax && IsElementwise(node)) return Storage::kStored;
+    if (expression.nodes > 4 * kExpressionNodesMax && IsMovement(node)) return Storage::kStored;
     if (expression.num_leaves > leaves_max_ && (IsElementwise(node) || IsMovement(node)))
       return Storage::kStored;
     const Readers& readers = readers_.at(node);
@@ -179,7 +179,7 @@ class Chooser {
   std::optional<Storage> ChooseByReaders(const Node* node, const Expression& expression,
                                          const Readers& readers) const {
     if (readers.roots.size() < 2) return std::nullopt;
-    const double count = static_cast<double>(std::min(readers.roots.size(), kMaxReaders));
+    const double count = static_cast<double>(std::min(readers.roots.size(), kReadersMax));
     // Stored: once + a write + (count - 1) reads, since the first reader has the value in
     // registers. Recomputed: count * once. The condition below is the difference of the two.
     const double once = ReadsOf(node, expression) + expression.arithmetic;

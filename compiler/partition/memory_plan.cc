@@ -13,7 +13,7 @@ namespace kiln::partition {
 namespace {
 
 // Bound on the tensors that are placed by size; smaller ones are placed by time.
-constexpr size_t kMostBySize = 1024;
+constexpr size_t kPlacedBySizeMax = 1024;
 
 // A tensor in the arena: its lifetime in groups, [first, last], and its bytes.
 struct Life {
@@ -198,9 +198,9 @@ MemoryPlan PlanMemory(const Partition& partition, const drivers::Target& target)
   // Placing by size compares each tensor with all that are alive at the same time, which is too
   // slow for many.
   std::vector<Life> small;
-  if (lives.size() > kMostBySize) {
-    small.assign(lives.begin() + kMostBySize, lives.end());
-    lives.resize(kMostBySize);
+  if (lives.size() > kPlacedBySizeMax) {
+    small.assign(lives.begin() + kPlacedBySizeMax, lives.end());
+    lives.resize(kPlacedBySizeMax);
   }
   // Copies read at the time after the last group, and a lifetime's end is exclusive there.
   Placed placed(partition.groups.size() + 2);

@@ -13,7 +13,7 @@ namespace kiln::partition {
 namespace {
 
 constexpr size_t kMergedStagesMax = 16;
-constexpr int kMaxRounds = 4;
+constexpr int kRoundsMax = 4;
 
 class RowMerger {
  public:
@@ -21,7 +21,7 @@ class RowMerger {
 
   void Run() {
     // Merged clusters may merge again.
-    for (int round = 0; round < kMaxRounds && MergeOnce(); ++round) {
+    for (int round = 0; round < kRoundsMax && MergeOnce(); ++round) {
     }
   }
 
@@ -75,7 +75,7 @@ class RowMerger {
   bool TryMerge(int reader, int source) {
     const Cluster& from = all_.clusters[reader];
     const Cluster& into = all_.clusters[source];
-    if (from.nodes + into.nodes > kMaxClusterNodes) return false;
+    if (from.nodes + into.nodes > kClusterNodesMax) return false;
     if (!IsRows(into) || from.stages.size() + into.stages.size() > kMergedStagesMax) return false;
     // Without a grid nothing runs in parallel, so the work must stay small.
     if (from.grid.empty() && from.work + into.work > kSmallWork) return false;

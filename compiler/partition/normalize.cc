@@ -32,9 +32,9 @@ bool IsZero(const Node* node) {
 }
 
 // Bound on the products that a sum is split into.
-constexpr int kMaxProducts = 32;
+constexpr int kProductsMax = 32;
 // Bound on the depth to which one sum is derived from another.
-constexpr int kMostFactored = 8;
+constexpr int kFactoringDepthMax = 8;
 
 using Replacement = absl::flat_hash_map<const Node*, const Node*>;
 
@@ -107,12 +107,12 @@ class Normalizer {
   // Returns the final form of a node whose operands have their final form.
   const Node* NormalForm(const Node* current) {
     if (const Node* sum = FactoredSum(current); sum != nullptr) return sum;
-    if (const Node* split = SplitProducts(current, kMaxProducts); split != nullptr) return split;
+    if (const Node* split = SplitProducts(current, kProductsMax); split != nullptr) return split;
     return Simplify(current);
   }
 
   const Node* FactoredSum(const Node* sum) {
-    if (factoring_ == kMostFactored) return nullptr;
+    if (factoring_ == kFactoringDepthMax) return nullptr;
     ++factoring_;
     const Node* factored = FactorSum(context_, sum, [this](const Node* other) {
       return sums_.contains(other) ? NormalForm(other) : nullptr;
@@ -123,8 +123,8 @@ class Normalizer {
 
   // Splits a sum of several products into one contraction per product. (The gradient of a value
   // that feeds several matmuls has this form.)
-  const Node* SplitProducts(const Node* sum, int at_most) {
-    if (sum->op() != Op::kReduceSum || at_most == 0) return nullptr;
+  const Node* SplitProducts(const Node* sum, int products_max) {
+    if (sum->op() != Op::kReduceSum || products_max == 0) return nullptr;
     std::vector<const Node*> movements;
     const Node* inner = sum->operand(0);
     while (IsMovement(inner) && inner->op() != Op::kContiguous && IsSingleUse(inner)) {
@@ -140,7 +140,7 @@ class Normalizer {
         part = context_.WithOperands(movements[j], {part});
       }
       whole[i] = context_.WithOperands(sum, {part});
-      split[i] = SplitProducts(whole[i], at_most - 1);
+      split[i] = SplitProducts(whole[i], products_max - 1);
     }
     // Other sums would only become two sums.
     const bool contracts = split[0] != nullptr || split[1] != nullptr || IsContraction(whole[0]) ||

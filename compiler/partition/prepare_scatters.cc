@@ -43,9 +43,9 @@ const Node* Elementwise(ir::Context& context, const Node* scatter) {
 // threads.
 constexpr int64_t kParts = 8;
 // Minimum number of positions per piece.
-constexpr int64_t kLeastPositions = 4096;
+constexpr int64_t kPositionsMin = 4096;
 // Bound on the elements of one position: longer rows are already distributed among threads.
-constexpr int64_t kMostElements = 16;
+constexpr int64_t kElementsMax = 16;
 
 bool IsWorthSplitting(const Node* scatter) {
   const auto [axis, mode] = scatter->attr<ir::ScatterAttr>();
@@ -53,8 +53,8 @@ bool IsWorthSplitting(const Node* scatter) {
   const int64_t elements = ir::NumElements(scatter->shape());
   // The pieces' results are written and read once more, which must be little compared to the
   // scattered values.
-  return mode == ir::ScatterMode::kAdd && positions >= kParts * kLeastPositions &&
-         elements / scatter->shape()[axis] <= kMostElements &&
+  return mode == ir::ScatterMode::kAdd && positions >= kParts * kPositionsMin &&
+         elements / scatter->shape()[axis] <= kElementsMax &&
          2 * kParts * elements <= ir::NumElements(SpaceOf(scatter));
 }
 

@@ -107,13 +107,13 @@ const Node* FindBegins(ops::Builder& b, const Node* keys, int64_t destinations) 
   const int64_t lines = keys->shape()[0];
   const int64_t length = keys->shape()[1];
   const Node* destination = b.Iota(DType::kInt64, {1, destinations + 1}, 1);
-  const Node* least = b.Binary(Op::kShl, destination, Int(b, kHalfOfKey));
+  const Node* lowest_key = b.Binary(Op::kShl, destination, Int(b, kHalfOfKey));
   const Node* found = b.Expand(b.Reshape(Int(b, 0), {1, 1}), {lines, destinations + 1});
   for (auto step = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(length))); step > 0;
        step /= 2) {
     const Node* more = b.Add(found, Int(b, step));
     const Node* last = b.GatherElements(keys, b.Sub(more, Int(b, 1)), 1);
-    const Node* below = And(b, b.Less(more, Int(b, length + 1)), b.Less(last, least));
+    const Node* below = And(b, b.Less(more, Int(b, length + 1)), b.Less(last, lowest_key));
     found = b.Where(below, more, found);
   }
   return b.Contiguous(found);

@@ -44,7 +44,7 @@ class Splitter {
         if (large && all_.ClusterOf(read.leaf) != number) streams.insert(read.leaf);
       }
     }
-    return streams.size() > kMostStreams;
+    return streams.size() > kStreamsMax;
   }
 
   void Split(int number) {

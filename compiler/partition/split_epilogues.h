@@ -12,7 +12,7 @@ namespace kiln::partition {
 // more tensor in that order (a residual, a bias) costs less than writing the result to memory and
 // reading it again. The state of an optimizer, three tensors read and three written, costs more if
 // all of it exceeds the caches, since memory delivers whole rows much faster.
-inline constexpr int kMostStreams = 2;              // tensors read in the epilogue
+inline constexpr int kStreamsMax = 2;               // tensors read in the epilogue
 inline constexpr int64_t kLargeEpilogue = 1 << 20;  // elements of the result
 
 void SplitEpilogues(Clustering* clustering);

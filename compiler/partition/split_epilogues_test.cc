@@ -30,27 +30,27 @@ class SplitEpiloguesTest : public PartitionFixture {
 };
 
 TEST_F(SplitEpiloguesTest, ManyLargeStreamsAreAKernel) {
-  const std::vector<Group> groups = Groups(UpdatedStates(Product(1024, 8, 1024), kMostStreams + 1));
+  const std::vector<Group> groups = Groups(UpdatedStates(Product(1024, 8, 1024), kStreamsMax + 1));
   ASSERT_THAT(groups, SizeIs(2));
   EXPECT_THAT(groups[0].writes, SizeIs(1));
   EXPECT_THAT(groups[0].loops, SizeIs(3));
-  EXPECT_THAT(groups[1].writes, SizeIs(kMostStreams + 1));
-  EXPECT_THAT(groups[1].reads, SizeIs(kMostStreams + 2));
+  EXPECT_THAT(groups[1].writes, SizeIs(kStreamsMax + 1));
+  EXPECT_THAT(groups[1].reads, SizeIs(kStreamsMax + 2));
   EXPECT_THAT(groups[1].loops, SizeIs(2));
 }
 
 TEST_F(SplitEpiloguesTest, FewStreamsStay) {
-  EXPECT_THAT(Groups(UpdatedStates(Product(1024, 8, 1024), kMostStreams)), SizeIs(1));
+  EXPECT_THAT(Groups(UpdatedStates(Product(1024, 8, 1024), kStreamsMax)), SizeIs(1));
 }
 
 TEST_F(SplitEpiloguesTest, WhatCachesHoldStays) {
-  EXPECT_THAT(Groups(UpdatedStates(Product(1024, 8, 1023), kMostStreams + 1)), SizeIs(1));
+  EXPECT_THAT(Groups(UpdatedStates(Product(1024, 8, 1023), kStreamsMax + 1)), SizeIs(1));
 }
 
 // Its state is read by rows and by columns, and readers of the results come after them.
 TEST_F(SplitEpiloguesTest, ReadersOfTheResultsComeAfterThem) {
   Node gradient = Product(1024, 8, 2048);
-  std::vector<Node> outputs = UpdatedStates(gradient, kMostStreams + 1);
+  std::vector<Node> outputs = UpdatedStates(gradient, kStreamsMax + 1);
   outputs.push_back(b_.Sum(b_.Mul(outputs[1], gradient), {0}));
   outputs.push_back(b_.Max(b_.Add(outputs[0], outputs[2]), {1}));
   const std::vector<Group> groups = Groups(std::move(outputs));

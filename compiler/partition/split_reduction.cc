@@ -19,8 +19,8 @@ namespace {
 
 // For a machine that runs few tasks: maximum number of results of the first reduction, and minimum
 // number of elements in each.
-constexpr int64_t kMaxParts = 1024;
-constexpr int64_t kMinPart = 64;
+constexpr int64_t kPartsMax = 1024;
+constexpr int64_t kPartMin = 64;
 
 // Threads of a block, and elements of a contraction's result in their tile. A result that is
 // smaller, or has fewer rows or columns, is not tiled.
@@ -30,13 +30,13 @@ constexpr int64_t kTilePlacesMin = 32 * 32;
 constexpr double kTileSideMin = 16;
 // Minimum number of terms of a part: of a sum that a block's threads share, and of a tile's. With
 // fewer terms, storing the partial results and reading them again takes longer.
-constexpr int64_t kMinSharedPart = 4 * kBlockThreads;
-constexpr int64_t kMinTilePart = 256;
+constexpr int64_t kSharedPartMin = 4 * kBlockThreads;
+constexpr int64_t kTilePartMin = 256;
 
 // The range of numbers of parts into which the sums may be cut.
 struct Parts {
-  int64_t least = 0;
-  int64_t most = 0;
+  int64_t min = 0;
+  int64_t max = 0;
 };
 
 int64_t DivideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -61,8 +61,8 @@ bool RunsAlongMemory(const Node* node) {
 std::optional<Parts> PartsFor(int64_t wanted, int64_t there, int64_t terms, int64_t terms_min) {
   if (terms < 4 * terms_min) return std::nullopt;
   const int64_t enough = std::max<int64_t>(2, DivideUp(wanted, there));
-  const int64_t most = std::min(2 * enough, terms / terms_min);
-  return Parts{std::min(enough, most / 2), most};
+  const int64_t parts_max = std::min(2 * enough, terms / terms_min);
+  return Parts{std::min(enough, parts_max / 2), parts_max};
 }
 
 // For blocks of threads: a block computes a tile of a contraction, one sum along memory, or one sum
@@ -74,14 +74,14 @@ std::optional<Parts> PartsForBlocks(const Node* node, int64_t results, int64_t t
   if (results >= kTilePlacesMin && IsContraction(node) && TileSide(node) >= kTileSideMin) {
     const int64_t tiles = DivideUp(results, kTilePlaces);
     if (tiles >= enough) return std::nullopt;
-    return PartsFor(enough, tiles, terms, kMinTilePart);
+    return PartsFor(enough, tiles, terms, kTilePartMin);
   }
   if (IsContraction(node) || RunsAlongMemory(node)) {
     if (IsSharedOut(results * terms, results, limits)) return std::nullopt;
-    return PartsFor(std::max(enough, threads / kBlockThreads), results, terms, kMinSharedPart);
+    return PartsFor(std::max(enough, threads / kBlockThreads), results, terms, kSharedPartMin);
   }
   if (IsSharedOut(results * terms, DivideUp(results, kBlockThreads), limits)) return std::nullopt;
-  return PartsFor(std::max(enough * kBlockThreads, threads), results, terms, kMinPart);
+  return PartsFor(std::max(enough * kBlockThreads, threads), results, terms, kPartMin);
 }
 
 std::optional<Parts> FindParts(const Node* node, const drivers::Limits& limits) {
@@ -91,13 +91,13 @@ std::optional<Parts> FindParts(const Node* node, const drivers::Limits& limits) 
   const int64_t terms = elements / results;
   if (IsWide(limits)) return PartsForBlocks(node, results, terms, limits);
   if (IsSharedOut(elements, results, limits)) return std::nullopt;
-  return Parts{EnoughPoints(limits), std::min(kMaxParts, terms / kMinPart)};
+  return Parts{EnoughPoints(limits), std::min(kPartsMax, terms / kPartMin)};
 }
 
 // Returns the number of parts into which an axis of this size is cut evenly; 0 if there is none in
 // the wanted range.
 int64_t PartsOf(int64_t size, const Parts& wanted) {
-  for (int64_t parts = std::min(size, wanted.most); parts >= wanted.least; --parts) {
+  for (int64_t parts = std::min(size, wanted.max); parts >= wanted.min; --parts) {
     if (size % parts == 0) return parts;
   }
   return 0;
@@ -132,16 +132,16 @@ std::optional<Cuts> CutSeveralAxes(const Node* node, Parts wanted) {
   const ir::Shape& shape = node->operand(0)->shape();
   Cuts cuts(shape.size(), 1);
   for (const int64_t axis : AxesInOrder(node)) {
-    if (wanted.least < 2) break;
+    if (wanted.min < 2) break;
     const int64_t even = PartsOf(shape[axis], wanted);
     if (even > 0) {
       cuts[axis] = even;
-    } else if (shape[axis] <= wanted.least) {
+    } else if (shape[axis] <= wanted.min) {
       cuts[axis] = shape[axis];
     } else if (node->op() == ir::Op::kReduceSum) {
-      cuts[axis] = wanted.least;
+      cuts[axis] = wanted.min;
     }
-    wanted = {DivideUp(wanted.least, cuts[axis]), wanted.most / cuts[axis]};
+    wanted = {DivideUp(wanted.min, cuts[axis]), wanted.max / cuts[axis]};
   }
   const bool cut = absl::c_any_of(cuts, [](int64_t parts) { return parts > 1; });
   return cut ? std::optional(std::move(cuts)) : std::nullopt;

@@ -17,9 +17,9 @@ std::optional<Digits> SplitDigit(const Digit& digit, int64_t extent, int low) {
   return Digits{{digit.loop, 1, end / extent}, {low, digit.stride, extent / digit.stride}};
 }
 
-// Returns the largest divisor of `extent` that is at most `most`.
-int64_t LargestDivisor(int64_t extent, int64_t most) {
-  for (int64_t divisor = std::min(extent, most); divisor > 1; --divisor) {
+// Returns the largest divisor of `extent` that is at most `divisor_max`.
+int64_t LargestDivisor(int64_t extent, int64_t divisor_max) {
+  for (int64_t divisor = std::min(extent, divisor_max); divisor > 1; --divisor) {
     if (extent % divisor == 0) return divisor;
   }
   return 1;

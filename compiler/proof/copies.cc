@@ -53,12 +53,12 @@ class Solver {
     std::stable_sort(unknowns_.begin(), unknowns_.end(), [](const Unknown& a, const Unknown& b) {
       return Size(a.coefficient) > Size(b.coefficient);
     });
-    int64_t least = 0, most = 0;
+    int64_t rest_min = 0, rest_max = 0;
     for (size_t i = unknowns_.size(); i-- > 0;) {
-      unknowns_[i].rest_least = least;
-      unknowns_[i].rest_most = most;
+      unknowns_[i].rest_min = rest_min;
+      unknowns_[i].rest_max = rest_max;
       const int64_t reach = unknowns_[i].coefficient * (unknowns_[i].extent - 1);
-      (reach < 0 ? least : most) += reach;
+      (reach < 0 ? rest_min : rest_max) += reach;
     }
   }
 
@@ -73,8 +73,8 @@ class Solver {
       if (unknown.extent > 1) Try(unknown.extent - 1, target, depth);
       return;
     }
-    int64_t low = target - unknown.rest_most;
-    int64_t high = target - unknown.rest_least;
+    int64_t low = target - unknown.rest_max;
+    int64_t high = target - unknown.rest_min;
     if (unknown.coefficient < 0) std::swap(low, high);
     low = CeilDivide(low, unknown.coefficient);
     high = -CeilDivide(-high, unknown.coefficient);
@@ -90,8 +90,8 @@ class Solver {
     size_t loop = 0;
     int64_t coefficient = 0;
     int64_t extent = 0;
-    int64_t rest_least = 0;  // sum of the minima of the terms after this one
-    int64_t rest_most = 0;
+    int64_t rest_min = 0;  // sum of the minima of the terms after this one
+    int64_t rest_max = 0;
   };
 
   static int64_t Size(int64_t value) { return value < 0 ? -value : value; }

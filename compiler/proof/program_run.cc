@@ -111,11 +111,11 @@ void ProgramRun::RunBody(const std::vector<Statement>& body) {
 }
 
 void ProgramRun::RunLoop(const Loop& loop, int axis) {
-  const int64_t most = ir::ExtentOf(loop.range);
-  const int64_t extent = loop.extent == nullptr ? most : Evaluate(loop.extent);
-  if (extent > most || most > plan_.axes[axis].extent) {
-    return Fail(StrCat("a loop of ", std::max(extent, most), " iterations over an axis of ",
-                       std::min(most, plan_.axes[axis].extent)));
+  const int64_t extent_max = ir::ExtentOf(loop.range);
+  const int64_t extent = loop.extent == nullptr ? extent_max : Evaluate(loop.extent);
+  if (extent > extent_max || extent_max > plan_.axes[axis].extent) {
+    return Fail(StrCat("a loop of ", std::max(extent, extent_max), " iterations over an axis of ",
+                       std::min(extent_max, plan_.axes[axis].extent)));
   }
   std::vector<int64_t> values = (*samples_)[axis];
   const bool threads = loop.kind == LoopKind::kThread;

@@ -39,7 +39,7 @@ void Sampler::Describe(int number, const std::vector<int64_t>& extents,
   if (!axis.split()) {
     Leaf& leaf = leaves_[number];
     leaf.extent = axis.extent;
-    leaf.least = *std::min_element(extents.begin(), extents.end());
+    leaf.shortest = *std::min_element(extents.begin(), extents.end());
     for (const int64_t extent : extents) {
       if (extent == 1) Insert(&forced, 0);
       Insert(&leaf.ends, 0);
@@ -88,7 +88,7 @@ Samples Sampler::Next(int64_t points) {
     samples[i] = leaf.forced;
     if (leaf.forced.empty() || round_ < 2 || random_() % 2 == 0) Insert(&samples[i], Pick(leaf));
     // Iterations beyond a ragged end must do nothing, which shows only next to valid ones.
-    if (samples[i].front() >= leaf.least) Insert(&samples[i], leaf.least - 1);
+    if (samples[i].front() >= leaf.shortest) Insert(&samples[i], leaf.shortest - 1);
   }
   Widen(points, &samples);
   ++round_;
@@ -116,18 +116,18 @@ void Sampler::Widen(int64_t points, Samples* samples) {
   std::shuffle(order.begin(), order.end(), random_);
   for (const size_t i : order) {
     const int stage = plan_.axes[i].stage;
-    int64_t most = 0;
+    int64_t highest_points = 0;
     for (int s = stage < 0 ? 0 : stage; s < static_cast<int>(plan_.stages.size()); ++s) {
-      most = std::max(most, PointsOf(s, *samples));
+      highest_points = std::max(highest_points, PointsOf(s, *samples));
       if (stage >= 0) break;
     }
-    const size_t most_values = leaves_[i].forced.size() + kValuesMax;
+    const size_t values_max = leaves_[i].forced.size() + kValuesMax;
     for (int tries = 0; tries < 3; ++tries) {
       std::vector<int64_t>& values = (*samples)[i];
       const auto size = static_cast<int64_t>(values.size());
-      if (values.size() >= most_values || most / size * (size + 1) > points) break;
+      if (values.size() >= values_max || highest_points / size * (size + 1) > points) break;
       Insert(&values, Pick(leaves_[i]));
-      most = most / size * static_cast<int64_t>(values.size());
+      highest_points = highest_points / size * static_cast<int64_t>(values.size());
     }
   }
 }

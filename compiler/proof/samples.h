@@ -34,7 +34,7 @@ class Sampler {
     std::vector<int64_t> notable;  // ends, and where ragged parts end
     std::vector<int64_t> ends;     // the first, the last of each length, and the last lane
     int64_t extent = 0;
-    int64_t least = 0;  // the shortest extent of the axis
+    int64_t shortest = 0;  // the shortest extent of the axis
   };
   void Describe(int axis, const std::vector<int64_t>& extents, std::vector<int64_t> forced);
   int64_t Pick(const Leaf& leaf);

@@ -169,16 +169,16 @@ Body OperandPacker::PackLanes(const StageOperand& directive, const StagedOperand
                               const State& state, const Node* index, const Node* square) {
   const Extent extent = DimensionExtent(staged.dimensions.back(), state);
   const int64_t lanes = directive.lanes;
-  const int64_t most = std::max(extent.full, extent.last);
+  const int64_t extent_max = std::max(extent.full, extent.last);
   auto vector = [&](const Node* begin, int64_t count, const Node* condition) {
     return PackVector(staged, lanes, state, index, square, begin, count, condition);
   };
   Body body;
-  const int64_t whole = most / lanes;
+  const int64_t whole = extent_max / lanes;
   // With a constant extent, a shorter vector at the end is separate code. With a computed one,
   // every vector is masked in the same way.
   const Node* condition = extent.constant() ? nullptr : nest_.Count(extent);
-  const int64_t serial = condition == nullptr ? whole : (most + lanes - 1) / lanes;
+  const int64_t serial = condition == nullptr ? whole : (extent_max + lanes - 1) / lanes;
   if (serial > 0) {
     Loop loop;
     // Squares already unroll their rows.
@@ -193,8 +193,8 @@ Body OperandPacker::PackLanes(const StageOperand& directive, const StagedOperand
       body.push_back(Statement{std::move(loop)});
     }
   }
-  if (condition == nullptr && most % lanes != 0) {
-    body.push_back(vector(folder_.Int(whole * lanes), most % lanes, nullptr));
+  if (condition == nullptr && extent_max % lanes != 0) {
+    body.push_back(vector(folder_.Int(whole * lanes), extent_max % lanes, nullptr));
   }
   return body;
 }

@@ -127,13 +127,13 @@ Body OperandPacker::PackDigits(const StagedOperand& staged, absl::Span<const Thr
                       digit.lanes > 1 ? element : vector);
   };
   if (digit.places == 1) return CountLoop(extent, inside);
-  const int64_t most = std::max(extent.full, extent.last);
+  const int64_t extent_max = std::max(extent.full, extent.last);
   Loop threads;
   threads.kind = LoopKind::kThread;
-  threads.range = nest_.NewRange(std::min(digit.places, most));
+  threads.range = nest_.NewRange(std::min(digit.places, extent_max));
   threads.stride = digit.stride;
   threads.places = digit.places;
-  if (most <= digit.places) {
+  if (extent_max <= digit.places) {
     if (!extent.constant()) threads.extent = nest_.Count(extent);
     threads.body = inside(threads.range);
   } else {

@@ -16,7 +16,7 @@ using ir::Node;
 using ir::Op;
 
 // The maximum number of conditions tried for one loop.
-constexpr size_t kMostConditions = 8;
+constexpr size_t kConditionsMax = 8;
 
 template <typename Visit>
 void ForEachStatement(const std::vector<Statement>& body, const Visit& visit) {
@@ -45,8 +45,8 @@ class Rest {
     const kernel::Interval bounds = kernel::BoundsOf(number);
     if (kernel::IsKnown(bounds)) return Count(bounds, factor);
     wild_.push_back(number);
-    const uint64_t most = kernel::kUnbounded;
-    factors_ = std::min(factors_ + std::min(kernel::Magnitude(factor), most), most);
+    const uint64_t factors_max = kernel::kUnbounded;
+    factors_ = std::min(factors_ + std::min(kernel::Magnitude(factor), factors_max), factors_max);
   }
   // Adds the maximum of a term.
   void AddMost(const kernel::Interval& bounds, int64_t factor) {
@@ -66,9 +66,9 @@ class Rest {
   const Node* UnknownAreSmall() const {
     const Node* small = folder_.Bool(true);
     for (const Node* number : wild_) {
-      const int64_t most = kernel::kUnbounded / static_cast<int64_t>(factors_);
-      small = folder_.And(small, folder_.And(folder_.Less(folder_.Int(-most), number),
-                                             folder_.Less(number, folder_.Int(most))));
+      const int64_t number_max = kernel::kUnbounded / static_cast<int64_t>(factors_);
+      small = folder_.And(small, folder_.And(folder_.Less(folder_.Int(-number_max), number),
+                                             folder_.Less(number, folder_.Int(number_max))));
     }
     return small;
   }
@@ -117,7 +117,7 @@ class Shortener {
     for (const Node* node : ir::TopologicalOrder(roots)) {
       if (node->op() != Op::kCmpLt || node->operand(0)->dtype() != ir::DType::kInt64) continue;
       const Node* limit = LimitOf(node, *loop, inside);
-      if (limit == nullptr || ++tried > kMostConditions) continue;
+      if (limit == nullptr || ++tried > kConditionsMax) continue;
       if (!VanishesWithout(loop->body, node)) continue;
       const Node* before = loop->extent != nullptr
                                ? loop->extent

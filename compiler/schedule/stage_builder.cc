@@ -20,9 +20,9 @@ using ir::Op;
 
 // The maximum number of operations after the sums of a register tile that are unrolled for each
 // sum; more become loops.
-constexpr int64_t kMostResultOperations = 400;
+constexpr int64_t kResultOperationsMax = 400;
 // Higher for threads of a block: the loops need the sums in shared memory, which is scarce.
-constexpr int64_t kMostThreadResultOperations = 1500;
+constexpr int64_t kThreadResultOperationsMax = 1500;
 
 std::vector<const Node*> FindReduces(const kernel::Stage& stage) {
   std::vector<const Node*> roots;
@@ -261,8 +261,9 @@ bool StageBuilder::ResultsAreLong(const Accumulators& sums) const {
   for (const Node* node : ir::TopologicalOrder(roots)) {
     if (!inside.contains(node) && ir::IsFloat(node->dtype())) ++operations;
   }
-  const int64_t most = plan_.threads > 1 ? kMostThreadResultOperations : kMostResultOperations;
-  return operations * program_.buffers[sums.buffers[0]].elements > most;
+  const int64_t operations_max =
+      plan_.threads > 1 ? kThreadResultOperationsMax : kResultOperationsMax;
+  return operations * program_.buffers[sums.buffers[0]].elements > operations_max;
 }
 
 Body StageBuilder::CarryTileInRegisters(absl::Span<const int> axes, State state,

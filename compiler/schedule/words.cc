@@ -18,10 +18,10 @@ std::vector<std::string_view> SplitText(std::string_view text, char separator) {
 }
 
 absl::StatusOr<std::vector<int64_t>> ParseNumbers(absl::Span<const std::string_view> words,
-                                                  size_t least, size_t most) {
-  if (words.size() < least || words.size() > most) {
+                                                  size_t numbers_min, size_t numbers_max) {
+  if (words.size() < numbers_min || words.size() > numbers_max) {
     return absl::InvalidArgumentError(
-        StrCat("takes ", least, most == least ? "" : " or more", " numbers"));
+        StrCat("takes ", numbers_min, numbers_max == numbers_min ? "" : " or more", " numbers"));
   }
   std::vector<int64_t> numbers;
   for (std::string_view word : words) {

@@ -15,10 +15,10 @@ namespace kiln::schedule {
 // Returns the non-empty pieces of `text` between separators.
 std::vector<std::string_view> SplitText(std::string_view text, char separator);
 
-// Parses between `least` and `most` integers. Returns INVALID_ARGUMENT, which names the word that
-// is not an integer, or says how many are needed.
+// Parses between `numbers_min` and `numbers_max` integers. Returns INVALID_ARGUMENT, which names
+// the word that is not an integer, or says how many are needed.
 absl::StatusOr<std::vector<int64_t>> ParseNumbers(absl::Span<const std::string_view> words,
-                                                  size_t least, size_t most);
+                                                  size_t numbers_min, size_t numbers_max);
 
 // Returns INVALID_ARGUMENT: the directive, in its printed form, does not fit the kernel.
 absl::Status BadDirective(std::string_view directive, std::string_view why);

@@ -194,9 +194,10 @@ class BlockChooser {
   }
 
   int64_t ThreadsFor(int64_t places) const {
-    const int64_t most = std::min<int64_t>(kBlockThreadsMax, target_.limits.threads_per_block);
+    const int64_t threads_max =
+        std::min<int64_t>(kBlockThreadsMax, target_.limits.threads_per_block);
     int64_t threads = kBlockThreadsMin;
-    while (threads * 2 <= std::min(most, places)) threads *= 2;
+    while (threads * 2 <= std::min(threads_max, places)) threads *= 2;
     return threads;
   }
 

@@ -109,12 +109,12 @@ TEST(BlockChooserTest, MatrixUnitsTakeSizesThatDoNotComeOutEven) {
 TEST(BlockChooserTest, BlocksAreAsSmallAsTheTargetWants) {
   ir::Context context;
   for (const int threads : {64, 100, 128, 200}) {
-    const int most = threads < 128 ? 64 : 128;
+    const int expected = threads < 128 ? 64 : 128;
     const auto matmul = Chosen(codegen::MatmulKernel(context, 512, 512, 512), Gpu(threads));
-    EXPECT_EQ(matmul.threads, most);
+    EXPECT_EQ(matmul.threads, expected);
     EXPECT_TRUE(HasBuffer(matmul, "staged"));
     const auto rows = Chosen(codegen::SoftmaxKernel(context, 100, 1000), Gpu(threads));
-    EXPECT_EQ(rows.threads, most);
+    EXPECT_EQ(rows.threads, expected);
     EXPECT_EQ(rows.grid_size(), 100);
   }
 }

@@ -17,11 +17,11 @@ using schedule::StageOperand;
 // The approximate number of rows of a task whose sums are in scratch between two blocks of the sum.
 constexpr int64_t kTaskRows = 256;
 // The maximum number of unrolled multiplications, and of the steps of the sum that they belong to.
-constexpr int64_t kMostUnrolled = 160;
-constexpr int64_t kMostSteps = 8;
+constexpr int64_t kUnrolledMax = 160;
+constexpr int64_t kStepsMax = 8;
 constexpr int64_t kLongSum = 256;
 // The minimum number of steps of the sum for which a panel is packed, however small the cache is.
-constexpr int64_t kLeastBlock = 16;
+constexpr int64_t kBlockMin = 16;
 
 // Writes the directives of one way.
 class Writer {
@@ -85,18 +85,18 @@ class Writer {
   void SplitSums() {
     // The private cache is divided: a quarter for the panel, a quarter for sums (RowsOutside), half
     // for staged rows (StageRows).
-    const int64_t most = target_.limits.private_cache_bytes / 4 / element_bytes_ / block_;
+    const int64_t terms_max = target_.limits.private_cache_bytes / 4 / element_bytes_ / block_;
     const std::vector<int>& reduce = contraction_.reduce;
     int64_t product = 1;
     size_t i = reduce.size();
-    for (; i > 0 && product * writer_.extent(reduce[i - 1]) <= most; --i) {
+    for (; i > 0 && product * writer_.extent(reduce[i - 1]) <= terms_max; --i) {
       product *= writer_.extent(reduce[i - 1]);
       inner_sums_.insert(inner_sums_.begin(), reduce[i - 1]);
     }
     if (i == 0) return;
     // An axis that fits only in part is split into blocks of nearly equal size.
     if (inner_sums_.empty()) {
-      const int64_t room = std::max(most, kLeastBlock);
+      const int64_t room = std::max(terms_max, kBlockMin);
       const int64_t extent = writer_.extent(reduce[i - 1]);
       const int64_t blocks = (extent + room - 1) / room;
       const int64_t size = ((extent + blocks - 1) / blocks + 7) / 8 * 8;
@@ -112,12 +112,12 @@ class Writer {
   void UnrollSteps() {
     const int64_t size = way_.tile.vectors * way_.tile.rows * way_.tile.more_rows;
     const int64_t extent = writer_.extent(inner_sums_.back());
-    const int64_t most = std::min(kMostUnrolled / size, kMostSteps);
-    if (extent <= most) {
+    const int64_t steps_max = std::min(kUnrolledMax / size, kStepsMax);
+    if (extent <= steps_max) {
       writer_.Bind(inner_sums_.back(), Binding::kUnroll);
       return;
     }
-    int64_t steps = std::min<int64_t>(most, 4);
+    int64_t steps = std::min<int64_t>(steps_max, 4);
     // A ragged end needs more code, so only long sums may have one.
     while (steps > 1 && extent % steps != 0 && extent < kLongSum) --steps;
     if (steps < 2) return;
@@ -158,10 +158,10 @@ class Writer {
   // Returns how many of the row loops are outside the outer sums, so that the sums of all rows
   // inside fit the cache.
   size_t RowsOutside(bool first_is_cut) const {
-    const int64_t most = target_.limits.private_cache_bytes / 4 / (block_ * element_bytes_);
+    const int64_t rows_max = target_.limits.private_cache_bytes / 4 / (block_ * element_bytes_);
     int64_t inside = writer_.Product(rows_) / (first_is_cut ? way_.row_chunks : 1);
     size_t outside = 0;
-    for (; outside + 1 < rows_.size() && inside > most; ++outside) {
+    for (; outside + 1 < rows_.size() && inside > rows_max; ++outside) {
       inside /= std::max<int64_t>(writer_.extent(rows_[outside]), 1);
     }
     return outside;

@@ -11,9 +11,9 @@ namespace {
 using ir::Node;
 
 // Fewer multiplications than this are fast enough without panels.
-constexpr int64_t kLeastWork = 32768;
+constexpr int64_t kWorkMin = 32768;
 // The minimum number of rows for which packing a panel pays off.
-constexpr int64_t kLeastRows = 12;
+constexpr int64_t kRowsMin = 12;
 // The cost of tasks of unequal length and threads of unequal speed, if there is one task for each
 // thread.
 constexpr double kImbalance = 0.1;
@@ -28,7 +28,7 @@ class WayChooser {
   }
 
   std::optional<ContractionWay> Choose() const {
-    if (Work() < kLeastWork || lanes_ < 2) return std::nullopt;
+    if (Work() < kWorkMin || lanes_ < 2) return std::nullopt;
     std::optional<ContractionWay> best;
     for (int packed = 0; packed < 2; ++packed) {
       for (int axis : contraction_.only[packed]) {
@@ -49,18 +49,18 @@ class WayChooser {
   std::optional<ContractionWay> Try(int packed, int lane_axis) const {
     const std::vector<int>& rows = contraction_.only[1 - packed];
     const int64_t total_rows = writer_.Product(rows);
-    if (total_rows < kLeastRows) return std::nullopt;
+    if (total_rows < kRowsMin) return std::nullopt;
     std::optional<ContractionWay> best;
     for (int row : rows) {
       for (int more : rows) {
         // ChooseTile does not consider tasks; narrower tiles give more of them.
-        for (int most_vectors : {4, 2, 1}) {
+        for (int vectors_max : {4, 2, 1}) {
           ContractionWay way =
-              Arrange(packed, lane_axis, row, more == row ? -1 : more, most_vectors);
+              Arrange(packed, lane_axis, row, more == row ? -1 : more, vectors_max);
           way.cycles = Cycles(way);
-          const int64_t most_chunks =
+          const int64_t chunks_max =
               std::min<int64_t>(RowTiles(way), 4 * target_.limits.compute_units);
-          for (int64_t chunks = 2; chunks <= most_chunks; chunks *= 2) {
+          for (int64_t chunks = 2; chunks <= chunks_max; chunks *= 2) {
             ContractionWay divided = way;
             divided.row_chunks = chunks;
             divided.cycles = Cycles(divided);
@@ -73,7 +73,7 @@ class WayChooser {
     return best;
   }
 
-  ContractionWay Arrange(int packed, int lane_axis, int row, int more, int most_vectors) const {
+  ContractionWay Arrange(int packed, int lane_axis, int row, int more, int vectors_max) const {
     ContractionWay way;
     way.packed = packed;
     way.lanes = lanes_;
@@ -81,7 +81,7 @@ class WayChooser {
     way.row_axis = row;
     way.more_row_axis = more;
     way.stage_rows = !IsPlainLoad(contraction_.factor[1 - packed]);
-    way.tile = ChooseTile(LaneVectors(lane_axis), most_vectors, writer_.extent(row),
+    way.tile = ChooseTile(LaneVectors(lane_axis), vectors_max, writer_.extent(row),
                           more < 0 ? 1 : writer_.extent(more), target_);
     if (way.tile.more_rows == 1) way.more_row_axis = -1;
     return way;
@@ -127,10 +127,10 @@ class WayChooser {
   double Locality(const ContractionWay& way) const {
     const std::vector<int>& rows = contraction_.only[1 - way.packed];
     const Node* other = contraction_.factor[1 - way.packed];
-    int64_t least = INT64_MAX;
-    for (int axis : rows) least = std::min(least, StepOf(other, Range(axis)));
+    int64_t lowest = INT64_MAX;
+    for (int axis : rows) lowest = std::min(lowest, StepOf(other, Range(axis)));
     double penalty = 1;
-    if (StepOf(other, Range(way.row_axis)) > least) penalty += 0.02;
+    if (StepOf(other, Range(way.row_axis)) > lowest) penalty += 0.02;
     const bool tiles_outermost = way.row_axis == rows[0] || way.more_row_axis == rows[0];
     if (rows.size() > 1 && tiles_outermost) penalty += way.stage_rows ? 0.2 : 0.02;
     return penalty;

@@ -38,10 +38,10 @@ ir::DType UnitDType(const ir::Node* factor) {
   return fits ? from : ir::DType::kInvalid;
 }
 
-// Returns the largest power of two, at most `most`, that divides the extent.
-int64_t PowerOfTwo(int64_t extent, int64_t most) {
+// Returns the largest power of two, at most `power_max`, that divides the extent.
+int64_t PowerOfTwo(int64_t extent, int64_t power_max) {
   int64_t power = 1;
-  while (power < most && extent % (power * 2) == 0) power *= 2;
+  while (power < power_max && extent % (power * 2) == 0) power *= 2;
   return power;
 }
 
@@ -50,10 +50,11 @@ int64_t RoundUp(int64_t extent, int64_t multiple) {
 }
 
 // Returns the largest power of two that pads the extent to at most 5/4 of its length padded to
-// `least`.
-int64_t PaddedPlaces(int64_t extent, int64_t least, int64_t most) {
-  int64_t places = most;
-  while (places > least && RoundUp(extent, places) * 4 > RoundUp(extent, least) * 5) places /= 2;
+// `places_min`.
+int64_t PaddedPlaces(int64_t extent, int64_t places_min, int64_t places_max) {
+  int64_t places = places_max;
+  while (places > places_min && RoundUp(extent, places) * 4 > RoundUp(extent, places_min) * 5)
+    places /= 2;
   return places;
 }
 
@@ -143,12 +144,12 @@ bool ChooseTerms(const ScheduleWriter& writer, const drivers::Target& target, ir
   tile->terms_axis = writer.Largest(tile->contraction.reduce);
   tile->ahead = target.capabilities.async_copies;
   const int64_t extent = writer.extent(tile->terms_axis);
-  const int64_t most = kStagedBytes / (tile->ahead ? 2 : 1) / ir::SizeOf(dtype);
-  tile->staged_terms = PowerOfTwo(extent, most);
+  const int64_t terms_max = kStagedBytes / (tile->ahead ? 2 : 1) / ir::SizeOf(dtype);
+  tile->staged_terms = PowerOfTwo(extent, terms_max);
   tile->padded_terms = extent;
   if (tile->staged_terms >= tile->terms) return true;
   if (extent * 2 < tile->terms) return false;
-  tile->staged_terms = PaddedPlaces(extent, tile->terms, most);
+  tile->staged_terms = PaddedPlaces(extent, tile->terms, terms_max);
   tile->padded_terms = RoundUp(extent, tile->staged_terms);
   return IsLoaded(tile->contraction.factor[0]) && IsLoaded(tile->contraction.factor[1]);
 }

@@ -10,7 +10,7 @@ namespace kiln::search {
 namespace {
 
 // Shorter rows are loaded with their neighbours' lines.
-constexpr int64_t kLeastRowBytes = 256;
+constexpr int64_t kRowBytesMin = 256;
 
 // Returns the distance between the buffer's rows for adjacent points of the grid's innermost range,
 // in elements; 0 if this stage does not read the buffer by rows.
@@ -40,7 +40,7 @@ void ChoosePrefetches(const kernel::Kernel& kernel, const drivers::Target& targe
     int last = -1;
     for (size_t stage = 0; stage < kernel.stages.size(); ++stage) {
       const int64_t step = RowStep(kernel.stages[stage], static_cast<int>(i), row) * bytes;
-      if (step < kLeastRowBytes || step > target.limits.private_cache_bytes / 4) continue;
+      if (step < kRowBytesMin || step > target.limits.private_cache_bytes / 4) continue;
       ++readers;
       last = static_cast<int>(stage);
     }

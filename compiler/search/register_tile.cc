@@ -40,18 +40,18 @@ double RowsCycles(int64_t vectors, int64_t extent, int64_t tile, int64_t more_ex
 
 }  // namespace
 
-RegisterTile ChooseTile(int64_t lane_vectors, int most_vectors, int64_t rows, int64_t more_rows,
+RegisterTile ChooseTile(int64_t lane_vectors, int vectors_max, int64_t rows, int64_t more_rows,
                         const drivers::Target& target) {
   const drivers::ContractionCosts& costs = target.costs.contraction;
   RegisterTile best;
   best.cycles = -1;
-  for (int vectors = 1; vectors <= most_vectors && vectors <= lane_vectors; ++vectors) {
-    const int64_t most = (target.limits.vector_registers - vectors - kSpareRegisters) / vectors;
+  for (int vectors = 1; vectors <= vectors_max && vectors <= lane_vectors; ++vectors) {
+    const int64_t rows_max = (target.limits.vector_registers - vectors - kSpareRegisters) / vectors;
     const int64_t whole = lane_vectors / vectors;
     const int64_t rest = lane_vectors % vectors;
     // Among equal tiles, chooses the one with fewer rows along the second axis.
-    for (int64_t more = 1; more <= std::min(most, more_rows); ++more) {
-      for (int64_t tile = 1; tile <= std::min(most / more, rows); ++tile) {
+    for (int64_t more = 1; more <= std::min(rows_max, more_rows); ++more) {
+      for (int64_t tile = 1; tile <= std::min(rows_max / more, rows); ++tile) {
         double cycles =
             static_cast<double>(whole) * RowsCycles(vectors, rows, tile, more_rows, more, costs);
         if (rest > 0) {

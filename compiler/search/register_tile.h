@@ -17,12 +17,12 @@ struct RegisterTile {
   double cycles = 0;      // estimate for one step of the sum over all rows and vectors
 };
 
-// Returns the best tile of at most `most_vectors` vectors for a lane axis of `lane_vectors`
+// Returns the best tile of at most `vectors_max` vectors for a lane axis of `lane_vectors`
 // vectors, `rows` rows and `more_rows` rows along a second axis (1: none). The accumulators, the
 // vectors of one factor and a few spare registers fit the target. The model: a step takes as long
 // as the longest of its multiply-adds, its loads and one multiply-add's latency, plus a part of the
 // overlapping work. Ragged ends are counted exactly.
-RegisterTile ChooseTile(int64_t lane_vectors, int most_vectors, int64_t rows, int64_t more_rows,
+RegisterTile ChooseTile(int64_t lane_vectors, int vectors_max, int64_t rows, int64_t more_rows,
                         const drivers::Target& target);
 
 }  // namespace kiln::search

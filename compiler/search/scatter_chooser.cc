@@ -16,7 +16,7 @@ constexpr int kPositionCost = 6;
 // Tasks for each thread, if they cut rows: shorter pieces of rows waste memory bandwidth.
 constexpr int64_t kRowTasksPerThread = 2;
 // The minimum number of vectors in a piece of a row.
-constexpr int64_t kLeastVectors = 4;
+constexpr int64_t kVectorsMin = 4;
 
 // Returns the axis along which one position's elements are contiguous in memory, or -1.
 int FindLanes(const kernel::Stage& stage, const std::vector<int>& parallel, int lanes,
@@ -46,8 +46,9 @@ void ChooseScatter(const kernel::Kernel& kernel, int number, const std::vector<i
   int64_t tasks = AppendTasks(others, TasksFor(cost, target), writer, &order);
   int rest = vector;
   if (vector >= 0 && tasks > 1) {
-    const int64_t most = std::max<int64_t>(writer->extent(vector) / (kLeastVectors * lanes), 1);
-    tasks = std::min({tasks, most, kRowTasksPerThread * std::max(target.limits.compute_units, 1)});
+    const int64_t tasks_max = std::max<int64_t>(writer->extent(vector) / (kVectorsMin * lanes), 1);
+    tasks =
+        std::min({tasks, tasks_max, kRowTasksPerThread * std::max(target.limits.compute_units, 1)});
     rest = AppendChunks(vector, tasks, lanes, writer, &order);
   }
   const std::vector<int>& ordered = writer->ordered_ranges(number);

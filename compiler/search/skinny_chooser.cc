@@ -10,8 +10,8 @@ namespace {
 
 using schedule::Binding;
 
-constexpr int64_t kMostRows = 48;
-constexpr int64_t kMostRowsOfDotProducts = 16;
+constexpr int64_t kRowsMax = 48;
+constexpr int64_t kDotProductRowsMax = 16;
 // Steps of the sum between two visits to the partial results in the cache.
 constexpr int64_t kStepsAtOnce = 16;
 // Bytes of partial results that stay in the cache meanwhile.
@@ -34,7 +34,7 @@ class Chooser {
                             writer_.Product(contraction_.reduce) *
                             writer_.Product(contraction_.batch) * element_bytes_;
       if (lanes_ < 2 || bytes <= target_.limits.private_cache_bytes ||
-          writer_.Product(rows) > kMostRows || rows.size() > 1 ||
+          writer_.Product(rows) > kRowsMax || rows.size() > 1 ||
           !IsWidenedLoad(contraction_.factor[large]) ||
           !IsWidenedLoad(contraction_.factor[1 - large])) {
         continue;
@@ -43,7 +43,7 @@ class Chooser {
         return WriteRowByRow(large, axis);
       }
       if (const int axis = UnitAxis(large, contraction_.reduce);
-          axis >= 0 && writer_.Product(rows) <= kMostRowsOfDotProducts) {
+          axis >= 0 && writer_.Product(rows) <= kDotProductRowsMax) {
         return WriteDotProducts(large, axis);
       }
     }
@@ -71,9 +71,9 @@ class Chooser {
   }
 
   // Returns how many results along `axis` belong to one task, as a multiple of `block`.
-  int64_t ChunkOf(int axis, int64_t most, int64_t block) const {
+  int64_t ChunkOf(int axis, int64_t chunk_max, int64_t block) const {
     const int64_t tasks = 4 * std::max<int64_t>(target_.limits.compute_units, 1);
-    const int64_t share = std::min((writer_.extent(axis) + tasks - 1) / tasks, most);
+    const int64_t share = std::min((writer_.extent(axis) + tasks - 1) / tasks, chunk_max);
     return std::max<int64_t>((share + block - 1) / block, 1) * block;
   }
 
@@ -103,9 +103,9 @@ class Chooser {
     std::vector<int> order;
     AddTasks(contraction_.batch, -1, &order);
     AddTasks(contraction_.only[large], lane_axis, &order);
-    const int64_t most =
+    const int64_t chunk_max =
         std::max(kPartialBytes / element_bytes_ / std::max<int64_t>(count, 4), block);
-    const auto [task, within] = writer_.Split(lane_axis, ChunkOf(lane_axis, most, block));
+    const auto [task, within] = writer_.Split(lane_axis, ChunkOf(lane_axis, chunk_max, block));
     writer_.Bind(task, Binding::kTask);
     order.push_back(task);
     const auto [blocks, block_axis] = writer_.Split(within, block);

@@ -32,7 +32,7 @@ constexpr int64_t kRows = 8;
 // prefetchers.
 constexpr int64_t kColumns = 256;
 // The maximum number of columns, whose sums still fit the first-level cache.
-constexpr int64_t kMostColumns = 2048;
+constexpr int64_t kColumnsMax = 2048;
 // Outputs of at least this size use non-temporal stores.
 constexpr int64_t kStreamedBytes = int64_t{32} << 20;
 
@@ -230,11 +230,11 @@ class StageChooser {
     const int64_t columns = writer_.extent(vector_);
     tasks = std::min(tasks, std::max<int64_t>(columns / kColumns, target_.limits.compute_units));
     if (shared_) tasks = 1;
-    const int64_t most = (columns + kMostColumns - 1) / kMostColumns;
-    if (!shared_ && std::max(tasks, most) > 1) {
+    const int64_t chunks_min = (columns + kColumnsMax - 1) / kColumnsMax;
+    if (!shared_ && std::max(tasks, chunks_min) > 1) {
       // Tasks come before all loops.
       std::vector<int> chunks;
-      rest = AppendChunks(vector_, std::max(tasks, most), lanes_ * copies, &writer_, &chunks);
+      rest = AppendChunks(vector_, std::max(tasks, chunks_min), lanes_ * copies, &writer_, &chunks);
       order_.insert(tasks > 1 ? order_.end() : order_.begin(), chunks.begin(), chunks.end());
     }
     const auto [outer, block] = writer_.Split(rest, lanes_ * copies);
@@ -243,7 +243,7 @@ class StageChooser {
     writer_.Bind(lane, Binding::kVector);
     const int row = reduce_.back();
     if (writer_.extent(outer) > 1 && writer_.extent(row) > kRows &&
-        writer_.extent(rest) <= 2 * kMostColumns) {
+        writer_.extent(rest) <= 2 * kColumnsMax) {
       const auto [row_outer, row_inner] = writer_.Split(row, kRows);
       reduce_.pop_back();
       Append(reduce_);

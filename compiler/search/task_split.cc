@@ -12,15 +12,15 @@ using schedule::Binding;
 constexpr int64_t kTasksPerThread = 32;
 constexpr double kTasksMax = 1 << 20;
 
-// Returns the smallest factor from `least` on that divides the extent in whole units, so that there
-// is no ragged end. Returns `least`, rounded up to whole units, if there is none below twice as
-// much.
-int64_t ChunkOf(int64_t extent, int64_t least, int64_t unit) {
-  least = (least + unit - 1) / unit * unit;
-  for (int64_t factor = least; factor < 2 * least; factor += unit) {
+// Returns the smallest factor from `chunk_min` on that divides the extent in whole units, so that
+// there is no ragged end. Returns `chunk_min`, rounded up to whole units, if there is none below
+// twice as much.
+int64_t ChunkOf(int64_t extent, int64_t chunk_min, int64_t unit) {
+  chunk_min = (chunk_min + unit - 1) / unit * unit;
+  for (int64_t factor = chunk_min; factor < 2 * chunk_min; factor += unit) {
     if (extent % factor == 0) return factor;
   }
-  return least;
+  return chunk_min;
 }
 
 }  // namespace

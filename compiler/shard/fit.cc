@@ -14,7 +14,7 @@ using ir::Op;
 using ir::Shape;
 
 // Deeper expressions are cut and padded instead: the rebuilding is recursive.
-constexpr int kMostDepth = 256;
+constexpr int kDepthMax = 256;
 
 // Returns whether a pad or a shrink changes only the ends, so that elements keep their positions.
 bool KeepsBeginnings(const Node* node) {
@@ -41,7 +41,7 @@ const Node* Fitter::Fit(const Node* x, const Shape& shape) {
 
 const Node* Fitter::MadeAnew(const Node* x, const Shape& shape, int depth) {
   if (x->shape() == shape) return x;
-  if (depth == kMostDepth) return nullptr;
+  if (depth == kDepthMax) return nullptr;
   const std::pair<const Node*, Shape> key(x, shape);
   if (const auto found = known_.find(key); found != known_.end()) return found->second;
   const Node* made = Compute(x, shape, depth + 1);

@@ -12,7 +12,7 @@ using ir::Node;
 using ir::Op;
 
 // A value with more elementwise ops than that is stored, however large it is.
-constexpr int kMostWorkAgain = 16;
+constexpr int kRecomputedWorkMax = 16;
 
 std::vector<const Node*> RootsOf(const LocalGraph& local) {
   std::vector<const Node*> roots = local.outputs;
@@ -72,7 +72,7 @@ void Levels::Add(const Node* node) {
     facts.level = std::max(facts.level, below.level);
     facts.is_source = facts.is_source && below.is_source;
     facts.is_at_hand = facts.is_at_hand && below.is_at_hand;
-    facts.work = std::min(facts.work + below.work, kMostWorkAgain + 1);
+    facts.work = std::min(facts.work + below.work, kRecomputedWorkMax + 1);
     facts.leaf_elements = std::max(facts.leaf_elements, below.leaf_elements);
   }
   if (collective >= 0) facts.level = Of(local_.collectives[collective].operand) + 1;
@@ -80,7 +80,7 @@ void Levels::Add(const Node* node) {
   if (kind == RuleKind::kElementwise) ++facts.work;
   const bool is_view = kind == RuleKind::kMovement;
   const bool is_cheap = kind == RuleKind::kElementwise && node->op() != Op::kContiguous &&
-                        facts.work <= kMostWorkAgain;
+                        facts.work <= kRecomputedWorkMax;
   const bool grows = facts.leaf_elements < elements / 2;
   facts.is_at_hand =
       facts.is_at_hand && (node->op() == Op::kInput || is_view || is_cheap || facts.is_source);

@@ -210,8 +210,8 @@ class Lowerer {
     int64_t strides = 0;
     int64_t dilations = 0;
     if (positions < 1 || size < 1 || __builtin_mul_overflow(positions - 1, stride, &strides) ||
-        __builtin_mul_overflow(size - 1, dilation, &dilations) || strides > ops::kMaxElements ||
-        dilations > ops::kMaxElements) {
+        __builtin_mul_overflow(size - 1, dilation, &dilations) || strides > ops::kElementsMax ||
+        dilations > ops::kElementsMax) {
       return std::nullopt;
     }
     return strides + dilations + 1;

@@ -12,8 +12,12 @@ namespace kiln::variables {
 
 using ir::ConstValue;
 
-Probes::Probes(std::vector<int64_t> base, std::vector<int64_t> steps, std::vector<int64_t> most)
-    : base_(std::move(base)), steps_(std::move(steps)), most_(std::move(most)), points_{base_} {
+Probes::Probes(std::vector<int64_t> base, std::vector<int64_t> steps,
+               std::vector<int64_t> values_max)
+    : base_(std::move(base)),
+      steps_(std::move(steps)),
+      values_max_(std::move(values_max)),
+      points_{base_} {
   // The base, one and two steps along each variable, then the joint step: Fit relies on this order.
   std::vector<int64_t> joint = base_;
   for (size_t i = 0; i < base_.size(); ++i) {
@@ -32,7 +36,7 @@ namespace {
 using Wide = __int128;
 
 // Sums of numbers up to this bound, over all variables, do not overflow 64 bits.
-constexpr int64_t kLargest = ops::kMaxElements;
+constexpr int64_t kLargest = ops::kElementsMax;
 
 bool IsSmall(Wide number) { return -kLargest <= number && number <= kLargest; }
 
@@ -54,7 +58,8 @@ std::optional<Affine> Probes::Fit(absl::Span<const int64_t> seen) const {
     // The step is 1 or -1, so multiplying by it divides by it.
     coefficients[i] = (Wide{seen[next]} - seen[0]) * steps_[i];
     next += 2;
-    if (!IsSmall(coefficients[i]) || !IsSmall(coefficients[i] * most_[i])) return std::nullopt;
+    if (!IsSmall(coefficients[i]) || !IsSmall(coefficients[i] * values_max_[i]))
+      return std::nullopt;
   }
   const Wide constant = seen[0] - WideAt(0, coefficients, base_);
   if (!IsSmall(constant)) return std::nullopt;
@@ -110,8 +115,8 @@ ConstValue ConstantAt(const Formula& formula, ir::DType dtype, absl::Span<const 
 }
 
 std::vector<Probes> ProbesFor(absl::Span<const graph::Variable> variables) {
-  if (variables.size() > kMostVariables) return {};
-  std::vector<int64_t> middle, low, high, up, down, most;
+  if (variables.size() > kVariablesMax) return {};
+  std::vector<int64_t> middle, low, high, up, down, values_max;
   for (const graph::Variable& variable : variables) {
     const int64_t last = variable.max - variable.min;
     if (last == 1 || variable.max > kLargest) return {};
@@ -121,9 +126,10 @@ std::vector<Probes> ProbesFor(absl::Span<const graph::Variable> variables) {
     high.push_back(variable.max);
     up.push_back(last > 0 ? 1 : 0);
     down.push_back(last > 0 ? -1 : 0);
-    most.push_back(variable.max);
+    values_max.push_back(variable.max);
   }
-  return {Probes(middle, up, most), Probes(high, down, most), Probes(low, up, most)};
+  return {Probes(middle, up, values_max), Probes(high, down, values_max),
+          Probes(low, up, values_max)};
 }
 
 }  // namespace kiln::variables

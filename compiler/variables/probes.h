@@ -18,8 +18,8 @@ namespace kiln::variables {
 class Probes {
  public:
   // `step` is 1 or -1 along each variable with more than one value, else 0. Requires: base + 2 *
-  // step is within the bounds, whose upper ends are `most`.
-  Probes(std::vector<int64_t> base, std::vector<int64_t> steps, std::vector<int64_t> most);
+  // step is within the bounds, whose upper ends are `values_max`.
+  Probes(std::vector<int64_t> base, std::vector<int64_t> steps, std::vector<int64_t> values_max);
 
   const std::vector<std::vector<int64_t>>& points() const { return points_; }
 
@@ -32,11 +32,11 @@ class Probes {
  private:
   std::vector<int64_t> base_;
   std::vector<int64_t> steps_;  // 0: the variable has only one value
-  std::vector<int64_t> most_;
+  std::vector<int64_t> values_max_;
   std::vector<std::vector<int64_t>> points_;
 };
 
-inline constexpr size_t kMostVariables = 16;
+inline constexpr size_t kVariablesMax = 16;
 
 // Returns probes in order of preference: first in the middle of the bounds, where no part is empty
 // or of size 1, then at the ends. Empty if a variable has only two values, since then nothing is

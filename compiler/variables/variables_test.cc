@@ -357,8 +357,9 @@ TEST(VariablesTest, SizesThatNoNumberHoldsAreAnError) {
     m.Input({n[0], n[1], n[2]});
     m.graph.outputs = {m.Make("exp", {x})};
   };
-  const int64_t most = int64_t{1} << 19;
-  const auto general = Generalize({{"a", 1, most}, {"b", 1, most}, {"c", 1, most}}, Building(make));
+  const int64_t size_max = int64_t{1} << 19;
+  const auto general =
+      Generalize({{"a", 1, size_max}, {"b", 1, size_max}, {"c", 1, size_max}}, Building(make));
   ASSERT_TRUE(general.ok()) << general.status();
   EXPECT_FALSE(AtCapacity(*general).ok());
 }

@@ -25,8 +25,8 @@ constexpr char kArgument[] = "--compile_worker";
 // If a job leaves more than this in malloc's free lists, the memory is returned to the system.
 constexpr size_t kTrimAfter = size_t{64} << 20;
 
-void SetLimit(__rlimit_resource resource, rlim_t most) {
-  const rlimit limit{most, most};
+void SetLimit(__rlimit_resource resource, rlim_t value) {
+  const rlimit limit{value, value};
   setrlimit(resource, &limit);
 }
 

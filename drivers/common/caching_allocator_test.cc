@@ -114,14 +114,14 @@ TEST(CachingAllocatorTest, ASystemWithoutMemoryIsTriedAgainWithoutTheCache) {
 TEST(CachingAllocatorTest, ASlowReleaseHoldsUpOnlyWhoNeedsItsMemory) {
   absl::Notification releasing, release, small_served;
   std::atomic<int64_t> held = 0;
-  int64_t held_most = 0;
+  int64_t highest_held = 0;
   {
     CachingAllocator allocator({.device = "test:0",
                                 .memory_bytes = 8192,
                                 .cache_bytes = 1024,
                                 .allocate =
                                     [&](int64_t size) {
-                                      held_most = std::max(held_most, held += size);
+                                      highest_held = std::max(highest_held, held += size);
                                       return std::malloc(size);
                                     },
                                 .release =
@@ -150,7 +150,7 @@ TEST(CachingAllocatorTest, ASlowReleaseHoldsUpOnlyWhoNeedsItsMemory) {
     small_thread.join();
     large_thread.join();
   }
-  EXPECT_EQ(held_most, 8192);
+  EXPECT_EQ(highest_held, 8192);
   EXPECT_EQ(held, 0);
 }
 

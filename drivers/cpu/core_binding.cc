@@ -24,7 +24,7 @@ bool BindingPolicy::Update(Clock::duration wanted, Clock::duration had, Clock::t
   had_ += had;
   // A single job proves little: any thread may lose its core for a moment.
   if (wanted_ < kWindow) return true;
-  if (had_ < kLeastShare * wanted_) {
+  if (had_ < kShareMin * wanted_) {
     bound_ = false;
     next_try_ = now + freedom_;
     freedom_ = std::min<Clock::duration>(2 * freedom_, kLongestFreedom);

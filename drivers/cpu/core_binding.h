@@ -17,7 +17,7 @@ class BindingPolicy {
   using Clock = std::chrono::steady_clock;
 
   static constexpr std::chrono::milliseconds kWindow{20};  // time of wanting a core
-  static constexpr double kLeastShare = 0.75;              // of a window, for a bound thread
+  static constexpr double kShareMin = 0.75;                // of a window, for a bound thread
   static constexpr std::chrono::seconds kShortestFreedom{1};
   static constexpr std::chrono::seconds kLongestFreedom{16};
 

@@ -17,13 +17,13 @@ namespace kiln::drivers::cpu {
 namespace {
 
 // The most freed memory that is cached for reuse.
-constexpr int64_t kMostCached = int64_t{2} << 30;
+constexpr int64_t kCachedBytesMax = int64_t{2} << 30;
 
 std::shared_ptr<CachingAllocator> MakeAllocator(const DeviceInfo& info) {
   return std::make_shared<CachingAllocator>(
       CachingAllocator::Options{.device = info.name,
                                 .memory_bytes = info.memory_bytes,
-                                .cache_bytes = std::min(info.memory_bytes / 4, kMostCached),
+                                .cache_bytes = std::min(info.memory_bytes / 4, kCachedBytesMax),
                                 .allocate = AllocateMemory,
                                 .release = ReleaseMemory});
 }

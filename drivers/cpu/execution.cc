@@ -10,7 +10,7 @@ namespace {
 // Share of a slice for one portion, so that a portion slower than expected still ends soon.
 constexpr double kPortionOfSlice = 0.25;
 // Bytes of a portion of a copy, which take some tens of microseconds.
-constexpr int64_t kCopiedAtLeast = 128 << 10;
+constexpr int64_t kCopiedBytesMin = 128 << 10;
 
 SteadyTime After(SteadyTime time, double seconds) {
   return time +
@@ -96,12 +96,13 @@ Program::Portion Execution::NextPortion(const Program::Call& call) const {
       std::min(kPortionOfSlice * options_.slice_seconds, Seconds(looked_, slice_end_));
   // At least one task for each thread.
   const bool copies = call.kind == Program::Kind::kCopy || call.kind == Program::Kind::kFill;
-  const int64_t least = copies                                ? kCopiedAtLeast
-                        : call.kind == Program::Kind::kKernel ? 1
-                                                              : pool_.threads();
-  const double most = static_cast<double>(call.size - task_);
-  const double fit = call.task_seconds > 0 ? seconds / call.task_seconds : most;
-  const auto tasks = static_cast<int64_t>(std::clamp(fit, std::min<double>(least, most), most));
+  const int64_t tasks_min = copies                                ? kCopiedBytesMin
+                            : call.kind == Program::Kind::kKernel ? 1
+                                                                  : pool_.threads();
+  const double tasks_max = static_cast<double>(call.size - task_);
+  const double fit = call.task_seconds > 0 ? seconds / call.task_seconds : tasks_max;
+  const auto tasks =
+      static_cast<int64_t>(std::clamp(fit, std::min<double>(tasks_min, tasks_max), tasks_max));
   return {task_, task_ + tasks};
 }
 

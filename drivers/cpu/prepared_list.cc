@@ -34,7 +34,7 @@ int64_t ChunkOf(const KernelImage& image, const Threads& threads) {
   }
   const int64_t chunks =
       std::min(static_cast<int64_t>(std::min(seconds / threads.rates.chunk_seconds_min, 1e6)),
-               WorkerPool::kMaxChunks);
+               WorkerPool::kChunksMax);
   return (image.grid_size + chunks - 1) / chunks;
 }
 
@@ -42,7 +42,7 @@ int64_t CopyChunkOf(int64_t bytes, int threads) {
   if (threads == 1) return std::max<int64_t>(bytes, 1);
   // Whole cache lines, so that no two threads write to the same one; rounded up to limit the number
   // of chunks.
-  return std::max(kCopyChunk, bytes / WorkerPool::kMaxChunks / 64 * 64 + 64);
+  return std::max(kCopyChunk, bytes / WorkerPool::kChunksMax / 64 * 64 + 64);
 }
 
 }  // namespace

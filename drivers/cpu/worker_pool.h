@@ -24,7 +24,7 @@ struct Job {
   void (*run)(const void* context, int64_t begin, int64_t end, void* scratch) = nullptr;
   const void* context = nullptr;
   int64_t tasks = 0;
-  int64_t chunk = 1;  // the fewest tasks worth taking at once; at most kMaxChunks chunks in all
+  int64_t chunk = 1;  // the fewest tasks worth taking at once; at most kChunksMax chunks in all
   // Once this is true the remaining tasks need not be run; see Interrupt. May be null.
   const std::atomic<bool>* unwanted = nullptr;
   int64_t first = 0;  // the number of the first task
@@ -46,7 +46,7 @@ class WorkerPool {
  public:
   using Clock = std::chrono::steady_clock;
 
-  static constexpr int64_t kMaxChunks = 65535;
+  static constexpr int64_t kChunksMax = 65535;
   // Address space for each thread's scratch; the limit for a kernel.
   static constexpr int64_t kScratchBytes = int64_t{1} << 28;
   // How often `cores` is called.

@@ -42,9 +42,9 @@ TEST(WorkerPoolTest, EveryTaskRunsOnce) {
 
 TEST(WorkerPoolTest, TakesTheMostChunks) {
   WorkerPool pool({.name = "test", .threads = 3});
-  std::vector<std::atomic<int>> counters(WorkerPool::kMaxChunks);
+  std::vector<std::atomic<int>> counters(WorkerPool::kChunksMax);
   std::atomic<int>* context = counters.data();
-  for (int i = 0; i < 20; ++i) pool.Run({CountTasks, &context, WorkerPool::kMaxChunks, 1});
+  for (int i = 0; i < 20; ++i) pool.Run({CountTasks, &context, WorkerPool::kChunksMax, 1});
   for (auto& counter : counters) ASSERT_EQ(counter, 20);
 }
 

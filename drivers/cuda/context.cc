@@ -12,7 +12,7 @@ namespace kiln::drivers::cuda {
 namespace {
 
 // Kept for reuse; more than the lists in flight need.
-constexpr size_t kMostIdleEvents = 1024;
+constexpr size_t kIdleEventsMax = 1024;
 // Pinning is slow, so blocks are large enough for most later users.
 constexpr size_t kPinnedBytesMin = 64 << 10;
 constexpr size_t kTrialBytes = 64;
@@ -179,7 +179,7 @@ absl::StatusOr<CUevent> Context::TakeEvent() {
 void Context::GiveBack(CUevent event) {
   {
     absl::MutexLock lock(&mutex_);
-    if (events_.size() < kMostIdleEvents) {
+    if (events_.size() < kIdleEventsMax) {
       events_.push_back(event);
       return;
     }

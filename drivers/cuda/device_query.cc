@@ -11,7 +11,7 @@ namespace kiln::drivers::cuda {
 namespace {
 
 // More than any machine has; limits what a broken library can make the daemon open.
-constexpr int kMostDevices = 64;
+constexpr int kDevicesMax = 64;
 
 // Compute capabilities with PTX support, ascending, each with the PTX version that introduced it,
 // or the oldest version that CUDA 12.0 surely accepts. A newer GPU runs the code of the last row.
@@ -156,7 +156,7 @@ absl::StatusOr<std::vector<DeviceFacts>> QueryDevices(const Library& cuda) {
   const CUresult code = cuda.DeviceGetCount(&count);
   if (code != CUDA_SUCCESS) return ToStatus(cuda, "cannot count CUDA's devices", code);
   std::vector<DeviceFacts> devices;
-  for (int i = 0; i < std::min(count, kMostDevices); ++i) {
+  for (int i = 0; i < std::min(count, kDevicesMax); ++i) {
     CUdevice device = 0;
     if (cuda.DeviceGet(&device, i) == CUDA_SUCCESS) devices.push_back(Query(cuda, device));
   }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kEntry[] = "kernel";
 // Only the first errors matter.
-constexpr size_t kMostOfTheLog = 2000;
+constexpr size_t kLogBytesMax = 2000;
 
 template <typename... Parts>
 absl::Status Refused(const KernelImage& image, const Parts&... parts) {
@@ -82,7 +82,7 @@ CudaKernel::~CudaKernel() {
 
 absl::Status CudaKernel::LoadModule() {
   const Library& cuda = context_->cuda();
-  std::string log(kMostOfTheLog, '\0');
+  std::string log(kLogBytesMax, '\0');
   CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   // NOLINTNEXTLINE(performance-no-int-to-ptr): CUDA takes numbers in pointers.
   void* values[] = {log.data(), reinterpret_cast<void*>(log.size())};

@@ -13,7 +13,7 @@ namespace kiln::drivers::hsa {
 namespace {
 
 // Kept for reuse; more than the lists in flight need.
-constexpr size_t kMostIdleSignals = 1024;
+constexpr size_t kIdleSignalsMax = 1024;
 // How often a wait checks whether the device was lost.
 constexpr double kLookSeconds = 0.05;
 constexpr auto kRoomPause = std::chrono::microseconds(20);
@@ -112,7 +112,7 @@ absl::StatusOr<hsa_signal_t> Context::TakeSignal(hsa_signal_value_t value) {
 void Context::GiveBack(hsa_signal_t signal) {
   absl::MutexLock lock(&mutex_);
   // The queue of a lost device may still write the signal until the queue is destroyed.
-  if (signals_.size() < kMostIdleSignals || !lost_.ok()) {
+  if (signals_.size() < kIdleSignalsMax || !lost_.ok()) {
     signals_.push_back(signal);
     return;
   }

@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kCachedPart = 4;
 // Lists that the device has at once: enough to keep it busy, few enough that waiting for all of
 // them is short.
-constexpr int kMostInFlight = 4;
+constexpr int kInFlightMax = 4;
 
 std::shared_ptr<CachingAllocator> MakeAllocator(const std::shared_ptr<Context>& context,
                                                 const DeviceInfo& info) {
@@ -59,7 +59,7 @@ HsaDevice::HsaDevice(std::shared_ptr<const Opened> opened, DeviceInfo info,
       peers_(std::move(peers)),
       last_end_(now_()),
       opened_(std::move(opened)),
-      in_flight_(kMostInFlight),
+      in_flight_(kInFlightMax),
       copies_(absl::StrCat("copy-", info_.name)),
       completions_(absl::StrCat("end-", info_.name)),
       submissions_(absl::StrCat("kiln-", info_.name)) {}

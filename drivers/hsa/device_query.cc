@@ -14,7 +14,7 @@ namespace kiln::drivers::hsa {
 namespace {
 
 // More than any machine has; limits what a broken library can make the daemon open.
-constexpr size_t kMostAgents = 256;
+constexpr size_t kAgentsMax = 256;
 constexpr char kIsaPrefix[] = "amdgcn-amd-amdhsa--";
 
 // The processors that code objects are generated and tested for. The runtime does not report a
@@ -237,7 +237,7 @@ IsaName ParseIsaName(const std::string& name) {
 absl::StatusOr<std::vector<DeviceFacts>> QueryDevices(const Library& hsa) {
   std::vector<hsa_agent_t> agents;
   auto take = [&](hsa_agent_t agent) {
-    if (agents.size() < kMostAgents) agents.push_back(agent);
+    if (agents.size() < kAgentsMax) agents.push_back(agent);
   };
   const hsa_status_t code = hsa.iterate_agents(Each<hsa_agent_t>(take), &take);
   if (code != HSA_STATUS_SUCCESS) return ToStatus(hsa, "cannot list HSA's agents", code);

@@ -9,7 +9,7 @@ namespace kiln::drivers::level_zero {
 namespace {
 
 // Kept for reuse; more than the lists in flight need.
-constexpr size_t kMostIdleFences = 256;
+constexpr size_t kIdleFencesMax = 256;
 constexpr size_t kTrialBytes = 64;
 
 ze_command_queue_desc_t QueueDesc(const QueuePlace& place, ze_command_queue_mode_t mode) {
@@ -119,7 +119,7 @@ absl::StatusOr<Fence> Context::TakeFence() {
 void Context::GiveBack(ze_fence_handle_t fence) {
   if (ze().FenceReset(fence) == ZE_RESULT_SUCCESS) {
     absl::MutexLock lock(&mutex_);
-    if (fences_.size() < kMostIdleFences) {
+    if (fences_.size() < kIdleFencesMax) {
       fences_.push_back(fence);
       return;
     }

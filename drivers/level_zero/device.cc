@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kCachedPart = 4;
 // Lists that the device has at once: enough to keep it busy, few enough that waiting for all of
 // them is short.
-constexpr int kMostInFlight = 4;
+constexpr int kInFlightMax = 4;
 
 std::shared_ptr<CachingAllocator> MakeAllocator(const std::shared_ptr<Context>& context,
                                                 const DeviceInfo& info) {
@@ -58,7 +58,7 @@ LevelZeroDevice::LevelZeroDevice(std::shared_ptr<const Library> ze,
       now_(std::move(now)),
       last_end_(now_()),
       opened_(std::move(opened)),
-      in_flight_(kMostInFlight),
+      in_flight_(kInFlightMax),
       copies_(absl::StrCat("copy-", info_.name)),
       completions_(absl::StrCat("end-", info_.name)),
       submissions_(absl::StrCat("kiln-", info_.name)) {}
@@ -76,9 +76,9 @@ std::shared_ptr<const LevelZeroDevice::Opened> LevelZeroDevice::opened() const {
 absl::StatusOr<std::unique_ptr<Buffer>> LevelZeroDevice::Allocate(int64_t bytes) {
   const std::shared_ptr<const Opened> on = opened();
   if (absl::Status status = on->context->Health(); !status.ok()) return status;
-  if (const int64_t most = facts_.allocation_bytes_max; bytes > most) {
+  if (const int64_t bytes_max = facts_.allocation_bytes_max; bytes > bytes_max) {
     return absl::ResourceExhaustedError(absl::StrCat(bytes, " bytes in one buffer were asked for; ",
-                                                     info_.name, " gives at most ", most));
+                                                     info_.name, " gives at most ", bytes_max));
   }
   absl::StatusOr<void*> memory = on->allocator->Allocate(bytes);
   if (!memory.ok()) {

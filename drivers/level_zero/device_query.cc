@@ -11,9 +11,9 @@ namespace kiln::drivers::level_zero {
 namespace {
 
 // More than any machine has; limits what a broken library can make the daemon open.
-constexpr uint32_t kMostDrivers = 16;
-constexpr uint32_t kMostDevices = 64;
-constexpr uint32_t kMostParts = 32;  // queue groups, memories or caches of a device
+constexpr uint32_t kDriversMax = 16;
+constexpr uint32_t kDevicesMax = 64;
+constexpr uint32_t kPartsMax = 32;  // queue groups, memories or caches of a device
 
 constexpr uint32_t Version(uint32_t major, uint32_t minor) { return major << 16 | minor; }
 constexpr uint32_t kSpirvVersionMin = Version(1, 2);
@@ -39,7 +39,7 @@ template <typename Properties, typename Function>
 std::vector<Properties> GetAll(Function get, ze_device_handle_t device, ze_structure_type_t type) {
   uint32_t count = 0;
   if (get(device, &count, nullptr) != ZE_RESULT_SUCCESS) return {};
-  count = std::min(count, kMostParts);
+  count = std::min(count, kPartsMax);
   Properties empty = {};
   empty.stype = type;
   std::vector<Properties> all(count, empty);
@@ -234,7 +234,7 @@ DeviceFacts Query(const Library& ze, ze_driver_handle_t driver, ze_device_handle
 std::vector<ze_device_handle_t> DevicesOf(const Library& ze, ze_driver_handle_t driver) {
   uint32_t count = 0;
   if (ze.DeviceGet(driver, &count, nullptr) != ZE_RESULT_SUCCESS) return {};
-  count = std::min(count, kMostDevices);
+  count = std::min(count, kDevicesMax);
   std::vector<ze_device_handle_t> devices(count);
   if (count == 0 || ze.DeviceGet(driver, &count, devices.data()) != ZE_RESULT_SUCCESS) return {};
   devices.resize(count);
@@ -246,7 +246,7 @@ std::vector<ze_device_handle_t> DevicesOf(const Library& ze, ze_driver_handle_t 
 absl::StatusOr<std::vector<DeviceFacts>> QueryDevices(const Library& ze) {
   uint32_t count = 0;
   ze_result_t code = ze.DriverGet(&count, nullptr);
-  count = std::min(count, kMostDrivers);
+  count = std::min(count, kDriversMax);
   std::vector<ze_driver_handle_t> drivers(count);
   if (code == ZE_RESULT_SUCCESS && count > 0) code = ze.DriverGet(&count, drivers.data());
   if (code != ZE_RESULT_SUCCESS) return ToStatus("cannot list Level Zero's drivers", code);

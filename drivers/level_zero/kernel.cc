@@ -11,7 +11,7 @@ namespace kiln::drivers::level_zero {
 namespace {
 
 // Only the first errors matter.
-constexpr size_t kMostOfTheLog = 2000;
+constexpr size_t kLogBytesMax = 2000;
 // If a kernel with blocks of at most this many threads fails to build, registers are not the cause.
 constexpr int kBlockThreadsSure = 64;
 
@@ -60,7 +60,7 @@ std::string TakeLog(const Library& ze, ze_module_build_log_handle_t log) {
   ze.ModuleBuildLogDestroy(log);
   text.resize(text.find_last_not_of('\0') + 1);
   absl::StripAsciiWhitespace(&text);
-  if (text.size() > kMostOfTheLog) text = absl::StrCat(text.substr(0, kMostOfTheLog), "\n…");
+  if (text.size() > kLogBytesMax) text = absl::StrCat(text.substr(0, kLogBytesMax), "\n…");
   return text;
 }
 

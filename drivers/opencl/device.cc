@@ -17,18 +17,19 @@ namespace {
 constexpr int64_t kCachedPart = 4;
 // Lists that the device has at once: enough to keep it busy, few enough that the vendor's library
 // uses little memory for them.
-constexpr int kMostInFlight = 4;
+constexpr int kInFlightMax = 4;
 
 std::shared_ptr<CachingAllocator> MakeAllocator(const std::shared_ptr<Context>& context,
-                                                const DeviceInfo& info, int64_t most_at_once) {
+                                                const DeviceInfo& info,
+                                                int64_t allocation_bytes_max) {
   return std::make_shared<CachingAllocator>(CachingAllocator::Options{
       .device = info.name,
       .memory_bytes = info.memory_bytes,
       .cache_bytes = info.memory_bytes / kCachedPart,
       // A size class may exceed the device's largest buffer although the requested size does not.
       .allocate =
-          [context, most_at_once](int64_t bytes) {
-            return context->AllocateMemory(std::min(bytes, most_at_once));
+          [context, allocation_bytes_max](int64_t bytes) {
+            return context->AllocateMemory(std::min(bytes, allocation_bytes_max));
           },
       .release = [context](void* memory, int64_t bytes) { context->ReleaseMemory(memory); }});
 }
@@ -76,7 +77,7 @@ OpenClDevice::OpenClDevice(std::shared_ptr<const Library> cl, std::shared_ptr<co
       cl_(std::move(cl)),
       opened_(std::move(opened)),
       last_end_(now_()),
-      in_flight_(kMostInFlight),
+      in_flight_(kInFlightMax),
       completions_(absl::StrCat("end-", info_.name)),
       submissions_(absl::StrCat("kiln-", info_.name)),
       copies_(absl::StrCat("copy-", info_.name)) {}

@@ -14,8 +14,8 @@ namespace kiln::drivers::opencl {
 namespace {
 
 // More than any machine has; limits what a broken library can make the daemon open.
-constexpr cl_uint kMostPlatforms = 32;
-constexpr cl_uint kMostDevicesOfOnePlatform = 64;
+constexpr cl_uint kPlatformsMax = 32;
+constexpr cl_uint kPlatformDevicesMax = 64;
 
 // The minimum that the standard requires.
 constexpr size_t kParameterBytesMin = 1024;
@@ -189,10 +189,10 @@ bool IsAvailable(const Library& cl, cl_device_id id) {
 }
 
 absl::StatusOr<std::vector<DeviceFacts>> QueryDevices(const Library& cl) {
-  cl_platform_id platforms[kMostPlatforms];
+  cl_platform_id platforms[kPlatformsMax];
   cl_uint num_platforms = 0;
   // Without a platform, the loader returns CL_PLATFORM_NOT_FOUND_KHR.
-  if (cl.GetPlatformIDs(kMostPlatforms, platforms, &num_platforms) != CL_SUCCESS ||
+  if (cl.GetPlatformIDs(kPlatformsMax, platforms, &num_platforms) != CL_SUCCESS ||
       num_platforms == 0) {
     return absl::NotFoundError(
         "no OpenCL platform is installed; install the vendor's driver, or pocl-opencl-icd for the "
@@ -200,15 +200,15 @@ absl::StatusOr<std::vector<DeviceFacts>> QueryDevices(const Library& cl) {
   }
   std::vector<DeviceFacts> devices;
   std::vector<std::string> names;
-  for (cl_uint p = 0; p < std::min(num_platforms, kMostPlatforms); ++p) {
+  for (cl_uint p = 0; p < std::min(num_platforms, kPlatformsMax); ++p) {
     names.push_back(GetText(cl.GetPlatformInfo, platforms[p], CL_PLATFORM_NAME));
-    cl_device_id ids[kMostDevicesOfOnePlatform];
+    cl_device_id ids[kPlatformDevicesMax];
     cl_uint num_devices = 0;
-    if (cl.GetDeviceIDs(platforms[p], CL_DEVICE_TYPE_ALL, kMostDevicesOfOnePlatform, ids,
-                        &num_devices) != CL_SUCCESS) {
+    if (cl.GetDeviceIDs(platforms[p], CL_DEVICE_TYPE_ALL, kPlatformDevicesMax, ids, &num_devices) !=
+        CL_SUCCESS) {
       continue;  // having no device is an error, too
     }
-    for (cl_uint d = 0; d < std::min(num_devices, kMostDevicesOfOnePlatform); ++d)
+    for (cl_uint d = 0; d < std::min(num_devices, kPlatformDevicesMax); ++d)
       devices.push_back(Query(cl, ids[d], platforms[p]));
   }
   if (devices.empty()) {

@@ -33,13 +33,13 @@ TEST_F(OpenClDeviceTest, MemoryThatTheVendorLacksIsNamed) {
 
 TEST_F(OpenClDeviceTest, OneBufferHasALimitOfItsOwn) {
   Open();
-  const int64_t most = (int64_t{1} << 30) / 4;
-  const absl::Status status = device().Allocate(most + 1).status();
+  const int64_t bytes_max = (int64_t{1} << 30) / 4;
+  const absl::Status status = device().Allocate(bytes_max + 1).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(status.message(), HasSubstr(absl::StrCat(most + 1, " bytes in one buffer")));
-  EXPECT_THAT(status.message(), HasSubstr(absl::StrCat(most)));
+  EXPECT_THAT(status.message(), HasSubstr(absl::StrCat(bytes_max + 1, " bytes in one buffer")));
+  EXPECT_THAT(status.message(), HasSubstr(absl::StrCat(bytes_max)));
   // Its size class would be larger than the limit.
-  EXPECT_TRUE(device().Allocate(most - 1).ok());
+  EXPECT_TRUE(device().Allocate(bytes_max - 1).ok());
 }
 
 TEST_F(OpenClDeviceTest, KernelsThatDoNotCompileSayWhy) {

@@ -13,7 +13,7 @@ namespace kiln::drivers::opencl {
 namespace {
 
 // Only the first errors matter.
-constexpr size_t kMostOfTheLog = 2000;
+constexpr size_t kLogBytesMax = 2000;
 
 // If a kernel with blocks of at most this many threads fails to build, registers are not the cause.
 constexpr int kBlockThreadsSure = 64;
@@ -141,7 +141,7 @@ std::string OpenClKernel::BuildLog() const {
                          nullptr);
   log.resize(log.find_last_not_of('\0') + 1);
   absl::StripAsciiWhitespace(&log);
-  if (log.size() > kMostOfTheLog) log = absl::StrCat(log.substr(0, kMostOfTheLog), "\n…");
+  if (log.size() > kLogBytesMax) log = absl::StrCat(log.substr(0, kLogBytesMax), "\n…");
   return log;
 }
 

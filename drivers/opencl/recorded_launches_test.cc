@@ -184,13 +184,13 @@ TEST_F(RecordedLaunchesTest, OnlyLaunchesWithATableThatStandTogetherAreRecorded)
 TEST_F(RecordedLaunchesTest, LongListsHaveSeveralCommandBuffers) {
   Open();
   Load();
-  constexpr int kMost = RecordedLaunches::kLaunchesMax;
-  auto list = Prepare(Steps(2 * kMost + 1));
+  constexpr int kLaunchesMax = RecordedLaunches::kLaunchesMax;
+  auto list = Prepare(Steps(2 * kLaunchesMax + 1));
   auto buffer = Zeros();
   const auto run = [&] { EXPECT_TRUE(Run(*list, {buffer.get()}).status.ok()); };
   run();
-  EXPECT_EQ(CostOf(run), (Cost{1, 2, 2 * kMost, 0}));
-  EXPECT_EQ(Value(*buffer), AfterSteps(2 * (2 * kMost + 1)));
+  EXPECT_EQ(CostOf(run), (Cost{1, 2, 2 * kLaunchesMax, 0}));
+  EXPECT_EQ(Value(*buffer), AfterSteps(2 * (2 * kLaunchesMax + 1)));
 }
 
 TEST_F(RecordedLaunchesTest, TimedRunsAreEnqueuedOneByOne) {

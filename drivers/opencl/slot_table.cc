@@ -9,7 +9,7 @@ namespace kiln::drivers::opencl {
 namespace {
 
 // The most buffers named to kernels for each slot. Beyond that, only the current ones are named.
-constexpr size_t kMostNamedPerSlot = 4;
+constexpr size_t kNamedPerSlotMax = 4;
 
 }  // namespace
 
@@ -51,7 +51,7 @@ absl::Status SlotTable::NameMemory(absl::Span<char* const> addresses) {
   named_.insert(addresses.begin(), addresses.end());
   named_.erase(nullptr);
   if (named_.size() == before) return absl::OkStatus();
-  if (named_.size() > kMostNamedPerSlot * addresses.size()) {
+  if (named_.size() > kNamedPerSlotMax * addresses.size()) {
     named_.clear();
     named_.insert(addresses.begin(), addresses.end());
     named_.erase(nullptr);

@@ -33,7 +33,7 @@ struct Character {
 
 // The character at the beginning of the text. Overlong forms and surrogates are not characters.
 Character First(std::string_view text) {
-  constexpr char32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+  constexpr char32_t kCodeMin[] = {0, 0, 0x80, 0x800, 0x10000};
   const auto lead = static_cast<unsigned char>(text[0]);
   if (lead < 0x80) return {lead, 1};
   const size_t bytes = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
@@ -43,7 +43,8 @@ Character First(std::string_view text) {
     if ((text[i] & 0xc0) != 0x80) return {};
     code = code << 6 | (text[i] & 0x3f);
   }
-  const bool is_one = code >= kLeast[bytes] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
+  const bool is_one =
+      code >= kCodeMin[bytes] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
   return is_one ? Character{code, bytes} : Character{};
 }
 

@@ -60,10 +60,10 @@ std::optional<int64_t> NumberOf(absl::string_view line) {
 }
 
 // Reads events from the first `bytes` bytes of a file.
-void ReadEvents(std::ifstream& file, int64_t bytes, int64_t after, absl::Time since, size_t most,
-                std::vector<AuditEvent>* events) {
+void ReadEvents(std::ifstream& file, int64_t bytes, int64_t after, absl::Time since,
+                size_t events_max, std::vector<AuditEvent>* events) {
   std::string line;
-  while (events->size() < most && bytes > 0 && std::getline(file, line)) {
+  while (events->size() < events_max && bytes > 0 && std::getline(file, line)) {
     bytes -= static_cast<int64_t>(line.size()) + 1;
     if (NumberOf(line).value_or(0) <= after) continue;
     // A crash may have left a partial line.
@@ -102,8 +102,8 @@ std::optional<AuditEvent> FromJson(absl::string_view line) {
 }
 
 absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(const std::string& path,
-                                                         int64_t most_bytes) {
-  std::unique_ptr<AuditLog> log(new AuditLog(path, most_bytes));
+                                                         int64_t bytes_max) {
+  std::unique_ptr<AuditLog> log(new AuditLog(path, bytes_max));
   absl::MutexLock lock(&log->mutex_);
   for (const std::string& name : {Rotated(path), path}) {
     std::ifstream file(name);
@@ -145,7 +145,7 @@ void AuditLog::Append(AuditEvent event) {
   event.number = ++last_number_;
   const std::string line = ToJson(event) + "\n";
   const auto size = static_cast<int64_t>(line.size());
-  if (bytes_ > 0 && bytes_ + size > most_bytes_) Rotate();
+  if (bytes_ > 0 && bytes_ + size > bytes_max_) Rotate();
   if (write(file_, line.data(), line.size()) == static_cast<ssize_t>(size)) {
     bytes_ += size;
     return;
@@ -155,7 +155,7 @@ void AuditLog::Append(AuditEvent event) {
   if (ftruncate(file_, bytes_) != 0) Rotate();
 }
 
-std::vector<AuditEvent> AuditLog::Read(int64_t after, absl::Time since, int most) const {
+std::vector<AuditEvent> AuditLog::Read(int64_t after, absl::Time since, int events_max) const {
   std::ifstream earlier, current;
   int64_t bytes;
   {
@@ -168,8 +168,8 @@ std::vector<AuditEvent> AuditLog::Read(int64_t after, absl::Time since, int most
   }
   std::vector<AuditEvent> events;
   constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
-  ReadEvents(earlier, kAll, after, since, static_cast<size_t>(most), &events);
-  ReadEvents(current, bytes, after, since, static_cast<size_t>(most), &events);
+  ReadEvents(earlier, kAll, after, since, static_cast<size_t>(events_max), &events);
+  ReadEvents(current, bytes, after, since, static_cast<size_t>(events_max), &events);
   return events;
 }
 

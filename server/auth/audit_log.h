@@ -36,30 +36,29 @@ std::string ToJson(const AuditEvent& event);
 // Returns nullopt if ToJson did not write the line.
 std::optional<AuditEvent> FromJson(absl::string_view line);
 
-// Thread-safe. When the file would exceed `most_bytes` it is renamed to `path`.1, replacing an
+// Thread-safe. When the file would exceed `bytes_max` it is renamed to `path`.1, replacing an
 // earlier one.
 class AuditLog {
  public:
   static absl::StatusOr<std::unique_ptr<AuditLog>> Open(const std::string& path,
-                                                        int64_t most_bytes = 8 << 20);
+                                                        int64_t bytes_max = 8 << 20);
   ~AuditLog();
 
   // Assigns the number. An event that cannot be written goes to the daemon's log instead.
   void Append(AuditEvent event) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns at most `most` events with numbers above `after`, not before `since`, oldest first.
-  // Does not block Append.
-  std::vector<AuditEvent> Read(int64_t after, absl::Time since, int most) const
+  // Returns at most `events_max` events with numbers above `after`, not before `since`, oldest
+  // first. Does not block Append.
+  std::vector<AuditEvent> Read(int64_t after, absl::Time since, int events_max) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   int64_t last_number() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  AuditLog(std::string path, int64_t most_bytes)
-      : path_(std::move(path)), most_bytes_(most_bytes) {}
+  AuditLog(std::string path, int64_t bytes_max) : path_(std::move(path)), bytes_max_(bytes_max) {}
   absl::Status OpenFile() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Rotate() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string path_;
-  const int64_t most_bytes_;
+  const int64_t bytes_max_;
   mutable absl::Mutex mutex_;
   int file_ ABSL_GUARDED_BY(mutex_) = -1;
   int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;

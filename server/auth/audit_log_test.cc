@@ -67,11 +67,11 @@ TEST(AuditLog, CountsOnOverRestartsAndHalfALine) {
 
 TEST(AuditLog, HasABound) {
   const std::string path = NewLog();
-  constexpr int64_t kMost = 2000;
-  auto log = *AuditLog::Open(path, kMost);
+  constexpr int64_t kBytesMax = 2000;
+  auto log = *AuditLog::Open(path, kBytesMax);
   for (int i = 0; i < 100; ++i) log->Append(Event(absl::StrCat(i)));
-  EXPECT_LE(std::filesystem::file_size(path), kMost);
-  EXPECT_LE(std::filesystem::file_size(path + ".1"), kMost);
+  EXPECT_LE(std::filesystem::file_size(path), kBytesMax);
+  EXPECT_LE(std::filesystem::file_size(path + ".1"), kBytesMax);
   const auto events = log->Read(0, absl::InfinitePast(), 1000);
   ASSERT_GE(events.size(), 10);
   EXPECT_EQ(events.back().subject, "99");

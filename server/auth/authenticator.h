@@ -25,7 +25,7 @@ bool VerifySecret(const std::string& hash, const std::string& secret);
 
 // Thread-safe. A verified token is remembered, by a keyed hash, until the users change. A token
 // with an unknown id, or one that this daemon did not make, costs no Argon2 run. At most
-// `most_verifications` of those runs execute at once; others wait for them.
+// `verifications_max` of those runs execute at once; others wait for them.
 class Authenticator {
  public:
   struct Options {
@@ -36,7 +36,7 @@ class Authenticator {
     // token.
     std::function<bool(const std::string& name, Role role)> is_account = [](const std::string&,
                                                                             Role) { return false; };
-    int most_verifications = 2;
+    int verifications_max = 2;
     std::function<absl::StatusOr<std::string>(const std::string&)> hash = HashSecret;
     std::function<bool(const std::string&, const std::string&)> verify = VerifySecret;
   };
@@ -75,7 +75,7 @@ class Authenticator {
   std::optional<Principal> Remembered(const std::string& fingerprint)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasRoom() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return verifying_ < options_.most_verifications;
+    return verifying_ < options_.verifications_max;
   }
 
   const Options options_;

@@ -83,13 +83,13 @@ TEST_F(AuthenticatorTest, MadeUpTokensCostNothingAndAreAllToldTheSame) {
 
 TEST_F(AuthenticatorTest, FewVerificationsGoOnAtOnce) {
   std::atomic<int> running{0};
-  std::atomic<int> most{0};
+  std::atomic<int> highest{0};
   absl::Notification go;
   Authenticator::Options options = Options();
   options.verify = [&](const std::string&, const std::string&) {
     const int now = ++running;
-    int seen = most.load();
-    while (now > seen && !most.compare_exchange_weak(seen, now)) {
+    int seen = highest.load();
+    while (now > seen && !highest.compare_exchange_weak(seen, now)) {
     }
     go.WaitForNotification();
     --running;
@@ -105,7 +105,7 @@ TEST_F(AuthenticatorTest, FewVerificationsGoOnAtOnce) {
   EXPECT_TRUE(kiln::testing::Eventually([&] { return running >= 2; }));
   go.Notify();
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(most, 2);
+  EXPECT_EQ(highest, 2);
 }
 
 TEST_F(AuthenticatorTest, HashesWithArgon2id) {

@@ -47,7 +47,7 @@ absl::Span<const MethodRule> MethodTable() { return kTable; }
 
 std::optional<Role> LeastRole(absl::string_view method) {
   for (const MethodRule& rule : kTable)
-    if (rule.method == method) return rule.least;
+    if (rule.method == method) return rule.role_min;
   return std::nullopt;
 }
 

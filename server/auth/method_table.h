@@ -12,7 +12,7 @@ namespace kiln::auth {
 
 struct MethodRule {
   absl::string_view method;  // "/kiln.v1.AdminService/Drain"
-  Role least;
+  Role role_min;
 };
 
 absl::Span<const MethodRule> MethodTable();

@@ -162,8 +162,7 @@ absl::Status CheckUserName(const std::string& name) {
                             "USER_NAME");
 }
 
-absl::StatusOr<std::unique_ptr<UserStore>> UserStore::Open(const std::string& path,
-                                                           int most_users) {
+absl::StatusOr<std::unique_ptr<UserStore>> UserStore::Open(const std::string& path, int users_max) {
   // An empty table is also written to a file, so that a lost file is noticed.
   if (!std::filesystem::exists(path)) {
     if (absl::Status status = state::WriteLines(path, kHeader, {}); !status.ok()) return status;
@@ -178,7 +177,7 @@ absl::StatusOr<std::unique_ptr<UserStore>> UserStore::Open(const std::string& pa
     if (!user) return state::Damaged(path);
     users[user->name] = *std::move(user);
   }
-  return std::unique_ptr<UserStore>(new UserStore(path, most_users, std::move(users)));
+  return std::unique_ptr<UserStore>(new UserStore(path, users_max, std::move(users)));
 }
 
 absl::Status UserStore::CheckNotLost(const std::string& path, const std::string& made_later) {
@@ -208,12 +207,12 @@ absl::Status UserStore::Add(const StoredUser& user) {
                                   user.name, "` ends the old token, and add makes a new one")),
                               "USER_EXISTS", {{"user", user.name}});
   }
-  if (found == users_.end() && static_cast<int>(users_.size()) >= most_users_) {
+  if (found == users_.end() && static_cast<int>(users_.size()) >= users_max_) {
     return errors::WithReason(
         absl::ResourceExhaustedError(absl::StrCat(
             "the daemon knows ", users_.size(),
             " users, revoked ones among them, and takes no more; add one under a revoked name")),
-        "TOO_MANY_USERS", {{"limit", absl::StrCat(most_users_)}});
+        "TOO_MANY_USERS", {{"limit", absl::StrCat(users_max_)}});
   }
   Users users = users_;
   users[user.name] = user;

@@ -63,10 +63,10 @@ absl::Status CheckUserName(const std::string& name);
 class UserStore {
  public:
   // Reads the users from the file `path`, which is created if it does not exist. DATA_LOSS: it is
-  // damaged. Users from an earlier version's file, which had no identities, get both. `most_users`
+  // damaged. Users from an earlier version's file, which had no identities, get both. `users_max`
   // includes revoked users, whose names are not reused.
   static absl::StatusOr<std::unique_ptr<UserStore>> Open(const std::string& path,
-                                                         int most_users = 4096);
+                                                         int users_max = 4096);
 
   // DATA_LOSS: the file `path` does not exist, but the file `made_later` does, which the daemon
   // creates after it.
@@ -104,12 +104,12 @@ class UserStore {
 
  private:
   using Users = std::map<std::string, StoredUser>;
-  UserStore(std::string path, int most_users, Users users)
-      : path_(std::move(path)), most_users_(most_users), users_(std::move(users)) {}
+  UserStore(std::string path, int users_max, Users users)
+      : path_(std::move(path)), users_max_(users_max), users_(std::move(users)) {}
   absl::Status Replace(Users users) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string path_;
-  const int most_users_;
+  const int users_max_;
   mutable absl::Mutex mutex_;
   Users users_ ABSL_GUARDED_BY(mutex_);
   int64_t version_ ABSL_GUARDED_BY(mutex_) = 1;

@@ -159,7 +159,7 @@ TEST(UserStore, KnowsWhetherAKeyIsMissed) {
 }
 
 TEST(UserStore, HasABound) {
-  auto store = *UserStore::Open(NewFile(), /*most_users=*/2);
+  auto store = *UserStore::Open(NewFile(), /*users_max=*/2);
   for (const char* name : {"a", "b"}) {
     StoredUser user = Ann();
     user.name = name;

@@ -16,7 +16,7 @@ constexpr absl::string_view kSha256 = "sha256:";
 constexpr size_t kDigestDigits = 64;
 constexpr absl::string_view kSum = "sum64:";
 constexpr size_t kSumDigits = 16;
-constexpr size_t kMostBytes = 256;
+constexpr size_t kNameBytesMax = 256;
 
 bool IsLowerHex(absl::string_view text, size_t digits) {
   return text.size() == digits && std::all_of(text.begin(), text.end(), [](char c) {
@@ -30,7 +30,7 @@ bool HasSum(absl::string_view name) {
 
 // An arbitrary name, which says nothing about the bytes.
 bool IsPlain(absl::string_view name) {
-  return !name.empty() && name.size() <= kMostBytes && !absl::StrContains(name, ':');
+  return !name.empty() && name.size() <= kNameBytesMax && !absl::StrContains(name, ':');
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ absl::Status CheckBlobName(absl::string_view name) {
   return errors::WithReason(
       absl::InvalidArgumentError(absl::StrCat(
           "blob name ", Quoted({name.data(), name.size()}), " is neither \"sha256:\" and ",
-          kDigestDigits, " lower-case hexadecimal digits nor a name of 1 to ", kMostBytes,
+          kDigestDigits, " lower-case hexadecimal digits nor a name of 1 to ", kNameBytesMax,
           " bytes without a colon; either may stand behind \"sum64:\", ", kSumDigits,
           " such digits and a colon")),
       "BAD_BLOB_NAME");

@@ -15,9 +15,9 @@ namespace kiln::buffers {
 namespace {
 
 // The most blobs of one name that one Verify hashes.
-constexpr int kMostOfOneName = 16;
+constexpr int kBlobsOfNameMax = 16;
 // The most blobs with one sum that one Verify looks at.
-constexpr int kMostOfOneSum = 64;
+constexpr int kBlobsOfSumMax = 64;
 
 std::string HexDigest(const Chunks& data) {
   Sha256 digest;
@@ -53,7 +53,7 @@ BlobStore::Entries::const_iterator BlobStore::FindUnverified(const std::string& 
   const std::string sum(SumIn(name));
   if (sum.empty()) return end;
   auto entry = blobs_.lower_bound({user, sum, kShared});
-  for (int i = 0; i < kMostOfOneSum && entry != end && entry->first.user == user &&
+  for (int i = 0; i < kBlobsOfSumMax && entry != end && entry->first.user == user &&
                   absl::StartsWith(entry->first.name, sum);
        ++i, ++entry)
     if (is_candidate(*entry)) return entry;
@@ -71,7 +71,7 @@ bool BlobStore::AreVerified(const std::string& user, const std::vector<std::stri
 void BlobStore::Verify(const std::string& user, const std::vector<std::string>& names) {
   // Several blobs may have a name, only one of them right, and more may arrive at any time.
   for (const std::string& name : names) {
-    for (int i = 0; i < kMostOfOneName && VerifyOne(user, name); ++i) {
+    for (int i = 0; i < kBlobsOfNameMax && VerifyOne(user, name); ++i) {
     }
   }
 }

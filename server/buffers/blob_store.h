@@ -74,11 +74,11 @@ class BlobStore {
   // user's.
   void Reclaim(int64_t bytes, const std::string& user = "") ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // DropIdleMemory returns memory cached for the next uploads to the system, down to `most_bytes`;
+  // DropIdleMemory returns memory cached for the next uploads to the system, down to `bytes_max`;
   // DropUnusedMemory returns what was not needed since its last call. At most half of the limit is
   // cached.
-  void DropIdleMemory(int64_t most_bytes) {
-    recycler_->DropBeyond(static_cast<size_t>(std::max<int64_t>(most_bytes, 0)));
+  void DropIdleMemory(int64_t bytes_max) {
+    recycler_->DropBeyond(static_cast<size_t>(std::max<int64_t>(bytes_max, 0)));
   }
   void DropUnusedMemory() { recycler_->DropUnused(); }
   // Bytes cached for the next uploads.

@@ -15,14 +15,14 @@ namespace kiln::buffers {
 // repeats the same work gets their own blocks back.
 class BlockOwners {
  public:
-  // Remembers at most `most_blocks` blocks. Beyond that it forgets all, which then count as other
+  // Remembers at most `blocks_max` blocks. Beyond that it forgets all, which then count as other
   // users' blocks.
-  explicit BlockOwners(size_t most_blocks = 1 << 16) : most_(most_blocks) {}
+  explicit BlockOwners(size_t blocks_max = 1 << 16) : blocks_max_(blocks_max) {}
 
   // The block no longer belongs to `owner`. Null: to no single user.
   void GivenBack(const void* block, const void* owner) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
-    if (owners_.size() >= most_) owners_.clear();
+    if (owners_.size() >= blocks_max_) owners_.clear();
     owners_[block] = owner;
   }
   // The block belongs to `owner` (not null) from now on. Returns true if it belonged to the same
@@ -37,7 +37,7 @@ class BlockOwners {
   }
 
  private:
-  const size_t most_;
+  const size_t blocks_max_;
   absl::Mutex mutex_;
   absl::flat_hash_map<const void*, const void*> owners_ ABSL_GUARDED_BY(mutex_);
 };

@@ -83,13 +83,13 @@ void ChunkRecycler::Give(ChunkMemory memory) {
   absl::MutexLock lock(&mutex_);
   bytes_ += memory.size();
   waiting_.push_back(std::move(memory));
-  dropped = TakeBeyond(most_);
+  dropped = TakeBeyond(bytes_max_);
 }
 
-void ChunkRecycler::DropBeyond(size_t most_bytes) {
+void ChunkRecycler::DropBeyond(size_t bytes_max) {
   std::deque<ChunkMemory> dropped;
   absl::MutexLock lock(&mutex_);
-  dropped = TakeBeyond(most_bytes);
+  dropped = TakeBeyond(bytes_max);
 }
 
 void ChunkRecycler::DropUnused() {
@@ -99,9 +99,9 @@ void ChunkRecycler::DropUnused() {
   fewest_ = bytes_;
 }
 
-std::deque<ChunkMemory> ChunkRecycler::TakeBeyond(size_t most_bytes) {
+std::deque<ChunkMemory> ChunkRecycler::TakeBeyond(size_t bytes_max) {
   std::deque<ChunkMemory> taken;
-  while (bytes_ > most_bytes) {
+  while (bytes_ > bytes_max) {
     bytes_ -= waiting_.front().size();
     taken.push_back(std::move(waiting_.front()));
     waiting_.pop_front();

@@ -43,25 +43,25 @@ class ChunkMemory {
 // it. Thread-safe.
 class ChunkRecycler {
  public:
-  // Caches at most `most_bytes`; beyond that it releases the oldest.
-  explicit ChunkRecycler(size_t most_bytes) : most_(most_bytes) {}
+  // Caches at most `bytes_max`; beyond that it releases the oldest.
+  explicit ChunkRecycler(size_t bytes_max) : bytes_max_(bytes_max) {}
 
   // Memory of exactly this size, from the cache if possible.
   ChunkMemory Take(size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   // Releases memory smaller than 64 KiB instead of caching it.
   void Give(ChunkMemory memory) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Releases cached memory down to `most_bytes`.
-  void DropBeyond(size_t most_bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Releases cached memory down to `bytes_max`.
+  void DropBeyond(size_t bytes_max) ABSL_LOCKS_EXCLUDED(mutex_);
   // Releases the memory that was not needed since the last call of this.
   void DropUnused() ABSL_LOCKS_EXCLUDED(mutex_);
   size_t bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // Removes the oldest memory until at most `most_bytes` are cached. The caller frees it without
+  // Removes the oldest memory until at most `bytes_max` are cached. The caller frees it without
   // the lock.
-  std::deque<ChunkMemory> TakeBeyond(size_t most_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::deque<ChunkMemory> TakeBeyond(size_t bytes_max) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const size_t most_;
+  const size_t bytes_max_;
   mutable absl::Mutex mutex_;
   size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t fewest_ ABSL_GUARDED_BY(mutex_) = 0;                // least bytes cached since DropUnused

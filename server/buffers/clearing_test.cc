@@ -15,9 +15,9 @@ namespace {
 class ClearingTest : public ::testing::Test {
  protected:
   std::shared_ptr<Value> Allocate(int64_t bytes, const std::shared_ptr<Account>& account,
-                                  int64_t at_least = 0) {
+                                  int64_t bytes_min = 0) {
     return *pool_->Allocate(std::make_shared<TensorType>(TensorType{ir::DType::kInt8, {bytes}}),
-                            account, at_least);
+                            account, bytes_min);
   }
   static char* Bytes(const Value& value) {
     return static_cast<char*>(value.buffer()->host_pointer());
@@ -51,7 +51,7 @@ TEST_F(ClearingTest, NobodyReadsWhatAnotherHasLeftBehind) {
 
 TEST_F(ClearingTest, TheRoomBehindASmallValueIsClearAsWell) {
   LeaveBehind(4096, ann_);
-  EXPECT_TRUE(IsClear(*Allocate(10, bob_, /*at_least=*/4096)));
+  EXPECT_TRUE(IsClear(*Allocate(10, bob_, /*bytes_min=*/4096)));
 }
 
 TEST_F(ClearingTest, IntermediateResultsAreNobodysToRead) {
@@ -119,7 +119,7 @@ TEST(Clearing, WhatTheProcessHadThereIsNobodysOwn) {
 }
 
 TEST(BlockOwners, FewAreRemembered) {
-  BlockOwners owners(/*most_blocks=*/2);
+  BlockOwners owners(/*blocks_max=*/2);
   const int blocks[3] = {}, ann = 0, bob = 0;
   owners.GivenBack(&blocks[0], &ann);
   owners.GivenBack(&blocks[1], &ann);

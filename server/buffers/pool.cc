@@ -147,9 +147,9 @@ void Pool::Free(std::unique_ptr<drivers::Buffer> buffer, const void* owner) {
 
 absl::StatusOr<std::shared_ptr<Value>> Pool::Allocate(std::shared_ptr<const TensorType> type,
                                                       std::shared_ptr<Account> account,
-                                                      int64_t at_least) {
+                                                      int64_t bytes_min) {
   const int64_t life = this->life();  // read before allocating, which may already use a new life
-  const int64_t bytes = std::max(type->bytes(), at_least);
+  const int64_t bytes = std::max(type->bytes(), bytes_min);
   // First, because a user at their limit must not evict others' data.
   if (account)
     if (absl::Status status = account->Add(bytes); !status.ok()) return status;
@@ -160,7 +160,7 @@ absl::StatusOr<std::shared_ptr<Value>> Pool::Allocate(std::shared_ptr<const Tens
   }
   if (account) ClearOthers(**buffer, *account);
   return std::make_shared<Value>(std::move(type), std::move(*buffer), shared_from_this(),
-                                 std::move(account), at_least, life);
+                                 std::move(account), bytes_min, life);
 }
 
 absl::Status Pool::LostError() const {

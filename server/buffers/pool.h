@@ -44,13 +44,13 @@ class Pool : public std::enable_shared_from_this<Pool> {
   // UNAVAILABLE: the error for a value from an earlier life.
   absl::Status LostError() const;
 
-  // Returns a pending value with memory for `type`, and for at least `at_least` bytes. Host-visible
-  // memory is cleared unless it belonged to the same user before, or is fresh pages of the system,
-  // which are supplied on first write. RESOURCE_EXHAUSTED names the requested size and what is
-  // left, or is quota::Refusal of `account`; other errors are the device's.
+  // Returns a pending value with memory for `type`, and for at least `bytes_min` bytes.
+  // Host-visible memory is cleared unless it belonged to the same user before, or is fresh pages of
+  // the system, which are supplied on first write. RESOURCE_EXHAUSTED names the requested size and
+  // what is left, or is quota::Refusal of `account`; other errors are the device's.
   absl::StatusOr<std::shared_ptr<Value>> Allocate(std::shared_ptr<const TensorType> type,
                                                   std::shared_ptr<Account> account,
-                                                  int64_t at_least = 0);
+                                                  int64_t bytes_min = 0);
   // Memory without a type, for intermediate results; return it with Free.
   absl::StatusOr<std::unique_ptr<drivers::Buffer>> AllocateBytes(int64_t bytes);
   // `owner`: the user whose bytes are in it (Account::top); null: several users.

@@ -21,9 +21,9 @@ std::string TensorType::ToString() const {
 }
 
 absl::Status CheckTensorType(const TensorType& type) {
-  if (type.shape.size() > ops::kMaxRank) {
+  if (type.shape.size() > ops::kRankMax) {
     return absl::InvalidArgumentError(absl::StrCat("a shape with ", type.shape.size(),
-                                                   " dimensions; the most is ", ops::kMaxRank));
+                                                   " dimensions; the most is ", ops::kRankMax));
   }
   int64_t bytes = ir::SizeOf(type.dtype);
   if (bytes == 0) return absl::InvalidArgumentError("the dtype is missing or unknown");
@@ -48,7 +48,7 @@ std::shared_ptr<Value> Value::Failed(absl::Status status, memory::Charge charge)
 }
 
 Value::Value(std::shared_ptr<const TensorType> type, std::unique_ptr<drivers::Buffer> buffer,
-             std::shared_ptr<Pool> pool, std::shared_ptr<Account> account, int64_t at_least,
+             std::shared_ptr<Pool> pool, std::shared_ptr<Account> account, int64_t bytes_min,
              int64_t life)
     : type_(std::move(type)),
       pool_(std::move(pool)),
@@ -56,7 +56,7 @@ Value::Value(std::shared_ptr<const TensorType> type, std::unique_ptr<drivers::Bu
       account_(std::move(account)),
       life_(life),
       // bytes() needs type_, which is declared first.
-      held_bytes_(std::max(bytes(), at_least)) {}
+      held_bytes_(std::max(bytes(), bytes_min)) {}
 
 Value::~Value() {
   if (account_) account_->Remove(held_bytes_);

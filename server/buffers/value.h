@@ -56,7 +56,7 @@ class Value {
 
   // Use Pool::Allocate, which has counted the value in `account`.
   Value(std::shared_ptr<const TensorType> type, std::unique_ptr<drivers::Buffer> buffer,
-        std::shared_ptr<Pool> pool, std::shared_ptr<Account> account, int64_t at_least = 0,
+        std::shared_ptr<Pool> pool, std::shared_ptr<Account> account, int64_t bytes_min = 0,
         int64_t life = 0);
   ~Value();
   Value(const Value&) = delete;

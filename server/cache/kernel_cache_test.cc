@@ -131,13 +131,13 @@ TEST_F(KernelCacheTest, MayBeDeletedWhileInUse) {
 TEST_F(KernelCacheTest, TheLogBesideItIsBounded) {
   constexpr int64_t kLimit = 1 << 20;
   auto cache = Open(kLimit);
-  int64_t most = 0;
+  int64_t highest = 0;
   for (int i = 0; i < 300; ++i) {
     now_ += absl::Seconds(1);
     cache->Put(absl::StrCat("key", i), std::string(50'000, static_cast<char>('a' + i % 26)));
-    most = std::max(most, static_cast<int64_t>(std::filesystem::file_size(path() + "-wal")));
+    highest = std::max(highest, static_cast<int64_t>(std::filesystem::file_size(path() + "-wal")));
   }
-  EXPECT_LT(most, kLimit / 2);
+  EXPECT_LT(highest, kLimit / 2);
   EXPECT_TRUE(cache->Get("key299").has_value());
 }
 

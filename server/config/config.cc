@@ -72,11 +72,11 @@ bool TakeBytes(const toml::node& node, int64_t* out) {
   return bytes.ok();
 }
 
-constexpr int64_t kLeastHostMemory = 16 << 20;
+constexpr int64_t kHostMemoryMin = 16 << 20;
 constexpr int kSecondsPerWeek = 7 * 24 * 3600;
 constexpr int kHoursPerYear = 366 * 24;
 // An idle worker uses a tenth of it.
-constexpr int64_t kLeastCompileMemory = 256 << 20;
+constexpr int64_t kCompileMemoryMin = 256 << 20;
 
 constexpr char kBytes[] = "a number of bytes such as \"512MiB\"";
 constexpr char kPasses[] = "an array of passes of the compiler; `irtool --list` names them";
@@ -326,24 +326,24 @@ absl::Status Check(const Config& config) {
       config.host_memory_limit_bytes < 0) {
     return absl::InvalidArgumentError("limits in bytes must not be negative");
   }
-  if (config.host_memory_limit_bytes > 0 && config.host_memory_limit_bytes < kLeastHostMemory) {
+  if (config.host_memory_limit_bytes > 0 && config.host_memory_limit_bytes < kHostMemoryMin) {
     return absl::InvalidArgumentError(
         absl::StrCat("memory.host_limit: ", config.host_memory_limit_bytes,
-                     " bytes are too few; give ", kLeastHostMemory, " or more"));
+                     " bytes are too few; give ", kHostMemoryMin, " or more"));
   }
   if (config.compile_seconds_limit < 0) {
     return absl::InvalidArgumentError("compiler.seconds_limit: it must not be negative");
   }
   if (config.compile_memory_limit_bytes != 0 &&
-      config.compile_memory_limit_bytes < kLeastCompileMemory) {
+      config.compile_memory_limit_bytes < kCompileMemoryMin) {
     return absl::InvalidArgumentError(absl::StrCat(
         "compiler.memory_limit: ", config.compile_memory_limit_bytes, " bytes are too few; give ",
-        kLeastCompileMemory, " or more, or 0 for no limit"));
+        kCompileMemoryMin, " or more, or 0 for no limit"));
   }
   const int64_t weight = config.quota[quota::Resource::kWeight];
-  if (weight < 1 || weight > quota::kMostWeight) {
+  if (weight < 1 || weight > quota::kWeightMax) {
     return absl::InvalidArgumentError(
-        absl::StrCat("quota.weight: ", weight, " is not between 1 and ", quota::kMostWeight));
+        absl::StrCat("quota.weight: ", weight, " is not between 1 and ", quota::kWeightMax));
   }
   if (config.health_interval_seconds < 0) {
     return absl::InvalidArgumentError("health_interval_seconds: it must not be negative");

@@ -18,8 +18,8 @@ bool DeviceQueue::Fits(double cost) const {
   // If programs are not cut (an infinite slice), everything queued would fit, so use the usual
   // slice.
   const bool is_cut = std::isfinite(limits_.slice_seconds);
-  const double most = is_cut ? limits_.piece_seconds() : QueueLimits().piece_seconds();
-  return count < limits_.max_in_flight && seconds_in_flight_ + cost <= most;
+  const double seconds_max = is_cut ? limits_.piece_seconds() : QueueLimits().piece_seconds();
+  return count < limits_.in_flight_max && seconds_in_flight_ + cost <= seconds_max;
 }
 
 std::optional<DeviceQueue::Start> DeviceQueue::Next() {

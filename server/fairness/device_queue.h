@@ -33,7 +33,7 @@ namespace kiln::fairness {
 // next, however many others wait. A user who has had as much as the others waits for their turn
 // (fair_queue.h).
 struct QueueLimits {
-  int max_in_flight = 512;
+  int in_flight_max = 512;
   double slice_seconds = 0.010;
 
   double piece_seconds() const { return slice_seconds / 2; }

@@ -60,7 +60,7 @@ class DispatcherTest : public testing::Test {
     dispatcher_.Enqueue(flow, std::make_shared<RecordedWork>(&journal_, name, seconds, status));
   }
   Journal journal_;
-  Dispatcher dispatcher_{"cpu:0", absl::Now, QueueLimits{.max_in_flight = 4, .slice_seconds = 4.0}};
+  Dispatcher dispatcher_{"cpu:0", absl::Now, QueueLimits{.in_flight_max = 4, .slice_seconds = 4.0}};
 };
 
 // As for a device that is closed when idle. Sanitizers detect late accesses.

@@ -4,7 +4,7 @@
 
 namespace kiln::fairness {
 namespace {
-constexpr size_t kMostDeparted = 1024;
+constexpr size_t kDepartedMax = 1024;
 }  // namespace
 
 void TagOrder::Activate(int64_t id) {
@@ -105,7 +105,7 @@ void FairQueue::Depart(int64_t user_id) {
 void FairQueue::ForgetDeparted() {
   for (auto user = departed_.begin(); user != departed_.end();) {
     const bool is_ahead = users_order_[IndexOf(users_.at(*user).priority)].IsAhead(*user);
-    if (is_ahead && departed_.size() <= kMostDeparted) {
+    if (is_ahead && departed_.size() <= kDepartedMax) {
       ++user;
       continue;
     }

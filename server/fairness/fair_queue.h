@@ -173,7 +173,7 @@ class FairQueue {
   std::map<UserKey, int64_t> user_ids_;
   std::map<FlowId, Flow> flows_;
   std::set<FlowId> held_;
-  std::deque<int64_t> departed_;  // users without a flow; at most kMostDeparted
+  std::deque<int64_t> departed_;  // users without a flow; at most kDepartedMax
 };
 
 }  // namespace kiln::fairness

@@ -51,9 +51,9 @@ TEST(Split, EveryPointIsInOnePartOfBoundedTime) {
     std::vector<CommandCost> commands(1 + random.Below(20));
     for (CommandCost& command : commands)
       command = {random.Scale(1e-6, 1), static_cast<int64_t>(random.Scale(1, 1e12))};
-    constexpr double kMost = 0.005;
-    const std::vector<CommandPart> parts = Split(commands, kMost);
-    EXPECT_LE(parts.size(), kMostSlices + commands.size());
+    constexpr double kSecondsMax = 0.005;
+    const std::vector<CommandPart> parts = Split(commands, kSecondsMax);
+    EXPECT_LE(parts.size(), kSlicesMax + commands.size());
     size_t part = 0;
     for (size_t i = 0; i < commands.size(); ++i) {
       int64_t next = 0;
@@ -65,7 +65,7 @@ TEST(Split, EveryPointIsInOnePartOfBoundedTime) {
         seconds += parts[part].seconds;
         // At most a point more than an even share.
         const double point = commands[i].seconds / static_cast<double>(commands[i].points);
-        EXPECT_LE(parts[part].seconds, kMost + point + 1e-6);
+        EXPECT_LE(parts[part].seconds, kSecondsMax + point + 1e-6);
       }
       EXPECT_EQ(next, commands[i].points);
       EXPECT_NEAR(seconds, commands[i].seconds, kRounding);
@@ -80,22 +80,22 @@ TEST(Split, EveryPointIsInOnePartOfBoundedTime) {
 TEST(Split, MakesABoundedNumberOfParts) {
   const std::vector<CommandCost> commands = {{60, 1'000'000'000}, {1e6, 1'000'000'000}, {60, 1}};
   const size_t parts = Split(commands, 0.005).size();
-  EXPECT_LE(parts, kMostSlices + 3);
-  EXPECT_GT(parts, kMostSlices / 4);
+  EXPECT_LE(parts, kSlicesMax + 3);
+  EXPECT_GT(parts, kSlicesMax / 4);
 }
 
 TEST(Cut, MakesABoundedNumberOfSlices) {
   const std::vector<double> commands(100'000, 0.005);
   const auto slices = Cut(commands, 0.005);
-  EXPECT_LE(slices.size(), kMostSlices);
-  EXPECT_GT(slices.size(), kMostSlices / 4);
+  EXPECT_LE(slices.size(), kSlicesMax);
+  EXPECT_GT(slices.size(), kSlicesMax / 4);
 }
 
 // A slice takes as long as the longest part of any of the programs.
 TEST(Cut, MakesABoundedNumberOfJointSlicesOfUnlikePrograms) {
   const std::vector<std::vector<double>> one(2047, {1e-6, 1 - 5e-7, 1e-6});
   const std::vector<std::vector<double>> other(2047, {1.0});
-  EXPECT_LE(CutTogether({{one, other}}, 1.0).size(), kMostSlices);
+  EXPECT_LE(CutTogether({{one, other}}, 1.0).size(), kSlicesMax);
 }
 
 // A program's commands in a slice, which may span several stretches.
@@ -152,8 +152,8 @@ TEST(Cut, ProgramsThatMeetAreCutInTheSameStretches) {
 TEST(Cut, MakesABoundedNumberOfJointSlices) {
   const std::vector<std::vector<double>> program(1000, std::vector<double>(100, 0.005));
   const auto slices = CutTogether({{program, program}}, 0.005);
-  EXPECT_LE(slices.size(), kMostSlices);
-  EXPECT_GT(slices.size(), kMostSlices / 4);
+  EXPECT_LE(slices.size(), kSlicesMax);
+  EXPECT_GT(slices.size(), kSlicesMax / 4);
 }
 
 // The bound of start-time fair queueing, checked at many moments. It counts only ended lists, so

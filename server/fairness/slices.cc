@@ -7,15 +7,15 @@
 
 namespace kiln::fairness {
 
-std::vector<CommandPart> Split(absl::Span<const CommandCost> commands, double most) {
+std::vector<CommandPart> Split(absl::Span<const CommandCost> commands, double seconds_max) {
   double total = 0;
   for (const CommandCost& command : commands) total += command.seconds;
-  most = std::max(most, total / kMostSlices);
+  seconds_max = std::max(seconds_max, total / kSlicesMax);
   std::vector<CommandPart> parts;
   for (size_t i = 0; i < commands.size(); ++i) {
     const auto [seconds, points] = commands[i];
     // The tolerance avoids an extra part because of rounding.
-    const double wanted = std::ceil(std::min(seconds / most, double{kMostSlices}) - 1e-6);
+    const double wanted = std::ceil(std::min(seconds / seconds_max, double{kSlicesMax}) - 1e-6);
     const int64_t count = std::clamp<int64_t>(static_cast<int64_t>(wanted), 1, points);
     for (int64_t part = 0; part < count; ++part) {
       // Avoids an overflow for any number of points.
@@ -48,14 +48,15 @@ std::vector<CommandPart> Join(absl::Span<const CommandPart> parts) {
   return joined;
 }
 
-std::vector<Slice> Cut(absl::Span<const double> command_seconds, double most) {
+std::vector<Slice> Cut(absl::Span<const double> command_seconds, double seconds_max) {
   const double total = std::accumulate(command_seconds.begin(), command_seconds.end(), 0.0);
-  // Any two neighbouring slices take more than `most` together, which bounds their number.
-  most = std::max(most, 2 * total / (kMostSlices - 1));
+  // Any two neighbouring slices take more than `seconds_max` together, which bounds their number.
+  seconds_max = std::max(seconds_max, 2 * total / (kSlicesMax - 1));
   std::vector<Slice> slices;
   for (int i = 0; i < static_cast<int>(command_seconds.size()); ++i) {
     const double seconds = command_seconds[i];
-    if (slices.empty() || slices.back().seconds + seconds > most) slices.push_back({i, i, 0});
+    if (slices.empty() || slices.back().seconds + seconds > seconds_max)
+      slices.push_back({i, i, 0});
     slices.back().end = i + 1;
     slices.back().seconds += seconds;
   }
@@ -67,14 +68,14 @@ namespace {
 using SecondsOfPrograms = absl::Span<const std::vector<std::vector<double>>>;
 
 // Without a limit on the number of slices.
-std::vector<JointSlice> CutAllTogether(SecondsOfPrograms seconds, double most) {
+std::vector<JointSlice> CutAllTogether(SecondsOfPrograms seconds, double seconds_max) {
   std::vector<JointSlice> slices;
   std::vector<int> begins(seconds.size());  // begins of the current stretch
   for (size_t stretch = 0; stretch < seconds[0].size(); ++stretch) {
     std::vector<std::vector<Slice>> cuts;
     size_t parts = 0;
     for (const auto& program : seconds) {
-      cuts.push_back(Cut(program[stretch], most));
+      cuts.push_back(Cut(program[stretch], seconds_max));
       parts = std::max(parts, cuts.back().size());
     }
     for (size_t part = 0; part < parts; ++part) {
@@ -85,7 +86,7 @@ std::vector<JointSlice> CutAllTogether(SecondsOfPrograms seconds, double most) {
             is_there ? cuts[i][part].end : static_cast<int>(seconds[i][stretch].size());
         if (is_there) slice.seconds = std::max(slice.seconds, cuts[i][part].seconds);
       }
-      if (!slices.empty() && slices.back().seconds + slice.seconds <= most) {
+      if (!slices.empty() && slices.back().seconds + slice.seconds <= seconds_max) {
         slice.seconds += slices.back().seconds;
         slices.pop_back();
       }
@@ -99,9 +100,10 @@ std::vector<JointSlice> CutAllTogether(SecondsOfPrograms seconds, double most) {
 
 }  // namespace
 
-std::vector<JointSlice> CutTogether(SecondsOfPrograms seconds, double most) {
-  std::vector<JointSlice> slices = CutAllTogether(seconds, most);
-  while (static_cast<int>(slices.size()) > kMostSlices) slices = CutAllTogether(seconds, most *= 2);
+std::vector<JointSlice> CutTogether(SecondsOfPrograms seconds, double seconds_max) {
+  std::vector<JointSlice> slices = CutAllTogether(seconds, seconds_max);
+  while (static_cast<int>(slices.size()) > kSlicesMax)
+    slices = CutAllTogether(seconds, seconds_max *= 2);
   return slices;
 }
 

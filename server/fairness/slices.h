@@ -23,10 +23,10 @@ struct CommandPart {
   double seconds = 0;
 };
 
-// Splits commands that take longer than `most` seconds into parts with equal numbers of points,
-// each of at most about `most` seconds or of one point; at most kMostSlices parts of all commands
-// plus one for each command. In order.
-std::vector<CommandPart> Split(absl::Span<const CommandCost> commands, double most);
+// Splits commands that take longer than `seconds_max` seconds into parts with equal numbers of
+// points, each of at most about `seconds_max` seconds or of one point; at most kSlicesMax parts of
+// all commands plus one for each command. In order.
+std::vector<CommandPart> Split(absl::Span<const CommandCost> commands, double seconds_max);
 
 // The seconds of each part, for Cut and CutTogether.
 std::vector<double> SecondsOf(absl::Span<const CommandPart> parts);
@@ -40,12 +40,12 @@ struct Slice {
   double seconds = 0;
 };
 
-inline constexpr int kMostSlices = 4096;
+inline constexpr int kSlicesMax = 4096;
 
-// Cuts commands with these predicted seconds. A slice takes at most `most` seconds, or is a single
-// command. If that needs more than kMostSlices, slices are made longer. Every command is in exactly
-// one slice, in order; without commands there is no slice.
-std::vector<Slice> Cut(absl::Span<const double> command_seconds, double most);
+// Cuts commands with these predicted seconds. A slice takes at most `seconds_max` seconds, or is a
+// single command. If that needs more than kSlicesMax, slices are made longer. Every command is in
+// exactly one slice, in order; without commands there is no slice.
+std::vector<Slice> Cut(absl::Span<const double> command_seconds, double seconds_max);
 
 // A slice of several programs that run concurrently and meet at barriers. All have the same number
 // of stretches; the first stretch ends at the first barrier.
@@ -59,7 +59,7 @@ struct JointSlice {
 // them, and at barriers. A slice that ends with a stretch ends before the barrier, which belongs to
 // the next slice; the last slice has all that is left.
 std::vector<JointSlice> CutTogether(absl::Span<const std::vector<std::vector<double>>> seconds,
-                                    double most);
+                                    double seconds_max);
 
 }  // namespace kiln::fairness
 

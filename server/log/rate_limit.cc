@@ -9,7 +9,7 @@ std::optional<int64_t> RateLimit::Admit(absl::Time now) {
     begun_ = now;
     admitted_ = 0;
   }
-  if (admitted_ >= most_) {
+  if (admitted_ >= admitted_max_) {
     ++held_back_;
     return std::nullopt;
   }

@@ -9,16 +9,17 @@
 
 namespace kiln::log {
 
-// Admits at most `most` events in each `window`, so that no client can fill the log. Not
+// Admits at most `admitted_max` events in each `window`, so that no client can fill the log. Not
 // thread-safe.
 class RateLimit {
  public:
-  RateLimit(int most, absl::Duration window) : most_(most), window_(window) {}
+  RateLimit(int admitted_max, absl::Duration window)
+      : admitted_max_(admitted_max), window_(window) {}
   // Returns how many were dropped before this one; nullopt if this one is dropped, too.
   std::optional<int64_t> Admit(absl::Time now);
 
  private:
-  const int most_;
+  const int admitted_max_;
   const absl::Duration window_;
   absl::Time begun_ = absl::InfinitePast();
   int admitted_ = 0;

@@ -71,9 +71,9 @@ TEST(HostMemory, ManyThatTakeAllTheyCanLeaveRoomForOneMore) {
   EXPECT_TRUE(memory->NewAccount("modest")->Reserve(Use::kHandles, 2 * kMebibyte).ok());
 }
 
-// Makes charges of a sixteenth of a mebibyte until one is refused, at most `most` bytes.
-void TakeAll(Account& account, int64_t most, std::vector<Charge>* charges) {
-  while (account.bytes() < most) {
+// Makes charges of a sixteenth of a mebibyte until one is refused, at most `bytes_max` bytes.
+void TakeAll(Account& account, int64_t bytes_max, std::vector<Charge>* charges) {
+  while (account.bytes() < bytes_max) {
     auto charge = account.Reserve(Use::kBlobs, kMebibyte / 16);
     if (!charge.ok()) return;
     charges->push_back(*std::move(charge));

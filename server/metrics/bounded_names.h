@@ -11,17 +11,17 @@ namespace kiln::metrics {
 // share "other". Not thread-safe.
 class BoundedNames {
  public:
-  explicit BoundedNames(int most) : most_(most) {}
+  explicit BoundedNames(int names_max) : names_max_(names_max) {}
 
   std::string Name(const std::string& name) {
     if (known_.contains(name)) return name;
-    if (static_cast<int>(known_.size()) >= most_) return "other";
+    if (static_cast<int>(known_.size()) >= names_max_) return "other";
     known_.insert(name);
     return name;
   }
 
  private:
-  const int most_;
+  const int names_max_;
   std::set<std::string> known_;
 };
 

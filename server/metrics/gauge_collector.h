@@ -23,7 +23,7 @@ class GaugeCollector : public prometheus::Collectable {
 
  private:
   mutable absl::Mutex mutex_;
-  mutable BoundedNames user_names_ ABSL_GUARDED_BY(mutex_){kMaxUserNames};
+  mutable BoundedNames user_names_ ABSL_GUARDED_BY(mutex_){kUserNamesMax};
   std::function<Gauges()> read_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -1,7 +1,7 @@
 // The metrics served at /metrics. README.md of this folder has the table of names and labels.
 //
-// Labels are bounded: devices by configuration, codes by gRPC, users by kMaxUserNames, programs and
-// kernels by kMaxProgramNames and kMaxKernelNames for each device; the rest is counted as "other"
+// Labels are bounded: devices by configuration, codes by gRPC, users by kUserNamesMax, programs and
+// kernels by kProgramNamesMax and kKernelNamesMax for each device; the rest is counted as "other"
 // (program_times.h). All methods are thread-safe.
 #ifndef KILN_SERVER_METRICS_METRICS_H_
 #define KILN_SERVER_METRICS_METRICS_H_
@@ -20,9 +20,9 @@
 
 namespace kiln::metrics {
 
-inline constexpr int kMaxKernelNames = 300;
-inline constexpr int kMaxUserNames = 100;
-inline constexpr int kMaxProgramNames = 100;
+inline constexpr int kKernelNamesMax = 300;
+inline constexpr int kUserNamesMax = 100;
+inline constexpr int kProgramNamesMax = 100;
 
 // Values that are read at a scrape.
 struct DeviceGauges {

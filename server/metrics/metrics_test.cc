@@ -80,7 +80,7 @@ TEST(Metrics, ShowsWhatHappened) {
 TEST(Metrics, KernelNamesAreBounded) {
   Metrics metrics("1");
   DeviceMetrics* device = metrics.ForDevice("cpu:0");
-  for (int i = 0; i < kMaxKernelNames / 2 + 50; ++i)
+  for (int i = 0; i < kKernelNamesMax / 2 + 50; ++i)
     device->KernelRan({"ann", "p"}, absl::StrCat("k", i), 1e-5);
   device->KernelRan({"ann", "p"}, "k0", 1e-5);
   device->KernelRan({"bob", "p"}, "k", 1e-5);
@@ -89,7 +89,7 @@ TEST(Metrics, KernelNamesAreBounded) {
               HasSubstr("_count{device=\"cpu:0\",user=\"ann\",program=\"p\",kernel=\"other\"} 50"));
   EXPECT_THAT(text,
               HasSubstr("_count{device=\"cpu:0\",user=\"ann\",program=\"p\",kernel=\"k0\"} 2"));
-  EXPECT_THAT(text, Not(HasSubstr(absl::StrCat("\"k", kMaxKernelNames / 2, "\""))));
+  EXPECT_THAT(text, Not(HasSubstr(absl::StrCat("\"k", kKernelNamesMax / 2, "\""))));
   // One user leaves names for others.
   EXPECT_THAT(text,
               HasSubstr("_count{device=\"cpu:0\",user=\"bob\",program=\"p\",kernel=\"k\"} 1"));
@@ -230,11 +230,11 @@ TEST(Metrics, KernelSecondsOfProgramsWithoutNamesAreNotLost) {
 
 TEST(Metrics, UsersOfProgramsAreBounded) {
   Metrics metrics("1");
-  for (int i = 0; i < kMaxUserNames + 3; ++i)
+  for (int i = 0; i < kUserNamesMax + 3; ++i)
     metrics.ForDevice("cpu:0")->RunFinished({absl::StrCat("u", i), "p"}, 1, nullptr);
   const std::string text = metrics.Text();
-  EXPECT_THAT(text, HasSubstr(absl::StrCat("\"u", kMaxUserNames - 1, "\"")));
-  EXPECT_THAT(text, Not(HasSubstr(absl::StrCat("\"u", kMaxUserNames, "\""))));
+  EXPECT_THAT(text, HasSubstr(absl::StrCat("\"u", kUserNamesMax - 1, "\"")));
+  EXPECT_THAT(text, Not(HasSubstr(absl::StrCat("\"u", kUserNamesMax, "\""))));
   EXPECT_EQ(ProgramsOf(text, "other"), std::pair(0, 3));
 }
 
@@ -246,7 +246,7 @@ TEST(Metrics, UsersNamesAreBounded) {
     gauges.users = users;
     return gauges;
   });
-  for (int i = 0; i < kMaxUserNames; ++i)
+  for (int i = 0; i < kUserNamesMax; ++i)
     users.push_back({absl::StrCat("m", i), "cpu:0", 0, 1, 0, 0, 0});
   metrics.Text();
   // Sorted by name they come first, but they are newer.

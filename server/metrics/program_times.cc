@@ -54,7 +54,7 @@ ProgramTimes::Times::Times(bool has_name) : has_name(has_name), runs(RunBuckets(
 ProgramTimes::Kernel& ProgramTimes::FindKernel(User& user, Times& times, absl::string_view name) {
   const auto known = times.kernels.find(name);
   if (known != times.kernels.end()) return known->second;
-  const bool has_name = times.has_name && user.kernels < kMaxKernelNames - kernels_;
+  const bool has_name = times.has_name && user.kernels < kKernelNamesMax - kernels_;
   if (has_name) {
     ++user.kernels;
     ++kernels_;
@@ -73,7 +73,7 @@ void ProgramTimes::Divide(User& user, Times& times) {
 ProgramTimes::User& ProgramTimes::FindUser(absl::string_view name) {
   const auto known = users_.find(name);
   if (known != users_.end()) return known->second;
-  return users_[users_.size() < kMaxUserNames ? name : kOther];
+  return users_[users_.size() < kUserNamesMax ? name : kOther];
 }
 
 ProgramTimes::Times& ProgramTimes::OthersOf(User& user) {
@@ -94,8 +94,8 @@ ProgramTimes::Times& ProgramTimes::Find(User& user, absl::string_view program) {
     return times;
   }
   const int own = static_cast<int>(user.programs.size()) - user.idle;
-  if (own >= kMaxProgramNames - programs_ + idle_) return OthersOf(user);
-  if (programs_ >= kMaxProgramNames) DropMostIdle();
+  if (own >= kProgramNamesMax - programs_ + idle_) return OthersOf(user);
+  if (programs_ >= kProgramNamesMax) DropMostIdle();
   ++programs_;
   return *user.programs.try_emplace(program, std::make_unique<Times>(true)).first->second;
 }

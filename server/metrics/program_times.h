@@ -23,8 +23,8 @@ namespace kiln::metrics {
 // lose its name to another, and its times are added to its user's "other".
 inline constexpr int kIdleScrapes = 40;
 
-// The times of one device. At most kMaxProgramNames programs and kMaxKernelNames of their kernels
-// have names; the rest are "other", separately for each of the first kMaxUserNames users. A user
+// The times of one device. At most kProgramNamesMax programs and kKernelNamesMax of their kernels
+// have names; the rest are "other", separately for each of the first kUserNamesMax users. A user
 // gets another name, of either kind, only while the user has fewer names in use than are free or
 // idle. Thread-safe.
 class ProgramTimes {

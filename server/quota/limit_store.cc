@@ -38,7 +38,7 @@ std::optional<std::pair<std::string, LimitStore::Overrides>> FromLine(const std:
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<LimitStore>> LimitStore::Open(const std::string& path,
-                                                             Limits defaults, size_t most_users) {
+                                                             Limits defaults, size_t users_max) {
   const auto lines = state::ReadLines(path, kHeader);
   if (!lines.ok()) return lines.status();
   Users users;
@@ -47,7 +47,7 @@ absl::StatusOr<std::unique_ptr<LimitStore>> LimitStore::Open(const std::string& 
     if (!entry) return state::Damaged(path);
     users.insert(*std::move(entry));
   }
-  return std::unique_ptr<LimitStore>(new LimitStore(path, defaults, most_users, std::move(users)));
+  return std::unique_ptr<LimitStore>(new LimitStore(path, defaults, users_max, std::move(users)));
 }
 
 Limits LimitStore::LimitsOf(const std::string& user) const {
@@ -77,12 +77,12 @@ absl::Status LimitStore::Set(const std::string& user, const Changes& changes) {
     }
   }
   if (overrides.empty()) users.erase(user);
-  if (users.size() > most_users_) {
+  if (users.size() > users_max_) {
     return errors::WithReason(
         absl::ResourceExhaustedError(absl::StrCat(
             "limits are set for ", users_.size(),
             " users, and no more can be; give some the defaults again, or change the defaults")),
-        "TOO_MANY_QUOTAS", {{"limit", absl::StrCat(most_users_)}});
+        "TOO_MANY_QUOTAS", {{"limit", absl::StrCat(users_max_)}});
   }
   std::vector<std::string> lines;
   for (const auto& [name, set] : users) lines.push_back(ToLine(name, set));

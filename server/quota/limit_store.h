@@ -26,9 +26,9 @@ class LimitStore {
   using Changes = std::map<Resource, std::optional<int64_t>>;
 
   // Reads the file `path`; without a file, no limits are set. DATA_LOSS: it is damaged.
-  // `most_users`: the most users with limits set.
+  // `users_max`: the most users with limits set.
   static absl::StatusOr<std::unique_ptr<LimitStore>> Open(const std::string& path, Limits defaults,
-                                                          size_t most_users = 4096);
+                                                          size_t users_max = 4096);
 
   Limits LimitsOf(const std::string& user) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Empty if all limits are the defaults.
@@ -40,15 +40,15 @@ class LimitStore {
 
  private:
   using Users = std::map<std::string, Overrides>;
-  LimitStore(std::string path, Limits defaults, size_t most_users, Users users)
+  LimitStore(std::string path, Limits defaults, size_t users_max, Users users)
       : path_(std::move(path)),
         defaults_(defaults),
-        most_users_(most_users),
+        users_max_(users_max),
         users_(std::move(users)) {}
 
   const std::string path_;
   const Limits defaults_;
-  const size_t most_users_;
+  const size_t users_max_;
   mutable absl::Mutex mutex_;
   Users users_ ABSL_GUARDED_BY(mutex_);
 };

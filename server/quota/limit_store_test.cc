@@ -56,7 +56,7 @@ TEST(LimitStore, TheDefaultComesBack) {
 }
 
 TEST(LimitStore, HasABound) {
-  auto store = *LimitStore::Open(NewFile(), Limits(), /*most_users=*/1);
+  auto store = *LimitStore::Open(NewFile(), Limits(), /*users_max=*/1);
   ASSERT_TRUE(store->Set("ann", {{Resource::kSessions, 1}}).ok());
   EXPECT_EQ(errors::Reason(store->Set("bob", {{Resource::kSessions, 1}})), "TOO_MANY_QUOTAS");
   EXPECT_TRUE(store->Set("ann", {{Resource::kSessions, 2}}).ok());

@@ -14,7 +14,7 @@ namespace {
 
 constexpr char kReason[] = "QUOTA_EXCEEDED";
 constexpr char kLargest[] = "largest";
-constexpr size_t kMostHolders = 3;
+constexpr size_t kHoldersMax = 3;
 
 }  // namespace
 
@@ -55,7 +55,7 @@ absl::Status WithHolders(const absl::Status& refusal, Resource resource,
   std::stable_sort(holders.begin(), holders.end(), [](const Holder& a, const Holder& b) {
     return std::pair(a.amount, a.is_idle) > std::pair(b.amount, b.is_idle);
   });
-  const size_t others = holders.size() - std::min(holders.size(), kMostHolders);
+  const size_t others = holders.size() - std::min(holders.size(), kHoldersMax);
   holders.resize(holders.size() - others);
   std::string named = absl::StrJoin(holders, "; ", [&](std::string* out, const Holder& holder) {
     absl::StrAppend(out, holder.name);

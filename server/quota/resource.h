@@ -29,7 +29,7 @@ inline constexpr int kNumResources = 11;
 
 // A user with twice this weight gets twice the time.
 inline constexpr int64_t kUsualWeight = 100;
-inline constexpr int64_t kMostWeight = 10'000;
+inline constexpr int64_t kWeightMax = 10'000;
 
 struct ResourceRow {
   Resource resource;

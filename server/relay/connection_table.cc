@@ -80,13 +80,13 @@ uint64_t ConnectionTable::MostSilent(const std::set<uint64_t>& numbers) const {
 }
 
 uint64_t ConnectionTable::MostSilentOfMost(const Owners& owners) const {
-  size_t most = 0;
+  size_t highest = 0;
   uint64_t number = 0;
   for (const auto& [owner, numbers] : owners) {
     const uint64_t silent = MostSilent(numbers);
-    if (numbers.size() < most || (numbers.size() == most && !IsMoreSilent(silent, number)))
+    if (numbers.size() < highest || (numbers.size() == highest && !IsMoreSilent(silent, number)))
       continue;
-    most = numbers.size();
+    highest = numbers.size();
     number = silent;
   }
   return number;

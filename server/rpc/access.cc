@@ -26,16 +26,18 @@ absl::Status NoToken() {
       "NO_TOKEN");
 }
 
-absl::Status NotAllowed(const auth::Principal& caller, absl::string_view method, auth::Role least) {
+absl::Status NotAllowed(const auth::Principal& caller, absl::string_view method,
+                        auth::Role role_min) {
   const absl::string_view name = absl::StripPrefix(method, "/kiln.v1.");
   const absl::string_view remedy =
-      least == auth::Role::kAdmin
+      role_min == auth::Role::kAdmin
           ? "use an admin's token, or the daemon's Unix socket as the user who runs kilnd"
           : "use a user's token; an admin of the daemon makes one with `kiln user add NAME`";
-  return errors::WithReason(absl::PermissionDeniedError(absl::StrCat(
-                                name, " takes the role ", auth::Name(least), ", and ", caller.user,
-                                " has the role ", auth::Name(caller.role), "; ", remedy)),
-                            "ROLE");
+  return errors::WithReason(
+      absl::PermissionDeniedError(absl::StrCat(name, " takes the role ", auth::Name(role_min),
+                                               ", and ", caller.user, " has the role ",
+                                               auth::Name(caller.role), "; ", remedy)),
+      "ROLE");
 }
 
 std::string ToString(grpc::string_ref text) { return {text.data(), text.size()}; }
@@ -44,13 +46,13 @@ using Metadata = std::multimap<grpc::string_ref, grpc::string_ref>;
 
 // gRPC itself refuses calls with more metadata, once their headers end. If a connection ends before
 // they do, gRPC calls this check with all metadata received so far.
-constexpr size_t kMostMetadataBytes = 8 << 10;
+constexpr size_t kMetadataBytesMax = 8 << 10;
 
 bool IsWhole(const Metadata& metadata) {
   size_t bytes = 0;
-  for (auto each = metadata.begin(); each != metadata.end() && bytes <= kMostMetadataBytes; ++each)
+  for (auto each = metadata.begin(); each != metadata.end() && bytes <= kMetadataBytesMax; ++each)
     bytes += each->first.size() + each->second.size();
-  return bytes <= kMostMetadataBytes;
+  return bytes <= kMetadataBytesMax;
 }
 
 Access::Credentials CredentialsOf(const Metadata& metadata, int listener) {
@@ -155,9 +157,9 @@ absl::Status Access::Check(const Credentials& credentials, const std::string& me
   const auto caller = Identify(credentials);
   absl::Status status = caller.status();
   if (caller.ok()) {
-    const auto least = auth::LeastRole(method);
-    if (!least) return absl::UnimplementedError(absl::StrCat("kilnd has no ", Quoted(method)));
-    if (caller->role < *least) status = NotAllowed(*caller, method, *least);
+    const auto role_min = auth::LeastRole(method);
+    if (!role_min) return absl::UnimplementedError(absl::StrCat("kilnd has no ", Quoted(method)));
+    if (caller->role < *role_min) status = NotAllowed(*caller, method, *role_min);
   }
   if (!status.ok()) AuditRefusal(caller.ok() ? caller->user : "", method, status);
   return status;

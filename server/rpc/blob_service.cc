@@ -137,7 +137,7 @@ using BlobMethods = v1::BlobService::WithCallbackMethod_FindBlobs<
         v1::BlobService::WithRawCallbackMethod_Upload<v1::BlobService::Service>>>>;
 
 // The most queries of one user that wait for uploads to be verified.
-constexpr size_t kMostWaiting = 64;
+constexpr size_t kWaitingMax = 64;
 
 class BlobService final : public BlobMethods {
  public:
@@ -168,7 +168,7 @@ class BlobService final : public BlobMethods {
     };
     if (daemon_.blobs->AreVerified((*session)->user().name, NamesOf(*request))) {
       answer();
-    } else if (!daemon_.digests->TrySchedule((*session)->host()->user(), kMostWaiting,
+    } else if (!daemon_.digests->TrySchedule((*session)->host()->user(), kWaitingMax,
                                              [this, request, session = *session, answer] {
                                                daemon_.blobs->Verify(session->user().name,
                                                                      NamesOf(*request));

@@ -16,14 +16,14 @@ namespace {
 
 constexpr int64_t kStreamBytes = 32 << 10;  // gRPC's memory for one stream
 // If a client has more unread answers than this, its operations are not read.
-constexpr int64_t kMostUnsent = 4 << 20;
+constexpr int64_t kUnsentBytesMax = 4 << 20;
 // The same for a client who has reached their memory limit: answers are charged anyway, and with
 // many streams they would take memory that the user's other sessions need.
-constexpr int64_t kMostUnsentWithoutRoom = 256 << 10;
+constexpr int64_t kUnsentBytesWithoutRoomMax = 256 << 10;
 // Limits for one message. The bytes are of small answers, so that none waits long for others.
-constexpr int kMostOperations = 256;
-constexpr size_t kMostAnswers = 256;
-constexpr int64_t kMostAnswerBytes = 64 << 10;
+constexpr int kOperationsMax = 256;
+constexpr size_t kAnswersMax = 256;
+constexpr int64_t kAnswerBytesMax = 64 << 10;
 // Larger values are copied on another thread.
 constexpr int64_t kCopyAtOnce = 64 << 10;
 
@@ -83,10 +83,10 @@ absl::Status ConnectStream::Parse(v1::ConnectRequest* request) {
   const auto more =
       CountFlat(request_bytes_, v1::ConnectRequest::kMoreFieldNumber, request->GetTypeName());
   if (!more.ok()) return more.status();
-  if (*more >= kMostOperations) {
+  if (*more >= kOperationsMax) {
     return errors::WithReason(
         absl::InvalidArgumentError(absl::StrCat("a message carries ", *more + 1,
-                                                " operations, more than ", kMostOperations)),
+                                                " operations, more than ", kOperationsMax)),
         "TOO_MANY_OPERATIONS");
   }
   if (absl::Status status = CheckParts(request_bytes_, *request->GetDescriptor()); !status.ok())
@@ -135,8 +135,8 @@ absl::Status ConnectStream::Accept(v1::ConnectRequest& request, bool travels_alo
                           travels_alone);
 }
 
-int64_t ConnectStream::MostUnsent() const {
-  return session_->host()->HasRoom() ? kMostUnsent : kMostUnsentWithoutRoom;
+int64_t ConnectStream::UnsentBytesMax() const {
+  return session_->host()->HasRoom() ? kUnsentBytesMax : kUnsentBytesWithoutRoomMax;
 }
 
 void ConnectStream::OnReadDone(bool ok) {
@@ -147,7 +147,7 @@ void ConnectStream::OnReadDone(bool ok) {
     // Before WantsMore: from then on the session may ask for more at any moment.
     absl::MutexLock lock(&mutex_);
     reading_ = false;
-    stalled_ = unsent_bytes_ > MostUnsent();
+    stalled_ = unsent_bytes_ > UnsentBytesMax();
   }
   if (session_->WantsMore()) ReadMore();
 }
@@ -198,7 +198,7 @@ std::vector<ConnectStream::Outgoing> ConnectStream::TakeNext() {
     if (is_alone || !takes_more_ || outgoing_.empty()) break;
     answer = AnswerIn(outgoing_.front());
     if (answer == nullptr || (answer->value && (has_value || TakesTimeToCopy(answer)))) break;
-  } while (taken.size() < kMostAnswers && bytes < kMostAnswerBytes);
+  } while (taken.size() < kAnswersMax && bytes < kAnswerBytesMax);
   return taken;
 }
 
@@ -234,7 +234,7 @@ void ConnectStream::Write(const std::vector<Outgoing>& next, bool more) {
   const sessions::Answer* answer = AnswerIn(next.front());
   if (answer == nullptr) {
     response->mutable_attached()->set_last_sequence(std::get<uint64_t>(next.front()));
-    response->mutable_attached()->set_most_operations(kMostOperations);
+    response->mutable_attached()->set_most_operations(kOperationsMax);
     response->mutable_attached()->set_takes_many_blobs(true);
     return Send(*response, false);
   }
@@ -293,7 +293,7 @@ void ConnectStream::OnWriteDone(bool ok) {
     writing_ = false;
     if (!ok) broken_ = closing_ = true;
     // Resumes at half of the limit, so that the stream does not stop and start with every answer.
-    resume = stalled_ && unsent_bytes_ <= MostUnsent() / 2;
+    resume = stalled_ && unsent_bytes_ <= UnsentBytesMax() / 2;
     if (resume) stalled_ = false;
   }
   // Before the next write, which may end the stream.

@@ -56,7 +56,7 @@ class ConnectStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byt
   absl::Status Accept(v1::ConnectRequest& request, bool travels_alone);
   absl::Status Attach(const v1::ConnectRequest& request);
   // Bytes of unread answers above which the client is not read.
-  int64_t MostUnsent() const;
+  int64_t UnsentBytesMax() const;
   // The content of the next message: one element of outgoing_, or several small answers, of which
   // only the first may have a value.
   std::vector<Outgoing> TakeNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -11,14 +11,14 @@ namespace kiln::rpc {
 namespace {
 
 // The limit of one connection.
-int64_t MostBytes(const ConnectionBounds& bounds, const Traffic& traffic) {
+int64_t BytesMax(const ConnectionBounds& bounds, const Traffic& traffic) {
   if (!traffic.accepted) return bounds.unknown_bytes_max;
   return bounds.call_bytes_max * (1 + traffic.open_calls);
 }
 
-// Sorts `all` by bytes, and adds those above their own limit, or above `most` together, to
+// Sorts `all` by bytes, and adds those above their own limit, or above `together_max` together, to
 // `beyond`.
-void AddBeyond(const ConnectionBounds& bounds, int64_t most, std::vector<size_t> all,
+void AddBeyond(const ConnectionBounds& bounds, int64_t together_max, std::vector<size_t> all,
                absl::Span<const Traffic> connections, std::vector<size_t>& beyond) {
   std::sort(all.begin(), all.end(),
             [&](size_t a, size_t b) { return connections[a].bytes < connections[b].bytes; });
@@ -26,7 +26,7 @@ void AddBeyond(const ConnectionBounds& bounds, int64_t most, std::vector<size_t>
   for (const size_t each : all) {
     const Traffic& traffic = connections[each];
     const bool within =
-        traffic.bytes <= MostBytes(bounds, traffic) && together + traffic.bytes <= most;
+        traffic.bytes <= BytesMax(bounds, traffic) && together + traffic.bytes <= together_max;
     if (within) {
       together += traffic.bytes;
     } else {

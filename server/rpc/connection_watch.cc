@@ -22,7 +22,7 @@ constexpr int kWaitsForLook = 20;
 constexpr int64_t kManyBytes = 4 << 20;
 // The longest time from a call's acceptance until its one message is complete, over a slow link.
 constexpr absl::Duration kLongestRequest = absl::Minutes(10);
-constexpr size_t kMostAccepted = 1024;
+constexpr size_t kAcceptedMax = 1024;
 // The time between two counts of a connection's calls, and how long after its last byte they
 // continue; with several calls they always continue.
 constexpr absl::Duration kCallsInterval = absl::Seconds(1);
@@ -122,7 +122,7 @@ void ConnectionWatch::Add(relay::ConnectionPointer connection) {
 void ConnectionWatch::CallAccepted() {
   const absl::Time now = options_.now();
   absl::MutexLock lock(&mutex_);
-  if (accepted_.size() == kMostAccepted) accepted_.pop_front();
+  if (accepted_.size() == kAcceptedMax) accepted_.pop_front();
   accepted_.push_back(now);
 }
 

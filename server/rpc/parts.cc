@@ -17,13 +17,13 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedInputStream;
 
-constexpr int64_t kMost = 32 << 20;
-constexpr int64_t kMostOfGraphs = 384 << 20;
+constexpr int64_t kPartBytesMax = 32 << 20;
+constexpr int64_t kGraphPartBytesMax = 384 << 20;
 // A message of at most this size cannot have too many parts: two bytes become at most about a
 // hundred.
 constexpr size_t kAlwaysFew = 256 << 10;
 // The depth limit of protobuf's parser.
-constexpr int kMostDepth = 100;
+constexpr int kDepthMax = 100;
 
 // Bytes used by protobuf's generated code on a 64-bit machine, rounded up. A growing list has
 // capacity for up to twice its elements.
@@ -86,7 +86,7 @@ class Counter {
     if (wire_type == WireFormatLite::WIRETYPE_LENGTH_DELIMITED)
       return LengthDelimited(field, depth);
     if (wire_type == WireFormatLite::WIRETYPE_START_GROUP)
-      return depth < kMostDepth && Take(kUnknownGroup) && Message(nullptr, depth + 1);
+      return depth < kDepthMax && Take(kUnknownGroup) && Message(nullptr, depth + 1);
     // With another wire type than the field's, it is kept as an unknown field.
     const bool is_in_place =
         field != nullptr && !field->is_repeated() &&
@@ -97,7 +97,7 @@ class Counter {
 
   bool LengthDelimited(const FieldDescriptor* field, int depth) {
     uint32_t length = 0;
-    if (!input_.ReadVarint32(&length) || length > kMostLength) return false;
+    if (!input_.ReadVarint32(&length) || length > kLengthMax) return false;
     const auto bytes = static_cast<int>(length);
     if (field == nullptr) return Take(kUnknown + kString) && input_.Skip(bytes);
     switch (field->cpp_type()) {
@@ -113,7 +113,7 @@ class Counter {
   bool Submessage(const Descriptor& type, int length, int depth) {
     const bool begins_graph = &type == v1::Graph::descriptor() && !in_graph_;
     if (begins_graph) in_graph_ = true;
-    if (depth == kMostDepth || !Take(SizeOf(type))) return false;
+    if (depth == kDepthMax || !Take(SizeOf(type))) return false;
     const CodedInputStream::Limit limit = input_.PushLimit(length);
     if (!Message(&type, depth + 1) || input_.BytesUntilLimit() != 0) return false;
     input_.PopLimit(limit);
@@ -128,11 +128,11 @@ class Counter {
     return fits_;
   }
 
-  static constexpr uint32_t kMostLength = 1 << 30;
+  static constexpr uint32_t kLengthMax = 1 << 30;
 
   CodedInputStream& input_;
-  int64_t left_ = kMost;
-  int64_t left_of_graphs_ = kMostOfGraphs;
+  int64_t left_ = kPartBytesMax;
+  int64_t left_of_graphs_ = kGraphPartBytesMax;
   bool in_graph_ = false;
   bool fits_ = true;
 };
@@ -150,7 +150,7 @@ absl::Status CheckParts(grpc::ByteBuffer& bytes, const Descriptor& type) {
       absl::InvalidArgumentError(absl::StrCat(
           "a ", type.full_name(), " of ", bytes.Length(),
           " bytes has so many parts that they would take more memory than a message may: ",
-          kMost >> 20, " MiB, or ", kMostOfGraphs >> 20,
+          kPartBytesMax >> 20, " MiB, or ", kGraphPartBytesMax >> 20,
           " MiB for those of graphs; send fewer at once")),
       "TOO_MANY_PARTS", {{"type", type.full_name()}});
 }

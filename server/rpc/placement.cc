@@ -44,9 +44,9 @@ absl::Status CheckForm(const buffers::Placement& placement) {
                                      placement.devices.size(),
                                      " devices are named; name one for each place"));
   }
-  if (placement.spec.size() > ops::kMaxRank) {
+  if (placement.spec.size() > ops::kRankMax) {
     return BadPlacement(absl::StrCat("a spec for ", placement.spec.size(),
-                                     " dimensions; the most is ", ops::kMaxRank));
+                                     " dimensions; the most is ", ops::kRankMax));
   }
   // Sizes depend on the tensor; size 0 passes with every spec.
   const ir::Shape sizes(placement.spec.size(), 0);

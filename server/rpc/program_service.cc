@@ -67,7 +67,7 @@ void Fill(const compiler::CompiledKernel& kernel, const runtime::KernelTimes& ti
   proto->set_samples(static_cast<uint64_t>(std::min(times.samples, runs)));
   if (times.samples > 0 && runs > 0) {
     proto->set_seconds_median(times.median_seconds);
-    proto->set_seconds_min(times.least_seconds);
+    proto->set_seconds_min(times.lowest_seconds);
     proto->set_cold(times.is_cold);
   }
   proto->set_launches(static_cast<uint32_t>(times.launches));
@@ -141,15 +141,15 @@ void AddFirstCalls(const sessions::Session& session, v1::ListFirstCallsResponse*
 }
 
 // For each user.
-constexpr size_t kMostExplanationsWaiting = 64;
+constexpr size_t kExplanationsWaitingMax = 64;
 
 absl::Status TooManyExplanations() {
   return errors::WithReason(
       absl::ResourceExhaustedError(absl::StrCat(
-          kMostExplanationsWaiting,
+          kExplanationsWaitingMax,
           " explanations that you asked for are still to be made, as many as one user may have "
           "waiting; ask again once some have come")),
-      "TOO_MANY_EXPLANATIONS", {{"limit", absl::StrCat(kMostExplanationsWaiting)}});
+      "TOO_MANY_EXPLANATIONS", {{"limit", absl::StrCat(kExplanationsWaitingMax)}});
 }
 
 class ProgramService final : public v1::ProgramService::CallbackService {
@@ -227,7 +227,7 @@ class ProgramService final : public v1::ProgramService::CallbackService {
         return Reply(daemon_, context, user->Explain(status));
     auto* const reactor = new ChargedReactor(daemon_, std::move(charge));
     const bool is_queued = daemon_.explanations->TrySchedule(
-        user->host->user(), kMostExplanationsWaiting, [=, this, caller = *caller] {
+        user->host->user(), kExplanationsWaitingMax, [=, this, caller = *caller] {
           const absl::Status explained = reactor->is_unwanted()
                                              ? absl::CancelledError("the client went away")
                                              : Explain(daemon_, caller, *request, response);

@@ -30,9 +30,9 @@ absl::StatusOr<quota::LimitStore::Changes> ChangesIn(const v1::SetQuotaRequest& 
   for (const auto& [name, limit] : request.limits()) {
     const auto resource = ResourceOf(name);
     if (!resource.ok()) return resource.status();
-    if (*resource == quota::Resource::kWeight && (limit < 1 || limit > quota::kMostWeight)) {
+    if (*resource == quota::Resource::kWeight && (limit < 1 || limit > quota::kWeightMax)) {
       return errors::WithReason(
-          absl::InvalidArgumentError(absl::StrCat("weight is 1 to ", quota::kMostWeight, ", and ",
+          absl::InvalidArgumentError(absl::StrCat("weight is 1 to ", quota::kWeightMax, ", and ",
                                                   quota::kUsualWeight, " unless it is set")),
           "BAD_WEIGHT");
     }

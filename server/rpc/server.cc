@@ -51,7 +51,7 @@ void SetUpOnce() {
 constexpr int kPollMilliseconds = 1000;
 
 // A client that needs more concurrent calls opens another connection.
-constexpr int kMostStreamsOfAConnection = 1000;
+constexpr int kConnectionStreamsMax = 1000;
 
 // The maximum time for clients to read what was sent before the server ends.
 constexpr absl::Duration kLastAnswers = absl::Seconds(2);
@@ -75,8 +75,8 @@ void CloseDeadConnections(grpc::ServerBuilder& builder, absl::Duration idle,
 void Configure(grpc::ServerBuilder& builder, int64_t transport_bytes) {
   builder.SetResourceQuota(
       grpc::ResourceQuota("kilnd").Resize(static_cast<size_t>(transport_bytes)));
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostStreamsOfAConnection);
-  builder.SetMaxReceiveMessageSize(static_cast<int>(kMaxMessageBytes));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kConnectionStreamsMax);
+  builder.SetMaxReceiveMessageSize(static_cast<int>(kMessageBytesMax));
   // gRPC would decompress a message to any size before the daemon counts its bytes.
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   for (const auto algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP})
@@ -145,7 +145,7 @@ std::unique_ptr<relay::Relay> Server::Implementation::MakeRelay(const DaemonView
 
 std::unique_ptr<ConnectionWatch> Server::Implementation::MakeWatch(const DaemonView& daemon) {
   return std::make_unique<ConnectionWatch>(ConnectionWatch::Options{
-      .bounds = {.call_bytes_max = kMaxMessageBytes, .bytes_together_max = daemon.transport_bytes},
+      .bounds = {.call_bytes_max = kMessageBytesMax, .bytes_together_max = daemon.transport_bytes},
       .now = daemon.clock.steady,
       .abort = [this](const relay::Connection& connection) { relay->Abort(connection); },
       .set_user = [this](relay::Connection& connection,

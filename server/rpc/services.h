@@ -38,7 +38,7 @@
 namespace kiln::rpc {
 
 // The largest accepted message, and the chunk size in both directions.
-inline constexpr int64_t kMaxMessageBytes = 64 << 20;
+inline constexpr int64_t kMessageBytesMax = 64 << 20;
 inline constexpr int64_t kChunkBytes = 1 << 20;
 // Unary calls whose request and response are at most this large are not charged.
 inline constexpr int64_t kSmallAnswer = 16 << 10;

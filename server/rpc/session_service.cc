@@ -66,7 +66,7 @@ void Fill(const DaemonView& daemon, const sessions::Session& session,
   response->set_device(session.device().name());
   response->set_daemon_version(daemon.version);
   response->set_op_set_version(daemon.op_set_version);
-  response->set_max_message_bytes(kMaxMessageBytes);
+  response->set_max_message_bytes(kMessageBytesMax);
   response->set_chunk_bytes(kChunkBytes);
 }
 

@@ -10,7 +10,7 @@ namespace kiln::runtime {
 namespace {
 
 // The maximum size of a graph's text in one event.
-constexpr size_t kMostGraphBytes = 64 << 10;
+constexpr size_t kGraphBytesMax = 64 << 10;
 
 void LogPassesAndKernels(const std::string& program, const compiler::CompiledProgram& compiled) {
   for (const compiler::PassReport& pass : compiled.passes) {
@@ -49,7 +49,7 @@ void LogCompileFailed(const CompileLabel& label, const graph::Graph& graph,
   }
   // With the graph, another person can reproduce the defect.
   std::string text = with_graph ? graph::Print(graph) : "logged before, or one of too many";
-  text = std::string(Shortened(text, kMostGraphBytes));
+  text = std::string(Shortened(text, kGraphBytesMax));
   log::Error("compile_failed",
              {{"program", program}, {"name", label.name}, {"why", why}, {"graph", text}});
 }

@@ -5,7 +5,7 @@
 
 namespace kiln::runtime {
 
-FairPool::FairPool(int threads, int most_of_one) : most_of_one_(most_of_one) {
+FairPool::FairPool(int threads, int running_max) : running_max_(running_max) {
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Loop(); });
 }
 
@@ -23,10 +23,10 @@ void FairPool::Schedule(const void* owner, std::function<void()> task) {
   Add(owner, {std::move(task), /*counts=*/false});
 }
 
-bool FairPool::TrySchedule(const void* owner, size_t most_waiting, std::function<void()> task) {
+bool FairPool::TrySchedule(const void* owner, size_t waiting_max, std::function<void()> task) {
   absl::MutexLock lock(&mutex_);
   const auto known = owners_.find(owner);
-  if (known != owners_.end() && known->second.counted >= most_waiting) return false;
+  if (known != owners_.end() && known->second.counted >= waiting_max) return false;
   Add(owner, {std::move(task), /*counts=*/true});
   return true;
 }
@@ -42,7 +42,7 @@ void FairPool::Add(const void* owner, Task task) {
 
 bool FairPool::Take(const void** owner, std::function<void()>* task) {
   const auto next = std::find_if(turns_.begin(), turns_.end(), [&](const void* candidate) {
-    return owners_[candidate].running < most_of_one_;
+    return owners_[candidate].running < running_max_;
   });
   if (next == turns_.end()) return false;
   *owner = *next;

@@ -14,23 +14,23 @@
 
 namespace kiln::runtime {
 
-// Thread-safe. The tasks of one owner begin in order. At most `most_of_one` of them run at a time,
+// Thread-safe. The tasks of one owner begin in order. At most `running_max` of them run at a time,
 // so that a thread is free for a new owner. The destructor runs the queued tasks, then joins.
 class FairPool {
  public:
-  FairPool(int threads, int most_of_one);
+  FairPool(int threads, int running_max);
   ~FairPool();
   // `owner` is only compared, never dereferenced.
   void Schedule(const void* owner, std::function<void()> task) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The same, unless `most_waiting` tasks that the owner scheduled with this method are queued.
+  // The same, unless `waiting_max` tasks that the owner scheduled with this method are queued.
   // Returns false if nothing was scheduled.
-  bool TrySchedule(const void* owner, size_t most_waiting, std::function<void()> task)
+  bool TrySchedule(const void* owner, size_t waiting_max, std::function<void()> task)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Task {
     std::function<void()> run;
-    bool counts = false;  // towards `most_waiting`
+    bool counts = false;  // towards `waiting_max`
   };
   struct Owner {
     std::deque<Task> waiting;
@@ -43,7 +43,7 @@ class FairPool {
   // Removes the next task that may run from its owner's queue; returns false if there is none now.
   bool Take(const void** owner, std::function<void()>* task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const int most_of_one_;
+  const int running_max_;
   absl::Mutex mutex_;
   absl::CondVar changed_;
   std::map<const void*, Owner> owners_ ABSL_GUARDED_BY(mutex_);  // owners of queued or running

@@ -86,21 +86,21 @@ TEST(FairPool, HoldsABoundedNumberOfOneOwnersTasks) {
 
 TEST(FairPool, OneOwnerRunsSoManyAtATime) {
   std::atomic<int> running{0};
-  std::atomic<int> most{0};
+  std::atomic<int> highest{0};
   {
     FairPool pool(4, 2);
     for (int i = 0; i < 200; ++i) {
       pool.Schedule(kGreedy, [&] {
         const int now = ++running;
-        int seen = most;
-        while (now > seen && !most.compare_exchange_weak(seen, now)) {
+        int seen = highest;
+        while (now > seen && !highest.compare_exchange_weak(seen, now)) {
         }
         --running;
       });
     }
   }
   EXPECT_EQ(running, 0);
-  EXPECT_LE(most, 2);
+  EXPECT_LE(highest, 2);
 }
 
 // Unlimited tasks that an earlier daemon accepted leave room for tasks with a limit.

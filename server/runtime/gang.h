@@ -83,10 +83,11 @@ class Gang {
     std::vector<std::vector<int>> first_commands;
   };
   // Returns null if there would be one piece, or if a list uses host memory, of which the list of
-  // each piece would need its own. `call_seconds`: by member. `most`: maximum seconds of a piece.
+  // each piece would need its own. `call_seconds`: by member. `seconds_max`: maximum seconds of a
+  // piece.
   absl::StatusOr<std::shared_ptr<const Pieces>> Cut(
       const std::shared_ptr<const Loaded>& loaded,
-      const std::vector<std::vector<double>>& call_seconds, double most) const;
+      const std::vector<std::vector<double>>& call_seconds, double seconds_max) const;
 
   // Memory shared by all runs of the program, whose lists run one after another on each device.
   // Freed when no run is queued or running.

@@ -86,7 +86,7 @@ class SlowToSubmit : public FaultyDevice {
 TEST_F(GangFlowTest, NothingOvertakesAGang) {
   auto cpus = TwoCpus();
   absl::Notification let_go;
-  limits_.max_in_flight = 1;
+  limits_.in_flight_max = 1;
   auto slow = std::make_unique<SlowToSubmit>(std::move(cpus[0]), [&](const drivers::Command&) {
     let_go.WaitForNotification();
     return absl::OkStatus();

@@ -17,12 +17,12 @@ using compiler::CompiledProgram;
 using fairness::CommandPart;
 
 std::vector<CommandPart> SplitCalls(const CompiledProgram& program,
-                                    const std::vector<double>& call_seconds, double most) {
+                                    const std::vector<double>& call_seconds, double seconds_max) {
   const std::vector<int64_t> points = CallPoints(program);
   std::vector<fairness::CommandCost> costs;
   for (size_t call = 0; call < points.size(); ++call)
     costs.push_back({call_seconds[call], points[call]});
-  return fairness::Split(costs, most);
+  return fairness::Split(costs, seconds_max);
 }
 
 // Returns the times of the parts of calls, by stretch between exchanges.
@@ -90,16 +90,16 @@ int EndOf(const fairness::JointSlice& slice, int member, const MemberParts& part
 
 absl::StatusOr<std::shared_ptr<const Gang::Pieces>> Gang::Cut(
     const std::shared_ptr<const Loaded>& loaded,
-    const std::vector<std::vector<double>>& call_seconds, double most) const {
+    const std::vector<std::vector<double>>& call_seconds, double seconds_max) const {
   for (const Loaded::OnDevice& member : loaded->members)
     if (member.list->host_bytes() > 0) return nullptr;
   std::vector<std::vector<CommandPart>> calls;
   std::vector<std::vector<std::vector<double>>> stretches;
   for (int i = 0; i < size(); ++i) {
-    calls.push_back(SplitCalls(*members_[i].compiled, call_seconds[i], most));
+    calls.push_back(SplitCalls(*members_[i].compiled, call_seconds[i], seconds_max));
     stretches.push_back(ByStretch(*members_[i].compiled, calls.back()));
   }
-  const std::vector<fairness::JointSlice> slices = fairness::CutTogether(stretches, most);
+  const std::vector<fairness::JointSlice> slices = fairness::CutTogether(stretches, seconds_max);
   if (slices.size() < 2) return nullptr;
   auto pieces = std::make_shared<Pieces>();
   pieces->loaded = loaded;

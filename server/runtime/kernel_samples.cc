@@ -9,7 +9,7 @@ namespace kiln::runtime {
 KernelSamples::KernelSamples(const compiler::CompiledProgram& program)
     : program_(program),
       launches_(program.kernels.size()),
-      least_(program.kernels.size(), std::numeric_limits<double>::infinity()) {
+      lowest_(program.kernels.size(), std::numeric_limits<double>::infinity()) {
   for (const compiler::KernelCall& call : program.calls) ++launches_[call.kernel];
 }
 
@@ -18,14 +18,14 @@ bool KernelSamples::Add(double run_seconds, absl::Span<const double> call_second
   if (warm_runs_ == 0) {
     // The first warm run replaces the cold one.
     kept_.clear();
-    std::fill(least_.begin(), least_.end(), std::numeric_limits<double>::infinity());
+    std::fill(lowest_.begin(), lowest_.end(), std::numeric_limits<double>::infinity());
   }
   Sample sample{run_seconds, std::vector<double>(launches_.size())};
   const size_t calls = std::min(call_seconds.size(), program_.calls.size());
   for (size_t i = 0; i < calls; ++i) {
     const int kernel = program_.calls[i].kernel;
     sample.launch_seconds[kernel] += call_seconds[i] / launches_[kernel];
-    least_[kernel] = std::min(least_[kernel], call_seconds[i]);
+    lowest_[kernel] = std::min(lowest_[kernel], call_seconds[i]);
   }
   if (kept_.size() < kKeptMax) {
     kept_.push_back(std::move(sample));
@@ -54,7 +54,7 @@ std::vector<KernelTimes> KernelSamples::Times() const {
     of_kernel.is_cold = warm_runs_ == 0;
     of_kernel.samples = std::max<int64_t>(warm_runs_, 1) * launches_[i];
     of_kernel.median_seconds = Median(i);
-    of_kernel.least_seconds = least_[i];
+    of_kernel.lowest_seconds = lowest_[i];
   }
   return times;
 }

@@ -16,7 +16,7 @@ namespace kiln::runtime {
 struct KernelTimes {
   int64_t samples = 0;  // launches that were timed
   double median_seconds = 0;
-  double least_seconds = 0;
+  double lowest_seconds = 0;
   int launches = 0;      // in one run of the program
   bool is_cold = false;  // only the first run, which is slow, has been timed
 };
@@ -53,9 +53,9 @@ class KernelSamples {
   void UpdateShares();
 
   const compiler::CompiledProgram& program_;
-  std::vector<int> launches_;  // by kernel
-  std::vector<Sample> kept_;   // a ring
-  std::vector<double> least_;  // by kernel
+  std::vector<int> launches_;   // by kernel
+  std::vector<Sample> kept_;    // a ring
+  std::vector<double> lowest_;  // by kernel
   int64_t warm_runs_ = 0;
   std::shared_ptr<const metrics::KernelShares> shares_;
 };

@@ -38,7 +38,7 @@ TEST(KernelSamples, TheColdRunCountsOnlyUntilAWarmOne) {
   EXPECT_FALSE(times[0].is_cold);
   EXPECT_DOUBLE_EQ(times[0].median_seconds, 0.1);
   EXPECT_DOUBLE_EQ(times[1].median_seconds, 0.1);
-  EXPECT_DOUBLE_EQ(times[1].least_seconds, 0.05);
+  EXPECT_DOUBLE_EQ(times[1].lowest_seconds, 0.05);
   EXPECT_EQ(times[1].samples, 2);
   EXPECT_DOUBLE_EQ(samples.shares()->kernels[0].share, 0.25);
   EXPECT_EQ(samples.shares()->kernels[1].kernel, "second");
@@ -54,7 +54,7 @@ TEST(KernelSamples, OneSlowRunMovesNoMedian) {
   EXPECT_DOUBLE_EQ(samples.Times()[0].median_seconds, 3.5);
   samples.Add(1000, {3, 1, 1});
   EXPECT_DOUBLE_EQ(samples.Times()[0].median_seconds, 3);
-  EXPECT_DOUBLE_EQ(samples.Times()[0].least_seconds, 2);
+  EXPECT_DOUBLE_EQ(samples.Times()[0].lowest_seconds, 2);
 }
 
 TEST(KernelSamples, TheLatestRunsAreKept) {

@@ -10,7 +10,7 @@
 namespace kiln::runtime {
 namespace {
 
-constexpr size_t kMostUsers = 64;  // who have asked for a program
+constexpr size_t kUsersMax = 64;  // who have asked for a program
 
 constexpr double kNewWeight = 0.125;  // of a measurement in the moving average
 
@@ -276,7 +276,7 @@ void Program::NoteUser(const std::string& user, const std::string& name) {
     std::rotate(known, known + 1, users_.end());
     return;
   }
-  if (users_.size() >= kMostUsers) users_.erase(users_.begin());
+  if (users_.size() >= kUsersMax) users_.erase(users_.begin());
   users_.emplace_back(user, Use{.name = name, .since = device_.clock().wall()});
 }
 

@@ -25,7 +25,7 @@ ProgramCache::ProgramCache(Options options)
       shared_(options.shared),
       compiler_(std::move(static_cast<ProgramCompiler::Options&>(options))),
       by_digest_(&compiler_, &threads_),
-      by_source_({options.max_idle_programs, options.max_idle_bindings}),
+      by_source_({options.idle_programs_max, options.idle_bindings_max}),
       threads_(options.threads) {}
 ProgramCache::~ProgramCache() = default;
 

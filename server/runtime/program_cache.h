@@ -46,10 +46,10 @@ class ProgramCache {
     // False: each user has separate programs and kernels, so that compile times do not reveal what
     // others have compiled.
     bool shared = true;
-    int max_idle_programs = 512;  // not named by a session; the least recently used are dropped
+    int idle_programs_max = 512;  // not named by a session; the least recently used are dropped
     // Bindings for which a program for all values is known to be right. The least recently used are
     // dropped first.
-    int max_idle_bindings = 1 << 15;
+    int idle_bindings_max = 1 << 15;
   };
 
   explicit ProgramCache(Options options);

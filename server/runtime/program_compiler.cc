@@ -16,7 +16,7 @@ namespace {
 
 // The maximum number of logged graphs that the compiler failed on: a client that repeats its
 // requests must not fill the log.
-constexpr size_t kMostShownGraphs = 100;
+constexpr size_t kShownGraphsMax = 100;
 
 absl::Status CheckFits(const std::string& what, int64_t bytes, const ManagedDevice& device) {
   const int64_t limit = device.pool()->total_bytes();
@@ -277,7 +277,7 @@ absl::Status ProgramCompiler::CheckRunTime(const Program& program) const {
 
 bool ProgramCompiler::ShowsGraphOf(const std::string& digest) {
   absl::MutexLock lock(&mutex_);
-  return shown_.size() < kMostShownGraphs && shown_.insert(digest).second;
+  return shown_.size() < kShownGraphsMax && shown_.insert(digest).second;
 }
 
 }  // namespace kiln::runtime

@@ -58,8 +58,8 @@ bool Program::MayEndEarly(bool varies) const {
 }
 
 bool Program::IsSliced() const {
-  const double most = device_.dispatcher().limits().slice_seconds;
-  return predicted_seconds() * (runs() == 0 ? kGuessedTooShort : 1) > most;
+  const double seconds_max = device_.dispatcher().limits().slice_seconds;
+  return predicted_seconds() * (runs() == 0 ? kGuessedTooShort : 1) > seconds_max;
 }
 
 double Program::first_seconds(bool varies) const {
@@ -113,9 +113,10 @@ absl::StatusOr<std::shared_ptr<const Program::Pieces>> Program::CutNow(
   auto pieces = std::make_shared<Pieces>();
   pieces->loaded = loaded;
   const drivers::CommandList all = Commands(*loaded);
-  const double most = device_.dispatcher().limits().piece_seconds();
-  const std::vector<fairness::CommandPart> parts = fairness::Split(CommandCosts(samples), most);
-  for (const fairness::Slice& slice : fairness::Cut(fairness::SecondsOf(parts), most)) {
+  const double seconds_max = device_.dispatcher().limits().piece_seconds();
+  const std::vector<fairness::CommandPart> parts =
+      fairness::Split(CommandCosts(samples), seconds_max);
+  for (const fairness::Slice& slice : fairness::Cut(fairness::SecondsOf(parts), seconds_max)) {
     const auto part = absl::MakeSpan(parts).subspan(slice.begin, slice.end - slice.begin);
     auto prepared = device_.device().Prepare(CommandsOf(all, part));
     if (!prepared.ok()) return prepared.status();

@@ -106,8 +106,8 @@ absl::StatusOr<std::shared_ptr<Run>> Run::Create(std::string label,
         run->results_.push_back(run->results_[same]);
         continue;
       }
-      const int64_t at_least = run->bound_->result_bytes(result);
-      auto value = device.pool()->Allocate(type, account, at_least);
+      const int64_t bytes_min = run->bound_->result_bytes(result);
+      auto value = device.pool()->Allocate(type, account, bytes_min);
       // The device may be lost without the daemon having noticed.
       if (!value.ok()) return device.AfterFailure(value.status());
       run->results_.push_back(std::move(*value));

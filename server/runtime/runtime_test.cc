@@ -41,18 +41,18 @@ TEST(Bindings, NameExactlyTheVariablesWithinBounds) {
 }
 
 TEST(WorkingBounds, AreTakenInPartsWhereTheyAreWide) {
-  const auto most = [](int64_t max, int64_t value) {
+  const auto bound_of = [](int64_t max, int64_t value) {
     const std::vector<Variable> bounds = WorkingBounds({{"n", 1, max}}, {{"n", value}});
     EXPECT_EQ(bounds[0].min, 1);
     return bounds[0].max;
   };
-  EXPECT_EQ(most(1024, 1), 1024);
-  EXPECT_EQ(most(2000, 1), 1024);
-  EXPECT_EQ(most(2000, 1025), 2000);
-  EXPECT_EQ(most(1 << 20, 1), 1024);
-  EXPECT_EQ(most(1 << 20, 1025), 1 << 11);
-  EXPECT_EQ(most(1 << 20, 1 << 14), 1 << 14);
-  EXPECT_EQ(most(1 << 20, 1 << 20), 1 << 20);
+  EXPECT_EQ(bound_of(1024, 1), 1024);
+  EXPECT_EQ(bound_of(2000, 1), 1024);
+  EXPECT_EQ(bound_of(2000, 1025), 2000);
+  EXPECT_EQ(bound_of(1 << 20, 1), 1024);
+  EXPECT_EQ(bound_of(1 << 20, 1025), 1 << 11);
+  EXPECT_EQ(bound_of(1 << 20, 1 << 14), 1 << 14);
+  EXPECT_EQ(bound_of(1 << 20, 1 << 20), 1 << 20);
 }
 
 TEST(ShortName, IsTheFirstLineCutBetweenCharacters) {
@@ -63,11 +63,11 @@ TEST(ShortName, IsTheFirstLineCutBetweenCharacters) {
 
 class ProgramCacheTest : public ::testing::Test {
  protected:
-  std::unique_ptr<ProgramCache> Make(int max_idle = 512) {
-    return Make([] {}, max_idle);
+  std::unique_ptr<ProgramCache> Make(int idle_max = 512) {
+    return Make([] {}, idle_max);
   }
   // `at_compile` is called at the beginning of each compilation.
-  std::unique_ptr<ProgramCache> Make(std::function<void()> at_compile, int max_idle = 512,
+  std::unique_ptr<ProgramCache> Make(std::function<void()> at_compile, int idle_max = 512,
                                      int compile_threads = 8) {
     ProgramCache::Options options;
     options.threads = threads_;
@@ -87,7 +87,7 @@ class ProgramCacheTest : public ::testing::Test {
     };
     options.metrics = &metrics_;
     options.clock = kiln::testing::StoppedClock();
-    options.max_idle_programs = max_idle;
+    options.idle_programs_max = idle_max;
     return std::make_unique<ProgramCache>(std::move(options));
   }
   static absl::StatusOr<std::shared_ptr<Program>> Wait(
@@ -128,7 +128,7 @@ TEST_F(ProgramCacheTest, OneUserWhoFillsTheQueueHoldsUpNobody) {
         ++held;
         go.WaitForNotification();
       },
-      /*max_idle=*/512, /*compile_threads=*/4);
+      /*idle_max=*/512, /*compile_threads=*/4);
   std::vector<std::shared_ptr<ProgramFuture>> futures;
   const auto ask = [&](int i, const std::shared_ptr<memory::Account>& account) {
     return cache->Get(std::make_shared<CopySource>(absl::StrCat("key", i), 4 + i), {}, device_, "",
@@ -178,7 +178,7 @@ TEST_F(ProgramCacheTest, WhatIsCompiledIsNotHeldInTheQueuesOfOthers) {
   std::atomic<int> begun{0};
   absl::Notification anns, bobs;
   auto cache = Make([&] { (++begun == 3 ? anns : bobs).WaitForNotification(); },
-                    /*max_idle=*/512, /*compile_threads=*/4);
+                    /*idle_max=*/512, /*compile_threads=*/4);
   const auto ask = [&](int64_t count, const std::shared_ptr<memory::Account>& account) {
     auto source = std::make_shared<CopySource>(absl::StrCat("key", count), count);
     return std::pair(cache->Get(source, {}, device_, "", account),
@@ -288,7 +288,7 @@ TEST_F(ProgramCacheTest, OneProgramServesAllValues) {
 }
 
 TEST_F(ProgramCacheTest, ValuesAreBoundAheadOnceTheyCountUp) {
-  auto cache = Make([] {}, /*max_idle=*/512, /*compile_threads=*/1);
+  auto cache = Make([] {}, /*idle_max=*/512, /*compile_threads=*/1);
   const auto source = std::make_shared<VariableCopySource>(1);
   const auto ask = [&](int64_t n) {
     ASSERT_TRUE(Wait(cache->Get(source, {{"n", n}}, device_, "")).ok());
@@ -340,7 +340,7 @@ TEST_F(ProgramCacheTest, FailuresAreNotKept) {
 }
 
 TEST_F(ProgramCacheTest, IdleProgramsGoOldestFirst) {
-  auto cache = Make(/*max_idle=*/2);
+  auto cache = Make(/*idle_max=*/2);
   auto held = cache->Get(std::make_shared<CopySource>("1", 1), {}, device_, "");
   ASSERT_TRUE(Wait(held).ok());
   int64_t count = 2;
@@ -362,7 +362,7 @@ TEST_F(ProgramCacheTest, IdleProgramsGoOldestFirst) {
 }
 
 TEST_F(ProgramCacheTest, AProgramStaysAsLongAsOneOfItsSources) {
-  auto cache = Make(/*max_idle=*/2);
+  auto cache = Make(/*idle_max=*/2);
   ASSERT_TRUE(Get(*cache, "idle", 1).ok());
   auto held = cache->Get(std::make_shared<CopySource>("held", 1), {}, device_, "");
   ASSERT_TRUE(Wait(held).ok());
@@ -387,7 +387,7 @@ TEST_F(ProgramCacheTest, AProgramStaysAsLongAsOneOfItsSources) {
 
 // Every answer is right, no matter which programs are evicted meanwhile.
 TEST_F(ProgramCacheTest, ManyMayAskWhileIdleProgramsGo) {
-  auto cache = Make(/*max_idle=*/2);
+  auto cache = Make(/*idle_max=*/2);
   const auto variable = std::make_shared<VariableCopySource>(1);
   const auto work = [&](int client) {
     for (int64_t i = 0; i < 100; ++i) {
@@ -439,7 +439,7 @@ TEST_F(ProgramCacheTest, PredictionFollowsMeasurement) {
   EXPECT_NEAR((*program)->predicted_seconds(), 0.1, 0.001);
   EXPECT_EQ((*program)->runs(), 101);
   EXPECT_EQ((*program)->kernel_times()[0].samples, 1);
-  EXPECT_DOUBLE_EQ((*program)->kernel_times()[0].least_seconds, 0.5);
+  EXPECT_DOUBLE_EQ((*program)->kernel_times()[0].lowest_seconds, 0.5);
 }
 
 TEST_F(ProgramCacheTest, InputsAreChecked) {

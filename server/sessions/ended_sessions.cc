@@ -46,9 +46,9 @@ void EndedSessions::Remember(const std::string& id, const std::string& user,
 void EndedSessions::Add(Entry entry) {
   std::erase_if(entries_, [&](const Entry& other) { return other.digest == entry.digest; });
   const auto is_his = [&](const Entry& other) { return other.user == entry.user; };
-  if (std::count_if(entries_.begin(), entries_.end(), is_his) >= std::ptrdiff_t{kMostOfAUser}) {
+  if (std::count_if(entries_.begin(), entries_.end(), is_his) >= std::ptrdiff_t{kUserEntriesMax}) {
     entries_.erase(std::find_if(entries_.begin(), entries_.end(), is_his));
-  } else if (entries_.size() >= kMost) {
+  } else if (entries_.size() >= kEntriesMax) {
     entries_.pop_front();
   }
   entries_.push_back(std::move(entry));

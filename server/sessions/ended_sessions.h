@@ -24,8 +24,8 @@ absl::Status LostBecause(absl::string_view what, const absl::Status& why);
 // through Save and Load. Thread-safe; calls no other module with its lock held.
 class EndedSessions {
  public:
-  static constexpr size_t kMost = 1024;
-  static constexpr size_t kMostOfAUser = 64;
+  static constexpr size_t kEntriesMax = 1024;
+  static constexpr size_t kUserEntriesMax = 64;
 
   // `id` is SessionIdentity::id. The message is cut by errors::WithBoundedMessage.
   void Remember(const std::string& id, const std::string& user, const absl::Status& why)

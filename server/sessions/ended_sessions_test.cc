@@ -25,7 +25,7 @@ TEST(EndedSessions, TellTheirUserAlone) {
 TEST(EndedSessions, OneUserPushesOutHisOwnAlone) {
   EndedSessions ended;
   ended.Remember("hers", "ann", Why(0));
-  for (size_t i = 0; i <= EndedSessions::kMostOfAUser; ++i)
+  for (size_t i = 0; i <= EndedSessions::kUserEntriesMax; ++i)
     ended.Remember(absl::StrCat(i), "bob", Why(1));
   EXPECT_FALSE(ended.Find("hers", "ann").ok());
   EXPECT_TRUE(ended.Find("0", "bob").ok());
@@ -34,7 +34,7 @@ TEST(EndedSessions, OneUserPushesOutHisOwnAlone) {
 
 TEST(EndedSessions, AreSoManyAtMost) {
   EndedSessions ended;
-  for (size_t i = 0; i <= EndedSessions::kMost; ++i)
+  for (size_t i = 0; i <= EndedSessions::kEntriesMax; ++i)
     ended.Remember(absl::StrCat(i), absl::StrCat("user ", i), Why(1));
   EXPECT_TRUE(ended.Find("0", "user 0").ok());
   EXPECT_FALSE(ended.Find("1", "user 1").ok());

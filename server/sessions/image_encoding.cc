@@ -210,7 +210,7 @@ std::optional<Image::Detached> TakeDetached(Decoder& in) {
     std::string name(in.Text());
     detached.tensors.push_back({std::move(name), in.Number()});
   }
-  if (!CheckName("a session", detached.name).ok() || detached.tensors.size() > kMostNamedTensors)
+  if (!CheckName("a session", detached.name).ok() || detached.tensors.size() > kNamedTensorsMax)
     in.Fail();
   return detached;
 }

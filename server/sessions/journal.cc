@@ -21,10 +21,10 @@ constexpr uint64_t kJournalVersion = 2;
 constexpr size_t kSizes = 16;
 constexpr size_t kTag = cache::Authenticator::kTagBytes;
 // The content of a frame of a larger record.
-constexpr size_t kMostOfARecord = 4 << 20;
+constexpr size_t kFrameBytesMax = 4 << 20;
 // The disk room requested at once.
 constexpr int64_t kGrant = 1 << 20;
-constexpr size_t kMostPiecesAtOnce = 1024;  // IOV_MAX
+constexpr size_t kPiecesAtOnceMax = 1024;  // IOV_MAX
 
 absl::Status JournalFailed(absl::string_view what, const std::string& path) {
   return absl::UnavailableError(absl::StrCat("cannot ", what, " ", path, ": ", strerror(errno)));
@@ -54,13 +54,13 @@ std::string FrameHead(Part part, uint64_t large_record) {
   return head.Take();
 }
 
-// Takes up to `most` bytes of pieces from the front.
-std::vector<absl::string_view> TakeBytes(size_t most, std::deque<absl::string_view>* pieces) {
+// Takes up to `bytes_max` bytes of pieces from the front.
+std::vector<absl::string_view> TakeBytes(size_t bytes_max, std::deque<absl::string_view>* pieces) {
   std::vector<absl::string_view> taken;
-  while (!pieces->empty() && most > 0) {
+  while (!pieces->empty() && bytes_max > 0) {
     absl::string_view& next = pieces->front();
-    taken.push_back(next.substr(0, most));
-    most -= taken.back().size();
+    taken.push_back(next.substr(0, bytes_max));
+    bytes_max -= taken.back().size();
     next.remove_prefix(taken.back().size());
     if (next.empty()) pieces->pop_front();
   }
@@ -80,7 +80,7 @@ absl::Status WriteAllOf(int file, std::vector<iovec> pieces, const std::string& 
   iovec* next = pieces.data();
   size_t left = pieces.size();
   while (left > 0) {
-    const ssize_t written = writev(file, next, static_cast<int>(std::min(left, kMostPiecesAtOnce)));
+    const ssize_t written = writev(file, next, static_cast<int>(std::min(left, kPiecesAtOnceMax)));
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) return JournalFailed("write", path);
     auto rest = static_cast<size_t>(written);
@@ -149,7 +149,7 @@ absl::Status Journal::AppendFrame(absl::string_view head,
 absl::Status Journal::Append(absl::Span<const absl::string_view> record) {
   size_t left = 0;
   for (const absl::string_view piece : record) left += piece.size();
-  if (left <= kMostOfARecord) return AppendFrame(FrameHead(Part::kWhole, 0), record);
+  if (left <= kFrameBytesMax) return AppendFrame(FrameHead(Part::kWhole, 0), record);
   uint64_t number;
   {
     absl::MutexLock lock(&mutex_);
@@ -157,11 +157,11 @@ absl::Status Journal::Append(absl::Span<const absl::string_view> record) {
   }
   std::deque<absl::string_view> pieces(record.begin(), record.end());
   for (Part part = Part::kFirst; left > 0; part = Part::kMiddle) {
-    if (left <= kMostOfARecord) part = Part::kLast;
-    const auto content = TakeBytes(kMostOfARecord, &pieces);
+    if (left <= kFrameBytesMax) part = Part::kLast;
+    const auto content = TakeBytes(kFrameBytesMax, &pieces);
     if (absl::Status status = AppendFrame(FrameHead(part, number), content); !status.ok())
       return status;
-    left -= std::min(left, kMostOfARecord);
+    left -= std::min(left, kFrameBytesMax);
   }
   return absl::OkStatus();
 }

@@ -85,7 +85,7 @@ struct NamedHandle {
   std::string name;
   uint64_t handle = 0;
 };
-inline constexpr size_t kMostNamedTensors = 4096;
+inline constexpr size_t kNamedTensorsMax = 4096;
 struct DetachAs {
   std::string name;
   absl::Duration keep;

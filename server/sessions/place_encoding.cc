@@ -50,7 +50,7 @@ Place TakePlace(Decoder& in) {
   const ir::Shape sizes(placement->spec.size(), 0);
   if (!in.ok() || !graph::CheckMesh(placement->mesh).ok() ||
       graph::NumDevices(placement->mesh) != static_cast<int64_t>(placement->devices.size()) ||
-      different.size() != placement->devices.size() || placement->spec.size() > ops::kMaxRank ||
+      different.size() != placement->devices.size() || placement->spec.size() > ops::kRankMax ||
       !graph::CheckSpec(placement->mesh, placement->spec, sizes, "").ok()) {
     in.Fail();
     return {};

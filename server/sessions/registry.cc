@@ -125,11 +125,11 @@ absl::Status Registry::TooManySessions() const {
       absl::ResourceExhaustedError(absl::StrCat("this daemon has all ", sessions_.size(),
                                                 " sessions open that it may have; close one, ",
                                                 "or start kilnd with a higher --session_limit")),
-      "TOO_MANY_SESSIONS", {{"limit", absl::StrCat(options_.max_sessions)}});
+      "TOO_MANY_SESSIONS", {{"limit", absl::StrCat(options_.sessions_max)}});
 }
 
 absl::Status Registry::CheckRoomFor(const User& user) const {
-  const int64_t limit = options_.max_sessions;
+  const int64_t limit = options_.sessions_max;
   const int64_t free = limit - static_cast<int64_t>(sessions_.size());
   if (free <= 0) return TooManySessions();
   const int64_t held = std::count_if(sessions_.begin(), sessions_.end(), [&](const auto& entry) {
@@ -206,7 +206,7 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Add(const std::string& user, 
   identity.id = absl::StrCat(options_.mark, options_.new_id());
   identity.name = absl::StrCat("s", identity.number);
   identity.client = std::move(client);
-  identity.lease = std::clamp(lease, absl::Seconds(1), options_.max_lease);
+  identity.lease = std::clamp(lease, absl::Seconds(1), options_.lease_max);
   // A socket within this machine closes only when its process ends, never because a laptop sleeps.
   if (names_no_lease && identity.client.is_local) identity.away_lease = options_.local_away_lease;
   identity.priority = priority;

@@ -41,10 +41,10 @@ class Registry {
  public:
   struct Options {
     absl::Duration default_lease = absl::Minutes(15);
-    absl::Duration max_lease = absl::Hours(1);
+    absl::Duration lease_max = absl::Hours(1);
     // The lease after a lost connection, for clients on this machine that request no lease.
     absl::Duration local_away_lease = absl::Minutes(2);
-    int64_t max_sessions = 1024;  // open at once
+    int64_t sessions_max = 1024;  // open at once
     // A user's limits. Called when the user opens the first session, and by UpdateLimits.
     std::function<quota::Limits(const std::string& user)> limits_of = [](const std::string&) {
       return quota::Limits();
@@ -62,7 +62,7 @@ class Registry {
   // Requires: `devices` outlive this and are not empty.
   Registry(Options options, std::vector<runtime::ManagedDevice*> devices);
 
-  // Opens a session. `lease` is clamped to [1 s, max_lease]; zero: the default. `device` empty: the
+  // Opens a session. `lease` is clamped to [1 s, lease_max]; zero: the default. `device` empty: the
   // usable device with the fewest sessions. NOT_FOUND: no such device. UNAVAILABLE: the device
   // takes no sessions, or the daemon is stopping. RESOURCE_EXHAUSTED, reason TOO_MANY_SESSIONS: the
   // limit of all sessions is reached. RESOURCE_EXHAUSTED, reason USER_SESSIONS: a user may have as

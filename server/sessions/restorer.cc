@@ -19,7 +19,7 @@ constexpr absl::Duration kPause = absl::Seconds(1);
 constexpr size_t kJournalsAtOnce = 16;
 // A session is lost after this many daemons have ended while they restored it, so that the others
 // can be restored.
-constexpr int kMostAttempts = 5;
+constexpr int kAttemptsMax = 5;
 
 absl::Status BeingRestored() { return Restarting("the session is being restored; attach again"); }
 
@@ -225,8 +225,8 @@ absl::Status Restorer::Restore(const KeptSessions::Kept& kept, Patience& patienc
   // A session without a journal is removed from the disk before it executes anything, so a crash
   // cannot repeat.
   if (kept.image.journal == 0) return TryToRestore(kept, patience);
-  if (KeptSessions::CountAttempt(kept) > kMostAttempts) {
-    return absl::DataLossError(absl::StrCat(kMostAttempts,
+  if (KeptSessions::CountAttempt(kept) > kAttemptsMax) {
+    return absl::DataLossError(absl::StrCat(kAttemptsMax,
                                             " daemons have ended while they did "
                                             "again what the session had done"));
   }

@@ -161,9 +161,9 @@ absl::Status SealedReader::ReadHead(uint32_t newest) {
   }
   version_ = static_cast<uint32_t>(version);
   const uint64_t size = FromLittleEndian(fields.substr(16));
-  const auto most = static_cast<uint64_t>(found.st_size) - kHeadBytes;
-  if (most < 2 * kTagBytes || size > most - 2 * kTagBytes) return Damaged("is cut");
-  data_bytes_ = left_ = static_cast<int64_t>(most - 2 * kTagBytes - size);
+  const auto after_head = static_cast<uint64_t>(found.st_size) - kHeadBytes;
+  if (after_head < 2 * kTagBytes || size > after_head - 2 * kTagBytes) return Damaged("is cut");
+  data_bytes_ = left_ = static_cast<int64_t>(after_head - 2 * kTagBytes - size);
   description_.resize(size);
   if (absl::Status status = ReadAll(absl::MakeSpan(description_)); !status.ok()) return status;
   authenticator_->Update(head);

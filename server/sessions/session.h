@@ -90,7 +90,7 @@ struct Services {
   std::vector<runtime::ManagedDevice*> devices = {};
   fairness::GangOrder* gang_order = nullptr;
   const KeptSessions* kept = nullptr;             // null: no session can be protected
-  absl::Duration max_keep = absl::Hours(7 * 24);  // of a detached session
+  absl::Duration keep_max = absl::Hours(7 * 24);  // of a detached session
   std::shared_ptr<memory::HostMemory> host =
       std::make_shared<memory::HostMemory>(int64_t{1} << 30, 1024);
 };
@@ -383,7 +383,7 @@ class Session : public std::enable_shared_from_this<Session> {
   absl::Status ReplayOne(BlobRecord& record) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status ReplayOne(TakenOverRecord& record) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status ReplayOne(BlobsDeletedRecord& record) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status AwaitReplayed(int64_t most_unfinished, const std::function<bool()>& gives_up)
+  absl::Status AwaitReplayed(int64_t unfinished_max, const std::function<bool()>& gives_up)
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status RestoreBlob(const std::string& name, std::string data);
   // session_detach.cc
@@ -485,7 +485,7 @@ class Session : public std::enable_shared_from_this<Session> {
     absl::Time begun = absl::InfinitePast();  // the last attempt at an image, successful or not
     uint64_t last_number = 0;                 // of its journal segments so far
     // Content-addressed blobs that the journal has and the session has owned since; at most
-    // kMostBlobs.
+    // kBlobsMax.
     absl::flat_hash_set<std::string> blobs;
     uint64_t forgotten = 0;  // number of removals from `blobs`
     absl::Status lost;       // why protection was lost; cleared by TakeProtectionLoss

@@ -14,11 +14,11 @@ namespace {
 
 absl::Status Check(const DetachAs& operation) {
   if (absl::Status status = CheckName("a session", operation.name); !status.ok()) return status;
-  if (operation.tensors.size() > kMostNamedTensors) {
+  if (operation.tensors.size() > kNamedTensorsMax) {
     return errors::WithReason(
         absl::InvalidArgumentError(absl::StrCat(operation.tensors.size(), " tensors have names; ",
-                                                kMostNamedTensors, " may")),
-        "TOO_MANY_NAMES", {{"limit", absl::StrCat(kMostNamedTensors)}});
+                                                kNamedTensorsMax, " may")),
+        "TOO_MANY_NAMES", {{"limit", absl::StrCat(kNamedTensorsMax)}});
   }
   absl::flat_hash_set<absl::string_view> seen;
   for (const NamedHandle& tensor : operation.tensors) {
@@ -49,7 +49,7 @@ absl::Status Session::TakeName(DetachAs& operation) {
     return status;
   }
   const absl::Duration keep = operation.keep > absl::ZeroDuration()
-                                  ? std::min(operation.keep, services_.max_keep)
+                                  ? std::min(operation.keep, services_.keep_max)
                                   : identity_.lease;
   detached_.emplace(
       Detached{std::move(operation.name), keep, std::move(operation.tensors), *std::move(charge)});

@@ -11,9 +11,9 @@ namespace {
 
 using quota::Resource;
 
-constexpr size_t kMostValues = 3;
+constexpr size_t kValuesMax = 3;
 // Bounds the cost of each refusal for a client that is refused again and again.
-constexpr size_t kMostHandlesSeen = 10'000;
+constexpr size_t kHandlesSeenMax = 10'000;
 
 }  // namespace
 
@@ -24,11 +24,11 @@ std::vector<quota::Holder> Session::LargestValues() const {
   absl::MutexLock lock(&mutex_);
   size_t seen = 0;
   for (const auto& [handle, value] : handles_.values()) {
-    if (++seen > kMostHandlesSeen) break;
+    if (++seen > kHandlesSeenMax) break;
     if (value->type() == nullptr || (value->pool() == nullptr && value->parts().empty())) continue;
     largest.emplace_back(value->bytes(), handle);
     std::push_heap(largest.begin(), largest.end(), std::greater<>());
-    if (largest.size() <= kMostValues) continue;
+    if (largest.size() <= kValuesMax) continue;
     std::pop_heap(largest.begin(), largest.end(), std::greater<>());
     largest.pop_back();
   }

@@ -14,7 +14,7 @@ namespace kiln::sessions {
 namespace {
 
 // The blobs known to be in the journal; above this limit some are written again.
-constexpr size_t kMostBlobs = 4096;
+constexpr size_t kBlobsMax = 4096;
 
 }  // namespace
 
@@ -113,7 +113,7 @@ void Session::HoldsBlob(const std::string& name) {
   if (!buffers::IsContentAddressed(name)) return;
   absl::MutexLock lock(&mutex_);
   if (protection_.journal == journal && protection_.forgotten == forgotten &&
-      protection_.blobs.size() < kMostBlobs)
+      protection_.blobs.size() < kBlobsMax)
     protection_.blobs.insert(name);
 }
 

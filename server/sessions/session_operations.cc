@@ -14,16 +14,16 @@ namespace kiln::sessions {
 namespace {
 
 // The pieces of a Write. With pieces of 4 MiB, as clients make them, this is 256 GiB.
-constexpr size_t kMostPieces = 1 << 16;
+constexpr size_t kPiecesMax = 1 << 16;
 // The maximal size of a piece of a value on several devices, so that other copies can run in
 // between.
-constexpr size_t kMostOfPlaced = 4 << 20;
+constexpr size_t kPlacedPieceBytesMax = 4 << 20;
 
 std::vector<absl::string_view> Cut(const std::vector<absl::string_view>& pieces) {
   std::vector<absl::string_view> cut;
   for (absl::string_view piece : pieces) {
-    for (; !piece.empty(); piece.remove_prefix(std::min(piece.size(), kMostOfPlaced)))
-      cut.push_back(piece.substr(0, kMostOfPlaced));
+    for (; !piece.empty(); piece.remove_prefix(std::min(piece.size(), kPlacedPieceBytesMax)))
+      cut.push_back(piece.substr(0, kPlacedPieceBytesMax));
   }
   return cut;
 }
@@ -38,10 +38,10 @@ absl::StatusOr<std::shared_ptr<const Session::Upload>> Session::MakeUpload(uint6
   }
   auto upload = std::make_shared<Upload>();
   const auto type = std::make_shared<const buffers::TensorType>(operation.type);
-  if (operation.blobs.size() > kMostPieces) {
+  if (operation.blobs.size() > kPiecesMax) {
     return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
                                   "handle ", operation.handle, ": ", operation.blobs.size(),
-                                  " pieces are more than ", kMostPieces, "; make them larger")),
+                                  " pieces are more than ", kPiecesMax, "; make them larger")),
                               "TOO_MANY_PIECES", {{"handle", absl::StrCat(operation.handle)}});
   }
   int64_t size = static_cast<int64_t>(operation.data.size());

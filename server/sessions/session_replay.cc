@@ -14,7 +14,7 @@ namespace kiln::sessions {
 namespace {
 
 // Definitions compile concurrently.
-constexpr int64_t kMostAtOnce = 64;
+constexpr int64_t kUnfinishedMax = 64;
 constexpr absl::Duration kLookWhetherToGiveUp = absl::Milliseconds(100);
 
 // True if a later attempt may succeed.
@@ -96,7 +96,7 @@ absl::Status Session::ReplayOne(ExecutedRecord& record, const JournalSummary& su
     executor_.Add(record.sequence, std::move(operation));
   }
   ExecuteQueued();
-  absl::Status status = AwaitReplayed(takes_memory ? 0 : kMostAtOnce, gives_up);
+  absl::Status status = AwaitReplayed(takes_memory ? 0 : kUnfinishedMax, gives_up);
   if (status.ok() || MayPass(status)) return status;
   return absl::DataLossError(
       absl::StrCat("operation ", record.sequence, " cannot be done again: ", status.message()));
@@ -136,11 +136,10 @@ absl::Status Session::RestoreBlob(const std::string& name, std::string data) {
   return buffers::DigestIn(name).empty() ? status : absl::OkStatus();
 }
 
-absl::Status Session::AwaitReplayed(int64_t most_unfinished,
-                                    const std::function<bool()>& gives_up) {
+absl::Status Session::AwaitReplayed(int64_t unfinished_max, const std::function<bool()>& gives_up) {
   absl::MutexLock lock(&mutex_);
   const auto is_over = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return !replay_error_.ok() || (!resumption_ && unfinished_.size() <= most_unfinished);
+    return !replay_error_.ok() || (!resumption_ && unfinished_.size() <= unfinished_max);
   };
   while (!mutex_.AwaitWithTimeout(absl::Condition(&is_over), kLookWhetherToGiveUp))
     if (gives_up()) return absl::CancelledError("the daemon stops");

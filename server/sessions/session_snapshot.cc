@@ -19,7 +19,7 @@ constexpr absl::Duration kUntilSettled = absl::Seconds(5);
 constexpr absl::Duration kSoon = absl::Seconds(1);
 // After this number of images failed in a row, the journal and the image are dropped, which bounds
 // the number of files.
-constexpr uint64_t kMostSegments = 256;
+constexpr uint64_t kSegmentsMax = 256;
 
 }  // namespace
 
@@ -64,7 +64,7 @@ absl::StatusOr<Session::Draft> Session::BeginImage() {
   Describe(&*image);
   protection_.due = services_.clock.steady() + identity_.snapshot_interval;
   if (protection_.journal &&
-      protection_.journal->number() >= protection_.image_number + kMostSegments)
+      protection_.journal->number() >= protection_.image_number + kSegmentsMax)
     LoseProtection(absl::AbortedError("too many images of it have failed"));
   if (!protection_.journal) {
     protection_.journal =

@@ -149,7 +149,7 @@ class SessionTest : public ::testing::Test {
     programs_ = std::make_unique<runtime::ProgramCache>(std::move(options));
     Registry::Options registry;
     registry.new_id = RandomId;
-    registry.max_sessions = kSessions;
+    registry.sessions_max = kSessions;
     registry.services = {programs_.get(),
                          &blobs_,
                          &metrics_,
@@ -504,7 +504,7 @@ TEST_F(SessionTest, ClosingDropsARunThatWaitsForItsProgram) {
 class CancelTest : public SessionTest {
  protected:
   static constexpr uint64_t kFirst = 4;                         // run; its output is handle 100 + 4
-  const int kInFlight = fairness::QueueLimits().max_in_flight;  // of short runs on the device
+  const int kInFlight = fairness::QueueLimits().in_flight_max;  // of short runs on the device
 
   void Begin() {
     session_ = Open();
@@ -762,7 +762,7 @@ TEST_F(SessionTest, ImagesThatFailLeaveFewFiles) {
   ASSERT_TRUE(kept.ok()) << kept.status();
   Registry::Options options;
   options.new_id = RandomId;
-  options.max_sessions = 1;
+  options.sessions_max = 1;
   options.services = {programs_.get(),
                       &blobs_,
                       &metrics_,
@@ -779,14 +779,14 @@ TEST_F(SessionTest, ImagesThatFailLeaveFewFiles) {
     return std::distance(fs::directory_iterator(folder), fs::directory_iterator());
   };
   limit = 1;
-  int64_t most = 0;
+  int64_t highest = 0;
   Patience patience(absl::Minutes(1));
   for (int images = 0; images < 300; ++images) {
     EXPECT_FALSE(session->TakeImage(patience).ok());
-    most = std::max<int64_t>(most, files());
+    highest = std::max<int64_t>(highest, files());
     EXPECT_EQ(session->IsProtected(), images < 256);
   }
-  EXPECT_THAT(most, ::testing::AllOf(::testing::Gt(250), ::testing::Lt(262)));
+  EXPECT_THAT(highest, ::testing::AllOf(::testing::Gt(250), ::testing::Lt(262)));
   limit = 0;
   EXPECT_TRUE(session->TakeImage(patience).ok());
   EXPECT_TRUE(session->IsProtected());

@@ -13,7 +13,7 @@ namespace {
 using quota::Resource;
 
 // Bounds the cost of each refusal for a user who is refused again and again.
-constexpr size_t kMostSessionsAsked = 16;
+constexpr size_t kSessionsAskedMax = 16;
 
 }  // namespace
 
@@ -48,7 +48,7 @@ void User::SetLimits(const quota::Limits& limits) {
   sessions.SetLimit(limits[Resource::kSessions]);
   upload_bytes.SetLimit(limits[Resource::kUploadBytes]);
   disk.SetLimit(limits[Resource::kDisk]);
-  const int64_t share = std::clamp<int64_t>(limits[Resource::kWeight], 1, quota::kMostWeight);
+  const int64_t share = std::clamp<int64_t>(limits[Resource::kWeight], 1, quota::kWeightMax);
   weight = static_cast<double>(share) / quota::kUsualWeight;
 }
 
@@ -90,7 +90,7 @@ absl::Status User::Explain(const absl::Status& status) const {
   const auto scope = quota::Unexplained(status);
   if (!scope || scope->user != name) return status;
   auto sessions = ListSessions();
-  if (sessions.size() > kMostSessionsAsked) sessions.resize(kMostSessionsAsked);
+  if (sessions.size() > kSessionsAskedMax) sessions.resize(kSessionsAskedMax);
   std::vector<quota::Holder> holders;
   for (const auto& session : sessions) {
     if (!scope->device.empty() && session->device().name() != scope->device) continue;

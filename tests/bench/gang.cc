@@ -183,16 +183,16 @@ void MeasureAllReduce(Bench& bench, int devices) {
   const auto bound = bench.Compile(AllReduce(devices, kBytes / 4));
   const ValuePointer input = bench.Zeros(*bound);
   LeastTraffic least(devices, kBytes);
-  std::vector<double> seconds, least_seconds, shares;
+  std::vector<double> seconds, copy_seconds, shares;
   for (int round = 0; round < kRounds; ++round) {
-    least_seconds.push_back(least.Seconds());
+    copy_seconds.push_back(least.Seconds());
     seconds.push_back(bench.Measure(bound, input, 1));
-    shares.push_back(least_seconds.back() / seconds.back());
+    shares.push_back(copy_seconds.back() / seconds.back());
   }
   std::printf(
       "all-reduce of 64 MiB on %d devices: %.1f ms; copying each device's 64 MiB once: %.1f ms, "
       "%.2f of it; devices read %.0f MiB of each other\n",
-      devices, 1e3 * Median(seconds), 1e3 * Median(least_seconds), Median(shares),
+      devices, 1e3 * Median(seconds), 1e3 * Median(copy_seconds), Median(shares),
       static_cast<double>(bound->program->gang()->exchanged_bytes()) / (1 << 20));
 }
 

@@ -57,28 +57,28 @@ BOUNDS = [
 
 def bound(row: Row) -> tuple[Optional[float], Optional[float]]:
     """Returns the bounds of a row: (minimum, maximum)."""
-    for name, peer, at_least, at_most in BOUNDS:
+    for name, peer, bound_min, bound_max in BOUNDS:
         if row.name.startswith(name) and (row.peer.startswith(peer) if peer else True):
-            return at_least, at_most
+            return bound_min, bound_max
     return None, None
 
 
 def holds(row: Row) -> Optional[bool]:
     """Returns whether the row is within its bounds; None if it has none."""
-    at_least, at_most = bound(row)
-    if at_least is None and at_most is None:
+    bound_min, bound_max = bound(row)
+    if bound_min is None and bound_max is None:
         return None
     measured = row.ratio if row.ratio is not None else row.value
-    return (at_least is None or measured >= at_least) and (at_most is None or measured <= at_most)
+    return (bound_min is None or measured >= bound_min) and (bound_max is None or measured <= bound_max)
 
 
 def asked(row: Row) -> str:
     """Returns the bound as text."""
-    at_least, at_most = bound(row)
+    bound_min, bound_max = bound(row)
     times = " x" if row.ratio is not None else ""
-    if at_least is not None:
-        return f">= {at_least:g}{times}"
-    return f"<= {at_most:g}{times}" if at_most is not None else ""
+    if bound_min is not None:
+        return f">= {bound_min:g}{times}"
+    return f"<= {bound_max:g}{times}" if bound_max is not None else ""
 
 
 def line(row: Row) -> str:

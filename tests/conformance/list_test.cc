@@ -69,7 +69,7 @@ TEST_P(ListTest, TimesCommandsWhenAsked) {
 }
 
 TEST_P(ListTest, MalformedListsAreRefused) {
-  const int64_t most = std::numeric_limits<int64_t>::max();
+  const int64_t int64_max = std::numeric_limits<int64_t>::max();
   const struct {
     Command command;
     std::string message;
@@ -79,7 +79,7 @@ TEST_P(ListTest, MalformedListsAreRefused) {
       {FillCommand{{0, 32, 64}, 0}, "multiple of 64"},
       {FillCommand{{0, -64, 64}, 0}, "multiple of 64"},
       {FillCommand{{0, 0, -1}, 0}, "-1 bytes"},
-      {FillCommand{{0, 64, most}, 0}, "bytes at 64"},
+      {FillCommand{{0, 64, int64_max}, 0}, "bytes at 64"},
       {CopyCommand{{0, 0, 64}, {1, 0, 128}}, "64 bytes to 128"},
       {CopyCommand{{0, 0, 128}, {0, 64, 128}}, "overlapping"},
       {LaunchCommand{nullptr, {}}, "no kernel"},

@@ -36,7 +36,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int64_t kMostElements = 12 << 20;
+constexpr int64_t kElementsMax = 12 << 20;
 constexpr int64_t kMillion = 1'000'000;
 
 struct Arguments {
@@ -100,7 +100,7 @@ class Program {
       : arguments_(arguments), sweep_(std::move(options)) {}
 
   void RunNetworks(const std::vector<Network>& networks) {
-    const SizeLimits limits = {arguments_.points * kMillion, kMostElements};
+    const SizeLimits limits = {arguments_.points * kMillion, kElementsMax};
     int64_t number = 0;
     for (const Network& network : networks) {
       if (!IsWanted(network.name)) continue;
@@ -130,7 +130,7 @@ class Program {
       }
       const ir::DType dtype = arguments_.dtypes[random() % arguments_.dtypes.size()];
       RunLayer("random", *layer, BatchOf(seed), dtype,
-               {arguments_.points * kMillion, kMostElements / 8}, 2);
+               {arguments_.points * kMillion, kElementsMax / 8}, 2);
     }
   }
 
@@ -156,9 +156,9 @@ class Program {
     return kBatches[(number * 7 + arguments_.seed) % static_cast<int64_t>(std::size(kBatches))];
   }
 
-  // Runs the first `most` kernels that are new.
+  // Runs the first `kernels_max` kernels that are new.
   void RunLayer(const std::string& network, const Layer& layer, int64_t batch, ir::DType dtype,
-                const SizeLimits& limits, int64_t most = INT64_MAX) {
+                const SizeLimits& limits, int64_t kernels_max = INT64_MAX) {
     const auto sized = KernelsWithin(layer, batch, dtype, limits);
     const std::string label = StrCat(network, ": ", layer.text, ", batch ",
                                      sized.ok() ? sized->batch : batch, ", ", ir::Name(dtype));
@@ -167,7 +167,7 @@ class Program {
     ++layers_;
     for (const std::string& text : sized->kernels) {
       if (!sweep_.IsNew(text)) continue;
-      if (most-- <= 0) return;
+      if (kernels_max-- <= 0) return;
       const auto begun = Clock::now();
       const std::string failure = sweep_.Try(text, label);
       if (!failure.empty()) std::cout << failure << std::endl;

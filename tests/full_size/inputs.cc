@@ -13,8 +13,8 @@ namespace {
 
 using ir::DType;
 
-constexpr int64_t kLeastBound = 2;
-constexpr int64_t kMostBound = 1 << 20;
+constexpr int64_t kBoundMin = 2;
+constexpr int64_t kBoundMax = 1 << 20;
 // The number of distinct values that are not whole.
 constexpr int64_t kDistinct = 1 << 14;
 
@@ -39,11 +39,11 @@ std::vector<uint8_t> ValuesToDraw(DType dtype, const InputKind& kind) {
       values.push_back(sign * value);
     }
   } else {
-    const int64_t most = dtype == DType::kBool    ? 2
-                         : ir::SizeOf(dtype) == 1 ? 100
-                         : ir::SizeOf(dtype) == 2 ? 10'000
-                                                  : kMostBound;
-    for (int64_t i = 0; i < std::min(kind.integer_bound, most); ++i) {
+    const int64_t integer_max = dtype == DType::kBool    ? 2
+                                : ir::SizeOf(dtype) == 1 ? 100
+                                : ir::SizeOf(dtype) == 2 ? 10'000
+                                                         : kBoundMax;
+    for (int64_t i = 0; i < std::min(kind.integer_bound, integer_max); ++i) {
       values.push_back(static_cast<double>(i));
     }
   }
@@ -65,7 +65,7 @@ void Draw(const std::vector<uint8_t>& values, int64_t elements, uint64_t seed, v
 }  // namespace
 
 int64_t IntegerBound(const kernel::Kernel& kernel) {
-  int64_t longest = kLeastBound;
+  int64_t longest = kBoundMin;
   int64_t compared = 0;
   for (const kernel::Stage& stage : kernel.stages) {
     for (const kernel::Store& store : stage.stores) {
@@ -81,7 +81,7 @@ int64_t IntegerBound(const kernel::Kernel& kernel) {
       }
     }
   }
-  return std::clamp(compared > 1 ? compared : longest, kLeastBound, kMostBound);
+  return std::clamp(compared > 1 ? compared : longest, kBoundMin, kBoundMax);
 }
 
 void FillRandom(DType dtype, int64_t elements, const InputKind& kind, uint64_t seed, void* data) {

@@ -65,10 +65,10 @@ class Drawing {
   std::string Rows() { return StrCat(One({1, 16, 35, 64, 100, 128, 197}), "x", Features()); }
   std::string Image() { return StrCat(Channels(), "x", Length(), "x", Length()); }
 
-  // Options of a sliding window that fits `least` elements in each dimension.
+  // Options of a sliding window that fits `length_min` elements in each dimension.
   struct Window {
     std::string text;
-    int64_t least = 1;
+    int64_t length_min = 1;
   };
   Window Sliding(int rank, bool dilates) {
     const int64_t size = One({1, 2, 3, 3, 3, 4, 5, 7});
@@ -81,14 +81,14 @@ class Drawing {
     if (rank == 2 && other != size) StrAppend(&window.text, "x", other);
     StrAppend(&window.text, " s", stride, " p", std::min(padding, other - 1));
     if (dilates) StrAppend(&window.text, " d", dilation);
-    window.least = dilation * (std::max(size, other) - 1) + 1;
+    window.length_min = dilation * (std::max(size, other) - 1) + 1;
     return window;
   }
-  std::string Spatial(int rank, int64_t least) {
+  std::string Spatial(int rank, int64_t length_min) {
     std::string text;
     for (int i = 0; i < rank; ++i) {
       const int64_t length = rank == 1 ? 4 * Length() : rank == 3 ? 1 + Length() / 4 : Length();
-      StrAppend(&text, "x", std::max(length, least));
+      StrAppend(&text, "x", std::max(length, length_min));
     }
     return text;
   }
@@ -107,8 +107,8 @@ class Drawing {
       in = (in + groups - 1) / groups * groups;
       out = OneIn(2) ? in : (out + groups - 1) / groups * groups;
     }
-    return StrCat("conv ", in, Spatial(rank, window.least), " ", out, window.text, " g", groups,
-                  Activation());
+    return StrCat("conv ", in, Spatial(rank, window.length_min), " ", out, window.text, " g",
+                  groups, Activation());
   }
   std::string Deconvolution() {
     const int rank = static_cast<int>(One({1, 2, 2}));
@@ -125,7 +125,7 @@ class Drawing {
     const Window window = Sliding(2, false);
     // Padding of at most half a window.
     const std::string text = window.text.substr(0, window.text.find(" p"));
-    return StrCat(Word({"maxpool ", "avgpool "}), Channels(), Spatial(2, window.least), text);
+    return StrCat(Word({"maxpool ", "avgpool "}), Channels(), Spatial(2, window.length_min), text);
   }
   std::string Reduction() {
     const std::string shape =

@@ -17,10 +17,10 @@ namespace {
 using schedule::Binding;
 using schedule::StageOperand;
 
-constexpr int kMostDrafts = 40;
+constexpr int kDraftsMax = 40;
 // The maximum scratch of a thread, and the maximum number of copies of a body's code.
-constexpr int64_t kMostScratchBytes = 32 << 20;
-constexpr int64_t kMostUnrolled = 64;
+constexpr int64_t kScratchBytesMax = 32 << 20;
+constexpr int64_t kUnrolledMax = 64;
 
 class Draft {
  public:
@@ -161,7 +161,7 @@ class Draft {
         i = Split(loops, k, 2 + Below(5));
       }
       copies *= writer_.extent(loops[i].axis);
-      if (copies > kMostUnrolled) return;
+      if (copies > kUnrolledMax) return;
       loops[i].binding = Binding::kUnroll;
       writer_.Bind(loops[i].axis, Binding::kUnroll);
       if (loops[i].reduce && OneIn(2)) writer_.Partial(loops[i].axis);
@@ -244,11 +244,11 @@ class Draft {
 
 RandomSchedules RandomSchedule(const kernel::Kernel& kernel, int lanes, std::mt19937_64& random) {
   RandomSchedules result;
-  for (; result.refused < kMostDrafts; ++result.refused) {
+  for (; result.refused < kDraftsMax; ++result.refused) {
     result.schedule.directives.clear();
     Draft(kernel, lanes, random, &result.schedule).Write();
     const auto program = schedule::Apply(kernel, result.schedule);
-    if (!program.ok() || program->scratch_bytes > kMostScratchBytes) continue;
+    if (!program.ok() || program->scratch_bytes > kScratchBytesMax) continue;
     // As in production, a schedule that the proof refuses is not run.
     if (proof::Prove(kernel, result.schedule, *program).ok()) return result;
     ++result.disproved;

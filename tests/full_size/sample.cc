@@ -12,8 +12,8 @@ using Ranges = std::vector<const ir::Node*>;
 
 // The maximum number of corners of a section and the minimum number of tasks, no matter how long
 // they are.
-constexpr int64_t kMostCorners = 128;
-constexpr int64_t kLeastTasks = 4;
+constexpr int64_t kCornersMax = 128;
+constexpr int64_t kTasksMin = 4;
 // Neighbours along the innermost loop, which are computed together.
 constexpr int64_t kRun = 8;
 
@@ -74,13 +74,13 @@ int64_t Draw(int64_t extent, std::mt19937_64& random) {
 
 void SampleSection(const Section& section, int64_t first_task, int64_t points,
                    std::mt19937_64& random, std::vector<std::pair<int64_t, int64_t>>* runs) {
-  int64_t left = std::max(points / std::max<int64_t>(section.points_of_task, 1), kLeastTasks);
+  int64_t left = std::max(points / std::max<int64_t>(section.points_of_task, 1), kTasksMin);
   if (left >= section.tasks) {
     runs->push_back({first_task, first_task + section.tasks});
     return;
   }
   int64_t corners = 1;
-  for (int64_t extent : section.extents) corners *= extent > 1 && corners < kMostCorners ? 2 : 1;
+  for (int64_t extent : section.extents) corners *= extent > 1 && corners < kCornersMax ? 2 : 1;
   for (int64_t drawn = 0; left > 0; ++drawn) {
     int64_t task = 0;
     int64_t bits = drawn;

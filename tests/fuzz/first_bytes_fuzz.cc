@@ -97,8 +97,8 @@ Conversation ReadInPieces(Random& random, absl::string_view bytes) {
   size_t fed = 0;
   // A waiting frame is refused this often in a row about once in 10^19.
   for (int idle = 0; idle < 32;) {
-    const size_t most = OneIn(random, 4) ? 4000 : 12;
-    const size_t piece = std::min(bytes.size() - fed, 1 + Below(random, most));
+    const size_t piece_max = OneIn(random, 4) ? 4000 : 12;
+    const size_t piece = std::min(bytes.size() - fed, 1 + Below(random, piece_max));
     absl::StrAppend(&waiting, bytes.substr(fed, piece));
     fed += piece;
     const auto passed = meter.Pass(waiting, admit);

@@ -136,7 +136,7 @@ void AddAccepted(v1::Graph* graph, MakeNode make_node) {
     graph->clear_outputs();
     graph->add_outputs(graph->nodes_size() - 1);
     graph::Limits limits;
-    limits.max_elements = 1 << 20;
+    limits.elements_max = 1 << 20;
     if (graph::FromProto(*graph, SmallestBindings(*graph), limits).ok()) return;
     graph->mutable_nodes()->RemoveLast();
   }
@@ -267,7 +267,7 @@ void MutateNode(Random& random, const v1::Graph& graph, v1::Node* node) {
 
 }  // namespace
 
-v1::Graph RandomGraph(Random& random, int max_nodes) {
+v1::Graph RandomGraph(Random& random, int nodes_max) {
   v1::Graph graph;
   graph.set_op_set_version(Below(random, 2));
   if (OneIn(random, 4)) {
@@ -278,7 +278,7 @@ v1::Graph RandomGraph(Random& random, int max_nodes) {
   }
   if (OneIn(random, 4)) graph.set_float32_matmul_precision(v1::MATMUL_PRECISION_HIGH);
   if (OneIn(random, 4)) AddSpecialNodes(random, &graph);
-  for (size_t i = 0, n = 1 + Below(random, max_nodes); i < n || graph.nodes_size() == 0; ++i) {
+  for (size_t i = 0, n = 1 + Below(random, nodes_max); i < n || graph.nodes_size() == 0; ++i) {
     AddAccepted(&graph, [&] { return RandomNode(random, graph); });
   }
   AddResults(random, &graph);

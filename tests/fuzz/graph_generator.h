@@ -7,10 +7,10 @@
 
 namespace kiln::fuzz {
 
-// Returns a graph of up to `max_nodes` nodes over small tensors; every op of the table may occur.
+// Returns a graph of up to `nodes_max` nodes over small tensors; every op of the table may occur.
 // Most graphs are accepted (a node that the decoder rejects is drawn again). Dimensions may be
 // variables, each with the bounds 1 and 4.
-v1::Graph RandomGraph(Random& random, int max_nodes);
+v1::Graph RandomGraph(Random& random, int nodes_max);
 
 // Changes one to three parts of a graph: an operand, an op, a dtype, an attribute's value, name or
 // type, an output, an update, a variable, the order of nodes.

@@ -53,7 +53,7 @@ std::optional<Arguments> ReadArguments(int argc, char** argv) {
 
 }  // namespace
 
-int Run(int argc, char** argv, double least_accepted, const OneInput& one_input) {
+int Run(int argc, char** argv, double accepted_min, const OneInput& one_input) {
   std::optional<Arguments> arguments = ReadArguments(argc, argv);
   if (!arguments.has_value()) {
     std::cerr << "usage: " << argv[0] << " [--inputs N] [--seed N]\n";
@@ -75,7 +75,7 @@ int Run(int argc, char** argv, double least_accepted, const OneInput& one_input)
   }
   for (const auto& [label, count] : outcomes) std::cout << label << " " << count << "\n";
   double accepted = static_cast<double>(outcomes["accepted"]);
-  if (arguments->inputs >= 1000 && accepted < least_accepted * arguments->inputs) {
+  if (arguments->inputs >= 1000 && accepted < accepted_min * arguments->inputs) {
     std::cerr << "too few inputs were accepted to show anything\n";
     return 1;
   }

@@ -27,9 +27,9 @@ struct Outcome {
 using OneInput = std::function<Outcome(Random& random)>;
 
 // Reads --inputs and --seed, runs the inputs, prints the count of each label. Returns the process's
-// exit status: 0 if no input showed a defect and at least the fraction `least_accepted` of the
+// exit status: 0 if no input showed a defect and at least the fraction `accepted_min` of the
 // inputs were "accepted" (otherwise the fuzzer tests only noise).
-int Run(int argc, char** argv, double least_accepted, const OneInput& one_input);
+int Run(int argc, char** argv, double accepted_min, const OneInput& one_input);
 
 // Returns a number in [0, n). Requires: n > 0.
 size_t Below(Random& random, size_t n);

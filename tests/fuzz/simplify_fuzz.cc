@@ -107,7 +107,7 @@ Outcome TryOne(Random& random) {
   graph::Bindings bindings;
   if (proto.variables_size() > 0) bindings["n"] = 1;
   graph::Limits limits;
-  limits.max_elements = 1 << 12;
+  limits.elements_max = 1 << 12;
   absl::StatusOr<graph::Graph> graph = graph::FromProto(proto, bindings, limits);
   if (!graph.ok()) return {"rejected", std::nullopt};
   for (const v1::Node& node : proto.nodes()) {

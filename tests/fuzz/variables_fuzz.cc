@@ -20,11 +20,11 @@ using numerics::Packed;
 using ops::HostTensor;
 
 constexpr int kNodes = 8;
-constexpr int64_t kMost = 5;
+constexpr int64_t kValueMax = 5;
 
 graph::Limits SmallLimits() {
   graph::Limits limits;
-  limits.max_elements = 1 << 10;
+  limits.elements_max = 1 << 10;
   return limits;
 }
 
@@ -70,16 +70,16 @@ Outcome TryOne(Random& random) {
   v1::Graph proto = RandomGraph(random, kNodes);
   if (proto.variables_size() == 0) return {"no variable", std::nullopt};
   v1::Variable& variable = *proto.mutable_variables(0);
-  variable.set_max(OneIn(random, 16) ? int64_t{1} << Below(random, 63) : kMost);
+  variable.set_max(OneIn(random, 16) ? int64_t{1} << Below(random, 63) : kValueMax);
   const auto variables = graph::Variables(proto);
   if (!variables.ok()) return {"rejected", std::nullopt};
   const auto build = [&](absl::Span<const int64_t> values) {
     return graph::FromProto(proto, {{variable.name(), values[0]}}, SmallLimits());
   };
   const auto one = variables::VariableGraph::Make(*variables, build);
-  if (!one.ok() || variable.max() != kMost) return {"no one graph", std::nullopt};
+  if (!one.ok() || variable.max() != kValueMax) return {"no one graph", std::nullopt};
   int covered = 0;
-  for (int64_t n = 1; n <= kMost; ++n) {
+  for (int64_t n = 1; n <= kValueMax; ++n) {
     const auto special = build({n});
     if (!special.ok() || !one->IsRightAt(*special, {n})) continue;
     const auto differentiated = autodiff::Differentiate(*special);

@@ -189,7 +189,7 @@ class Planter {
 
 }  // namespace
 
-std::vector<PlantedFault> PlantFaults(const LoopProgram& program, size_t most,
+std::vector<PlantedFault> PlantFaults(const LoopProgram& program, size_t faults_max,
                                       std::mt19937& random) {
   absl::flat_hash_set<size_t> kept;
   Planter counter(program, kept);
@@ -197,7 +197,7 @@ std::vector<PlantedFault> PlantFaults(const LoopProgram& program, size_t most,
   std::vector<size_t> numbers(counter.count());
   std::iota(numbers.begin(), numbers.end(), size_t{0});
   std::shuffle(numbers.begin(), numbers.end(), random);
-  numbers.resize(std::min(numbers.size(), most));
+  numbers.resize(std::min(numbers.size(), faults_max));
   kept.insert(numbers.begin(), numbers.end());
   return Planter(program, kept).Plant();
 }

@@ -16,11 +16,11 @@ struct PlantedFault {
   schedule::LoopProgram program;
 };
 
-// Returns the program with one fault, for `most` faults at random places. Of a store: its index,
-// the indices and conditions of what it loads, its own condition, the store itself (omitted or
-// repeated). Of a loop: its bound. Of a branch: its condition and its sides. Copies of operands are
-// such places, too.
-std::vector<PlantedFault> PlantFaults(const schedule::LoopProgram& program, size_t most,
+// Returns the program with one fault, for `faults_max` faults at random places. Of a store: its
+// index, the indices and conditions of what it loads, its own condition, the store itself (omitted
+// or repeated). Of a loop: its bound. Of a branch: its condition and its sides. Copies of operands
+// are such places, too.
+std::vector<PlantedFault> PlantFaults(const schedule::LoopProgram& program, size_t faults_max,
                                       std::mt19937& random);
 
 }  // namespace kiln::numerics

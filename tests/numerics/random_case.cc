@@ -136,12 +136,12 @@ bool GivesFloats(const ops::OpDef& op, DType declared) {
 // Returns true if the op accepts these operands, and none is large. Tried outside the graph, so
 // that refusals leave no nodes.
 bool Takes(const Case& test_case, DType float_dtype) {
-  constexpr int64_t kMostElements = 10'000;
+  constexpr int64_t kElementsMax = 10'000;
   for (const OperandSpec& spec : test_case.operands) {
-    if (ir::NumElements(spec.shape) > kMostElements) return false;
+    if (ir::NumElements(spec.shape) > kElementsMax) return false;
   }
   const auto graph = MakeGraph(test_case, float_dtype);
-  return graph.ok() && ir::NumElements(graph->outputs[0]->shape()) <= kMostElements;
+  return graph.ok() && ir::NumElements(graph->outputs[0]->shape()) <= kElementsMax;
 }
 
 }  // namespace

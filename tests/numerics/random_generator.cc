@@ -20,10 +20,10 @@ using ir::Shape;
 namespace {
 
 // Limits of the elements of a value, and of an op's expansion.
-constexpr int64_t kMostElements = 600;
-constexpr int64_t kMostInside = 50'000;
-constexpr int64_t kMostElementsOfWide = 8'000;
-constexpr int64_t kMostInsideOfWide = 150'000;
+constexpr int64_t kElementsMax = 600;
+constexpr int64_t kInsideMax = 50'000;
+constexpr int64_t kWideElementsMax = 8'000;
+constexpr int64_t kWideInsideMax = 150'000;
 constexpr double kLargest = 300;
 // Graphs of some steps must compile quickly, so larger ones are rarely kept.
 constexpr size_t kManyNodes = 300;
@@ -82,16 +82,14 @@ void Generator::MarkUsed(const Node* node) {
   }
 }
 
-int64_t Generator::MostElements() const {
-  return options_.wide ? kMostElementsOfWide : kMostElements;
-}
+int64_t Generator::ElementsMax() const { return options_.wide ? kWideElementsMax : kElementsMax; }
 
 Shape Generator::RandomShape() {
   Shape shape(Draw(4));
   for (int64_t& size : shape) size = RandomSize();
   // Limits the size, since three large dimensions would be gigabytes.
   for (int64_t& size : shape) {
-    if (ir::NumElements(shape) > MostElements()) size = 1;
+    if (ir::NumElements(shape) > ElementsMax()) size = 1;
   }
   return shape;
 }
@@ -216,21 +214,21 @@ bool Generator::HasGoodNumbers(const Value& value) const {
   const Measured& measured = value.measured;
   const int64_t size = ir::NumElements(value.node->shape());
   if (!ir::IsFloat(value.node->dtype())) return measured.spread == 0;
-  if (measured.largest > kLargest || kSafety * measured.spread > kMostTolerance / 2) return false;
+  if (measured.largest > kLargest || kSafety * measured.spread > kToleranceMax / 2) return false;
   if (!options_.special) return measured.not_finite == 0;
   return measured.not_finite == 0 || measured.not_finite < size;
 }
 
 bool Generator::Accept(Value& value) {
-  const int64_t most_inside = options_.wide ? kMostInsideOfWide : kMostInside;
-  if (value.node == nullptr || ir::NumElements(value.node->shape()) > MostElements()) return false;
+  const int64_t inside_max = options_.wide ? kWideInsideMax : kInsideMax;
+  if (value.node == nullptr || ir::NumElements(value.node->shape()) > ElementsMax()) return false;
   const DType dtype = value.node->dtype();
   if (options_.only != DType::kInvalid && ir::IsFloat(dtype) && dtype != options_.only)
     return false;
   const std::vector<const Node*> nodes = sensitivity_.Unknown(value.node);
   if (nodes.size() > kManyNodes && Draw(8) != 0) return false;
   for (const Node* node : nodes) {
-    if (ir::NumElements(node->shape()) > most_inside) return false;
+    if (ir::NumElements(node->shape()) > inside_max) return false;
   }
   if (!sensitivity_.Evaluate(value.node).ok()) return false;
   value.measured = sensitivity_.Measure(value.node);
@@ -287,7 +285,7 @@ RandomGraph Generator::FinishWithGradients() {
     if (!sensitivity_.Evaluate(answer).ok()) continue;
     const Measured measured = sensitivity_.Measure(answer);
     const double tolerance = ToleranceOf(answer->dtype()) + kSafety * measured.spread;
-    if (!(tolerance < kMostTolerance) || (measured.not_finite > 0 && !options_.special)) continue;
+    if (!(tolerance < kToleranceMax) || (measured.not_finite > 0 && !options_.special)) continue;
     requests.push_back(graph_.outputs[i]);
     tolerances.push_back(tolerance);
   }

@@ -44,7 +44,7 @@ class Generator {
   int64_t Between(int64_t low, int64_t high) {
     return low + static_cast<int64_t>(Draw(static_cast<size_t>(high - low + 1)));
   }
-  int64_t MostElements() const;
+  int64_t ElementsMax() const;
   ir::Shape RandomShape();
   int64_t RandomSize();
   ir::DType FloatDType();

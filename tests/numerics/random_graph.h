@@ -18,12 +18,12 @@ struct RandomGraph {
   std::vector<const ir::Node*> values;
   // The allowed difference of each output of a compiled program from the interpreter's, absolute
   // plus relative: the tolerance of a single op, plus sixteen times the measured effect of rounding
-  // on the value (sensitivity.h). Below kMostTolerance.
+  // on the value (sensitivity.h). Below kToleranceMax.
   std::vector<double> tolerances;
   std::vector<std::string> ops;  // the rows of the table, once for each application
 };
 
-inline constexpr double kMostTolerance = 0.05;
+inline constexpr double kToleranceMax = 0.05;
 
 // The tolerance of one op, absolute plus relative: the interpreter rounds after every node and adds
 // in double; a compiled kernel computes in the node's dtype, fuses multiplications with additions
@@ -47,7 +47,7 @@ struct RandomGraphOptions {
 // values of the graph. All dtypes; at most some hundred elements a tensor, or some thousand if
 // `wide`. Depends only on the options; the first values do not depend on `steps`.
 //
-// Rounding errors stay small: values that magnify them beyond kMostTolerance are dropped, floats
+// Rounding errors stay small: values that magnify them beyond kToleranceMax are dropped, floats
 // stay within a few hundred, and only values that a compiled program must give bit for bit are
 // compared, truncated or converted to integers.
 RandomGraph MakeRandomGraph(const RandomGraphOptions& options);

@@ -102,21 +102,21 @@ double OffWhenAddedInOrder(const HostTensor& sums, const HostTensor& terms) {
     rounded[sum] += static_cast<Float>(terms.Float(i));
     exact[sum] += static_cast<long double>(terms.Float(i));
   }
-  double most = 0;
+  double highest = 0;
   for (size_t i = 0; i < rounded.size(); ++i) {
     const double off = static_cast<double>(std::abs(rounded[i] - exact[i]));
-    if (std::isfinite(off)) most = std::max(most, off);
+    if (std::isfinite(off)) highest = std::max(highest, off);
   }
-  return most;
+  return highest;
 }
 
 // Returns true if a product of this many numbers may exceed infinity in between, depending on their
 // order.
 bool MayOverflow(const HostTensor& factors, const HostTensor& result) {
-  constexpr double kMostDoublings = 100;
+  constexpr double kDoublingsMax = 100;
   const double count = static_cast<double>(factors.size()) /
                        static_cast<double>(std::max<int64_t>(1, result.size()));
-  return count * std::log2(std::max(1.0, LargestOf(factors))) > kMostDoublings;
+  return count * std::log2(std::max(1.0, LargestOf(factors))) > kDoublingsMax;
 }
 
 double Apart(const HostTensor& value, const HostTensor& moved, int64_t i) {
@@ -218,16 +218,16 @@ void Sensitivity::Move(const Node* node, absl::Span<const HostTensor* const> ope
   for (int64_t i = 0; i < result.size(); ++i) {
     const double value = result.Float(i);
     if (!std::isfinite(value)) continue;
-    double most = std::abs(value);
+    double largest = std::abs(value);
     if (rounding == Rounding::kSum) {
       if (scale == 0 && IsShort(value)) continue;
-      most = std::max(most, scale);
+      largest = std::max(largest, scale);
     } else if (rounding == Rounding::kBasic) {
       const double a = operands[0]->Float(i);
       const double b = operands[1]->Float(i);
       if (IsShort(a) && IsShort(b) && IsShort(value)) continue;
       // A product that is added without having been rounded.
-      if (node->op() != Op::kMul) most = std::max({most, std::abs(a), std::abs(b)});
+      if (node->op() != Op::kMul) largest = std::max({largest, std::abs(a), std::abs(b)});
     } else if (is_half ? std::trunc(value * 4) == value * 4 : IsShort(value)) {
       continue;  // probably exact: the exponential of 0, the root of 9
     }
@@ -237,10 +237,10 @@ void Sensitivity::Move(const Node* node, absl::Span<const HostTensor* const> ope
     const double fraction = random_() % 2 == 0 ? half : -half;
     // If numbers cancel, the remainder is their rounding error, and it is zero if another order has
     // none: x - mean(x) of equal x.
-    if (collapses && std::abs(value) <= kNoise * unit * most && std::abs(value) < most) {
+    if (collapses && std::abs(value) <= kNoise * unit * largest && std::abs(value) < largest) {
       result.SetFloat(i, 0);
     } else if (!is_half) {
-      result.SetFloat(i, value + 4 * unit * most * fraction);
+      result.SetFloat(i, value + 4 * unit * largest * fraction);
     } else if (rounding != Rounding::kBasic) {
       result.SetFloat(i, value + std::copysign(1.1, fraction) * unit * std::abs(value));
     }

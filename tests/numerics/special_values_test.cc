@@ -181,7 +181,7 @@ TEST(SpecialValuesTest, SharedSubexpressions) {
 
 // Such a sum ends where its terms do, no matter how large the limit is.
 TEST(SpecialValuesTest, SumsOfWhatStandsBeforeAnyNumber) {
-  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+  constexpr int64_t kInt64Min = std::numeric_limits<int64_t>::min();
   constexpr int64_t kGreatest = std::numeric_limits<int64_t>::max();
   graph::Graph graph;
   graph.context = std::make_shared<ir::Context>();
@@ -195,7 +195,7 @@ TEST(SpecialValuesTest, SumsOfWhatStandsBeforeAnyNumber) {
                                b.Mul(place, b.ConstInt(DType::kInt64, 2))}) {
     graph.outputs = {b.Sum(b.Where(b.Less(left, limit), x, b.Const(DType::kFloat32, 0)), {0})};
     for (const int64_t number : {int64_t{10}, int64_t{-5}, kGreatest, kGreatest - 1, kGreatest / 2,
-                                 kLeast, kLeast + 1, kLeast / 2}) {
+                                 kInt64Min, kInt64Min + 1, kInt64Min / 2}) {
       HostTensor end = HostTensor::Zeros(DType::kInt64, {});
       end.SetInt(0, number);
       EXPECT_EQ(Disagreement(graph, {ones, end}, 1e-6), "") << number;

@@ -35,14 +35,14 @@ HostTensor FrontOf(const HostTensor& packed, const ir::Shape& shape) {
   return value;
 }
 
-void ExpectCompiledRight(const Make& make, int64_t most, const std::vector<int64_t>& values,
+void ExpectCompiledRight(const Make& make, int64_t size_max, const std::vector<int64_t>& values,
                          const std::string& name) {
   const auto build = [&](absl::Span<const int64_t> n) -> absl::StatusOr<graph::Graph> {
     Maker maker(DType::kFloat32);
     make(maker, n[0]);
     return maker.graph;
   };
-  const auto one = variables::VariableGraph::Make({{"n", 1, most}}, build);
+  const auto one = variables::VariableGraph::Make({{"n", 1, size_max}}, build);
   ASSERT_TRUE(one.ok()) << name << ": " << one.status();
   for (const int64_t n : values) {
     const auto special = autodiff::Differentiate(*build({n}));

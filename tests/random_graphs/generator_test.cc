@@ -9,7 +9,7 @@ namespace {
 
 // Dimensions are drawn independently, and three of a thousand would be gigabytes.
 TEST(RandomGraphs, TensorsHaveSomeThousandElementsAtMost) {
-  constexpr int64_t kMost = 10'000;
+  constexpr int64_t kElementsMax = 10'000;
   for (uint64_t seed = 1; seed <= 600; ++seed) {
     Plan plan = PlanFor(seed);
     if (!plan.options.wide && !plan.options.special) continue;
@@ -18,7 +18,7 @@ TEST(RandomGraphs, TensorsHaveSomeThousandElementsAtMost) {
     const absl::Status legal = graph::Verify(random.graph);
     ASSERT_TRUE(legal.ok()) << "seed " << seed << ": " << legal;
     for (const graph::Input& input : random.graph.inputs) {
-      EXPECT_LE(ir::NumElements(input.shape), kMost) << "seed " << seed;
+      EXPECT_LE(ir::NumElements(input.shape), kElementsMax) << "seed " << seed;
     }
     EXPECT_EQ(random.tolerances.size(), random.graph.outputs.size());
   }

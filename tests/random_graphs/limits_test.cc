@@ -10,7 +10,7 @@ TEST(RandomGraphs, KernelsStayWithinTheLimitsOfTheTarget) {
   drivers::Target target;
   target.limits.local_bytes_max = 64;
   target.limits.arguments_max = 12;
-  size_t most_arguments = 0;
+  size_t highest_arguments = 0;
   for (uint64_t seed = 1; seed <= 150; ++seed) {
     const numerics::RandomGraph random = numerics::MakeRandomGradientGraph(seed, 12);
     std::vector<compiler::PassReport> reports;
@@ -26,10 +26,10 @@ TEST(RandomGraphs, KernelsStayWithinTheLimitsOfTheTarget) {
       EXPECT_LE(bytes, 2 * target.limits.local_bytes_max) << "seed " << seed;
       const size_t arguments = group.reads.size() + group.writes.size() + group.updates.size();
       EXPECT_LE(arguments, static_cast<size_t>(target.limits.arguments_max)) << "seed " << seed;
-      most_arguments = std::max(most_arguments, arguments);
+      highest_arguments = std::max(highest_arguments, arguments);
     }
   }
-  EXPECT_GE(most_arguments, 10u);
+  EXPECT_GE(highest_arguments, 10u);
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ namespace kiln::random_graphs {
 namespace {
 
 constexpr int kSkipped = 77;  // ctest's SKIP_RETURN_CODE
-constexpr int kMostThreads = 64;
+constexpr int kThreadsMax = 64;
 constexpr uint64_t kEnoughForAllOps = 2000;
 constexpr double kManySeconds = 20;  // a graph that takes longer is reported
 
@@ -64,12 +64,12 @@ std::optional<Arguments> ReadArguments(int argc, char** argv) {
     *value = std::strtoull(argv[i + 1], &end, 10);
     if (end == argv[i + 1] || *end != '\0') return std::nullopt;
   }
-  if (arguments.threads < 1 || arguments.threads > kMostThreads) return std::nullopt;
+  if (arguments.threads < 1 || arguments.threads > kThreadsMax) return std::nullopt;
   return arguments;
 }
 
 // The seeds being tried, for the message after a crash; 0: none.
-std::atomic<uint64_t> seeds_in_work[kMostThreads];
+std::atomic<uint64_t> seeds_in_work[kThreadsMax];
 
 void OnSignal(int signal) {
   char text[64];

@@ -81,11 +81,11 @@ Subject WithoutUnusedInputs(const Subject& subject) {
 
 class Shrinker {
  public:
-  Shrinker(Subject subject, const Check& check, int most_checks)
+  Shrinker(Subject subject, const Check& check, int checks_max)
       : subject_(std::move(subject)),
         weight_(WeightOf(subject_)),
         check_(check),
-        checks_left_(most_checks) {
+        checks_left_(checks_max) {
     subject_.tolerances.resize(subject_.graph.outputs.size(), 0);
   }
 
@@ -267,25 +267,25 @@ class Shrinker {
 
 }  // namespace
 
-Subject Shrink(Subject subject, const Check& check, int most_checks) {
-  return Shrinker(std::move(subject), check, most_checks).Run();
+Subject Shrink(Subject subject, const Check& check, int checks_max) {
+  return Shrinker(std::move(subject), check, checks_max).Run();
 }
 
 std::string Print(const Subject& subject) {
-  constexpr int64_t kMostPrinted = 64;
+  constexpr int64_t kPrintedMax = 64;
   std::string text = graph::Print(subject.graph);
   for (size_t i = 0; i < subject.inputs.size(); ++i) {
     const HostTensor& value = subject.inputs[i];
     StrAppend(&text, "# input ", i, ":");
     const int64_t size = CountElements(value);
-    for (int64_t k = 0; k < std::min(size, kMostPrinted); ++k) {
+    for (int64_t k = 0; k < std::min(size, kPrintedMax); ++k) {
       if (ir::IsFloat(value.dtype)) {
         StrAppend(&text, " ", absl::StrFormat("%.17g", value.Float(k)));
       } else {
         StrAppend(&text, " ", value.Int(k));
       }
     }
-    StrAppend(&text, size > kMostPrinted ? " …\n" : "\n");
+    StrAppend(&text, size > kPrintedMax ? " …\n" : "\n");
   }
   return text;
 }

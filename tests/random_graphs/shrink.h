@@ -24,11 +24,11 @@ using Check = std::function<std::string(const Subject&)>;
 // Returns a subject that still fails the check and of which no part can be removed. Reductions:
 // fewer outputs; nodes replaced by inputs that hold the interpreter's values, by an operand or by
 // zeros; an output replaced by its operands; inputs of simpler numbers (Zeller and Hildebrandt,
-// "Simplifying and isolating failure-inducing input", 2002). Makes at most `most_checks` checks.
+// "Simplifying and isolating failure-inducing input", 2002). Makes at most `checks_max` checks.
 //
 // The subject may be broken: an illegal graph, inputs without a value or with fewer bytes than
 // their shape needs. The check gets such subjects, too.
-Subject Shrink(Subject subject, const Check& check, int most_checks = 500);
+Subject Shrink(Subject subject, const Check& check, int checks_max = 500);
 
 // Returns the text form of the graph, followed by the inputs' values as comments.
 std::string Print(const Subject& subject);

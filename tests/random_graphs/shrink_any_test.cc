@@ -65,12 +65,13 @@ Check OnlyTheWhole(const Subject& subject) {
   const std::string whole = Print(subject);
   return [whole](const Subject& candidate) { return Print(candidate) == whole ? "differs" : ""; };
 }
-Check WithAtLeast(int64_t least, Op op) {
-  return [=](const Subject& candidate) { return CountOf(op, candidate) >= least ? "differs" : ""; };
+Check WithAtLeast(int64_t ops_min, Op op) {
+  return
+      [=](const Subject& candidate) { return CountOf(op, candidate) >= ops_min ? "differs" : ""; };
 }
-Check WithOutputs(size_t least) {
+Check WithOutputs(size_t outputs_min) {
   return [=](const Subject& candidate) {
-    return candidate.graph.outputs.size() >= least ? "differs" : "";
+    return candidate.graph.outputs.size() >= outputs_min ? "differs" : "";
   };
 }
 Check Refused() {
@@ -118,9 +119,9 @@ TEST(ShrinkAny, ToNothingWhereAllIsWrong) {
 }
 
 TEST(ShrinkAny, NotWhereOnlyTheWholeIsWrong) {
-  constexpr int64_t kMostComputed = 60;  // each is tried several times, and compared as text
+  constexpr int64_t kComputedMax = 60;  // each is tried several times, and compared as text
   ForRandomSubjects([](const Subject& subject, uint64_t) {
-    if (CountComputed(subject) > kMostComputed) return;
+    if (CountComputed(subject) > kComputedMax) return;
     const Subject small = ExpectShrinks(subject, OnlyTheWhole(subject));
     EXPECT_EQ(Print(small), Print(subject));
   });

@@ -13,7 +13,7 @@ void Statistics::Add(const Trial& trial) {
   ++graphs_;
   failures_ += !trial.failure.empty();
   nodes_ += nodes.size();
-  most_nodes_ = std::max(most_nodes_, nodes.size());
+  highest_nodes_ = std::max(highest_nodes_, nodes.size());
   kernels_ += trial.kernels;
   slopes_ += trial.has_slope;
   for (const ir::Node* node : nodes) {
@@ -46,7 +46,7 @@ std::string Statistics::Summary() const {
     return sorted.empty() ? 0 : sorted[static_cast<size_t>(part * (sorted.size() - 1))];
   };
   std::string text = StrCat(
-      graphs_, " graphs, ", failures_, " different; ", nodes_, " nodes (at most ", most_nodes_,
+      graphs_, " graphs, ", failures_, " different; ", nodes_, " nodes (at most ", highest_nodes_,
       " in one), ", kernels_, " kernels compiled, ", outputs_, " outputs compared, slopes of ",
       slopes_, " graphs against finite differences\ntolerance of float32 outputs: median ",
       quantile(0.5), ", 90% below ", quantile(0.9), "\nnodes by dtype:");

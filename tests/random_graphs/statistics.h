@@ -30,7 +30,7 @@ class Statistics {
   uint64_t kernels_ = 0;
   uint64_t outputs_ = 0;
   uint64_t slopes_ = 0;
-  size_t most_nodes_ = 0;
+  size_t highest_nodes_ = 0;
   std::map<std::string, uint64_t> ops_;
   std::array<uint64_t, ir::kNumDTypes> dtypes_ = {};
   std::vector<double> tolerances_;  // of outputs in float32

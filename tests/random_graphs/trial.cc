@@ -38,10 +38,10 @@ Check FaultLikeThatOf(const Subject& subject) {
 
 // Prints elements, of which at least one exceeds its tolerance.
 std::string Elements(const HostTensor& actual, const HostTensor& expected, double tolerance) {
-  constexpr int kMost = 8;
+  constexpr int kPrintedMax = 8;
   std::string text;
   int printed = 0;
-  for (int64_t i = 0; i < expected.size() && printed < kMost; ++i) {
+  for (int64_t i = 0; i < expected.size() && printed < kPrintedMax; ++i) {
     const double a = actual.Number(i);
     const double e = expected.Number(i);
     if (a == e || (a != a && e != e)) continue;

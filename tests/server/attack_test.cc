@@ -102,12 +102,12 @@ class AttackTest : public ProcessTest {
     EXPECT_TRUE(trainer_->Advances(3));
     trainer_.reset();
     EXPECT_GT(kill(pid_, 0), -1) << Log();
-    const int64_t most = PeakBytes();
+    const int64_t peak = PeakBytes();
     if (kMemoryIsOurs) {
-      EXPECT_LT(most, HostLimit() + DeviceLimit() + OwnLimit());
+      EXPECT_LT(peak, HostLimit() + DeviceLimit() + OwnLimit());
     }
     std::printf("resident: %lld MiB before, %lld MiB at most; the limits allow %lld MiB\n",
-                static_cast<long long>(own_ / kMebibyte), static_cast<long long>(most / kMebibyte),
+                static_cast<long long>(own_ / kMebibyte), static_cast<long long>(peak / kMebibyte),
                 static_cast<long long>((HostLimit() + DeviceLimit() + OwnLimit()) / kMebibyte));
     ProcessTest::TearDown();
   }

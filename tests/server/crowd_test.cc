@@ -53,11 +53,11 @@ class Killer {
 
  private:
   // The owner's sessions hold memory until their leases end, and the guests need some of it.
-  static constexpr int kMostSessions = 4;
+  static constexpr int kSessionsMax = 4;
 
   void Run() {
     do {
-      if (!Eventually([this] { return stopping_ || CountSessions() <= kMostSessions; })) return;
+      if (!Eventually([this] { return stopping_ || CountSessions() <= kSessionsMax; })) return;
       std::string program = KILND_TEST_CLIENT;
       char* arguments[] = {program.data(), address_.data(), nullptr};
       pid_t client = 0;

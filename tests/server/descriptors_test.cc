@@ -74,10 +74,11 @@ class DescriptorsTest : public HostileTest, public ::testing::WithParamInterface
     const grpc::Status revoked = Try(owner_->admin, &v1::AdminService::Stub::RevokeUser, request);
     EXPECT_TRUE(revoked.ok()) << revoked.error_message();
   }
-  bool KeepsAtMost(int most) {
+  bool KeepsAtMost(int connections_max) {
     return Eventually([&] {
-      return std::count_if(held_.begin(), held_.end(),
-                           [](const auto& connection) { return connection->IsOpen(); }) <= most;
+      return std::count_if(held_.begin(), held_.end(), [](const auto& connection) {
+               return connection->IsOpen();
+             }) <= connections_max;
     });
   }
 

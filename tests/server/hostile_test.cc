@@ -23,8 +23,8 @@ using ::testing::HasSubstr;
 TEST_F(HostileTest, NumbersOutOfTurnEndTheirStreamAndChangeNothing) {
   Client client(address_);
   client.Connect()->Call(Write(1, {1}));
-  constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
-  for (const uint64_t number : {uint64_t{3}, uint64_t{1} << 40, kMost >> 1, kMost}) {
+  constexpr uint64_t kUint64Max = std::numeric_limits<uint64_t>::max();
+  for (const uint64_t number : {uint64_t{3}, uint64_t{1} << 40, kUint64Max >> 1, kUint64Max}) {
     auto stream = client.Connect();
     ASSERT_TRUE(stream->attached());
     stream->Send(Write(2, {2}), number);
@@ -38,7 +38,7 @@ TEST_F(HostileTest, NumbersOutOfTurnEndTheirStreamAndChangeNothing) {
   EXPECT_EQ(stream->Call(Read(2)).error().code(), grpc::NOT_FOUND);
   EXPECT_THAT(Floats(stream->Call(Read(1)).data()), ElementsAre(1));
   // A client that acknowledges answers that do not exist yet still gets them all.
-  auto ahead = client.Connect(/*acknowledged=*/kMost);
+  auto ahead = client.Connect(/*acknowledged=*/kUint64Max);
   ASSERT_TRUE(ahead->attached());
   EXPECT_THAT(Floats(ahead->Call(Read(1)).data()), ElementsAre(1));
 }
@@ -135,8 +135,8 @@ TEST_F(IdleConnectionsTest, AreClosedSoThatOthersGetIn) {
   const auto files = std::filesystem::directory_iterator(absl::StrCat("/proc/", pid_, "/fd"));
   const auto used = static_cast<rlim_t>(std::distance(files, {}));
   const int64_t connections = NumberFromEnvironment("KILN_IDLE_CONNECTIONS", 200);
-  const rlim_t most = used + static_cast<rlim_t>(connections) / 4;
-  const rlimit few{most, most};
+  const rlim_t files_max = used + static_cast<rlim_t>(connections) / 4;
+  const rlimit few{files_max, files_max};
   ASSERT_EQ(prlimit(pid_, RLIMIT_NOFILE, &few, nullptr), 0);
   const int port = Port();
   sockaddr_in address{};

@@ -33,7 +33,7 @@ const std::vector<Mesh>& Meshes() {
   return meshes;
 }
 
-size_t MostPlacements(int64_t otherwise) {
+size_t PlacementsMax(int64_t otherwise) {
   return static_cast<size_t>(NumberFromEnvironment("KILN_SHARDED_PLACEMENTS", otherwise));
 }
 
@@ -134,21 +134,22 @@ std::vector<Case> PrimitiveCases() {
   return cases;
 }
 
-// Tries all layouts of operands and results, or `most` of them at random. Returns true if it tried
-// all.
+// Tries all layouts of operands and results, or `placements_max` of them at random. Returns true if
+// it tried all.
 template <typename CheckFn>
-bool ForEachPlacement(const graph::Graph& graph, const Mesh& mesh, size_t most, CheckFn check) {
+bool ForEachPlacement(const graph::Graph& graph, const Mesh& mesh, size_t placements_max,
+                      CheckFn check) {
   std::vector<std::vector<Spec>> choices;
   size_t count = 1;
   for (const graph::Input& input : graph.inputs) choices.push_back(AllSpecs(mesh, input.shape));
   for (const ir::Node* output : graph.outputs) choices.push_back(AllSpecs(mesh, output->shape()));
   for (const auto& specs : choices) count *= specs.size();
   std::mt19937_64 random(count);
-  for (size_t i = 0; i < std::min(count, most); ++i) {
+  for (size_t i = 0; i < std::min(count, placements_max); ++i) {
     graph::Graph placed = graph;
     auto sharding = std::make_shared<graph::Sharding>();
     sharding->mesh = mesh;
-    size_t number = count <= most ? i : random() % count;
+    size_t number = count <= placements_max ? i : random() % count;
     for (const auto& specs : choices) {
       auto& list =
           sharding->inputs.size() < graph.inputs.size() ? sharding->inputs : sharding->outputs;
@@ -159,7 +160,7 @@ bool ForEachPlacement(const graph::Graph& graph, const Mesh& mesh, size_t most, 
     // The table's hints are for no specific mesh.
     if (graph::Verify(placed).ok()) check(placed, i);
   }
-  return count <= most;
+  return count <= placements_max;
 }
 
 TEST(Placements, EveryPrimitive) {
@@ -175,7 +176,7 @@ TEST(Placements, EveryPrimitive) {
     }
     for (const Mesh& mesh : Meshes()) {
       incomplete += !ForEachPlacement(
-          *graph, mesh, MostPlacements(100), [&](const graph::Graph& placed, size_t i) {
+          *graph, mesh, PlacementsMax(100), [&](const graph::Graph& placed, size_t i) {
             ++count;
             ASSERT_EQ(SimulatedDisagreement(placed, inputs, {1e-5}, i), "")
                 << test_case.name << "\n"
@@ -235,7 +236,7 @@ TEST(Placements, EveryCaseAndItsGradients) {
     ASSERT_TRUE(graph.ok()) << test_case.name << " " << graph.status();
     const auto inputs = numerics::OperandValues(test_case, ir::DType::kFloat32);
     const Mesh& mesh = Meshes()[number++ % 3];
-    ForEachPlacement(*graph, mesh, MostPlacements(3), [&](const graph::Graph& placed, size_t i) {
+    ForEachPlacement(*graph, mesh, PlacementsMax(3), [&](const graph::Graph& placed, size_t i) {
       ++count;
       EXPECT_EQ(SimulatedDisagreement(placed, inputs, {1e-4}, i), "") << test_case.name;
     });

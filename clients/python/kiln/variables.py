@@ -75,12 +75,12 @@ class Dim:
     def _bounds(self) -> Tuple[int, int]:
         low = high = 0
         for product, factor in self._terms.items():
-            least = most = factor
+            term_low = term_high = factor
             for symbol in product:  # bounds of variables are positive
-                least *= symbol.low if factor > 0 else symbol.high
-                most *= symbol.high if factor > 0 else symbol.low
-            low += least
-            high += most
+                term_low *= symbol.low if factor > 0 else symbol.high
+                term_high *= symbol.high if factor > 0 else symbol.low
+            low += term_low
+            high += term_high
         return low, high
 
     def at(self, values: Bindings) -> int:

@@ -44,7 +44,7 @@ constexpr uint64_t kDeviceTypeAll = 0xFFFFFFFF;
 constexpr Info kDeviceName = 0x102B, kDeviceVersion = 0x102F, kDoubleConfig = 0x1032;
 constexpr Info kBuildLog = 0x1183;
 constexpr Info kPlatformName = 0x0902;
-constexpr uint32_t kMostPlatforms = 16;
+constexpr uint32_t kPlatformsMax = 16;
 constexpr uint64_t kReadWriteCopy = (1 << 0) | (1 << 5);
 constexpr uint32_t kBlocking = 1;
 
@@ -112,11 +112,11 @@ struct OpenClRunner::Impl {
   }
 
   absl::StatusOr<Handle> FindPlatform(const std::string& name) {
-    Handle platforms[kMostPlatforms];
+    Handle platforms[kPlatformsMax];
     uint32_t num_platforms = 0;
-    if (api.GetPlatformIDs(kMostPlatforms, platforms, &num_platforms) != 0)
+    if (api.GetPlatformIDs(kPlatformsMax, platforms, &num_platforms) != 0)
       return absl::NotFoundError("libOpenCL.so.1 knows no platform");
-    for (uint32_t i = 0; i < std::min(num_platforms, kMostPlatforms); ++i) {
+    for (uint32_t i = 0; i < std::min(num_platforms, kPlatformsMax); ++i) {
       char text[512] = "";
       api.GetPlatformInfo(platforms[i], kPlatformName, sizeof(text) - 1, text, nullptr);
       platform_name = text;

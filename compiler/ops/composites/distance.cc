@@ -112,9 +112,9 @@ const Node* Norm(Builder& b, const Node* x, absl::Span<const int64_t> axes, doub
 
 const Node* BoundedNorm(Builder& b, const Node* x, int64_t axis, double p, double epsilon) {
   const Node* norm = Norm(b, x, {axis}, p, true);
-  const Node* least = b.Const(x->dtype(), epsilon);
+  const Node* norm_min = b.Const(x->dtype(), epsilon);
   // A selection and not a maximum, which would share the gradient where both are equal.
-  return b.Where(b.Less(norm, least), least, norm);
+  return b.Where(b.Less(norm, norm_min), norm_min, norm);
 }
 
 std::vector<OpDef> DistanceComposites() {

@@ -52,8 +52,8 @@ Expansion ExpandHuber(Builder& b, Operands x, const Attributes& attributes) {
 // wrong prediction still has a gradient, and none becomes NaN.
 const Node* BoundedLog(Builder& b, const Node* x) {
   const Node* within = b.Less(b.Const(x->dtype(), 1e-12), x);
-  const Node* least = b.Const(x->dtype(), -100);
-  const Node* held = b.Detach(b.Binary(Op::kMax, b.Log(x), least));
+  const Node* log_min = b.Const(x->dtype(), -100);
+  const Node* held = b.Detach(b.Binary(Op::kMax, b.Log(x), log_min));
   const Node* beyond = b.Add(b.Mul(b.Sub(x, b.Detach(x)), 1e12), held);
   return b.Where(within, b.Log(b.Where(within, x, b.Const(x->dtype(), 1))), beyond);
 }

@@ -140,8 +140,8 @@ Expansion ExpandClip(Builder& b, Operands x, const Attributes& attributes) {
 // half of it and doubles the quotient.
 const Node* WithoutRest(Builder& b, const Node* a, const Node* rest, const Node* divisor) {
   const DType dtype = a->dtype();
-  const Node* half_of_most = b.Const(dtype, dtype == DType::kFloat64 ? 0x1p1022 : 0x1p126);
-  const Node* may_overflow = b.Not(b.Less(Abs(b, a), half_of_most));
+  const Node* half_of_largest = b.Const(dtype, dtype == DType::kFloat64 ? 0x1p1022 : 0x1p126);
+  const Node* may_overflow = b.Not(b.Less(Abs(b, a), half_of_largest));
   const Node* share = b.Where(may_overflow, b.Const(dtype, 0.5), b.Const(dtype, 1));
   const Node* difference = b.Sub(b.Mul(a, share), b.Mul(rest, share));
   return b.Div(b.Div(difference, divisor), share);

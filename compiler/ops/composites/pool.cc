@@ -65,9 +65,9 @@ bool AllCount(const Sliding& sliding, Counted counted, size_t i) {
 
 // min(start + size, end) - max(start, begin) along one of the last dimensions.
 const Node* CountAlong(Builder& b, const Sliding& sliding, Counted counted, size_t i) {
-  const int64_t most = std::max({counted.end, sliding.size[i], sliding.stride[i]});
+  const int64_t largest = std::max({counted.end, sliding.size[i], sliding.stride[i]});
   // Uses narrow integers if no start and no end exceeds them.
-  const bool small = most < (int64_t{1} << 31) / 3;
+  const bool small = largest < (int64_t{1} << 31) / 3;
   const DType dtype = small ? DType::kInt32 : DType::kInt64;
   Shape shape(sliding.rank(), 1);
   shape[i] = sliding.positions[i];

@@ -52,7 +52,7 @@ const Node* PaddedWithLargest(Builder& b, const Node* keys, int64_t padded) {
   return b.Where(is_real, b.Pad(keys, padding), b.Cast(largest, keys->dtype()));
 }
 
-constexpr int64_t kMostPacked = int64_t{1} << 32;
+constexpr int64_t kPackedMax = int64_t{1} << 32;
 
 }  // namespace
 
@@ -60,7 +60,7 @@ SortKeys MakeSortKeys(Builder& b, const Node* x, bool descending, int64_t padded
   const Node* key = KeyOf(b, x);
   if (descending) key = b.Not(key);
   const Node* position = b.Iota(DType::kInt64, {1, x->shape()[1], 1}, 1);
-  if (IsNarrow(x->dtype()) && padded <= kMostPacked) {
+  if (IsNarrow(x->dtype()) && padded <= kPackedMax) {
     const Node* high =
         b.Binary(Op::kShl, b.Cast(key, DType::kInt64), b.ConstInt(DType::kInt64, 32));
     return {PaddedWithLargest(b, b.Binary(Op::kOr, high, position), padded), nullptr};
@@ -73,7 +73,7 @@ SortKeys MakeSortKeys(Builder& b, const Node* x, bool descending, int64_t padded
 
 const Node* PositionsOf(Builder& b, const SortKeys& keys) {
   if (keys.position != nullptr) return keys.position;
-  return b.Binary(Op::kAnd, keys.key, b.ConstInt(DType::kInt64, kMostPacked - 1));
+  return b.Binary(Op::kAnd, keys.key, b.ConstInt(DType::kInt64, kPackedMax - 1));
 }
 
 }  // namespace kiln::ops

@@ -164,8 +164,8 @@ absl::StatusOr<EinsumEquation> ParseEinsum(std::string_view equation,
   if (texts.size() != shapes.size()) {
     return Error(equation, texts.size(), " operands are named, ", shapes.size(), " are given");
   }
-  if (shapes.size() > kMostOperands) {
-    return Error(equation, shapes.size(), " operands; the most is ", kMostOperands,
+  if (shapes.size() > kOperandsMax) {
+    return Error(equation, shapes.size(), " operands; the most is ", kOperandsMax,
                  ", split the equation");
   }
   EinsumEquation parsed;

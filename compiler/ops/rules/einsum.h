@@ -30,7 +30,7 @@ struct EinsumEquation {
   ir::Shape ResultShape() const;
 };
 
-inline constexpr size_t kMostOperands = 12;  // planning 3^12 splits takes milliseconds
+inline constexpr size_t kOperandsMax = 12;  // planning 3^12 splits takes milliseconds
 
 // INVALID_ARGUMENT: there are too many operands, or the equation does not parse or does not match
 // the shapes; the message quotes it.

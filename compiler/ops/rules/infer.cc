@@ -95,8 +95,8 @@ std::string ToString(absl::Span<const int64_t> shape) {
 }
 
 absl::Status CheckShape(absl::Span<const int64_t> shape) {
-  if (shape.size() > kMaxRank) {
-    return ShapeError("a shape with ", shape.size(), " dimensions; the most is ", kMaxRank);
+  if (shape.size() > kRankMax) {
+    return ShapeError("a shape with ", shape.size(), " dimensions; the most is ", kRankMax);
   }
   // Zero sizes are ignored in the product, so that an empty dimension does not make an illegal
   // shape legal.
@@ -104,25 +104,26 @@ absl::Status CheckShape(absl::Span<const int64_t> shape) {
   for (const int64_t size : shape) {
     if (size < 0) return ShapeError("the shape ", ToString(shape), " has a negative size");
     if (__builtin_mul_overflow(elements, std::max<int64_t>(size, 1), &elements) ||
-        elements > kMaxElements) {
+        elements > kElementsMax) {
       return ShapeError("the shape ", ToString(shape), " has too many elements; the most is ",
-                        kMaxElements);
+                        kElementsMax);
     }
   }
   return absl::OkStatus();
 }
 
 absl::Status CheckOperandCount(const OpDef& op, size_t count) {
-  size_t least = 0;
-  size_t most = 0;
+  size_t operands_min = 0;
+  size_t operands_max = 0;
   for (const std::string_view name : op.operands) {
-    if (name.back() != '?') ++least;
-    most = name.back() == '*' ? SIZE_MAX : most + 1;
+    if (name.back() != '?') ++operands_min;
+    operands_max = name.back() == '*' ? SIZE_MAX : operands_max + 1;
   }
-  if (count >= least && count <= most) return absl::OkStatus();
-  const std::string wanted = least == most      ? StrCat(least)
-                             : most == SIZE_MAX ? StrCat("at least ", least)
-                                                : StrCat(least, " to ", most);
+  if (count >= operands_min && count <= operands_max) return absl::OkStatus();
+  const std::string wanted = operands_min == operands_max ? StrCat(operands_min)
+                             : operands_max == SIZE_MAX
+                                 ? StrCat("at least ", operands_min)
+                                 : StrCat(operands_min, " to ", operands_max);
   return absl::InvalidArgumentError(StrCat("\"", op.name, "\" has ", count, " operands; it takes ",
                                            wanted, op.operands.empty() ? "" : ": ",
                                            JoinNames(op.operands)));

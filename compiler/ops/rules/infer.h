@@ -16,8 +16,8 @@
 namespace kiln::ops {
 
 // Limits of a shape, so that sizes in bytes and offsets fit well within 64 bits.
-inline constexpr int kMaxRank = 32;
-inline constexpr int64_t kMaxElements = int64_t{1} << 56;
+inline constexpr int kRankMax = 32;
+inline constexpr int64_t kElementsMax = int64_t{1} << 56;
 
 // Checks that sizes are >= 0 and that the rank and the number of elements are within the limits.
 absl::Status CheckShape(absl::Span<const int64_t> shape);

@@ -72,29 +72,32 @@ TEST(InferShapeTest, MessagesShowBothShapesAndTheRemedy) {
 TEST(CheckShapeTest, Limits) {
   EXPECT_TRUE(CheckShape({}).ok());
   EXPECT_TRUE(CheckShape(Shape{0, 5}).ok());
-  EXPECT_TRUE(CheckShape(Shape{kMaxElements}).ok());
-  EXPECT_FALSE(CheckShape(Shape{kMaxElements, 2}).ok());
+  EXPECT_TRUE(CheckShape(Shape{kElementsMax}).ok());
+  EXPECT_FALSE(CheckShape(Shape{kElementsMax, 2}).ok());
   EXPECT_FALSE(CheckShape(Shape{0, INT64_MAX, INT64_MAX}).ok());
   EXPECT_FALSE(CheckShape(Shape{-1}).ok());
-  EXPECT_FALSE(CheckShape(Shape(kMaxRank + 1, 1)).ok());
+  EXPECT_FALSE(CheckShape(Shape(kRankMax + 1, 1)).ok());
 }
 
 // Extremely large attributes must be refused and must not overflow.
 TEST(InferShapeTest, ExtremeAttributes) {
-  constexpr int64_t kMost = INT64_MAX;
-  constexpr int64_t kLeast = INT64_MIN;
-  EXPECT_FALSE(Infer("pad", {{2}}, {{"padding", std::vector<int64_t>{kMost, kMost}}}).ok());
-  EXPECT_FALSE(Infer("shrink", {{2}}, {{"bounds", std::vector<int64_t>{kLeast, kMost}}}).ok());
-  EXPECT_FALSE(Infer("sum", {{2}}, {{"axes", std::vector<int64_t>{kLeast}}}).ok());
+  constexpr int64_t kInt64Max = INT64_MAX;
+  constexpr int64_t kInt64Min = INT64_MIN;
+  EXPECT_FALSE(Infer("pad", {{2}}, {{"padding", std::vector<int64_t>{kInt64Max, kInt64Max}}}).ok());
   EXPECT_FALSE(
-      Infer("window", {{2}}, {{"axis", int64_t{0}}, {"size", kMost}, {"dilation", kMost}}).ok());
-  EXPECT_FALSE(Infer("concat", {{kMaxElements}, {kMaxElements}}, {}).ok());
+      Infer("shrink", {{2}}, {{"bounds", std::vector<int64_t>{kInt64Min, kInt64Max}}}).ok());
+  EXPECT_FALSE(Infer("sum", {{2}}, {{"axes", std::vector<int64_t>{kInt64Min}}}).ok());
+  EXPECT_FALSE(
+      Infer("window", {{2}}, {{"axis", int64_t{0}}, {"size", kInt64Max}, {"dilation", kInt64Max}})
+          .ok());
+  EXPECT_FALSE(Infer("concat", {{kElementsMax}, {kElementsMax}}, {}).ok());
   EXPECT_FALSE(Infer("conv2d", {{1, 1, 4, 4}, {1, 1, 2, 2}},
-                     {{"padding", std::vector<int64_t>{kMost, kMost}}})
+                     {{"padding", std::vector<int64_t>{kInt64Max, kInt64Max}}})
                    .ok());
-  EXPECT_FALSE(Infer("one_hot", {{2}}, {{"classes", kMost}}).ok());
+  EXPECT_FALSE(Infer("one_hot", {{2}}, {{"classes", kInt64Max}}).ok());
   const auto one = [](int64_t value) { return std::vector<int64_t>{value}; };
-  EXPECT_FALSE(Infer("conv_transpose1d", {{1, 1, 2}, {1, 1, 1}}, {{"stride", one(kMost)}}).ok());
+  EXPECT_FALSE(
+      Infer("conv_transpose1d", {{1, 1, 2}, {1, 1, 1}}, {{"stride", one(kInt64Max)}}).ok());
   EXPECT_FALSE(Infer("max_pool1d", {{1, 1, 4}},
                      {{"kernel", one(9000000000000000000)},
                       {"padding", one(4500000000000000000)},
@@ -103,7 +106,7 @@ TEST(InferShapeTest, ExtremeAttributes) {
                    .ok());
   // A stride beyond the end leaves one window.
   const auto pooled = Infer("max_pool1d", {{1, 1, 4}},
-                            {{"kernel", one(3)}, {"stride", one(kMost)}, {"ceil_mode", true}});
+                            {{"kernel", one(3)}, {"stride", one(kInt64Max)}, {"ceil_mode", true}});
   ASSERT_TRUE(pooled.ok()) << pooled.status();
   EXPECT_EQ(*pooled, (ir::Shape{1, 1, 1}));
 }

@@ -267,14 +267,14 @@ Expression ExpressionParser::Call(std::string_view name) {
 void ExpressionParser::CheckArguments(const Expression& call) {
   const RuleFunction& function = *call.function;
   const auto given = static_cast<int64_t>(call.parts.size());
-  const bool fits = given >= function.least_arguments && given <= function.most_arguments;
+  const bool fits = given >= function.arguments_min && given <= function.arguments_max;
   if (fits) return;
-  const bool is_one_number = function.least_arguments == function.most_arguments;
-  const std::string most =
-      function.most_arguments == kAnyNumber ? "more" : StrCat(function.most_arguments);
+  const bool is_one_number = function.arguments_min == function.arguments_max;
+  const std::string up_to =
+      function.arguments_max == kAnyNumber ? "more" : StrCat(function.arguments_max);
   FailWith(absl::InternalError(StrCat(
-      function.name, " takes ", function.least_arguments, is_one_number ? "" : StrCat(" or ", most),
-      function.most_arguments == 1 ? " argument" : " arguments", ", not ", given)));
+      function.name, " takes ", function.arguments_min, is_one_number ? "" : StrCat(" or ", up_to),
+      function.arguments_max == 1 ? " argument" : " arguments", ", not ", given)));
 }
 
 // As in Python, the variable is in scope in the element and the condition, but not in the iterated

@@ -46,15 +46,15 @@ RuleValue Range(RuleRun& run, Arguments arguments) {
 }
 
 RuleValue Least(RuleRun& run, Arguments arguments) {
-  int64_t least = run.IntOf(arguments[0]);
-  for (const RuleValue& other : arguments) least = std::min(least, run.IntOf(other));
-  return least;
+  int64_t lowest = run.IntOf(arguments[0]);
+  for (const RuleValue& other : arguments) lowest = std::min(lowest, run.IntOf(other));
+  return lowest;
 }
 
 RuleValue Most(RuleRun& run, Arguments arguments) {
-  int64_t most = run.IntOf(arguments[0]);
-  for (const RuleValue& other : arguments) most = std::max(most, run.IntOf(other));
-  return most;
+  int64_t highest = run.IntOf(arguments[0]);
+  for (const RuleValue& other : arguments) highest = std::max(highest, run.IntOf(other));
+  return highest;
 }
 
 RuleValue Magnitude(RuleRun& run, Arguments arguments) {

@@ -16,8 +16,8 @@ struct RuleFunction {
   std::string_view name;
   RuleValue (*call)(RuleRun& run, absl::Span<const RuleValue> arguments);
   // The range of argument counts; the parser refuses other counts.
-  int least_arguments;
-  int most_arguments;
+  int arguments_min;
+  int arguments_max;
   bool is_python = false;  // a builtin of Python
 };
 

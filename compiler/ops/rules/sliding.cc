@@ -45,7 +45,7 @@ absl::Status ReadPadding(const Attributes& attributes, size_t rank, Sliding* sli
 absl::StatusOr<int64_t> PaddedLength(int64_t length, int64_t before, int64_t after) {
   int64_t result = length;
   if (before < 0 || after < 0 || __builtin_add_overflow(result, before, &result) ||
-      __builtin_add_overflow(result, after, &result) || result > kMaxElements) {
+      __builtin_add_overflow(result, after, &result) || result > kElementsMax) {
     return ShapeError("a padding of ", before, " and ", after, " on a dimension of size ", length,
                       "; it must not be negative, nor huge");
   }
@@ -97,9 +97,9 @@ void AddHanging(absl::Span<const int64_t> spatial, Sliding* sliding) {
 
 absl::Status CheckPoolPadding(const Sliding& sliding) {
   for (size_t i = 0; i < sliding.rank(); ++i) {
-    const int64_t most = std::max(sliding.before[i], sliding.after[i]);
-    if (most > sliding.size[i] / 2) {
-      return ShapeError("a padding of ", most, " for a kernel of ", sliding.size[i],
+    const int64_t largest = std::max(sliding.before[i], sliding.after[i]);
+    if (largest > sliding.size[i] / 2) {
+      return ShapeError("a padding of ", largest, " for a kernel of ", sliding.size[i],
                         "; at most half the kernel makes sense");
     }
   }
@@ -126,7 +126,7 @@ absl::Status Spread(int64_t length, size_t i, Spreading* spreading) {
   int64_t last = 0;
   const bool overflow = __builtin_mul_overflow(length - 1, windows.stride[i], &begin) ||
                         __builtin_mul_overflow(windows.size[i] - 1, windows.dilation[i], &reach) ||
-                        __builtin_add_overflow(begin, reach, &last) || last >= kMaxElements;
+                        __builtin_add_overflow(begin, reach, &last) || last >= kElementsMax;
   const int64_t covered = overflow ? 0 : last + 1;
   const int64_t before = windows.before[i];
   const int64_t after = windows.after[i];

@@ -171,12 +171,12 @@ class BlockInterpreter {
       for (int t = 0; t < threads_; ++t) extents[t] = computed->Int(t);
     }
     if (loop.kind == LoopKind::kThread) return RunThreads(loop, mask, extents);
-    int64_t most = 0;
+    int64_t longest = 0;
     for (int t = 0; t < threads_; ++t) {
-      if (mask[t]) most = std::max(most, extents[t]);
+      if (mask[t]) longest = std::max(longest, extents[t]);
     }
-    if (most > ir::ExtentOf(loop.range)) return absl::InternalError("a loop beyond its range");
-    for (int64_t i = 0; i < most; ++i) {
+    if (longest > ir::ExtentOf(loop.range)) return absl::InternalError("a loop beyond its range");
+    for (int64_t i = 0; i < longest; ++i) {
       SetRange(loop.range, i);
       Mask inner = mask;
       for (int t = 0; t < threads_; ++t) {

@@ -13,13 +13,11 @@ namespace kiln::fairness {
 class Random {
  public:
   explicit Random(int seed) : engine_(seed) {}
-  double Between(double least, double most) {
-    return std::uniform_real_distribution<double>(least, most)(engine_);
+  double Between(double low, double high) {
+    return std::uniform_real_distribution<double>(low, high)(engine_);
   }
   // Log-uniform: every order of magnitude is equally likely.
-  double Scale(double least, double most) {
-    return std::exp(Between(std::log(least), std::log(most)));
-  }
+  double Scale(double low, double high) { return std::exp(Between(std::log(low), std::log(high))); }
   int Below(int count) { return std::uniform_int_distribution<int>(0, count - 1)(engine_); }
   // Runs of 0.2 to 200 ms, in kernels of up to `longest` seconds.
   SimulatedProgram Program(double longest = 0.004) {

@@ -17,11 +17,11 @@ class DeviceMemory:
     def __init__(self):
         assert not _used().any(), _used()
 
-    def taken(self, most):
-        """Returns MiB by device, once it is at most `most`, or in the end if it stays more.
+    def taken(self, mebibytes_max):
+        """Returns MiB by device, once it is at most `mebibytes_max`; in the end if it stays more.
 
         A program's last results arrive before its thread has returned its working memory.
         """
         kiln.default_connection().synchronize()
-        eventually(lambda: np.all(_used() <= most))
+        eventually(lambda: np.all(_used() <= mebibytes_max))
         return _used()

@@ -313,13 +313,13 @@ def test_sizes_of_one_and_none_are_no_variables(stand_in):
     assert [len(graph.variables) for _, graph in stand_in.graphs] == [0, 0, 0, 1]
 
 
-@pytest.mark.parametrize(("lengths", "most"), [((5, 6), 12), ((6, 5), 6), ((6, 5, 7), 14)])
-def test_bounds_do_not_make_much_work_far_more(lengths, most, stand_in):
+@pytest.mark.parametrize(("lengths", "size_max"), [((5, 6), 12), ((6, 5), 6), ((6, 5, 7), 14)])
+def test_bounds_do_not_make_much_work_far_more(lengths, size_max, stand_in):
     """Bounds are twice a size that grows, and the largest size seen of one that does not."""
     for length in lengths:
         (kiln.tensor(np.ones((length, 1 << 20), np.float32)) + 1).numpy()
     (variable,) = stand_in.graphs[-1][1].variables
-    assert variable.max == most
+    assert variable.max == size_max
 
 
 def test_what_grows_for_long_has_a_program_for_each_doubling(stand_in):

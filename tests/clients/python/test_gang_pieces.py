@@ -37,7 +37,7 @@ def on_one(daemon, example):
     return losses
 
 
-def most_pieces(daemon, since):
+def highest_pieces(daemon, since):
     """Returns the most pieces of a gang's run in the log after its first `since` bytes."""
     log = daemon.log.read_text(errors="replace")[since:]
     return max(map(int, re.findall(r"event=run_started .*devices=2 pieces=(\d+)", log)), default=0)
@@ -48,7 +48,7 @@ def test_training_in_pieces_is_that_of_one_device(daemon, connection, example, o
     since = len(daemon.log.read_text(errors="replace"))
     losses, _, _ = example.train("gpt", mode, DEVICES, 20)
     np.testing.assert_allclose(losses, on_one, rtol=1e-4)
-    assert most_pieces(daemon, since) > 1
+    assert highest_pieces(daemon, since) > 1
 
 
 @kiln.jit

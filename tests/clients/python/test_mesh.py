@@ -69,9 +69,9 @@ def state_of(rule_of_model, rule_of_state):
     (None, None, 12), (None, "data", 4 + 8 / 4), ("data", None, 12 / 4)])  # fmt: skip
 def test_each_device_has_the_memory_of_its_part(device_memory, rule_of_model, rule_of_state, mebibytes):
     state = state_of(rule_of_model, rule_of_state)
-    most = 1.2 * mebibytes + 0.5
-    taken = device_memory.taken(most)
-    assert np.all(taken >= mebibytes) and np.all(taken <= most), taken
+    mebibytes_max = 1.2 * mebibytes + 0.5
+    taken = device_memory.taken(mebibytes_max)
+    assert np.all(taken >= mebibytes) and np.all(taken <= mebibytes_max), taken
     del state
 
 
@@ -90,18 +90,18 @@ def test_zero_2_keeps_no_gradients(device_memory):
     mesh = kiln.Mesh("data", FOUR)
     for _ in range(3):
         step(kiln.shard(np.ones((8, 1024), np.float32), mesh, ("data",))).item()
-    most = 1.2 * (4 + 8 / 4) + 0.5
-    taken = device_memory.taken(most)
-    assert np.all(taken <= most), taken
+    mebibytes_max = 1.2 * (4 + 8 / 4) + 0.5
+    taken = device_memory.taken(mebibytes_max)
+    assert np.all(taken <= mebibytes_max), taken
     (program,) = step.programs()
     assert program.runs == 3 and step.traces == 1
 
 
 def test_uneven_parts_take_the_memory_of_equal_ones(device_memory):
     x = kiln.shard(np.ones((5, 1 << 18), np.float32), THREE, ("data",))
-    most = np.array([2.5, 2.5, 2.5, 0.5])
-    taken = device_memory.taken(most)
-    assert np.all(taken[:3] >= 2) and np.all(taken <= most), taken
+    mebibytes_max = np.array([2.5, 2.5, 2.5, 0.5])
+    taken = device_memory.taken(mebibytes_max)
+    assert np.all(taken[:3] >= 2) and np.all(taken <= mebibytes_max), taken
     del x
 
 

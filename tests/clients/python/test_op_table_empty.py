@@ -27,7 +27,7 @@ from test_op_table import (
 
 ONE_SESSION = True
 
-CASES_MOST = 2  # the smallest ones
+CASES_MAX = 2  # the smallest ones
 # Ops without anything to compare, with the reason.
 NOT_COMPARED = {
     **dict.fromkeys(("argmax", "argmin", "max", "min"), "JAX knows no largest of nothing"),
@@ -46,7 +46,7 @@ def elements(case: Case) -> int:
 def emptied(name: str) -> List[Case]:
     """Returns an op's cases with each size, and each axis of the first operand, set to 0."""
     made = {}
-    for case in sorted(cases_for(name, "float32"), key=elements)[:CASES_MOST]:
+    for case in sorted(cases_for(name, "float32"), key=elements)[:CASES_MAX]:
         for size in {size for shape in case.shapes for size in shape}:
             shapes = tuple(tuple(0 if one == size else one for one in shape) for shape in case.shapes)
             made.setdefault(str((shapes, case.attributes)), Case(shapes, case.attributes))

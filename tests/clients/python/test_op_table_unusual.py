@@ -32,7 +32,7 @@ ONE_SESSION = True
 
 KINDS = ("ties", "zeros", "nan", "inf")
 # The smallest cases: the elements are unusual here, not the shapes.
-CASES_MOST, ELEMENTS_MOST = 2, 120
+CASES_MAX, ELEMENTS_MAX = 2, 120
 
 
 def may_hold(domain: Domain, kind: str) -> bool:
@@ -61,7 +61,7 @@ def cases_of(name: str) -> Sequence[Case]:
     """Returns the smallest of an op's cases."""
     sized = [(sum(int(np.prod(shape)) for shape in case.shapes), i, case)
              for i, case in enumerate(cases_for(name, "float32"))]  # fmt: skip
-    return [case for size, _, case in sorted(sized)[:CASES_MOST] if size <= ELEMENTS_MOST]
+    return [case for size, _, case in sorted(sized)[:CASES_MAX] if size <= ELEMENTS_MAX]
 
 
 def attempts(name: str, kind: str) -> List[Attempt]:

@@ -210,14 +210,14 @@ ze_result_t zeCommandListAppendMemoryFill(ze_command_list_handle_t list, void* m
   return Appending(
       "zeCommandListAppendMemoryFill", list, signal, wait_event_count,
       [&](const std::shared_ptr<List>& in, std::shared_ptr<Event> event, Lock& lock) {
-        const size_t most = in->ordinal == kComputeOrdinal ? 16 : 1;
+        const size_t pattern_bytes_max = in->ordinal == kComputeOrdinal ? 16 : 1;
         auto* const begin = static_cast<char*>(memory);
         if (bytes == 0 || FindAllocation(*in->context, begin, bytes) == nullptr) {
           return Mistake("a fill of nothing, or of memory that is not the context's",
                          ZE_RESULT_ERROR_INVALID_ARGUMENT);
         }
         const bool power = pattern_bytes > 0 && (pattern_bytes & (pattern_bytes - 1)) == 0;
-        if (!power || pattern_bytes > most || bytes % pattern_bytes != 0)
+        if (!power || pattern_bytes > pattern_bytes_max || bytes % pattern_bytes != 0)
           return Mistake("a fill with a pattern that does not fit", ZE_RESULT_ERROR_INVALID_SIZE);
         const auto* const value = static_cast<const uint8_t*>(pattern);
         return Take(in,

@@ -203,10 +203,10 @@ ze_result_t zeKernelDestroy(ze_kernel_handle_t kernel) {
 ze_result_t zeKernelSetGroupSize(ze_kernel_handle_t kernel, uint32_t x, uint32_t y, uint32_t z) {
   return OfKernel("zeKernelSetGroupSize", kernel, [&](Kernel& found) {
     const uint64_t threads = uint64_t{x} * y * z;
-    const auto most = static_cast<uint64_t>(TheControl().block_threads_max.load());
+    const auto threads_max = static_cast<uint64_t>(TheControl().block_threads_max.load());
     const uint32_t* wanted = found.entry->group_size;
     const bool fits = wanted[0] == 0 || (wanted[0] == x && wanted[1] == y && wanted[2] == z);
-    if (threads == 0 || threads > most || !fits) {
+    if (threads == 0 || threads > threads_max || !fits) {
       return Mistake("zeKernelSetGroupSize that the kernel does not allow",
                      ZE_RESULT_ERROR_INVALID_GROUP_SIZE_DIMENSION);
     }

@@ -33,7 +33,7 @@ namespace {
 constexpr uint64_t kDeviceTypeAll = 0xFFFFFFFF;
 constexpr uint32_t kIlVersion = 0x105B, kSvmCapabilities = 0x1053, kBuildLog = 0x1183;
 constexpr uint64_t kFineGrainSystem = 1 << 2;
-constexpr uint32_t kMostPlatforms = 16;
+constexpr uint32_t kPlatformsMax = 16;
 
 class Program : public OpenClProgram {
  public:
@@ -134,10 +134,10 @@ std::string TextOf(const OpenClApi& cl, Handle device, uint32_t what) {
 
 // Any device that takes SPIR-V and can access all host memory.
 std::unique_ptr<Runtime> Open(const OpenClApi& cl) {
-  Handle platforms[kMostPlatforms];
+  Handle platforms[kPlatformsMax];
   uint32_t count = 0;
-  if (cl.GetPlatformIDs(kMostPlatforms, platforms, &count) != 0) return nullptr;
-  for (uint32_t i = 0; i < std::min(count, kMostPlatforms); ++i) {
+  if (cl.GetPlatformIDs(kPlatformsMax, platforms, &count) != 0) return nullptr;
+  for (uint32_t i = 0; i < std::min(count, kPlatformsMax); ++i) {
     Handle device = nullptr;
     uint32_t devices = 0;
     if (cl.GetDeviceIDs(platforms[i], kDeviceTypeAll, 1, &device, &devices) != 0 || devices == 0)

@@ -11,17 +11,17 @@
 
 namespace {
 
-constexpr int kMostDevices = 8;
+constexpr int kDevicesMax = 8;
 constexpr cl_ulong kMemoryBytes = cl_ulong{1} << 30;
-constexpr size_t kMostThreads = 256;
+constexpr size_t kThreadsMax = 256;
 
 _cl_platform_id platform;
-_cl_device_id gpus[kMostDevices] = {
-    {CL_DEVICE_TYPE_GPU}, {CL_DEVICE_TYPE_GPU}, {CL_DEVICE_TYPE_GPU}, {CL_DEVICE_TYPE_GPU},
-    {CL_DEVICE_TYPE_GPU}, {CL_DEVICE_TYPE_GPU}, {CL_DEVICE_TYPE_GPU}, {CL_DEVICE_TYPE_GPU}};
-_cl_device_id cpus[kMostDevices] = {
-    {CL_DEVICE_TYPE_CPU}, {CL_DEVICE_TYPE_CPU}, {CL_DEVICE_TYPE_CPU}, {CL_DEVICE_TYPE_CPU},
-    {CL_DEVICE_TYPE_CPU}, {CL_DEVICE_TYPE_CPU}, {CL_DEVICE_TYPE_CPU}, {CL_DEVICE_TYPE_CPU}};
+_cl_device_id gpus[kDevicesMax] = {{CL_DEVICE_TYPE_GPU}, {CL_DEVICE_TYPE_GPU}, {CL_DEVICE_TYPE_GPU},
+                                   {CL_DEVICE_TYPE_GPU}, {CL_DEVICE_TYPE_GPU}, {CL_DEVICE_TYPE_GPU},
+                                   {CL_DEVICE_TYPE_GPU}, {CL_DEVICE_TYPE_GPU}};
+_cl_device_id cpus[kDevicesMax] = {{CL_DEVICE_TYPE_CPU}, {CL_DEVICE_TYPE_CPU}, {CL_DEVICE_TYPE_CPU},
+                                   {CL_DEVICE_TYPE_CPU}, {CL_DEVICE_TYPE_CPU}, {CL_DEVICE_TYPE_CPU},
+                                   {CL_DEVICE_TYPE_CPU}, {CL_DEVICE_TYPE_CPU}};
 
 // The protocol of OpenCL's queries: returns the size, the value, or both.
 cl_int Answer(const void* data, size_t data_size, size_t size, void* value, size_t* size_needed) {
@@ -157,7 +157,7 @@ cl_int clGetDeviceInfo(cl_device_id id, cl_device_info what, size_t size, void* 
     case CL_DEVICE_MAX_MEM_ALLOC_SIZE:
       return AnswerValue<cl_ulong>(kMemoryBytes / 4, size, value, needed);
     case CL_DEVICE_MAX_WORK_GROUP_SIZE:
-      return AnswerValue<size_t>(kMostThreads, size, value, needed);
+      return AnswerValue<size_t>(kThreadsMax, size, value, needed);
     case CL_DEVICE_SVM_CAPABILITIES:
       return AnswerValue<cl_device_svm_capabilities>(
           (TheControl().has_shared_virtual_memory ? CL_DEVICE_SVM_COARSE_GRAIN_BUFFER : 0) |
@@ -264,7 +264,7 @@ cl_int clGetKernelInfo(cl_kernel kernel, cl_kernel_info, size_t size, void* valu
 cl_int clGetKernelWorkGroupInfo(cl_kernel, cl_device_id, cl_kernel_work_group_info what,
                                 size_t size, void* value, size_t* needed) {
   if (what == CL_KERNEL_LOCAL_MEM_SIZE) return AnswerValue<cl_ulong>(0, size, value, needed);
-  return AnswerValue<size_t>(kMostThreads / 2, size, value, needed);
+  return AnswerValue<size_t>(kThreadsMax / 2, size, value, needed);
 }
 
 }  // extern "C"

@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Optional, Tuple, Union
 from kiln._array_api.data_types import isdtype
 from kiln._basics import dtypes as _dtypes
 from kiln._basics.dtypes import DType
-from kiln._rules.shapes import MAX_RANK
+from kiln._rules.shapes import RANK_MAX
 from kiln._session import connection
 
 Kind = Union[None, str, Tuple[str, ...]]
@@ -29,7 +29,7 @@ class NamespaceInfo:
         32
         """
         return {"boolean indexing": True, "data-dependent shapes": True,
-                "max dimensions": MAX_RANK}
+                "max dimensions": RANK_MAX}
 
     def default_device(self) -> str:
         """Returns the session's device, on which tensors are made by default."""

@@ -206,11 +206,11 @@ def _detached(graph: Any, number: int, node: Node, equal: Dict[Any, int]) -> int
 
 # The daemon keeps equal nodes once. A node that must stay apart copies a copy made in another
 # shape, with its own number of leading ones, more than any user writes.
-_LEAST_ONES = 4
+_ONES_MIN = 4
 
 
 def _own_copy(graph: Any, node: Node, operand: int, apart: Dict[int, int]) -> int:
-    ones = apart[operand] = apart.get(operand, _LEAST_ONES) + 1
+    ones = apart[operand] = apart.get(operand, _ONES_MIN) + 1
     last = operand
     for op, shape in (("reshape", (1,) * ones + tuple(node.shape)), (node.op, None),
                       ("reshape", node.shape)):

@@ -28,10 +28,10 @@ class Limit(NamedTuple):
     what: str = "index"
     of: str = "places"
 
-    def lies_within(self, least: int, most: int) -> bool:
-        """Returns whether all integers from `least` to `most` are allowed."""
-        return bool((-self.size if self.from_end else 0) <= least and (
-            self.size is None or most < self.size))
+    def lies_within(self, low: int, high: int) -> bool:
+        """Returns whether all integers from `low` to `high` are allowed."""
+        return bool((-self.size if self.from_end else 0) <= low and (
+            self.size is None or high < self.size))
 
     def message(self, value: int) -> str:
         """Returns the error message for an integer outside the limit."""
@@ -106,7 +106,7 @@ def _is_wider(node: Node) -> bool:
 def _bounds(node: Node, ignored: Optional[int]) -> Optional[Tuple[int, ...]]:
     """Returns the least and the greatest of a node's integers, if this process knows them."""
     if node.buffer is not None:
-        return node.buffer.least_most
+        return node.buffer.value_range
     if node.host is not None:
         values = node.host if ignored is None else node.host[node.host != ignored]
         return (int(values.min()), int(values.max())) if values.size else ()

@@ -68,7 +68,7 @@ class _Made(threading.local):
         self.references: List[weakref.ref[Any]] = []
         self.precision = current_code()  # at the time they were made
         self.last_read = 0.0  # nodes with a larger number were made after it
-        self.most = _KEPT_AT_FIRST
+        self.references_max = _KEPT_AT_FIRST
 
 
 _made = _Made()
@@ -86,9 +86,9 @@ def note_made(tensor: Any) -> None:
         _made.references, _made.precision = [], current_code()
     references = _made.references
     references.append(weakref.ref(tensor))
-    if len(references) >= _made.most:
+    if len(references) >= _made.references_max:
         references[:] = [reference for reference in references if _is_lazy(reference())]
-        _made.most = 2 * len(references) + _KEPT_AT_FIRST
+        _made.references_max = 2 * len(references) + _KEPT_AT_FIRST
 
 
 def note_assigned(tensor: Any) -> None:

@@ -203,7 +203,7 @@ def upload(connection: Any, node: Node, host: np.ndarray, placement: Optional[Pl
     buffer = connection.upload(memoryview(data), node.dtype, node.shape, placement, is_chosen)
     # Lets checks raise for an index out of range at once, in the call.
     if node.dtype.is_integer and host.size:
-        buffer.least_most = int(host.min()), int(host.max())
+        buffer.value_range = int(host.min()), int(host.max())
     return buffer
 
 

@@ -15,10 +15,10 @@ from kiln._graph.outline import Outline, checked, is_fixed, moved_axes, stands
 from kiln.variables import Dim, Number
 
 # Smaller sizes stay numbers: size 1 broadcasts, and size 0 has no elements.
-_LEAST = 2
+_SIZE_MIN = 2
 # A program does the work of its variables' largest sizes. The bounds reach at least this far, and
 # twice as far as the sizes seen, while all tensors together have at most this many elements.
-_LEAST_REACH = 128
+_REACH_MIN = 128
 _CHEAP_ELEMENTS = 1 << 22
 
 _WITH_SHAPE = frozenset(
@@ -45,10 +45,10 @@ def form_of(outline: Outline, roots: Sequence[Node]) -> Form:
 
     def note(node: Node, kind: str, shape: Sequence[int]) -> Tuple[Optional[int], ...]:
         for axis, size in enumerate(shape):
-            if size >= _LEAST:
+            if size >= _SIZE_MIN:
                 sizes.append(size)
                 places.append((node, kind, axis))
-        return tuple([size if size < _LEAST else None for size in shape])
+        return tuple([size if size < _SIZE_MIN else None for size in shape])
 
     index = {node: place for place, node in enumerate(outline.nodes)}
     inputs: Dict[Any, int] = {}
@@ -134,28 +134,29 @@ class Guess:
         return Dim({(self.symbols[number],): factor, (): constant})
 
     def _bounded(self, seen: Sequence[Sequence[int]], outline: Outline, form: Form) -> List[Symbol]:
-        least = [_LEAST] * len(seen)
-        most = [_reach(sizes) for sizes in seen]
+        sizes_min = [_SIZE_MIN] * len(seen)
+        sizes_max = [_reach(sizes) for sizes in seen]
         elements = sum(prod(node.shape) for node in outline.nodes)
         for number, sizes in enumerate(seen):
-            elements = elements * most[number] // sizes[-1]
+            elements = elements * sizes_max[number] // sizes[-1]
         if elements > _CHEAP_ELEMENTS:
             # A size that grows is likely to go on growing; one that does not, such as an epoch's
             # last batch, is not.
-            most = [2 * sizes[-1] if sizes[-1] > max(sizes[:-1]) else max(sizes) for sizes in seen]
+            sizes_max = [2 * sizes[-1] if sizes[-1] > max(sizes[:-1]) else max(sizes)
+                         for sizes in seen]
         for follows in self._follow:
             if follows is not None:
                 number, factor, constant = follows
-                # factor * variable + constant >= _LEAST
+                # factor * variable + constant >= _SIZE_MIN
                 if factor > 0:
-                    least[number] = max(least[number], -((constant - _LEAST) // factor))
+                    sizes_min[number] = max(sizes_min[number], -((constant - _SIZE_MIN) // factor))
                 else:
-                    most[number] = min(most[number], (constant - _LEAST) // -factor)
-        self._keep_slices_inside(most, form)
+                    sizes_max[number] = min(sizes_max[number], (constant - _SIZE_MIN) // -factor)
+        self._keep_slices_inside(sizes_max, form)
         return [Symbol(f"size{number}", min(low, min(sizes)), max(high, max(sizes)))
-                for number, (low, high, sizes) in enumerate(zip(least, most, seen))]
+                for number, (low, high, sizes) in enumerate(zip(sizes_min, sizes_max, seen))]
 
-    def _keep_slices_inside(self, most: List[int], form: Form) -> None:
+    def _keep_slices_inside(self, sizes_max: List[int], form: Form) -> None:
         number_of = {place: number for number, place in enumerate(form.places)}
         for node in {node for node, kind, _ in form.places if kind == "result"}:
             if node.op != "shrink":
@@ -165,14 +166,15 @@ class Guess:
                 whole = self._follow_at(number_of.get((node, "operand", axis)))
                 if length is not None and whole is None and length[1] > 0:
                     size = node.operands[0].shape[axis]
-                    most[length[0]] = min(most[length[0]], (size - length[2]) // length[1])
+                    sizes_max[length[0]] = min(
+                        sizes_max[length[0]], (size - length[2]) // length[1])
 
     def _follow_at(self, place: Optional[int]) -> Optional[Tuple[int, int, int]]:
         return None if place is None else self._follow[place]
 
 
 def _reach(sizes: Sequence[int]) -> int:
-    return max(_LEAST_REACH, 1 << (2 * max(sizes) - 1).bit_length())
+    return max(_REACH_MIN, 1 << (2 * max(sizes) - 1).bit_length())
 
 
 def _affine(base: Sequence[int], column: Sequence[int]) -> Optional[Tuple[int, int]]:

@@ -6,8 +6,8 @@ from typing import Any, Dict, Iterator, List, Sequence, Tuple, Union
 from kiln._basics.errors import InvalidArgument
 
 # The daemon's limits.
-MOST_AXES = 4
-MOST_DEVICES = 64
+AXES_MAX = 4
+DEVICES_MAX = 64
 
 _AXIS = re.compile(r"[A-Za-z0-9_]{1,64}")
 _DEVICE = re.compile(r"[a-z][a-z0-9_]*:[0-9]+|[a-z][a-z0-9_]*")
@@ -93,8 +93,8 @@ class Mesh:
 
 
 def _check_axes(names: Tuple[Any, ...]) -> None:
-    if not 1 <= len(names) <= MOST_AXES:
-        raise InvalidArgument(f"a mesh with {len(names)} axes; it has 1 to {MOST_AXES}")
+    if not 1 <= len(names) <= AXES_MAX:
+        raise InvalidArgument(f"a mesh with {len(names)} axes; it has 1 to {AXES_MAX}")
     for name in names:
         if not isinstance(name, str) or not _AXIS.fullmatch(name):
             raise InvalidArgument(
@@ -104,8 +104,8 @@ def _check_axes(names: Tuple[Any, ...]) -> None:
 
 
 def _check_devices(names: Tuple[Any, ...]) -> None:
-    if len(names) > MOST_DEVICES:
-        raise InvalidArgument(f"a mesh of {len(names)} devices; {MOST_DEVICES} are the most")
+    if len(names) > DEVICES_MAX:
+        raise InvalidArgument(f"a mesh of {len(names)} devices; {DEVICES_MAX} are the most")
     for name in names:
         if not isinstance(name, str) or not _DEVICE.fullmatch(name):
             raise InvalidArgument(

@@ -51,12 +51,13 @@ __all__ = [
 
 def check_operand_count(op: Op, count: int) -> None:
     """Raises InvalidArgument unless `op` takes `count` operands."""
-    least = sum(1 for name in op.operands if not name.endswith("?"))
+    operands_min = sum(1 for name in op.operands if not name.endswith("?"))
     unlimited = any(name.endswith("*") for name in op.operands)
-    if count < least or (count > len(op.operands) and not unlimited):
-        most = len(op.operands)
-        wanted = (f"at least {least}" if unlimited else f"{least}" if least == most
-                  else f"{least} to {most}")  # fmt: skip
+    if count < operands_min or (count > len(op.operands) and not unlimited):
+        operands_max = len(op.operands)
+        wanted = (f"at least {operands_min}" if unlimited
+                  else f"{operands_min}" if operands_min == operands_max
+                  else f"{operands_min} to {operands_max}")  # fmt: skip
         names = f": {', '.join(op.operands)}" if op.operands else ""
         raise InvalidArgument(f'"{op.name}" has {count} operands; it takes {wanted}{names}')
 

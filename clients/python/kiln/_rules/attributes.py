@@ -9,7 +9,7 @@ from kiln._ops.definition import Attribute, Op
 from kiln._rules.shapes import Attributes
 from kiln.variables import Dim
 
-_LEAST, _MOST = -(1 << 63), (1 << 63) - 1
+_INTEGER_MIN, _INTEGER_MAX = -(1 << 63), (1 << 63) - 1
 
 _MEANING = {
     "int": "an integer", "float": "a number", "bool": "True or False", "string": "a string",
@@ -50,7 +50,8 @@ def complete_attributes(op: Op, attributes: Attributes) -> Dict[str, Any]:
 def _checked(op: Op, attribute: Attribute, value: Any) -> Any:
     """Returns a value as the wire takes it for the attribute."""
     # A uint64 constant may use all 64 bits.
-    typed = _typed(attribute.type, value, 2 * _MOST + 1 if op.name == "const" else _MOST)
+    integer_max = 2 * _INTEGER_MAX + 1 if op.name == "const" else _INTEGER_MAX
+    typed = _typed(attribute.type, value, integer_max)
     if typed is None:
         raise _wrong(op, attribute, value, _MEANING[attribute.type])
     if attribute.choices and typed not in attribute.choices:
@@ -67,7 +68,7 @@ def _wrong(op: Op, attribute: Attribute, value: Any, wanted: str) -> InvalidArgu
                            f"it must be {wanted}")
 
 
-def _typed(kind: str, value: Any, most: int) -> Any:
+def _typed(kind: str, value: Any, integer_max: int) -> Any:
     """Returns the value in a type of the wire; None if it is of another kind."""
     if kind == "string":
         return value if isinstance(value, str) else None
@@ -77,18 +78,18 @@ def _typed(kind: str, value: Any, most: int) -> Any:
         return _integers(value)
     if kind == "number" and isinstance(value, (bool, np.bool_)):
         return bool(value)
-    integer = _integer(value, most)
+    integer = _integer(value, integer_max)
     if integer is not None or kind == "int":
         return integer
     return float(value) if isinstance(value, (float, np.floating)) else None
 
 
-def _integer(value: Any, most: int = _MOST) -> Any:
+def _integer(value: Any, integer_max: int = _INTEGER_MAX) -> Any:
     if isinstance(value, Dim):
         return value
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
         return None
-    return int(value) if _LEAST <= value <= most else None
+    return int(value) if _INTEGER_MIN <= value <= integer_max else None
 
 
 def _integers(value: Any) -> Any:

@@ -11,7 +11,7 @@ from kiln._rules.shapes import Shape
 Label = Any
 _ELLIPSIS = "..."
 
-MOST_OPERANDS = 12
+OPERANDS_MAX = 12
 
 
 def _error(equation: str, message: str) -> InvalidArgument:
@@ -90,10 +90,10 @@ def _parse(equation: str, shapes: Sequence[Shape]) -> Tuple[List[Label], Dict[La
     texts = left.split(",")
     if len(texts) != len(shapes):
         raise _error(equation, f"{len(texts)} operands are named, {len(shapes)} are given")
-    if len(shapes) > MOST_OPERANDS:
+    if len(shapes) > OPERANDS_MAX:
         raise _error(
             equation,
-            f"{len(shapes)} operands; the most is {MOST_OPERANDS}, split the equation")
+            f"{len(shapes)} operands; the most is {OPERANDS_MAX}, split the equation")
     sizes: Dict[Label, int] = {}
     uses: Dict[Label, int] = {}
     for text, shape in zip(texts, shapes):

@@ -11,14 +11,14 @@ Shape = Tuple[int, ...]
 Attributes = Mapping[str, Any]
 ShapeRule = Callable[[Op, Sequence[Shape], Attributes], Shape]
 
-MAX_RANK = 32
-MAX_ELEMENTS = 1 << 56
+RANK_MAX = 32
+ELEMENTS_MAX = 1 << 56
 
 
 def check_shape(shape: Shape) -> Shape:
     """Returns `shape`; raises InvalidArgument if its sizes are not legal."""
-    if len(shape) > MAX_RANK:
-        raise InvalidArgument(f"a shape with {len(shape)} dimensions; the most is {MAX_RANK}")
+    if len(shape) > RANK_MAX:
+        raise InvalidArgument(f"a shape with {len(shape)} dimensions; the most is {RANK_MAX}")
     elements = 1
     for size in shape:
         if isinstance(size, Dim):
@@ -30,9 +30,9 @@ def check_shape(shape: Shape) -> Shape:
             raise InvalidArgument(f"the shape {shape} has a negative size")
         # A size of 0 must not hide that the others are too large.
         elements *= max(size, 1)
-    if elements > MAX_ELEMENTS:
+    if elements > ELEMENTS_MAX:
         raise InvalidArgument(
-            f"the shape {shape} has too many elements; the most is {MAX_ELEMENTS}")
+            f"the shape {shape} has too many elements; the most is {ELEMENTS_MAX}")
     return shape
 
 

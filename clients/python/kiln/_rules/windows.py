@@ -51,10 +51,11 @@ def pool_positions(spatial: Ints, attributes: Attributes) -> Ints:
     stride = _entries(attributes, "stride", len(kernel)) if given else kernel
     sliding = _read_sliding(kernel, stride, attributes)
     for i, size in enumerate(kernel):
-        most = max(sliding.before[i], sliding.after[i])
-        if most > size // 2:
+        largest = max(sliding.before[i], sliding.after[i])
+        if largest > size // 2:
             raise InvalidArgument(
-                f"a padding of {most} for a kernel of {size}; at most half the kernel makes sense")
+                f"a padding of {largest} for a kernel of {size}; at most half the kernel makes "
+                "sense")
     positions = _positions(spatial, sliding)
     return _hanging(spatial, sliding, positions) if attributes.get("ceil_mode") else positions
 

@@ -206,7 +206,7 @@ class Connection:
         """Returns a copy of a buffer placed elsewhere; None: on the session's device."""
         self.check_devices(placement)
         copy = Buffer(self, next(self._handles), buffer.dtype, buffer.shape, placement, is_chosen)
-        copy.least_most = buffer.least_most
+        copy.value_range = buffer.value_range
         self.stream.send(self._fails([copy]), move=session_pb2.Move(
             source=buffer.handle, handle=copy.handle,
             placement=to_wire(placement or placed(self.device))))

@@ -14,7 +14,7 @@ class Buffer:
     """A value on the device. Released when the last reference to this object goes."""
 
     __slots__ = ("__weakref__", "along", "connection", "copies", "dtype", "error", "handle",
-                 "is_chosen", "least_most", "placement", "shape")  # fmt: skip
+                 "is_chosen", "placement", "shape", "value_range")  # fmt: skip
 
     def __init__(self, connection: "Connection", handle: int, dtype: DType,
                  shape: Tuple[int, ...], placement: Optional[Placement] = None,
@@ -32,7 +32,7 @@ class Buffer:
         # The reason why it has no value, once that is known.
         self.error: Optional[KilnError] = None
         # The bounds of integers that this process uploaded, so that indices can be checked here.
-        self.least_most: Optional[Tuple[int, int]] = None
+        self.value_range: Optional[Tuple[int, int]] = None
         # For a scalar: the reporting output of its run that also contains it, and its element
         # there, so that one read gives both.
         self.along: Optional[Tuple[Buffer, int]] = None
@@ -40,7 +40,7 @@ class Buffer:
 
     def has_changed(self) -> None:
         """Forgets what was known of the value."""
-        self.copies = self.least_most = self.along = None
+        self.copies = self.value_range = self.along = None
 
     @property
     def nbytes(self) -> int:

@@ -27,8 +27,8 @@ from kiln._session.waiter import Waiter
 
 # Operations in flight before sending waits for answers. Bounds the memory of a client that runs
 # ahead of the daemon.
-MAX_IN_FLIGHT = 4096
-MAX_BYTES_IN_FLIGHT = 256 << 20
+IN_FLIGHT_MAX = 4096
+IN_FLIGHT_BYTES_MAX = 256 << 20
 # Operations up to this size share a message.
 TOGETHER_BYTES = 1024
 # Dead objects are released in one operation per this many; before the next operation once they have
@@ -137,7 +137,7 @@ class _Attachment:
 
     def __init__(self) -> None:
         self.last_received: Optional[int] = None  # by the daemon; None until it has attached
-        self.most_operations = 1  # in a message
+        self.operations_max = 1  # in a message
         self.over = False
         self.wakeups: queue.SimpleQueue[None] = queue.SimpleQueue()
 
@@ -301,8 +301,8 @@ class Stream:
         return max(next(reversed(self._pending.values())).through, self._through_answered)
 
     def _is_full(self) -> bool:
-        return (len(self._pending) >= MAX_IN_FLIGHT
-                or self._bytes_sent() - self._bytes_answered >= MAX_BYTES_IN_FLIGHT)
+        return (len(self._pending) >= IN_FLIGHT_MAX
+                or self._bytes_sent() - self._bytes_answered >= IN_FLIGHT_BYTES_MAX)
 
     def _enqueue(self, callback: Optional[Callback], size: int, operation: Dict[str, Any],
                  missed: Optional[References] = None) -> None:
@@ -356,16 +356,16 @@ class Stream:
                 pending = self._pending.get(sent + 1)
                 if pending is None:
                     break
-                following = self._following(pending, sent + 1, attachment.most_operations)
+                following = self._following(pending, sent + 1, attachment.operations_max)
                 yield _together(pending.request, following)
                 sent += 1 + len(following)
 
-    def _following(self, first: _Pending, sequence: int, most: int) -> List[Any]:
+    def _following(self, first: _Pending, sequence: int, operations_max: int) -> List[Any]:
         """Returns the small requests after `first` that are ready and may share its message."""
         if first.size > TOGETHER_BYTES:
             return []
         following: List[Any] = []
-        while len(following) + 1 < most:
+        while len(following) + 1 < operations_max:
             pending = self._pending.get(sequence + 1 + len(following))
             if pending is None or pending.size > TOGETHER_BYTES:
                 break
@@ -437,7 +437,7 @@ class Stream:
         try:
             for response in connect(self._requests(attachment)):
                 if response.HasField("attached"):
-                    attachment.most_operations = response.attached.most_operations
+                    attachment.operations_max = response.attached.most_operations
                     self.takes_many_blobs = response.attached.takes_many_blobs
                     attachment.last_received = response.attached.last_sequence
                     attachment.wakeups.put(None)

@@ -143,9 +143,9 @@ def _span(part: slice, size: Any) -> Span:
     begin = begin + size if begin < 0 else begin
     end = end + size if end < 0 else end
     low, _ = bounds(begin)
-    least, _ = bounds(end - begin)
+    length_min, _ = bounds(end - begin)
     rest, _ = bounds(size - end)
-    if min(low, least, rest) < 0:
+    if min(low, length_min, rest) < 0:
         raise OutOfRange(
             f"the slice [{begin}:{end}] of a dimension of size {size}; 0 <= {begin} <= {end} <= "
             f"{size} must hold for all values of the variables")

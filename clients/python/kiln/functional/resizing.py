@@ -56,11 +56,11 @@ def _amounts(x: Tensor, padding: Sequence[int]) -> Tuple[Tuple[int, int], ...]:
 def _check_border(x: Tensor, padding: Tuple[int, ...], mode: str) -> None:
     for i, size in enumerate(x.shape):
         wanted = max(padding[2 * i : 2 * i + 2])
-        most = {"reflect": size - 1, "circular": size}.get(mode, wanted if size else 0)
-        if wanted > most:
+        elements_max = {"reflect": size - 1, "circular": size}.get(mode, wanted if size else 0)
+        if wanted > elements_max:
             raise InvalidArgument(
                 f"pad: {wanted} elements beyond dimension {i} of shape {x.shape}; mode "
-                f'"{mode}" has {max(most, 0)} to repeat')
+                f'"{mode}" has {max(elements_max, 0)} to repeat')
 
 
 # PyTorch's modes: the op's mode and the number of spatial dimensions; 0: any number.

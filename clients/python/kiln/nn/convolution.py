@@ -184,13 +184,13 @@ class _Transposed(_Convolution):
         """Returns the output_padding that gives a size."""
         added = []
         for i, size in enumerate(wanted):
-            least = (x.shape[2 + i] - 1) * self.stride[i] - 2 * self.padding[i] + (
+            size_min = (x.shape[2 + i] - 1) * self.stride[i] - 2 * self.padding[i] + (
                 self.dilation[i] * (self.kernel_size[i] - 1) + 1)
-            if not 0 <= size - least < max(self.stride[i], self.dilation[i]):
+            if not 0 <= size - size_min < max(self.stride[i], self.dilation[i]):
                 raise InvalidArgument(
-                    f"output_size {wanted}: dimension {i} can be {least} to "
-                    f"{least + max(self.stride[i], self.dilation[i]) - 1}")
-            added.append(size - least)
+                    f"output_size {wanted}: dimension {i} can be {size_min} to "
+                    f"{size_min + max(self.stride[i], self.dilation[i]) - 1}")
+            added.append(size - size_min)
         return tuple(added)
 
 

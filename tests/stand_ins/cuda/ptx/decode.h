@@ -57,7 +57,7 @@ class StatementDecoder {
 
   size_t operands() const { return statement_.operands.size(); }
   const Operand& operand(size_t index);
-  bool Expect(size_t least, size_t most);
+  bool Expect(size_t operands_min, size_t operands_max);
 
   // `wider`: the register may be wider than the type, as in ld, st and cvt.
   uint32_t Read(const Operand& operand, Type type, bool wider = false);

@@ -14,7 +14,7 @@ namespace {
 // bytes / 32 / 4 registers of A and half as many of B.
 constexpr int kRows = 16;
 constexpr int kColumns = 8;
-constexpr int kMostDepth = 16;
+constexpr int kDepthMax = 16;
 
 void WaitForMatrix(Thread& thread, const Instruction& i) { thread.Stop(i, ThreadState::kInWarp); }
 
@@ -42,7 +42,7 @@ double ElementOf(const Product& product, uint64_t bits, int index) {
 }
 
 // A's registers come in pairs, for rows r and r + 8, of the columns of one group of four lanes.
-void ReadA(const Warp& warp, const Product& product, double (&a)[kRows][kMostDepth]) {
+void ReadA(const Warp& warp, const Product& product, double (&a)[kRows][kDepthMax]) {
   const int each = product.per_register();
   const uint32_t* slots = product.slots + product.c_registers();
   for (int lane = 0; lane < 32; ++lane) {
@@ -54,7 +54,7 @@ void ReadA(const Warp& warp, const Product& product, double (&a)[kRows][kMostDep
     }
   }
 }
-void ReadB(const Warp& warp, const Product& product, double (&b)[kMostDepth][kColumns]) {
+void ReadB(const Warp& warp, const Product& product, double (&b)[kDepthMax][kColumns]) {
   const int each = product.per_register();
   const uint32_t* slots = product.slots + product.c_registers() + product.a_registers();
   for (int lane = 0; lane < 32; ++lane) {
@@ -71,8 +71,8 @@ void PassProduct(Warp& warp, const Instruction& i, uint32_t members) {
   if (!WholeWarp(warp, i, members)) return;
   const Product product{static_cast<int>(i.operation), i.type, i.bytes == 2,
                         warp.block->program->lists.data() + i.list};
-  double a[kRows][kMostDepth];
-  double b[kMostDepth][kColumns];
+  double a[kRows][kDepthMax];
+  double b[kDepthMax][kColumns];
   ReadA(warp, product, a);
   ReadB(warp, product, b);
   const uint32_t* c =

@@ -158,8 +158,8 @@ const Operand& StatementDecoder::operand(size_t index) {
   return *none;
 }
 
-bool StatementDecoder::Expect(size_t least, size_t most) {
-  if (operands() >= least && operands() <= most) return true;
+bool StatementDecoder::Expect(size_t operands_min, size_t operands_max) {
+  if (operands() >= operands_min && operands() <= operands_max) return true;
   Invalid(absl::StrCat(operands(), " operands"));
   return false;
 }

@@ -4,7 +4,7 @@
 
 namespace kiln::stand_ins::ptx {
 
-void AddRange(std::vector<Range>& ranges, uint64_t begin, uint64_t end, size_t most) {
+void AddRange(std::vector<Range>& ranges, uint64_t begin, uint64_t end, size_t ranges_max) {
   if (begin >= end) return;
   auto first = std::lower_bound(ranges.begin(), ranges.end(), begin,
                                 [](const Range& range, uint64_t at) { return range.end < at; });
@@ -18,7 +18,7 @@ void AddRange(std::vector<Range>& ranges, uint64_t begin, uint64_t end, size_t m
   } else {
     ranges.insert(ranges.erase(first, last), Range{begin, end});
   }
-  if (ranges.size() > most) ranges = {{ranges.front().begin, ranges.back().end}};
+  if (ranges.size() > ranges_max) ranges = {{ranges.front().begin, ranges.back().end}};
 }
 
 }  // namespace kiln::stand_ins::ptx

@@ -11,8 +11,9 @@
 namespace kiln::stand_ins::ptx {
 
 // Adds [begin, end) to ascending ranges and merges it with those that it touches. If there are then
-// more than `most`, all become one range from the first byte to the last.
-void AddRange(std::vector<Range>& ranges, uint64_t begin, uint64_t end, size_t most = ~size_t{0});
+// more than `ranges_max`, all become one range from the first byte to the last.
+void AddRange(std::vector<Range>& ranges, uint64_t begin, uint64_t end,
+              size_t ranges_max = ~size_t{0});
 
 }  // namespace kiln::stand_ins::ptx
 

@@ -9,7 +9,7 @@ namespace kiln::stand_ins::hsa {
 namespace {
 
 // More than metadata has; a damaged file must not exhaust the stack.
-constexpr int kMostLevels = 16;
+constexpr int kLevelsMax = 16;
 
 class PackReader {
  public:
@@ -17,7 +17,7 @@ class PackReader {
 
   bool Read(PackedValue* out, int level) {
     uint64_t first = 0;
-    if (level > kMostLevels || !Integer(1, &first)) return false;
+    if (level > kLevelsMax || !Integer(1, &first)) return false;
     const auto code = static_cast<uint8_t>(first);
     if (code <= 0x7f) return Set(out, int64_t{code});
     if (code >= 0xe0) return Set(out, int64_t{static_cast<int8_t>(code)});
