@@ -1,6 +1,6 @@
 // Host slots (CommandList::host_slots) for devices whose copies need memory of their own driver.
-#ifndef KILN_DRIVERS_COMMON_HOST_MIRROR_H_
-#define KILN_DRIVERS_COMMON_HOST_MIRROR_H_
+#ifndef KILN_DRIVERS_COMMON_QUEUED_DEVICE_HOST_MIRROR_H_
+#define KILN_DRIVERS_COMMON_QUEUED_DEVICE_HOST_MIRROR_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -69,4 +69,4 @@ class HostMirror {
 
 }  // namespace kiln::drivers
 
-#endif  // KILN_DRIVERS_COMMON_HOST_MIRROR_H_
+#endif  // KILN_DRIVERS_COMMON_QUEUED_DEVICE_HOST_MIRROR_H_

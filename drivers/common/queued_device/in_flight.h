@@ -1,7 +1,7 @@
 // Pending work of a device behind a queue: lists, of which only a few are with the device at once,
 // and host-device copies, which lists wait for.
-#ifndef KILN_DRIVERS_COMMON_IN_FLIGHT_H_
-#define KILN_DRIVERS_COMMON_IN_FLIGHT_H_
+#ifndef KILN_DRIVERS_COMMON_QUEUED_DEVICE_IN_FLIGHT_H_
+#define KILN_DRIVERS_COMMON_QUEUED_DEVICE_IN_FLIGHT_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -13,8 +13,7 @@
 
 namespace kiln::drivers {
 
-// `Address` is a buffer's start on the device; Address() stands for no buffer. Thread-safe.
-template <typename Address>
+// A buffer is named by its start on the device. Thread-safe.
 class InFlight {
  public:
   explicit InFlight(int lists_max) : lists_max_(lists_max) {}
@@ -41,13 +40,13 @@ class InFlight {
     fell_.SignalAll();
   }
 
-  // A copy counts until its `done` has returned. `written`: the buffer that it writes, if any.
-  void StartCopy(Address written) {
+  // A copy counts until its `done` has returned. `written`: the buffer that it writes, or null.
+  void StartCopy(const char* written) {
     absl::MutexLock lock(&mutex_);
     ++unreported_;
-    if (written != Address()) ++copies_to_[written];
+    if (written != nullptr) ++copies_to_[written];
   }
-  void ReportCopy(Address written) {
+  void ReportCopy(const char* written) {
     absl::MutexLock lock(&mutex_);
     const auto found = copies_to_.find(written);
     if (found != copies_to_.end() && --found->second == 0) copies_to_.erase(found);
@@ -56,9 +55,9 @@ class InFlight {
   }
   // Blocks until no copy writes these buffers. A caller that learns the end of a list that waited
   // has then already learned of a failed copy.
-  void AwaitCopiesTo(absl::Span<const Address> buffers) {
+  void AwaitCopiesTo(absl::Span<char* const> buffers) {
     absl::MutexLock lock(&mutex_);
-    const auto is_written = [this](Address buffer) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    const auto is_written = [this](const char* buffer) ABSL_NO_THREAD_SAFETY_ANALYSIS {
       return copies_to_.contains(buffer);
     };
     while (std::any_of(buffers.begin(), buffers.end(), is_written)) Wait();
@@ -90,9 +89,9 @@ class InFlight {
   int enqueued_ ABSL_GUARDED_BY(mutex_) = 0;
   int waiting_ ABSL_GUARDED_BY(mutex_) = 0;
   // The number of copies that write each buffer.
-  absl::flat_hash_map<Address, int> copies_to_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<const char*, int> copies_to_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace kiln::drivers
 
-#endif  // KILN_DRIVERS_COMMON_IN_FLIGHT_H_
+#endif  // KILN_DRIVERS_COMMON_QUEUED_DEVICE_IN_FLIGHT_H_

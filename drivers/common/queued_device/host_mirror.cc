@@ -1,4 +1,4 @@
-#include "drivers/common/host_mirror.h"
+#include "drivers/common/queued_device/host_mirror.h"
 
 #include <algorithm>
 #include <cstring>
@@ -6,6 +6,8 @@
 #include <map>
 #include <utility>
 #include <variant>
+
+#include "drivers/interface/target.h"
 
 namespace kiln::drivers {
 namespace {

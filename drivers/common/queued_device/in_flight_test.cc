@@ -1,4 +1,4 @@
-#include "drivers/common/in_flight.h"
+#include "drivers/common/queued_device/in_flight.h"
 
 #include <atomic>
 #include <thread>
@@ -10,8 +10,10 @@
 namespace kiln::drivers {
 namespace {
 
+char buffers[3];
+
 TEST(InFlightTest, NoMoreListsThanThereIsRoomFor) {
-  InFlight<int> in_flight(2);
+  InFlight in_flight(2);
   in_flight.Enqueue();
   in_flight.Enqueue();
   absl::Notification third;
@@ -28,33 +30,33 @@ TEST(InFlightTest, NoMoreListsThanThereIsRoomFor) {
 }
 
 TEST(InFlightTest, AListWaitsForCopiesToItsBuffersAlone) {
-  InFlight<int> in_flight(1);
-  in_flight.StartCopy(7);
-  in_flight.StartCopy(7);
-  in_flight.StartCopy(0);  // writes no buffer
-  in_flight.AwaitCopiesTo({8, 9});
+  InFlight in_flight(1);
+  in_flight.StartCopy(&buffers[0]);
+  in_flight.StartCopy(&buffers[0]);
+  in_flight.StartCopy(nullptr);  // writes no buffer
+  in_flight.AwaitCopiesTo({&buffers[1], &buffers[2]});
   absl::Notification passed;
   std::thread waits([&] {
-    in_flight.AwaitCopiesTo({8, 7});
+    in_flight.AwaitCopiesTo({&buffers[1], &buffers[0]});
     passed.Notify();
   });
-  in_flight.ReportCopy(7);
+  in_flight.ReportCopy(&buffers[0]);
   EXPECT_TRUE(kiln::testing::Eventually(
       [&] { return in_flight.waiting() == 1 || passed.HasBeenNotified(); }));
   EXPECT_FALSE(passed.HasBeenNotified());
-  in_flight.ReportCopy(7);
+  in_flight.ReportCopy(&buffers[0]);
   passed.WaitForNotification();
   waits.join();
 }
 
 TEST(InFlightTest, TheEndIsWhenAllIsReported) {
-  InFlight<int> in_flight(1);
+  InFlight in_flight(1);
   in_flight.AwaitAll();
   in_flight.Submit();
-  in_flight.StartCopy(0);
+  in_flight.StartCopy(nullptr);
   std::atomic<bool> reported = false;
   std::thread reports([&] {
-    in_flight.ReportCopy(0);
+    in_flight.ReportCopy(nullptr);
     reported = true;
     in_flight.Report();
   });

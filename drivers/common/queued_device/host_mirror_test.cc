@@ -1,4 +1,4 @@
-#include "drivers/common/host_mirror.h"
+#include "drivers/common/queued_device/host_mirror.h"
 
 #include <chrono>
 #include <cstring>
