@@ -25,24 +25,10 @@ from kiln import (
     random,
 )
 from kiln._array_api.info import __array_namespace_info__
-from kiln._basics.dtypes import (
-    DType,
-    bfloat16,
-    float8_e4m3,
-    float8_e5m2,
-    float16,
-    float32,
-    float64,
-    int8,
-    int16,
-    int32,
-    int64,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)  # fmt: skip
-from kiln._basics.dtypes import bool_ as bool
+from kiln._basics.dtype import DType
+from kiln._basics.dtype_table import *  # noqa: F403
+from kiln._basics.dtype_table import __all__ as _dtypes
+from kiln._basics.dtype_table import bool_ as bool
 from kiln._basics.errors import (
     Aborted,
     AlreadyExists,
@@ -126,8 +112,8 @@ __array_api_version__ = "2024.12"
 newaxis = None
 
 # PyTorch's names of dtypes. Not in __all__, so that `from kiln import *` keeps Python's own.
-half, float, double = float16, float32, float64
-short, int, long = int16, int32, int64
+half, float, double = float16, float32, float64  # noqa: F405
+short, int, long = int16, int32, int64  # noqa: F405
 
 __all__ = [
     "Aborted",
@@ -164,26 +150,16 @@ __all__ = [
     "autocast",
     "autograd",
     "bernoulli",
-    "bfloat16",
     "bool",
     "connect",
     "default_connection",
     "devices",
     "e",
     "enable_grad",
-    "float8_e4m3",
-    "float8_e5m2",
-    "float16",
-    "float32",
-    "float64",
     "functional",
     "get_float32_matmul_precision",
     "grad",
     "inf",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
     "is_grad_enabled",
     "jit",
     "linalg",
@@ -207,14 +183,11 @@ __all__ = [
     "save",
     "set_float32_matmul_precision",
     "shard",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
     "uniform",
     "value_and_grad",
     *_creation,
     *_data_types,
+    *_dtypes,
     *_elementwise,
     *_linear_algebra,
     *_manipulation,

@@ -6,8 +6,8 @@ from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument
 from kiln._basics.keywords import numpy_names
 from kiln._rules import flag, normalize_axis, whole
-from kiln._tensor.making import iota
 from kiln._tensor.base import TensorBase
+from kiln._tensor.making import iota
 from kiln._tensor.reductions import Axes, Reductions, axes_of, require_elements
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Ordering(Reductions):
     @overload
     def max(self, dim: "Tensor", keepdim: bool = False) -> "Tensor": ...
     @numpy_names
-    def max(self, dim: "Union[None, int, Tensor]" = None,
+    def max(self, dim: "Union[int, Tensor, None]" = None,
             keepdim: bool = False) -> "Union[Tensor, ValuesAndIndices]":
         """Returns the largest element; along a dim also its index, the first of equal ones.
 
@@ -110,7 +110,7 @@ class Ordering(Reductions):
     @overload
     def min(self, dim: "Tensor", keepdim: bool = False) -> "Tensor": ...
     @numpy_names
-    def min(self, dim: "Union[None, int, Tensor]" = None,
+    def min(self, dim: "Union[int, Tensor, None]" = None,
             keepdim: bool = False) -> "Union[Tensor, ValuesAndIndices]":
         """Returns the smallest element; along a dim also its index, the first of equal ones.
 

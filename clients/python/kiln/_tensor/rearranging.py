@@ -165,6 +165,6 @@ def _rolled_off(amount: int, size: Any) -> Any:
         return -amount % size if size else 0
     if abs(amount) >= size.low and amount:
         raise InvalidArgument(
-            f"roll by {amount} along a dimension of {size!r} elements, which may be {size.low} only; "
-            f"how often it goes round must not depend on them: roll by less than {size.low}")
+            f"roll by {amount} along a dimension of {size!r} elements, which may be {size.low} "
+            f"only; how often it goes round must not depend on them: roll by less than {size.low}")
     return size - amount if amount > 0 else -amount

@@ -3,7 +3,6 @@
 from kiln._array_api.creation import ones_like
 from kiln._basics.errors import InvalidArgument
 from kiln._rules import whole
-from kiln._rules import whole
 from kiln.random import rand
 from kiln.tensor import Tensor
 
