@@ -33,6 +33,14 @@ def test_protobuf_modules_are_fresh(tmp_path):
             f"{path} is not what the protos give; run clients/python/generate")
 
 
+def test_namespaces_are_fresh(tmp_path):
+    subprocess.run([str(CLIENT / "generate_names"), str(tmp_path)], check=True)
+    for path in tmp_path.rglob("*.py"):
+        name = path.relative_to(tmp_path)
+        assert path.read_text() == (CLIENT / "kiln" / name).read_text(), (
+            f"kiln/{name} is not what names.txt says; run clients/python/generate_names")
+
+
 def test_dtypes_are_the_wires():
     from kiln._proto.kiln.v1 import graph_pb2
 

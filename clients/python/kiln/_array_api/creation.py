@@ -283,10 +283,3 @@ def triu(x: Tensor, /, k: int = 0) -> Tensor:
     [[0.0, 1.0], [0.0, 0.0]]
     """
     return x.triu(k)
-
-
-__all__ = [
-    "arange", "asarray", "empty", "empty_like", "eye", "from_dlpack", "from_numpy", "full",
-    "full_like", "iota", "linspace", "meshgrid", "ones", "ones_like", "tensor", "tril", "triu",
-    "zeros", "zeros_like",
-]  # fmt: skip

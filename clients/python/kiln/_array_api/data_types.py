@@ -161,8 +161,3 @@ def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -
         x = x.to_device(device)
     cast = x.cast(dtype)
     return cast.__copy__() if copy and cast is x else cast
-
-
-__all__ = [
-    "astype", "can_cast", "finfo", "iinfo", "isdtype", "promote_types", "result_type",
-]  # fmt: skip

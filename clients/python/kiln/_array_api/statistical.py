@@ -168,8 +168,3 @@ def with_initial(x: Tensor, value: int, axis: int) -> Tensor:
     shape = list(x.shape)
     shape[axis] = 1
     return concat([full(tuple(shape), value, x.dtype), x], axis)
-
-
-__all__ = [
-    "cumulative_prod", "cumulative_sum", "max", "mean", "min", "prod", "std", "sum", "var",
-]  # fmt: skip

@@ -57,6 +57,3 @@ def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Optional[Tensor] 
         later, earlier = x.narrow(place, 1, length - 1), x.narrow(place, 0, length - 1)
         x = later - earlier if x.dtype.is_float or x.dtype.is_integer else later != earlier
     return x
-
-
-__all__ = ["all", "any", "diff"]

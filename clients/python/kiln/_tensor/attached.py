@@ -1,5 +1,6 @@
 """Methods of Tensor that are functions of `kiln`, which need the class themselves."""
 
+# Generated from names.txt by generate_names, but for the docstring; do not edit.
 from typing import Any, Callable
 
 from kiln._tensor.base import TensorBase
