@@ -210,7 +210,7 @@ from kiln._basics.version import __version__
 from kiln._graph.matmul_precision import get_float32_matmul_precision, set_float32_matmul_precision
 from kiln._session.connection import Connection, connect, default_connection, devices
 from kiln._session.handles import Device
-from kiln._tensor.making import concat, iota, stack, where
+from kiln._tensor.constructors import concat, iota, stack, where
 from kiln._trace.jit import Jit, jit
 from kiln.amp import GradScaler, autocast
 from kiln.autograd import enable_grad, grad, is_grad_enabled, no_grad, value_and_grad

@@ -9,7 +9,7 @@ from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument
 from kiln._graph import places
 from kiln._rules import whole
-from kiln._tensor.making import filled, iota
+from kiln._tensor.constructors import filled, iota
 from kiln._tensor.shapes import sizes
 from kiln.tensor import Tensor, wrap
 from kiln.variables import Dim, has_dims

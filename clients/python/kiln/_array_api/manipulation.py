@@ -5,7 +5,7 @@ from typing import List, Optional, Sequence, Tuple, Union
 from kiln import _rules
 from kiln._basics.errors import InvalidArgument
 from kiln._basics.keywords import also, torch_names
-from kiln._tensor.making import concat
+from kiln._tensor.constructors import concat
 from kiln._tensor.shapes import Axes, axes_tuple
 from kiln.tensor import Tensor
 

@@ -3,7 +3,7 @@
 from kiln._array_api.statistical import Axis, max, mean, min, sum
 from kiln._basics.keywords import torch_names
 from kiln._tensor.base import tensor_of
-from kiln._tensor.making import where
+from kiln._tensor.constructors import where
 from kiln.tensor import Tensor
 
 

@@ -14,7 +14,7 @@ from kiln._graph import realize
 from kiln._graph.checks import Limit, check
 from kiln._rules import normalize_axis, whole
 from kiln._tensor.base import tensor_of
-from kiln._tensor.making import concat, where
+from kiln._tensor.constructors import concat, where
 from kiln._tensor.selection import with_checks
 from kiln.tensor import Tensor
 

@@ -14,8 +14,8 @@ from kiln._basics.errors import InvalidArgument
 from kiln._basics.keywords import torch_names
 from kiln._rules import flag, normalize_axis, whole
 from kiln._tensor.base import tensor_of
-from kiln._tensor.making import where
-from kiln._tensor.ordering import ValuesAndIndices
+from kiln._tensor.constructors import where
+from kiln._tensor.reductions import ValuesAndIndices
 from kiln.tensor import Tensor, apply
 
 

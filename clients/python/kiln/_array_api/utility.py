@@ -7,7 +7,7 @@ from kiln._basics.errors import InvalidArgument
 from kiln._basics.keywords import torch_names
 from kiln._rules import normalize_axis, whole
 from kiln._tensor.base import tensor_of
-from kiln._tensor.making import concat
+from kiln._tensor.constructors import concat
 from kiln.tensor import Tensor
 
 
