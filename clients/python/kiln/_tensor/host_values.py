@@ -1,21 +1,27 @@
-"""Values of tensors in this process: NumPy arrays, Python numbers, text, copies."""
+"""Values of tensors in this process: NumPy arrays, Python numbers, text; other libraries."""
 
-from typing import TYPE_CHECKING, Any, Iterator, Union
+import sys
+from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from kiln._basics.bindings import checked, merged
 from kiln._basics.errors import InvalidArgument
+from kiln._basics.version import ARRAY_API_VERSIONS
 from kiln._graph import node as _node
 from kiln._graph import realize as _realize
 from kiln._graph.node import Node, mode
 from kiln._rules import normalize_axis
 from kiln._tensor import text
-from kiln._tensor.base import TensorBase, construct, wrap
+from kiln._tensor.base import construct, wrap
+from kiln._tensor.casting import Casting
+from kiln._tensor.constructors import filled
+from kiln._tensor.shapes import sizes
 from kiln.variables import Variable
 
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
+
 
 Number = Union[bool, int, float]
 
@@ -23,9 +29,14 @@ Number = Union[bool, int, float]
 # the one that returns places.
 _PAIRS = {"max": ("max", "argmax"), "min": ("min", "argmin"), "sort": ("sort", "argsort")}
 
+_DLPACK_CPU = (1, 0)  # kDLCPU and the device's number
 
-class Values(TensorBase):
-    """Reading: computes lazy tensors, waits, and copies values to this process's memory."""
+
+class HostValues(Casting):
+    """Reading: computes lazy tensors, waits, and copies values to this process's memory.
+
+    Also makes tensors of values here, in this tensor's dtype.
+    """
 
     __slots__ = ()
 
@@ -126,12 +137,6 @@ class Values(TensorBase):
             raise TypeError("len() of a tensor without dimensions")
         return self.shape[0]
 
-    def __iter__(self) -> "Iterator[Tensor]":
-        if not self.shape:
-            raise TypeError("a tensor without dimensions cannot be iterated")
-        # Not `yield`, which would delay the TypeError until the first element is asked for.
-        return (self._tensor[i] for i in range(self.shape[0]))
-
     # Otherwise a type checker would accept every name as an attribute.
     if not TYPE_CHECKING:
 
@@ -151,24 +156,87 @@ class Values(TensorBase):
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec else str(self)
 
-    # Copies.
-
-    def __copy__(self) -> "Tensor":
-        copied = wrap(self._node)
-        copied._grad = self._grad
-        if self._requires_grad:
-            copied = wrap(self._node).detach().requires_grad_()
-        return copied
-
-    def __deepcopy__(self, memo: Any) -> "Tensor":
-        copied = wrap(self._node).detach().clone()
-        if self._requires_grad:
-            copied.requires_grad_()
-        memo[id(self)] = copied
-        return copied
-
     def __reduce__(self) -> Any:
         return _rebuild, (type(self), self.numpy(), self.dtype.name, self._requires_grad)
+
+    # Other libraries.
+
+    def __array_namespace__(self, *, api_version: Optional[str] = None) -> Any:
+        """Returns the namespace of the Python array API standard: `kiln` itself."""
+        if api_version is not None and api_version not in ARRAY_API_VERSIONS:
+            raise InvalidArgument(
+                f"array API version {api_version!r}; there are {', '.join(ARRAY_API_VERSIONS)}")
+        # Not imported: `kiln` itself imports this module.
+        return sys.modules["kiln"]
+
+    def __array__(self, dtype: Any = None,
+                  copy: Optional[bool] = None) -> "np.ndarray[Any, Any]":
+        if copy is False:
+            raise ValueError("a tensor's values come from the daemon, always as a copy")
+        array = self.numpy()
+        if dtype is not None:
+            array = array.astype(dtype, copy=False)
+        return array
+
+    def __dlpack__(self, *, stream: Any = None, max_version: Optional[Tuple[int, int]] = None,
+                   dl_device: Optional[Tuple[int, int]] = None,
+                   copy: Optional[bool] = None) -> Any:
+        """Returns a DLPack capsule of a copy in this process's memory, for any device.
+
+        Raises BufferError for copy=False, for a stream, for other devices than the CPU, and for
+        dtypes that NumPy lacks.
+        """
+        if copy is False:
+            raise BufferError("a tensor's values come from the daemon, always as a copy")
+        if stream is not None:
+            raise BufferError("a CPU copy knows no streams; leave stream at None")
+        if dl_device is not None and tuple(dl_device) != _DLPACK_CPU:
+            raise BufferError(f"DLPack device {dl_device}; a tensor's copy is on the CPU, (1, 0)")
+        if self.dtype.numpy is None:
+            raise BufferError(f"no DLPack form of {self.dtype.name} here; cast it to float32 first")
+        array = self.numpy()
+        # NumPy accepts `max_version` from 2.1 on.
+        if max_version is None or not _takes_versions():
+            return array.__dlpack__()
+        return array.__dlpack__(max_version=max_version)
+
+    def __dlpack_device__(self) -> Tuple[int, int]:
+        """Returns the target of __dlpack__: the CPU, (1, 0)."""
+        return _DLPACK_CPU
+
+    # Further tensors.
+
+    def new_zeros(self, *shape: Any) -> "Tensor":
+        """Returns zeros in this tensor's dtype.
+
+        >>> kiln.tensor([7, -7]).new_zeros(2).tolist()
+        [0, 0]
+        """
+        return filled(sizes(shape), 0, self.dtype)
+
+    def new_ones(self, *shape: Any) -> "Tensor":
+        """Returns ones in this tensor's dtype.
+
+        >>> kiln.tensor([7, -7]).new_ones(2).tolist()
+        [1, 1]
+        """
+        return filled(sizes(shape), 1, self.dtype)
+
+    def new_full(self, shape: Sequence[int], value: Any) -> "Tensor":
+        """Returns a tensor filled with one number, in this tensor's dtype.
+
+        >>> kiln.tensor([7, -7]).new_full((2,), 5).tolist()
+        [5, 5]
+        """
+        return filled(sizes((tuple(shape),)), value, self.dtype)
+
+    def new_tensor(self, data: Any) -> "Tensor":
+        """Returns a tensor of data in this tensor's dtype.
+
+        >>> kiln.tensor([7, -7]).new_tensor([1, 2]).dtype
+        kiln.int64
+        """
+        return construct(data, self.dtype)
 
 
 def _rebuild(kind: Any, array: "np.ndarray[Any, Any]", dtype: str, requires_grad: bool) -> Any:
@@ -184,3 +252,7 @@ def _remedy(node: Node) -> str:
         return ""
     both, places = _PAIRS[node.op]
     return f"these are the values alone; x.{both}(dim) gives both, x.{places}(dim) the places"
+
+
+def _takes_versions() -> bool:
+    return tuple(int(part) for part in np.__version__.split(".")[:2]) >= (2, 1)

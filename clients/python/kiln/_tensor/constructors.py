@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple
 
 import numpy as np
 
-from kiln._basics import dtypes
+from kiln._basics import conversion, dtypes
+from kiln._basics.dtypes import DType
 from kiln._basics.errors import InvalidArgument
 from kiln._basics.keywords import torch_names
 from kiln._graph.node import make, scalar
 from kiln._rules import normalize_axis
-from kiln._tensor.base import TensorBase, apply, construct, operand_node, tensor_of, wrap
-from kiln._tensor.shapes import sizes
+from kiln._tensor.base import TensorBase, apply, operand_node, tensor_of, wrap
 
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
@@ -88,39 +88,16 @@ def stack(arrays: Sequence["Tensor"], /, axis: int = 0) -> "Tensor":
     return concat([part.unsqueeze(place) for part in parts], place)
 
 
-class Making(TensorBase):
-    """Makes further tensors of this one's dtype."""
-
-    __slots__ = ()
-
-    def new_zeros(self, *shape: Any) -> "Tensor":
-        """Returns zeros in this tensor's dtype.
-
-        >>> kiln.tensor([7, -7]).new_zeros(2).tolist()
-        [0, 0]
-        """
-        return filled(sizes(shape), 0, self.dtype)
-
-    def new_ones(self, *shape: Any) -> "Tensor":
-        """Returns ones in this tensor's dtype.
-
-        >>> kiln.tensor([7, -7]).new_ones(2).tolist()
-        [1, 1]
-        """
-        return filled(sizes(shape), 1, self.dtype)
-
-    def new_full(self, shape: Sequence[int], value: Any) -> "Tensor":
-        """Returns a tensor filled with one number, in this tensor's dtype.
-
-        >>> kiln.tensor([7, -7]).new_full((2,), 5).tolist()
-        [5, 5]
-        """
-        return filled(sizes((tuple(shape),)), value, self.dtype)
-
-    def new_tensor(self, data: Any) -> "Tensor":
-        """Returns a tensor of data in this tensor's dtype.
-
-        >>> kiln.tensor([7, -7]).new_tensor([1, 2]).dtype
-        kiln.int64
-        """
-        return construct(data, self.dtype)
+def in_dtype(value: Any, dtype: DType) -> "Tensor":
+    """Returns a value in the tensor's dtype; raises InvalidArgument if it is of a wider kind."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, (bool, int, float)):
+        return wrap(scalar(value, dtype))
+    value = tensor_of(value)
+    if not conversion.is_same_kind(value.dtype, dtype):
+        raise InvalidArgument(
+            f"cannot assign {value.dtype.name} to elements of a tensor of {dtype.name}; cast it "
+            f"with .cast(kiln.{dtype.name}) first")
+    cast: Tensor = value.cast(dtype)
+    return cast
