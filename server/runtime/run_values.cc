@@ -142,12 +142,14 @@ absl::Status Run::Widen() {
 Slots Run::MakeSlots(int member) const {
   Slots slots;
   const LoadedProgram::Member& loaded = loaded_->members[member];
-  // The list names no value that only another device has, but every slot needs a buffer.
   const auto add = [&](const buffers::Value& value) {
-    if (!value.parts().empty()) {
+    if (value.pool() == loaded.pool.get()) {
+      slots.push_back(value.buffer());
+    } else if (!value.parts().empty()) {
       slots.push_back(value.parts()[member]->buffer());
     } else {
-      slots.push_back(value.pool() == loaded.pool.get() ? value.buffer() : loaded.place.get());
+      // The list names no value that only another device has, but every slot needs a buffer.
+      slots.push_back(loaded.place.get());
     }
   };
   for (size_t i = 0; i < inputs_.size(); ++i) {
@@ -175,8 +177,8 @@ absl::Status Run::Loss() const {
   if (memory_.lost()) return program().device().pool()->LostError();
   for (const auto* values : {&inputs_, &results_, &wider_}) {
     for (const ValuePointer& value : *values) {
-      if (value == nullptr) continue;
-      if (value->lost()) return value->pool()->LostError();
+      if (value == nullptr || !value->lost()) continue;
+      if (value->pool() != nullptr) return value->pool()->LostError();
       for (const ValuePointer& part : value->parts())
         if (part->lost()) return part->pool()->LostError();
     }
