@@ -1,4 +1,4 @@
-#include "drivers/cpu/gang_threads.h"
+#include "drivers/cpu/group_threads.h"
 
 #include <atomic>
 #include <chrono>
@@ -22,7 +22,7 @@ namespace {
 
 using Group = std::shared_ptr<SignalGroup>;
 
-class GangThreadsTest : public ::testing::Test {
+class GroupThreadsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (const auto target = DetectTarget(1); !target.ok()) GTEST_SKIP() << target.status();
@@ -30,7 +30,7 @@ class GangThreadsTest : public ::testing::Test {
 
   void MakeDevices(int count, std::function<int()> cores,
                    const SteadyClock& now = std::chrono::steady_clock::now) {
-    threads_ = std::make_shared<GangThreads>(std::move(cores), now);
+    threads_ = std::make_shared<GroupThreads>(std::move(cores), now);
     devices_.clear();
     for (int i = 0; i < count; ++i) {
       DeviceInfo info;
@@ -83,11 +83,11 @@ class GangThreadsTest : public ::testing::Test {
         kiln::testing::Eventually([&] { return threads_->asleep() + group.sleepers() == count; }));
   }
 
-  std::shared_ptr<GangThreads> threads_;
+  std::shared_ptr<GroupThreads> threads_;
   std::vector<std::unique_ptr<CpuDevice>> devices_;
 };
 
-TEST_F(GangThreadsTest, DevicesReadWhatTheOthersWroteBefore) {
+TEST_F(GroupThreadsTest, DevicesReadWhatTheOthersWroteBefore) {
   constexpr int kSteps = 60;
   constexpr int kRuns = 3;
   for (const auto& [devices, cores] :
@@ -128,7 +128,7 @@ std::vector<Command> WaitsFor(std::vector<int> signals) {
 }
 
 // With one core, an idle thread sleeps while another is awake, which then has to run both lists.
-TEST_F(GangThreadsTest, AThreadRunsTheListsOfThoseThatSleep) {
+TEST_F(GroupThreadsTest, AThreadRunsTheListsOfThoseThatSleep) {
   MakeDevices(4, 1);
   Exchanges exchanges(4, 50);
   std::vector<std::unique_ptr<PreparedList>> lists;
@@ -153,7 +153,7 @@ TEST_F(GangThreadsTest, AThreadRunsTheListsOfThoseThatSleep) {
 }
 
 // Both for sleeping and for waking threads, and for signals raised by any thread.
-TEST_F(GangThreadsTest, SignalsOfOthersWakeAllWhoWait) {
+TEST_F(GroupThreadsTest, SignalsOfOthersWakeAllWhoWait) {
   constexpr int kDevices = 5;
   constexpr int kSignals = 6;
   for (const int cores : {1, 2}) {
@@ -179,7 +179,7 @@ TEST_F(GangThreadsTest, SignalsOfOthersWakeAllWhoWait) {
   }
 }
 
-TEST_F(GangThreadsTest, AnAbortEndsAllThatWait) {
+TEST_F(GroupThreadsTest, AnAbortEndsAllThatWait) {
   MakeDevices(4, 1);
   std::vector<std::unique_ptr<PreparedList>> lists;
   for (int i = 0; i < 4; ++i) lists.push_back(Prepare(i, WaitsFor({0, 1})));
@@ -196,7 +196,7 @@ TEST_F(GangThreadsTest, AnAbortEndsAllThatWait) {
 }
 
 // A waiting list of one group blocks nothing else.
-TEST_F(GangThreadsTest, OtherGroupsAndListsGoOn) {
+TEST_F(GroupThreadsTest, OtherGroupsAndListsGoOn) {
   MakeDevices(5, 1);
   auto held = Prepare(0, WaitsFor({0}));
   auto also_held = Prepare(1, WaitsFor({0}));
@@ -224,7 +224,7 @@ TEST_F(GangThreadsTest, OtherGroupsAndListsGoOn) {
 
 // The list that ends first frees its device, even if another thread ran it and the rest of its
 // group waits.
-TEST_F(GangThreadsTest, ADeviceGoesWhileOthersWork) {
+TEST_F(GroupThreadsTest, ADeviceGoesWhileOthersWork) {
   for (int round = 0; round < 20; ++round) {
     MakeDevices(4, 1 + round % 2);
     const Group group = MakeGroup(4);
@@ -244,7 +244,7 @@ TEST_F(GangThreadsTest, ADeviceGoesWhileOthersWork) {
 }
 
 // The number of cores may change at any time.
-TEST_F(GangThreadsTest, ThreadsFollowTheNumberOfCores) {
+TEST_F(GroupThreadsTest, ThreadsFollowTheNumberOfCores) {
   // Shared, because devices may call these until they are destroyed.
   const auto cores = std::make_shared<std::atomic<int>>(1);
   const auto seconds = std::make_shared<std::atomic<int64_t>>(0);
@@ -281,7 +281,7 @@ KernelImage Endless(const Target& target) {
 }
 
 // Cancelled lists are stopped on the thread that runs them at that time.
-TEST_F(GangThreadsTest, KernelsThatNobodyWantsAreGivenUp) {
+TEST_F(GroupThreadsTest, KernelsThatNobodyWantsAreGivenUp) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "signals wait for the next function that the sanitizer knows";
 #endif

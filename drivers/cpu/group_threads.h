@@ -1,6 +1,6 @@
 // Core sharing for lists that wait for one another on more devices than there are cores.
-#ifndef KILN_DRIVERS_CPU_GANG_THREADS_H_
-#define KILN_DRIVERS_CPU_GANG_THREADS_H_
+#ifndef KILN_DRIVERS_CPU_GROUP_THREADS_H_
+#define KILN_DRIVERS_CPU_GROUP_THREADS_H_
 
 #include <atomic>
 #include <cstdint>
@@ -22,10 +22,10 @@ namespace kiln::drivers::cpu {
 //
 // Only lists of one group help each other, since they wait for each other anyway: no list waits for
 // another group's kernels, and the system schedules all other work of the devices. Thread-safe.
-class GangThreads {
+class GroupThreads {
  public:
   // `cores`: the number of threads that can run at once. Called repeatedly, since it may change.
-  GangThreads(std::function<int()> cores, SteadyClock now);
+  GroupThreads(std::function<int()> cores, SteadyClock now);
 
   // Runs a list with signals or waits to its end, on the calling thread and on threads that call
   // this for lists of the same group; meanwhile this thread may run their lists.
@@ -70,4 +70,4 @@ class GangThreads {
 
 }  // namespace kiln::drivers::cpu
 
-#endif  // KILN_DRIVERS_CPU_GANG_THREADS_H_
+#endif  // KILN_DRIVERS_CPU_GROUP_THREADS_H_

@@ -1,4 +1,4 @@
-// Work that follows a gang's run in its flow, and stopping a run that takes too long.
+// Work that follows a run on several devices in its flow, and stopping a run that takes too long.
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -8,21 +8,21 @@
 #include "absl/synchronization/notification.h"
 #include "drivers/cpu/driver.h"
 #include "gtest/gtest.h"
-#include "server/runtime/testing/gang_fixture.h"
+#include "server/runtime/testing/multi_device_fixture.h"
 #include "server/testing/faulty_device.h"
 
 namespace kiln::runtime {
 namespace {
 
 using kiln::testing::FaultyDevice;
-using kiln::testing::GangTest;
 using kiln::testing::MeanGraph;
 using kiln::testing::MeanGraphOnOne;
+using kiln::testing::MultiDeviceTest;
 using kiln::testing::StagesGraph;
 
-class GangFlowTest : public GangTest {
+class MultiDeviceFlowTest : public MultiDeviceTest {
  protected:
-  ~GangFlowTest() override {
+  ~MultiDeviceFlowTest() override {
     for (auto& device : devices_) EXPECT_TRUE(device->WaitIdle(absl::InfiniteDuration()));
     devices_.clear();
   }
@@ -33,14 +33,14 @@ class GangFlowTest : public GangTest {
 };
 
 // The parameter is the piece.
-class GangStopTest : public GangFlowTest, public ::testing::WithParamInterface<int> {
+class MultiDeviceStopTest : public MultiDeviceFlowTest, public ::testing::WithParamInterface<int> {
  protected:
   absl::Notification reached_;
   absl::Notification go_on_;
   std::atomic<int> kernels_ = 0;
 };
 
-TEST_P(GangStopTest, WhatTakesTooLongIsStopped) {
+TEST_P(MultiDeviceStopTest, WhatTakesTooLongIsStopped) {
   CutAll();
   auto cpus = TwoCpus();
   const auto hold_up = [this](const drivers::Command& command) {
@@ -62,9 +62,9 @@ TEST_P(GangStopTest, WhatTakesTooLongIsStopped) {
   EXPECT_EQ(Await(run).code(), absl::StatusCode::kResourceExhausted);
 }
 
-INSTANTIATE_TEST_SUITE_P(Piece, GangStopTest, ::testing::Values(1, 2));
+INSTANTIATE_TEST_SUITE_P(Piece, MultiDeviceStopTest, ::testing::Values(1, 2));
 
-// Delays the thread that submits a gang's list to it.
+// Delays the thread that submits a joint list to it.
 class SlowToSubmit : public FaultyDevice {
  public:
   using FaultyDevice::FaultyDevice;
@@ -81,9 +81,9 @@ class SlowToSubmit : public FaultyDevice {
   absl::Notification go_on;
 };
 
-// A run on one device reads results of the gang before it. Its flow may continue there only after
-// the gang's list has been submitted.
-TEST_F(GangFlowTest, NothingOvertakesAGang) {
+// A run on one device reads results of the joint run before it. Its flow may continue there only
+// after the joint run's list has been submitted.
+TEST_F(MultiDeviceFlowTest, NothingOvertakesAJointRun) {
   auto cpus = TwoCpus();
   absl::Notification let_go;
   limits_.in_flight_max = 1;
@@ -95,17 +95,17 @@ TEST_F(GangFlowTest, NothingOvertakesAGang) {
   UseDevice(std::move(slow));
   limits_ = {};
   UseDevice(std::move(cpus[1]));
-  const auto gang = Compile(StagesGraph(2, 8), {0, 1});
+  const auto joint = Compile(StagesGraph(2, 8), {0, 1});
   const auto others = Compile(MeanGraphOnOne(), {0});
   const auto twice = Compile(
       "input 0 float32[1,8]\n%0 = input float32[1,8] index=0\n%1 = add float32[1,8] %0 %0\n"
       "output %1\n",
       {1});
-  ASSERT_TRUE(gang && others && twice) << compiled_;
-  const ValuePointer rows = Input(*gang, 0);
-  // While the first device is busy, the gang is parked on the second.
+  ASSERT_TRUE(joint && others && twice) << compiled_;
+  const ValuePointer rows = Input(*joint, 0);
+  // While the first device is busy, the joint run is parked on the second.
   const Created busy = Start(others, Input(*others, 0), 1);
-  const Created run = Create(gang, rows);
+  const Created run = Create(joint, rows);
   const Created next = Create(twice, run.results[1]);
   Enqueue(run, 0);
   let_go.Notify();

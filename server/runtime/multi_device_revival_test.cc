@@ -1,4 +1,4 @@
-// A device is revived after runs of gangs: others may still read its memory.
+// A device is revived after runs on several devices: others may still read its memory.
 #include <atomic>
 #include <memory>
 #include <string>
@@ -10,7 +10,7 @@
 #include "absl/time/time.h"
 #include "drivers/cpu/driver.h"
 #include "gtest/gtest.h"
-#include "server/runtime/testing/gang_fixture.h"
+#include "server/runtime/testing/multi_device_fixture.h"
 #include "server/testing/faulty_device.h"
 
 namespace kiln::runtime {
@@ -22,9 +22,9 @@ using kiln::testing::MeanGraphOnOne;
 
 // Two processors. The second one delays its work after the first exchange, until a test has lost
 // the first one there.
-class GangRevival : public kiln::testing::GangTest {
+class MultiDeviceRevival : public kiln::testing::MultiDeviceTest {
  protected:
-  GangRevival() {
+  MultiDeviceRevival() {
     std::string why_none;
     drivers::cpu::CpuDriver driver({.devices = 2, .threads_per_device = 1});
     auto devices = *driver.Enumerate(&why_none);
@@ -64,7 +64,7 @@ class GangRevival : public kiln::testing::GangTest {
 };
 
 // Others read its published data, which is gone once it is revived.
-TEST_F(GangRevival, AwaitsTheEndOfItsGangsEverywhere) {
+TEST_F(MultiDeviceRevival, AwaitsTheEndOfItsRunsEverywhere) {
   const auto bound = Compile(MeanGraph(2, 8), {0, 1});
   ASSERT_NE(bound, nullptr) << compiled_;
   const Created run = Start(bound, Input(*bound, 0));
@@ -83,7 +83,7 @@ TEST_F(GangRevival, AwaitsTheEndOfItsGangsEverywhere) {
 
 // The same if its own list has ended before it is lost: the run was given up, and another list
 // notices the loss.
-TEST_F(GangRevival, AwaitsThemBehindItsOwnList) {
+TEST_F(MultiDeviceRevival, AwaitsThemBehindItsOwnList) {
   loses_there_ = false;
   const auto bound = Compile(MeanGraph(2, 8), {0, 1});
   const auto alone = Compile(MeanGraphOnOne(), {0});
@@ -93,7 +93,7 @@ TEST_F(GangRevival, AwaitsThemBehindItsOwnList) {
   const Created run = Start(bound, Input(*bound, 0));
   reads_.WaitForNotification();
   run.run->Stop(absl::CancelledError("given up"));
-  // Lists of a device run one after another, so the gang's list has ended there.
+  // Lists of a device run one after another, so the joint run's list has ended there.
   EXPECT_TRUE(Await(Start(alone, input)).ok());
   is_unplugged_ = true;
   EXPECT_EQ(Await(Start(alone, input)).code(), absl::StatusCode::kUnavailable);

@@ -38,7 +38,7 @@ def on_one(daemon, example):
 
 
 def highest_pieces(daemon, since):
-    """Returns the most pieces of a gang's run in the log after its first `since` bytes."""
+    """Returns the most pieces of a run on two devices in the log after its first `since` bytes."""
     log = daemon.log.read_text(errors="replace")[since:]
     return max(map(int, re.findall(r"event=run_started .*devices=2 pieces=(\d+)", log)), default=0)
 
@@ -59,18 +59,18 @@ def long_step(x, w):
 
 
 def told(log):
-    """Returns, from the log, how many runs of one device began and ended within a gang's run, and
-    how many gangs' runs have ended.
+    """Returns, from the log, how many runs of one device began and ended within a run on two, and
+    how many runs on two have ended.
     """
-    begun, within, gangs = {}, 0, 0
+    begun, within, joint = {}, 0, 0
     for place, (event, run, more) in enumerate(re.findall(r"event=run_(started|ended) run=(\S+) (.*)\n", log)):
         if event == "started":
             begun[run] = place, "devices=2" in more
             continue
-        since, is_gang = begun.pop(run, (0, True))
-        gangs += is_gang
-        within += not is_gang and any(of_gang and other < since for other, of_gang in begun.values())
-    return within, gangs
+        since, is_joint = begun.pop(run, (0, True))
+        joint += is_joint
+        within += not is_joint and any(on_two and other < since for other, on_two in begun.values())
+    return within, joint
 
 
 def test_short_requests_come_in_between(daemon, connection):
@@ -84,10 +84,10 @@ def test_short_requests_come_in_between(daemon, connection):
         expected = long_step(x, w).item()
         since = len(daemon.log.read_text(errors="replace"))
         totals = [long_step(x, w).realize() for _ in range(LONG_RUNS)]
-        within = gangs = 0
-        while within < 3 and gangs < LONG_RUNS:
+        within = joint = 0
+        while within < 3 and joint < LONG_RUNS:
             assert (one + 1).item() == 2
-            within, gangs = told(daemon.log.read_text(errors="replace")[since:])
+            within, joint = told(daemon.log.read_text(errors="replace")[since:])
         assert within >= 3
         assert totals[0].item() == expected
         other.cancel()

@@ -1,5 +1,5 @@
-// A device is lost in the middle of a gang's run: its gangs fail, with an error that names it, and
-// other work is not affected.
+// A device is lost in the middle of a run on several: its runs fail, with an error that names it,
+// and other work is not affected.
 #include <atomic>
 #include <functional>
 #include <iostream>
@@ -21,7 +21,7 @@
 #include "drivers/null/driver.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/runtime/testing/gang_fixture.h"
+#include "server/runtime/testing/multi_device_fixture.h"
 #include "server/testing/faulty_device.h"
 #include "tests/stand_ins/cuda/control.h"
 #include "tests/stand_ins/hsa/control.h"
@@ -191,8 +191,8 @@ struct Kind {
 
 // The kind of devices, and whether runs are cut into pieces; runs on devices that need mirrors
 // never are.
-class GangLoss : public kiln::testing::GangTest,
-                 public ::testing::WithParamInterface<std::tuple<Kind, bool>> {
+class MultiDeviceLoss : public kiln::testing::MultiDeviceTest,
+                        public ::testing::WithParamInterface<std::tuple<Kind, bool>> {
  protected:
   void SetUp() override {
     const auto& [kind, in_pieces] = GetParam();
@@ -225,7 +225,7 @@ class GangLoss : public kiln::testing::GangTest,
   std::unique_ptr<Machine> machine_;
 };
 
-TEST_P(GangLoss, InMidStepFailsItsGangsAlone) {
+TEST_P(MultiDeviceLoss, InMidStepFailsItsRunsAlone) {
   const auto doomed = Compile(MeanGraph(2, 8), {0, 1});
   const auto alone = Compile(MeanGraphOnOne(), {0});
   // Each trains continuously: a step doubles the values it works on.
@@ -275,7 +275,7 @@ TEST_P(GangLoss, InMidStepFailsItsGangsAlone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Devices, GangLoss,
+    Devices, MultiDeviceLoss,
     ::testing::Combine(::testing::Values(Kind{"null",
                                               [] { return std::make_unique<NullMachine>(); }},
                                          Kind{"cpu", [] { return std::make_unique<CpuMachine>(); }},

@@ -1,4 +1,4 @@
-// Tests of gangs in the queues of several devices, without threads: every random load ends.
+// Tests of joint work in the queues of several devices, without threads: every random load ends.
 #include <algorithm>
 #include <cmath>
 #include <deque>
@@ -15,8 +15,8 @@
 namespace kiln::fairness {
 namespace {
 
-// Devices that run lists in the order of submission. A piece of a gang ends when it is first on all
-// of its devices. Items are indices of works.
+// Devices that run lists in the order of submission. A piece of joint work ends when it is first on
+// all of its devices. Items are indices of works.
 class Model {
  public:
   Model(int devices, int users) : devices_(devices) {
@@ -100,7 +100,7 @@ class Model {
   int ended_ = 0;
 };
 
-TEST(GangOrder, TenThousandMixesEndWithinBoundedSteps) {
+TEST(SubmissionOrder, TenThousandMixesEndWithinBoundedSteps) {
   for (int seed = 0; seed < 10'000; ++seed) {
     std::mt19937 random(seed);
     const auto below = [&](int count) { return static_cast<int>(random() % count); };
@@ -134,15 +134,15 @@ TEST(GangOrder, TenThousandMixesEndWithinBoundedSteps) {
   }
 }
 
-TEST(GangOrder, WhatIsParkedHoldsNothingButItsFlow) {
+TEST(SubmissionOrder, WhatIsParkedHoldsNothingButItsFlow) {
   DeviceQueue queue{QueueLimits()};
   const auto ann = queue.flows().AddFlow("ann", 1);
   const auto bob = queue.flows().AddFlow("bob", 1);
   queue.flows().Push(ann, 1, 0.002);
   queue.flows().Push(ann, 2, 0.002);
-  const auto gang = queue.Next();
-  ASSERT_TRUE(gang && gang->item == 1);
-  queue.Park(gang->ticket);
+  const auto joint = queue.Next();
+  ASSERT_TRUE(joint && joint->item == 1);
+  queue.Park(joint->ticket);
   EXPECT_EQ(queue.in_flight(), 0);
   EXPECT_EQ(queue.seconds_in_flight(), 0);
   EXPECT_FALSE(queue.Next());
@@ -152,17 +152,17 @@ TEST(GangOrder, WhatIsParkedHoldsNothingButItsFlow) {
     ASSERT_TRUE(start) << i;
     EXPECT_TRUE(queue.Finished(start->ticket, 1));
   }
-  queue.Unpark(gang->ticket);
+  queue.Unpark(joint->ticket);
   EXPECT_EQ(queue.in_flight(), 1);
   const auto next = queue.Next();
   ASSERT_TRUE(next);
   EXPECT_EQ(next->item, 2);
-  EXPECT_TRUE(queue.Finished(gang->ticket, 0.002));
-  EXPECT_FALSE(queue.Finished(gang->ticket, 0.002));
+  EXPECT_TRUE(queue.Finished(joint->ticket, 0.002));
+  EXPECT_FALSE(queue.Finished(joint->ticket, 0.002));
 }
 
 // Nothing of the same flow comes in between on any device.
-TEST(GangOrder, TheNextPieceIsTheNextOfItsFlow) {
+TEST(SubmissionOrder, TheNextPieceIsTheNextOfItsFlow) {
   DeviceQueue queue{QueueLimits()};
   const auto ann = queue.flows().AddFlow("ann", 1);
   const auto bob = queue.flows().AddFlow("bob", 1);
@@ -183,14 +183,14 @@ TEST(GangOrder, TheNextPieceIsTheNextOfItsFlow) {
   EXPECT_FALSE(queue.Continue(first->ticket, 5, 0.005)) << "it has ended";
 }
 
-TEST(GangOrder, WhatIsGivenUpWhileParkedCostsNothing) {
+TEST(SubmissionOrder, WhatIsGivenUpWhileParkedCostsNothing) {
   DeviceQueue queue{QueueLimits()};
   const auto ann = queue.flows().AddFlow("ann", 1);
   queue.flows().Push(ann, 1, 0.005);
   queue.flows().Push(ann, 2, 0.005);
-  const auto gang = queue.Next();
-  queue.Park(gang->ticket);
-  queue.Refused(gang->ticket);
+  const auto joint = queue.Next();
+  queue.Park(joint->ticket);
+  queue.Refused(joint->ticket);
   EXPECT_EQ(queue.in_flight(), 0);
   const auto next = queue.Next();
   ASSERT_TRUE(next);

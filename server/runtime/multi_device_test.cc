@@ -1,7 +1,5 @@
 // Programs on several devices at once: right results, one order on all devices, and no device that
 // waits for one that has failed.
-#include "server/runtime/gang.h"
-
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -18,28 +16,28 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/runtime/explain.h"
-#include "server/runtime/testing/gang_fixture.h"
 #include "server/runtime/testing/held_device.h"
+#include "server/runtime/testing/multi_device_fixture.h"
 
 namespace kiln::runtime {
 namespace {
 
-using kiln::testing::GangTest;
 using kiln::testing::HeldDevice;
 using kiln::testing::MeanGraph;
+using kiln::testing::MultiDeviceTest;
 using kiln::testing::StagesGraph;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
 // With as many cores as devices, and with fewer.
-class GangOnCoresTest : public GangTest, public ::testing::WithParamInterface<int> {};
+class OnCoresTest : public MultiDeviceTest, public ::testing::WithParamInterface<int> {};
 
-TEST_P(GangOnCoresTest, DevicesAddUpWhatEachHas) {
+TEST_P(OnCoresTest, DevicesAddUpWhatEachHas) {
   UseCpus(4, GetParam());
   const auto bound = Compile(MeanGraph(4, 8), {0, 1, 2, 3});
   ASSERT_NE(bound, nullptr) << compiled_;
   EXPECT_THAT(QueueText(bound->program->compiled()), HasSubstr("exchange along mesh axes 0"));
-  EXPECT_GT(bound->program->gang()->exchanged_bytes(), 0);
+  EXPECT_GT(bound->program->sharded().exchanged_bytes(), 0);
   ValuePointer rows = Input(*bound, 0);
   // Runs that each use the result of the one before, all queued at once.
   std::vector<Created> runs;
@@ -57,19 +55,19 @@ TEST_P(GangOnCoresTest, DevicesAddUpWhatEachHas) {
   for (const auto& device : devices_) EXPECT_GT(device->dispatcher().device_seconds(), 0);
 }
 
-TEST_P(GangOnCoresTest, StagesHandOnWhatTheyHave) {
+TEST_P(OnCoresTest, StagesHandOnWhatTheyHave) {
   UseCpus(4, GetParam());
   for (const std::vector<int>& places : std::vector<std::vector<int>>{{0, 1, 2, 3}, {2, 0}}) {
     const auto bound = Compile(StagesGraph(static_cast<int>(places.size()), 8), places);
     ASSERT_NE(bound, nullptr) << compiled_;
     const Program& program = *bound->program;
-    EXPECT_EQ(program.gang()->distinct().size(), places.size());
+    EXPECT_EQ(program.sharded().distinct().size(), places.size());
     // The kernels of every device are listed.
     const std::string queue = QueueText(program);
-    for (const Gang::Member& member : program.gang()->members())
+    for (const ShardedProgram::Member& member : program.sharded().members())
       EXPECT_THAT(queue, HasSubstr("on " + member.device->name() + "\n"));
     size_t kernels = 0;
-    for (const Gang::Member& member : program.gang()->members())
+    for (const ShardedProgram::Member& member : program.sharded().members())
       kernels += member.compiled->kernels.size();
     EXPECT_EQ(program.compiled().kernels.size(), kernels);
     EXPECT_EQ(&program.device_of_kernel(0), devices_[places[0]].get());
@@ -91,7 +89,7 @@ TEST_P(GangOnCoresTest, StagesHandOnWhatTheyHave) {
 }
 
 // Also on devices that run the same program as another one.
-TEST_F(GangTest, KernelsTimeIsCountedOnEachDevice) {
+TEST_F(MultiDeviceTest, KernelsTimeIsCountedOnEachDevice) {
   UseCpus(2);
   const auto bound = Compile(MeanGraph(2, 8), {0, 1});
   ASSERT_NE(bound, nullptr) << compiled_;
@@ -118,7 +116,7 @@ TEST_F(GangTest, KernelsTimeIsCountedOnEachDevice) {
 
 // A processor and an OpenCL device, which do not reach each other's memory and have different
 // kernels.
-TEST_F(GangTest, DevicesThatDoNotReachEachOtherCopyThroughTheHost) {
+TEST_F(MultiDeviceTest, DevicesThatDoNotReachEachOtherCopyThroughTheHost) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "PoCL keeps what its compiler allocates; NullDevicesAreCopiedToAsWell runs here";
 #endif
@@ -130,7 +128,7 @@ TEST_F(GangTest, DevicesThatDoNotReachEachOtherCopyThroughTheHost) {
     for (const std::string& graph : {MeanGraph(2, 8), StagesGraph(2, 8)}) {
       const auto bound = Compile(graph, places);
       ASSERT_NE(bound, nullptr) << compiled_;
-      EXPECT_GT((*bound->program->gang()->OnDevices())->staging_bytes, 0);
+      EXPECT_GT((*bound->program->OnDevices())->staging_bytes, 0);
       const ValuePointer rows = Input(*bound, 0);
       Created before;
       for (int i = 0; i < 10; ++i) {
@@ -144,26 +142,28 @@ TEST_F(GangTest, DevicesThatDoNotReachEachOtherCopyThroughTheHost) {
 }
 
 // No buffer that is written is in two slots: commands on it would run one after another.
-TEST_F(GangTest, WhatIsWrittenStandsInOneSlot) {
+TEST_F(MultiDeviceTest, WhatIsWrittenStandsInOneSlot) {
   UseCpus(2, 1);
   UseNulls(2, [] { return absl::OkStatus(); });
   const auto bound = Compile(MeanGraph(4, 8), {0, 1, 2, 3});
   ASSERT_NE(bound, nullptr) << compiled_;
-  Gang* const gang = bound->program->gang();
-  const auto loaded = gang->OnDevices();
+  Program& program = *bound->program;
+  const auto loaded = program.OnDevices();
   ASSERT_TRUE(loaded.ok()) << loaded.status();
-  const auto memory = gang->Reserve(*loaded);
-  ASSERT_TRUE(memory.ok()) << memory.status();
-  for (int member = 0; member < gang->size(); ++member) {
-    std::vector<drivers::Buffer*> slots;
-    gang->AddSlots(**loaded, **memory, member, &slots);
-    const drivers::Buffer* const published = (*memory)->members[member].published.get();
+  RunMemory memory;
+  ASSERT_TRUE(memory.Reserve(program, *loaded, accounts_).ok());
+  const auto joint = program.ReserveJointMemory(*loaded);
+  ASSERT_TRUE(joint.ok()) << joint.status();
+  for (int member = 0; member < program.sharded().size(); ++member) {
+    Slots slots;
+    memory.AddSlots(program.sharded(), **loaded, member, &slots);
+    const drivers::Buffer* const published = (*joint)->members[member].published.get();
     EXPECT_EQ(std::count(slots.begin(), slots.end(), published), 1) << member;
   }
 }
 
 // Three devices split eight rows as 3, 3 and 2; six devices have 2, 1 or 0 each.
-TEST_F(GangTest, SizesNeedNotComeOutEven) {
+TEST_F(MultiDeviceTest, SizesNeedNotComeOutEven) {
   UseCpus(6, 2);
   for (const int devices : {3, 5, 6}) {
     std::vector<int> places(static_cast<size_t>(devices));
@@ -183,12 +183,12 @@ TEST_F(GangTest, SizesNeedNotComeOutEven) {
 }
 
 // The same copies without a vendor's library. The sums of the null device are not checked.
-TEST_F(GangTest, NullDevicesAreCopiedToAsWell) {
+TEST_F(MultiDeviceTest, NullDevicesAreCopiedToAsWell) {
   UseCpus(1);
   UseNulls(1, [] { return absl::OkStatus(); });
   const auto bound = Compile(MeanGraph(2, 8), {0, 1});
   ASSERT_NE(bound, nullptr) << compiled_;
-  const int64_t staging = (*bound->program->gang()->OnDevices())->staging_bytes;
+  const int64_t staging = (*bound->program->OnDevices())->staging_bytes;
   EXPECT_GT(staging, 0);
   EXPECT_GT(bound->program->host_bytes(), staging) << "it is charged";
   const ValuePointer rows = Input(*bound, 0);
@@ -199,14 +199,32 @@ TEST_F(GangTest, NullDevicesAreCopiedToAsWell) {
   }
 }
 
-TEST_F(GangTest, AsManyDevicesAsTheMeshHasPlaces) {
+TEST_F(MultiDeviceTest, AsManyDevicesAsTheMeshHasPlaces) {
   UseCpus(3);
   EXPECT_EQ(Compile(MeanGraph(4, 8), {0, 1, 2}), nullptr);
   EXPECT_EQ(compiled_.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(compiled_.message(), HasSubstr("4 places, but 3 devices"));
 }
 
-TEST_F(GangTest, InputsThatLieOtherwiseAreRefused) {
+TEST_F(MultiDeviceTest, AMeshOfOneDeviceRunsAsOneDevice) {
+  UseCpus(1);
+  const auto bound = Compile(MeanGraph(1, 8), {0});
+  ASSERT_NE(bound, nullptr) << compiled_;
+  const ShardedProgram& sharded = bound->program->sharded();
+  EXPECT_FALSE(sharded.is_joint());
+  EXPECT_EQ(sharded.published_bytes(), 0);
+  EXPECT_TRUE(sharded.compiled(0).exchanges.empty());
+  EXPECT_EQ((*bound->program->OnDevices())->signals, nullptr);
+  ValuePointer rows = Input(*bound, 0);
+  for (int i = 0; i < 10; ++i) {
+    const Created run = Start(bound, rows);
+    ASSERT_TRUE(Await(run).ok()) << *run.status;
+    ExpectSums(run, static_cast<float>(1 << i));
+    rows = run.results[2];
+  }
+}
+
+TEST_F(MultiDeviceTest, InputsThatLieOtherwiseAreRefused) {
   UseCpus(2);
   const auto there = Compile(MeanGraph(2, 4), {0, 1});
   const auto turned = Compile(MeanGraph(2, 4), {1, 0});
@@ -219,9 +237,9 @@ TEST_F(GangTest, InputsThatLieOtherwiseAreRefused) {
   EXPECT_THAT(refused.message(), HasSubstr("wants it [data, _] on cpu:1, cpu:0"));
 }
 
-// Gangs on overlapping devices, in different orders, from several threads: if the order differed
-// between devices, two of them could wait for each other.
-TEST_P(GangOnCoresTest, GangsThatShareDevicesAllEnd) {
+// Joint runs on overlapping devices, in different orders, from several threads: if the order
+// differed between devices, two of them could wait for each other.
+TEST_P(OnCoresTest, JointRunsThatShareDevicesAllEnd) {
   UseCpus(4, GetParam());
   const std::vector<std::vector<int>> sets = {{0, 1}, {1, 0}, {2, 1}, {3, 0}, {2, 3}, {1, 3}};
   std::vector<std::thread> threads;
@@ -241,15 +259,15 @@ TEST_P(GangOnCoresTest, GangsThatShareDevicesAllEnd) {
   EXPECT_EQ(ended, 1200);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cores, GangOnCoresTest, ::testing::Values(1, 2, 4));
+INSTANTIATE_TEST_SUITE_P(Cores, OnCoresTest, ::testing::Values(1, 2, 4));
 
-TEST_F(GangTest, ACancelledRunEndsAndTheNextOneRuns) {
+TEST_F(MultiDeviceTest, ACancelledRunEndsAndTheNextOneRuns) {
   UseCpus(2, 1);
   const auto bound = Compile(MeanGraph(2, 4), {0, 1});
   ASSERT_NE(bound, nullptr) << compiled_;
   // In the queue of one device only: it is parked there, and holds nothing.
-  auto run = GangRun::Create("run", bound, {Input(*bound, 0)}, {accounts_[0], accounts_[1]},
-                             &order_, [](const absl::Status&, absl::Span<const double>) {});
+  auto run = Run::Create("run", bound, {Input(*bound, 0)}, {accounts_[0], accounts_[1]}, &order_,
+                         [](const absl::Status&, absl::Span<const Run::DeviceTime>) {});
   ASSERT_TRUE(run.ok()) << run.status();
   const auto work = (*run)->MakeWork();
   devices_[0]->dispatcher().Enqueue(flows_[0][0], work[0]);
@@ -265,7 +283,7 @@ TEST_F(GangTest, ACancelledRunEndsAndTheNextOneRuns) {
   devices_[0]->dispatcher().RemoveFlow(other);
 }
 
-TEST_F(GangTest, AGangIsLoadedBesideWhatRuns) {
+TEST_F(MultiDeviceTest, AProgramIsLoadedBesideWhatRuns) {
   HeldDevice held;
   std::string why_none;
   auto cpus =
@@ -291,7 +309,7 @@ TEST_F(GangTest, AGangIsLoadedBesideWhatRuns) {
   EXPECT_TRUE(Await(second).ok()) << *second.status;
 }
 
-TEST_F(GangTest, ADaemonThatStopsFailsWhatIsParked) {
+TEST_F(MultiDeviceTest, ADaemonThatStopsFailsWhatIsParked) {
   UseCpus(2);
   const auto bound = Compile(MeanGraph(2, 4), {0, 1});
   ASSERT_NE(bound, nullptr) << compiled_;
@@ -307,7 +325,7 @@ TEST_F(GangTest, ADaemonThatStopsFailsWhatIsParked) {
   EXPECT_EQ(run.results[0]->status().message(), "the daemon stops");
 }
 
-TEST_F(GangTest, ALostDeviceFailsItsGangsAlone) {
+TEST_F(MultiDeviceTest, ALostDeviceFailsItsRunsAlone) {
   // All null devices share one fault; the second half belongs to another driver.
   const auto broken = std::make_shared<std::atomic<bool>>(false);  // devices ask until their end
   UseNulls(2, [broken] { return *broken ? absl::InternalError("unplugged") : absl::OkStatus(); });

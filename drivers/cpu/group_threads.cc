@@ -1,4 +1,4 @@
-#include "drivers/cpu/gang_threads.h"
+#include "drivers/cpu/group_threads.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,10 +7,10 @@
 
 namespace kiln::drivers::cpu {
 
-GangThreads::GangThreads(std::function<int()> cores, SteadyClock now)
+GroupThreads::GroupThreads(std::function<int()> cores, SteadyClock now)
     : ask_for_cores_(std::move(cores)), now_(std::move(now)) {}
 
-void GangThreads::Run(Execution& execution) {
+void GroupThreads::Run(Execution& execution) {
   SignalGroup& group = execution.group();
   Member self(execution);
   absl::MutexLock lock(&mutex_);
@@ -33,20 +33,20 @@ void GangThreads::Run(Execution& execution) {
   Leave(self);
 }
 
-int GangThreads::asleep() const {
+int GroupThreads::asleep() const {
   absl::MutexLock lock(&mutex_);
   return static_cast<int>(std::count_if(members_.begin(), members_.end(),
                                         [](const Member* m) { return !m->is_awake; }));
 }
 
-void GangThreads::LookAtCores() {
+void GroupThreads::LookAtCores() {
   const SteadyTime now = now_();
   if (now < next_look_) return;
   next_look_ = now + WorkerPool::kCoresInterval;
   cores_ = std::max(1, ask_for_cores_());
 }
 
-void GangThreads::GoOn(Member& member, const Member& self) {
+void GroupThreads::GoOn(Member& member, const Member& self) {
   member.is_aside = false;
   mutex_.Unlock();
   const bool has_ended = member.execution.GoOn();
@@ -65,26 +65,26 @@ void GangThreads::GoOn(Member& member, const Member& self) {
   self.execution.group().Change();
 }
 
-GangThreads::Member* GangThreads::Take(const SignalGroup& group) {
+GroupThreads::Member* GroupThreads::Take(const SignalGroup& group) {
   for (Member* member : members_)
     if (member->is_aside && &member->group() == &group && !member->execution.IsHeld())
       return member;
   return nullptr;
 }
 
-int GangThreads::Awake(const SignalGroup& group) const {
+int GroupThreads::Awake(const SignalGroup& group) const {
   return static_cast<int>(std::count_if(members_.begin(), members_.end(), [&](const Member* m) {
     return m->is_awake && &m->group() == &group;
   }));
 }
 
-void GangThreads::Sleep(Member& self) {
+void GroupThreads::Sleep(Member& self) {
   self.is_awake = false;
   while (!self.has_ended && !self.is_awake) self.changed.Wait(&mutex_);
   self.is_awake = true;
 }
 
-void GangThreads::Leave(const Member& self) {
+void GroupThreads::Leave(const Member& self) {
   const SignalGroup& group = self.group();
   members_.erase(std::find(members_.begin(), members_.end(), &self));
   // The list that this thread has just set aside may already be able to continue, but the awake

@@ -1,4 +1,4 @@
-// Gangs' runs that are submitted in pieces: work between the pieces, and early ends.
+// Runs on several devices that are submitted in pieces: work between the pieces, and early ends.
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -10,29 +10,29 @@
 #include "drivers/opencl/driver.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/runtime/testing/gang_fixture.h"
 #include "server/runtime/testing/held_device.h"
+#include "server/runtime/testing/multi_device_fixture.h"
 
 namespace kiln::runtime {
 namespace {
 
-using kiln::testing::GangTest;
 using kiln::testing::HeldDevice;
 using kiln::testing::MeanGraph;
 using kiln::testing::MeanGraphOnOne;
+using kiln::testing::MultiDeviceTest;
 using kiln::testing::StagesGraph;
 
 size_t PiecesOf(const BoundProgram& bound) {
   Program& program = *bound.program;
-  const auto pieces = program.CutGangIntoPieces(*program.gang()->OnDevices());
+  const auto pieces = program.CutIntoPieces(*program.OnDevices());
   EXPECT_TRUE(pieces.ok()) << pieces.status();
   return *pieces == nullptr ? 1 : (*pieces)->seconds.size();
 }
 
-class GangPiecesTest : public GangTest {
+class MultiDevicePiecesTest : public MultiDeviceTest {
  protected:
   // Two processors, the first of which can be held.
-  GangPiecesTest() {
+  MultiDevicePiecesTest() {
     CutAll();
     std::string why_none;
     auto cpus =
@@ -40,7 +40,7 @@ class GangPiecesTest : public GangTest {
     UseDevice(held_.Wrap(std::move(cpus[0])));
     UseDevice(std::move(cpus[1]));
   }
-  ~GangPiecesTest() override {
+  ~MultiDevicePiecesTest() override {
     for (auto& device : devices_) EXPECT_TRUE(device->WaitIdle(absl::InfiniteDuration()));
     devices_.clear();
   }
@@ -67,7 +67,7 @@ class GangPiecesTest : public GangTest {
   std::atomic<int> kernels_ = 0;
 };
 
-TEST_F(GangTest, ShortRunsAreSubmittedWhole) {
+TEST_F(MultiDeviceTest, ShortRunsAreSubmittedWhole) {
   limits_.slice_seconds = 60;
   UseCpus(2);
   const auto bound = Compile(MeanGraph(2, 8), {0, 1});
@@ -76,7 +76,7 @@ TEST_F(GangTest, ShortRunsAreSubmittedWhole) {
   EXPECT_EQ(PiecesOf(*bound), 1);
 }
 
-class GangInPiecesTest : public GangTest {
+class InPiecesTest : public MultiDeviceTest {
  protected:
   void ExpectTheSame(const std::vector<int>& places) {
     const auto devices = static_cast<int>(places.size());
@@ -104,14 +104,14 @@ class GangInPiecesTest : public GangTest {
   }
 };
 
-TEST_F(GangInPiecesTest, MakesTheSame) {
+TEST_F(InPiecesTest, MakesTheSame) {
   CutAll();
   UseCpus(4, 2);
   ExpectTheSame({0, 1, 2, 3});
 }
 
 // Each device has different kernels, and they exchange data through the host.
-TEST_F(GangInPiecesTest, MakesTheSameOnDevicesOfTwoKinds) {
+TEST_F(InPiecesTest, MakesTheSameOnDevicesOfTwoKinds) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "PoCL keeps what its compiler allocates";
 #endif
@@ -125,7 +125,7 @@ TEST_F(GangInPiecesTest, MakesTheSameOnDevicesOfTwoKinds) {
 }
 
 // The runs share memory, which the first to begin keeps until its end.
-TEST_F(GangPiecesTest, RunsOfTwoUsersAreKeptApart) {
+TEST_F(MultiDevicePiecesTest, RunsOfTwoUsersAreKeptApart) {
   const auto bound = Compile(MeanGraph(2, 8), {0, 1});
   ASSERT_NE(bound, nullptr) << compiled_;
   const Created doubled = Start(bound, Input(*bound, 0));
@@ -145,32 +145,32 @@ TEST_F(GangPiecesTest, RunsOfTwoUsersAreKeptApart) {
   }
 }
 
-TEST_F(GangPiecesTest, OthersComeInBetween) {
-  const auto gang = Compile(MeanGraph(2, 8), {0, 1});
+TEST_F(MultiDevicePiecesTest, OthersComeInBetween) {
+  const auto joint = Compile(MeanGraph(2, 8), {0, 1});
   const auto alone = Compile(MeanGraphOnOne(), {0});
-  ASSERT_TRUE(gang && alone) << compiled_;
-  ExpectRight(Start(gang, Input(*gang, 0)), 1);
+  ASSERT_TRUE(joint && alone) << compiled_;
+  ExpectRight(Start(joint, Input(*joint, 0)), 1);
   ExpectRight(Start(alone, Input(*alone, 0), 1), 1);
-  const ValuePointer rows = Input(*gang, 0);
+  const ValuePointer rows = Input(*joint, 0);
   const ValuePointer others_rows = Input(*alone, 0);
   Created other;
   std::vector<bool> has_ended;
   on_kernel_ = [&] { has_ended.push_back(other.ended->HasBeenNotified()); };
   held_.Hold();
-  const Created run = Start(gang, rows, 0);
+  const Created run = Start(joint, rows, 0);
   held_.AwaitList();
-  // By a user who has had no time on the device yet: the run above may have taken longer than the
-  // gang.
+  // By a user who has had no time on the device yet: the run above may have taken longer than
+  // the other one.
   other = Start(alone, others_rows, 2);
   held_.LetGo();
   ExpectRight(run, 1);
   ExpectRight(other, 1);
   ASSERT_FALSE(has_ended.empty());
   EXPECT_FALSE(has_ended.front());
-  EXPECT_TRUE(has_ended.back()) << "the gang's last kernel came behind the other's";
+  EXPECT_TRUE(has_ended.back()) << "the last piece's kernel came behind the other run";
 }
 
-TEST_F(GangPiecesTest, ACancelledRunEndsWithItsPiece) {
+TEST_F(MultiDevicePiecesTest, ACancelledRunEndsWithItsPiece) {
   const auto bound = Compile(MeanGraph(2, 8), {0, 1});
   ASSERT_NE(bound, nullptr) << compiled_;
   ExpectRight(Start(bound, Input(*bound, 0)), 1);
@@ -190,7 +190,7 @@ TEST_F(GangPiecesTest, ACancelledRunEndsWithItsPiece) {
   EXPECT_LT(kernels_, 2 * whole);
 }
 
-TEST_F(GangPiecesTest, ItsSessionsEndStopsItAndOthersGoOn) {
+TEST_F(MultiDevicePiecesTest, ItsSessionsEndStopsItAndOthersGoOn) {
   const auto bound = Compile(MeanGraph(2, 8), {0, 1});
   ASSERT_NE(bound, nullptr) << compiled_;
   const auto [run, other] = StartHeld(bound);
@@ -200,7 +200,7 @@ TEST_F(GangPiecesTest, ItsSessionsEndStopsItAndOthersGoOn) {
   ExpectRight(other, 1);
 }
 
-TEST_F(GangPiecesTest, ADaemonThatStopsEndsWhatHasBegun) {
+TEST_F(MultiDevicePiecesTest, ADaemonThatStopsEndsWhatHasBegun) {
   const auto bound = Compile(MeanGraph(2, 8), {0, 1});
   ASSERT_NE(bound, nullptr) << compiled_;
   const auto [run, waits] = StartHeld(bound);
@@ -216,7 +216,7 @@ TEST_F(GangPiecesTest, ADaemonThatStopsEndsWhatHasBegun) {
 }
 
 // Work that follows it computed with undefined data, and may end first.
-TEST_F(GangPiecesTest, WhoUsesResultsOfACancelledRunFails) {
+TEST_F(MultiDevicePiecesTest, WhoUsesResultsOfACancelledRunFails) {
   const auto bound = Compile(MeanGraph(2, 8), {0, 1});
   const auto alone = Compile(MeanGraphOnOne(), {0});
   ASSERT_TRUE(bound && alone) << compiled_;

@@ -1,4 +1,4 @@
-#include "server/runtime/gang_recorder.h"
+#include "server/runtime/record_list.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -8,31 +8,31 @@
 
 namespace kiln::runtime {
 
+namespace {
+
 using compiler::Argument;
 using compiler::CompiledProgram;
 using compiler::DeviceGroup;
 
-// Writes one device's list. Its slots are the program's, followed by each device's published
-// memory, the mirror and the staging memory.
-class GangRecorder {
+class ListRecorder {
  public:
-  GangRecorder(const Gang& gang, const Gang::Loaded& loaded, int member)
-      : gang_(gang),
+  ListRecorder(const ShardedProgram& sharded, const LoadedProgram& loaded, int member)
+      : sharded_(sharded),
         loaded_(loaded.members[member]),
-        program_(*gang.members()[member].compiled),
+        program_(sharded.compiled(member)),
         member_(member),
         reaches_(loaded.reaches),
-        part_bytes_(gang.part_bytes()) {
+        part_bytes_(sharded.part_bytes()) {
     own_slots_ = static_cast<int>(program_.slots.size());
   }
 
-  GangRecording Record() {
-    list().num_slots = own_slots_ + gang_.size() + 2;
+  RecordedList Record() {
+    list().num_slots = own_slots_ + (sharded_.is_joint() ? sharded_.size() + 2 : 0);
     if (loaded_.uses_staging) list().host_slots = {staging_slot()};
     size_t exchange = 0;
     for (size_t i = 0; i < program_.calls.size(); ++i) {
       while (IsBefore(exchange, i)) AddExchange(exchange++);
-      recording_.command_of_call.push_back(static_cast<int>(list().commands.size()));
+      recorded_.command_of_call.push_back(static_cast<int>(list().commands.size()));
       drivers::LaunchCommand launch{loaded_.kernels[program_.calls[i].kernel].get(), {}};
       for (const Argument& argument : program_.calls[i].arguments)
         launch.arguments.push_back(RangeOf(argument));
@@ -43,7 +43,7 @@ class GangRecorder {
       list().commands.emplace_back(
           drivers::CopyCommand{RangeOf(copy.source), RangeOf(copy.destination)});
     }
-    return std::move(recording_);
+    return std::move(recorded_);
   }
 
  private:
@@ -56,8 +56,8 @@ class GangRecorder {
     }
   };
 
-  drivers::CommandList& list() { return recording_.list; }
-  int mirror_slot() const { return own_slots_ + gang_.size(); }
+  drivers::CommandList& list() { return recorded_.list; }
+  int mirror_slot() const { return own_slots_ + sharded_.size(); }
   int staging_slot() const { return mirror_slot() + 1; }
   bool IsBefore(size_t exchange, size_t call) const {
     return exchange < program_.exchanges.size() &&
@@ -76,7 +76,7 @@ class GangRecorder {
   // one of its group. Programs of different targets publish the same data, but their kernels may
   // read different ranges.
   std::set<Range> Reads(int reader, size_t exchange) const {
-    const CompiledProgram& program = *gang_.members()[reader].compiled;
+    const CompiledProgram& program = sharded_.compiled(reader);
     const auto end_of = [&](int group) {
       for (size_t i = exchange + 1; i < program.exchanges.size(); ++i)
         if (Covers(program, i, group)) return static_cast<size_t>(program.exchanges[i].before_call);
@@ -92,9 +92,10 @@ class GangRecorder {
       for (const Argument& argument : program.calls[i].arguments) {
         if (argument.member < 0 || i >= ends[argument.group]) continue;
         const DeviceGroup& devices = program.groups[argument.group];
-        const int owner = gang_.MemberOf(reader, devices, argument.member);
+        const int owner = sharded_.MemberOf(reader, devices, argument.member);
         if (owner == reader) continue;
-        ranges.insert({owner, argument.offset + argument.stride * gang_.NumberIn(reader, devices),
+        ranges.insert({owner,
+                       argument.offset + argument.stride * sharded_.NumberIn(reader, devices),
                        argument.bytes});
       }
     }
@@ -104,10 +105,10 @@ class GangRecorder {
   void AddExchange(size_t exchange) {
     const int group = program_.exchanges[exchange].group;
     const DeviceGroup& devices = program_.groups[group];
-    const int size = gang_.SizeOf(devices);
+    const int size = sharded_.SizeOf(devices);
     std::set<Range> wanted;  // ranges of this device that others need and cannot reach
     for (int number = 0; number < size; ++number) {
-      const int other = gang_.MemberOf(member_, devices, number);
+      const int other = sharded_.MemberOf(member_, devices, number);
       if (other == member_ || reaches_[other][member_]) continue;
       for (const Range& range : Reads(other, exchange))
         if (range.owner == member_) wanted.insert(range);
@@ -118,10 +119,10 @@ class GangRecorder {
           {staging_slot(), member_ * part_bytes_ + range.offset, range.bytes}});
     }
     // Numbered by exchange and device, so that each is signalled once in a run.
-    const int first = static_cast<int>(exchange) * gang_.size();
+    const int first = static_cast<int>(exchange) * sharded_.size();
     list().commands.emplace_back(drivers::SignalCommand{first + member_});
     for (int number = 0; number < size; ++number) {
-      const int other = gang_.MemberOf(member_, devices, number);
+      const int other = sharded_.MemberOf(member_, devices, number);
       if (other != member_) list().commands.emplace_back(drivers::WaitCommand{first + other});
     }
     for (const Range& range : Reads(member_, exchange)) {
@@ -130,7 +131,7 @@ class GangRecorder {
       list().commands.emplace_back(drivers::CopyCommand{{staging_slot(), offset, range.bytes},
                                                         {mirror_slot(), offset, range.bytes}});
     }
-    recording_.exchange_ends.push_back(static_cast<int>(list().commands.size()));
+    recorded_.exchange_ends.push_back(static_cast<int>(list().commands.size()));
   }
 
   drivers::SlotRange RangeOf(const Argument& argument) const {
@@ -140,26 +141,28 @@ class GangRecorder {
     int64_t offset = argument.offset;
     if (argument.member >= 0) {
       const DeviceGroup& devices = program_.groups[argument.group];
-      owner = gang_.MemberOf(member_, devices, argument.member);
-      offset += argument.stride * gang_.NumberIn(member_, devices);
+      owner = sharded_.MemberOf(member_, devices, argument.member);
+      offset += argument.stride * sharded_.NumberIn(member_, devices);
     }
     if (!is_published) return {argument.slot, offset, argument.bytes};
     if (reaches_[member_][owner]) return {own_slots_ + owner, offset, argument.bytes};
     return {mirror_slot(), owner * part_bytes_ + offset, argument.bytes};
   }
 
-  const Gang& gang_;
-  const Gang::Loaded::OnDevice& loaded_;
+  const ShardedProgram& sharded_;
+  const LoadedProgram::Member& loaded_;
   const CompiledProgram& program_;
   const int member_;
   const std::vector<std::vector<bool>>& reaches_;
   const int64_t part_bytes_;
   int own_slots_ = 0;
-  GangRecording recording_;
+  RecordedList recorded_;
 };
 
-GangRecording RecordGang(const Gang& gang, const Gang::Loaded& loaded, int member) {
-  return GangRecorder(gang, loaded, member).Record();
+}  // namespace
+
+RecordedList RecordList(const ShardedProgram& program, const LoadedProgram& loaded, int member) {
+  return ListRecorder(program, loaded, member).Record();
 }
 
 }  // namespace kiln::runtime

@@ -2,7 +2,7 @@
 // an all-reduce of 64 MiB next to the minimum traffic that it needs. Prints a table; asserts
 // nothing.
 //
-// usage: bench_gang [DEVICES]
+// usage: bench_multi_device [DEVICES]
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -19,8 +19,8 @@
 #include "compiler/graph/text.h"
 #include "drivers/cpu/driver.h"
 #include "server/clock/clock.h"
-#include "server/runtime/gang_run.h"
 #include "server/runtime/program_compiler.h"
+#include "server/runtime/run.h"
 
 namespace kiln::runtime {
 namespace {
@@ -96,12 +96,12 @@ class Bench {
       const absl::Time start = absl::Now();
       absl::Notification ended;
       absl::Status status;
-      auto run =
-          ValueOrExit(GangRun::Create("bench", bound, {input}, accounts_, &order_,
-                                      [&](const absl::Status& result, absl::Span<const double>) {
-                                        status = result;
-                                        ended.Notify();
-                                      }));
+      auto run = ValueOrExit(
+          Run::Create("bench", bound, {input}, accounts_, &order_,
+                      [&](const absl::Status& result, absl::Span<const Run::DeviceTime>) {
+                        status = result;
+                        ended.Notify();
+                      }));
       const auto work = run->MakeWork();
       for (size_t place = 0; place < work.size(); ++place)
         devices_[place]->dispatcher().Enqueue(flows_[place], work[place]);
@@ -116,7 +116,7 @@ class Bench {
 
  private:
   metrics::Metrics metrics_{"bench"};
-  fairness::GangOrder order_;
+  fairness::SubmissionOrder order_;
   std::vector<std::unique_ptr<ManagedDevice>> devices_;
   std::vector<fairness::FairQueue::FlowId> flows_;
   std::vector<std::shared_ptr<buffers::Account>> accounts_;
@@ -193,7 +193,7 @@ void MeasureAllReduce(Bench& bench, int devices) {
       "all-reduce of 64 MiB on %d devices: %.1f ms; copying each device's 64 MiB once: %.1f ms, "
       "%.2f of it; devices read %.0f MiB of each other\n",
       devices, 1e3 * Median(seconds), 1e3 * Median(copy_seconds), Median(shares),
-      static_cast<double>(bound->program->gang()->exchanged_bytes()) / (1 << 20));
+      static_cast<double>(bound->program->sharded().exchanged_bytes()) / (1 << 20));
 }
 
 void Main(int devices) {

@@ -116,9 +116,9 @@ class Trainer {
 
 // The first of four CPU devices is lost once a kernel of its list has run and the second device
 // waits for it.
-class GangLossTest : public ::testing::Test {
+class MultiDeviceLossTest : public ::testing::Test {
  protected:
-  GangLossTest() {
+  MultiDeviceLossTest() {
     std::string why_none;
     auto devices =
         *drivers::cpu::CpuDriver({.devices = 4, .threads_per_device = 1}).Enumerate(&why_none);
@@ -163,7 +163,7 @@ class GangLossTest : public ::testing::Test {
   std::unique_ptr<Client> watcher_;
 };
 
-TEST_F(GangLossTest, OthersTrainOn) {
+TEST_F(MultiDeviceLossTest, OthersTrainOn) {
   Trainer doomed(*daemon_, {0, 1});
   // One on other devices, one that shares the device that survives, and two on one device each.
   Trainer beside(*daemon_, {2, 3});

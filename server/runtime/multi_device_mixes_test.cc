@@ -1,9 +1,9 @@
-// Random mixes of gangs on overlapping devices and of programs on one device, from several threads:
+// Random mixes of runs on several overlapping devices and of runs on one, from several threads:
 // everything ends, and every result that was not cancelled is right. The policy alone, without
-// threads, is simulated in server/fairness/gang_order_test.cc.
+// threads, is simulated in server/fairness/submission_order_test.cc.
 //
-// KILN_GANG_MIXES is the number of mixes, for a long search; KILN_GANG_SEED is the number of the
-// first.
+// KILN_RUN_MIXES is the number of mixes, for a long search; KILN_RUN_MIXES_SEED is the number of
+// the first.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -19,7 +19,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
-#include "server/runtime/testing/gang_fixture.h"
+#include "server/runtime/testing/multi_device_fixture.h"
 #include "tests/environment.h"
 
 namespace kiln::runtime {
@@ -36,9 +36,9 @@ int Number(const char* variable, int otherwise) {
 }
 
 // The parameter: whether runs are cut into pieces.
-class GangMixes : public kiln::testing::GangTest, public ::testing::WithParamInterface<bool> {
+class RunMixes : public kiln::testing::MultiDeviceTest, public ::testing::WithParamInterface<bool> {
  protected:
-  GangMixes() {
+  RunMixes() {
     if (GetParam()) CutAll();
   }
   struct Issued {
@@ -91,12 +91,12 @@ class GangMixes : public kiln::testing::GangTest, public ::testing::WithParamInt
   void RunAll(int count, bool computes) {
     CompileAll();
     if (HasFatalFailure()) return;
-    const int first = Number("KILN_GANG_SEED", 1);
+    const int first = Number("KILN_RUN_MIXES_SEED", 1);
     computes_ = computes;
     for (int seed = first; seed < first + count && !HasFailure(); ++seed) {
       // If threads wait for one another forever, the last line tells the mix.
-      std::fprintf(stderr, "KILN_GANG_SEED=%d\n", seed);
-      SCOPED_TRACE(absl::StrCat("KILN_GANG_SEED=", seed));
+      std::fprintf(stderr, "KILN_RUN_MIXES_SEED=%d\n", seed);
+      SCOPED_TRACE(absl::StrCat("KILN_RUN_MIXES_SEED=", seed));
       RunMix(seed);
     }
     ExpectNothingLeft();
@@ -177,7 +177,7 @@ class GangMixes : public kiln::testing::GangTest, public ::testing::WithParamInt
     return !user.is_over;
   }
 
-  // Chooses the gang or the single device of a run, and its input.
+  // Chooses the devices of a run, and its input.
   void Issue(User& user, int devices) {
     const std::vector<int>* places = nullptr;
     do {
@@ -326,32 +326,32 @@ class GangMixes : public kiln::testing::GangTest, public ::testing::WithParamInt
   std::vector<std::shared_ptr<std::atomic<bool>>> broken_;
 };
 
-TEST_P(GangMixes, OnProcessors) {
+TEST_P(RunMixes, OnProcessors) {
   UseCpus(4);
-  RunAll(Number("KILN_GANG_MIXES", 40), /*computes=*/true);
+  RunAll(Number("KILN_RUN_MIXES", 40), /*computes=*/true);
 }
 
 // With threads that run one another's lists.
-TEST_P(GangMixes, OnMoreProcessorsThanCores) {
+TEST_P(RunMixes, OnMoreProcessorsThanCores) {
   UseCpus(4, 2);
-  RunAll(Number("KILN_GANG_MIXES", 40), /*computes=*/true);
+  RunAll(Number("KILN_RUN_MIXES", 40), /*computes=*/true);
 }
 
-TEST_P(GangMixes, OnDevicesThatRunNothing) {
+TEST_P(RunMixes, OnDevicesThatRunNothing) {
   UseNulls(5, [] { return absl::OkStatus(); });
-  RunAll(Number("KILN_GANG_MIXES", 100), /*computes=*/false);
+  RunAll(Number("KILN_RUN_MIXES", 100), /*computes=*/false);
 }
 
-TEST_P(GangMixes, OnDevicesThatAreLost) {
+TEST_P(RunMixes, OnDevicesThatAreLost) {
   for (int i = 0; i < 4; ++i) {
     const auto broken = std::make_shared<std::atomic<bool>>(false);  // devices ask until their end
     UseNulls(1, [broken] { return *broken ? absl::InternalError("unplugged") : absl::OkStatus(); });
     broken_.push_back(broken);
   }
-  RunAll(Number("KILN_GANG_MIXES", 100), /*computes=*/false);
+  RunAll(Number("KILN_RUN_MIXES", 100), /*computes=*/false);
 }
 
-INSTANTIATE_TEST_SUITE_P(Runs, GangMixes, ::testing::Bool(),
+INSTANTIATE_TEST_SUITE_P(Runs, RunMixes, ::testing::Bool(),
                          [](const auto& info) { return info.param ? "InPieces" : "Whole"; });
 
 }  // namespace

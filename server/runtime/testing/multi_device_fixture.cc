@@ -1,4 +1,4 @@
-#include "server/runtime/testing/gang_fixture.h"
+#include "server/runtime/testing/multi_device_fixture.h"
 
 #include <cstring>
 #include <utility>
@@ -14,8 +14,8 @@ namespace kiln::testing {
 namespace {
 
 using runtime::BoundProgram;
-using runtime::Gang;
 using runtime::ManagedDevice;
+using runtime::ShardedProgram;
 using runtime::ValuePointer;
 
 class TextSource : public runtime::GraphSource {
@@ -98,20 +98,20 @@ std::string StagesGraph(int devices, int64_t rows) {
   return text;
 }
 
-GangTest::~GangTest() {
+MultiDeviceTest::~MultiDeviceTest() {
   for (auto& device : devices_) {
     EXPECT_TRUE(device->WaitIdle(absl::InfiniteDuration())) << device->name();
   }
 }
 
-void GangTest::UseDriver(drivers::Driver& driver) {
+void MultiDeviceTest::UseDriver(drivers::Driver& driver) {
   std::string why_none;
   auto devices = driver.Enumerate(&why_none);
   ASSERT_TRUE(devices.ok()) << devices.status();
   for (auto& device : *devices) UseDevice(std::move(device));
 }
 
-void GangTest::UseDevice(std::unique_ptr<drivers::Device> device) {
+void MultiDeviceTest::UseDevice(std::unique_ptr<drivers::Device> device) {
   const std::string name = device->info().name;
   devices_.push_back(std::make_unique<ManagedDevice>(std::move(device), 0, metrics_.ForDevice(name),
                                                      SystemClock(), limits_));
@@ -121,19 +121,19 @@ void GangTest::UseDevice(std::unique_ptr<drivers::Device> device) {
     flows_.back().push_back(devices_.back()->dispatcher().AddFlow(absl::StrCat("user", user), 1));
 }
 
-void GangTest::UseCpus(int devices, int cores) {
+void MultiDeviceTest::UseCpus(int devices, int cores) {
   drivers::cpu::CpuDriver driver(
       {.devices = devices, .threads_per_device = 1, .cores = [cores] { return cores; }});
   UseDriver(driver);
 }
 
-void GangTest::UseNulls(int devices, std::function<absl::Status()> fault) {
+void MultiDeviceTest::UseNulls(int devices, std::function<absl::Status()> fault) {
   drivers::null::NullDriver driver({.devices = devices, .fault = std::move(fault)});
   UseDriver(driver);
 }
 
-std::shared_ptr<const BoundProgram> GangTest::Compile(const std::string& text,
-                                                      const std::vector<int>& places) {
+std::shared_ptr<const BoundProgram> MultiDeviceTest::Compile(const std::string& text,
+                                                             const std::vector<int>& places) {
   runtime::ProgramCompiler::Options options;
   options.compile = [&](const graph::Graph& graph, const drivers::Target& target,
                         const compiler::Options& how) {
@@ -161,16 +161,15 @@ std::shared_ptr<const BoundProgram> GangTest::Compile(const std::string& text,
   return program.ok() ? runtime::Bound(*program) : nullptr;
 }
 
-ValuePointer GangTest::Input(const BoundProgram& bound, float first) {
+ValuePointer MultiDeviceTest::Input(const BoundProgram& bound, float first) {
   const auto& type = bound.signature.inputs[0];
   std::vector<float> whole(type->bytes() / 4);
   for (size_t i = 0; i < whole.size(); ++i) whole[i] = first + static_cast<float>(i);
   ValuePointer value;
-  const Gang* const gang = bound.program->gang();
-  if (gang != nullptr && bound.signature.input_members.empty()) {
+  if (!bound.signature.input_placements.empty()) {
     const auto& placement = bound.signature.input_placements[0];
     std::vector<ValuePointer> parts;
-    for (const Gang::Member& member : gang->members()) {
+    for (const ShardedProgram::Member& member : bound.program->sharded().members()) {
       const buffers::Part part =
           buffers::PartOf(*placement, type->shape, static_cast<int64_t>(parts.size()));
       parts.push_back(WritePart(*member.device, *type, part, whole));
@@ -188,7 +187,7 @@ ValuePointer GangTest::Input(const BoundProgram& bound, float first) {
   return value;
 }
 
-std::vector<float> GangTest::Whole(const buffers::Value& value) {
+std::vector<float> MultiDeviceTest::Whole(const buffers::Value& value) {
   std::vector<float> whole(value.bytes() / 4);
   auto* const bytes = reinterpret_cast<char*>(whole.data());
   if (value.placement() == nullptr) {
@@ -207,65 +206,54 @@ std::vector<float> GangTest::Whole(const buffers::Value& value) {
   return whole;
 }
 
-std::vector<int> GangTest::DevicesOf(const BoundProgram& bound) const {
-  std::vector<const ManagedDevice*> named = {&bound.program->device()};
-  if (const Gang* gang = bound.program->gang(); gang != nullptr) {
-    named.clear();
-    for (const Gang::Member& member : gang->members()) named.push_back(member.device);
-  }
+std::vector<int> MultiDeviceTest::DevicesOf(const BoundProgram& bound) const {
   std::vector<int> numbers;
-  for (const ManagedDevice* device : named) {
+  for (const ShardedProgram::Member& member : bound.program->sharded().members()) {
     int number = 0;
-    while (devices_[number].get() != device) ++number;
+    while (devices_[number].get() != member.device) ++number;
     numbers.push_back(number);
   }
   return numbers;
 }
 
-GangTest::Created GangTest::Create(const std::shared_ptr<const BoundProgram>& bound,
-                                   const ValuePointer& input) {
+MultiDeviceTest::Created MultiDeviceTest::Create(const std::shared_ptr<const BoundProgram>& bound,
+                                                 const ValuePointer& input) {
   Created created;
   created.bound = bound;
-  const auto done = [status = created.status, ended = created.ended](const absl::Status& result) {
-    *status = result;
-    ended->Notify();
-  };
-  const auto keep = [&](const auto& run) {
-    if (!run.ok()) return done(run.status());
-    created.run = *run;
-    created.results = (*run)->results();
-  };
   std::vector<std::shared_ptr<buffers::Account>> accounts;
   for (const int device : DevicesOf(*bound)) accounts.push_back(accounts_[device]);
-  if (bound->program->gang() == nullptr) {
-    const auto run =
-        runtime::Run::Create("run", bound, {input}, accounts[0],
-                             [done](const absl::Status& result, double) { done(result); });
-    keep(run);
-    if (run.ok()) created.work = {*run};
+  const auto run = runtime::Run::Create(
+      "run", bound, {input}, accounts, &order_,
+      [status = created.status, ended = created.ended](const absl::Status& result,
+                                                       absl::Span<const runtime::Run::DeviceTime>) {
+        *status = result;
+        ended->Notify();
+      });
+  if (run.ok()) {
+    created.run = *run;
+    created.results = (*run)->results();
+    const auto work = (*run)->MakeWork();
+    created.work.assign(work.begin(), work.end());
   } else {
-    const auto run = runtime::GangRun::Create(
-        "run", bound, {input}, accounts, &order_,
-        [done](const absl::Status& result, absl::Span<const double>) { done(result); });
-    keep(run);
-    if (run.ok()) created.work = (*run)->MakeWork();
+    *created.status = run.status();
+    created.ended->Notify();
   }
   return created;
 }
 
-void GangTest::Enqueue(const Created& created, int user) {
+void MultiDeviceTest::Enqueue(const Created& created, int user) {
   if (created.run == nullptr) return;
   const std::vector<int> on = DevicesOf(*created.bound);
   for (size_t i = 0; i < on.size(); ++i)
     devices_[on[i]]->dispatcher().Enqueue(flows_[on[i]][user], created.work[i]);
 }
 
-absl::Status GangTest::Await(const Created& created) {
+absl::Status MultiDeviceTest::Await(const Created& created) {
   created.ended->WaitForNotification();
   return *created.status;
 }
 
-void GangTest::ExpectSums(const Created& created, float scale) {
+void MultiDeviceTest::ExpectSums(const Created& created, float scale) {
   const std::vector<float> sums = Whole(*created.results[1]);
   const std::vector<float> results = Whole(*created.results[0]);
   for (int c = 0; c < 8; ++c) {

@@ -1,7 +1,7 @@
 // Programs on several devices, without a client: devices with their queues, flows of several users
 // on each, and runs that are queued as a session queues them.
-#ifndef KILN_SERVER_RUNTIME_TESTING_GANG_FIXTURE_H_
-#define KILN_SERVER_RUNTIME_TESTING_GANG_FIXTURE_H_
+#ifndef KILN_SERVER_RUNTIME_TESTING_MULTI_DEVICE_FIXTURE_H_
+#define KILN_SERVER_RUNTIME_TESTING_MULTI_DEVICE_FIXTURE_H_
 
 #include <cstdint>
 #include <functional>
@@ -15,10 +15,9 @@
 #include "absl/synchronization/notification.h"
 #include "drivers/interface/driver.h"
 #include "gtest/gtest.h"
-#include "server/fairness/gang_order.h"
-#include "server/runtime/gang.h"
-#include "server/runtime/gang_run.h"
+#include "server/fairness/submission_order.h"
 #include "server/runtime/program_compiler.h"
+#include "server/runtime/run.h"
 
 namespace kiln::testing {
 
@@ -32,11 +31,11 @@ std::string MeanGraphOnOne();
 // from each device to the next and back to the first; the last one has it, too.
 std::string StagesGraph(int devices, int64_t rows);
 
-class GangTest : public ::testing::Test {
+class MultiDeviceTest : public ::testing::Test {
  protected:
   static constexpr int kUsers = 6;
 
-  ~GangTest() override;
+  ~MultiDeviceTest() override;
 
   void UseDriver(drivers::Driver& driver);
   void UseDevice(std::unique_ptr<drivers::Device> device);
@@ -60,7 +59,7 @@ class GangTest : public ::testing::Test {
   // A run, or the error why there is none; the status is set when the run has ended.
   struct Created {
     std::shared_ptr<const runtime::BoundProgram> bound;
-    std::shared_ptr<runtime::QueuedRun> run;
+    std::shared_ptr<runtime::Run> run;
     std::vector<std::shared_ptr<fairness::Work>> work;  // by place
     std::vector<runtime::ValuePointer> results;
     std::shared_ptr<absl::Notification> ended = std::make_shared<absl::Notification>();
@@ -85,7 +84,7 @@ class GangTest : public ::testing::Test {
 
   metrics::Metrics metrics_{"test"};
   fairness::QueueLimits limits_;
-  fairness::GangOrder order_;
+  fairness::SubmissionOrder order_;
   std::vector<std::unique_ptr<runtime::ManagedDevice>> devices_;
   // The accounts that pay on each device.
   std::vector<std::shared_ptr<buffers::Account>> accounts_;
@@ -104,4 +103,4 @@ class GangTest : public ::testing::Test {
 
 }  // namespace kiln::testing
 
-#endif  // KILN_SERVER_RUNTIME_TESTING_GANG_FIXTURE_H_
+#endif  // KILN_SERVER_RUNTIME_TESTING_MULTI_DEVICE_FIXTURE_H_
