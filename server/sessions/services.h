@@ -13,7 +13,7 @@
 #include "absl/time/time.h"
 #include "server/buffers/blob_store.h"
 #include "server/clock/clock.h"
-#include "server/fairness/gang_order.h"
+#include "server/fairness/submission_order.h"
 #include "server/memory/host_memory.h"
 #include "server/metrics/metrics.h"
 #include "server/runtime/managed_device.h"
@@ -50,7 +50,7 @@ struct Services {
   SessionNames* names = nullptr;  // the registry's
   // All devices of the daemon, and the order in which multi-device programs are queued on them.
   std::vector<runtime::ManagedDevice*> devices = {};
-  fairness::GangOrder* gang_order = nullptr;
+  fairness::SubmissionOrder* submission_order = nullptr;
   // Makes the recorder of a session with a checkpoint interval; null: there are no checkpoints.
   std::function<std::unique_ptr<Recorder>(SessionState&)> new_recorder = nullptr;
   absl::Duration park_max = absl::Hours(7 * 24);  // how long a parked session is kept

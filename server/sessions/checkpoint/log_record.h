@@ -1,5 +1,4 @@
-// The records of a session's log, as bytes. Later builds read them: a change of the format
-// needs a new version of the log (log.cc).
+// The records of a session's log, as bytes. docs/formats/session-log.md specifies them.
 #ifndef KILN_SERVER_SESSIONS_CHECKPOINT_LOG_RECORD_H_
 #define KILN_SERVER_SESSIONS_CHECKPOINT_LOG_RECORD_H_
 

@@ -1,4 +1,4 @@
-// The one place that knows how the runtime runs a program: on one device or on several.
+// Makes a run of a program on its devices, and checks what its inputs must be.
 #ifndef KILN_SERVER_SESSIONS_OPERATIONS_MAKE_RUN_H_
 #define KILN_SERVER_SESSIONS_OPERATIONS_MAKE_RUN_H_
 
@@ -16,13 +16,9 @@
 namespace kiln::sessions {
 
 struct QueueableRun {
-  std::shared_ptr<runtime::QueuedRun> run;
+  std::shared_ptr<runtime::Run> run;
   std::function<void()> enqueue;  // called without locks
 };
-// `seconds`: the time that the run took on each of `devices`.
-using RunEnd = std::function<void(const absl::Status& status,
-                                  absl::Span<runtime::ManagedDevice* const> devices,
-                                  absl::Span<const double> seconds)>;
 
 // Checks types and placements of the inputs. INVALID_ARGUMENT names the input.
 absl::Status CheckInputs(const runtime::BoundProgram& program,
@@ -30,7 +26,8 @@ absl::Status CheckInputs(const runtime::BoundProgram& program,
 // Requires: the inputs have passed CheckInputs. Errors: those of runtime::Run::Create.
 absl::StatusOr<QueueableRun> MakeRun(SessionState& session, uint64_t sequence,
                                      const std::shared_ptr<const runtime::BoundProgram>& program,
-                                     std::vector<runtime::ValuePointer> inputs, RunEnd end);
+                                     std::vector<runtime::ValuePointer> inputs,
+                                     runtime::Run::Done done);
 
 }  // namespace kiln::sessions
 

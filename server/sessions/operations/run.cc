@@ -109,27 +109,24 @@ void BindResults(HandleTable& handles, RunProgram& operation, const runtime::Sig
   run->outputs = std::move(operation.outputs);
 }
 
-void CountRun(User& user, absl::Span<runtime::ManagedDevice* const> devices,
-              absl::Span<const double> seconds) {
-  for (size_t i = 0; i < devices.size(); ++i) {
-    DeviceUse& use = user.devices.at(devices[i]->name());
-    const double here = i < seconds.size() ? seconds[i] : 0;
-    use.nanoseconds.fetch_add(static_cast<int64_t>(here * 1e9), std::memory_order_relaxed);
+void CountRun(User& user, absl::Span<const runtime::Run::DeviceTime> times) {
+  for (const runtime::Run::DeviceTime& time : times) {
+    DeviceUse& use = user.devices.at(time.device->name());
+    use.nanoseconds.fetch_add(static_cast<int64_t>(time.seconds * 1e9), std::memory_order_relaxed);
     use.runs.fetch_add(1, std::memory_order_relaxed);
   }
 }
 
 // Answers a run once it has ended.
-RunEnd WhenEnded(SessionState& session, uint64_t sequence, bool report_time) {
+runtime::Run::Done WhenEnded(SessionState& session, uint64_t sequence, bool report_time) {
   return [self = session.shared_from_this(), sequence, report_time](
-             const absl::Status& status, absl::Span<runtime::ManagedDevice* const> devices,
-             absl::Span<const double> seconds) {
-    CountRun(*self->user, devices, seconds);
+             const absl::Status& status, absl::Span<const runtime::Run::DeviceTime> times) {
+    CountRun(*self->user, times);
     double longest = 0;
     double sum = 0;
-    for (const double each : seconds) {
-      longest = std::max(longest, each);
-      sum += each;
+    for (const runtime::Run::DeviceTime& time : times) {
+      longest = std::max(longest, time.seconds);
+      sum += time.seconds;
     }
     // Freed before the answer is sent, and without the lock.
     std::optional<PendingOperation> ended;

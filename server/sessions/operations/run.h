@@ -65,7 +65,7 @@ struct PendingRun {
   bool report_time = false;
   std::vector<runtime::ValuePointer> results{};  // outputs, then updates
   // Null if it cannot be cancelled, since it is done again after a restart.
-  std::shared_ptr<runtime::QueuedRun> run{};
+  std::shared_ptr<runtime::Run> run{};
   std::vector<uint64_t> outputs{};  // the handles of the first results
   struct Update {
     uint64_t handle = 0;

@@ -113,8 +113,8 @@ def _array(name: str, value: Any) -> np.ndarray:
     array = None if isinstance(value, str) else np.asarray(value)
     if array is None or array.dtype.kind not in "biufc":
         raise InvalidArgument(
-            f"{name} is {type(value).__name__}; an .npz file holds tensors and numbers alone, and a "
-            ".safetensors file nested values, strings and None as well")
+            f"{name} is {type(value).__name__}; an .npz file holds tensors and numbers alone, and "
+            "a .safetensors file nested values, strings and None as well")
     return array
 
 
