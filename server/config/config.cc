@@ -79,8 +79,8 @@ constexpr int kHoursPerYear = 366 * 24;
 constexpr int64_t kCompileMemoryMin = 256 << 20;
 
 constexpr char kBytes[] = "a number of bytes such as \"512MiB\"";
-constexpr char kPasses[] = "an array of passes of the compiler; `irtool --list` names them";
-constexpr char kNumber[] = "a whole number, not negative";
+constexpr char kPasses[] = "an array of compiler passes; `irtool --list` shows them";
+constexpr char kNumber[] = "an integer, at least 0";
 
 // Adds a key for each of quota::Resources.
 std::vector<Key> WithQuotas(std::vector<Key> keys) {
@@ -199,7 +199,7 @@ absl::Status ApplyTable(const toml::table& table, const std::string& prefix,
       }
     } else if (known == nullptr) {
       return ErrorAt(file, line,
-                     absl::StrCat("unknown key \"", path, "\"; known are ",
+                     absl::StrCat("unknown key \"", path, "\"; known keys: ",
                                   absl::StrJoin(Keys(), ", ", [](std::string* out, const Key& row) {
                                     out->append(row.path);
                                   })));
@@ -282,8 +282,8 @@ absl::Status Check(const Config& config) {
   }
   log::Level level;
   if (!log::ParseLevel(config.log_level, &level)) {
-    return absl::InvalidArgumentError(absl::StrCat("log_level: \"", config.log_level,
-                                                   "\" is none of debug, info, warning, error"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "log_level: \"", config.log_level, "\" is not allowed; use debug, info, warning or error"));
   }
   if (config.cpu_devices < 0 || config.cpu_devices > 64) {
     return absl::InvalidArgumentError(
@@ -324,12 +324,12 @@ absl::Status Check(const Config& config) {
   if (config.memory_limit_bytes < 0 || config.cache_limit_bytes < 0 ||
       config.blob_limit_bytes < 0 || config.kept_sessions_limit_bytes < 0 ||
       config.host_memory_limit_bytes < 0) {
-    return absl::InvalidArgumentError("limits in bytes must not be negative");
+    return absl::InvalidArgumentError("limits in bytes must be 0 or more");
   }
   if (config.host_memory_limit_bytes > 0 && config.host_memory_limit_bytes < kHostMemoryMin) {
     return absl::InvalidArgumentError(
         absl::StrCat("memory.host_limit: ", config.host_memory_limit_bytes,
-                     " bytes are too few; give ", kHostMemoryMin, " or more"));
+                     " bytes are not enough; set ", kHostMemoryMin, " or more"));
   }
   if (config.compile_seconds_limit < 0) {
     return absl::InvalidArgumentError("compiler.seconds_limit: it must not be negative");
@@ -337,7 +337,7 @@ absl::Status Check(const Config& config) {
   if (config.compile_memory_limit_bytes != 0 &&
       config.compile_memory_limit_bytes < kCompileMemoryMin) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "compiler.memory_limit: ", config.compile_memory_limit_bytes, " bytes are too few; give ",
+        "compiler.memory_limit: ", config.compile_memory_limit_bytes, " bytes are not enough; set ",
         kCompileMemoryMin, " or more, or 0 for no limit"));
   }
   const int64_t weight = config.quota[quota::Resource::kWeight];

@@ -35,59 +35,59 @@ std::string AbslUnparseFlag(const Addresses& flag) { return absl::StrJoin(flag.v
 
 }  // namespace
 
-ABSL_FLAG(std::string, config, "", "TOML file; server/config/config.h lists its keys");
-ABSL_FLAG(Addresses, listen, {}, "where clients connect: unix:PATH or host:port; may be repeated");
-ABSL_FLAG(std::string, metrics_listen, "", "host:port that serves /metrics; \"none\" serves none");
-ABSL_FLAG(std::string, cache_dir, "", "folder of the kernel cache");
+ABSL_FLAG(std::string, config, "",
+          "configuration file (TOML); server/config/config.h lists its keys");
+ABSL_FLAG(Addresses, listen, {}, "address for clients: unix:PATH or host:port; may be repeated");
+ABSL_FLAG(std::string, metrics_listen, "", "host:port that serves /metrics, or \"none\"");
+ABSL_FLAG(std::string, cache_dir, "", "folder for the kernel cache");
 ABSL_FLAG(std::string, state_dir, "",
-          "folder of what outlives the daemon: users, limits, sessions");
+          "folder for data that outlives the daemon: users, limits, sessions");
 ABSL_FLAG(std::optional<bool>, metrics_plain_http, std::nullopt,
-          "serve /metrics over HTTP on a loopback address, even if there is TLS");
+          "serve /metrics over HTTP on a loopback address, even if clients use TLS");
 ABSL_FLAG(std::optional<bool>, programs_shared, std::nullopt,
           "users who send the same graph share its program and kernels");
-ABSL_FLAG(
-    bool, new_token_key, false,
-    "make a new state/token_key if the one that made the users' tokens is lost; ends all tokens");
+ABSL_FLAG(bool, new_token_key, false,
+          "create a new state/token_key if the key of the users' tokens is lost; ends all tokens");
 ABSL_FLAG(std::optional<bool>, system_users, std::nullopt,
-          "other users of this machine may use the Unix sockets, under their names there");
+          "other users of this machine may use the Unix sockets, under their account names");
 ABSL_FLAG(std::string, tls_certificate, "",
-          "PEM file; with it all ports speak TLS. Beyond loopback there is no listening without");
+          "PEM file with the certificate for TLS on all ports; required to listen beyond loopback");
 ABSL_FLAG(std::string, tls_key, "", "PEM file with the certificate's private key");
-ABSL_FLAG(std::string, tls_client_ca, "",
-          "PEM file with the authorities whose certificates are users', by their common names");
 ABSL_FLAG(
-    std::vector<std::string>, devices, {},
-    "devices to use, for example cpu:0,cpu:1, or all of a kind: cpu; null computes nothing, for "
-    "debugging; opencl takes all that OpenCL finds; if empty all but null, and of OpenCL what has "
-    "memory of its own");
-ABSL_FLAG(std::string, memory_limit, "", "bytes of each device to use at most, for example 8GiB");
-ABSL_FLAG(
-    std::string, host_memory_limit, "",
-    "bytes that clients may make the daemon hold beside device memory, for example 4GiB; 0: a "
-    "sixth of the machine's");
-ABSL_FLAG(std::string, blob_limit, "", "bytes of the host memory that uploads may take; 0: all");
+    std::string, tls_client_ca, "",
+    "PEM file with the authorities that sign users' certificates; the common name is the user");
+ABSL_FLAG(std::vector<std::string>, devices, {},
+          "devices to use, for example cpu:0,cpu:1, or all of one kind: cpu; null (for debugging) "
+          "computes nothing; opencl means all OpenCL devices; if empty: all devices except null "
+          "and OpenCL devices that share host memory");
+ABSL_FLAG(std::string, memory_limit, "", "most bytes to use of each device, for example 8GiB");
+ABSL_FLAG(std::string, host_memory_limit, "",
+          "most bytes of host memory for clients' data, for example 4GiB; 0: a sixth of the "
+          "machine's memory");
+ABSL_FLAG(std::string, blob_limit, "", "most bytes of that host memory for uploads; 0: all of it");
 ABSL_FLAG(int, run_seconds_limit, -1,
-          "predicted seconds that one run of a program may take; 0: any");
+          "most seconds that one run of a program may be predicted to take; 0: no limit");
 ABSL_FLAG(int, slice_ms, -1,
-          "milliseconds after which others' runs may come between a program's kernels; 0: never");
-ABSL_FLAG(int, compile_seconds_limit, -1, "seconds that a kernel may take to compile; 0: any");
+          "milliseconds after which other users' runs may come between the kernels of a program; "
+          "0: never");
+ABSL_FLAG(int, compile_seconds_limit, -1, "most seconds to compile one kernel; 0: no limit");
 ABSL_FLAG(std::string, compile_memory_limit, "",
-          "bytes that compiling a kernel may take, for example 4GiB; 0: any");
-ABSL_FLAG(int, cpu_devices, -1, "how many CPU devices to offer");
+          "most bytes of memory to compile one kernel, for example 4GiB; 0: no limit");
+ABSL_FLAG(int, cpu_devices, -1, "number of CPU devices");
 ABSL_FLAG(int, cpu_threads, -1,
-          "threads of each CPU device; 0: the cores that kilnd may use, divided among them");
+          "threads of each CPU device; 0: the cores that kilnd may use, divided among the devices");
 ABSL_FLAG(std::string, cpu_features, "",
-          "vector instructions that kernels may use: avx512, avx2 or sse4.2, then what to leave "
-          "out, for example avx2,-fma,-f16c; all that the processor has if empty");
+          "vector instructions that kernels may use: avx512, avx2 or sse4.2, then extensions to "
+          "leave out, for example avx2,-fma,-f16c; if empty: all that the processor has");
 ABSL_FLAG(std::vector<std::string>, disable_passes, {},
-          "optional passes of the compiler to leave out, for example simplify,merge_rows; `irtool "
-          "--list` names them");
+          "optional compiler passes to leave out, for example simplify,merge_rows; `irtool --list` "
+          "shows them");
 ABSL_FLAG(std::vector<std::string>, dump_passes, {},
-          "passes of the compiler whose outcome `kiln explain` shows, for example normalize,lower");
-ABSL_FLAG(int, lease_seconds, -1, "lease of clients that name none");
+          "compiler passes whose output `kiln explain` shows, for example normalize,lower");
+ABSL_FLAG(int, lease_seconds, -1, "seconds of a session's lease if the client sets none");
 ABSL_FLAG(int, ping_answer_seconds, -1,
           "seconds after which a connection with an unanswered ping is closed");
-ABSL_FLAG(int, session_limit, -1, "sessions open at once, of all users");
+ABSL_FLAG(int, session_limit, -1, "most sessions open at once, of all users");
 ABSL_FLAG(std::string, log_level, "", "debug, info, warning or error");
 
 namespace kiln::config {

@@ -227,8 +227,7 @@ absl::StatusOr<std::shared_ptr<Gang::Memory>> Gang::Reserve(
   }
   memory->staging = drivers::HostBuffer::Make(loaded->staging_bytes);
   if (memory->staging == nullptr)
-    return absl::ResourceExhaustedError(
-        "no host memory through which devices hand each other values");
+    return absl::ResourceExhaustedError("no host memory to exchange values between devices");
   memory_ = memory;
   return memory;
 }

@@ -143,7 +143,7 @@ absl::StatusOr<fairness::Work::Handed> GangRun::Ready(int member, int64_t ticket
     }
     refused = SubmitAll(member, tickets);
   }
-  if (!goes_on) Fail(absl::CancelledError("the session has ended"));
+  if (!goes_on) Fail(absl::CancelledError("the session was closed"));
   drivers::SubmitResult result;
   for (const Refused& each : refused) {
     result.status = each.why;

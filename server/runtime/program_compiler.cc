@@ -100,7 +100,7 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::Compile(const ProgramR
   if (request.members.size() > 1) {
     return errors::WithReason(
         absl::InvalidArgumentError(absl::StrCat(
-            "the graph has no mesh, but ", request.members.size(), " devices are given; name one")),
+            "the graph has no mesh, but ", request.members.size(), " devices are named; name one")),
         "WRONG_DEVICE_COUNT");
   }
   ManagedDevice& device = *request.device;
@@ -138,7 +138,7 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::CompileGang(const Prog
     return errors::WithReason(
         absl::InvalidArgumentError(absl::StrCat(
             "the graph's mesh has ", graph::NumDevices(graph.sharding->mesh), " places, but ",
-            names.size(), " devices are given; name one for each place")),
+            names.size(), " devices are named; name one for each place")),
         "WRONG_DEVICE_COUNT");
   }
   const CompileLabel label{digest, request.name, request.DeviceNames(), UserOf(request)};

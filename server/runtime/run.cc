@@ -32,9 +32,9 @@ absl::Status CheckPlacement(const Signature& signature, size_t input, const buff
     return placement ? placement->ToString() : std::string("on one device");
   };
   return errors::WithReason(
-      absl::InvalidArgumentError(absl::StrCat(
-          "input ", input, " lies ", describe(has), ", but the program wants it ", describe(wanted),
-          "; Move makes a copy that lies so (kiln.shard, Tensor.to)")),
+      absl::InvalidArgumentError(absl::StrCat("input ", input, " is ", describe(has),
+                                              ", but the program needs it ", describe(wanted),
+                                              "; copy it there (kiln.shard, Tensor.to)")),
       "INPUT_PLACEMENT", {{"input", absl::StrCat(input)}});
 }
 
@@ -57,8 +57,8 @@ absl::Status DependencyError(const absl::Status& cause) {
 
 absl::Status CancelledRun() {
   return errors::WithReason(
-      absl::CancelledError("the run was cancelled by its client, and what it would have updated "
-                           "keeps its value; for its results, run it again"),
+      absl::CancelledError("the client cancelled the run; tensors that it would have updated keep "
+                           "their values; run it again for its results"),
       "CANCELLED");
 }
 
@@ -351,7 +351,7 @@ void Run::Finished(int64_t ticket, const drivers::SubmitResult& result) {
   }
   // Before later work of its flow can start.
   if (has_rest && !device.dispatcher().Continue(ticket, self, predicted_seconds()))
-    Fail(absl::CancelledError("the session has ended"));
+    Fail(absl::CancelledError("the session was closed"));
   if (is_end) End();
   // Last, so that a thread that waits for an idle device finds the results resolved and answered. A
   // run that has failed and has more pieces waits there for its turn, and fails then.

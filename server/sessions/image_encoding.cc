@@ -444,7 +444,7 @@ absl::StatusOr<SessionImage> Decode(absl::string_view bytes, uint32_t version) {
   }
   if (version >= 4) TakePlaces(in, &image);
   if (!in.AtEnd() || !IsConsistent(image) || !HasCountableBytes(image))
-    return absl::DataLossError("the description of the session makes no sense");
+    return absl::DataLossError("the description of the session is invalid");
   return image;
 }
 

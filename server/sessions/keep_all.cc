@@ -76,14 +76,14 @@ void Log(const Frozen& frozen, const absl::Status& saved, bool is_protected) {
   const std::string& name = frozen.session->identity().name;
   if (is_protected) {
     log::Info("session_kept", {{"session", name},
-                               {"by", "its last snapshot and the journal since"},
+                               {"by", "its last checkpoint and its operation log since"},
                                {"because", std::string(saved.message())}});
   } else if (saved.ok()) {
     log::Info("session_kept", {{"session", name}, {"bytes", absl::StrCat(frozen.bytes())}});
   } else {
     log::Error("session_lost", {{"session", name},
                                 {"why", std::string(saved.message())},
-                                {"lost", "its tensors and programs; its client is told"}});
+                                {"lost", "its tensors and programs; its client gets an error"}});
   }
 }
 
@@ -98,7 +98,7 @@ void KeepOne(const KeepAllOptions& options, Frozen& frozen) {
   const bool stays = saved.ok() || is_protected;
   const absl::Status reason =
       stays ? options.restarting
-            : LostBecause("the daemon that stopped could not keep it for the next one", saved);
+            : LostBecause("the previous daemon could not write its checkpoint", saved);
   // For a client that is disconnected now.
   if (!stays)
     options.registry->ended().Remember(session.identity().id, session.user().name, reason);

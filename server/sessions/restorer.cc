@@ -118,8 +118,9 @@ absl::Status Restorer::AskFor(std::deque<std::unique_ptr<Waiting>>::iterator wan
   waiting_.erase(wanted);
   const std::string why = next->why;
   waiting_.push_front(std::move(next));
-  if (why.empty()) return Restarting("the session waits to be restored; attach again");
-  return Restarting(absl::StrCat("the session cannot be restored yet, and is tried again: ", why));
+  if (why.empty()) return Restarting("the session is waiting to be restored; attach again");
+  return Restarting(
+      absl::StrCat("the session cannot be restored yet and will be tried again: ", why));
 }
 
 void Restorer::Drop(const KeptSessions::Kept& kept) {
@@ -214,11 +215,11 @@ bool Restorer::Waits(const Waiting& waiting, const absl::Status& status) const {
 void Restorer::Lose(const KeptSessions::Kept& kept, const absl::Status& why) {
   const SessionImage& image = kept.image;
   registry_.ended().Remember(image.identity.id, image.user,
-                             LostBecause("the daemon could not bring it back", why));
+                             LostBecause("the daemon could not restore it", why));
   Drop(kept);
   log::Error("session_lost", {{"session", image.identity.name},
                               {"why", std::string(why.message())},
-                              {"lost", "its tensors and programs; its client is told"}});
+                              {"lost", "its tensors and programs; its client gets an error"}});
 }
 
 absl::Status Restorer::Restore(const KeptSessions::Kept& kept, Patience& patience) {
@@ -226,9 +227,8 @@ absl::Status Restorer::Restore(const KeptSessions::Kept& kept, Patience& patienc
   // cannot repeat.
   if (kept.image.journal == 0) return TryToRestore(kept, patience);
   if (KeptSessions::CountAttempt(kept) > kAttemptsMax) {
-    return absl::DataLossError(absl::StrCat(kAttemptsMax,
-                                            " daemons have ended while they did "
-                                            "again what the session had done"));
+    return absl::DataLossError(
+        absl::StrCat(kAttemptsMax, " daemons ended while they repeated the session's operations"));
   }
   const absl::Status status = TryToRestore(kept, patience);
   KeptSessions::ForgetAttempts(kept);
@@ -240,7 +240,7 @@ absl::Status Restorer::TryToRestore(const KeptSessions::Kept& kept, Patience& pa
   if (!reader.ok()) return reader.status();
   JournalReader journal = kept_.ReadJournal(kept);
   if (kept.image.is_live && kept.journal.empty())
-    return absl::DataLossError("the journal of what came after its image is not there");
+    return absl::DataLossError("the operation log since its checkpoint is missing");
   const auto summary = Summarize(journal);
   if (!summary.ok()) return summary.status();
   auto session = registry_.Make(kept.image);

@@ -146,18 +146,18 @@ absl::StatusOr<std::unique_ptr<SealedReader>> SealedReader::Open(const std::stri
 absl::Status SealedReader::ReadHead(uint32_t newest) {
   struct stat found {};
   if (fstat(file_, &found) != 0) return Failed("read", path_);
-  if (!S_ISREG(found.st_mode)) return Damaged("is no regular file");
+  if (!S_ISREG(found.st_mode)) return Damaged("is not a regular file");
   if (found.st_uid != geteuid()) return Damaged("belongs to another user");
   std::string head(kHeadBytes, '\0');
   if (found.st_size < static_cast<off_t>(kHeadBytes)) return Damaged("is cut");
   if (absl::Status status = ReadAll(absl::MakeSpan(head)); !status.ok()) return status;
   const absl::string_view fields(head);
-  if (fields.substr(0, 8) != kMagic) return Damaged("is no kept session");
+  if (fields.substr(0, 8) != kMagic) return Damaged("is not a checkpoint of a session");
   const uint64_t version = FromLittleEndian(fields.substr(8, 4));
   if (version > newest) {
     return absl::UnimplementedError(absl::StrCat(path_, " has version ", version,
-                                                 " and this daemon knows ", newest,
-                                                 " at most: a newer one wrote it"));
+                                                 " but this daemon knows at most ", newest,
+                                                 "; a newer daemon wrote it"));
   }
   version_ = static_cast<uint32_t>(version);
   const uint64_t size = FromLittleEndian(fields.substr(16));
@@ -170,7 +170,8 @@ absl::Status SealedReader::ReadHead(uint32_t newest) {
   authenticator_->Update(description_);
   std::string tag(kTagBytes, '\0');
   if (absl::Status status = ReadAll(absl::MakeSpan(tag)); !status.ok()) return status;
-  if (!cache::SameTag(authenticator_->Finish(), tag)) return Damaged("is damaged or not ours");
+  if (!cache::SameTag(authenticator_->Finish(), tag))
+    return Damaged("is damaged or was written with another key");
   authenticator_ = secret_.Authenticate();
   authenticator_->Update(tag);
   return absl::OkStatus();
@@ -196,7 +197,7 @@ absl::Status SealedReader::Read(absl::Span<char> bytes) {
 }
 
 absl::Status SealedReader::Finish() {
-  if (left_ != 0) return Damaged("has more than it describes");
+  if (left_ != 0) return Damaged("has more bytes than its description says");
   std::string tag(kTagBytes, '\0');
   if (absl::Status status = ReadAll(absl::MakeSpan(tag)); !status.ok()) return status;
   if (!cache::SameTag(authenticator_->Finish(), tag)) return Damaged("is damaged");

@@ -26,9 +26,9 @@ absl::Status SaysClosed(const absl::Status& status) {
 // The machine has rebooted since, or a file was truncated.
 absl::Status IsBehind() {
   return errors::WithReason(
-      absl::NotFoundError("the session is lost with its tensors and programs: what the daemon had "
-                          "written of it is older than what this client has seen; open a new one "
-                          "and load the last checkpoint"),
+      absl::NotFoundError("the session and its tensors and programs are lost: the daemon's "
+                          "checkpoint of it is older than the results that this client has "
+                          "received; open a new session and load your last saved state"),
       "SESSION_LOST");
 }
 
@@ -359,7 +359,7 @@ void Session::Close(const absl::Status& status, bool files_stay) {
   }
   devices_.RemoveFlows();
   for (const auto& [sequence, unfinished] : runs)
-    unfinished.run->Stop(absl::CancelledError("the session has ended"));
+    unfinished.run->Stop(absl::CancelledError("the session was closed"));
   if (!runs.empty()) devices_.StopUnwanted();
   services_.blobs->EndSession(identity_.number);
   services_.names->Release(identity_.number);

@@ -15,10 +15,10 @@ namespace {
 absl::Status Check(const DetachAs& operation) {
   if (absl::Status status = CheckName("a session", operation.name); !status.ok()) return status;
   if (operation.tensors.size() > kNamedTensorsMax) {
-    return errors::WithReason(
-        absl::InvalidArgumentError(absl::StrCat(operation.tensors.size(), " tensors have names; ",
-                                                kNamedTensorsMax, " may")),
-        "TOO_MANY_NAMES", {{"limit", absl::StrCat(kNamedTensorsMax)}});
+    return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
+                                  operation.tensors.size(), " tensors are named, but at most ",
+                                  kNamedTensorsMax, " may be")),
+                              "TOO_MANY_NAMES", {{"limit", absl::StrCat(kNamedTensorsMax)}});
   }
   absl::flat_hash_set<absl::string_view> seen;
   for (const NamedHandle& tensor : operation.tensors) {
@@ -104,8 +104,8 @@ absl::StatusOr<Session::Takeover> Session::TakeOver() {
     // restarted now: the new client does not have them to send them again.
     if (executor_.executed() < log_.last_received()) {
       return errors::WithReason(
-          absl::UnavailableError("what was sent by who has the session now is still being taken; "
-                                 "attach again"),
+          absl::UnavailableError(
+              "the session is still processing operations of its previous client; attach again"),
           "RESTARTING");
     }
     ++generation_;
@@ -146,7 +146,7 @@ std::string Session::IdOf(uint64_t generation) const {
 
 absl::Status Session::TakenOver() {
   return errors::WithReason(
-      absl::AbortedError("another process has taken over this session by its name"), "TAKEN_OVER");
+      absl::AbortedError("another process took over this session by its name"), "TAKEN_OVER");
 }
 
 }  // namespace kiln::sessions

@@ -59,9 +59,9 @@ std::vector<quota::Holder> Session::HoldersOf(quota::Resource resource) const {
     case Resource::kSessions: {
       absl::MutexLock lock(&mutex_);
       if (sink_ != nullptr) return {{name, 0}};
-      if (detached_) return {{absl::StrCat(name, ", left as ", Quoted(detached_->name)), 0}};
-      return {{absl::StrCat(name, ", which is away: its client is gone, and `kiln sessions close ",
-                            identity_.name, "` ends it"),
+      if (detached_) return {{absl::StrCat(name, ", detached as ", Quoted(detached_->name)), 0}};
+      return {{absl::StrCat(name, ", whose client is disconnected; `kiln sessions close ",
+                            identity_.name, "` closes it"),
                0, /*is_idle=*/true}};
     }
     case Resource::kOperations:

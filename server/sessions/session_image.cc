@@ -31,7 +31,7 @@ class Places {
   // Adds a value that a pending operation makes.
   absl::Status AddPending(const runtime::ValuePointer& value) {
     // The run has ended, and a part of its results may have been sent.
-    if (value->resolved()) return Unknown("a run is just ending on a device that hangs");
+    if (value->resolved()) return Unknown("a run is ending on a device that hangs");
     // Equal results of a run are one value.
     if (!places_.contains(value.get())) places_[value.get()] = Add({.kind = Kind::kPending});
     return absl::OkStatus();
@@ -45,7 +45,7 @@ class Places {
   absl::StatusOr<size_t> Of(const runtime::ValuePointer& value) {
     const auto known = places_.find(value.get());
     if (known != places_.end()) return known->second;
-    if (!value->resolved()) return Unknown("an upload to its device has not ended");
+    if (!value->resolved()) return Unknown("an upload to its device is not finished");
     SessionImage::Value kept{.kind = Kind::kFailed, .error = value->status()};
     if (kept.error.ok()) kept.error = LossOf(*value);
     if (kept.error.ok()) {
@@ -60,7 +60,7 @@ class Places {
   }
 
   absl::StatusOr<size_t> Of(const std::shared_ptr<const ProgramOrigin>& origin) {
-    if (origin->wire.empty()) return Unknown("one of its programs cannot be kept");
+    if (origin->wire.empty()) return Unknown("one of its programs cannot be stored");
     const auto [entry, is_new] = origins_.emplace(origin.get(), image_.origins.size());
     if (is_new) image_.origins.push_back(origin);
     return entry->second;
@@ -181,7 +181,7 @@ absl::Status KeepAnswers(const AnswerLog& log, Places& places, SessionImage* ima
       // It was read before its device was lost.
       const SessionImage::Value& value = image->values[*place];
       if (value.kind == Kind::kFailed) kept.error = value.error;
-      if (value.kind == Kind::kPending) return Unknown("a value was read that is not there");
+      if (value.kind == Kind::kPending) return Unknown("the value of an answer is not available");
       if (value.kind == Kind::kBytes) kept.value = *place;
     }
     image->answers.push_back(std::move(kept));
@@ -270,7 +270,7 @@ bool Session::IsSettled(uint64_t executed) const {
 
 absl::StatusOr<SessionImage> Session::MakeImage(uint64_t executed) const {
   if (executed - unfinished_.ended() != in_flight_.size())
-    return Unknown("an operation is under way that cannot be done again");
+    return Unknown("an operation that cannot be repeated is unfinished");
   SessionImage image;
   image.identity = identity_;
   image.user = user_->name;

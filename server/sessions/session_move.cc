@@ -108,9 +108,9 @@ absl::Status Session::CheckLiesOn(const runtime::Program& program,
         members.empty() ? program.device() : *program.gang()->members()[members[i]].device;
     if (inputs[i]->pool() == wanted.pool().get() || inputs[i]->pool() == nullptr) continue;
     return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
-                                  "input ", i, " lies on ", inputs[i]->pool()->device().info().name,
-                                  ", but the program wants it on ", wanted.name(),
-                                  "; Move makes a copy that lies so (kiln.shard, Tensor.to)")),
+                                  "input ", i, " is on ", inputs[i]->pool()->device().info().name,
+                                  ", but the program needs it on ", wanted.name(),
+                                  "; copy it there (kiln.shard, Tensor.to)")),
                               "INPUT_PLACEMENT", {{"input", absl::StrCat(i)}});
   }
   return absl::OkStatus();

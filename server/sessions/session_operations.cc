@@ -39,10 +39,11 @@ absl::StatusOr<std::shared_ptr<const Session::Upload>> Session::MakeUpload(uint6
   auto upload = std::make_shared<Upload>();
   const auto type = std::make_shared<const buffers::TensorType>(operation.type);
   if (operation.blobs.size() > kPiecesMax) {
-    return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
-                                  "handle ", operation.handle, ": ", operation.blobs.size(),
-                                  " pieces are more than ", kPiecesMax, "; make them larger")),
-                              "TOO_MANY_PIECES", {{"handle", absl::StrCat(operation.handle)}});
+    return errors::WithReason(
+        absl::InvalidArgumentError(absl::StrCat(
+            "handle ", operation.handle, ": ", operation.blobs.size(),
+            " pieces are more than the limit of ", kPiecesMax, "; send fewer and larger pieces")),
+        "TOO_MANY_PIECES", {{"handle", absl::StrCat(operation.handle)}});
   }
   int64_t size = static_cast<int64_t>(operation.data.size());
   const bool again = IsReplaying();
@@ -70,7 +71,7 @@ absl::StatusOr<std::shared_ptr<const Session::Upload>> Session::MakeUpload(uint6
     return errors::WithReason(
         absl::InvalidArgumentError(absl::StrCat(
             "handle ", operation.handle, ": ", type->ToString(), " takes ", type->bytes(),
-            " bytes, but ", size, size > type->bytes() ? " or more" : "", " are given")),
+            " bytes, but ", size, size > type->bytes() ? " or more" : "", " were sent")),
         "SIZE_MISMATCH", {{"handle", absl::StrCat(operation.handle)}});
   }
   auto value = AllocateAt(type, operation.place);
@@ -158,8 +159,8 @@ void Session::Execute(uint64_t sequence, Read& operation) {
         sequence, {},
         errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
                                "handle ", operation.handle, " holds ", (*value)->bytes(),
-                               " bytes; Read returns at most ", services_.limits.read_bytes,
-                               ": use BlobService.Download")),
+                               " bytes, but Read returns at most ", services_.limits.read_bytes,
+                               "; use BlobService.Download")),
                            "TOO_LARGE_FOR_READ", {{"handle", absl::StrCat(operation.handle)}}));
   }
   AwaitRead(sequence, *value);
@@ -200,8 +201,8 @@ void Session::Execute(uint64_t sequence, Refused& operation) {
 void Session::Execute(uint64_t sequence, UnknownOperation&) {
   Fail(sequence, {},
        errors::WithReason(
-           absl::UnimplementedError("the request has no operation that this daemon knows; "
-                                    "is the client newer than the daemon?"),
+           absl::UnimplementedError("the request has no operation that this daemon knows; check "
+                                    "that the client is not newer than the daemon"),
            "UNKNOWN_OPERATION"));
 }
 

@@ -31,7 +31,7 @@ absl::Status CheckResults(const RunProgram& operation, const runtime::Signature&
   if (twice == updated.end()) return absl::OkStatus();
   return errors::WithReason(
       absl::InvalidArgumentError(
-          absl::StrCat("handle ", *twice, " is bound to two inputs that the program updates")),
+          absl::StrCat("handle ", *twice, " is given for two inputs that the program updates")),
       "UPDATED_TWICE", {{"handle", absl::StrCat(*twice)}});
 }
 

@@ -87,7 +87,7 @@ absl::Status Session::ReplayOne(ExecutedRecord& record, const JournalSummary& su
   {
     absl::MutexLock lock(&mutex_);
     if (record.sequence != log_.last_received() + 1)
-      return absl::DataLossError("operations are missing in the journal");
+      return absl::DataLossError("operations are missing from the operation log");
     log_.Acknowledge(record.acknowledged);
     log_.RestoreReceived(record.sequence);
     highest_handle_ = record.highest_handle;
@@ -99,7 +99,7 @@ absl::Status Session::ReplayOne(ExecutedRecord& record, const JournalSummary& su
   absl::Status status = AwaitReplayed(takes_memory ? 0 : kUnfinishedMax, gives_up);
   if (status.ok() || MayPass(status)) return status;
   return absl::DataLossError(
-      absl::StrCat("operation ", record.sequence, " cannot be done again: ", status.message()));
+      absl::StrCat("operation ", record.sequence, " cannot be repeated: ", status.message()));
 }
 
 absl::Status Session::ReplayOne(CancelledRecord& record) {
@@ -142,7 +142,7 @@ absl::Status Session::AwaitReplayed(int64_t unfinished_max, const std::function<
     return !replay_error_.ok() || (!resumption_ && unfinished_.size() <= unfinished_max);
   };
   while (!mutex_.AwaitWithTimeout(absl::Condition(&is_over), kLookWhetherToGiveUp))
-    if (gives_up()) return absl::CancelledError("the daemon stops");
+    if (gives_up()) return absl::CancelledError("the daemon is stopping");
   return replay_error_;
 }
 

@@ -31,7 +31,7 @@ absl::Status Fill(const runtime::ValuePointer& value, ByteSource& bytes, Patienc
   return absl::OkStatus();
 }
 
-absl::Status Ended() { return absl::CancelledError("the session has ended"); }
+absl::Status Ended() { return absl::CancelledError("the session was closed"); }
 
 }  // namespace
 
@@ -236,7 +236,7 @@ absl::StatusOr<Session::MadeRun> Session::MakeAgain(uint64_t sequence, size_t pe
   absl::Status status = runtime::CheckInputs(signature, in_flight.inputs);
   if (status.ok()) status = CheckLiesOn(*program->program, in_flight.inputs);
   if (status.ok() && signature.outputs.size() + signature.updates.size() != run.results.size())
-    status = absl::InternalError("a kept run does not fit its program");
+    status = absl::InternalError("a run in the checkpoint does not match its program");
   if (!status.ok()) return status;
   auto made = MakeRun(sequence, program, in_flight.inputs, run.report_time);
   if (!made.ok()) return made.status();

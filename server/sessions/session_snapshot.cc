@@ -65,7 +65,7 @@ absl::StatusOr<Session::Draft> Session::BeginImage() {
   protection_.due = services_.clock.steady() + identity_.snapshot_interval;
   if (protection_.journal &&
       protection_.journal->number() >= protection_.image_number + kSegmentsMax)
-    LoseProtection(absl::AbortedError("too many images of it have failed"));
+    LoseProtection(absl::AbortedError("too many checkpoints of it have failed"));
   if (!protection_.journal) {
     protection_.journal =
         services_.kept->NewJournal(identity_, user_->name, protection_.last_number, "");
@@ -95,7 +95,7 @@ absl::Status Session::TakeImage(Patience& patience) {
   absl::ReleasableMutexLock lock(&mutex_);
   // If the journal was ended meanwhile, the image is out of date.
   if (closed_ || protection_.journal != begun->journal)
-    return absl::CancelledError("the session has ended, or something of it has failed meanwhile");
+    return absl::CancelledError("the session was closed, or a part of it failed meanwhile");
   if (status.ok()) status = (*writer)->Place();
   if (!status.ok()) {
     // A journal without an image protects nothing.

@@ -73,7 +73,7 @@ bool Snapshots::Look(Looked& looked, Patience& patience) {
     log::Warning("session_unprotected",
                  {{"session", name},
                   {"why", std::string(lost.message())},
-                  {"so", "it is lost if the daemon is killed, until another image is there"}});
+                  {"so", "it is lost if the daemon is killed before the next checkpoint"}});
   }
   if (!session->ImageIsDue()) return true;
   const absl::Time begun = SteadyNow();
@@ -87,7 +87,7 @@ bool Snapshots::Look(Looked& looked, Patience& patience) {
     log::Warning("snapshot_failed",
                  {{"session", name},
                   {"why", looked.said},
-                  {"protected", session->IsProtected() ? "by the image before it" : "no"}});
+                  {"protected", session->IsProtected() ? "by the previous checkpoint" : "no"}});
   }
   return true;
 }

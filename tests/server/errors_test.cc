@@ -247,7 +247,7 @@ TEST(Errors, StreamsThatBreakTheRulesEnd) {
     const grpc::Status status = stream->End();
     EXPECT_EQ(status.error_code(), grpc::INVALID_ARGUMENT);
     EXPECT_THAT(status.error_message(),
-                HasSubstr("operation 5 came, but the next sequence number is 1"));
+                HasSubstr("operation 5 was sent, but the next sequence number must be 1"));
   }
   {
     grpc::ClientContext context;
@@ -256,7 +256,7 @@ TEST(Errors, StreamsThatBreakTheRulesEnd) {
     v1::ConnectResponse response;
     EXPECT_FALSE(stream->Read(&response));
     const grpc::Status status = stream->Finish();
-    EXPECT_THAT(status.error_message(), HasSubstr("must be attach"));
+    EXPECT_THAT(status.error_message(), HasSubstr("must be `attach`"));
   }
   auto stream = client.Connect();
   EXPECT_FALSE(stream->Call(Write(1, {1})).has_error());
