@@ -269,9 +269,10 @@ absl::StatusOr<CompiledProgram> CompileSharded(const graph::Graph& graph,
                                                const drivers::Target& target,
                                                const Options& options) {
   if (target.limits.buffer_alignment > shard::kPublishedAlignment) {
-    return absl::UnimplementedError(absl::StrCat(
-        "a graph on a mesh for a device that aligns buffers to ", target.limits.buffer_alignment,
-        " bytes; the most is ", shard::kPublishedAlignment));
+    return absl::UnimplementedError(
+        absl::StrCat("a graph on a mesh cannot use a device that aligns buffers to ",
+                     target.limits.buffer_alignment, " bytes; at most ", shard::kPublishedAlignment,
+                     " are allowed"));
   }
   CompiledProgram program;
   // The graph as given, before any pass.

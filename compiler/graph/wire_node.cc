@@ -145,9 +145,8 @@ class NodeBuilder {
   absl::Status ReadOp() {
     op_ = ops::FindOp(node_.op());
     if (op_ != nullptr) return absl::OkStatus();
-    return NodeError(
-        proto_, index_, "UNKNOWN_OP",
-        StrCat("there is no such op in this daemon's op set, version ", ops::kOpSetVersion));
+    return NodeError(proto_, index_, "UNKNOWN_OP",
+                     StrCat("the op is not in this daemon's op set, version ", ops::kOpSetVersion));
   }
 
   absl::Status ReadOperands() {

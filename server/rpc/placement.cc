@@ -45,8 +45,8 @@ absl::Status CheckForm(const buffers::Placement& placement) {
                                      " devices are named; name one device for each place"));
   }
   if (placement.spec.size() > ops::kRankMax) {
-    return BadPlacement(absl::StrCat("a spec for ", placement.spec.size(),
-                                     " dimensions; the most is ", ops::kRankMax));
+    return BadPlacement(absl::StrCat("a spec for ", placement.spec.size(), " dimensions; at most ",
+                                     ops::kRankMax, " are allowed"));
   }
   // Sizes depend on the tensor; size 0 passes with every spec.
   const ir::Shape sizes(placement.spec.size(), 0);
@@ -58,8 +58,8 @@ absl::Status CheckForm(const buffers::Placement& placement) {
 
 absl::Status CheckDeviceNames(const std::vector<std::string>& devices) {
   if (static_cast<int64_t>(devices.size()) > graph::kMeshDevicesMax) {
-    return BadPlacement(
-        absl::StrCat(devices.size(), " devices are named; at most ", graph::kMeshDevicesMax));
+    return BadPlacement(absl::StrCat(devices.size(), " devices are named; at most ",
+                                     graph::kMeshDevicesMax, " are allowed"));
   }
   absl::flat_hash_set<absl::string_view> seen;
   for (const std::string& device : devices) {

@@ -188,13 +188,13 @@ TEST(PlacementTest, WhatCannotBeIsSaid) {
       {Placed(kRow, {{0}}, {0, 1, 2}), 3, "the mesh has 2 places, but 3 devices are named"},
       {two, 3, "a placement without a mesh must name one device, not 2"},
       {{}, 3, "must name one device, not 0"},
-      {Placed(five, {}), 3, "the mesh has 5 axes; it needs 1 to 4"},
+      {Placed(five, {}), 3, "the mesh has 5 axes; it must have 1 to 4"},
       {Placed({{"a b", 2}}, {}), 3, "an axis named \"a b\""},
       {Placed({{"a", 1}, {"a", 2}}, {}), 3, "two axes named \"a\""},
       {Placed({{"a", 65}}, {}, {0}), 3, "at most 64 devices"},
       {Placed(kRow, {{1}}), 3, "axis 1 of a mesh that has 1 axes"},
       {Placed(kRow, {{0}, {0}}), 3, "split twice by the mesh's axis \"data\""},
-      {Placed(kRow, {{}, {}, {0}}), 3, "has 2 dimensions, and its spec is for 3"},
+      {Placed(kRow, {{}, {}, {0}}), 3, "has 2 dimensions, but its spec has 3"},
   };
   stream->Call(WriteTo(500, Counting(12), {6, 2}, On(0)));
   uint64_t handle = 0;
