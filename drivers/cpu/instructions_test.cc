@@ -74,8 +74,8 @@ TEST(InstructionsTest, SaysWhatWouldBeRight) {
        absl::StatusCode::kFailedPrecondition},
       {Haswell(), "avx3", "\"avx3\" is none of sse4.2, avx2, avx512, -fma, -f16c"},
       {Haswell(), "avx2,-sse", "\"-sse\" is none of"},
-      {Haswell(), "-fma,avx2", "\"avx2\" must stand first"},
-      {Skylake(), "-fma", "avx512 always has fma; \"avx2,-fma\" is without"},
+      {Haswell(), "-fma,avx2", "\"avx2\" must be first"},
+      {Skylake(), "-fma", "avx512 always includes fma; \"avx2,-fma\" excludes it"},
   };
   for (const auto& row : kCases) {
     Target target;

@@ -113,7 +113,8 @@ absl::Status CudaDevice::Submit(PreparedList& list, absl::Span<Buffer* const> sl
   auto submission = std::make_shared<Submission>();
   submission->on = opened();
   if (program->context() != submission->on->context.get())
-    return absl::InvalidArgumentError("the list is another device's, or was lost with this one");
+    return absl::InvalidArgumentError(
+        "the list belongs to another device, or was lost with this one");
   submission->slots.reserve(slots.size());
   for (size_t i = 0; i < slots.size(); ++i) {
     const auto address = program->needs().IsHost(i)
@@ -284,7 +285,7 @@ absl::Status CudaDevice::Revive() {
   if (!works.ok()) {
     // CUDA does not guarantee that a process can continue after such an error.
     return absl::UnavailableError(
-        absl::StrCat(works.message(), "; if that stays so, kilnd must be started again"));
+        absl::StrCat(works.message(), "; if this does not change, restart kilnd"));
   }
   peers_->Enter((*fresh)->context);
   absl::MutexLock lock(&opened_mutex_);

@@ -32,8 +32,9 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> OpenCudaDevice(
 absl::StatusOr<std::vector<std::unique_ptr<Device>>> CudaDriver::Enumerate(std::string* why_none) {
   std::vector<std::unique_ptr<Device>> devices;
   if (options_.memory_limit_bytes_per_device < 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        options_.memory_limit_bytes_per_device, " bytes of memory for each CUDA device asked for"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(options_.memory_limit_bytes_per_device,
+                     " bytes of memory for each CUDA device were requested; use 0 or more"));
   }
   const auto cuda = Library::Open(options_.library);
   if (!cuda.ok()) {

@@ -41,7 +41,7 @@ TEST_F(CudaDriverTest, WithoutADeviceItSaysHowToFindOut) {
   Open();
   EXPECT_THAT(devices_, IsEmpty());
   EXPECT_THAT(why_none_, HasSubstr("(CUDA_ERROR_NO_DEVICE (100)"));
-  EXPECT_THAT(why_none_, HasSubstr("does nvidia-smi list one"));
+  EXPECT_THAT(why_none_, HasSubstr("check that nvidia-smi lists one"));
 }
 
 TEST_F(CudaDriverTest, OldDevicesAreLeftOut) {

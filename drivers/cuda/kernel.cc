@@ -41,7 +41,8 @@ absl::Status CheckCode(const KernelImage& image, const Target& target) {
                    limits.arguments_max);
   }
   if (image.grid_size > std::numeric_limits<int32_t>::max())
-    return Refused(image, "has a grid of ", image.grid_size, " blocks; at most 2^31 - 1 will do");
+    return Refused(image, "has a grid of ", image.grid_size,
+                   " blocks; at most 2^31 - 1 are allowed");
   return absl::OkStatus();
 }
 
@@ -93,7 +94,7 @@ absl::Status CudaKernel::LoadModule() {
   log.resize(log.find_last_not_of('\0') + 1);
   absl::StripAsciiWhitespace(&log);
   if (BlamesCode(code))
-    return Refused(image_, "does not assemble: ", ErrorName(cuda, code), "\n", log);
+    return Refused(image_, "cannot be assembled: ", ErrorName(cuda, code), "\n", log);
   return context_->Failure(absl::StrCat("cannot load the kernel ", image_.name), code);
 }
 
@@ -111,7 +112,7 @@ absl::Status CudaKernel::CheckFunction(const Limits& limits) const {
   if (image_.block_size > threads) {
     return BlocksTooLarge(
         absl::StrCat("the kernel ", image_.name, " has blocks of ", image_.block_size,
-                     " threads; as it was assembled the device takes ", threads),
+                     " threads; in its assembled form the device allows ", threads),
         threads);
   }
   if (shared_bytes > limits.shared_bytes_per_block) {

@@ -42,7 +42,7 @@ TEST_F(CudaLostDeviceTest, ALostDeviceIsRevivedOnceItWorks) {
     const absl::Status status = device().Revive();
     EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
     EXPECT_THAT(status.message(), HasSubstr("CUDA_ERROR_ECC_UNCORRECTABLE"));
-    EXPECT_THAT(status.message(), HasSubstr("if that stays so, kilnd must be started again"));
+    EXPECT_THAT(status.message(), HasSubstr("if this does not change, restart kilnd"));
     EXPECT_FALSE(device().Health().ok());
   }
   control_->lost = 0;

@@ -14,8 +14,8 @@ absl::StatusOr<std::unique_ptr<SlotTable>> SlotTable::Make(std::shared_ptr<Conte
   table->memory_ = table->context_->AllocateMemory(static_cast<int64_t>(bytes));
   if (table->memory_ != nullptr) return table;
   if (absl::Status health = table->context_->Health(); !health.ok()) return health;
-  return absl::ResourceExhaustedError(
-      absl::StrCat("the device has no ", bytes, " bytes left for a table of ", slots, " slots"));
+  return absl::ResourceExhaustedError(absl::StrCat("the device does not have ", bytes,
+                                                   " bytes left for a table of ", slots, " slots"));
 }
 
 SlotTable::~SlotTable() {

@@ -224,7 +224,7 @@ absl::Status Context::Try() {
   if (absl::Status status = Push({&packet, 1}); !status.ok()) return status;
   if (AwaitFor(signal.get(), 1, kTrialSeconds).ok()) return absl::OkStatus();
   absl::Status lost = Health();
-  return lost.ok() ? Lose("its queue does not end a packet") : lost;
+  return lost.ok() ? Lose("its queue does not finish a packet") : lost;
 }
 
 }  // namespace kiln::drivers::hsa

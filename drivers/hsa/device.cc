@@ -113,7 +113,8 @@ absl::Status HsaDevice::Submit(PreparedList& list, absl::Span<Buffer* const> slo
   auto submission = std::make_shared<Submission>();
   submission->on = opened();
   if (program->context() != submission->on->context.get())
-    return absl::InvalidArgumentError("the list is another device's, or was lost with this one");
+    return absl::InvalidArgumentError(
+        "the list belongs to another device, or was lost with this one");
   submission->slots.reserve(slots.size());
   for (size_t i = 0; i < slots.size(); ++i) {
     const auto address = program->needs().IsHost(i) ? program->mirror().slot(i)
@@ -275,7 +276,7 @@ absl::Status HsaDevice::Revive() {
   const absl::Status works = fresh.ok() ? (*fresh)->context->Try() : fresh.status();
   if (!works.ok()) {
     return absl::UnavailableError(
-        absl::StrCat(works.message(), "; if that stays so, kilnd must be started again"));
+        absl::StrCat(works.message(), "; if this does not change, restart kilnd"));
   }
   absl::MutexLock lock(&opened_mutex_);
   opened_ = *std::move(fresh);

@@ -32,8 +32,9 @@ TEST_F(HsaDeviceTest, CodeObjectsThatDoNotLoadSayWhy) {
     change(image.code);
     const absl::Status status = device().LoadKernel(image).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << why;
-    EXPECT_THAT(status.message(), HasSubstr("the kernel counter has a code object that does not "
-                                            "load: 0x1010: HSA_STATUS_ERROR_INVALID_CODE_OBJECT"));
+    EXPECT_THAT(status.message(),
+                HasSubstr("the kernel counter has a code object that cannot be loaded: 0x1010: "
+                          "HSA_STATUS_ERROR_INVALID_CODE_OBJECT"));
     EXPECT_THAT(message_(), HasSubstr(why));
   };
   refused([](std::string& code) { code = "nonsense"; }, "is no ELF file");

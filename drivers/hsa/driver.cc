@@ -34,8 +34,9 @@ absl::StatusOr<std::unique_ptr<HsaDevice>> OpenHsaDevice(const std::shared_ptr<c
 absl::StatusOr<std::vector<std::unique_ptr<Device>>> HsaDriver::Enumerate(std::string* why_none) {
   std::vector<std::unique_ptr<Device>> devices;
   if (options_.memory_limit_bytes_per_device < 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        options_.memory_limit_bytes_per_device, " bytes of memory for each HSA device asked for"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(options_.memory_limit_bytes_per_device,
+                     " bytes of memory for each HSA device were requested; use 0 or more"));
   }
   const auto hsa = Library::Open(options_.library);
   if (!hsa.ok()) {

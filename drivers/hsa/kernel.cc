@@ -39,7 +39,7 @@ absl::Status CheckCode(const KernelImage& image, const Target& target) {
   // The grid is counted in threads, in 32 bits.
   if (image.grid_size > std::numeric_limits<uint32_t>::max() / image.block_size)
     return Refused(image, "has a grid of ", image.grid_size, " blocks of ", image.block_size,
-                   " threads; at most 2^32 - 1 threads will do");
+                   " threads; at most 2^32 - 1 threads are allowed");
   return absl::OkStatus();
 }
 
@@ -94,7 +94,7 @@ absl::Status HsaKernel::LoadCode(hsa_code_object_reader_t reader) {
     code = hsa.executable_get_symbol_by_name(executable_, kDescriptor, &agent, &symbol_);
   if (code == HSA_STATUS_SUCCESS) return absl::OkStatus();
   if (BlamesCode(code))
-    return Refused(image_, "has a code object that does not load: ", ErrorName(hsa, code));
+    return Refused(image_, "has a code object that cannot be loaded: ", ErrorName(hsa, code));
   if (absl::Status lost = context_->Health(); !lost.ok()) return lost;
   return ToStatus(hsa, absl::StrCat("cannot load the kernel ", image_.name), code);
 }

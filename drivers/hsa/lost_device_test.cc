@@ -43,7 +43,7 @@ TEST_F(HsaLostDeviceTest, ALostDeviceIsRevivedOnceItWorks) {
     const absl::Status status = device().Revive();
     EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
     EXPECT_THAT(status.message(), HasSubstr("HSA_STATUS_ERROR_EXCEPTION"));
-    EXPECT_THAT(status.message(), HasSubstr("if that stays so, kilnd must be started again"));
+    EXPECT_THAT(status.message(), HasSubstr("if this does not change, restart kilnd"));
     EXPECT_FALSE(device().Health().ok());
   }
   control_->lost = 0;

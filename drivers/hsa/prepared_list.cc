@@ -41,7 +41,7 @@ absl::Status Program::MakeMirror() {
   mirror_.Place(static_cast<char*>(context_->AllocateHostMemory(bytes)));
   if (mirror_.memory() != nullptr) return absl::OkStatus();
   return absl::ResourceExhaustedError(
-      absl::StrCat("the host has no ", bytes, " bytes left through which devices copy"));
+      absl::StrCat("the host does not have ", bytes, " bytes left for copies between devices"));
 }
 
 Program::~Program() {
@@ -101,11 +101,11 @@ absl::Status Program::Add(const FillCommand& fill, size_t command) {
     patterns_.erase(fill.value);
     if (absl::Status lost = context_->Health(); !lost.ok()) return lost;
     return absl::ResourceExhaustedError(
-        absl::StrCat("the device has no ", kPatternBytes, " bytes left to fill from"));
+        absl::StrCat("the device does not have ", kPatternBytes, " bytes left to fill from"));
   }
   const hsa_status_t code = context_->hsa().amd_memory_fill(
       pattern, 0x01010101U * fill.value, static_cast<size_t>(kPatternBytes) / sizeof(uint32_t));
-  return ToStatus(context_->hsa(), "cannot write what is to be filled in", code);
+  return ToStatus(context_->hsa(), "cannot write the pattern of a fill", code);
 }
 
 absl::Status Program::Add(const SignalCommand& signal, size_t command) {

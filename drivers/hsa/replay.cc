@@ -28,7 +28,7 @@ absl::StatusOr<std::unique_ptr<Replay>> Replay::Make(std::shared_ptr<Context> co
   }
   replay->memory_ = static_cast<char*>(replay->context_->AllocateHostMemory(bytes));
   if (replay->memory_ == nullptr) {
-    return absl::ResourceExhaustedError(absl::StrCat("the host has no ", bytes,
+    return absl::ResourceExhaustedError(absl::StrCat("the host does not have ", bytes,
                                                      " bytes left for the arguments of ",
                                                      launches.size(), " kernels"));
   }

@@ -77,8 +77,8 @@ absl::StatusOr<std::unique_ptr<Buffer>> LevelZeroDevice::Allocate(int64_t bytes)
   const std::shared_ptr<const Opened> on = opened();
   if (absl::Status status = on->context->Health(); !status.ok()) return status;
   if (const int64_t bytes_max = facts_.allocation_bytes_max; bytes > bytes_max) {
-    return absl::ResourceExhaustedError(absl::StrCat(bytes, " bytes in one buffer were asked for; ",
-                                                     info_.name, " gives at most ", bytes_max));
+    return absl::ResourceExhaustedError(absl::StrCat(bytes, " bytes in one buffer were requested; ",
+                                                     info_.name, " allows at most ", bytes_max));
   }
   absl::StatusOr<void*> memory = on->allocator->Allocate(bytes);
   if (!memory.ok()) {
@@ -120,7 +120,8 @@ absl::Status LevelZeroDevice::Submit(PreparedList& list, absl::Span<Buffer* cons
   auto submission = std::make_shared<Submission>();
   submission->on = opened();
   if (program->context() != submission->on->context.get())
-    return absl::InvalidArgumentError("the list is another device's, or was lost with this one");
+    return absl::InvalidArgumentError(
+        "the list belongs to another device, or was lost with this one");
   submission->slots.reserve(slots.size());
   for (size_t i = 0; i < slots.size(); ++i) {
     const auto address = program->needs().IsHost(i) ? program->mirror().slot(i)
@@ -261,7 +262,7 @@ absl::Status LevelZeroDevice::Revive() {
   if (!works.ok()) {
     // Intel's driver does not guarantee that a process can continue after such an error.
     return absl::UnavailableError(
-        absl::StrCat(works.message(), "; if that stays so, kilnd must be started again"));
+        absl::StrCat(works.message(), "; if this does not change, restart kilnd"));
   }
   absl::MutexLock lock(&opened_mutex_);
   opened_ = *std::move(fresh);

@@ -27,7 +27,7 @@ absl::StatusOr<std::unique_ptr<LevelZeroDevice>> OpenLevelZeroDevice(
   if (!facts.usable.ok()) return facts.usable;
   if (facts.shares_host_memory && !options.sharing_host_memory) {
     return absl::FailedPreconditionError(
-        "shares the host's memory, and so is offered only where it is named");
+        "shares the memory of the host, so it is used only if it is named");
   }
   DeviceInfo info;
   info.name = name;
@@ -58,7 +58,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Device>>> LevelZeroDriver::Enumerate(
   if (options_.memory_limit_bytes_per_device < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(options_.memory_limit_bytes_per_device,
-                     " bytes of memory for each Level Zero device asked for"));
+                     " bytes of memory for each Level Zero device were requested; use 0 or more"));
   }
   const auto ze = Library::Open(options_.library);
   if (!ze.ok()) {

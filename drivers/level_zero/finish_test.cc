@@ -53,7 +53,7 @@ TEST_F(LevelZeroFinishTest, ErrorsAreThoseOfLoading) {
   KernelImage image = Image(1);
   control_->next_build_fails = true;
   EXPECT_THAT(std::string(Finish(image).status().message()),
-              HasSubstr("the kernel counter does not build:\nline 1: wrong"));
+              HasSubstr("the kernel counter cannot be built:\nline 1: wrong"));
   image.block_size = 128;
   control_->next_build_fails = true;
   EXPECT_EQ(BlockThreadsMax(Finish(image).status()), 64);
@@ -77,7 +77,7 @@ TEST_F(LevelZeroFinishTest, ADeviceWithoutBinariesLoadsModules) {
   control_->gives_binaries = false;
   const absl::Status status = Finish(Image(1)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
-  EXPECT_EQ(status.message(), "the device gives no binaries");
+  EXPECT_EQ(status.message(), "the device cannot return binaries");
 }
 
 TEST_F(LevelZeroFinishTest, DevicesAreFoundByNameAndVersion) {

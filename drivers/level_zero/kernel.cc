@@ -100,15 +100,16 @@ absl::Status LevelZeroKernel::Build() {
   module_ = nullptr;
   if (is_finished) {
     absl::Status failure = context_->Failure(
-        absl::StrCat("the binary of the kernel ", image_.name, " is refused"), built);
+        absl::StrCat("the binary of the kernel ", image_.name, " was refused"), built);
     // A device that is lost or out of memory loads nothing; other errors are about this binary.
     if (absl::IsUnavailable(failure) || absl::IsResourceExhausted(failure)) return failure;
     return FinishedRefused(failure.message());
   }
   if (built != ZE_RESULT_ERROR_MODULE_BUILD_FAILURE)
     return context_->Failure(absl::StrCat("cannot build the kernel ", image_.name), built);
-  const std::string why = absl::StrCat("the kernel ", image_.name, " does not build:\n",
-                                       said.empty() ? "the vendor's compiler says nothing" : said);
+  const std::string why =
+      absl::StrCat("the kernel ", image_.name, " cannot be built:\n",
+                   said.empty() ? "the vendor's compiler printed no message" : said);
   // The module requires its block size, which may need more registers than there are.
   if (image_.block_size > kBlockThreadsSure) return BlocksTooLarge(why, kBlockThreadsSure);
   return absl::InvalidArgumentError(why);
@@ -140,15 +141,15 @@ absl::Status LevelZeroKernel::CheckFunction() const {
   if (code != ZE_RESULT_SUCCESS)
     return context_->Failure(absl::StrCat("cannot inspect the kernel ", image_.name), code);
   if (properties.numKernelArgs != static_cast<uint32_t>(image_.num_parameters())) {
-    return Refused(image_, "says that it takes ", image_.num_arguments, " arguments",
+    return Refused(image_, "declares ", image_.num_arguments, " arguments",
                    image_.takes_slot_table ? " and a slot table" : "",
                    image_.runs_parts ? " and its first grid point" : "",
                    ", but its function takes ", properties.numKernelArgs);
   }
   const auto block = static_cast<uint32_t>(image_.block_size);
   if (properties.requiredGroupSizeX != 0 && properties.requiredGroupSizeX != block) {
-    return Refused(image_, "says that its blocks have ", image_.block_size,
-                   " threads, but its function wants ", properties.requiredGroupSizeX);
+    return Refused(image_, "declares blocks of ", image_.block_size,
+                   " threads, but its function needs ", properties.requiredGroupSizeX);
   }
   // Less than the device's maximum if a thread needs many registers.
   const auto threads =
@@ -156,7 +157,7 @@ absl::Status LevelZeroKernel::CheckFunction() const {
   if (threads > 0 && image_.block_size > threads) {
     return BlocksTooLarge(
         absl::StrCat("the kernel ", image_.name, " has blocks of ", image_.block_size,
-                     " threads; as it was built the device takes ", threads),
+                     " threads; in its built form the device allows ", threads),
         static_cast<int>(threads));
   }
   const Limits& limits = context_->facts().target.limits;
@@ -177,7 +178,7 @@ absl::StatusOr<std::string> LevelZeroKernel::Binary() const {
   size_t size = 0;
   ze_result_t code = ze.ModuleGetNativeBinary(module_, &size, nullptr);
   if (code == ZE_RESULT_ERROR_UNSUPPORTED_FEATURE || (code == ZE_RESULT_SUCCESS && size == 0))
-    return absl::UnimplementedError("the device gives no binaries");
+    return absl::UnimplementedError("the device cannot return binaries");
   std::string binary(size, '\0');
   if (code == ZE_RESULT_SUCCESS) {
     code = ze.ModuleGetNativeBinary(module_, &size, reinterpret_cast<uint8_t*>(binary.data()));

@@ -33,7 +33,7 @@ TEST_F(LevelZeroLostDeviceTest, ALostDeviceIsRevivedOnceItWorks) {
   EXPECT_EQ(device().LoadKernel(TableImage(1)).status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(device().CopyToDevice(*buffer, 0, "abc").code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(device().Synchronize().code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(device().Revive().message(), HasSubstr("kilnd must be started again"));
+  EXPECT_THAT(device().Revive().message(), HasSubstr("if this does not change, restart kilnd"));
   control_->lost = 0;
   // The device stays lost, even if the library's errors stop.
   EXPECT_FALSE(device().Health().ok());

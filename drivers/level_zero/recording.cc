@@ -47,8 +47,9 @@ absl::Status Recording::MakeTable() {
   table_ = context_->AllocateMemory(static_cast<int64_t>(bytes));
   if (table_ == nullptr) {
     if (absl::Status health = context_->Health(); !health.ok()) return health;
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "the device has no ", bytes, " bytes left for a table of ", recorded_.num_slots, " slots"));
+    return absl::ResourceExhaustedError(absl::StrCat("the device does not have ", bytes,
+                                                     " bytes left for a table of ",
+                                                     recorded_.num_slots, " slots"));
   }
   auto source = context_->AllocateHostMemory(bytes);
   if (!source.ok()) return source.status();

@@ -83,7 +83,7 @@ void Context::Lose(absl::string_view why) {
 }
 
 absl::Status Context::Try() {
-  if (!DeviceWorks()) Lose("it does not fill memory and give it back");
+  if (!DeviceWorks()) Lose("a test of its memory failed");
   return Health();
 }
 

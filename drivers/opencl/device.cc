@@ -132,7 +132,8 @@ absl::Status OpenClDevice::Submit(PreparedList& list, absl::Span<Buffer* const> 
   auto submission = std::make_shared<Submission>();
   submission->on = opened();
   if (program->context() != submission->on->context.get())
-    return absl::InvalidArgumentError("the list is another device's, or was lost with this one");
+    return absl::InvalidArgumentError(
+        "the list belongs to another device, or was lost with this one");
   submission->slots.reserve(slots.size());
   for (size_t i = 0; i < slots.size(); ++i) {
     if (program->needs().IsHost(i)) {

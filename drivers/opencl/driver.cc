@@ -44,14 +44,14 @@ absl::StatusOr<std::unique_ptr<OpenClDevice>> Open(const std::shared_ptr<const L
                                                    const OpenClOptions& options) {
   if (!absl::StrContains(facts.platform, options.platform)) {
     return absl::FailedPreconditionError(
-        absl::StrCat("is not of the platform that was asked for, ", options.platform));
+        absl::StrCat("is not of the requested platform, ", options.platform));
   }
   if (!facts.usable.ok()) return facts.usable;
   if (facts.is_cpu && !options.sharing_host_memory)
-    return absl::FailedPreconditionError("is a CPU, which is offered only where it is named");
+    return absl::FailedPreconditionError("is a CPU, which is used only if it is named");
   if (facts.shares_host_memory && !options.sharing_host_memory) {
     return absl::FailedPreconditionError(
-        "shares the host's memory, and so is offered only where it is named");
+        "shares the memory of the host, so it is used only if it is named");
   }
   DeviceInfo info;
   info.name = name;
@@ -82,13 +82,12 @@ absl::StatusOr<std::vector<std::unique_ptr<Device>>> OpenClDriver::Enumerate(
   if (options_.memory_limit_bytes_per_device < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(options_.memory_limit_bytes_per_device,
-                     " bytes of memory for each OpenCL device asked for"));
+                     " bytes of memory for each OpenCL device were requested; use 0 or more"));
   }
   const auto cl = Library::Open(options_.library);
   if (!cl.ok()) {
     *why_none = absl::StrCat("OpenCL's loader is missing or broken (", cl.status().message(),
-                             "); install ocl-icd-libopencl1, anew if it is there, and the vendor's "
-                             "driver");
+                             "); install or reinstall ocl-icd-libopencl1, and the vendor's driver");
     return devices;
   }
   const auto found = QueryDevices(**cl);

@@ -46,7 +46,7 @@ TEST_F(OpenClFinishTest, ErrorsAreThoseOfLoading) {
   KernelImage image = Image(1);
   image.code = "#error";
   EXPECT_THAT(std::string(Finish(image).status().message()),
-              HasSubstr("the kernel mixer does not compile:\nline 1: wrong"));
+              HasSubstr("the kernel mixer cannot be compiled:\nline 1: wrong"));
   image.block_size = 128;
   EXPECT_EQ(BlockThreadsMax(Finish(image).status()), 64);
 }
@@ -68,7 +68,7 @@ TEST_F(OpenClFinishTest, ADeviceWithoutBinariesLoadsSources) {
   control_->gives_binaries = false;
   const absl::Status status = Finish(Image(1)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
-  EXPECT_EQ(status.message(), "the device gives no binaries");
+  EXPECT_EQ(status.message(), "the device cannot return binaries");
 }
 
 TEST_F(OpenClFinishTest, DevicesAreFoundByNameAndVersion) {

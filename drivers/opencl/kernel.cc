@@ -84,7 +84,7 @@ absl::Status OpenClKernel::Build(const DeviceFacts& facts) {
   code = cl.BuildProgram(program, 1, &device, facts.build_options.c_str(), nullptr, nullptr);
   if (code == CL_BUILD_PROGRAM_FAILURE) {
     const std::string why =
-        absl::StrCat("the kernel ", image_.name, " does not compile:\n", BuildLog());
+        absl::StrCat("the kernel ", image_.name, " cannot be compiled:\n", BuildLog());
     // The source requires its block size, which may need more registers than there are.
     if (image_.block_size > kBlockThreadsSure) return BlocksTooLarge(why, kBlockThreadsSure);
     return absl::InvalidArgumentError(why);
@@ -118,7 +118,7 @@ absl::StatusOr<std::string> OpenClKernel::Binary() const {
   cl_int code =
       cl.GetProgramInfo(program_.get(), CL_PROGRAM_BINARY_SIZES, sizeof(size), &size, nullptr);
   if (code == CL_SUCCESS && size == 0)
-    return absl::UnimplementedError("the device gives no binaries");
+    return absl::UnimplementedError("the device cannot return binaries");
   std::string binary(size, '\0');
   char* to = binary.data();
   // Some implementations compile again for this, and may fail.
@@ -134,7 +134,7 @@ std::string OpenClKernel::BuildLog() const {
   if (cl.GetProgramBuildInfo(program_.get(), context_->device(), CL_PROGRAM_BUILD_LOG, 0, nullptr,
                              &size) != CL_SUCCESS ||
       size == 0) {
-    return "the device's compiler says nothing";
+    return "the device's compiler printed no message";
   }
   std::string log(size, '\0');
   cl.GetProgramBuildInfo(program_.get(), context_->device(), CL_PROGRAM_BUILD_LOG, size, log.data(),
@@ -169,7 +169,7 @@ absl::Status OpenClKernel::CheckFunction(const DeviceFacts& facts) const {
   cl_uint parameters = 0;
   cl.GetKernelInfo(function->get(), CL_KERNEL_NUM_ARGS, sizeof(parameters), &parameters, nullptr);
   if (parameters != static_cast<cl_uint>(image_.num_parameters())) {
-    return Refused(image_, "says that it takes ", image_.num_arguments, " arguments",
+    return Refused(image_, "declares ", image_.num_arguments, " arguments",
                    image_.takes_slot_table ? " and a slot table" : "",
                    image_.runs_parts ? " and its first grid point" : "",
                    ", but its function takes ", parameters);
@@ -181,7 +181,7 @@ absl::Status OpenClKernel::CheckFunction(const DeviceFacts& facts) const {
   if (static_cast<size_t>(image_.block_size) > block_size_max) {
     return BlocksTooLarge(
         absl::StrCat("the kernel ", image_.name, " has blocks of ", image_.block_size,
-                     " threads; as it was built the device takes ", block_size_max),
+                     " threads; in its built form the device allows ", block_size_max),
         static_cast<int>(block_size_max));
   }
   cl_ulong shared_bytes = 0;

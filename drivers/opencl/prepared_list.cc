@@ -286,7 +286,7 @@ absl::Status Program::EnqueueCall(const Call& call, cl_command_queue queue,
     case Kind::kWait:
       break;
   }
-  return absl::InternalError("a command that is not enqueued");
+  return absl::InternalError("a command was not enqueued");
 }
 
 cl_int Program::EnqueueLaunch(const Call& call, cl_command_queue queue,

@@ -60,10 +60,9 @@ absl::StatusOr<const DeviceFacts*> ProgramBuilder::Find(const Finisher& finisher
   for (const DeviceFacts& facts : devices_) {
     if (Is(facts, finisher)) return &facts;
   }
-  return absl::FailedPreconditionError(
-      absl::StrCat("another process does not find ", finisher.device,
-                   " as it was when kilnd started; start kilnd again if the vendor's driver has "
-                   "been updated"));
+  return absl::FailedPreconditionError(absl::StrCat(
+      "another process cannot find ", finisher.device,
+      " as it was when kilnd started; restart kilnd if the vendor's driver was updated"));
 }
 
 absl::StatusOr<std::shared_ptr<Context>> ProgramBuilder::ContextOf(const DeviceFacts& facts) {

@@ -19,8 +19,8 @@ absl::StatusOr<std::unique_ptr<SlotTable>> SlotTable::Make(std::shared_ptr<Conte
   const size_t bytes = std::max<size_t>(slots, 1) * sizeof(cl_ulong);
   table->memory_ = table->context_->AllocateMemory(static_cast<int64_t>(bytes));
   if (table->memory_ != nullptr) return table;
-  return absl::ResourceExhaustedError(
-      absl::StrCat("the device has no ", bytes, " bytes left for a table of ", slots, " slots"));
+  return absl::ResourceExhaustedError(absl::StrCat("the device does not have ", bytes,
+                                                   " bytes left for a table of ", slots, " slots"));
 }
 
 SlotTable::~SlotTable() {
@@ -63,7 +63,7 @@ absl::Status SlotTable::NameMemory(absl::Span<char* const> addresses) {
         kernel, CL_KERNEL_EXEC_INFO_SVM_PTRS, pointers.size() * sizeof(void*), pointers.data());
     if (code == CL_SUCCESS) continue;
     named_.clear();
-    return context_->Failure("cannot tell a kernel of its memory", code);
+    return context_->Failure("cannot pass memory to a kernel", code);
   }
   return absl::OkStatus();
 }
