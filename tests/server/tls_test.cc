@@ -372,7 +372,7 @@ TEST(PeerTest, TokensAreExchangedByTheCommandLineAndSessionsGoOn) {
   EXPECT_TRUE(Client(tcp, {.token = old}).opened.ok());
 
   EXPECT_THAT(Output(absl::StrCat(KILN_CLI " user token revoke ", old.substr(5, 16), at)),
-              HasSubstr("ann's sessions go on"));
+              HasSubstr("ann's sessions continue"));
   EXPECT_EQ(Client(tcp, {.token = old}).opened.error_code(), grpc::UNAUTHENTICATED);
   // The session continues and is reached with the new token.
   EXPECT_FALSE(stream->Call(Write(2, {3})).has_error());
@@ -391,7 +391,7 @@ TEST(PeerTest, UsersComeAndGoByTheCommandLine) {
   TestDaemon daemon;
   const std::string at = absl::StrCat(" --address ", daemon.address());
   const std::string added = Output(absl::StrCat(KILN_CLI " user add ann", at));
-  EXPECT_THAT(added, HasSubstr("shown this once"));
+  EXPECT_THAT(added, HasSubstr("shown only once"));
   const std::string token = added.substr(added.find("kiln_"), added.find('\n'));
   EXPECT_TRUE(Client(daemon.daemon().listening()[1], {.token = token}).opened.ok());
   EXPECT_THAT(Output(absl::StrCat(KILN_CLI " user list", at)), HasSubstr("ann   user"));

@@ -128,5 +128,5 @@ def _check_patterns(rule: Mapping[str, Any], names: Sequence[str]) -> None:
     for pattern in rule:
         if not any(fnmatch.fnmatchcase(name, pattern) for name in names):
             raise InvalidArgument(
-                f"no tensor has a name like {pattern!r}; there are {', '.join(names[:6])}"
+                f"no tensor has a name like {pattern!r}; names are {', '.join(names[:6])}"
                 f"{', …' * (len(names) > 6)}")

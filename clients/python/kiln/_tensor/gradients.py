@@ -20,9 +20,9 @@ def check_flow(output: "Tensor", since: int = -1) -> None:
     cut = output._node.cut
     if cut is not None and cut.number > since:
         raise InvalidArgument(
-            f"a gradient through a result of {cut.name}, which kiln.jit traced: none flows out of "
-            "a traced function. Call backward() or kiln.grad inside of it, or detach() its result "
-            "if no gradient is wanted there")
+            f"a gradient through a result of {cut.name}, which kiln.jit traced; gradients do not "
+            "flow out of a traced function. Call backward() or kiln.grad inside it, or detach() "
+            "its result if it needs no gradient")
 
 
 def check_output(output: "Tensor", upstream: Optional["Tensor"]) -> None:

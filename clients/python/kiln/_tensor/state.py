@@ -71,8 +71,8 @@ class State(TensorBase):
             sys._getframe(1)
         ):
             raise InvalidArgument(
-                "an assignment to an element of a temporary tensor, which nobody would see: "
-                "indexing gives new tensors, not views. Use one key, such as x[0, 1] = 5 instead "
+                "an assignment to an element of a temporary tensor has no effect: indexing returns "
+                "new tensors, not views. Use one key, such as x[0, 1] = 5 instead "
                 "of x[0][1] = 5")
         self._in_place(assigned(self._tensor, key, value))
 
@@ -209,7 +209,7 @@ class State(TensorBase):
         if wanted == self._requires_grad:
             return self._tensor
         if not self.is_leaf:
-            raise InvalidArgument("this tensor is a result; detach() it first")
+            raise InvalidArgument("this tensor is the result of an operation; detach() it first")
         # Other tensors of this node must not become leaves with it.
         self._node = _node.alias(self._node)
         self._requires_grad = wanted

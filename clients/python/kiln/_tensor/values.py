@@ -118,7 +118,7 @@ class Values(TensorBase):
 
     def __index__(self) -> int:
         if not self.dtype.is_integer:
-            raise TypeError(f"a tensor of {self.dtype.name} is no index; cast it to an integer")
+            raise TypeError(f"a tensor of {self.dtype.name} is not an index; cast it to an integer")
         return int(self._number("the use as an index"))
 
     def __len__(self) -> int:
