@@ -55,8 +55,8 @@ def why_distrusted(path: str, uid: int) -> Optional[str]:
             return f"other accounts can create {place}, which does not exist" if is_open else None
         if is_open:
             if not above.st_mode & stat.S_ISVTX or not (names or stat.S_ISLNK(here.st_mode)):
-                return f"other accounts can replace files in {folder} (mode "
-                       f"{above.st_mode & 0o7777:o})"
+                mode = f"{above.st_mode & 0o7777:o}"
+                return f"other accounts can replace files in {folder} (mode {mode})"
             if here.st_uid not in trusted:
                 return f"{place} belongs to the account with the number {here.st_uid}"
         trusted.add(here.st_uid)
