@@ -21,7 +21,7 @@ std::string_view DTypeConstant(ir::DType dtype) {
   return kNames[static_cast<int>(dtype)];
 }
 
-// What stands in the parentheses: operands, dtype and attributes without a default, then options.
+// Returns the arguments of the call: operands, dtype and attributes without a default, then options.
 std::string Arguments(const Case& test_case, const ops::OpDef& op) {
   std::vector<std::string> arguments;
   std::vector<std::string> options;

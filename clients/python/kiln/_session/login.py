@@ -153,7 +153,7 @@ def _file(path: str) -> Optional[bytes]:
 
 
 def _require_certificate(path: str) -> None:
-    # gRPC would say that nobody answers.
+    # gRPC would say that no server answers.
     if path != "system" and b"CERTIFICATE-----" not in (_file(path) or b""):
         raise InvalidArgument(
             f"{path} has no certificate in PEM format (-----BEGIN CERTIFICATE-----)")
