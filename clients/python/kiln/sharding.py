@@ -30,7 +30,7 @@ Spec = Optional[Union[str, Sequence[Optional[Union[str, Sequence[str]]]]]]
 """By dimension: None, or the name of the axis that splits it, or several. Others are not split."""
 
 Rule = Union[Spec, Mapping[str, Spec], Callable[[str, Tensor], Spec]]
-"""How each tensor of a module or an optimizer lies; see `shard`."""
+"""The placement of each tensor of a module or an optimizer; see `shard`."""
 
 T = TypeVar("T")
 
