@@ -17,7 +17,7 @@ constexpr int kShownMax = 8;
 absl::Status NoSuchProgram(const v1::ListProgramsResponse& programs, const std::string& wanted) {
   if (programs.programs().empty()) {
     return absl::NotFoundError(
-        absl::StrCat("the daemon has compiled no program, so there is no ", wanted));
+        absl::StrCat("the daemon has no compiled programs, so there is no ", wanted));
   }
   std::string known;
   for (int i = 0; i < std::min(programs.programs_size(), kShownMax); ++i) {

@@ -174,7 +174,7 @@ class NodeBuilder {
   absl::Status ReadDType() {
     if (!v1::DType_IsValid(node_.dtype())) {
       return NodeError(proto_, index_, "DTYPE_MISMATCH",
-                       StrCat("there is no dtype number ", static_cast<int>(node_.dtype())));
+                       StrCat("unknown dtype number ", static_cast<int>(node_.dtype())));
     }
     std::vector<ir::DType> dtypes;
     for (const ir::Node* operand : operands_) dtypes.push_back(operand->dtype());

@@ -136,7 +136,7 @@ TEST(Apply, WhatDoesNotFitIsRefused) {
       {"split 0 16\nsplit 4 3\nsplit 5 2", "split the inner one instead"},
       {"split 0 16\nsplit 4 8\nsplit 5 2", "split the inner one instead"},
       {"bind 2 task", "tasks cannot share a sum"},
-      {"bind 0 vector", "no power of two"},
+      {"bind 0 vector", "not a power of two"},
       {"fuse 0 1", "are not always adjacent"},
       {"order 0 0 1", "not each of the stage's axes once"},
       {"split 0 3\norder 0 4 3 1 2", "an inner axis before its outer one"},

@@ -170,7 +170,7 @@ class Planner {
     const bool halved =
         bind.binding == Binding::kVector || (bind.binding == Binding::kThread && axis.reduce);
     if (halved && (axis.extent & (axis.extent - 1)) != 0) {
-      return BadDirective(bind.Print(), "the extent is no power of two");
+      return BadDirective(bind.Print(), "the extent is not a power of two");
     }
     axis.binding = bind.binding;
     return absl::OkStatus();
@@ -217,7 +217,7 @@ class Planner {
         }
         if (term.axis < 0 || term.axis >= static_cast<int>(plan_.axes.size()) ||
             InnermostRange(term.axis) == nullptr) {
-          return BadDirective(staged.Print(), StrCat("axis ", term.axis, " is no range"));
+          return BadDirective(staged.Print(), StrCat("axis ", term.axis, " is not a range"));
         }
         // The sum alone does not determine where the axis ends.
         if (dimension.size() > 1 && plan_.axes[term.axis].padded()) {

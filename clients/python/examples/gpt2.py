@@ -56,7 +56,8 @@ def tokens_of(chosen, pairs):
 def train(chosen, model, tokens):
     """Returns the losses of the steps, and how the daemon ran them."""
     if len(tokens) <= chosen.length:
-        raise SystemExit(f"--data: {len(tokens)} tokens are too few for --length {chosen.length}")
+        raise SystemExit(
+            f"--data: {len(tokens)} tokens are not enough for --length {chosen.length}")
     groups = [
         {"params": [p for p in model.parameters() if p.ndim >= 2], "weight_decay": 0.1},
         {"params": [p for p in model.parameters() if p.ndim < 2], "weight_decay": 0.0},
