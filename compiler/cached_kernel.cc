@@ -1,19 +1,13 @@
 #include "compiler/cached_kernel.h"
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "compiler/workers/fields.h"
+#include "proto/coding/coding.h"
 
 namespace kiln::compiler {
-
-using workers::AppendField;
-using workers::AppendPlain;
-using workers::TakeField;
-using workers::TakePlain;
 
 std::string CacheKey(const std::string& kernel_text, const drivers::Target& target,
                      std::vector<std::string> disabled_passes) {
@@ -28,26 +22,25 @@ std::string CacheKey(const std::string& kernel_text, const drivers::Target& targ
 }
 
 std::string EncodeCachedKernel(const CompiledKernel& kernel) {
-  std::string bytes;
-  AppendField(kernel.schedule, &bytes);
-  AppendField(kernel.refused_schedule, &bytes);
-  AppendField(kernel.refusal, &bytes);
-  AppendPlain(kernel.compile_seconds, &bytes);
-  AppendField(kernel.image.Serialize(), &bytes);
-  return bytes;
+  ByteWriter out;
+  out.Field(kernel.schedule);
+  out.Field(kernel.refused_schedule);
+  out.Field(kernel.refusal);
+  out.PlainField(kernel.compile_seconds);
+  out.Field(kernel.image.Serialize());
+  return out.Take();
 }
 
 std::optional<CompiledKernel> DecodeCachedKernel(const std::string& bytes) {
-  std::string_view rest = bytes;
+  ByteReader in(bytes);
   CompiledKernel kernel;
-  std::string image;
+  kernel.schedule = in.Field();
+  kernel.refused_schedule = in.Field();
+  kernel.refusal = in.Field();
+  in.PlainField(&kernel.compile_seconds);
+  const std::string image(in.Field());
   // An entry that is not exactly one kernel counts as missing, so the kernel is compiled again.
-  if (!TakeField(&rest, &kernel.schedule) || !TakeField(&rest, &kernel.refused_schedule) ||
-      !TakeField(&rest, &kernel.refusal) || !TakePlain(&rest, &kernel.compile_seconds) ||
-      !TakeField(&rest, &image) || !rest.empty() ||
-      !drivers::KernelImage::Deserialize(image, &kernel.image)) {
-    return std::nullopt;
-  }
+  if (!in.AtEnd() || !drivers::KernelImage::Deserialize(image, &kernel.image)) return std::nullopt;
   kernel.from_cache = true;
   return kernel;
 }

@@ -8,6 +8,10 @@
 //     --disable simplify,merge_rows      without these passes
 //     --dump normalize,cluster           also prints the results of these
 //     --times                            prints on standard error how long each pass took
+//   irtool --space DEVICE kernel.txt     the knobs of a kernel in text form, and the heuristic's
+//                                        setting; DEVICE as in irtool_settings.h
+//   irtool --space DEVICE --setting setting.txt kernel.txt
+//                                        the schedule of a setting
 #include <fstream>
 #include <iomanip>
 #include <iostream>
@@ -20,6 +24,7 @@
 #include "absl/time/clock.h"
 #include "compiler/graph/text.h"
 #include "compiler/ir/str_cat.h"
+#include "compiler/irtool_settings.h"
 #include "compiler/kernel/lower.h"
 #include "compiler/partition/partition.h"
 #include "compiler/pass_timer.h"
@@ -39,7 +44,10 @@ struct Command {
   bool one_pass = false;
   bool times = false;
   std::string pass = kLower;
-  std::string file;  // empty: standard input
+  bool space = false;
+  std::string device;
+  std::string setting_file;  // empty: prints the space
+  std::string file;          // empty: standard input
   compiler::Options options;
 };
 
@@ -61,9 +69,14 @@ absl::StatusOr<Command> ReadCommand(const std::vector<std::string>& words) {
         command.one_pass = flag == "--pass";
         command.pass = words[i];
       }
+    } else if (flag == "--space" || flag == "--setting") {
+      if (++i == words.size()) return absl::InvalidArgumentError(flag + " needs a value");
+      (flag == "--space" ? command.device : command.setting_file) = words[i];
+      command.space = true;
     } else if (!flag.empty() && flag[0] == '-') {
       return absl::InvalidArgumentError("unknown flag " + flag +
-                                        "; use --list, --pass, --to, --disable, --dump, --times");
+                                        "; use --list, --pass, --to, --disable, --dump, "
+                                        "--times, --space, --setting");
     } else {
       command.file = flag;
     }
@@ -123,12 +136,20 @@ absl::StatusOr<std::string> RunPasses(Command command, const graph::Graph& graph
   return std::move(reports->back().text);
 }
 
+absl::StatusOr<std::string> RunSpace(const Command& command, const std::string& kernel) {
+  if (command.setting_file.empty()) return PrintSpace(kernel, command.device);
+  const absl::StatusOr<std::string> setting = ReadText(command.setting_file);
+  if (!setting.ok()) return setting.status();
+  return PrintSchedule(kernel, command.device, *setting);
+}
+
 absl::StatusOr<std::string> Run(const std::vector<std::string>& words) {
   absl::StatusOr<Command> command = ReadCommand(words);
   if (!command.ok()) return command.status();
   if (command->list) return ListPasses();
   absl::StatusOr<std::string> text = ReadText(command->file);
   if (!text.ok()) return text.status();
+  if (command->space) return RunSpace(*command, *text);
   absl::StatusOr<graph::Graph> graph = graph::Parse(*text);
   if (!graph.ok()) return graph.status();
   std::vector<PassReport> reports;

@@ -26,8 +26,8 @@ kiln_library(kiln_pipeline
   PRIVATE kiln_autodiff kiln_kernel)
 
 kiln_library(kiln_compiler
-  SOURCES cached_kernel.cc compile_job.cc compile_kernels.cc compile_sharded.cc compiler.cc machine_codes.cc version.cc ${KILN_FINGERPRINT}
+  SOURCES cached_kernel.cc compile_job.cc compile_kernels.cc compiler.cc machine_codes.cc version.cc ${KILN_FINGERPRINT}
   PUBLIC kiln_pipeline kiln_graph kiln_codegen kiln_workers kiln_driver_interface absl::statusor absl::time
-  PRIVATE kiln_partition kiln_kernel kiln_search kiln_schedule kiln_proof kiln_digest Threads::Threads)
+  PRIVATE kiln_coding kiln_partition kiln_kernel kiln_search kiln_schedule kiln_proof kiln_digest Threads::Threads)
 kiln_test(machine_codes_test SOURCES machine_codes_test.cc LIBRARIES kiln_compiler kiln_codegen)
 target_include_directories(kiln_compiler PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/fingerprint)

@@ -25,7 +25,7 @@
 #include "server/cache/kernel_cache.h"
 #include "server/cache/secret.h"
 #include "server/errors/errors.h"
-#include "server/fairness/gang_order.h"
+#include "server/fairness/submission_order.h"
 #include "server/finishing_compiler.h"
 #include "server/log/log.h"
 #include "server/memory/host_memory.h"
@@ -179,7 +179,7 @@ struct Daemon::Implementation {
   std::unique_ptr<workers::Pool> compile_workers;
   std::unique_ptr<workers::Pool> finish_workers;  // these open vendors' libraries
   std::unique_ptr<FinishingCompiler> kernel_compiler;
-  fairness::GangOrder gang_order;
+  fairness::SubmissionOrder submission_order;
   Devices devices;
   // Before the pools: their remaining tasks hold calls, which use these two.
   rpc::OpenCalls open_calls;
@@ -373,7 +373,7 @@ void Daemon::Implementation::MakeRegistry() {
   options.services.blobs = &blobs;
   options.services.metrics = &metrics;
   options.services.copies = copies.get();
-  options.services.gang_order = &gang_order;
+  options.services.submission_order = &submission_order;
   options.services.clock = clock;
   options.services.host = host;
   options.services.limits.read_bytes = rpc::kChunkBytes;

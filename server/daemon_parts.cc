@@ -19,11 +19,8 @@
 #include "compiler/workers/worker.h"
 #include "drivers/cpu/driver.h"
 #include "drivers/cpu/host.h"
-#include "drivers/cuda/driver.h"
-#include "drivers/hsa/driver.h"
-#include "drivers/level_zero/driver.h"
 #include "drivers/null/driver.h"
-#include "drivers/opencl/driver.h"
+#include "drivers/vendor_drivers.h"
 #include "server/cache/secret.h"
 #include "server/log/log.h"
 #include "server/probed_driver.h"
@@ -69,16 +66,13 @@ bool Wants(const std::vector<std::string>& wanted, absl::string_view kind) {
   return wanted.empty() || NamesOneOf(wanted, kind);
 }
 
-std::unique_ptr<drivers::Driver> MakeOpenCl(const config::Config& config) {
-  drivers::opencl::OpenClOptions options;
-  options.sharing_host_memory = NamesOneOf(config.devices, "opencl");
-  options.memory_limit_bytes_per_device = config.memory_limit_bytes;
-  options.on_broken_command_buffers = [](const std::string& device, const absl::Status& why) {
-    log::Warning("command_buffers_broken",
-                 {{"device", device}, {"reason", std::string(why.message())}});
-  };
-  options.now = std::chrono::steady_clock::now;
-  return std::make_unique<drivers::opencl::OpenClDriver>(options);
+drivers::VendorDriverOptions OptionsOf(const config::Config& config, absl::string_view driver) {
+  return {.sharing_host_memory = NamesOneOf(config.devices, driver),
+          .memory_limit_bytes_per_device = config.memory_limit_bytes,
+          .on_broken_command_buffers = [](const std::string& device, const absl::Status& why) {
+            log::Warning("command_buffers_broken",
+                         {{"device", device}, {"reason", std::string(why.message())}});
+          }};
 }
 
 // NVIDIA's driver caches the code that it assembles from PTX in the home folder, which a service
@@ -91,36 +85,6 @@ void KeepAssembledCodeIn(const std::string& cache_folder) {
   if (cache::OpenPrivateFolder(folder).ok())
     setenv("CUDA_CACHE_PATH", folder.c_str(), /*overwrite=*/0);
 }
-
-std::unique_ptr<drivers::Driver> MakeCuda(const config::Config& config) {
-  drivers::cuda::CudaOptions options;
-  options.memory_limit_bytes_per_device = config.memory_limit_bytes;
-  options.now = std::chrono::steady_clock::now;
-  return std::make_unique<drivers::cuda::CudaDriver>(options);
-}
-
-std::unique_ptr<drivers::Driver> MakeHsa(const config::Config& config) {
-  drivers::hsa::HsaOptions options;
-  options.memory_limit_bytes_per_device = config.memory_limit_bytes;
-  options.now = std::chrono::steady_clock::now;
-  return std::make_unique<drivers::hsa::HsaDriver>(options);
-}
-
-std::unique_ptr<drivers::Driver> MakeLevelZero(const config::Config& config) {
-  drivers::level_zero::LevelZeroOptions options;
-  options.sharing_host_memory = NamesOneOf(config.devices, "level_zero");
-  options.memory_limit_bytes_per_device = config.memory_limit_bytes;
-  options.now = std::chrono::steady_clock::now;
-  return std::make_unique<drivers::level_zero::LevelZeroDriver>(options);
-}
-
-// The drivers that open a vendor's library.
-struct VendorDriver {
-  absl::string_view name;
-  std::unique_ptr<drivers::Driver> (*make)(const config::Config& config);
-};
-constexpr VendorDriver kVendorDrivers[] = {
-    {"cuda", MakeCuda}, {"hsa", MakeHsa}, {"level_zero", MakeLevelZero}, {"opencl", MakeOpenCl}};
 
 // Usage: kilnd --probe_driver NAME DEVICES
 constexpr char kProbeArgument[] = "--probe_driver";
@@ -144,8 +108,8 @@ bool IsProbe(int argc, char** argv) {
 int RunProbe(int argc, char** argv) {
   config::Config config;
   config.devices = absl::StrSplit(argv[3], ',', absl::SkipEmpty());
-  for (const VendorDriver& vendor : kVendorDrivers)
-    if (vendor.name == argv[2]) Probe(*vendor.make(config));
+  const auto driver = drivers::MakeVendorDriver(argv[2], OptionsOf(config, argv[2]));
+  if (driver != nullptr) Probe(*driver);
   return 2;
 }
 
@@ -157,8 +121,7 @@ workers::CompileFunction ProductionJobs() {
     if (!job.unfinished) return compiler::CompileJob(job);
     const drivers::Finisher& finisher = job.target.finisher;
     std::unique_ptr<drivers::Driver>& driver = (*open)[finisher.driver];
-    for (const VendorDriver& vendor : kVendorDrivers)
-      if (driver == nullptr && vendor.name == finisher.driver) driver = vendor.make({});
+    if (driver == nullptr) driver = drivers::MakeVendorDriver(finisher.driver, {});
     if (driver == nullptr)
       return absl::InternalError(
           absl::StrCat("unknown driver \"", finisher.driver, "\" of an unfinished kernel image"));
@@ -190,23 +153,12 @@ absl::StatusOr<DaemonParts> ProductionParts(const config::Config& config) {
     options.now = std::chrono::steady_clock::now;
     parts.drivers.push_back(std::make_unique<drivers::null::NullDriver>(options));
   }
-  if (Wants(config.devices, "cuda")) {
-    if (MayBeInstalled(drivers::cuda::CudaOptions().library))
+  for (const drivers::VendorDriverRow& vendor : drivers::VendorDrivers()) {
+    if (!Wants(config.devices, vendor.name)) continue;
+    if (vendor.name == "cuda" && MayBeInstalled(vendor.library))
       KeepAssembledCodeIn(config.cache_folder);
     parts.drivers.push_back(
-        Probed(MakeCuda(config), drivers::cuda::CudaOptions().library, config.devices));
-  }
-  if (Wants(config.devices, "hsa")) {
-    parts.drivers.push_back(
-        Probed(MakeHsa(config), drivers::hsa::HsaOptions().library, config.devices));
-  }
-  if (Wants(config.devices, "level_zero")) {
-    parts.drivers.push_back(Probed(
-        MakeLevelZero(config), drivers::level_zero::LevelZeroOptions().library, config.devices));
-  }
-  if (Wants(config.devices, "opencl")) {
-    parts.drivers.push_back(
-        Probed(MakeOpenCl(config), drivers::opencl::OpenClOptions().library, config.devices));
+        Probed(vendor.make(OptionsOf(config, vendor.name)), vendor.library, config.devices));
   }
   parts.memory_bytes = drivers::cpu::AvailableMemory();
   parts.compile = compiler::Compile;

@@ -69,9 +69,9 @@ def test_finds(tmp_path, name):
 def test_optional_packages_and_types_of_the_own_room_are_allowed(tmp_path):
     room = tmp_path / "clients" / "python" / "kiln" / "_tensor"
     room.mkdir(parents=True)
-    (room / "values.py").write_text(
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from kiln._tensor.state import State\n"
+    (room / "host_values.py").write_text(
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from kiln._tensor.indexing import Indexing\n"
         "def to_torch():\n    import torch\n")
-    (room / "state.py").write_text("from kiln._tensor.values import Values\n")
+    (room / "indexing.py").write_text("from kiln._tensor.host_values import HostValues\n")
     done = check(tmp_path)
     assert done.returncode == 0, done.stdout

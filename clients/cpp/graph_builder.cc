@@ -61,11 +61,6 @@ void AddStages(const std::vector<int>& devices, v1::Graph* graph) {
 
 }  // namespace
 
-int SizeOf(DType dtype) {
-  static constexpr int kSizes[] = {0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 1, 1};
-  return kSizes[static_cast<int>(dtype)];
-}
-
 GraphBuilder::GraphBuilder() : proto_(std::make_unique<v1::Graph>()) {
   proto_->set_op_set_version(internal::OpSetVersion());
 }

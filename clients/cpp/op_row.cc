@@ -1,31 +1,9 @@
 #include "clients/cpp/op_row.h"
 
-#include <algorithm>
-
 #include "absl/container/flat_hash_map.h"
 
 namespace kiln::internal {
 namespace {
-
-bool IsFloat(DType dtype) { return dtype >= DType::kFloat16; }
-bool IsSigned(DType dtype) { return dtype >= DType::kInt8 && dtype <= DType::kInt64; }
-
-DType PromoteFloats(DType a, DType b) {
-  if (SizeOf(a) != SizeOf(b)) return SizeOf(a) > SizeOf(b) ? a : b;
-  // The smallest float that holds both: float16 for the two kinds of float8, float32 for float16
-  // and bfloat16.
-  return SizeOf(a) == 1 ? DType::kFloat16 : DType::kFloat32;
-}
-
-DType PromoteIntegers(DType a, DType b) {
-  if (IsSigned(a) == IsSigned(b)) return SizeOf(a) > SizeOf(b) ? a : b;
-  // A signed integer that holds all values of both; with uint64 there is none.
-  const int size = std::max(SizeOf(IsSigned(a) ? a : b), 2 * SizeOf(IsSigned(a) ? b : a));
-  for (const DType dtype : {DType::kInt16, DType::kInt32, DType::kInt64}) {
-    if (SizeOf(dtype) == size) return dtype;
-  }
-  return DType::kUnspecified;
-}
 
 DType PromoteAll(const OpRow& row, absl::Span<const Value> operands) {
   DType promoted = DType::kBool;
@@ -86,15 +64,6 @@ DType ResultDType(const OpRow& row, absl::Span<const Value> operands, DType decl
       return DType::kFloat32;
   }
   return DType::kUnspecified;
-}
-
-DType Promote(DType a, DType b) {
-  if (a == DType::kUnspecified || b == DType::kUnspecified) return DType::kUnspecified;
-  if (a == b || b == DType::kBool) return a;
-  if (a == DType::kBool) return b;
-  if (IsFloat(a) && IsFloat(b)) return PromoteFloats(a, b);
-  if (IsFloat(a) || IsFloat(b)) return IsFloat(a) ? a : b;
-  return PromoteIntegers(a, b);
 }
 
 DType WeakDType(const Number& number, DType like) {

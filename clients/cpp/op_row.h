@@ -46,8 +46,9 @@ bool Promotes(const OpRow& row, size_t operand);
 // report.
 DType ResultDType(const OpRow& row, absl::Span<const Value> operands, DType declared);
 
-// The Python array API's promotion, extended to all dtypes; kUnspecified if two have no common
-// dtype.
+// Defined in the generated dtype.cc. Promote is the daemon's promotion (compiler/ops/promote.h);
+// kUnspecified if two have no common dtype.
+bool IsFloat(DType dtype);
 DType Promote(DType a, DType b);
 
 // Returns the dtype of a number beside a tensor of dtype `like`; see Operand.

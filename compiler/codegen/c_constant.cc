@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "absl/strings/str_format.h"
-#include "compiler/ir/short_float.h"
+#include "compiler/ir/dtype.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/ops/host_tensor.h"
 #include "compiler/ops/round.h"

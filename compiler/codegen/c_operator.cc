@@ -2,7 +2,7 @@
 #include "compiler/codegen/c_constant.h"
 #include "compiler/codegen/c_expression.h"
 #include "compiler/codegen/math_composite.h"
-#include "compiler/ir/short_float.h"
+#include "compiler/ir/dtype.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/kernel/expression_folder.h"
 

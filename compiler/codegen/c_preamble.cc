@@ -1,6 +1,5 @@
 #include "compiler/codegen/c_preamble.h"
 
-#include <array>
 #include <iterator>
 #include <vector>
 
@@ -212,29 +211,11 @@ bool Matches(const FunctionRow& row, DType dtype) {
 
 // Returns the type that holds a short float's bits; empty for other dtypes.
 std::string_view BitsType(DType dtype) {
-  if (!ir::IsFloat(dtype) || ir::SizeOf(dtype) > 2) return "";
+  if (!ir::IsShortFloat(dtype)) return "";
   return ir::SizeOf(dtype) == 2 ? "ushort" : "uchar";
 }
 
-std::string_view TypeName(DType dtype) {
-  static constexpr std::array<std::string_view, ir::kNumDTypes> kNames = {"void",
-                                                                          "bool",
-                                                                          "char",
-                                                                          "short",
-                                                                          "int",
-                                                                          "long",
-                                                                          "uchar",
-                                                                          "ushort",
-                                                                          "uint",
-                                                                          "ulong",
-                                                                          "float16_bits",
-                                                                          "bfloat16_bits",
-                                                                          "float",
-                                                                          "double",
-                                                                          "float8_e4m3_bits",
-                                                                          "float8_e5m2_bits"};
-  return kNames[static_cast<int>(dtype)];
-}
+std::string_view TypeName(DType dtype) { return ir::RowOf(dtype).opencl_name; }
 
 }  // namespace
 

@@ -1,7 +1,7 @@
 #include <array>
 
 #include "compiler/codegen/c_source.h"
-#include "compiler/ir/short_float.h"
+#include "compiler/ir/dtype.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/ir/walk.h"
 

@@ -5,7 +5,7 @@
 #include "compiler/codegen/instructions.h"
 #include "compiler/codegen/llvm_ops.h"
 #include "compiler/codegen/math_lanes.h"
-#include "compiler/ir/short_float.h"
+#include "compiler/ir/dtype.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Intrinsics.h"
 
@@ -18,35 +18,20 @@ using llvm::Value;
 
 Value* Bits(Value* like, uint64_t bits) { return llvm::ConstantInt::get(like->getType(), bits); }
 
-// The layout of short floats whose exponent differs from float32's. E4M3 has no infinity: larger
-// numbers are NaN, which has all bits set (OCP 8-bit floating point specification, 2023).
-struct ShortLayout {
-  unsigned mantissa_bits;
-  unsigned bias;
-  unsigned largest;  // as bits
-  unsigned beyond;   // infinity, or NaN if there is none
-  unsigned nan;
-};
-ShortLayout LayoutOf(DType dtype) {
-  if (dtype == DType::kFloat16) return {10, 15, 0x7bff, 0x7c00, 0x7e00};
-  if (dtype == DType::kFloat8E4M3) return {3, 7, 0x7e, 0x7f, 0x7f};
-  return {2, 15, 0x7b, 0x7c, 0x7e};
-}
-
 unsigned SignBit(DType dtype) { return 8 * static_cast<unsigned>(ir::SizeOf(dtype)) - 1; }
 
 // Moves exponent and mantissa to their places in float32, which gives a number that is too small by
 // a power of two; multiplying by that also makes denormal numbers normal.
 Value* BitsToFloat(IRBuilderBase& b, DType from, Value* bits) {
-  const ShortLayout layout = LayoutOf(from);
+  const ir::FloatFormat& format = ir::FormatOf(from);
   Value* wide = b.CreateZExt(bits, WithLanesOf(bits, b.getInt32Ty()));
-  Value* magnitude = b.CreateAnd(wide, Bits(wide, (uint64_t{1} << SignBit(from)) - 1));
+  Value* magnitude = b.CreateAnd(wide, Bits(wide, format.all_bits()));
   Lanes l(b, WithLanesOf(bits, b.getFloatTy()));
-  Value* number = l.Mul(l.FromBits(b.CreateShl(magnitude, 23 - layout.mantissa_bits)),
-                        l.F(std::ldexp(1.0, 127 - static_cast<int>(layout.bias))));
-  Value* beyond = Bits(wide, layout.beyond);
+  Value* number = l.Mul(l.FromBits(b.CreateShl(magnitude, 23 - format.mantissa_bits)),
+                        l.F(std::ldexp(1.0, 127 - format.bias())));
+  Value* beyond = Bits(wide, format.beyond_bits());
   number = l.Select(b.CreateICmpUGE(magnitude, beyond), l.NaN(), number);
-  if (layout.beyond != layout.nan)
+  if (format.has_infinity)
     number = l.Select(b.CreateICmpEQ(magnitude, beyond), l.Infinity(), number);
   Value* sign = b.CreateShl(b.CreateLShr(wide, SignBit(from)), 31);
   return l.FromBits(b.CreateOr(l.Bits(number), sign));
@@ -67,12 +52,13 @@ Value* ShortToFloat(IRBuilderBase& b, DType from, Value* bits) {
       Value* wide = b.CreateZExt(bits, WithLanesOf(bits, b.getInt32Ty()));
       return b.CreateBitCast(b.CreateShl(wide, 16), WithLanesOf(bits, b.getFloatTy()));
     }
-    case DType::kFloat8E4M3:
-      return BitsToFloat(b, from, bits);
-    default: {  // E5M2 is the upper half of a float16
+    // The upper half of a float16.
+    case DType::kFloat8E5M2: {
       Value* wide = b.CreateZExt(bits, WithLanesOf(bits, b.getInt16Ty()));
       return HalfToFloat(b, b.CreateShl(wide, 8));
     }
+    default:
+      return BitsToFloat(b, from, bits);
   }
 }
 
@@ -101,19 +87,19 @@ Value* FloatToBFloat(IRBuilderBase& b, Value* x) {
 
 // Denormal results are rounded by an addition that moves their last place to float32's.
 Value* FloatToBits(IRBuilderBase& b, DType to, Value* x) {
-  const ShortLayout layout = LayoutOf(to);
+  const ir::FloatFormat& format = ir::FormatOf(to);
   Lanes l(b, x->getType());
-  const unsigned dropped = 23 - layout.mantissa_bits;
+  const unsigned dropped = 23 - format.mantissa_bits;
   Value* magnitude = b.CreateAnd(l.Bits(x), l.I(0x7fffffff));
   Value* normal = b.CreateSub(RoundBits(b, magnitude, dropped),
-                              l.I((127 - layout.bias) << layout.mantissa_bits));
-  const int exponent_min = 1 - static_cast<int>(layout.bias);  // exponent of normal numbers
-  Value* shift = l.F(std::ldexp(1.0, exponent_min - static_cast<int>(layout.mantissa_bits) + 23));
+                              l.I((127 - format.bias()) << format.mantissa_bits));
+  Value* shift = l.F(std::ldexp(1.0, format.exponent_min() - format.mantissa_bits + 23));
   Value* denormal = b.CreateSub(l.Bits(l.Add(l.FromBits(magnitude), shift)), l.Bits(shift));
-  Value* small = b.CreateICmpULT(magnitude, l.Bits(l.F(std::ldexp(1.0, exponent_min))));
+  Value* small = b.CreateICmpULT(magnitude, l.Bits(l.F(std::ldexp(1.0, format.exponent_min()))));
   Value* bits = l.Select(small, denormal, normal);
-  bits = l.Select(b.CreateICmpUGT(bits, l.I(layout.largest)), l.I(layout.beyond), bits);
-  bits = l.Select(b.CreateFCmpUNO(x, x), l.I(layout.nan), bits);
+  bits =
+      l.Select(b.CreateICmpUGT(bits, l.I(format.largest_bits())), l.I(format.beyond_bits()), bits);
+  bits = l.Select(b.CreateFCmpUNO(x, x), l.I(format.nan_bits()), bits);
   bits = b.CreateOr(bits, b.CreateShl(b.CreateLShr(l.Bits(x), 31), SignBit(to)));
   return b.CreateTrunc(bits, WithLanesOf(x, ScalarType(b.getContext(), to)));
 }

@@ -4,7 +4,7 @@
 
 #include "compiler/codegen/convert.h"
 #include "compiler/codegen/math.h"
-#include "compiler/ir/short_float.h"
+#include "compiler/ir/dtype.h"
 #include "compiler/ops/host_tensor.h"
 #include "compiler/schedule/reduction.h"
 #include "llvm/IR/Intrinsics.h"

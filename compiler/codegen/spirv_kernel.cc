@@ -11,7 +11,7 @@
 #include "compiler/codegen/llvm_ops.h"
 #include "compiler/codegen/spirv.h"
 #include "compiler/codegen/spirv_disassemble.h"
-#include "compiler/ir/short_float.h"
+#include "compiler/ir/dtype.h"
 #include "compiler/ir/str_cat.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"

@@ -8,7 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "compiler/graph/varying_axes.h"
 #include "compiler/graph/verify.h"
-#include "compiler/ir/short_float.h"
+#include "compiler/ir/dtype.h"
 #include "compiler/ir/tf32.h"
 #include "compiler/ir/walk.h"
 #include "compiler/ops/builder.h"

@@ -1,7 +1,7 @@
 // Casts and bitcasts that change nothing.
 #include "compiler/graph/simplify_rules.h"
 #include "compiler/graph/splat.h"
-#include "compiler/ir/short_float.h"
+#include "compiler/ir/dtype.h"
 #include "compiler/ops/round.h"
 
 namespace kiln::graph {
@@ -13,39 +13,18 @@ using ir::DType;
 using ir::Node;
 using ir::Op;
 
-// The range and precision of a float dtype.
-struct Holds {
-  int precision;      // bits of the mantissa, including the implicit one
-  int exponent_bits;  // a dtype with at least as many covers its range
-};
-Holds HoldsOf(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat64:
-      return {53, 11};
-    case DType::kFloat32:
-      return {24, 8};
-    case DType::kBFloat16:
-      return {8, 8};
-    case DType::kFloat16:
-      return {11, 5};
-    case DType::kFloat8E5M2:
-      return {3, 5};
-    default:
-      return {4, 4};  // float8 E4M3
-  }
-}
-
 // Returns whether every value of `from` is a value of `to`.
 bool Lossless(DType from, DType to) {
   if (from == DType::kBool) return to != DType::kInvalid;
   if (to == DType::kBool) return false;
+  const ir::FloatFormat& format = ir::FormatOf(to);
   if (ir::IsFloat(from)) {
-    if (!ir::IsFloat(to)) return false;
-    return HoldsOf(to).precision >= HoldsOf(from).precision &&
-           HoldsOf(to).exponent_bits >= HoldsOf(from).exponent_bits;
+    // A float dtype with at least as many bits of the exponent covers the other's range.
+    return ir::IsFloat(to) && format.mantissa_bits >= ir::FormatOf(from).mantissa_bits &&
+           format.exponent_bits >= ir::FormatOf(from).exponent_bits;
   }
   int bits = 8 * ir::SizeOf(from);
-  if (ir::IsFloat(to)) return HoldsOf(to).precision >= bits && HoldsOf(to).exponent_bits >= 5;
+  if (ir::IsFloat(to)) return format.mantissa_bits + 1 >= bits && format.exponent_bits >= 5;
   int room = 8 * ir::SizeOf(to) - bits;
   if (ir::IsSigned(from) == ir::IsSigned(to)) return room >= 0;
   // An unsigned integer fits a wider signed one; a signed one fits no unsigned one.

@@ -5,7 +5,7 @@
 
 #include "compiler/graph/rewrite_graph.h"
 #include "compiler/graph/verify.h"
-#include "compiler/ir/short_float.h"
+#include "compiler/ir/dtype.h"
 #include "compiler/ir/walk.h"
 
 namespace kiln::graph {

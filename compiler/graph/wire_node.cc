@@ -19,17 +19,10 @@ namespace kiln::graph {
 namespace {
 
 // ReadDType casts the wire's number: both lists have the same order and length.
-static_assert(static_cast<int>(ir::DType::kBool) == v1::DTYPE_BOOL);
-static_assert(static_cast<int>(ir::DType::kInt8) == v1::DTYPE_INT8);
-static_assert(static_cast<int>(ir::DType::kInt64) == v1::DTYPE_INT64);
-static_assert(static_cast<int>(ir::DType::kUInt8) == v1::DTYPE_UINT8);
-static_assert(static_cast<int>(ir::DType::kUInt64) == v1::DTYPE_UINT64);
-static_assert(static_cast<int>(ir::DType::kFloat16) == v1::DTYPE_FLOAT16);
-static_assert(static_cast<int>(ir::DType::kBFloat16) == v1::DTYPE_BFLOAT16);
-static_assert(static_cast<int>(ir::DType::kFloat32) == v1::DTYPE_FLOAT32);
-static_assert(static_cast<int>(ir::DType::kFloat64) == v1::DTYPE_FLOAT64);
-static_assert(static_cast<int>(ir::DType::kFloat8E4M3) == v1::DTYPE_FLOAT8_E4M3);
-static_assert(static_cast<int>(ir::DType::kFloat8E5M2) == v1::DTYPE_FLOAT8_E5M2);
+#define KILN_DTYPE(constant, wire, ...) \
+  static_assert(static_cast<int>(ir::DType::constant) == v1::DTYPE_##wire);
+KILN_DTYPES(KILN_DTYPE)
+#undef KILN_DTYPE
 static_assert(ir::kNumDTypes == v1::DType_ARRAYSIZE);
 
 absl::StatusOr<ops::AttributeValue> ReadAttribute(const v1::Attribute& attribute,

@@ -1,6 +1,7 @@
 #include "compiler/ir/node.h"
 
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "gtest/gtest.h"
@@ -81,8 +82,7 @@ TEST(OpTest, NamesAreDistinct) {
 }
 
 TEST(DTypeTest, NamesParseBack) {
-  for (int i = 1; i < kNumDTypes; ++i) {
-    DType dtype = static_cast<DType>(i);
+  for (const DType dtype : kAllDTypes) {
     EXPECT_EQ(ParseDType(Name(dtype)), dtype);
     EXPECT_GT(SizeOf(dtype), 0);
   }
@@ -98,6 +98,33 @@ TEST(DTypeTest, Classes) {
   EXPECT_TRUE(IsFloat(DType::kBFloat16));
   EXPECT_EQ(SizeOf(DType::kFloat64), 8);
   EXPECT_EQ(SizeOf(static_cast<DType>(99)), 0);
+}
+
+// (Micikevicius et al., 2022) and IEEE 754.
+TEST(DTypeTest, FloatFormats) {
+  struct Expected {
+    DType dtype;
+    double largest;
+    int exponent_min;
+    uint32_t largest_bits, beyond_bits, nan_bits;
+  };
+  constexpr Expected kExpected[] = {
+      {DType::kFloat8E4M3, 448, -6, 0x7e, 0x7f, 0x7f},
+      {DType::kFloat8E5M2, 57344, -14, 0x7b, 0x7c, 0x7e},
+      {DType::kFloat16, 65504, -14, 0x7bff, 0x7c00, 0x7e00},
+      {DType::kBFloat16, 0x1.FEp127, -126, 0x7f7f, 0x7f80, 0x7fc0},
+      {DType::kFloat32, std::numeric_limits<float>::max(), -126, 0x7f7fffff, 0x7f800000,
+       0x7fc00000},
+  };
+  for (const Expected& expected : kExpected) {
+    const FloatFormat& format = FormatOf(expected.dtype);
+    EXPECT_EQ(format.largest(), expected.largest) << Name(expected.dtype);
+    EXPECT_EQ(format.exponent_min(), expected.exponent_min) << Name(expected.dtype);
+    EXPECT_EQ(format.largest_bits(), expected.largest_bits) << Name(expected.dtype);
+    EXPECT_EQ(format.beyond_bits(), expected.beyond_bits) << Name(expected.dtype);
+    EXPECT_EQ(format.nan_bits(), expected.nan_bits) << Name(expected.dtype);
+  }
+  EXPECT_EQ(FormatOf(DType::kFloat64).largest(), std::numeric_limits<double>::max());
 }
 
 TEST(ShapeTest, NumElements) {

@@ -3,7 +3,7 @@
 #include <limits>
 #include <utility>
 
-#include "compiler/ir/short_float.h"
+#include "compiler/ir/dtype.h"
 #include "compiler/ir/spec.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/ops/attributes.h"
@@ -81,8 +81,9 @@ NodeOr MakeSource(Builder& builder, const Checked& node) {
 // gradient passes as if there were no saturation. Float8 operands are compared as float32.
 const Node* SaturatingCast(Builder& builder, const Node* x, DType dtype) {
   if (ir::IsShortFloat(x->dtype())) x = builder.Cast(x, DType::kFloat32);
-  const Node* value_max = builder.Const(x->dtype(), LargestOf(dtype));
-  const Node* value_min = builder.Const(x->dtype(), -LargestOf(dtype));
+  const double largest = ir::FormatOf(dtype).largest();
+  const Node* value_max = builder.Const(x->dtype(), largest);
+  const Node* value_min = builder.Const(x->dtype(), -largest);
   const Node* held = builder.Binary(Op::kMin, builder.Binary(Op::kMax, x, value_min), value_max);
   if (ir::IsFloat(x->dtype())) {
     held = builder.WithDerivative(builder.Detach(held), x, builder.Const(x->dtype(), 1));

@@ -201,6 +201,27 @@ const Node* Builder::Pad(const Node* x, absl::Span<const int64_t> padding) {
   return Make(Op::kPad, x->dtype(), shape, {x}, IntsAttr{{padding.begin(), padding.end()}});
 }
 
+const Node* Builder::Concat(absl::Span<const Node* const> parts, int64_t axis) {
+  int64_t total = 0;
+  for (const Node* part : parts) total += part->shape()[axis];
+  Shape position_shape(parts[0]->shape().size(), 1);
+  position_shape[axis] = total;
+  const Node* position = Iota(DType::kInt64, position_shape, axis);
+  const Node* result = nullptr;
+  int64_t end = total;
+  for (size_t i = parts.size(); i > 0; --i) {
+    const int64_t begin = end - parts[i - 1]->shape()[axis];
+    std::vector<int64_t> padding(2 * position_shape.size(), 0);
+    padding[2 * axis] = begin;
+    padding[2 * axis + 1] = total - end;
+    const Node* placed = Pad(parts[i - 1], padding);
+    const bool is_last = result == nullptr;
+    result = is_last ? placed : Where(Less(position, ConstInt(DType::kInt64, end)), placed, result);
+    end = begin;
+  }
+  return result;
+}
+
 const Node* Builder::Shrink(const Node* x, absl::Span<const int64_t> bounds) {
   Shape shape;
   for (size_t i = 0; i < bounds.size(); i += 2) shape.push_back(bounds[i + 1] - bounds[i]);

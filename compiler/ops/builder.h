@@ -93,6 +93,9 @@ class Builder {
   const ir::Node* Expand(const ir::Node* x, const ir::Shape& shape);  // same rank
   const ir::Node* BroadcastTo(const ir::Node* x, const ir::Shape& shape);
   const ir::Node* Pad(const ir::Node* x, absl::Span<const int64_t> padding);
+  // The parts, at least one, one after the other along `axis`. Chooses between them: a sum of parts
+  // that are padded with zeros would turn -0.0 into 0.0.
+  const ir::Node* Concat(absl::Span<const ir::Node* const> parts, int64_t axis);
   const ir::Node* Shrink(const ir::Node* x, absl::Span<const int64_t> bounds);
   // Elements [begin, end) of one axis.
   const ir::Node* Slice(const ir::Node* x, int64_t axis, int64_t begin, int64_t end);

@@ -7,79 +7,53 @@
 #include <limits>
 #include <utility>
 
-#include "compiler/ops/double_bits.h"
+#include "compiler/ir/double_bits.h"
 #include "compiler/ops/round.h"
 
 namespace kiln::ops {
 namespace {
 
 using ir::DType;
+using ir::FloatFormat;
+using ir::kDoubleBias;
+using ir::kDoubleMantissaBits;
+using ir::PowerOfTwo;
 
-// Bit fields of the float formats that C++20 has no type for.
-struct Layout {
-  int exponent_bits;
-  int mantissa_bits;
-  constexpr int bias() const { return (1 << (exponent_bits - 1)) - 1; }
-};
-
-constexpr Layout LayoutOf(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat16:
-      return {5, 10};
-    case DType::kBFloat16:
-      return {8, 7};
-    case DType::kFloat8E4M3:
-      return {4, 3};
-    default:
-      return {5, 2};
+double Decode(const FloatFormat& format, uint32_t bits) {
+  const int mantissa_bits = format.mantissa_bits;
+  const uint32_t magnitude = bits & format.all_bits();
+  const bool is_negative = magnitude != bits;
+  if (magnitude >= format.beyond_bits()) {
+    const bool is_infinity = format.has_infinity && magnitude == format.beyond_bits();
+    if (!is_infinity) return std::numeric_limits<double>::quiet_NaN();
+    return (is_negative ? -1 : 1) * std::numeric_limits<double>::infinity();
   }
-}
-
-// E4M3 uses the highest exponent for numbers; its one NaN has all bits set.
-double Decode(DType dtype, uint32_t bits) {
-  const Layout layout = LayoutOf(dtype);
-  const int mantissa_bits = layout.mantissa_bits;
-  const int highest = (1 << layout.exponent_bits) - 1;
-  const int exponent = static_cast<int>(bits >> mantissa_bits) & highest;
-  const int mantissa = static_cast<int>(bits) & ((1 << mantissa_bits) - 1);
-  const double sign = (bits >> (layout.exponent_bits + mantissa_bits)) & 1 ? -1.0 : 1.0;
-  const bool is_special = dtype == DType::kFloat8E4M3
-                              ? exponent == highest && mantissa == (1 << mantissa_bits) - 1
-                              : exponent == highest;
-  if (is_special) {
-    const bool is_nan = mantissa != 0;
-    return is_nan ? std::numeric_limits<double>::quiet_NaN()
-                  : sign * std::numeric_limits<double>::infinity();
-  }
+  const auto exponent = static_cast<int>(magnitude >> mantissa_bits);
+  const auto mantissa = static_cast<int>(magnitude & format.mantissa_mask());
   // Subnormal numbers lack the implicit bit and have the exponent of the smallest normal number.
   const int implicit = exponent == 0 ? 0 : 1 << mantissa_bits;
-  return sign * (implicit + mantissa) *
-         PowerOfTwo(std::max(exponent, 1) - layout.bias() - mantissa_bits);
+  return (is_negative ? -1.0 : 1.0) * (implicit + mantissa) *
+         PowerOfTwo(std::max(exponent, 1) - format.bias() - mantissa_bits);
 }
 
-// Requires: `value` has been rounded to the dtype.
-uint32_t Encode(DType dtype, double value) {
-  const Layout layout = LayoutOf(dtype);
-  const int mantissa_bits = layout.mantissa_bits;
-  const uint32_t highest = (1u << layout.exponent_bits) - 1;
-  const uint32_t sign = std::signbit(value) ? 1u << (layout.exponent_bits + mantissa_bits) : 0;
-  const uint32_t mantissa_mask = (1u << mantissa_bits) - 1;
-  if (std::isnan(value)) {
-    return highest << mantissa_bits |
-           (dtype == DType::kFloat8E4M3 ? mantissa_mask : 1u << (mantissa_bits - 1));
-  }
-  if (std::isinf(value)) return sign | highest << mantissa_bits;
+// Requires: `value` has been rounded to the format.
+uint32_t Encode(const FloatFormat& format, double value) {
+  const int mantissa_bits = format.mantissa_bits;
+  if (std::isnan(value)) return format.nan_bits();
+  const uint32_t sign = std::signbit(value) ? format.all_bits() + 1 : 0;
+  if (std::isinf(value)) return sign | format.beyond_bits();
   if (value == 0) return sign;
   const double magnitude = std::abs(value);
   // Below the smallest normal number the exponent stays the same, and there is no implicit bit.
-  const int lowest = 1 - layout.bias();
+  const int lowest = format.exponent_min();
   if (magnitude < PowerOfTwo(lowest))
     return sign | static_cast<uint32_t>(magnitude * PowerOfTwo(mantissa_bits - lowest));
   const auto bits = std::bit_cast<uint64_t>(magnitude);
   const auto exponent = static_cast<uint32_t>(static_cast<int>(bits >> kDoubleMantissaBits) -
-                                              kDoubleBias + layout.bias());
+                                              kDoubleBias + format.bias());
   return sign | exponent << mantissa_bits |
-         (static_cast<uint32_t>(bits >> (kDoubleMantissaBits - mantissa_bits)) & mantissa_mask);
+         (static_cast<uint32_t>(bits >> (kDoubleMantissaBits - mantissa_bits)) &
+          format.mantissa_mask());
 }
 
 }  // namespace
@@ -105,11 +79,11 @@ HostTensor HostTensor::Of(DType dtype, ir::Shape shape, absl::Span<const double>
 
 double HostTensor::ShortFloat(int64_t i) const {
   const uint32_t bits = ir::SizeOf(dtype) == 1 ? Load<uint8_t>(i) : Load<uint16_t>(i);
-  return Decode(dtype, bits);
+  return Decode(ir::FormatOf(dtype), bits);
 }
 
 void HostTensor::SetShortFloat(int64_t i, double value) {
-  const uint32_t bits = Encode(dtype, RoundToFloat(dtype, value));
+  const uint32_t bits = Encode(ir::FormatOf(dtype), RoundToFloat(dtype, value));
   if (ir::SizeOf(dtype) == 1) return Store<uint8_t>(i, bits);
   Store<uint16_t>(i, bits);
 }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "compiler/ir/short_float.h"
+#include "compiler/ir/dtype.h"
 #include "compiler/ir/str_cat.h"
 
 namespace kiln::ops {

@@ -4,44 +4,26 @@
 #include <cmath>
 #include <limits>
 
-#include "compiler/ops/double_bits.h"
+#include "compiler/ir/double_bits.h"
 
 namespace kiln::ops {
 namespace {
 
 using ir::DType;
+using ir::FloatFormat;
+using ir::kDoubleMantissaBits;
+using ir::PowerOfTwo;
 
-// A binary float format narrower than float32.
-struct Format {
-  int mantissa_bits;  // explicit ones
-  int exponent_min;   // of normal numbers
-  double largest;
-  bool has_infinity;
-};
-
-Format FormatOf(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat16:
-      return {10, -14, 65504.0, true};
-    case DType::kBFloat16:
-      return {7, -126, 0x1.FEp127, true};
-    case DType::kFloat8E4M3:
-      return {3, -6, 448.0, false};
-    default:
-      return {2, -14, 57344.0, true};  // float8 E5M2
-  }
-}
-
-double RoundNarrow(const Format& format, double value) {
+double RoundNarrow(const FloatFormat& format, double value) {
   if (value == 0 || !std::isfinite(value)) {
     if (std::isinf(value) && !format.has_infinity) return std::numeric_limits<double>::quiet_NaN();
     return value;
   }
   double rounded;
-  if (std::abs(value) < PowerOfTwo(format.exponent_min)) {
+  if (std::abs(value) < PowerOfTwo(format.exponent_min())) {
     // All subnormal numbers have the last bit of the smallest normal number. nearbyint rounds ties
     // to even.
-    const double scale = PowerOfTwo(format.mantissa_bits - format.exponent_min);
+    const double scale = PowerOfTwo(format.mantissa_bits - format.exponent_min());
     rounded = std::copysign(std::nearbyint(value * scale) / scale, value);
   } else {
     // Adds half of the last kept bit, or slightly less where a tie rounds down; a carry goes into
@@ -51,7 +33,7 @@ double RoundNarrow(const Format& format, double value) {
     bits += (uint64_t{1} << (dropped - 1)) - 1 + (bits >> dropped & 1);
     rounded = std::bit_cast<double>(bits >> dropped << dropped);
   }
-  if (std::abs(rounded) <= format.largest) return rounded;
+  if (std::abs(rounded) <= format.largest()) return rounded;
   const double beyond = format.has_infinity ? std::numeric_limits<double>::infinity()
                                             : std::numeric_limits<double>::quiet_NaN();
   return std::copysign(beyond, value);
@@ -62,10 +44,8 @@ double RoundNarrow(const Format& format, double value) {
 double RoundToFloat(DType dtype, double value) {
   if (dtype == DType::kFloat64) return value;
   if (dtype == DType::kFloat32) return static_cast<double>(static_cast<float>(value));
-  return RoundNarrow(FormatOf(dtype), value);
+  return RoundNarrow(ir::FormatOf(dtype), value);
 }
-
-double LargestOf(DType short_float) { return FormatOf(short_float).largest; }
 
 double IntegerToFloat(DType dtype, int64_t value, bool is_uint64) {
   const auto bits = static_cast<uint64_t>(value);

@@ -14,9 +14,6 @@ namespace kiln::ops {
 // without saturation).
 double RoundToFloat(ir::DType dtype, double value);
 
-// The largest finite value of a dtype shorter than float32.
-double LargestOf(ir::DType short_float);
-
 // Returns the float dtype's value nearest to an integer, rounded once; the integer's bits are
 // unsigned if it comes from uint64.
 double IntegerToFloat(ir::DType dtype, int64_t value, bool is_uint64);

@@ -6,7 +6,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "compiler/graph/verify.h"
-#include "compiler/ir/short_float.h"
+#include "compiler/ir/dtype.h"
 #include "compiler/ir/walk.h"
 #include "compiler/partition/contraction.h"
 #include "compiler/partition/epilogue.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "compiler/ir/short_float.h"
+#include "compiler/ir/dtype.h"
 #include "compiler/ir/tf32.h"
 
 namespace kiln::partition {

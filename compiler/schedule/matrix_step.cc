@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "compiler/ir/short_float.h"
+#include "compiler/ir/dtype.h"
 #include "compiler/kernel/index_sum.h"
 
 namespace kiln::schedule {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
-#include "compiler/ir/short_float.h"
+#include "compiler/ir/dtype.h"
 #include "compiler/ir/tf32.h"
 #include "compiler/ir/walk.h"
 #include "compiler/kernel/index_sum.h"

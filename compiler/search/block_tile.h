@@ -3,41 +3,22 @@
 #ifndef KILN_COMPILER_SEARCH_BLOCK_TILE_H_
 #define KILN_COMPILER_SEARCH_BLOCK_TILE_H_
 
-#include <cstdint>
 #include <optional>
 #include <vector>
 
-#include "compiler/kernel/kernel.h"
-#include "compiler/search/contraction.h"
-#include "compiler/search/schedule_writer.h"
-#include "drivers/interface/target.h"
+#include "compiler/search/forms.h"
 
 namespace kiln::search {
 
-struct BlockTile {
-  Contraction contraction;
-  // For factor 0 and factor 1: the axis along which tiles are cut, the tile's size, and how much of
-  // it one thread has.
-  int axis[2] = {-1, -1};
-  int64_t places[2] = {1, 1};
-  int64_t per_thread[2] = {1, 1};
-  // The axis of the sum that is cut into steps.
-  int sum_axis = -1;
-  int64_t steps = 1;
-  bool ahead = false;  // staged while the previous steps are added up
+// Factor 0 has the rows, factor 1 the columns. `leading`: the loop of rows.
+std::optional<Values> StartBlockTile(const StageView& view, const int64_t* leading);
+std::vector<KnobValues> BlockTileKnobs(const StageView& view, const Values& start);
+absl::Status CheckBlockTile(const StageView& view, const Values& values);
+void WriteBlockTile(const StageView& view, const Values& values, ScheduleWriter* writer);
 
-  int64_t threads() const { return places[0] / per_thread[0] * (places[1] / per_thread[1]); }
-};
-
-// Returns nullopt if the stage is not a contraction, or is too small in one direction to gain from
-// tiles. `parallel` and `reduce` are the stage's axes, after fusing.
-std::optional<BlockTile> FindBlockTile(const kernel::Stage& stage, const ScheduleWriter& writer,
-                                       const std::vector<int>& parallel,
-                                       const std::vector<int>& reduce,
-                                       const drivers::Target& target);
-
-// Writes the stage's directives.
-void WriteBlockTile(int stage, const BlockTile& tile, ScheduleWriter* writer);
+// Returns whether the heuristic prefers tiles to sums that threads share: the contraction is large
+// enough in both directions, and its tiles keep enough units busy.
+bool PrefersBlockTile(const StageView& view);
 
 }  // namespace kiln::search
 

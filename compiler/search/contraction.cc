@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "absl/algorithm/container.h"
-#include "compiler/ir/short_float.h"
+#include "compiler/ir/dtype.h"
 #include "compiler/ir/walk.h"
 #include "compiler/kernel/index_sum.h"
 

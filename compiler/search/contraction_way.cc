@@ -18,38 +18,62 @@ constexpr int64_t kRowsMin = 12;
 // thread.
 constexpr double kImbalance = 0.1;
 
+int64_t WorkIn(const Contraction& contraction, const ScheduleWriter& axes) {
+  return axes.Product(contraction.only[0]) * axes.Product(contraction.only[1]) *
+         axes.Product(contraction.batch) * axes.Product(contraction.reduce);
+}
+
 class WayChooser {
  public:
-  WayChooser(const kernel::Stage& stage, const Contraction& contraction,
-             const drivers::Target& target, const ScheduleWriter& writer)
-      : stage_(stage), contraction_(contraction), target_(target), writer_(writer) {
-    const int bytes = ir::SizeOf(contraction.factor[0]->dtype());
-    lanes_ = std::max(target.limits.vector_bytes / std::max(bytes, 1), 1);
-  }
+  WayChooser(const StageView& view, const Contraction& contraction)
+      : stage_(view.stage()),
+        contraction_(contraction),
+        target_(view.target),
+        writer_(view.axes),
+        lanes_(ContractionLanes(view, contraction)) {}
 
-  std::optional<ContractionWay> Choose() const {
-    if (Work() < kWorkMin || lanes_ < 2) return std::nullopt;
+  // `pays`: considers only ways for which panels pay off.
+  std::optional<ContractionWay> Choose(bool pays, const int64_t* leading) const {
+    if (lanes_ < 2) return std::nullopt;
     std::optional<ContractionWay> best;
     for (int packed = 0; packed < 2; ++packed) {
       for (int axis : contraction_.only[packed]) {
-        std::optional<ContractionWay> way = Try(packed, axis);
+        if (leading != nullptr && writer_.RangeOf(axis) != *leading) continue;
+        std::optional<ContractionWay> way = Try(packed, axis, pays);
         if (way && (!best || way->cycles < best->cycles)) best = way;
       }
     }
     return best;
   }
 
- private:
-  int64_t Work() const {
-    return writer_.Product(contraction_.only[0]) * writer_.Product(contraction_.only[1]) *
-           writer_.Product(contraction_.batch) * writer_.Product(contraction_.reduce);
+  double Cycles(const ContractionWay& way) const {
+    // The tile's estimate is for all rows of its two axes and all lanes.
+    double repeats =
+        static_cast<double>(Work()) /
+        static_cast<double>(writer_.extent(way.lane_axis) * writer_.extent(way.row_axis));
+    if (way.more_row_axis >= 0) repeats /= static_cast<double>(writer_.extent(way.more_row_axis));
+    // Each chunk of rows packs the panel again.
+    double cycles = repeats * way.tile.cycles * Locality(way) +
+                    PackingCycles(way.packed, way.lane_axis) * static_cast<double>(way.row_chunks) +
+                    StoringCycles(way.lane_axis);
+    if (way.stage_rows) cycles += StagingCycles(1 - way.packed);
+    const int64_t units = std::max(target_.limits.compute_units, 1);
+    const int64_t tasks = Tasks(way);
+    // The last round takes as long as a full one.
+    const int64_t rounds = (tasks + units - 1) / units;
+    cycles *= static_cast<double>(rounds) / static_cast<double>(tasks);
+    return units == 1 ? cycles
+                      : cycles * (1 + kImbalance * static_cast<double>(units) /
+                                          static_cast<double>(tasks));
   }
+
+ private:
+  int64_t Work() const { return WorkIn(contraction_, writer_); }
   const Node* Range(int axis) const { return writer_[axis].range; }
 
-  std::optional<ContractionWay> Try(int packed, int lane_axis) const {
+  std::optional<ContractionWay> Try(int packed, int lane_axis, bool pays) const {
     const std::vector<int>& rows = contraction_.only[1 - packed];
-    const int64_t total_rows = writer_.Product(rows);
-    if (total_rows < kRowsMin) return std::nullopt;
+    if (pays && !PanelPays(contraction_, packed, writer_)) return std::nullopt;
     std::optional<ContractionWay> best;
     for (int row : rows) {
       for (int more : rows) {
@@ -81,13 +105,15 @@ class WayChooser {
     way.row_axis = row;
     way.more_row_axis = more;
     way.stage_rows = !IsPlainLoad(contraction_.factor[1 - packed]);
-    way.tile = ChooseTile(LaneVectors(lane_axis), vectors_max, writer_.extent(row),
+    way.tile = ChooseTile(LaneVectors(way), vectors_max, writer_.extent(row),
                           more < 0 ? 1 : writer_.extent(more), target_);
     if (way.tile.more_rows == 1) way.more_row_axis = -1;
     return way;
   }
 
-  int64_t LaneVectors(int axis) const { return (writer_.extent(axis) + lanes_ - 1) / lanes_; }
+  int64_t LaneVectors(const ContractionWay& way) const {
+    return (writer_.extent(way.lane_axis) + way.lanes - 1) / way.lanes;
+  }
   // Returns into how many pieces the outermost row axis can be cut.
   int64_t RowTiles(const ContractionWay& way) const {
     const int axis = contraction_.only[1 - way.packed][0];
@@ -96,30 +122,9 @@ class WayChooser {
   int64_t Tasks(const ContractionWay& way) const {
     const int64_t others = writer_.Product(contraction_.only[way.packed]) /
                            writer_.extent(way.lane_axis) * way.row_chunks;
-    const int64_t vectors = LaneVectors(way.lane_axis);
+    const int64_t vectors = LaneVectors(way);
     return others * writer_.Product(contraction_.batch) *
            ((vectors + way.tile.vectors - 1) / way.tile.vectors);
-  }
-
-  double Cycles(const ContractionWay& way) const {
-    // The tile's estimate is for all rows of its two axes and all lanes.
-    double repeats =
-        static_cast<double>(Work()) /
-        static_cast<double>(writer_.extent(way.lane_axis) * writer_.extent(way.row_axis));
-    if (way.more_row_axis >= 0) repeats /= static_cast<double>(writer_.extent(way.more_row_axis));
-    // Each chunk of rows packs the panel again.
-    double cycles = repeats * way.tile.cycles * Locality(way) +
-                    PackingCycles(way.packed, way.lane_axis) * static_cast<double>(way.row_chunks) +
-                    StoringCycles(way.lane_axis);
-    if (way.stage_rows) cycles += StagingCycles(1 - way.packed);
-    const int64_t units = std::max(target_.limits.compute_units, 1);
-    const int64_t tasks = Tasks(way);
-    // The last round takes as long as a full one.
-    const int64_t rounds = (tasks + units - 1) / units;
-    cycles *= static_cast<double>(rounds) / static_cast<double>(tasks);
-    return units == 1 ? cycles
-                      : cycles * (1 + kImbalance * static_cast<double>(units) /
-                                          static_cast<double>(tasks));
   }
 
   // Returns a factor that outweighs small differences in speed: rows should be adjacent in memory,
@@ -169,15 +174,30 @@ class WayChooser {
   const Contraction& contraction_;
   const drivers::Target& target_;
   const ScheduleWriter& writer_;
-  int lanes_ = 1;
+  const int lanes_;
 };
 
 }  // namespace
 
-std::optional<ContractionWay> ChooseWay(const kernel::Stage& stage, const Contraction& contraction,
-                                        const drivers::Target& target,
-                                        const ScheduleWriter& writer) {
-  return WayChooser(stage, contraction, target, writer).Choose();
+int ContractionLanes(const StageView& view, const Contraction& contraction) {
+  const int bytes = ir::SizeOf(contraction.factor[0]->dtype());
+  return std::max(view.target.limits.vector_bytes / std::max(bytes, 1), 1);
+}
+
+bool PanelPays(const Contraction& contraction, int packed, const ScheduleWriter& axes) {
+  return WorkIn(contraction, axes) >= kWorkMin &&
+         axes.Product(contraction.only[1 - packed]) >= kRowsMin;
+}
+
+std::optional<ContractionWay> ChooseWay(const StageView& view, const Contraction& contraction,
+                                        const int64_t* leading) {
+  const WayChooser chooser(view, contraction);
+  std::optional<ContractionWay> way = chooser.Choose(true, leading);
+  return way ? way : chooser.Choose(false, leading);
+}
+
+double WayCycles(const StageView& view, const Contraction& contraction, const ContractionWay& way) {
+  return WayChooser(view, contraction).Cycles(way);
 }
 
 }  // namespace kiln::search

@@ -1,15 +1,13 @@
-// The ways to map a contraction to lanes and rows, and the choice of the cheapest.
+// The ways to map a contraction to lanes and rows, their cost, and the choice of the cheapest.
 #ifndef KILN_COMPILER_SEARCH_CONTRACTION_WAY_H_
 #define KILN_COMPILER_SEARCH_CONTRACTION_WAY_H_
 
 #include <cstdint>
 #include <optional>
 
-#include "compiler/kernel/kernel.h"
 #include "compiler/search/contraction.h"
 #include "compiler/search/register_tile.h"
-#include "compiler/search/schedule_writer.h"
-#include "drivers/interface/target.h"
+#include "compiler/search/stage_view.h"
 
 namespace kiln::search {
 
@@ -30,10 +28,19 @@ struct ContractionWay {
   }
 };
 
-// Returns nullopt if there is too little work, or too few rows, to gain from panels.
-std::optional<ContractionWay> ChooseWay(const kernel::Stage& stage, const Contraction& contraction,
-                                        const drivers::Target& target,
-                                        const ScheduleWriter& writer);
+// Returns whether the contraction has enough work, and enough rows, to gain from panels.
+bool PanelPays(const Contraction& contraction, int packed, const ScheduleWriter& axes);
+
+// Returns the cheapest way; of those for which PanelPays, if there are any. If `leading` is not
+// null, the lanes are along that range. Returns nullopt if there are no lanes or no rows.
+std::optional<ContractionWay> ChooseWay(const StageView& view, const Contraction& contraction,
+                                        const int64_t* leading);
+
+// Returns the estimate of `cycles` for any way.
+double WayCycles(const StageView& view, const Contraction& contraction, const ContractionWay& way);
+
+// Returns the most lanes that a vector of the factors has.
+int ContractionLanes(const StageView& view, const Contraction& contraction);
 
 }  // namespace kiln::search
 

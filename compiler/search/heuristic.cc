@@ -1,24 +1,33 @@
 #include "compiler/search/heuristic.h"
 
-#include <algorithm>
-
 #include "compiler/schedule/plan.h"
-#include "compiler/search/grid_chooser.h"
-#include "compiler/search/prefetch_chooser.h"
+#include "compiler/search/forms.h"
+#include "compiler/search/grid_loops.h"
 #include "compiler/search/stage_chooser.h"
+#include "compiler/search/write_setting.h"
 
 namespace kiln::search {
 
-schedule::Schedule Choose(const kernel::Kernel& kernel, const drivers::Target& target) {
-  schedule::Schedule schedule;
-  ScheduleWriter writer(kernel, &schedule);
-  const bool shared = schedule::SharesGrid(kernel);
-  const bool grid_lanes = shared && ChooseGrid(kernel, target, &writer);
-  for (size_t i = 0; i < kernel.stages.size(); ++i) {
-    ChooseStage(kernel, static_cast<int>(i), target, grid_lanes, &writer);
+Setting ChooseSetting(const kernel::Kernel& kernel, const drivers::Target& target) {
+  Setting setting;
+  bool grid_lanes = false;
+  if (schedule::SharesGrid(kernel)) {
+    const Values grid = StartGrid(kernel, target);
+    grid_lanes = grid[Knob::kLaneAxis] >= 0;
+    setting.parts[kKernelPart] = grid;
   }
-  if (shared && !grid_lanes) ChoosePrefetches(kernel, target, &writer);
-  return schedule;
+  schedule::Schedule scratch;
+  ScheduleWriter axes(kernel, &scratch);
+  for (size_t i = 0; i < kernel.stages.size(); ++i) {
+    const int stage = static_cast<int>(i);
+    const StageView view = FuseStage(kernel, stage, target, &axes);
+    setting.parts[stage] = *StartOf(view, ChooseStageForm(view, grid_lanes));
+  }
+  return setting;
+}
+
+schedule::Schedule Choose(const kernel::Kernel& kernel, const drivers::Target& target) {
+  return WriteSetting(kernel, target, ChooseSetting(kernel, target));
 }
 
 }  // namespace kiln::search

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
+
 namespace kiln::search {
 namespace {
 
@@ -14,22 +16,43 @@ bool StoresOverAndOver(const StageWork& work, const AxisInfo& axis) {
 
 }  // namespace
 
-LaneChoice ChooseLanes(const StageWork& work, const std::vector<int>& parallel,
-                       const std::vector<int>& reduce, int lanes,
-                       const drivers::InstructionCosts& costs, const ScheduleWriter& writer) {
-  const int64_t points = writer.Product(parallel);
-  const int64_t reduce_points = writer.Product(reduce);
-  LaneChoice best{-1, CostOf(work, points, reduce_points, LaneAxis(), lanes, costs)};
+int LanesFor(const StageView& view, const StageWork& work) {
+  // Arithmetic uses four bytes or more; values that are only moved fill a vector with as few as
+  // two.
+  const bool moves = work.inside_operations + work.outside_operations == 0;
+  return std::max(view.target.limits.vector_bytes / std::max(work.widest, moves ? 2 : 4), 1);
+}
+
+std::vector<int> LaneAxes(const StageView& view, const StageWork& work, bool of_sum) {
+  std::vector<int> axes;
+  // An empty reduction adds nothing up, and all of its steps store to one element.
+  if (of_sum && work.reductions == 0) return axes;
+  for (const int axis : of_sum ? view.reduce : view.parallel) {
+    if (view.axes.extent(axis) < 2) continue;
+    if (of_sum || !StoresOverAndOver(work, view.axes[axis])) axes.push_back(axis);
+  }
+  return axes;
+}
+
+double CostAlong(const StageView& view, const StageWork& work, int axis, int lanes) {
+  LaneAxis along;
+  if (axis >= 0) {
+    along = {view.axes[axis].range, view.axes.extent(axis),
+             absl::c_linear_search(view.reduce, axis)};
+  }
+  return CostOf(work, view.axes.Product(view.parallel), view.axes.Product(view.reduce), along,
+                lanes, view.target.costs.instructions);
+}
+
+LaneChoice BestLanes(const StageView& view, const StageWork& work, bool of_sum,
+                     const int64_t* leading) {
+  LaneChoice best;
+  const int lanes = LanesFor(view, work);
   if (lanes == 1) return best;
-  for (const bool of_sum : {false, true}) {
-    // An empty reduction adds nothing up, and all of its steps store to one element.
-    if (of_sum && work.reductions == 0) continue;
-    for (const int axis : of_sum ? reduce : parallel) {
-      if (writer.extent(axis) < 2 || (!of_sum && StoresOverAndOver(work, writer[axis]))) continue;
-      const LaneAxis along{writer[axis].range, writer.extent(axis), of_sum};
-      const double cost = CostOf(work, points, reduce_points, along, lanes, costs);
-      if (cost <= best.cost) best = {axis, cost};
-    }
+  for (const int axis : LaneAxes(view, work, of_sum)) {
+    if (leading != nullptr && view.axes.RangeOf(axis) != *leading) continue;
+    const double cost = CostAlong(view, work, axis, lanes);
+    if (best.axis < 0 || cost <= best.cost) best = {axis, cost};
   }
   return best;
 }

@@ -4,39 +4,21 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "compiler/ir/tf32.h"
 #include "compiler/kernel/expression_folder.h"
+#include "compiler/search/contraction.h"
 
 namespace kiln::search {
 namespace {
 
-using schedule::Binding;
-
-// Rows and columns of an instruction. plan_matrix.h says how a subgroup's threads split them.
-constexpr int64_t kInstruction[2] = {16, 8};
-constexpr int64_t kSubgroup = 32;
-// The largest part of a tile for one subgroup: a thread holds 4 sums of each instruction.
-constexpr int64_t kPerSubgroupMax[2] = {64, 32};
 constexpr int64_t kMatrixPlacesMax = 128;
 // More subgroups hide each other's latency.
 constexpr int64_t kThreadsWanted = 128;
 // Bytes of a row of a staged factor: two of them fit where copies run ahead.
 constexpr int64_t kStagedBytes = 128;
-// Smaller tiles read more than they compute.
-constexpr int64_t kMatrixPlacesMin[2] = {16, 8};
 // Tiles of this size need not grow at the cost of padding.
 constexpr int64_t kMatrixPlacesEnough = 64;
-
-// Returns the type in which the unit takes the factor, or kInvalid if it cannot.
-ir::DType UnitDType(const ir::Node* factor) {
-  if (ir::IsRoundedToTf32(factor)) return ir::DType::kFloat32;
-  if (factor->dtype() != ir::DType::kFloat32 || factor->op() != ir::Op::kCast) {
-    return ir::DType::kInvalid;
-  }
-  const ir::DType from = factor->operand(0)->dtype();
-  const bool fits = from == ir::DType::kFloat16 || from == ir::DType::kBFloat16;
-  return fits ? from : ir::DType::kInvalid;
-}
 
 // Returns the largest power of two, at most `power_max`, that divides the extent.
 int64_t PowerOfTwo(int64_t extent, int64_t power_max) {
@@ -63,10 +45,6 @@ int64_t MatrixPlaces(int64_t extent, int side) {
   const int64_t places = PowerOfTwo(extent, kMatrixPlacesMax);
   if (places >= kMatrixPlacesEnough) return places;
   return PaddedPlaces(extent, kMatrixPlacesMin[side], kMatrixPlacesMax);
-}
-
-int FactorOf(const MatrixTile& tile, int side) {
-  return side == 0 ? tile.row_factor : 1 - tile.row_factor;
 }
 
 int64_t CountBlocks(const MatrixTile& tile, const ScheduleWriter& writer) {
@@ -106,24 +84,6 @@ bool IsInSum(int axis, const std::vector<schedule::StageOperand::Dimension>& lay
   });
 }
 
-// Returns whether the factor only converts a loaded value, so that the unit gets zeros where
-// nothing is read.
-bool IsLoaded(const ir::Node* factor) {
-  if (factor->op() == ir::Op::kCast) return factor->operand(0)->op() == ir::Op::kLoad;
-  // Rounded to tf32: the masked bits, possibly after half of the last kept bit was added.
-  const ir::Node* bits = ir::UnderTf32Mask(factor->operand(0));
-  if (bits->op() == ir::Op::kAdd) {
-    const int constant = bits->operand(0)->op() == ir::Op::kConst ? 0 : 1;
-    int64_t added;
-    if (!kernel::IsConstant(bits->operand(constant), &added) ||
-        (static_cast<uint32_t>(added) & ir::kTf32Mask) != 0) {
-      return false;
-    }
-    bits = bits->operand(1 - constant);
-  }
-  return bits->op() == ir::Op::kBitcast && bits->operand(0)->op() == ir::Op::kLoad;
-}
-
 // Sets the subgroups' parts of the tile: larger ones reuse their loads more often.
 void ShareOut(MatrixTile* tile) {
   for (const int side : {0, 1}) {
@@ -154,23 +114,11 @@ bool ChooseTerms(const ScheduleWriter& writer, const drivers::Target& target, ir
   return IsLoaded(tile->contraction.factor[0]) && IsLoaded(tile->contraction.factor[1]);
 }
 
-// Chooses the layouts of the factors. Returns false if the end of a padded axis is not known there.
-bool LayOut(const ScheduleWriter& writer, MatrixTile* tile) {
-  for (const int side : {0, 1}) {
-    tile->layout[side] = LayoutOf(*tile, side, writer);
-    const bool is_padded = tile->padded[side] != writer.extent(tile->axis[side]);
-    const bool has_zeros = tile->padded_terms != writer.extent(tile->terms_axis);
-    if ((is_padded && IsInSum(tile->axis[side], tile->layout[side])) ||
-        (has_zeros && IsInSum(tile->terms_axis, tile->layout[side]))) {
-      return false;
-    }
-  }
-  return true;
-}
-
 // Returns a tile with the factor's axes as rows, or nullopt if most results would be padding.
-std::optional<MatrixTile> TileOf(const Contraction& contraction, int row_factor,
-                                 const ScheduleWriter& writer, const drivers::Target& target) {
+std::optional<MatrixTile> FindTile(const Contraction& contraction, int row_factor,
+                                   const StageView& view, const int64_t* leading) {
+  const ScheduleWriter& writer = view.axes;
+  const drivers::Target& target = view.target;
   MatrixTile tile;
   tile.contraction = contraction;
   tile.row_factor = row_factor;
@@ -181,6 +129,8 @@ std::optional<MatrixTile> TileOf(const Contraction& contraction, int row_factor,
     const std::vector<int>& axes = contraction.only[FactorOf(tile, side)];
     if (axes.empty()) return std::nullopt;
     tile.axis[side] = writer.Largest(axes);
+    if (side == 0 && leading != nullptr) tile.axis[0] = view.Find(axes, *leading);
+    if (tile.axis[side] < 0) return std::nullopt;
     const int64_t extent = writer.extent(tile.axis[side]);
     if (extent * 2 < kMatrixPlacesMin[side]) return std::nullopt;
     tile.places[side] = MatrixPlaces(extent, side);
@@ -201,22 +151,70 @@ std::optional<MatrixTile> TileOf(const Contraction& contraction, int row_factor,
 
 }  // namespace
 
-std::optional<MatrixTile> FindMatrixTile(const kernel::Stage& stage, const ScheduleWriter& writer,
-                                         const std::vector<int>& parallel,
-                                         const std::vector<int>& reduce,
-                                         const drivers::Target& target) {
-  if (!target.capabilities.matrix || target.limits.threads_per_subgroup != kSubgroup) {
+ir::DType UnitDType(const ir::Node* factor) {
+  if (ir::IsRoundedToTf32(factor)) return ir::DType::kFloat32;
+  if (factor->dtype() != ir::DType::kFloat32 || factor->op() != ir::Op::kCast) {
+    return ir::DType::kInvalid;
+  }
+  const ir::DType from = factor->operand(0)->dtype();
+  const bool fits = from == ir::DType::kFloat16 || from == ir::DType::kBFloat16;
+  return fits ? from : ir::DType::kInvalid;
+}
+
+int FactorOf(const MatrixTile& tile, int side) {
+  return side == 0 ? tile.row_factor : 1 - tile.row_factor;
+}
+
+bool IsLoaded(const ir::Node* factor) {
+  if (factor->op() == ir::Op::kCast) return factor->operand(0)->op() == ir::Op::kLoad;
+  // Rounded to tf32: the masked bits, possibly after half of the last kept bit was added.
+  const ir::Node* bits = ir::UnderTf32Mask(factor->operand(0));
+  if (bits->op() == ir::Op::kAdd) {
+    const int constant = bits->operand(0)->op() == ir::Op::kConst ? 0 : 1;
+    int64_t added;
+    if (!kernel::IsConstant(bits->operand(constant), &added) ||
+        (static_cast<uint32_t>(added) & ir::kTf32Mask) != 0) {
+      return false;
+    }
+    bits = bits->operand(1 - constant);
+  }
+  return bits->op() == ir::Op::kBitcast && bits->operand(0)->op() == ir::Op::kLoad;
+}
+
+bool LayOut(const ScheduleWriter& writer, MatrixTile* tile) {
+  for (const int side : {0, 1}) {
+    tile->layout[side] = LayoutOf(*tile, side, writer);
+    const bool is_padded = tile->padded[side] != writer.extent(tile->axis[side]);
+    const bool has_zeros = tile->padded_terms != writer.extent(tile->terms_axis);
+    if ((is_padded && IsInSum(tile->axis[side], tile->layout[side])) ||
+        (has_zeros && IsInSum(tile->terms_axis, tile->layout[side]))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::optional<Contraction> MatrixContraction(const StageView& view) {
+  if (!view.target.capabilities.matrix || view.target.limits.threads_per_subgroup != kSubgroup ||
+      view.shared || view.reduce.empty()) {
     return std::nullopt;
   }
-  const std::optional<Contraction> contraction = FindContraction(stage, writer, parallel, reduce);
-  if (!contraction || reduce.empty()) return std::nullopt;
+  std::optional<Contraction> contraction =
+      FindContraction(view.stage(), view.axes, view.parallel, view.reduce);
+  if (!contraction) return std::nullopt;
   const ir::DType dtype = UnitDType(contraction->factor[0]);
   if (dtype == ir::DType::kInvalid || UnitDType(contraction->factor[1]) != dtype) {
     return std::nullopt;
   }
+  return contraction;
+}
+
+std::optional<MatrixTile> FindMatrixTile(const StageView& view, const int64_t* leading) {
+  const std::optional<Contraction> contraction = MatrixContraction(view);
+  if (!contraction) return std::nullopt;
   std::optional<MatrixTile> best;
   for (const int row_factor : {0, 1}) {
-    std::optional<MatrixTile> tile = TileOf(*contraction, row_factor, writer, target);
+    std::optional<MatrixTile> tile = FindTile(*contraction, row_factor, view, leading);
     if (!tile) continue;
     // Less padding first, then larger tiles.
     const auto rank = [](const MatrixTile& of) {
@@ -227,60 +225,29 @@ std::optional<MatrixTile> FindMatrixTile(const kernel::Stage& stage, const Sched
   return best;
 }
 
-void WriteMatrixTile(int stage, const MatrixTile& tile, ScheduleWriter* writer) {
-  const Contraction& contraction = tile.contraction;
-  std::vector<int> order = contraction.batch;
-  for (const int factor : {0, 1}) {
-    for (const int axis : contraction.only[factor]) {
-      if (axis != tile.axis[0] && axis != tile.axis[1]) order.push_back(axis);
-    }
-  }
-  // Indexed by side: rows, columns.
-  int subgroup[2], instruction[2], outer[2], inner[2];
+MatrixTile MatrixTileOf(const StageView& view, const Values& values) {
+  MatrixTile tile;
+  tile.contraction = *MatrixContraction(view);
+  tile.axis[0] = view.Find(view.parallel, values[Knob::kRowAxis]);
+  tile.axis[1] = view.Find(view.parallel, values[Knob::kColumnAxis]);
+  tile.row_factor = absl::c_linear_search(tile.contraction.only[0], tile.axis[0]) ? 0 : 1;
+  tile.places[0] = values[Knob::kRows];
+  tile.places[1] = values[Knob::kColumns];
+  tile.per_subgroup[0] = values[Knob::kThreadRows];
+  tile.per_subgroup[1] = values[Knob::kThreadColumns];
   for (const int side : {0, 1}) {
-    if (tile.padded[side] != writer->extent(tile.axis[side])) {
-      writer->Pad(tile.axis[side], tile.places[side]);
-    }
-    const auto [task, within] = writer->Split(tile.axis[side], tile.places[side]);
-    order.push_back(task);
-    int part, of_instruction;
-    std::tie(subgroup[side], part) = writer->Split(within, tile.per_subgroup[side]);
-    std::tie(instruction[side], of_instruction) = writer->Split(part, kInstruction[side]);
-    std::tie(outer[side], inner[side]) = writer->Split(of_instruction, side == 0 ? 8 : 2);
+    // The heuristic decides on padding before it makes tiles smaller.
+    const int64_t extent = view.axes.extent(tile.axis[side]);
+    tile.padded[side] = RoundUp(extent, std::max(tile.places[side], MatrixPlaces(extent, side)));
   }
-  for (const int axis : order) writer->Bind(axis, Binding::kTask);
-  for (const int axis : contraction.reduce) {
-    if (axis != tile.terms_axis) order.push_back(axis);
-  }
-  if (tile.padded_terms != writer->extent(tile.terms_axis)) {
-    writer->Pad(tile.terms_axis, tile.staged_terms);
-  }
-  const auto [blocks, staged] = writer->Split(tile.terms_axis, tile.staged_terms);
-  const auto [steps, terms] = writer->Split(staged, tile.terms);
-  order.push_back(blocks);
-  for (const int axis : {subgroup[0], subgroup[1], inner[0], outer[1]}) {
-    writer->Bind(axis, Binding::kThread);
-    order.push_back(axis);
-  }
-  for (const int axis : {steps, instruction[0], instruction[1]}) {
-    writer->Bind(axis, Binding::kUnroll);
-    order.push_back(axis);
-  }
-  for (const int axis : {outer[0], inner[1], terms}) {
-    writer->Bind(axis, Binding::kMatrix);
-    order.push_back(axis);
-  }
-  writer->Order(stage, order);
-  if (tile.ahead) writer->Ahead(blocks);
-  for (const int side : {0, 1}) {
-    schedule::StageOperand operand;
-    operand.stage = stage;
-    operand.operand = FactorOf(tile, side);
-    operand.at = blocks;
-    operand.lanes = tile.lanes;
-    operand.layout = tile.layout[side];
-    writer->Stage(operand);
-  }
+  tile.terms_axis = view.axes.Largest(view.reduce);
+  tile.staged_terms = values[Knob::kTerms];
+  tile.padded_terms = RoundUp(view.axes.extent(tile.terms_axis), tile.staged_terms);
+  tile.ahead = values[Knob::kCopiesAhead] == 1;
+  tile.terms = values[Knob::kInstructionTerms];
+  tile.lanes = static_cast<int>(values[Knob::kCopyLanes]);
+  tile.columns_first = values[Knob::kTaskOrder] == 1;
+  return tile;
 }
 
 }  // namespace kiln::search

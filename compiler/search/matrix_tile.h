@@ -1,7 +1,5 @@
-// Contractions on matrix units: a block of threads computes a tile of the result, and each subgroup
-// of 32 threads a part of it, made of the 16 by 8 sums of single instructions
-// (schedule/plan_matrix.h). The factors are in shared memory, for some terms of the sum at a time,
-// and are copied in vectors of 16 bytes.
+// The tile of a contraction on matrix units: how the heuristic chooses it. form_matrix.h has its
+// knobs.
 #ifndef KILN_COMPILER_SEARCH_MATRIX_TILE_H_
 #define KILN_COMPILER_SEARCH_MATRIX_TILE_H_
 
@@ -9,12 +7,20 @@
 #include <optional>
 #include <vector>
 
-#include "compiler/kernel/kernel.h"
+#include "compiler/schedule/stage_operand.h"
 #include "compiler/search/contraction.h"
-#include "compiler/search/schedule_writer.h"
-#include "drivers/interface/target.h"
+#include "compiler/search/setting.h"
+#include "compiler/search/stage_view.h"
 
 namespace kiln::search {
+
+// Rows and columns of an instruction. plan_matrix.h says how a subgroup's threads split them.
+inline constexpr int64_t kInstruction[2] = {16, 8};
+inline constexpr int64_t kSubgroup = 32;
+// The largest part of a tile for one subgroup: a thread holds 4 sums of each instruction.
+inline constexpr int64_t kPerSubgroupMax[2] = {64, 32};
+// Smaller tiles read more than they compute.
+inline constexpr int64_t kMatrixPlacesMin[2] = {16, 8};
 
 struct MatrixTile {
   Contraction contraction;
@@ -35,22 +41,34 @@ struct MatrixTile {
   // Terms of an instruction, and lanes of a copy.
   int64_t terms = 16;
   int lanes = 1;
+  bool columns_first = false;  // of the tasks
 
   int64_t threads() const {
-    return places[0] / per_subgroup[0] * (places[1] / per_subgroup[1]) * 32;
+    return places[0] / per_subgroup[0] * (places[1] / per_subgroup[1]) * kSubgroup;
   }
 };
 
-// Returns nullopt if the target has no matrix units, or if the stage is not a contraction of types
-// that they support. Sizes that are not multiples of a tile are padded. `parallel` and `reduce` are
-// the stage's axes, after fusing.
-std::optional<MatrixTile> FindMatrixTile(const kernel::Stage& stage, const ScheduleWriter& writer,
-                                         const std::vector<int>& parallel,
-                                         const std::vector<int>& reduce,
-                                         const drivers::Target& target);
+// Returns the stage as a contraction, or nullopt if the target has no matrix units or they do not
+// support its types.
+std::optional<Contraction> MatrixContraction(const StageView& view);
 
-// Writes the stage's directives.
-void WriteMatrixTile(int stage, const MatrixTile& tile, ScheduleWriter* writer);
+// Returns the type in which the unit takes the factor, or kInvalid if it cannot.
+ir::DType UnitDType(const ir::Node* factor);
+
+// Returns the heuristic's tile. If `leading` is not null, its rows are along that range.
+std::optional<MatrixTile> FindMatrixTile(const StageView& view, const int64_t* leading);
+
+// Returns the tile of legal values, without its layouts. Requires: MatrixContraction.
+MatrixTile MatrixTileOf(const StageView& view, const Values& values);
+
+// Chooses the layouts of the factors. Returns false if the end of a padded axis is not known there.
+bool LayOut(const ScheduleWriter& axes, MatrixTile* tile);
+
+// Returns whether the factor only converts a loaded value, so that the unit gets zeros where
+// nothing is read.
+bool IsLoaded(const ir::Node* factor);
+
+int FactorOf(const MatrixTile& tile, int side);
 
 }  // namespace kiln::search
 

@@ -1,6 +1,8 @@
 #include "compiler/search/partial_sums.h"
 
-#include <cstdint>
+#include <algorithm>
+
+#include "compiler/search/forms.h"
 
 namespace kiln::search {
 namespace {
@@ -11,11 +13,17 @@ constexpr int64_t kLongReduction = 4096;
 
 }  // namespace
 
-std::vector<int> CutSums(std::vector<int> reduce, ScheduleWriter* writer) {
-  if (reduce.empty()) return reduce;
-  const int64_t extent = writer->extent(reduce.back());
+int64_t StartPartialSums(int64_t extent) {
   const int64_t sums = extent >= kLongReduction ? kSumsOfLongSums : kSums;
-  if (extent < sums) return reduce;
+  return extent < sums ? 1 : sums;
+}
+
+KnobValues PartialSumsKnob(int64_t extent) {
+  return Powers(Knob::kPartialSums, 1, std::clamp<int64_t>(extent, 1, kSumsOfLongSums));
+}
+
+std::vector<int> CutSums(std::vector<int> reduce, int64_t sums, ScheduleWriter* writer) {
+  if (sums == 1) return reduce;
   const auto [outer, inner] = writer->Split(reduce.back(), sums);
   writer->Bind(inner, schedule::Binding::kUnroll);
   writer->Partial(inner);

@@ -25,9 +25,10 @@ int64_t RowStep(const kernel::Stage& stage, int buffer, const ir::Node* row) {
 
 }  // namespace
 
-void ChoosePrefetches(const kernel::Kernel& kernel, const drivers::Target& target,
-                      ScheduleWriter* writer) {
-  if (kernel.grid.empty()) return;
+std::vector<PrefetchedBuffer> PrefetchedBuffers(const kernel::Kernel& kernel,
+                                                const drivers::Target& target) {
+  std::vector<PrefetchedBuffer> prefetched;
+  if (kernel.grid.empty()) return prefetched;
   const ir::Node* row = kernel.grid.back();
   for (size_t i = 0; i < kernel.buffers.size(); ++i) {
     const kernel::Buffer& buffer = kernel.buffers[i];
@@ -44,7 +45,16 @@ void ChoosePrefetches(const kernel::Kernel& kernel, const drivers::Target& targe
       ++readers;
       last = static_cast<int>(stage);
     }
-    if (readers > 1) writer->Prefetch({last, static_cast<int>(i), writer->grid().back(), 1});
+    if (readers > 1) prefetched.push_back({last, static_cast<int>(i)});
+  }
+  return prefetched;
+}
+
+void WritePrefetches(const kernel::Kernel& kernel, const drivers::Target& target, int64_t rows,
+                     ScheduleWriter* writer) {
+  if (rows == 0) return;
+  for (const auto& [stage, buffer] : PrefetchedBuffers(kernel, target)) {
+    writer->Prefetch({stage, buffer, writer->grid().back(), rows});
   }
 }
 

@@ -40,26 +40,35 @@ double RowsCycles(int64_t vectors, int64_t extent, int64_t tile, int64_t more_ex
 
 }  // namespace
 
+double TileCycles(const RegisterTile& tile, int64_t lane_vectors, int64_t rows, int64_t more_rows,
+                  const drivers::Target& target) {
+  const drivers::ContractionCosts& costs = target.costs.contraction;
+  const int64_t rest = lane_vectors % tile.vectors;
+  double cycles = static_cast<double>(lane_vectors / tile.vectors) *
+                  RowsCycles(tile.vectors, rows, tile.rows, more_rows, tile.more_rows, costs);
+  if (rest > 0) {
+    cycles += kRaggedPenalty * RowsCycles(rest, rows, tile.rows, more_rows, tile.more_rows, costs);
+  }
+  return cycles;
+}
+
+bool FitsRegisters(const RegisterTile& tile, const drivers::Target& target) {
+  const int64_t sums = tile.vectors * tile.rows * tile.more_rows;
+  return sums + tile.vectors + kSpareRegisters <= target.limits.vector_registers;
+}
+
 RegisterTile ChooseTile(int64_t lane_vectors, int vectors_max, int64_t rows, int64_t more_rows,
                         const drivers::Target& target) {
-  const drivers::ContractionCosts& costs = target.costs.contraction;
   RegisterTile best;
   best.cycles = -1;
   for (int vectors = 1; vectors <= vectors_max && vectors <= lane_vectors; ++vectors) {
     const int64_t rows_max = (target.limits.vector_registers - vectors - kSpareRegisters) / vectors;
-    const int64_t whole = lane_vectors / vectors;
-    const int64_t rest = lane_vectors % vectors;
     // Among equal tiles, chooses the one with fewer rows along the second axis.
     for (int64_t more = 1; more <= std::min(rows_max, more_rows); ++more) {
-      for (int64_t tile = 1; tile <= std::min(rows_max / more, rows); ++tile) {
-        double cycles =
-            static_cast<double>(whole) * RowsCycles(vectors, rows, tile, more_rows, more, costs);
-        if (rest > 0) {
-          cycles += kRaggedPenalty * RowsCycles(rest, rows, tile, more_rows, more, costs);
-        }
-        if (best.cycles < 0 || cycles < best.cycles) {
-          best = {vectors, tile, more, cycles};
-        }
+      for (int64_t tile_rows = 1; tile_rows <= std::min(rows_max / more, rows); ++tile_rows) {
+        RegisterTile tile = {vectors, tile_rows, more};
+        tile.cycles = TileCycles(tile, lane_vectors, rows, more_rows, target);
+        if (best.cycles < 0 || tile.cycles < best.cycles) best = tile;
       }
     }
   }

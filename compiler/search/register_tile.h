@@ -25,6 +25,13 @@ struct RegisterTile {
 RegisterTile ChooseTile(int64_t lane_vectors, int vectors_max, int64_t rows, int64_t more_rows,
                         const drivers::Target& target);
 
+// Returns the model's cycles for one step of the sum over all rows and vectors with this tile.
+double TileCycles(const RegisterTile& tile, int64_t lane_vectors, int64_t rows, int64_t more_rows,
+                  const drivers::Target& target);
+
+// Returns whether the tile's sums and operands fit the target's registers.
+bool FitsRegisters(const RegisterTile& tile, const drivers::Target& target);
+
 }  // namespace kiln::search
 
 #endif  // KILN_COMPILER_SEARCH_REGISTER_TILE_H_

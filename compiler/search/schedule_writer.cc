@@ -11,7 +11,8 @@ ScheduleWriter::ScheduleWriter(const kernel::Kernel& kernel, schedule::Schedule*
   auto add_all = [this](const std::vector<const ir::Node*>& ranges) {
     std::vector<int> axes;
     for (const ir::Node* range : ranges) {
-      axes.push_back(Add(range->attr<ir::RangeAttr>().extent, range));
+      const auto number = static_cast<int64_t>(axes_.size());
+      axes.push_back(Add({range->attr<ir::RangeAttr>().extent, range, number}));
     }
     return axes;
   };
@@ -34,21 +35,21 @@ int ScheduleWriter::Largest(const std::vector<int>& axes) const {
                            [this](int a, int b) { return extent(a) < extent(b); });
 }
 
-int ScheduleWriter::Add(int64_t extent, const ir::Node* range) {
-  axes_.push_back({extent, range});
+int ScheduleWriter::Add(const AxisInfo& axis) {
+  axes_.push_back(axis);
   return static_cast<int>(axes_.size()) - 1;
 }
 
 int ScheduleWriter::Fuse(int outer, int inner) {
   schedule_.directives.push_back(schedule::Fuse{outer, inner});
-  return Add(extent(outer) * extent(inner), axes_[inner].range);
+  return Add({extent(outer) * extent(inner), axes_[inner].range, axes_[inner].number});
 }
 
 std::pair<int, int> ScheduleWriter::Split(int axis, int64_t factor) {
   schedule_.directives.push_back(schedule::Split{axis, factor});
   // Numbered as in the planner (plan.cc): the outer part first.
-  const int outer = Add((extent(axis) + factor - 1) / factor, nullptr);
-  return {outer, Add(factor, nullptr)};
+  const int outer = Add({(extent(axis) + factor - 1) / factor});
+  return {outer, Add({factor})};
 }
 
 void ScheduleWriter::Pad(int axis, int64_t multiple) {

@@ -16,6 +16,7 @@ struct AxisInfo {
   int64_t extent = 0;
   const ir::Node* range = nullptr;  // the kernel's range whose coefficient is this axis's step;
                                     // null for parts of splits
+  int64_t number = -1;              // of that range, in the kernel's order
 };
 
 class ScheduleWriter {
@@ -25,6 +26,9 @@ class ScheduleWriter {
 
   const AxisInfo& operator[](int axis) const { return axes_[axis]; }
   int64_t extent(int axis) const { return axes_[axis].extent; }
+  // Returns the number of the kernel's range that names the axis (of a fused axis, the inner one),
+  // or -1 for a part of a split.
+  int64_t RangeOf(int axis) const { return axes_[axis].number; }
   // Returns the product of the axes' extents.
   int64_t Product(const std::vector<int>& axes) const;
   // Returns the axis with the largest extent. Requires: at least one axis.
@@ -51,7 +55,7 @@ class ScheduleWriter {
   std::vector<int> FuseAll(const std::vector<int>& axes);
 
  private:
-  int Add(int64_t extent, const ir::Node* range);
+  int Add(const AxisInfo& axis);
 
   const kernel::Kernel& kernel_;
   schedule::Schedule& schedule_;

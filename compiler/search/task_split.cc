@@ -53,11 +53,22 @@ int64_t AppendTasks(const std::vector<int>& axes, int64_t tasks, ScheduleWriter*
   return tasks;
 }
 
+int64_t TasksLeft(const std::vector<int>& axes, int64_t tasks, const ScheduleWriter& writer) {
+  for (const int axis : axes) {
+    const int64_t extent = writer.extent(axis);
+    if (tasks > 1) tasks = extent <= 2 * tasks ? (tasks + extent - 1) / extent : 1;
+  }
+  return tasks;
+}
+
+int64_t ChunkExtent(int64_t extent, int64_t tasks, int64_t unit) {
+  return std::min(ChunkOf(extent, (extent + tasks - 1) / tasks, unit), extent);
+}
+
 int AppendChunks(int axis, int64_t tasks, int64_t unit, ScheduleWriter* writer,
                  std::vector<int>* order) {
-  const int64_t extent = writer->extent(axis);
-  const int64_t chunk = ChunkOf(extent, (extent + tasks - 1) / tasks, unit);
-  if (chunk >= extent) return axis;
+  const int64_t chunk = ChunkExtent(writer->extent(axis), tasks, unit);
+  if (chunk >= writer->extent(axis)) return axis;
   const auto [outer, inner] = writer->Split(axis, chunk);
   writer->Bind(outer, Binding::kTask);
   order->push_back(outer);

@@ -25,6 +25,12 @@ int64_t AppendTasks(const std::vector<int>& axes, int64_t tasks, ScheduleWriter*
 int AppendChunks(int axis, int64_t tasks, int64_t unit, ScheduleWriter* writer,
                  std::vector<int>* order);
 
+// Returns how many tasks AppendTasks would return, without writing anything.
+int64_t TasksLeft(const std::vector<int>& axes, int64_t tasks, const ScheduleWriter& writer);
+
+// Returns the length of a chunk of AppendChunks; the extent, if it would not split the axis.
+int64_t ChunkExtent(int64_t extent, int64_t tasks, int64_t unit);
+
 }  // namespace kiln::search
 
 #endif  // KILN_COMPILER_SEARCH_TASK_SPLIT_H_

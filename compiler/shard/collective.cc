@@ -30,7 +30,7 @@ int64_t RowElements(const Collective& collective) {
 const Node* Combine(ops::Builder& builder, Op op, const std::vector<const Node*>& parts) {
   const ir::DType dtype = parts[0]->dtype();
   // Short floats are added up in float32 and rounded once.
-  const bool is_short = ir::IsFloat(dtype) && ir::SizeOf(dtype) < 4;
+  const bool is_short = ir::IsShortFloat(dtype);
   const Node* sum = nullptr;
   for (const Node* part : parts) {
     if (is_short) part = builder.Cast(part, ir::DType::kFloat32);

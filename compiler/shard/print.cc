@@ -99,12 +99,12 @@ absl::Status CheckSegment(const Program& program, int number) {
       return Wrong("a dead buffer is read: ", AccessText(program, segment.inputs[i]));
     }
   }
-  for (size_t i = 0; i < segment.outputs.size(); ++i) {
+  for (size_t i = 0; i < segment.results.size(); ++i) {
     const ir::Node* node = segment.graph.outputs[i];
-    absl::Status fits = CheckAccess(program, segment.outputs[i], ir::BytesOf(node));
+    absl::Status fits = CheckAccess(program, segment.results[i], ir::BytesOf(node));
     if (!fits.ok()) return fits;
-    if (!alive(segment.outputs[i])) {
-      return Wrong("a dead buffer is written: ", AccessText(program, segment.outputs[i]));
+    if (!alive(segment.results[i])) {
+      return Wrong("a dead buffer is written: ", AccessText(program, segment.results[i]));
     }
   }
   return graph::Verify(segment.graph);
@@ -155,8 +155,8 @@ std::string Print(const Program& program) {
     for (size_t k = 0; k < segment.inputs.size(); ++k) {
       StrAppend(&text, "  input ", k, ": ", AccessText(program, segment.inputs[k]), "\n");
     }
-    for (size_t k = 0; k < segment.outputs.size(); ++k) {
-      StrAppend(&text, "  output ", k, ": ", AccessText(program, segment.outputs[k]), "\n");
+    for (size_t k = 0; k < segment.results.size(); ++k) {
+      StrAppend(&text, "  output ", k, ": ", AccessText(program, segment.results[k]), "\n");
     }
   }
   for (const Copy& copy : program.copies) {

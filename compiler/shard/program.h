@@ -1,5 +1,5 @@
 // A sharded graph as a program for each device: the device's own part of every value, and the data
-// that devices exchange.
+// that devices exchange. A graph on one device is the case of one segment.
 #ifndef KILN_COMPILER_SHARD_PROGRAM_H_
 #define KILN_COMPILER_SHARD_PROGRAM_H_
 
@@ -57,11 +57,12 @@ struct Fetch {
 
 struct Segment {
   std::vector<Fetch> fetches;  // before the graph, which reads the fetched bytes
-  // An ordinary graph of local shapes without a mesh. It has outputs, but no updates.
+  // An ordinary graph of local shapes without a mesh. It has outputs; updates, too, only if it is
+  // the whole program of one device.
   graph::Graph graph;
   int device = kEach;           // for a graph in stages: the device that runs it
   std::vector<Access> inputs;   // by the graph's input
-  std::vector<Access> outputs;  // by the graph's output
+  std::vector<Access> results;  // by the graph's output, then by its update
 };
 
 // A barrier: no device of the group begins this segment before all of them have finished the

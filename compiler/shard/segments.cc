@@ -294,7 +294,7 @@ class Splitter {
     for (const Write& write : writes_[level]) {
       const Node* value = Rebuild(segment, level, write.node, became);
       segment.graph.outputs.push_back(value);
-      segment.outputs.push_back({.buffer = write.buffer, .bytes = ir::BytesOf(value)});
+      segment.results.push_back({.buffer = write.buffer, .bytes = ir::BytesOf(value)});
     }
   }
 

@@ -13,6 +13,9 @@ namespace kiln::shard {
 // number of layouts in which one value is wanted.
 Program Shard(const graph::Graph& graph);
 
+// Returns a graph without a mesh as the program of one device: a single segment.
+Program OnOneDevice(const graph::Graph& graph);
+
 }  // namespace kiln::shard
 
 #endif  // KILN_COMPILER_SHARD_SHARD_H_

@@ -264,7 +264,7 @@ class StageSplitter {
     for (const Write& write : writes_[number]) {
       const Node* value = Rebuild(segment, number, write.node, became);
       segment.graph.outputs.push_back(value);
-      segment.outputs.push_back({.buffer = write.buffer, .bytes = ir::BytesOf(value)});
+      segment.results.push_back({.buffer = write.buffer, .bytes = ir::BytesOf(value)});
     }
   }
 

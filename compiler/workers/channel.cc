@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "proto/coding/coding.h"
+
 namespace kiln::workers {
 namespace {
 
@@ -63,17 +65,19 @@ int Deadline::Milliseconds() const {
 }
 
 Transfer Send(int socket, std::string_view message, const Deadline& deadline) {
-  const uint64_t size = message.size();
-  if (size > kMessageBytesMax) return Transfer::kTooLong;
-  const Transfer sent =
-      SendAll(socket, reinterpret_cast<const char*>(&size), sizeof size, deadline);
+  if (message.size() > kMessageBytesMax) return Transfer::kTooLong;
+  ByteWriter out;
+  out.Fixed64(message.size());
+  const std::string size = out.Take();
+  const Transfer sent = SendAll(socket, size.data(), size.size(), deadline);
   return sent == Transfer::kDone ? SendAll(socket, message.data(), message.size(), deadline) : sent;
 }
 
 Transfer Receive(int socket, std::string* message, const Deadline& deadline) {
-  uint64_t size = 0;
-  Transfer received = ReceiveAll(socket, reinterpret_cast<char*>(&size), sizeof size, deadline);
+  char head[8];
+  Transfer received = ReceiveAll(socket, head, sizeof head, deadline);
   if (received != Transfer::kDone) return received;
+  const uint64_t size = ByteReader({head, sizeof head}).Fixed64();
   if (size > kMessageBytesMax) return Transfer::kTooLong;
   message->clear();
   while (message->size() < size) {

@@ -5,119 +5,130 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/cord.h"
-#include "compiler/workers/fields.h"
+#include "proto/coding/coding.h"
 
 namespace kiln::workers {
 namespace {
 
-void AppendTarget(const drivers::Target& target, std::string* out) {
+void PutTarget(ByteWriter& out, const drivers::Target& target) {
   // Fails to compile if a field is added and not sent.
   const auto& [architecture, processor, features, variant, limits, capabilities, costs, rates,
                finisher] = target;
   const auto& [driver, device, version] = finisher;
   for (const std::string* text :
        {&architecture, &processor, &features, &variant, &driver, &device, &version})
-    AppendField(*text, out);
-  AppendPlain(limits, out);
-  AppendPlain(capabilities, out);
-  AppendPlain(costs, out);
-  AppendPlain(rates, out);
+    out.Field(*text);
+  out.PlainField(limits);
+  out.PlainField(capabilities);
+  out.PlainField(costs);
+  out.PlainField(rates);
 }
 
-bool TakeTarget(std::string_view* in, drivers::Target* target) {
-  return TakeField(in, &target->architecture) && TakeField(in, &target->processor) &&
-         TakeField(in, &target->features) && TakeField(in, &target->variant) &&
-         TakeField(in, &target->finisher.driver) && TakeField(in, &target->finisher.device) &&
-         TakeField(in, &target->finisher.version) && TakePlain(in, &target->limits) &&
-         TakePlain(in, &target->capabilities) && TakePlain(in, &target->costs) &&
-         TakePlain(in, &target->rates);
+void TakeTarget(ByteReader& in, drivers::Target* target) {
+  drivers::Finisher& finisher = target->finisher;
+  for (std::string* text :
+       {&target->architecture, &target->processor, &target->features, &target->variant,
+        &finisher.driver, &finisher.device, &finisher.version})
+    *text = in.Field();
+  in.PlainField(&target->limits);
+  in.PlainField(&target->capabilities);
+  in.PlainField(&target->costs);
+  in.PlainField(&target->rates);
 }
 
-void AppendStatus(const absl::Status& status, std::string* out) {
-  AppendPlain(status.raw_code(), out);
-  AppendField({status.message().data(), status.message().size()}, out);
-  status.ForEachPayload([out](absl::string_view url, const absl::Cord& payload) {
-    AppendField({url.data(), url.size()}, out);
-    AppendField(std::string(payload), out);
+void PutStatus(ByteWriter& out, const absl::Status& status) {
+  out.PlainField(status.raw_code());
+  out.Field({status.message().data(), status.message().size()});
+  status.ForEachPayload([&out](absl::string_view url, const absl::Cord& payload) {
+    out.Field({url.data(), url.size()});
+    out.Field(std::string(payload));
   });
 }
 
 // The status is the last part of a message: its payloads extend to the end.
-bool TakeStatus(std::string_view in, absl::Status* status) {
+absl::Status TakeStatus(ByteReader& in) {
   int code = 0;
-  std::string message, url, payload;
-  if (!TakePlain(&in, &code) || !TakeField(&in, &message)) return false;
+  in.PlainField(&code);
+  const std::string message(in.Field());
   // An error's code must be one of the canonical ones.
-  if (code <= 0 || code > static_cast<int>(absl::StatusCode::kUnauthenticated)) return false;
-  *status = absl::Status(static_cast<absl::StatusCode>(code), message);
-  while (!in.empty()) {
-    if (!TakeField(&in, &url) || !TakeField(&in, &payload)) return false;
-    status->SetPayload(url, absl::Cord(payload));
+  if (code <= 0 || code > static_cast<int>(absl::StatusCode::kUnauthenticated)) in.Fail();
+  absl::Status status(static_cast<absl::StatusCode>(code), message);
+  while (in.ok() && !in.AtEnd()) {
+    const std::string url(in.Field());
+    status.SetPayload(url, absl::Cord(std::string(in.Field())));
   }
-  return true;
+  return status;
 }
 
 // The field is empty if there is no unfinished image.
-bool TakeUnfinished(std::string_view* in, std::optional<drivers::KernelImage>* image) {
-  std::string bytes;
-  if (!TakeField(in, &bytes)) return false;
-  return bytes.empty() || drivers::KernelImage::Deserialize(bytes, &image->emplace());
+std::optional<drivers::KernelImage> TakeUnfinished(ByteReader& in) {
+  const std::string bytes(in.Field());
+  if (bytes.empty()) return std::nullopt;
+  drivers::KernelImage image;
+  if (!drivers::KernelImage::Deserialize(bytes, &image)) in.Fail();
+  return image;
 }
 
-bool TakeImage(std::string_view in, const KernelJob& job, drivers::KernelImage* image) {
-  std::string bytes;
-  return TakeField(&in, &bytes) && in.empty() && drivers::KernelImage::Deserialize(bytes, image) &&
-         image->name == job.name && image->architecture == job.target.architecture;
+drivers::KernelImage TakeImage(ByteReader& in, const KernelJob& job) {
+  drivers::KernelImage image;
+  const bool is_image = drivers::KernelImage::Deserialize(std::string(in.Field()), &image);
+  if (!is_image || image.name != job.name || image.architecture != job.target.architecture)
+    in.Fail();
+  return image;
 }
 
 }  // namespace
 
 std::string EncodeJob(uint64_t number, const KernelJob& job) {
-  std::string bytes;
-  AppendPlain(number, &bytes);
-  AppendField(job.name, &bytes);
-  AppendField(job.kernel, &bytes);
-  AppendField(job.schedule, &bytes);
-  AppendTarget(job.target, &bytes);
-  AppendField(job.unfinished ? job.unfinished->Serialize() : "", &bytes);
-  return bytes;
+  ByteWriter out;
+  out.PlainField(number);
+  out.Field(job.name);
+  out.Field(job.kernel);
+  out.Field(job.schedule);
+  PutTarget(out, job.target);
+  out.Field(job.unfinished ? job.unfinished->Serialize() : "");
+  return out.Take();
 }
 
 bool DecodeJob(std::string_view bytes, uint64_t* number, KernelJob* job) {
-  return TakePlain(&bytes, number) && TakeField(&bytes, &job->name) &&
-         TakeField(&bytes, &job->kernel) && TakeField(&bytes, &job->schedule) &&
-         TakeTarget(&bytes, &job->target) && TakeUnfinished(&bytes, &job->unfinished) &&
-         bytes.empty();
+  ByteReader in(bytes);
+  in.PlainField(number);
+  job->name = in.Field();
+  job->kernel = in.Field();
+  job->schedule = in.Field();
+  TakeTarget(in, &job->target);
+  job->unfinished = TakeUnfinished(in);
+  return in.AtEnd();
 }
 
 std::string EncodeAnswer(uint64_t number, const absl::StatusOr<drivers::KernelImage>& image) {
-  std::string bytes;
-  AppendPlain(number, &bytes);
-  AppendPlain(image.ok(), &bytes);
+  ByteWriter out;
+  out.PlainField(number);
+  out.PlainField(image.ok());
   if (image.ok()) {
-    AppendField(image->Serialize(), &bytes);
+    out.Field(image->Serialize());
   } else {
-    AppendStatus(image.status(), &bytes);
+    PutStatus(out, image.status());
   }
-  return bytes;
+  return out.Take();
 }
 
 bool DecodeAnswer(std::string_view bytes, uint64_t number, const KernelJob& job,
                   absl::StatusOr<drivers::KernelImage>* image) {
+  ByteReader in(bytes);
   uint64_t answered = 0;
   uint8_t ok = 0;
-  if (!TakePlain(&bytes, &answered) || answered != number || !TakePlain(&bytes, &ok) || ok > 1)
-    return false;
+  in.PlainField(&answered);
+  in.PlainField(&ok);
+  if (!in.ok() || answered != number || ok > 1) return false;
   if (ok == 1) {
-    drivers::KernelImage made;
-    if (!TakeImage(bytes, job, &made)) return false;
-    *image = std::move(made);
-    return true;
+    drivers::KernelImage made = TakeImage(in, job);
+    if (in.AtEnd()) *image = std::move(made);
+  } else {
+    absl::Status status = TakeStatus(in);
+    if (in.AtEnd()) *image = std::move(status);
   }
-  absl::Status status;
-  if (!TakeStatus(bytes, &status)) return false;
-  *image = std::move(status);
-  return true;
+  return in.AtEnd();
 }
 
 }  // namespace kiln::workers

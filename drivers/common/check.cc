@@ -193,26 +193,47 @@ absl::Status CheckCopy(const std::string& what, const Buffer& buffer, int64_t of
 
 absl::Status CheckImage(const KernelImage& image, const std::string& architecture) {
   if (image.architecture != architecture) {
-    return Invalid("the kernel ", image.name, " is for \"", image.architecture,
-                   "\"; this device runs \"", architecture, "\"");
+    return RefusedKernel(image, "is for \"", image.architecture, "\"; this device runs \"",
+                         architecture, "\"");
   }
-  if (image.grid_size < 1)
-    return Invalid("the kernel ", image.name, " has a grid of ", image.grid_size);
-  if (image.block_size < 1) {
-    return Invalid("the kernel ", image.name, " has blocks of ", image.block_size, " threads");
-  }
+  if (image.grid_size < 1) return RefusedKernel(image, "has a grid of ", image.grid_size);
+  if (image.block_size < 1)
+    return RefusedKernel(image, "has blocks of ", image.block_size, " threads");
   if (image.shared_bytes < 0) {
-    return Invalid("the kernel ", image.name, " shares ", image.shared_bytes,
-                   " bytes among the threads of a block");
+    return RefusedKernel(image, "shares ", image.shared_bytes,
+                         " bytes among the threads of a block");
   }
-  if (image.scratch_bytes < 0) {
-    return Invalid("the kernel ", image.name, " needs ", image.scratch_bytes, " bytes of scratch");
-  }
+  if (image.scratch_bytes < 0)
+    return RefusedKernel(image, "needs ", image.scratch_bytes, " bytes of scratch");
   if (image.num_arguments < 0)
-    return Invalid("the kernel ", image.name, " has ", image.num_arguments, " arguments");
+    return RefusedKernel(image, "has ", image.num_arguments, " arguments");
   if (!image.access.empty() && image.access.size() != static_cast<size_t>(image.num_arguments)) {
-    return Invalid("the kernel ", image.name, " declares access to ", image.access.size(), " of ",
-                   image.num_arguments, " arguments");
+    return RefusedKernel(image, "declares access to ", image.access.size(), " of ",
+                         image.num_arguments, " arguments");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckBlockImage(const KernelImage& image, const Target& target,
+                             absl::string_view form) {
+  if (absl::Status status = CheckImage(image, target.architecture); !status.ok()) return status;
+  if (image.code.empty()) return RefusedKernel(image, "has no code");
+  if (image.entry != 0 || image.scratch_bytes != 0) {
+    return RefusedKernel(image, "has an entry at ", image.entry, " and ", image.scratch_bytes,
+                         " bytes of scratch; ", form, " has neither");
+  }
+  const Limits& limits = target.limits;
+  if (image.num_arguments > limits.arguments_max) {
+    return RefusedKernel(image, "takes ", image.num_arguments, " arguments; the device takes ",
+                         limits.arguments_max);
+  }
+  if (image.block_size > limits.threads_per_block) {
+    return RefusedKernel(image, "has blocks of ", image.block_size, " threads; the device takes ",
+                         limits.threads_per_block);
+  }
+  if (image.shared_bytes > limits.shared_bytes_per_block) {
+    return RefusedKernel(image, "shares ", image.shared_bytes, " bytes in a block; the device has ",
+                         limits.shared_bytes_per_block);
   }
   return absl::OkStatus();
 }

@@ -8,10 +8,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "drivers/interface/buffer.h"
 #include "drivers/interface/command_list.h"
 #include "drivers/interface/kernel_image.h"
+#include "drivers/interface/target.h"
 
 namespace kiln::drivers {
 
@@ -43,6 +46,17 @@ absl::Status CheckCopy(const std::string& what, const Buffer& buffer, int64_t of
 // Checks the fields that have the same meaning on every architecture. INVALID_ARGUMENT names the
 // kernel and the field.
 absl::Status CheckImage(const KernelImage& image, const std::string& architecture);
+
+// Checks also the fields that have the same meaning on all devices that run blocks of threads, and
+// the target's limits. `form`: of code that has no entry and no scratch, "PTX".
+absl::Status CheckBlockImage(const KernelImage& image, const Target& target,
+                             absl::string_view form);
+
+// INVALID_ARGUMENT that begins with the kernel's name: "the kernel softmax has no code".
+template <typename... Parts>
+absl::Status RefusedKernel(const KernelImage& image, const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat("the kernel ", image.name, " ", parts...));
+}
 
 }  // namespace kiln::drivers
 

@@ -2,18 +2,7 @@
 
 #include <algorithm>
 
-#include "drivers/interface/device.h"
-
 namespace kiln::drivers {
-
-std::vector<RangeAccess> AccessesOf(const LaunchCommand& launch) {
-  const std::vector<Access>& access = launch.kernel->image().access;
-  std::vector<RangeAccess> accesses;
-  accesses.reserve(launch.arguments.size());
-  for (size_t i = 0; i < launch.arguments.size(); ++i)
-    accesses.push_back({launch.arguments[i], access.empty() ? Access::kReadWrite : access[i]});
-  return accesses;
-}
 
 std::vector<int> Dependencies::Add(absl::Span<const RangeAccess> accesses) {
   std::vector<int> before;

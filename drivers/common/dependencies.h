@@ -11,13 +11,11 @@
 
 namespace kiln::drivers {
 
+// Bytes of a slot that a command uses. Kernels that do not declare how are assumed to do both.
 struct RangeAccess {
   SlotRange range;
   Access access = Access::kReadWrite;
 };
-
-// One for each argument of a launch, as its image declares; without a declaration, kReadWrite.
-std::vector<RangeAccess> AccessesOf(const LaunchCommand& launch);
 
 // Takes commands one after another. Assumes that different slots are different memory.
 class Dependencies {

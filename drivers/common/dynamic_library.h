@@ -4,9 +4,12 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 namespace kiln::drivers {
 
@@ -36,6 +39,46 @@ class DynamicLibrary {
   std::string name_;
   void* handle_;
 };
+
+// The base of a vendor's functions: `decltype(&cuInit) Init = Find("cuInit")` is a member.
+class FunctionTable {
+ public:
+  explicit FunctionTable(std::unique_ptr<DynamicLibrary> library) : library_(std::move(library)) {}
+  // NOT_FOUND: names the first function that the library lacks.
+  const absl::Status& status() const { return status_; }
+
+ protected:
+  struct Symbol {
+    FunctionTable& table;
+    const char* name;
+    template <typename Function>
+    operator Function*() const {  // NOLINT(google-explicit-constructor)
+      Function* function = nullptr;
+      if (table.status_.ok()) table.status_ = table.library_->Find(name, &function);
+      return function;
+    }
+  };
+  Symbol Find(const char* name) { return {*this, name}; }
+
+ private:
+  const std::unique_ptr<DynamicLibrary> library_;
+  absl::Status status_;
+};
+
+// Opens a library as a Table, a FunctionTable. `what` and `remedy` are for people: NOT_FOUND says
+// "NVIDIA's driver is not installed (…); install …".
+template <typename Table>
+absl::StatusOr<std::shared_ptr<Table>> OpenTable(const std::string& name, absl::string_view what,
+                                                 absl::string_view remedy) {
+  auto library = DynamicLibrary::Open(name);
+  const auto missing = [&](absl::string_view is, const absl::Status& why) {
+    return absl::NotFoundError(absl::StrCat(what, " is ", is, " (", why.message(), "); ", remedy));
+  };
+  if (!library.ok()) return missing("not installed", library.status());
+  auto table = std::make_shared<Table>(*std::move(library));
+  if (!table->status().ok()) return missing("too old", table->status());
+  return table;
+}
 
 }  // namespace kiln::drivers
 

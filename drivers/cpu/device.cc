@@ -36,14 +36,14 @@ absl::Status CheckAddressable(const Buffer& buffer) {
 }  // namespace
 
 CpuDevice::CpuDevice(DeviceInfo info, std::function<int()> cores, SteadyClock now,
-                     std::shared_ptr<GangThreads> gang_threads)
+                     std::shared_ptr<GroupThreads> group_threads)
     : info_(std::move(info)),
       allocator_(MakeAllocator(info_)),
       pool_({.name = absl::StrCat("kiln-", info_.name),
              .threads = info_.target.limits.compute_units,
              .cores = std::move(cores),
              .now = std::move(now)}),
-      gang_threads_(std::move(gang_threads)),
+      group_threads_(std::move(group_threads)),
       completions_(absl::StrCat("kiln-", info_.name, "-end")),
       submissions_(absl::StrCat("kiln-", info_.name)) {}
 
@@ -94,8 +94,8 @@ absl::Status CpuDevice::Submit(PreparedList& list, absl::Span<Buffer* const> slo
 void CpuDevice::Run(Program& program, absl::Span<char* const> addresses,
                     const SubmitOptions& options, std::function<void(SubmitResult)> done) {
   Execution execution(program, addresses, options, pool_);
-  if (gang_threads_ != nullptr && program.needs().needs_group) {
-    gang_threads_->Run(execution);
+  if (group_threads_ != nullptr && program.needs().needs_group) {
+    group_threads_->Run(execution);
   } else {
     execution.Finish();
   }

@@ -7,7 +7,7 @@
 
 #include "drivers/common/caching_allocator.h"
 #include "drivers/common/submission_queue.h"
-#include "drivers/cpu/gang_threads.h"
+#include "drivers/cpu/group_threads.h"
 #include "drivers/cpu/worker_pool.h"
 #include "drivers/interface/clock.h"
 #include "drivers/interface/device.h"
@@ -22,10 +22,10 @@ class Program;
 class CpuDevice : public Device {
  public:
   // info.target.limits.compute_units is the number of threads; cores() is how many of them can run
-  // at once. Single-threaded devices that outnumber the cores share `gang_threads`; null: each
+  // at once. Single-threaded devices that outnumber the cores share `group_threads`; null: each
   // device waits by itself.
   CpuDevice(DeviceInfo info, std::function<int()> cores, SteadyClock now,
-            std::shared_ptr<GangThreads> gang_threads = nullptr);
+            std::shared_ptr<GroupThreads> group_threads = nullptr);
 
   const DeviceInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<Buffer>> Allocate(int64_t bytes) override;
@@ -55,7 +55,7 @@ class CpuDevice : public Device {
   const DeviceInfo info_;
   std::shared_ptr<CachingAllocator> allocator_;
   WorkerPool pool_;
-  const std::shared_ptr<GangThreads> gang_threads_;
+  const std::shared_ptr<GroupThreads> group_threads_;
   SubmissionQueue completions_;
   SubmissionQueue submissions_;  // last: its destructor runs the rest, with the members above
 };

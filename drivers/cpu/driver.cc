@@ -5,7 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "drivers/cpu/device.h"
-#include "drivers/cpu/gang_threads.h"
+#include "drivers/cpu/group_threads.h"
 #include "drivers/cpu/host.h"
 
 namespace kiln::drivers::cpu {
@@ -47,9 +47,9 @@ absl::StatusOr<std::vector<std::unique_ptr<Device>>> CpuDriver::Enumerate(std::s
     *why_none = std::string(target.status().message());
     return devices;
   }
-  std::shared_ptr<GangThreads> gang_threads;
+  std::shared_ptr<GroupThreads> group_threads;
   if (threads == 1 && options_.devices > all_cores())
-    gang_threads = std::make_shared<GangThreads>(all_cores, options_.now);
+    group_threads = std::make_shared<GroupThreads>(all_cores, options_.now);
   for (int i = 0; i < options_.devices; ++i) {
     DeviceInfo info;
     info.name = absl::StrCat("cpu:", i);
@@ -60,7 +60,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Device>>> CpuDriver::Enumerate(std::s
     if (options_.memory_limit_bytes_per_device > 0)
       info.memory_bytes = std::min(info.memory_bytes, options_.memory_limit_bytes_per_device);
     devices.push_back(
-        std::make_unique<CpuDevice>(std::move(info), cores, options_.now, gang_threads));
+        std::make_unique<CpuDevice>(std::move(info), cores, options_.now, group_threads));
   }
   return devices;
 }

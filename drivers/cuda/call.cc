@@ -1,28 +1,27 @@
 #include "drivers/cuda/call.h"
 
-#include "absl/strings/str_cat.h"
-
 namespace kiln::drivers::cuda {
 namespace {
 
-CUdeviceptr AddressOf(const Call::Operand& operand, const Places& places) {
-  return places.addresses[operand.slot] + static_cast<CUdeviceptr>(operand.offset);
+CUdeviceptr AddressOf(const RangeAccess& operand, const Places& places) {
+  return ToCuda(places.addresses[operand.range.slot] + operand.range.offset);
 }
 
-void* HostAddressOf(const Call::Operand& operand, const Places& places) {
-  return reinterpret_cast<void*>(AddressOf(operand, places));
+void* HostAddressOf(const RangeAccess& operand, const Places& places) {
+  return places.addresses[operand.range.slot] + operand.range.offset;
 }
 
 CUresult EnqueueCopy(const Library& cuda, const Call& call, const Places& places, CUstream stream) {
   const CUdeviceptr to = AddressOf(call.operands[0], places);
   const CUdeviceptr from = AddressOf(call.operands[1], places);
   if (call.to_host && !call.from_host)
-    return cuda.MemcpyDtoHAsync_v2(HostAddressOf(call.operands[0], places), from, call.bytes,
+    return cuda.MemcpyDtoHAsync_v2(HostAddressOf(call.operands[0], places), from, call.bytes(),
                                    stream);
   if (call.from_host && !call.to_host)
-    return cuda.MemcpyHtoDAsync_v2(to, HostAddressOf(call.operands[1], places), call.bytes, stream);
+    return cuda.MemcpyHtoDAsync_v2(to, HostAddressOf(call.operands[1], places), call.bytes(),
+                                   stream);
   // Here both sides have device addresses, since pinned memory has them, too.
-  return cuda.MemcpyDtoDAsync_v2(to, from, call.bytes, stream);
+  return cuda.MemcpyDtoDAsync_v2(to, from, call.bytes(), stream);
 }
 
 // A kernel's parameters in CUDA's form: pointers to values, which CUDA copies.
@@ -31,8 +30,8 @@ class Parameters {
   Parameters(const Call& call, const Places& places) {
     const bool by_table = call.kernel->image().takes_slot_table;
     if (by_table) values_.push_back(places.table);
-    for (const Call::Operand& operand : call.operands) {
-      values_.push_back(by_table ? PackSlot(operand.slot, operand.offset)
+    for (const RangeAccess& operand : call.operands) {
+      values_.push_back(by_table ? PackSlot(operand.range.slot, operand.range.offset)
                                  : AddressOf(operand, places));
     }
     if (call.kernel->image().runs_parts)
@@ -49,7 +48,7 @@ class Parameters {
 CUDA_KERNEL_NODE_PARAMS KernelParameters(const Call& call, Parameters& parameters) {
   const KernelImage& image = call.kernel->image();
   CUDA_KERNEL_NODE_PARAMS result = {};
-  result.func = call.kernel->function();
+  result.func = static_cast<const CudaKernel*>(call.kernel)->function();
   result.gridDimX = static_cast<unsigned>(call.points.size());
   result.blockDimX = static_cast<unsigned>(image.block_size);
   result.gridDimY = result.gridDimZ = result.blockDimY = result.blockDimZ = 1;
@@ -72,7 +71,7 @@ CUDA_MEMCPY3D CopyParameters(const Call& call, const Places& places) {
     result.srcDevice = AddressOf(call.operands[1], places);
   }
   // One row of one slice.
-  result.dstPitch = result.srcPitch = result.WidthInBytes = call.bytes;
+  result.dstPitch = result.srcPitch = result.WidthInBytes = call.bytes();
   result.dstHeight = result.srcHeight = 1;
   result.Height = result.Depth = 1;
   return result;
@@ -83,28 +82,12 @@ CUDA_MEMSET_NODE_PARAMS FillParameters(const Call& call, const Places& places) {
   result.dst = AddressOf(call.operands[0], places);
   result.value = call.value;
   result.elementSize = 1;
-  result.width = call.bytes;
+  result.width = call.bytes();
   result.height = 1;
   return result;
 }
 
 }  // namespace
-
-bool Call::HasAddresses() const {
-  return kind != Kind::kLaunch || !kernel->image().takes_slot_table;
-}
-
-std::string Call::WhatFailed() const {
-  switch (kind) {
-    case Kind::kLaunch:
-      return absl::StrCat("cannot launch the kernel ", kernel->image().name);
-    case Kind::kCopy:
-      return absl::StrCat("cannot copy ", bytes, " bytes");
-    case Kind::kFill:
-      break;
-  }
-  return absl::StrCat("cannot fill ", bytes, " bytes");
-}
 
 CUresult Enqueue(const Context& context, const Call& call, const Places& places) {
   const Library& cuda = context.cuda();
@@ -121,7 +104,7 @@ CUresult Enqueue(const Context& context, const Call& call, const Places& places)
     case Call::Kind::kFill:
       break;
   }
-  return cuda.MemsetD8Async(AddressOf(call.operands[0], places), call.value, call.bytes, stream);
+  return cuda.MemsetD8Async(AddressOf(call.operands[0], places), call.value, call.bytes(), stream);
 }
 
 CUresult AddNode(const Context& context, const Call& call, const Places& places, CUgraph graph,

@@ -78,9 +78,9 @@ void* Context::AllocateMemory(int64_t bytes) {
   return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr)
 }
 
-void Context::ReleaseMemory(void* memory) const {
+void Context::ReleaseMemory(void* memory) {
   Use use(*this);
-  if (use.ok()) cuda().MemFree_v2(reinterpret_cast<CUdeviceptr>(memory));
+  if (use.ok()) cuda().MemFree_v2(ToCuda(memory));
 }
 
 absl::StatusOr<char*> Context::AllocateHostMemory(size_t bytes) {
@@ -92,17 +92,17 @@ absl::StatusOr<char*> Context::AllocateHostMemory(size_t bytes) {
   return Failure(absl::StrCat("cannot pin ", bytes, " bytes of host memory"), code);
 }
 
-void Context::ReleaseHostMemory(char* memory) const {
+void Context::ReleaseHostMemory(char* memory) {
   Use use(*this);
   if (use.ok()) cuda().MemFreeHost(memory);
 }
 
 absl::Status Context::Failure(absl::string_view what, CUresult code) {
   if (absl::Status lost = Health(); !lost.ok()) return lost;
-  if (MeansLost(code)) return Lose(what, code);
+  if (MeansLost(code)) return LoseBy(what, code);
   // A call may report the error of an earlier one.
   const CUresult now = Ask();
-  return now == CUDA_SUCCESS ? ToStatus(cuda(), what, code) : Lose(what, now);
+  return now == CUDA_SUCCESS ? ToStatus(cuda(), what, code) : LoseBy(what, now);
 }
 
 CUresult Context::Ask() const {
@@ -112,20 +112,8 @@ CUresult Context::Ask() const {
   return MeansLost(now) ? now : CUDA_SUCCESS;
 }
 
-absl::Status Context::Lose(absl::string_view what, CUresult code) {
+absl::Status Context::LoseBy(absl::string_view what, CUresult code) {
   return Lose(ToStatus(cuda(), what, code).message());
-}
-
-absl::Status Context::Lose(absl::string_view why) {
-  absl::MutexLock lock(&mutex_);
-  // The first reason explains the later ones.
-  if (lost_.ok()) lost_ = absl::UnavailableError(absl::StrCat("the device is lost: ", why));
-  return lost_;
-}
-
-absl::Status Context::Health() const {
-  absl::MutexLock lock(&mutex_);
-  return lost_;
 }
 
 absl::Status Context::AskHealth() {
@@ -133,7 +121,7 @@ absl::Status Context::AskHealth() {
   Use use(*this);
   if (!use.ok()) return Health();
   const CUresult now = Ask();
-  return now == CUDA_SUCCESS ? absl::OkStatus() : Lose("its state could not be queried", now);
+  return now == CUDA_SUCCESS ? absl::OkStatus() : LoseBy("its state could not be queried", now);
 }
 
 absl::Status Context::Try() {
@@ -141,7 +129,7 @@ absl::Status Context::Try() {
   if (!use.ok()) return Health();
   bool same = false;
   const CUresult code = FillAndReadBack(&same);
-  if (code != CUDA_SUCCESS) return Lose("a test of its memory failed", code);
+  if (code != CUDA_SUCCESS) return LoseBy("a test of its memory failed", code);
   return same ? absl::OkStatus() : Lose("a test of its memory read wrong values");
 }
 
@@ -160,19 +148,28 @@ CUresult Context::FillAndReadBack(bool* same) const {
   return code == CUDA_SUCCESS ? ended : code;
 }
 
-absl::StatusOr<CUevent> Context::TakeEvent() {
+absl::StatusOr<Event> Context::TakeEvent() {
   {
     absl::MutexLock lock(&mutex_);
     if (!events_.empty()) {
       CUevent event = events_.back();
       events_.pop_back();
-      return event;
+      return Event(this, event);
     }
   }
   Current current(*this);
   CUevent event = nullptr;
   const CUresult code = cuda().EventCreate(&event, CU_EVENT_BLOCKING_SYNC);
   if (code != CUDA_SUCCESS) return Failure("cannot make an event", code);
+  return Event(this, event);
+}
+
+absl::StatusOr<Event> Context::RecordEvent() {
+  auto event = TakeEvent();
+  if (!event.ok()) return event;
+  Current current(*this);
+  const CUresult code = cuda().EventRecord(event->get(), list_stream_);
+  if (code != CUDA_SUCCESS) return Failure("cannot record an event", code);
   return event;
 }
 
@@ -211,6 +208,24 @@ absl::StatusOr<PinnedBlock> Context::TakePinned(size_t bytes) {
 void Context::GiveBack(char* pinned, size_t bytes) {
   absl::MutexLock lock(&mutex_);
   pinned_.emplace_back(pinned, bytes);
+}
+
+Event::~Event() {
+  if (event_ != nullptr) context_->GiveBack(event_);
+}
+
+absl::Status Event::Await() {
+  Context::Current current(*context_);
+  const CUresult code = context_->cuda().EventSynchronize(event_);
+  if (code == CUDA_SUCCESS) return absl::OkStatus();
+  return context_->Failure("a command failed on the device", code);
+}
+
+double Event::SecondsUntil(const Event& end) const {
+  Context::Current current(*context_);
+  float milliseconds = 0;
+  const CUresult code = context_->cuda().EventElapsedTime(&milliseconds, event_, end.event_);
+  return code == CUDA_SUCCESS ? 1e-3 * milliseconds : 0;
 }
 
 PinnedBlock::~PinnedBlock() {

@@ -15,6 +15,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "drivers/common/queued_device/device_context.h"
+#include "drivers/common/queued_device/list_program.h"
 #include "drivers/cuda/library.h"
 
 namespace kiln::drivers::cuda {
@@ -44,12 +46,36 @@ class PinnedBlock {
   size_t bytes_ = 0;
 };
 
-// Thread-safe. Shared by the device with its buffers, kernels and lists, which may outlive it.
-class Context {
+// Memory in the form in which CUDA names it.
+inline CUdeviceptr ToCuda(const void* address) { return reinterpret_cast<CUdeviceptr>(address); }
+
+// One of the context's events. The context must outlive it.
+class Event : public Completion {
+ public:
+  Event() = default;
+  Event(Context* context, CUevent event) : context_(context), event_(event) {}
+  Event(Event&& other) noexcept { *this = std::move(other); }
+  Event& operator=(Event&& other) noexcept {
+    std::swap(context_, other.context_);
+    std::swap(event_, other.event_);
+    return *this;
+  }
+  ~Event() override;
+  CUevent get() const { return event_; }
+  absl::Status Await() override;
+  // 0 if the device does not report it.
+  double SecondsUntil(const Event& end) const;
+
+ private:
+  Context* context_ = nullptr;
+  CUevent event_ = nullptr;
+};
+
+class Context : public DeviceContext {
  public:
   static absl::StatusOr<std::shared_ptr<Context>> Make(std::shared_ptr<const Library> cuda,
                                                        CUdevice device);
-  ~Context();
+  ~Context() override;
 
   // Destroys a lost CUDA context and everything in it: memory, streams, kernels, graphs. After this
   // nothing of it is used or released any more, since the next context may have the same handles
@@ -98,26 +124,23 @@ class Context {
     std::optional<Current> current_;
   };
 
-  // Null if out of memory, or if the device is lost; Health distinguishes the two.
-  void* AllocateMemory(int64_t bytes);
-  void ReleaseMemory(void* memory) const;
-  // Pinned host memory that the device can access; the caller releases it.
-  absl::StatusOr<char*> AllocateHostMemory(size_t bytes);
-  void ReleaseHostMemory(char* memory) const;
+  void* AllocateMemory(int64_t bytes) override;
+  void ReleaseMemory(void* memory) override;
+  absl::StatusOr<char*> AllocateHostMemory(size_t bytes) override;
+  void ReleaseHostMemory(char* memory) override;
 
   // The error for a failed CUDA call (`what` as for ToStatus): UNAVAILABLE if the device is lost,
   // which then is permanent.
   absl::Status Failure(absl::string_view what, CUresult code);
 
-  // OK, or why the device is lost, as far as calls have noticed.
-  absl::Status Health() const;
-  // The same, but also queries CUDA. Does not block.
-  absl::Status AskHealth();
-  // Fills a few bytes of the device and reads them back; an error means that the device is lost.
-  absl::Status Try();
+  absl::Status AskHealth() override;
+  // Fills a few bytes of the device and reads them back.
+  absl::Status Try() override;
 
   // An event that records time; threads that wait for it sleep. Reuses returned events.
-  absl::StatusOr<CUevent> TakeEvent();
+  absl::StatusOr<Event> TakeEvent();
+  // The same, recorded on the stream for lists.
+  absl::StatusOr<Event> RecordEvent();
   void GiveBack(CUevent event);
 
   // Temporary pinned memory of at least `bytes`, for submitted work. Reuses returned memory if it
@@ -130,8 +153,7 @@ class Context {
       : cuda_(std::move(cuda)), device_(device) {}
   // A query of CUDA for errors; a busy stream counts as OK.
   CUresult Ask() const;
-  absl::Status Lose(absl::string_view why);
-  absl::Status Lose(absl::string_view what, CUresult code);
+  absl::Status LoseBy(absl::string_view what, CUresult code);
   CUresult FillAndReadBack(bool* same) const;
 
   const std::shared_ptr<const Library> cuda_;
@@ -143,31 +165,9 @@ class Context {
   mutable absl::Mutex abandon_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
   bool abandoned_ ABSL_GUARDED_BY(abandon_mutex_) = false;
   mutable absl::Mutex mutex_;
-  absl::Status lost_ ABSL_GUARDED_BY(mutex_);
   // Unused.
   std::vector<CUevent> events_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::pair<char*, size_t>> pinned_ ABSL_GUARDED_BY(mutex_);
-};
-
-// One of the context's events, returned to it in the destructor. The context must outlive it.
-class Event {
- public:
-  Event() = default;
-  Event(Context* context, CUevent event) : context_(context), event_(event) {}
-  Event(Event&& other) noexcept { *this = std::move(other); }
-  Event& operator=(Event&& other) noexcept {
-    std::swap(context_, other.context_);
-    std::swap(event_, other.event_);
-    return *this;
-  }
-  ~Event() {
-    if (event_ != nullptr) context_->GiveBack(event_);
-  }
-  CUevent get() const { return event_; }
-
- private:
-  Context* context_ = nullptr;
-  CUevent event_ = nullptr;
 };
 
 }  // namespace kiln::drivers::cuda

@@ -1,296 +1,35 @@
 #include "drivers/cuda/device.h"
 
-#include <algorithm>
-#include <utility>
-
-#include "absl/strings/str_cat.h"
-#include "drivers/common/check.h"
-#include "drivers/cuda/buffer.h"
-#include "drivers/cuda/error.h"
 #include "drivers/cuda/kernel.h"
+#include "drivers/cuda/prepared_list.h"
+#include "drivers/cuda/staging.h"
 
 namespace kiln::drivers::cuda {
-namespace {
 
-// The part of a device's memory that may be cached for reuse: one kCachedPart-th.
-constexpr int64_t kCachedPart = 4;
-// Lists that the device has at once: enough to keep it busy, few enough that waiting for all of
-// them is short.
-constexpr int kInFlightMax = 4;
-
-std::shared_ptr<CachingAllocator> MakeAllocator(const std::shared_ptr<Context>& context,
-                                                const DeviceInfo& info) {
-  return std::make_shared<CachingAllocator>(CachingAllocator::Options{
-      .device = info.name,
-      .memory_bytes = info.memory_bytes,
-      .cache_bytes = info.memory_bytes / kCachedPart,
-      .allocate = [context](int64_t bytes) { return context->AllocateMemory(bytes); },
-      .release = [context](void* memory, int64_t bytes) { context->ReleaseMemory(memory); }});
-}
-
-}  // namespace
-
-absl::StatusOr<std::shared_ptr<const CudaDevice::Opened>> CudaDevice::OpenContext(
-    std::shared_ptr<const Library> cuda, CUdevice device, const DeviceInfo& info) {
+absl::StatusOr<std::shared_ptr<VendorDevice>> CudaDevice::Open(std::shared_ptr<const Library> cuda,
+                                                               CUdevice device,
+                                                               const Target& target,
+                                                               std::shared_ptr<PeerAccess> peers) {
   auto context = Context::Make(std::move(cuda), device);
   if (!context.ok()) return context.status();
-  auto staging = Staging::Make(*context);
+  auto staging = CudaStaging::Make(*context);
   if (!staging.ok()) return staging.status();
-  auto allocator = MakeAllocator(*context, info);
-  return std::make_shared<const Opened>(
-      Opened{*std::move(context), std::move(allocator), *std::move(staging)});
-}
-
-absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Make(std::shared_ptr<const Library> cuda,
-                                                             CUdevice device, DeviceInfo info,
-                                                             std::shared_ptr<PeerAccess> peers,
-                                                             SteadyClock now) {
-  auto opened = OpenContext(std::move(cuda), device, info);
-  if (!opened.ok()) return opened.status();
-  peers->Enter((*opened)->context);
-  return std::unique_ptr<CudaDevice>(
-      new CudaDevice(*std::move(opened), std::move(info), std::move(peers), std::move(now)));
-}
-
-CudaDevice::CudaDevice(std::shared_ptr<const Opened> opened, DeviceInfo info,
-                       std::shared_ptr<PeerAccess> peers, SteadyClock now)
-    : info_(std::move(info)),
-      now_(std::move(now)),
-      peers_(std::move(peers)),
-      last_end_(now_()),
-      opened_(std::move(opened)),
-      in_flight_(kInFlightMax),
-      copies_(absl::StrCat("copy-", info_.name)),
-      completions_(absl::StrCat("end-", info_.name)),
-      submissions_(absl::StrCat("kiln-", info_.name)) {}
-
-CudaDevice::~CudaDevice() {
-  // A callback may submit more work, which needs both threads.
-  in_flight_.AwaitAll();
-}
-
-std::shared_ptr<const CudaDevice::Opened> CudaDevice::opened() const {
-  absl::MutexLock lock(&opened_mutex_);
-  return opened_;
-}
-
-absl::StatusOr<std::unique_ptr<Buffer>> CudaDevice::Allocate(int64_t bytes) {
-  const std::shared_ptr<const Opened> on = opened();
-  if (absl::Status status = on->context->Health(); !status.ok()) return status;
-  absl::StatusOr<void*> memory = on->allocator->Allocate(bytes);
-  if (!memory.ok()) {
-    // A lost device has no memory either.
-    const absl::Status health = on->context->AskHealth();
-    return health.ok() ? memory.status() : health;
-  }
-  return std::make_unique<CudaBuffer>(on->allocator, on->context.get(), *memory, bytes);
+  peers->Enter(*context);
+  return std::shared_ptr<VendorDevice>(
+      new CudaDevice(*std::move(context), *std::move(staging), target, std::move(peers)));
 }
 
 absl::StatusOr<std::unique_ptr<LoadedKernel>> CudaDevice::LoadKernel(const KernelImage& image) {
-  const std::shared_ptr<const Opened> on = opened();
-  if (absl::Status status = on->context->AskHealth(); !status.ok()) return status;
-  return CudaKernel::Load(on->context, info_.target, image);
+  return CudaKernel::Load(context_, target_, image);
 }
 
-bool CudaDevice::CanReach(const Buffer& buffer) const { return AddressOf(*opened(), buffer).ok(); }
-
-absl::StatusOr<std::unique_ptr<PreparedList>> CudaDevice::Prepare(CommandList list) {
-  const std::shared_ptr<const Opened> on = opened();
-  if (absl::Status status = on->context->AskHealth(); !status.ok()) return status;
-  auto program = Program::Make(on->context, std::move(list));
-  if (!program.ok()) return program.status();
-  return std::make_unique<CudaPreparedList>(*std::move(program));
+absl::StatusOr<std::shared_ptr<ListProgram>> CudaDevice::Prepare(CommandList list) {
+  return Program::Make(context_, std::move(list));
 }
 
-absl::Status CudaDevice::Submit(PreparedList& list, absl::Span<Buffer* const> slots,
-                                SubmitOptions options, std::function<void(SubmitResult)> done) {
-  auto* prepared = dynamic_cast<CudaPreparedList*>(&list);
-  if (prepared == nullptr)
-    return absl::InvalidArgumentError("the list was not prepared by a CUDA device");
-  const std::shared_ptr<Program>& program = prepared->program();
-  if (absl::Status status = CheckSlots(program->needs(), slots, options); !status.ok())
-    return status;
-  auto submission = std::make_shared<Submission>();
-  submission->on = opened();
-  if (program->context() != submission->on->context.get())
-    return absl::InvalidArgumentError(
-        "the list belongs to another device, or was lost with this one");
-  submission->slots.reserve(slots.size());
-  for (size_t i = 0; i < slots.size(); ++i) {
-    const auto address = program->needs().IsHost(i)
-                             ? reinterpret_cast<CUdeviceptr>(program->mirror().slot(i))
-                             : AddressOf(*submission->on, *slots[i]);
-    if (!address.ok()) return address.status();
-    submission->slots.push_back(*address);
-  }
-  submission->buffers.assign(slots.begin(), slots.end());
-  submission->program = program;
-  submission->options = std::move(options);
-  submission->done = std::move(done);
-  in_flight_.Submit();
-  submissions_.Push([this, submission = std::move(submission)] { Start(submission); });
-  return absl::OkStatus();
-}
-
-void CudaDevice::Start(std::shared_ptr<Submission> submission) {
-  in_flight_.Enqueue();
-  in_flight_.AwaitCopiesTo(submission->slots);
-  const std::shared_ptr<SignalGroup>& group = submission->options.group;
-  submission->start = now_();
-  SubmitResult& result = submission->enqueued.result;
-  Context& context = *submission->on->context;
-  result.status = context.Health();
-  if (result.status.ok()) {
-    Context::Current current(context);
-    submission->enqueued = submission->program->Enqueue(
-        submission->slots, submission->buffers, submission->options, now_,
-        [this, &submission, &group](Event before, int signal) {
-          completions_.Push([on = submission->on, group, signal,
-                             before = std::make_shared<Event>(std::move(before))] {
-            RaiseAfter(*on->context, *before, *group, signal);
-          });
-        });
-  }
-  // At once, because another device's thread may be waiting for a signal that will not come.
-  if (!result.status.ok() && group != nullptr) group->Abort(result.status);
-  completions_.Push([this, submission = std::move(submission)] { End(*submission); });
-}
-
-void CudaDevice::RaiseAfter(Context& context, const Event& before, SignalGroup& group, int signal) {
-  const absl::Status status = WaitFor(context, before);
-  if (status.ok()) {
-    group.Raise(signal);
-  } else {
-    group.Abort(status);
-  }
-}
-
-void CudaDevice::End(Submission& submission) {
-  Enqueued& enqueued = submission.enqueued;
-  SubmitResult& result = enqueued.result;
-  SignalGroup* group = submission.options.group.get();
-  Context& context = *submission.on->context;
-  if (result.status.ok()) {
-    result.status = WaitFor(context, enqueued.end);
-    if (!result.status.ok() && group != nullptr) group->Abort(result.status);
-  } else if (context.Health().ok()) {
-    // Work enqueued before the error still uses the buffers that `done` releases.
-    Context::Current current(context);
-    const CUresult code = context.cuda().StreamSynchronize(context.list_stream());
-    if (code != CUDA_SUCCESS) context.Failure("cannot finish a list", code).IgnoreError();
-  }
-  const SteadyTime end = now_();
-  // Excludes the time of the list before it.
-  result.seconds = Seconds(std::max(submission.start, last_end_), end);
-  last_end_ = end;
-  if (result.status.ok()) {
-    for (const Enqueued::Timed& timed : enqueued.timed)
-      result.command_seconds[timed.command] += SecondsBetween(context, timed.begin, timed.end);
-    // With waits, a list begins before its first command runs.
-    const double seconds = SecondsBetween(context, enqueued.begin, enqueued.end);
-    if (seconds > 0 && !submission.program->needs().needs_group) result.seconds = seconds;
-  } else {
-    result.command_seconds.clear();
-  }
-  enqueued.timed.clear();
-  enqueued.begin = Event();
-  enqueued.end = Event();
-  enqueued.table = PinnedBlock();
-  submission.program = nullptr;
-  in_flight_.End();
-  submission.done(std::move(result));
-  in_flight_.Report();
-}
-
-absl::Status CudaDevice::WaitFor(Context& context, const Event& event) {
-  Context::Current current(context);
-  const CUresult code = context.cuda().EventSynchronize(event.get());
-  if (code == CUDA_SUCCESS) return absl::OkStatus();
-  return context.Failure("a command failed on the device", code);
-}
-
-double CudaDevice::SecondsBetween(const Context& context, const Event& begin, const Event& end) {
-  Context::Current current(context);
-  float milliseconds = 0;
-  const CUresult code = context.cuda().EventElapsedTime(&milliseconds, begin.get(), end.get());
-  return code == CUDA_SUCCESS ? 1e-3 * milliseconds : 0;
-}
-
-absl::StatusOr<CUdeviceptr> CudaDevice::AddressOf(const Opened& on, const Buffer& buffer) const {
-  const auto* mine = dynamic_cast<const CudaBuffer*>(&buffer);
-  if (mine != nullptr &&
-      (mine->context() == on.context.get() || peers_->Reaches(on.context.get(), mine->context()))) {
-    return mine->address();
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("the buffer is not one of ", info_.name, ", or was lost with it"));
-}
-
-absl::Status CudaDevice::StartCopyToDevice(Buffer& destination, int64_t offset,
-                                           absl::Span<const char> source, CopyDone done) {
-  std::shared_ptr<const Opened> on = opened();
-  const auto address = AddressOf(*on, destination);
-  if (!address.ok()) return address.status();
-  const auto size = static_cast<int64_t>(source.size());
-  if (absl::Status status = CheckCopy("copy to", destination, offset, size); !status.ok())
-    return status;
-  if (absl::Status status = on->context->AskHealth(); !status.ok()) return status;
-  const CUdeviceptr to = *address + static_cast<CUdeviceptr>(offset);
-  StartCopy(
-      *address, [on, to, source] { return on->staging->ToDevice(to, source); }, std::move(done));
-  return absl::OkStatus();
-}
-
-absl::Status CudaDevice::StartCopyToHost(const Buffer& source, int64_t offset,
-                                         absl::Span<char> destination, CopyDone done) {
-  std::shared_ptr<const Opened> on = opened();
-  const auto address = AddressOf(*on, source);
-  if (!address.ok()) return address.status();
-  const auto size = static_cast<int64_t>(destination.size());
-  if (absl::Status status = CheckCopy("copy from", source, offset, size); !status.ok())
-    return status;
-  if (absl::Status status = on->context->AskHealth(); !status.ok()) return status;
-  const CUdeviceptr from = *address + static_cast<CUdeviceptr>(offset);
-  StartCopy(
-      0, [on, from, destination] { return on->staging->ToHost(destination, from); },
-      std::move(done));
-  return absl::OkStatus();
-}
-
-void CudaDevice::StartCopy(CUdeviceptr written, std::function<absl::Status()> copy, CopyDone done) {
-  in_flight_.StartCopy(written);
-  copies_.Push([this, written, copy = std::move(copy), done = std::move(done)] {
-    done(copy());
-    in_flight_.ReportCopy(written);
-  });
-}
-
-absl::Status CudaDevice::Synchronize() {
-  submissions_.Wait();
-  completions_.Wait();
-  copies_.Wait();
-  return Health();
-}
-
-absl::Status CudaDevice::Health() { return opened()->context->AskHealth(); }
-
-absl::Status CudaDevice::Revive() {
-  const std::shared_ptr<const Opened> lost = opened();
-  if (lost->context->AskHealth().ok()) return absl::OkStatus();
-  // When everything is reported, the threads no longer use it.
-  in_flight_.AwaitAll();
-  lost->context->Abandon();
-  auto fresh = OpenContext(lost->context->shared_cuda(), lost->context->device(), info_);
-  absl::Status works = fresh.ok() ? (*fresh)->context->Try() : fresh.status();
-  if (!works.ok()) {
-    // CUDA does not guarantee that a process can continue after such an error.
-    return absl::UnavailableError(
-        absl::StrCat(works.message(), "; if this does not change, restart kilnd"));
-  }
-  peers_->Enter((*fresh)->context);
-  absl::MutexLock lock(&opened_mutex_);
-  opened_ = *std::move(fresh);
-  return absl::OkStatus();
+absl::StatusOr<std::shared_ptr<VendorDevice>> CudaDevice::Reopen() {
+  context_->Abandon();
+  return Open(context_->shared_cuda(), context_->device(), target_, peers_);
 }
 
 }  // namespace kiln::drivers::cuda

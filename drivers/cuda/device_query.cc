@@ -92,12 +92,7 @@ Rates MakeRates(const Attributes& get, int lanes, int units) {
   const double clock = 1e3 * get(CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
   const double bytes = get(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8.0;
   const double memory_clock = 1e3 * get(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
-  Rates rates = kGpuRates;
-  if (clock > 0) rates.flops_per_second = 2 * lanes * clock * units;
-  if (memory_clock > 0 && bytes > 0) rates.bytes_per_second = 2 * memory_clock * bytes;
-  rates.unit_flops_per_second = rates.flops_per_second / units;
-  rates.unit_bytes_per_second = rates.bytes_per_second / units;
-  return rates;
+  return GpuRates(2 * lanes * clock * units, 2 * memory_clock * bytes, units);
 }
 
 absl::Status CheckUsable(const Attributes& get) {

@@ -2,26 +2,18 @@
 #ifndef KILN_DRIVERS_CUDA_DEVICE_QUERY_H_
 #define KILN_DRIVERS_CUDA_DEVICE_QUERY_H_
 
-#include <cstdint>
 #include <functional>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "drivers/common/queued_device/vendor_driver.h"
 #include "drivers/cuda/library.h"
-#include "drivers/interface/target.h"
 
 namespace kiln::drivers::cuda {
 
-struct DeviceFacts {
+struct DeviceFacts : FoundDevice {
   CUdevice device = 0;
-  // The vendor's name and the UUID, as printed by nvidia-smi -L: "NVIDIA H100 (GPU-1b2c…)".
-  std::string model;
-  Target target;
-  int64_t memory_bytes = 0;
-  // FAILED_PRECONDITION: why Kiln cannot use it.
-  absl::Status usable;
 };
 
 // Returns the target of a device with these attributes. Attributes that it does not report are 0.

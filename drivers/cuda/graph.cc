@@ -33,8 +33,8 @@ absl::Status Graph::Build(const Places& places) {
     if (code != CUDA_SUCCESS) return context_.Failure(call.WhatFailed(), code);
     nodes_.push_back(node);
     if (!call.HasAddresses()) continue;
-    for (const Call::Operand& operand : call.operands) {
-      std::vector<int>& users = calls_using_[operand.slot];
+    for (const RangeAccess& operand : call.operands) {
+      std::vector<int>& users = calls_using_[operand.range.slot];
       if (users.empty() || users.back() != static_cast<int>(i))
         users.push_back(static_cast<int>(i));
     }
@@ -46,7 +46,7 @@ absl::Status Graph::Build(const Places& places) {
 }
 
 absl::Status Graph::Update(const Places& places) {
-  const absl::Span<const CUdeviceptr> addresses = places.addresses;
+  const absl::Span<char* const> addresses = places.addresses;
   std::vector<int> changed;
   for (size_t slot = 0; slot < addresses.size(); ++slot) {
     if (addresses[slot] == addresses_[slot]) continue;
@@ -58,7 +58,7 @@ absl::Status Graph::Update(const Places& places) {
     const CUresult code = SetNode(context_, calls_[call], places, exec_, nodes_[call]);
     if (code == CUDA_SUCCESS) continue;
     // Some nodes already have the new addresses, so the next launch sets all of them.
-    std::fill(addresses_.begin(), addresses_.end(), 0);
+    std::fill(addresses_.begin(), addresses_.end(), nullptr);
     return context_.Failure(calls_[call].WhatFailed(), code);
   }
   addresses_.assign(addresses.begin(), addresses.end());

@@ -36,7 +36,7 @@ class Graph {
   CUgraph graph_ = nullptr;
   CUgraphExec exec_ = nullptr;
   std::vector<CUgraphNode> nodes_;             // by call
-  std::vector<CUdeviceptr> addresses_;         // by slot: the addresses in the nodes
+  std::vector<char*> addresses_;               // by slot: the addresses in the nodes
   std::vector<std::vector<int>> calls_using_;  // by slot: the calls that contain its address
 };
 

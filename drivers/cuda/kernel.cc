@@ -15,37 +15,6 @@ constexpr char kEntry[] = "kernel";
 // Only the first errors matter.
 constexpr size_t kLogBytesMax = 2000;
 
-template <typename... Parts>
-absl::Status Refused(const KernelImage& image, const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat("the kernel ", image.name, " ", parts...));
-}
-
-absl::Status CheckCode(const KernelImage& image, const Target& target) {
-  if (absl::Status status = CheckImage(image, target.architecture); !status.ok()) return status;
-  if (image.code.empty()) return Refused(image, "has no code");
-  if (image.entry != 0 || image.scratch_bytes != 0) {
-    return Refused(image, "has an entry at ", image.entry, " and ", image.scratch_bytes,
-                   " bytes of scratch; PTX has neither");
-  }
-  const Limits& limits = target.limits;
-  if (image.block_size > limits.threads_per_block) {
-    return Refused(image, "has blocks of ", image.block_size, " threads; the device takes ",
-                   limits.threads_per_block);
-  }
-  if (image.shared_bytes > limits.shared_bytes_per_block) {
-    return Refused(image, "shares ", image.shared_bytes, " bytes in a block; the device has ",
-                   limits.shared_bytes_per_block);
-  }
-  if (image.num_arguments > limits.arguments_max) {
-    return Refused(image, "takes ", image.num_arguments, " arguments; the device takes ",
-                   limits.arguments_max);
-  }
-  if (image.grid_size > std::numeric_limits<int32_t>::max())
-    return Refused(image, "has a grid of ", image.grid_size,
-                   " blocks; at most 2^31 - 1 are allowed");
-  return absl::OkStatus();
-}
-
 // Whether the error is caused by the code.
 bool BlamesCode(CUresult code) {
   switch (code) {
@@ -66,7 +35,11 @@ bool BlamesCode(CUresult code) {
 absl::StatusOr<std::unique_ptr<CudaKernel>> CudaKernel::Load(std::shared_ptr<Context> context,
                                                              const Target& target,
                                                              const KernelImage& image) {
-  if (absl::Status status = CheckCode(image, target); !status.ok()) return status;
+  if (absl::Status status = CheckBlockImage(image, target, "PTX"); !status.ok()) return status;
+  if (image.grid_size > std::numeric_limits<int32_t>::max()) {
+    return RefusedKernel(image, "has a grid of ", image.grid_size,
+                         " blocks; at most 2^31 - 1 are allowed");
+  }
   std::unique_ptr<CudaKernel> kernel(new CudaKernel(std::move(context), image));
   Context::Use use(*kernel->context_);
   if (!use.ok()) return kernel->context_->Health();
@@ -87,15 +60,15 @@ absl::Status CudaKernel::LoadModule() {
   CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   // NOLINTNEXTLINE(performance-no-int-to-ptr): CUDA takes numbers in pointers.
   void* values[] = {log.data(), reinterpret_cast<void*>(log.size())};
-  CUresult code = cuda.ModuleLoadDataEx(&module_, image_.code.c_str(), 2, options, values);
+  CUresult code = cuda.ModuleLoadDataEx(&module_, image().code.c_str(), 2, options, values);
   if (code != CUDA_SUCCESS) module_ = nullptr;
   if (code == CUDA_SUCCESS) code = cuda.ModuleGetFunction(&function_, module_, kEntry);
   if (code == CUDA_SUCCESS) return absl::OkStatus();
   log.resize(log.find_last_not_of('\0') + 1);
   absl::StripAsciiWhitespace(&log);
   if (BlamesCode(code))
-    return Refused(image_, "cannot be assembled: ", ErrorName(cuda, code), "\n", log);
-  return context_->Failure(absl::StrCat("cannot load the kernel ", image_.name), code);
+    return RefusedKernel(image(), "cannot be assembled: ", ErrorName(cuda, code), "\n", log);
+  return context_->Failure(absl::StrCat("cannot load the kernel ", image().name), code);
 }
 
 absl::Status CudaKernel::CheckFunction(const Limits& limits) const {
@@ -108,16 +81,16 @@ absl::Status CudaKernel::CheckFunction(const Limits& limits) const {
   if (code == CUDA_SUCCESS)
     code = cuda.FuncGetAttribute(&shared_bytes, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function_);
   if (code != CUDA_SUCCESS)
-    return context_->Failure(absl::StrCat("cannot inspect the kernel ", image_.name), code);
-  if (image_.block_size > threads) {
+    return context_->Failure(absl::StrCat("cannot inspect the kernel ", image().name), code);
+  if (image().block_size > threads) {
     return BlocksTooLarge(
-        absl::StrCat("the kernel ", image_.name, " has blocks of ", image_.block_size,
+        absl::StrCat("the kernel ", image().name, " has blocks of ", image().block_size,
                      " threads; in its assembled form the device allows ", threads),
         threads);
   }
   if (shared_bytes > limits.shared_bytes_per_block) {
-    return Refused(image_, "declares ", shared_bytes, " bytes of shared memory; the device has ",
-                   limits.shared_bytes_per_block);
+    return RefusedKernel(image(), "declares ", shared_bytes,
+                         " bytes of shared memory; the device has ", limits.shared_bytes_per_block);
   }
   return absl::OkStatus();
 }

@@ -11,7 +11,7 @@
 
 namespace kiln::drivers::cuda {
 
-class CudaKernel : public LoadedKernel {
+class CudaKernel : public QueuedKernel {
  public:
   // INVALID_ARGUMENT: the image is for another architecture, needs more than the device has, or
   // CUDA rejects its code; the message then ends with CUDA's log, shortened.
@@ -20,18 +20,15 @@ class CudaKernel : public LoadedKernel {
                                                           const KernelImage& image);
   ~CudaKernel() override;
 
-  const KernelImage& image() const override { return image_; }
-  const Context* context() const { return context_.get(); }
   CUfunction function() const { return function_; }
 
  private:
   CudaKernel(std::shared_ptr<Context> context, const KernelImage& image)
-      : context_(std::move(context)), image_(image) {}
+      : QueuedKernel(context.get(), image), context_(std::move(context)) {}
   absl::Status LoadModule();
   absl::Status CheckFunction(const Limits& limits) const;
 
   const std::shared_ptr<Context> context_;
-  const KernelImage image_;
   CUmodule module_ = nullptr;
   CUfunction function_ = nullptr;
 };

@@ -19,22 +19,9 @@ std::string VersionName(int version) {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const Library>> Library::Open(const std::string& name) {
-  auto opened = DynamicLibrary::Open(name);
-  if (!opened.ok()) {
-    return absl::NotFoundError(absl::StrCat("NVIDIA's driver is not installed (",
-                                            opened.status().message(), "); ", kRemedy));
-  }
-  auto library = std::make_shared<Library>();
-  library->library = *std::move(opened);
-  absl::Status status;
-#define KILN_CUDA_FIND(function) \
-  if (status.ok()) status = library->library->Find("cu" #function, &library->function)
-  KILN_CUDA_FUNCTIONS(KILN_CUDA_FIND);
-#undef KILN_CUDA_FIND
-  if (!status.ok()) {
-    return absl::NotFoundError(
-        absl::StrCat("NVIDIA's driver is too old (", status.message(), "); ", kRemedy));
-  }
+  auto opened = OpenTable<Library>(name, "NVIDIA's driver", kRemedy);
+  if (!opened.ok()) return opened.status();
+  const std::shared_ptr<Library> library = *std::move(opened);
   if (const CUresult code = library->Init(0); code != CUDA_SUCCESS) {
     return absl::NotFoundError(
         absl::StrCat("CUDA cannot use any device (", ErrorName(*library, code),

@@ -65,16 +65,16 @@ namespace kiln::drivers::cuda {
   function(StreamSynchronize)
 
 // Called as `cuda.EventQuery(event)`. All functions are thread-safe.
-struct Library {
+struct Library : FunctionTable {
+  using FunctionTable::FunctionTable;
   // Opens and initialises the library. NOT_FOUND: it is missing, lacks a function, is too old, or
   // has no device; the message is one sentence with the remedy.
   static absl::StatusOr<std::shared_ptr<const Library>> Open(const std::string& name);
 
 // NOLINTNEXTLINE(bugprone-macro-parentheses)
-#define KILN_CUDA_POINTER(name) decltype(&cu##name) name = nullptr
+#define KILN_CUDA_POINTER(name) decltype(&cu##name) name = Find("cu" #name)
   KILN_CUDA_FUNCTIONS(KILN_CUDA_POINTER);
 #undef KILN_CUDA_POINTER
-  std::unique_ptr<DynamicLibrary> library;
 };
 
 }  // namespace kiln::drivers::cuda

@@ -14,7 +14,7 @@ void PeerAccess::Enter(const std::shared_ptr<Context>& context) {
   members_.push_back({context->device(), context.get(), context});
 }
 
-bool PeerAccess::Reaches(const Context* from, const Context* to) const {
+bool PeerAccess::Reaches(const DeviceContext* from, const DeviceContext* to) const {
   absl::MutexLock lock(&mutex_);
   return reached_.contains({from, to});
 }

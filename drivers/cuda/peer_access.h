@@ -21,7 +21,7 @@ class PeerAccess {
   void Enter(const std::shared_ptr<Context>& context);
 
   // Whether kernels and copies of `from` may use memory of `to`.
-  bool Reaches(const Context* from, const Context* to) const;
+  bool Reaches(const DeviceContext* from, const DeviceContext* to) const;
 
  private:
   struct Member {
@@ -34,7 +34,7 @@ class PeerAccess {
 
   mutable absl::Mutex mutex_;
   std::vector<Member> members_ ABSL_GUARDED_BY(mutex_);
-  std::set<std::pair<const Context*, const Context*>> reached_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::pair<const DeviceContext*, const DeviceContext*>> reached_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace kiln::drivers::cuda

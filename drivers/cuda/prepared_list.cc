@@ -1,10 +1,7 @@
 #include "drivers/cuda/prepared_list.h"
 
 #include <algorithm>
-#include <utility>
-
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
+#include <cstdint>
 
 namespace kiln::drivers::cuda {
 namespace {
@@ -12,223 +9,159 @@ namespace {
 // A node's copy is one row, of at most CUDA's largest pitch, 2^31 - 1 bytes.
 constexpr int64_t kCallBytesMax = int64_t{1} << 30;
 
-// Calls use(begin, bytes) for each piece of at most kCallBytesMax bytes.
-template <typename Use>
-void ForEachPiece(int64_t bytes, Use use) {
-  for (int64_t begin = 0; begin < bytes; begin += kCallBytesMax)
-    use(begin, std::min(kCallBytesMax, bytes - begin));
-}
-
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Program>> Program::Make(std::shared_ptr<Context> context,
                                                        CommandList list) {
-  auto needs = CheckCommandList(list);
-  if (!needs.ok()) return needs.status();
   std::shared_ptr<Program> program(new Program(std::move(context), list.num_slots));
-  program->mirror_ = HostMirror(&list);
-  if (const size_t bytes = program->mirror_.bytes(); bytes > 0) {
-    const auto memory = program->context_->AllocateHostMemory(bytes);
-    if (!memory.ok()) return memory.status();
-    program->mirror_.Place(*memory);
-  }
-  program->needs_ = *std::move(needs);
-  program->num_commands_ = list.commands.size();
-  program->parts_.emplace_back();
-  for (size_t i = 0; i < list.commands.size(); ++i) {
-    absl::Status status =
-        std::visit([&](const auto& command) { return program->Add(command, i); }, list.commands[i]);
-    if (!status.ok())
-      return absl::Status(status.code(), absl::StrCat("command ", i, ": ", status.message()));
-  }
-  program->EndPart(Part::Then::kNothing, 0, 0);
+  if (absl::Status status = program->Build(std::move(list)); !status.ok()) return status;
+  program->graphs_.resize(program->parts().size());
   return program;
 }
 
-Program::~Program() {
-  if (mirror_.memory() != nullptr) context_->ReleaseHostMemory(mirror_.memory());
-}
-
-absl::Status Program::Add(const LaunchCommand& launch, size_t command) {
-  const auto* kernel = dynamic_cast<const CudaKernel*>(launch.kernel);
-  if (kernel == nullptr || kernel->context() != context_.get()) {
-    return absl::InvalidArgumentError(absl::StrCat("the kernel ", launch.kernel->image().name,
-                                                   " was not loaded by this CUDA device"));
-  }
-  if (kernel->image().takes_slot_table && table_ == nullptr) {
-    auto table = SlotTable::Make(context_, written_.size());
+absl::Status Program::Add(ListCall call) {
+  if (!call.HasAddresses() && table_ == nullptr) {
+    auto table = SlotTable::Make(context_, num_slots());
     if (!table.ok()) return table.status();
     table_ = *std::move(table);
   }
-  AddCall({.kind = Call::Kind::kLaunch,
-           .kernel = kernel,
-           .command = command,
-           .points = PointsOf(launch)},
-          AccessesOf(launch));
-  return absl::OkStatus();
-}
-
-absl::Status Program::Add(const CopyCommand& copy, size_t command) {
-  const auto& [from, to] = copy;
-  ForEachPiece(to.bytes, [&](int64_t begin, int64_t bytes) {
-    AddCall({.kind = Call::Kind::kCopy,
-             .to_host = needs_.IsHost(to.slot),
-             .from_host = needs_.IsHost(from.slot),
-             .bytes = static_cast<size_t>(bytes),
-             .command = command},
-            {{{to.slot, to.offset + begin, bytes}, Access::kWrite},
-             {{from.slot, from.offset + begin, bytes}, Access::kRead}});
-  });
-  return absl::OkStatus();
-}
-
-absl::Status Program::Add(const FillCommand& fill, size_t command) {
-  const auto& to = fill.destination;
-  ForEachPiece(to.bytes, [&](int64_t begin, int64_t bytes) {
-    AddCall({.kind = Call::Kind::kFill,
-             .value = fill.value,
-             .bytes = static_cast<size_t>(bytes),
-             .command = command},
-            {{{to.slot, to.offset + begin, bytes}, Access::kWrite}});
-  });
-  return absl::OkStatus();
-}
-
-absl::Status Program::Add(const SignalCommand& signal, size_t command) {
-  EndPart(Part::Then::kSignal, signal.signal, command);
-  return absl::OkStatus();
-}
-
-absl::Status Program::Add(const WaitCommand& wait, size_t command) {
-  EndPart(Part::Then::kWait, wait.signal, command);
-  return absl::OkStatus();
-}
-
-void Program::AddCall(Call call, absl::Span<const RangeAccess> accesses) {
-  call.dependencies = dependencies_.Add(accesses);
-  for (const auto& [range, access] : accesses) {
-    call.operands.push_back({range.slot, range.offset});
-    if (access != Access::kRead) written_[range.slot] = true;
+  while (call.kind != ListCall::Kind::kLaunch &&
+         call.operands.front().range.bytes > kCallBytesMax) {
+    ListCall piece = call;
+    for (RangeAccess& operand : piece.operands) operand.range.bytes = kCallBytesMax;
+    AddPiece(std::move(piece));
+    for (RangeAccess& operand : call.operands) {
+      operand.range.offset += kCallBytesMax;
+      operand.range.bytes -= kCallBytesMax;
+    }
   }
-  calls_.push_back(std::move(call));
+  AddPiece(std::move(call));
+  return absl::OkStatus();
+}
+
+void Program::AddPiece(ListCall call) {
+  const bool is_copy = call.kind == ListCall::Kind::kCopy;
+  const auto is_host = [&](size_t i) {
+    return is_copy && needs().IsHost(call.operands[i].range.slot);
+  };
+  const bool to_host = is_host(0);
+  const bool from_host = is_host(1);
+  std::vector<int> dependencies = dependencies_.Add(call.operands);
+  calls_.push_back({std::move(call), to_host, from_host, std::move(dependencies)});
 }
 
 // The stream is in order, so the next part begins when all of this one has ended.
-void Program::EndPart(Part::Then then, int signal, size_t command) {
-  Part& part = parts_.back();
-  part.end = calls_.size();
-  part.then = then;
-  part.signal = signal;
-  part.command = command;
-  dependencies_ = Dependencies(static_cast<int>(written_.size()));
-  parts_.emplace_back();
-  parts_.back().begin = parts_.back().end = calls_.size();
+size_t Program::EndPart() {
+  dependencies_ = Dependencies(static_cast<int>(num_slots()));
+  return calls_.size();
 }
 
-// Whether two slots, one of which is written, have the same memory. The commands then have
-// dependencies that their slots do not show.
-bool Program::SlotsOverlap(absl::Span<const CUdeviceptr> addresses) const {
-  if (std::find(written_.begin(), written_.end(), true) == written_.end()) return false;
-  std::vector<size_t> order(addresses.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::sort(order.begin(), order.end(),
-            [&](size_t a, size_t b) { return addresses[a] < addresses[b]; });
-  // Buffers are equal or disjoint, so equal ones are neighbours.
-  for (size_t i = 0; i < order.size();) {
-    size_t end = i;
-    bool written = false;
-    for (; end < order.size() && addresses[order[end]] == addresses[order[i]]; ++end)
-      written = written || written_[order[end]];
-    if (end - i > 1 && written) return true;
-    i = end;
+class Program::Run : public ListRun {
+ public:
+  explicit Run(Program& program) : program_(program), context_(*program.context_) {}
+
+  absl::Status Begin() override {
+    Context::Current current(context_);
+    one_by_one_ = options.time_commands || program_.SlotsOverlap(slots);
+    places_ = {slots, program_.table_ == nullptr ? 0 : program_.table_->address()};
+    if (absl::Status status = Record(&begin_); !status.ok()) return status;
+    return program_.table_ == nullptr ? absl::OkStatus() : program_.table_->Write(slots, &table_);
   }
-  return false;
-}
 
-Enqueued Program::Enqueue(absl::Span<const CUdeviceptr> addresses,
-                          absl::Span<Buffer* const> buffers, const SubmitOptions& options,
-                          const SteadyClock& now, const OnSignal& on_signal) {
-  Enqueued enqueued;
-  absl::Status& status = enqueued.result.status;
-  const auto record = [&](Event* event) {
-    auto recorded = Record();
-    if (!recorded.ok()) return recorded.status();
-    *event = *std::move(recorded);
+  absl::Status Enqueue(size_t number) override {
+    Context::Current current(context_);
+    const Part& part = program_.parts()[number];
+    const auto calls =
+        absl::MakeConstSpan(program_.calls_).subspan(part.begin, part.end - part.begin);
+    // A single call is faster than a graph of it.
+    if (!one_by_one_ && calls.size() > 1) return LaunchGraph(program_.graphs_[number], calls);
+    for (const Call& call : calls) {
+      if (absl::Status status = EnqueueOne(call); !status.ok()) return status;
+    }
     return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::shared_ptr<Completion>> Mark() override {
+    auto event = context_.RecordEvent();
+    if (!event.ok()) return event.status();
+    return std::make_shared<Event>(*std::move(event));
+  }
+
+  absl::Status End() override { return Record(&end_); }
+
+  absl::Status AwaitEnqueued() override {
+    // Waits for an event, because that sleeps; waiting for the stream keeps a core busy.
+    auto event = context_.RecordEvent();
+    return event.ok() ? event->Await() : event.status();
+  }
+
+  absl::Status AwaitEnd() override { return end_.Await(); }
+
+  void Drain() override {
+    if (!context_.Health().ok()) return;
+    Context::Current current(context_);
+    const CUresult code = context_.cuda().StreamSynchronize(context_.list_stream());
+    if (code != CUDA_SUCCESS) context_.Failure("cannot finish a list", code).IgnoreError();
+  }
+
+  double Measure() override {
+    for (const Timed& timed : timed_)
+      result.command_seconds[timed.command] += timed.begin.SecondsUntil(timed.end);
+    return begin_.SecondsUntil(end_);
+  }
+
+  void Release() override {
+    timed_.clear();
+    begin_ = Event();
+    end_ = Event();
+    table_ = PinnedBlock();
+  }
+
+ private:
+  // Around a call, if commands are timed.
+  struct Timed {
+    size_t command = 0;
+    Event begin = {};
+    Event end = {};
   };
-  const bool timed = options.time_commands;
-  if (timed) enqueued.result.command_seconds.assign(num_commands_, 0);
-  const bool one_by_one = timed || SlotsOverlap(addresses);
-  const Places places = {addresses, table_ == nullptr ? 0 : table_->address()};
-  status = record(&enqueued.begin);
-  if (status.ok() && table_ != nullptr) status = table_->Write(addresses, &enqueued.table);
-  const HostMirror::Run run{buffers, now, &enqueued.result.command_seconds};
-  const auto await = [this] { return AwaitAll(); };
-  for (size_t i = 0; i < parts_.size(); ++i) {
-    Part& part = parts_[i];
-    if (status.ok()) status = mirror_.Before(i, run, await);
-    if (status.ok()) status = EnqueuePart(part, places, one_by_one, timed, &enqueued);
-    if (status.ok()) status = mirror_.After(i, run, await);
-    if (!status.ok()) break;
-    if (part.then == Part::Then::kSignal) {
-      Event before;
-      if (status = record(&before); status.ok()) on_signal(std::move(before), part.signal);
-    } else if (part.then == Part::Then::kWait) {
-      const SteadyTime before = now();
-      status = options.group->Wait(part.signal);
-      if (timed) enqueued.result.command_seconds[part.command] = Seconds(before, now());
-    }
-  }
-  if (status.ok()) status = record(&enqueued.end);
-  return enqueued;
-}
 
-absl::Status Program::EnqueuePart(Part& part, const Places& places, bool one_by_one, bool timed,
-                                  Enqueued* enqueued) {
-  const auto calls = absl::MakeConstSpan(calls_).subspan(part.begin, part.end - part.begin);
-  // A single call is faster than a graph of it.
-  if (!one_by_one && calls.size() > 1) {
-    if (part.graph == nullptr) {
-      auto graph = Graph::Make(*context_, calls, places);
-      if (!graph.ok()) return graph.status();
-      part.graph = *std::move(graph);
-    }
-    return part.graph->Launch(places);
+  absl::Status Record(Event* event) {
+    auto recorded = context_.RecordEvent();
+    if (recorded.ok()) *event = *std::move(recorded);
+    return recorded.status();
   }
-  for (const Call& call : calls) {
-    Enqueued::Timed around = {.command = call.command};
-    if (timed) {
-      auto begin = Record();
-      if (!begin.ok()) return begin.status();
-      around.begin = *std::move(begin);
+
+  absl::Status LaunchGraph(std::unique_ptr<Graph>& graph, absl::Span<const Call> calls) {
+    if (graph == nullptr) {
+      auto made = Graph::Make(context_, calls, places_);
+      if (!made.ok()) return made.status();
+      graph = *std::move(made);
     }
-    const CUresult code = cuda::Enqueue(*context_, call, places);
-    if (code != CUDA_SUCCESS) return context_->Failure(call.WhatFailed(), code);
-    if (!timed) continue;
-    auto end = Record();
-    if (!end.ok()) return end.status();
-    around.end = *std::move(end);
-    enqueued->timed.push_back(std::move(around));
+    return graph->Launch(places_);
   }
-  return absl::OkStatus();
-}
 
-absl::Status Program::AwaitAll() {
-  // Waits for an event, because that sleeps; waiting for the stream keeps a core busy.
-  const auto end = Record();
-  if (!end.ok()) return end.status();
-  const CUresult code = context_->cuda().EventSynchronize(end->get());
-  if (code == CUDA_SUCCESS) return absl::OkStatus();
-  return context_->Failure("a command failed on the device", code);
-}
+  absl::Status EnqueueOne(const Call& call) {
+    Timed timed = {.command = call.command};
+    if (options.time_commands)
+      if (absl::Status status = Record(&timed.begin); !status.ok()) return status;
+    const CUresult code = cuda::Enqueue(context_, call, places_);
+    if (code != CUDA_SUCCESS) return context_.Failure(call.WhatFailed(), code);
+    if (!options.time_commands) return absl::OkStatus();
+    if (absl::Status status = Record(&timed.end); !status.ok()) return status;
+    timed_.push_back(std::move(timed));
+    return absl::OkStatus();
+  }
 
-absl::StatusOr<Event> Program::Record() {
-  const auto taken = context_->TakeEvent();
-  if (!taken.ok()) return taken.status();
-  Event event(context_.get(), *taken);
-  const CUresult code = context_->cuda().EventRecord(event.get(), context_->list_stream());
-  if (code != CUDA_SUCCESS) return context_->Failure("cannot record an event", code);
-  return event;
-}
+  Program& program_;
+  Context& context_;
+  Places places_;
+  bool one_by_one_ = false;
+  Event begin_;  // around the whole list
+  Event end_;
+  std::vector<Timed> timed_;
+  PinnedBlock table_;  // the source of the slot table's update
+};
+
+std::shared_ptr<ListRun> Program::NewRun() { return std::make_shared<Run>(*this); }
 
 }  // namespace kiln::drivers::cuda

@@ -13,16 +13,15 @@ absl::StatusOr<std::unique_ptr<SlotTable>> SlotTable::Make(std::shared_ptr<Conte
   const size_t bytes = std::max<size_t>(slots, 1) * sizeof(CUdeviceptr);
   table->memory_ = table->context_->AllocateMemory(static_cast<int64_t>(bytes));
   if (table->memory_ != nullptr) return table;
-  if (absl::Status health = table->context_->Health(); !health.ok()) return health;
-  return absl::ResourceExhaustedError(absl::StrCat("the device does not have ", bytes,
-                                                   " bytes left for a table of ", slots, " slots"));
+  return table->context_->NoMemoryFor(static_cast<int64_t>(bytes),
+                                      absl::StrCat("for a table of ", slots, " slots"));
 }
 
 SlotTable::~SlotTable() {
   if (memory_ != nullptr) context_->ReleaseMemory(memory_);
 }
 
-absl::Status SlotTable::Write(absl::Span<const CUdeviceptr> addresses, PinnedBlock* from) {
+absl::Status SlotTable::Write(absl::Span<char* const> addresses, PinnedBlock* from) {
   if (std::equal(addresses.begin(), addresses.end(), written_.begin(), written_.end()))
     return absl::OkStatus();
   const size_t bytes = addresses.size() * sizeof(CUdeviceptr);

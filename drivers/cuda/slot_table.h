@@ -28,14 +28,14 @@ class SlotTable {
   // If the addresses changed, enqueues an update of the table: after the lists that read the old
   // content, before the work that is enqueued next. *from then holds the addresses and must live
   // until they were copied. Requires: the calling thread has a current context.
-  absl::Status Write(absl::Span<const CUdeviceptr> addresses, PinnedBlock* from);
+  absl::Status Write(absl::Span<char* const> addresses, PinnedBlock* from);
 
  private:
   explicit SlotTable(std::shared_ptr<Context> context) : context_(std::move(context)) {}
 
   const std::shared_ptr<Context> context_;
   void* memory_ = nullptr;
-  std::vector<CUdeviceptr> written_;  // the table's content; empty: unknown
+  std::vector<char*> written_;  // the table's content; empty: unknown
 };
 
 }  // namespace kiln::drivers::cuda

@@ -1,5 +1,4 @@
-// Copies between host and device memory through two pinned pieces: one is transferred while the
-// next is copied in or out.
+// Copies between host and device memory, on the context's stream for copies.
 #ifndef KILN_DRIVERS_CUDA_STAGING_H_
 #define KILN_DRIVERS_CUDA_STAGING_H_
 
@@ -7,38 +6,25 @@
 #include <memory>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
-#include "absl/types/span.h"
+#include "drivers/common/queued_device/staging.h"
 #include "drivers/cuda/context.h"
 
 namespace kiln::drivers::cuda {
 
-// Thread-safe; copies run one at a time.
-class Staging {
+class CudaStaging : public Staging {
  public:
-  static absl::StatusOr<std::unique_ptr<Staging>> Make(std::shared_ptr<Context> context);
-  ~Staging();
-
-  // Return when the copy has ended. Run concurrently with lists, on the context's stream for
-  // copies.
-  absl::Status ToDevice(CUdeviceptr to, absl::Span<const char> from);
-  absl::Status ToHost(absl::Span<char> to, CUdeviceptr from);
+  static absl::StatusOr<std::unique_ptr<HostCopies>> Make(std::shared_ptr<Context> context);
 
  private:
-  struct Piece {
-    char* memory = nullptr;  // pinned
-    Event moved;             // recorded after the device has read or written it
-  };
+  explicit CudaStaging(Context& context, std::shared_ptr<DeviceContext> owner)
+      : Staging(std::move(owner)), context_(context) {}
+  absl::Status Start(size_t piece, Direction direction, char* to, const char* from,
+                     size_t bytes) override;
+  absl::Status Await(size_t piece) override { return moved_[piece].Await(); }
 
-  explicit Staging(std::shared_ptr<Context> context) : context_(std::move(context)) {}
-  absl::Status Fail(CUresult code);
-
-  const std::shared_ptr<Context> context_;
-  absl::Mutex mutex_;
-  std::array<Piece, 2> pieces_ ABSL_GUARDED_BY(mutex_);
+  Context& context_;
+  std::array<Event, kPieces> moved_;  // recorded after the device has read or written a piece
 };
 
 }  // namespace kiln::drivers::cuda

@@ -73,25 +73,26 @@ void* Context::AllocateMemory(int64_t bytes) {
   return nullptr;
 }
 
-void* Context::AllocateHostMemory(int64_t bytes) {
+absl::StatusOr<char*> Context::AllocateHostMemory(size_t bytes) {
   void* memory = nullptr;
-  hsa_status_t code = hsa().amd_memory_pool_allocate(facts_.arguments, static_cast<size_t>(bytes),
-                                                     /*flags=*/0, &memory);
-  if (code != HSA_STATUS_SUCCESS) return nullptr;
-  code = hsa().amd_agents_allow_access(1, &facts_.agent, nullptr, memory);
-  if (code == HSA_STATUS_SUCCESS) return memory;
-  ReleaseMemory(memory);
-  return nullptr;
+  hsa_status_t code = hsa().amd_memory_pool_allocate(facts_.arguments, bytes, /*flags=*/0, &memory);
+  if (code == HSA_STATUS_SUCCESS) {
+    code = hsa().amd_agents_allow_access(1, &facts_.agent, nullptr, memory);
+    if (code == HSA_STATUS_SUCCESS) return static_cast<char*>(memory);
+    ReleaseMemory(memory);
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the host does not have ", bytes, " bytes left that the device can access"));
 }
 
-void Context::ReleaseMemory(void* memory) const { hsa().amd_memory_pool_free(memory); }
+void Context::ReleaseMemory(void* memory) { hsa().amd_memory_pool_free(memory); }
 
 bool Context::IsOpenTo(hsa_agent_t agent) const {
   return std::any_of(open_to_.begin(), open_to_.end(),
                      [&](hsa_agent_t open) { return open.handle == agent.handle; });
 }
 
-absl::StatusOr<hsa_signal_t> Context::TakeSignal(hsa_signal_value_t value) {
+absl::StatusOr<Signal> Context::TakeSignal(hsa_signal_value_t value) {
   hsa_signal_t signal = {};
   {
     absl::MutexLock lock(&mutex_);
@@ -102,17 +103,17 @@ absl::StatusOr<hsa_signal_t> Context::TakeSignal(hsa_signal_value_t value) {
   }
   if (signal.handle != 0) {
     hsa().signal_store_relaxed(signal, value);
-    return signal;
+    return Signal(this, signal);
   }
   const hsa_status_t code = hsa().signal_create(value, 0, nullptr, &signal);
   if (code != HSA_STATUS_SUCCESS) return ToStatus(hsa(), "cannot make a signal", code);
-  return signal;
+  return Signal(this, signal);
 }
 
 void Context::GiveBack(hsa_signal_t signal) {
   absl::MutexLock lock(&mutex_);
   // The queue of a lost device may still write the signal until the queue is destroyed.
-  if (signals_.size() < kIdleSignalsMax || !lost_.ok()) {
+  if (signals_.size() < kIdleSignalsMax || !Health().ok()) {
     signals_.push_back(signal);
     return;
   }
@@ -204,27 +205,25 @@ double Context::CopySeconds(hsa_signal_t signal) const {
   return code == HSA_STATUS_SUCCESS ? Seconds(time.start, time.end) : 0;
 }
 
-absl::Status Context::Health() const {
-  absl::MutexLock lock(&mutex_);
-  return lost_;
-}
-
-absl::Status Context::Lose(absl::string_view why) {
-  absl::MutexLock lock(&mutex_);
-  // The first reason explains the later ones.
-  if (lost_.ok()) lost_ = absl::UnavailableError(absl::StrCat("the device is lost: ", why));
-  return lost_;
+absl::Status Context::Failure(absl::string_view what, hsa_status_t code) const {
+  absl::Status lost = Health();
+  return lost.ok() ? ToStatus(hsa(), what, code) : lost;
 }
 
 absl::Status Context::Try() {
-  auto taken = TakeSignal(1);
-  if (!taken.ok()) return taken.status();
-  const Signal signal(this, *taken);
-  const Packet packet = BarrierPacket({}, signal.get());
+  const auto signal = TakeSignal(1);
+  if (!signal.ok()) return signal.status();
+  const Packet packet = BarrierPacket({}, signal->get());
   if (absl::Status status = Push({&packet, 1}); !status.ok()) return status;
-  if (AwaitFor(signal.get(), 1, kTrialSeconds).ok()) return absl::OkStatus();
+  if (AwaitFor(signal->get(), 1, kTrialSeconds).ok()) return absl::OkStatus();
   absl::Status lost = Health();
   return lost.ok() ? Lose("its queue does not finish a packet") : lost;
 }
+
+Signal::~Signal() {
+  if (context_ != nullptr) context_->GiveBack(signal_);
+}
+
+absl::Status Signal::Await() { return context_->Await(signal_); }
 
 }  // namespace kiln::drivers::hsa

@@ -2,6 +2,7 @@
 #ifndef KILN_DRIVERS_HSA_CONTEXT_H_
 #define KILN_DRIVERS_HSA_CONTEXT_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -13,6 +14,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
+#include "drivers/common/queued_device/device_context.h"
+#include "drivers/common/queued_device/list_program.h"
 #include "drivers/hsa/device_query.h"
 #include "drivers/hsa/library.h"
 #include "drivers/hsa/packet.h"
@@ -22,8 +25,30 @@ namespace kiln::drivers::hsa {
 // The size of a queue in packets; the device may allow less.
 inline constexpr uint32_t kQueuePacketsMax = 4096;
 
-// Thread-safe. Shared by everything that holds its memory or signals.
-class Context {
+class Context;
+
+// One of a context's signals, which the device decrements to 0. Requires: it has, or is lost, when
+// the signal is destroyed; the context outlives it.
+class Signal : public Completion {
+ public:
+  Signal() = default;
+  Signal(Context* context, hsa_signal_t signal) : context_(context), signal_(signal) {}
+  Signal(Signal&& other) noexcept { *this = std::move(other); }
+  Signal& operator=(Signal&& other) noexcept {
+    std::swap(context_, other.context_);
+    std::swap(signal_, other.signal_);
+    return *this;
+  }
+  ~Signal() override;
+  hsa_signal_t get() const { return signal_; }
+  absl::Status Await() override;
+
+ private:
+  Context* context_ = nullptr;
+  hsa_signal_t signal_ = {};
+};
+
+class Context : public DeviceContext {
  public:
   // Errors: those of creating a queue. `peers`: devices that get access to its memory where the
   // hardware allows it.
@@ -31,7 +56,7 @@ class Context {
                                                        const DeviceFacts& facts,
                                                        std::vector<hsa_agent_t> peers);
   // Destroys the queue. Requires: all packets have been processed, or the device is lost.
-  ~Context();
+  ~Context() override;
 
   const Library& hsa() const { return *hsa_; }
   const std::shared_ptr<const Library>& shared_hsa() const { return hsa_; }
@@ -39,17 +64,15 @@ class Context {
   hsa_agent_t agent() const { return facts_.agent; }
   hsa_agent_t host() const { return facts_.host; }
 
-  // Device memory; null: out of memory.
-  void* AllocateMemory(int64_t bytes);
-  // Host memory, at the same address for host and device; null: out of memory.
-  void* AllocateHostMemory(int64_t bytes);
-  void ReleaseMemory(void* memory) const;
+  void* AllocateMemory(int64_t bytes) override;
+  void ReleaseMemory(void* memory) override;
+  absl::StatusOr<char*> AllocateHostMemory(size_t bytes) override;
+  void ReleaseHostMemory(char* memory) override { ReleaseMemory(memory); }
   // Whether lists of that device may use this one's memory.
   bool IsOpenTo(hsa_agent_t agent) const;
 
   // A signal with this value; reuses returned ones.
-  absl::StatusOr<hsa_signal_t> TakeSignal(hsa_signal_value_t value);
-  // Requires: the device has decremented the signal to 0, or is lost.
+  absl::StatusOr<Signal> TakeSignal(hsa_signal_value_t value);
   void GiveBack(hsa_signal_t signal);
   // Blocks until the signal is below `value` (OK) or the device is lost (the reason).
   absl::Status Await(hsa_signal_t signal, hsa_signal_value_t value = 1);
@@ -64,11 +87,10 @@ class Context {
   double DispatchSeconds(hsa_signal_t signal) const;
   double CopySeconds(hsa_signal_t signal) const;
 
-  // OK, or why the device is lost.
-  absl::Status Health() const;
-  // Checks that the queue processes a packet; if not, the device is lost.
-  absl::Status Try();
-  absl::Status Lose(absl::string_view why);
+  // The error for a failed HSA call (`what` as for ToStatus): UNAVAILABLE if the device is lost.
+  absl::Status Failure(absl::string_view what, hsa_status_t code) const;
+  // Checks that the queue processes a packet.
+  absl::Status Try() override;
 
  private:
   Context(std::shared_ptr<const Library> hsa, const DeviceFacts& facts)
@@ -86,31 +108,8 @@ class Context {
   absl::Mutex push_mutex_;  // keeps each thread's packets together
 
   mutable absl::Mutex mutex_;
-  absl::Status lost_ ABSL_GUARDED_BY(mutex_);
   bool timing_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<hsa_signal_t> signals_ ABSL_GUARDED_BY(mutex_);  // idle
-};
-
-// A signal that is returned to its context in the destructor.
-class Signal {
- public:
-  Signal() = default;
-  Signal(Context* context, hsa_signal_t signal) : context_(context), signal_(signal) {}
-  Signal(Signal&& other) noexcept
-      : context_(std::exchange(other.context_, nullptr)), signal_(other.signal_) {}
-  Signal& operator=(Signal&& other) noexcept {
-    std::swap(context_, other.context_);
-    std::swap(signal_, other.signal_);
-    return *this;
-  }
-  ~Signal() {
-    if (context_ != nullptr) context_->GiveBack(signal_);
-  }
-  hsa_signal_t get() const { return signal_; }
-
- private:
-  Context* context_ = nullptr;
-  hsa_signal_t signal_ = {};
 };
 
 }  // namespace kiln::drivers::hsa

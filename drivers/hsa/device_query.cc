@@ -157,12 +157,7 @@ Rates MakeRates(const Library& hsa, hsa_agent_t agent, int lanes, int units) {
   const double clock = 1e6 * Number(hsa, agent, HSA_AMD_AGENT_INFO_MAX_CLOCK_FREQUENCY);
   const double bytes = Number(hsa, agent, HSA_AMD_AGENT_INFO_MEMORY_WIDTH) / 8.0;
   const double memory_clock = 1e6 * Number(hsa, agent, HSA_AMD_AGENT_INFO_MEMORY_MAX_FREQUENCY);
-  Rates rates = kGpuRates;
-  if (clock > 0) rates.flops_per_second = 2 * lanes * clock * units;
-  if (memory_clock > 0 && bytes > 0) rates.bytes_per_second = 2 * memory_clock * bytes;
-  rates.unit_flops_per_second = rates.flops_per_second / units;
-  rates.unit_bytes_per_second = rates.bytes_per_second / units;
-  return rates;
+  return GpuRates(2 * lanes * clock * units, 2 * memory_clock * bytes, units);
 }
 
 std::string ProcessorNames() {

@@ -8,23 +8,17 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "drivers/common/queued_device/vendor_driver.h"
 #include "drivers/hsa/library.h"
-#include "drivers/interface/target.h"
 
 namespace kiln::drivers::hsa {
 
-struct DeviceFacts {
+struct DeviceFacts : FoundDevice {
   hsa_agent_t agent = {};
   hsa_agent_t host = {};                 // the processor whose memory both access
   hsa_amd_memory_pool_t memory = {};     // coarse-grained, the device's own
   hsa_amd_memory_pool_t arguments = {};  // fine-grained, the host's, for kernels' arguments
   uint32_t queue_packets_max = 0;
-  // The vendor's name and the UUID, as printed by rocm-smi: "AMD Instinct MI210 (GPU-1b2c…)".
-  std::string model;
-  Target target;
-  int64_t memory_bytes = 0;
-  // FAILED_PRECONDITION: why Kiln cannot use it.
-  absl::Status usable;
 };
 
 // The processor and the features, in LLVM's syntax ("+sramecc,-xnack"), of an instruction set's

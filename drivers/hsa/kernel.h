@@ -12,32 +12,28 @@
 
 namespace kiln::drivers::hsa {
 
-class HsaKernel : public LoadedKernel {
+class HsaKernel : public QueuedKernel {
  public:
   // INVALID_ARGUMENT: the image is for another architecture, needs more than the device has, or HSA
   // rejects its code object.
   static absl::StatusOr<std::unique_ptr<HsaKernel>> Load(std::shared_ptr<Context> context,
-                                                         const Target& target,
                                                          const KernelImage& image);
   ~HsaKernel() override;
 
-  const KernelImage& image() const override { return image_; }
-  const Context* context() const { return context_.get(); }
   // Values for its dispatch packets.
   uint64_t object() const { return object_; }
   uint32_t group_bytes() const { return group_bytes_; }
   uint32_t private_bytes() const { return private_bytes_; }
   // Bytes of its parameters, which are numbers of 64 bits.
-  int64_t argument_bytes() const { return 8 * int64_t{image_.num_parameters()}; }
+  int64_t argument_bytes() const { return 8 * int64_t{image().num_parameters()}; }
 
  private:
   HsaKernel(std::shared_ptr<Context> context, const KernelImage& image)
-      : context_(std::move(context)), image_(image) {}
+      : QueuedKernel(context.get(), image), context_(std::move(context)) {}
   absl::Status LoadCode(hsa_code_object_reader_t reader);
   absl::Status CheckSymbol(hsa_executable_symbol_t symbol, const Limits& limits);
 
   const std::shared_ptr<Context> context_;
-  const KernelImage image_;
   hsa_executable_t executable_ = {};
   hsa_executable_symbol_t symbol_ = {};
   uint64_t object_ = 0;

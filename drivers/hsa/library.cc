@@ -14,22 +14,9 @@ constexpr absl::string_view kRemedy = "install ROCm 5.4 or newer (the package hs
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const Library>> Library::Open(const std::string& name) {
-  auto opened = DynamicLibrary::Open(name);
-  if (!opened.ok()) {
-    return absl::NotFoundError(absl::StrCat("AMD's HSA runtime is not installed (",
-                                            opened.status().message(), "); ", kRemedy));
-  }
-  auto library = std::make_shared<Library>();
-  library->library = *std::move(opened);
-  absl::Status status;
-#define KILN_HSA_FIND(function) \
-  if (status.ok()) status = library->library->Find("hsa_" #function, &library->function)
-  KILN_HSA_FUNCTIONS(KILN_HSA_FIND);
-#undef KILN_HSA_FIND
-  if (!status.ok()) {
-    return absl::NotFoundError(
-        absl::StrCat("AMD's HSA runtime is too old (", status.message(), "); ", kRemedy));
-  }
+  auto opened = OpenTable<Library>(name, "AMD's HSA runtime", kRemedy);
+  if (!opened.ok()) return opened.status();
+  const std::shared_ptr<Library> library = *std::move(opened);
   // Without the kernel driver, the result is HSA_STATUS_ERROR_OUT_OF_RESOURCES.
   if (const hsa_status_t code = library->init(); code != HSA_STATUS_SUCCESS) {
     return absl::NotFoundError(absl::StrCat(

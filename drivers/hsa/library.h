@@ -53,20 +53,19 @@ namespace kiln::drivers::hsa {
   function(system_get_info)
 
 // Called as `hsa.queue_destroy(queue)`. All functions are thread-safe.
-struct Library {
+struct Library : FunctionTable {
+  using FunctionTable::FunctionTable;
   // Opens and initialises the library. NOT_FOUND: it is missing, lacks a function, or finds no
   // device; the message is one sentence with the remedy.
   static absl::StatusOr<std::shared_ptr<const Library>> Open(const std::string& name);
-  Library() = default;
   ~Library();
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
 
 // NOLINTNEXTLINE(bugprone-macro-parentheses)
-#define KILN_HSA_POINTER(name) decltype(&hsa_##name) name = nullptr
+#define KILN_HSA_POINTER(name) decltype(&hsa_##name) name = Find("hsa_" #name)
   KILN_HSA_FUNCTIONS(KILN_HSA_POINTER);
 #undef KILN_HSA_POINTER
-  std::unique_ptr<DynamicLibrary> library;
   bool initialised = false;
   double ticks_per_second = 1e9;  // of the system's clock
 };

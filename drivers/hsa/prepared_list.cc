@@ -19,103 +19,54 @@ int64_t PiecesOf(int64_t bytes) { return (bytes + kPatternBytes - 1) / kPatternB
 
 absl::StatusOr<std::shared_ptr<Program>> Program::Make(std::shared_ptr<Context> context,
                                                        CommandList list) {
-  auto needs = CheckCommandList(list);
-  if (!needs.ok()) return needs.status();
   std::shared_ptr<Program> program(new Program(std::move(context), list.num_slots));
-  program->mirror_ = HostMirror(&list);
-  if (absl::Status status = program->MakeMirror(); !status.ok()) return status;
-  program->needs_ = *std::move(needs);
-  program->num_commands_ = list.commands.size();
-  for (size_t i = 0; i < list.commands.size(); ++i) {
-    absl::Status status =
-        std::visit([&](const auto& command) { return program->Add(command, i); }, list.commands[i]);
-    if (!status.ok())
-      return absl::Status(status.code(), absl::StrCat("command ", i, ": ", status.message()));
-  }
+  if (absl::Status status = program->Build(std::move(list)); !status.ok()) return status;
   return program;
 }
 
-absl::Status Program::MakeMirror() {
-  const auto bytes = static_cast<int64_t>(mirror_.bytes());
-  if (bytes == 0) return absl::OkStatus();
-  mirror_.Place(static_cast<char*>(context_->AllocateHostMemory(bytes)));
-  if (mirror_.memory() != nullptr) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("the host does not have ", bytes, " bytes left for copies between devices"));
-}
-
 Program::~Program() {
-  if (mirror_.memory() != nullptr) context_->ReleaseMemory(mirror_.memory());
   for (const auto& [value, pattern] : patterns_) context_->ReleaseMemory(pattern);
 }
 
-absl::Status Program::Add(const LaunchCommand& launch, size_t command) {
-  const auto* kernel = dynamic_cast<const HsaKernel*>(launch.kernel);
-  if (kernel == nullptr || kernel->context() != context_.get()) {
-    return absl::InvalidArgumentError(absl::StrCat("the kernel ", launch.kernel->image().name,
-                                                   " was not loaded by this HSA device"));
-  }
-  if (steps_.empty() || steps_.back().kind != Step::Kind::kLaunches) {
-    steps_.push_back(
-        {.kind = Step::Kind::kLaunches, .begin = launches_.size(), .end = launches_.size()});
-    dependencies_ = Dependencies(static_cast<int>(written_.size()));
+size_t Program::EndPart() {
+  continues_ = false;
+  return steps_.size();
+}
+
+absl::Status Program::Add(ListCall call) {
+  const bool is_launch = call.kind == ListCall::Kind::kLaunch;
+  if (!std::exchange(continues_, is_launch) || !is_launch) {
+    steps_.push_back({.call = call, .begin = launches_.size(), .end = launches_.size()});
+    dependencies_ = Dependencies(static_cast<int>(num_slots()));
     last_after_all_ = 0;
   }
+  if (is_launch) AddLaunch(call);
+  return call.kind == ListCall::Kind::kFill ? AddPattern(call.value) : absl::OkStatus();
+}
+
+void Program::AddLaunch(const ListCall& call) {
   Step& step = steps_.back();
-  const std::vector<RangeAccess> accesses = AccessesOf(launch);
-  const std::vector<int> before = dependencies_.Add(accesses);
+  const std::vector<int> before = dependencies_.Add(call.operands);
   const size_t number = step.end - step.begin;
   // Launches before the last one with a barrier bit have ended when that one begins.
   const bool after_all =
       number == 0 || (!before.empty() && static_cast<size_t>(before.back()) >= last_after_all_);
   if (after_all) last_after_all_ = number;
-  launches_.push_back({.kernel = kernel,
-                       .arguments = launch.arguments,
-                       .points = PointsOf(launch),
-                       .after_all = after_all,
-                       .command = command});
+  launches_.push_back({call, after_all});
   ++step.end;
-  for (const auto& [range, access] : accesses) {
-    if (access != Access::kRead) written_[range.slot] = true;
-  }
-  return absl::OkStatus();
 }
 
-absl::Status Program::Add(const CopyCommand& copy, size_t command) {
-  if (copy.source.bytes == 0) return absl::OkStatus();
-  written_[copy.destination.slot] = true;
-  steps_.push_back(
-      {.kind = Step::Kind::kCopy, .from = copy.source, .to = copy.destination, .command = command});
-  return absl::OkStatus();
-}
-
-absl::Status Program::Add(const FillCommand& fill, size_t command) {
-  if (fill.destination.bytes == 0) return absl::OkStatus();
-  written_[fill.destination.slot] = true;
-  steps_.push_back(
-      {.kind = Step::Kind::kFill, .to = fill.destination, .value = fill.value, .command = command});
-  char*& pattern = patterns_[fill.value];
+absl::Status Program::AddPattern(uint8_t value) {
+  char*& pattern = patterns_[value];
   if (pattern != nullptr) return absl::OkStatus();
   pattern = static_cast<char*>(context_->AllocateMemory(kPatternBytes));
   if (pattern == nullptr) {
-    patterns_.erase(fill.value);
-    if (absl::Status lost = context_->Health(); !lost.ok()) return lost;
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the device does not have ", kPatternBytes, " bytes left to fill from"));
+    patterns_.erase(value);
+    return context_->NoMemoryFor(kPatternBytes, "to fill from");
   }
   const hsa_status_t code = context_->hsa().amd_memory_fill(
-      pattern, 0x01010101U * fill.value, static_cast<size_t>(kPatternBytes) / sizeof(uint32_t));
+      pattern, 0x01010101U * value, static_cast<size_t>(kPatternBytes) / sizeof(uint32_t));
   return ToStatus(context_->hsa(), "cannot write the pattern of a fill", code);
-}
-
-absl::Status Program::Add(const SignalCommand& signal, size_t command) {
-  steps_.push_back({.kind = Step::Kind::kSignal, .signal = signal.signal, .command = command});
-  return absl::OkStatus();
-}
-
-absl::Status Program::Add(const WaitCommand& wait, size_t command) {
-  steps_.push_back({.kind = Step::Kind::kWait, .signal = wait.signal, .command = command});
-  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<Replay>> Program::TakeReplay() {
@@ -127,7 +78,7 @@ absl::StatusOr<std::unique_ptr<Replay>> Program::TakeReplay() {
       return replay;
     }
   }
-  return Replay::Make(context_, launches_, static_cast<int>(written_.size()));
+  return Replay::Make(context_, launches_, static_cast<int>(num_slots()));
 }
 
 void Program::GiveBack(std::unique_ptr<Replay> replay) {
@@ -136,196 +87,184 @@ void Program::GiveBack(std::unique_ptr<Replay> replay) {
   idle_.push_back(std::move(replay));
 }
 
-// Whether two slots, one of which is written, have the same memory. The commands then have
-// dependencies that their slots do not show.
-bool Program::SlotsOverlap(absl::Span<char* const> addresses) const {
-  if (std::find(written_.begin(), written_.end(), true) == written_.end()) return false;
-  std::vector<size_t> order(addresses.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::sort(order.begin(), order.end(),
-            [&](size_t a, size_t b) { return addresses[a] < addresses[b]; });
-  // Buffers are equal or disjoint, so equal ones are neighbours.
-  for (size_t i = 0; i < order.size();) {
-    size_t end = i;
-    bool written = false;
-    for (; end < order.size() && addresses[order[end]] == addresses[order[i]]; ++end)
-      written = written || written_[order[end]];
-    if (end - i > 1 && written) return true;
-    i = end;
-  }
-  return false;
-}
-
-// One submission being enqueued.
-class Program::Run {
+class Program::Run : public ListRun {
  public:
-  Run(Program& program, absl::Span<char* const> addresses, bool timed, Enqueued* enqueued)
-      : program_(program),
-        context_(*program.context_),
-        addresses_(addresses),
-        timed_(timed),
-        in_order_(timed || program.SlotsOverlap(addresses)),
-        enqueued_(*enqueued) {}
+  explicit Run(Program& program) : program_(program), context_(*program.context_) {}
 
-  absl::Status Do(const Step& step) {
-    switch (step.kind) {
-      case Step::Kind::kLaunches:
-        return DoLaunches(step);
-      case Step::Kind::kCopy:
-        return DoCopies(step, addresses_[step.from.slot] + step.from.offset, step.to.bytes, 1,
-                        SourceOf(step), AgentOf(step.to.slot));
-      case Step::Kind::kFill:
-        return DoCopies(step, program_.patterns_.at(step.value),
-                        std::min(kPatternBytes, step.to.bytes), PiecesOf(step.to.bytes),
-                        context_.agent(), context_.agent());
-      case Step::Kind::kSignal:
-      case Step::Kind::kWait:
-        return absl::OkStatus();
+  absl::Status Begin() override {
+    if (options.time_commands) context_.StartTiming();
+    in_order_ = options.time_commands || program_.SlotsOverlap(slots);
+    auto replay = program_.TakeReplay();
+    if (!replay.ok()) return replay.status();
+    replay_ = *std::move(replay);
+    replay_->Bind(slots);
+    return absl::OkStatus();
+  }
+
+  absl::Status Enqueue(size_t number) override {
+    const Part& part = program_.parts()[number];
+    for (size_t i = part.begin; i < part.end; ++i) {
+      if (absl::Status status = Do(program_.steps_[i]); !status.ok()) return status;
     }
     return absl::OkStatus();
   }
 
+  absl::StatusOr<std::shared_ptr<Completion>> Mark() override {
+    auto signal = PushBarrier();
+    if (!signal.ok()) return signal.status();
+    return std::make_shared<Signal>(*std::move(signal));
+  }
+
+  absl::Status Flush() override {
+    absl::Status status = context_.Push(pending_);
+    pending_.clear();
+    return status;
+  }
+
+  absl::Status End() override {
+    auto end = PushBarrier();
+    if (end.ok()) end_ = *std::move(end);
+    return end.status();
+  }
+
+  absl::Status AwaitEnqueued() override {
+    auto end = PushBarrier();
+    return end.ok() ? end->Await() : end.status();
+  }
+
+  absl::Status AwaitEnd() override { return end_.Await(); }
+
+  void Drain() override {
+    const auto signal = context_.TakeSignal(1);
+    if (!signal.ok()) return;
+    const Packet packet = BarrierPacket({}, signal->get());
+    if (context_.Push({&packet, 1}).ok()) context_.Await(signal->get()).IgnoreError();
+  }
+
+  double Measure() override {
+    for (const Timed& timed : timed_) {
+      result.command_seconds[timed.command] +=
+          timed.copies > 0 ? timed.copies * context_.CopySeconds(timed.signal.get())
+                           : context_.DispatchSeconds(timed.signal.get());
+    }
+    return 0;
+  }
+
+  void Release() override {
+    timed_.clear();
+    between_.clear();
+    end_ = Signal();
+    program_.GiveBack(std::move(replay_));
+  }
+
+ private:
+  // If commands are timed: the signals of kernels and of copies. A copy's pieces, all of about the
+  // same size, share one signal.
+  struct Timed {
+    size_t command = 0;
+    Signal signal = {};
+    int copies = 0;
+  };
+
+  absl::Status Do(const Step& step) {
+    const ListCall& call = step.call;
+    switch (call.kind) {
+      case ListCall::Kind::kLaunch:
+        return DoLaunches(step);
+      case ListCall::Kind::kCopy: {
+        const SlotRange& to = call.operands[0].range;
+        const SlotRange& from = call.operands[1].range;
+        // A copy is made by one of its two agents; choose the device, which can access host slots
+        // as well.
+        return DoCopies(call, slots[from.slot] + from.offset, to.bytes, 1,
+                        IsHost(to) ? context_.agent() : AgentOf(from), AgentOf(to));
+      }
+      case ListCall::Kind::kFill:
+        break;
+    }
+    const int64_t bytes = call.operands[0].range.bytes;
+    return DoCopies(call, program_.patterns_.at(call.value), std::min(kPatternBytes, bytes),
+                    PiecesOf(bytes), context_.agent(), context_.agent());
+  }
+
   // Pushes pending packets, followed by a barrier whose signal becomes 0 when everything has ended.
-  absl::StatusOr<Signal> End() {
-    auto signal = Take(1);
+  absl::StatusOr<Signal> PushBarrier() {
+    auto signal = context_.TakeSignal(1);
     if (!signal.ok()) return signal;
     pending_.push_back(BarrierPacket(copied_, signal->get()));
     copied_ = {};
     if (absl::Status status = Flush(); !status.ok()) return status;
     return signal;
   }
-  absl::Status Await() {
-    auto end = End();
-    return end.ok() ? context_.Await(end->get()) : end.status();
-  }
-  absl::Status Flush() {
-    absl::Status status = context_.Push(pending_);
-    pending_.clear();
-    return status;
-  }
 
- private:
-  absl::StatusOr<Signal> Take(hsa_signal_value_t value) {
-    const auto taken = context_.TakeSignal(value);
-    if (!taken.ok()) return taken.status();
-    return Signal(&context_, *taken);
-  }
-
-  hsa_agent_t AgentOf(int slot) const {
-    return program_.needs_.IsHost(slot) ? context_.host() : context_.agent();
-  }
-  // A copy is made by one of its two agents; choose the device, which can access host slots as
-  // well.
-  hsa_agent_t SourceOf(const Step& copy) const {
-    return program_.needs_.IsHost(copy.to.slot) ? context_.agent() : AgentOf(copy.from.slot);
+  bool IsHost(const SlotRange& range) const { return program_.needs().IsHost(range.slot); }
+  hsa_agent_t AgentOf(const SlotRange& range) const {
+    return IsHost(range) ? context_.host() : context_.agent();
   }
 
   absl::Status DoLaunches(const Step& step) {
     if (copied_.handle != 0) pending_.push_back(BarrierPacket(copied_, {}));
     copied_ = {};
-    const auto packets = enqueued_.replay->packets().subspan(step.begin, step.end - step.begin);
+    const auto packets = replay_->packets().subspan(step.begin, step.end - step.begin);
     for (size_t i = 0; i < packets.size(); ++i) {
       pending_.push_back(packets[i]);
       hsa_kernel_dispatch_packet_t& packet = pending_.back().dispatch;
       if (in_order_) packet.header |= 1 << HSA_PACKET_HEADER_BARRIER;
-      if (!timed_) continue;
-      auto signal = Take(1);
+      if (!options.time_commands) continue;
+      auto signal = context_.TakeSignal(1);
       if (!signal.ok()) return signal.status();
       packet.completion_signal = signal->get();
-      enqueued_.timed.push_back(
+      timed_.push_back(
           {.command = program_.launches_[step.begin + i].command, .signal = *std::move(signal)});
     }
     return absl::OkStatus();
   }
 
   // Copies `bytes` from `from`, `pieces` times, after everything before it.
-  absl::Status DoCopies(const Step& step, const char* from, int64_t bytes, int64_t pieces,
+  absl::Status DoCopies(const ListCall& call, const char* from, int64_t bytes, int64_t pieces,
                         hsa_agent_t from_agent, hsa_agent_t to_agent) {
     if (copied_.handle == 0) {
-      auto before = End();
+      auto before = PushBarrier();
       if (!before.ok()) return before.status();
       copied_ = before->get();
-      enqueued_.between.push_back(*std::move(before));
+      between_.push_back(*std::move(before));
     }
-    auto done = Take(pieces);
+    auto done = context_.TakeSignal(pieces);
     if (!done.ok()) return done.status();
-    char* to = addresses_[step.to.slot] + step.to.offset;
-    for (int64_t begin = 0; begin < step.to.bytes; begin += bytes) {
+    const SlotRange& range = call.operands[0].range;
+    char* to = slots[range.slot] + range.offset;
+    for (int64_t begin = 0; begin < range.bytes; begin += bytes) {
       const hsa_status_t code = context_.hsa().amd_memory_async_copy(
           to + begin, to_agent, from, from_agent,
-          static_cast<size_t>(std::min(bytes, step.to.bytes - begin)), 1, &copied_, done->get());
+          static_cast<size_t>(std::min(bytes, range.bytes - begin)), 1, &copied_, done->get());
       if (code == HSA_STATUS_SUCCESS) continue;
       // Copies already started use the buffers.
       absl::Status lost = context_.Await(done->get(), pieces - begin / bytes + 1);
       if (!lost.ok()) return lost;
-      return ToStatus(context_.hsa(), absl::StrCat("cannot copy for command ", step.command), code);
+      return ToStatus(context_.hsa(), absl::StrCat("cannot copy for command ", call.command), code);
     }
     copied_ = done->get();
-    if (timed_) {
-      enqueued_.timed.push_back({.command = step.command,
-                                 .signal = *std::move(done),
-                                 .copies = static_cast<int>(pieces)});
+    if (options.time_commands) {
+      timed_.push_back({.command = call.command,
+                        .signal = *std::move(done),
+                        .copies = static_cast<int>(pieces)});
     } else {
-      enqueued_.between.push_back(*std::move(done));
+      between_.push_back(*std::move(done));
     }
     return absl::OkStatus();
   }
 
   Program& program_;
   Context& context_;
-  const absl::Span<char* const> addresses_;
-  const bool timed_;
-  const bool in_order_;
-  Enqueued& enqueued_;
+  bool in_order_ = false;
+  std::unique_ptr<Replay> replay_;
   std::vector<Packet> pending_;  // to be pushed together
   hsa_signal_t copied_ = {};     // of the last copy, if nothing was pushed after it
+  Signal end_;                   // becomes 0 when everything has ended
+  std::vector<Signal> between_;  // that packets and copies wait for
+  std::vector<Timed> timed_;
 };
 
-Enqueued Program::Enqueue(absl::Span<char* const> addresses, absl::Span<Buffer* const> buffers,
-                          const SubmitOptions& options, const SteadyClock& now,
-                          const OnSignal& on_signal) {
-  Enqueued enqueued;
-  absl::Status& status = enqueued.result.status;
-  const bool timed = options.time_commands;
-  if (timed) {
-    context_->StartTiming();
-    enqueued.result.command_seconds.assign(num_commands_, 0);
-  }
-  auto replay = TakeReplay();
-  if (!replay.ok()) {
-    status = replay.status();
-    return enqueued;
-  }
-  enqueued.replay = *std::move(replay);
-  enqueued.replay->Bind(addresses);
-  Run run(*this, addresses, timed, &enqueued);
-  const HostMirror::Run copied{buffers, now, &enqueued.result.command_seconds};
-  const auto await = [&run] { return run.Await(); };
-  size_t part = 0;
-  status = mirror_.Before(part, copied, await);
-  for (const Step& step : steps_) {
-    const bool ends_part = step.kind == Step::Kind::kSignal || step.kind == Step::Kind::kWait;
-    if (status.ok()) status = ends_part ? mirror_.After(part, copied, await) : run.Do(step);
-    if (status.ok() && step.kind == Step::Kind::kSignal) {
-      auto before = run.End();
-      status = before.status();
-      if (status.ok()) on_signal(*std::move(before), step.signal);
-    } else if (status.ok() && step.kind == Step::Kind::kWait) {
-      // The thread that raises the signal may wait for what comes before the wait.
-      status = run.Flush();
-      const SteadyTime before = now();
-      if (status.ok()) status = options.group->Wait(step.signal);
-      if (timed) enqueued.result.command_seconds[step.command] = Seconds(before, now());
-    }
-    if (status.ok() && ends_part) status = mirror_.Before(++part, copied, await);
-    if (!status.ok()) return enqueued;
-  }
-  if (status.ok()) status = mirror_.After(part, copied, await);
-  if (!status.ok()) return enqueued;
-  auto end = run.End();
-  status = end.status();
-  if (end.ok()) enqueued.end = *std::move(end);
-  return enqueued;
-}
+std::shared_ptr<ListRun> Program::NewRun() { return std::make_shared<Run>(*this); }
 
 }  // namespace kiln::drivers::hsa

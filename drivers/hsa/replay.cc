@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "absl/strings/str_cat.h"
-
 namespace kiln::drivers::hsa {
 namespace {
 
@@ -24,20 +22,17 @@ absl::StatusOr<std::unique_ptr<Replay>> Replay::Make(std::shared_ptr<Context> co
   int64_t bytes = RoundUp(int64_t{8} * std::max(num_slots, 1));
   for (const Launch& launch : launches) {
     replay->offsets_.push_back(bytes);
-    bytes += RoundUp(std::max<int64_t>(launch.kernel->argument_bytes(), 1));
+    bytes += RoundUp(std::max<int64_t>(launch.hsa_kernel().argument_bytes(), 1));
   }
-  replay->memory_ = static_cast<char*>(replay->context_->AllocateHostMemory(bytes));
-  if (replay->memory_ == nullptr) {
-    return absl::ResourceExhaustedError(absl::StrCat("the host does not have ", bytes,
-                                                     " bytes left for the arguments of ",
-                                                     launches.size(), " kernels"));
-  }
+  const auto memory = replay->context_->AllocateHostMemory(static_cast<size_t>(bytes));
+  if (!memory.ok()) return memory.status();
+  replay->memory_ = *memory;
   replay->BuildPackets();
   return replay;
 }
 
 Replay::~Replay() {
-  if (memory_ != nullptr) context_->ReleaseMemory(memory_);
+  if (memory_ != nullptr) context_->ReleaseHostMemory(memory_);
 }
 
 void Replay::BuildPackets() {
@@ -48,13 +43,13 @@ void Replay::BuildPackets() {
     char* const arguments = memory_ + offsets_[i];
     if (image.takes_slot_table) {
       std::vector<uint64_t> numbers = {table};
-      for (const SlotRange& range : launch.arguments)
+      for (const auto& [range, access] : launch.operands)
         numbers.push_back(PackSlot(range.slot, range.offset));
       std::memcpy(arguments, numbers.data(), numbers.size() * sizeof(uint64_t));
     }
     if (image.runs_parts) {
       const auto first = static_cast<uint64_t>(launch.points.begin);
-      std::memcpy(arguments + launch.kernel->argument_bytes() - sizeof(first), &first,
+      std::memcpy(arguments + launch.hsa_kernel().argument_bytes() - sizeof(first), &first,
                   sizeof(first));
     }
     Packet packet = {.dispatch = {}};
@@ -69,9 +64,9 @@ void Replay::BuildPackets() {
     dispatch.workgroup_size_y = dispatch.workgroup_size_z = 1;
     dispatch.grid_size_x = static_cast<uint32_t>(launch.points.size() * image.block_size);
     dispatch.grid_size_y = dispatch.grid_size_z = 1;
-    dispatch.private_segment_size = launch.kernel->private_bytes();
-    dispatch.group_segment_size = launch.kernel->group_bytes();
-    dispatch.kernel_object = launch.kernel->object();
+    dispatch.private_segment_size = launch.hsa_kernel().private_bytes();
+    dispatch.group_segment_size = launch.hsa_kernel().group_bytes();
+    dispatch.kernel_object = launch.hsa_kernel().object();
     dispatch.kernarg_address = arguments;
     packets_.push_back(packet);
   }
@@ -84,7 +79,7 @@ void Replay::Bind(absl::Span<char* const> addresses) {
   for (size_t i = 0; i < launches_.size(); ++i) {
     if (launches_[i].kernel->image().takes_slot_table) continue;
     auto* to = reinterpret_cast<char**>(memory_ + offsets_[i]);
-    for (const SlotRange& range : launches_[i].arguments)
+    for (const auto& [range, access] : launches_[i].operands)
       *to++ = addresses[range.slot] + range.offset;
   }
 }

@@ -10,19 +10,15 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "drivers/common/queued_device/list_call.h"
 #include "drivers/hsa/context.h"
 #include "drivers/hsa/kernel.h"
-#include "drivers/interface/command_list.h"
 
 namespace kiln::drivers::hsa {
 
-// A kernel of a list.
-struct Launch {
-  const HsaKernel* kernel = nullptr;
-  std::vector<SlotRange> arguments;
-  GridRange points;
+struct Launch : ListCall {
   bool after_all = false;  // waits for all launches before it in its part of the list
-  size_t command = 0;
+  const HsaKernel& hsa_kernel() const { return static_cast<const HsaKernel&>(*kernel); }
 };
 
 class Replay {

@@ -1,5 +1,4 @@
-// Copies between host and device memory through two pieces of host memory that the device can
-// access: one is transferred while the next is copied in or out.
+// Copies between host and device memory, on the device's copy engines.
 #ifndef KILN_DRIVERS_HSA_STAGING_H_
 #define KILN_DRIVERS_HSA_STAGING_H_
 
@@ -7,39 +6,25 @@
 #include <memory>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
-#include "absl/types/span.h"
+#include "drivers/common/queued_device/staging.h"
 #include "drivers/hsa/context.h"
 
 namespace kiln::drivers::hsa {
 
-// Thread-safe; copies run one at a time.
-class Staging {
+class HsaStaging : public Staging {
  public:
-  static absl::StatusOr<std::unique_ptr<Staging>> Make(std::shared_ptr<Context> context);
-  ~Staging();
-
-  // Return when the copy has ended. Run concurrently with lists, on the device's copy engines.
-  absl::Status ToDevice(char* to, absl::Span<const char> from);
-  absl::Status ToHost(absl::Span<char> to, const char* from);
+  static absl::StatusOr<std::unique_ptr<HostCopies>> Make(std::shared_ptr<Context> context);
 
  private:
-  struct Piece {
-    char* memory = nullptr;  // host memory
-    Signal moved;            // 1 while the device reads or writes it
-  };
+  HsaStaging(Context& context, std::shared_ptr<DeviceContext> owner)
+      : Staging(std::move(owner)), context_(context) {}
+  absl::Status Start(size_t piece, Direction direction, char* to, const char* from,
+                     size_t bytes) override;
+  absl::Status Await(size_t piece) override { return moved_[piece].Await(); }
 
-  explicit Staging(std::shared_ptr<Context> context) : context_(std::move(context)) {}
-  absl::Status Start(const Piece& piece, void* to, hsa_agent_t to_agent, const void* from,
-                     hsa_agent_t from_agent, size_t bytes);
-  absl::Status Finish(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
-  const std::shared_ptr<Context> context_;
-  absl::Mutex mutex_;
-  std::array<Piece, 2> pieces_ ABSL_GUARDED_BY(mutex_);
+  Context& context_;
+  std::array<Signal, kPieces> moved_;  // 1 while the device reads or writes the piece
 };
 
 }  // namespace kiln::drivers::hsa

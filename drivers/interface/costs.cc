@@ -36,4 +36,13 @@ std::string Costs::Key() const {
       ",", [](std::string* key, double cost) { absl::StrAppendFormat(key, "%.10g", cost); });
 }
 
+Rates GpuRates(double flops_per_second, double bytes_per_second, int units) {
+  Rates rates = kGpuRates;
+  if (flops_per_second > 0) rates.flops_per_second = flops_per_second;
+  if (bytes_per_second > 0) rates.bytes_per_second = bytes_per_second;
+  rates.unit_flops_per_second = rates.flops_per_second / units;
+  rates.unit_bytes_per_second = rates.bytes_per_second / units;
+  return rates;
+}
+
 }  // namespace kiln::drivers

@@ -138,6 +138,9 @@ inline constexpr Rates kGpuRates = {
     .chunk_seconds_min = 1e-6,
 };
 
+// kGpuRates with what a device reports of its totals; 0: it does not.
+Rates GpuRates(double flops_per_second, double bytes_per_second, int units);
+
 }  // namespace kiln::drivers
 
 #endif  // KILN_DRIVERS_INTERFACE_COSTS_H_

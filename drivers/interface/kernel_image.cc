@@ -2,7 +2,10 @@
 
 #include <cstring>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "proto/coding/coding.h"
 
 namespace kiln::drivers {
 namespace {
@@ -27,55 +30,34 @@ uint64_t Checksum(std::string_view data) {
 
 class Writer {
  public:
-  void Integer(int64_t value) { out_.append(reinterpret_cast<const char*>(&value), sizeof(value)); }
-  void String(std::string_view value) {
-    Integer(value.size());
-    out_.append(value);
-  }
+  void Integer(int64_t value) { out_.Fixed64(static_cast<uint64_t>(value)); }
+  void String(std::string_view value) { out_.Field(value); }
   void Accesses(const std::vector<Access>& values) {
     std::string bytes;
     for (Access access : values) bytes.push_back(static_cast<char>(access));
     String(bytes);
   }
-  std::string out_;
+  ByteWriter out_;
 };
 
 class Reader {
  public:
-  explicit Reader(std::string_view data) : data_(data) {}
+  explicit Reader(std::string_view data) : in_(data) {}
   template <typename Number>
   void Integer(Number& field) {
-    int64_t value = 0;
-    if (data_.size() < sizeof(value)) return Fail();
-    std::memcpy(&value, data_.data(), sizeof(value));
-    data_.remove_prefix(sizeof(value));
-    field = value;
+    field = static_cast<Number>(static_cast<int64_t>(in_.Fixed64()));
   }
-  void String(std::string& value) {
-    int64_t size = -1;
-    Integer(size);
-    if (size < 0 || static_cast<uint64_t>(size) > data_.size()) return Fail();
-    value.assign(data_.substr(0, size));
-    data_.remove_prefix(size);
-  }
+  void String(std::string& value) { value = std::string(in_.Field()); }
   void Accesses(std::vector<Access>& values) {
-    std::string bytes;
-    String(bytes);
-    for (char byte : bytes) {
-      if (byte < 0 || byte > static_cast<char>(Access::kReadWrite)) return Fail();
+    for (char byte : in_.Field()) {
+      if (byte < 0 || byte > static_cast<char>(Access::kReadWrite)) return in_.Fail();
       values.push_back(static_cast<Access>(byte));
     }
   }
-  bool Finished() const { return ok_ && data_.empty(); }
+  bool AtEnd() const { return in_.AtEnd(); }
 
  private:
-  void Fail() {
-    // Drops the rest, so that every further read fails as well.
-    ok_ = false;
-    data_ = {};
-  }
-  std::string_view data_;
-  bool ok_ = true;
+  ByteReader in_;
 };
 
 // The fields in their order on disk, for both directions.
@@ -101,28 +83,28 @@ void Visit(Archive& archive, Image& image) {
 }  // namespace
 
 std::string KernelImage::Serialize() const {
-  Writer body;
-  Visit(body, *this);
-  Writer whole;
-  whole.Integer(kMagic);
-  whole.Integer(Checksum(body.out_));
-  return whole.out_ + body.out_;
+  Writer fields;
+  Visit(fields, *this);
+  const std::string body = fields.out_.Take();
+  ByteWriter whole;
+  whole.Fixed64(kMagic);
+  whole.Fixed64(Checksum(body));
+  whole.Bytes(body);
+  return whole.Take();
 }
 
 bool KernelImage::Deserialize(const std::string& data, KernelImage* image) {
-  constexpr size_t kHeader = 2 * sizeof(uint64_t);
-  if (data.size() < kHeader) return false;
-  uint64_t magic = 0;
-  uint64_t checksum = 0;
-  std::memcpy(&magic, data.data(), sizeof(magic));
-  std::memcpy(&checksum, data.data() + sizeof(magic), sizeof(checksum));
-  const std::string_view body = std::string_view(data).substr(kHeader);
-  if (magic != kMagic || checksum != Checksum(body)) return false;
+  ByteReader head(data);
+  const uint64_t magic = head.Fixed64();
+  const uint64_t checksum = head.Fixed64();
+  if (!head.ok() || magic != kMagic) return false;
+  const std::string_view body = head.Rest();
+  if (checksum != Checksum(body)) return false;
   // Read into a new image, so that a failure does not leave the caller's half changed.
   Reader reader(body);
   KernelImage read;
   Visit(reader, read);
-  if (!reader.Finished()) return false;
+  if (!reader.AtEnd()) return false;
   *image = std::move(read);
   return true;
 }

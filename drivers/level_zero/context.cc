@@ -27,6 +27,12 @@ Fence::~Fence() {
   if (fence_ != nullptr) context_->GiveBack(fence_);
 }
 
+absl::Status Fence::Await() {
+  const ze_result_t code = context_->ze().FenceHostSynchronize(fence_, UINT64_MAX);
+  if (code == ZE_RESULT_SUCCESS) return absl::OkStatus();
+  return context_->Failure("a command failed on the device", code);
+}
+
 absl::StatusOr<std::shared_ptr<Context>> Context::Make(std::shared_ptr<const Library> ze,
                                                        const DeviceFacts& facts) {
   std::shared_ptr<Context> context(new Context(std::move(ze), facts));
@@ -70,16 +76,16 @@ void* Context::AllocateMemory(int64_t bytes) {
   return nullptr;
 }
 
-absl::StatusOr<void*> Context::AllocateHostMemory(size_t bytes) {
+absl::StatusOr<char*> Context::AllocateHostMemory(size_t bytes) {
   ze_host_mem_alloc_desc_t desc = {};
   desc.stype = ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC;
   void* memory = nullptr;
   const ze_result_t code = ze().MemAllocHost(context_, &desc, bytes, sizeof(uint64_t), &memory);
-  if (code == ZE_RESULT_SUCCESS) return memory;
+  if (code == ZE_RESULT_SUCCESS) return static_cast<char*>(memory);
   return Failure(absl::StrCat("cannot allocate ", bytes, " bytes of host memory"), code);
 }
 
-void Context::ReleaseMemory(void* memory) const { ze().MemFree(context_, memory); }
+void Context::ReleaseMemory(void* memory) { ze().MemFree(context_, memory); }
 
 absl::StatusOr<ze_command_list_handle_t> Context::MakeList() {
   ze_command_list_desc_t desc = {};
@@ -127,12 +133,6 @@ void Context::GiveBack(ze_fence_handle_t fence) {
   ze().FenceDestroy(fence);
 }
 
-absl::Status Context::Await(const Fence& fence) {
-  const ze_result_t code = ze().FenceHostSynchronize(fence.get(), UINT64_MAX);
-  if (code == ZE_RESULT_SUCCESS) return absl::OkStatus();
-  return Failure("a command failed on the device", code);
-}
-
 absl::Status Context::Failure(absl::string_view what, ze_result_t code) {
   if (absl::Status lost = Health(); !lost.ok()) return lost;
   if (MeansLost(code)) return Lose(ToStatus(what, code).message());
@@ -140,18 +140,6 @@ absl::Status Context::Failure(absl::string_view what, ze_result_t code) {
   const ze_result_t now = ze().DeviceGetStatus(device());
   if (MeansLost(now)) return Lose(ToStatus(what, now).message());
   return ToStatus(what, code);
-}
-
-absl::Status Context::Lose(absl::string_view why) {
-  absl::MutexLock lock(&mutex_);
-  // The first reason explains the later ones.
-  if (lost_.ok()) lost_ = absl::UnavailableError(absl::StrCat("the device is lost: ", why));
-  return lost_;
-}
-
-absl::Status Context::Health() const {
-  absl::MutexLock lock(&mutex_);
-  return lost_;
 }
 
 absl::Status Context::AskHealth() {
@@ -188,7 +176,7 @@ ze_result_t Context::FillAndReadBack(ze_command_list_handle_t list, bool* same) 
     code = ze().CommandListAppendMemoryCopy(list, *host, memory, kTrialBytes, nullptr, 0, nullptr);
   }
   if (code == ZE_RESULT_SUCCESS) {
-    const auto* back = static_cast<const unsigned char*>(*host);
+    const auto* back = reinterpret_cast<const unsigned char*>(*host);
     *same = back[0] == kValue && back[kTrialBytes - 1] == kValue;
   }
   ReleaseMemory(memory);

@@ -2,105 +2,32 @@
 #ifndef KILN_DRIVERS_LEVEL_ZERO_DEVICE_H_
 #define KILN_DRIVERS_LEVEL_ZERO_DEVICE_H_
 
-#include <functional>
 #include <memory>
-#include <vector>
+#include <utility>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
-#include "drivers/common/caching_allocator.h"
-#include "drivers/common/in_flight.h"
-#include "drivers/common/submission_queue.h"
-#include "drivers/interface/clock.h"
-#include "drivers/interface/device.h"
+#include "absl/status/statusor.h"
+#include "drivers/common/queued_device/vendor_device.h"
 #include "drivers/level_zero/context.h"
-#include "drivers/level_zero/device_query.h"
-#include "drivers/level_zero/prepared_list.h"
-#include "drivers/level_zero/staging.h"
 
 namespace kiln::drivers::level_zero {
 
-// One thread executes submissions and another waits for their ends, so that the device has its next
-// list before it has finished one.
-class LevelZeroDevice : public Device {
+class LevelZeroDevice : public VendorDevice {
  public:
   // Errors: those of creating a context, its queues and host memory.
-  static absl::StatusOr<std::unique_ptr<LevelZeroDevice>> Make(std::shared_ptr<const Library> ze,
-                                                               const DeviceFacts& facts,
-                                                               DeviceInfo info, SteadyClock now);
-  // Runs the remaining submissions.
-  ~LevelZeroDevice() override;
+  static absl::StatusOr<std::shared_ptr<VendorDevice>> Open(std::shared_ptr<const Library> ze,
+                                                            const DeviceFacts& facts);
 
-  const DeviceInfo& info() const override { return info_; }
-  absl::StatusOr<std::unique_ptr<Buffer>> Allocate(int64_t bytes) override;
-  int64_t cached_bytes() const override { return opened()->allocator->cached_bytes(); }
   absl::StatusOr<std::unique_ptr<LoadedKernel>> LoadKernel(const KernelImage& image) override;
-  bool CanReach(const Buffer& buffer) const override;
-  absl::StatusOr<std::unique_ptr<PreparedList>> Prepare(CommandList list) override;
-  absl::Status Submit(PreparedList& list, absl::Span<Buffer* const> slots, SubmitOptions options,
-                      std::function<void(SubmitResult)> done) override;
-  absl::Status StartCopyToDevice(Buffer& destination, int64_t offset, absl::Span<const char> source,
-                                 CopyDone done) override;
-  absl::Status StartCopyToHost(const Buffer& source, int64_t offset, absl::Span<char> destination,
-                               CopyDone done) override;
-  absl::Status Synchronize() override;
-  absl::Status Health() override;
+  absl::StatusOr<std::shared_ptr<ListProgram>> Prepare(CommandList list) override;
+  int64_t buffer_bytes_max() const override { return context_->facts().allocation_bytes_max; }
   // Creates a new context in addition to the lost one.
-  absl::Status Revive() override;
-
-  // The number of threads that wait until earlier lists and copies have ended.
-  int waiting() const { return in_flight_.waiting(); }
+  absl::StatusOr<std::shared_ptr<VendorDevice>> Reopen() override;
 
  private:
-  // Level Zero's objects for the device, until it is lost.
-  struct Opened {
-    std::shared_ptr<Context> context;
-    std::shared_ptr<CachingAllocator> allocator;
-    std::unique_ptr<Staging> staging;
-  };
-  struct Submission {
-    std::shared_ptr<const Opened> on;
-    std::shared_ptr<Program> program;
-    std::vector<char*> slots;  // of host slots: their mirrors
-    std::vector<Buffer*> buffers;
-    SubmitOptions options;
-    std::function<void(SubmitResult)> done;
-    SteadyTime start;
-    Enqueued enqueued;
-  };
+  LevelZeroDevice(std::shared_ptr<Context> context, std::unique_ptr<HostCopies> copies)
+      : VendorDevice(context, std::move(copies)), context_(std::move(context)) {}
 
-  static absl::StatusOr<std::shared_ptr<const Opened>> OpenContext(
-      std::shared_ptr<const Library> ze, const DeviceFacts& facts, const DeviceInfo& info);
-  LevelZeroDevice(std::shared_ptr<const Library> ze, std::shared_ptr<const Opened> opened,
-                  const DeviceFacts& facts, DeviceInfo info, SteadyClock now);
-  std::shared_ptr<const Opened> opened() const ABSL_LOCKS_EXCLUDED(opened_mutex_);
-
-  // Runs on the submission thread.
-  void Start(std::shared_ptr<Submission> submission);
-  // Runs on the completion thread.
-  void End(Submission& submission);
-  // `before`: null if nothing was executed before the signal.
-  static void RaiseAfter(Context& context, const Fence* before, SignalGroup& group, int signal);
-
-  absl::StatusOr<char*> AddressOf(const Opened& on, const Buffer& buffer) const;
-  // Runs the copy on its thread. `written`: the buffer that it writes; null: none.
-  void StartCopy(char* written, std::function<absl::Status()> copy, CopyDone done);
-
-  const std::shared_ptr<const Library> ze_;
-  const DeviceFacts facts_;
-  const DeviceInfo info_;
-  const SteadyClock now_;
-  SteadyTime last_end_;  // used by the completion thread only
-
-  mutable absl::Mutex opened_mutex_;
-  std::shared_ptr<const Opened> opened_ ABSL_GUARDED_BY(opened_mutex_);
-
-  InFlight<char*> in_flight_;
-
-  // Last, in this order: a queue is destroyed before those that it pushes to.
-  SubmissionQueue copies_;
-  SubmissionQueue completions_;
-  SubmissionQueue submissions_;
+  const std::shared_ptr<Context> context_;
 };
 
 }  // namespace kiln::drivers::level_zero

@@ -122,12 +122,7 @@ Rates MakeRates(const Answers& answers, int units) {
   double bytes = 0;
   for (const auto& memory : answers.memories)
     bytes += 2 * 1e6 * memory.maxClockRate * memory.maxBusWidth / 8;
-  Rates rates = kGpuRates;
-  if (clock > 0) rates.flops_per_second = 2 * lanes * clock * units;
-  if (bytes > 0) rates.bytes_per_second = bytes;
-  rates.unit_flops_per_second = rates.flops_per_second / units;
-  rates.unit_bytes_per_second = rates.bytes_per_second / units;
-  return rates;
+  return GpuRates(2 * lanes * clock * units, bytes, units);
 }
 
 Target MakeTarget(const Answers& answers) {
@@ -173,20 +168,13 @@ bool FindQueues(const std::vector<ze_command_queue_group_properties_t>& groups, 
 absl::Status CheckUsable(const Answers& answers, bool has_queue) {
   constexpr uint32_t kFloats =
       ZE_DEVICE_FP_FLAG_INF_NAN | ZE_DEVICE_FP_FLAG_ROUND_TO_NEAREST | ZE_DEVICE_FP_FLAG_FMA;
-  const struct {
-    bool holds;
-    absl::string_view otherwise;
-  } rows[] = {
+  return CheckRequirements({
       {answers.device.type == ZE_DEVICE_TYPE_GPU, "is not a GPU, or does not answer"},
       {answers.module.spirvVersionSupported >= kSpirvVersionMin, "does not accept SPIR-V 1.2"},
       {(answers.module.fp32flags & kFloats) == kFloats,
        "has no infinities, no fused multiply-add, or does not round to nearest"},
       {has_queue, "has no queue that computes"},
-  };
-  for (const auto& row : rows) {
-    if (!row.holds) return absl::FailedPreconditionError(row.otherwise);
-  }
-  return absl::OkStatus();
+  });
 }
 
 std::string ModelOf(const ze_device_properties_t& device) {

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "drivers/interface/target.h"
+#include "drivers/common/queued_device/vendor_driver.h"
 #include "drivers/level_zero/library.h"
 
 namespace kiln::drivers::level_zero {
@@ -19,14 +19,10 @@ struct QueuePlace {
   uint32_t index = 0;
 };
 
-struct DeviceFacts {
+struct DeviceFacts : FoundDevice {
   ze_driver_handle_t driver = nullptr;
   ze_device_handle_t device = nullptr;
-  std::string model;  // the vendor's name and the UUID
-  Target target;
-  int64_t memory_bytes = 0;
   int64_t allocation_bytes_max = 0;
-  bool shares_host_memory = false;
   int64_t grid_max = 0;       // blocks of a launch
   std::string build_options;  // of modules
   // The queues for lists and for host-device copies; different ones if possible.
@@ -35,8 +31,6 @@ struct DeviceFacts {
   // For kernels' times: the seconds of a cycle, and the valid bits of a timestamp.
   double cycle_seconds = 0;
   uint64_t cycle_mask = ~uint64_t{0};
-  // FAILED_PRECONDITION: why Kiln cannot use it.
-  absl::Status usable;
 };
 
 // Returns all GPUs, driver by driver. NOT_FOUND: there are none.

@@ -7,12 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "drivers/interface/clock.h"
-#include "drivers/interface/driver.h"
+#include "drivers/common/queued_device/vendor_driver.h"
 
 namespace kiln::drivers::level_zero {
-
-class ModuleBuilder;
 
 struct LevelZeroOptions {
   // Also offer integrated GPUs, which use the host's memory: the devices' memory limits then add up
@@ -24,20 +21,16 @@ struct LevelZeroOptions {
   SteadyClock now = std::chrono::steady_clock::now;
 };
 
-// Loads Intel's code into the process; a crash in it is a crash of the process.
-class LevelZeroDriver : public Driver {
+class LevelZeroDriver : public VendorDriver {
  public:
-  explicit LevelZeroDriver(LevelZeroOptions options);
-  ~LevelZeroDriver() override;
-
+  explicit LevelZeroDriver(const LevelZeroOptions& options);
   std::string name() const override { return "level_zero"; }
-  // A device's number is its position among all devices of the machine, offered or not.
-  absl::StatusOr<std::vector<std::unique_ptr<Device>>> Enumerate(std::string* why_none) override;
-  absl::StatusOr<KernelImage> Finish(const KernelImage& image, const Finisher& finisher) override;
 
  private:
-  const LevelZeroOptions options_;
-  std::unique_ptr<ModuleBuilder> builder_;  // created by the first Finish
+  absl::StatusOr<std::vector<Openable>> Find() override;
+  absl::StatusOr<std::unique_ptr<KernelBuilder>> OpenBuilder() override;
+
+  const std::string library_;
 };
 
 }  // namespace kiln::drivers::level_zero

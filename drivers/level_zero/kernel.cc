@@ -15,39 +15,6 @@ constexpr size_t kLogBytesMax = 2000;
 // If a kernel with blocks of at most this many threads fails to build, registers are not the cause.
 constexpr int kBlockThreadsSure = 64;
 
-template <typename... Parts>
-absl::Status Refused(const KernelImage& image, const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat("the kernel ", image.name, " ", parts...));
-}
-
-absl::Status CheckCode(const KernelImage& image, const DeviceFacts& facts) {
-  if (absl::Status status = CheckImage(image, facts.target.architecture); !status.ok())
-    return status;
-  if (image.code.empty()) return Refused(image, "has no code");
-  if (image.entry != 0 || image.scratch_bytes != 0) {
-    return Refused(image, "has an entry at ", image.entry, " and ", image.scratch_bytes,
-                   " bytes of scratch; SPIR-V has neither");
-  }
-  const Limits& limits = facts.target.limits;
-  if (image.num_arguments > limits.arguments_max) {
-    return Refused(image, "takes ", image.num_arguments, " arguments; the device allows ",
-                   limits.arguments_max);
-  }
-  if (image.block_size > limits.threads_per_block) {
-    return Refused(image, "has blocks of ", image.block_size, " threads; the device takes ",
-                   limits.threads_per_block);
-  }
-  if (image.shared_bytes > limits.shared_bytes_per_block) {
-    return Refused(image, "shares ", image.shared_bytes, " bytes in a block; the device has ",
-                   limits.shared_bytes_per_block);
-  }
-  if (image.grid_size > facts.grid_max) {
-    return Refused(image, "has a grid of ", image.grid_size, " blocks; the device takes ",
-                   facts.grid_max);
-  }
-  return absl::OkStatus();
-}
-
 // Returns the vendor compiler's log and destroys it.
 std::string TakeLog(const Library& ze, ze_module_build_log_handle_t log) {
   if (log == nullptr) return "";
@@ -68,7 +35,13 @@ std::string TakeLog(const Library& ze, ze_module_build_log_handle_t log) {
 
 absl::StatusOr<std::unique_ptr<LevelZeroKernel>> LevelZeroKernel::Load(
     std::shared_ptr<Context> context, const KernelImage& image) {
-  if (absl::Status status = CheckCode(image, context->facts()); !status.ok()) return status;
+  const DeviceFacts& facts = context->facts();
+  if (absl::Status status = CheckBlockImage(image, facts.target, "SPIR-V"); !status.ok())
+    return status;
+  if (image.grid_size > facts.grid_max) {
+    return RefusedKernel(image, "has a grid of ", image.grid_size, " blocks; the device takes ",
+                         facts.grid_max);
+  }
   std::unique_ptr<LevelZeroKernel> kernel(new LevelZeroKernel(std::move(context), image));
   if (absl::Status status = kernel->Build(); !status.ok()) return status;
   if (absl::Status status = kernel->MakeFunction(); !status.ok()) return status;
@@ -84,8 +57,8 @@ LevelZeroKernel::~LevelZeroKernel() {
 
 absl::Status LevelZeroKernel::Build() {
   const Library& ze = context_->ze();
-  const bool is_finished = !image_.finished.empty();
-  const std::string& code = is_finished ? image_.finished : image_.code;
+  const bool is_finished = !image().finished.empty();
+  const std::string& code = is_finished ? image().finished : image().code;
   ze_module_desc_t desc = {};
   desc.stype = ZE_STRUCTURE_TYPE_MODULE_DESC;
   desc.format = is_finished ? ZE_MODULE_FORMAT_NATIVE : ZE_MODULE_FORMAT_IL_SPIRV;
@@ -100,18 +73,18 @@ absl::Status LevelZeroKernel::Build() {
   module_ = nullptr;
   if (is_finished) {
     absl::Status failure = context_->Failure(
-        absl::StrCat("the binary of the kernel ", image_.name, " was refused"), built);
+        absl::StrCat("the binary of the kernel ", image().name, " was refused"), built);
     // A device that is lost or out of memory loads nothing; other errors are about this binary.
     if (absl::IsUnavailable(failure) || absl::IsResourceExhausted(failure)) return failure;
     return FinishedRefused(failure.message());
   }
   if (built != ZE_RESULT_ERROR_MODULE_BUILD_FAILURE)
-    return context_->Failure(absl::StrCat("cannot build the kernel ", image_.name), built);
+    return context_->Failure(absl::StrCat("cannot build the kernel ", image().name), built);
   const std::string why =
-      absl::StrCat("the kernel ", image_.name, " cannot be built:\n",
+      absl::StrCat("the kernel ", image().name, " cannot be built:\n",
                    said.empty() ? "the vendor's compiler printed no message" : said);
   // The module requires its block size, which may need more registers than there are.
-  if (image_.block_size > kBlockThreadsSure) return BlocksTooLarge(why, kBlockThreadsSure);
+  if (image().block_size > kBlockThreadsSure) return BlocksTooLarge(why, kBlockThreadsSure);
   return absl::InvalidArgumentError(why);
 }
 
@@ -120,7 +93,7 @@ absl::Status LevelZeroKernel::MakeFunction() {
   uint32_t count = 0;
   ze_result_t code = ze.ModuleGetKernelNames(module_, &count, nullptr);
   if (code == ZE_RESULT_SUCCESS && count != 1)
-    return Refused(image_, "has ", count, " entry points; one is needed");
+    return RefusedKernel(image(), "has ", count, " entry points; one is needed");
   // Owned by the module, and valid as long as it.
   const char* name = nullptr;
   if (code == ZE_RESULT_SUCCESS) code = ze.ModuleGetKernelNames(module_, &count, &name);
@@ -130,7 +103,7 @@ absl::Status LevelZeroKernel::MakeFunction() {
   if (code == ZE_RESULT_SUCCESS) code = ze.KernelCreate(module_, &desc, &function_);
   if (code == ZE_RESULT_SUCCESS) return absl::OkStatus();
   function_ = nullptr;
-  return context_->Failure(absl::StrCat("cannot make the kernel ", image_.name), code);
+  return context_->Failure(absl::StrCat("cannot make the kernel ", image().name), code);
 }
 
 absl::Status LevelZeroKernel::CheckFunction() const {
@@ -139,38 +112,38 @@ absl::Status LevelZeroKernel::CheckFunction() const {
   properties.stype = ZE_STRUCTURE_TYPE_KERNEL_PROPERTIES;
   ze_result_t code = ze.KernelGetProperties(function_, &properties);
   if (code != ZE_RESULT_SUCCESS)
-    return context_->Failure(absl::StrCat("cannot inspect the kernel ", image_.name), code);
-  if (properties.numKernelArgs != static_cast<uint32_t>(image_.num_parameters())) {
-    return Refused(image_, "declares ", image_.num_arguments, " arguments",
-                   image_.takes_slot_table ? " and a slot table" : "",
-                   image_.runs_parts ? " and its first grid point" : "",
-                   ", but its function takes ", properties.numKernelArgs);
+    return context_->Failure(absl::StrCat("cannot inspect the kernel ", image().name), code);
+  if (properties.numKernelArgs != static_cast<uint32_t>(image().num_parameters())) {
+    return RefusedKernel(image(), "declares ", image().num_arguments, " arguments",
+                         image().takes_slot_table ? " and a slot table" : "",
+                         image().runs_parts ? " and its first grid point" : "",
+                         ", but its function takes ", properties.numKernelArgs);
   }
-  const auto block = static_cast<uint32_t>(image_.block_size);
+  const auto block = static_cast<uint32_t>(image().block_size);
   if (properties.requiredGroupSizeX != 0 && properties.requiredGroupSizeX != block) {
-    return Refused(image_, "declares blocks of ", image_.block_size,
-                   " threads, but its function needs ", properties.requiredGroupSizeX);
+    return RefusedKernel(image(), "declares blocks of ", image().block_size,
+                         " threads, but its function needs ", properties.requiredGroupSizeX);
   }
   // Less than the device's maximum if a thread needs many registers.
   const auto threads =
       static_cast<int64_t>(properties.maxSubgroupSize) * properties.maxNumSubgroups;
-  if (threads > 0 && image_.block_size > threads) {
+  if (threads > 0 && image().block_size > threads) {
     return BlocksTooLarge(
-        absl::StrCat("the kernel ", image_.name, " has blocks of ", image_.block_size,
+        absl::StrCat("the kernel ", image().name, " has blocks of ", image().block_size,
                      " threads; in its built form the device allows ", threads),
         static_cast<int>(threads));
   }
   const Limits& limits = context_->facts().target.limits;
   if (properties.localMemSize > limits.shared_bytes_per_block) {
-    return Refused(image_, "declares ", properties.localMemSize,
-                   " bytes of shared memory; the device has ", limits.shared_bytes_per_block);
+    return RefusedKernel(image(), "declares ", properties.localMemSize,
+                         " bytes of shared memory; the device has ", limits.shared_bytes_per_block);
   }
   code = ze.KernelSetGroupSize(function_, block, 1, 1);
   // The kernel reads buffers' addresses from the slot table, so it may access any of them.
-  if (code == ZE_RESULT_SUCCESS && image_.takes_slot_table)
+  if (code == ZE_RESULT_SUCCESS && image().takes_slot_table)
     code = ze.KernelSetIndirectAccess(function_, ZE_KERNEL_INDIRECT_ACCESS_FLAG_DEVICE);
   if (code == ZE_RESULT_SUCCESS) return absl::OkStatus();
-  return context_->Failure(absl::StrCat("cannot prepare the kernel ", image_.name), code);
+  return context_->Failure(absl::StrCat("cannot prepare the kernel ", image().name), code);
 }
 
 absl::StatusOr<std::string> LevelZeroKernel::Binary() const {
@@ -184,7 +157,8 @@ absl::StatusOr<std::string> LevelZeroKernel::Binary() const {
     code = ze.ModuleGetNativeBinary(module_, &size, reinterpret_cast<uint8_t*>(binary.data()));
   }
   if (code == ZE_RESULT_SUCCESS) return binary;
-  return context_->Failure(absl::StrCat("cannot get the binary of the kernel ", image_.name), code);
+  return context_->Failure(absl::StrCat("cannot get the binary of the kernel ", image().name),
+                           code);
 }
 
 }  // namespace kiln::drivers::level_zero

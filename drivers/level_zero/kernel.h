@@ -12,7 +12,7 @@
 
 namespace kiln::drivers::level_zero {
 
-class LevelZeroKernel : public LoadedKernel {
+class LevelZeroKernel : public QueuedKernel {
  public:
   // INVALID_ARGUMENT: the image is for another architecture, needs more than the device has, or its
   // module does not build; the message then ends with the compiler's log, shortened.
@@ -21,8 +21,6 @@ class LevelZeroKernel : public LoadedKernel {
                                                                const KernelImage& image);
   ~LevelZeroKernel() override;
 
-  const KernelImage& image() const override { return image_; }
-  const Context* context() const { return context_.get(); }
   // Its arguments may only be set by one thread, the device's submission thread.
   ze_kernel_handle_t function() const { return function_; }
 
@@ -32,13 +30,12 @@ class LevelZeroKernel : public LoadedKernel {
 
  private:
   LevelZeroKernel(std::shared_ptr<Context> context, const KernelImage& image)
-      : context_(std::move(context)), image_(image) {}
+      : QueuedKernel(context.get(), image), context_(std::move(context)) {}
   absl::Status Build();
   absl::Status MakeFunction();
   absl::Status CheckFunction() const;
 
   const std::shared_ptr<Context> context_;
-  const KernelImage image_;
   ze_module_handle_t module_ = nullptr;
   ze_kernel_handle_t function_ = nullptr;
 };

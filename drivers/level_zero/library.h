@@ -67,17 +67,17 @@ namespace kiln::drivers::level_zero {
   function(ModuleGetNativeBinary)
 
 // Called as `ze.FenceReset(fence)`. All functions are thread-safe for different objects.
-struct Library {
+struct Library : FunctionTable {
+  using FunctionTable::FunctionTable;
   // Opens and initialises the library. NOT_FOUND: it is missing, lacks a function, or finds no
   // driver; the message is one sentence with the remedy. After a failure none of its functions may
   // be called: without a driver the loader crashes in every call except zeInit.
   static absl::StatusOr<std::shared_ptr<const Library>> Open(const std::string& name);
 
 // NOLINTNEXTLINE(bugprone-macro-parentheses)
-#define KILN_LEVEL_ZERO_POINTER(name) decltype(&ze##name) name = nullptr
+#define KILN_LEVEL_ZERO_POINTER(name) decltype(&ze##name) name = Find("ze" #name)
   KILN_LEVEL_ZERO_FUNCTIONS(KILN_LEVEL_ZERO_POINTER);
 #undef KILN_LEVEL_ZERO_POINTER
-  std::unique_ptr<DynamicLibrary> library;
 };
 
 }  // namespace kiln::drivers::level_zero

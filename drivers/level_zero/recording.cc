@@ -46,14 +46,12 @@ absl::Status Recording::MakeTable() {
   const size_t bytes = std::max<size_t>(recorded_.num_slots, 1) * sizeof(uint64_t);
   table_ = context_->AllocateMemory(static_cast<int64_t>(bytes));
   if (table_ == nullptr) {
-    if (absl::Status health = context_->Health(); !health.ok()) return health;
-    return absl::ResourceExhaustedError(absl::StrCat("the device does not have ", bytes,
-                                                     " bytes left for a table of ",
-                                                     recorded_.num_slots, " slots"));
+    return context_->NoMemoryFor(static_cast<int64_t>(bytes),
+                                 absl::StrCat("for a table of ", recorded_.num_slots, " slots"));
   }
   auto source = context_->AllocateHostMemory(bytes);
   if (!source.ok()) return source.status();
-  table_source_ = static_cast<char**>(*source);
+  table_source_ = reinterpret_cast<char**>(*source);
   auto list = context_->MakeList();
   if (!list.ok()) return list.status();
   write_table_ = *list;

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "drivers/opencl/device_query.h"
 #include "drivers/opencl/error.h"
 
 namespace kiln::drivers::opencl {
@@ -24,9 +24,11 @@ absl::StatusOr<std::shared_ptr<Context>> Context::Make(
   cl_device_svm_capabilities svm = 0;
   context->cl().GetDeviceInfo(device, CL_DEVICE_SVM_CAPABILITIES, sizeof(svm), &svm, nullptr);
   context->wants_memory_named_ = (svm & CL_DEVICE_SVM_FINE_GRAIN_SYSTEM) == 0;
-  auto queue = context->MakeQueue();
-  if (!queue.ok()) return queue.status();
-  context->trial_queue_ = *std::move(queue);
+  for (Handle<cl_command_queue>* queue : {&context->list_queue_, &context->trial_queue_}) {
+    auto queue_made = context->MakeQueue();
+    if (!queue_made.ok()) return queue_made.status();
+    *queue = *std::move(queue_made);
+  }
   context->trial_memory_ = context->AllocateMemory(kTrialBytes);
   if (context->trial_memory_ == nullptr)
     return absl::ResourceExhaustedError("the device has no shared virtual memory left");
@@ -45,11 +47,11 @@ absl::StatusOr<Handle<cl_command_queue>> Context::MakeQueue() const {
   return Handle<cl_command_queue>(queue, cl().ReleaseCommandQueue);
 }
 
-void* Context::AllocateMemory(int64_t bytes) const {
+void* Context::AllocateMemory(int64_t bytes) {
   return cl().SVMAlloc(get(), CL_MEM_READ_WRITE, static_cast<size_t>(bytes), kAlignment);
 }
 
-void Context::ReleaseMemory(void* memory) const {
+void Context::ReleaseMemory(void* memory) {
   ++releases_;
   cl().SVMFree(get(), memory);
 }
@@ -72,24 +74,41 @@ absl::Status Context::Failure(absl::string_view what, cl_int code) {
   const absl::Status failure = ToStatus(what, code);
   // Vendors report a fault in a kernel with codes that can also mean out of memory.
   if (!MeansLost(code) && DeviceWorks()) return failure;
-  Lose(failure.message());
-  return Health();
+  return Lose(failure.message());
 }
 
-void Context::Lose(absl::string_view why) {
-  absl::MutexLock lock(&mutex_);
-  // The first reason explains the later ones.
-  if (lost_.ok()) lost_ = absl::UnavailableError(absl::StrCat("the device is lost: ", why));
+absl::Status Context::AskHealth() {
+  return IsAvailable(cl(), device_) ? Health() : Lose("it is no longer available");
 }
 
 absl::Status Context::Try() {
-  if (!DeviceWorks()) Lose("a test of its memory failed");
-  return Health();
+  return DeviceWorks() ? Health() : Lose("a test of its memory failed");
 }
 
-absl::Status Context::Health() const {
-  absl::MutexLock lock(&mutex_);
-  return lost_;
+absl::Status Event::Await(Context& context, cl_event event) {
+  if (event == nullptr) return absl::OkStatus();
+  const Library& cl = context.cl();
+  const cl_int waited = cl.WaitForEvents(1, &event);
+  cl_int status = CL_COMPLETE;
+  const cl_int asked =
+      cl.GetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, nullptr);
+  // The event's own error is more specific than the error of waiting.
+  const cl_int code = asked == CL_SUCCESS && status < 0 ? status : waited;
+  if (code == CL_SUCCESS) return absl::OkStatus();
+  return context.Failure("a command failed on the device", code);
+}
+
+double Event::SecondsBetween(const Context& context, cl_event from, cl_profiling_info edge,
+                             cl_event to) {
+  const auto read = [&context](cl_event event, cl_profiling_info what, cl_ulong* nanoseconds) {
+    return context.cl().GetEventProfilingInfo(event, what, sizeof(*nanoseconds), nanoseconds,
+                                              nullptr) == CL_SUCCESS;
+  };
+  cl_ulong begin = 0, end = 0;
+  const bool known =
+      read(from, edge, &begin) && read(to, CL_PROFILING_COMMAND_END, &end) && end >= begin;
+  // Subtracts before converting to double, which could not hold a large timestamp exactly.
+  return known ? static_cast<double>(end - begin) * 1e-9 : 0.0;
 }
 
 }  // namespace kiln::drivers::opencl

@@ -86,11 +86,7 @@ Rates MakeRates(const Library& cl, cl_device_id id, int units, bool is_cpu) {
   if (is_cpu) return kVectorCoreRates;
   constexpr double kLanes = 64;
   const double clock = 1e6 * Get<cl_uint>(cl, id, CL_DEVICE_MAX_CLOCK_FREQUENCY);
-  Rates rates = kGpuRates;
-  if (clock > 0) rates.flops_per_second = 2 * kLanes * clock * units;
-  rates.unit_flops_per_second = rates.flops_per_second / units;
-  rates.unit_bytes_per_second = rates.bytes_per_second / units;
-  return rates;
+  return GpuRates(2 * kLanes * clock * units, /*bytes_per_second=*/0, units);
 }
 
 Target MakeTarget(const Library& cl, cl_device_id id, bool is_cpu) {
@@ -110,21 +106,14 @@ absl::Status CheckUsable(const Library& cl, cl_device_id id) {
   constexpr cl_device_fp_config kFloats = CL_FP_ROUND_TO_NEAREST | CL_FP_INF_NAN;
   const auto floats = Get<cl_device_fp_config>(cl, id, CL_DEVICE_SINGLE_FP_CONFIG);
   const auto svm = Get<cl_device_svm_capabilities>(cl, id, CL_DEVICE_SVM_CAPABILITIES);
-  const struct {
-    bool holds;
-    absl::string_view otherwise;
-  } rows[] = {
+  return CheckRequirements({
       {Get<cl_bool>(cl, id, CL_DEVICE_AVAILABLE) != CL_FALSE, "is not available"},
       {Get<cl_bool>(cl, id, CL_DEVICE_COMPILER_AVAILABLE) != CL_FALSE, "has no compiler"},
       {Get<cl_bool>(cl, id, CL_DEVICE_ENDIAN_LITTLE) != CL_FALSE, "is not little-endian"},
       {Get<cl_uint>(cl, id, CL_DEVICE_ADDRESS_BITS) == 64, "has no 64-bit addresses"},
       {(floats & kFloats) == kFloats, "has no infinities or does not round to nearest"},
       {(svm & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER) != 0, "has no shared virtual memory (OpenCL 2.0)"},
-  };
-  for (const auto& row : rows) {
-    if (!row.holds) return absl::FailedPreconditionError(row.otherwise);
-  }
-  return absl::OkStatus();
+  });
 }
 
 // Intel's compiler for processors (2026.2) miscompiles some kernels with optimization: selects
@@ -178,6 +167,7 @@ DeviceFacts Query(const Library& cl, cl_device_id id, cl_platform_id platform) {
       static_cast<int64_t>(Get<cl_ulong>(cl, id, CL_DEVICE_MAX_MEM_ALLOC_SIZE));
   facts.build_options = BuildOptions(facts);
   facts.target.finisher = MakeFinisher(cl, platform, facts);
+  facts.model = facts.target.finisher.device;
   facts.usable = CheckUsable(cl, id);
   return facts;
 }

@@ -8,23 +8,17 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "drivers/interface/target.h"
+#include "drivers/common/queued_device/vendor_driver.h"
 #include "drivers/opencl/library.h"
 
 namespace kiln::drivers::opencl {
 
-struct DeviceFacts {
+struct DeviceFacts : FoundDevice {
   cl_device_id id = nullptr;
-  std::string model;
   std::string platform;
   bool is_cpu = false;
-  Target target;
-  int64_t memory_bytes = 0;
-  bool shares_host_memory = false;
   int64_t allocation_bytes_max = 0;  // of one buffer
   std::string build_options;         // of clBuildProgram
-  // FAILED_PRECONDITION: why Kiln cannot use it.
-  absl::Status usable;
 };
 
 // The library's current answer; does not run anything on the device.

@@ -1,12 +1,11 @@
-// Tests of the device's errors and of driver-specific behaviour; tests/conformance has the rest,
-// also on PoCL.
-#include <memory>
-#include <string>
+// Tests of kernels that are refused, of replays, and of failing lists;
+// drivers/common/queued_device/testing and tests/conformance, also on PoCL, have the rest.
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "drivers/common/queued_device/testing/queued_device_tests.h"
 #include "drivers/opencl/testing/stand_in_fixture.h"
 #include "tests/eventually.h"
 
@@ -20,16 +19,6 @@ using OpenClDeviceTest = OpenClTest;
 // CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_INVALID_COMMAND_QUEUE.
 constexpr int kAllocationFailure = -4;
 constexpr int kInvalidCommandQueue = -36;
-
-TEST_F(OpenClDeviceTest, MemoryThatTheVendorLacksIsNamed) {
-  Open();
-  control_->out_of_memory = true;
-  const absl::Status status = device().Allocate(1000).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(status.message(), HasSubstr("opencl:0 is out of memory: 1000 bytes"));
-  control_->out_of_memory = false;
-  EXPECT_TRUE(device().Allocate(1000).ok());
-}
 
 TEST_F(OpenClDeviceTest, OneBufferHasALimitOfItsOwn) {
   Open();
@@ -58,25 +47,25 @@ TEST_F(OpenClDeviceTest, KernelsThatDoNotCompileSayWhy) {
 
 TEST_F(OpenClDeviceTest, KernelsThatTheDeviceCannotRunAreRefused) {
   Open();
-  const auto refused = [this](auto change, const std::string& why) {
-    KernelImage image = Image(1);
-    change(image);
-    const absl::Status status = device().LoadKernel(image).status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << why;
-    EXPECT_THAT(status.message(), HasSubstr(why));
-  };
-  refused([](KernelImage& image) { image.code += image.code; }, "2 functions marked __kernel");
-  refused([](KernelImage& image) { image.num_arguments = 2; }, "its function takes 1");
-  refused([](KernelImage& image) { image = Image(127); },
-          "takes 127 arguments; the device allows 126");
-  refused([](KernelImage& image) { image.block_size = 257; }, "the device takes 256");
-  refused([](KernelImage& image) { image.block_size = 129; },
-          "in its built form the device allows 128");
+  ExpectRefused([](KernelImage& image) { image.code += image.code; },
+                "2 functions marked __kernel");
+  ExpectRefused(
+      [](KernelImage& image) {
+        image.num_arguments = 2;
+        image.access.clear();
+      },
+      "its function takes 1");
+  ExpectRefused([](KernelImage& image) { image = Image(127); },
+                "takes 127 arguments; the device takes 126");
+  ExpectRefused([](KernelImage& image) { image.block_size = 257; }, "the device takes 256");
+  ExpectRefused([](KernelImage& image) { image.block_size = 129; },
+                "in its built form the device allows 128");
   KernelImage large = Image(1);
   large.block_size = 129;
   EXPECT_EQ(BlockThreadsMax(device().LoadKernel(large).status()), 128);
-  refused([](KernelImage& image) { image.shared_bytes = (48 << 10) + 1; }, "the device has 49152");
-  refused([](KernelImage& image) { image.scratch_bytes = 64; }, "64 bytes of scratch");
+  ExpectRefused([](KernelImage& image) { image.shared_bytes = (48 << 10) + 1; },
+                "the device has 49152");
+  ExpectRefused([](KernelImage& image) { image.scratch_bytes = 64; }, "64 bytes of scratch");
 }
 
 TEST_F(OpenClDeviceTest, AReplayWithOtherBuffersWritesTheSlotTableAlone) {
@@ -90,10 +79,8 @@ TEST_F(OpenClDeviceTest, AReplayWithOtherBuffersWritesTheSlotTableAlone) {
         LaunchCommand{kernel.get(), {{i % kSlots, 0, 64}, {(i + 1) % kSlots, 64, 64}}});
   }
   auto list = *device().Prepare(std::move(commands));
-  std::vector<std::unique_ptr<Buffer>> buffers;
-  for (int i = 0; i < 3 * kSlots / 2; ++i) buffers.push_back(*device().Allocate(128));
-  std::vector<Buffer*> slots;
-  for (int i = 0; i < kSlots; ++i) slots.push_back(buffers[i].get());
+  const auto buffers = ManyZeros(3 * kSlots / 2, 128);
+  std::vector<Buffer*> slots = Slots(buffers, kSlots);
   // Returns the number of copies, and of calls that name memory.
   const auto costs = [&] {
     const int64_t set = control_->arguments_set;
@@ -131,8 +118,7 @@ TEST_F(OpenClDeviceTest, KernelsThatReachAllMemoryAreToldOfNone) {
   control_->reaches_all_memory = true;
   Open();
   auto kernel = *device().LoadKernel(TableImage(1));
-  auto list =
-      *device().Prepare({.num_slots = 1, .commands = {LaunchCommand{kernel.get(), {{0, 0, 64}}}}});
+  auto list = Prepare({LaunchOf(kernel)});
   auto buffer = *device().Allocate(64);
   const int64_t named = control_->memory_named;
   EXPECT_TRUE(Run(*list, {buffer.get()}).status.ok());
@@ -146,8 +132,7 @@ TEST_F(OpenClDeviceTest, AReplaySetsOnlyTheAddressesThatChanged) {
   LaunchCommand launch{kernel.get(), {{0, 0, 64}, {1, 0, 64}, {2, 64, 64}}};
   CommandList commands{.num_slots = 3, .commands = std::vector<Command>(kLaunches, launch)};
   auto list = *device().Prepare(commands);
-  std::vector<std::unique_ptr<Buffer>> buffers;
-  for (int i = 0; i < 4; ++i) buffers.push_back(*device().Allocate(128));
+  const auto buffers = ManyZeros(4, 128);
   const auto arguments_set = [&](std::vector<int> slots) {
     const int64_t set = control_->arguments_set;
     const int64_t made = control_->kernels_made;
@@ -171,9 +156,7 @@ TEST_F(OpenClDeviceTest, AReplaySetsOnlyTheAddressesThatChanged) {
 TEST_F(OpenClDeviceTest, AnErrorThatPassesFailsOneList) {
   Open();
   auto kernel = *device().LoadKernel(Image(1));
-  auto list = *device().Prepare(
-      {.num_slots = 1,
-       .commands = std::vector<Command>(3, LaunchCommand{kernel.get(), {{0, 0, 64}}})});
+  auto list = Prepare(std::vector<Command>(3, LaunchOf(kernel)));
   auto buffer = *device().Allocate(64);
   control_->next_launch_refused = kOutOfResources;
   absl::Status status = Run(*list, {buffer.get()}).status;
@@ -190,9 +173,7 @@ TEST_F(OpenClDeviceTest, AnErrorThatPassesFailsOneList) {
 TEST_F(OpenClDeviceTest, AListEndsWhenNothingOfItRuns) {
   Open();
   auto kernel = *device().LoadKernel(Image(1));
-  auto list = *device().Prepare(
-      {.num_slots = 1,
-       .commands = std::vector<Command>(2, LaunchCommand{kernel.get(), {{0, 0, 64}}})});
+  auto list = Prepare(std::vector<Command>(2, LaunchOf(kernel)));
   auto buffer = *device().Allocate(64);
   const int64_t launches = control_->launches;
   control_->launch_gate.Close(/*pass=*/1);
@@ -215,88 +196,6 @@ TEST_F(OpenClDeviceTest, AListEndsWhenNothingOfItRuns) {
   EXPECT_EQ(control_->launches, launches + 2);
 }
 
-// Otherwise the list could use data that a failed copy did not write, without an error.
-TEST_F(OpenClDeviceTest, AListStartsAfterItsCopiesAreReported) {
-  Open();
-  auto fill = *device().Prepare({.num_slots = 1, .commands = {FillCommand{{0, 0, 64}, 1}}});
-  auto buffer = *device().Allocate(64);
-  const std::string bytes(64, 'a');
-  absl::Notification go_on, ended;
-  ASSERT_TRUE(device()
-                  .StartCopyToDevice(*buffer, 0, bytes,
-                                     [&](const absl::Status& status) {
-                                       EXPECT_TRUE(status.ok()) << status;
-                                       go_on.WaitForNotification();
-                                     })
-                  .ok());
-  Buffer* slots[] = {buffer.get()};
-  ASSERT_TRUE(device()
-                  .Submit(*fill, slots, {},
-                          [&](SubmitResult result) {
-                            EXPECT_TRUE(result.status.ok()) << result.status;
-                            ended.Notify();
-                          })
-                  .ok());
-  EXPECT_TRUE(Eventually([&] { return ended.HasBeenNotified() || waiting() == 1; }));
-  EXPECT_FALSE(ended.HasBeenNotified()) << "while the copy is being reported";
-  go_on.Notify();
-  EXPECT_TRUE(device().Synchronize().ok());
-  EXPECT_TRUE(ended.HasBeenNotified());
-}
-
-TEST_F(OpenClDeviceTest, ALostDeviceStaysLost) {
-  Open();
-  auto fill = *device().Prepare({.num_slots = 1, .commands = {FillCommand{{0, 0, 64}, 1}}});
-  auto buffer = *device().Allocate(64);
-  ASSERT_TRUE(Run(*fill, {buffer.get()}).status.ok());
-  control_->lost = true;
-  EXPECT_EQ(Run(*fill, {buffer.get()}).status.code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(device().Health().message(), HasSubstr("the device is lost"));
-  EXPECT_THAT(device().Health().message(), HasSubstr("CL_OUT_OF_RESOURCES"));
-  // The device stays lost, even if the library's errors stop.
-  control_->lost = false;
-  EXPECT_EQ(Run(*fill, {buffer.get()}).status.code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(device().Allocate(64).status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(device().LoadKernel(Image(1)).status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(device().CopyToDevice(*buffer, 0, "abc").code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(device().Synchronize().code(), absl::StatusCode::kUnavailable);
-  // A new device works.
-  buffer = nullptr;
-  Open();
-  EXPECT_TRUE(device().Health().ok());
-}
-
-TEST_F(OpenClDeviceTest, ALostDeviceIsRevivedOnceItWorks) {
-  Open();
-  auto kernel = *device().LoadKernel(Image(1));
-  const CommandList commands{.num_slots = 1,
-                             .commands = {LaunchCommand{kernel.get(), {{0, 0, 64}}}}};
-  auto list = *device().Prepare(commands);
-  auto buffer = *device().Allocate(64);
-  EXPECT_TRUE(device().Revive().ok()) << "it is not lost";
-  EXPECT_TRUE(Run(*list, {buffer.get()}).status.ok());
-  control_->lost = true;
-  EXPECT_EQ(Run(*list, {buffer.get()}).status.code(), absl::StatusCode::kUnavailable);
-  EXPECT_FALSE(device().Revive().ok());
-  EXPECT_FALSE(device().Health().ok());
-  control_->lost = false;
-  EXPECT_FALSE(device().Health().ok());
-  ASSERT_TRUE(device().Revive().ok());
-  EXPECT_TRUE(device().Health().ok());
-  // Old objects are refused, new ones work.
-  auto fresh = *device().Allocate(64);
-  Buffer* slots[] = {fresh.get()};
-  EXPECT_THAT(device().Submit(*list, slots, {}, [](SubmitResult) {}).message(),
-              HasSubstr("was lost with this one"));
-  EXPECT_THAT(device().CopyToDevice(*buffer, 0, "abc").message(), HasSubstr("was lost with it"));
-  EXPECT_FALSE(device().Prepare(commands).ok());
-  auto kernel_again = *device().LoadKernel(Image(1));
-  auto again = *device().Prepare(
-      {.num_slots = 1, .commands = {LaunchCommand{kernel_again.get(), {{0, 0, 64}}}}});
-  EXPECT_TRUE(Run(*again, {fresh.get()}).status.ok());
-  EXPECT_TRUE(device().CopyToDevice(*fresh, 0, "abc").ok());
-}
-
 TEST_F(OpenClDeviceTest, ADeviceThatGoesWhileNobodyUsesItIsNoticed) {
   Open();
   EXPECT_TRUE(device().Health().ok());
@@ -312,77 +211,16 @@ TEST_F(OpenClDeviceTest, ADeviceThatGoesWhileNobodyUsesItIsNoticed) {
 TEST_F(OpenClDeviceTest, AnInvalidQueueIsALostDevice) {
   Open();
   auto kernel = *device().LoadKernel(Image(1));
-  auto list =
-      *device().Prepare({.num_slots = 1, .commands = {LaunchCommand{kernel.get(), {{0, 0, 64}}}}});
+  auto list = Prepare({LaunchOf(kernel)});
   auto buffer = *device().Allocate(64);
   control_->next_launch_refused = kInvalidCommandQueue;
   EXPECT_EQ(Run(*list, {buffer.get()}).status.code(), absl::StatusCode::kUnavailable);
   EXPECT_FALSE(device().Health().ok());
 }
 
-TEST_F(OpenClDeviceTest, AListThatFailsAbortsItsGroup) {
-  Open();
-  auto kernel = *device().LoadKernel(Image(1));
-  auto list = *device().Prepare(
-      {.num_slots = 1, .commands = {LaunchCommand{kernel.get(), {{0, 0, 64}}}, SignalCommand{0}}});
-  auto buffer = *device().Allocate(64);
-  control_->next_launch_fails = kOutOfResources;
-  auto group = std::make_shared<SignalGroup>(std::make_shared<Signals>(4));
-  EXPECT_FALSE(Run(*list, {buffer.get()}, {.group = group}).status.ok());
-  EXPECT_THAT(group->Wait(0).message(), HasSubstr("CL_OUT_OF_RESOURCES"));
-}
-
-// Device 1 waits for device 0, which then waits for device 1.
-TEST_F(OpenClDeviceTest, DevicesWaitForEachOther) {
-  control_->gpus = 2;
-  Open();
-  ASSERT_EQ(devices_.size(), 2u);
-  auto first = *devices_[0]->Prepare({.num_slots = 1,
-                                      .commands = {FillCommand{{0, 0, 64}, 1}, SignalCommand{0},
-                                                   WaitCommand{1}, FillCommand{{0, 0, 64}, 2}}});
-  auto second = *devices_[1]->Prepare(
-      {.num_slots = 1, .commands = {WaitCommand{0}, FillCommand{{0, 0, 64}, 3}, SignalCommand{1}}});
-  auto a = *devices_[0]->Allocate(64);
-  auto b = *devices_[1]->Allocate(64);
-  Buffer* slots_a[] = {a.get()};
-  Buffer* slots_b[] = {b.get()};
-  for (int i = 0; i < 100; ++i) {
-    auto group = std::make_shared<SignalGroup>(std::make_shared<Signals>(4));
-    const SubmitOptions options{.time_commands = i % 2 == 0, .group = group};
-    const auto done = [](SubmitResult result) { EXPECT_TRUE(result.status.ok()) << result.status; };
-    ASSERT_TRUE(devices_[1]->Submit(*second, slots_b, options, done).ok());
-    ASSERT_TRUE(devices_[0]->Submit(*first, slots_a, options, done).ok());
-  }
-  std::string bytes(64, '\0');
-  ASSERT_TRUE(devices_[0]->CopyToHost(*a, 0, absl::MakeSpan(bytes)).ok());
-  EXPECT_EQ(bytes, std::string(64, '\2'));
-  ASSERT_TRUE(devices_[1]->CopyToHost(*b, 0, absl::MakeSpan(bytes)).ok());
-  EXPECT_EQ(bytes, std::string(64, '\3'));
-}
-
-TEST_F(OpenClDeviceTest, OtherDevicesBuffersAreRefused) {
-  control_->gpus = 2;
-  Open();
-  ASSERT_EQ(devices_.size(), 2u);
-  auto list = *device().Prepare({.num_slots = 1, .commands = {FillCommand{{0, 0, 64}, 1}}});
-  auto other = *devices_[1]->Allocate(64);
-  Buffer* slots[] = {other.get()};
-  const absl::Status status =
-      device().Submit(*list, slots, {}, [](SubmitResult) { ADD_FAILURE() << "done was called"; });
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(status.message(), HasSubstr("not one of opencl:0"));
-}
-
-TEST_F(OpenClDeviceTest, BuffersAndListsMayOutliveTheirDevice) {
-  Open();
-  auto list = *device().Prepare({.num_slots = 1, .commands = {FillCommand{{0, 0, 64}, 1}}});
-  auto buffer = *device().Allocate(64);
-  devices_.clear();
-  EXPECT_GT(control_->objects, 0);
-  list = nullptr;
-  buffer = nullptr;
-  EXPECT_EQ(control_->objects, 0);
-}
-
 }  // namespace
 }  // namespace kiln::drivers::opencl
+
+namespace kiln::drivers::testing {
+INSTANTIATE_TYPED_TEST_SUITE_P(OpenCl, QueuedDeviceTest, opencl::StandIn);
+}  // namespace kiln::drivers::testing

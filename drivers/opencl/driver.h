@@ -6,15 +6,11 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "drivers/interface/clock.h"
-#include "drivers/interface/driver.h"
+#include "drivers/common/queued_device/vendor_driver.h"
 
 namespace kiln::drivers::opencl {
-
-class ProgramBuilder;
 
 // Whether launches with constant arguments are recorded as command buffers (cl_khr_command_buffer)
 // on devices that support them. They help where each call costs a round trip to the device. PoCL
@@ -39,20 +35,17 @@ struct OpenClOptions {
   SteadyClock now = std::chrono::steady_clock::now;
 };
 
-// Loads vendors' code into the process; a crash in it is a crash of the process.
-class OpenClDriver : public Driver {
+class OpenClDriver : public VendorDriver {
  public:
   explicit OpenClDriver(OpenClOptions options);
-  ~OpenClDriver() override;
-
   std::string name() const override { return "opencl"; }
-  // A device's number is its position among all devices of the machine, CPUs last, offered or not.
-  absl::StatusOr<std::vector<std::unique_ptr<Device>>> Enumerate(std::string* why_none) override;
-  absl::StatusOr<KernelImage> Finish(const KernelImage& image, const Finisher& finisher) override;
 
  private:
+  // CPUs come last.
+  absl::StatusOr<std::vector<Openable>> Find() override;
+  absl::StatusOr<std::unique_ptr<KernelBuilder>> OpenBuilder() override;
+
   const OpenClOptions options_;
-  std::unique_ptr<ProgramBuilder> builder_;  // created by the first Finish
 };
 
 }  // namespace kiln::drivers::opencl

@@ -18,39 +18,9 @@ constexpr size_t kLogBytesMax = 2000;
 // If a kernel with blocks of at most this many threads fails to build, registers are not the cause.
 constexpr int kBlockThreadsSure = 64;
 
-template <typename... Parts>
-absl::Status Refused(const KernelImage& image, const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat("the kernel ", image.name, " ", parts...));
-}
-
-absl::Status CheckSource(const KernelImage& image, const DeviceFacts& facts) {
-  if (absl::Status status = CheckImage(image, facts.target.architecture); !status.ok())
-    return status;
-  if (image.code.empty()) return Refused(image, "has no source");
-  if (image.entry != 0 || image.scratch_bytes != 0) {
-    return Refused(image, "has an entry at ", image.entry, " and ", image.scratch_bytes,
-                   " bytes of scratch; OpenCL C has neither");
-  }
-  if (image.num_arguments > facts.target.limits.arguments_max) {
-    return Refused(image, "takes ", image.num_arguments, " arguments; the device allows ",
-                   facts.target.limits.arguments_max);
-  }
-  if (image.block_size > facts.target.limits.threads_per_block) {
-    return Refused(image, "has blocks of ", image.block_size, " threads; the device takes ",
-                   facts.target.limits.threads_per_block);
-  }
-  if (image.shared_bytes > facts.target.limits.shared_bytes_per_block) {
-    return Refused(image, "shares ", image.shared_bytes, " bytes in a block; the device has ",
-                   facts.target.limits.shared_bytes_per_block);
-  }
-  if (image.grid_size > std::numeric_limits<int64_t>::max() / image.block_size)
-    return Refused(image, "has a grid of ", image.grid_size);
-  return absl::OkStatus();
-}
-
 // A device that is lost or out of memory loads nothing; other errors are about this binary.
 absl::Status BinaryRefused(Context& context, const KernelImage& image, cl_int code) {
-  const std::string what = absl::StrCat("the binary of the kernel ", image.name, " is refused");
+  const std::string what = absl::StrCat("the binary of the kernel ", image.name, " was refused");
   const absl::Status failure = context.Failure(what, code);
   if (absl::IsUnavailable(failure) || absl::IsResourceExhausted(failure)) return failure;
   return FinishedRefused(failure.message());
@@ -61,7 +31,10 @@ absl::Status BinaryRefused(Context& context, const KernelImage& image, cl_int co
 absl::StatusOr<std::unique_ptr<OpenClKernel>> OpenClKernel::Load(std::shared_ptr<Context> context,
                                                                  const DeviceFacts& facts,
                                                                  const KernelImage& image) {
-  if (absl::Status status = CheckSource(image, facts); !status.ok()) return status;
+  if (absl::Status status = CheckBlockImage(image, facts.target, "OpenCL C"); !status.ok())
+    return status;
+  if (image.grid_size > std::numeric_limits<int64_t>::max() / image.block_size)
+    return RefusedKernel(image, "has a grid of ", image.grid_size);
   std::unique_ptr<OpenClKernel> kernel(new OpenClKernel(std::move(context), image));
   absl::Status built =
       image.finished.empty() ? kernel->Build(facts) : kernel->BuildFromBinary(facts);
@@ -73,32 +46,32 @@ absl::StatusOr<std::unique_ptr<OpenClKernel>> OpenClKernel::Load(std::shared_ptr
 
 absl::Status OpenClKernel::Build(const DeviceFacts& facts) {
   const Library& cl = context_->cl();
-  const char* source = image_.code.data();
-  const size_t size = image_.code.size();
+  const char* source = image().code.data();
+  const size_t size = image().code.size();
   cl_int code = CL_SUCCESS;
   cl_program program = cl.CreateProgramWithSource(context_->get(), 1, &source, &size, &code);
   if (code != CL_SUCCESS)
-    return context_->Failure(absl::StrCat("cannot load the kernel ", image_.name), code);
+    return context_->Failure(absl::StrCat("cannot load the kernel ", image().name), code);
   program_ = Handle<cl_program>(program, cl.ReleaseProgram);
   cl_device_id device = context_->device();
   code = cl.BuildProgram(program, 1, &device, facts.build_options.c_str(), nullptr, nullptr);
   if (code == CL_BUILD_PROGRAM_FAILURE) {
     const std::string why =
-        absl::StrCat("the kernel ", image_.name, " cannot be compiled:\n", BuildLog());
+        absl::StrCat("the kernel ", image().name, " cannot be compiled:\n", BuildLog());
     // The source requires its block size, which may need more registers than there are.
-    if (image_.block_size > kBlockThreadsSure) return BlocksTooLarge(why, kBlockThreadsSure);
+    if (image().block_size > kBlockThreadsSure) return BlocksTooLarge(why, kBlockThreadsSure);
     return absl::InvalidArgumentError(why);
   }
   if (code != CL_SUCCESS)
-    return context_->Failure(absl::StrCat("cannot build the kernel ", image_.name), code);
+    return context_->Failure(absl::StrCat("cannot build the kernel ", image().name), code);
   return absl::OkStatus();
 }
 
 absl::Status OpenClKernel::BuildFromBinary(const DeviceFacts& facts) {
   const Library& cl = context_->cl();
   cl_device_id device = context_->device();
-  const size_t size = image_.finished.size();
-  const auto* binary = reinterpret_cast<const unsigned char*>(image_.finished.data());
+  const size_t size = image().finished.size();
+  const auto* binary = reinterpret_cast<const unsigned char*>(image().finished.data());
   cl_int taken = CL_SUCCESS;
   cl_int code = CL_SUCCESS;
   cl_program program =
@@ -109,7 +82,7 @@ absl::Status OpenClKernel::BuildFromBinary(const DeviceFacts& facts) {
   // them.
   if (code == CL_SUCCESS)
     code = cl.BuildProgram(program, 1, &device, facts.build_options.c_str(), nullptr, nullptr);
-  return code == CL_SUCCESS ? absl::OkStatus() : BinaryRefused(*context_, image_, code);
+  return code == CL_SUCCESS ? absl::OkStatus() : BinaryRefused(*context_, image(), code);
 }
 
 absl::StatusOr<std::string> OpenClKernel::Binary() const {
@@ -125,7 +98,8 @@ absl::StatusOr<std::string> OpenClKernel::Binary() const {
   if (code == CL_SUCCESS)
     code = cl.GetProgramInfo(program_.get(), CL_PROGRAM_BINARIES, sizeof(to), &to, nullptr);
   if (code == CL_SUCCESS) return binary;
-  return context_->Failure(absl::StrCat("cannot get the binary of the kernel ", image_.name), code);
+  return context_->Failure(absl::StrCat("cannot get the binary of the kernel ", image().name),
+                           code);
 }
 
 std::string OpenClKernel::BuildLog() const {
@@ -151,9 +125,9 @@ absl::Status OpenClKernel::FindFunction() {
   cl_int code = cl.GetProgramInfo(program_.get(), CL_PROGRAM_NUM_KERNELS, sizeof(functions),
                                   &functions, nullptr);
   if (code != CL_SUCCESS)
-    return context_->Failure(absl::StrCat("cannot inspect the kernel ", image_.name), code);
+    return context_->Failure(absl::StrCat("cannot inspect the kernel ", image().name), code);
   if (functions != 1)
-    return Refused(image_, "has ", functions, " functions marked __kernel; one is needed");
+    return RefusedKernel(image(), "has ", functions, " functions marked __kernel; one is needed");
   size_t size = 0;
   cl.GetProgramInfo(program_.get(), CL_PROGRAM_KERNEL_NAMES, 0, nullptr, &size);
   function_name_.resize(size);
@@ -168,19 +142,19 @@ absl::Status OpenClKernel::CheckFunction(const DeviceFacts& facts) const {
   const Library& cl = context_->cl();
   cl_uint parameters = 0;
   cl.GetKernelInfo(function->get(), CL_KERNEL_NUM_ARGS, sizeof(parameters), &parameters, nullptr);
-  if (parameters != static_cast<cl_uint>(image_.num_parameters())) {
-    return Refused(image_, "declares ", image_.num_arguments, " arguments",
-                   image_.takes_slot_table ? " and a slot table" : "",
-                   image_.runs_parts ? " and its first grid point" : "",
-                   ", but its function takes ", parameters);
+  if (parameters != static_cast<cl_uint>(image().num_parameters())) {
+    return RefusedKernel(image(), "declares ", image().num_arguments, " arguments",
+                         image().takes_slot_table ? " and a slot table" : "",
+                         image().runs_parts ? " and its first grid point" : "",
+                         ", but its function takes ", parameters);
   }
   // Less than the device's maximum if a thread needs many registers.
   size_t block_size_max = 0;
   cl.GetKernelWorkGroupInfo(function->get(), context_->device(), CL_KERNEL_WORK_GROUP_SIZE,
                             sizeof(block_size_max), &block_size_max, nullptr);
-  if (static_cast<size_t>(image_.block_size) > block_size_max) {
+  if (static_cast<size_t>(image().block_size) > block_size_max) {
     return BlocksTooLarge(
-        absl::StrCat("the kernel ", image_.name, " has blocks of ", image_.block_size,
+        absl::StrCat("the kernel ", image().name, " has blocks of ", image().block_size,
                      " threads; in its built form the device allows ", block_size_max),
         static_cast<int>(block_size_max));
   }
@@ -188,8 +162,9 @@ absl::Status OpenClKernel::CheckFunction(const DeviceFacts& facts) const {
   cl.GetKernelWorkGroupInfo(function->get(), context_->device(), CL_KERNEL_LOCAL_MEM_SIZE,
                             sizeof(shared_bytes), &shared_bytes, nullptr);
   if (shared_bytes > static_cast<cl_ulong>(facts.target.limits.shared_bytes_per_block)) {
-    return Refused(image_, "declares ", shared_bytes, " bytes of __local memory; the device has ",
-                   facts.target.limits.shared_bytes_per_block);
+    return RefusedKernel(image(), "declares ", shared_bytes,
+                         " bytes of __local memory; the device has ",
+                         facts.target.limits.shared_bytes_per_block);
   }
   return absl::OkStatus();
 }
@@ -198,7 +173,7 @@ absl::StatusOr<Handle<cl_kernel>> OpenClKernel::MakeFunction() const {
   cl_int code = CL_SUCCESS;
   cl_kernel function = context_->cl().CreateKernel(program_.get(), function_name_.c_str(), &code);
   if (code != CL_SUCCESS)
-    return context_->Failure(absl::StrCat("cannot make the kernel ", image_.name), code);
+    return context_->Failure(absl::StrCat("cannot make the kernel ", image().name), code);
   return Handle<cl_kernel>(function, context_->cl().ReleaseKernel);
 }
 

@@ -12,7 +12,7 @@
 
 namespace kiln::drivers::opencl {
 
-class OpenClKernel : public LoadedKernel {
+class OpenClKernel : public QueuedKernel {
  public:
   // INVALID_ARGUMENT: the image is for another architecture, needs more than the device has, or its
   // source does not compile; the message then ends with the compiler's log, shortened.
@@ -20,9 +20,6 @@ class OpenClKernel : public LoadedKernel {
   static absl::StatusOr<std::unique_ptr<OpenClKernel>> Load(std::shared_ptr<Context> context,
                                                             const DeviceFacts& facts,
                                                             const KernelImage& image);
-
-  const KernelImage& image() const override { return image_; }
-  const Context* context() const { return context_.get(); }
 
   // The binary from which a device of this kind, with this driver version, loads the kernel without
   // compiling. UNIMPLEMENTED if the driver gives no binaries.
@@ -33,7 +30,7 @@ class OpenClKernel : public LoadedKernel {
 
  private:
   OpenClKernel(std::shared_ptr<Context> context, const KernelImage& image)
-      : context_(std::move(context)), image_(image) {}
+      : QueuedKernel(context.get(), image), context_(std::move(context)) {}
   absl::Status Build(const DeviceFacts& facts);
   absl::Status BuildFromBinary(const DeviceFacts& facts);
   absl::Status FindFunction();
@@ -41,7 +38,6 @@ class OpenClKernel : public LoadedKernel {
   std::string BuildLog() const;
 
   const std::shared_ptr<Context> context_;
-  const KernelImage image_;
   Handle<cl_program> program_;
   std::string function_name_;
 };

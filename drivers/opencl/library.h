@@ -54,14 +54,14 @@ namespace kiln::drivers::opencl {
 
 // Called as `cl.Finish(queue)`. The functions are as thread-safe as OpenCL says: all except those
 // that modify a kernel object.
-struct Library {
+struct Library : FunctionTable {
+  using FunctionTable::FunctionTable;
   // NOT_FOUND: the library is missing or lacks a function.
   static absl::StatusOr<std::shared_ptr<const Library>> Open(const std::string& name);
 
-#define KILN_OPENCL_POINTER(name) decltype(&::cl##name) name = nullptr
+#define KILN_OPENCL_POINTER(name) decltype(&::cl##name) name = Find("cl" #name)
   KILN_OPENCL_FUNCTIONS(KILN_OPENCL_POINTER);
 #undef KILN_OPENCL_POINTER
-  std::unique_ptr<DynamicLibrary> library;
 };
 
 }  // namespace kiln::drivers::opencl

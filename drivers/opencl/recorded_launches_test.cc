@@ -82,6 +82,15 @@ class RecordedLaunchesTest : public OpenClTest {
             after.recorded - before.recorded, after.copies - before.copies};
   }
 
+  void Open(CommandBuffers command_buffers = CommandBuffers::kWhereTheyHelp,
+            bool sharing_host_memory = false) {
+    OpenClTest::Open(
+        {.sharing_host_memory = sharing_host_memory,
+         .command_buffers = command_buffers,
+         .on_broken_command_buffers = [this](const std::string& device, const absl::Status& why) {
+           broken_.push_back(absl::StrCat(device, ": ", why.message()));
+         }});
+  }
   void Load() { kernel_ = *device().LoadKernel(TableImage(1)); }
   // Returns `count` launches on slot 0.
   std::vector<Command> Steps(int count) {
@@ -90,23 +99,13 @@ class RecordedLaunchesTest : public OpenClTest {
   std::unique_ptr<PreparedList> Prepare(std::vector<Command> commands, int slots = 1) {
     return *device().Prepare({.num_slots = slots, .commands = std::move(commands)});
   }
-  std::unique_ptr<Buffer> Zeros() {
-    auto buffer = *device().Allocate(64);
-    EXPECT_TRUE(device().CopyToDevice(*buffer, 0, std::string(64, '\0')).ok());
-    return buffer;
-  }
-  uint32_t Value(const Buffer& buffer) {
-    uint32_t value = 0;
-    EXPECT_TRUE(
-        device().CopyToHost(buffer, 0, {reinterpret_cast<char*>(&value), sizeof(value)}).ok());
-    return value;
-  }
   // Runs the list until the next run may be recorded.
   void Settle(PreparedList& list, const std::vector<Buffer*>& slots) {
     EXPECT_TRUE(Run(list, slots).status.ok());
   }
 
   std::unique_ptr<LoadedKernel> kernel_;
+  std::vector<std::string> broken_;  // reports about command buffers, from running lists
 };
 
 TEST_F(RecordedLaunchesTest, AThousandLaunchesWithOtherBuffersAreOneCopyAndOneCall) {
@@ -118,10 +117,8 @@ TEST_F(RecordedLaunchesTest, AThousandLaunchesWithOtherBuffersAreOneCopyAndOneCa
   for (int i = 0; i < kLaunches; ++i)
     commands.emplace_back(LaunchCommand{kernel_.get(), {{i % kSlots, 0, 64}}});
   auto list = Prepare(std::move(commands), kSlots);
-  std::vector<std::unique_ptr<Buffer>> buffers;
-  for (int i = 0; i < 3 * kSlots / 2; ++i) buffers.push_back(Zeros());
-  std::vector<Buffer*> slots;
-  for (int i = 0; i < kSlots; ++i) slots.push_back(buffers[i].get());
+  const auto buffers = ManyZeros(3 * kSlots / 2);
+  std::vector<Buffer*> slots = Slots(buffers, kSlots);
   const auto run = [&] { EXPECT_TRUE(Run(*list, slots).status.ok()); };
   const auto swap_half = [&] {
     for (int i = 0; i < kSlots / 2; ++i) {
@@ -144,9 +141,9 @@ TEST_F(RecordedLaunchesTest, AThousandLaunchesWithOtherBuffersAreOneCopyAndOneCa
   EXPECT_EQ(control_->arguments_set, set);
   // Three runs used the other buffers, and five the original ones.
   constexpr int kStepsEach = kLaunches / kSlots;
-  EXPECT_EQ(Value(*buffers[0]), AfterSteps(5 * kStepsEach));
-  EXPECT_EQ(Value(*buffers[1]), AfterSteps(8 * kStepsEach));
-  EXPECT_EQ(Value(*buffers[kSlots]), AfterSteps(3 * kStepsEach));
+  EXPECT_EQ(Read(*buffers[0]), AfterSteps(5 * kStepsEach));
+  EXPECT_EQ(Read(*buffers[1]), AfterSteps(8 * kStepsEach));
+  EXPECT_EQ(Read(*buffers[kSlots]), AfterSteps(3 * kStepsEach));
 }
 
 TEST_F(RecordedLaunchesTest, OnlyLaunchesWithATableThatStandTogetherAreRecorded) {
@@ -176,9 +173,9 @@ TEST_F(RecordedLaunchesTest, OnlyLaunchesWithATableThatStandTogetherAreRecorded)
   EXPECT_EQ(CostOf(run), (Cost{19, 0, 0, 2}));
   EXPECT_EQ(CostOf(run), (Cost{4, 3, 15, 1}));
   EXPECT_EQ(CostOf(run), (Cost{4, 3, 0, 1}));
-  EXPECT_EQ(Value(*a), AfterSteps(3 * 18));
-  EXPECT_EQ(Value(*b), AfterSteps(2 * 18 + 5)) << "as the copy found it in the last run";
-  EXPECT_EQ(Value(*c), 0x01010101u);
+  EXPECT_EQ(Read(*a), AfterSteps(3 * 18));
+  EXPECT_EQ(Read(*b), AfterSteps(2 * 18 + 5)) << "as the copy found it in the last run";
+  EXPECT_EQ(Read(*c), 0x01010101u);
 }
 
 TEST_F(RecordedLaunchesTest, LongListsHaveSeveralCommandBuffers) {
@@ -190,7 +187,7 @@ TEST_F(RecordedLaunchesTest, LongListsHaveSeveralCommandBuffers) {
   const auto run = [&] { EXPECT_TRUE(Run(*list, {buffer.get()}).status.ok()); };
   run();
   EXPECT_EQ(CostOf(run), (Cost{1, 2, 2 * kLaunchesMax, 0}));
-  EXPECT_EQ(Value(*buffer), AfterSteps(2 * (2 * kLaunchesMax + 1)));
+  EXPECT_EQ(Read(*buffer), AfterSteps(2 * (2 * kLaunchesMax + 1)));
 }
 
 TEST_F(RecordedLaunchesTest, TimedRunsAreEnqueuedOneByOne) {
@@ -250,8 +247,8 @@ TEST_F(RecordedLaunchesTest, ListsMayBeSubmittedBeforeTheyHaveEnded) {
       EXPECT_GT(buffers, 1);
       EXPECT_LE(buffers, static_cast<int64_t>(RecordedLaunches::kBuffersMax));
     }
-    EXPECT_EQ(Value(*a), AfterSteps(11 * 5));
-    EXPECT_EQ(Value(*b), AfterSteps(11 * 5));
+    EXPECT_EQ(Read(*a), AfterSteps(11 * 5));
+    EXPECT_EQ(Read(*b), AfterSteps(11 * 5));
     kernel_ = nullptr;
   }
 }
@@ -266,7 +263,7 @@ TEST_F(RecordedLaunchesTest, ALibraryMayKnowLateThatABufferHasEnded) {
   control_->next_buffer_refused = kInvalidOperation;
   EXPECT_EQ(CostOf(run), (Cost{5, 0, 5, 0}));
   EXPECT_EQ(CostOf(run), (Cost{0, 1, 0, 0}));
-  EXPECT_EQ(Value(*buffer), AfterSteps(15));
+  EXPECT_EQ(Read(*buffer), AfterSteps(15));
   EXPECT_THAT(broken_, IsEmpty());
 }
 
@@ -336,7 +333,7 @@ TEST_F(RecordedLaunchesTest, ALostDeviceRecordsAnewOnceItIsRevived) {
   Settle(*list, {buffer.get()});
   EXPECT_EQ(CostOf([&] { EXPECT_TRUE(Run(*list, {buffer.get()}).status.ok()); }),
             (Cost{0, 1, 5, 0}));
-  EXPECT_EQ(Value(*buffer), AfterSteps(10));
+  EXPECT_EQ(Read(*buffer), AfterSteps(10));
 }
 
 TEST_F(RecordedLaunchesTest, WhereRecordingFailsListsRunAsBeforeAndThatIsSaidOnce) {
@@ -350,7 +347,7 @@ TEST_F(RecordedLaunchesTest, WhereRecordingFailsListsRunAsBeforeAndThatIsSaidOnc
     EXPECT_TRUE(Run(*list, {buffer.get()}).status.ok());
     EXPECT_TRUE(Run(*other, {buffer.get()}).status.ok());
   }
-  EXPECT_EQ(Value(*buffer), AfterSteps(33));
+  EXPECT_EQ(Read(*buffer), AfterSteps(33));
   EXPECT_THAT(broken_, ElementsAre(AllOf(HasSubstr("opencl:0"), HasSubstr("finalize"),
                                          HasSubstr("CL_INVALID_OPERATION"))));
   EXPECT_TRUE(device().Health().ok());
@@ -367,7 +364,7 @@ TEST_F(RecordedLaunchesTest, CommandBuffersThatTheLibraryDoesNotKnowAreGivenUp) 
   EXPECT_EQ(CostOf(run), (Cost{5, 0, 5, 0}));
   EXPECT_EQ(CostOf(run), (Cost{5, 0, 0, 0}));
   EXPECT_THAT(broken_, ElementsAre(HasSubstr("CL_INVALID_COMMAND_BUFFER_KHR")));
-  EXPECT_EQ(Value(*buffer), AfterSteps(15));
+  EXPECT_EQ(Read(*buffer), AfterSteps(15));
 }
 
 TEST_F(RecordedLaunchesTest, ListsThatAreTooLongForTheLibraryRunAsBefore) {
@@ -389,8 +386,7 @@ TEST_F(RecordedLaunchesTest, ListsThatAreTooLongForTheLibraryRunAsBefore) {
 
 TEST_F(RecordedLaunchesTest, CommandBuffersAreUsedWhereTheyHelpOrAreAskedFor) {
   const auto buffers = [this](CommandBuffers use, size_t number) {
-    command_buffers_ = use;
-    Open(/*sharing_host_memory=*/true);
+    Open(use, /*sharing_host_memory=*/true);
     Device& device = *devices_[number];
     auto kernel = *device.LoadKernel(TableImage(1));
     auto list = *device.Prepare(

@@ -19,8 +19,8 @@ absl::StatusOr<std::unique_ptr<SlotTable>> SlotTable::Make(std::shared_ptr<Conte
   const size_t bytes = std::max<size_t>(slots, 1) * sizeof(cl_ulong);
   table->memory_ = table->context_->AllocateMemory(static_cast<int64_t>(bytes));
   if (table->memory_ != nullptr) return table;
-  return absl::ResourceExhaustedError(absl::StrCat("the device does not have ", bytes,
-                                                   " bytes left for a table of ", slots, " slots"));
+  return table->context_->NoMemoryFor(static_cast<int64_t>(bytes),
+                                      absl::StrCat("for a table of ", slots, " slots"));
 }
 
 SlotTable::~SlotTable() {

@@ -2,7 +2,6 @@
 
 #include <cstdlib>
 #include <fstream>
-#include <limits>
 #include <sstream>
 #include <utility>
 
@@ -11,6 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "proto/text/byte_count.h"
+#include "server/config/keys.h"
 #include "server/log/log.h"
 
 // Parsing returns errors instead of throwing exceptions.
@@ -20,163 +21,55 @@
 namespace kiln::config {
 namespace {
 
-// One key of the file, with its expected type and how its value is stored.
-struct Key {
-  std::string path;  // "cache.limit"
-  std::string wants;
-  std::function<bool(const toml::node&, Config*)> take;
-};
-
-// These return false for a value of another type or out of range; ApplyTable reports it with its
-// line.
-bool TakeString(const toml::node& node, std::string* out) {
-  const auto value = node.value_exact<std::string>();
-  if (value) *out = *value;
-  return value.has_value();
-}
-
-bool TakeStrings(const toml::node& node, std::vector<std::string>* out) {
+std::optional<std::vector<std::string>> ListOf(const toml::node& node) {
   const toml::array* array = node.as_array();
-  if (array == nullptr) return false;
-  // Collected separately, so that an error in the middle leaves the old values.
-  std::vector<std::string> values;
+  if (array == nullptr) return std::nullopt;
+  std::vector<std::string> list;
   for (const toml::node& element : *array) {
-    if (!TakeString(element, &values.emplace_back())) return false;
+    const auto text = element.value_exact<std::string>();
+    if (!text) return std::nullopt;
+    list.push_back(*text);
   }
-  *out = std::move(values);
-  return true;
+  return list;
 }
 
-bool TakeBool(const toml::node& node, bool* out) {
-  const auto value = node.value_exact<bool>();
-  if (value) *out = *value;
-  return value.has_value();
+std::optional<int64_t> NumberOf(const toml::node& node, int64_t max) {
+  const auto number = node.value_exact<int64_t>();
+  return number && *number >= 0 && *number <= max ? number : std::nullopt;
 }
 
-bool TakeInt(const toml::node& node, int* out) {
-  const auto value = node.value_exact<int64_t>();
-  if (!value || *value < 0 || *value > std::numeric_limits<int>::max()) return false;
-  *out = static_cast<int>(*value);
-  return true;
+std::optional<int64_t> BytesOf(const toml::node& node) {
+  const auto text = node.value_exact<std::string>();
+  if (!text) return NumberOf(node, kAnyBytesMax);
+  const auto bytes = ParseBytes(*text);
+  return bytes.ok() ? std::optional(*bytes) : std::nullopt;
 }
 
-bool TakeBytes(const toml::node& node, int64_t* out) {
-  if (const auto number = node.value_exact<int64_t>()) {
-    *out = *number;
-    return *number >= 0;
+// Returns nullopt for a value of another type.
+std::optional<Value> ValueOf(const toml::node& node, Type type) {
+  switch (type) {
+    case Type::kText:
+      return node.value_exact<std::string>();
+    case Type::kList:
+      return ListOf(node);
+    case Type::kSwitch:
+      return node.value_exact<bool>();
+    case Type::kNumber:
+      return NumberOf(node, kAnyNumberMax);
+    default:
+      return BytesOf(node);
   }
-  std::string text;
-  if (!TakeString(node, &text)) return false;
-  const auto bytes = ParseBytes(text);
-  if (bytes.ok()) *out = *bytes;
-  return bytes.ok();
-}
-
-constexpr int64_t kHostMemoryMin = 16 << 20;
-constexpr int kSecondsPerWeek = 7 * 24 * 3600;
-constexpr int kHoursPerYear = 366 * 24;
-// An idle worker uses a tenth of it.
-constexpr int64_t kCompileMemoryMin = 256 << 20;
-
-constexpr char kBytes[] = "a number of bytes such as \"512MiB\"";
-constexpr char kPasses[] = "an array of compiler passes; `irtool --list` shows them";
-constexpr char kNumber[] = "an integer, at least 0";
-
-// Adds a key for each of quota::Resources.
-std::vector<Key> WithQuotas(std::vector<Key> keys) {
-  for (const quota::ResourceRow& row : quota::Resources()) {
-    keys.push_back({absl::StrCat("quota.", row.name), row.is_bytes ? kBytes : kNumber,
-                    [&row](const toml::node& n, Config* c) {
-                      int64_t* limit = &c->quota[row.resource];
-                      if (row.is_bytes) return TakeBytes(n, limit);
-                      int number = 0;
-                      const bool is_number = TakeInt(n, &number);
-                      if (is_number) *limit = number;
-                      return is_number;
-                    }});
-  }
-  return keys;
-}
-
-const std::vector<Key>& Keys() {
-  // In the order of config.h. Never destroyed, as Google's style requires for statics.
-  static const std::vector<Key>& keys = *new auto(WithQuotas({
-      {"listen", "an array of addresses",
-       [](const toml::node& n, Config* c) { return TakeStrings(n, &c->listen); }},
-      {"log_level", "a string",
-       [](const toml::node& n, Config* c) { return TakeString(n, &c->log_level); }},
-      {"metrics.listen", "an address or \"\"",
-       [](const toml::node& n, Config* c) { return TakeString(n, &c->metrics_listen); }},
-      {"cache.folder", "a string",
-       [](const toml::node& n, Config* c) { return TakeString(n, &c->cache_folder); }},
-      {"cache.limit", kBytes,
-       [](const toml::node& n, Config* c) { return TakeBytes(n, &c->cache_limit_bytes); }},
-      {"state.folder", "a string",
-       [](const toml::node& n, Config* c) { return TakeString(n, &c->state_folder); }},
-      {"programs.shared", "true or false",
-       [](const toml::node& n, Config* c) { return TakeBool(n, &c->programs_shared); }},
-      {"metrics.plain_http", "true or false",
-       [](const toml::node& n, Config* c) { return TakeBool(n, &c->metrics_plain_http); }},
-      {"auth.system_users", "true or false",
-       [](const toml::node& n, Config* c) { return TakeBool(n, &c->system_users); }},
-      {"tls.certificate", "a string",
-       [](const toml::node& n, Config* c) { return TakeString(n, &c->tls_certificate); }},
-      {"tls.key", "a string",
-       [](const toml::node& n, Config* c) { return TakeString(n, &c->tls_key); }},
-      {"tls.client_ca", "a string",
-       [](const toml::node& n, Config* c) { return TakeString(n, &c->tls_client_ca); }},
-      {"state.session_limit", kBytes,
-       [](const toml::node& n, Config* c) { return TakeBytes(n, &c->kept_sessions_limit_bytes); }},
-      {"devices.use", "an array of device names",
-       [](const toml::node& n, Config* c) { return TakeStrings(n, &c->devices); }},
-      {"devices.memory_limit", kBytes,
-       [](const toml::node& n, Config* c) { return TakeBytes(n, &c->memory_limit_bytes); }},
-      {"devices.cpu_devices", kNumber,
-       [](const toml::node& n, Config* c) { return TakeInt(n, &c->cpu_devices); }},
-      {"devices.cpu_threads", kNumber,
-       [](const toml::node& n, Config* c) { return TakeInt(n, &c->cpu_threads); }},
-      {"devices.cpu_features", "a string",
-       [](const toml::node& n, Config* c) { return TakeString(n, &c->cpu_features); }},
-      {"devices.run_seconds_limit", kNumber,
-       [](const toml::node& n, Config* c) { return TakeInt(n, &c->run_seconds_limit); }},
-      {"devices.health_interval_seconds", kNumber,
-       [](const toml::node& n, Config* c) { return TakeInt(n, &c->health_interval_seconds); }},
-      {"fairness.slice_ms", kNumber,
-       [](const toml::node& n, Config* c) { return TakeInt(n, &c->slice_milliseconds); }},
-      {"fairness.compiles_waiting_limit", kNumber,
-       [](const toml::node& n, Config* c) { return TakeInt(n, &c->compiles_waiting_limit); }},
-      {"compiler.seconds_limit", kNumber,
-       [](const toml::node& n, Config* c) { return TakeInt(n, &c->compile_seconds_limit); }},
-      {"compiler.memory_limit", kBytes,
-       [](const toml::node& n, Config* c) { return TakeBytes(n, &c->compile_memory_limit_bytes); }},
-      {"compiler.unused_minutes_limit", kNumber,
-       [](const toml::node& n, Config* c) { return TakeInt(n, &c->unused_minutes_limit); }},
-      {"compiler.disable_passes", kPasses,
-       [](const toml::node& n, Config* c) { return TakeStrings(n, &c->disabled_passes); }},
-      {"compiler.dump_passes", kPasses,
-       [](const toml::node& n, Config* c) { return TakeStrings(n, &c->dumped_passes); }},
-      {"memory.host_limit", kBytes,
-       [](const toml::node& n, Config* c) { return TakeBytes(n, &c->host_memory_limit_bytes); }},
-      {"sessions.lease_seconds", kNumber,
-       [](const toml::node& n, Config* c) { return TakeInt(n, &c->lease_seconds); }},
-      {"sessions.lease_seconds_limit", kNumber,
-       [](const toml::node& n, Config* c) { return TakeInt(n, &c->lease_seconds_limit); }},
-      {"sessions.detach_hours_limit", kNumber,
-       [](const toml::node& n, Config* c) { return TakeInt(n, &c->detach_hours_limit); }},
-      {"sessions.limit", kNumber,
-       [](const toml::node& n, Config* c) { return TakeInt(n, &c->session_limit); }},
-      {"sessions.idle_connection_seconds", kNumber,
-       [](const toml::node& n, Config* c) { return TakeInt(n, &c->idle_connection_seconds); }},
-      {"sessions.ping_answer_seconds", kNumber,
-       [](const toml::node& n, Config* c) { return TakeInt(n, &c->ping_answer_seconds); }},
-      {"sessions.blob_limit", kBytes,
-       [](const toml::node& n, Config* c) { return TakeBytes(n, &c->blob_limit_bytes); }},
-  }));
-  return keys;
 }
 
 absl::Status ErrorAt(const std::string& file, uint32_t line, const std::string& what) {
   return absl::InvalidArgumentError(absl::StrCat(file, ":", line, ": ", what));
+}
+
+std::string KnownPaths() {
+  std::vector<absl::string_view> paths;
+  for (const Key& key : Keys())
+    if (!key.path.empty()) paths.push_back(key.path);
+  return absl::StrJoin(paths, ", ");
 }
 
 absl::Status ApplyTable(const toml::table& table, const std::string& prefix,
@@ -185,26 +78,19 @@ absl::Status ApplyTable(const toml::table& table, const std::string& prefix,
     // "devices.use" for the key "use" of the section "devices".
     const std::string path = absl::StrCat(prefix, std::string(key.str()));
     const uint32_t line = key.source().begin.line;
-    const Key* known = nullptr;
-    bool is_section = false;
-    for (const Key& row : Keys()) {
-      if (row.path == path) known = &row;
-      // "devices" is a section because there is a key "devices.use".
-      is_section = is_section || absl::StartsWith(row.path, absl::StrCat(path, "."));
-    }
-    if (is_section && node.is_table()) {
+    const Key* known = FindKey(&Key::path, path);
+    if (node.is_table() && IsSection(path)) {
       if (absl::Status status = ApplyTable(*node.as_table(), absl::StrCat(path, "."), file, config);
           !status.ok()) {
         return status;
       }
     } else if (known == nullptr) {
       return ErrorAt(file, line,
-                     absl::StrCat("unknown key \"", path, "\"; known keys: ",
-                                  absl::StrJoin(Keys(), ", ", [](std::string* out, const Key& row) {
-                                    out->append(row.path);
-                                  })));
-    } else if (!known->take(node, config)) {
-      return ErrorAt(file, line, absl::StrCat("\"", path, "\" must be ", known->wants));
+                     absl::StrCat("unknown key \"", path, "\"; known keys: ", KnownPaths()));
+    } else if (auto value = ValueOf(node, TypeOf(*known))) {
+      Set(*known, *std::move(value), config);
+    } else {
+      return ErrorAt(file, line, absl::StrCat("\"", path, "\" must be ", Wanted(TypeOf(*known))));
     }
   }
   return absl::OkStatus();
@@ -285,75 +171,12 @@ absl::Status Check(const Config& config) {
     return absl::InvalidArgumentError(absl::StrCat(
         "log_level: \"", config.log_level, "\" is not allowed; use debug, info, warning or error"));
   }
-  if (config.cpu_devices < 0 || config.cpu_devices > 64) {
+  for (const Key& key : Keys()) {
+    const Value value = Get(key, config);
+    const auto* number = std::get_if<int64_t>(&value);
+    if (number == nullptr || IsInRange(key, *number)) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("cpu_devices: ", config.cpu_devices, " is not between 0 and 64"));
-  }
-  if (config.cpu_threads < 0 || config.cpu_threads > 4096) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("cpu_threads: ", config.cpu_threads, " is not between 0 and 4096"));
-  }
-  if (config.lease_seconds_limit < 1 || config.lease_seconds_limit > kSecondsPerWeek) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("lease_seconds_limit: ", config.lease_seconds_limit, " is not between 1 and ",
-                     kSecondsPerWeek));
-  }
-  if (config.lease_seconds < 1 || config.lease_seconds > kSecondsPerWeek) {
-    return absl::InvalidArgumentError(absl::StrCat("lease_seconds: ", config.lease_seconds,
-                                                   " is not between 1 and ", kSecondsPerWeek));
-  }
-  if (config.detach_hours_limit < 0 || config.detach_hours_limit > kHoursPerYear) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("detach_hours_limit: ", config.detach_hours_limit, " is not between 0 and ",
-                     kHoursPerYear));
-  }
-  if (config.session_limit < 1 || config.session_limit > 1'000'000) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("sessions.limit: ", config.session_limit, " is not between 1 and 1000000"));
-  }
-  if (config.idle_connection_seconds < 1 || config.idle_connection_seconds > kSecondsPerWeek) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("sessions.idle_connection_seconds: ", config.idle_connection_seconds,
-                     " is not between 1 and ", kSecondsPerWeek));
-  }
-  if (config.ping_answer_seconds < 1 || config.ping_answer_seconds > kSecondsPerWeek) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("sessions.ping_answer_seconds: ", config.ping_answer_seconds,
-                     " is not between 1 and ", kSecondsPerWeek));
-  }
-  if (config.memory_limit_bytes < 0 || config.cache_limit_bytes < 0 ||
-      config.blob_limit_bytes < 0 || config.kept_sessions_limit_bytes < 0 ||
-      config.host_memory_limit_bytes < 0) {
-    return absl::InvalidArgumentError("limits in bytes must be 0 or more");
-  }
-  if (config.host_memory_limit_bytes > 0 && config.host_memory_limit_bytes < kHostMemoryMin) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("memory.host_limit: ", config.host_memory_limit_bytes,
-                     " bytes are not enough; set ", kHostMemoryMin, " or more"));
-  }
-  if (config.compile_seconds_limit < 0) {
-    return absl::InvalidArgumentError("compiler.seconds_limit: it must not be negative");
-  }
-  if (config.compile_memory_limit_bytes != 0 &&
-      config.compile_memory_limit_bytes < kCompileMemoryMin) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "compiler.memory_limit: ", config.compile_memory_limit_bytes, " bytes are not enough; set ",
-        kCompileMemoryMin, " or more, or 0 for no limit"));
-  }
-  const int64_t weight = config.quota[quota::Resource::kWeight];
-  if (weight < 1 || weight > quota::kWeightMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("quota.weight: ", weight, " is not between 1 and ", quota::kWeightMax));
-  }
-  if (config.health_interval_seconds < 0) {
-    return absl::InvalidArgumentError("health_interval_seconds: it must not be negative");
-  }
-  if (config.slice_milliseconds < 0 || config.compiles_waiting_limit < 1) {
-    return absl::InvalidArgumentError(
-        "fairness: slice_ms must not be negative, and compiles_waiting_limit must be positive");
-  }
-  if (config.run_seconds_limit < 0) {
-    return absl::InvalidArgumentError("run_seconds_limit: it must not be negative");
+        absl::StrCat(LabelOf(key), ": ", *number, " is out of range; allowed is ", RangeText(key)));
   }
   return absl::OkStatus();
 }

@@ -1,12 +1,19 @@
 #include "server/config/config.h"
 
 #include <fstream>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/config/documents.h"
 #include "server/config/flags.h"
+#include "server/config/keys.h"
 
 namespace kiln::config {
 namespace {
@@ -146,19 +153,25 @@ TEST(Config, ChecksValues) {
       {[](Config* c) { c->listen = {"localhost:99999"}; }, "is neither"},
       {[](Config* c) { c->listen = {"unix:"}; }, "is neither"},
       {[](Config* c) { c->metrics_listen = "unix:/x"; }, "is not host:port"},
-      {[](Config* c) { c->log_level = "loud"; }, "\"loud\" is none of"},
-      {[](Config* c) { c->cpu_devices = 65; }, "between 0 and 64"},
-      {[](Config* c) { c->quota[quota::Resource::kWeight] = 0; }, "quota.weight: 0"},
-      {[](Config* c) { c->host_memory_limit_bytes = 1000; }, "1000 bytes are not enough"},
+      {[](Config* c) { c->log_level = "loud"; }, "\"loud\" is not allowed; use debug"},
+      {[](Config* c) { c->cpu_devices = 65; },
+       "devices.cpu_devices: 65 is out of range; allowed is 0 to 64"},
+      {[](Config* c) { c->quota[quota::Resource::kWeight] = 0; },
+       "quota.weight: 0 is out of range"},
+      {[](Config* c) { c->host_memory_limit_bytes = 1000; },
+       "memory.host_limit: 1000 is out of range; allowed is 0, or 16MiB or more"},
       {[](Config* c) { c->compile_memory_limit_bytes = 1000; },
-       "compiler.memory_limit: 1000 bytes are not enough"},
-      {[](Config* c) { c->compile_seconds_limit = -1; }, "must not be negative"},
-      {[](Config* c) { c->lease_seconds = 0; }, "lease_seconds: 0 is not between 1 and"},
-      {[](Config* c) { c->lease_seconds_limit = 0; }, "lease_seconds_limit: 0 is not"},
-      {[](Config* c) { c->detach_hours_limit = -1; }, "detach_hours_limit: -1 is not"},
-      {[](Config* c) { c->idle_connection_seconds = 0; }, "idle_connection_seconds: 0 is"},
-      {[](Config* c) { c->ping_answer_seconds = 0; }, "ping_answer_seconds: 0 is"},
-      {[](Config* c) { c->session_limit = 0; }, "sessions.limit: 0 is not between"}};
+       "compiler.memory_limit: 1000 is out of range; allowed is 0, or 256MiB or more"},
+      {[](Config* c) { c->compile_seconds_limit = -1; },
+       "compiler.seconds_limit: -1 is out of range; allowed is 0 or more"},
+      {[](Config* c) { c->lease_seconds = 0; },
+       "sessions.lease_seconds: 0 is out of range; allowed is 1 to 604800"},
+      {[](Config* c) { c->lease_seconds_limit = 0; }, "sessions.lease_seconds_limit: 0 is out"},
+      {[](Config* c) { c->detach_hours_limit = -1; }, "detach_hours_limit: -1 is out of range"},
+      {[](Config* c) { c->idle_connection_seconds = 0; }, "sessions.idle_connection_seconds: 0 is"},
+      {[](Config* c) { c->ping_answer_seconds = 0; }, "sessions.ping_answer_seconds: 0 is"},
+      {[](Config* c) { c->session_limit = 0; },
+       "sessions.limit: 0 is out of range; allowed is 1 to 1000000"}};
   for (const auto& row : kCases) {
     Config config = Plain();
     row.change(&config);
@@ -206,12 +219,16 @@ TEST(Config, HasAKeyForEachQuota) {
   EXPECT_FALSE(ApplyToml("[quota]\ngold = 3\n", "kiln.toml", &config).ok());
 }
 
-bool SystemUsers(std::vector<std::string> words) {
+absl::StatusOr<Config> WithFlags(std::vector<std::string> words) {
   words.insert(words.begin(), "kilnd");
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
-  const auto config = FromCommandLine(static_cast<int>(arguments.size()), arguments.data(),
-                                      FakeEnvironment({{"HOME", "/home/ann"}}), 1000);
+  return FromCommandLine(static_cast<int>(arguments.size()), arguments.data(),
+                         FakeEnvironment({{"HOME", "/home/ann"}}), 1000);
+}
+
+bool SystemUsers(std::vector<std::string> words) {
+  const auto config = WithFlags(std::move(words));
   EXPECT_TRUE(config.ok()) << config.status();
   return config.ok() && config->system_users;
 }
@@ -227,6 +244,71 @@ TEST(Flags, SwitchesNeedNoValueAndOverrideTheFile) {
   EXPECT_TRUE(SystemUsers({"--config=", "-system_users", "--log_level=info"}));
   EXPECT_FALSE(SystemUsers({"--config=", "--system_users=false"}));
   EXPECT_TRUE(SystemUsers({"--config=", "--system_users=true"}));
+}
+
+TEST(Flags, HaveAValueOfEachType) {
+  const auto config = WithFlags({"--listen=unix:/a,127.0.0.1:1", "--listen", "127.0.0.1:2",
+                                 "--devices=cpu", "--devices", "cpu:0,cpu:1", "--cpu_threads", "3",
+                                 "-memory_limit=1GiB", "--log_level=", "--metrics_listen=none"});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_THAT(config->listen, ElementsAre("unix:/a", "127.0.0.1:1", "127.0.0.1:2"));
+  EXPECT_THAT(config->devices, ElementsAre("cpu:0", "cpu:1"));
+  EXPECT_EQ(config->cpu_threads, 3);
+  EXPECT_EQ(config->memory_limit_bytes, 1 << 30);
+  EXPECT_EQ(config->log_level, "info");
+  EXPECT_EQ(config->metrics_listen, "");
+}
+
+TEST(Flags, MistakesAreErrors) {
+  const struct {
+    std::vector<std::string> words;
+    const char* message;
+  } kCases[] = {
+      {{"--cpu_thread=1"}, "unknown flag \"--cpu_thread=1\"; see --help"},
+      {{"--nocpu_threads"}, "unknown flag"},
+      {{"--nosystem_users=true"}, "unknown flag"},
+      {{"cpu"}, "unexpected argument \"cpu\""},
+      {{"--cpu_threads"}, "a value must follow \"--cpu_threads\""},
+      {{"--cpu_threads=-1"}, "--cpu_threads: \"-1\" is not an integer of 0 or more"},
+      {{"--cpu_threads=4097"}, "devices.cpu_threads: 4097 is out of range"},
+      {{"--memory_limit=much"}, "--memory_limit: \"much\" is not a number of bytes"},
+      {{"--system_users=perhaps"}, "--system_users: \"perhaps\" is not true or false"},
+      {{"--config=/nowhere/kiln.toml"}, "cannot read the configuration /nowhere/kiln.toml"}};
+  for (const auto& row : kCases)
+    EXPECT_THAT(std::string(WithFlags(row.words).status().message()), HasSubstr(row.message));
+}
+
+TEST(Keys, EachHasAPlaceAMeaningAndADefaultInItsRange) {
+  for (const Key& key : Keys()) {
+    EXPECT_FALSE(key.path.empty() && key.flag.empty());
+    EXPECT_FALSE(key.meaning.empty()) << LabelOf(key);
+    EXPECT_TRUE(SectionOf(key).empty() || IsSection(SectionOf(key))) << LabelOf(key);
+    EXPECT_EQ(FindKey(&Key::path, key.path), key.path.empty() ? nullptr : &key);
+    EXPECT_EQ(FindKey(&Key::flag, key.flag), key.flag.empty() ? nullptr : &key);
+  }
+  EXPECT_TRUE(Check(Plain()).ok());
+  EXPECT_EQ(FindKey(&Key::path, ""), nullptr);
+}
+
+TEST(Documents, HelpHasEveryFlag) {
+  for (const Key& key : Keys()) {
+    if (key.flag.empty()) continue;
+    EXPECT_THAT(HelpText(), HasSubstr(absl::StrCat("\n  --", key.flag, " (")));
+  }
+}
+
+// Without the # before its keys, the example file is the configuration without a file.
+TEST(Documents, ExampleFileHasTheDefaults) {
+  std::string text;
+  for (absl::string_view line : absl::StrSplit(ExampleFile(), '\n')) {
+    if (!absl::StartsWith(line, "# ")) absl::ConsumePrefix(&line, "#");
+    absl::StrAppend(&text, line, "\n");
+  }
+  Config config;
+  const absl::Status status = ApplyToml(text, "kilnd.toml", &config);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(config, Defaults([](const std::string& name) { return "$" + name; }, 0));
+  EXPECT_THAT(text, HasSubstr("\nlease_seconds = 900\n"));
 }
 
 }  // namespace

@@ -7,8 +7,11 @@
 
 namespace kiln::config {
 
-// Parses the command line (terminating the process on --help and on unknown flags), then the file
-// given by --config, and checks the result. `user_id` is the process's own.
+// Parses the command line, then the file given by --config, and checks the result. --help prints
+// the flags and ends the process. `user_id` is the process's own.
+//
+// A flag is --name=value or --name value. A switch needs no value, and --noname turns it off. A
+// list is separated by commas. An empty value is as if the flag was not given.
 absl::StatusOr<Config> FromCommandLine(int argc, char** argv, const Environment& environment,
                                        int user_id);
 

@@ -75,8 +75,9 @@ class DeviceQueue {
   // Returns a started item, which cannot run yet, to the queue. With `hold` its flow waits until
   // something has ended. Returns false if the flow is gone.
   bool PutBack(const Start& start, bool hold);
-  // The ticket waits for other devices (gangs). Its turn on this device has come and is charged,
-  // but it does not occupy the device, which continues with other flows' work; its own flow waits.
+  // The ticket waits for other devices (joint work). Its turn on this device has come and is
+  // charged, but it does not occupy the device, which continues with other flows' work; its own
+  // flow waits.
   void Park(int64_t ticket);
   // The ticket is in flight again.
   void Unpark(int64_t ticket);

@@ -83,10 +83,9 @@ class Dispatcher {
   // on a device's thread.
   bool GoesOn(int64_t ticket, double seconds) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // For work on several devices at once (gang_order.h), within its Submit: the ticket's turn has
-  // come here, but not on all devices. It is no longer in flight, and the rest of its flow waits.
-  // `has_begun`: an earlier list of the work has begun, so it holds memory that others may wait
-  // for.
+  // For joint work (submission_order.h), within its Submit: the ticket's turn has come here, but
+  // not on all devices. It is no longer in flight, and the rest of its flow waits. `has_begun`: an
+  // earlier list of the work has begun, so it holds memory that others may wait for.
   void Park(int64_t ticket, bool has_begun) ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether work that has not begun may still begin.
   bool Begins() const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -307,7 +307,7 @@ TEST_F(SlicedWorkTest, NobodyWaitsForMemoryThatADroppedRunHeld) {
 class PartOfPiece : public RecordedWork {
  public:
   PartOfPiece(Journal* journal, std::function<void(int64_t ticket)> on_submit)
-      : RecordedWork(journal, "gang", 1.0), on_submit_(std::move(on_submit)) {}
+      : RecordedWork(journal, "joint", 1.0), on_submit_(std::move(on_submit)) {}
   absl::StatusOr<Handed> Submit(int64_t ticket, absl::Duration waited) override {
     on_submit_(ticket);
     return RecordedWork::Submit(ticket, waited);
@@ -325,16 +325,16 @@ TEST_F(SlicedWorkTest, WhatHasBegunAndIsParkedKeepsItsMemory) {
                         EXPECT_TRUE(dispatcher_.Continue(ticket, second, 1.0));
                       }));
   Add(ann, "next", 1.0);
-  EXPECT_THAT(journal_.submitted, ElementsAre("gang", "gang"));
+  EXPECT_THAT(journal_.submitted, ElementsAre("joint", "joint"));
   Finish(0);
   EXPECT_FALSE(dispatcher_.WaitIdle(absl::ZeroDuration()));
   auto big = std::make_shared<SlicedWork>(&journal_, "big", 1);
   big->needs_room_ = 1;
   dispatcher_.Enqueue(bob, big);
-  EXPECT_THAT(journal_.submitted, ElementsAre("gang", "gang")) << "big is not asked in vain";
+  EXPECT_THAT(journal_.submitted, ElementsAre("joint", "joint")) << "big is not asked in vain";
   dispatcher_.Unpark(journal_.tickets.at(1));
   Finish(1);
-  EXPECT_THAT(journal_.submitted, ElementsAre("gang", "gang", "big", "next"));
+  EXPECT_THAT(journal_.submitted, ElementsAre("joint", "joint", "big", "next"));
   Finish(2);
   Finish(3);
   EXPECT_TRUE(dispatcher_.WaitIdle(absl::ZeroDuration()));

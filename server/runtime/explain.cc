@@ -85,7 +85,7 @@ std::string QueueText(const compiler::CompiledProgram& program) {
                     arguments, ")\n");
   }
   add_exchanges(program.calls.size());
-  // Copies follow all kernels, as Program::Load records them.
+  // Copies follow all kernels, as RecordList writes them.
   for (const compiler::CompiledProgram::Copy& copy : program.copies) {
     absl::StrAppend(&text, line++, ": copy ", ArgumentText(program, copy.source), " to ",
                     ArgumentText(program, copy.destination), "\n");
@@ -94,26 +94,22 @@ std::string QueueText(const compiler::CompiledProgram& program) {
 }
 
 std::string QueueText(const Program& program) {
-  const Gang* const gang = program.gang();
-  const std::vector<int> members = gang == nullptr ? std::vector<int>() : gang->distinct();
+  const std::vector<int> distinct = program.sharded().distinct();
   std::string text;
-  if (gang == nullptr || members.size() == 1) {
-    text = QueueText(gang ? *gang->members()[0].compiled : program.compiled());
-    const Signature& signature = program.signature();
-    const size_t outputs = signature.outputs.size();
-    const auto name = [outputs](size_t result) {
-      return result < outputs ? absl::StrCat("output ", result)
-                              : absl::StrCat("update ", result - outputs);
-    };
-    for (size_t i = 0; i < outputs + signature.updates.size(); ++i) {
-      if (program.same_result(i) != i)
-        absl::StrAppend(&text, name(i), " is ", name(program.same_result(i)), "\n");
-    }
-    return text;
+  for (const int member : distinct) {
+    if (distinct.size() > 1)
+      absl::StrAppend(&text, "on ", program.sharded().device(member).name(), "\n");
+    absl::StrAppend(&text, QueueText(program.sharded().compiled(member)));
   }
-  for (const int member : members) {
-    absl::StrAppend(&text, "on ", gang->members()[member].device->name(), "\n",
-                    QueueText(*gang->members()[member].compiled));
+  const Signature& signature = program.signature();
+  const size_t outputs = signature.outputs.size();
+  const auto name = [outputs](size_t result) {
+    return result < outputs ? absl::StrCat("output ", result)
+                            : absl::StrCat("update ", result - outputs);
+  };
+  for (size_t i = 0; i < outputs + signature.updates.size(); ++i) {
+    if (program.same_result(i) != i)
+      absl::StrAppend(&text, name(i), " is ", name(program.same_result(i)), "\n");
   }
   return text;
 }

@@ -158,8 +158,9 @@ class FirstCallOfProgramTest : public ::testing::Test {
     auto input = *device_.pool()->Allocate(program->signature.inputs[0], account_);
     input->Resolve(absl::OkStatus());
     absl::Notification ended;
-    auto run = Run::Create("s1/1", program, {input}, account_,
-                           [&](const absl::Status&, double) { ended.Notify(); });
+    auto run = Run::Create(
+        "s1/1", program, {input}, {account_}, nullptr,
+        [&](const absl::Status&, absl::Span<const Run::DeviceTime>) { ended.Notify(); });
     Take(absl::Seconds(8));
     device_.dispatcher().Enqueue(flow_, *run);
     ended.WaitForNotification();
@@ -224,7 +225,8 @@ TEST_F(FirstCallOfProgramTest, ARunBesideTheFirstIsNoneOfIt) {
   const auto& program = *future->result();
   const auto make = [&] {
     auto input = *device_.pool()->Allocate(program->signature.inputs[0], account_);
-    return *Run::Create("s1/1", program, {input}, account_, [](const absl::Status&, double) {});
+    return *Run::Create("s1/1", program, {input}, {account_}, nullptr,
+                        [](const absl::Status&, absl::Span<const Run::DeviceTime>) {});
   };
   const auto first = make();
   make().reset();
@@ -256,7 +258,8 @@ TEST_F(FirstCallOfProgramTest, EndsWithARunThatNeverBegins) {
   const auto& program = *future->result();
   {
     auto input = *device_.pool()->Allocate(program->signature.inputs[0], account_);
-    auto run = Run::Create("s1/1", program, {input}, account_, [](const absl::Status&, double) {});
+    auto run = Run::Create("s1/1", program, {input}, {account_}, nullptr,
+                           [](const absl::Status&, absl::Span<const Run::DeviceTime>) {});
     EXPECT_FALSE(future->first_call->has_ended());
   }
   EXPECT_TRUE(future->first_call->has_ended());

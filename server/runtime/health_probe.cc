@@ -158,11 +158,12 @@ void HealthProbe::Queue(const BoundPointer& program) {
   }
   // Set before the run is queued, since `done` may be called as soon as it is.
   const auto result = std::make_shared<ValuePointer>();
-  auto run = Run::Create(absl::StrCat("health/", number), program, std::move(inputs), account_,
-                         [self = shared_from_this(), result, expected = std::move(expected)](
-                             const absl::Status& status, double) {
-                           status.ok() ? self->Compare(*result, expected) : self->End(status);
-                         });
+  auto run =
+      Run::Create(absl::StrCat("health/", number), program, std::move(inputs), {account_}, nullptr,
+                  [self = shared_from_this(), result, expected = std::move(expected)](
+                      const absl::Status& status, absl::Span<const Run::DeviceTime>) {
+                    status.ok() ? self->Compare(*result, expected) : self->End(status);
+                  });
   if (!run.ok()) return End(run.status());
   *result = (*run)->results()[0];
   {

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/quoted.h"
-#include "server/runtime/share_results.h"
+#include "server/runtime/run_memory.h"
 
 namespace kiln::runtime {
 namespace {
@@ -55,87 +55,64 @@ int64_t HostBytes(const compiler::CompiledProgram& compiled) {
                               kPerArgument * (compiled.slots.size() + compiled.copies.size()));
 }
 
-// Joins the kernels and calls of all programs of a gang, one program after another, for
-// descriptions and for their times. The rest is from the first program.
-compiler::CompiledProgram OfAll(const Gang& gang) {
-  compiler::CompiledProgram all = *gang.members().front().compiled;
-  for (const int member : gang.distinct()) {
+// Estimates the time of a run that has not run yet: that of its slowest device.
+double GuessSeconds(const ShardedProgram& sharded) {
+  double seconds = 0;
+  for (const ShardedProgram::Member& member : sharded.members())
+    seconds = std::max(seconds, GuessSeconds(*member.compiled, member.device->info().target.rates));
+  return seconds;
+}
+
+// Joins the kernels and calls of all distinct programs, one program after another, for descriptions
+// and for their times. The rest is from the first program.
+std::shared_ptr<const compiler::CompiledProgram> JoinCompiled(const ShardedProgram& sharded) {
+  const std::vector<int> distinct = sharded.distinct();
+  if (distinct.size() == 1) return sharded.members().front().compiled;
+  auto all = std::make_shared<compiler::CompiledProgram>(sharded.compiled(0));
+  for (const int member : distinct) {
     if (member == 0) continue;
-    const compiler::CompiledProgram& more = *gang.members()[member].compiled;
-    const int first_kernel = static_cast<int>(all.kernels.size());
-    all.kernels.insert(all.kernels.end(), more.kernels.begin(), more.kernels.end());
+    const compiler::CompiledProgram& more = sharded.compiled(member);
+    const int first_kernel = static_cast<int>(all->kernels.size());
+    all->kernels.insert(all->kernels.end(), more.kernels.begin(), more.kernels.end());
     for (const compiler::KernelCall& call : more.calls) {
-      all.calls.push_back(call);
-      all.calls.back().kernel += first_kernel;
+      all->calls.push_back(call);
+      all->calls.back().kernel += first_kernel;
     }
   }
   return all;
 }
 
-drivers::SlotRange RangeOf(const compiler::Argument& argument) {
-  return {argument.slot, argument.offset, argument.bytes};
-}
-
 }  // namespace
 
-Program::Program(ManagedDevice& device, Description description, Signature signature,
-                 compiler::CompiledProgram compiled)
-    : device_(device),
+Program::Program(ShardedProgram sharded, Description description, Signature signature,
+                 std::vector<int> same_results)
+    : sharded_(std::move(sharded)),
       description_(std::move(description)),
       signature_(std::move(signature)),
-      compiled_(std::move(compiled)),
-      predicted_(GuessSeconds(compiled_, device.info().target.rates)) {
-  for (const compiler::Slot& slot : compiled_.slots) {
-    if (slot.kind == compiler::Slot::Kind::kArena) arena_bytes_ = slot.bytes;
+      compiled_(JoinCompiled(sharded_)),
+      same_results_(std::move(same_results)),
+      host_bytes_(HostBytes(*compiled_)),
+      predicted_(GuessSeconds(sharded_)) {
+  for (const ShardedProgram::Member& member : sharded_.members()) {
+    kernel_samples_.emplace_back(*member.compiled);
+    host_bytes_ += KernelSamples::HostBytes(*member.compiled);
   }
-  host_bytes_ = HostBytes(compiled_) + KernelSamples::HostBytes(compiled_);
 }
 
-absl::StatusOr<std::shared_ptr<Program>> Program::Load(ManagedDevice& device,
+absl::StatusOr<std::shared_ptr<Program>> Program::Load(ShardedProgram sharded,
                                                        Description description, Signature signature,
-                                                       compiler::CompiledProgram compiled,
-                                                       bool shares_results) {
-  std::vector<int> same_results;
-  if (shares_results) same_results = ShareResults(signature, &compiled);
-  std::shared_ptr<Program> program(
-      new Program(device, std::move(description), std::move(signature), std::move(compiled)));
-  program->same_results_ = std::move(same_results);
-  {
-    absl::MutexLock lock(&program->mutex_);
-    program->kernel_samples_.emplace_back(program->compiled_);
-  }
-  if (auto loaded = program->OnDevice(); !loaded.ok()) return loaded.status();
-  return program;
-}
-
-absl::StatusOr<std::shared_ptr<Program>> Program::LoadGang(std::unique_ptr<Gang> gang,
-                                                           Description description,
-                                                           Signature signature) {
-  const Gang::Member& first = gang->members().front();
-  double seconds = 0;
-  for (const Gang::Member& member : gang->members()) {
-    const drivers::Rates& rates = member.device->device().info().target.rates;
-    seconds = std::max(seconds, GuessSeconds(*member.compiled, rates));
-  }
-  std::shared_ptr<Program> program(
-      new Program(*first.device, std::move(description), std::move(signature), OfAll(*gang)));
-  program->predicted_.store(seconds, std::memory_order_relaxed);
-  program->gang_ = std::move(gang);
-  const auto loaded = program->gang_->OnDevices();
+                                                       std::vector<int> same_results) {
+  std::shared_ptr<Program> program(new Program(std::move(sharded), std::move(description),
+                                               std::move(signature), std::move(same_results)));
+  const auto loaded = program->OnDevices();
   if (!loaded.ok()) return loaded.status();
   program->host_bytes_ += (*loaded)->host_bytes();
-  absl::MutexLock lock(&program->mutex_);
-  for (const Gang::Member& member : program->gang_->members()) {
-    program->kernel_samples_.emplace_back(*member.compiled);
-    program->host_bytes_ += KernelSamples::HostBytes(*member.compiled);
-  }
   return program;
 }
 
 std::vector<std::string> Program::device_names() const {
-  if (gang_ == nullptr) return {device_.name()};
   std::vector<std::string> names;
-  for (const Gang::Member& member : gang_->members()) {
+  for (const ShardedProgram::Member& member : sharded_.members()) {
     const std::string& name = member.device->name();
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
@@ -143,57 +120,35 @@ std::vector<std::string> Program::device_names() const {
 }
 
 ManagedDevice& Program::device_of_kernel(size_t kernel) const {
-  if (gang_ == nullptr) return device_;
-  for (const int member : gang_->distinct()) {
-    const Gang::Member& of_gang = gang_->members()[member];
-    if (kernel < of_gang.compiled->kernels.size()) return *of_gang.device;
-    kernel -= of_gang.compiled->kernels.size();
+  for (const int member : sharded_.distinct()) {
+    const size_t kernels = sharded_.compiled(member).kernels.size();
+    if (kernel < kernels) return sharded_.device(member);
+    kernel -= kernels;
   }
-  return device_;
+  return device();
 }
 
-absl::StatusOr<std::shared_ptr<const Program::Loaded>> Program::OnDevice() {
+absl::StatusOr<std::shared_ptr<const LoadedProgram>> Program::OnDevices() {
   absl::MutexLock lock(&loading_mutex_);
-  if (loaded_ != nullptr && loaded_->life == device_.pool()->life()) return loaded_;
-  auto loaded = LoadNow(/*as_they_are=*/false);
+  if (loaded_ != nullptr && !loaded_->lost()) return loaded_;
+  auto loaded = LoadProgram(sharded_, /*finishes_images=*/false);
   // After a loss only: a new program is compiled again instead.
   if (drivers::IsFinishedRefused(loaded.status()) && loaded_ != nullptr)
-    loaded = LoadNow(/*as_they_are=*/true);
+    loaded = LoadProgram(sharded_, /*finishes_images=*/true);
   if (loaded.ok()) loaded_ = *loaded;
   return loaded;
 }
 
-absl::StatusOr<std::shared_ptr<const Program::Loaded>> Program::LoadNow(bool as_they_are) const {
-  auto result = std::make_shared<Loaded>();
-  result->life = device_.pool()->life();
-  // Equal kernels are loaded once: calls refer to them by number.
-  for (const compiler::CompiledKernel& kernel : compiled_.kernels) {
-    drivers::KernelImage image = kernel.image;
-    if (as_they_are) image.finished.clear();
-    auto loaded = device_.device().LoadKernel(image);
-    if (!loaded.ok()) return loaded.status();
-    result->kernels.push_back(std::move(*loaded));
-  }
-  auto prepared = device_.device().Prepare(Commands(*result));
-  if (!prepared.ok()) return prepared.status();
-  result->list = std::move(*prepared);
-  return result;
-}
-
-drivers::CommandList Program::Commands(const Loaded& loaded) const {
-  drivers::CommandList list;
-  list.num_slots = static_cast<int>(compiled_.slots.size());
-  for (const compiler::KernelCall& call : compiled_.calls) {
-    drivers::LaunchCommand launch{loaded.kernels[call.kernel].get(), {}};
-    for (const compiler::Argument& argument : call.arguments)
-      launch.arguments.push_back(RangeOf(argument));
-    list.commands.emplace_back(std::move(launch));
-  }
-  for (const compiler::CompiledProgram::Copy& copy : compiled_.copies) {
-    list.commands.emplace_back(
-        drivers::CopyCommand{RangeOf(copy.source), RangeOf(copy.destination)});
-  }
-  return list;
+absl::StatusOr<std::shared_ptr<JointMemory>> Program::ReserveJointMemory(
+    const std::shared_ptr<const LoadedProgram>& loaded) {
+  absl::MutexLock lock(&loading_mutex_);
+  if (auto memory = joint_memory_.lock(); memory && memory->loaded == loaded) return memory;
+  // Memory made for lost parts must not replace the memory of parts loaded since.
+  for (const LoadedProgram::Member& member : loaded->members)
+    if (member.life != member.pool->life()) return member.pool->LostError();
+  auto memory = JointMemory::Make(sharded_, loaded);
+  if (memory.ok()) joint_memory_ = *memory;
+  return memory;
 }
 
 std::vector<double> Program::CallSeconds(int64_t* samples) const {
@@ -201,12 +156,12 @@ std::vector<double> Program::CallSeconds(int64_t* samples) const {
   absl::MutexLock lock(&mutex_);
   *samples = samples_;
   const std::vector<KernelTimes> all = KernelTimesNow();
-  for (const compiler::KernelCall& call : compiled_.calls) {
+  for (const compiler::KernelCall& call : compiled_->calls) {
     const KernelTimes& times = all[call.kernel];
     const drivers::Rates& rates = device_of_kernel(call.kernel).info().target.rates;
     seconds.push_back(times.samples > 0
                           ? times.median_seconds
-                          : GuessSeconds(compiled_.kernels[call.kernel].image, rates));
+                          : GuessSeconds(compiled_->kernels[call.kernel].image, rates));
   }
   return seconds;
 }
@@ -217,7 +172,7 @@ bool Program::TakeSample() {
   if (run < 2) return true;
   if (run % kSampleEvery != 0 && (run > kSampleEvery || (run & (run - 1)) != 0)) return false;
   // The limit in time is for programs of a few microseconds, whose runs come very often.
-  const int64_t now = absl::ToUnixNanos(device_.clock().steady());
+  const int64_t now = absl::ToUnixNanos(device().clock().steady());
   int64_t next = next_sample_nanoseconds.load(std::memory_order_relaxed);
   // If several programs try at once, one gets the sample.
   return now >= next && next_sample_nanoseconds.compare_exchange_strong(
@@ -238,18 +193,8 @@ void Program::RecordRun(const std::string& user, double seconds) {
   }
 }
 
-bool Program::Record(const std::string& user, double seconds,
-                     const std::vector<double>& command_seconds) {
-  absl::MutexLock lock(&mutex_);
-  RecordRun(user, seconds);
-  if (command_seconds.empty()) return false;
-  ++samples_;
-  // The times of copies come after those of the kernels and are ignored.
-  return kernel_samples_[0].Add(seconds, command_seconds);
-}
-
-bool Program::RecordGang(const std::string& user, const std::vector<double>& seconds,
-                         const std::vector<std::vector<double>>& call_seconds) {
+bool Program::Record(const std::string& user, absl::Span<const double> seconds,
+                     absl::Span<const std::vector<double>> call_seconds) {
   absl::MutexLock lock(&mutex_);
   // Each device accounts its own time for fair shares; a run takes as long as on the slowest
   // device.
@@ -277,7 +222,7 @@ void Program::NoteUser(const std::string& user, const std::string& name) {
     return;
   }
   if (users_.size() >= kUsersMax) users_.erase(users_.begin());
-  users_.emplace_back(user, Use{.name = name, .since = device_.clock().wall()});
+  users_.emplace_back(user, Use{.name = name, .since = device().clock().wall()});
 }
 
 void Program::ForgetUser(const std::string& user) {
@@ -314,9 +259,8 @@ std::vector<KernelTimes> Program::kernel_times() const {
 }
 
 std::vector<KernelTimes> Program::KernelTimesNow() const {
-  if (gang_ == nullptr) return kernel_samples_[0].Times();
   std::vector<KernelTimes> all;
-  for (const int member : gang_->distinct()) {
+  for (const int member : sharded_.distinct()) {
     const std::vector<KernelTimes> times = kernel_samples_[member].Times();
     all.insert(all.end(), times.begin(), times.end());
   }

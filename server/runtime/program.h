@@ -1,10 +1,11 @@
-// A program on its device: compiled, loaded, recorded, ready to be replayed.
+// A program on its devices: compiled, loaded, recorded, ready to be replayed.
 #ifndef KILN_SERVER_RUNTIME_PROGRAM_H_
 #define KILN_SERVER_RUNTIME_PROGRAM_H_
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,15 +16,18 @@
 #include "absl/time/time.h"
 #include "compiler/compiler.h"
 #include "server/buffers/value.h"
-#include "server/fairness/slices.h"
 #include "server/memory/host_memory.h"
 #include "server/runtime/first_call.h"
-#include "server/runtime/gang.h"
 #include "server/runtime/kernel_samples.h"
+#include "server/runtime/loaded_program.h"
 #include "server/runtime/managed_device.h"
+#include "server/runtime/pieces.h"
+#include "server/runtime/sharded_program.h"
 #include "server/runtime/signature.h"
 
 namespace kiln::runtime {
+
+class JointMemory;
 
 // Returns the digest as logs and lists show it.
 inline std::string ShortDigest(const std::string& digest) { return digest.substr(0, 12); }
@@ -39,26 +43,20 @@ class Program {
     double compile_seconds = 0;
   };
 
-  // Loads the kernels and records the list. `device` outlives the program. `shares_results`:
-  // results that are equal in every run become one value (share_results.h).
-  static absl::StatusOr<std::shared_ptr<Program>> Load(ManagedDevice& device,
+  // Loads the kernels and records the lists. The devices outlive the program. `same_results`: for
+  // each result, the first one that is equal in every run (share_results.h); empty: no two are
+  // equal. Errors: the devices'.
+  static absl::StatusOr<std::shared_ptr<Program>> Load(ShardedProgram sharded,
                                                        Description description, Signature signature,
-                                                       compiler::CompiledProgram compiled,
-                                                       bool shares_results = false);
+                                                       std::vector<int> same_results = {});
 
-  // The same on several devices; the first one is device().
-  static absl::StatusOr<std::shared_ptr<Program>> LoadGang(std::unique_ptr<Gang> gang,
-                                                           Description description,
-                                                           Signature signature);
-
-  // Null: it runs on device() only, and its loaded parts and pieces are those below.
-  Gang* gang() const { return gang_.get(); }
+  const ShardedProgram& sharded() const { return sharded_; }
   const Description& description() const { return description_; }
   std::string short_digest() const { return ShortDigest(description_.digest); }
   const Signature& signature() const { return signature_; }
-  // For a gang whose members run several programs: the kernels and calls of all of them, one
-  // program after another. The rest is from the first program.
-  const compiler::CompiledProgram& compiled() const { return compiled_; }
+  // The compiled program. If its devices run several: the kernels and calls of all of them, one
+  // program after another; the rest is from the first device's.
+  const compiler::CompiledProgram& compiled() const { return *compiled_; }
   // Returns the result (outputs, then updates) that is the value of this one: the first of all that
   // are equal.
   size_t same_result(size_t result) const {
@@ -68,50 +66,42 @@ class Program {
   std::vector<std::string> device_names() const;
   // Returns the device that runs this kernel of compiled(), the first one if there are several.
   ManagedDevice& device_of_kernel(size_t kernel) const;
-  ManagedDevice& device() const { return device_; }
-  // The parts of the program that are loaded on the device.
-  struct Loaded {
-    int64_t life = 0;  // the pool's
-    std::vector<std::unique_ptr<drivers::LoadedKernel>> kernels;
-    std::unique_ptr<drivers::PreparedList> list;  // after the kernels: destroyed before them
-  };
-  // The list split into several, so that other lists can run in between (fairness/slices.h).
-  struct Pieces {
-    struct Piece {
-      double seconds = 0;     // expected
-      int first_command = 0;  // in the whole list; the piece before may contain a part of it
-      std::unique_ptr<drivers::PreparedList> list;
-    };
-    std::shared_ptr<const Loaded> loaded;  // provides their kernels
-    std::vector<Piece> list;               // two or more
-  };
-  // Returns the loaded program; loads it again if the device was lost and revived since. Errors:
-  // the device's.
-  absl::StatusOr<std::shared_ptr<const Loaded>> OnDevice() ABSL_LOCKS_EXCLUDED(loading_mutex_);
-  // Returns whether a run that begins now may take longer than a slice, on a device that yields. It
-  // is then submitted as a list that may end early. True before the first run, when no time is
-  // known. Runs differ more in time if dimensions are variables (`varies`).
+  // The first of its devices.
+  ManagedDevice& device() const { return sharded_.device(0); }
+  // Returns the loaded program; loads it again if a device was lost and revived since. Errors: the
+  // devices'.
+  absl::StatusOr<std::shared_ptr<const LoadedProgram>> OnDevices()
+      ABSL_LOCKS_EXCLUDED(loading_mutex_);
+  // Returns the memory that all runs of a joint program share. Errors: RESOURCE_EXHAUSTED, or the
+  // devices' errors.
+  absl::StatusOr<std::shared_ptr<JointMemory>> ReserveJointMemory(
+      const std::shared_ptr<const LoadedProgram>& loaded) ABSL_LOCKS_EXCLUDED(loading_mutex_);
+  // Whether its lists can end early: on one device, if that yields. Others would keep the lists
+  // that wait for them waiting.
+  bool yields() const { return !sharded_.is_joint() && device().device().yields(); }
+  // Returns whether a run that begins now may take longer than a slice, and yields. It is then
+  // submitted as a list that may end early. True before the first run, when no time is known. Runs
+  // differ more in time if dimensions are variables (`varies`).
   bool MayEndEarly(bool varies) const;
   // Returns the pieces in which a run that begins now is submitted, or null if it is submitted
-  // whole, as `loaded.list`; always null on devices that yield. A run is cut if it is expected to
+  // whole, as the lists of `loaded`; always null if it yields. A run is cut if it is expected to
   // take longer than a slice. The expected times are those measured for its kernels; it is cut
   // again when they have been timed eight times as often. Before the first run they are estimated
   // from the kernels' sizes, and the pieces are a fraction as long, since sizes underestimate.
-  // Errors: the device's.
+  // Errors: the devices'.
   absl::StatusOr<std::shared_ptr<const Pieces>> CutIntoPieces(
-      const std::shared_ptr<const Loaded>& loaded) ABSL_LOCKS_EXCLUDED(loading_mutex_, mutex_);
-  // The same for a gang, whose `loaded` this is.
-  absl::StatusOr<std::shared_ptr<const Gang::Pieces>> CutGangIntoPieces(
-      const std::shared_ptr<const Gang::Loaded>& loaded)
+      const std::shared_ptr<const LoadedProgram>& loaded)
       ABSL_LOCKS_EXCLUDED(loading_mutex_, mutex_);
-  // Expected device time of the first piece; for a run that may end early, a slice.
+  // Expected device time of the first piece of a run that is not cut yet; for one that may end
+  // early, a slice.
   double first_seconds(bool varies = false) const;
   // Approximate host memory that it takes.
   int64_t host_bytes() const { return host_bytes_; }
   // Owns the charge for that memory as long as the program lives. Requires: no other thread uses
   // the program yet.
   void Keep(memory::Charge charge) { charge_ = std::move(charge); }
-  int64_t arena_bytes() const { return arena_bytes_; }
+  // The memory for intermediate results on the first device.
+  int64_t arena_bytes() const { return sharded_.arena_bytes(0); }
 
   // Sets the breakdown of the time until the answer to its first run. Requires: no other thread
   // uses the program yet.
@@ -131,16 +121,13 @@ class Program {
   // ten runs a second are timed over all programs; this keeps the cost far below 1%, see
   // metrics/README.md.
   bool TakeSample();
-  // Records a successful run by `user` on one device. `command_seconds` is empty unless the run was
-  // sampled. Returns true if it was, except for the first one, which is cold.
-  bool Record(const std::string& user, double seconds, const std::vector<double>& command_seconds)
-      ABSL_LOCKS_EXCLUDED(mutex_);
-  // The same for a run on several devices: by member, the time of its list and of each of its
-  // calls.
-  bool RecordGang(const std::string& user, const std::vector<double>& seconds,
-                  const std::vector<std::vector<double>>& call_seconds) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns how a run's time on its device, or on this member's, divides among kernels; null before
-  // a run has been timed.
+  // Records a successful run by `user`: by member, the time of its lists and of each of its calls.
+  // `call_seconds` is empty unless the run was sampled. Returns true if it was, except for the
+  // first one, which is cold.
+  bool Record(const std::string& user, absl::Span<const double> seconds,
+              absl::Span<const std::vector<double>> call_seconds) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns how a run's time on this member's device divides among kernels; null before a run has
+  // been timed.
   std::shared_ptr<const metrics::KernelShares> kernel_shares(int member = 0) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -166,11 +153,8 @@ class Program {
   std::vector<KernelTimes> kernel_times() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // `as_they_are`: the device finishes the images itself.
-  absl::StatusOr<std::shared_ptr<const Loaded>> LoadNow(bool as_they_are) const;
-  Program(ManagedDevice& device, Description description, Signature signature,
-          compiler::CompiledProgram compiled);
-  drivers::CommandList Commands(const Loaded& loaded) const;
+  Program(ShardedProgram sharded, Description description, Signature signature,
+          std::vector<int> same_results);
   // Returns whether it is to be cut into pieces.
   bool IsSliced() const;
   void RecordRun(const std::string& user, double seconds) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -182,45 +166,30 @@ class Program {
   // are measured more often; before the first run, a factor for guesses. `total`: the sum of the
   // calls' times.
   double ScaleOf(double total) const;
-  // Returns the cost of each command.
-  std::vector<fairness::CommandCost> CommandCosts(int64_t* samples) const
-      ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns the expected time of each call of a gang, by member.
-  std::vector<std::vector<double>> GangCallSeconds(int64_t* samples) const
+  // Returns the costs of each member's commands, for CutLists.
+  std::vector<std::vector<fairness::CommandCost>> CommandCosts(int64_t* samples) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<std::pair<std::string, Use>>::iterator FindUser(const std::string& user)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<std::shared_ptr<const Pieces>> CutNow(const std::shared_ptr<const Loaded>& loaded,
-                                                       int64_t* samples) const;
 
-  ManagedDevice& device_;
+  const ShardedProgram sharded_;
   const Description description_;
   const Signature signature_;
-  const compiler::CompiledProgram compiled_;
-  std::unique_ptr<Gang> gang_;
-  std::vector<int> same_results_;  // empty: no two are equal
-  int64_t arena_bytes_ = 0;
+  const std::shared_ptr<const compiler::CompiledProgram> compiled_;
+  const std::vector<int> same_results_;  // empty: no two are equal
   int64_t host_bytes_ = 0;
   memory::Charge charge_;
   std::shared_ptr<FirstCall> first_call_;
   std::atomic<bool> has_begun_{false};  // the first run has begun
   absl::Mutex loading_mutex_;
-  std::shared_ptr<const Loaded> loaded_ ABSL_GUARDED_BY(loading_mutex_);  // shared with runs
-  template <typename LoadedParts, typename Parts>
+  std::shared_ptr<const LoadedProgram> loaded_ ABSL_GUARDED_BY(loading_mutex_);
+  std::weak_ptr<JointMemory> joint_memory_ ABSL_GUARDED_BY(loading_mutex_);
   struct Cut {
-    std::shared_ptr<const LoadedParts> loaded;  // the parts that were cut
-    std::shared_ptr<const Parts> pieces;        // shared with runs
-    int64_t samples = 0;                        // the number of samples when it was cut
+    std::shared_ptr<const LoadedProgram> loaded;  // the parts that were cut
+    std::shared_ptr<const Pieces> pieces;         // shared with runs
+    int64_t samples = 0;                          // the number of samples when it was cut
   };
-  // Returns the pieces in `cut`, or the result of `make_pieces` if `cut` is old or is for other
-  // loaded parts.
-  template <typename LoadedParts, typename Parts, typename MakePieces>
-  absl::StatusOr<std::shared_ptr<const Parts>> CutAgainIfOld(
-      const std::shared_ptr<const LoadedParts>& loaded, Cut<LoadedParts, Parts>* cut,
-      const MakePieces& make_pieces) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_mutex_)
-      ABSL_LOCKS_EXCLUDED(mutex_);
-  Cut<Loaded, Pieces> cut_ ABSL_GUARDED_BY(loading_mutex_);
-  Cut<Gang::Loaded, Gang::Pieces> gang_cut_ ABSL_GUARDED_BY(loading_mutex_);
+  Cut cut_ ABSL_GUARDED_BY(loading_mutex_);
   std::atomic<double> predicted_{0};
   std::atomic<int64_t> started_{0};
   std::atomic<int64_t> runs_{0};
@@ -232,12 +201,6 @@ class Program {
   std::vector<KernelSamples> kernel_samples_ ABSL_GUARDED_BY(mutex_);  // by member
   int64_t samples_ ABSL_GUARDED_BY(mutex_) = 0;  // runs that were timed kernel by kernel
 };
-
-// Returns the list of these commands, or parts of commands.
-drivers::CommandList CommandsOf(const drivers::CommandList& all,
-                                absl::Span<const fairness::CommandPart> parts);
-// Returns the points of each call, as in fairness::CommandCost.
-std::vector<int64_t> CallPoints(const compiler::CompiledProgram& program);
 
 // Returns the part of a name for labels and lists: the first line, at most 80 bytes.
 std::string ShortName(const std::string& name);

@@ -1,5 +1,6 @@
 #include "server/runtime/program_compiler.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -10,6 +11,7 @@
 #include "server/errors/errors.h"
 #include "server/log/log.h"
 #include "server/runtime/compile_log.h"
+#include "server/runtime/share_results.h"
 
 namespace kiln::runtime {
 namespace {
@@ -38,6 +40,20 @@ absl::Status CheckSignatureFits(const Signature& signature, const ManagedDevice&
   return status;
 }
 
+// One device for a graph without a mesh, one for each place of a mesh.
+absl::Status CheckCount(const graph::Graph& graph, absl::Span<ManagedDevice* const> devices) {
+  const auto count = static_cast<int64_t>(devices.size());
+  const int64_t wanted = graph.sharding ? graph::NumDevices(graph.sharding->mesh) : 1;
+  if (count == wanted) return absl::OkStatus();
+  return errors::WithReason(
+      absl::InvalidArgumentError(
+          graph.sharding
+              ? absl::StrCat("the graph's mesh has ", wanted, " places, but ", count,
+                             " devices are named; name one for each place")
+              : absl::StrCat("the graph has no mesh, but ", count, " devices are named; name one")),
+      "WRONG_DEVICE_COUNT");
+}
+
 // Charges the payer as long as the program lives, no matter how many others use it.
 absl::Status ChargeProgram(const Payer& payer, Program* program) {
   if (!payer.account()) return absl::OkStatus();
@@ -45,18 +61,6 @@ absl::Status ChargeProgram(const Payer& payer, Program* program) {
   if (!charge.ok()) return charge.status();
   program->Keep(*std::move(charge));
   return absl::OkStatus();
-}
-
-// Returns whether the program could not be loaded because its blocks are too large; reduces those
-// of `target` if so. The registers of a thread are known only after a vendor's compiler has run.
-bool ShrinkBlocks(const absl::Status& loaded, const CompileLabel& label, drivers::Target* target) {
-  const std::optional<int> threads = drivers::BlockThreadsMax(loaded);
-  if (!threads || *threads < 1 || *threads >= target->limits.threads_per_block) return false;
-  target->limits.threads_per_block = *threads;
-  log::Info("blocks_made_smaller", {{"program", ShortDigest(label.digest)},
-                                    {"threads", absl::StrCat(*threads)},
-                                    {"why", std::string(loaded.message())}});
-  return true;
 }
 
 // One user's part of a cache.
@@ -96,112 +100,81 @@ class WriteOnlyCache : public compiler::KernelCache {
 absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::Compile(const ProgramRequest& request,
                                                                   const graph::Graph& graph,
                                                                   const std::string& digest) {
-  if (graph.sharding != nullptr) return CompileGang(request, graph, digest);
-  if (request.members.size() > 1) {
-    return errors::WithReason(
-        absl::InvalidArgumentError(absl::StrCat(
-            "the graph has no mesh, but ", request.members.size(), " devices are named; name one")),
-        "WRONG_DEVICE_COUNT");
+  std::vector<ManagedDevice*> devices = request.members;
+  if (devices.empty()) devices = {request.device};
+  if (absl::Status status = CheckCount(graph, devices); !status.ok()) return status;
+  if (graph.sharding == nullptr) {
+    absl::Status fits = CheckSignatureFits(Signature::Of(graph), *devices[0]);
+    if (!fits.ok()) return fits;
   }
-  ManagedDevice& device = *request.device;
-  const Signature signature = Signature::Of(graph);
-  if (absl::Status status = CheckSignatureFits(signature, device); !status.ok()) return status;
-  const CompileLabel label{digest, request.name, device.name(), UserOf(request)};
+  const CompileLabel label{digest, request.name, request.DeviceNames(), UserOf(request)};
   LogCompileStarted(label, graph);
-  Attempt attempt{.target = device.info().target};
-  auto program = CompileFor(attempt, request, graph, signature, label);
+  Attempt attempt;
+  for (const ManagedDevice* device : devices) {
+    const int threads = device->info().target.limits.threads_per_block;
+    attempt.block_threads_max = std::max(attempt.block_threads_max, threads);
+  }
+  auto program = CompileFor(attempt, request, graph, devices, label);
   // Each attempt has smaller blocks or one way less to finish images, so the loop ends.
-  while (ShrinkBlocks(program.status(), label, &attempt.target) ||
-         FinishAnew(program.status(), label, &attempt))
-    program = CompileFor(attempt, request, graph, signature, label);
+  while (ShrinkBlocks(program.status(), label, &attempt) ||
+         FinishAnew(program.status(), devices, label, &attempt))
+    program = CompileFor(attempt, request, graph, devices, label);
   if (!program.ok()) return program;
   if (absl::Status status = CheckRunTime(**program); !status.ok()) return status;
   absl::Status charged = ChargeProgram(request.payer, program->get());
   if (!charged.ok()) return charged;
   LogCompiled(label, (*program)->compiled(), (*program)->description().compile_seconds);
-  absl::Status fits =
-      CheckFits("the program's intermediate and final results",
-                (*program)->arena_bytes() + (*program)->signature().result_bytes(), device);
-  if (!fits.ok()) return fits;
+  if (graph.sharding == nullptr) {
+    absl::Status fits =
+        CheckFits("the program's intermediate and final results",
+                  (*program)->arena_bytes() + (*program)->signature().result_bytes(), *devices[0]);
+    if (!fits.ok()) return fits;
+  }
   (*program)->SetFirstCall(request.first_call);
   return program;
 }
 
-absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::CompileGang(const ProgramRequest& request,
-                                                                      const graph::Graph& graph,
-                                                                      const std::string& digest) {
-  std::vector<std::string> names;
-  std::vector<ManagedDevice*> devices = request.members;
-  if (devices.empty()) devices = {request.device};
-  for (const ManagedDevice* member : devices) names.push_back(member->name());
-  if (static_cast<int64_t>(names.size()) != graph::NumDevices(graph.sharding->mesh)) {
-    return errors::WithReason(
-        absl::InvalidArgumentError(absl::StrCat(
-            "the graph's mesh has ", graph::NumDevices(graph.sharding->mesh), " places, but ",
-            names.size(), " devices are named; name one for each place")),
-        "WRONG_DEVICE_COUNT");
-  }
-  const CompileLabel label{digest, request.name, request.DeviceNames(), UserOf(request)};
-  LogCompileStarted(label, graph);
-  request.first_call->Begin("compile");
-  const absl::Time start = options_.clock.steady();
-  OwnersCache owners(options_.kernel_cache, request.owner);
-  std::map<std::string, std::shared_ptr<const compiler::CompiledProgram>> by_target;
-  std::vector<Gang::Member> members;
-  for (ManagedDevice* member : devices) {
-    const drivers::Target& target = member->info().target;
-    compiler::Options options = CompilerOptions(request);
-    if (!request.owner.empty() && options.cache != nullptr) options.cache = &owners;
-    if (graph.sharding->stages) options.stage = static_cast<int>(members.size());
-    auto& known = by_target[absl::StrCat(options.stage, " ", target.CacheKey())];
-    if (known == nullptr) {
-      auto compiled = options_.compile(graph, target, options);
-      if (!compiled.ok()) {
-        options_.metrics->CompileFailed();
-        LogCompileFailed(label, graph, compiled.status(), ShowsGraphOf(label.digest));
-        return compiled.status();
-      }
-      request.first_call->TakeOut(compiled->passes);
-      ReportRefusals(*compiled, label.digest);
-      known = std::make_shared<const compiler::CompiledProgram>(*std::move(compiled));
-    }
-    members.push_back({member, known});
-  }
-  const double seconds = absl::ToDoubleSeconds(options_.clock.steady() - start);
-  options_.metrics->Compiled(seconds);
-  request.first_call->Begin("load");
-  auto program = Program::LoadGang(
-      std::make_unique<Gang>(graph.sharding->mesh, std::move(members)),
-      {label.digest, request.source->key(), request.name, options_.clock.wall(), seconds},
-      Signature::Of(graph, names));
-  if (!program.ok()) return program;
-  if (absl::Status status = CheckRunTime(**program); !status.ok()) return status;
-  absl::Status charged = ChargeProgram(request.payer, program->get());
-  if (!charged.ok()) return charged;
-  LogCompiled(label, (*program)->compiled(), seconds);
-  (*program)->SetFirstCall(request.first_call);
-  return program;
+bool ProgramCompiler::ShrinkBlocks(const absl::Status& loaded, const CompileLabel& label,
+                                   Attempt* attempt) {
+  const std::optional<int> threads = drivers::BlockThreadsMax(loaded);
+  if (!threads || *threads < 1 || *threads >= attempt->block_threads_max) return false;
+  attempt->block_threads_max = *threads;
+  log::Info("blocks_made_smaller", {{"program", ShortDigest(label.digest)},
+                                    {"threads", absl::StrCat(*threads)},
+                                    {"why", std::string(loaded.message())}});
+  return true;
 }
 
-bool ProgramCompiler::FinishAnew(const absl::Status& loaded, const CompileLabel& label,
-                                 Attempt* attempt) {
-  if (!drivers::IsFinishedRefused(loaded) || attempt->target.finisher.driver.empty()) return false;
+bool ProgramCompiler::FinishAnew(const absl::Status& loaded,
+                                 absl::Span<ManagedDevice* const> devices,
+                                 const CompileLabel& label, Attempt* attempt) {
+  const bool has_finisher =
+      !attempt->devices_finish &&
+      std::any_of(devices.begin(), devices.end(), [](const ManagedDevice* device) {
+        return !device->info().target.finisher.driver.empty();
+      });
+  if (!drivers::IsFinishedRefused(loaded) || !has_finisher) return false;
   log::Warning(attempt->reads_cache ? "finished_again" : "builds_in_daemon",
                {{"program", ShortDigest(label.digest)},
                 {"device", label.device},
                 {"why", std::string(loaded.message())}});
   if (std::exchange(attempt->reads_cache, false)) return true;
   // A new image is refused, too. Without a finisher, the cache has other entries.
-  *attempt = {.target = attempt->target};
-  attempt->target.finisher = {};
+  attempt->reads_cache = attempt->devices_finish = true;
   return true;
 }
 
-absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::CompileFor(const Attempt& attempt,
-                                                                     const ProgramRequest& request,
-                                                                     const graph::Graph& graph,
-                                                                     const Signature& signature,
-                                                                     const CompileLabel& label) {
+drivers::Target ProgramCompiler::TargetOf(const Attempt& attempt, const ManagedDevice& device) {
+  drivers::Target target = device.info().target;
+  target.limits.threads_per_block =
+      std::min(target.limits.threads_per_block, attempt.block_threads_max);
+  if (attempt.devices_finish) target.finisher = {};
+  return target;
+}
+
+absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::CompileFor(
+    const Attempt& attempt, const ProgramRequest& request, const graph::Graph& graph,
+    absl::Span<ManagedDevice* const> devices, const CompileLabel& label) {
   request.first_call->Begin("compile");
   const absl::Time start = options_.clock.steady();
   compiler::Options options = CompilerOptions(request);
@@ -209,23 +182,48 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::CompileFor(const Attem
   if (!request.owner.empty() && options.cache != nullptr) options.cache = &owners;
   WriteOnlyCache write_only(options.cache);
   if (!attempt.reads_cache) options.cache = &write_only;
-  auto compiled = options_.compile(graph, attempt.target, options);
-  // A vendor's compiler that asks for smaller blocks is not a failure yet.
-  if (drivers::BlockThreadsMax(compiled.status())) return compiled.status();
-  if (!compiled.ok()) {
-    options_.metrics->CompileFailed();
-    LogCompileFailed(label, graph, compiled.status(), ShowsGraphOf(label.digest));
-    return compiled.status();
+  const bool shares_results = graph.sharding == nullptr && request.source->variables().empty();
+  std::vector<std::string> names;
+  for (const ManagedDevice* device : devices) names.push_back(device->name());
+  const Signature signature = Signature::Of(graph, names);
+  std::vector<int> same_results;
+  std::map<std::string, std::shared_ptr<const compiler::CompiledProgram>> by_target;
+  std::vector<ShardedProgram::Member> members;
+  for (ManagedDevice* device : devices) {
+    const drivers::Target target = TargetOf(attempt, *device);
+    if (graph.sharding && graph.sharding->stages) options.stage = static_cast<int>(members.size());
+    auto& known = by_target[absl::StrCat(options.stage, " ", target.CacheKey())];
+    if (known == nullptr) {
+      auto compiled = CompileOnce(request, graph, target, options, label);
+      if (!compiled.ok()) return compiled.status();
+      if (shares_results) same_results = ShareResults(signature, &*compiled);
+      known = std::make_shared<const compiler::CompiledProgram>(*std::move(compiled));
+    }
+    members.push_back({device, known});
   }
   const double seconds = absl::ToDoubleSeconds(options_.clock.steady() - start);
   options_.metrics->Compiled(seconds);
-  ReportRefusals(*compiled, label.digest);
-  request.first_call->TakeOut(compiled->passes);
   request.first_call->Begin("load");
   return Program::Load(
-      *request.device,
+      ShardedProgram(graph.sharding ? graph.sharding->mesh : graph::Mesh(), std::move(members)),
       {label.digest, request.source->key(), request.name, options_.clock.wall(), seconds},
-      signature, std::move(*compiled), /*shares_results=*/request.source->variables().empty());
+      signature, std::move(same_results));
+}
+
+absl::StatusOr<compiler::CompiledProgram> ProgramCompiler::CompileOnce(
+    const ProgramRequest& request, const graph::Graph& graph, const drivers::Target& target,
+    const compiler::Options& options, const CompileLabel& label) {
+  auto compiled = options_.compile(graph, target, options);
+  // A vendor's compiler that asks for smaller blocks is not a failure yet.
+  if (drivers::BlockThreadsMax(compiled.status())) return compiled;
+  if (!compiled.ok()) {
+    options_.metrics->CompileFailed();
+    LogCompileFailed(label, graph, compiled.status(), ShowsGraphOf(label.digest));
+    return compiled;
+  }
+  ReportRefusals(*compiled, label.digest);
+  request.first_call->TakeOut(compiled->passes);
+  return compiled;
 }
 
 compiler::Options ProgramCompiler::CompilerOptions(const ProgramRequest& request) const {

@@ -1,4 +1,4 @@
-// Compiles a graph to a program loaded on its device, with checks, metrics and log events.
+// Compiles a graph to a program loaded on its devices, with checks, metrics and log events.
 #ifndef KILN_SERVER_RUNTIME_PROGRAM_COMPILER_H_
 #define KILN_SERVER_RUNTIME_PROGRAM_COMPILER_H_
 
@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "compiler/compiler.h"
 #include "server/clock/clock.h"
 #include "server/metrics/metrics.h"
@@ -44,13 +45,14 @@ class ProgramCompiler {
 
   explicit ProgramCompiler(Options options) : options_(std::move(options)) {}
 
-  // `graph` is the request's, or one for all values of its variables. The program's host memory is
-  // charged to the request's payer. If the device takes a kernel only with smaller blocks, the
-  // program is compiled again with smaller blocks. If the device refuses a finished image
+  // `graph` is the request's, or one for all values of its variables. It is compiled once for each
+  // distinct target of its devices; in stages, once for each device. The program's host memory is
+  // charged to the request's payer. If a device takes a kernel only with smaller blocks, the
+  // program is compiled again with smaller blocks. If a device refuses a finished image
   // (drivers::FinishedRefused), the program is compiled again without cached images, and at last so
-  // that the device finishes the images of this program itself. RESOURCE_EXHAUSTED if the program
-  // does not fit the device or the host or runs too long. Other errors are the compiler's or the
-  // device's.
+  // that the devices finish the images of this program themselves. RESOURCE_EXHAUSTED if the
+  // program does not fit the device or the host or runs too long. Other errors are the compiler's
+  // or the device's.
   absl::StatusOr<std::shared_ptr<Program>> Compile(const ProgramRequest& request,
                                                    const graph::Graph& graph,
                                                    const std::string& digest)
@@ -58,23 +60,30 @@ class ProgramCompiler {
 
  private:
   struct Attempt {
-    drivers::Target target;
+    int block_threads_max = 0;
     bool reads_cache = true;
+    bool devices_finish = false;  // the devices finish images themselves
   };
-  // Compiles once, as `attempt` says. Additional errors: drivers::BlocksTooLarge,
-  // drivers::FinishedRefused.
-  absl::StatusOr<std::shared_ptr<Program>> CompileFor(
-      const Attempt& attempt, const ProgramRequest& request, const graph::Graph& graph,
-      const Signature& signature, const CompileLabel& label) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The same for all devices of a graph with a mesh, once for each distinct target; for a graph in
-  // stages, once for each device.
-  absl::StatusOr<std::shared_ptr<Program>> CompileGang(const ProgramRequest& request,
-                                                       const graph::Graph& graph,
-                                                       const std::string& digest)
+  // Compiles once for each target, as `attempt` says, and loads. Additional errors:
+  // drivers::BlocksTooLarge, drivers::FinishedRefused.
+  absl::StatusOr<std::shared_ptr<Program>> CompileFor(const Attempt& attempt,
+                                                      const ProgramRequest& request,
+                                                      const graph::Graph& graph,
+                                                      absl::Span<ManagedDevice* const> devices,
+                                                      const CompileLabel& label)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<compiler::CompiledProgram> CompileOnce(
+      const ProgramRequest& request, const graph::Graph& graph, const drivers::Target& target,
+      const compiler::Options& options, const CompileLabel& label) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns whether the program could not be loaded because its blocks are too large; changes
+  // `attempt` to make smaller ones if so. The registers of a thread are known only after a vendor's
+  // compiler has run.
+  static bool ShrinkBlocks(const absl::Status& loaded, const CompileLabel& label, Attempt* attempt);
   // Returns whether a device refused a finished image; if so, changes `attempt` to make another
   // image.
-  static bool FinishAnew(const absl::Status& loaded, const CompileLabel& label, Attempt* attempt);
+  static bool FinishAnew(const absl::Status& loaded, absl::Span<ManagedDevice* const> devices,
+                         const CompileLabel& label, Attempt* attempt);
+  static drivers::Target TargetOf(const Attempt& attempt, const ManagedDevice& device);
   compiler::Options CompilerOptions(const ProgramRequest& request) const;
   void ReportRefusals(const compiler::CompiledProgram& program, const std::string& digest) const;
   absl::Status CheckRunTime(const Program& program) const;

@@ -126,7 +126,7 @@ class ProgramsBySourceReclaim : public ::testing::Test {
   std::shared_ptr<Program> MakeProgram(size_t bytes) {
     compiler::CompiledProgram compiled;
     compiled.graph_text.resize(bytes);
-    return *Program::Load(device_, {}, {}, std::move(compiled));
+    return *Program::Load({device_, std::move(compiled)}, {}, {});
   }
 
   metrics::Metrics metrics_{"test"};

@@ -249,10 +249,10 @@ TEST_F(ProgramCacheTest, AProgramKnowsWhoAskedForItUnderWhichNameAndWhoRanIt) {
   EXPECT_EQ(program->UseBy("ann")->name, "train");
   EXPECT_EQ(program->UseBy("bob")->name, "bobs");
   // The runs are counted for each user separately, no matter how often they ask.
-  program->Record("ann", 0.5, {});
-  program->Record("bob", 0.25, {});
+  program->Record("ann", {0.5}, {});
+  program->Record("bob", {0.25}, {});
   NoteUser(future, "ann", "train");
-  program->Record("ann", 0.5, {});
+  program->Record("ann", {0.5}, {});
   EXPECT_EQ(program->UseBy("ann")->runs, 2);
   EXPECT_EQ(program->UseBy("ann")->device_seconds, 1);
   EXPECT_EQ(program->UseBy("bob")->runs, 1);
@@ -433,9 +433,9 @@ TEST_F(ProgramCacheTest, PredictionFollowsMeasurement) {
   // Before that, it is the work at the device's rates, one launch for its kernel and one for the
   // list.
   EXPECT_GE((*program)->predicted_seconds(), 2 * device_.info().target.rates.launch_seconds);
-  EXPECT_FALSE((*program)->Record("ann", 0.5, {0.5}));
+  EXPECT_FALSE((*program)->Record("ann", {0.5}, {{0.5}}));
   EXPECT_DOUBLE_EQ((*program)->predicted_seconds(), 0.5);
-  for (int i = 0; i < 100; ++i) (*program)->Record("ann", 0.1, {});
+  for (int i = 0; i < 100; ++i) (*program)->Record("ann", {0.1}, {});
   EXPECT_NEAR((*program)->predicted_seconds(), 0.1, 0.001);
   EXPECT_EQ((*program)->runs(), 101);
   EXPECT_EQ((*program)->kernel_times()[0].samples, 1);

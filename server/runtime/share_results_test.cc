@@ -80,15 +80,18 @@ TEST_F(ShareResultsTest, ARunMakesOneValueOfThem) {
                        metrics.ForDevice("cpu:0"), SystemClock());
   const auto account = std::make_shared<buffers::Account>();
   const auto flow = device.dispatcher().AddFlow("flow", 1);
-  auto program = *Program::Load(device, {"digest", "", "name", absl::Now(), 0}, signature_,
-                                std::move(program_), /*shares_results=*/true);
+  std::vector<int> same = ShareResults(signature_, &program_);
+  auto program =
+      *Program::Load({device, std::move(program_)}, {"digest", "", "name", absl::Now(), 0},
+                     signature_, std::move(same));
   auto input = *device.pool()->Allocate(signature_.inputs[0], account);
   const float values[4] = {1, 2, 3, 4};
   std::memcpy(input->buffer()->host_pointer(), values, sizeof(values));
   input->Resolve(absl::OkStatus());
   absl::Notification ended;
-  auto run = *Run::Create("s1/1", Bound(program), {input}, account,
-                          [&](const absl::Status&, double) { ended.Notify(); });
+  auto run =
+      *Run::Create("s1/1", Bound(program), {input}, {account}, nullptr,
+                   [&](const absl::Status&, absl::Span<const Run::DeviceTime>) { ended.Notify(); });
   const std::vector<ValuePointer> results = run->results();
   device.dispatcher().Enqueue(flow, std::move(run));
   ended.WaitForNotification();

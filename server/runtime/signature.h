@@ -25,7 +25,7 @@ struct Signature {
   using PlacementPointer = std::shared_ptr<const buffers::Placement>;
   std::vector<PlacementPointer> input_placements;
   std::vector<PlacementPointer> result_placements;  // outputs, then updates
-  // For a program in stages, the member of its gang that has each whole value; else empty.
+  // For a program in stages, the number of the device that has each whole value; else empty.
   std::vector<int> input_members;
   std::vector<int> result_members;  // outputs, then updates
 

@@ -71,8 +71,8 @@ class SlicedRunTest : public ::testing::Test {
     Signature signature;
     signature.inputs = {type};
     signature.outputs = {type};
-    auto program = Program::Load(*device_, {"digest", "", "triple", absl::Now(), 0}, signature,
-                                 std::move(compiled));
+    auto program = Program::Load({*device_, std::move(compiled)},
+                                 {"digest", "", "triple", absl::Now(), 0}, signature);
     EXPECT_TRUE(program.ok()) << program.status();
     return *program;
   }
@@ -87,12 +87,13 @@ class SlicedRunTest : public ::testing::Test {
   std::pair<std::shared_ptr<runtime::Run>, std::shared_ptr<Waited>> Make(
       const std::shared_ptr<Program>& program, float value) {
     auto waited = std::make_shared<Waited>();
-    auto run = runtime::Run::Create("s1/1", Bound(program), {Input(*program, value)}, account_,
-                                    [waited](const absl::Status& status, double seconds) {
-                                      waited->status = status;
-                                      waited->seconds = seconds;
-                                      waited->ended.Notify();
-                                    });
+    auto run = runtime::Run::Create(
+        "s1/1", Bound(program), {Input(*program, value)}, {account_}, nullptr,
+        [waited](const absl::Status& status, absl::Span<const runtime::Run::DeviceTime> times) {
+          waited->status = status;
+          waited->seconds = times[0].seconds;
+          waited->ended.Notify();
+        });
     EXPECT_TRUE(run.ok()) << run.status();
     waited->results = (*run)->results();
     return {*run, waited};
@@ -123,8 +124,8 @@ class SlicedRunTest : public ::testing::Test {
 TEST_F(SlicedRunTest, ProgramsAreCutWhereTheyTakeLongerThanASlice) {
   const auto pieces = [&](const std::shared_ptr<Program>& program) -> size_t {
     RunOnce(program);
-    const auto cut = *program->CutIntoPieces(*program->OnDevice());
-    return cut ? cut->list.size() : 1;
+    const auto cut = *program->CutIntoPieces(*program->OnDevices());
+    return cut ? cut->seconds.size() : 1;
   };
   EXPECT_EQ(pieces(Triple(1)), 1);
   EXPECT_EQ(pieces(Triple(3)), 1);
@@ -140,11 +141,11 @@ TEST_F(SlicedRunTest, KernelsAreCutBetweenThePointsOfTheirGrids) {
   });
   const auto program = Triple(100, "note", /*points=*/100);
   RunOnce(program);
-  const auto pieces = *program->CutIntoPieces(*program->OnDevice());
-  ASSERT_EQ(pieces->list.size(), 60);
+  const auto pieces = *program->CutIntoPieces(*program->OnDevices());
+  ASSERT_EQ(pieces->seconds.size(), 60);
   for (size_t i = 0; i < 60; ++i) {
-    EXPECT_NEAR(pieces->list[i].seconds, 0.005, 1e-6);
-    EXPECT_EQ(pieces->list[i].first_command, i / 20);
+    EXPECT_NEAR(pieces->seconds[i], 0.005, 1e-6);
+    EXPECT_EQ(pieces->lists[0][i].first_command, i / 20);
   }
   ran.clear();
   RunOnce(program);
@@ -196,18 +197,18 @@ TEST_F(SlicedRunTest, AnotherUsersRunsComeBetweenThePartsOfAKernel) {
 
 TEST_F(SlicedRunTest, ProgramsAreCutAgainByWhatTheirKernelsTake) {
   const auto program = Triple(4);
-  const auto loaded = *program->OnDevice();
+  const auto loaded = *program->OnDevices();
   const auto first = *program->CutIntoPieces(loaded);
-  EXPECT_EQ(first->list.size(), 3);
+  EXPECT_EQ(first->seconds.size(), 3);
   EXPECT_EQ(*program->CutIntoPieces(loaded), first);
-  program->Record("ann", 0.012, {0.001, 0.001, 0.01});
+  program->Record("ann", {0.012}, {{0.001, 0.001, 0.01}});
   const auto second = *program->CutIntoPieces(loaded);
-  ASSERT_EQ(second->list.size(), 2);
-  EXPECT_NEAR(second->list[0].seconds, 0.002, 1e-6);
-  EXPECT_NEAR(second->list[1].seconds, 0.010, 1e-6);
-  program->Record("ann", 0.012, {0.004, 0.004, 0.004});
+  ASSERT_EQ(second->seconds.size(), 2);
+  EXPECT_NEAR(second->seconds[0], 0.002, 1e-6);
+  EXPECT_NEAR(second->seconds[1], 0.010, 1e-6);
+  program->Record("ann", {0.012}, {{0.004, 0.004, 0.004}});
   EXPECT_EQ(*program->CutIntoPieces(loaded), second);
-  for (int i = 0; i < 6; ++i) program->Record("ann", 0.012, {0.01, 0.001, 0.001});
+  for (int i = 0; i < 6; ++i) program->Record("ann", {0.012}, {{0.01, 0.001, 0.001}});
   EXPECT_NE(*program->CutIntoPieces(loaded), second);
 }
 

@@ -1,34 +1,12 @@
 #include "server/sessions/encoding.h"
 
 #include <algorithm>
-#include <cstring>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/cord.h"
 
 namespace kiln::sessions {
-
-void Encoder::Number(uint64_t number) {
-  for (; number >= 128; number >>= 7) bytes_.push_back(static_cast<char>(number | 128));
-  bytes_.push_back(static_cast<char>(number));
-}
-
-void Encoder::Signed(int64_t number) {
-  // The sign is the lowest bit, so that small numbers of either sign take few bytes.
-  const auto bits = static_cast<uint64_t>(number);
-  Number(number < 0 ? ~bits << 1 | 1 : bits << 1);
-}
-
-void Encoder::Real(double number) {
-  uint64_t bits = 0;
-  std::memcpy(&bits, &number, sizeof(bits));
-  Number(bits);
-}
-
-void Encoder::Text(absl::string_view text) {
-  Number(text.size());
-  bytes_.append(text.data(), text.size());
-}
 
 void Encoder::Status(const absl::Status& status) {
   Number(static_cast<uint64_t>(status.code()));
@@ -46,63 +24,15 @@ void Encoder::Status(const absl::Status& status) {
   }
 }
 
-uint64_t Decoder::Number() {
-  uint64_t number = 0;
-  for (int shift = 0; shift < 64; shift += 7) {
-    if (rest_.empty()) break;
-    const auto byte = static_cast<unsigned char>(rest_.front());
-    rest_.remove_prefix(1);
-    const uint64_t bits = byte & 127;
-    if (shift == 63 && bits > 1) break;
-    number |= bits << shift;
-    if (byte < 128) return number;
-  }
-  Fail();
-  return 0;
-}
-
-int64_t Decoder::Signed() {
-  const uint64_t bits = Number();
-  return static_cast<int64_t>((bits & 1) != 0 ? ~(bits >> 1) : bits >> 1);
-}
-
-double Decoder::Real() {
-  const uint64_t bits = Number();
-  double number = 0;
-  std::memcpy(&number, &bits, sizeof(number));
-  return number;
-}
-
-absl::string_view Decoder::Text() {
-  const size_t size = Count();
-  const absl::string_view text = rest_.substr(0, size);
-  rest_.remove_prefix(size);
-  return text;
-}
-
 absl::Status Decoder::Status() {
   const size_t code = Below(17);
   if (code == 0) return absl::OkStatus();
-  absl::Status status(static_cast<absl::StatusCode>(code), Text());
+  absl::Status status(static_cast<absl::StatusCode>(code), std::string(Text()));
   for (size_t payloads = Count(); payloads > 0; --payloads) {
-    const absl::string_view url = Text();
-    status.SetPayload(url, absl::Cord(Text()));
+    const std::string url(Text());
+    status.SetPayload(url, absl::Cord(std::string(Text())));
   }
   return status;
-}
-
-size_t Decoder::Count() {
-  const uint64_t count = Number();
-  if (count <= rest_.size()) return static_cast<size_t>(count);
-  Fail();
-  return 0;
-}
-
-size_t Decoder::Below(size_t size) {
-  const uint64_t number = Number();
-  if (number < size) return static_cast<size_t>(number);
-  Fail();
-  return 0;
 }
 
 }  // namespace kiln::sessions

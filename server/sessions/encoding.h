@@ -1,59 +1,28 @@
-// Encodes numbers and strings as bytes and decodes them. Numbers use LEB128 (7 bits per byte);
-// strings follow their sizes.
+// The encoding of sessions' files (proto/coding), and of statuses in it.
 #ifndef KILN_SERVER_SESSIONS_ENCODING_H_
 #define KILN_SERVER_SESSIONS_ENCODING_H_
 
-#include <cstddef>
-#include <cstdint>
 #include <string>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "proto/coding/coding.h"
 
 namespace kiln::sessions {
 
-class Encoder {
+class Encoder : public ByteWriter {
  public:
-  void Number(uint64_t number);
-  void Signed(int64_t number);
-  void Real(double number);
-  void Text(absl::string_view text);
+  void Text(absl::string_view text) { ByteWriter::Text({text.data(), text.size()}); }
   // Includes the payloads.
   void Status(const absl::Status& status);
-  std::string Take() { return std::move(bytes_); }
-
- private:
-  std::string bytes_;
 };
 
-// Decodes untrusted bytes. After the first decoding error, all results are 0 or empty.
-class Decoder {
+class Decoder : public ByteReader {
  public:
   // Requires: `bytes` outlive the decoder and the strings that it returns.
-  explicit Decoder(absl::string_view bytes) : rest_(bytes) {}
+  explicit Decoder(absl::string_view bytes) : ByteReader({bytes.data(), bytes.size()}) {}
 
-  uint64_t Number();
-  int64_t Signed();
-  double Real();
-  absl::string_view Text();
   absl::Status Status();
-  // Returns all remaining bytes.
-  absl::string_view Rest() { return std::exchange(rest_, {}); }
-  // Returns the count of items that follow. Each takes at least 1 byte, so a count above the number
-  // of remaining bytes is an error.
-  size_t Count();
-  // Returns a number below `size`. A larger one is an error, for which it returns 0.
-  size_t Below(size_t size);
-  void Fail() { ok_ = false, rest_ = {}; }
-
-  bool ok() const { return ok_; }
-  // True if all bytes have been read without an error.
-  bool AtEnd() const { return ok_ && rest_.empty(); }
-
- private:
-  absl::string_view rest_;
-  bool ok_ = true;
 };
 
 }  // namespace kiln::sessions

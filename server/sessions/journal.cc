@@ -9,9 +9,11 @@
 #include <cerrno>
 #include <cstring>
 #include <deque>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/coding/coding.h"
 #include "server/sessions/encoding.h"
 
 namespace kiln::sessions {
@@ -31,16 +33,10 @@ absl::Status JournalFailed(absl::string_view what, const std::string& path) {
 }
 
 std::string FrameSizes(uint64_t size) {
-  std::string bytes;
-  for (const uint64_t number : {size, ~size})
-    for (int i = 0; i < 8; ++i) bytes.push_back(static_cast<char>(number >> (8 * i)));
-  return bytes;
-}
-
-uint64_t SizeAt(absl::string_view bytes) {
-  uint64_t number = 0;
-  for (size_t i = 8; i > 0; --i) number = number << 8 | static_cast<unsigned char>(bytes[i - 1]);
-  return number;
+  ByteWriter out;
+  out.Fixed64(size);
+  out.Fixed64(~size);
+  return out.Take();
 }
 
 std::string FirstTag() { return std::string(kTag, '\0'); }
@@ -268,7 +264,7 @@ absl::StatusOr<std::optional<std::string>> JournalReader::Join(std::string frame
   const auto part = static_cast<Part>(in.Below(static_cast<size_t>(Part::kEnd)));
   const uint64_t number = part == Part::kWhole ? 0 : in.Number();
   if (!in.ok()) return Damaged("has an invalid record");
-  const absl::string_view content = in.Rest();
+  const std::string_view content = in.Rest();
   if (part == Part::kWhole) {
     frame.erase(0, frame.size() - content.size());
     return frame;
@@ -310,7 +306,7 @@ absl::Status JournalReader::OpenNext() {
   const bool is_ours = in.Text() == place_.session && in.Number() == number_;
   const bool is_of_this_boot = in.Text() == place_.boot;
   in.Text();  // the name
-  const absl::string_view follows = in.Text();
+  const std::string_view follows = in.Text();
   if (!in.AtEnd() || !is_ours) return Damaged("belongs to another session");
   if (!is_of_this_boot) {
     return Damaged("was written before the machine was restarted, so its end may be missing");
@@ -335,8 +331,9 @@ absl::StatusOr<std::optional<std::string>> JournalReader::ReadFrame() {
   if (left_ < static_cast<int64_t>(kSizes)) return std::nullopt;
   std::string sizes(kSizes, '\0');
   if (absl::Status status = read_all(&sizes); !status.ok()) return status;
-  const uint64_t size = SizeAt(sizes);
-  if (SizeAt(absl::string_view(sizes).substr(8)) != ~size) return Damaged("is damaged");
+  ByteReader head(sizes);
+  const uint64_t size = head.Fixed64();
+  if (head.Fixed64() != ~size) return Damaged("is damaged");
   left_ -= static_cast<int64_t>(kSizes);
   const auto left = static_cast<uint64_t>(left_);
   if (left < kTag || left - kTag < size) return std::nullopt;

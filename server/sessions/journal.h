@@ -4,17 +4,8 @@
 //
 // A journal is a sequence of segments, which are numbered files. A new segment begins with each
 // image; the image's description has the segment's number. So the rename that installs the image
-// also decides which segments are out of date. A segment is a sequence of frames:
-//
-//   size     8 bytes, little-endian, of the record
-//   ~size    8 bytes, so that damage here is not mistaken for a truncated frame
-//   content
-//   tag      32 bytes: HMAC-SHA256 of the previous tag and all of this frame
-//
-// The first frame is the header of the segment. It has the last tag of the previous segment, so
-// frames can be removed only from the end without detection. Each other frame has one record, or a
-// part of a large one, so that no thread waits long for the lock. A truncated last frame was being
-// written when the daemon was killed; its operation had not been answered.
+// also decides which segments are out of date. docs/formats/session-log.md specifies the frames of
+// a segment. Large records are written in parts, so that no thread waits long for the lock.
 //
 // Writes are not flushed to the disk: they survive the process, but not the machine. After a reboot
 // the journal is refused.

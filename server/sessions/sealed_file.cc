@@ -8,30 +8,19 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "proto/coding/coding.h"
 
 namespace kiln::sessions {
 namespace {
 
-constexpr absl::string_view kMagic = "kilnkeep";
+constexpr std::string_view kMagic = "kilnkeep";
 constexpr size_t kHeadBytes = 24;
 constexpr int64_t kTagBytes = cache::Authenticator::kTagBytes;
-
-std::string LittleEndian(uint64_t number, int bytes) {
-  std::string text;
-  for (int i = 0; i < bytes; ++i) text.push_back(static_cast<char>(number >> (8 * i)));
-  return text;
-}
-
-uint64_t FromLittleEndian(absl::string_view bytes) {
-  uint64_t number = 0;
-  for (size_t i = bytes.size(); i > 0; --i)
-    number = number << 8 | static_cast<unsigned char>(bytes[i - 1]);
-  return number;
-}
 
 absl::Status Failed(absl::string_view what, const std::string& path) {
   return absl::UnavailableError(absl::StrCat("cannot ", what, " ", path, ": ", strerror(errno)));
@@ -80,8 +69,12 @@ absl::StatusOr<std::unique_ptr<SealedWriter>> SealedWriter::Open(const std::stri
 }
 
 absl::Status SealedWriter::WriteHead(uint32_t version, absl::string_view description) {
-  const std::string head = absl::StrCat(kMagic, LittleEndian(version, 4), LittleEndian(0, 4),
-                                        LittleEndian(description.size(), 8));
+  ByteWriter out;
+  out.Bytes(kMagic);
+  out.Fixed32(version);
+  out.Fixed32(0);
+  out.Fixed64(description.size());
+  const std::string head = out.Take();
   for (const absl::string_view part : {absl::string_view(head), description})
     if (absl::Status status = Write(part); !status.ok()) return status;
   const std::string tag = authenticator_->Finish();
@@ -151,16 +144,17 @@ absl::Status SealedReader::ReadHead(uint32_t newest) {
   std::string head(kHeadBytes, '\0');
   if (found.st_size < static_cast<off_t>(kHeadBytes)) return Damaged("is cut");
   if (absl::Status status = ReadAll(absl::MakeSpan(head)); !status.ok()) return status;
-  const absl::string_view fields(head);
-  if (fields.substr(0, 8) != kMagic) return Damaged("is not a checkpoint of a session");
-  const uint64_t version = FromLittleEndian(fields.substr(8, 4));
+  ByteReader fields(head);
+  if (fields.Bytes(kMagic.size()) != kMagic) return Damaged("is not a checkpoint of a session");
+  const uint32_t version = fields.Fixed32();
   if (version > newest) {
     return absl::UnimplementedError(absl::StrCat(path_, " has version ", version,
                                                  " but this daemon knows at most ", newest,
                                                  "; a newer daemon wrote it"));
   }
-  version_ = static_cast<uint32_t>(version);
-  const uint64_t size = FromLittleEndian(fields.substr(16));
+  version_ = version;
+  fields.Fixed32();  // for later versions
+  const uint64_t size = fields.Fixed64();
   const auto after_head = static_cast<uint64_t>(found.st_size) - kHeadBytes;
   if (after_head < 2 * kTagBytes || size > after_head - 2 * kTagBytes) return Damaged("is cut");
   data_bytes_ = left_ = static_cast<int64_t>(after_head - 2 * kTagBytes - size);

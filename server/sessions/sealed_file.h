@@ -1,14 +1,5 @@
 // A file that only this user's daemons can have written: a description, then bytes, each followed
-// by a keyed hash (MAC).
-//
-//   "kilnkeep"  8 bytes
-//   version     4 bytes, little-endian as all numbers
-//   0           4 bytes
-//   size        8 bytes, of the description
-//   description
-//   tag         32 bytes: HMAC-SHA256 of all that came before
-//   bytes
-//   tag         32 bytes: HMAC-SHA256 of the first tag and the bytes
+// by a keyed hash (MAC). docs/formats/session-checkpoint.md specifies it.
 #ifndef KILN_SERVER_SESSIONS_SEALED_FILE_H_
 #define KILN_SERVER_SESSIONS_SEALED_FILE_H_
 

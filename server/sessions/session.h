@@ -38,7 +38,7 @@
 #include "absl/types/span.h"
 #include "server/buffers/blob_store.h"
 #include "server/clock/clock.h"
-#include "server/fairness/gang_order.h"
+#include "server/fairness/submission_order.h"
 #include "server/memory/host_memory.h"
 #include "server/metrics/metrics.h"
 #include "server/runtime/managed_device.h"
@@ -88,7 +88,7 @@ struct Services {
   SessionNames* names = nullptr;  // the registry's
   // All devices of the daemon, and the order in which multi-device programs are queued on them.
   std::vector<runtime::ManagedDevice*> devices = {};
-  fairness::GangOrder* gang_order = nullptr;
+  fairness::SubmissionOrder* submission_order = nullptr;
   const KeptSessions* kept = nullptr;             // null: no session can be protected
   absl::Duration keep_max = absl::Hours(7 * 24);  // of a detached session
   std::shared_ptr<memory::HostMemory> host =
@@ -291,8 +291,7 @@ class Session : public std::enable_shared_from_this<Session> {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Binds the results of a run that is about to be queued.
   void BindResults(uint64_t sequence, RunProgram& operation, const runtime::Signature& signature,
-                   const std::shared_ptr<runtime::QueuedRun>& run)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+                   const std::shared_ptr<runtime::Run>& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Cancels queued runs, and marks those that are not executed yet to fail. Returns true if the
   // caller must drop queued runs.
   bool CancelRuns(uint64_t sequence, const Cancel& operation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -326,17 +325,15 @@ class Session : public std::enable_shared_from_this<Session> {
                   const absl::Status& moved);
   // session_programs.cc
   struct MadeRun {
-    std::shared_ptr<runtime::QueuedRun> run;
+    std::shared_ptr<runtime::Run> run;
     std::function<void()> enqueue;  // called without locks
   };
   absl::StatusOr<MadeRun> MakeRun(uint64_t sequence,
                                   const std::shared_ptr<const runtime::BoundProgram>& program,
                                   std::vector<runtime::ValuePointer> inputs, bool report_time);
   void FinishRead(uint64_t sequence, const runtime::ValuePointer& value);
-  // `seconds` is the time that the run took on each of `devices`.
   void RunEnded(uint64_t sequence, bool report_time, const absl::Status& status,
-                absl::Span<runtime::ManagedDevice* const> devices,
-                absl::Span<const double> seconds);
+                absl::Span<const runtime::Run::DeviceTime> times);
   // Calls `done` with the handle's value once it is available.
   void WhenThere(uint64_t handle,
                  const std::function<void(absl::StatusOr<runtime::ValuePointer>)>& done)

@@ -100,12 +100,12 @@ bool Session::LiesAt(const buffers::Value& value, const Place& place) const {
 
 absl::Status Session::CheckLiesOn(const runtime::Program& program,
                                   absl::Span<const runtime::ValuePointer> inputs) {
-  const std::vector<int>& members = program.signature().input_members;
-  // For these programs, runtime::CheckInputs has checked the parts.
-  if (program.gang() != nullptr && members.empty()) return absl::OkStatus();
+  const runtime::Signature& signature = program.signature();
+  // Then runtime::CheckInputs has checked the parts.
+  if (!signature.input_placements.empty()) return absl::OkStatus();
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const runtime::ManagedDevice& wanted =
-        members.empty() ? program.device() : *program.gang()->members()[members[i]].device;
+    const int member = signature.input_members.empty() ? 0 : signature.input_members[i];
+    const runtime::ManagedDevice& wanted = program.sharded().device(member);
     if (inputs[i]->pool() == wanted.pool().get() || inputs[i]->pool() == nullptr) continue;
     return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
                                   "input ", i, " is on ", inputs[i]->pool()->device().info().name,

@@ -4,11 +4,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "server/errors/errors.h"
 #include "server/log/log.h"
-#include "server/runtime/gang.h"
-#include "server/runtime/gang_run.h"
 #include "server/sessions/session.h"
 
 namespace kiln::sessions {
@@ -117,7 +116,7 @@ absl::StatusOr<Session::Plan> Session::PlanRun(uint64_t sequence, const RunProgr
 
 void Session::BindResults(uint64_t sequence, RunProgram& operation,
                           const runtime::Signature& signature,
-                          const std::shared_ptr<runtime::QueuedRun>& run) {
+                          const std::shared_ptr<runtime::Run>& run) {
   const absl::Span<const runtime::ValuePointer> results = run->results();
   size_t next = operation.outputs.size();
   handles_.Bind(operation.outputs, results.first(next));
@@ -165,34 +164,18 @@ void Session::Execute(uint64_t sequence, RunProgram& operation) {
 absl::StatusOr<Session::MadeRun> Session::MakeRun(
     uint64_t sequence, const std::shared_ptr<const runtime::BoundProgram>& program,
     std::vector<runtime::ValuePointer> inputs, bool report_time) {
-  std::string label = absl::StrCat(identity_.name, "/", sequence);
-  runtime::Gang* const gang = program->program->gang();
-  if (gang == nullptr) {
-    runtime::ManagedDevice* const device = &program->program->device();
-    const UsedDevice& used = devices_.Of(*device);
-    auto run = runtime::Run::Create(
-        std::move(label), program, std::move(inputs), used.account,
-        [self = shared_from_this(), sequence, report_time, device](const absl::Status& status,
-                                                                   double seconds) {
-          self->RunEnded(sequence, report_time, status, {&device, 1}, {&seconds, 1});
-        });
-    if (!run.ok()) return run.status();
-    return MadeRun{*run,
-                   [&used, run = *run] { used.device->dispatcher().Enqueue(used.flow, run); }};
-  }
-  std::vector<const UsedDevice*> used;
-  std::vector<runtime::ManagedDevice*> devices;
-  std::vector<std::shared_ptr<buffers::Account>> accounts;
-  for (const runtime::Gang::Member& member : gang->members()) {
+  absl::InlinedVector<const UsedDevice*, 1> used;
+  absl::InlinedVector<std::shared_ptr<buffers::Account>, 1> accounts;
+  for (const runtime::ShardedProgram::Member& member : program->program->sharded().members()) {
     used.push_back(&devices_.Of(*member.device));
-    devices.push_back(member.device);
     accounts.push_back(used.back()->account);
   }
-  auto run = runtime::GangRun::Create(
-      std::move(label), program, std::move(inputs), accounts, services_.gang_order,
-      [self = shared_from_this(), sequence, report_time, devices = std::move(devices)](
-          const absl::Status& status, absl::Span<const double> seconds) {
-        self->RunEnded(sequence, report_time, status, devices, seconds);
+  auto run = runtime::Run::Create(
+      absl::StrCat(identity_.name, "/", sequence), program, std::move(inputs), accounts,
+      services_.submission_order,
+      [self = shared_from_this(), sequence, report_time](
+          const absl::Status& status, absl::Span<const runtime::Run::DeviceTime> times) {
+        self->RunEnded(sequence, report_time, status, times);
       });
   if (!run.ok()) return run.status();
   return MadeRun{*run, [used = std::move(used), run = *run] {
@@ -203,17 +186,15 @@ absl::StatusOr<Session::MadeRun> Session::MakeRun(
 }
 
 void Session::RunEnded(uint64_t sequence, bool report_time, const absl::Status& status,
-                       absl::Span<runtime::ManagedDevice* const> devices,
-                       absl::Span<const double> each) {
+                       absl::Span<const runtime::Run::DeviceTime> times) {
   double seconds = 0;  // of the slowest device
   double all_seconds = 0;
-  for (size_t i = 0; i < devices.size(); ++i) {
-    const double here = i < each.size() ? each[i] : 0;
-    DeviceUse& use = user_->devices.at(devices[i]->name());
-    use.nanoseconds.fetch_add(static_cast<int64_t>(here * 1e9), std::memory_order_relaxed);
+  for (const runtime::Run::DeviceTime& time : times) {
+    DeviceUse& use = user_->devices.at(time.device->name());
+    use.nanoseconds.fetch_add(static_cast<int64_t>(time.seconds * 1e9), std::memory_order_relaxed);
     use.runs.fetch_add(1, std::memory_order_relaxed);
-    seconds = std::max(seconds, here);
-    all_seconds += here;
+    seconds = std::max(seconds, time.seconds);
+    all_seconds += time.seconds;
   }
   // Freed before the answer is sent, and without the lock.
   InFlightTable::node_type in_flight;

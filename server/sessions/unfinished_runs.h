@@ -30,7 +30,7 @@ class UnfinishedRuns {
     const buffers::Value* after = nullptr;  // owned by the run
   };
   struct Entry {
-    std::shared_ptr<runtime::QueuedRun> run;
+    std::shared_ptr<runtime::Run> run;
     std::vector<uint64_t> outputs;
     std::vector<const buffers::Value*> output_values;  // owned by the run
     std::vector<Update> updates;

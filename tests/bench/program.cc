@@ -9,17 +9,15 @@
 #include "absl/time/clock.h"
 #include "compiler/graph/wire.h"
 #include "drivers/cpu/driver.h"
-#include "drivers/cuda/driver.h"
-#include "drivers/hsa/driver.h"
-#include "drivers/level_zero/driver.h"
 #include "drivers/opencl/driver.h"
+#include "drivers/vendor_drivers.h"
 #include "tests/opencl_platform.h"
 
 namespace kiln::bench {
 
 namespace {
 
-absl::StatusOr<std::unique_ptr<drivers::Device>> OpenFirst(drivers::Driver&& driver) {
+absl::StatusOr<std::unique_ptr<drivers::Device>> OpenFirst(drivers::Driver& driver) {
   std::string why_none;
   auto devices = driver.Enumerate(&why_none);
   if (!devices.ok()) return devices.status();
@@ -29,26 +27,25 @@ absl::StatusOr<std::unique_ptr<drivers::Device>> OpenFirst(drivers::Driver&& dri
 
 absl::StatusOr<std::unique_ptr<drivers::Device>> OpenOpenCl(bool command_buffers) {
   using drivers::opencl::CommandBuffers;
-  return OpenFirst(drivers::opencl::OpenClDriver(
+  drivers::opencl::OpenClDriver driver(
       {.sharing_host_memory = true,
        .platform = OpenClPlatformToTest(),
-       .command_buffers = command_buffers ? CommandBuffers::kAlways : CommandBuffers::kNever}));
+       .command_buffers = command_buffers ? CommandBuffers::kAlways : CommandBuffers::kNever});
+  return OpenFirst(driver);
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<drivers::Device>> OpenCpu(int threads) {
-  return OpenFirst(drivers::cpu::CpuDriver({.devices = 1, .threads_per_device = threads}));
+  drivers::cpu::CpuDriver driver({.devices = 1, .threads_per_device = threads});
+  return OpenFirst(driver);
 }
 
 absl::StatusOr<std::unique_ptr<drivers::Device>> OpenDevice(const std::string& driver) {
-  if (driver == "cuda") return OpenFirst(drivers::cuda::CudaDriver({}));
-  if (driver == "hsa") return OpenFirst(drivers::hsa::HsaDriver({}));
-  if (driver == "level_zero") {
-    return OpenFirst(drivers::level_zero::LevelZeroDriver({.sharing_host_memory = true}));
-  }
   if (driver == "opencl") return OpenOpenCl(/*command_buffers=*/false);
   if (driver == "opencl_command_buffers") return OpenOpenCl(/*command_buffers=*/true);
+  const auto vendor = drivers::MakeVendorDriver(driver, {.sharing_host_memory = true});
+  if (vendor != nullptr) return OpenFirst(*vendor);
   return absl::InvalidArgumentError(absl::StrCat("there is no driver named ", driver));
 }
 

@@ -21,6 +21,14 @@ namespace {
 // Small enough that the suite can exhaust it.
 constexpr int64_t kMemory = int64_t{64} << 20;
 
+// Lets a stand-in have two devices. `control`: the symbol of what controls it.
+template <typename Control>
+void MakeTwoDevices(const std::string& library, const std::string& control) {
+  const auto opened = drivers::DynamicLibrary::Open(library);
+  Control* (*find)() = nullptr;
+  if (opened.ok() && (*opened)->Find(control, &find).ok()) find()->devices = 2;
+}
+
 std::unique_ptr<drivers::Driver> MakeNull() {
   return std::make_unique<drivers::null::NullDriver>(
       drivers::null::NullOptions{.devices = 2, .memory_bytes_per_device = kMemory});
@@ -64,10 +72,7 @@ std::unique_ptr<drivers::Driver> MakeCuda() {
 
 // Two devices that can access each other's memory.
 std::unique_ptr<drivers::Driver> MakeCudaStandIn() {
-  if (const auto library = drivers::DynamicLibrary::Open(KILN_CUDA_STAND_IN); library.ok()) {
-    stand_ins::cuda::Control* (*find)() = nullptr;
-    if ((*library)->Find("KilnCudaStandInControl", &find).ok()) find()->devices = 2;
-  }
+  MakeTwoDevices<stand_ins::cuda::Control>(KILN_CUDA_STAND_IN, "KilnCudaStandInControl");
   return std::make_unique<drivers::cuda::CudaDriver>(drivers::cuda::CudaOptions{
       .memory_limit_bytes_per_device = kMemory, .library = KILN_CUDA_STAND_IN});
 }
@@ -80,10 +85,7 @@ std::unique_ptr<drivers::Driver> MakeHsa() {
 
 // Two devices that can access each other's memory.
 std::unique_ptr<drivers::Driver> MakeHsaStandIn() {
-  if (const auto library = drivers::DynamicLibrary::Open(KILN_HSA_STAND_IN); library.ok()) {
-    stand_ins::hsa::Control* (*find)() = nullptr;
-    if ((*library)->Find("KilnHsaStandInControl", &find).ok()) find()->devices = 2;
-  }
+  MakeTwoDevices<stand_ins::hsa::Control>(KILN_HSA_STAND_IN, "KilnHsaStandInControl");
   return std::make_unique<drivers::hsa::HsaDriver>(drivers::hsa::HsaOptions{
       .memory_limit_bytes_per_device = kMemory, .library = KILN_HSA_STAND_IN});
 }
@@ -97,10 +99,8 @@ std::unique_ptr<drivers::Driver> MakeLevelZero() {
 
 // Two devices. Kernels run on an OpenCL that accepts SPIR-V; without one there is no device.
 std::unique_ptr<drivers::Driver> MakeLevelZeroStandIn() {
-  if (const auto library = drivers::DynamicLibrary::Open(KILN_LEVEL_ZERO_STAND_IN); library.ok()) {
-    stand_ins::level_zero::Control* (*find)() = nullptr;
-    if ((*library)->Find("KilnLevelZeroStandInControl", &find).ok()) find()->devices = 2;
-  }
+  MakeTwoDevices<stand_ins::level_zero::Control>(KILN_LEVEL_ZERO_STAND_IN,
+                                                 "KilnLevelZeroStandInControl");
   return std::make_unique<drivers::level_zero::LevelZeroDriver>(
       drivers::level_zero::LevelZeroOptions{.memory_limit_bytes_per_device = kMemory,
                                             .library = KILN_LEVEL_ZERO_STAND_IN});

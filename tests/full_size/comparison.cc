@@ -34,16 +34,9 @@ int64_t SlackOf(int64_t bytes) { return (64 - bytes % 64) % 64; }
 
 // The smallest positive number of a float dtype narrower than float64; otherwise 0.
 double SmallestOf(ir::DType dtype) {
-  switch (dtype) {
-    case ir::DType::kFloat16:
-      return std::ldexp(1, -24);
-    case ir::DType::kBFloat16:
-      return std::ldexp(1, -133);
-    case ir::DType::kFloat32:
-      return std::ldexp(1, -149);
-    default:
-      return 0;
-  }
+  if (dtype == ir::DType::kFloat64) return 0;
+  const ir::FloatFormat& format = ir::FormatOf(dtype);
+  return std::ldexp(1, format.exponent_min() - format.mantissa_bits);
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "compiler/ir/short_float.h"
+#include "compiler/ir/dtype.h"
 
 namespace kiln::full_size {
 namespace {
@@ -11,20 +11,7 @@ namespace {
 using ir::DType;
 using ir::Op;
 
-int SignificandBits(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat16:
-      return 11;
-    case DType::kBFloat16:
-      return 8;
-    case DType::kFloat32:
-      return 24;
-    case DType::kFloat64:
-      return 53;
-    default:
-      return 3;
-  }
-}
+int SignificandBits(DType dtype) { return ir::FormatOf(dtype).mantissa_bits + 1; }
 
 Size SizeOfConstant(const ir::Node* node) {
   const double value = node->attr<ir::ConstValue>().AsDouble();

@@ -8,7 +8,7 @@
 #include "compiler/codegen/codegen.h"
 #include "compiler/codegen/opencl_kernel.h"
 #include "compiler/codegen/testing/opencl_runner.h"
-#include "compiler/ir/short_float.h"
+#include "compiler/ir/dtype.h"
 #include "compiler/machine_codes.h"
 #include "compiler/proof/prove.h"
 #include "compiler/schedule/apply.h"

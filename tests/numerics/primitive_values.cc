@@ -6,7 +6,7 @@
 #include <limits>
 #include <random>
 
-#include "compiler/ir/short_float.h"
+#include "compiler/ir/dtype.h"
 #include "compiler/ops/rules/infer.h"
 
 namespace kiln::numerics {
@@ -45,11 +45,7 @@ void SetBits(HostTensor& tensor, int64_t i, uint64_t bits) {
 
 }  // namespace
 
-std::vector<DType> AllDTypes() {
-  std::vector<DType> all;
-  for (int i = 1; i < ir::kNumDTypes; ++i) all.push_back(static_cast<DType>(i));
-  return all;
-}
+std::vector<DType> AllDTypes() { return {std::begin(ir::kAllDTypes), std::end(ir::kAllDTypes)}; }
 
 std::vector<HostTensor> Values(DType dtype, int operands) {
   const int size = ir::SizeOf(dtype);

@@ -130,7 +130,7 @@ Value Generator::Reduction() {
   const bool is_max = dtype == DType::kBool || Draw(4) == 0;
   // The maximum of no elements is the lowest number; bool and float8 are not added.
   if (is_max) return {builder_.Max(x.node, axes, keepdims), x.exact};
-  if (ir::SizeOf(dtype) == 1 && ir::IsFloat(dtype)) return {};
+  if (ir::IsFloat8(dtype)) return {};
   return Draw(3) != 0 ? Value{builder_.Sum(x.node, axes, keepdims), x.exact}
                       : Value{builder_.Prod(x.node, axes, keepdims)};
 }
@@ -153,7 +153,7 @@ Value Generator::Source() {
   if (dtype == DType::kBool || Coin()) {
     return {builder_.Full(dtype, shape, RandomNumber(dtype, false)), true};
   }
-  if (shape.empty() || (ir::IsFloat(dtype) && ir::SizeOf(dtype) == 1)) return {};
+  if (shape.empty() || ir::IsFloat8(dtype)) return {};
   return {builder_.Iota(dtype, shape, Between(0, static_cast<int64_t>(shape.size()) - 1)), true};
 }
 

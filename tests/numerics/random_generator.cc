@@ -120,8 +120,12 @@ DType Generator::AnyDType() {
   switch (Draw(5)) {
     case 0:
       return DType::kBool;
-    case 1:
-      return Coin() ? DType::kFloat8E4M3 : DType::kFloat8E5M2;
+    case 1: {
+      std::vector<DType> stored;
+      std::copy_if(std::begin(ir::kAllDTypes), std::end(ir::kAllDTypes), std::back_inserter(stored),
+                   ir::IsFloat8);
+      return stored[Draw(stored.size())];
+    }
     case 2:
       return FloatDType();
     default:
@@ -179,9 +183,7 @@ Value Generator::Pick(const Fits& fits) {
 }
 
 namespace {
-bool ComputesFloats(DType dtype) {
-  return ir::IsFloat(dtype) && dtype != DType::kFloat8E4M3 && dtype != DType::kFloat8E5M2;
-}
+bool ComputesFloats(DType dtype) { return ir::IsFloat(dtype) && !ir::IsFloat8(dtype); }
 }  // namespace
 
 Value Generator::PickFloat() {

@@ -1,20 +1,14 @@
 #include "tests/numerics/random_graph.h"
 
+#include "compiler/ir/double_bits.h"
 #include "tests/numerics/random_generator.h"
 
 namespace kiln::numerics {
 
 double ToleranceOf(ir::DType dtype) {
-  switch (dtype) {
-    case ir::DType::kFloat64:
-      return 1e-12;
-    case ir::DType::kFloat16:
-      return 0x1p-10;
-    case ir::DType::kBFloat16:
-      return 0x1p-7;
-    default:
-      return 2e-5;
-  }
+  if (dtype == ir::DType::kFloat64) return 1e-12;
+  const bool is_half = ir::IsShortFloat(dtype) && !ir::IsFloat8(dtype);
+  return is_half ? ir::PowerOfTwo(-ir::FormatOf(dtype).mantissa_bits) : 2e-5;
 }
 
 RandomGraph MakeRandomGraph(const RandomGraphOptions& options) {

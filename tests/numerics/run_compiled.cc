@@ -14,10 +14,7 @@
 #include "compiler/graph/verify.h"
 #include "compiler/ops/testing/evaluate.h"
 #include "drivers/cpu/driver.h"
-#include "drivers/cuda/driver.h"
-#include "drivers/hsa/driver.h"
-#include "drivers/level_zero/driver.h"
-#include "drivers/opencl/driver.h"
+#include "drivers/vendor_drivers.h"
 #include "tests/numerics/compare.h"
 #include "tests/numerics/target.h"
 #include "tests/opencl_platform.h"
@@ -110,19 +107,8 @@ std::unique_ptr<drivers::Driver> MakeDriver(const std::string& name) {
     return std::make_unique<drivers::cpu::CpuDriver>(
         drivers::cpu::CpuOptions{.devices = 1, .threads_per_device = 2, .features = CpuFeatures()});
   }
-  if (name == "cuda") {
-    return std::make_unique<drivers::cuda::CudaDriver>(drivers::cuda::CudaOptions{});
-  }
-  if (name == "hsa") return std::make_unique<drivers::hsa::HsaDriver>(drivers::hsa::HsaOptions{});
-  if (name == "level_zero") {
-    return std::make_unique<drivers::level_zero::LevelZeroDriver>(
-        drivers::level_zero::LevelZeroOptions{.sharing_host_memory = true});
-  }
-  if (name == "opencl") {
-    return std::make_unique<drivers::opencl::OpenClDriver>(drivers::opencl::OpenClOptions{
-        .sharing_host_memory = true, .platform = OpenClPlatformToTest()});
-  }
-  return nullptr;
+  return drivers::MakeVendorDriver(
+      name, {.sharing_host_memory = true, .platform = OpenClPlatformToTest()});
 }
 
 // One for the process, so that its threads are started once.
@@ -147,8 +133,10 @@ compiler::Options& CompilerOptions() {
 absl::Status UseDevice(const std::string& driver_name) {
   const auto driver = MakeDriver(driver_name);
   if (driver == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "no device is called ", driver_name, "; there are cpu, cuda, hsa, level_zero, opencl"));
+    std::string names = "cpu";
+    for (const auto& row : drivers::VendorDrivers()) absl::StrAppend(&names, ", ", row.name);
+    return absl::InvalidArgumentError(
+        absl::StrCat("no device is called ", driver_name, "; there are ", names));
   }
   std::string why_none;
   auto devices = driver->Enumerate(&why_none);

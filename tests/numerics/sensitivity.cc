@@ -49,21 +49,14 @@ Rounding RoundingOf(const Node* node) {
   }
 }
 
-// Returns half the distance from 1 to the next number.
+// Returns half the distance from 1 to the next number; of a dtype that no op computes in,
+// float32's.
 double UnitOf(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat64:
-      return 0x1p-53;
-    case DType::kFloat16:
-      return 0x1p-11;
-    case DType::kBFloat16:
-      return 0x1p-8;
-    default:
-      return 0x1p-24;
-  }
+  if (!ir::IsFloat(dtype) || ir::IsFloat8(dtype)) return 0x1p-24;
+  return std::ldexp(0.5, -ir::FormatOf(dtype).mantissa_bits);
 }
 
-bool IsHalf(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
+bool IsHalf(DType dtype) { return ir::IsShortFloat(dtype) && !ir::IsFloat8(dtype); }
 
 // The allowed error of a sum of moved numbers, in units of the largest one.
 constexpr double kNoise = 64;

@@ -86,7 +86,8 @@ TEST(SpecialValuesTest, CastsOfFloats) {
           << ir::Name(from) << " to " << ir::Name(to);
     }
     EXPECT_EQ(Wrong("cast", {Row(from, EdgeFloats())}, {}, DType::kBool), "");
-    for (const DType to : {DType::kFloat8E4M3, DType::kFloat8E5M2}) {
+    for (const DType to : ir::kAllDTypes) {
+      if (!ir::IsFloat8(to)) continue;
       for (const bool saturate : {true, false}) {
         EXPECT_EQ(Wrong("cast", {Row(from, EdgeFloats())}, {{"saturate", saturate}}, to), "")
             << ir::Name(from) << " to " << ir::Name(to);

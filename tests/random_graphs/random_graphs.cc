@@ -142,7 +142,7 @@ int main(int argc, char** argv) {
   if (!arguments.has_value()) {
     std::cerr << "usage: " << argv[0]
               << " [--graphs N] [--seed FIRST] [--threads N] [--cpu_features WORDS] "
-                 "[--disable_passes NAMES] [--device cpu|cuda|hsa|opencl]\n";
+                 "[--disable_passes NAMES] [--device NAME]\n";
     return 2;
   }
   if (const auto status = kiln::numerics::SetCpuFeatures(arguments->cpu_features); !status.ok()) {

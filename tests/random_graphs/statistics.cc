@@ -50,8 +50,8 @@ std::string Statistics::Summary() const {
       " in one), ", kernels_, " kernels compiled, ", outputs_, " outputs compared, slopes of ",
       slopes_, " graphs against finite differences\ntolerance of float32 outputs: median ",
       quantile(0.5), ", 90% below ", quantile(0.9), "\nnodes by dtype:");
-  for (int i = 1; i < ir::kNumDTypes; ++i) {
-    StrAppend(&text, " ", ir::Name(static_cast<ir::DType>(i)), " ", dtypes_[i]);
+  for (const ir::DType dtype : ir::kAllDTypes) {
+    StrAppend(&text, " ", ir::Name(dtype), " ", dtypes_[static_cast<size_t>(dtype)]);
   }
   const std::vector<std::string> missing = MissingOps();
   StrAppend(&text, "\nops: ", ops::AllOps().size() - missing.size(), " of ", ops::AllOps().size(),

@@ -40,7 +40,7 @@ TEST_F(ProcessTest, HelpListsTheFlags) {
   std::string text(1 << 16, '\0');
   text.resize(fread(text.data(), 1, text.size(), pipe));
   pclose(pipe);
-  EXPECT_THAT(text, HasSubstr("--listen (address for clients"));
+  EXPECT_THAT(text, HasSubstr("--listen (list) [listen]"));
   EXPECT_THAT(text, HasSubstr("--cache_dir"));
 }
 

@@ -1,9 +1,10 @@
 // Element types.
+// Generated from compiler/ir/dtype_table.h by `opgen cpp_dtypes_header`; do not edit.
 #ifndef KILN_CLIENTS_CPP_KILN_DTYPE_H_
 #define KILN_CLIENTS_CPP_KILN_DTYPE_H_
 
+// clang-format off
 #include <cstdint>
-#include <type_traits>
 
 namespace kiln {
 
@@ -31,19 +32,20 @@ int SizeOf(DType dtype);
 
 // The DType of a C++ type: kDTypeOf<float> is kFloat32. kUnspecified for types that have none.
 template <typename T>
-inline constexpr DType kDTypeOf = std::is_same_v<T, bool>       ? DType::kBool
-                                  : std::is_same_v<T, int8_t>   ? DType::kInt8
-                                  : std::is_same_v<T, int16_t>  ? DType::kInt16
-                                  : std::is_same_v<T, int32_t>  ? DType::kInt32
-                                  : std::is_same_v<T, int64_t>  ? DType::kInt64
-                                  : std::is_same_v<T, uint8_t>  ? DType::kUInt8
-                                  : std::is_same_v<T, uint16_t> ? DType::kUInt16
-                                  : std::is_same_v<T, uint32_t> ? DType::kUInt32
-                                  : std::is_same_v<T, uint64_t> ? DType::kUInt64
-                                  : std::is_same_v<T, float>    ? DType::kFloat32
-                                  : std::is_same_v<T, double>   ? DType::kFloat64
-                                                                : DType::kUnspecified;
+inline constexpr DType kDTypeOf = DType::kUnspecified;
+template <> inline constexpr DType kDTypeOf<bool> = DType::kBool;
+template <> inline constexpr DType kDTypeOf<int8_t> = DType::kInt8;
+template <> inline constexpr DType kDTypeOf<int16_t> = DType::kInt16;
+template <> inline constexpr DType kDTypeOf<int32_t> = DType::kInt32;
+template <> inline constexpr DType kDTypeOf<int64_t> = DType::kInt64;
+template <> inline constexpr DType kDTypeOf<uint8_t> = DType::kUInt8;
+template <> inline constexpr DType kDTypeOf<uint16_t> = DType::kUInt16;
+template <> inline constexpr DType kDTypeOf<uint32_t> = DType::kUInt32;
+template <> inline constexpr DType kDTypeOf<uint64_t> = DType::kUInt64;
+template <> inline constexpr DType kDTypeOf<float> = DType::kFloat32;
+template <> inline constexpr DType kDTypeOf<double> = DType::kFloat64;
 
 }  // namespace kiln
+// clang-format on
 
 #endif  // KILN_CLIENTS_CPP_KILN_DTYPE_H_

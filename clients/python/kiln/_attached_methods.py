@@ -3,48 +3,59 @@
 They need a complete class, so importing this module attaches them last.
 """
 
+# Generated from names.txt by generate_names, but for the docstring; do not edit.
 from typing import Any, Callable, Dict
 
-from kiln import linalg, random
-from kiln._array_api import (
-    elementwise,
-    linear_algebra,
-    nan_statistics,
-    samples,
-    sets,
-    sorting,
-    utility,
+from kiln._array_api.elementwise.numbers import nan_to_num
+from kiln._array_api.elementwise.special import logaddexp2
+from kiln._array_api.factorization import cholesky, det, inv, matrix_power, qr, slogdet
+from kiln._array_api.linear_algebra import (
+    cross,
+    diag,
+    diag_embed,
+    inner,
+    kron,
+    matmul,
+    outer,
+    trace,
+    vdot,
 )
+from kiln._array_api.nan_statistics import nanmean, nansum
+from kiln._array_api.samples import bincount, corrcoef, cov
+from kiln._array_api.sets import unique
+from kiln._array_api.sorting import kthvalue, quantile
+from kiln._array_api.utility import diff
 from kiln._tensor.attached import AttachedMethods
+from kiln.random import multinomial
 
 METHODS: Dict[str, Callable[..., Any]] = {
-    "bincount": samples.bincount,
-    "cholesky": linalg.cholesky,
-    "corrcoef": samples.corrcoef,
-    "cov": samples.cov,
-    "cross": linear_algebra.cross,
-    "det": linalg.det,
-    "diag": linear_algebra.diag,
-    "diag_embed": linear_algebra.diag_embed,
-    "diff": utility.diff,
-    "inner": linear_algebra.inner,
-    "inverse": linalg.inv,
-    "kron": linear_algebra.kron,
-    "kthvalue": sorting.kthvalue,
-    "logaddexp2": elementwise.logaddexp2,
-    "matrix_power": linalg.matrix_power,
-    "multinomial": random.multinomial,
-    "mv": linear_algebra.matmul,
-    "nan_to_num": elementwise.nan_to_num,
-    "nanmean": nan_statistics.nanmean,
-    "nansum": nan_statistics.nansum,
-    "outer": linear_algebra.outer,
-    "qr": linalg.qr,
-    "quantile": sorting.quantile,
-    "slogdet": linalg.slogdet,
-    "trace": linear_algebra.trace,
-    "unique": sets.unique,
-    "vdot": linear_algebra.vdot,
+    "bincount": bincount,
+    "cholesky": cholesky,
+    "corrcoef": corrcoef,
+    "cov": cov,
+    "cross": cross,
+    "det": det,
+    "diag": diag,
+    "diag_embed": diag_embed,
+    "diff": diff,
+    "inner": inner,
+    "inverse": inv,
+    "kron": kron,
+    "kthvalue": kthvalue,
+    "logaddexp2": logaddexp2,
+    "matrix_power": matrix_power,
+    "multinomial": multinomial,
+    "mv": matmul,
+    "nan_to_num": nan_to_num,
+    "nanmean": nanmean,
+    "nansum": nansum,
+    "outer": outer,
+    "qr": qr,
+    "quantile": quantile,
+    "slogdet": slogdet,
+    "trace": trace,
+    "unique": unique,
+    "vdot": vdot,
 }
 
 for _name, _function in METHODS.items():

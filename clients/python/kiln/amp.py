@@ -29,7 +29,7 @@ from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument, NotFound
 from kiln._graph.gradient_mode import no_grad
 from kiln._graph.node import Node, make, mode
-from kiln._tensor.moving import beside
+from kiln._tensor.device_transfer import beside
 from kiln.optim import GradientAccumulation, Optimizer
 from kiln.tensor import Tensor
 

@@ -4,6 +4,7 @@ Functions that need iterations (eigenvalues, singular values: eigh, svd, pinv, m
 missing.
 """
 
+# Generated from names.txt by generate_names, but for the docstring; do not edit.
 from kiln._array_api.factorization import (
     cholesky,
     det,
@@ -29,6 +30,6 @@ from kiln._array_api.linear_algebra import (
 
 __all__ = [
     "cholesky", "cross", "det", "diagonal", "inv", "matmul", "matrix_norm", "matrix_power",
-    "matrix_transpose", "outer", "qr", "slogdet", "solve", "solve_triangular", "tensordot",
-    "trace", "vecdot", "vector_norm",
-]  # fmt: skip
+    "matrix_transpose", "outer", "qr", "slogdet", "solve", "solve_triangular", "tensordot", "trace",
+    "vecdot", "vector_norm",
+]

@@ -4,6 +4,7 @@ If the array API has a function for the same, its documentation applies: `clip` 
 `cumulative_sum` for cumsum, `astype` for float and so on.
 """
 
+# Generated from names.txt by generate_names, but for the docstring; do not edit.
 from kiln._array_api.sets import unique
 from kiln.tensor import Tensor
 
@@ -76,13 +77,13 @@ unflatten = Tensor.unflatten
 unsqueeze = Tensor.unsqueeze
 
 __all__ = [
-    "absolute", "addcdiv", "addcmul", "addmm", "allclose", "amax", "amin", "aminmax",
-    "argwhere", "baddbmm", "bmm", "clamp", "clamp_max", "clamp_min", "clone", "cummax",
-    "cummin", "cumprod", "cumsum", "detach", "dist", "div", "dot", "eq", "flatten", "frac",
-    "gather", "ge", "gt", "index_add", "index_copy", "index_put", "index_reduce", "index_select",
-    "is_floating_point", "le", "lerp", "logcumsumexp", "logsumexp", "lt", "masked_fill",
-    "masked_select", "mm", "movedim", "mul", "narrow", "ne", "neg", "norm", "numel", "permute",
-    "ravel", "repeat_interleave", "scatter", "scatter_add", "scatter_reduce", "select", "sub",
-    "swapdims", "t", "take_along_dim", "tensor_split", "transpose", "true_divide", "unbind",
-    "unflatten", "unique", "unsqueeze",
-]  # fmt: skip
+    "absolute", "addcdiv", "addcmul", "addmm", "allclose", "amax", "amin", "aminmax", "argwhere",
+    "baddbmm", "bmm", "clamp", "clamp_max", "clamp_min", "clone", "cummax", "cummin", "cumprod",
+    "cumsum", "detach", "dist", "div", "dot", "eq", "flatten", "frac", "gather", "ge", "gt",
+    "index_add", "index_copy", "index_put", "index_reduce", "index_select", "is_floating_point",
+    "le", "lerp", "logcumsumexp", "logsumexp", "lt", "masked_fill", "masked_select", "mm",
+    "movedim", "mul", "narrow", "ne", "neg", "norm", "numel", "permute", "ravel",
+    "repeat_interleave", "scatter", "scatter_add", "scatter_reduce", "select", "sub", "swapdims",
+    "t", "take_along_dim", "tensor_split", "transpose", "true_divide", "unbind", "unflatten",
+    "unique", "unsqueeze",
+]

@@ -19,7 +19,7 @@ from kiln._placement import spec as specs
 from kiln._placement.mesh import Mesh
 from kiln._placement.placement import Placement, on_mesh, placed
 from kiln._tensor.base import wrap
-from kiln._tensor.moving import place
+from kiln._tensor.device_transfer import place
 from kiln.nn import Module
 from kiln.optim import EMA, GradientAccumulation, Optimizer
 from kiln.tensor import Tensor

@@ -1,10 +1,13 @@
-// Writes the files that are generated from the table of ops: the Python client's table and rules,
-// the C++ client's bindings and the list of ops for people.
+// Writes the files that are generated from the tables of ops and dtypes: the Python client's tables
+// and rules, the C++ client's dtypes and bindings and the list of ops for people.
 //
 //   opgen python > clients/python/kiln/_ops/table.py
 //   opgen cpp_header > clients/cpp/kiln/ops.h
 //   opgen cpp_source > clients/cpp/ops.cc
 //   opgen python_rules > clients/python/kiln/_rules/generated.py
+//   opgen python_dtypes > clients/python/kiln/_basics/dtype_table.py
+//   opgen cpp_dtypes_header > clients/cpp/kiln/dtype.h
+//   opgen cpp_dtypes_source > clients/cpp/dtype.cc
 //   opgen markdown > clients/python/OPS.md
 //   opgen cases > tests/golden/shape_cases.json
 //   opgen --check python FILE     exits with 1 and says what to do if FILE is not up to date
@@ -26,14 +29,20 @@ struct Form {
   std::string_view name;
   std::string (*write)();
 };
-constexpr Form kForms[] = {
-    {"python", kiln::ops::PythonTable},     {"cpp_header", kiln::ops::CppHeader},
-    {"cpp_source", kiln::ops::CppSource},   {"python_rules", kiln::ops::PythonRules},
-    {"markdown", kiln::ops::MarkdownTable}, {"cases", kiln::ops::CasesJson}};
+constexpr Form kForms[] = {{"python", kiln::ops::PythonTable},
+                           {"cpp_header", kiln::ops::CppHeader},
+                           {"cpp_source", kiln::ops::CppSource},
+                           {"python_rules", kiln::ops::PythonRules},
+                           {"python_dtypes", kiln::ops::PythonDTypes},
+                           {"cpp_dtypes_header", kiln::ops::CppDTypesHeader},
+                           {"cpp_dtypes_source", kiln::ops::CppDTypesSource},
+                           {"markdown", kiln::ops::MarkdownTable},
+                           {"cases", kiln::ops::CasesJson}};
 
 int Usage() {
-  std::cerr
-      << "usage: opgen [--check] python|python_rules|cpp_header|cpp_source|markdown|cases [FILE]\n";
+  std::cerr << "usage: opgen [--check] FORM [FILE], with one of these forms:";
+  for (const Form& form : kForms) std::cerr << " " << form.name;
+  std::cerr << "\n";
   return 2;
 }
 
@@ -42,7 +51,7 @@ int Check(std::string_view form, const std::string& text, const std::string& pat
   std::stringstream have;
   have << file.rdbuf();
   if (file && have.str() == text) return 0;
-  std::cerr << path << " is not what the table of ops gives; run: opgen " << form << " > " << path
+  std::cerr << path << " is not what the table gives; run: opgen " << form << " > " << path
             << ", or build the target `bindings`, which writes all such files\n";
   return 1;
 }

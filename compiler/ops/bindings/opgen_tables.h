@@ -1,4 +1,4 @@
-// The table of ops in other languages and formats.
+// The tables of ops and dtypes in other languages and formats.
 #ifndef KILN_COMPILER_OPS_BINDINGS_OPGEN_TABLES_H_
 #define KILN_COMPILER_OPS_BINDINGS_OPGEN_TABLES_H_
 
@@ -10,6 +10,12 @@ namespace kiln::ops {
 // Returns a string literal for Python and JSON. The table's texts have no control characters, so
 // only quotes and backslashes are escaped.
 std::string Quoted(std::string_view text);
+
+// The dtypes: the module clients/python/kiln/_basics/dtype_table.py, clients/cpp/kiln/dtype.h and
+// clients/cpp/dtype.cc.
+std::string PythonDTypes();
+std::string CppDTypesHeader();
+std::string CppDTypesSource();
 
 // The module clients/python/kiln/_ops/table.py.
 std::string PythonTable();

@@ -15,19 +15,6 @@ using ir::DType;
 using ir::Node;
 using ir::Op;
 
-// Returns the largest x for which e^x is finite in the dtype, rounded down.
-double LargestExponent(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat64:
-      return 709;
-    case DType::kFloat32:
-    case DType::kBFloat16:
-      return 88;
-    default:
-      return dtype == DType::kFloat8E4M3 ? 6 : 10;
-  }
-}
-
 Expansion ExpandSigmoid(Builder& b, Operands x, const Attributes&) { return Sigmoid(b, x[0]); }
 
 Expansion ExpandLogSigmoid(Builder& b, Operands x, const Attributes&) {
@@ -157,7 +144,8 @@ constexpr Rule kHalfShape = {"half", "x", R"rule(
 const Node* Sigmoid(Builder& b, const Node* x) {
   // Below the limit e^-x would be infinite: the value would still be 0, but the gradient infinity
   // times 0.
-  const Node* limit = b.Const(x->dtype(), -LargestExponent(x->dtype()));
+  const double largest_exponent = std::floor(std::log(ir::FormatOf(x->dtype()).largest()));
+  const Node* limit = b.Const(x->dtype(), -largest_exponent);
   const Node* is_far = b.Less(x, limit);
   const Node* held = b.Where(is_far, limit, x);
   const Node* near = b.Reciprocal(b.Add(b.Exp(b.Neg(held)), 1.0));

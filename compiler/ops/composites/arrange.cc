@@ -12,25 +12,9 @@ using ir::Node;
 using ir::Op;
 using ir::Shape;
 
-// Pads every operand with zeros to the full size, and adds them up.
 Expansion ExpandConcat(Builder& b, Operands operands, const Attributes& attributes) {
   const size_t rank = operands[0]->shape().size();
-  const int64_t axis = NormalizeAxis(IntOf(attributes, "axis"), rank).value();
-  int64_t total = 0;
-  for (const Node* operand : operands) total += operand->shape()[axis];
-  const Node* result = nullptr;
-  int64_t begin = 0;
-  for (const Node* operand : operands) {
-    const int64_t length = operand->shape()[axis];
-    std::vector<int64_t> padding(2 * rank, 0);
-    padding[2 * axis] = begin;
-    padding[2 * axis + 1] = total - begin - length;
-    begin += length;
-    const Node* placed = b.Pad(operand, padding);
-    const Op join = operand->dtype() == DType::kBool ? Op::kOr : Op::kAdd;
-    result = result == nullptr ? placed : b.Binary(join, result, placed);
-  }
-  return result;
+  return b.Concat(operands, NormalizeAxis(IntOf(attributes, "axis"), rank).value());
 }
 
 Expansion ExpandOneHot(Builder& b, Operands x, const Attributes& attributes) {

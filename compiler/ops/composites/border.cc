@@ -71,29 +71,17 @@ Ends WrappedEnds(Builder& b, const Node* x, Amounts a) {
   return ends;
 }
 
-// Concatenates before, x and after.
-const Node* Join(Builder& b, const Node* x, Ends ends, Amounts a) {
-  const int64_t total = a.before + x->shape()[a.axis] + a.after;
-  const Op join = x->dtype() == DType::kBool ? Op::kOr : Op::kAdd;
-  const auto placed = [&](const Node* part, int64_t begin) {
-    std::vector<int64_t> padding(2 * part->shape().size(), 0);
-    padding[2 * a.axis] = begin;
-    padding[2 * a.axis + 1] = total - begin - part->shape()[a.axis];
-    return b.Pad(part, padding);
-  };
-  const Node* result = placed(x, a.before);
-  if (ends.before != nullptr) result = b.Binary(join, placed(ends.before, 0), result);
-  if (ends.after != nullptr) result = b.Binary(join, result, placed(ends.after, total - a.after));
-  return result;
-}
-
 Expansion ExpandBorder(Builder& b, const Node* x, const Attributes& attributes, EndsFn ends_of) {
   const std::vector<int64_t>& padding = IntsOf(attributes, "padding");
   // Each dimension pads the result of the dimensions before it, which fills the corners.
   for (size_t i = 0; i < x->shape().size(); ++i) {
     const Amounts amounts = {static_cast<int64_t>(i), padding[2 * i], padding[2 * i + 1]};
     if (amounts.before == 0 && amounts.after == 0) continue;
-    x = Join(b, x, ends_of(b, x, amounts), amounts);
+    const Ends ends = ends_of(b, x, amounts);
+    std::vector<const Node*> parts;
+    for (const Node* part : {ends.before, x, ends.after})
+      if (part != nullptr) parts.push_back(part);
+    x = b.Concat(parts, amounts.axis);
   }
   return x;
 }

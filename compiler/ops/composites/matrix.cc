@@ -121,23 +121,15 @@ const Node* Diagonal(Builder& b, const Node* x, int64_t row_axis, int64_t column
   return b.Reshape(matrix, empty);
 }
 
-// Moves the end to the front: pads both parts to the full size, and combines them.
+// Moves the end to the front.
 const Node* Rolled(Builder& b, const Node* x, int64_t axis, int64_t shift) {
   const int64_t length = x->shape()[axis];
   if (length == 0) return x;
   // In C++ a remainder has the sign of the dividend.
   const int64_t front = (shift % length + length) % length;
   if (front == 0) return x;
-  std::vector<int64_t> after(2 * x->shape().size(), 0);
-  std::vector<int64_t> before = after;
-  after[2 * axis + 1] = length - front;
-  before[2 * axis] = front;
-  const Node* first = b.Pad(b.Slice(x, axis, length - front, length), after);
-  const Node* second = b.Pad(b.Slice(x, axis, 0, length - front), before);
-  Shape position_shape(x->shape().size(), 1);
-  position_shape[axis] = length;
-  const Node* position = b.Iota(DType::kInt64, position_shape, axis);
-  return b.Where(b.Less(position, b.ConstInt(DType::kInt64, front)), first, second);
+  return b.Concat({b.Slice(x, axis, length - front, length), b.Slice(x, axis, 0, length - front)},
+                  axis);
 }
 
 std::vector<OpDef> MatrixComposites() {

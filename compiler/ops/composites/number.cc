@@ -88,24 +88,12 @@ Expansion ExpandIsClose(Builder& b, Operands operands, const Attributes& attribu
   return b.Binary(Op::kOr, close, b.Binary(Op::kAnd, IsNan(b, x), IsNan(b, y)));
 }
 
-double LargestFinite(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat64:
-      return std::numeric_limits<double>::max();
-    case DType::kBFloat16:
-      return 0x1.FEp127;
-    case DType::kFloat16:
-      return 65504;
-    default:
-      return std::numeric_limits<float>::max();
-  }
-}
-
 Expansion ExpandNanToNum(Builder& b, Operands x, const Attributes& attributes) {
   const DType dtype = x[0]->dtype();
   if (!ir::IsFloat(dtype)) return x[0];
+  const double largest = ir::FormatOf(dtype).largest();
   const auto or_largest = [&](double value) {
-    return std::abs(value) == kInfinity ? (value < 0 ? -1 : 1) * LargestFinite(dtype) : value;
+    return std::abs(value) == kInfinity ? std::copysign(largest, value) : value;
   };
   const Node* infinity = b.Const(dtype, kInfinity);
   const Node* positive = b.Const(dtype, or_largest(FloatOf(attributes, "posinf")));

@@ -68,7 +68,7 @@ class Simulator {
     if (!outputs.ok()) return outputs.status();
     for (size_t i = 0; i < outputs->size(); ++i) {
       const std::vector<uint8_t>& bytes = (*outputs)[i].bytes;
-      std::copy(bytes.begin(), bytes.end(), At(device, segment.outputs[i]));
+      std::copy(bytes.begin(), bytes.end(), At(device, segment.results[i]));
     }
     return absl::OkStatus();
   }

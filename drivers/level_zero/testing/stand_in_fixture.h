@@ -1,75 +1,63 @@
-// A test fixture: the driver on the stand-in library, whose kernels run on the host here: each adds
-// 1 to the first 32-bit number of its last argument.
+// The driver on the stand-in for Level Zero's loader, whose kernels run on the host here.
 #ifndef KILN_DRIVERS_LEVEL_ZERO_TESTING_STAND_IN_FIXTURE_H_
 #define KILN_DRIVERS_LEVEL_ZERO_TESTING_STAND_IN_FIXTURE_H_
 
 #include <cstdint>
-#include <future>
-#include <initializer_list>
-#include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "drivers/common/dynamic_library.h"
-#include "drivers/level_zero/device.h"
+#include "drivers/common/queued_device/testing/stand_in_fixture.h"
+#include "drivers/level_zero/api_types.h"
 #include "drivers/level_zero/driver.h"
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "tests/stand_ins/level_zero/control.h"
 
 namespace kiln::drivers::level_zero {
 
-class LevelZeroTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    auto library = DynamicLibrary::Open(KILN_LEVEL_ZERO_STAND_IN);
-    ASSERT_TRUE(library.ok()) << library.status();
-    stand_ins::level_zero::Control* (*find)() = nullptr;
-    ASSERT_TRUE((*library)->Find("KilnLevelZeroStandInControl", &find).ok());
-    ASSERT_TRUE((*library)->Find("KilnLevelZeroStandInMessage", &message_).ok());
-    library_ = *std::move(library);
-    control_ = find();
-    control_->host_kernels = true;
-    control_->devices = 1;
-    control_->integrated = false;
-    control_->fp64 = true;
-    control_->copy_queues = true;
-    control_->driver_version = 1;
-    control_->spirv_minor = 4;
-    control_->memory_bytes = int64_t{2} << 30;
-    control_->allocation_bytes_max = int64_t{1} << 30;
-    control_->block_threads_max = 1024;
-    control_->gives_binaries = true;
-    control_->time.ShowRealTime();
-    control_->gate.Open();
-    control_->init_fails = 0;
-    control_->out_of_memory = false;
-    control_->next_build_fails = false;
-    control_->next_execution_refused = 0;
-    control_->next_append_refused = 0;
-    control_->lost = 0;
-    control_->lost_device = 0;
-    control_->kernels_until_lost = 0;
-    mistakes_ = control_->mistakes;
-  }
-  void TearDown() override {
-    if (control_ != nullptr) control_->gate.Open();
-    devices_.clear();
-    if (control_ == nullptr) return;
-    EXPECT_EQ(control_->objects, 0);
-    EXPECT_EQ(control_->mistakes, mistakes_) << message_();
-  }
+struct StandIn {
+  using Driver = LevelZeroDriver;
+  using Options = LevelZeroOptions;
+  using Control = stand_ins::level_zero::Control;
+  static constexpr char kName[] = "level_zero";
+  static constexpr char kInstall[] = "install libze1 and Intel's driver";
+  static constexpr char kTooOld[] = "too old (libm.so.6 has no symbol ze";
+  static constexpr char kLibrary[] = KILN_LEVEL_ZERO_STAND_IN;
+  static constexpr char kControl[] = "KilnLevelZeroStandInControl";
+  static constexpr const char* kMessage = "KilnLevelZeroStandInMessage";
+  static constexpr char kLost[] = "ZE_RESULT_ERROR_DEVICE_LOST (0x70000001)";
+  static constexpr char kFailed[] = "ZE_RESULT_ERROR_UNKNOWN";
+  static constexpr const char* kFault = kLost;
+  static constexpr char kKernel[] = "counter";
+  static constexpr char kArchitecture[] = "spirv64";
+  static constexpr bool kComputes = true;
 
-  void Open(LevelZeroOptions options = {}) {
-    options.library = KILN_LEVEL_ZERO_STAND_IN;
-    auto devices = LevelZeroDriver(std::move(options)).Enumerate(&why_none_);
-    ASSERT_TRUE(devices.ok()) << devices.status();
-    devices_ = *std::move(devices);
+  static void Reset(Control& control) {
+    control.host_kernels = true;
+    control.integrated = false;
+    control.fp64 = true;
+    control.copy_queues = true;
+    control.driver_version = 1;
+    control.spirv_minor = 4;
+    control.memory_bytes = int64_t{2} << 30;
+    control.allocation_bytes_max = int64_t{1} << 30;
+    control.block_threads_max = 1024;
+    control.gives_binaries = true;
+    control.init_fails = 0;
+    control.next_build_fails = false;
+    control.next_execution_refused = 0;
+    control.next_append_refused = 0;
+    control.kernels_until_lost = 0;
   }
-  Device& device() { return *devices_.front(); }
-  // LevelZeroDevice::waiting of device().
-  int waiting() { return static_cast<LevelZeroDevice&>(device()).waiting(); }
+  static void SetDevices(Control& control, int devices) { control.devices = devices; }
+  static void Separate(Control& control) {}
+  static void Lose(Control& control) { control.lost = ZE_RESULT_ERROR_DEVICE_LOST; }
+  static void Recover(Control& control) { control.lost = control.lost_device = 0; }
+  static void FailNextList(Control& control) {
+    control.next_execution_refused = ZE_RESULT_ERROR_UNKNOWN;
+  }
+  static void FaultInNextList(Control& control) {
+    control.lost_then = ZE_RESULT_ERROR_DEVICE_LOST;
+    control.kernels_until_lost = 1;
+  }
 
   // A module with one entry point, "kernel", that does nothing. Its parameters are `arguments`
   // pointers or, with a slot table, the table and `arguments` numbers. `block`: the required
@@ -102,57 +90,26 @@ class LevelZeroTest : public ::testing::Test {
     return {reinterpret_cast<const char*>(words.data()), words.size() * sizeof(uint32_t)};
   }
 
-  // A kernel of this many arguments, each a buffer of 32-bit numbers. It takes addresses.
-  static KernelImage Image(int arguments) {
-    KernelImage image;
-    image.name = "counter";
-    image.architecture = "spirv64";
-    image.code = Spirv(arguments, /*takes_table=*/false);
-    image.num_arguments = arguments;
-    image.access.assign(arguments - 1, Access::kRead);
-    image.access.push_back(Access::kReadWrite);
-    return image;
+  static std::string Code(int arguments, bool by_table) { return Spirv(arguments, by_table); }
+  // What a replay with other buffers does not change, and how often lists are given to the device.
+  static int64_t Recorded(const Control& control) {
+    return control.commands_appended + control.arguments_set;
   }
-  // The same kernel with a slot table.
-  static KernelImage TableImage(int arguments) {
-    KernelImage image = Image(arguments);
-    image.takes_slot_table = true;
-    image.code = Spirv(arguments, /*takes_table=*/true);
-    return image;
-  }
-
-  SubmitResult Run(PreparedList& list, const std::vector<Buffer*>& slots,
-                   SubmitOptions options = {}) {
-    std::promise<SubmitResult> promise;
-    const absl::Status status =
-        device().Submit(list, slots, std::move(options),
-                        [&promise](SubmitResult result) { promise.set_value(std::move(result)); });
-    EXPECT_TRUE(status.ok()) << status;
-    return promise.get_future().get();
-  }
-
-  std::unique_ptr<Buffer> Zeros(int64_t bytes) {
-    auto buffer = *device().Allocate(bytes);
-    const std::string zeros(static_cast<size_t>(bytes), '\0');
-    EXPECT_TRUE(device().CopyToDevice(*buffer, 0, zeros).ok());
-    return buffer;
-  }
-  // Returns one number of the buffer.
-  uint32_t Read(const Buffer& buffer, int64_t offset = 0) {
-    uint32_t value = 0;
-    const absl::Status status =
-        device().CopyToHost(buffer, offset, {reinterpret_cast<char*>(&value), sizeof(value)});
-    EXPECT_TRUE(status.ok()) << status;
-    return value;
-  }
-
-  std::unique_ptr<DynamicLibrary> library_;
-  stand_ins::level_zero::Control* control_ = nullptr;
-  const char* (*message_)() = nullptr;
-  int64_t mistakes_ = 0;
-  std::string why_none_;
-  std::vector<std::unique_ptr<Device>> devices_;
+  static int64_t Launched(const Control& control) { return control.executions; }
+  // How often the stand-in built a kernel, and loaded a binary.
+  static int64_t Built(const Control& control) { return control.modules_built; }
+  static int64_t Loaded(const Control& control) { return control.binaries_loaded; }
+  // The next build fails.
+  static void Spoil(Control& control, KernelImage& image) { control.next_build_fails = true; }
+  static constexpr char kSpoilt[] = "the kernel counter cannot be built:\nline 1: wrong";
+  // Binaries made before are refused.
+  static void Update(Control& control) { control.driver_version = 2; }
+  static constexpr char kRefused[] =
+      "the binary of the kernel counter was refused: ZE_RESULT_ERROR_INVALID_NATIVE_BINARY "
+      "(0x7800000f)";
 };
+
+using LevelZeroTest = drivers::testing::StandInFixture<StandIn>;
 
 }  // namespace kiln::drivers::level_zero
 

@@ -1,128 +1,86 @@
-// A test fixture: the driver on the stand-in library.
+// The driver on the stand-in for OpenCL's library.
 #ifndef KILN_DRIVERS_OPENCL_TESTING_STAND_IN_FIXTURE_H_
 #define KILN_DRIVERS_OPENCL_TESTING_STAND_IN_FIXTURE_H_
 
-#include <future>
-#include <memory>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "drivers/common/dynamic_library.h"
-#include "drivers/opencl/device.h"
+#include "drivers/common/queued_device/testing/stand_in_fixture.h"
 #include "drivers/opencl/driver.h"
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "tests/stand_ins/opencl/control.h"
 
 namespace kiln::drivers::opencl {
 
 inline constexpr int kOutOfResources = -5;  // CL_OUT_OF_RESOURCES
 
-class OpenClTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    auto library = DynamicLibrary::Open(KILN_OPENCL_STAND_IN);
-    ASSERT_TRUE(library.ok()) << library.status();
-    stand_ins::opencl::Control* (*find)() = nullptr;
-    ASSERT_TRUE((*library)->Find("KilnOpenClStandInControl", &find).ok());
-    library_ = *std::move(library);
-    control_ = find();
-    control_->has_platform = true;
-    control_->gpus = 1;
-    control_->cpus = 1;
-    control_->has_shared_virtual_memory = true;
-    control_->reaches_all_memory = false;
-    control_->out_of_memory = false;
-    control_->next_launch_refused = 0;
-    control_->next_launch_fails = 0;
-    control_->lost = false;
-    control_->unplugged = false;
-    control_->gpus_share_memory = false;
-    control_->time.ShowRealTime();
-    control_->launch_gate.Open();
-    control_->has_command_buffers = false;
-    control_->command_buffer_capabilities = 0;
-    control_->required_queue_properties = 0;
-    control_->recorded_launches_max = 1 << 20;
-    control_->kernel = nullptr;
-    control_->finalize_refused = 0;
-    control_->next_buffer_refused = 0;
-    control_->next_buffer_fails = 0;
-    control_->misuses = 0;
-    control_->driver_version = 1;
-    control_->gives_binaries = true;
-    control_->binary_form = 1;
-    control_->sources_built = 0;
-    control_->binaries_built = 0;
-  }
-  void TearDown() override {
-    if (control_ != nullptr) control_->launch_gate.Open();
-    devices_.clear();
-    if (control_ != nullptr) {
-      EXPECT_EQ(control_->objects, 0);
-      EXPECT_EQ(control_->misuses, 0);
-    }
-  }
+struct StandIn {
+  using Driver = OpenClDriver;
+  using Options = OpenClOptions;
+  using Control = stand_ins::opencl::Control;
+  static constexpr char kName[] = "opencl";
+  static constexpr char kInstall[] = "install ocl-icd-libopencl1";
+  static constexpr char kTooOld[] = "broken (libm.so.6 has no symbol cl";
+  static constexpr char kLibrary[] = KILN_OPENCL_STAND_IN;
+  static constexpr char kControl[] = "KilnOpenClStandInControl";
+  static constexpr const char* kMessage = nullptr;
+  static constexpr char kLost[] = "CL_OUT_OF_RESOURCES";
+  static constexpr char kFailed[] = "CL_OUT_OF_RESOURCES";
+  static constexpr const char* kFault = kLost;
+  static constexpr char kKernel[] = "mixer";
+  static constexpr char kArchitecture[] = "opencl-c";
+  static constexpr bool kComputes = false;
 
-  void Open(bool sharing_host_memory = false, int64_t memory_limit = 0) {
-    auto devices = OpenClDriver({.sharing_host_memory = sharing_host_memory,
-                                 .memory_limit_bytes_per_device = memory_limit,
-                                 .command_buffers = command_buffers_,
-                                 .on_broken_command_buffers =
-                                     [this](const std::string& device, const absl::Status& why) {
-                                       broken_.push_back(absl::StrCat(device, ": ", why.message()));
-                                     },
-                                 .library = KILN_OPENCL_STAND_IN})
-                       .Enumerate(&why_none_);
-    ASSERT_TRUE(devices.ok()) << devices.status();
-    devices_ = *std::move(devices);
+  static void Reset(Control& control) {
+    control.has_platform = true;
+    control.cpus = 1;
+    control.has_shared_virtual_memory = true;
+    control.reaches_all_memory = false;
+    control.next_launch_refused = 0;
+    control.next_launch_fails = 0;
+    control.unplugged = false;
+    control.gpus_share_memory = false;
+    control.has_command_buffers = false;
+    control.command_buffer_capabilities = 0;
+    control.required_queue_properties = 0;
+    control.recorded_launches_max = 1 << 20;
+    control.kernel = nullptr;
+    control.finalize_refused = 0;
+    control.next_buffer_refused = 0;
+    control.next_buffer_fails = 0;
+    control.driver_version = 1;
+    control.gives_binaries = true;
+    control.binary_form = 1;
   }
-  Device& device() { return *devices_.front(); }
-  // OpenClDevice::waiting of device().
-  int waiting() { return static_cast<OpenClDevice&>(device()).waiting(); }
+  static void SetDevices(Control& control, int devices) { control.gpus = devices; }
+  static void Separate(Control& control) {}
+  static void Lose(Control& control) { control.lost = true; }
+  static void Recover(Control& control) { control.lost = false; }
+  static void FailNextList(Control& control) { control.next_launch_fails = kOutOfResources; }
+  static void FaultInNextList(Control& control) { Lose(control); }
 
-  // A kernel of this many arguments, each a buffer. It takes addresses.
-  static KernelImage Image(int arguments) {
-    KernelImage image;
-    image.name = "mixer";
-    image.architecture = "opencl-c";
-    image.code = "__kernel void any_name(";
+  static std::string Code(int arguments, bool by_table) {
+    std::string code = "__kernel void any_name(";
+    if (by_table) code += "__global const ulong* table, ";
     for (int i = 0; i < arguments; ++i)
-      absl::StrAppend(&image.code, i > 0 ? ", " : "", "__global float* p", i);
-    image.code += ") {}";
-    image.num_arguments = arguments;
-    return image;
+      absl::StrAppend(&code, i > 0 ? ", " : "", by_table ? "ulong p" : "__global float* p", i);
+    return code + ") {}";
   }
-
-  // The same kernel with a slot table.
-  static KernelImage TableImage(int arguments) {
-    KernelImage image = Image(arguments);
-    image.takes_slot_table = true;
-    image.code = "__kernel void any_name(__global const ulong* table";
-    for (int i = 0; i < arguments; ++i) absl::StrAppend(&image.code, ", ulong p", i);
-    image.code += ") {}";
-    return image;
+  // How often the stand-in built a kernel, and loaded a binary.
+  static int64_t Built(const Control& control) { return control.sources_built; }
+  static int64_t Loaded(const Control& control) { return control.binaries_built; }
+  // The next build fails.
+  static void Spoil(Control& control, KernelImage& image) { image.code = "#error"; }
+  static constexpr char kSpoilt[] = "the kernel mixer cannot be compiled:\nline 1: wrong";
+  // Binaries made before are refused.
+  static void Update(Control& control) {
+    control.driver_version = 2;
+    control.binary_form = 2;
   }
-
-  SubmitResult Run(PreparedList& list, const std::vector<Buffer*>& slots,
-                   SubmitOptions options = {}) {
-    std::promise<SubmitResult> promise;
-    const absl::Status status =
-        device().Submit(list, slots, std::move(options),
-                        [&promise](SubmitResult result) { promise.set_value(std::move(result)); });
-    EXPECT_TRUE(status.ok()) << status;
-    return promise.get_future().get();
-  }
-
-  std::unique_ptr<DynamicLibrary> library_;
-  stand_ins::opencl::Control* control_ = nullptr;
-  CommandBuffers command_buffers_ = CommandBuffers::kWhereTheyHelp;
-  std::vector<std::string> broken_;  // reports about command buffers, from running lists
-  std::string why_none_;
-  std::vector<std::unique_ptr<Device>> devices_;
+  static constexpr char kRefused[] =
+      "the binary of the kernel mixer was refused: CL_INVALID_BINARY (-42)";
 };
+
+using OpenClTest = drivers::testing::StandInFixture<StandIn>;
 
 }  // namespace kiln::drivers::opencl
 

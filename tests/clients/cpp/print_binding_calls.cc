@@ -13,15 +13,8 @@ namespace {
 
 using numerics::Case;
 
-std::string_view DTypeConstant(ir::DType dtype) {
-  static constexpr std::string_view kNames[] = {
-      "kUnspecified", "kBool",    "kInt8",       "kInt16",     "kInt32",   "kInt64",
-      "kUInt8",       "kUInt16",  "kUInt32",     "kUInt64",    "kFloat16", "kBFloat16",
-      "kFloat32",     "kFloat64", "kFloat8E4M3", "kFloat8E5M2"};
-  return kNames[static_cast<int>(dtype)];
-}
-
-// Returns the arguments of the call: operands, dtype and attributes without a default, then options.
+// Returns the arguments of the call: operands, dtype and attributes without a default, then
+// options.
 std::string Arguments(const Case& test_case, const ops::OpDef& op) {
   std::vector<std::string> arguments;
   std::vector<std::string> options;
@@ -35,7 +28,7 @@ std::string Arguments(const Case& test_case, const ops::OpDef& op) {
     }
   }
   if (op.dtype_rule == ops::DTypeRule::kAttribute) {
-    arguments.push_back(StrCat("DType::", DTypeConstant(test_case.declared)));
+    arguments.push_back(StrCat("DType::", ir::RowOf(test_case.declared).constant));
   }
   for (const ops::AttributeDef& attribute : op.attributes) {
     const auto given = test_case.attributes.find(std::string(attribute.name));

@@ -71,6 +71,10 @@ class StandInConnection:
         self._next += 1
         return _handles.Program(self, self._next)
 
+    def _checked_text(self, graph, name, bindings):
+        self.graphs.append((name, graph))
+        return ""
+
     def accepts(self, program):
         return True
 

@@ -6,6 +6,7 @@ import pytest
 
 import kiln
 from array_api_oracle import ALL, FLOATS, INTEGERS, NUMBERS
+from op_table.row import FLOAT8
 
 ONE_SESSION = True
 
@@ -92,7 +93,7 @@ def test_half_types(connection, dtype):
     assert x[2, 3].item() == 7 and (x == 7).sum().item() == 3
 
 
-@pytest.mark.parametrize("dtype", ["float8_e4m3", "float8_e5m2"])
+@pytest.mark.parametrize("dtype", FLOAT8)
 def test_float8_is_for_storage(connection, dtype):
     kind = getattr(kiln, dtype)
     data = np.random.default_rng(2).normal(size=(5, 40)).astype(np.float32)

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 import kiln
+from op_table.row import FLOAT8, FLOATS, INTEGERS
 
 ONE_SESSION = True
 RANDOM = np.random.default_rng(0)
 
-FLOATS = ["float16", "bfloat16", "float32", "float64"]
-INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 # 1 + 2**-8 + 2**-40 exceeds the midpoint of two bfloat16 numbers, but not as float32.
 FLOAT_NUMBERS = [0.1, -0.0, 0.0, 1 / 3, 2.5, 1.0, 1 + 2**-8 + 2**-40, 1 + 2**-11 + 2**-40, 3e-5, 1e-42, float("inf"),
                  float("-inf"), float("nan"), -7, 2]  # fmt: skip
@@ -123,7 +122,7 @@ def test_of_bools(connection):
     _same(lambda x, n: kiln.where(x > 0, n, x < -1), x, [True, False, True])
 
 
-@pytest.mark.parametrize("dtype", ["float8_e4m3", "float8_e5m2"])
+@pytest.mark.parametrize("dtype", FLOAT8)
 def test_of_floats_of_a_byte(dtype, connection):
     numbers = [1.0, 3.3, float("inf"), -0.0, float("nan"), 7.7]
     x = kiln.ones(3).realize()

@@ -1,17 +1,22 @@
 """Generated files are up to date, and the rules agree with the daemon's."""
 
+import copy
 import json
 import pathlib
+import pickle
 import shutil
 import subprocess
 
+import ml_dtypes
 import pytest
 
 import kiln
 from kiln import _rules
 from kiln._basics import dtypes as _dtypes
+from kiln._basics.dtype_table import FORMATS
 from kiln._graph import node
 from kiln._ops.table import OPS
+from op_table.row import numpy_dtype
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 CLIENT = ROOT / "clients" / "python"
@@ -28,11 +33,33 @@ def test_protobuf_modules_are_fresh(tmp_path):
             f"{path} is not what the protos give; run clients/python/generate")
 
 
+def test_namespaces_are_fresh(tmp_path):
+    subprocess.run([str(CLIENT / "generate_names"), str(tmp_path)], check=True)
+    for path in tmp_path.rglob("*.py"):
+        name = path.relative_to(tmp_path)
+        assert path.read_text() == (CLIENT / "kiln" / name).read_text(), (
+            f"kiln/{name} is not what names.txt says; run clients/python/generate_names")
+
+
 def test_dtypes_are_the_wires():
     from kiln._proto.kiln.v1 import graph_pb2
 
     for dtype in _dtypes.ALL:
         assert graph_pb2.DType.Value(f"DTYPE_{dtype.name.upper()}") == dtype.code
+
+
+def test_the_kind_of_a_dtype_follows_from_its_name():
+    for dtype in _dtypes.ALL:
+        assert dtype.is_integer == (dtype in _dtypes.members("integer"))
+        assert dtype.is_float == (dtype in FORMATS)
+        assert pickle.loads(pickle.dumps(dtype)) is dtype and copy.deepcopy(dtype) is dtype
+
+
+@pytest.mark.parametrize("dtype", FORMATS, ids=str)
+def test_float_formats_are_those_of_ml_dtypes(dtype):
+    ours, theirs = kiln.finfo(dtype), ml_dtypes.finfo(numpy_dtype(dtype.name))
+    assert (ours.bits, ours.eps, ours.max) == (theirs.bits, float(theirs.eps), float(theirs.max))
+    assert ours.smallest_normal == float(theirs.smallest_normal)
 
 
 def test_every_rule_and_class_in_the_table_is_known():

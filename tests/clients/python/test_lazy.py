@@ -9,6 +9,7 @@ import pytest
 import kiln
 from kiln._basics import short_floats
 from kiln._graph import build as _build
+from op_table.row import FLOAT8
 
 
 def graph_of(*tensors):
@@ -221,7 +222,7 @@ def test_bfloat16_rounds_to_even():
         kiln.tensor(values, "bfloat16").numpy(), [1.0, 1.0, 1.015625, 3.140625])
 
 
-@pytest.mark.parametrize("name", ["float8_e4m3", "float8_e5m2"])
+@pytest.mark.parametrize("name", FLOAT8)
 def test_float8_rounds_to_the_nearest_and_ties_to_even(name):
     dtype = getattr(kiln, name)
     numbers = short_floats.widen(np.arange(256, dtype=np.uint8), dtype)

@@ -226,6 +226,12 @@ def test_the_first_true(connection):
     assert kiln.argmin(mask, axis=0).tolist() == [0, 1, 1]
 
 
+def test_the_classes_of_tensor_are_one_line():
+    line = [kind for kind in kiln.Tensor.__mro__ if kind.__module__.startswith("kiln")]
+    assert all(kind.__bases__ == (base,) for kind, base in zip(line, line[1:]))
+    assert line[-1].__bases__ == (object,)
+
+
 def test_functions_that_are_methods_too(connection):
     a = kiln.tensor([[2.0, 1.0], [1.0, 3.0]])
     assert (a.trace().item(), a.nansum().item()) == (5, 7)

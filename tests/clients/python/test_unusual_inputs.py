@@ -190,7 +190,8 @@ def test_padding_and_copies_keep_the_sign_of_zero(connection, dtype):
     for padded in (x.pad((1, 1), value=-0.0), F.pad(x, (1, 1), value=-0.0)):
         assert kiln.signbit(padded).tolist() == [True, False, True, True]
     assert kiln.signbit(x.pad((1, 1))).tolist() == [False, False, True, False]
-    for moved in (x.repeat(2), x.flip(0).flip(0).repeat(2)):
+    for moved in (x.repeat(2), x.flip(0).roll(1).repeat(2), kiln.concat([x, x]),
+                  kiln.stack([x, x]).flatten()):
         assert kiln.signbit(moved).tolist() == [False, True] * 2
 
 

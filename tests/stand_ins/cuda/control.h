@@ -8,11 +8,14 @@
 #include "tests/stand_ins/asked.h"
 #include "tests/stand_ins/device_time.h"
 #include "tests/stand_ins/gate.h"
+#include "tests/stand_ins/loss.h"
 
 namespace kiln::stand_ins::cuda {
 
 // One object for the process. Codes are CUresult's, 0 for none.
-struct Control {
+// Every call for the lost device, and the pending work of its streams, fails with `lost`. It works
+// again when `lost` is 0 and its context was reset.
+struct Control : Loss {
   // The hardware, for queries from now on.
   std::atomic<int> devices = DevicesAsked();  // at most 8
   std::atomic<int> driver_version = 13000;
@@ -39,13 +42,6 @@ struct Control {
   std::atomic<int> next_load_fails = 0;
   std::atomic<int> next_launch_refused = 0;  // the launch call's result, once; also a graph's
   std::atomic<int> next_launch_fails = 0;    // the launch's result, once: a sticky error
-  // Every call for this device, and the pending work of its streams, fails with `lost`. It works
-  // again when `lost` is 0 and its context was reset.
-  std::atomic<int> lost = 0;
-  std::atomic<int> lost_device = 0;
-  // After this many more kernels on this device, `lost` becomes `lost_then`; 0: never.
-  std::atomic<int> kernels_until_lost = 0;
-  std::atomic<int> lost_then = 0;
 
   // Counts.
   std::atomic<int64_t> modules_loaded = 0;

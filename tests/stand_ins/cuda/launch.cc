@@ -68,12 +68,6 @@ CUresult CodeOf(ptx::FaultKind kind) {
   }
 }
 
-void CountDownToLoss(int device) {
-  stand_ins::cuda::Control& control = TheControl();
-  if (control.lost_device != device || control.kernels_until_lost == 0) return;
-  if (--control.kernels_until_lost == 0) control.lost = control.lost_then.load();
-}
-
 }  // namespace
 
 CUresult MakeLaunch(const char* call, Context& context, const CUDA_KERNEL_NODE_PARAMS& parameters,
@@ -111,7 +105,7 @@ CUresult RunKernel(Context& context, const KernelLaunch& launch, Accesses* acces
                                           .note_accesses = accesses != nullptr});
   ++TheControl().kernels_run;
   TheControl().time.HasLaunched();
-  CountDownToLoss(context.device);
+  TheControl().HasRunOn(context.device);
   if (result.fault.kind != ptx::FaultKind::kNone) Report(result.fault.message);
   if (accesses != nullptr) *accesses = {std::move(result.reads), std::move(result.writes)};
   return CodeOf(result.fault.kind);

@@ -14,7 +14,6 @@
 #include <set>
 #include <string>
 #include <thread>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -22,6 +21,7 @@
 #include "tests/stand_ins/cuda/control.h"
 #include "tests/stand_ins/cuda/ptx/interpret.h"
 #include "tests/stand_ins/cuda/ptx/load.h"
+#include "tests/stand_ins/handle_table.h"
 
 namespace kiln::drivers::cuda {
 
@@ -147,23 +147,12 @@ struct Context {
   std::set<std::shared_ptr<Stream>> streams;
 };
 
-// Live objects of one kind.
-template <typename Handle, typename T>
-class Table {
- public:
-  Handle Add(std::shared_ptr<T> object);
-  std::shared_ptr<T> Find(Handle handle) const {
-    const auto found = objects_.find(handle);
-    return found == objects_.end() ? nullptr : found->second;
-  }
-  bool Remove(Handle handle);
-  // Removes the objects of a context that is reset.
-  template <typename Predicate>
-  void RemoveIf(Predicate predicate);
+struct Runtime;
+Runtime& TheRuntime();
+Control& TheControl();
 
- private:
-  std::unordered_map<Handle, std::shared_ptr<T>> objects_;
-};
+template <typename Handle, typename T>
+using Table = stand_ins::HandleTable<Handle, T, &TheControl, &TheRuntime>;
 
 // The memory that launches of one device may access at one moment; keeps it alive.
 struct MemorySnapshot {
@@ -189,9 +178,6 @@ struct Runtime {
   std::map<CUdeviceptr, Allocation> allocations;  // by address
   std::string message;
 };
-
-Runtime& TheRuntime();
-Control& TheControl();
 
 using Lock = std::unique_lock<std::mutex>;
 
@@ -258,26 +244,6 @@ void Report(const std::string& message);  // acquires the lock
 
 // Frees everything in a context. Its streams run to their ends.
 void ResetContext(Context& context, Lock& lock);
-
-template <typename Handle, typename T>
-Handle Table<Handle, T>::Add(std::shared_ptr<T> object) {
-  ++TheControl().objects;
-  const auto handle = reinterpret_cast<Handle>(TheRuntime().next_handle += 16);
-  objects_.emplace(handle, std::move(object));
-  return handle;
-}
-template <typename Handle, typename T>
-bool Table<Handle, T>::Remove(Handle handle) {
-  if (objects_.erase(handle) == 0) return false;
-  --TheControl().objects;
-  return true;
-}
-template <typename Handle, typename T>
-template <typename Predicate>
-void Table<Handle, T>::RemoveIf(Predicate predicate) {
-  TheControl().objects -=
-      std::erase_if(objects_, [&](const auto& row) { return predicate(*row.second); });
-}
 
 }  // namespace kiln::drivers::cuda
 

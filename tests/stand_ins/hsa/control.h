@@ -8,11 +8,13 @@
 #include "tests/stand_ins/asked.h"
 #include "tests/stand_ins/device_time.h"
 #include "tests/stand_ins/gate.h"
+#include "tests/stand_ins/loss.h"
 
 namespace kiln::stand_ins::hsa {
 
 // One object for the process. Codes are hsa_status_t's, 0 for none.
-struct Control {
+// Queues of the lost device fail with `lost` at their next packet.
+struct Control : Loss {
   // The hardware, for queries from now on.
   std::atomic<int> devices = DevicesAsked();  // at most 8
   std::atomic<const char*> isa = "amdgcn-amd-amdhsa--gfx1100:kiln-host-twin+";
@@ -31,12 +33,6 @@ struct Control {
   std::atomic<int> next_load_fails = 0;
   std::atomic<int> next_copy_fails = 0;    // the call's result, once
   std::atomic<int> next_launch_fails = 0;  // the queue fails with it
-  // Queues of this device fail with `lost` at their next packet.
-  std::atomic<int> lost = 0;
-  std::atomic<int> lost_device = 0;
-  // After this many more kernels on this device, `lost` becomes `lost_then`; 0: never.
-  std::atomic<int> kernels_until_lost = 0;
-  std::atomic<int> lost_then = 0;
 
   // Counts.
   std::atomic<int64_t> kernels_run = 0;

@@ -89,12 +89,6 @@ void Fail(Queue& queue, std::unique_lock<std::mutex>& lock, const std::string& w
   lock.lock();
 }
 
-void CountDownToLoss(int device) {
-  stand_ins::hsa::Control& control = TheControl();
-  if (control.lost_device != device || control.kernels_until_lost == 0) return;
-  if (--control.kernels_until_lost == 0) control.lost = control.lost_then.load();
-}
-
 // Requires the lock, which is released while the kernel runs.
 absl::Status RunKernel(Queue& queue, const hsa_kernel_dispatch_packet_t& packet,
                        std::unique_lock<std::mutex>& lock) {
@@ -112,7 +106,7 @@ absl::Status RunKernel(Queue& queue, const hsa_kernel_dispatch_packet_t& packet,
   const uint64_t end = std::max(Ticks(), begin + 1);
   lock.lock();
   ++TheControl().kernels_run;
-  CountDownToLoss(static_cast<int>(queue.agent - kFirstGpu));
+  TheControl().HasRunOn(static_cast<int>(queue.agent - kFirstGpu));
   CountDown(packet.completion_signal.handle, begin, end, queue.timed, /*copied=*/false);
   return status;
 }

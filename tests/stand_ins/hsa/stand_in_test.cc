@@ -7,12 +7,12 @@
 #include <string>
 #include <utility>
 
-#include "drivers/common/dynamic_library.h"
 #include "drivers/hsa/api.h"
 #include "drivers/hsa/packet.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/stand_ins/hsa/control.h"
+#include "tests/stand_ins/testing/library_test.h"
 
 namespace kiln::drivers::hsa {
 namespace {
@@ -30,20 +30,10 @@ constexpr hsa_amd_memory_pool_t kArguments = {1 * 4 + 0};
 constexpr hsa_amd_memory_pool_t kMemory = {16 * 4 + 1};
 constexpr uint64_t kTenSeconds = 1'000'000'000;
 
-class HsaStandInTest : public testing::Test {
+class HsaStandInTest : public stand_ins::LibraryTest<stand_ins::hsa::Control> {
  protected:
-  template <typename Function>
-  Function* Find(const char* name) {
-    Function* function = nullptr;
-    EXPECT_TRUE(library_->Find(name, &function).ok()) << name;
-    return function;
-  }
-
   void SetUp() override {
-    auto library = DynamicLibrary::Open(KILN_HSA_STAND_IN);
-    ASSERT_TRUE(library.ok()) << library.status();
-    library_ = *std::move(library);
-    control_ = Find<stand_ins::hsa::Control*()>("KilnHsaStandInControl")();
+    OpenLibrary(KILN_HSA_STAND_IN, "KilnHsaStandInControl", "KilnHsaStandInMessage");
     KILN_EXPECT_HSA(KILN_HSA(hsa_init)());
     mistakes_ = control_->mistakes;
     failed_ = HSA_STATUS_SUCCESS;
@@ -90,8 +80,6 @@ class HsaStandInTest : public testing::Test {
     KILN_EXPECT_HSA(KILN_HSA(hsa_code_object_reader_destroy)(reader));
   }
 
-  std::string Message() { return Find<const char*()>("KilnHsaStandInMessage")(); }
-
   // A correct packet: adds 1 to the memory's first number, and decrements the signal.
   Packet Counter() {
     std::memcpy(arguments_, &memory_, sizeof(memory_));
@@ -136,8 +124,6 @@ class HsaStandInTest : public testing::Test {
     ExpectMistake(what);
   }
 
-  std::unique_ptr<DynamicLibrary> library_;
-  stand_ins::hsa::Control* control_ = nullptr;
   int64_t mistakes_ = 0;
   std::atomic<hsa_status_t> failed_ = HSA_STATUS_SUCCESS;
   hsa_queue_t* queue_ = nullptr;

@@ -8,11 +8,15 @@
 #include "tests/stand_ins/asked.h"
 #include "tests/stand_ins/device_time.h"
 #include "tests/stand_ins/gate.h"
+#include "tests/stand_ins/loss.h"
 
 namespace kiln::stand_ins::level_zero {
 
 // One object for the process. Codes are ze_result_t's, 0 for none.
-struct Control {
+// Every call for the lost device fails with `lost`, and so does the pending work of its queues. For
+// contexts that have seen the loss, the device stays lost permanently, and their host memory with
+// it.
+struct Control : Loss {
   // Kernels are not run by an OpenCL runtime: each adds 1 to the first 32-bit number of its last
   // argument. Set this before zeInit, which otherwise fails if there is no such runtime.
   std::atomic<bool> host_kernels = false;
@@ -29,8 +33,8 @@ struct Control {
   std::atomic<int> block_threads_max = 1024;  // of kernels, as built
   std::atomic<bool> gives_binaries = true;
 
-  DeviceTime time;  // the times of events
-  Gate gate;        // every launch and fill passes it before it runs
+  DeviceTime time;   // the times of events
+  Gate launch_gate;  // every launch and fill passes it before it runs
   // Selects the order of commands without a barrier between them; incremented by each list that
   // runs.
   std::atomic<uint64_t> order_seed = 1;
@@ -41,14 +45,6 @@ struct Control {
   std::atomic<bool> next_build_fails = false;
   std::atomic<int> next_execution_refused = 0;  // the call's result, once
   std::atomic<int> next_append_refused = 0;     // a launch's result, once
-  // Every call for this device fails with `lost`, and so does the pending work of its queues. For
-  // contexts that have seen the loss, the device stays lost permanently, and their host memory with
-  // it.
-  std::atomic<int> lost = 0;
-  std::atomic<int> lost_device = 0;
-  // After this many more kernels on this device, `lost` becomes `lost_then`; 0: never.
-  std::atomic<int> kernels_until_lost = 0;
-  std::atomic<int> lost_then = 0;
 
   // Counts.
   std::atomic<int64_t> modules_built = 0;    // of SPIR-V

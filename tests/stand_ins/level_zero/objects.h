@@ -12,10 +12,10 @@
 #include <optional>
 #include <string>
 #include <thread>
-#include <unordered_map>
 #include <vector>
 
 #include "drivers/level_zero/api.h"
+#include "tests/stand_ins/handle_table.h"
 #include "tests/stand_ins/level_zero/control.h"
 #include "tests/stand_ins/level_zero/opencl.h"
 #include "tests/stand_ins/level_zero/spirv.h"
@@ -138,24 +138,12 @@ struct BuildLog {
   std::string text;
 };
 
-// Live objects of one kind. Handles are never reused.
-template <typename Handle, typename T>
-class Table {
- public:
-  Handle Add(std::shared_ptr<T> object);
-  std::shared_ptr<T> Find(Handle handle) const {
-    const auto found = objects_.find(handle);
-    return found == objects_.end() ? nullptr : found->second;
-  }
-  bool Remove(Handle handle);
-  template <typename Use>
-  void ForEach(Use use) const {
-    for (const auto& [handle, object] : objects_) use(*object);
-  }
+struct Runtime;
+Runtime& TheRuntime();
+Control& TheControl();
 
- private:
-  std::unordered_map<Handle, std::shared_ptr<T>> objects_;
-};
+template <typename Handle, typename T>
+using Table = stand_ins::HandleTable<Handle, T, &TheControl, &TheRuntime>;
 
 struct Runtime {
   std::mutex mutex;
@@ -175,9 +163,6 @@ struct Runtime {
   std::map<const char*, Allocation> allocations;  // by address
   std::string message;
 };
-
-Runtime& TheRuntime();
-Control& TheControl();
 
 using Lock = std::unique_lock<std::mutex>;
 
@@ -235,21 +220,6 @@ ze_result_t Await(Context& context, int device, uint64_t timeout, Lock& lock, Do
     TheRuntime().changed.wait(lock);
   }
   return AnswerOf(context, device);
-}
-
-template <typename Handle, typename T>
-Handle Table<Handle, T>::Add(std::shared_ptr<T> object) {
-  ++TheControl().objects;
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): a handle that is no address.
-  const auto handle = reinterpret_cast<Handle>(TheRuntime().next_handle += 16);
-  objects_.emplace(handle, std::move(object));
-  return handle;
-}
-template <typename Handle, typename T>
-bool Table<Handle, T>::Remove(Handle handle) {
-  if (objects_.erase(handle) == 0) return false;
-  --TheControl().objects;
-  return true;
 }
 
 }  // namespace kiln::drivers::level_zero

@@ -46,7 +46,7 @@ ze_result_t Run(const Command& command) {
       return ZE_RESULT_SUCCESS;
     }
     case Command::Kind::kFill:
-      control.gate.Pass();
+      control.launch_gate.Pass();
       for (size_t i = 0; i < command.bytes; ++i)
         command.to[i] = static_cast<char>(command.pattern[i % command.pattern.size()]);
       ++control.fills_run;
@@ -55,7 +55,7 @@ ze_result_t Run(const Command& command) {
     case Command::Kind::kLaunch:
       break;
   }
-  control.gate.Pass();
+  control.launch_gate.Pass();
   OpenClProgram* const program = command.kernel->module->program.get();
   const std::string why = program == nullptr
                               ? RunOnHost(command)
@@ -66,12 +66,6 @@ ze_result_t Run(const Command& command) {
   if (why.empty()) return ZE_RESULT_SUCCESS;
   Report(why);
   return ZE_RESULT_ERROR_UNKNOWN;
-}
-
-void CountDownToLoss(int device) {
-  Control& control = TheControl();
-  if (control.lost_device != device || control.kernels_until_lost == 0) return;
-  if (--control.kernels_until_lost == 0) control.lost = control.lost_then.load();
 }
 
 // Whether the memory of a command still exists. Requires the lock.
@@ -95,7 +89,7 @@ Ran RunCommand(Context& context, int device, const Command& command) {
   }
   if (ran.result == ZE_RESULT_SUCCESS) {
     ran.result = Run(command);
-    if (command.kind == Command::Kind::kLaunch) CountDownToLoss(device);
+    if (command.kind == Command::Kind::kLaunch) TheControl().HasRunOn(device);
   }
   ran.end = Now();
   return ran;

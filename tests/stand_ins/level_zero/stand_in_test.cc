@@ -5,12 +5,12 @@
 #include <utility>
 #include <vector>
 
-#include "drivers/common/dynamic_library.h"
 #include "drivers/level_zero/api.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/stand_ins/level_zero/control.h"
 #include "tests/stand_ins/level_zero/spirv.h"
+#include "tests/stand_ins/testing/library_test.h"
 
 namespace kiln::drivers::level_zero {
 namespace {
@@ -21,21 +21,11 @@ using ::testing::HasSubstr;
 #define KILN_ZE(name) (*Find<decltype(name)>(#name))
 #define KILN_EXPECT_ZE(call) EXPECT_EQ(call, ZE_RESULT_SUCCESS) << Message()
 
-class LevelZeroStandInTest : public testing::Test {
+class LevelZeroStandInTest : public stand_ins::LibraryTest<stand_ins::level_zero::Control> {
  protected:
-  template <typename Function>
-  Function* Find(const char* name) {
-    Function* function = nullptr;
-    EXPECT_TRUE(library_->Find(name, &function).ok()) << name;
-    return function;
-  }
-  std::string Message() { return Find<const char*()>("KilnLevelZeroStandInMessage")(); }
-
   void SetUp() override {
-    auto library = DynamicLibrary::Open(KILN_LEVEL_ZERO_STAND_IN);
-    ASSERT_TRUE(library.ok()) << library.status();
-    library_ = *std::move(library);
-    control_ = Find<stand_ins::level_zero::Control*()>("KilnLevelZeroStandInControl")();
+    OpenLibrary(KILN_LEVEL_ZERO_STAND_IN, "KilnLevelZeroStandInControl",
+                "KilnLevelZeroStandInMessage");
     control_->host_kernels = true;
     KILN_EXPECT_ZE(KILN_ZE(zeInit)(ZE_INIT_FLAG_GPU_ONLY));
     uint32_t count = 1;
@@ -89,8 +79,6 @@ class LevelZeroStandInTest : public testing::Test {
     KILN_EXPECT_ZE(KILN_ZE(zeFenceReset)(fence_));
   }
 
-  std::unique_ptr<DynamicLibrary> library_;
-  stand_ins::level_zero::Control* control_ = nullptr;
   int64_t mistakes_ = 0;
   ze_device_handle_t device_ = nullptr;
   ze_context_handle_t context_ = nullptr;
@@ -119,7 +107,7 @@ TEST_F(LevelZeroStandInTest, ListsOnTheirWayAreLeftAlone) {
   ze_command_list_handle_t list = List();
   KILN_EXPECT_ZE(Fill(list, memory, 64));
   KILN_EXPECT_ZE(KILN_ZE(zeCommandListClose)(list));
-  control_->gate.Close();
+  control_->launch_gate.Close();
   KILN_EXPECT_ZE(Execute(list));
   EXPECT_NE(KILN_ZE(zeCommandQueueExecuteCommandLists)(queue_, 1, &list, nullptr),
             ZE_RESULT_SUCCESS);
@@ -132,7 +120,7 @@ TEST_F(LevelZeroStandInTest, ListsOnTheirWayAreLeftAlone) {
   ExpectMistake("memory that a list on its way copies");
   EXPECT_NE(KILN_ZE(zeFenceReset)(fence_), ZE_RESULT_SUCCESS);
   ExpectMistake("zeFenceReset of one on its way");
-  control_->gate.Open();
+  control_->launch_gate.Open();
   Await();
   KILN_EXPECT_ZE(KILN_ZE(zeCommandListDestroy)(list));
   EXPECT_NE(KILN_ZE(zeCommandListDestroy)(list), ZE_RESULT_SUCCESS);

@@ -8,7 +8,7 @@
 namespace {
 
 cl_int Misuse(cl_int code) {
-  ++TheControl().misuses;
+  ++TheControl().mistakes;
   return code;
 }
 

@@ -72,7 +72,7 @@ struct Control {
   std::atomic<int64_t> launches_recorded = 0;
   std::atomic<int64_t> buffers_made = 0;  // command buffers
   std::atomic<int64_t> buffers_enqueued = 0;
-  std::atomic<int64_t> misuses = 0;  // errors that the extension forbids
+  std::atomic<int64_t> mistakes = 0;  // errors that the extension forbids
   std::atomic<int64_t> objects = 0;  // OpenCL objects and memory blocks not released
 };
 

@@ -9,7 +9,7 @@ from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument
 from kiln._graph import places
 from kiln._rules import whole
-from kiln._tensor.making import filled, iota
+from kiln._tensor.constructors import filled, iota
 from kiln._tensor.shapes import sizes
 from kiln.tensor import Tensor, wrap
 from kiln.variables import Dim, has_dims
@@ -284,10 +284,3 @@ def triu(x: Tensor, /, k: int = 0) -> Tensor:
     [[0.0, 1.0], [0.0, 0.0]]
     """
     return x.triu(k)
-
-
-__all__ = [
-    "arange", "asarray", "empty", "empty_like", "eye", "from_dlpack", "from_numpy", "full",
-    "full_like", "iota", "linspace", "meshgrid", "ones", "ones_like", "tensor", "tril", "triu",
-    "zeros", "zeros_like",
-]  # fmt: skip

@@ -3,6 +3,7 @@
 from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple, Union
 
 from kiln._basics import conversion, dtypes
+from kiln._basics.dtype_table import FORMATS
 from kiln._basics.dtypes import DType, promote
 from kiln._basics.errors import InvalidArgument
 from kiln.tensor import Tensor
@@ -30,17 +31,6 @@ class IntegerInfo(NamedTuple):
     dtype: DType
 
 
-# The explicit mantissa bits, the smallest normal number's exponent, the largest number.
-_FORMATS = {
-    dtypes.float64: (52, -1022, 1.7976931348623157e308),
-    dtypes.float32: (23, -126, 3.4028234663852886e38),
-    dtypes.float16: (10, -14, 65504.0),
-    dtypes.bfloat16: (7, -126, 3.3895313892515355e38),
-    dtypes.float8_e4m3: (3, -6, 448.0),
-    dtypes.float8_e5m2: (2, -14, 57344.0),
-}
-
-
 def _dtype_of(value: Any) -> DType:
     return value.dtype if isinstance(value, Tensor) else dtypes.as_dtype(value)
 
@@ -54,11 +44,12 @@ def finfo(type: TensorOrDType, /) -> FloatInfo:
     (65504.0, 32)
     """
     dtype = _dtype_of(type)
-    if dtype not in _FORMATS:
+    float_format = FORMATS.get(dtype)
+    if float_format is None:
         raise InvalidArgument(f"finfo of {dtype.name}; it must be a float dtype")
-    mantissa, exponent, largest = _FORMATS[dtype]
-    return FloatInfo(
-        8 * dtype.itemsize, 2.0**-mantissa, largest, -largest, 2.0**exponent, dtype)
+    largest = float_format.largest
+    return FloatInfo(8 * dtype.itemsize, 2.0**-float_format.mantissa_bits, largest, -largest,
+                     2.0 ** (1 - float_format.bias), dtype)
 
 
 def iinfo(type: TensorOrDType, /) -> IntegerInfo:
@@ -70,10 +61,8 @@ def iinfo(type: TensorOrDType, /) -> IntegerInfo:
     dtype = _dtype_of(type)
     if not dtype.is_integer:
         raise InvalidArgument(f"iinfo of {dtype.name}; it must be an integer dtype")
-    bits = 8 * dtype.itemsize
-    if dtype.is_signed:
-        return IntegerInfo(bits, 2 ** (bits - 1) - 1, -(2 ** (bits - 1)), dtype)
-    return IntegerInfo(bits, 2**bits - 1, 0, dtype)
+    low, high = conversion.integer_range(dtype)
+    return IntegerInfo(8 * dtype.itemsize, high, low, dtype)
 
 
 _KINDS: Dict[str, Callable[[DType], bool]] = {
@@ -172,8 +161,3 @@ def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -
         x = x.to_device(device)
     cast = x.cast(dtype)
     return cast.__copy__() if copy and cast is x else cast
-
-
-__all__ = [
-    "astype", "can_cast", "finfo", "iinfo", "isdtype", "promote_types", "result_type",
-]  # fmt: skip

@@ -181,9 +181,3 @@ def matrix_power(x: Tensor, n: int, /) -> Tensor:
         if n == 0:
             return result  # type: ignore[return-value]
         x = x @ x
-
-
-__all__ = [
-    "cholesky", "det", "inv", "matrix_norm", "matrix_power", "qr", "slogdet", "solve",
-    "solve_triangular", "vector_norm",
-]  # fmt: skip

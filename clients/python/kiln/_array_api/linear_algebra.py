@@ -251,9 +251,3 @@ def block_diag(*tensors: Operand) -> Tensor:
         rows.append(block._op("pad", padding=(0, 0, before, after)))
         before += block.shape[1]
     return apply("concat", rows, axis=0)
-
-
-__all__ = [
-    "block_diag", "cross", "diag", "diag_embed", "diagonal", "einsum", "inner", "kron", "matmul",
-    "matrix_transpose", "outer", "tensordot", "trace", "vdot", "vecdot",
-]  # fmt: skip

@@ -5,7 +5,7 @@ from typing import List, Optional, Sequence, Tuple, Union
 from kiln import _rules
 from kiln._basics.errors import InvalidArgument
 from kiln._basics.keywords import also, torch_names
-from kiln._tensor.making import concat, stack
+from kiln._tensor.constructors import concat
 from kiln._tensor.shapes import Axes, axes_tuple
 from kiln.tensor import Tensor
 
@@ -186,10 +186,3 @@ def tile(x: Tensor, repetitions: Sequence[int], /) -> Tensor:
     [1, 2, 1, 2]
     """
     return x.tile(*axes_tuple(repetitions))
-
-
-__all__ = [
-    "broadcast_arrays", "broadcast_shapes", "broadcast_to", "cat", "chunk", "concat",
-    "expand_dims", "flip", "moveaxis", "permute_dims", "repeat", "reshape", "roll", "split",
-    "squeeze", "stack", "swapaxes", "tile", "unstack",
-]  # fmt: skip

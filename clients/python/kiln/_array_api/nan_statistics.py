@@ -1,9 +1,9 @@
 """Reductions that ignore NaN, with NumPy's names."""
 
-from kiln._array_api.searching import where
 from kiln._array_api.statistical import Axis, max, mean, min, sum
 from kiln._basics.keywords import torch_names
 from kiln._tensor.base import tensor_of
+from kiln._tensor.constructors import where
 from kiln.tensor import Tensor
 
 
@@ -82,6 +82,3 @@ def nanmin(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor
     1.0
     """
     return min(_without(tensor_of(x), float("inf")), axis=axis, keepdims=keepdims)
-
-
-__all__ = ["nanmax", "nanmean", "nanmin", "nanstd", "nansum", "nanvar"]

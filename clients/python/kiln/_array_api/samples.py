@@ -5,7 +5,6 @@ from typing import Optional, Tuple, Union
 from kiln._array_api.creation import full, linspace, zeros_like
 from kiln._array_api.linear_algebra import diagonal
 from kiln._array_api.operands import Operand
-from kiln._array_api.searching import where
 from kiln._array_api.sorting import searchsorted
 from kiln._array_api.statistical import sum
 from kiln._basics import dtypes
@@ -15,7 +14,7 @@ from kiln._graph import realize
 from kiln._graph.checks import Limit, check
 from kiln._rules import normalize_axis, whole
 from kiln._tensor.base import tensor_of
-from kiln._tensor.making import concat
+from kiln._tensor.constructors import concat, where
 from kiln._tensor.selection import with_checks
 from kiln.tensor import Tensor
 
@@ -208,8 +207,3 @@ def vander(x: Tensor, /, n: Optional[int] = None, *, increasing: bool = False) -
     repeated = x.unsqueeze(1).expand((x.shape[0], count - 1))
     powers = concat([ones, repeated._op("cumulative_prod", axis=1)], 1)
     return powers if increasing else powers.flip(1)
-
-
-__all__ = [
-    "bincount", "corrcoef", "cov", "histc", "histogram", "interp", "trapezoid", "vander",
-]  # fmt: skip

@@ -11,7 +11,6 @@ from kiln._graph import realize
 from kiln._rules import normalize_axis
 from kiln._tensor.base import constant, tensor_of
 from kiln._tensor.indexing import index
-from kiln._tensor.making import where
 from kiln.tensor import Tensor
 
 
@@ -96,8 +95,3 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     [[2], [3]]
     """
     return x.take_along_dim(indices, axis)
-
-
-__all__ = [
-    "argmax", "argmin", "count_nonzero", "nonzero", "take", "take_along_axis", "where",
-]  # fmt: skip

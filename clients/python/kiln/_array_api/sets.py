@@ -106,8 +106,3 @@ def unique(x: Tensor, return_inverse: bool = False, return_counts: bool = False)
     result += [found.inverse_indices] if return_inverse else []
     result += [found.counts] if return_counts else []
     return tuple(result) if len(result) > 1 else result[0]
-
-
-__all__ = [
-    "isin", "unique_all", "unique_counts", "unique_inverse", "unique_values",
-]  # fmt: skip

@@ -8,13 +8,14 @@ them over the whole tensor, whatever the values are.
 from typing import Optional, Tuple, Union
 
 from kiln._array_api.operands import Operand
-from kiln._array_api.searching import take, where
+from kiln._array_api.searching import take
 from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument
 from kiln._basics.keywords import torch_names
 from kiln._rules import flag, normalize_axis, whole
 from kiln._tensor.base import tensor_of
-from kiln._tensor.ordering import ValuesAndIndices
+from kiln._tensor.constructors import where
+from kiln._tensor.reductions import ValuesAndIndices
 from kiln.tensor import Tensor, apply
 
 
@@ -157,8 +158,3 @@ def median(x: Tensor, /, *, axis: Optional[int] = None, keepdims: bool = False) 
     2.5
     """
     return quantile(x, 0.5, axis=axis, keepdims=keepdims)
-
-
-__all__ = [
-    "argsort", "bucketize", "kthvalue", "median", "quantile", "searchsorted", "sort", "topk",
-]  # fmt: skip

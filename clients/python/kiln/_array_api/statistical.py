@@ -10,9 +10,8 @@ from kiln._basics.errors import InvalidArgument
 from kiln._basics.keywords import torch_names
 from kiln._rules import flag, whole
 from kiln._tensor.base import tensor_of
-from kiln._tensor.making import concat
-from kiln._tensor.ordering import without_keepdim
-from kiln._tensor.reductions import require_elements
+from kiln._tensor.constructors import concat
+from kiln._tensor.reductions import require_elements, without_keepdim
 from kiln._tensor.shapes import axes_tuple
 from kiln.tensor import Tensor
 
@@ -168,8 +167,3 @@ def with_initial(x: Tensor, value: int, axis: int) -> Tensor:
     shape = list(x.shape)
     shape[axis] = 1
     return concat([full(tuple(shape), value, x.dtype), x], axis)
-
-
-__all__ = [
-    "cumulative_prod", "cumulative_sum", "max", "mean", "min", "prod", "std", "sum", "var",
-]  # fmt: skip

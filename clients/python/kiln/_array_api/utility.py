@@ -7,7 +7,7 @@ from kiln._basics.errors import InvalidArgument
 from kiln._basics.keywords import torch_names
 from kiln._rules import normalize_axis, whole
 from kiln._tensor.base import tensor_of
-from kiln._tensor.making import concat
+from kiln._tensor.constructors import concat
 from kiln.tensor import Tensor
 
 
@@ -57,6 +57,3 @@ def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Optional[Tensor] 
         later, earlier = x.narrow(place, 1, length - 1), x.narrow(place, 0, length - 1)
         x = later - earlier if x.dtype.is_float or x.dtype.is_integer else later != earlier
     return x
-
-
-__all__ = ["all", "any", "diff"]

@@ -5,8 +5,8 @@ from typing import Any, Tuple
 
 import numpy as np
 
-from kiln._basics import dtypes, short_floats
-from kiln._basics.dtypes import DType
+from kiln._basics import dtype_table, dtypes, short_floats
+from kiln._basics.dtype import DType
 from kiln._basics.errors import InvalidArgument
 
 
@@ -64,7 +64,7 @@ def to_array(data: Any, dtype: Any = None) -> Tuple[np.ndarray, DType]:
     is_float = dtype is not None and dtypes.as_dtype(dtype).is_float
     if array.dtype == np.float64 and not own and not is_float and (abs(array) >= 2.0**63).any():
         array = _with_large_ints(data, array)
-    foreign = short_floats.BY_FOREIGN_NAME.get(array.dtype.name)
+    foreign = dtype_table.ML_DTYPES.get(array.dtype.name)
     if foreign is not None:
         if dtype is None or dtypes.as_dtype(dtype) is foreign:
             return array.copy(order="C").view(short_floats.carrier(foreign)), foreign

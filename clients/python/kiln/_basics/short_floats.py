@@ -1,4 +1,8 @@
-"""bfloat16 and the two float8 formats, which NumPy lacks, stored as unsigned integers."""
+"""bfloat16 and the float8 formats, which NumPy lacks, stored as unsigned integers.
+
+Float8 E4M3 has one NaN of each sign and no infinity; E5M2 follows IEEE.
+(Micikevicius et al., 2022.)
+"""
 
 import functools
 from typing import Any, Tuple
@@ -6,11 +10,8 @@ from typing import Any, Tuple
 import numpy as np
 
 from kiln._basics import dtypes
-from kiln._basics.dtypes import DType
-
-# The names of ml_dtypes' NumPy dtypes.
-BY_FOREIGN_NAME = {"bfloat16": dtypes.bfloat16, "float8_e4m3fn": dtypes.float8_e4m3,
-                   "float8_e5m2": dtypes.float8_e5m2}  # fmt: skip
+from kiln._basics.dtype import DType
+from kiln._basics.dtype_table import FORMATS
 
 
 def carrier(dtype: DType) -> Any:
@@ -34,10 +35,10 @@ def narrow(array: Any, dtype: DType, saturate: bool = True) -> Any:
     tie = (place < len(threshold)) & (
         threshold[np.minimum(place, len(threshold) - 1)] == np.abs(wide))
     bits = np.where(tie & (place % 2 == 1), place + 1, place)
-    largest, beyond = len(values) - 1, _FORMATS[dtype][2]
-    held = saturate & ~(np.isinf(wide) & (dtype is dtypes.float8_e5m2))
-    bits = np.where(bits > largest, np.where(held, largest, beyond), bits)
-    bits = np.where(np.isnan(wide), 0x7F if dtype is dtypes.float8_e4m3 else 0x7E, bits)
+    largest, float_format = len(values) - 1, FORMATS[dtype]
+    held = saturate & ~(np.isinf(wide) & float_format.has_infinity)
+    bits = np.where(bits > largest, np.where(held, largest, float_format.beyond_bits), bits)
+    bits = np.where(np.isnan(wide), float_format.nan_bits, bits)
     return (bits | np.where(np.signbit(wide), 0x80, 0)).astype(np.uint8)
 
 
@@ -70,30 +71,24 @@ def _odd_float32(array: Any) -> Any:
     return bits | (near != array).astype(np.uint32)
 
 
-# The bits of the mantissa, the bias, and the pattern after the largest number: E4M3 has one NaN of
-# each sign and no infinity; E5M2 follows IEEE. (Micikevicius et al., 2022.)
-_FORMATS = {dtypes.float8_e4m3: (3, 7, 0x7F), dtypes.float8_e5m2: (2, 15, 0x7C)}
-
-
 @functools.cache
 def _all(dtype: DType) -> Any:
     """Returns the numbers of all 256 bit patterns."""
-    mantissa_bits, bias, special = _FORMATS[dtype]
+    float_format = FORMATS[dtype]
     bits = np.arange(128)
-    exponent, mantissa = bits >> mantissa_bits, bits & ((1 << mantissa_bits) - 1)
-    fraction = mantissa / (1 << mantissa_bits)
-    values = np.where(exponent == 0, fraction * 2.0 ** (1 - bias),
-                      (1 + fraction) * 2.0 ** (exponent - bias))
-    values = np.where(bits >= special, np.nan, values)
-    if dtype is dtypes.float8_e5m2:
-        values[special] = np.inf
+    exponent, mantissa = np.divmod(bits, 1 << float_format.mantissa_bits)
+    fraction = mantissa / (1 << float_format.mantissa_bits)
+    values = np.where(exponent == 0, fraction * 2.0 ** (1 - float_format.bias),
+                      (1 + fraction) * 2.0 ** (exponent - float_format.bias))
+    values = np.where(bits >= float_format.beyond_bits, np.nan, values)
+    if float_format.has_infinity:
+        values[float_format.beyond_bits] = np.inf
     return np.concatenate([values, -values]).astype(np.float32)
 
 
 @functools.cache
 def _positive(dtype: DType) -> Tuple[Any, Any]:
     """Returns the finite numbers from 0 up, and the threshold from each to the next."""
-    special = _FORMATS[dtype][2]
-    values = _all(dtype)[:special].astype(np.float64)
+    values = _all(dtype)[:FORMATS[dtype].beyond_bits].astype(np.float64)
     step = values[-1] - values[-2]
     return values, np.append((values[1:] + values[:-1]) / 2, values[-1] + step / 2)

@@ -11,6 +11,7 @@ from kiln import _rules, variables
 from kiln._basics import conversion
 from kiln._basics import dtypes as _dtypes
 from kiln._basics.bindings import Bindings, merged
+from kiln._basics.dtype_table import FORMATS
 from kiln._basics.dtypes import DType
 from kiln._basics.errors import InvalidArgument, KilnError
 from kiln._basics.source import Source, user_source
@@ -249,7 +250,8 @@ def placeholder(dtype: DType, shape: Shape) -> Node:
 
 
 _scalars: Dict[Any, Node] = {}
-_SURELY_FITS = 448  # the largest float8_e4m3; every float dtype represents it
+# No float dtype overflows below the smallest of their largest numbers.
+_SURELY_FITS = min(float_format.largest for float_format in FORMATS.values())
 
 
 def scalar(number: Any, dtype: DType) -> Node:

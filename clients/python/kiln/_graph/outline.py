@@ -50,7 +50,7 @@ def is_number(node: Node) -> bool:
     and are rounded differently as inputs.
     """
     return (node.op == "const" and node.dtype is not dtypes.bool_ and not node.shape
-            and not (node.dtype.is_float and node.dtype.itemsize == 1)
+            and node.dtype not in dtypes.FLOAT8
             and not isinstance(node.attributes[0][1], Dim))
 
 

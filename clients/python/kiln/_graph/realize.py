@@ -107,7 +107,8 @@ def _run(roots: Sequence[Node], program: Any, inputs: Sequence[Any], bindings: B
         settle(node, buffer)
 
 
-def lies(results: Sequence[Any], placed_so: Sequence[Optional[Placement]], home: ProgramHome) -> None:
+def lies(results: Sequence[Any], placed_so: Sequence[Optional[Placement]],
+         home: ProgramHome) -> None:
     """Records the placements of a program's results; None: the user chose none."""
     if isinstance(home, Stages):
         for buffer, placement, there in zip(results, placed_so, home.outputs):
@@ -215,7 +216,7 @@ def elsewhere(given: Node, placement: Optional[Placement]) -> Node:
     """
     if given.home is None if placement is None else (
             places.is_on_device(given, placement) or
-            given.is_value and places.where(given) == placement):
+            (given.is_value and places.where(given) == placement)):
         return given
     if mode.trace is not None or given.tracked:
         return _within_program(given, placement)

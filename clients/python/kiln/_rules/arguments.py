@@ -12,7 +12,6 @@ import numpy as np
 from kiln._basics.errors import InvalidArgument
 from kiln.variables import Dim
 
-
 # A number may stand for a sequence of equal ones; whole() then rejects a bool.
 NUMBER = (int, np.integer, np.bool_)
 

@@ -393,6 +393,15 @@ class Connection:
 
     # Internal.
 
+    def _checked_text(self, graph: Any, name: str, bindings: Bindings) -> str:
+        """Returns the daemon's text of a graph, whose ops it has expanded to primitives."""
+        request = program_pb2.CompileProgramRequest(
+            session_id=self._session.id, graph=graph, name=name,
+            bindings={symbol.name: value for symbol, value in bindings.items()})
+        made = call(self.stream, self._session.programs.CompileProgram, request).program
+        return str(call(self.stream, self._session.programs.ExplainProgram,
+                        program_pb2.ExplainProgramRequest(digest=made.digest)).graph)
+
     def _fails(self, buffers: Sequence[Buffer], program: Optional[Program] = None,
                changes_state: bool = False) -> Any:
         # All references are weak: dropping a result releases it while the operation is still in

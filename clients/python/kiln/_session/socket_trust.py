@@ -25,8 +25,8 @@ def require_trusted(target: str, uid: int) -> None:
     if why is not None:
         raise PermissionDenied(
             f"{path} may be another account's socket: {why}. Let kilnd listen in a folder that "
-            "only its account or root can write to, such as $XDG_RUNTIME_DIR/kiln or /run/kiln, "
-            "and name it in KILN_ADDRESS", UNTRUSTED_SOCKET)
+            "only its account or root can write to, such as $XDG_RUNTIME_DIR/kiln or "
+            "/run/kiln, and name it in KILN_ADDRESS", UNTRUSTED_SOCKET)
 
 
 def why_distrusted(path: str, uid: int) -> Optional[str]:

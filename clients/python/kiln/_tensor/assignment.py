@@ -2,14 +2,9 @@
 
 from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple
 
-import numpy as np
-
-from kiln._basics import conversion
-from kiln._basics.dtypes import DType
 from kiln._basics.errors import InvalidArgument
-from kiln._graph import node
-from kiln._tensor.base import tensor_of, wrap
-from kiln._tensor.keys import Part, dimensions, is_mask, is_range, parse, without_masks
+from kiln._tensor.constructors import in_dtype
+from kiln._tensor.index_parser import Part, dimensions, is_mask, is_range, parse, without_masks
 from kiln._tensor.selection import Places, Selection
 
 if TYPE_CHECKING:
@@ -28,21 +23,6 @@ def assigned(tensor: "Tensor", key: Any, value: Any,
         parts, new = without_masks(parts)
         return _assigned_at(tensor, Selection(tensor.shape, parts, new, apart), values, op)
     return _assigned_at(tensor, Selection(tensor.shape, parts, (), apart), values, op)
-
-
-def in_dtype(value: Any, dtype: DType) -> "Tensor":
-    """Returns a value in the tensor's dtype; raises InvalidArgument if it is of a wider kind."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, (bool, int, float)):
-        return wrap(node.scalar(value, dtype))
-    value = tensor_of(value)
-    if not conversion.is_same_kind(value.dtype, dtype):
-        raise InvalidArgument(
-            f"cannot assign {value.dtype.name} to elements of a tensor of {dtype.name}; cast it "
-            f"with .cast(kiln.{dtype.name}) first")
-    cast: Tensor = value.cast(dtype)
-    return cast
 
 
 def _fit(values: "Tensor", shape: Tuple[int, ...], what: str) -> "Tensor":

@@ -1,13 +1,14 @@
 """Methods of Tensor that are functions of `kiln`, which need the class themselves."""
 
+# Generated from names.txt by generate_names, but for the docstring; do not edit.
 from typing import Any, Callable
 
-from kiln._tensor.base import TensorBase
+from kiln._tensor.indexing import Indexing
 
 Method = Callable[..., Any]
 
 
-class AttachedMethods(TensorBase):
+class AttachedMethods(Indexing):
     """Declares the methods that `kiln/_attached_methods.py` adds."""
 
     __slots__ = ()

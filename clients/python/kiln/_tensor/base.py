@@ -1,4 +1,4 @@
-"""The base of all parts of Tensor: its node, shape and dtype, and how results are made."""
+"""The first class in the line that ends with Tensor: its node, shape and dtype; and results."""
 
 from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple
 
@@ -47,7 +47,10 @@ class SymbolicSize(Dim):
 
 
 class TensorBase:
-    """A name for a node. `Tensor` derives from this through its parts, each in its own file."""
+    """A name for a node: the first in the line of classes that ends with `Tensor`.
+
+    Each has a file of its own and uses only methods of itself and those before it.
+    """
 
     __slots__ = ("__weakref__", "_grad", "_node", "_requires_grad", "_selected")
 

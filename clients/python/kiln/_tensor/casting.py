@@ -5,14 +5,20 @@ import builtins
 from typing import TYPE_CHECKING, Any
 
 from kiln._basics import dtypes
+from kiln._basics.errors import InvalidArgument
+from kiln._graph import places
 from kiln._graph.node import make
-from kiln._tensor.base import TensorBase, wrap
+from kiln._placement.placement import DeviceInPassing
+from kiln._session import connection as _connection
+from kiln._tensor.base import wrap
+from kiln._tensor.device_transfer import moved
+from kiln._tensor.gradients import Gradients
 
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
 
 
-class Casting(TensorBase):
+class Casting(Gradients):
     """Casts return new tensors; a cast to the tensor's own dtype returns the tensor itself."""
 
     __slots__ = ()
@@ -79,7 +85,7 @@ class Casting(TensorBase):
         'cpu:0'
         """
         if isinstance(target, str) and target not in dtypes.BY_NAME:
-            return self._tensor.to_device(target)
+            return self.to_device(target)
         wanted = getattr(target, "dtype", target)
         result = self.cast(wanted)
         return result.__copy__() if copy and result is self else result
@@ -171,3 +177,36 @@ class Casting(TensorBase):
         kiln.int16
         """
         return self.cast(dtypes.int16)
+
+    @property
+    def device(self) -> Any:
+        """The name of its device, such as "cpu:0"; on a mesh a tuple of names.
+
+        >>> kiln.tensor([1.0, 4.0]).device
+        'cpu:0'
+        """
+        buffer = self._node.buffer
+        placement = places.where(self._node) if buffer is None else buffer.placement
+        if placement is not None and not isinstance(placement.home, str):
+            return placement.devices
+        if placement is not None:
+            name = placement.devices[0]
+        else:
+            connection = _connection.default_connection() if buffer is None else buffer.connection
+            name = connection.device
+        return DeviceInPassing(name) if self._node.home is None else name
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> "Tensor":
+        """Returns the tensor on the device of this name: itself, if it was placed there, or a copy.
+
+        Computations with it run there. Within kiln.jit, and for a lazy tensor that needs a
+        gradient, it is sent within the same program, and gradients flow back. Raises
+        InvalidArgument for a name that kiln.devices() does not list.
+
+        >>> kiln.tensor([1.0, 4.0]).to_device(kiln.tensor([1.0, 4.0]).device).tolist()
+        [1.0, 4.0]
+        """
+        if stream is not None:
+            raise InvalidArgument("to_device with a stream; Kiln's devices have no streams to "
+                                  "choose")
+        return moved(self._tensor, device)

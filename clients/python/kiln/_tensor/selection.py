@@ -10,8 +10,8 @@ from kiln._basics.errors import InvalidIndex
 from kiln._graph.checks import Check, Limit, check
 from kiln._rules import broadcast
 from kiln._tensor.base import constant
-from kiln._tensor.keys import Part, Span, is_range
-from kiln._tensor.making import filled
+from kiln._tensor.constructors import filled
+from kiln._tensor.index_parser import Part, Span, is_range
 from kiln.variables import Dim, has_dims
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Set
 
 if TYPE_CHECKING:
-    from kiln._trace.watch import Survey
+    from kiln._trace.guards import Survey
 
 _STDLIB = sysconfig.get_paths()["stdlib"]
 _TRUSTED = ("kiln", "numpy", "builtins")

@@ -1,6 +1,6 @@
 """kiln.jit: traces a function once per kind of call, and runs later calls with one message.
 
-Before each call `watch.survey` walks everything that the function can reach. Its facts are the key
+Before each call `guards.survey` walks everything that the function can reach. Its facts are the key
 of the trace; its tensors are the inputs, read anew at each call. During a trace, every reachable
 tensor holds a placeholder, so that the graph cannot include a value by mistake; any other value in
 the finished graph is an error, not a constant. After the trace the facts must be the same as
@@ -18,7 +18,7 @@ from kiln._basics.errors import TraceError
 from kiln._graph.matmul_precision import current_code
 from kiln._graph.node import mode
 from kiln._session.handles import ProgramInfo
-from kiln._trace import watch
+from kiln._trace import guards
 from kiln._trace.again import difference
 from kiln._trace.nested import with_tensors
 from kiln._trace.trace import Trace
@@ -42,7 +42,7 @@ class Jit:
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
         self._traces: Dict[Any, Trace] = {}
-        self._last_facts: Optional[watch.Survey] = None
+        self._last_facts: Optional[guards.Survey] = None
         self.traces = 0  # the number of kinds of call that the function was traced for
         self._name = getattr(function, "__qualname__", type(function).__name__)
         # Without `updated=()` the function's own attributes would be copied over this object's.
@@ -56,7 +56,7 @@ class Jit:
             args = tuple([with_tensors(argument) for argument in args])
             if kwargs:
                 kwargs = with_tensors(kwargs)
-            survey = watch.survey(self._roots(args, kwargs))
+            survey = guards.survey(self._roots(args, kwargs))
             precision = current_code()
             key = (mode.gradients, mode.autocast, precision, *survey.guard)
             trace = self._traces.get(key)
@@ -108,11 +108,11 @@ class Jit:
         self._last_facts = facts
         return trace
 
-    def _record(self, trace: Trace, args: Any, kwargs: Any) -> watch.Survey:
+    def _record(self, trace: Trace, args: Any, kwargs: Any) -> guards.Survey:
         # Another walk, with paths: they cost too much to be collected at every call.
-        facts = watch.survey(self._roots(args, kwargs), with_paths=True)
+        facts = guards.survey(self._roots(args, kwargs), with_paths=True)
         trace.record(self._function, args, kwargs, facts)
-        self._check_unchanged(facts, watch.survey(self._roots(args, kwargs), with_paths=True))
+        self._check_unchanged(facts, guards.survey(self._roots(args, kwargs), with_paths=True))
         return facts
 
     def _repeat(self, trace: Trace, args: Any, kwargs: Any) -> None:
@@ -129,25 +129,25 @@ class Jit:
                 "as an argument, or draw with kiln.rand and its siblings")
         trace.repeated = True
 
-    def _check_unchanged(self, before: watch.Survey, after: watch.Survey) -> None:
+    def _check_unchanged(self, before: guards.Survey, after: guards.Survey) -> None:
         place = _first_difference(before, after)
         if place is not None:
             raise TraceError(
                 f"{self._name} changes {place.strip()} while kiln.jit traces it; later calls would "
                 "not. Keep it in a tensor and use its assign(), or return the new value")
 
-    def _remember_leftovers(self, trace: Trace, before: watch.Survey, args: Any,
+    def _remember_leftovers(self, trace: Trace, before: guards.Survey, args: Any,
                             kwargs: Any) -> None:
         # A gradient that the trace left behind is a new fact. A function that clears it first does
         # not read it, so the same trace serves, unless the gradients were reachable tensors before
         # and the trace numbers its tensors with them.
         if any(gradient is not None for _, gradient in trace.grad_effects):
-            survey = watch.survey(self._roots(args, kwargs))
+            survey = guards.survey(self._roots(args, kwargs))
             if [*map(id, survey.tensors)] == [*map(id, before.tensors)]:
                 self._traces[
                     (mode.gradients, mode.autocast, trace.precision, *survey.guard)] = trace
 
-    def _warn(self, facts: watch.Survey) -> None:
+    def _warn(self, facts: guards.Survey) -> None:
         place = _first_difference(self._last_facts, facts) if self._last_facts else None
         warnings.warn(
             f"kiln.jit has traced {self._name} for {len(self._traces)} kinds of call; the last one "
@@ -156,7 +156,7 @@ class Jit:
             RuntimeWarning, stacklevel=4)
 
 
-def _first_difference(before: watch.Survey, after: watch.Survey) -> Optional[str]:
+def _first_difference(before: guards.Survey, after: guards.Survey) -> Optional[str]:
     assert before.paths is not None and after.paths is not None
     for i, (old, new) in enumerate(zip(before.guard, after.guard)):
         if old != new:

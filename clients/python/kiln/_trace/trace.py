@@ -19,7 +19,7 @@ from kiln._graph import node as _node
 from kiln._graph.node import Node, make, mode
 from kiln._placement import placement as placements
 from kiln._placement.placement import Placement, ProgramHome
-from kiln._trace import watch
+from kiln._trace import guards
 from kiln._trace.nested import pack, unpack
 from kiln.random import Generator
 from kiln.tensor import Tensor, wrap
@@ -101,7 +101,7 @@ class Trace:
     # Making a trace.
 
     def record(self, function: Callable[..., Any], args: Any, kwargs: Any,
-               survey: watch.Survey) -> None:
+               survey: guards.Survey) -> None:
         """Runs the function on placeholders and builds its graph."""
         tensors = survey.tensors
         self.kept = survey.kept
@@ -128,7 +128,7 @@ class Trace:
         self._note_gradients(survey, before, after)
         self._build(survey, places, [node for node, _ in after], roots)
 
-    def _note_gradients(self, survey: watch.Survey, before: Any, after: Any) -> None:
+    def _note_gradients(self, survey: guards.Survey, before: Any, after: Any) -> None:
         for i, ((_, old), (_, new)) in enumerate(zip(before, after)):
             if new is old:
                 continue
@@ -138,10 +138,10 @@ class Trace:
                         f"{self.name} leaves a gradient in {survey.tensor_paths[i]}.grad that "
                         "would add up over calls; call zero_grad() in the function, before "
                         "backward() or after the gradients are used")
-                watch.leftovers.add(new._node)
+                guards.leftovers.add(new._node)
             self.grad_effects.append((i, new))
 
-    def _build(self, survey: watch.Survey, places: List[Node], after: List[Node],
+    def _build(self, survey: guards.Survey, places: List[Node], after: List[Node],
                roots: List[Node]) -> None:
         changed = [i for i, (old, new) in enumerate(zip(places, after)) if new is not old]
         updates = [(places[i], after[i]) for i in changed]
@@ -198,7 +198,7 @@ class Trace:
 
     # Running it.
 
-    def run(self, survey: watch.Survey) -> Any:
+    def run(self, survey: guards.Survey) -> Any:
         """Runs one call and returns its result."""
         tensors = survey.tensors
         if self.graph is None:
@@ -239,7 +239,7 @@ class Trace:
         if lazy:
             realize.realize(lazy)
 
-    def _send(self, survey: watch.Survey) -> List[Any]:
+    def _send(self, survey: guards.Survey) -> List[Any]:
         where = self._connection(survey.tensors) if self.draws or self.constants else None
         nodes = [self._input(kind, what, survey.tensors, where) for kind, what in self.inputs]
         bindings, outputs = self._bound(survey, nodes)
@@ -275,7 +275,7 @@ class Trace:
             found = programs[given] = program, lie
         return found
 
-    def _bound(self, survey: watch.Survey, nodes: Sequence[Node]) -> Tuple[Bindings, List[Any]]:
+    def _bound(self, survey: guards.Survey, nodes: Sequence[Node]) -> Tuple[Bindings, List[Any]]:
         """Returns the values of this call's variables, and the outputs' shapes with them."""
         if not self.graph.variables:
             return {}, self.outputs

@@ -5,9 +5,7 @@
 All of them make nodes of the lazy graph and check shapes and dtypes at once.
 """
 
-from typing import Tuple
-
-from kiln.functional._arguments import Sizes, spread
+# Generated from names.txt by generate_names, but for the docstring; do not edit.
 from kiln.functional.activation import (
     celu,
     elu,
@@ -106,36 +104,10 @@ from kiln.functional.pooling import (
     max_pool2d,
     max_pool3d,
 )
-from kiln.functional.projection import (
-    bilinear,
-    embedding,
-    linear,
-    one_hot,
-)
-from kiln.functional.regularization import (
-    alpha_dropout,
-    dropout,
-    dropout1d,
-    dropout2d,
-    dropout3d,
-)
-from kiln.functional.resizing import (
-    interpolate,
-    pad,
-)
+from kiln.functional.projection import bilinear, embedding, linear, one_hot
+from kiln.functional.regularization import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d
+from kiln.functional.resizing import interpolate, pad
 from kiln.functional.sampling import grid_sample
-
-Pair = Sizes
-
-
-def pair(value: Sizes) -> Tuple[int, ...]:
-    """Returns one number as height and width, or two numbers as they are.
-
-    >>> F.pair(3)
-    (3, 3)
-    """
-    return spread(value, 2, "size")
-
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
@@ -155,4 +127,4 @@ __all__ = [
     "rrelu", "scaled_dot_product_attention", "selu", "sigmoid", "silu", "sinusoidal_positions",
     "smooth_l1_loss", "soft_margin_loss", "softmax", "softmin", "softplus", "softshrink",
     "softsign", "squareplus", "tanh", "tanhshrink", "threshold", "triplet_margin_loss", "unfold",
-]  # fmt: skip
+]

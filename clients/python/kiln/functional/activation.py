@@ -3,7 +3,6 @@
 from kiln._array_api.creation import ones_like
 from kiln._basics.errors import InvalidArgument
 from kiln._rules import whole
-from kiln._rules import whole
 from kiln.random import rand
 from kiln.tensor import Tensor
 
@@ -298,12 +297,3 @@ def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, dim: in
     one_hot = (places == chosen).cast(soft.dtype)
     straight: Tensor = one_hot + (soft - soft.detach())  # adds 0
     return straight
-
-
-__all__ = [
-    "celu", "elu", "gelu", "glu", "gumbel_softmax", "hardshrink",
-    "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "log_softmax", "logsigmoid", "mish",
-    "prelu", "quick_gelu", "relu", "relu6", "rrelu", "selu",
-    "sigmoid", "silu", "softmax", "softmin", "softplus", "softshrink", "softsign", "squareplus",
-    "tanh", "tanhshrink", "threshold",
-]  # fmt: skip

@@ -125,9 +125,3 @@ def alibi_bias(heads: int, rows: int, columns: int) -> Tensor:
     row = arange(rows).unsqueeze(1) + (columns - rows)
     distance = (row - arange(columns).unsqueeze(0)).abs()
     return distance.float().unsqueeze(0) * -slopes
-
-
-__all__ = [
-    "alibi_bias", "rotary_embedding", "rotary_tables", "scaled_dot_product_attention",
-    "sinusoidal_positions",
-]  # fmt: skip

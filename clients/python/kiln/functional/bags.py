@@ -109,6 +109,3 @@ def _counts(bag: Tensor, bags: int) -> Tensor:
     ones = full(bag.shape, 1, dtype=dtypes.int64)
     nothing = full((bags,), 0, dtype=dtypes.int64)
     return nothing._op("scatter_add", bag, ones, axis=0).unsqueeze(-1)
-
-
-__all__ = ["embedding_bag"]

@@ -187,9 +187,3 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
             f"channel_shuffle of {channels} channels in {groups} groups; groups must divide them")
     split = input.reshape(input.shape[0], groups, channels // groups, *input.shape[2:])
     return split.transpose(1, 2).reshape(*input.shape)
-
-
-__all__ = [
-    "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
-    "conv_transpose3d", "fold", "pixel_shuffle", "pixel_unshuffle", "unfold",
-]  # fmt: skip

@@ -51,6 +51,3 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
             f"cdist of x1 {x1.shape} and x2 {x2.shape}; they must be (…, P, M) and (…, R, M)")
     difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
     return difference._op("vector_norm", axes=(-1,), ord=float(p))
-
-
-__all__ = ["cdist", "cosine_similarity", "normalize", "pairwise_distance"]

@@ -239,11 +239,3 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full
     """
     return apply("poisson_nll_loss", (input, target), log_input=flag(log_input, "log_input"),
                  full=flag(full, "full"), epsilon=float(eps), reduction=reduction)
-
-
-__all__ = [
-    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss",
-    "cross_entropy", "gaussian_nll_loss", "hinge_embedding_loss", "huber_loss", "kl_div",
-    "l1_loss", "margin_ranking_loss", "mse_loss", "multilabel_soft_margin_loss", "nll_loss",
-    "poisson_nll_loss", "smooth_l1_loss", "soft_margin_loss", "triplet_margin_loss",
-]  # fmt: skip

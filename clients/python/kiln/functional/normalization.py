@@ -162,8 +162,3 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     """
     return input._op("local_response_norm", size=whole(size, "size"), alpha=float(alpha),
                      beta=float(beta), k=float(k))
-
-
-__all__ = [
-    "batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "rms_norm",
-]  # fmt: skip

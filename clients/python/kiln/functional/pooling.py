@@ -226,10 +226,3 @@ def adaptive_max_pool3d(input: Tensor, output_size: AdaptiveSizes) -> Tensor:
     [[[7]]]
     """
     return _adaptive("adaptive_max_pool", 3, input, output_size)
-
-
-__all__ = [
-    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
-    "adaptive_max_pool2d", "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d",
-    "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d", "max_pool2d", "max_pool3d",
-]  # fmt: skip

@@ -65,6 +65,3 @@ def one_hot(tensor: Tensor, num_classes: int) -> Tensor:
     classes = whole(num_classes, "num_classes")
     return with_checks(tensor._op("one_hot", classes=classes),
                        check(tensor._node, Limit("one_hot", classes, what="class", of="classes")))
-
-
-__all__ = ["bilinear", "embedding", "linear", "one_hot"]

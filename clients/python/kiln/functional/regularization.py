@@ -79,6 +79,3 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False) -> Tens
     kept = _drop(ones_like(input), p, True) * (1 - p)
     mixed: Tensor = (input * kept + (1 - kept) * low) * scale - low * p * scale
     return mixed
-
-
-__all__ = ["alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d"]

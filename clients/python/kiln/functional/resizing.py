@@ -142,6 +142,3 @@ def _resample(x: Tensor, size: Tuple[int, ...], scales: Tuple[float, ...], kind:
                            align_corners=align_corners, scale=scale)
         x = resized.transpose(axis, -1)
     return x
-
-
-__all__ = ["interpolate", "pad"]

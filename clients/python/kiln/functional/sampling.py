@@ -75,6 +75,3 @@ def _blended(flat: Tensor, size: Tuple[int, ...], y: Tensor, x: Tensor) -> Tenso
     result = result + _read(flat, size, top, left + 1.0) * ((1.0 - down) * right)
     result = result + _read(flat, size, top + 1.0, left) * (down * (1.0 - right))
     return result + _read(flat, size, top + 1.0, left + 1.0) * (down * right)
-
-
-__all__ = ["grid_sample"]

@@ -7,7 +7,7 @@ from kiln._basics.errors import InvalidArgument
 from kiln._graph import live, places
 from kiln._graph.gradient_mode import no_grad
 from kiln._graph.node import alias
-from kiln._tensor.moving import on_device, place
+from kiln._tensor.device_transfer import on_device, place
 from kiln.nn._tree import Tree, unique
 from kiln.tensor import Tensor
 

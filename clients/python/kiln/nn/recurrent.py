@@ -8,8 +8,9 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from kiln import functional
 from kiln._array_api.creation import zeros
-from kiln._array_api.manipulation import cat, stack
+from kiln._array_api.manipulation import cat
 from kiln._basics.errors import InvalidArgument
+from kiln._tensor.constructors import stack
 from kiln.nn.module import Module
 from kiln.nn.parameter import Parameter
 from kiln.random import uniform

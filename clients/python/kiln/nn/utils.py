@@ -9,7 +9,7 @@ from kiln._array_api.manipulation import cat
 from kiln._basics.dtypes import float64
 from kiln._basics.errors import InvalidArgument
 from kiln._graph.gradient_mode import no_grad
-from kiln._tensor.moving import beside
+from kiln._tensor.device_transfer import beside
 from kiln.nn.weight_norm import remove_weight_norm, weight_norm
 from kiln.tensor import Tensor
 

@@ -4,7 +4,7 @@ from typing import Any, Optional, Sequence, Tuple, Union
 
 from kiln import functional
 from kiln._basics.errors import InvalidArgument
-from kiln.functional import Pair
+from kiln.functional._arguments import Sizes
 from kiln.nn.module import Module
 from kiln.tensor import Tensor
 
@@ -61,8 +61,8 @@ class Unfold(Module):
     (1, 12, 4)
     """
 
-    def __init__(self, kernel_size: Pair, dilation: Pair = 1, padding: Pair = 0,
-                 stride: Pair = 1) -> None:
+    def __init__(self, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0,
+                 stride: Sizes = 1) -> None:
         super().__init__()
         self.kernel_size = kernel_size
         self.dilation = dilation
@@ -81,8 +81,8 @@ class Fold(Module):
     (1, 3, 4, 4)
     """
 
-    def __init__(self, output_size: Pair, kernel_size: Pair, dilation: Pair = 1, padding: Pair = 0,
-                 stride: Pair = 1) -> None:
+    def __init__(self, output_size: Sizes, kernel_size: Sizes, dilation: Sizes = 1,
+                 padding: Sizes = 0, stride: Sizes = 1) -> None:
         super().__init__()
         self.output_size = output_size
         self.kernel_size = kernel_size

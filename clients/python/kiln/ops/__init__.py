@@ -7,11 +7,25 @@ functions of `kiln` and the methods of tensors, which are made of these ops.
 >>> help(kiln.ops.softmax)  # doctest: +ELLIPSIS
 Help on function softmax in module kiln.ops:
 ...
+
+`expansion()` of a function shows the primitives that the daemon makes of the op: for given
+operands, of which only shapes and dtypes count, or for those of the documentation's example.
+
+>>> kiln.ops.mse_loss.expansion(kiln.ones(3, 4), kiln.ones(3, 4), reduction="sum")
+input 0 float32[3,4]
+input 1 float32[3,4]
+%0 = input float32[3,4] index=0
+%1 = input float32[3,4] index=1
+%2 = sub float32[3,4] %0 %1
+%3 = mul float32[3,4] %2 %2
+%4 = reduce_sum float32[1,1] %3 axes=[0,1]
+%5 = reshape float32 %4
+output %5
 """
 
 import inspect
 import textwrap
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Protocol, Tuple
 
 import numpy as np
 
@@ -20,6 +34,7 @@ from kiln._basics.errors import InvalidArgument
 from kiln._graph.node import TABLE, make
 from kiln._ops.definition import Attribute, Op
 from kiln.ops._examples import example_of
+from kiln.ops._expansion import expansion
 from kiln.tensor import Tensor, apply, wrap
 
 # Nodes that only this package makes.
@@ -98,7 +113,17 @@ def _python_name(op: Op) -> str:
     return f"{op.name}_" if op.name in ("and", "or", "not") else op.name
 
 
-def _make(op: Op) -> Callable[..., Tensor]:
+class OpFunction(Protocol):
+    """The function of an op."""
+
+    def __call__(self, *operands: Any, dtype: Any = None, **attributes: Any) -> Tensor:
+        """Applies the op."""
+
+    def expansion(self, *operands: Any, **attributes: Any) -> str:
+        """Returns the primitives that the daemon makes of the op, one per line."""
+
+
+def _make(op: Op) -> OpFunction:
     variadic = any(name.endswith("*") for name in op.operands)
 
     def function(*operands: Any, dtype: Any = None, **attributes: Any) -> Tensor:
@@ -117,15 +142,22 @@ def _make(op: Op) -> Callable[..., Tensor]:
     function.__name__ = function.__qualname__ = _python_name(op)
     function.__doc__ = documentation(op)
     function.__signature__ = _signature(op)  # type: ignore[attr-defined]
-    return function
+
+    def expansion_of(*operands: Any, **attributes: Any) -> str:
+        return expansion(op, function, operands, attributes)
+
+    expansion_of.__name__, expansion_of.__doc__ = "expansion", OpFunction.expansion.__doc__
+    function.expansion = expansion_of  # type: ignore[attr-defined]
+    made: OpFunction = function  # type: ignore[assignment]
+    return made
 
 
 _by_name: Dict[str, Op] = {
     _python_name(op): op for op in TABLE.values() if op.name not in _INTERNAL}
-_made: Dict[str, Callable[..., Tensor]] = {}
+_made: Dict[str, OpFunction] = {}
 
 
-def __getattr__(name: str) -> Callable[..., Tensor]:
+def __getattr__(name: str) -> OpFunction:
     op = _by_name.get(name)
     if op is None:
         raise AttributeError(f"unknown op {name!r}; use one of {', '.join(sorted(_by_name))}")

@@ -3,13 +3,14 @@
 from typing import NamedTuple, Optional, Tuple
 
 from kiln import _rules
+from kiln._basics import dtypes
 from kiln._ops.definition import Op
 
 Shape = Tuple[int, ...]
 
 # bindings/opgen_examples.cc chooses examples that these dtypes fit.
-_DTYPE_OF_CLASS = {"integer": "int64", "integer_or_bool": "int64", "bool": "bool",
-                   "uint32": "uint32"}  # fmt: skip
+_DTYPE_OF_CLASS = {"integer": dtypes.int64, "integer_or_bool": dtypes.int64,
+                   "bool": dtypes.bool_, "uint32": dtypes.uint32}  # fmt: skip
 
 
 class Example(NamedTuple):
@@ -32,7 +33,13 @@ def example_of(op: Op) -> Optional[Example]:
     return Example(", ".join(parts), result)
 
 
-def _operand(op: Op, number: int, shape: Shape) -> str:
+def dtype_of(op: Op, number: int) -> dtypes.DType:
+    """Returns the dtype of an operand in the example."""
     wanted = op.special_class if op.is_special(number) else op.operand_class
-    dtype = _DTYPE_OF_CLASS.get(wanted)
-    return f"kiln.ones({shape})" if dtype is None else f"kiln.ones({shape}, dtype=kiln.{dtype})"
+    return _DTYPE_OF_CLASS.get(wanted, dtypes.float32)
+
+
+def _operand(op: Op, number: int, shape: Shape) -> str:
+    dtype = dtype_of(op, number)
+    return f"kiln.ones({shape})" if dtype is dtypes.float32 else (
+        f"kiln.ones({shape}, dtype={dtype})")

@@ -4,6 +4,7 @@ Their state and the learning rates are tensors on the device. So a step inside k
 separate message, and changing a learning rate does not trace anything again.
 """
 
+# Generated from names.txt by generate_names, but for the docstring; do not edit.
 from kiln.optim import lr_scheduler
 from kiln.optim.accumulation import GradientAccumulation
 from kiln.optim.adam_variants import Adadelta, Adamax, NAdam, RAdam
@@ -16,4 +17,4 @@ from kiln.optim.sgd import SGD
 __all__ = [
     "EMA", "LAMB", "SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "GradientAccumulation",
     "Muon", "NAdam", "Optimizer", "ParameterGroup", "RAdam", "RMSprop", "lr_scheduler",
-]  # fmt: skip
+]

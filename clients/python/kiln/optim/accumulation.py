@@ -9,7 +9,7 @@ from kiln._basics.errors import InvalidArgument
 from kiln._graph import realize
 from kiln._graph.gradient_mode import no_grad
 from kiln._graph.node import mode
-from kiln._tensor.moving import beside
+from kiln._tensor.device_transfer import beside
 from kiln.optim.optimizer import Optimizer
 from kiln.tensor import Tensor
 

@@ -12,7 +12,7 @@ from kiln._basics.source import one_source
 from kiln._graph import realize
 from kiln._graph.gradient_mode import no_grad
 from kiln._graph.node import mode
-from kiln._tensor.moving import beside
+from kiln._tensor.device_transfer import beside
 from kiln.tensor import Tensor
 
 _OPTIMIZERS = __name__.rpartition(".")[0]

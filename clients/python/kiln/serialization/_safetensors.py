@@ -14,21 +14,15 @@ from typing import Any, BinaryIO, Dict, List, Mapping, NamedTuple, Tuple
 
 import numpy as np
 
-from kiln._basics import dtypes
 from kiln._basics.conversion import to_array
+from kiln._basics.dtype import DType
+from kiln._basics.dtype_table import SAFETENSORS
 from kiln._basics.errors import DataLoss, InvalidArgument
 from kiln._graph import node
 from kiln._graph import realize as _realize
 from kiln.tensor import Tensor, realize, wrap
 
-NAMES = {
-    "BOOL": dtypes.bool_, "I8": dtypes.int8, "I16": dtypes.int16, "I32": dtypes.int32,
-    "I64": dtypes.int64, "U8": dtypes.uint8, "U16": dtypes.uint16, "U32": dtypes.uint32,
-    "U64": dtypes.uint64, "F16": dtypes.float16, "BF16": dtypes.bfloat16,
-    "F32": dtypes.float32, "F64": dtypes.float64, "F8_E4M3": dtypes.float8_e4m3,
-    "F8_E5M2": dtypes.float8_e5m2,
-}  # fmt: skip
-_NAME_OF = {dtype: name for name, dtype in NAMES.items()}
+_NAME_OF = {dtype: name for name, dtype in SAFETENSORS.items()}
 _BITS = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16)}  # for dtypes that NumPy lacks
 _LARGEST_HEADER = 100 << 20
 _METADATA = "__metadata__"
@@ -66,7 +60,7 @@ def _as_tensor(name: str, value: Any) -> Tensor:
 class Entry(NamedTuple):
     """The place of a tensor, in bytes after the header."""
 
-    dtype: dtypes.DType
+    dtype: DType
     shape: Tuple[int, ...]
     begin: int
     end: int
@@ -118,7 +112,7 @@ def _without_repeats(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
 
 
 def _entry(path: str, name: str, entry: Mapping[str, Any]) -> Entry:
-    dtype = NAMES.get(entry["dtype"])
+    dtype = SAFETENSORS.get(entry["dtype"])
     if dtype is None:
         raise InvalidArgument(f"{path}: {name} is {entry['dtype']}, which is not a dtype of Kiln")
     begin, end = entry["data_offsets"]

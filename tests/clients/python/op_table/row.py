@@ -7,17 +7,17 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 
+from kiln._basics import dtypes
+from kiln._basics.dtype_table import ML_DTYPES
+
 Shape = Tuple[int, ...]
 
-FLOATS = ("float16", "bfloat16", "float32", "float64")
-FLOAT8 = ("float8_e4m3", "float8_e5m2")
-INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+FLOATS = tuple(dtype.name for dtype in dtypes.members("float"))
+FLOAT8 = tuple(dtype.name for dtype in dtypes.FLOAT8)
+INTEGERS = tuple(dtype.name for dtype in dtypes.members("integer"))
 NUMBERS = (*INTEGERS, *FLOATS)
 ALL = ("bool", *NUMBERS, *FLOAT8)
-NUMPY = {
-    "bfloat16": np.dtype(ml_dtypes.bfloat16), "float8_e4m3": np.dtype(ml_dtypes.float8_e4m3fn),
-    "float8_e5m2": np.dtype(ml_dtypes.float8_e5m2),
-}  # fmt: skip
+NUMPY = {dtype.name: np.dtype(getattr(ml_dtypes, name)) for name, dtype in ML_DTYPES.items()}
 
 
 def numpy_dtype(name: str) -> np.dtype:

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "drivers/common/dynamic_library.h"
 #include "drivers/cuda/api.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/stand_ins/cuda/control.h"
+#include "tests/stand_ins/testing/library_test.h"
 
 namespace kiln::drivers::cuda {
 
@@ -21,20 +21,10 @@ namespace kiln::drivers::cuda {
 #define KILN_CUDA(name) (*Find<decltype(name)>(#name))
 #define KILN_EXPECT_CUDA(call) EXPECT_EQ(call, CUDA_SUCCESS) << Message()
 
-class CudaStandInTest : public testing::Test {
+class CudaStandInTest : public stand_ins::LibraryTest<stand_ins::cuda::Control> {
  protected:
-  template <typename Function>
-  Function* Find(const char* name) {
-    Function* function = nullptr;
-    EXPECT_TRUE(library_->Find(name, &function).ok()) << name;
-    return function;
-  }
-
   void SetUp() override {
-    auto library = DynamicLibrary::Open(KILN_CUDA_STAND_IN);
-    ASSERT_TRUE(library.ok()) << library.status();
-    library_ = *std::move(library);
-    control_ = Find<stand_ins::cuda::Control*()>("KilnCudaStandInControl")();
+    OpenLibrary(KILN_CUDA_STAND_IN, "KilnCudaStandInControl", "KilnCudaStandInMessage");
     ResetControl();
     KILN_EXPECT_CUDA(KILN_CUDA(cuInit)(0));
     KILN_EXPECT_CUDA(KILN_CUDA(cuDevicePrimaryCtxRetain)(&context_, 0));
@@ -47,8 +37,6 @@ class CudaStandInTest : public testing::Test {
     KILN_CUDA(cuCtxSetCurrent)(nullptr);
     EXPECT_EQ(control_->objects, 0);
   }
-
-  std::string Message() { return Find<const char*()>("KilnCudaStandInMessage")(); }
 
   CUdeviceptr Allocate(size_t bytes) {
     CUdeviceptr address = 0;
@@ -111,8 +99,6 @@ class CudaStandInTest : public testing::Test {
                                      arguments.pointers, nullptr);
   }
 
-  std::unique_ptr<DynamicLibrary> library_;
-  stand_ins::cuda::Control* control_ = nullptr;
   CUcontext context_ = nullptr;
 
  private:

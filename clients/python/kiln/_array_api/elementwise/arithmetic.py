@@ -169,9 +169,3 @@ def minimum(x1: Operand, x2: Operand, /) -> Tensor:
     tensor([1., 2.], dtype=float32)
     """
     return binary("minimum", x1, x2)
-
-
-__all__ = [
-    "abs", "add", "divide", "floor_divide", "maximum", "minimum", "multiply", "negative",
-    "positive", "pow", "reciprocal", "remainder", "sign", "square", "subtract",
-]  # fmt: skip

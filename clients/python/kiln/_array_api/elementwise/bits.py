@@ -70,9 +70,3 @@ def bitwise_right_shift(x1: Operand, x2: Operand, /) -> Tensor:
     tensor([ 3, -3], dtype=int64)
     """
     return binary("shr", x1, x2)
-
-
-__all__ = [
-    "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift",
-    "bitwise_xor",
-]  # fmt: skip

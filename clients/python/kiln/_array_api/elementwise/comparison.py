@@ -146,9 +146,3 @@ def logical_not(x: Operand, /) -> Tensor:
     tensor([False,  True], dtype=bool)
     """
     return unary("logical_not", x)
-
-
-__all__ = [
-    "equal", "greater", "greater_equal", "isfinite", "isinf", "isnan", "less", "less_equal",
-    "logical_and", "logical_not", "logical_or", "logical_xor", "not_equal",
-]  # fmt: skip

@@ -79,8 +79,3 @@ def erf(x: Operand, /) -> Tensor:
     tensor([0.    , 0.5205], dtype=float32)
     """
     return unary("erf", x)
-
-
-__all__ = [
-    "erf", "exp", "exp2", "log", "log2", "rsqrt", "sqrt",
-]  # fmt: skip

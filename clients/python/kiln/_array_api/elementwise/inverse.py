@@ -101,8 +101,3 @@ def atanh(x: Operand, /) -> Tensor:
     tensor([0.    , 0.5493], dtype=float32)
     """
     return unary("atanh", x)
-
-
-__all__ = [
-    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cosh", "sinh",
-]  # fmt: skip

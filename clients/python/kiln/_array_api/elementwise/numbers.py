@@ -97,8 +97,3 @@ def nan_to_num(x: Operand, /, nan: float = 0.0, posinf: Optional[float] = None,
     return tensor_of(x)._op(
         "nan_to_num", nan=float(nan), posinf=float("inf" if posinf is None else posinf),
         neginf=float("-inf" if neginf is None else neginf))
-
-
-__all__ = [
-    "copysign", "divmod", "fmod", "hypot", "isclose", "nan_to_num", "nextafter", "signbit",
-]  # fmt: skip

@@ -61,8 +61,3 @@ def clip(x: Tensor, /, min: Optional[Operand] = None, max: Optional[Operand] = N
     tensor([0. , 0.5, 1. ], dtype=float32)
     """
     return tensor_of(x).clamp(min, max)
-
-
-__all__ = [
-    "ceil", "clip", "floor", "round", "trunc",
-]  # fmt: skip

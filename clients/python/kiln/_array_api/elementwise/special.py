@@ -112,17 +112,3 @@ def cbrt(x: Operand, /) -> Tensor:
     tensor([ 2., -3.], dtype=float32)
     """
     return unary("cbrt", x)
-
-
-__all__ = [
-    "cbrt",
-    "digamma",
-    "erfc",
-    "erfinv",
-    "expm1",
-    "lgamma",
-    "log1p",
-    "log10",
-    "logaddexp",
-    "logaddexp2",
-]  # fmt: skip

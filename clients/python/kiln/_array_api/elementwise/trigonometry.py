@@ -46,8 +46,3 @@ def tanh(x: Operand, /) -> Tensor:
     tensor([0.    , 0.7616], dtype=float32)
     """
     return unary("tanh", x)
-
-
-__all__ = [
-    "cos", "sin", "tan", "tanh",
-]  # fmt: skip

@@ -3,6 +3,7 @@
 `inplace` is accepted for PyTorch's signatures; results are always new.
 """
 
+# Generated from names.txt by generate_names, but for the docstring; do not edit.
 from kiln.nn.activation.gate import GELU, GLU, Hardswish, Mish, SiLU
 from kiln.nn.activation.rectifier import (
     CELU,
@@ -19,28 +20,7 @@ from kiln.nn.activation.shrink import Hardshrink, Softshrink, Tanhshrink, Thresh
 from kiln.nn.activation.sigmoid import Hardsigmoid, Hardtanh, LogSigmoid, Sigmoid, Softsign, Tanh
 
 __all__ = [
-    "CELU",
-    "ELU",
-    "GELU",
-    "GLU",
-    "SELU",
-    "Hardshrink",
-    "Hardsigmoid",
-    "Hardswish",
-    "Hardtanh",
-    "LeakyReLU",
-    "LogSigmoid",
-    "Mish",
-    "PReLU",
-    "RReLU",
-    "ReLU",
-    "ReLU6",
-    "SiLU",
-    "Sigmoid",
-    "Softplus",
-    "Softshrink",
-    "Softsign",
-    "Tanh",
-    "Tanhshrink",
-    "Threshold",
+    "CELU", "ELU", "GELU", "GLU", "SELU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh",
+    "LeakyReLU", "LogSigmoid", "Mish", "PReLU", "RReLU", "ReLU", "ReLU6", "SiLU", "Sigmoid",
+    "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold",
 ]

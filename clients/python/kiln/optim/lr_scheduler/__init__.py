@@ -14,6 +14,7 @@ learning rates, which are tensors that the next call reads.
 0.4
 """
 
+# Generated from names.txt by generate_names, but for the docstring; do not edit.
 from kiln.optim.lr_scheduler.chained import ChainedScheduler
 from kiln.optim.lr_scheduler.cosine import (
     CosineAnnealingLR,
@@ -35,19 +36,7 @@ from kiln.optim.lr_scheduler.sequence import SequentialLR
 from kiln.optim.plateau import ReduceLROnPlateau
 
 __all__ = [
-    "ChainedScheduler",
-    "ConstantLR",
-    "CosineAnnealingLR",
-    "CosineAnnealingWarmRestarts",
-    "CyclicLR",
-    "ExponentialLR",
-    "LRScheduler",
-    "LambdaLR",
-    "LinearLR",
-    "MultiStepLR",
-    "OneCycleLR",
-    "PolynomialLR",
-    "ReduceLROnPlateau",
-    "SequentialLR",
-    "StepLR",
+    "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts",
+    "CyclicLR", "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "OneCycleLR",
+    "PolynomialLR", "ReduceLROnPlateau", "SequentialLR", "StepLR",
 ]

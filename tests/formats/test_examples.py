@@ -1,0 +1,201 @@
+"""The example files, which the C++ test beside this one compares with what the code writes, are as docs/formats says."""
+
+import hashlib
+import json
+import pathlib
+import shutil
+import sqlite3
+
+import decoder
+
+EXAMPLES = pathlib.Path(__file__).parent / "examples"
+KEY = (EXAMPLES / "example.key").read_bytes()
+SECOND = 10**9
+ERROR = (5, "no tensor 9", [("kiln/handle", "9"), ("kiln/reason", "UNKNOWN_HANDLE")])
+TWO_DEVICES = (["cpu:0", "cpu:1"], [("data", 2)], [[0], []])
+GRAPH = "graph 1"
+
+
+def example(name: str) -> bytes:
+    return (EXAMPLES / name).read_bytes()
+
+
+def test_key_has_32_bytes():
+    assert len(KEY) == 32
+
+
+def test_checkpoint():
+    assert decoder.checkpoint(example("example.session"), KEY) == {
+        "number": 3,
+        "id": "secret id",
+        "name": "s3",
+        "client": ("python", "1.0", "ann's laptop", 7, True),
+        "leases": (900 * SECOND, 60 * SECOND),
+        "priority": 1,
+        "opened": 1_700_000_000 * SECOND,
+        "generation": 2,
+        "detached": ("night", 8 * 3600 * SECOND, [("weights", 1)]),
+        "user": "ann",
+        "device": "cpu:0",
+        "remaining": 300 * SECOND,
+        "executed": 20,
+        "runs": 11,
+        "device_seconds": 0.5,
+        "origins": [("graph 1", "step"), ("graph 2", "")],
+        "values": [(0, 3, [2, 3]), (0, 6, [4, 1]), (1, ERROR), (2,), (2,), (0, 1, [])],
+        "pending": [
+            (15, 0, 0, [("n", -5)], [0, 2], [3], True),
+            (16, 1, 1),
+            (17, 2, 1),
+            (18, 3),
+            (19, 4, 3, 4, TWO_DEVICES),
+        ],
+        "answers": [(13, ERROR, 0, "", 0.0), (14, None, 6, "digest", 0.25)],
+        "used_handles": [(1, 4), (9, 9)],
+        "handles": [(1, 3), (2, 1), (4, 4)],
+        "used_programs": [(1, 2)],
+        "programs": [(1, 0), (2, ERROR)],
+        "blobs": [("blob", 5)],
+        "cancelled": [(21, 25)],
+        "interval": 5 * SECOND,
+        "log": 2,
+        "goes_on": True,
+        "updates": [[(1, 0)]],
+        "places": ["", TWO_DEVICES, "cpu:1"],
+        "origin_devices": [[], ["cpu:0", "cpu:1"]],
+        "bytes": [b"value 1 ....", b"v2..", b"1", b"blob."],
+    }
+
+
+OPERATIONS = [
+    ("unknown",),
+    ("define", 1, "step", GRAPH),
+    ("define", 2, "broken", ERROR),
+    ("define", ["cpu:0", "cpu:1"], 3, "on two", GRAPH),
+    ("run", 1, [1, 2], [3], [("n", -5)], True),
+    ("write", 4, 6, [2, 2], ["blob"], b"data"),
+    ("write", TWO_DEVICES, 5, 6, [2, 2], [], b"data"),
+    ("move", 4, 6, "cpu:1"),
+    ("read", 3),
+    ("release", [1, 2], ["blob"]),
+    ("release program", 1),
+    ("barrier",),
+    ("cancel", 7),
+    ("detach", "night", 8 * 3600 * SECOND, [("weights", 3)]),
+    ("refused", ERROR, [8]),
+]
+
+
+def test_log():
+    header, records, last = decoder.segment(example("example.1.journal"), KEY)
+    assert header == {"version": 2, "id": "secret id", "number": 1, "boot": "boot id", "name": "", "follows": bytes(32)}
+    assert records == [("executed", i + 1, i, 300, 3, *operation) for i, operation in enumerate(OPERATIONS)]
+    header, records, _ = decoder.segment(example("example.2.journal"), KEY)
+    assert header == {"version": 2, "id": "secret id", "number": 2, "boot": "boot id", "name": "night", "follows": last}
+    assert records == [
+        ("cancelled", 21, 25, [21, 22]),
+        ("blob", "blob", b"bytes"),
+        ("taken over", 3),
+        ("blobs deleted", ["a", "b"]),
+    ]
+
+
+IMAGE = {
+    "name": b"add_64",
+    "architecture": b"opencl-c",
+    "code": b"__kernel void add_64() {}",
+    "entry": 0,
+    "grid_size": 12,
+    "block_size": 256,
+    "shared_bytes": 1024,
+    "scratch_bytes": 0,
+    "arguments": 3,
+    "slot_table": 1,
+    "parts": 0,
+    "finished": b"binary",
+    "access": [0, 1, 2],
+    "flops": 64,
+    "bytes": 768,
+}
+
+
+def test_kernel_image():
+    assert decoder.kernel_image(example("image.kernel")) == IMAGE
+
+
+def test_kernel_cache(tmp_path):
+    path = shutil.copy(EXAMPLES / "kernels.sqlite", tmp_path)
+    database = sqlite3.connect(path)
+    assert database.execute("PRAGMA user_version").fetchone() == (2,)
+    schema = database.execute("SELECT name, sql FROM sqlite_master WHERE sql != ''")
+    assert {name: " ".join(sql.split()) for name, sql in schema} == {
+        "kernels": "CREATE TABLE kernels(key BLOB PRIMARY KEY, used INTEGER NOT NULL, bytes INTEGER NOT NULL, "
+        "value BLOB NOT NULL)",
+        "kernels_used": "CREATE INDEX kernels_used ON kernels(used, bytes, key)",
+    }
+    ((key, used, size, value),) = database.execute("SELECT key, used, bytes, value FROM kernels")
+    database.close()
+    assert key == hashlib.sha256(b"example key").digest()
+    assert used == 1_700_000_000
+    assert size == len(key) + len(value)
+    assert value[:32] == decoder.tag(KEY, key, value[32:])
+    assert decoder.cached_kernel(value[32:]) == {
+        "schedule": b"split 0 8",
+        "refused": b"vector 0",
+        "refusal": b"it computes something else",
+        "seconds": 0.125,
+        "image": IMAGE,
+    }
+
+
+def test_worker_messages():
+    job = decoder.job(example("job.message"))
+    assert all(job.pop("structs"))
+    assert job == {
+        "number": 7,
+        "name": b"add_64",
+        "kernel": b"a kernel",
+        "schedule": b"split 0 8",
+        "target": [b"opencl-c", b"gfx90a", b"+f", b"f", b"opencl", b"a GPU", b"1.0"],
+        "unfinished": IMAGE,
+    }
+    assert decoder.answer(example("answer.message")) == (7, IMAGE)
+    assert decoder.answer(example("error.message")) == (7, (13, b"no such instruction", {b"kiln/reason": b"WRONG"}))
+
+
+def test_users():
+    fingerprint = decoder.tag(KEY, b"fingerprint of a key").hex()[:16]
+    assert decoder.table(example("users"), "kiln users 3") == [
+        "ann admin certificate,system 1700000000 0 "
+        f"0011223344556677;1700000000;1700086400;{fingerprint};$argon2id$hash "
+        "8899aabbccddeeff;1700000000;0;;$argon2id$other",
+        "bob user - 1700000000 1700003600",
+    ]
+
+
+def test_quotas():
+    assert decoder.table(example("quotas"), "kiln quotas 2") == ["ann device_memory=4294967296 sessions=8"]
+
+
+def test_ended_sessions():
+    (line,) = decoder.table(example("ended_sessions"), "kiln ended sessions 1")
+    digest = hashlib.sha256(b"secret id").hexdigest()
+    assert line.split("\t") == [digest, "ann", "5", "no tensor 9", "UNKNOWN_HANDLE", "handle", "9"]
+
+
+def test_audit_log():
+    lines = example("audit.jsonl").decode().split("\n")
+    assert lines.pop() == ""
+    events = [json.loads(line) for line in lines]
+    assert [list(event.items()) for event in events] == [
+        [
+            ("number", number),
+            ("time", "2023-11-14T22:13:20.123Z"),
+            ("user", "root"),
+            ("action", "add_user"),
+            ("subject", subject),
+            ("outcome", "ok"),
+        ]
+        for number, subject in ((1, "ann"), (2, 'a "name"\\n'))
+    ]
+    assert [json.dumps(event, separators=(",", ":"), ensure_ascii=False) for event in events] == lines
