@@ -47,7 +47,7 @@ TEST(MachineCodesTest, AnUnknownArchitectureIsNamedWithThoseThereAre) {
   const absl::Status status = FindMachineCode("abacus").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("\"abacus\"; there are x86-64, opencl-c, nvptx64, amdgcn, spirv64, null"));
+              HasSubstr("\"abacus\"; use one of x86-64, opencl-c, nvptx64, amdgcn, spirv64, null"));
 }
 
 TEST(MachineCodesTest, NothingIsCompiledForAnUnknownArchitecture) {

@@ -530,7 +530,7 @@ TEST_F(CliTest, SettingQuotas) {
   EXPECT_EQ(admin_.set_quota.limits().at("programs"), 0);
   ASSERT_EQ(admin_.set_quota.defaults_size(), 1);
   EXPECT_EQ(admin_.set_quota.defaults(0), "buffers");
-  EXPECT_THAT(error(), HasSubstr("no user is called ann so far"));
+  EXPECT_THAT(error(), HasSubstr("no user is called ann yet"));
   ASSERT_EQ(Run({"quota", "set", "idle", "sessions=9"}), 0) << error();
   EXPECT_EQ(error(), "");
   EXPECT_EQ(Run({"quota", "set", "idle", "weight=-5"}), 2);

@@ -193,13 +193,13 @@ TEST(GraphBuilder, TheFirstMistakeIsKept) {
   builder.Output(ops::Exp(mistake) + 1);
   builder.Update(x, Value());
   EXPECT_THAT(builder.Build().status().message(),
-              AllOf(HasSubstr("\"concat\""), HasSubstr("operand 1 is no value")));
+              AllOf(HasSubstr("\"concat\""), HasSubstr("operand 1 is not a value")));
 }
 
 TEST(GraphBuilder, WhatIsComputedOfNumbersAloneIsNoValue) {
   GraphBuilder builder;
   builder.Output(ops::Add(1, 2));
-  EXPECT_THAT(builder.Build().status().message(), HasSubstr("output 0: it is no value"));
+  EXPECT_THAT(builder.Build().status().message(), HasSubstr("output 0: it is not a value"));
 }
 
 TEST(GraphBuilder, OptionalOperandsAreGivenInOrder) {
@@ -208,7 +208,7 @@ TEST(GraphBuilder, OptionalOperandsAreGivenInOrder) {
   builder.Output(ops::LayerNorm(x, {.bias = x}));
   EXPECT_THAT(builder.Build().status().message(),
               AllOf(HasSubstr("\"layer_norm\" (graph_builder_test.cc:"),
-                    HasSubstr(") of x, weight?, bias?: operand 1 is left out")));
+                    HasSubstr(") of x, weight?, bias?: operand 1 is missing")));
 }
 
 TEST(GraphBuilder, NodesHaveTheLineOfTheirCall) {

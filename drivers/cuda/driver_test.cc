@@ -14,7 +14,7 @@ TEST_F(CudaDriverTest, OldDriversAreNamedWithTheirVersion) {
   control_->driver_version = 11080;
   Open();
   EXPECT_THAT(devices_, IsEmpty());
-  EXPECT_THAT(why_none_, HasSubstr("knows CUDA 11.8; Kiln needs CUDA 12.0: install"));
+  EXPECT_THAT(why_none_, HasSubstr("supports CUDA 11.8; Kiln needs CUDA 12.0; install"));
 }
 
 TEST_F(CudaDriverTest, WithoutADeviceItSaysHowToFindOut) {

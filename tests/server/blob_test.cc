@@ -231,7 +231,7 @@ TEST(Blob, OneValueFromSeveralBlobs) {
             "TOO_MANY_PIECES");
   const v1::Result often = stream->Call(WritePieces(4, std::vector<std::string>(50'000, "b"), 4));
   EXPECT_EQ(Reason(often.error()), "SIZE_MISMATCH");
-  EXPECT_THAT(often.error().message(), HasSubstr("takes 16 bytes, but 22 or more are given"));
+  EXPECT_THAT(often.error().message(), HasSubstr("takes 16 bytes, but 22 or more were sent"));
 }
 
 TEST(Blob, Refusals) {

@@ -63,7 +63,7 @@ std::vector<Mistake> Mistakes() {
        "handle 1 has been used before", "HANDLE_REUSED"},
       {"write of wrong size",
        Changed(Write(20, {1, 2}), [](auto* r) { r->mutable_write()->set_shape(0, 3); }),
-       grpc::INVALID_ARGUMENT, "float32[3] takes 12 bytes, but 8 are given", "SIZE_MISMATCH"},
+       grpc::INVALID_ARGUMENT, "float32[3] takes 12 bytes, but 8 were sent", "SIZE_MISMATCH"},
       {"write without dtype",
        Changed(Write(21, {1}), [](auto* r) { r->mutable_write()->clear_dtype(); }),
        grpc::INVALID_ARGUMENT, "dtype is missing or unknown", "BAD_TENSOR_TYPE"},

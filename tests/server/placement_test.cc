@@ -182,7 +182,7 @@ TEST(PlacementTest, WhatCannotBeIsSaid) {
     int code;
     const char* says;
   } cases[] = {
-      {gone, 5, "there is no device \"cpu:9\"; there are cpu:0, cpu:1, cpu:2, cpu:3"},
+      {gone, 5, "there is no device \"cpu:9\"; available: cpu:0, cpu:1, cpu:2, cpu:3"},
       {On(7), 5, "there is no device \"cpu:7\""},
       {Placed(kRow, {{0}}, {1, 1}), 3, "device \"cpu:1\" is named twice"},
       {Placed(kRow, {{0}}, {0, 1, 2}), 3, "the mesh has 2 places, but 3 devices are named"},

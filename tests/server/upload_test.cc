@@ -131,7 +131,7 @@ TEST(Upload, ErrorsNameTheBlob) {
   expect(Call(client).Header("a", 2, "aa").Header("b", 2, "bb").Data("b").End(), "BLOB_SIZE",
          "blob \"b\" was announced with 2 bytes, but more were sent");
   expect(Call(client).Header("a", 2, "aa").Header("b", 3, "bb").End(), "BLOB_SIZE",
-         "blob \"b\" was announced with 3 bytes, but 2 came");
+         "blob \"b\" was announced with 3 bytes, but 2 were sent");
   expect(Call(client).Header("a", 6, "aaaaaa").Header("b", 6, "bbbbbb").End(), "BLOB_LIMIT",
          "6 bytes of blob \"b\" do not fit");
   EXPECT_EQ(Reason(Call(client).Data("a").End()), "NO_HEADER");

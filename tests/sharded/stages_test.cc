@@ -212,8 +212,7 @@ TEST(Stages, SendsHaveABound) {
             (kSends + 1) % 2, "\n");
   auto graph = graph::Parse(text);
   ASSERT_TRUE(graph.ok()) << graph.status();
-  EXPECT_THAT(MakeProgram(*graph).status().message(),
-              HasSubstr("takes 4097 values from device to device"));
+  EXPECT_THAT(MakeProgram(*graph).status().message(), HasSubstr("4097 values between devices"));
   // One value less in each direction, one after another.
   graph->outputs.erase(graph->outputs.begin());
   auto fewer = std::make_shared<graph::Sharding>(*graph->sharding);

@@ -685,7 +685,7 @@ def test_another_process_attaches_while_the_work_goes_on(fresh_kilnd):
     with pytest.raises(kiln.InvalidArgument, match="must have 1 to 64 letters"):
         connection.detach("../night")
     connection.detach("night", keep_seconds=3600, tensors={"count": count})
-    with pytest.raises(kiln.FailedPrecondition, match="kiln.attach\\('night'\\) goes on with it"):
+    with pytest.raises(kiln.FailedPrecondition, match="kiln.attach\\('night'\\) continues it"):
         count.numpy()
     environment = dict(os.environ, PYTHONPATH=str(SOURCE))
     said = subprocess.run([sys.executable, "-c", ATTACHING, fresh_kilnd.address], env=environment,
