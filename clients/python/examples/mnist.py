@@ -61,7 +61,8 @@ def download(folder):
         else:
             raise SystemExit(
                 "MNIST cannot be downloaded. Check the network, or put its four files into "
-                f"{folder}, or into a folder that you name with --data.\n  " + "\n  ".join(problems))
+                f"{folder}, or into a folder that you name with --data.\n  "
+                + "\n  ".join(problems))
     return folder
 
 

@@ -1,4 +1,4 @@
-// What all objects of a device share until it is lost: memory, and whether the device still works.
+// State that all objects of a device share until it is lost: memory, and whether the device works.
 #ifndef KILN_DRIVERS_COMMON_QUEUED_DEVICE_DEVICE_CONTEXT_H_
 #define KILN_DRIVERS_COMMON_QUEUED_DEVICE_DEVICE_CONTEXT_H_
 

@@ -91,7 +91,7 @@ struct StandIn {
   }
 
   static std::string Code(int arguments, bool by_table) { return Spirv(arguments, by_table); }
-  // What a replay with other buffers does not change, and how often lists are given to the device.
+  // Counts that a replay with other buffers does not change, and how often lists reach the device.
   static int64_t Recorded(const Control& control) {
     return control.commands_appended + control.arguments_set;
   }
