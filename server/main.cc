@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iostream>
 #include <string>
 #include <thread>
 #include <utility>
 
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
@@ -80,6 +82,10 @@ bool Stop(kiln::Daemon& daemon, kiln::Daemon::Sessions sessions,
   return idle;
 }
 
+bool AsksForVersion(int argc, char** argv) {
+  return std::any_of(argv, argv + argc, [](absl::string_view word) { return word == "--version"; });
+}
+
 int Fail(const absl::Status& status) {
   kiln::log::Error("cannot_start", {{"why", std::string(status.message())}});
   return 1;
@@ -97,6 +103,10 @@ int main(int argc, char** argv) {
   if (kiln::workers::IsWorker(argc, argv))
     return kiln::workers::RunWorker(argc, argv, kiln::ProductionJobs());
   if (kiln::IsProbe(argc, argv)) return kiln::RunProbe(argc, argv);
+  if (AsksForVersion(argc, argv)) {
+    std::cout << "kilnd " << kiln::DaemonVersion() << std::endl;
+    return 0;
+  }
   const auto config = kiln::config::FromCommandLine(argc, argv, kiln::config::ProcessEnvironment(),
                                                     static_cast<int>(geteuid()));
   if (!config.ok()) return Fail(config.status());

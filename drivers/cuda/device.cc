@@ -23,8 +23,9 @@ absl::StatusOr<std::unique_ptr<LoadedKernel>> CudaDevice::LoadKernel(const Kerne
   return CudaKernel::Load(context_, target_, image);
 }
 
-absl::StatusOr<std::shared_ptr<ListProgram>> CudaDevice::Prepare(CommandList list) {
-  return Program::Make(context_, std::move(list));
+absl::StatusOr<std::shared_ptr<ListProgram>> CudaDevice::Prepare(CommandList list,
+                                                                 ListNeeds needs) {
+  return Program::Make(context_, std::move(list), std::move(needs));
 }
 
 absl::StatusOr<std::shared_ptr<VendorDevice>> CudaDevice::Reopen() {

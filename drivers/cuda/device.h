@@ -23,7 +23,7 @@ class CudaDevice : public VendorDevice {
                                                             std::shared_ptr<PeerAccess> peers);
 
   absl::StatusOr<std::unique_ptr<LoadedKernel>> LoadKernel(const KernelImage& image) override;
-  absl::StatusOr<std::shared_ptr<ListProgram>> Prepare(CommandList list) override;
+  absl::StatusOr<std::shared_ptr<ListProgram>> Prepare(CommandList list, ListNeeds needs) override;
   bool Reaches(const DeviceContext& owner) const override {
     return peers_->Reaches(context_.get(), &owner);
   }

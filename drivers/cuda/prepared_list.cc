@@ -12,8 +12,8 @@ constexpr int64_t kCallBytesMax = int64_t{1} << 30;
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Program>> Program::Make(std::shared_ptr<Context> context,
-                                                       CommandList list) {
-  std::shared_ptr<Program> program(new Program(std::move(context), list.num_slots));
+                                                       CommandList list, ListNeeds needs) {
+  std::shared_ptr<Program> program(new Program(std::move(context), std::move(needs)));
   if (absl::Status status = program->Build(std::move(list)); !status.ok()) return status;
   program->graphs_.resize(program->parts().size());
   return program;

@@ -21,8 +21,8 @@ absl::StatusOr<std::unique_ptr<LoadedKernel>> HsaDevice::LoadKernel(const Kernel
   return HsaKernel::Load(context_, image);
 }
 
-absl::StatusOr<std::shared_ptr<ListProgram>> HsaDevice::Prepare(CommandList list) {
-  return Program::Make(context_, std::move(list));
+absl::StatusOr<std::shared_ptr<ListProgram>> HsaDevice::Prepare(CommandList list, ListNeeds needs) {
+  return Program::Make(context_, std::move(list), std::move(needs));
 }
 
 bool HsaDevice::Reaches(const DeviceContext& owner) const {

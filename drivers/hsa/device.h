@@ -21,7 +21,7 @@ class HsaDevice : public VendorDevice {
                                                             std::vector<hsa_agent_t> peers);
 
   absl::StatusOr<std::unique_ptr<LoadedKernel>> LoadKernel(const KernelImage& image) override;
-  absl::StatusOr<std::shared_ptr<ListProgram>> Prepare(CommandList list) override;
+  absl::StatusOr<std::shared_ptr<ListProgram>> Prepare(CommandList list, ListNeeds needs) override;
   bool Reaches(const DeviceContext& owner) const override;
   absl::StatusOr<std::shared_ptr<VendorDevice>> Reopen() override;
 

@@ -18,8 +18,8 @@ int64_t PiecesOf(int64_t bytes) { return (bytes + kPatternBytes - 1) / kPatternB
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Program>> Program::Make(std::shared_ptr<Context> context,
-                                                       CommandList list) {
-  std::shared_ptr<Program> program(new Program(std::move(context), list.num_slots));
+                                                       CommandList list, ListNeeds needs) {
+  std::shared_ptr<Program> program(new Program(std::move(context), std::move(needs)));
   if (absl::Status status = program->Build(std::move(list)); !status.ok()) return status;
   return program;
 }

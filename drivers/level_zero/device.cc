@@ -21,8 +21,9 @@ absl::StatusOr<std::unique_ptr<LoadedKernel>> LevelZeroDevice::LoadKernel(
   return LevelZeroKernel::Load(context_, image);
 }
 
-absl::StatusOr<std::shared_ptr<ListProgram>> LevelZeroDevice::Prepare(CommandList list) {
-  return Program::Make(context_, std::move(list));
+absl::StatusOr<std::shared_ptr<ListProgram>> LevelZeroDevice::Prepare(CommandList list,
+                                                                      ListNeeds needs) {
+  return Program::Make(context_, std::move(list), std::move(needs));
 }
 
 absl::StatusOr<std::shared_ptr<VendorDevice>> LevelZeroDevice::Reopen() {

@@ -18,7 +18,7 @@ class LevelZeroDevice : public VendorDevice {
                                                             const DeviceFacts& facts);
 
   absl::StatusOr<std::unique_ptr<LoadedKernel>> LoadKernel(const KernelImage& image) override;
-  absl::StatusOr<std::shared_ptr<ListProgram>> Prepare(CommandList list) override;
+  absl::StatusOr<std::shared_ptr<ListProgram>> Prepare(CommandList list, ListNeeds needs) override;
   int64_t buffer_bytes_max() const override { return context_->facts().allocation_bytes_max; }
   // Creates a new context in addition to the lost one.
   absl::StatusOr<std::shared_ptr<VendorDevice>> Reopen() override;

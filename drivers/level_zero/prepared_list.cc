@@ -7,8 +7,8 @@
 namespace kiln::drivers::level_zero {
 
 absl::StatusOr<std::shared_ptr<Program>> Program::Make(std::shared_ptr<Context> context,
-                                                       CommandList list) {
-  std::shared_ptr<Program> program(new Program(std::move(context), list.num_slots));
+                                                       CommandList list, ListNeeds needs) {
+  std::shared_ptr<Program> program(new Program(std::move(context), std::move(needs)));
   program->recorded_.num_slots = program->num_slots();
   if (absl::Status status = program->Build(std::move(list)); !status.ok()) return status;
   // Made here, so that Prepare fails if there is no memory for it.

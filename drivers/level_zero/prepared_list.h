@@ -20,14 +20,16 @@ class Program : public ListProgram {
  public:
   // As ListProgram::Build. RESOURCE_EXHAUSTED also: no memory for the slot table.
   static absl::StatusOr<std::shared_ptr<Program>> Make(std::shared_ptr<Context> context,
-                                                       CommandList list);
+                                                       CommandList list, ListNeeds needs);
   std::shared_ptr<ListRun> NewRun() override;
 
  private:
   class Run;
 
-  Program(std::shared_ptr<Context> context, int num_slots)
-      : ListProgram(context, num_slots), context_(std::move(context)), dependencies_(num_slots) {}
+  Program(std::shared_ptr<Context> context, ListNeeds needs)
+      : ListProgram(context, std::move(needs)),
+        context_(std::move(context)),
+        dependencies_(static_cast<int>(num_slots())) {}
   absl::Status Add(ListCall call) override;
   size_t EndPart() override;
   void BeginSection(bool has_addresses);

@@ -56,8 +56,9 @@ absl::StatusOr<std::unique_ptr<LoadedKernel>> OpenClDevice::LoadKernel(const Ker
   return OpenClKernel::Load(context_, facts_, image);
 }
 
-absl::StatusOr<std::shared_ptr<ListProgram>> OpenClDevice::Prepare(CommandList list) {
-  return Program::Make(context_, std::move(list));
+absl::StatusOr<std::shared_ptr<ListProgram>> OpenClDevice::Prepare(CommandList list,
+                                                                   ListNeeds needs) {
+  return Program::Make(context_, std::move(list), std::move(needs));
 }
 
 absl::StatusOr<std::shared_ptr<VendorDevice>> OpenClDevice::Reopen() {

@@ -25,7 +25,7 @@ class OpenClDevice : public VendorDevice {
                                                             CommandBufferUse command_buffers);
 
   absl::StatusOr<std::unique_ptr<LoadedKernel>> LoadKernel(const KernelImage& image) override;
-  absl::StatusOr<std::shared_ptr<ListProgram>> Prepare(CommandList list) override;
+  absl::StatusOr<std::shared_ptr<ListProgram>> Prepare(CommandList list, ListNeeds needs) override;
   int64_t buffer_bytes_max() const override { return facts_.allocation_bytes_max; }
   // Creates a new context, queues and memory; users of the lost ones keep those.
   absl::StatusOr<std::shared_ptr<VendorDevice>> Reopen() override;

@@ -18,8 +18,8 @@ constexpr size_t kCallsPerFlush = 32;
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Program>> Program::Make(std::shared_ptr<Context> context,
-                                                       CommandList list) {
-  std::shared_ptr<Program> program(new Program(std::move(context), list.num_slots));
+                                                       CommandList list, ListNeeds needs) {
+  std::shared_ptr<Program> program(new Program(std::move(context), std::move(needs)));
   absl::Status status = program->Build(std::move(list), HostSlots::kDirect);
   if (!status.ok()) return status;
   program->ChooseEvents();

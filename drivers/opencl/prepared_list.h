@@ -23,7 +23,7 @@ class Program : public ListProgram {
  public:
   // As ListProgram::Build. RESOURCE_EXHAUSTED also: no memory for the slot table.
   static absl::StatusOr<std::shared_ptr<Program>> Make(std::shared_ptr<Context> context,
-                                                       CommandList list);
+                                                       CommandList list, ListNeeds needs);
   std::shared_ptr<ListRun> NewRun() override;
 
  private:
@@ -38,8 +38,8 @@ class Program : public ListProgram {
   };
   class Run;
 
-  Program(std::shared_ptr<Context> context, int num_slots)
-      : ListProgram(context, num_slots), context_(std::move(context)) {}
+  Program(std::shared_ptr<Context> context, ListNeeds needs)
+      : ListProgram(context, std::move(needs)), context_(std::move(context)) {}
   absl::Status Add(ListCall call) override;
   size_t EndPart() override;
   // Sets the constant parameters: all of a kernel that takes a slot table, and the first grid

@@ -121,7 +121,7 @@ connections](design/restarts.md)). "reloaded: the file" means that the file that
 
 std::string HelpText() {
   std::string text =
-      "usage: kilnd [--FLAG=VALUE]...\n\n"
+      "usage: kilnd [--FLAG=VALUE]...\n       kilnd --help | --version\n\n"
       "Owns the devices of this machine and runs tensor graphs on them for its clients.\n"
       "docs/configuration.md describes these flags and the keys of the configuration file.\n\n"
       "Flags, with their keys in the file:\n";

@@ -34,14 +34,25 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TEST_F(ProcessTest, HelpListsTheFlags) {
-  FILE* pipe = popen(KILND " --help", "r");
-  ASSERT_NE(pipe, nullptr);
+// What a command prints on stdout.
+std::string Printed(const char* command) {
+  FILE* pipe = popen(command, "r");
+  if (pipe == nullptr) return "";
   std::string text(1 << 16, '\0');
   text.resize(fread(text.data(), 1, text.size(), pipe));
   pclose(pipe);
+  return text;
+}
+
+TEST_F(ProcessTest, HelpListsTheFlags) {
+  const std::string text = Printed(KILND " --help");
   EXPECT_THAT(text, HasSubstr("--listen (list) [listen]"));
   EXPECT_THAT(text, HasSubstr("--cache_dir"));
+}
+
+TEST_F(ProcessTest, PrintsItsVersion) {
+  EXPECT_THAT(Printed(KILND " --version"),
+              ::testing::MatchesRegex("kilnd [0-9]+\\.[0-9]+\\.[0-9]+\n"));
 }
 
 TEST_F(ProcessTest, ComputesOnTheCpu) {

@@ -12,9 +12,6 @@ ListProgram::~ListProgram() {
 }
 
 absl::Status ListProgram::Build(CommandList list, HostSlots host_slots) {
-  auto needs = CheckCommandList(list);
-  if (!needs.ok()) return needs.status();
-  needs_ = *std::move(needs);
   if (host_slots == HostSlots::kMirrored) {
     mirror_ = HostMirror(&list);
     if (absl::Status status = PlaceMirror(); !status.ok()) return status;

@@ -66,12 +66,14 @@ class ListProgram {
   bool SlotsOverlap(absl::Span<char* const> addresses) const;
 
  protected:
-  ListProgram(std::shared_ptr<DeviceContext> context, int num_slots)
-      : owner_(std::move(context)), written_(num_slots, false) {}
+  ListProgram(std::shared_ptr<DeviceContext> context, ListNeeds needs)
+      : owner_(std::move(context)),
+        needs_(std::move(needs)),
+        written_(needs_.slot_bytes.size(), false) {}
 
-  // Checks the list and calls Add and EndPart for its commands. INVALID_ARGUMENT: the list is
-  // malformed, or a kernel does not belong to this context. RESOURCE_EXHAUSTED: no memory for the
-  // mirror.
+  // Calls Add and EndPart for the commands of the list. INVALID_ARGUMENT: a kernel does not belong
+  // to this context. RESOURCE_EXHAUSTED: no memory for the mirror. Requires: CheckCommandList gave
+  // needs() for this list.
   enum class HostSlots : uint8_t { kMirrored, kDirect };
   absl::Status Build(CommandList list, HostSlots host_slots = HostSlots::kMirrored);
 
@@ -91,7 +93,7 @@ class ListProgram {
   void Close(Part::Then then, int signal, size_t command);
 
   const std::shared_ptr<DeviceContext> owner_;
-  ListNeeds needs_;
+  const ListNeeds needs_;
   HostMirror mirror_;
   size_t num_commands_ = 0;
   std::vector<bool> written_;  // by slot

@@ -117,7 +117,9 @@ bool QueuedDevice::CanReach(const Buffer& buffer) const {
 absl::StatusOr<std::unique_ptr<PreparedList>> QueuedDevice::Prepare(CommandList list) {
   const std::shared_ptr<const Opened> on = opened();
   if (absl::Status status = on->vendor->context()->AskHealth(); !status.ok()) return status;
-  auto program = on->vendor->Prepare(std::move(list));
+  auto needs = CheckCommandList(list);
+  if (!needs.ok()) return needs.status();
+  auto program = on->vendor->Prepare(std::move(list), *std::move(needs));
   if (!program.ok()) return program.status();
   return std::make_unique<QueuedList>(*std::move(program));
 }

@@ -33,9 +33,10 @@ class VendorDevice {
   const std::shared_ptr<DeviceContext>& context() const { return shared_context_; }
   HostCopies& copies() const { return *copies_; }
 
-  // As Device::LoadKernel and Device::Prepare.
+  // As Device::LoadKernel and Device::Prepare. `needs`: of the list, which has been checked.
   virtual absl::StatusOr<std::unique_ptr<LoadedKernel>> LoadKernel(const KernelImage& image) = 0;
-  virtual absl::StatusOr<std::shared_ptr<ListProgram>> Prepare(CommandList list) = 0;
+  virtual absl::StatusOr<std::shared_ptr<ListProgram>> Prepare(CommandList list,
+                                                               ListNeeds needs) = 0;
 
   // Whether lists may use memory of this context, which is another one.
   virtual bool Reaches(const DeviceContext& owner) const { return false; }
